@@ -1,0 +1,22 @@
+/**
+ * @file
+ * The flight core of SkyMemory: packets, torus, routing, chunk store, service, transfers, link model.
+ *
+ * Sans I/O, instance-based: state lives in structures of the caller; packets, time and randomness come in as arguments. The same
+ * object code runs in cFS, in the host executive, in the twin and in Python.
+ */
+#ifndef SKY_H
+#define SKY_H
+
+#include "sky_chunkset.h"
+#include "sky_crc.h"
+#include "sky_icd.h"
+#include "sky_link.h"
+#include "sky_packet.h"
+#include "sky_router.h"
+#include "sky_service.h"
+#include "sky_store.h"
+#include "sky_torus.h"
+#include "sky_transfer.h"
+
+#endif

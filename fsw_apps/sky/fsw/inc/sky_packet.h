@@ -1,0 +1,111 @@
+/**
+ * @file
+ * Codec of one Space Packet (CCSDS 133.0-B-2) with the SkyMemory header: icd/skymemory.toml, docs/icd.md.
+ *
+ * Decoding trusts no length and no count of the packet. Encoding writes head and tail around a payload that stays where it
+ * is, so that a chunk goes from the store to the socket without a copy.
+ */
+#ifndef SKY_PACKET_H
+#define SKY_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sky_icd.h"
+
+#define SKY_KEY_BYTES        32u
+#define SKY_REQUEST_OVERHEAD (SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES + SKY_HEADER_BYTES + SKY_PEC_BYTES)
+#define SKY_RESPONSE_OVERHEAD (SKY_PRIMARY_BYTES + SKY_RESPONSE_SECONDARY_BYTES + SKY_HEADER_BYTES + SKY_PEC_BYTES)
+#define SKY_HEAD_MAX         (SKY_RESPONSE_OVERHEAD - SKY_PEC_BYTES) /**< bytes before the payload, at most */
+
+/** Status codes are SKY_STATUS_*: the same on the wire and as results. */
+typedef uint8_t SKY_Status_t;
+
+/** A satellite (plane and slot from 1) or a ground host (plane 0, slot = host number). */
+typedef struct
+{
+    uint16_t plane;
+    uint16_t slot;
+} SKY_Addr_t;
+
+typedef enum
+{
+    SKY_SEQ_CONTINUE = 0,
+    SKY_SEQ_FIRST    = 1,
+    SKY_SEQ_LAST     = 2,
+    SKY_SEQ_WHOLE    = 3
+} SKY_SeqFlags_t;
+
+/** Every field of a packet in host order. @c payload points into the datagram it was decoded from. */
+typedef struct
+{
+    bool       is_request;
+    uint16_t   apid;
+    uint8_t    seq_flags; /**< SKY_SeqFlags_t */
+    uint16_t   seq_count; /**< modulo 16384 */
+    uint32_t   time_s;    /**< responses only */
+    uint16_t   time_subs; /**< responses only: 1/65536 s */
+    uint8_t    op;
+    uint8_t    status;
+    uint8_t    flags;
+    uint8_t    hop_limit;
+    uint8_t    security;
+    uint16_t   credit;
+    SKY_Addr_t src;
+    SKY_Addr_t dst;
+    SKY_Addr_t gateway;
+    uint32_t   tenant;
+    uint32_t   epoch;
+    uint32_t   deadline_ms;
+    uint64_t   request_id;
+    uint8_t    key[SKY_KEY_BYTES];
+    uint32_t   chunk_id;
+    uint32_t   chunk_total;
+    uint32_t   block_len;
+    uint32_t   chunk_len;
+    uint32_t   offset;
+    uint32_t   length;
+    uint32_t   chunk_crc;
+
+    const uint8_t *payload; /**< @c length bytes */
+} SKY_Packet_t;
+
+/**
+ * Decode a datagram. Checks, in this order: size, primary header and its length against @p len, secondary header flag, PEC,
+ * command checksum, header version, security, length, and offset + length <= chunk_len <= SKY_LIMIT_CHUNK_BYTES when there
+ * is a chunk (PUT request, GET response with status ok).
+ *
+ * @return SKY_STATUS_OK, or why not: SHORT, BAD_HEADER, BAD_LENGTH, BAD_CRC, BAD_CHECKSUM, BAD_VERSION, BAD_CHUNK.
+ *         From BAD_VERSION on (PEC is right) @p pkt is filled as far as it goes, so that an answer can be addressed.
+ */
+SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pkt);
+
+/**
+ * Write everything before the payload into @p head (SKY_HEAD_MAX bytes) and the PEC into @p tail (SKY_PEC_BYTES).
+ *
+ * @param payload_crc16  CRC-16 of the payload started from zero, if the caller has it, else NULL: then the payload is read
+ * @return bytes written to @p head; 0 if the packet would exceed SKY_LIMIT_PACKET_BYTES.
+ *         @c pkt->length and @c pkt->payload are the payload; is_request selects the secondary header.
+ *         The checksum of a request needs the payload's XOR and therefore always reads the payload.
+ */
+size_t SKY_Packet_EncodeAround(const SKY_Packet_t *pkt, const uint16_t *payload_crc16, uint8_t *head, uint8_t *tail);
+
+/** Encode a whole packet into @p out. @return its size, 0 if @p cap is too small. */
+size_t SKY_Packet_Encode(const SKY_Packet_t *pkt, uint8_t *out, size_t cap);
+
+/**
+ * Change the mutable fields of an encoded packet in place: hop limit and gateway; checksum and PEC follow by difference, so
+ * that damage to anything else stays visible to the receiver. @p data must have passed SKY_Packet_Decode.
+ */
+void SKY_Packet_Relabel(uint8_t *data, size_t len, uint8_t hop_limit, SKY_Addr_t gateway);
+
+/** Make @p reply the response to @p req: same operation, request id, tenant, key, chunk fields; src and dst exchanged. */
+void SKY_Packet_Reply(const SKY_Packet_t *req, SKY_Addr_t self, SKY_Status_t status, SKY_Packet_t *reply);
+
+static inline bool SKY_Addr_Equal(SKY_Addr_t a, SKY_Addr_t b)
+{
+    return a.plane == b.plane && a.slot == b.slot;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/**
+ * @file
+ * The chunk store: fixed slots in memory that the caller hands in, found through an open-addressing index, given up in the
+ * order of last use.
+ *
+ * Two tables: blocks, keyed by (tenant, 32-byte key), and chunks, keyed by (block, chunk id). A block is unusable as soon as
+ * one of its chunks is gone (paper, section 3.9), so use is recorded per block and eviction takes whole blocks: the least
+ * recently used one loses all its chunks on this satellite. Nothing is allocated after init; every loop is bounded by a table.
+ */
+#ifndef SKY_STORE_H
+#define SKY_STORE_H
+
+#include "sky_chunkset.h"
+
+#define SKY_STORE_NONE UINT32_MAX
+
+typedef struct
+{
+    uint32_t slot_bytes;  /**< 1 .. SKY_LIMIT_CHUNK_BYTES */
+    uint32_t slot_count;  /**< 1 .. 2^22 */
+    uint32_t block_count; /**< 1 .. slot_count */
+} SKY_StoreCfg_t;
+
+/** What the store knows of a block, apart from its chunks. */
+typedef struct
+{
+    uint32_t tenant;
+    uint8_t  key[SKY_KEY_BYTES];
+    uint32_t chunk_total;
+    uint32_t block_len;
+    uint32_t chunk_len; /**< of a full chunk */
+    uint32_t epoch;
+    uint32_t held;      /**< complete chunks held here */
+} SKY_BlockInfo_t;
+
+/** One chunk held. @c data stays valid until the next call that may put, purge or expire. */
+typedef struct
+{
+    const uint8_t *data;
+    uint32_t       len;
+    uint32_t       crc32c;
+    uint16_t       crc16_from_zero;
+} SKY_ChunkView_t;
+
+typedef struct
+{
+    uint32_t blocks, slots_used, partial;
+    uint64_t bytes, evicted_blocks, evicted_chunks, expired_partial;
+} SKY_StoreCounters_t;
+
+typedef struct SKY_StoreBlock SKY_StoreBlock_t; /* private, sky_store.c */
+typedef struct SKY_StoreSlot  SKY_StoreSlot_t;
+
+typedef struct
+{
+    SKY_StoreCfg_t      cfg;
+    SKY_StoreCounters_t counters;
+    SKY_StoreBlock_t *  blocks;
+    SKY_StoreSlot_t *   slots;
+    uint32_t *          block_index;
+    uint32_t *          chunk_index;
+    uint8_t *           data; /**< slot_count * slot_bytes, 64-byte aligned; not touched until used */
+    uint32_t            block_mask, chunk_mask;
+    uint32_t            free_block, free_slot;
+    uint32_t            lru_head, lru_tail; /**< block indices; head = most recently used */
+    uint64_t            hash_seed;
+} SKY_Store_t;
+
+/** Bytes of memory that a store of @p cfg needs; 0 if @p cfg is out of range. */
+size_t SKY_Store_MemoryBytes(const SKY_StoreCfg_t *cfg);
+/** @param seed  randomises the index, so that nobody can aim keys at one bucket. @return false: bad cfg or too little memory */
+bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory, size_t memory_bytes, uint64_t seed);
+
+/**
+ * Take in the payload of a PUT (a whole chunk or a part of it). A complete chunk is checked against its CRC-32C; one that is
+ * already there is kept as it is. Parts are remembered per slot and forgotten after @p expires_us.
+ *
+ * @return OK (complete or part taken), STORE_FULL, TOO_LARGE, BAD_CHUNK, BAD_CRC, BAD_KEY
+ */
+SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t now_us, uint64_t expires_us, const SKY_Packet_t *pkt);
+
+/** Find a complete chunk and mark its block as used. @return OK or NOT_FOUND */
+SKY_Status_t SKY_Store_Get(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id, SKY_ChunkView_t *view);
+/** What is known of a block; its use is not recorded. @return OK or NOT_FOUND (also when only parts are here) */
+SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, SKY_BlockInfo_t *info);
+/** Is a complete chunk held? Its use is not recorded. */
+bool SKY_Store_Has(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id);
+/** Lowest complete chunk id of the block that is >= @p from, or SKY_STORE_NONE. */
+uint32_t SKY_Store_NextChunk(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t from);
+/** Forget a block. @return chunks that were removed */
+uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key);
+/** Forget one chunk (after it has moved elsewhere). @return false if it was not held */
+bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id);
+/** Forget parts whose time is over; looks at no more than @p most slots a call. @return chunks that were given up */
+uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
+/** Walk over all blocks, any order: @p cursor starts at 0. @return false at the end. Blocks put meanwhile may be missed. */
+bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info);
+void SKY_Store_Clear(SKY_Store_t *store);
+
+#endif

@@ -1,0 +1,49 @@
+/**
+ * @file
+ * The +GRID: a torus of planes x slots, four neighbours each (paper, section 4 and figure 3).
+ */
+#ifndef SKY_TORUS_H
+#define SKY_TORUS_H
+
+#include "sky_packet.h"
+
+/** Links of a satellite. North and south lead to the neighbouring planes (plane - 1, plane + 1), west and east to the
+ *  neighbouring slots (slot - 1, slot + 1), as in the paper's formulas. */
+typedef enum
+{
+    SKY_LINK_NORTH  = 0,
+    SKY_LINK_EAST   = 1,
+    SKY_LINK_SOUTH  = 2,
+    SKY_LINK_WEST   = 3,
+    SKY_LINK_GROUND = 4,
+    SKY_LINK_NONE   = 5
+} SKY_LinkId_t;
+
+#define SKY_ISL_COUNT  4u
+#define SKY_LINK_COUNT 5u
+
+typedef struct
+{
+    uint16_t planes;
+    uint16_t slots;
+    bool     seam_cut; /**< Walker star: no link between the last plane and the first */
+} SKY_Torus_t;
+
+/** @return false unless 1 <= planes and 1 <= slots. */
+bool       SKY_Torus_Init(SKY_Torus_t *torus, uint32_t planes, uint32_t slots, bool seam_cut);
+bool       SKY_Torus_Contains(const SKY_Torus_t *torus, SKY_Addr_t addr);
+/** The neighbour over @p link, or {0,0} if there is none (seam, a torus one wide, not an ISL). */
+SKY_Addr_t SKY_Torus_Neighbour(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_LinkId_t link);
+/** Hops on the shortest way, with both wraps and the seam. */
+uint32_t   SKY_Torus_Hops(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to);
+/**
+ * The link towards @p to: plane first, then slot, the shorter way round (paper, section 4). The paper's rule leaves a tie
+ * (even sizes, opposite satellites) unmoved; a tie goes south, respectively east.
+ *
+ * @param usable  bit (1 << link) for each ISL that is up. If the paper's choice is down, the other axis is taken if it still
+ *                brings the packet nearer, else the longer way round the same ring.
+ * @return SKY_LINK_NONE if @p to is @p from or nothing leads there.
+ */
+SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to, uint32_t usable);
+
+#endif
