@@ -13,18 +13,20 @@
 
 typedef struct
 {
-    uint32_t base;   /**< first chunk id */
-    uint32_t stride; /**< at least 1 */
-    uint16_t count;  /**< bits, at most SKY_LIMIT_CHUNK_SET */
+    uint32_t base;                        /**< first chunk id */
+    uint32_t stride;                      /**< at least 1 */
+    uint16_t count;                       /**< bits, at most SKY_LIMIT_CHUNK_SET */
     uint8_t  map[SKY_CHUNKSET_MAP_BYTES]; /**< bit i = 0x80 >> (i % 8) of byte i / 8; bits from count on are 0 */
 } SKY_ChunkSet_t;
 
-/** Start a set with all bits clear. @return false if stride or count are out of range. */
+/** Start a set with all bits clear.
+ *  @return false if stride is 0, count not 1 .. SKY_LIMIT_CHUNK_SET, or the last id above 2^32-1 */
 bool SKY_ChunkSet_Init(SKY_ChunkSet_t *set, uint32_t base, uint32_t stride, uint32_t count);
-void SKY_ChunkSet_Add(SKY_ChunkSet_t *set, uint32_t index);
-void SKY_ChunkSet_Remove(SKY_ChunkSet_t *set, uint32_t index);
-bool SKY_ChunkSet_Has(const SKY_ChunkSet_t *set, uint32_t index);
-uint32_t SKY_ChunkSet_Size(const SKY_ChunkSet_t *set);              /**< bits that are set */
+/** Add, Remove and Has take an index; one beyond the set changes nothing and is not in it. */
+void     SKY_ChunkSet_Add(SKY_ChunkSet_t *set, uint32_t index);
+void     SKY_ChunkSet_Remove(SKY_ChunkSet_t *set, uint32_t index);
+bool     SKY_ChunkSet_Has(const SKY_ChunkSet_t *set, uint32_t index);
+uint32_t SKY_ChunkSet_Size(const SKY_ChunkSet_t *set);                /**< bits that are set */
 uint32_t SKY_ChunkSet_Next(const SKY_ChunkSet_t *set, uint32_t from); /**< first set index >= from, or count if none */
 uint32_t SKY_ChunkSet_ChunkId(const SKY_ChunkSet_t *set, uint32_t index);
 /** Index of a chunk id, or count if the id is not of this set. */

@@ -14,10 +14,10 @@
 
 #include "sky_icd.h"
 
-#define SKY_KEY_BYTES        32u
-#define SKY_REQUEST_OVERHEAD (SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES + SKY_HEADER_BYTES + SKY_PEC_BYTES)
+#define SKY_KEY_BYTES         32u
+#define SKY_REQUEST_OVERHEAD  (SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES + SKY_HEADER_BYTES + SKY_PEC_BYTES)
 #define SKY_RESPONSE_OVERHEAD (SKY_PRIMARY_BYTES + SKY_RESPONSE_SECONDARY_BYTES + SKY_HEADER_BYTES + SKY_PEC_BYTES)
-#define SKY_HEAD_MAX         (SKY_RESPONSE_OVERHEAD - SKY_PEC_BYTES) /**< bytes before the payload, at most */
+#define SKY_HEAD_MAX          (SKY_RESPONSE_OVERHEAD - SKY_PEC_BYTES) /**< bytes before the payload, at most */
 
 /** Status codes are SKY_STATUS_*: the same on the wire and as results. */
 typedef uint8_t SKY_Status_t;
@@ -69,15 +69,20 @@ typedef struct
     uint32_t   chunk_crc;
 
     const uint8_t *payload; /**< @c length bytes */
+    uint16_t payload_crc16; /**< set by decoding: CRC-16 of the payload from zero, as SKY_Crc16_Join takes it; not encoded */
 } SKY_Packet_t;
 
 /**
  * Decode a datagram. Checks, in this order: size, primary header and its length against @p len, secondary header flag, PEC,
- * command checksum, header version, security, length, and offset + length <= chunk_len <= SKY_LIMIT_CHUNK_BYTES when there
- * is a chunk (PUT request, GET response with status ok).
+ * command checksum, function code against operation, header version and security suite, length, and offset + length <=
+ * chunk_len <= SKY_LIMIT_CHUNK_BYTES when there is a chunk (PUT request, GET response with status ok).
  *
- * @return SKY_STATUS_OK, or why not: SHORT, BAD_HEADER, BAD_LENGTH, BAD_CRC, BAD_CHECKSUM, BAD_VERSION, BAD_CHUNK.
- *         From BAD_VERSION on (PEC is right) @p pkt is filled as far as it goes, so that an answer can be addressed.
+ * The bytes are read once for the PEC (header and payload apart, so that payload_crc16 comes for nothing) and, in requests, once
+ * for the checksum. Nothing is copied.
+ *
+ * @return SKY_STATUS_OK, or why not: SHORT, BAD_HEADER, BAD_LENGTH, BAD_CRC, BAD_CHECKSUM, BAD_VERSION (also: a security suite
+ *         other than 0), BAD_CHUNK. From BAD_VERSION on @p pkt is filled, without payload, so that an answer can be
+ *         addressed; before that it is not to be used.
  */
 SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pkt);
 

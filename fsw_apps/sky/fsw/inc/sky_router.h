@@ -3,32 +3,37 @@
  * Where a packet goes: to a service of this satellite, over one of the four ISLs, down to a ground host, or nowhere.
  *
  * A ground host is known to the satellites it talks to by the address its packets come from; those satellites are its gateways.
- * A request carries its gateway, so that a response from any satellite finds the way back. The table of ground hosts is small and
- * bounded; the one unheard for longest makes room.
+ * A request carries its gateway, so that a response from any satellite finds the way back. Only the first satellite writes the
+ * gateway, so a response has one destination and no loop to run in.
+ *
+ * The table of ground hosts is small and bounded; the one unheard for longest makes room. Who was heard within
+ * SKY_ROUTER_GROUND_HOLD_US keeps place and number, and an endpoint has one number at a time, so neither a flood of made-up hosts
+ * nor a second user of a number takes the responses away from a host in the middle of a transfer.
  */
 #ifndef SKY_ROUTER_H
 #define SKY_ROUTER_H
 
 #include "sky_torus.h"
 
-#define SKY_ROUTER_GROUNDS 64u
+#define SKY_ROUTER_GROUNDS        64u
+#define SKY_ROUTER_GROUND_HOLD_US 2000000u
 
 typedef enum
 {
     SKY_ROUTE_DELIVER = 0, /**< to the application of the APID */
     SKY_ROUTE_FORWARD,     /**< over link */
     SKY_ROUTE_GROUND,      /**< to endpoint */
-    SKY_ROUTE_ANSWER,      /**< cannot be routed: send `status` back to where it came from */
-    SKY_ROUTE_DROP
+    SKY_ROUTE_ANSWER,      /**< a request that goes nowhere: answer with `status` (ingress ground: straight to endpoint) */
+    SKY_ROUTE_DROP         /**< the same, of which nobody is told: a response, or a request that nobody can be named for */
 } SKY_RouteAction_t;
 
 typedef struct
 {
     SKY_RouteAction_t action;
     SKY_LinkId_t      link;
-    uint64_t          endpoint;  /**< opaque: the socket layer's address of a ground host */
-    uint8_t           hop_limit; /**< to write into the packet, with gateway: SKY_Packet_Relabel */
-    SKY_Addr_t        gateway;
+    uint64_t          endpoint;  /**< opaque: the socket layer's address of a ground host; GROUND, and ANSWER to the ground */
+    uint8_t           hop_limit; /**< to write into a forwarded packet, with gateway: SKY_Packet_Relabel */
+    SKY_Addr_t        gateway;   /**< a packet that is delivered or answered takes it too, so that its response finds home */
     SKY_Status_t      status;    /**< why it is answered or dropped */
 } SKY_Route_t;
 
@@ -61,8 +66,14 @@ bool SKY_Router_Init(SKY_Router_t *router, const SKY_Torus_t *torus, SKY_Addr_t 
 void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up);
 /**
  * Decide about a decoded packet that came in over @p ingress (SKY_LINK_GROUND with the sender's @p endpoint, an ISL, or
- * SKY_LINK_NONE for one of our own). Learns ground hosts from SKY_LINK_GROUND only: a request whose source says plane 0.
- * A packet from the ground that claims a satellite as its source is refused (BAD_ADDRESS); one that claims another gateway gets ours.
+ * SKY_LINK_NONE for one of our own).
+ *
+ * From the ground only requests are taken, from a host (plane 0, number from 1) to a satellite; they get this satellite as
+ * gateway, whatever they claim, and teach the table where the host is. Refused: BAD_ADDRESS (source a satellite or no host,
+ * destination no satellite), REFUSED (a response; a number that another endpoint uses), BUSY (table full of hosts just heard).
+ *
+ * A packet is forwarded while its hop limit, at most SKY_LIMIT_HOP_LIMIT, is above 0, and goes back to the satellite
+ * it came from only if no other link is up.
  */
 void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint,
                        SKY_Route_t *route);

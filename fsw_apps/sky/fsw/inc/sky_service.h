@@ -1,7 +1,18 @@
 /**
  * @file
  * The hashtable service: requests in, responses out, on top of the chunk store. Sans I/O: packets, time and randomness come in
- * as arguments; responses are pulled one by one, as head + body + tail, where the body of a GET lies in the store itself.
+ * as arguments; what is to be sent is pulled packet by packet, as head + body + tail, where the body of a GET lies in the store
+ * itself.
+ *
+ *     SKY_Service_Begin(svc, now_us, &pkt);           for each packet at APID kvc
+ *     while (SKY_Service_Next(svc, now_us, &out))     send it, or collect it and send the whole burst
+ *
+ *     SKY_Service_Poll(svc, now_us, &next_us);        after each batch of packets, and at next_us
+ *     while (SKY_Service_Next(svc, now_us, &out))     as above
+ *
+ * Work per call is bounded: Begin looks up at most SKY_LIMIT_CHUNK_SET chunks or takes in one packet (an eviction or PURGE walks
+ * over the chunks of one block, a MIGRATE of all blocks over the table of blocks); Next makes one packet; a burst is at most
+ * `credit` chunks, and as many again for each migration.
  */
 #ifndef SKY_SERVICE_H
 #define SKY_SERVICE_H
@@ -10,10 +21,14 @@
 #include "sky_torus.h"
 #include "sky_transfer.h"
 
-#define SKY_SERVICE_MIGRATIONS 4u   /**< at a time */
+#define SKY_SERVICE_MIGRATIONS    4u     /**< at a time */
+#define SKY_SERVICE_MIGRATION_MS  60000u /**< how long one may take when its request has no deadline */
+#define SKY_SERVICE_EXPIRE_SLOTS  256u   /**< looked at by one Poll */
+#define SKY_SERVICE_EXPIRE_US     50000u /**< between two Polls while there are incomplete chunks */
 #define SKY_SERVICE_SCRATCH_BYTES 512u
+#define SKY_SERVICE_PACKET_MIN    (SKY_RESPONSE_OVERHEAD + SKY_CHUNKSET_MAX_BYTES) /**< smallest packet_bytes */
 
-/** One packet to send. @c body is valid until the next call into the service. */
+/** One packet to send. @c body is valid until the next Begin or Poll. */
 typedef struct
 {
     SKY_Addr_t     dst;     /**< of the packet; the router decides over which link */
@@ -27,65 +42,104 @@ typedef struct
 
 typedef struct
 {
-    SKY_Addr_t self;
-    SKY_Torus_t torus;        /**< MIGRATE targets are checked against it */
-    uint32_t   packet_bytes;  /**< largest packet of the links */
-    uint32_t   credit;        /**< chunks that a PUT burst may have; largest GET burst */
-    uint32_t   part_lifetime_ms; /**< of an incomplete chunk when a PUT has no deadline */
+    SKY_Addr_t  self;
+    SKY_Torus_t torus;            /**< MIGRATE targets are checked against it */
+    uint32_t    packet_bytes;     /**< largest packet of the links; SKY_LIMIT_FRAGMENTS of them carry a chunk that fills a slot */
+    uint32_t    credit;           /**< chunks that a PUT burst may have; largest GET burst; 1 .. SKY_LIMIT_CHUNK_SET */
+    uint32_t    part_lifetime_ms; /**< of an incomplete chunk when a PUT has no deadline */
 } SKY_ServiceCfg_t;
 
 /** Counters in the order of `stats.kvc` of the ICD are made from these and the store's. */
 typedef struct
 {
-    uint64_t requests, puts, gets, hits, misses, purges, migrated_out, migrated_in;
-    uint64_t errors[SKY_STATUS_SHORT + 1u]; /**< by status */
+    uint64_t requests;
+    uint64_t puts;                          /**< PUT packets taken in */
+    uint64_t gets;                          /**< GET requests */
+    uint64_t hits, misses;                  /**< chunks sent, chunks asked for and not here */
+    uint64_t purges;                        /**< chunks purged */
+    uint64_t migrated_out;                  /**< chunks acknowledged by another satellite */
+    uint64_t migrated_in;                   /**< chunks put by another satellite */
+    uint64_t unsolicited;                   /**< responses that belong to no migration */
+    uint64_t errors[SKY_STATUS_SHORT + 1u]; /**< requests refused, and packets that were none, by status */
 } SKY_ServiceCounters_t;
 
+/** A job of MIGRATE: the chunks of one block after the other, a window of them at a time, pushed to another satellite. */
 typedef struct
 {
-    bool       active;
-    bool       keep;
-    bool       all_blocks;
-    uint32_t   cursor;      /**< of SKY_Store_NextBlock */
-    SKY_Addr_t target;
-    SKY_Peer_t peer;
-    SKY_Push_t push;
-    bool       pushing;
-    uint64_t   deadline_us;
+    bool            active;
+    bool            keep;
+    bool            all_blocks;
+    bool            asked;   /**< in this pull a query has been sent: its payload must stay */
+    bool            cutting; /**< in this pull, part of a chunk has been sent */
+    uint32_t        tenant;
+    uint8_t         key[SKY_KEY_BYTES]; /**< of the block at hand */
+    uint32_t        cursor;             /**< of SKY_Store_NextBlock */
+    uint32_t        from;               /**< chunks below have been dealt with */
+    SKY_Addr_t      target;
+    uint64_t        deadline_us;
+    SKY_Peer_t      peer;
+    SKY_Push_t      push;
+    SKY_Packet_t    request;     /**< the PUT or HAS at hand */
+    SKY_ChunkView_t chunk;       /**< while cutting */
+    uint32_t        part_offset; /**< while cutting: of the next part */
+    uint8_t         payload[SKY_CHUNKSET_MAX_BYTES];
 } SKY_Migration_t;
+
+/** What Next makes of the packet that Begin was given. */
+typedef enum
+{
+    SKY_SERVICE_IDLE = 0,
+    SKY_SERVICE_REPLY,  /**< one response, ready */
+    SKY_SERVICE_CHUNKS, /**< GET: chunks that are here */
+    SKY_SERVICE_MISSING /**< GET: the set of those that are not */
+} SKY_ServiceStage_t;
 
 typedef struct
 {
     SKY_ServiceCfg_t      cfg;
-    SKY_Store_t *         store;
+    SKY_Store_t          *store;
     SKY_ServiceCounters_t counters;
     uint64_t              started_us;
     uint64_t              next_request_id;
     uint16_t              seq_count;
     SKY_Migration_t       migrations[SKY_SERVICE_MIGRATIONS];
+    uint32_t              pulled; /**< migrations that have no more to send in this pull */
     /* the response at hand */
-    SKY_Packet_t          reply;
-    SKY_ChunkSet_t        set;
-    uint32_t              set_index;
-    uint32_t              burst_left;
-    uint32_t              part_offset;
-    int                   stage;
-    uint8_t               scratch[SKY_SERVICE_SCRATCH_BYTES];
+    SKY_ServiceStage_t stage;
+    SKY_Packet_t       reply;
+    SKY_ChunkSet_t     set;       /**< GET: asked for */
+    SKY_ChunkSet_t     missing;   /**< GET: of these, looked up and not here */
+    uint32_t           set_index; /**< GET: next of the set to look up */
+    uint32_t           burst_left;
+    SKY_ChunkView_t    chunk;       /**< GET: next to be sent, whose id is in the reply */
+    uint32_t           part_offset; /**< of its next part */
+    uint8_t            scratch[SKY_SERVICE_SCRATCH_BYTES];
 } SKY_Service_t;
 
+/**
+ * @param store   belongs to this service from now on
+ * @param random  where request ids start
+ * @return false: cfg is out of range, or does not fit the store
+ */
 bool SKY_Service_Init(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg, SKY_Store_t *store, uint64_t now_us, uint64_t random);
 /**
- * Act on one packet for this satellite at APID kvc (request, or response to one of our migrations). Responses to it are then
- * pulled by SKY_Service_Next until that returns false; what is not pulled is dropped by the next call of Begin.
+ * Act on one packet for this satellite at APID kvc (request, or response to one of our migrations). What is to be sent is then
+ * pulled by SKY_Service_Next until that returns false; what is not pulled is dropped by the next call of Begin or Poll.
+ * A response is never answered.
  */
 void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
+/** @return true: @p out is to be sent. */
 bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
-/** Work that nobody asked for just now: migrations go on, parts expire. Call Next until false, then again at *next_us. */
+/**
+ * Work that nobody asked for just now: migrations go on, parts expire. Call Next until false, then again at *next_us, or after
+ * the next packets. Cheap when there is nothing to do; *next_us is then UINT64_MAX.
+ */
 void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us);
 /** Count a packet that never became a request (SKY_Packet_Decode failed). */
 void SKY_Service_CountError(SKY_Service_t *svc, SKY_Status_t status);
 /** The counters of `stats.kvc`, SKY_STATS_KVC_COUNT of them. */
 void SKY_Service_Stats(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out);
+/** Counters of events become 0, those of the store too; what is in the store stays. */
 void SKY_Service_ResetCounters(SKY_Service_t *svc);
 
 #endif

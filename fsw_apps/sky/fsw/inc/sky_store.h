@@ -5,19 +5,24 @@
  *
  * Two tables: blocks, keyed by (tenant, 32-byte key), and chunks, keyed by (block, chunk id). A block is unusable as soon as
  * one of its chunks is gone (paper, section 3.9), so use is recorded per block and eviction takes whole blocks: the least
- * recently used one loses all its chunks on this satellite. Nothing is allocated after init; every loop is bounded by a table.
+ * recently used one loses all its chunks on this satellite.
+ *
+ * Nothing is allocated after init, and nothing but the index is touched before it is used: an idle store of 64 MiB costs some
+ * hundred kB of resident memory. Every loop is bounded by a table; what a call may cost is said where it is more than a look-up.
  */
 #ifndef SKY_STORE_H
 #define SKY_STORE_H
 
-#include "sky_chunkset.h"
+#include "sky_index.h"
+#include "sky_packet.h"
 
-#define SKY_STORE_NONE UINT32_MAX
+#define SKY_STORE_NONE     SKY_INDEX_NONE
+#define SKY_STORE_SLOT_MAX (1u << 22) /**< largest slot_count */
 
 typedef struct
 {
     uint32_t slot_bytes;  /**< 1 .. SKY_LIMIT_CHUNK_BYTES */
-    uint32_t slot_count;  /**< 1 .. 2^22 */
+    uint32_t slot_count;  /**< 1 .. SKY_STORE_SLOT_MAX */
     uint32_t block_count; /**< 1 .. slot_count */
 } SKY_StoreCfg_t;
 
@@ -29,11 +34,11 @@ typedef struct
     uint32_t chunk_total;
     uint32_t block_len;
     uint32_t chunk_len; /**< of a full chunk */
-    uint32_t epoch;
+    uint32_t epoch;     /**< the newest of its PUTs */
     uint32_t held;      /**< complete chunks held here */
 } SKY_BlockInfo_t;
 
-/** One chunk held. @c data stays valid until the next call that may put, purge or expire. */
+/** One chunk held. @c data stays valid until the next call that may put, purge, drop or expire. */
 typedef struct
 {
     const uint8_t *data;
@@ -44,8 +49,11 @@ typedef struct
 
 typedef struct
 {
-    uint32_t blocks, slots_used, partial;
-    uint64_t bytes, evicted_blocks, evicted_chunks, expired_partial;
+    uint32_t blocks;     /**< with at least one chunk, complete or in part */
+    uint32_t slots_used; /**< chunks, complete or in part */
+    uint32_t partial;    /**< of these, in part */
+    uint64_t bytes;      /**< of complete chunks */
+    uint64_t evicted_blocks, evicted_chunks, expired_partial;
 } SKY_StoreCounters_t;
 
 typedef struct SKY_StoreBlock SKY_StoreBlock_t; /* private, sky_store.c */
@@ -55,46 +63,67 @@ typedef struct
 {
     SKY_StoreCfg_t      cfg;
     SKY_StoreCounters_t counters;
-    SKY_StoreBlock_t *  blocks;
-    SKY_StoreSlot_t *   slots;
-    uint32_t *          block_index;
-    uint32_t *          chunk_index;
-    uint8_t *           data; /**< slot_count * slot_bytes, 64-byte aligned; not touched until used */
-    uint32_t            block_mask, chunk_mask;
-    uint32_t            free_block, free_slot;
-    uint32_t            lru_head, lru_tail; /**< block indices; head = most recently used */
-    uint64_t            hash_seed;
+    SKY_StoreBlock_t   *blocks;
+    SKY_StoreSlot_t    *slots;
+    uint8_t            *data; /**< slot_count * slot_bytes, 64-byte aligned; not touched until used */
+    SKY_Index_t         block_index, chunk_index;
+    uint32_t            free_block, free_slot;   /**< lists of entries given back */
+    uint32_t            fresh_block, fresh_slot; /**< entries from here on were never used and never touched */
+    uint32_t            newest, oldest;          /**< ends of the list of blocks by last use */
+    uint32_t            expire_cursor;
+    uint64_t            secret[2];
 } SKY_Store_t;
 
-/** Bytes of memory that a store of @p cfg needs; 0 if @p cfg is out of range. */
+/** Bytes of memory that a store of @p cfg needs, at any alignment; 0 if @p cfg is out of range. */
 size_t SKY_Store_MemoryBytes(const SKY_StoreCfg_t *cfg);
-/** @param seed  randomises the index, so that nobody can aim keys at one bucket. @return false: bad cfg or too little memory */
+/**
+ * @param memory  stays with the store; its contents do not matter
+ * @param seed    randomises the index, so that nobody can aim keys at one place of it
+ * @return false: bad cfg or too little memory
+ */
 bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory, size_t memory_bytes, uint64_t seed);
 
 /**
  * Take in the payload of a PUT (a whole chunk or a part of it). A complete chunk is checked against its CRC-32C; one that is
- * already there is kept as it is. Parts are remembered per slot and forgotten after @p expires_us.
+ * already there is kept as it is. Parts are remembered per slot and forgotten after @p expires_us; all parts of a chunk but the
+ * last have one length, and begin at multiples of it. To make room the least recently used other block is evicted, whatever it
+ * holds; a packet that is wrong evicts nothing.
  *
- * @return OK (complete or part taken), STORE_FULL, TOO_LARGE, BAD_CHUNK, BAD_CRC, BAD_KEY
+ * The cost is that of copying the payload; an eviction adds a look-up per chunk of the evicted block.
+ *
+ * @return OK (complete or part taken, or already there), or why nothing was taken:
+ *         TOO_LARGE    chunk longer than a slot
+ *         BAD_CHUNK    id, lengths or offset contradict each other, or parts overlap
+ *         BAD_CRC      CRC-32C wrong; if the last part came, all parts of the chunk are forgotten
+ *         BAD_KEY      the block was declared with other lengths, or another chunk is held under this id: PURGE it first.
+ *                      A block of which no chunk is complete is declared anew instead
+ *         STORE_FULL   the block itself fills the store
  */
-SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t now_us, uint64_t expires_us, const SKY_Packet_t *pkt);
+SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt);
 
 /** Find a complete chunk and mark its block as used. @return OK or NOT_FOUND */
 SKY_Status_t SKY_Store_Get(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id, SKY_ChunkView_t *view);
-/** What is known of a block; its use is not recorded. @return OK or NOT_FOUND (also when only parts are here) */
-SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, SKY_BlockInfo_t *info);
+/** Find a complete chunk without recording its use. @return OK or NOT_FOUND */
+SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id,
+                            SKY_ChunkView_t *view);
 /** Is a complete chunk held? Its use is not recorded. */
 bool SKY_Store_Has(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id);
-/** Lowest complete chunk id of the block that is >= @p from, or SKY_STORE_NONE. */
+/** What is known of a block; its use is not recorded. @return OK or NOT_FOUND (also when only parts are here) */
+SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, SKY_BlockInfo_t *info);
+/** Lowest complete chunk id of the block that is >= @p from, or SKY_STORE_NONE. Walks over the chunks of the block. */
 uint32_t SKY_Store_NextChunk(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t from);
-/** Forget a block. @return chunks that were removed */
+/** Forget a block. Walks over its chunks. @return complete chunks that were removed */
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key);
-/** Forget one chunk (after it has moved elsewhere). @return false if it was not held */
+/** Forget one complete chunk (after it has moved elsewhere). @return false if it was not held */
 bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id);
 /** Forget parts whose time is over; looks at no more than @p most slots a call. @return chunks that were given up */
 uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
-/** Walk over all blocks, any order: @p cursor starts at 0. @return false at the end. Blocks put meanwhile may be missed. */
+/**
+ * Walk over all blocks that hold a complete chunk, any order: @p cursor starts at 0. Looks at the whole table of blocks in the
+ * worst case. @return false at the end. Blocks put meanwhile may be missed.
+ */
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info);
+/** Forget everything; counters of events stay. */
 void SKY_Store_Clear(SKY_Store_t *store);
 
 #endif

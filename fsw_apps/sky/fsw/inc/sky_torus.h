@@ -29,20 +29,24 @@ typedef struct
     bool     seam_cut; /**< Walker star: no link between the last plane and the first */
 } SKY_Torus_t;
 
-/** @return false unless 1 <= planes and 1 <= slots. */
-bool       SKY_Torus_Init(SKY_Torus_t *torus, uint32_t planes, uint32_t slots, bool seam_cut);
-bool       SKY_Torus_Contains(const SKY_Torus_t *torus, SKY_Addr_t addr);
+/** @return false unless planes and slots are 1 .. 65535. */
+bool SKY_Torus_Init(SKY_Torus_t *torus, uint32_t planes, uint32_t slots, bool seam_cut);
+bool SKY_Torus_Contains(const SKY_Torus_t *torus, SKY_Addr_t addr);
 /** The neighbour over @p link, or {0,0} if there is none (seam, a torus one wide, not an ISL). */
 SKY_Addr_t SKY_Torus_Neighbour(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_LinkId_t link);
 /** Hops on the shortest way, with both wraps and the seam. */
-uint32_t   SKY_Torus_Hops(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to);
+uint32_t SKY_Torus_Hops(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to);
 /**
  * The link towards @p to: plane first, then slot, the shorter way round (paper, section 4). The paper's rule leaves a tie
  * (even sizes, opposite satellites) unmoved; a tie goes south, respectively east.
  *
- * @param usable  bit (1 << link) for each ISL that is up. If the paper's choice is down, the other axis is taken if it still
- *                brings the packet nearer, else the longer way round the same ring.
- * @return SKY_LINK_NONE if @p to is @p from or nothing leads there.
+ * If no link that leads nearer is up, the packet makes a detour: over the link that leaves the fewest hops, and among equals
+ * one step aside (two hops more) before the long way round the ring. The rule has no memory, so the next satellite would send
+ * such a packet straight back: whoever forwards takes the link that the packet came in by out of @p usable, as
+ * SKY_Router_Decide does.
+ *
+ * @param usable  bit (1 << link) for each ISL that may be taken
+ * @return SKY_LINK_NONE if @p to is @p from or nothing leads there
  */
 SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to, uint32_t usable);
 

@@ -1,0 +1,79 @@
+/**
+ * @file
+ * The `sky` cFS library: the registry through which `isl` finds the services of other apps by the APID of a packet.
+ *
+ * An app that serves an APID registers a table of functions; `isl` calls them in its own task, so a chunk goes from socket to
+ * store and back without crossing the Software Bus.
+ *
+ * Locks. The registry stays locked from SKY_LIB_Acquire to SKY_LIB_Release, so that an app which leaves cannot vanish in the
+ * middle of a call; a service stays locked from its Lock to its Unlock, because the body of an outgoing packet lies in the
+ * service's own memory until it is sent. Order, for everybody: isl's node, registry, service. A service must not call the
+ * registry while it is locked.
+ */
+#ifndef SKY_LIB_H
+#define SKY_LIB_H
+
+#include "common_types.h"
+#include "sky.h"
+
+#define SKY_LIB_SERVICES 4u /**< services that can be registered at a time */
+
+#define SKY_LIB_VERSION_MAJOR 0
+#define SKY_LIB_VERSION_MINOR 1
+#define SKY_LIB_VERSION_PATCH 0
+
+/** What a service has to know of the satellite. */
+typedef struct
+{
+    SKY_Addr_t  self;
+    SKY_Torus_t torus;
+    uint32_t    packet_bytes; /**< largest packet of the links */
+} SKY_LIB_Node_t;
+
+/** A service. All functions but Attach and Lock are called between Lock and Unlock. */
+typedef struct
+{
+    /** The satellite is known, or has changed. Locks the service by itself. @return false: not able to serve */
+    bool (*Attach)(const SKY_LIB_Node_t *node);
+    /** @return false if the service is not ready; then it is not locked either */
+    bool (*Lock)(void);
+    void (*Unlock)(void);
+    /** A packet for this satellite at the service's APID. Responses are pulled with Next until that returns false. */
+    void (*Begin)(uint64_t now_us, const SKY_Packet_t *pkt);
+    /**
+     * The next packet to send. A body of more than SKY_SERVICE_SCRATCH_BYTES stays in place until the next Begin or Poll or
+     * until Unlock; a shorter one only until the next Next.
+     */
+    bool (*Next)(uint64_t now_us, SKY_Out_t *out);
+    /** Let time act; pull with Next afterwards. *next_us: when to come again, UINT64_MAX if never. */
+    void (*Poll)(uint64_t now_us, uint64_t *next_us);
+    /** A packet for this APID did not decode: count it. */
+    void (*Reject)(SKY_Status_t status);
+} SKY_LIB_Service_t;
+
+/** Entry point of the library (startup script). */
+int32 SKY_LibInit(void);
+
+/**
+ * Offer a service. @p service stays in place until SKY_LIB_Unregister. If the satellite is known, Attach is called at once.
+ * @return CFE_SUCCESS, CFE_STATUS_EXTERNAL_RESOURCE_FAIL: registry full, APID taken, a function missing, or no lock
+ */
+int32 SKY_LIB_Register(uint16_t apid, const SKY_LIB_Service_t *service);
+/** Take a service back; waits until no one is in it. Harmless if it was not registered. */
+void SKY_LIB_Unregister(uint16_t apid);
+
+/** Tell all services, now and later, which satellite this is. @return services that cannot serve it */
+uint32_t SKY_LIB_SetNode(const SKY_LIB_Node_t *node);
+
+/** Lock the registry and find a service. @return NULL if there is none; then the registry is not locked */
+const SKY_LIB_Service_t *SKY_LIB_Acquire(uint16_t apid);
+/** As SKY_LIB_Acquire, by place: 0 .. SKY_LIB_SERVICES - 1. @p apid receives the APID. */
+const SKY_LIB_Service_t *SKY_LIB_AcquireAt(uint32_t place, uint16_t *apid);
+void SKY_LIB_Release(void);
+
+/** Monotonic time in microseconds: the clock of the core. */
+uint64_t SKY_LIB_NowUs(void);
+/** A number that differs from run to run; not secret enough for keys. */
+uint64_t SKY_LIB_Seed(void);
+
+#endif

@@ -1,0 +1,29 @@
+/**
+ * @file
+ * Which parts of a chunk are here, when links are too narrow for whole chunks. All parts but the last have one length and begin at
+ * multiples of it; no packet says that length, it follows from any part but the last. Parts come in any order, some twice.
+ */
+#ifndef SKY_PARTS_H
+#define SKY_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sky_icd.h"
+
+/** All zero: nothing is here. */
+typedef struct
+{
+    uint64_t here;        /**< bit i: the part that begins at i * part_bytes; the last part is told by tail_offset instead */
+    uint32_t part_bytes;  /**< 0: not known yet */
+    uint32_t tail_offset; /**< where the last part begins; 0: not here */
+} SKY_Parts_t;
+
+/** Can [offset, offset + length) be a part, or the whole, of a chunk of @p chunk_len bytes in at most SKY_LIMIT_FRAGMENTS parts? */
+bool SKY_Parts_Check(uint32_t chunk_len, uint32_t offset, uint32_t length);
+/** Note a part that has passed the check and is not the whole. @return false: it contradicts those that are here */
+bool SKY_Parts_Add(SKY_Parts_t *parts, uint32_t chunk_len, uint32_t offset, uint32_t length);
+/** Is the chunk complete? */
+bool SKY_Parts_AllHere(const SKY_Parts_t *parts);
+
+#endif

@@ -1,0 +1,388 @@
+/**
+ * @file
+ * Receiving end of a transfer: requests go out for what is missing, chunks go straight to their place in the block.
+ *
+ * A satellite answers requests in order, each with a burst whose last packet says so. A chunk of a burst that is over is lost,
+ * or late; it gets a moment of grace (as in RFC 8985) before it is asked for again.
+ */
+#include "sky_transfer.h"
+
+#include <string.h>
+
+#include "sky_crc.h"
+
+static void fetch_end(SKY_Fetch_t *fetch, SKY_ShareState_t state)
+{
+    /* RUNNING comes from errors after which asking again may help: nothing ends. */
+    if (state != SKY_SHARE_RUNNING)
+    {
+        fetch->state = state;
+        fetch->peer->outstanding -= fetch->on_way;
+        fetch->on_way = 0;
+    }
+}
+
+static bool is_since(uint16_t number, uint16_t since)
+{
+    return (int16_t)(uint16_t)(number - since) >= 0;
+}
+
+bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint8_t *block)
+{
+    (void)memset(fetch, 0, sizeof(*fetch));
+    fetch->state = SKY_SHARE_REFUSED;
+    fetch->peer  = peer;
+    fetch->block = block;
+    if (!SKY_ShareCfg_Check(cfg) || !SKY_ChunkSet_Init(&fetch->missing, cfg->base, cfg->stride, cfg->count))
+    {
+        return false;
+    }
+    fetch->cfg   = *cfg;
+    fetch->state = SKY_SHARE_RUNNING;
+    fetch->left  = cfg->count;
+    for (uint32_t i = 0; i < cfg->count; ++i)
+    {
+        SKY_ChunkSet_Add(&fetch->missing, i);
+    }
+    fetch->todo = fetch->missing;
+    return true;
+}
+
+/* Chunks to ask for now: what the window has room for, but not a few at a time while more are coming anyway. */
+static uint32_t fetch_want(const SKY_Fetch_t *fetch, uint32_t budget)
+{
+    const SKY_Peer_t *peer  = fetch->peer;
+    const uint32_t    todo  = fetch->left - fetch->on_way;
+    const uint32_t    burst = peer->cfg.burst < peer->window ? peer->cfg.burst : peer->window;
+    uint32_t          want  = peer->window > peer->outstanding ? peer->window - peer->outstanding : 0;
+
+    want = want < todo ? want : todo;
+    want = want < burst ? want : burst;
+    if (want < todo && want < (burst + 1) / 2 && peer->outstanding > 0)
+    {
+        return 0;
+    }
+    return want < budget ? want : budget;
+}
+
+bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Packet_t *req, uint8_t *payload)
+{
+    const uint32_t want = fetch->state == SKY_SHARE_RUNNING ? fetch_want(fetch, budget) : 0;
+
+    if (want == 0)
+    {
+        return false;
+    }
+    const uint16_t number = fetch->number == UINT16_MAX ? 1 : (uint16_t)(fetch->number + 1); /* 0 means none */
+    const uint32_t first  = SKY_ChunkSet_Next(&fetch->todo, 0);
+    uint32_t       index  = first;
+    SKY_ChunkSet_t set;
+
+    (void)SKY_ChunkSet_Init(&set, SKY_ChunkSet_ChunkId(&fetch->todo, first), fetch->cfg.stride, fetch->cfg.count - first);
+    for (uint32_t n = 0; n < want; ++n)
+    {
+        index = SKY_ChunkSet_Next(&fetch->todo, index);
+        SKY_ChunkSet_Add(&set, index - first);
+        SKY_ChunkSet_Remove(&fetch->todo, index);
+        fetch->repeats += fetch->asked_by[index] != 0 ? 1u : 0u;
+        fetch->asked_by[index] = number;
+    }
+    set.count = (uint16_t)(index - first + 1); /* what follows is all zero */
+
+    SKY_ShareCfg_Request(&fetch->cfg, fetch->peer, now_us, SKY_OP_GET, number, req);
+    req->credit   = (uint16_t)want;
+    req->chunk_id = set.base;
+    req->payload  = payload;
+    req->length   = (uint32_t)SKY_ChunkSet_Encode(&set, payload, SKY_CHUNKSET_MAX_BYTES);
+
+    fetch->on_way += want;
+    fetch->peer->outstanding += want;
+    fetch->number = number;
+    ++fetch->requests;
+    if (fetch->timed == 0)
+    {
+        fetch->timed    = number;
+        fetch->asked_us = now_us;
+    }
+    if (fetch->timer_us == 0)
+    {
+        fetch->timer_us = now_us + fetch->peer->rto_us;
+    }
+    return true;
+}
+
+/* Chunks asked for up to request @p number, from share index @p from on, are to be asked for again. @return how many */
+static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number, uint32_t from)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = SKY_ChunkSet_Next(&fetch->missing, from); i < fetch->cfg.count;
+         i          = SKY_ChunkSet_Next(&fetch->missing, i + 1))
+    {
+        if (!SKY_ChunkSet_Has(&fetch->todo, i) && is_since(number, fetch->asked_by[i]))
+        {
+            SKY_ChunkSet_Add(&fetch->todo, i);
+            ++count;
+        }
+    }
+    fetch->on_way -= count;
+    fetch->peer->outstanding -= count;
+    fetch->timer_us = fetch->on_way > 0 ? fetch->timer_us : 0;
+    return count;
+}
+
+static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
+{
+    fetch->gap_us = 0;
+    if (fetch_again(fetch, fetch->over, 0) > 0)
+    {
+        SKY_Peer_OnLoss(fetch->peer, now_us);
+    }
+}
+
+static bool fetch_has_gap(const SKY_Fetch_t *fetch)
+{
+    uint32_t i = SKY_ChunkSet_Next(&fetch->missing, 0);
+
+    while (i < fetch->cfg.count && (SKY_ChunkSet_Has(&fetch->todo, i) || !is_since(fetch->over, fetch->asked_by[i])))
+    {
+        i = SKY_ChunkSet_Next(&fetch->missing, i + 1);
+    }
+    return i < fetch->cfg.count;
+}
+
+/* A packet of request @p number, chunk @p index of the share, came: every burst before it is over, and its own if it is the last. */
+static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, uint32_t index, bool is_last)
+{
+    const SKY_Peer_t *peer = fetch->peer;
+    const uint16_t    over = is_last ? number : (uint16_t)(number - 1);
+
+    if (!is_since(over, (uint16_t)(fetch->over + 1)) || !is_since(fetch->number, number))
+    {
+        return;
+    }
+    if (fetch->gap_us != 0)
+    {
+        fetch_lost(fetch, now_us); /* a whole burst came since: the grace of the one before ends */
+    }
+    fetch->over = over;
+    if (is_last)
+    {
+        /* A satellite may send fewer than it was asked for; what stands behind the last was not sent, so it is not lost. */
+        (void)fetch_again(fetch, number, index + 1);
+    }
+    if (fetch_has_gap(fetch))
+    {
+        fetch->gap_us = now_us + (peer->srtt_us / 4 > peer->rttvar_us ? peer->srtt_us / 4 : peer->rttvar_us);
+    }
+}
+
+static SKY_Partial_t *fetch_partial(SKY_Fetch_t *fetch, uint32_t index)
+{
+    SKY_Partial_t *partial;
+
+    for (uint32_t i = 0; i < SKY_FETCH_PARTIALS; ++i)
+    {
+        partial = &fetch->partials[i];
+        if (partial->parts != 0 && partial->index == index)
+        {
+            return partial;
+        }
+    }
+    partial             = &fetch->partials[fetch->partial_next];
+    fetch->partial_next = (fetch->partial_next + 1) % SKY_FETCH_PARTIALS;
+    partial->parts      = 0;
+    partial->bytes      = 0;
+    partial->index      = index;
+    return partial;
+}
+
+/* Put a part where it belongs. @return true if its chunk is complete now and its checksum right */
+static bool fetch_part(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chunk, uint32_t index)
+{
+    const uint32_t grain   = (pkt->chunk_len + SKY_LIMIT_FRAGMENTS - 1) / SKY_LIMIT_FRAGMENTS;
+    const uint64_t bit     = (uint64_t)1 << (pkt->offset / grain);
+    SKY_Partial_t *partial = fetch_partial(fetch, index);
+
+    if ((partial->parts & bit) != 0)
+    {
+        ++fetch->duplicates;
+        return false;
+    }
+    (void)memcpy(chunk + pkt->offset, pkt->payload, pkt->length);
+    partial->parts |= bit;
+    partial->bytes += pkt->length;
+    if (partial->bytes < pkt->chunk_len)
+    {
+        return false;
+    }
+    partial->parts = 0;
+    if (SKY_Crc32c(0, chunk, pkt->chunk_len) != pkt->chunk_crc)
+    {
+        ++fetch->corrupt;
+        return false;
+    }
+    return true;
+}
+
+static bool fetch_whole(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chunk)
+{
+    if (SKY_Crc32c(0, pkt->payload, pkt->chunk_len) != pkt->chunk_crc)
+    {
+        ++fetch->corrupt;
+        return false;
+    }
+    (void)memcpy(chunk, pkt->payload, pkt->chunk_len);
+    return true;
+}
+
+static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
+{
+    if (SKY_ChunkSet_Has(&fetch->todo, index))
+    {
+        SKY_ChunkSet_Remove(&fetch->todo, index); /* given up too early */
+    }
+    else
+    {
+        --fetch->on_way;
+        --fetch->peer->outstanding;
+    }
+    SKY_ChunkSet_Remove(&fetch->missing, index);
+    SKY_Peer_OnDelivered(fetch->peer, 1);
+    fetch->timer_us = fetch->on_way > 0 ? now_us + fetch->peer->rto_us : 0;
+    if (--fetch->left == 0)
+    {
+        fetch_end(fetch, SKY_SHARE_DONE);
+    }
+}
+
+static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    const SKY_ShareCfg_t *cfg   = &fetch->cfg;
+    const uint32_t        index = SKY_ChunkSet_IndexOf(&fetch->missing, pkt->chunk_id);
+
+    if (index >= cfg->count || pkt->length == 0)
+    {
+        ++fetch->corrupt;
+        return;
+    }
+    if (pkt->chunk_total != cfg->chunk_total || pkt->block_len != cfg->block_len ||
+        pkt->chunk_len != SKY_ChunkBytes(cfg->block_len, cfg->chunk_len, cfg->chunk_total, pkt->chunk_id))
+    {
+        fetch->last_status = SKY_STATUS_BAD_KEY; /* another block of the same name */
+        fetch_end(fetch, SKY_SHARE_MISS);
+        return;
+    }
+    uint8_t *chunk = fetch->block + (size_t)pkt->chunk_id * cfg->chunk_len;
+
+    if (!SKY_ChunkSet_Has(&fetch->missing, index))
+    {
+        ++fetch->duplicates;
+    }
+    else if (pkt->length == pkt->chunk_len ? fetch_whole(fetch, pkt, chunk) : fetch_part(fetch, pkt, chunk, index))
+    {
+        fetch_arrived(fetch, now_us, index);
+    }
+    if (fetch->state == SKY_SHARE_RUNNING)
+    {
+        fetch_burst(fetch, now_us, (uint16_t)(pkt->request_id & 0xFFFFu), index, (pkt->flags & SKY_FLAG_LAST) != 0);
+    }
+}
+
+/* The satellite names what it does not hold. That the share can still be completed without it is possible: then it came before. */
+static void fetch_not_found(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt)
+{
+    SKY_ChunkSet_t absent;
+
+    if (SKY_ChunkSet_Decode(pkt, &absent) != SKY_STATUS_OK)
+    {
+        fetch_end(fetch, SKY_SHARE_MISS); /* it does not know the block at all */
+        return;
+    }
+    for (uint32_t i = SKY_ChunkSet_Next(&absent, 0); i < absent.count; i = SKY_ChunkSet_Next(&absent, i + 1))
+    {
+        const uint32_t index = SKY_ChunkSet_IndexOf(&fetch->missing, SKY_ChunkSet_ChunkId(&absent, i));
+
+        if (index < fetch->cfg.count && SKY_ChunkSet_Has(&fetch->missing, index))
+        {
+            fetch_end(fetch, SKY_SHARE_MISS);
+            return;
+        }
+    }
+}
+
+void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    if (fetch->state != SKY_SHARE_RUNNING || pkt->op != SKY_OP_GET || !SKY_ShareCfg_Owns(&fetch->cfg, pkt))
+    {
+        return;
+    }
+    const uint16_t number = (uint16_t)(pkt->request_id & 0xFFFFu);
+
+    if (fetch->timed != 0 && is_since(number, fetch->timed))
+    {
+        if (number == fetch->timed)
+        {
+            SKY_Peer_OnRtt(fetch->peer, (uint32_t)(now_us - fetch->asked_us));
+        }
+        fetch->timed = 0; /* the answer to the timed one was lost: time another */
+    }
+    if (pkt->status == SKY_STATUS_OK)
+    {
+        fetch_data(fetch, now_us, pkt);
+        return;
+    }
+    fetch->last_status = pkt->status;
+    if (pkt->status == SKY_STATUS_NOT_FOUND)
+    {
+        fetch_not_found(fetch, pkt);
+    }
+    else
+    {
+        fetch_end(fetch, SKY_ShareState_OfError(pkt->status));
+    }
+}
+
+uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
+{
+    uint64_t next_us = fetch->cfg.deadline_us;
+
+    if (fetch->state != SKY_SHARE_RUNNING)
+    {
+        return UINT64_MAX;
+    }
+    if (now_us >= fetch->cfg.deadline_us)
+    {
+        fetch_end(fetch, SKY_SHARE_EXPIRED);
+        return UINT64_MAX;
+    }
+    if (fetch->gap_us != 0 && now_us >= fetch->gap_us)
+    {
+        fetch_lost(fetch, now_us);
+    }
+    if (fetch->timer_us != 0 && now_us >= fetch->timer_us)
+    {
+        SKY_Peer_OnTimeout(fetch->peer, now_us);
+        (void)fetch_again(fetch, fetch->number, 0);
+        fetch->over   = fetch->number;
+        fetch->timed  = 0;
+        fetch->gap_us = 0;
+    }
+    if (fetch->gap_us != 0 && fetch->gap_us < next_us)
+    {
+        next_us = fetch->gap_us;
+    }
+    if (fetch->timer_us != 0 && fetch->timer_us < next_us)
+    {
+        next_us = fetch->timer_us;
+    }
+    return next_us;
+}
+
+void SKY_Fetch_Stop(SKY_Fetch_t *fetch, SKY_ShareState_t state)
+{
+    if (fetch->state == SKY_SHARE_RUNNING)
+    {
+        fetch_end(fetch, state);
+    }
+}

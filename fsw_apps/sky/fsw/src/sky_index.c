@@ -1,0 +1,129 @@
+/**
+ * @file
+ * Open-addressing index and keyed hash: see sky_index.h. All loops over cells end because half of the cells or more are empty.
+ */
+#include "sky_index.h"
+
+#include <string.h>
+
+static uint32_t cell_count(uint32_t entries)
+{
+    uint32_t cells = 2;
+
+    while (cells < 2u * entries)
+    {
+        cells *= 2u;
+    }
+    return cells;
+}
+
+size_t SKY_Index_MemoryBytes(uint32_t entries)
+{
+    return cell_count(entries) * sizeof(SKY_IndexCell_t);
+}
+
+void SKY_Index_Init(SKY_Index_t *index, void *memory, uint32_t entries)
+{
+    index->cells = memory;
+    index->mask  = cell_count(entries) - 1u;
+    SKY_Index_Clear(index);
+}
+
+void SKY_Index_Clear(SKY_Index_t *index)
+{
+    /* 0xFF in every byte makes every entry SKY_INDEX_NONE. */
+    (void)memset(index->cells, 0xFF, ((size_t)index->mask + 1u) * sizeof(SKY_IndexCell_t));
+}
+
+void SKY_Index_Insert(SKY_Index_t *index, uint32_t hash, uint32_t entry)
+{
+    uint32_t at = hash & index->mask;
+
+    while (index->cells[at].entry != SKY_INDEX_NONE)
+    {
+        at = (at + 1u) & index->mask;
+    }
+    index->cells[at].hash  = hash;
+    index->cells[at].entry = entry;
+}
+
+void SKY_Index_Remove(SKY_Index_t *index, uint32_t hash, uint32_t entry)
+{
+    SKY_IndexCell_t *cells = index->cells;
+    const uint32_t   mask  = index->mask;
+    uint32_t         hole  = hash & mask;
+
+    while (cells[hole].entry != entry)
+    {
+        hole = (hole + 1u) & mask;
+    }
+    /* A cell behind the hole moves into it unless that would put it before its home. */
+    for (uint32_t at = (hole + 1u) & mask; cells[at].entry != SKY_INDEX_NONE; at = (at + 1u) & mask)
+    {
+        if (((at - cells[at].hash) & mask) >= ((at - hole) & mask))
+        {
+            cells[hole] = cells[at];
+            hole        = at;
+        }
+    }
+    cells[hole].entry = SKY_INDEX_NONE;
+}
+
+uint32_t SKY_Index_Find(const SKY_Index_t *index, uint32_t hash, uint32_t *step)
+{
+    const SKY_IndexCell_t *cell = &index->cells[(hash + *step) & index->mask];
+
+    while (cell->entry != SKY_INDEX_NONE)
+    {
+        ++*step;
+        if (cell->hash == hash)
+        {
+            return cell->entry;
+        }
+        cell = &index->cells[(hash + *step) & index->mask];
+    }
+    return SKY_INDEX_NONE;
+}
+
+static uint64_t rotl(uint64_t x, unsigned bits)
+{
+    return (x << bits) | (x >> (64u - bits));
+}
+
+static void sip_round(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[1] = rotl(v[1], 13) ^ v[0];
+    v[0] = rotl(v[0], 32);
+    v[2] += v[3];
+    v[3] = rotl(v[3], 16) ^ v[2];
+    v[0] += v[3];
+    v[3] = rotl(v[3], 21) ^ v[0];
+    v[2] += v[1];
+    v[1] = rotl(v[1], 17) ^ v[2];
+    v[2] = rotl(v[2], 32);
+}
+
+uint32_t SKY_Hash(const uint64_t secret[2], const uint64_t *words, uint32_t count)
+{
+    const uint64_t length = (uint64_t)(count * 8u) << 56;
+    uint64_t       v[4]   = {secret[0] ^ 0x736f6d6570736575u, secret[1] ^ 0x646f72616e646f6du, secret[0] ^ 0x6c7967656e657261u,
+                             secret[1] ^ 0x7465646279746573u};
+
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        v[3] ^= words[i];
+        sip_round(v);
+        v[0] ^= words[i];
+    }
+    v[3] ^= length;
+    sip_round(v);
+    v[0] ^= length;
+    v[2] ^= 0xFFu;
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        sip_round(v);
+    }
+    const uint64_t hash = v[0] ^ v[1] ^ v[2] ^ v[3];
+    return (uint32_t)(hash ^ (hash >> 32));
+}

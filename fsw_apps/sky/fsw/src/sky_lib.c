@@ -1,0 +1,200 @@
+/**
+ * @file
+ * The `sky` cFS library: registry of services, clock, seed.
+ */
+#include "sky_lib.h"
+
+#include <string.h>
+
+#include "cfe.h"
+
+typedef struct
+{
+    uint16_t                 apid;
+    const SKY_LIB_Service_t *service; /* NULL: free */
+} SKY_LIB_Entry_t;
+
+static struct
+{
+    osal_id_t       mutex;
+    bool            node_known;
+    SKY_LIB_Node_t  node;
+    SKY_LIB_Entry_t entries[SKY_LIB_SERVICES];
+    uint64_t        seed;
+} SKY_LIB_Global;
+
+static bool SKY_LIB_Lock(void)
+{
+    return OS_MutSemTake(SKY_LIB_Global.mutex) == OS_SUCCESS;
+}
+
+int32 SKY_LibInit(void)
+{
+    int32 os_status;
+
+    memset(&SKY_LIB_Global, 0, sizeof(SKY_LIB_Global));
+    os_status = OS_MutSemCreate(&SKY_LIB_Global.mutex, "SKY_LIB", 0);
+    if (os_status != OS_SUCCESS)
+    {
+        (void)CFE_ES_WriteToSysLog("SKY: no mutex for the registry, OSAL status %ld\n", (long)os_status);
+        return CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
+    }
+    (void)OS_printf("SKY Library Initialized. Version %d.%d.%d, CRC by %s\n", SKY_LIB_VERSION_MAJOR, SKY_LIB_VERSION_MINOR,
+                    SKY_LIB_VERSION_PATCH, SKY_Crc_Implementation());
+    return CFE_SUCCESS;
+}
+
+static SKY_LIB_Entry_t *SKY_LIB_FindLocked(uint16_t apid)
+{
+    uint32_t i;
+
+    for (i = 0; i < SKY_LIB_SERVICES; ++i)
+    {
+        SKY_LIB_Entry_t *entry = &SKY_LIB_Global.entries[i];
+
+        if (entry->service != NULL && entry->apid == apid)
+        {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+static bool SKY_LIB_IsComplete(const SKY_LIB_Service_t *service)
+{
+    return service != NULL && service->Attach != NULL && service->Lock != NULL && service->Unlock != NULL && service->Begin != NULL &&
+           service->Next != NULL && service->Poll != NULL && service->Reject != NULL;
+}
+
+int32 SKY_LIB_Register(uint16_t apid, const SKY_LIB_Service_t *service)
+{
+    int32    status = CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
+    uint32_t i;
+
+    if (!SKY_LIB_IsComplete(service) || !SKY_LIB_Lock())
+    {
+        return status;
+    }
+    for (i = 0; SKY_LIB_FindLocked(apid) == NULL && i < SKY_LIB_SERVICES; ++i)
+    {
+        SKY_LIB_Entry_t *entry = &SKY_LIB_Global.entries[i];
+
+        if (entry->service == NULL)
+        {
+            entry->apid    = apid;
+            entry->service = service;
+            status         = CFE_SUCCESS;
+        }
+    }
+    if (status == CFE_SUCCESS && SKY_LIB_Global.node_known)
+    {
+        (void)service->Attach(&SKY_LIB_Global.node);
+    }
+    SKY_LIB_Release();
+    return status;
+}
+
+void SKY_LIB_Unregister(uint16_t apid)
+{
+    SKY_LIB_Entry_t *entry;
+
+    if (SKY_LIB_Lock())
+    {
+        entry = SKY_LIB_FindLocked(apid);
+        if (entry != NULL)
+        {
+            entry->service = NULL;
+        }
+        SKY_LIB_Release();
+    }
+}
+
+uint32_t SKY_LIB_SetNode(const SKY_LIB_Node_t *node)
+{
+    uint32_t refused = 0;
+    uint32_t i;
+
+    if (!SKY_LIB_Lock())
+    {
+        return SKY_LIB_SERVICES;
+    }
+    SKY_LIB_Global.node       = *node;
+    SKY_LIB_Global.node_known = true;
+    for (i = 0; i < SKY_LIB_SERVICES; ++i)
+    {
+        const SKY_LIB_Service_t *service = SKY_LIB_Global.entries[i].service;
+
+        if (service != NULL && !service->Attach(node))
+        {
+            ++refused;
+        }
+    }
+    SKY_LIB_Release();
+    return refused;
+}
+
+const SKY_LIB_Service_t *SKY_LIB_Acquire(uint16_t apid)
+{
+    SKY_LIB_Entry_t *entry;
+
+    if (!SKY_LIB_Lock())
+    {
+        return NULL;
+    }
+    entry = SKY_LIB_FindLocked(apid);
+    if (entry == NULL)
+    {
+        SKY_LIB_Release();
+        return NULL;
+    }
+    return entry->service;
+}
+
+const SKY_LIB_Service_t *SKY_LIB_AcquireAt(uint32_t place, uint16_t *apid)
+{
+    if (place >= SKY_LIB_SERVICES || !SKY_LIB_Lock())
+    {
+        return NULL;
+    }
+    if (SKY_LIB_Global.entries[place].service == NULL)
+    {
+        SKY_LIB_Release();
+        return NULL;
+    }
+    *apid = SKY_LIB_Global.entries[place].apid;
+    return SKY_LIB_Global.entries[place].service;
+}
+
+void SKY_LIB_Release(void)
+{
+    (void)OS_MutSemGive(SKY_LIB_Global.mutex);
+}
+
+uint64_t SKY_LIB_NowUs(void)
+{
+    OS_time_t now;
+
+    if (OS_GetMonotonicTime(&now) != OS_SUCCESS)
+    {
+        return 0;
+    }
+    return (uint64_t)OS_TimeGetTotalMicroseconds(now);
+}
+
+uint64_t SKY_LIB_Seed(void)
+{
+    const CFE_TIME_SysTime_t wall = CFE_TIME_GetTime();
+    uint64_t                 x;
+
+    /* SplitMix64 over everything that differs between two runs and two satellites, the place of the stack included */
+    x = SKY_LIB_Global.seed + 0x9E3779B97F4A7C15u;
+    x ^= ((uint64_t)wall.Seconds << 32) ^ wall.Subseconds;
+    x ^= SKY_LIB_NowUs() << 20;
+    x ^= (uint64_t)CFE_PSP_GetProcessorId() << 48;
+    x ^= (uint64_t)(cpuaddr)&wall;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    x ^= x >> 31;
+    SKY_LIB_Global.seed = x;
+    return x;
+}

@@ -1,0 +1,41 @@
+/**
+ * @file
+ * Which parts of a chunk are here: see sky_parts.h.
+ */
+#include "sky_parts.h"
+
+bool SKY_Parts_Check(uint32_t chunk_len, uint32_t offset, uint32_t length)
+{
+    if (length == 0 || offset > chunk_len || length > chunk_len - offset)
+    {
+        return false;
+    }
+    return offset + length == chunk_len || (offset % length == 0 && (chunk_len - 1u) / length < SKY_LIMIT_FRAGMENTS);
+}
+
+bool SKY_Parts_Add(SKY_Parts_t *parts, uint32_t chunk_len, uint32_t offset, uint32_t length)
+{
+    const bool is_tail = offset + length == chunk_len;
+    /* What this part and those here say together of the layout, whichever came first. */
+    const uint32_t part_bytes = is_tail ? parts->part_bytes : length;
+    const uint32_t tail       = is_tail ? offset : parts->tail_offset;
+
+    if ((parts->part_bytes != 0 && part_bytes != parts->part_bytes) || (parts->tail_offset != 0 && tail != parts->tail_offset) ||
+        (part_bytes != 0 && tail != 0 && (tail % part_bytes != 0 || chunk_len - tail > part_bytes)))
+    {
+        return false;
+    }
+    parts->part_bytes  = part_bytes;
+    parts->tail_offset = tail;
+    if (!is_tail)
+    {
+        parts->here |= 1ull << (offset / part_bytes); /* at most SKY_LIMIT_FRAGMENTS - 2: the tail is behind it */
+    }
+    return true;
+}
+
+bool SKY_Parts_AllHere(const SKY_Parts_t *parts)
+{
+    return parts->tail_offset != 0 && parts->part_bytes != 0 &&
+           parts->here == (1ull << (parts->tail_offset / parts->part_bytes)) - 1u;
+}

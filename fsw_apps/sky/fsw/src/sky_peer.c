@@ -1,0 +1,191 @@
+/**
+ * @file
+ * What a transfer knows of the satellite at its other end (window, round trip), and what both kinds of transfer share.
+ */
+#include "sky_transfer.h"
+
+#include <string.h>
+
+#define PEER_WINDOW_MIN 2u /* one chunk alone would wait a whole round trip for the next */
+
+static uint32_t at_most(uint32_t value, uint32_t limit)
+{
+    return value < limit ? value : limit;
+}
+
+static uint32_t at_least(uint32_t value, uint32_t limit)
+{
+    return value > limit ? value : limit;
+}
+
+void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr)
+{
+    (void)memset(peer, 0, sizeof(*peer));
+    peer->cfg                = *cfg;
+    peer->cfg.window_max     = at_most(at_least(cfg->window_max, PEER_WINDOW_MIN), SKY_LIMIT_CHUNK_SET);
+    peer->cfg.window_initial = at_most(at_least(cfg->window_initial, PEER_WINDOW_MIN), peer->cfg.window_max);
+    peer->cfg.burst          = at_most(cfg->burst == 0 ? peer->cfg.window_initial : cfg->burst, peer->cfg.window_max);
+    peer->cfg.rto_min_us     = at_least(cfg->rto_min_us, 1);
+    peer->cfg.rto_max_us     = at_least(cfg->rto_max_us, peer->cfg.rto_min_us);
+    peer->cfg.rto_initial_us = at_most(at_least(cfg->rto_initial_us, peer->cfg.rto_min_us), peer->cfg.rto_max_us);
+    peer->addr               = addr;
+    peer->window             = peer->cfg.window_initial;
+    peer->threshold          = peer->cfg.window_max;
+    peer->credit             = SKY_LIMIT_CHUNK_SET;
+    peer->rto_us             = peer->cfg.rto_initial_us;
+}
+
+/* RFC 6298, section 2: gains 1/8 and 1/4, timer at four times the variation above the mean. */
+void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
+{
+    const uint32_t rtt = at_least(at_most(rtt_us, peer->cfg.rto_max_us), 1);
+
+    if (peer->srtt_us == 0)
+    {
+        peer->srtt_us   = rtt;
+        peer->rttvar_us = rtt / 2;
+    }
+    else
+    {
+        const uint32_t off = rtt > peer->srtt_us ? rtt - peer->srtt_us : peer->srtt_us - rtt;
+
+        peer->rttvar_us = (uint32_t)((3ull * peer->rttvar_us + off) / 4);
+        peer->srtt_us   = at_least((uint32_t)((7ull * peer->srtt_us + rtt) / 8), 1);
+    }
+    const uint64_t rto = peer->srtt_us + 4ull * peer->rttvar_us;
+    peer->rto_us       = at_least(rto < peer->cfg.rto_max_us ? (uint32_t)rto : peer->cfg.rto_max_us, peer->cfg.rto_min_us);
+}
+
+void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
+{
+    if (peer->window < peer->threshold)
+    {
+        peer->window = at_most(peer->window + chunks, peer->threshold);
+        return;
+    }
+    peer->acked_in_window += chunks;
+    if (peer->acked_in_window >= peer->window)
+    {
+        peer->acked_in_window = 0;
+        peer->window          = at_most(peer->window + 1, peer->cfg.window_max);
+    }
+}
+
+static bool peer_shrink(SKY_Peer_t *peer, uint64_t now_us)
+{
+    if (now_us < peer->recovered_us)
+    {
+        return false;
+    }
+    peer->threshold       = at_least(peer->window / 2, PEER_WINDOW_MIN);
+    peer->window          = peer->threshold;
+    peer->acked_in_window = 0;
+    peer->recovered_us    = now_us + (peer->srtt_us == 0 ? peer->rto_us : peer->srtt_us);
+    return true;
+}
+
+void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us)
+{
+    (void)peer_shrink(peer, now_us);
+}
+
+/* The shares of one satellite run out of time together; the timer doubles once for all of them. */
+void SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us)
+{
+    if (peer_shrink(peer, now_us))
+    {
+        peer->rto_us       = peer->rto_us < peer->cfg.rto_max_us / 2 ? peer->rto_us * 2 : peer->cfg.rto_max_us;
+        peer->recovered_us = now_us + peer->rto_us / 2;
+    }
+}
+
+void SKY_Peer_OnCredit(SKY_Peer_t *peer, uint32_t credit)
+{
+    peer->credit = at_most(at_least(credit, 1), SKY_LIMIT_CHUNK_SET);
+}
+
+bool SKY_ShareCfg_Check(const SKY_ShareCfg_t *cfg)
+{
+    const bool chunk_ok = cfg->chunk_len >= 1 && cfg->chunk_len <= SKY_LIMIT_CHUNK_BYTES && cfg->chunk_total >= 1 &&
+                          (uint64_t)(cfg->chunk_total - 1) * cfg->chunk_len < cfg->block_len &&
+                          (uint64_t)cfg->chunk_total * cfg->chunk_len >= cfg->block_len;
+    const bool share_ok = cfg->stride >= 1 && cfg->count >= 1 && cfg->count <= SKY_LIMIT_CHUNK_SET &&
+                          cfg->base + (uint64_t)(cfg->count - 1) * cfg->stride < cfg->chunk_total;
+    const bool packet_ok = cfg->packet_bytes > SKY_RESPONSE_OVERHEAD && cfg->packet_bytes <= SKY_LIMIT_PACKET_BYTES &&
+                           (uint64_t)(cfg->packet_bytes - SKY_RESPONSE_OVERHEAD) * SKY_LIMIT_FRAGMENTS >= cfg->chunk_len;
+
+    return chunk_ok && share_ok && packet_ok;
+}
+
+bool SKY_ShareCfg_Owns(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
+{
+    return !pkt->is_request && (pkt->request_id >> 16) == (cfg->request_id >> 16) && pkt->tenant == cfg->tenant &&
+           memcmp(pkt->key, cfg->key, SKY_KEY_BYTES) == 0;
+}
+
+SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)
+{
+    switch (status)
+    {
+        case SKY_STATUS_EXPIRED:
+            return SKY_SHARE_EXPIRED;
+        case SKY_STATUS_BUSY:    /* ask again */
+        case SKY_STATUS_BAD_CRC: /* damaged on the way */
+            return SKY_SHARE_RUNNING;
+        default:
+            return SKY_SHARE_REFUSED;
+    }
+}
+
+uint32_t SKY_ChunkBytes(uint32_t block_len, uint32_t chunk_len, uint32_t chunk_total, uint32_t id)
+{
+    return id + 1 < chunk_total ? chunk_len : block_len - (chunk_total - 1) * chunk_len;
+}
+
+void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uint64_t now_us, uint8_t op, uint16_t number,
+                          SKY_Packet_t *req)
+{
+    (void)memset(req, 0, sizeof(*req));
+    req->is_request  = true;
+    req->apid        = SKY_APID_KVC;
+    req->seq_flags   = SKY_SEQ_WHOLE;
+    req->op          = op;
+    req->hop_limit   = SKY_LIMIT_HOP_LIMIT;
+    req->src         = cfg->self;
+    req->dst         = peer->addr;
+    req->gateway     = cfg->gateway;
+    req->tenant      = cfg->tenant;
+    req->epoch       = cfg->epoch;
+    req->request_id  = (cfg->request_id & ~(uint64_t)0xFFFFu) | number;
+    req->chunk_total = cfg->chunk_total;
+    req->block_len   = cfg->block_len;
+    req->chunk_len   = cfg->chunk_len;
+    (void)memcpy(req->key, cfg->key, SKY_KEY_BYTES);
+    if (cfg->deadline_us != UINT64_MAX)
+    {
+        const uint64_t left_ms = cfg->deadline_us > now_us ? (cfg->deadline_us - now_us + 999) / 1000 : 1;
+
+        req->deadline_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+    }
+}
+
+uint32_t SKY_Packet_CutPart(SKY_Packet_t *pkt, const uint8_t *chunk, uint32_t offset, uint32_t packet_bytes)
+{
+    const uint32_t overhead = pkt->is_request ? SKY_REQUEST_OVERHEAD : SKY_RESPONSE_OVERHEAD;
+    const uint32_t room     = packet_bytes - overhead;
+    const uint32_t left     = pkt->chunk_len - offset;
+    const bool     is_last  = left <= room;
+
+    pkt->offset  = offset;
+    pkt->length  = is_last ? left : room;
+    pkt->payload = chunk + offset;
+    if (offset == 0)
+    {
+        pkt->seq_flags = is_last ? SKY_SEQ_WHOLE : SKY_SEQ_FIRST;
+    }
+    else
+    {
+        pkt->seq_flags = is_last ? SKY_SEQ_LAST : SKY_SEQ_CONTINUE;
+    }
+    return offset + pkt->length;
+}

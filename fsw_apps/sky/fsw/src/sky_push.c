@@ -1,0 +1,290 @@
+/**
+ * @file
+ * Sending end of a transfer: chunks go out, a HAS after each burst asks which arrived, what did not goes out again.
+ *
+ * A chunk belongs to the query that follows it. The response to a query therefore settles all chunks up to that query: held, or
+ * lost. An answer that comes late says nothing about a chunk that was sent again since.
+ */
+#include "sky_transfer.h"
+
+#include <string.h>
+
+static void push_end(SKY_Push_t *push, SKY_ShareState_t state)
+{
+    if (state != SKY_SHARE_RUNNING)
+    {
+        push->state = state;
+        push->peer->outstanding -= push->on_way;
+        push->on_way = 0;
+    }
+}
+
+bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer)
+{
+    (void)memset(push, 0, sizeof(*push));
+    push->state = SKY_SHARE_REFUSED;
+    push->peer  = peer;
+    if (!SKY_ShareCfg_Check(cfg) || !SKY_ChunkSet_Init(&push->unacked, cfg->base, cfg->stride, cfg->count))
+    {
+        return false;
+    }
+    push->cfg   = *cfg;
+    push->state = SKY_SHARE_RUNNING;
+    push->left  = cfg->count;
+    for (uint32_t i = 0; i < cfg->count; ++i)
+    {
+        SKY_ChunkSet_Add(&push->unacked, i);
+    }
+    push->todo = push->unacked;
+    return true;
+}
+
+void SKY_Push_Skip(SKY_Push_t *push, uint32_t index)
+{
+    if (index >= push->cfg.count || !SKY_ChunkSet_Has(&push->todo, index))
+    {
+        return;
+    }
+    SKY_ChunkSet_Remove(&push->todo, index);
+    SKY_ChunkSet_Remove(&push->unacked, index);
+    if (--push->left == 0)
+    {
+        push_end(push, SKY_SHARE_DONE);
+    }
+}
+
+static uint16_t next_number(uint16_t number)
+{
+    return number == UINT16_MAX ? 1 : (uint16_t)(number + 1); /* 0 means none */
+}
+
+static bool push_on_way(const SKY_Push_t *push, uint32_t index)
+{
+    return SKY_ChunkSet_Has(&push->unacked, index) && !SKY_ChunkSet_Has(&push->todo, index);
+}
+
+static void push_query(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt, uint8_t *payload)
+{
+    const uint16_t number = next_number(push->number);
+    uint32_t       first  = push->cfg.count;
+    uint32_t       last   = 0;
+    SKY_ChunkSet_t set;
+
+    for (uint32_t i = SKY_ChunkSet_Next(&push->unacked, 0); i < push->cfg.count; i = SKY_ChunkSet_Next(&push->unacked, i + 1))
+    {
+        if (push_on_way(push, i))
+        {
+            first = first < i ? first : i;
+            last  = i;
+        }
+    }
+    /* Only chunks on their way are asked for, and there is one: the timer runs, or chunks were sent since the last. */
+    (void)SKY_ChunkSet_Init(&set, SKY_ChunkSet_ChunkId(&push->unacked, first), push->cfg.stride, last - first + 1);
+    for (uint32_t i = first; i <= last; ++i)
+    {
+        if (push_on_way(push, i))
+        {
+            SKY_ChunkSet_Add(&set, i - first);
+        }
+    }
+    SKY_ShareCfg_Request(&push->cfg, push->peer, now_us, SKY_OP_HAS, number, pkt);
+    pkt->chunk_id = set.base;
+    pkt->payload  = payload;
+    pkt->length   = (uint32_t)SKY_ChunkSet_Encode(&set, payload, SKY_CHUNKSET_MAX_BYTES);
+
+    push->number      = number;
+    push->query_due   = false;
+    push->since_query = 0;
+    ++push->queries;
+    if (push->timed == 0)
+    {
+        push->timed    = number;
+        push->asked_us = now_us;
+    }
+    if (push->timer_us == 0)
+    {
+        push->timer_us = now_us + push->peer->rto_us;
+    }
+}
+
+static uint32_t push_window(const SKY_Push_t *push)
+{
+    return push->peer->window < push->peer->credit ? push->peer->window : push->peer->credit;
+}
+
+static void push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
+{
+    uint32_t index = SKY_ChunkSet_Next(&push->todo, push->cursor);
+
+    if (index >= push->cfg.count)
+    {
+        index = SKY_ChunkSet_Next(&push->todo, 0);
+    }
+    const uint32_t id = SKY_ChunkSet_ChunkId(&push->todo, index);
+
+    SKY_ShareCfg_Request(&push->cfg, push->peer, now_us, SKY_OP_PUT, next_number(push->number), pkt);
+    pkt->chunk_id  = id;
+    pkt->chunk_len = SKY_ChunkBytes(push->cfg.block_len, push->cfg.chunk_len, push->cfg.chunk_total, id);
+
+    push->repeats += push->asked_by[index] != 0 ? 1u : 0u;
+    push->asked_by[index] = next_number(push->number);
+    push->cursor          = index + 1;
+    SKY_ChunkSet_Remove(&push->todo, index);
+    ++push->on_way;
+    ++push->peer->outstanding;
+    ++push->since_query;
+    ++push->sent;
+}
+
+SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budget, SKY_Packet_t *pkt, uint8_t *payload)
+{
+    if (push->state != SKY_SHARE_RUNNING)
+    {
+        return SKY_PUSH_NOTHING;
+    }
+    const bool has_room = push->left > push->on_way && push->peer->outstanding < push_window(push);
+
+    if (push->query_due || push->since_query >= push->peer->cfg.burst || (push->since_query > 0 && !has_room))
+    {
+        push_query(push, now_us, pkt, payload);
+        return SKY_PUSH_QUERY;
+    }
+    if (!has_room || budget == 0)
+    {
+        return SKY_PUSH_NOTHING;
+    }
+    push_chunk(push, now_us, pkt);
+    return SKY_PUSH_CHUNK;
+}
+
+/* What the answer to query @p number says of each chunk that is not acknowledged yet. */
+static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, const SKY_ChunkSet_t *held)
+{
+    uint32_t delivered = 0;
+    uint32_t lost      = 0;
+
+    for (uint32_t i = SKY_ChunkSet_Next(&push->unacked, 0); i < push->cfg.count; i = SKY_ChunkSet_Next(&push->unacked, i + 1))
+    {
+        const bool     on_way = !SKY_ChunkSet_Has(&push->todo, i);
+        const uint32_t at     = SKY_ChunkSet_IndexOf(held, SKY_ChunkSet_ChunkId(&push->unacked, i));
+
+        if (at < held->count && SKY_ChunkSet_Has(held, at))
+        {
+            SKY_ChunkSet_Remove(&push->unacked, i);
+            SKY_ChunkSet_Remove(&push->todo, i);
+            --push->left;
+            ++delivered;
+        }
+        else if (on_way && (int16_t)(uint16_t)(number - push->asked_by[i]) >= 0)
+        {
+            SKY_ChunkSet_Add(&push->todo, i);
+            ++lost;
+        }
+        else
+        {
+            continue;
+        }
+        if (on_way)
+        {
+            --push->on_way;
+            --push->peer->outstanding;
+        }
+    }
+    if (delivered > 0)
+    {
+        SKY_Peer_OnDelivered(push->peer, delivered);
+    }
+    if (lost > 0)
+    {
+        SKY_Peer_OnLoss(push->peer, now_us);
+    }
+}
+
+static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    const uint16_t number = (uint16_t)(pkt->request_id & 0xFFFFu);
+    SKY_ChunkSet_t held;
+
+    if (SKY_ChunkSet_Decode(pkt, &held) != SKY_STATUS_OK)
+    {
+        if (pkt->status == SKY_STATUS_OK)
+        {
+            return; /* an answer that says nothing; the timer asks again */
+        }
+        (void)memset(&held, 0, sizeof(held)); /* a block unknown there: nothing is held */
+        held.stride = 1;
+    }
+    if (push->timed != 0 && (int16_t)(uint16_t)(number - push->timed) >= 0)
+    {
+        if (number == push->timed)
+        {
+            SKY_Peer_OnRtt(push->peer, (uint32_t)(now_us - push->asked_us));
+        }
+        push->timed = 0; /* the answer to the timed one was lost: time another */
+    }
+    SKY_Peer_OnCredit(push->peer, pkt->credit);
+    push_settle(push, now_us, number, &held);
+    push->query_due = false;
+    if (push->left == 0)
+    {
+        push_end(push, SKY_SHARE_DONE);
+    }
+    else if (push->on_way == 0)
+    {
+        push->since_query = 0; /* nothing is left to ask for */
+        push->timer_us    = 0;
+    }
+    else
+    {
+        push->timer_us = now_us + push->peer->rto_us;
+    }
+}
+
+void SKY_Push_OnPacket(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    if (push->state != SKY_SHARE_RUNNING || !SKY_ShareCfg_Owns(&push->cfg, pkt))
+    {
+        return;
+    }
+    if (pkt->op == SKY_OP_HAS && (pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_NOT_FOUND))
+    {
+        push_answered(push, now_us, pkt);
+        return;
+    }
+    if (pkt->status == SKY_STATUS_OK)
+    {
+        return; /* PUT is answered only on error */
+    }
+    push->last_status = pkt->status;
+    push_end(push, SKY_ShareState_OfError(pkt->status)); /* if it goes on, the next HAS brings the chunk up again */
+}
+
+uint64_t SKY_Push_OnTime(SKY_Push_t *push, uint64_t now_us)
+{
+    if (push->state != SKY_SHARE_RUNNING)
+    {
+        return UINT64_MAX;
+    }
+    if (now_us >= push->cfg.deadline_us)
+    {
+        push_end(push, SKY_SHARE_EXPIRED);
+        return UINT64_MAX;
+    }
+    if (push->timer_us != 0 && now_us >= push->timer_us)
+    {
+        /* The chunks may all be there and only the answer lost: ask before sending again. */
+        SKY_Peer_OnTimeout(push->peer, now_us);
+        push->query_due = true;
+        push->timed     = 0;
+        push->timer_us  = now_us + push->peer->rto_us;
+    }
+    return push->timer_us != 0 && push->timer_us < push->cfg.deadline_us ? push->timer_us : push->cfg.deadline_us;
+}
+
+void SKY_Push_Stop(SKY_Push_t *push, SKY_ShareState_t state)
+{
+    if (push->state == SKY_SHARE_RUNNING)
+    {
+        push_end(push, state);
+    }
+}

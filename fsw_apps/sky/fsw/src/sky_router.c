@@ -1,0 +1,245 @@
+/**
+ * @file
+ * Routing decisions, and the table of ground hosts.
+ */
+#include "sky_router.h"
+
+#include <string.h>
+
+#define ISL_MASK ((1u << SKY_ISL_COUNT) - 1u)
+
+bool SKY_Router_Init(SKY_Router_t *router, const SKY_Torus_t *torus, SKY_Addr_t self)
+{
+    if (!SKY_Torus_Contains(torus, self))
+    {
+        return false;
+    }
+    (void)memset(router, 0, sizeof(*router));
+    router->torus  = *torus;
+    router->self   = self;
+    router->usable = ISL_MASK;
+    return true;
+}
+
+void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up)
+{
+    const uint32_t bit = (1u << link) & ISL_MASK;
+
+    router->usable = up ? router->usable | bit : router->usable & ~bit;
+}
+
+void SKY_Router_CountDrop(SKY_Router_t *router, SKY_Status_t status)
+{
+    if (status <= SKY_STATUS_SHORT)
+    {
+        ++router->counters.drops[status];
+    }
+}
+
+static bool IsHost(SKY_Addr_t addr)
+{
+    return addr.plane == 0u && addr.slot != 0u;
+}
+
+static bool JustHeard(const SKY_Ground_t *ground, uint64_t now_us)
+{
+    return ground->used && now_us - ground->heard_us < SKY_ROUTER_GROUND_HOLD_US;
+}
+
+static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
+{
+    for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
+    {
+        if (router->grounds[i].used && router->grounds[i].host == host)
+        {
+            return &router->grounds[i];
+        }
+    }
+    return NULL;
+}
+
+/* The entry of an endpoint; failing that a free one; failing that the one unheard for longest. */
+static SKY_Ground_t *FindPlace(SKY_Router_t *router, uint64_t endpoint)
+{
+    SKY_Ground_t *place = &router->grounds[0];
+
+    for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
+    {
+        SKY_Ground_t *ground = &router->grounds[i];
+
+        if (ground->used && ground->endpoint == endpoint)
+        {
+            return ground;
+        }
+        if (place->used && (!ground->used || ground->heard_us < place->heard_us))
+        {
+            place = ground;
+        }
+    }
+    return place;
+}
+
+static SKY_Status_t Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t endpoint)
+{
+    SKY_Ground_t *ground = FindHost(router, host);
+    SKY_Ground_t *place;
+
+    if (ground != NULL && ground->endpoint == endpoint) /* nearly always */
+    {
+        ground->heard_us = now_us;
+        return SKY_STATUS_OK;
+    }
+    if (ground != NULL && JustHeard(ground, now_us))
+    {
+        return SKY_STATUS_REFUSED;
+    }
+    place = FindPlace(router, endpoint);
+    if (place->endpoint != endpoint && JustHeard(place, now_us))
+    {
+        return SKY_STATUS_BUSY;
+    }
+    if (ground != NULL)
+    {
+        ground->used = false; /* its number has a new owner */
+    }
+    place->host     = host;
+    place->endpoint = endpoint;
+    place->heard_us = now_us;
+    place->used     = true;
+    return SKY_STATUS_OK;
+}
+
+static SKY_Status_t AdmitFromGround(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+{
+    if (!pkt->is_request)
+    {
+        return SKY_STATUS_REFUSED;
+    }
+    if (!IsHost(pkt->src) || !SKY_Torus_Contains(&router->torus, pkt->dst))
+    {
+        return SKY_STATUS_BAD_ADDRESS;
+    }
+    return Learn(router, now_us, pkt->src.slot, endpoint);
+}
+
+/* Could a response to this packet find its way? A host asks and never answers, and is reached through its gateway. */
+static bool SourceIsSound(const SKY_Router_t *router, const SKY_Packet_t *pkt)
+{
+    return SKY_Torus_Contains(&router->torus, pkt->src) ||
+           (IsHost(pkt->src) && pkt->is_request && SKY_Torus_Contains(&router->torus, pkt->gateway));
+}
+
+static bool DestinationIsSound(const SKY_Router_t *router, const SKY_Packet_t *pkt)
+{
+    return SKY_Torus_Contains(&router->torus, pkt->dst) ||
+           (IsHost(pkt->dst) && !pkt->is_request && SKY_Torus_Contains(&router->torus, pkt->gateway));
+}
+
+/* Without the links (two, on a ring of two) that lead back to where the packet came from. */
+static uint32_t UsableOnwards(const SKY_Router_t *router, SKY_LinkId_t ingress)
+{
+    const SKY_Addr_t previous = SKY_Torus_Neighbour(&router->torus, router->self, ingress);
+    uint32_t         usable   = router->usable;
+
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        if (SKY_Addr_Equal(SKY_Torus_Neighbour(&router->torus, router->self, (SKY_LinkId_t)link), previous))
+        {
+            usable &= ~(1u << link);
+        }
+    }
+    return usable;
+}
+
+static SKY_Status_t Forward(const SKY_Router_t *router, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, SKY_Addr_t target,
+                            SKY_Route_t *route)
+{
+    if (pkt->hop_limit == 0u)
+    {
+        return SKY_STATUS_HOP_LIMIT;
+    }
+    route->link = SKY_Torus_NextHop(&router->torus, router->self, target, UsableOnwards(router, ingress));
+    if (route->link == SKY_LINK_NONE)
+    {
+        route->link = SKY_Torus_NextHop(&router->torus, router->self, target, router->usable);
+    }
+    if (route->link == SKY_LINK_NONE)
+    {
+        return SKY_STATUS_UNREACHABLE;
+    }
+    route->action    = SKY_ROUTE_FORWARD;
+    route->hop_limit = (uint8_t)((pkt->hop_limit < SKY_LIMIT_HOP_LIMIT ? pkt->hop_limit : SKY_LIMIT_HOP_LIMIT) - 1u);
+    return SKY_STATUS_OK;
+}
+
+static SKY_Status_t Direct(SKY_Router_t *router, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, SKY_Route_t *route)
+{
+    const SKY_Addr_t target = pkt->dst.plane == 0u ? pkt->gateway : pkt->dst;
+
+    if (!SKY_Addr_Equal(target, router->self))
+    {
+        return Forward(router, pkt, ingress, target, route);
+    }
+    if (pkt->dst.plane == 0u)
+    {
+        const SKY_Ground_t *ground = FindHost(router, pkt->dst.slot);
+
+        if (ground == NULL)
+        {
+            return SKY_STATUS_UNREACHABLE;
+        }
+        route->action   = SKY_ROUTE_GROUND;
+        route->endpoint = ground->endpoint;
+        return SKY_STATUS_OK;
+    }
+    route->action = SKY_ROUTE_DELIVER;
+    return SKY_STATUS_OK;
+}
+
+void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint,
+                       SKY_Route_t *route)
+{
+    const bool from_ground = ingress == SKY_LINK_GROUND;
+    bool       answerable  = pkt->is_request;
+
+    route->action    = SKY_ROUTE_DROP;
+    route->link      = SKY_LINK_NONE;
+    route->endpoint  = from_ground ? endpoint : 0u;
+    route->hop_limit = pkt->hop_limit;
+    route->gateway   = from_ground ? router->self : pkt->gateway;
+
+    if (from_ground)
+    {
+        route->status = AdmitFromGround(router, now_us, pkt, endpoint);
+    }
+    else if (!SourceIsSound(router, pkt))
+    {
+        route->status = SKY_STATUS_BAD_ADDRESS;
+        answerable    = false;
+    }
+    else
+    {
+        route->status = DestinationIsSound(router, pkt) ? SKY_STATUS_OK : SKY_STATUS_BAD_ADDRESS;
+    }
+    if (route->status == SKY_STATUS_OK)
+    {
+        route->status = Direct(router, pkt, ingress, route);
+    }
+
+    switch (route->action)
+    {
+        case SKY_ROUTE_DELIVER:
+            ++router->counters.delivered;
+            break;
+        case SKY_ROUTE_FORWARD:
+            ++router->counters.forwarded;
+            break;
+        case SKY_ROUTE_GROUND:
+            ++router->counters.to_ground;
+            break;
+        default:
+            route->action = answerable ? SKY_ROUTE_ANSWER : SKY_ROUTE_DROP;
+            SKY_Router_CountDrop(router, route->status);
+            break;
+    }
+}

@@ -1,0 +1,378 @@
+/* The packet codec: layout byte by byte, round trips, every error of the ICD, relabelling, and damage of every bit. */
+#include "sky_packet.h"
+
+#include <string.h>
+
+#include "check.h"
+#include "sky_crc.h"
+
+static uint8_t payload[SKY_LIMIT_PACKET_BYTES];
+static uint8_t wire[SKY_LIMIT_PACKET_BYTES + 16u];
+static uint8_t other[SKY_LIMIT_PACKET_BYTES + 16u];
+
+static SKY_Packet_t Sample(bool is_request, uint32_t length)
+{
+    SKY_Packet_t pkt;
+
+    (void)memset(&pkt, 0, sizeof(pkt));
+    pkt.is_request  = is_request;
+    pkt.apid        = SKY_APID_KVC;
+    pkt.seq_flags   = SKY_SEQ_WHOLE;
+    pkt.seq_count   = 0x2ABC;
+    pkt.time_s      = is_request ? 0u : 0x01020304u;
+    pkt.time_subs   = is_request ? 0u : 0x0506u;
+    pkt.op          = is_request ? SKY_OP_PUT : SKY_OP_GET;
+    pkt.flags       = SKY_FLAG_LAST;
+    pkt.hop_limit   = 9;
+    pkt.credit      = 0x1112;
+    pkt.src         = (SKY_Addr_t){0x2122, 0x2324};
+    pkt.dst         = (SKY_Addr_t){0x3132, 0x3334};
+    pkt.gateway     = (SKY_Addr_t){0x4142, 0x4344};
+    pkt.tenant      = 0x51525354u;
+    pkt.epoch       = 0x61626364u;
+    pkt.deadline_ms = 0x71727374u;
+    pkt.request_id  = UINT64_C(0x8182838485868788);
+    for (uint32_t i = 0; i < SKY_KEY_BYTES; ++i)
+    {
+        pkt.key[i] = (uint8_t)(0x90u + i);
+    }
+    pkt.chunk_id    = 0xB1B2B3B4u;
+    pkt.chunk_total = 0xC1C2C3C4u;
+    pkt.block_len   = 0xD1D2D3D4u;
+    pkt.chunk_len   = length + 5u;
+    pkt.offset      = 5;
+    pkt.length      = length;
+    pkt.chunk_crc   = 0xE1E2E3E4u;
+    pkt.payload     = payload;
+    return pkt;
+}
+
+static bool SameFields(const SKY_Packet_t *a, const SKY_Packet_t *b)
+{
+    return a->is_request == b->is_request && a->apid == b->apid && a->seq_flags == b->seq_flags && a->seq_count == b->seq_count &&
+           a->time_s == b->time_s && a->time_subs == b->time_subs && a->op == b->op && a->status == b->status &&
+           a->flags == b->flags && a->hop_limit == b->hop_limit && a->security == b->security && a->credit == b->credit &&
+           SKY_Addr_Equal(a->src, b->src) && SKY_Addr_Equal(a->dst, b->dst) && SKY_Addr_Equal(a->gateway, b->gateway) &&
+           a->tenant == b->tenant && a->epoch == b->epoch && a->deadline_ms == b->deadline_ms && a->request_id == b->request_id &&
+           memcmp(a->key, b->key, SKY_KEY_BYTES) == 0 && a->chunk_id == b->chunk_id && a->chunk_total == b->chunk_total &&
+           a->block_len == b->block_len && a->chunk_len == b->chunk_len && a->offset == b->offset && a->length == b->length &&
+           a->chunk_crc == b->chunk_crc;
+}
+
+/* Make checksum and PEC right again after a test has changed a packet. */
+static void Seal(uint8_t *packet, size_t len)
+{
+    uint16_t crc;
+
+    if ((packet[0] & 0x10u) != 0u)
+    {
+        packet[7] = 0;
+        packet[7] = SKY_Xor8(0xFF, packet, len - SKY_PEC_BYTES);
+    }
+    crc              = SKY_Crc16(SKY_CRC16_INIT, packet, len - SKY_PEC_BYTES);
+    packet[len - 2u] = (uint8_t)(crc >> 8);
+    packet[len - 1u] = (uint8_t)(crc & 0xFFu);
+}
+
+static void Layout(void)
+{
+    static const uint8_t fields[] = {
+        0x01, 0x01, 0x00, 0x01, 0x09, 0x00, 0x11, 0x12,                         /* version .. credit */
+        0x21, 0x22, 0x23, 0x24, 0x31, 0x32, 0x33, 0x34, 0x41, 0x42, 0x43, 0x44, /* addresses */
+        0x51, 0x52, 0x53, 0x54, 0x61, 0x62, 0x63, 0x64, 0x71, 0x72, 0x73, 0x74, /* tenant, epoch, deadline */
+        0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88,                         /* request id */
+        0x90, 0x91, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9A, 0x9B, 0x9C, 0x9D, 0x9E, 0x9F, /* key */
+        0xA0, 0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0xA6, 0xA7, 0xA8, 0xA9, 0xAA, 0xAB, 0xAC, 0xAD, 0xAE, 0xAF,
+        0xB1, 0xB2, 0xB3, 0xB4, 0xC1, 0xC2, 0xC3, 0xC4, 0xD1, 0xD2, 0xD3, 0xD4, /* chunk, total, block_len */
+        0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00, 0x03, 0xE1, 0xE2, 0xE3, 0xE4, /* chunk_len .. crc */
+    };
+    SKY_Packet_t pkt = Sample(true, 3);
+    size_t       len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+
+    CHECK_EQ(sizeof(fields), SKY_HEADER_BYTES);
+    CHECK_EQ(len, 113);
+    CHECK(memcmp(wire, "\x19\xD0\xEA\xBC\x00\x6A\x01", 7) == 0); /* telecommand, APID 0x1D0, whole, 113 - 7, PUT */
+    CHECK_EQ(SKY_Xor8(0xFF, wire, len - SKY_PEC_BYTES), 0);
+    CHECK(memcmp(wire + 8, fields, sizeof(fields)) == 0);
+    CHECK(memcmp(wire + 108, payload, 3) == 0);
+    CHECK_EQ(SKY_Crc16(SKY_CRC16_INIT, wire, len), 0); /* the residue of a message with its CRC */
+
+    pkt = Sample(false, 3);
+    len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+    CHECK_EQ(len, 121);
+    CHECK(memcmp(wire, "\x09\xD0\xEA\xBC\x00\x72\x01\x02\x03\x04\x05\x06\x00\x00\x00\x00\x01\x02", 18) == 0);
+    CHECK(memcmp(wire + 18, fields + 2, sizeof(fields) - 2u) == 0);
+    CHECK_EQ(SKY_Crc16(SKY_CRC16_INIT, wire, len), 0);
+}
+
+static void RoundTrips(void)
+{
+    static const uint32_t lengths[] = {0, 1, 7, 8, 63, 64, 65, 1362, 6000, 6144, 61435};
+
+    for (int is_request = 0; is_request < 2; ++is_request)
+    {
+        for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); ++i)
+        {
+            const SKY_Packet_t pkt = Sample(is_request == 1, lengths[i]);
+            const size_t       len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+            SKY_Packet_t       decoded;
+
+            CHECK_EQ(len, lengths[i] + (pkt.is_request ? SKY_REQUEST_OVERHEAD : SKY_RESPONSE_OVERHEAD));
+            (void)memset(&decoded, 0xA5, sizeof(decoded));
+            CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_OK);
+            CHECK(SameFields(&pkt, &decoded));
+            CHECK(decoded.payload == wire + len - SKY_PEC_BYTES - lengths[i]);
+            CHECK(memcmp(decoded.payload, payload, lengths[i]) == 0);
+            CHECK_EQ(decoded.payload_crc16, SKY_Crc16(0, payload, lengths[i]));
+        }
+    }
+}
+
+static void EncodesAroundWhatItDoesNotRead(void)
+{
+    SKY_Packet_t   pkt = Sample(false, 6000);
+    const size_t   len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+    const uint16_t crc = SKY_Crc16(0, payload, 6000);
+    uint8_t        head[SKY_HEAD_MAX], tail[SKY_PEC_BYTES];
+
+    pkt.payload = NULL; /* reading it would be seen */
+    CHECK_EQ(SKY_Packet_EncodeAround(&pkt, &crc, head, tail), SKY_HEAD_MAX);
+    CHECK(memcmp(head, wire, sizeof(head)) == 0);
+    CHECK(memcmp(tail, wire + len - SKY_PEC_BYTES, sizeof(tail)) == 0);
+
+    pkt = Sample(true, 6000);
+    (void)SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+    CHECK_EQ(SKY_Packet_EncodeAround(&pkt, &crc, head, tail), SKY_HEAD_MAX - 8u);
+    CHECK(memcmp(head, wire, SKY_HEAD_MAX - 8u) == 0);
+    CHECK(memcmp(tail, wire + SKY_HEAD_MAX - 8u + 6000u, sizeof(tail)) == 0);
+}
+
+static void EncodesNoMoreThanFits(void)
+{
+    SKY_Packet_t pkt = Sample(true, 100);
+    uint8_t      head[SKY_HEAD_MAX], tail[SKY_PEC_BYTES];
+
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, SKY_REQUEST_OVERHEAD + 100u), SKY_REQUEST_OVERHEAD + 100u);
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, SKY_REQUEST_OVERHEAD + 99u), 0);
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, SKY_REQUEST_OVERHEAD - 1u), 0);
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, 0), 0);
+    pkt.length = UINT32_MAX;
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), 0);
+    CHECK_EQ(SKY_Packet_EncodeAround(&pkt, NULL, head, tail), 0);
+
+    pkt.length = SKY_LIMIT_PACKET_BYTES - SKY_REQUEST_OVERHEAD;
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), SKY_LIMIT_PACKET_BYTES);
+    ++pkt.length;
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), 0);
+    pkt        = Sample(false, 0);
+    pkt.length = SKY_LIMIT_PACKET_BYTES - SKY_RESPONSE_OVERHEAD;
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), SKY_LIMIT_PACKET_BYTES);
+    ++pkt.length;
+    CHECK_EQ(SKY_Packet_Encode(&pkt, wire, sizeof(wire)), 0);
+}
+
+/* Encode @p pkt, change one byte, make checksum and PEC right again, decode. */
+static SKY_Status_t DecodeChanged(const SKY_Packet_t *pkt, size_t at, uint8_t value, SKY_Packet_t *decoded)
+{
+    const size_t len = SKY_Packet_Encode(pkt, wire, sizeof(wire));
+
+    wire[at] = value;
+    Seal(wire, len);
+    return SKY_Packet_Decode(wire, len, decoded);
+}
+
+static void RefusesBadHeaders(void)
+{
+    const SKY_Packet_t request  = Sample(true, 20);
+    const SKY_Packet_t response = Sample(false, 20);
+    const size_t       h        = SKY_PRIMARY_BYTES + SKY_REQUEST_SECONDARY_BYTES;
+    SKY_Packet_t       pkt;
+
+    CHECK_EQ(DecodeChanged(&request, 0, 0x39, &pkt), SKY_STATUS_BAD_HEADER); /* packet version 1 */
+    CHECK_EQ(DecodeChanged(&request, 0, 0x11, &pkt), SKY_STATUS_BAD_HEADER); /* no secondary header */
+    CHECK_EQ(DecodeChanged(&request, 6, 0x02, &pkt), SKY_STATUS_BAD_HEADER); /* function code GET, operation PUT */
+    CHECK_EQ(DecodeChanged(&request, 6, 0x81, &pkt), SKY_STATUS_BAD_HEADER); /* reserved bit */
+    CHECK_EQ(DecodeChanged(&request, 5, 0x00, &pkt), SKY_STATUS_BAD_LENGTH); /* primary header's length */
+    CHECK_EQ(DecodeChanged(&request, h, 2, &pkt), SKY_STATUS_BAD_VERSION);   /* of our header */
+    CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_SECURITY, 1, &pkt), SKY_STATUS_BAD_VERSION);
+    CHECK_EQ(DecodeChanged(&request, h + SKY_OFF_LENGTH + 3u, 19, &pkt), SKY_STATUS_BAD_LENGTH);
+
+    /* An answer to these can be addressed, and has no payload to go wrong with. */
+    CHECK(SKY_Addr_Equal(pkt.src, request.src));
+    CHECK_EQ(pkt.request_id, request.request_id);
+    CHECK_EQ(pkt.length, 0);
+    CHECK(pkt.payload == NULL);
+
+    CHECK_EQ(DecodeChanged(&response, 6, 0xFF, &pkt), SKY_STATUS_OK); /* a time, not a function code */
+}
+
+static void RefusesBadChunks(void)
+{
+    SKY_Packet_t sent = Sample(true, 20);
+    SKY_Packet_t pkt;
+
+    for (int is_request = 0; is_request < 2; ++is_request)
+    {
+        sent           = Sample(is_request == 1, 20);
+        sent.chunk_len = 25;
+        CHECK_EQ(DecodeChanged(&sent, 0, is_request == 1 ? 0x19 : 0x09, &pkt), SKY_STATUS_OK);
+        sent.chunk_len = 24; /* offset 5 + 20 */
+        CHECK_EQ(DecodeChanged(&sent, 0, is_request == 1 ? 0x19 : 0x09, &pkt), SKY_STATUS_BAD_CHUNK);
+        sent.chunk_len = 4;
+        CHECK_EQ(DecodeChanged(&sent, 0, is_request == 1 ? 0x19 : 0x09, &pkt), SKY_STATUS_BAD_CHUNK);
+        sent.chunk_len = 25;
+        sent.offset    = UINT32_MAX - 10u; /* the sum would wrap */
+        CHECK_EQ(DecodeChanged(&sent, 0, is_request == 1 ? 0x19 : 0x09, &pkt), SKY_STATUS_BAD_CHUNK);
+        sent.offset    = 5;
+        sent.chunk_len = SKY_LIMIT_CHUNK_BYTES;
+        CHECK_EQ(DecodeChanged(&sent, 0, is_request == 1 ? 0x19 : 0x09, &pkt), SKY_STATUS_OK);
+        sent.chunk_len = SKY_LIMIT_CHUNK_BYTES + 1u;
+        CHECK_EQ(DecodeChanged(&sent, 0, is_request == 1 ? 0x19 : 0x09, &pkt), SKY_STATUS_BAD_CHUNK);
+    }
+    /* No chunk, no rule: a GET request, a GET that found nothing, the answer to a PUT. */
+    sent.chunk_len = 0;
+    sent.op        = SKY_OP_GET;
+    CHECK_EQ(DecodeChanged(&sent, 0, 0x19, &pkt), SKY_STATUS_OK);
+    sent           = Sample(false, 20);
+    sent.chunk_len = 0;
+    sent.status    = SKY_STATUS_NOT_FOUND;
+    CHECK_EQ(DecodeChanged(&sent, 0, 0x09, &pkt), SKY_STATUS_OK);
+    sent.status = SKY_STATUS_OK;
+    sent.op     = SKY_OP_PUT;
+    CHECK_EQ(DecodeChanged(&sent, 0, 0x09, &pkt), SKY_STATUS_OK);
+}
+
+static void RefusesWrongSizes(void)
+{
+    SKY_Packet_t pkt = Sample(true, 20);
+    SKY_Packet_t decoded;
+    size_t       len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+
+    for (size_t cut = 0; cut < len; ++cut)
+    {
+        CHECK_EQ(SKY_Packet_Decode(wire, cut, &decoded), cut < SKY_REQUEST_OVERHEAD ? SKY_STATUS_SHORT : SKY_STATUS_BAD_LENGTH);
+    }
+    CHECK_EQ(SKY_Packet_Decode(wire, len + 1u, &decoded), SKY_STATUS_BAD_LENGTH);
+
+    pkt = Sample(false, 0);
+    len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+    CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_OK);
+    CHECK_EQ(SKY_Packet_Decode(wire, len - 1u, &decoded), SKY_STATUS_SHORT); /* long enough for a request, not for this */
+
+    (void)memset(wire, 0, sizeof(wire)); /* a length that no UDP datagram has, though the primary header can say it */
+    wire[0] = 0x18;
+    wire[4] = (uint8_t)((SKY_LIMIT_PACKET_BYTES + 1u - 7u) >> 8);
+    wire[5] = (uint8_t)((SKY_LIMIT_PACKET_BYTES + 1u - 7u) & 0xFFu);
+    CHECK_EQ(SKY_Packet_Decode(wire, SKY_LIMIT_PACKET_BYTES + 1u, &decoded), SKY_STATUS_BAD_LENGTH);
+}
+
+static void SeesEveryFlippedBit(void)
+{
+    for (int is_request = 0; is_request < 2; ++is_request)
+    {
+        const SKY_Packet_t pkt = Sample(is_request == 1, 40);
+        const size_t       len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+        SKY_Packet_t       decoded;
+
+        for (size_t bit = 0; bit < len * 8u; ++bit)
+        {
+            wire[bit / 8u] = (uint8_t)(wire[bit / 8u] ^ (1u << (bit % 8u)));
+            CHECK(SKY_Packet_Decode(wire, len, &decoded) != SKY_STATUS_OK);
+            wire[bit / 8u] = (uint8_t)(wire[bit / 8u] ^ (1u << (bit % 8u)));
+        }
+    }
+}
+
+static void SeesAWrongChecksum(void)
+{
+    const SKY_Packet_t pkt = Sample(true, 40);
+    const size_t       len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+    uint16_t           crc;
+    SKY_Packet_t       decoded;
+
+    wire[7] ^= 0x40u;
+    CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_BAD_CRC);
+    crc            = SKY_Crc16(SKY_CRC16_INIT, wire, len - SKY_PEC_BYTES);
+    wire[len - 2u] = (uint8_t)(crc >> 8);
+    wire[len - 1u] = (uint8_t)(crc & 0xFFu);
+    CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_BAD_CHECKSUM);
+}
+
+static void RelabelsByDifference(void)
+{
+    const SKY_Addr_t gateway = {3, 10};
+
+    for (int is_request = 0; is_request < 2; ++is_request)
+    {
+        for (uint32_t length = 0; length < 6001u; length += 750u)
+        {
+            SKY_Packet_t pkt = Sample(is_request == 1, length);
+            const size_t len = SKY_Packet_Encode(&pkt, wire, sizeof(wire));
+            SKY_Packet_t decoded;
+
+            pkt.hop_limit = 8;
+            pkt.gateway   = gateway;
+            (void)SKY_Packet_Encode(&pkt, other, sizeof(other));
+            SKY_Packet_Relabel(wire, len, 8, gateway);
+            CHECK(memcmp(wire, other, len) == 0);
+
+            /* Damage before the relabelling is still there after it. */
+            wire[30] ^= 0x04u;
+            SKY_Packet_Relabel(wire, len, 7, (SKY_Addr_t){0, 0});
+            CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_BAD_CRC);
+            wire[30] ^= 0x04u;
+            CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_OK);
+            CHECK_EQ(decoded.hop_limit, 7);
+            CHECK_EQ(decoded.gateway.plane, 0);
+            CHECK_EQ(decoded.gateway.slot, 0);
+        }
+    }
+}
+
+static void Replies(void)
+{
+    const SKY_Addr_t self = {3, 10};
+    SKY_Packet_t     req  = Sample(true, 40);
+    SKY_Packet_t     reply;
+
+    req.deadline_ms = 50;
+    SKY_Packet_Reply(&req, self, SKY_STATUS_STORE_FULL, &reply);
+    CHECK(!reply.is_request);
+    CHECK_EQ(reply.apid, req.apid);
+    CHECK_EQ(reply.op, SKY_OP_PUT);
+    CHECK_EQ(reply.status, SKY_STATUS_STORE_FULL);
+    CHECK_EQ(reply.flags, 0);
+    CHECK_EQ(reply.hop_limit, SKY_LIMIT_HOP_LIMIT);
+    CHECK(SKY_Addr_Equal(reply.src, self));
+    CHECK(SKY_Addr_Equal(reply.dst, req.src));
+    CHECK(SKY_Addr_Equal(reply.gateway, req.gateway));
+    CHECK_EQ(reply.request_id, req.request_id);
+    CHECK_EQ(reply.tenant, req.tenant);
+    CHECK_EQ(reply.chunk_id, req.chunk_id);
+    CHECK_EQ(reply.chunk_total, req.chunk_total);
+    CHECK(memcmp(reply.key, req.key, SKY_KEY_BYTES) == 0);
+    CHECK_EQ(reply.length, 0);
+    CHECK(reply.payload == NULL);
+    CHECK_EQ(SKY_Packet_Encode(&reply, wire, sizeof(wire)), SKY_RESPONSE_OVERHEAD);
+    CHECK_EQ(SKY_Packet_Decode(wire, SKY_RESPONSE_OVERHEAD, &reply), SKY_STATUS_OK);
+}
+
+int main(void)
+{
+    for (uint32_t i = 0; i < sizeof(payload); ++i)
+    {
+        payload[i] = (uint8_t)((i * 31u + (i >> 8)) & 0xFFu);
+    }
+    RUN(Layout);
+    RUN(RoundTrips);
+    RUN(EncodesAroundWhatItDoesNotRead);
+    RUN(EncodesNoMoreThanFits);
+    RUN(RefusesBadHeaders);
+    RUN(RefusesBadChunks);
+    RUN(RefusesWrongSizes);
+    RUN(SeesEveryFlippedBit);
+    RUN(SeesAWrongChecksum);
+    RUN(RelabelsByDifference);
+    RUN(Replies);
+    return CHECK_RESULT();
+}
