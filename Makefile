@@ -1,0 +1,124 @@
+# make demo    build, start 95 satellites, run a prompt without and with the cache
+# make test    everything that CI checks; what a missing tool leaves out is said, and is a failure when CI is set
+#
+# On a fresh machine Python 3.11, gcc and make are enough: the rest comes from PyPI into .venv.
+
+PYTHON ?= python3
+JOBS ?= $(shell nproc)
+# Seconds that each fuzz target runs.
+FUZZ_SECONDS ?= $(if $(CI),60,10)
+
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.toml -type f -not -path '*/__pycache__/*' -not -path '*/_native/*.so' -not -name skysat)
+C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]')
+# clang-tidy reads what the compiler reads: every C file that build/compile_commands.json names.
+TIDY_FILES = $(shell find fsw_apps/*/fsw ground/native testbed -name '*.c')
+
+.PHONY: all demo test bench lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c test-sanitized coverage \
+        test-aarch64 fuzz test-python test-docker clean
+
+all: $(VENV)/.installed
+
+demo: $(VENV)/.installed
+	$(BIN)/skymem demo
+
+bench: $(VENV)/.installed $(VENV)/.dev
+	$(BIN)/skymem bench idle
+	$(BIN)/skymem bench peers
+	$(BIN)/skymem bench prefix
+
+# Quick failures first; then what can share two cores; Docker last, with the machine to itself.
+test: $(VENV)/.dev
+	$(MAKE) --no-print-directory lint-quick
+	$(MAKE) --no-print-directory build $(VENV)/.installed
+	$(MAKE) --no-print-directory -j$(JOBS) -Otarget lint-python lint-cppcheck lint-tidy test-c
+	$(MAKE) --no-print-directory -j$(JOBS) -Otarget coverage test-sanitized test-aarch64
+	$(MAKE) --no-print-directory test-python
+	$(MAKE) --no-print-directory fuzz
+	$(MAKE) --no-print-directory test-docker
+	@echo "make test: all passed"
+
+# --- environment ------------------------------------------------------------------------------------------------------------
+
+$(VENV)/.run: tools/setup_venv.py pyproject.toml constraints.txt
+	$(PYTHON) tools/setup_venv.py $(VENV) model
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(PYTHON) tools/setup_venv.py $(VENV) model bench dev
+	@touch $@
+
+# The wheel, as a user gets it: the tests run against what is installed, not against the source tree.
+$(VENV)/.installed: $(VENV)/.run $(SOURCES)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	@touch $@
+
+# --- lint -------------------------------------------------------------------------------------------------------------------
+
+lint: lint-quick lint-python lint-cppcheck lint-tidy
+
+lint-quick: $(VENV)/.dev
+	$(BIN)/python tools/gen_icd.py --check
+	$(BIN)/ruff check ground tests tools
+	@$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+
+lint-python: $(VENV)/.dev
+	$(BIN)/mypy
+
+lint-cppcheck: build
+	@tools/optional.sh cppcheck "static analysis by cppcheck" -- \
+	    cppcheck --project=build/compile_commands.json --quiet --error-exitcode=1 --inline-suppr -j$(JOBS) \
+	    --enable=warning,performance,portability --suppress=missingIncludeSystem --library=posix
+
+lint-tidy: build
+	@printf '%s\n' $(TIDY_FILES) | xargs -P$(JOBS) -n4 $(BIN)/clang-tidy -p build --quiet
+
+format: $(VENV)/.dev
+	@$(BIN)/clang-format -i $(C_FILES)
+	$(BIN)/ruff check --fix ground tests tools
+
+# --- C ----------------------------------------------------------------------------------------------------------------------
+
+CMAKE = $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja
+
+build: $(VENV)/.dev
+	@$(CMAKE) -B build >/dev/null
+	@$(BIN)/cmake --build build
+
+test-c: build
+	$(BIN)/ctest --test-dir build --output-on-failure -j$(JOBS)
+
+test-sanitized: $(VENV)/.dev
+	@$(CMAKE) -B build-sanitized -DSKYMEM_SANITIZE=address,undefined >/dev/null
+	@$(BIN)/cmake --build build-sanitized
+	$(BIN)/ctest --test-dir build-sanitized --output-on-failure -j$(JOBS)
+
+# Every line and every branch of the flight core.
+coverage: $(VENV)/.dev
+	@$(CMAKE) -B build-coverage -DSKYMEM_COVERAGE=ON >/dev/null
+	@$(BIN)/cmake --build build-coverage
+	@find build-coverage -name '*.gcda' -delete
+	$(BIN)/ctest --test-dir build-coverage --output-on-failure -j$(JOBS) -L core
+	$(BIN)/gcovr --root . --filter 'fsw_apps/sky/fsw/src/' build-coverage --fail-under-line 100 --fail-under-branch 100
+
+test-aarch64: $(VENV)/.dev
+	@tools/optional.sh aarch64-linux-gnu-gcc "C tests for aarch64" -- \
+	tools/optional.sh qemu-aarch64 "C tests for aarch64" -- \
+	tools/test_aarch64.sh "$(JOBS)"
+
+fuzz: $(VENV)/.dev
+	@tools/optional.sh clang "fuzzing" -- tools/fuzz.sh "$(FUZZ_SECONDS)"
+
+# --- Python and containers --------------------------------------------------------------------------------------------------
+
+test-python: $(VENV)/.dev $(VENV)/.installed
+	$(BIN)/pytest -m "not docker"
+
+test-docker: $(VENV)/.dev $(VENV)/.installed
+	$(BIN)/pytest -m docker
+
+clean:
+	rm -rf build build-* dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,59 @@
+/**
+ * @file
+ * Payloads of the commands and telemetry of ISL. Fields are naturally aligned, without implicit padding.
+ */
+#ifndef ISL_MSGDEFS_H
+#define ISL_MSGDEFS_H
+
+#include "common_types.h"
+#include "isl_fcncodes.h"
+#include "isl_interface_cfg.h"
+
+typedef struct ISL_SetLink_Payload
+{
+    uint16 Link; /**< 0 north, 1 east, 2 south, 3 west, 4 ground */
+    uint8  Cut;  /**< 1: nothing goes in or out; 0: as the table ISL.Links says, but not cut */
+    uint8  Spare;
+} ISL_SetLink_Payload_t;
+
+typedef struct ISL_HkLink
+{
+    uint8  Present;
+    uint8  Up;
+    uint16 Plane; /**< of the neighbour; 0 for the ground */
+    uint16 Slot;
+    uint16 Spare;
+    uint32 QueueDepth;      /**< packets in the delay line */
+    uint32 LastHeardMs;     /**< ago; 0xFFFFFFFF: never */
+    uint32 DelayRequestedUs;
+    uint32 DelayMeasuredUs; /**< 0: not measured */
+    uint64 TxPackets;
+    uint64 TxBytes;
+    uint64 RxPackets;
+    uint64 RxBytes;
+    uint64 DropQueue;
+    uint64 DropLoss;
+    uint64 DropCut;
+    uint64 DropError; /**< the socket would not take it */
+} ISL_HkLink_t;
+
+typedef struct ISL_HkTlm_Payload
+{
+    uint8        CommandCounter;
+    uint8        CommandErrorCounter;
+    uint8        Listeners; /**< ground hosts to which telemetry is relayed */
+    uint8        Spare;
+    uint16       Plane; /**< this satellite */
+    uint16       Slot;
+    uint32       RelayedUp;   /**< messages put on the Software Bus */
+    uint32       RelayedDown; /**< telemetry messages sent to listeners */
+    uint32       RelayErrors;
+    uint32       IoErrors; /**< of the socket */
+    uint64       Delivered;
+    uint64       Forwarded;
+    uint64       ToGround;
+    uint64       Dropped; /**< all causes; by cause: STATS */
+    ISL_HkLink_t Link[ISL_LINK_COUNT];
+} ISL_HkTlm_Payload_t;
+
+#endif

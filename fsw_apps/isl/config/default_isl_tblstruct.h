@@ -1,0 +1,36 @@
+/**
+ * @file
+ * Tables of ISL. Fields are naturally aligned, without implicit padding.
+ */
+#ifndef ISL_TBLSTRUCT_H
+#define ISL_TBLSTRUCT_H
+
+#include "isl_tbldefs.h"
+
+/** ISL.Neighbours: which satellite this is, and where its neighbours are reached. */
+typedef struct ISL_NeighboursTable
+{
+    uint16          SelfPlane;
+    uint16          SelfSlot;
+    uint16          Planes;
+    uint16          Slots;
+    uint32          LocalIpv4; /**< 0: any; read once, at start */
+    uint16          LocalPort; /**< read once, at start */
+    uint16          HelloS;    /**< seconds between two probes of a link; 0: no probes, all links count as up */
+    uint32          PacketBytes; /**< largest packet of the links */
+    uint8           SeamCut; /**< 1: no link between the last plane and the first */
+    uint8           Spare[3];
+    uint32          UplinkFirstMid; /**< commands from the ground go on the bus if their id is in First .. Last; */
+    uint32          UplinkLastMid;  /**< 0, 0: none */
+    ISL_Neighbour_t Neighbour[ISL_NEIGHBOUR_COUNT]; /**< north, east, south, west */
+    uint32          DownlinkMid[ISL_DOWNLINK_MIDS]; /**< telemetry for listeners; 0: entry not used */
+} ISL_NeighboursTable_t;
+
+/** ISL.Links: the models of north, east, south, west, ground. They act on what this satellite sends; the model of the ground
+ *  also on what comes from there, because the ground has no model of its own. */
+typedef struct ISL_LinksTable
+{
+    ISL_LinkEntry_t Link[ISL_LINK_COUNT];
+} ISL_LinksTable_t;
+
+#endif

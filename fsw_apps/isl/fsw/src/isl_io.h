@@ -1,0 +1,65 @@
+/**
+ * @file
+ * The socket of ISL. One of two files implements this, chosen by the CMake variable ISL_IO: isl_io_osal.c (any OSAL) or
+ * isl_io_linux.c (many packets a system call).
+ *
+ * An endpoint is IPv4 address << 16 | UDP port. Open, Close, Receive, Send and Flush are called by one task at a time (ISL's node
+ * lock); Wait is called without the lock, so that commands get in.
+ */
+#ifndef ISL_IO_H
+#define ISL_IO_H
+
+#include "cfe.h"
+
+/** A body of at most this size is copied by ISL_IO_Send; a longer one must stay in place until ISL_IO_Flush. */
+#define ISL_IO_COPY_BYTES 1152u
+
+/** Longest head of ISL_IO_Send, bytes. */
+#define ISL_IO_HEAD_BYTES 128u
+
+#define ISL_IO_DATAGRAM_BYTES 65536u /**< what a receive buffer takes */
+
+typedef struct
+{
+    uint64_t endpoint; /**< of the sender */
+    uint8_t *data;     /**< valid, and ours to change, until the next ISL_IO_Receive */
+    uint32_t len;
+} ISL_IO_Packet_t;
+
+/** A packet as parts; body and tail may be empty. */
+typedef struct
+{
+    const uint8_t *head;
+    const uint8_t *body;
+    const uint8_t *tail;
+    uint32_t       head_len;
+    uint32_t       body_len;
+    uint32_t       tail_len; /**< with the head at most ISL_IO_HEAD_BYTES */
+} ISL_IO_Parts_t;
+
+typedef enum
+{
+    ISL_IO_IDLE = 0, /**< nothing came in time */
+    ISL_IO_READABLE,
+    ISL_IO_FAILED
+} ISL_IO_Event_t;
+
+static inline uint64_t ISL_IO_Endpoint(uint32_t ipv4, uint16_t port)
+{
+    return ((uint64_t)ipv4 << 16) | port;
+}
+
+/** Open the socket. @param ipv4  0: any. @return CFE_SUCCESS, or an error after an event that says why */
+CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port);
+void ISL_IO_Close(void);
+ISL_IO_Event_t ISL_IO_Wait(uint64_t timeout_us);
+/** What has arrived, without waiting. @return how many are at *packets */
+uint32_t ISL_IO_Receive(const ISL_IO_Packet_t **packets);
+/**
+ * Send, or queue until ISL_IO_Flush or until the queue is full.
+ * @param errors  raised if the packet cannot be sent; stays in place until ISL_IO_Flush
+ */
+void ISL_IO_Send(uint64_t endpoint, const ISL_IO_Parts_t *parts, uint64_t *errors);
+void ISL_IO_Flush(void);
+
+#endif

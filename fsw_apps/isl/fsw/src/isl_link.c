@@ -1,0 +1,356 @@
+/**
+ * @file
+ * Links: models, delay lines, probes.
+ */
+#include <string.h>
+
+#include "isl_node.h"
+
+/* Five lines out, one from the ground. Equal shares of one pool; pages are touched when packets first wait in them. */
+#define ISL_LINES       (SKY_LINK_COUNT + 1u)
+#define ISL_LINE_BYTES  (ISL_PLATFORM_LINK_POOL_BYTES / ISL_LINES)
+#define ISL_UPLINK_LINE SKY_LINK_COUNT
+#define ISL_SLOT_EXTRA  64u /* more than a line needs for the bookkeeping of a slot */
+#define ISL_PROBE_LINK_BITS 3u
+
+CompileTimeAssert(ISL_LINE_BYTES >= 4u * (SKY_LIMIT_PACKET_BYTES + ISL_SLOT_EXTRA), IslLinePoolHoldsFourLargestPackets);
+CompileTimeAssert(SKY_LINK_COUNT < (1u << ISL_PROBE_LINK_BITS), IslProbeIdHoldsTheLink);
+
+static uint64_t ISL_LinePool[ISL_LINES][ISL_LINE_BYTES / sizeof(uint64_t)];
+
+SKY_LinkId_t ISL_Link_Of(const ISL_Node_t *node, uint64_t endpoint)
+{
+    uint32_t id;
+
+    for (id = 0; id < SKY_ISL_COUNT; ++id)
+    {
+        if (node->links[id].present && node->links[id].endpoint == endpoint)
+        {
+            return (SKY_LinkId_t)id;
+        }
+    }
+    return SKY_LINK_GROUND;
+}
+
+bool ISL_Link_IsUp(const ISL_Node_t *node, SKY_LinkId_t id)
+{
+    const ISL_Link_t *const link = &node->links[id];
+
+    return link->present && !link->model.cut && (id == SKY_LINK_GROUND || (node->router.usable & (1u << id)) != 0);
+}
+
+/* ---- models -------------------------------------------------------------------------------------------------------- */
+
+/** A cut needs no line: nothing goes in. */
+static bool ISL_NeedsLine(const SKY_LinkModel_t *model)
+{
+    SKY_LinkModel_t uncut = *model;
+
+    uncut.cut = false;
+    return !SKY_LinkModel_IsIdeal(&uncut);
+}
+
+static void ISL_SetLineModel(const ISL_Node_t *node, ISL_Line_t *line, uint32_t place, const SKY_LinkModel_t *model)
+{
+    const uint32_t wanted     = node->packet_bytes + ISL_ENDPOINT_BYTES;
+    const uint32_t slot_bytes = wanted < SKY_LIMIT_PACKET_BYTES ? wanted : SKY_LIMIT_PACKET_BYTES;
+    uint32_t       slots      = ISL_LINE_BYTES / (slot_bytes + ISL_SLOT_EXTRA);
+
+    if (slots > SKY_LINK_SLOTS_MAX)
+    {
+        slots = SKY_LINK_SLOTS_MAX;
+    }
+    if (!line->ready && ISL_NeedsLine(model))
+    {
+        line->ready = SKY_Link_Init(&line->line, model, slot_bytes, slots, ISL_LinePool[place], ISL_LINE_BYTES, SKY_LIB_Seed());
+    }
+    else if (line->ready)
+    {
+        SKY_Link_SetModel(&line->line, model);
+    }
+}
+
+void ISL_Link_SetModel(ISL_Node_t *node, SKY_LinkId_t id, const SKY_LinkModel_t *model)
+{
+    ISL_Link_t *const link = &node->links[id];
+
+    link->model = *model;
+    ISL_SetLineModel(node, &link->out, (uint32_t)id, model);
+    if (id == SKY_LINK_GROUND)
+    {
+        ISL_SetLineModel(node, &node->uplink, ISL_UPLINK_LINE, model);
+    }
+    else if (!link->present || model->cut)
+    {
+        SKY_Router_SetLinkUp(&node->router, id, false);
+    }
+    else if (node->hello_us == 0)
+    {
+        SKY_Router_SetLinkUp(&node->router, id, true); /* with probes, hearing the neighbour does it */
+    }
+}
+
+/** Does a packet have to wait, for its own delay or behind others? */
+static bool ISL_MustWait(const ISL_Line_t *line, const SKY_LinkModel_t *model)
+{
+    return line->ready && (ISL_NeedsLine(model) || SKY_Link_NextDue(&line->line) != UINT64_MAX);
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------------- */
+
+static void ISL_PutEndpoint(uint8_t *to, uint64_t endpoint)
+{
+    memcpy(to, &endpoint, ISL_ENDPOINT_BYTES);
+}
+
+static bool ISL_Push(ISL_Line_t *line, ISL_LinkCounters_t *counters, uint64_t now_us, uint64_t endpoint, const ISL_IO_Parts_t *parts)
+{
+    uint8_t head[ISL_ENDPOINT_BYTES + ISL_IO_HEAD_BYTES];
+    bool    taken = false;
+
+    if (parts->head_len > ISL_IO_HEAD_BYTES)
+    {
+        ++counters->drop_error;
+        return false;
+    }
+    ISL_PutEndpoint(head, endpoint);
+    if (parts->head_len > 0)
+    {
+        memcpy(&head[ISL_ENDPOINT_BYTES], parts->head, parts->head_len);
+    }
+    switch (SKY_Link_Push(&line->line, now_us, head, (size_t)ISL_ENDPOINT_BYTES + parts->head_len, parts->body, parts->body_len,
+                          parts->tail, parts->tail_len))
+    {
+        case SKY_LINK_TAKEN:
+            taken = true;
+            break;
+        case SKY_LINK_DROP_QUEUE:
+            ++counters->drop_queue;
+            break;
+        case SKY_LINK_DROP_LOSS:
+            ++counters->drop_loss;
+            break;
+        case SKY_LINK_DROP_CUT:
+            ++counters->drop_cut;
+            break;
+        case SKY_LINK_DROP_SIZE:
+        default:
+            ++counters->drop_error;
+            break;
+    }
+    return taken;
+}
+
+void ISL_Link_Send(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, const ISL_IO_Parts_t *parts)
+{
+    ISL_Link_t *const link = &node->links[id];
+    const uint64_t    to   = id == SKY_LINK_GROUND ? endpoint : link->endpoint;
+
+    if (link->model.cut)
+    {
+        ++link->counters.drop_cut;
+        return;
+    }
+    if (!ISL_MustWait(&link->out, &link->model))
+    {
+        ISL_IO_Send(to, parts, &link->counters.drop_error);
+    }
+    else if (!ISL_Push(&link->out, &link->counters, now_us, to, parts))
+    {
+        return;
+    }
+    ++link->counters.tx_packets;
+    link->counters.tx_bytes += (uint64_t)parts->head_len + parts->body_len + parts->tail_len;
+}
+
+/** Take the next due packet out of a line. @return its length without the endpoint before it, 0: none is due */
+static uint32_t ISL_Pop(ISL_Line_t *line, uint64_t now_us, uint64_t *endpoint, const uint8_t **packet)
+{
+    const uint8_t *data = NULL;
+    size_t         len  = 0;
+
+    if (line->ready)
+    {
+        len = SKY_Link_Pop(&line->line, now_us, &data);
+    }
+    if (len <= ISL_ENDPOINT_BYTES)
+    {
+        return 0;
+    }
+    memcpy(endpoint, data, ISL_ENDPOINT_BYTES);
+    *packet = data + ISL_ENDPOINT_BYTES;
+    return (uint32_t)(len - ISL_ENDPOINT_BYTES);
+}
+
+void ISL_Link_RunLines(ISL_Node_t *node, uint64_t now_us)
+{
+    ISL_IO_Parts_t parts;
+    uint32_t       id;
+
+    memset(&parts, 0, sizeof(parts));
+    for (id = 0; id < SKY_LINK_COUNT; ++id)
+    {
+        ISL_Link_t *const link     = &node->links[id];
+        uint64_t          endpoint = 0;
+
+        /* ends: nothing is pushed here, and a line holds a bounded number of packets */
+        while ((parts.body_len = ISL_Pop(&link->out, now_us, &endpoint, &parts.body)) > 0)
+        {
+            ISL_IO_Send(endpoint, &parts, &link->counters.drop_error);
+        }
+        ISL_IO_Flush(); /* the bytes stay in the line only until the next push */
+    }
+}
+
+uint64_t ISL_Link_NextDue(const ISL_Node_t *node)
+{
+    uint64_t due = node->uplink.ready ? SKY_Link_NextDue(&node->uplink.line) : UINT64_MAX;
+    uint32_t id;
+
+    for (id = 0; id < SKY_LINK_COUNT; ++id)
+    {
+        const ISL_Line_t *const line = &node->links[id].out;
+
+        if (line->ready && SKY_Link_NextDue(&line->line) < due)
+        {
+            due = SKY_Link_NextDue(&line->line);
+        }
+    }
+    return due;
+}
+
+/* ---- arrivals ------------------------------------------------------------------------------------------------------ */
+
+bool ISL_Link_Heard(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, uint32_t len)
+{
+    ISL_Link_t *const link = &node->links[id];
+    uint32_t          other;
+
+    if (link->model.cut)
+    {
+        ++link->counters.drop_cut;
+        return false;
+    }
+    ++link->counters.rx_packets;
+    link->counters.rx_bytes += len;
+    link->heard_us   = now_us;
+    link->heard_once = true;
+
+    /* On a ring of two, one neighbour is reached over two links, and its packets cannot be told apart. */
+    for (other = 0; id != SKY_LINK_GROUND && other < SKY_ISL_COUNT; ++other)
+    {
+        ISL_Link_t *const same = &node->links[other];
+
+        if (same->present && same->endpoint == endpoint && !same->model.cut)
+        {
+            same->heard_us   = now_us;
+            same->heard_once = true;
+            SKY_Router_SetLinkUp(&node->router, (SKY_LinkId_t)other, true);
+        }
+    }
+    return true;
+}
+
+bool ISL_Link_DelayUplink(ISL_Node_t *node, uint64_t now_us, uint64_t endpoint, const uint8_t *data, uint32_t len)
+{
+    ISL_Link_t *const ground = &node->links[SKY_LINK_GROUND];
+    ISL_IO_Parts_t    parts;
+
+    if (!ISL_MustWait(&node->uplink, &ground->model))
+    {
+        return false;
+    }
+    memset(&parts, 0, sizeof(parts));
+    parts.body     = data;
+    parts.body_len = len;
+    (void)ISL_Push(&node->uplink, &ground->counters, now_us, endpoint, &parts);
+    return true;
+}
+
+uint32_t ISL_Link_NextUplink(ISL_Node_t *node, uint64_t now_us, uint64_t *endpoint)
+{
+    const uint8_t *packet = NULL;
+    const uint32_t len    = ISL_Pop(&node->uplink, now_us, endpoint, &packet);
+
+    if (len > 0)
+    {
+        memcpy(node->work, packet, len);
+    }
+    return len;
+}
+
+/* ---- probes -------------------------------------------------------------------------------------------------------- */
+
+static void ISL_SendProbe(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id)
+{
+    ISL_Link_t *const link = &node->links[id];
+    uint8_t           head[SKY_HEAD_MAX];
+    uint8_t           tail[SKY_PEC_BYTES];
+    SKY_Packet_t      probe;
+    ISL_IO_Parts_t    parts;
+
+    memset(&probe, 0, sizeof(probe));
+    probe.is_request = true;
+    probe.apid       = SKY_APID_ISL;
+    probe.seq_flags  = SKY_SEQ_WHOLE;
+    probe.seq_count  = node->seq_count++;
+    probe.op         = SKY_OP_PING;
+    probe.hop_limit  = 1;
+    probe.src        = node->router.self;
+    probe.dst        = link->peer;
+    probe.request_id = (now_us << ISL_PROBE_LINK_BITS) | (uint64_t)id;
+
+    memset(&parts, 0, sizeof(parts));
+    parts.head     = head;
+    parts.head_len = (uint32_t)SKY_Packet_EncodeAround(&probe, NULL, head, tail);
+    parts.tail     = tail;
+    parts.tail_len = SKY_PEC_BYTES;
+    link->probe_id = probe.request_id;
+    link->probe_us = now_us;
+    ISL_Link_Send(node, now_us, id, link->endpoint, &parts); /* over this link, whatever the router thinks of it */
+}
+
+void ISL_Link_Probe(ISL_Node_t *node, uint64_t now_us)
+{
+    uint32_t id;
+
+    for (id = 0; id < SKY_ISL_COUNT; ++id)
+    {
+        const ISL_Link_t *const link = &node->links[id];
+
+        if (link->present && !link->model.cut)
+        {
+            if (now_us - link->heard_us >= ISL_PLATFORM_PROBES_LOST * node->hello_us)
+            {
+                SKY_Router_SetLinkUp(&node->router, (SKY_LinkId_t)id, false);
+            }
+            ISL_SendProbe(node, now_us, (SKY_LinkId_t)id);
+        }
+    }
+}
+
+void ISL_Link_OnProbe(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t request_id)
+{
+    const uint32_t asked = (uint32_t)(request_id & ((1u << ISL_PROBE_LINK_BITS) - 1u));
+    ISL_Link_t *   link;
+    uint64_t       one_way_us;
+
+    if (id >= SKY_LINK_GROUND || asked >= SKY_ISL_COUNT)
+    {
+        return;
+    }
+    link = &node->links[asked];
+    if (link->probe_id == 0 || link->probe_id != request_id || link->endpoint != node->links[id].endpoint)
+    {
+        return;
+    }
+    link->probe_id = 0;
+    one_way_us     = (now_us - link->probe_us) / 2;
+    if (one_way_us > UINT32_MAX)
+    {
+        return;
+    }
+    /* smoothed as a round trip of RFC 6298, gain 1/8 */
+    link->measured_us = link->measured_us == 0 ? (uint32_t)one_way_us
+                                               : (uint32_t)(((uint64_t)link->measured_us * 7u + one_way_us) / 8u);
+}

@@ -1,0 +1,21 @@
+/**
+ * @file
+ * Configuration inside KVC. A build may also set the values on the command line.
+ */
+#ifndef KVC_INTERNAL_CFG_H
+#define KVC_INTERNAL_CFG_H
+
+/** Memory for chunks, index included. The table KVC.Limits says how much of it is used; what is not used is never touched. */
+#ifndef KVC_PLATFORM_STORE_BYTES
+#define KVC_PLATFORM_STORE_BYTES (8 * 1024 * 1024)
+#endif
+
+#define KVC_PLATFORM_PIPE_DEPTH 16 /**< command pipe */
+
+/** An event about refused packets, for one cause: at the first, then at most once in this time. */
+#define KVC_PLATFORM_EVENT_PERIOD_S 60
+
+/** Slots that one WAKEUP looks at for parts of chunks whose time is over. */
+#define KVC_PLATFORM_EXPIRE_SLOTS 1024
+
+#endif

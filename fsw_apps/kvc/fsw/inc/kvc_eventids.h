@@ -1,0 +1,24 @@
+/**
+ * @file
+ * Events of KVC.
+ */
+#ifndef KVC_EVENTIDS_H
+#define KVC_EVENTIDS_H
+
+#define KVC_INIT_INF_EID      1  /**< started */
+#define KVC_NOOP_INF_EID      2  /**< NOOP */
+#define KVC_RESET_INF_EID     3  /**< RESET_COUNTERS */
+#define KVC_CLEAR_INF_EID     4  /**< CLEAR_STORE */
+#define KVC_PURGE_INF_EID     5  /**< PURGE_BLOCK */
+#define KVC_STORE_INF_EID     6  /**< the store has been set up: its size */
+#define KVC_MID_ERR_EID       20 /**< message id not ours */
+#define KVC_CC_ERR_EID        21 /**< function code unknown */
+#define KVC_LEN_ERR_EID       22 /**< wrong length of a command */
+#define KVC_PIPE_ERR_EID      23 /**< pipe could not be read: the app ends */
+#define KVC_TBL_ERR_EID       24 /**< table could not be registered, loaded or read */
+#define KVC_TBL_VALUE_ERR_EID 25 /**< value of a table out of range */
+#define KVC_STORE_ERR_EID     26 /**< store could not be set up */
+#define KVC_REFUSED_ERR_EID   27 /**< requests refused, by cause; not for each packet */
+#define KVC_NOT_READY_ERR_EID 28 /**< command needs the store, which is not there */
+
+#endif

@@ -1,0 +1,75 @@
+/**
+ * @file
+ * Commands of KVC.
+ */
+#include "kvc_cmds.h"
+
+#include "kvc_app.h"
+#include "kvc_eventids.h"
+#include "kvc_service.h"
+#include "kvc_tbl_manage.h"
+#include "kvc_version.h"
+
+void KVC_NoopCmd(void)
+{
+    ++KVC_Data.CommandCounter;
+    (void)CFE_EVS_SendEvent(KVC_NOOP_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: no operation. Version %s", KVC_VERSION);
+}
+
+void KVC_ResetCountersCmd(void)
+{
+    KVC_Data.CommandCounter      = 0;
+    KVC_Data.CommandErrorCounter = 0;
+    KVC_Service_ResetCounters();
+    (void)CFE_EVS_SendEvent(KVC_RESET_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: counters reset");
+}
+
+/** Count a command that needs the store, and say so if the store was not there. */
+static bool KVC_CountStoreCommand(bool done)
+{
+    if (done)
+    {
+        ++KVC_Data.CommandCounter;
+    }
+    else
+    {
+        ++KVC_Data.CommandErrorCounter;
+        (void)CFE_EVS_SendEvent(KVC_NOT_READY_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: the store is not there yet");
+    }
+    return done;
+}
+
+void KVC_ClearStoreCmd(void)
+{
+    if (KVC_CountStoreCommand(KVC_Service_Clear()))
+    {
+        (void)CFE_EVS_SendEvent(KVC_CLEAR_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: store cleared");
+    }
+}
+
+void KVC_PurgeBlockCmd(const KVC_PurgeBlockCmd_t *cmd)
+{
+    uint32 chunks = 0;
+
+    if (KVC_CountStoreCommand(KVC_Service_Purge(cmd->Payload.Tenant, cmd->Payload.Key, &chunks)))
+    {
+        (void)CFE_EVS_SendEvent(KVC_PURGE_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: block %02x%02x%02x%02x... purged, %lu chunks",
+                                cmd->Payload.Key[0], cmd->Payload.Key[1], cmd->Payload.Key[2], cmd->Payload.Key[3],
+                                (unsigned long)chunks);
+    }
+}
+
+void KVC_SendHkCmd(void)
+{
+    KVC_Service_FillHk(&KVC_Data.Hk.Payload);
+    KVC_Data.Hk.Payload.CommandCounter      = KVC_Data.CommandCounter;
+    KVC_Data.Hk.Payload.CommandErrorCounter = KVC_Data.CommandErrorCounter;
+    CFE_SB_TimeStampMsg(CFE_MSG_PTR(KVC_Data.Hk.TelemetryHeader));
+    (void)CFE_SB_TransmitMsg(CFE_MSG_PTR(KVC_Data.Hk.TelemetryHeader), true);
+}
+
+void KVC_WakeupCmd(void)
+{
+    KVC_Service_Tick();
+    KVC_Tbl_Manage();
+}

@@ -1,0 +1,364 @@
+/**
+ * @file
+ * The service of KVC: its store, its lock, and the functions that `isl` calls through the registry of `sky`.
+ *
+ * `isl` works in its own task. The mutex is held by it from Lock to Unlock, and by the functions of this file that KVC's own task
+ * calls. The store's memory is a static array that is not touched before it is needed.
+ */
+#include "kvc_service.h"
+
+#include <string.h>
+
+#include "kvc_app.h"
+#include "kvc_eventids.h"
+
+#define KVC_CAUSES          (SKY_STATUS_SHORT + 1u)
+#define KVC_SLOTS_MAX       (1u << 22) /* of SKY_Store */
+#define KVC_SLOTS_MAX_STEPS 23u        /* halvings of that */
+
+static struct
+{
+    osal_id_t         mutex;
+    bool              mutex_made;
+    bool              store_ready;
+    bool              node_known;
+    bool              serving;
+    KVC_LimitsTable_t limits;
+    SKY_LIB_Node_t    node;
+    SKY_Store_t       store;
+    SKY_Service_t     service;
+    uint64_t          reported[KVC_CAUSES]; /* errors at the last event of a cause */
+    uint64_t          reported_us[KVC_CAUSES];
+} KVC_Service;
+
+static uint64_t KVC_StoreMemory[KVC_PLATFORM_STORE_BYTES / sizeof(uint64_t)];
+
+static bool KVC_Enter(void)
+{
+    return OS_MutSemTake(KVC_Service.mutex) == OS_SUCCESS;
+}
+
+static void KVC_Leave(void)
+{
+    (void)OS_MutSemGive(KVC_Service.mutex);
+}
+
+/** (Re)start the service if satellite and store are known. Locked. */
+static bool KVC_StartLocked(void)
+{
+    SKY_ServiceCfg_t cfg;
+
+    KVC_Service.serving = false;
+    if (!KVC_Service.node_known || !KVC_Service.store_ready)
+    {
+        return false;
+    }
+    memset(&cfg, 0, sizeof(cfg));
+    cfg.self             = KVC_Service.node.self;
+    cfg.torus            = KVC_Service.node.torus;
+    cfg.packet_bytes     = KVC_Service.node.packet_bytes;
+    cfg.credit           = KVC_Service.limits.Credit;
+    cfg.part_lifetime_ms = KVC_Service.limits.PartLifetimeMs;
+    memset(KVC_Service.reported, 0, sizeof(KVC_Service.reported));
+    KVC_Service.serving = SKY_Service_Init(&KVC_Service.service, &cfg, &KVC_Service.store, SKY_LIB_NowUs(), SKY_LIB_Seed());
+    return KVC_Service.serving;
+}
+
+/* ---- called by isl ------------------------------------------------------------------------------------------------- */
+
+static bool KVC_OnAttach(const SKY_LIB_Node_t *node)
+{
+    bool ok;
+
+    if (!KVC_Enter())
+    {
+        return false;
+    }
+    KVC_Service.node       = *node;
+    KVC_Service.node_known = true;
+    ok                     = KVC_StartLocked();
+    KVC_Leave();
+    return ok;
+}
+
+static bool KVC_OnLock(void)
+{
+    if (!KVC_Enter())
+    {
+        return false;
+    }
+    if (!KVC_Service.serving)
+    {
+        KVC_Leave();
+        return false;
+    }
+    return true;
+}
+
+static void KVC_OnBegin(uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    SKY_Service_Begin(&KVC_Service.service, now_us, pkt);
+}
+
+static bool KVC_OnNext(uint64_t now_us, SKY_Out_t *out)
+{
+    return SKY_Service_Next(&KVC_Service.service, now_us, out);
+}
+
+static void KVC_OnPoll(uint64_t now_us, uint64_t *next_us)
+{
+    SKY_Service_Poll(&KVC_Service.service, now_us, next_us);
+}
+
+static void KVC_OnReject(SKY_Status_t status)
+{
+    SKY_Service_CountError(&KVC_Service.service, status);
+}
+
+static const SKY_LIB_Service_t KVC_ServiceTable = {
+    .Attach = KVC_OnAttach,
+    .Lock   = KVC_OnLock,
+    .Unlock = KVC_Leave,
+    .Begin  = KVC_OnBegin,
+    .Next   = KVC_OnNext,
+    .Poll   = KVC_OnPoll,
+    .Reject = KVC_OnReject,
+};
+
+/* ---- called by KVC's own task -------------------------------------------------------------------------------------- */
+
+/** Runs when ES deletes the task: `isl` must not call into an app that is gone. */
+static void KVC_OnTaskDelete(void)
+{
+    SKY_LIB_Unregister(SKY_APID_KVC);
+}
+
+CFE_Status_t KVC_Service_Open(void)
+{
+    int32 os_status;
+
+    memset(&KVC_Service, 0, sizeof(KVC_Service));
+    os_status = OS_MutSemCreate(&KVC_Service.mutex, "KVC_SERVICE", 0);
+    if (os_status != OS_SUCCESS)
+    {
+        (void)CFE_EVS_SendEvent(KVC_STORE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: no mutex, OSAL status %ld", (long)os_status);
+        return CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
+    }
+    KVC_Service.mutex_made = true;
+    return CFE_SUCCESS;
+}
+
+CFE_Status_t KVC_Service_Offer(void)
+{
+    CFE_Status_t status;
+
+    (void)OS_TaskInstallDeleteHandler(KVC_OnTaskDelete);
+    status = SKY_LIB_Register(SKY_APID_KVC, &KVC_ServiceTable);
+    if (status != CFE_SUCCESS)
+    {
+        (void)CFE_EVS_SendEvent(KVC_STORE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: APID 0x%03X cannot be registered, status 0x%08lX",
+                                SKY_APID_KVC, (unsigned long)status);
+    }
+    return status;
+}
+
+void KVC_Service_Close(void)
+{
+    if (KVC_Service.mutex_made)
+    {
+        SKY_LIB_Unregister(SKY_APID_KVC);
+        KVC_Service.mutex_made = false;
+    }
+}
+
+bool KVC_Service_PlanStore(const KVC_LimitsTable_t *limits, SKY_StoreCfg_t *cfg)
+{
+    const size_t memory = limits->StoreBytes != 0 ? limits->StoreBytes : sizeof(KVC_StoreMemory);
+    uint32_t     fits   = 0; /* slots that are known to fit */
+    uint32_t     fails  = KVC_SLOTS_MAX + 1u;
+    uint32_t     step;
+
+    for (step = 0; step < KVC_SLOTS_MAX_STEPS && fails - fits > 1; ++step)
+    {
+        const uint32_t slots = fits + (fails - fits) / 2;
+        size_t         needed;
+
+        cfg->slot_bytes  = limits->SlotBytes;
+        cfg->slot_count  = slots;
+        cfg->block_count = (limits->BlockCount == 0 || limits->BlockCount > slots) ? slots : limits->BlockCount;
+        needed           = SKY_Store_MemoryBytes(cfg);
+        if (needed != 0 && needed <= memory && needed <= sizeof(KVC_StoreMemory))
+        {
+            fits = slots;
+        }
+        else
+        {
+            fails = slots;
+        }
+    }
+    cfg->slot_bytes  = limits->SlotBytes;
+    cfg->slot_count  = fits;
+    cfg->block_count = (limits->BlockCount == 0 || limits->BlockCount > fits) ? fits : limits->BlockCount;
+    return fits > 0;
+}
+
+CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits)
+{
+    SKY_StoreCfg_t cfg;
+    bool           ok = KVC_Service_PlanStore(limits, &cfg) && KVC_Enter();
+
+    if (ok)
+    {
+        if (!KVC_Service.store_ready || cfg.slot_bytes != KVC_Service.store.cfg.slot_bytes ||
+            cfg.slot_count != KVC_Service.store.cfg.slot_count || cfg.block_count != KVC_Service.store.cfg.block_count)
+        {
+            ok = SKY_Store_Init(&KVC_Service.store, &cfg, KVC_StoreMemory, sizeof(KVC_StoreMemory), SKY_LIB_Seed());
+            KVC_Service.store_ready = ok;
+        }
+        KVC_Service.limits = *limits;
+        (void)KVC_StartLocked(); /* false until isl has told which satellite this is */
+        KVC_Leave();
+    }
+    if (!ok)
+    {
+        (void)CFE_EVS_SendEvent(KVC_STORE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: store cannot be set up");
+        return CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
+    }
+    (void)CFE_EVS_SendEvent(KVC_STORE_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: store of %lu slots of %lu bytes, %lu blocks",
+                            (unsigned long)cfg.slot_count, (unsigned long)cfg.slot_bytes, (unsigned long)cfg.block_count);
+    return CFE_SUCCESS;
+}
+
+bool KVC_Service_Clear(void)
+{
+    bool ready;
+
+    if (!KVC_Enter())
+    {
+        return false;
+    }
+    ready = KVC_Service.store_ready;
+    if (ready)
+    {
+        SKY_Store_Clear(&KVC_Service.store);
+    }
+    KVC_Leave();
+    return ready;
+}
+
+bool KVC_Service_Purge(uint32 tenant, const uint8 *key, uint32 *chunks)
+{
+    bool ready;
+
+    if (!KVC_Enter())
+    {
+        return false;
+    }
+    ready = KVC_Service.store_ready;
+    if (ready)
+    {
+        *chunks = SKY_Store_Purge(&KVC_Service.store, tenant, key);
+    }
+    KVC_Leave();
+    return ready;
+}
+
+void KVC_Service_ResetCounters(void)
+{
+    if (KVC_Enter())
+    {
+        if (KVC_Service.serving)
+        {
+            SKY_Service_ResetCounters(&KVC_Service.service);
+            memset(KVC_Service.reported, 0, sizeof(KVC_Service.reported));
+        }
+        KVC_Leave();
+    }
+}
+
+void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk)
+{
+    const SKY_ServiceCounters_t *counters = &KVC_Service.service.counters;
+    const SKY_Store_t *          store    = &KVC_Service.store;
+    uint32_t                     cause;
+
+    memset(hk, 0, sizeof(*hk));
+    if (!KVC_Enter())
+    {
+        return;
+    }
+    if (KVC_Service.store_ready)
+    {
+        hk->Slots         = store->cfg.slot_count;
+        hk->SlotBytes     = store->cfg.slot_bytes;
+        hk->SlotsUsed     = store->counters.slots_used;
+        hk->SlotsPartial  = store->counters.partial;
+        hk->Blocks        = store->counters.blocks;
+        hk->StoreBytes    = SKY_Store_MemoryBytes(&store->cfg);
+        hk->Bytes         = store->counters.bytes;
+        hk->EvictedChunks = store->counters.evicted_chunks;
+        hk->ExpiredParts  = store->counters.expired_partial;
+    }
+    if (KVC_Service.serving)
+    {
+        hk->Serving     = 1;
+        hk->Requests    = counters->requests;
+        hk->Puts        = counters->puts;
+        hk->Gets        = counters->gets;
+        hk->Hits        = counters->hits;
+        hk->Misses      = counters->misses;
+        hk->MigratedOut = counters->migrated_out;
+        hk->MigratedIn  = counters->migrated_in;
+        for (cause = 0; cause < KVC_CAUSES; ++cause)
+        {
+            hk->Errors += counters->errors[cause];
+        }
+    }
+    KVC_Leave();
+}
+
+/** The next cause that is due for an event, or KVC_CAUSES. Locked. */
+static uint32_t KVC_NextReportLocked(uint32_t from, uint64_t now_us, uint64_t *count)
+{
+    uint32_t cause;
+
+    for (cause = from; cause < KVC_CAUSES; ++cause)
+    {
+        const uint64_t errors = KVC_Service.service.counters.errors[cause];
+
+        if (errors != KVC_Service.reported[cause] &&
+            (KVC_Service.reported_us[cause] == 0 ||
+             now_us - KVC_Service.reported_us[cause] >= KVC_PLATFORM_EVENT_PERIOD_S * UINT64_C(1000000)))
+        {
+            *count                         = errors - KVC_Service.reported[cause];
+            KVC_Service.reported[cause]    = errors;
+            KVC_Service.reported_us[cause] = now_us;
+            break;
+        }
+    }
+    return cause;
+}
+
+void KVC_Service_Tick(void)
+{
+    const uint64_t now_us = SKY_LIB_NowUs();
+    uint32_t       cause  = 0;
+
+    while (cause < KVC_CAUSES && KVC_Enter())
+    {
+        uint64_t count = 0;
+
+        if (cause == 0 && KVC_Service.store_ready)
+        {
+            (void)SKY_Store_Expire(&KVC_Service.store, now_us, KVC_PLATFORM_EXPIRE_SLOTS);
+        }
+        cause = KVC_Service.serving ? KVC_NextReportLocked(cause, now_us, &count) : KVC_CAUSES;
+        KVC_Leave();
+        if (cause < KVC_CAUSES)
+        {
+            (void)CFE_EVS_SendEvent(KVC_REFUSED_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: %lu requests refused with status %lu",
+                                    (unsigned long)count, (unsigned long)cause);
+            ++cause;
+        }
+    }
+}

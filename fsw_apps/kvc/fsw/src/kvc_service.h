@@ -1,0 +1,33 @@
+/**
+ * @file
+ * The service of KVC: its store, its lock, and the functions that `isl` calls through the registry of `sky`.
+ */
+#ifndef KVC_SERVICE_H
+#define KVC_SERVICE_H
+
+#include "cfe.h"
+#include "kvc_msg.h"
+#include "kvc_tbl.h"
+#include "sky_lib.h"
+
+/** Make the lock. */
+CFE_Status_t KVC_Service_Open(void);
+/** Offer the service to `isl`; the store must be set up. */
+CFE_Status_t KVC_Service_Offer(void);
+/** Take the service back; afterwards nobody is in it. */
+void KVC_Service_Close(void);
+
+/** How a store by @p limits would be cut: as many slots as fit. @return false if none does */
+bool KVC_Service_PlanStore(const KVC_LimitsTable_t *limits, SKY_StoreCfg_t *cfg);
+/** Take limits over. The store is emptied if its cut changes. */
+CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits);
+
+/** @return false if there is no store yet, or no lock. */
+bool KVC_Service_Clear(void);
+bool KVC_Service_Purge(uint32 tenant, const uint8 *key, uint32 *chunks);
+void KVC_Service_ResetCounters(void);
+void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk);
+/** Once a second: parts whose time is over, events about refused requests. */
+void KVC_Service_Tick(void);
+
+#endif

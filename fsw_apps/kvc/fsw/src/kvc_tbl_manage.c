@@ -1,0 +1,92 @@
+/**
+ * @file
+ * The table KVC.Limits: registration, validation, taking over.
+ */
+#include "kvc_tbl_manage.h"
+
+#include "kvc_app.h"
+#include "kvc_eventids.h"
+#include "kvc_service.h"
+
+#define KVC_CREDIT_MAX           SKY_LIMIT_CHUNK_SET
+#define KVC_PART_LIFETIME_MS_MAX 3600000u
+
+static bool KVC_InRange(const char *field, uint32 value, uint32 least, uint32 most)
+{
+    if (value >= least && value <= most)
+    {
+        return true;
+    }
+    (void)CFE_EVS_SendEvent(KVC_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC.Limits: %s is %lu, allowed %lu .. %lu", field,
+                            (unsigned long)value, (unsigned long)least, (unsigned long)most);
+    return false;
+}
+
+int32 KVC_Tbl_ValidateLimits(void *data)
+{
+    const KVC_LimitsTable_t *limits = data;
+    SKY_StoreCfg_t           cfg;
+
+    if (!KVC_InRange("StoreBytes", limits->StoreBytes, 0, KVC_PLATFORM_STORE_BYTES) ||
+        !KVC_InRange("SlotBytes", limits->SlotBytes, 1, SKY_LIMIT_CHUNK_BYTES) ||
+        !KVC_InRange("Credit", limits->Credit, 1, KVC_CREDIT_MAX) ||
+        !KVC_InRange("PartLifetimeMs", limits->PartLifetimeMs, 1, KVC_PART_LIFETIME_MS_MAX))
+    {
+        return CFE_STATUS_VALIDATION_FAILURE;
+    }
+    if (!KVC_Service_PlanStore(limits, &cfg))
+    {
+        (void)CFE_EVS_SendEvent(KVC_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR,
+                                "KVC.Limits: no store of %lu byte slots and %lu blocks fits %lu bytes", (unsigned long)limits->SlotBytes,
+                                (unsigned long)limits->BlockCount, (unsigned long)limits->StoreBytes);
+        return CFE_STATUS_VALIDATION_FAILURE;
+    }
+    return CFE_SUCCESS;
+}
+
+/** Take the table's values over if they are new. @return CFE_SUCCESS also if nothing is new */
+static CFE_Status_t KVC_Tbl_Apply(void)
+{
+    void *       address = NULL;
+    CFE_Status_t status;
+    CFE_Status_t result = CFE_SUCCESS;
+
+    status = CFE_TBL_GetAddress(&address, KVC_Data.LimitsHandle);
+    if (status == CFE_TBL_INFO_UPDATED)
+    {
+        result = KVC_Service_SetLimits(address);
+    }
+    else if (status != CFE_SUCCESS)
+    {
+        (void)CFE_EVS_SendEvent(KVC_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "KVC.Limits cannot be read, status 0x%08lX",
+                                (unsigned long)status);
+        return status;
+    }
+    (void)CFE_TBL_ReleaseAddress(KVC_Data.LimitsHandle);
+    return result;
+}
+
+CFE_Status_t KVC_Tbl_Init(void)
+{
+    CFE_Status_t status;
+
+    status = CFE_TBL_Register(&KVC_Data.LimitsHandle, KVC_LIMITS_TABLE_NAME, sizeof(KVC_LimitsTable_t), CFE_TBL_OPT_DEFAULT,
+                              KVC_Tbl_ValidateLimits);
+    if (status == CFE_SUCCESS)
+    {
+        status = CFE_TBL_Load(KVC_Data.LimitsHandle, CFE_TBL_SRC_FILE, KVC_LIMITS_TABLE_FILE);
+    }
+    if (status != CFE_SUCCESS)
+    {
+        (void)CFE_EVS_SendEvent(KVC_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "KVC.Limits cannot be loaded from %s, status 0x%08lX",
+                                KVC_LIMITS_TABLE_FILE, (unsigned long)status);
+        return status;
+    }
+    return KVC_Tbl_Apply();
+}
+
+void KVC_Tbl_Manage(void)
+{
+    (void)CFE_TBL_Manage(KVC_Data.LimitsHandle);
+    (void)KVC_Tbl_Apply();
+}

@@ -1,0 +1,154 @@
+/**
+ * @file
+ * The interface of the library: arguments, one call at a time, counters, layout.
+ */
+#define _GNU_SOURCE
+#include "skyc.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "sky.h"
+#include "skyc_transfer.h"
+
+#define WINDOW_MAX     64u
+#define BURST          20u
+#define RTO_INITIAL_US 300000u /* twice the way round the default constellation */
+#define RTO_MIN_US     20000u  /* a busy host takes this long to run a process */
+#define RTO_MAX_US     2000000u
+
+struct SKYC_Client
+{
+    pthread_mutex_t lock;
+    SKYC_Engine_t   engine;
+};
+
+static uint32_t or_default(uint32_t value, uint32_t standard)
+{
+    return value != 0 ? value : standard;
+}
+
+static bool config_check(const SKYC_Config_t *config)
+{
+    return (config->packet_bytes == 0 ||
+            (config->packet_bytes > SKY_RESPONSE_OVERHEAD && config->packet_bytes <= SKY_LIMIT_PACKET_BYTES)) &&
+           config->window_max <= SKY_LIMIT_CHUNK_SET && config->burst <= SKY_LIMIT_CHUNK_SET &&
+           config->receive_bytes <= INT32_MAX;
+}
+
+static void engine_configure(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random)
+{
+    engine->config              = *config;
+    engine->config.packet_bytes = or_default(config->packet_bytes, SKY_LIMIT_PACKET_BYTES);
+
+    engine->peer_cfg.window_max     = or_default(config->window_max, WINDOW_MAX);
+    engine->peer_cfg.burst          = or_default(config->burst, BURST);
+    engine->peer_cfg.window_initial = 2 * engine->peer_cfg.burst; /* one burst comes while the next is asked for */
+    engine->peer_cfg.rto_initial_us = RTO_INITIAL_US;
+    engine->peer_cfg.rto_min_us     = RTO_MIN_US;
+    engine->peer_cfg.rto_max_us     = RTO_MAX_US;
+
+    engine->self.slot    = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);
+    engine->next_lane_id = random >> 32;
+    engine->counters.host_number = engine->self.slot;
+}
+
+SKYC_Client_t *SKYC_Open(const SKYC_Config_t *config, int *error)
+{
+    SKYC_Client_t *client = calloc(1, sizeof(*client));
+    uint64_t       random = 0;
+    int            cause  = 0;
+
+    if (client == NULL)
+    {
+        cause = ENOMEM;
+    }
+    else if (!config_check(config))
+    {
+        cause = EINVAL;
+    }
+    else if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+    {
+        cause = errno;
+    }
+    else
+    {
+        engine_configure(&client->engine, config, random);
+        client->engine.sock = SKYC_Socket_Open(config, &client->engine.counters, &cause);
+    }
+    if (cause == 0)
+    {
+        cause = pthread_mutex_init(&client->lock, NULL);
+    }
+    if (cause == 0)
+    {
+        return client;
+    }
+    if (client != NULL && client->engine.sock != NULL)
+    {
+        SKYC_Socket_Close(client->engine.sock);
+    }
+    free(client);
+    if (error != NULL)
+    {
+        *error = cause;
+    }
+    return NULL;
+}
+
+void SKYC_Close(SKYC_Client_t *client)
+{
+    if (client == NULL)
+    {
+        return;
+    }
+    SKYC_Cancel(client);
+    (void)pthread_mutex_lock(&client->lock);
+    SKYC_Socket_Close(client->engine.sock);
+    SKYC_Engine_Free(&client->engine);
+    (void)pthread_mutex_unlock(&client->lock);
+    (void)pthread_mutex_destroy(&client->lock);
+    free(client);
+}
+
+static int client_run(SKYC_Client_t *client, bool is_put, SKYC_Block_t *blocks, uint32_t count)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    const int error = SKYC_Engine_Run(&client->engine, is_put, blocks, count);
+
+    (void)pthread_mutex_unlock(&client->lock);
+    return error;
+}
+
+int SKYC_Put(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count)
+{
+    return client_run(client, true, blocks, count);
+}
+
+int SKYC_Get(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count)
+{
+    return client_run(client, false, blocks, count);
+}
+
+void SKYC_Cancel(SKYC_Client_t *client)
+{
+    __atomic_store_n(&client->engine.cancel, 1, __ATOMIC_RELAXED);
+    SKYC_Socket_Wake(client->engine.sock);
+}
+
+void SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress)
+{
+    progress->chunks_done  = __atomic_load_n(&client->engine.progress.chunks_done, __ATOMIC_RELAXED);
+    progress->chunks_total = __atomic_load_n(&client->engine.progress.chunks_total, __ATOMIC_RELAXED);
+    progress->calls        = __atomic_load_n(&client->engine.progress.calls, __ATOMIC_RELAXED);
+}
+
+void SKYC_Counters(SKYC_Client_t *client, SKYC_Counters_t *counters)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    *counters = client->engine.counters;
+    (void)pthread_mutex_unlock(&client->lock);
+}

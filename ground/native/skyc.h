@@ -1,0 +1,117 @@
+/**
+ * @file
+ * The ground's transfer engine: many blocks at once, each striped over many satellites, through one UDP socket.
+ *
+ * A call runs in the calling thread until every block has an end: done, missed, expired, refused or cancelled. Loss, a dead
+ * satellite or a bad answer never makes a call fail; the block says what happened. Only arguments that contradict each other do.
+ * A client may be used by several threads: their calls follow one another. SKYC_Cancel and SKYC_Progress need not wait.
+ */
+#ifndef SKYC_H
+#define SKYC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SKYC_KEY_BYTES 32u
+
+/** Everything 0 is the default. */
+typedef struct
+{
+    uint32_t packet_bytes;  /**< largest packet of the path; default: what fits a UDP datagram */
+    uint32_t window_max;    /**< chunks on their way to or from one satellite; default 64 */
+    uint32_t burst;         /**< chunks of one GET, or of PUT before a HAS asks for them; default 20 */
+    uint32_t receive_bytes; /**< receive buffer to ask of the system; default 8 MiB. Less is fine, the windows follow */
+    uint32_t bind_ipv4;     /**< local address, host order; default: any */
+    uint16_t host_number;   /**< ground address (0, number); default: random */
+    uint16_t no_offload;    /**< 1: one datagram a packet even where the system could bundle them (for comparisons) */
+} SKYC_Config_t;
+
+/** A satellite, and the endpoint through which it is reached. */
+typedef struct
+{
+    uint16_t plane, slot;
+    uint16_t entry_plane, entry_slot; /**< satellite that listens there */
+    uint32_t entry_ipv4;              /**< host order */
+    uint16_t entry_port;
+    uint16_t reserved;
+} SKYC_Satellite_t;
+
+typedef enum
+{
+    SKYC_RUNNING   = 0,
+    SKYC_DONE      = 1,
+    SKYC_MISS      = 2, /**< a satellite does not hold a chunk of it */
+    SKYC_EXPIRED   = 3, /**< deadline */
+    SKYC_REFUSED   = 4, /**< a satellite said why: last_status */
+    SKYC_CANCELLED = 5
+} SKYC_State_t;
+
+/** One block. Chunk i is at server i mod server_count. */
+typedef struct
+{
+    uint8_t  key[SKYC_KEY_BYTES];
+    uint32_t tenant;
+    uint32_t epoch;
+    uint32_t block_len;
+    uint32_t chunk_len;
+    uint32_t chunk_total;
+    uint32_t deadline_ms; /**< from the start of the call; at least 1 */
+    uint8_t *data;        /**< block_len bytes: read by put, written by get */
+    const SKYC_Satellite_t *servers;
+    uint32_t server_count;
+    /* what became of it */
+    uint32_t state;       /**< SKYC_State_t */
+    uint32_t last_status; /**< SKY_STATUS_* of the last error response, 0: none */
+    uint32_t failed_plane, failed_slot; /**< satellite on which it failed, 0: none */
+    uint32_t chunks;      /**< received, respectively acknowledged */
+    uint32_t requests, repeats, duplicates, corrupt;
+    uint64_t bytes;       /**< of these chunks */
+    uint64_t duration_us; /**< from the start of the call to the block's end */
+} SKYC_Block_t;
+
+/** Since SKYC_Open. */
+typedef struct
+{
+    uint64_t tx_packets, tx_bytes, tx_calls, tx_failed;
+    uint64_t rx_packets, rx_bytes, rx_calls;
+    uint64_t rx_bad;   /**< did not decode */
+    uint64_t rx_stale; /**< decoded, but nobody waits for it */
+    uint64_t receive_buffer_bytes;
+    uint64_t tx_offload, rx_offload; /**< 1: the system bundles datagrams */
+    uint64_t host_number;
+} SKYC_Counters_t;
+
+typedef struct
+{
+    uint64_t chunks_done, chunks_total; /**< of the call that runs, or of the last one */
+    uint64_t calls;                     /**< that have ended */
+} SKYC_Progress_t;
+
+typedef struct SKYC_Client SKYC_Client_t;
+
+/** @param error  receives an errno if the result is NULL; may be NULL. EINVAL: a number of @p config is out of range */
+SKYC_Client_t *SKYC_Open(const SKYC_Config_t *config, int *error);
+void           SKYC_Close(SKYC_Client_t *client);
+/**
+ * @return 0 when every block has an end; otherwise nothing was sent and it is EINVAL (a block's numbers contradict each other: the
+ *         first such block has last_status BAD_CHUNK) or ENOMEM
+ */
+int SKYC_Put(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count);
+int SKYC_Get(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count);
+/** End the call that runs now, from another thread or a signal handler; without one nothing happens. */
+void SKYC_Cancel(SKYC_Client_t *client);
+void SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress);
+void SKYC_Counters(SKYC_Client_t *client, SKYC_Counters_t *counters);
+
+/** Where the fields of the structures lie, so that a binding can prove that it agrees. @return false at the end of the list */
+typedef struct
+{
+    const char *structure;
+    const char *field; /**< NULL: the structure itself */
+    uint64_t    offset;
+    uint64_t    size;
+} SKYC_Layout_t;
+bool SKYC_Layout(uint32_t index, SKYC_Layout_t *layout);
+
+#endif

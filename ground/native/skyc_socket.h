@@ -1,0 +1,41 @@
+/**
+ * @file
+ * One UDP socket, many packets a system call: packets for one endpoint leave as one message that the kernel (or the network card)
+ * cuts, and arrive the same way. Where the system cannot do that, each packet is a message, still many a call.
+ */
+#ifndef SKYC_SOCKET_H
+#define SKYC_SOCKET_H
+
+#include "skyc.h"
+#include "sky_chunkset.h"
+
+#define SKYC_TX_PACKETS  64u
+#define SKYC_RX_MESSAGES 8u /* few, so that they stay in the cache */
+
+typedef struct
+{
+    uint32_t ipv4; /**< host order, as is port */
+    uint16_t port;
+} SKYC_Endpoint_t;
+
+typedef struct SKYC_Socket SKYC_Socket_t;
+
+/** One datagram that came; it lies there until the next call of SKYC_Socket_Receive. */
+typedef void (*SKYC_OnDatagram_t)(void *context, const uint8_t *data, size_t len);
+
+SKYC_Socket_t *SKYC_Socket_Open(const SKYC_Config_t *config, SKYC_Counters_t *counters, int *error);
+void           SKYC_Socket_Close(SKYC_Socket_t *sock);
+/** Room for the payload of the packet that is added next, if it has no place of its own (SKY_CHUNKSET_MAX_BYTES). */
+uint8_t *      SKYC_Socket_Payload(SKYC_Socket_t *sock);
+/** Encode and queue a packet; its payload must stay in place until the flush. Flushes by itself when the queue is full. */
+void           SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt);
+/** Send what is queued. A packet that the system does not take counts as lost. */
+void           SKYC_Socket_Flush(SKYC_Socket_t *sock);
+/** Hand over what has come; does not wait. @return false if nothing had */
+bool           SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, void *context);
+/** Until something comes, somebody wakes it, or the time is over. */
+void           SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us);
+/** From any thread or signal handler. */
+void           SKYC_Socket_Wake(SKYC_Socket_t *sock);
+
+#endif

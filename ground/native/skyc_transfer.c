@@ -1,0 +1,629 @@
+/**
+ * @file
+ * The loop of a call. Each satellite has a queue of jobs and a few lanes in which pieces of them run; whatever comes, and
+ * whatever is late, is told to the lane it belongs to, and every lane with room in its window sends.
+ */
+#define _GNU_SOURCE
+#include "skyc_transfer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sky_crc.h"
+
+#define NONE           UINT32_MAX
+#define LANES_MAX      65536u /* a lane has 16 bits of the request id */
+#define LANES_ALL      ((1u << SKYC_LANES) - 1u)
+#define BUFFER_PER_BYTE 2u    /* of a receive buffer, for the kernel's own overhead */
+
+uint64_t SKYC_NowUs(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+static void progress_add(SKYC_Engine_t *engine, uint32_t chunks)
+{
+    (void)__atomic_fetch_add(&engine->progress.chunks_done, chunks, __ATOMIC_RELAXED);
+}
+
+/* ---- before the first packet: what is there to do ------------------------------------------------------------------ */
+
+static uint64_t block_deadline_us(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
+{
+    return engine->started_us + 1000ull * block->deadline_ms;
+}
+
+static uint32_t share_chunks(const SKYC_Block_t *block, uint32_t server)
+{
+    return server < block->chunk_total ? (block->chunk_total - server - 1) / block->server_count + 1 : 0;
+}
+
+static void share_cfg(const SKYC_Engine_t *engine, const SKYC_Block_t *block, uint32_t base, uint32_t count, SKY_ShareCfg_t *cfg)
+{
+    (void)memset(cfg, 0, sizeof(*cfg));
+    cfg->self         = engine->self;
+    cfg->tenant       = block->tenant;
+    cfg->epoch        = block->epoch;
+    cfg->chunk_total  = block->chunk_total;
+    cfg->chunk_len    = block->chunk_len;
+    cfg->block_len    = block->block_len;
+    cfg->base         = base;
+    cfg->stride       = block->server_count;
+    cfg->count        = count;
+    cfg->packet_bytes = engine->config.packet_bytes;
+    cfg->deadline_us  = block_deadline_us(engine, block);
+    (void)memcpy(cfg->key, block->key, SKY_KEY_BYTES);
+}
+
+static bool block_check(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
+{
+    SKY_ShareCfg_t cfg;
+
+    if (block->data == NULL || block->servers == NULL || block->server_count == 0 || block->deadline_ms == 0)
+    {
+        return false;
+    }
+    for (uint32_t s = 0; s < block->server_count; ++s)
+    {
+        if (block->servers[s].plane == 0 || block->servers[s].slot == 0 || block->servers[s].entry_port == 0)
+        {
+            return false;
+        }
+    }
+    share_cfg(engine, block, 0, 1, &cfg);
+    return SKY_ShareCfg_Check(&cfg);
+}
+
+static void block_reset(SKYC_Block_t *block)
+{
+    block->state        = SKYC_RUNNING;
+    block->last_status  = SKY_STATUS_OK;
+    block->failed_plane = 0;
+    block->failed_slot  = 0;
+    block->chunks       = 0;
+    block->requests     = 0;
+    block->repeats      = 0;
+    block->duplicates   = 0;
+    block->corrupt      = 0;
+    block->bytes        = 0;
+    block->duration_us  = 0;
+}
+
+/* Blocks name their satellites in much the same order, so the search begins behind the last hit. @return NONE: no memory */
+static uint32_t peer_find(SKYC_Engine_t *engine, uint32_t after, SKY_Addr_t addr)
+{
+    for (uint32_t n = 0; n < engine->peer_count; ++n)
+    {
+        const uint32_t i = (after + 1 + n) % engine->peer_count;
+
+        if (SKY_Addr_Equal(engine->peers[i].peer.addr, addr))
+        {
+            return i;
+        }
+    }
+    if (engine->peer_count == engine->peer_room)
+    {
+        const uint32_t room  = engine->peer_room == 0 ? 32 : engine->peer_room * 2;
+        SKYC_Peer_t *  peers = realloc(engine->peers, room * sizeof(*peers));
+
+        if (peers == NULL)
+        {
+            return NONE;
+        }
+        engine->peers     = peers;
+        engine->peer_room = room;
+    }
+    SKYC_Peer_t *peer = &engine->peers[engine->peer_count];
+
+    (void)memset(peer, 0, sizeof(*peer));
+    SKY_Peer_Init(&peer->peer, &engine->peer_cfg, addr);
+    return engine->peer_count++;
+}
+
+static void job_add(SKYC_Engine_t *engine, SKYC_Peer_t *peer, uint32_t job)
+{
+    engine->jobs[job].next = NONE;
+    if (peer->job_first == NONE)
+    {
+        peer->job_first = job;
+    }
+    else
+    {
+        engine->jobs[peer->job_last].next = job;
+    }
+    peer->job_last = job;
+}
+
+static bool jobs_make(SKYC_Engine_t *engine)
+{
+    uint32_t jobs = 0;
+    uint32_t at   = 0;
+
+    for (uint32_t b = 0; b < engine->work_count; ++b)
+    {
+        SKYC_Work_t *       work  = &engine->work[b];
+        const SKYC_Block_t *block = work->block;
+
+        for (uint32_t s = 0; s < block->server_count && s < block->chunk_total; ++s)
+        {
+            const SKYC_Satellite_t *server = &block->servers[s];
+            const SKY_Addr_t        addr   = { server->plane, server->slot };
+            SKYC_Job_t *            job    = &engine->jobs[jobs];
+
+            at = peer_find(engine, at, addr);
+            if (at == NONE)
+            {
+                return false;
+            }
+            SKYC_Peer_t *peer = &engine->peers[at];
+
+            if (peer->call != engine->call)
+            {
+                peer->call      = engine->call;
+                peer->job_first = NONE;
+                engine->active[engine->active_count++] = at;
+            }
+            peer->entry.plane   = server->entry_plane;
+            peer->entry.slot    = server->entry_slot;
+            peer->endpoint.ipv4 = server->entry_ipv4;
+            peer->endpoint.port = server->entry_port;
+            job->block          = b;
+            job->server         = s;
+            job->done           = 0;
+            job->count          = share_chunks(block, s);
+            work->pieces_left += (job->count + SKY_LIMIT_CHUNK_SET - 1) / SKY_LIMIT_CHUNK_SET;
+            job_add(engine, peer, jobs);
+            ++jobs;
+        }
+    }
+    return true;
+}
+
+static int engine_prepare(SKYC_Engine_t *engine, SKYC_Block_t *blocks, uint32_t count)
+{
+    uint64_t jobs        = 0;
+    uint64_t chunks      = 0;
+    uint32_t chunk_bytes = 1;
+
+    engine->started_us = SKYC_NowUs();
+    for (uint32_t b = 0; b < count; ++b)
+    {
+        block_reset(&blocks[b]);
+        if (!block_check(engine, &blocks[b]))
+        {
+            blocks[b].last_status = SKY_STATUS_BAD_CHUNK;
+            return EINVAL;
+        }
+        jobs += blocks[b].server_count;
+        chunks += blocks[b].chunk_total;
+        chunk_bytes = blocks[b].chunk_len > chunk_bytes ? blocks[b].chunk_len : chunk_bytes;
+    }
+    if (jobs >= NONE)
+    {
+        return EINVAL;
+    }
+    engine->work   = calloc(count + 1u, sizeof(*engine->work)); /* + 1: a call without blocks is no special case */
+    engine->jobs   = calloc(jobs + 1u, sizeof(*engine->jobs));
+    engine->active = calloc(jobs + 1u, sizeof(*engine->active));
+    if (engine->work == NULL || engine->jobs == NULL || engine->active == NULL)
+    {
+        return ENOMEM;
+    }
+    for (uint32_t b = 0; b < count; ++b)
+    {
+        engine->work[b].block = &blocks[b];
+    }
+    ++engine->call;
+    engine->work_count   = count;
+    engine->blocks_left  = count;
+    engine->active_count = 0;
+    engine->budget       = (uint32_t)(engine->counters.receive_buffer_bytes / (BUFFER_PER_BYTE * (uint64_t)chunk_bytes));
+    engine->budget       = engine->budget > 0 ? engine->budget : 1;
+    if (!jobs_make(engine))
+    {
+        return ENOMEM;
+    }
+    if (engine->active_count > LANES_MAX / SKYC_LANES)
+    {
+        return EINVAL;
+    }
+    if (engine->active_count * SKYC_LANES > engine->lane_room)
+    {
+        free(engine->lanes);
+        engine->lane_room = engine->active_count * SKYC_LANES;
+        engine->lanes     = calloc(engine->lane_room, sizeof(*engine->lanes));
+        if (engine->lanes == NULL)
+        {
+            engine->lane_room = 0;
+            return ENOMEM;
+        }
+    }
+    __atomic_store_n(&engine->progress.chunks_done, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->progress.chunks_total, chunks, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* ---- lanes --------------------------------------------------------------------------------------------------------- */
+
+static SKY_ShareState_t lane_state(const SKYC_Engine_t *engine, const SKYC_Lane_t *lane)
+{
+    return engine->is_put ? lane->u.push.state : lane->u.fetch.state;
+}
+
+static uint32_t lane_left(const SKYC_Engine_t *engine, const SKYC_Lane_t *lane)
+{
+    return engine->is_put ? lane->u.push.left : lane->u.fetch.left;
+}
+
+static void lane_progress(SKYC_Engine_t *engine, SKYC_Lane_t *lane)
+{
+    const uint32_t left = lane_left(engine, lane);
+
+    if (left != lane->left_seen)
+    {
+        progress_add(engine, lane->left_seen - left);
+        lane->left_seen = left;
+    }
+}
+
+static void block_end(SKYC_Engine_t *engine, SKYC_Block_t *block, SKYC_State_t state)
+{
+    block->state       = (uint32_t)state;
+    block->duration_us = engine->now_us - engine->started_us;
+    --engine->blocks_left;
+}
+
+/* Add up what a lane has done, and free it. */
+static void lane_close(SKYC_Engine_t *engine, uint32_t index)
+{
+    SKYC_Lane_t *         lane    = &engine->lanes[index];
+    const bool            is_put  = engine->is_put;
+    const SKY_ShareCfg_t *cfg     = is_put ? &lane->u.push.cfg : &lane->u.fetch.cfg;
+    const SKY_ChunkSet_t *missing = is_put ? &lane->u.push.unacked : &lane->u.fetch.missing;
+    const uint8_t         status  = is_put ? lane->u.push.last_status : lane->u.fetch.last_status;
+    SKYC_Block_t *        block   = engine->work[lane->block].block;
+    const uint32_t        chunks  = cfg->count - lane_left(engine, lane);
+    const uint32_t        last    = SKY_ChunkSet_IndexOf(missing, cfg->chunk_total - 1);
+
+    block->chunks += chunks;
+    block->bytes += (uint64_t)chunks * cfg->chunk_len;
+    if (last < cfg->count && !SKY_ChunkSet_Has(missing, last))
+    {
+        block->bytes -= (uint64_t)cfg->chunk_total * cfg->chunk_len - cfg->block_len; /* the last chunk is shorter */
+    }
+    block->requests += is_put ? lane->u.push.queries : lane->u.fetch.requests;
+    block->repeats += is_put ? lane->u.push.repeats : lane->u.fetch.repeats;
+    block->duplicates += is_put ? 0 : lane->u.fetch.duplicates;
+    block->corrupt += is_put ? 0 : lane->u.fetch.corrupt;
+    block->last_status = status != SKY_STATUS_OK ? status : block->last_status;
+    lane->request_id   = 0;
+    engine->peers[engine->active[index / SKYC_LANES]].lanes_busy &= ~(1u << (index % SKYC_LANES));
+}
+
+static void block_stop(SKYC_Engine_t *engine, uint32_t work, SKYC_State_t state)
+{
+    for (uint32_t i = 0; i < engine->active_count * SKYC_LANES; ++i)
+    {
+        SKYC_Lane_t *lane = &engine->lanes[i];
+
+        if (lane->request_id != 0 && lane->block == work)
+        {
+            if (engine->is_put)
+            {
+                SKY_Push_Stop(&lane->u.push, SKY_SHARE_EXPIRED);
+            }
+            else
+            {
+                SKY_Fetch_Stop(&lane->u.fetch, SKY_SHARE_EXPIRED);
+            }
+            lane_close(engine, i);
+        }
+    }
+    block_end(engine, engine->work[work].block, state);
+}
+
+/* A lane whose share has ended leaves; if it did not end well, neither does its block. @return false: it still runs */
+static bool lane_reap(SKYC_Engine_t *engine, uint32_t index)
+{
+    static const SKYC_State_t outcome[] = { SKYC_RUNNING, SKYC_DONE, SKYC_MISS, SKYC_EXPIRED, SKYC_REFUSED };
+
+    SKYC_Lane_t *          lane  = &engine->lanes[index];
+    const SKY_ShareState_t state = lane_state(engine, lane);
+    const uint32_t         work  = lane->block;
+    SKYC_Block_t *         block = engine->work[work].block;
+
+    if (state == SKY_SHARE_RUNNING)
+    {
+        return false;
+    }
+    lane_close(engine, index);
+    if (state == SKY_SHARE_DONE)
+    {
+        if (--engine->work[work].pieces_left == 0)
+        {
+            block_end(engine, block, SKYC_DONE);
+        }
+        return true;
+    }
+    const SKY_Addr_t addr = engine->peers[engine->active[index / SKYC_LANES]].peer.addr;
+
+    block->failed_plane = addr.plane;
+    block->failed_slot  = addr.slot;
+    block_stop(engine, work, outcome[state]);
+    return true;
+}
+
+static void lane_begin(SKYC_Engine_t *engine, uint32_t index, SKYC_Peer_t *peer, SKYC_Job_t *job)
+{
+    SKYC_Lane_t *       lane   = &engine->lanes[index];
+    const SKYC_Block_t *block  = engine->work[job->block].block;
+    const uint32_t      behind = job->count - job->done;
+    SKY_ShareCfg_t      cfg;
+
+    share_cfg(engine, block, job->server + job->done * block->server_count,
+              behind < SKY_LIMIT_CHUNK_SET ? behind : SKY_LIMIT_CHUNK_SET, &cfg);
+    engine->next_lane_id = (engine->next_lane_id + 1) & UINT32_MAX;
+    cfg.gateway          = peer->entry;
+    cfg.request_id       = engine->next_lane_id << 32 | (uint64_t)index << 16;
+    /* The numbers were checked before the call began: block_check. */
+    if (engine->is_put)
+    {
+        (void)SKY_Push_Init(&lane->u.push, &cfg, &peer->peer);
+    }
+    else
+    {
+        (void)SKY_Fetch_Init(&lane->u.fetch, &cfg, &peer->peer, block->data);
+    }
+    lane->request_id = cfg.request_id;
+    lane->block      = job->block;
+    lane->left_seen  = cfg.count;
+    job->done += cfg.count;
+    peer->lanes_busy |= 1u << (index % SKYC_LANES);
+}
+
+/* Give each free lane of a satellite the next piece. A block whose time is over does not begin any more. */
+static void peer_begin(SKYC_Engine_t *engine, uint32_t at)
+{
+    SKYC_Peer_t *peer = &engine->peers[engine->active[at]];
+
+    while (peer->job_first != NONE && peer->lanes_busy != LANES_ALL)
+    {
+        SKYC_Job_t *  job   = &engine->jobs[peer->job_first];
+        SKYC_Block_t *block = engine->work[job->block].block;
+
+        if (block->state == SKYC_RUNNING && engine->now_us >= block_deadline_us(engine, block))
+        {
+            block->failed_plane = peer->peer.addr.plane;
+            block->failed_slot  = peer->peer.addr.slot;
+            block_stop(engine, job->block, SKYC_EXPIRED);
+        }
+        if (block->state != SKYC_RUNNING || job->done == job->count)
+        {
+            peer->job_first = job->next;
+            continue;
+        }
+        uint32_t lane = 0;
+
+        while ((peer->lanes_busy & (1u << lane)) != 0)
+        {
+            ++lane;
+        }
+        lane_begin(engine, at * SKYC_LANES + lane, peer, job);
+    }
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------------------------ */
+
+/* Begin what can begin, let timers act. @return when something is due at the latest */
+static uint64_t engine_on_time(SKYC_Engine_t *engine)
+{
+    uint64_t due_us = UINT64_MAX;
+
+    for (uint32_t at = 0; at < engine->active_count; ++at)
+    {
+        peer_begin(engine, at);
+        for (uint32_t i = at * SKYC_LANES; i < (at + 1) * SKYC_LANES; ++i)
+        {
+            SKYC_Lane_t *lane = &engine->lanes[i];
+
+            if (lane->request_id == 0)
+            {
+                continue;
+            }
+            const uint64_t next_us = engine->is_put ? SKY_Push_OnTime(&lane->u.push, engine->now_us)
+                                                    : SKY_Fetch_OnTime(&lane->u.fetch, engine->now_us);
+
+            due_us = next_us < due_us ? next_us : due_us;
+            if (lane_reap(engine, i))
+            {
+                due_us = engine->now_us; /* another can begin */
+            }
+        }
+    }
+    return due_us;
+}
+
+static void send_packet(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKY_Packet_t *pkt)
+{
+    pkt->seq_count    = engine->seq_count;
+    engine->seq_count = (uint16_t)((engine->seq_count + 1u) & 0x3FFFu);
+    SKYC_Socket_Add(engine->sock, peer->endpoint, pkt);
+}
+
+static void lane_ask(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane_t *lane, uint32_t *budget)
+{
+    SKY_Packet_t pkt;
+
+    while (SKY_Fetch_Next(&lane->u.fetch, engine->now_us, *budget, &pkt, SKYC_Socket_Payload(engine->sock)))
+    {
+        *budget -= pkt.credit;
+        send_packet(engine, peer, &pkt);
+    }
+}
+
+static void send_chunk(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, const SKYC_Lane_t *lane, SKY_Packet_t *pkt)
+{
+    const SKYC_Block_t *block = engine->work[lane->block].block;
+    const uint8_t *     chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
+    uint32_t            at    = 0;
+
+    pkt->chunk_crc = SKY_Crc32c(0, chunk, pkt->chunk_len);
+    do
+    {
+        at = SKY_Packet_CutPart(pkt, chunk, at, engine->config.packet_bytes);
+        send_packet(engine, peer, pkt);
+    } while (at < pkt->chunk_len);
+}
+
+/* One burst and its query at a time, so that all satellites get their turn and answers are read in between. */
+static bool lane_offer(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane_t *lane)
+{
+    SKY_Packet_t     pkt;
+    SKY_PushAction_t action = SKY_PUSH_CHUNK;
+
+    while (action == SKY_PUSH_CHUNK)
+    {
+        action = SKY_Push_Next(&lane->u.push, engine->now_us, 1, &pkt, SKYC_Socket_Payload(engine->sock));
+        if (action == SKY_PUSH_CHUNK)
+        {
+            send_chunk(engine, peer, lane, &pkt);
+        }
+        else if (action == SKY_PUSH_QUERY)
+        {
+            send_packet(engine, peer, &pkt);
+        }
+    }
+    return action == SKY_PUSH_QUERY;
+}
+
+/* @return true: more could be sent at once */
+static bool engine_send(SKYC_Engine_t *engine)
+{
+    bool     more   = false;
+    uint32_t budget = engine->budget;
+
+    for (uint32_t i = 0; i < engine->active_count; ++i)
+    {
+        const uint32_t on_way = engine->peers[engine->active[i]].peer.outstanding;
+
+        budget -= on_way < budget ? on_way : budget;
+    }
+    for (uint32_t n = 0; n < engine->active_count; ++n)
+    {
+        const uint32_t     at   = (engine->turn + n) % engine->active_count;
+        const SKYC_Peer_t *peer = &engine->peers[engine->active[at]];
+
+        for (uint32_t i = at * SKYC_LANES; i < (at + 1) * SKYC_LANES; ++i)
+        {
+            SKYC_Lane_t *lane = &engine->lanes[i];
+
+            if (lane->request_id != 0 && engine->is_put)
+            {
+                more = lane_offer(engine, peer, lane) || more;
+            }
+            else if (lane->request_id != 0)
+            {
+                lane_ask(engine, peer, lane, &budget);
+            }
+        }
+    }
+    ++engine->turn;
+    SKYC_Socket_Flush(engine->sock);
+    return more;
+}
+
+static void on_datagram(void *context, const uint8_t *data, size_t len)
+{
+    SKYC_Engine_t *engine = context;
+    SKY_Packet_t   pkt;
+
+    if (SKY_Packet_Decode(data, len, &pkt) != SKY_STATUS_OK)
+    {
+        ++engine->counters.rx_bad;
+        return;
+    }
+    const uint32_t index = (uint32_t)(pkt.request_id >> 16) & (LANES_MAX - 1u);
+
+    if (index >= engine->active_count * SKYC_LANES || engine->lanes[index].request_id == 0 ||
+        engine->lanes[index].request_id != (pkt.request_id & ~(uint64_t)0xFFFFu))
+    {
+        ++engine->counters.rx_stale;
+        return;
+    }
+    SKYC_Lane_t *lane = &engine->lanes[index];
+
+    if (engine->is_put)
+    {
+        SKY_Push_OnPacket(&lane->u.push, engine->now_us, &pkt);
+    }
+    else
+    {
+        SKY_Fetch_OnPacket(&lane->u.fetch, engine->now_us, &pkt);
+    }
+    lane_progress(engine, lane);
+    (void)lane_reap(engine, index);
+}
+
+static void engine_loop(SKYC_Engine_t *engine)
+{
+    while (engine->blocks_left > 0)
+    {
+        engine->now_us = SKYC_NowUs();
+        if (__atomic_load_n(&engine->cancel, __ATOMIC_RELAXED) != 0)
+        {
+            for (uint32_t b = 0; b < engine->work_count; ++b)
+            {
+                if (engine->work[b].block->state == SKYC_RUNNING)
+                {
+                    block_stop(engine, b, SKYC_CANCELLED);
+                }
+            }
+            return;
+        }
+        (void)engine_on_time(engine);
+        const bool more = engine_send(engine);
+
+        engine->now_us = SKYC_NowUs();
+        if (!SKYC_Socket_Receive(engine->sock, on_datagram, engine) && !more)
+        {
+            const uint64_t due_us = engine_on_time(engine); /* what was just sent has set timers */
+
+            if (due_us > engine->now_us)
+            {
+                SKYC_Socket_Wait(engine->sock, due_us - engine->now_us);
+            }
+        }
+    }
+}
+
+int SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, uint32_t count)
+{
+    engine->is_put = is_put;
+    __atomic_store_n(&engine->cancel, 0, __ATOMIC_RELAXED);
+    const int error = engine_prepare(engine, blocks, count);
+
+    if (error == 0)
+    {
+        engine_loop(engine);
+    }
+    free(engine->work);
+    free(engine->jobs);
+    free(engine->active);
+    engine->work         = NULL;
+    engine->jobs         = NULL;
+    engine->active       = NULL;
+    engine->active_count = 0;
+    (void)__atomic_fetch_add(&engine->progress.calls, 1, __ATOMIC_RELAXED);
+    return error;
+}
+
+void SKYC_Engine_Free(SKYC_Engine_t *engine)
+{
+    free(engine->peers);
+    free(engine->lanes);
+}

@@ -1,0 +1,86 @@
+/**
+ * @file
+ * Many blocks over many satellites: which shares run, what leaves, what came, when it is over. Private to the library.
+ */
+#ifndef SKYC_TRANSFER_H
+#define SKYC_TRANSFER_H
+
+#include "skyc_socket.h"
+#include "sky_transfer.h"
+
+#define SKYC_LANES 2u /* shares of one satellite that run at a time: the next begins while the last chunks of one arrive */
+
+/** A satellite that was ever used; its window and round trip are remembered from call to call. */
+typedef struct
+{
+    SKY_Peer_t      peer;
+    SKY_Addr_t      entry;
+    SKYC_Endpoint_t endpoint;
+    uint32_t        call;       /* in which it was used last */
+    uint32_t        job_first, job_last; /* queue of this call */
+    uint32_t        lanes_busy; /* bits */
+} SKYC_Peer_t;
+
+/** What one satellite has to do for one block; done in pieces of at most SKY_LIMIT_CHUNK_SET chunks, one after the other. */
+typedef struct
+{
+    uint32_t block, server;
+    uint32_t done;    /* chunks of the share that lie in pieces begun already */
+    uint32_t count;   /* chunks of the share */
+    uint32_t next;    /* job of this satellite */
+} SKYC_Job_t;
+
+/** A piece that runs. */
+typedef struct
+{
+    union
+    {
+        SKY_Fetch_t fetch;
+        SKY_Push_t  push;
+    } u;
+    uint64_t request_id; /* its low 16 bits are 0; 0: the lane is free */
+    uint32_t block;
+    uint32_t left_seen;  /* chunks that were missing when last looked */
+} SKYC_Lane_t;
+
+typedef struct
+{
+    SKYC_Block_t *block;
+    uint32_t      pieces_left;
+} SKYC_Work_t;
+
+typedef struct
+{
+    SKYC_Config_t   config;
+    SKY_PeerCfg_t   peer_cfg;
+    SKYC_Socket_t * sock;
+    SKYC_Counters_t counters;
+    SKYC_Progress_t progress;
+    SKY_Addr_t      self;
+    bool            is_put;
+    int             cancel;   /* atomic */
+    uint64_t        now_us, started_us;
+    uint64_t        next_lane_id; /* random start: an answer to an earlier client's request is nobody's */
+    uint16_t        seq_count;
+    uint32_t        call;
+    uint32_t        budget;   /* chunks that the receive buffer holds */
+    uint32_t        blocks_left;
+    SKYC_Work_t *   work;
+    uint32_t        work_count;
+    SKYC_Job_t *    jobs;
+    SKYC_Peer_t *   peers;    /* all ever used */
+    uint32_t        peer_count, peer_room;
+    uint32_t *      active;   /* peers of this call */
+    uint32_t        active_count;
+    uint32_t        turn;     /* which peer goes first */
+    SKYC_Lane_t *   lanes;    /* SKYC_LANES for each active peer */
+    uint32_t        lane_room;
+} SKYC_Engine_t;
+
+/** @return 0, EINVAL or ENOMEM */
+int  SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, uint32_t count);
+void SKYC_Engine_Free(SKYC_Engine_t *engine);
+
+uint64_t SKYC_NowUs(void);
+
+#endif

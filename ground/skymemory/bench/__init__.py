@@ -1,0 +1,1 @@
+"""Measurements: SkyMemory beside other stores, generation with the cache, a constellation at rest."""

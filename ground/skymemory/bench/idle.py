@@ -1,0 +1,64 @@
+"""`skymem bench idle`: what a constellation that does nothing costs: processor time and memory of its processes."""
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from skymemory.config import Constellation
+from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.testbed.processes import ProcessId, cpu_seconds
+
+SECONDS = 10.0
+STEP_S = 0.25
+
+Progress = Callable[[int, int], None]
+
+
+def run_idle_bench(
+    constellation: Constellation, seconds: float = SECONDS, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Start the constellation at a port of its own, leave it alone for `seconds`, and read what the kernel has counted.
+
+    Returns processor time in percent of one core, memory in bytes: `rss` counts pages that processes share in each of
+    them, `pss` divides them among those that share, `private` leaves them out. Stores are empty.
+
+    Raises:
+        StartError: the constellation does not start.
+    """
+    idle = constellation.replace(network={"port": free_port(constellation)})
+    with LocalConstellation(idle) as local:
+        processes = list(local.processes.values())
+        start, before = time.monotonic(), _cpu(processes)
+        while (passed := time.monotonic() - start) < seconds:
+            if progress is not None:
+                progress(int(1000 * passed / seconds), 1000)
+            time.sleep(min(STEP_S, seconds - passed))
+        passed, used = time.monotonic() - start, _cpu(processes) - before
+        memory = [_memory_bytes(process) for process in processes]
+    report: dict[str, Any] = {
+        "satellites": len(processes),
+        "seconds": round(passed, 2),
+        "cpu_percent_of_a_core": round(100 * used / passed, 3),
+    }
+    for name in ("rss", "pss", "private"):
+        each = [entry[name] for entry in memory]
+        report |= {f"{name}_bytes": sum(each), f"{name}_bytes_max": max(each)}
+    return report
+
+
+def _cpu(processes: Iterable[ProcessId]) -> float:
+    return sum(cpu_seconds(process) for process in processes)
+
+
+def _memory_bytes(process: ProcessId) -> dict[str, int]:
+    """proc(5), smaps_rollup; its unit is KiB."""
+    kib = {}
+    for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]:
+        name, _, value = line.partition(":")
+        kib[name] = int(value.split()[0])
+    return {
+        "rss": 1024 * kib["Rss"],
+        "pss": 1024 * kib["Pss"],
+        "private": 1024 * (kib["Private_Clean"] + kib["Private_Dirty"]),
+    }

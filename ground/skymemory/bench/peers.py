@@ -1,0 +1,175 @@
+"""`skymem bench peers`: PUT and GET of values of the size of a KV block, beside Redis and memcached.
+
+All three hold the same values in memory on this machine and are asked in turn, one value a call, so that whatever else
+the machine does falls on all. Every PUT is of a key that is not there, and it is deleted after its GET, so that all work
+with memory they have used before. The work is not the same: SkyMemory cuts each value into chunks on ten processes and
+checks a CRC-32C of each and a checksum of each packet; the others trust TCP.
+"""
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from skymemory.bench.servers import memcached_client, redis_client
+from skymemory.config import Constellation
+from skymemory.store import SkyStore
+from skymemory.testbed.local import LocalConstellation, free_port
+
+VALUE_BYTES = 22 * 2 * 4 * 64 * 128 * 2
+"""A block of 128 tokens of TinyLlama-1.1B in fp16: layers, K and V, heads, head size, tokens, bytes: 2.88 MB"""
+KEY_BYTES = 32
+VALUES = 8
+ROUNDS = 5
+WARM_UP_ROUNDS = 1
+
+Progress = Callable[[int, int], None]
+
+
+class Peer(Protocol):
+    """A key-value store that is measured."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Store a value; back when it is stored."""
+
+    def get(self, key: bytes) -> Any:
+        """A bytes-like value, or None."""
+
+    def delete(self, key: bytes) -> None:
+        """Forget a value."""
+
+
+class _Sky:
+    def __init__(self, store: SkyStore) -> None:
+        self._store = store
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._store.put([(key, value)])
+
+    def get(self, key: bytes) -> Any:
+        return self._store.get([key])[0].data
+
+    def delete(self, key: bytes) -> None:
+        self._store.purge([key])
+
+
+class _Redis:
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._client.set(key, value)
+
+    def get(self, key: bytes) -> Any:
+        return self._client.get(key)
+
+    def delete(self, key: bytes) -> None:
+        self._client.delete(key)
+
+
+class _Memcached:
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._client.set(key.hex(), value)
+
+    def get(self, key: bytes) -> Any:
+        return self._client.get(key.hex())
+
+    def delete(self, key: bytes) -> None:
+        self._client.delete(key.hex())
+
+
+@dataclass
+class Speed:
+    """Seconds of each call."""
+
+    put_s: list[float] = field(default_factory=list)
+    get_s: list[float] = field(default_factory=list)
+    wrong: int = 0
+    """answers that were not what had been put"""
+
+    def mb_s(self, what: str, value_bytes: int) -> float:
+        """Median over all calls of `what` ("put" or "get"), in 1e6 bytes a second."""
+        return value_bytes / statistics.median(getattr(self, f"{what}_s")) / 1e6
+
+
+def bench_constellation(constellation: Constellation) -> Constellation:
+    """The local constellation that is measured: ten servers, 6,000-byte chunks, ideal links, at a port of its own."""
+    plain = Constellation().replace(constellation={"planes": constellation.planes, "slots": constellation.slots})
+    plain = plain.replace(cache={"layout": constellation.cache.layout, "deadline_ms": 10_000})
+    return plain.replace(network={"port": free_port(plain)})
+
+
+def run_peers_bench(
+    constellation: Constellation,
+    value_bytes: int = VALUE_BYTES,
+    values: int = VALUES,
+    rounds: int = ROUNDS,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Measure all three. Returns what `--json` prints: medians in MB/s (1e6 bytes) and ratios to each peer.
+
+    Raises:
+        ServerError: Redis or memcached is missing.
+        StartError: the constellation does not start.
+    """
+    data = [os.urandom(value_bytes) for _ in range(values)]
+    with _peers(constellation, values * value_bytes) as peers:
+        speeds = {name: Speed() for name in peers}
+        total = (WARM_UP_ROUNDS + rounds) * values
+        for step in range(total):
+            # Order changes from step to step: nobody always runs in another's wake.
+            names = sorted(peers, key=lambda name: (list(peers).index(name) + step) % len(peers))
+            kept = step >= WARM_UP_ROUNDS * values
+            key = os.urandom(KEY_BYTES)
+            for name in names:
+                _measure(peers[name], key, data[step % values], speeds[name] if kept else Speed())
+            if progress is not None:
+                progress(step + 1, total)
+    return _report(speeds, value_bytes, values, rounds)
+
+
+@contextmanager
+def _peers(constellation: Constellation, bytes_held: int) -> Iterator[dict[str, Peer]]:
+    with ExitStack() as stack:
+        redis = stack.enter_context(redis_client())
+        memcached = stack.enter_context(memcached_client(64 + 2 * (bytes_held >> 20)))
+        sky = bench_constellation(constellation)
+        stack.enter_context(LocalConstellation(sky))
+        store = SkyStore(sky)
+        stack.callback(store.close)
+        yield {"skymem": _Sky(store), "redis": _Redis(redis), "memcached": _Memcached(memcached)}
+
+
+def _measure(peer: Peer, key: bytes, value: bytes, speed: Speed) -> None:
+    start = time.perf_counter()
+    peer.put(key, value)
+    middle = time.perf_counter()
+    answer = peer.get(key)
+    end = time.perf_counter()
+    speed.put_s.append(middle - start)
+    speed.get_s.append(end - middle)
+    speed.wrong += answer != value
+    peer.delete(key)
+
+
+def _report(speeds: dict[str, Speed], value_bytes: int, values: int, rounds: int) -> dict[str, Any]:
+    report: dict[str, Any] = {
+        name: {f"{what}_mb_s": round(speed.mb_s(what, value_bytes), 1) for what in ("put", "get")}
+        for name, speed in speeds.items()
+    }
+    report["ratio"] = {
+        name: {
+            what: round(report["skymem"][f"{what}_mb_s"] / report[name][f"{what}_mb_s"], 2) for what in ("put", "get")
+        }
+        for name in speeds
+        if name != "skymem"
+    }
+    report |= {"value_bytes": value_bytes, "values": values, "rounds": rounds}
+    report["wrong"] = {name: speed.wrong for name, speed in speeds.items()}
+    return report

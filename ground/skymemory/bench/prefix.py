@@ -1,0 +1,133 @@
+"""`skymem bench prefix`: the paper's table 3: seconds to 30 tokens without and with the cache, for each codec.
+
+The model has the shape of TinyLlama-1.1B and random weights in bf16: 22 layers, 4 heads with keys and values of 64 channels, so a block of 128
+tokens is 2.88 MB before the codec. The prompt is 4 blocks and a few tokens, chunks are 6 kB on 10 satellites.
+"""
+
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from transformers import LlamaConfig
+
+from skymemory.codecs import codec_names
+from skymemory.config import Constellation
+from skymemory.demo.model import demo_tokenizer, random_llama
+from skymemory.demo.run import WARM_UP_TOKENS, generate
+from skymemory.manager import KVCManager
+from skymemory.store import SkyStore
+from skymemory.testbed.local import LocalConstellation, free_port
+
+BLOCKS = 4
+MORE_TOKENS = 8
+"""of the prompt, after its last full block"""
+NEW_TOKENS = 30
+ROUNDS = 3
+SEED = 1
+
+Progress = Callable[[int, int], None]
+
+
+def tiny_llama() -> LlamaConfig:
+    """Sizes of TinyLlama-1.1B."""
+    return LlamaConfig(
+        hidden_size=2048,
+        intermediate_size=5632,
+        num_hidden_layers=22,
+        num_attention_heads=32,
+        num_key_value_heads=4,
+        vocab_size=32000,
+        max_position_embeddings=2048,
+    )
+
+
+def bench_constellation(constellation: Constellation) -> Constellation:
+    """The one that is measured: the given one with ten servers and 6,000-byte chunks, at a port of its own."""
+    paper = constellation.replace(cache={"servers": 10, "chunk_bytes": 6000, "block_tokens": 128})
+    return paper.replace(network={"port": free_port(paper)})
+
+
+def run_prefix_bench(
+    constellation: Constellation,
+    codecs: Sequence[str] = codec_names(),
+    rounds: int = ROUNDS,
+    config: LlamaConfig | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Measure, without and with the cache in turn; medians over `rounds`.
+
+    Args:
+        constellation: is started as local processes for the bench.
+        codecs: names of codecs.
+        rounds: at least 1.
+        config: sizes of the model; None: TinyLlama's.
+        progress: called with rounds done and wanted, over all codecs.
+
+    Returns:
+        What `--json` prints: for each codec `without_s` and `with_s` (to 30 tokens), `ttft_without_s`, `ttft_with_s`, `get_s` (of that, finding,
+        fetching and decoding the blocks), `speedup_percent`, `block_bytes`, `cached_tokens`, `same_tokens` (of 30, until the first difference).
+
+    Raises:
+        StartError: the constellation does not start.
+    """
+    model = random_llama(config or tiny_llama(), seed=SEED, dtype=torch.bfloat16)
+    tokenizer = demo_tokenizer()
+    random_ids = random.Random(SEED)
+    ids = [random_ids.randrange(model.config.vocab_size) for _ in range(BLOCKS * 128 + MORE_TOKENS)]
+    generate(model, ids[:WARM_UP_TOKENS], 2)
+    sky = bench_constellation(constellation)
+    report: dict[str, Any] = {
+        "prompt_tokens": len(ids),
+        "new_tokens": NEW_TOKENS,
+        "rounds": rounds,
+        "servers": sky.cache.servers,
+        "chunk_bytes": sky.cache.chunk_bytes,
+        "codecs": {},
+    }
+    with LocalConstellation(sky), SkyStore(sky) as store:
+        for number, codec in enumerate(codecs):
+            with KVCManager(model, tokenizer, store, codec=codec) as manager:
+                runs = []
+                for step in range(rounds):
+                    without = generate(model, ids, NEW_TOKENS)
+                    manager.add_blocks(ids, without.cache)
+                    before = manager.statistics
+                    runs.append((without, generate(model, ids, NEW_TOKENS, manager=manager), before, manager.statistics))
+                    if progress is not None:
+                        progress(number * rounds + step + 1, len(codecs) * rounds)
+                report["codecs"][codec] = _row(runs)
+                store.purge(manager.keys(ids))
+    return report
+
+
+def _row(runs: list[Any]) -> dict[str, Any]:
+    def median(*values: float) -> float:
+        return round(statistics.median(values), 4)
+
+    _, _, before, after = runs[0]
+    without_s = median(*(cold.total_s for cold, *_ in runs))
+    with_s = median(*(warm.total_s for _, warm, *_ in runs))
+    return {
+        "without_s": without_s,
+        "with_s": with_s,
+        "speedup_percent": round(100 * (1 - with_s / without_s), 1),
+        "ttft_without_s": median(*(cold.ttft_s for cold, *_ in runs)),
+        "ttft_with_s": median(*(warm.ttft_s for _, warm, *_ in runs)),
+        "get_s": median(*(_get_s(end) - _get_s(start) for *_, start, end in runs)),
+        "block_bytes": before.bytes_up // max(1, before.blocks_stored),
+        "cached_tokens": after.tokens_cached - before.tokens_cached,
+        "same_tokens": min(_same(cold.tokens, warm.tokens) for cold, warm, *_ in runs),
+    }
+
+
+def _get_s(counts: Any) -> float:
+    return float(counts.find_s + counts.get_s + counts.decode_s)
+
+
+def _same(first: list[int], second: list[int]) -> int:
+    for index, (one, other) in enumerate(zip(first, second, strict=True)):
+        if one != other:
+            return index
+    return len(first)

@@ -1,0 +1,70 @@
+"""`skymem bench`: idle, peers, prefix."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from skymemory.cli.common import config_option, json_option, load_constellation, print_json, print_table, progress_bar
+
+
+@click.group()
+def bench() -> None:
+    """Measure. Each bench starts a constellation of its own, beside one that may be up."""
+
+
+@bench.command()
+@config_option
+@click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.5, 3600), help="How long to look.")
+@json_option
+def idle(config_path: Path | None, seconds: float, as_json: bool) -> None:
+    """Processor time and memory of a constellation that does nothing."""
+    from skymemory.bench.idle import run_idle_bench
+
+    with progress_bar("idling (per mille)") as progress:
+        report = run_idle_bench(load_constellation(config_path), seconds, progress)
+    if as_json:
+        print_json(report)
+        return
+    table = Table(title=f"{report['satellites']} idle satellites, {report['seconds']:.1f} s")
+    for column in ("", "all", "largest"):
+        table.add_column(column, justify="right" if column else "left")
+    table.add_row("processor, % of a core", f"{report['cpu_percent_of_a_core']:.2f}", "")
+    for name, text in (("rss", "resident"), ("pss", "resident, shared pages divided"), ("private", "private")):
+        table.add_row(f"{text}, MB", _mb(report[f"{name}_bytes"]), _mb(report[f"{name}_bytes_max"]))
+    print_table(table)
+
+
+@bench.command()
+@config_option
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 1000), help="Rounds that are measured.")
+@json_option
+def peers(config_path: Path | None, rounds: int, as_json: bool) -> None:
+    """PUT and GET of 2.9 MB values through 10 satellites, beside Redis and memcached."""
+    from skymemory.bench.peers import run_peers_bench
+
+    with progress_bar("putting and getting") as progress:
+        report = run_peers_bench(load_constellation(config_path), rounds=rounds, progress=progress)
+    if as_json:
+        print_json(report)
+        return
+    table = Table(title=f"values of {report['value_bytes']:,} bytes, medians, MB/s (1e6 bytes)")
+    for column in ("", "PUT", "GET", "PUT: skymem is", "GET: skymem is"):
+        table.add_column(column, justify="right" if column else "left")
+    for name in ("skymem", "redis", "memcached"):
+        ratio = report["ratio"].get(name)
+        factors = [f"{ratio[what]:.2f} x" if ratio else "" for what in ("put", "get")]
+        table.add_row(name, f"{report[name]['put_mb_s']:,.0f}", f"{report[name]['get_mb_s']:,.0f}", *factors)
+    print_table(table)
+    _tell_wrong(report["wrong"])
+
+
+def _tell_wrong(wrong: dict[str, int]) -> None:
+    for name, count in wrong.items():
+        if count:
+            click.echo(f"{name}: {count} values did not come back as they were put", err=True)
+
+
+def _mb(count: Any) -> str:
+    return f"{count / 1e6:.2f}"

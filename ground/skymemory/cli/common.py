@@ -1,0 +1,101 @@
+"""What the commands share: how mistakes end, which constellation is meant, tables, progress."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from skymemory.config import ConfigError, Constellation
+from skymemory.testbed.state import Running, State
+
+CONFIG_FILE = Path("constellation.toml")
+KEY_HELP = "KEY is any text; its digest is the block key."
+
+ProgressCallback = Callable[[int, int], None]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+config_option = click.option(
+    "--config",
+    "config_path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Constellation file. Default: constellation.toml of this folder if there is one, else the paper's constellation.",
+)
+
+
+class Failure(click.ClickException):
+    """What was asked for could not be done: one line, exit status 1."""
+
+    exit_code = 1
+
+
+class BadInput(click.ClickException):
+    """What was given is wrong: one line for each mistake, exit status 2."""
+
+    exit_code = 2
+
+
+class Commands(click.Group):
+    """A group whose commands end with one clear line where a part of ours raises what a person can act on."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; errors of our parts become `Failure` and `BadInput`, all else is a bug and shows its trace."""
+        try:
+            return super().invoke(ctx)
+        except ConfigError as error:
+            raise BadInput(str(error)) from error
+        except (FileNotFoundError, PermissionError, RuntimeError) as error:
+            if type(error).__module__.startswith("skymemory") or isinstance(error, OSError):
+                raise Failure(str(error)) from error
+            raise
+
+
+def load_constellation(path: Path | None) -> Constellation:
+    """The file that was named, else the one of this folder, else the defaults.
+
+    Raises:
+        ConfigError: with file, line and what is allowed.
+    """
+    if path is not None:
+        return Constellation.load(path)
+    return Constellation.load(CONFIG_FILE) if CONFIG_FILE.is_file() else Constellation()
+
+
+def require_running() -> Running:
+    """The constellation that is up.
+
+    Raises:
+        StateError: none is.
+    """
+    return State().require()
+
+
+def print_json(report: dict[str, Any]) -> None:
+    """One JSON object on standard output, and nothing else there."""
+    click.echo(json.dumps(report, indent=2))
+
+
+def print_table(table: Table) -> None:
+    """A table on standard output, as wide as it needs to be when that is no terminal."""
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    console.print(table)
+
+
+@contextmanager
+def progress_bar(text: str) -> Iterator[ProgressCallback]:
+    """A bar on standard error, for as long as the work lasts; nothing where standard error is no terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(text, total=None)
+
+        def update(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield update

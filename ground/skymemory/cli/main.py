@@ -1,0 +1,34 @@
+"""The group of commands."""
+
+import click
+
+from skymemory.cli import bench, constellation, demo, status, values
+from skymemory.cli.common import Commands
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="skymemory", prog_name="skymem")
+def main() -> None:
+    """SkyMemory: a cache for transformer KV tensors on a constellation of satellites.
+
+    \b
+    skymem up                    start the constellation (local processes)
+    skymem put KEY FILE          store a file; `get` brings it back
+    skymem status                what the satellites hold and have done
+    skymem demo                  a prompt without and with the cache
+    skymem down                  stop it
+    """
+
+
+for command in (
+    constellation.up,
+    constellation.down,
+    constellation.compose,
+    status.status,
+    values.put,
+    values.get,
+    values.delete,
+    demo.demo,
+    bench.bench,
+):
+    main.add_command(command)

@@ -1,0 +1,429 @@
+"""The constellation file: constellation.toml -> `Constellation`, checked before anything starts.
+
+Every mistake is told with its file, its line and what is allowed. Defaults are the paper's (section 5): 5 planes x 19
+slots, ten servers, chunks of 6,000 bytes, blocks of 128 tokens.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from skymemory.orbit import geometry
+from skymemory.placement.layouts import LayoutName
+from skymemory.placement.torus import Direction, Satellite, Torus
+from skymemory.toml_lines import KeyPath, find_line
+from skymemory.wire import icd
+
+UINT32_MAX = 2**32 - 1
+PACKET_BYTES_MIN = 1200
+"""room for the largest answer of the control plane"""
+_RESPONSE_OVERHEAD = icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
+_SLOT_STEP = 1024
+
+
+class ConfigError(ValueError):
+    """A constellation that cannot be. One line for each mistake."""
+
+
+class LinkModel(NamedTuple):
+    """What the delay line of one link does to packets that leave over it."""
+
+    delay_us: int = 0
+    jitter_us: int = 0
+    rate_kbps: int = 0
+    loss_ppm: int = 0
+    cut: bool = False
+
+    def __str__(self) -> str:
+        """As on the command line of `skysat`: delay_us=7600,jitter_us=0,rate_kbps=0,loss_ppm=0,cut=0."""
+        return ",".join(f"{name}={int(value)}" for name, value in self._asdict().items())
+
+    @property
+    def ideal(self) -> bool:
+        """True if the link needs no delay line."""
+        return self == LinkModel()
+
+
+def _whole(default: int | None, low: int, high: int, note: str = "") -> Any:
+    text = f"whole numbers from {low} to {high}{note}"
+    return Field(default=default, ge=low, le=high, description=text)
+
+
+def _number(default: float, low: float, high: float) -> Any:
+    return Field(default=default, ge=low, le=high, description=f"numbers from {low:g} to {high:g}", allow_inf_nan=False)
+
+
+def _choice(default: str, *choices: str) -> Any:
+    quoted = [f'"{choice}"' for choice in choices]
+    return Field(default=default, description=f"{', '.join(quoted[:-1])} and {quoted[-1]}")
+
+
+def _satellite(value: object) -> Satellite:
+    if (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= 65535 for number in value)
+    ):
+        return Satellite(*value)
+    raise ValueError("not a satellite")  # the text is replaced by the field's
+
+
+def _network(value: str) -> str:
+    IPv4Network(value)
+    return value
+
+
+SatelliteField = Annotated[Satellite, PlainValidator(_satellite)]
+_SATELLITE_ALLOWED = "[plane, slot], both from 1"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+
+
+class Grid(_Section):
+    """[constellation]: size and orbits."""
+
+    planes: int = _whole(5, 1, 65535)
+    slots: int = _whole(19, 1, 254, " (the last byte of an address)")
+    altitude_km: float = _number(550.0, 160, 2000)
+    inclination_deg: float = _number(87.9, 0, 180)
+    geometry: Literal["star", "delta"] = _choice("star", "star", "delta")
+    seam: Literal["logical", "cut"] = _choice("logical", "logical", "cut")
+
+
+class Network(_Section):
+    """[network]: addresses. Satellite (p, s) has the address network + 256 p + s; all listen at one port."""
+
+    network: Annotated[str, AfterValidator(_network)] = Field(
+        default="127.18.0.0/16", description='IPv4 networks such as "127.18.0.0/16", no bits set behind the prefix'
+    )
+    port: int = _whole(icd.UDP_PORT, 1, 65535)
+    mtu: int = _whole(icd.LIMIT_PACKET_BYTES, PACKET_BYTES_MIN, icd.LIMIT_PACKET_BYTES)
+
+    @property
+    def base(self) -> str:
+        """The network's address without its prefix, as `skysat --network` wants it."""
+        return str(IPv4Network(self.network).network_address)
+
+
+class SatelliteSettings(_Section):
+    """[satellite]: what each satellite has and does."""
+
+    store_mib: int = _whole(16, 1, 65536)
+    credit: int = _whole(20, 1, icd.LIMIT_CHUNK_SET)
+    hello_s: int = _whole(10, 1, 3600)
+
+
+class Override(_Section):
+    """[[links.override]]: one link, in one direction; what is not named stays as it is for all."""
+
+    origin: SatelliteField = Field(alias="from", description=_SATELLITE_ALLOWED)
+    target: SatelliteField = Field(alias="to", description=_SATELLITE_ALLOWED)
+    delay_us: int | None = _whole(None, 0, UINT32_MAX)
+    jitter_us: int | None = _whole(None, 0, UINT32_MAX)
+    rate_kbps: int | None = _whole(None, 0, UINT32_MAX)
+    loss_ppm: int | None = _whole(None, 0, 1_000_000)
+    cut: bool | None = Field(default=None, description="true and false")
+
+
+class Links(_Section):
+    """[links]: emulation of inter-satellite and ground links, off by default."""
+
+    model: Literal["off", "geometry"] = _choice("off", "off", "geometry")
+    delay_us: int = _whole(0, 0, 60_000_000)
+    jitter_us: int = _whole(0, 0, 60_000_000)
+    rate_kbps: int = _whole(0, 0, UINT32_MAX)
+    loss_ppm: int = _whole(0, 0, 1_000_000)
+    override: tuple[Override, ...] = Field(default=(), strict=False, description="tables [[links.override]]")
+
+
+class Cache(_Section):
+    """[cache]: how blocks are cut, laid out and reached."""
+
+    servers: int = Field(default=10, ge=1, description="whole numbers from 1 to planes x slots")
+    chunk_bytes: int = _whole(6000, 1, icd.LIMIT_CHUNK_BYTES)
+    layout: LayoutName = _choice("rotation_hop", "rotation", "hop", "rotation_hop")
+    window: Literal["logical", "physical"] = _choice("logical", "logical", "physical")
+    uplink: Literal["window", "nearest"] = _choice("window", "window", "nearest")
+    centre: SatelliteField = Field(default=Satellite(3, 10), description=_SATELLITE_ALLOWED)
+    block_tokens: int = _whole(128, 1, 65536)
+    codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("int8", "raw", "int8", "int4", "quanto", "hqq")
+    tenant: int = _whole(0, 0, UINT32_MAX)
+    deadline_ms: int = _whole(2000, 1, 3_600_000)
+
+
+class Site(_Section):
+    """[site]: where the ground host stands; used by the physical window."""
+
+    latitude_deg: float = _number(37.4, -90, 90)
+    longitude_deg: float = _number(-122.1, -180, 180)
+    min_elevation_deg: float = _number(10.0, 0, 90)
+
+
+class Constellation(_Section):
+    """Everything that ground and satellites must agree on. Immutable.
+
+    Raises:
+        ConfigError: from `load` and `replace`. The constructor raises pydantic's ValidationError, a ValueError too.
+    """
+
+    grid: Grid = Field(default=Grid(), alias="constellation")
+    network: Network = Network()
+    satellite: SatelliteSettings = SatelliteSettings()
+    links: Links = Links()
+    cache: Cache = Cache()
+    site: Site = Site()
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Constellation":
+        """Read a constellation file.
+
+        Raises:
+            ConfigError: the file cannot be read, or one line `file:line: what is; allowed are ...` for each mistake.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path}: byte {error.start} is not UTF-8; TOML files are UTF-8") from error
+        return cls._parse(text, path)
+
+    @classmethod
+    def _parse(cls, text: str, path: Path) -> "Constellation":
+        try:
+            raw = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(_syntax_error(path, text, error)) from error
+        try:
+            return cls.model_validate(raw)
+        except ValidationError as error:
+            raise ConfigError(
+                "\n".join(f"{path}:{find_line(text, key)}: {what}" for key, what in _mistakes(error, raw))
+            ) from error
+
+    def replace(self, **sections: Mapping[str, Any]) -> "Constellation":
+        """A copy with some values changed, checked again: `replace(cache={"servers": 12})`.
+
+        Sections and keys have their names of the file.
+
+        Raises:
+            ConfigError: one line for each mistake.
+        """
+        raw = self.model_dump(by_alias=True, exclude_none=True)
+        for section, values in sections.items():
+            raw[section] = {**raw.get(section, {}), **values}
+        try:
+            return type(self).model_validate(raw)
+        except ValidationError as error:
+            raise ConfigError("\n".join(what for _, what in _mistakes(error, raw))) from error
+
+    @model_validator(mode="after")
+    def _check(self) -> "Constellation":
+        if found := list(self._contradictions()):
+            text = "; ".join(what for _, what in found)
+            raise PydanticCustomError("contradiction", "{text}", {"text": text, "found": found})
+        return self
+
+    def _contradictions(self) -> Iterator[tuple[KeyPath, str]]:
+        """Values that are right by themselves and wrong together."""
+        grid, cache, torus = self.grid, self.cache, self.torus
+        size = f"{grid.planes} planes x {grid.slots} slots"
+        satellites = grid.planes * grid.slots
+        if cache.servers > satellites:
+            yield (
+                ("cache", "servers"),
+                f"cache.servers is {cache.servers}; allowed are 1 to {satellites} (planes x slots)",
+            )
+        if cache.centre not in torus:
+            yield (
+                ("cache", "centre"),
+                f"cache.centre is {cache.centre}; allowed are [1, 1] to [{grid.planes}, {grid.slots}] ({size})",
+            )
+        network = IPv4Network(self.network.network)
+        needed = 256 * grid.planes + grid.slots + 1  # and the broadcast address
+        if needed >= network.num_addresses:
+            prefix = 32 - needed.bit_length()
+            yield (
+                ("network", "network"),
+                f"network.network is {network}, too small for {size}; allowed are prefixes of /{prefix} and shorter",
+            )
+        if int(network.network_address) % 256:
+            yield ("network", "network"), f"network.network is {network}; allowed are addresses that end in .0"
+        chunk_max = min(icd.LIMIT_CHUNK_BYTES, icd.LIMIT_FRAGMENTS * (self.network.mtu - _RESPONSE_OVERHEAD))
+        if cache.chunk_bytes > chunk_max:
+            yield (
+                ("cache", "chunk_bytes"),
+                f"cache.chunk_bytes is {cache.chunk_bytes}; allowed are 1 to {chunk_max} with packets of network.mtu",
+            )
+        if self.slot_bytes > self.satellite.store_mib << 20:
+            yield (
+                ("satellite", "store_mib"),
+                f"satellite.store_mib is {self.satellite.store_mib}; allowed is what holds cache.chunk_bytes",
+            )
+        for index, override in enumerate(self.links.override):
+            at = ("links", "override", index)
+            for key, end in (("from", override.origin), ("to", override.target)):
+                if end not in torus:
+                    yield (
+                        (*at, key),
+                        f"links.override.{key} is {end}; allowed are [1, 1] to [{grid.planes}, {grid.slots}] ({size})",
+                    )
+            if override.origin in torus and override.target in torus:
+                neighbours = torus.neighbours(override.origin)
+                if override.target not in neighbours.values():
+                    allowed = ", ".join(str(end) for end in dict.fromkeys(neighbours.values())) or "none"
+                    yield (
+                        (*at, "to"),
+                        f"links.override.to is {override.target}, not a neighbour of {override.origin};"
+                        f" allowed are {allowed}",
+                    )
+
+    @property
+    def planes(self) -> int:
+        """Planes of the torus."""
+        return self.grid.planes
+
+    @property
+    def slots(self) -> int:
+        """Slots of each plane."""
+        return self.grid.slots
+
+    @cached_property
+    def torus(self) -> Torus:
+        """The grid with its links."""
+        return Torus(self.grid.planes, self.grid.slots, self.grid.seam == "cut")
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot in a satellite's store: a chunk, rounded up to a multiple of 1,024 (6,000 -> 6,144)."""
+        return min(-(-self.cache.chunk_bytes // _SLOT_STEP) * _SLOT_STEP, icd.LIMIT_CHUNK_BYTES)
+
+    def address(self, plane: int, slot: int) -> str:
+        """IPv4 address of a satellite: network + 256 planes + slot, so (3, 10) of 127.18.0.0 is 127.18.3.10.
+
+        Raises:
+            ValueError: no such satellite.
+        """
+        if (plane, slot) not in self.torus:
+            raise ValueError(f"satellite [{plane}, {slot}] is outside {self.planes} planes x {self.slots} slots")
+        return str(IPv4Network(self.network.network).network_address + 256 * plane + slot)
+
+    def link_models(self) -> dict[Satellite, dict[Direction, LinkModel]]:
+        """For each satellite, what happens to packets that leave over each of its links.
+
+        Delays with `links.model = "geometry"` are the largest that the paper's equations give: equation (1) within a
+        plane, (2) between planes, so a constellation that meets its deadlines with them meets them all along the orbit.
+        `links.delay_us` comes on top; an override's `delay_us` replaces the sum.
+        """
+        links = self.links
+        slot_us = plane_us = links.delay_us
+        if links.model == "geometry":
+            cross_km, in_km = self._neighbours_km()
+            slot_us += geometry.delay_us(in_km)
+            plane_us += geometry.delay_us(cross_km)
+        common = LinkModel(0, links.jitter_us, links.rate_kbps, links.loss_ppm)
+        within, between = common._replace(delay_us=slot_us), common._replace(delay_us=plane_us)
+        changes = {
+            (override.origin, override.target): override.model_dump(exclude={"origin", "target"}, exclude_none=True)
+            for override in links.override
+        }
+        return {
+            origin: {
+                direction: (within if direction in (Direction.EAST, Direction.WEST) else between)._replace(
+                    **changes.get((origin, target), {})
+                )
+                for direction, target in self.torus.neighbours(origin).items()
+            }
+            for origin in self.torus.satellites()
+        }
+
+    def ground_model(self, plane: int, slot: int) -> LinkModel:
+        """What happens to packets between a satellite and the ground, one way.
+
+        The delay with `links.model = "geometry"` is that of equation (4), the site being under the window's centre.
+        Overrides are about inter-satellite links only.
+        """
+        links, centre = self.links, self.cache.centre
+        delay = links.delay_us
+        if links.model == "geometry":
+            torus = Torus(self.planes, self.slots)
+            steps = torus.plane_offset(centre.plane, plane), torus.slot_offset(centre.slot, slot)
+            away_km = geometry.grid_km(*steps, *self._neighbours_km())
+            delay += geometry.delay_us(geometry.ground_km(away_km, self.grid.altitude_km))
+        return LinkModel(delay, links.jitter_us, links.rate_kbps, links.loss_ppm)
+
+    def _neighbours_km(self) -> tuple[float, float]:
+        """Distance of neighbours in different planes (the largest) and in one plane."""
+        grid = self.grid
+        return (
+            geometry.cross_plane_km(grid.planes, grid.altitude_km, grid.geometry == "star"),
+            geometry.in_plane_km(grid.slots, grid.altitude_km),
+        )
+
+
+def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
+    what, _, place = str(error).partition(" (at ")
+    words = place.rstrip(")").replace(",", "").split()
+    line = words[1] if words[:1] == ["line"] else str(text.count("\n") + 1)
+    column = f" (column {words[3]})" if words[2:3] == ["column"] else ""
+    return f"{path}:{line}: not valid TOML: {what[:1].lower()}{what[1:]}{column}"
+
+
+def _mistakes(error: ValidationError, raw: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
+    """Key path and one line of text for each mistake that pydantic found."""
+    found: list[tuple[KeyPath, str]] = []
+    for detail in error.errors(include_url=False):
+        if detail["type"] == "contradiction":
+            found.extend(detail["ctx"]["found"])
+        else:
+            found.append((detail["loc"], _mistake(detail)))
+    return list(dict.fromkeys(found))
+
+
+def _mistake(detail: ErrorDetails) -> str:
+    path = detail["loc"]
+    name = ".".join(str(part) for part in path if isinstance(part, str))
+    section = _section(path[:-1])
+    if detail["type"] == "extra_forbidden":
+        known = [field.alias or key for key, field in section.model_fields.items()]
+        table = f"in [{name.rpartition('.')[0]}]" if path[:-1] else "as tables"
+        close = difflib.get_close_matches(str(path[-1]), known, 1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        return f"{name} is unknown{hint}; allowed {table} are {', '.join(known)}"
+    field = next((field for key, field in section.model_fields.items() if path[-1] in (key, field.alias)), None)
+    if detail["type"] == "missing":
+        return f"{name} is missing; allowed are {field.description if field else ''}"
+    if field is None or field.description is None:  # a whole section that is no table
+        return f"{name} is {_shown(detail['input'])}; allowed are tables"
+    return f"{name} is {_shown(detail['input'])}; allowed are {field.description}"
+
+
+def _section(path: KeyPath) -> type[_Section]:
+    """The model at a key path."""
+    model: type[_Section] = Constellation
+    for part in path:
+        for key, field in model.model_fields.items():
+            if part in (key, field.alias):
+                if isinstance(field.annotation, type) and issubclass(field.annotation, _Section):
+                    model = field.annotation
+                elif key == "override":
+                    model = Override
+    return model
+
+
+def _shown(value: object) -> str:
+    """A value as it would stand in the file, cut to a length that fits a line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,1 @@
+"""The main job, shown: a prompt's cache goes up to the satellites and comes back."""

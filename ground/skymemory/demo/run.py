@@ -1,0 +1,208 @@
+"""`skymem demo`: one prompt, first without and then with the cache in the sky."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.table import Table
+from transformers import DynamicCache, PreTrainedModel
+from transformers.generation.streamers import BaseStreamer
+
+from skymemory.config import Constellation
+from skymemory.demo.model import demo_model, demo_prompt, demo_tokenizer, load
+from skymemory.manager import KVCManager
+from skymemory.store import SkyStore
+
+Progress = Callable[[str, int, int], None]
+"""called with what is done, how much of it, and of how much"""
+
+WARM_UP_TOKENS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What the command's options say."""
+
+    model: str | None = None
+    """directory or name on the hub of a causal language model of the Llama family; None: the demo's own"""
+    prompt_file: Path | None = None
+    """UTF-8 text; None: the shipped document"""
+    codec: str = "raw"
+    """raw gives the same tokens by construction; the others trade that for bytes"""
+    new_tokens: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """What `--json` prints. Times from the prompt's token ids to the token, so with the cache the fetch is part of them."""
+
+    satellites: int
+    planes: int
+    slots: int
+    blocks: int
+    """of the prompt that are in the sky"""
+    chunks: int
+    bytes_up: int
+    bytes_down: int
+    prompt_tokens: int
+    cached_tokens: int
+    """that came from the sky and were not computed in the second run"""
+    ttft_s_cold: float
+    ttft_s_warm: float
+    total_s_cold: float
+    total_s_warm: float
+    tokens_identical: bool
+    misses: int
+    """blocks of the prompt that did not come back in the second run"""
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One generation."""
+
+    tokens: list[int]
+    """that are new"""
+    ttft_s: float
+    total_s: float
+    cache: DynamicCache
+
+
+class _Clock(BaseStreamer):  # type: ignore[misc]  # transformers has no type information
+    """Notes when each token comes out of `generate`, which first hands over the prompt."""
+
+    def __init__(self, new_tokens: int, progress: Callable[[int, int], None]) -> None:
+        self.times: list[float] = []
+        self._new_tokens = new_tokens
+        self._progress = progress
+
+    def put(self, value: torch.Tensor) -> None:
+        self.times.append(time.perf_counter())
+        self._progress(len(self.times) - 1, self._new_tokens)
+
+    def end(self) -> None:
+        """Nothing is left to do."""
+
+
+def run_demo(options: DemoOptions, constellation: Constellation, progress: Progress | None = None) -> DemoResult:
+    """Generate from a prompt without the cache, store the prompt's blocks, generate again with them.
+
+    The prompt's blocks are purged first if they are there, so that the figures are those of a prompt that the sky has not seen. The machine
+    is warmed up before, so that the first run does not pay for what any first run of a process costs.
+
+    Args:
+        options: model, prompt, codec, number of tokens.
+        constellation: must be running.
+        progress: called as work goes on.
+
+    Raises:
+        OSError: the model or the prompt file cannot be read.
+        UnsupportedModelError: the model's cache cannot be cut into blocks.
+    """
+    tell = progress or (lambda stage, done, total: None)
+    tell("model", 0, 1)
+    if options.model is None:
+        model, tokenizer = demo_model(), demo_tokenizer()
+    else:
+        model, tokenizer = load(options.model)
+    prompt = demo_prompt() if options.prompt_file is None else options.prompt_file.read_text(encoding="utf-8")
+    ids: list[int] = tokenizer(prompt)["input_ids"]
+    tell("model", 1, 1)
+    generate(model, ids[:WARM_UP_TOKENS], 2)
+    with SkyStore(constellation) as store, KVCManager(model, tokenizer, store, codec=options.codec) as manager:
+        keys = manager.keys(ids)
+        store.purge(keys)
+        cold = generate(model, ids, options.new_tokens, progress=lambda done, total: tell("without cache", done, total))
+        added = manager.add_blocks(ids, cold.cache, progress=lambda done, total: tell("blocks up", done, total))
+        entries = store.find_longest(keys)
+        warm = generate(
+            model, ids, options.new_tokens, manager=manager, progress=lambda done, total: tell("with cache", done, total)
+        )
+        counts = manager.statistics
+        return DemoResult(
+            satellites=constellation.grid.planes * constellation.grid.slots,
+            planes=constellation.grid.planes,
+            slots=constellation.grid.slots,
+            blocks=len(entries),
+            chunks=sum(entry.chunk_total for entry in entries),
+            bytes_up=added.bytes_up,
+            bytes_down=counts.bytes_down,
+            prompt_tokens=len(ids),
+            cached_tokens=counts.tokens_cached,
+            ttft_s_cold=round(cold.ttft_s, 4),
+            ttft_s_warm=round(warm.ttft_s, 4),
+            total_s_cold=round(cold.total_s, 4),
+            total_s_warm=round(warm.total_s, 4),
+            tokens_identical=cold.tokens == warm.tokens,
+            misses=counts.blocks_missed,
+            retries=store.stats().retries,
+        )
+
+
+def generate(
+    model: PreTrainedModel,
+    ids: list[int],
+    new_tokens: int,
+    *,
+    manager: KVCManager | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Run:
+    """Greedy generation of exactly `new_tokens` tokens; with a manager, from what it has of the prompt.
+
+    Args:
+        model: a causal language model.
+        ids: the prompt's token ids.
+        new_tokens: at least 1.
+        manager: asked for the prompt's cache within the time that is measured.
+        progress: called with tokens done and wanted.
+    """
+    prompt = torch.tensor([ids], device=model.device)
+    clock = _Clock(new_tokens, progress or (lambda done, total: None))
+    start = time.perf_counter()
+    cache = DynamicCache(config=model.config) if manager is None else manager.get_cache(ids)
+    output = model.generate(
+        input_ids=prompt,
+        attention_mask=torch.ones_like(prompt),
+        past_key_values=cache,
+        max_new_tokens=new_tokens,
+        min_new_tokens=new_tokens,
+        do_sample=False,
+        num_beams=1,
+        streamer=clock,
+        return_dict_in_generate=True,
+    )
+    return Run(
+        tokens=output.sequences[0, len(ids) :].tolist(),
+        ttft_s=clock.times[1] - start,
+        total_s=clock.times[-1] - start,
+        cache=output.past_key_values,
+    )
+
+
+def demo_table(result: DemoResult, options: DemoOptions, constellation: Constellation) -> Table:
+    """The figures for people."""
+    table = Table(title=f"{result.prompt_tokens:,} tokens of prompt, {options.new_tokens} new ones, codec {options.codec}")
+    for column in ("", "without cache", "with cache"):
+        table.add_column(column, justify="right" if column else "left")
+    rows: list[tuple[str, Any, Any]] = [
+        ("time to first token, s", f"{result.ttft_s_cold:.2f}", f"{result.ttft_s_warm:.2f}"),
+        (f"time to {options.new_tokens} tokens, s", f"{result.total_s_cold:.2f}", f"{result.total_s_warm:.2f}"),
+        ("prompt tokens computed", f"{result.prompt_tokens:,}", f"{result.prompt_tokens - result.cached_tokens:,}"),
+        ("blocks in the sky", "", f"{result.blocks:,}"),
+        ("chunks", "", f"{result.chunks:,}"),
+        ("satellites", "", f"{result.satellites} ({result.slots} x {result.planes})"),
+        ("satellites used", "", min(constellation.cache.servers, result.chunks)),
+        ("bytes up", "", f"{result.bytes_up:,}"),
+        ("bytes down", "", f"{result.bytes_down:,}"),
+        ("blocks missed", "", result.misses),
+        ("retries", "", result.retries),
+        ("tokens", "", "identical" if result.tokens_identical else "DIFFERENT"),
+    ]
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    return table

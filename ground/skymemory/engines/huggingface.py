@@ -1,0 +1,165 @@
+"""Between a Hugging Face transformers model and blocks of its key-value tensors.
+
+transformers caches keys after the rotary embedding, per layer as [batch, kv_heads, tokens, head_dim]. A `DynamicCache` is changed by every
+forward pass, so each one made here has memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
+
+from skymemory.blocks import dtype_name
+from skymemory.codecs import CodecError
+
+_PREFILL_TOKENS = 2048
+"""tokens of one forward pass: bounds the memory of activations, large enough to keep the machine busy"""
+_ROPE_BY_LENGTH = {"dynamic", "longrope"}
+"""rotary embeddings that turn a key differently when more tokens follow"""
+
+
+class UnsupportedModelError(ValueError):
+    """The model's cache cannot be cut into blocks of tokens; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Shape, dtype and place of a model's key-value tensors."""
+
+    layers: int
+    kv_heads: int
+    head_dim: int
+    dtype: torch.dtype
+    devices: tuple[torch.device, ...]
+    """of each layer"""
+
+    def block_shape(self, tokens: int) -> tuple[int, int, int, int, int]:
+        """Shape of a block of so many tokens."""
+        return self.layers, 2, self.kv_heads, tokens, self.head_dim
+
+
+class HuggingFaceEngine:
+    """Prefill, and conversion of caches to blocks and back, for one causal language model."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        """Runs the model on one token to learn the geometry of its cache.
+
+        Raises:
+            UnsupportedModelError: the cache of a token depends on the tokens after it, is forgotten, or is not one of plain keys and values.
+        """
+        self._model = model
+        self.rope = _rope(model)
+        self.geometry = self._probe()
+
+    def prefill(self, tokens: Sequence[int], cache: DynamicCache | None = None) -> DynamicCache:
+        """Compute keys and values of a prompt.
+
+        Args:
+            tokens: ids of the whole prompt.
+            cache: keys and values of a beginning of the prompt, to be continued; it is changed.
+
+        Returns:
+            Cache over all tokens.
+        """
+        cache = self.empty_cache() if cache is None else cache
+        done = cache.get_seq_length()
+        ids = torch.tensor([list(tokens[done:])], dtype=torch.long, device=self._model.device)
+        with torch.no_grad():
+            for piece in ids.split(_PREFILL_TOKENS, dim=1) if ids.numel() else ():
+                # Only keys and values are wanted: the logits of one token, not of all
+                self._model(input_ids=piece, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        return cache
+
+    def empty_cache(self) -> DynamicCache:
+        """A cache of no tokens."""
+        return DynamicCache(config=self._model.config)
+
+    def check(self, cache: Any) -> int:
+        """Tokens that a cache of the caller covers.
+
+        Raises:
+            ValueError: the cache is not one of this model and of one prompt.
+        """
+        if not isinstance(cache, DynamicCache):
+            raise ValueError(f"past_key_values is a {type(cache).__name__}; supported is transformers' DynamicCache")
+        if cache.get_seq_length() == 0:
+            return 0
+        geometry = self.geometry
+        wanted = (1, geometry.kv_heads, cache.get_seq_length(), geometry.head_dim)
+        shapes = {tuple(tensor.shape) for keys, values, *_ in cache for tensor in (keys, values)}
+        if len(cache.layers) != geometry.layers or shapes != {wanted}:
+            raise ValueError(
+                f"past_key_values has {len(cache.layers)} layers of shape {sorted(shapes)}; wanted are {geometry.layers} of {wanted} "
+                "(one prompt: take one row of a batch, without its padding)"
+            )
+        if cache.layers[0].keys.dtype != geometry.dtype:
+            raise ValueError(f"past_key_values is {cache.layers[0].keys.dtype}; the model's is {geometry.dtype}")
+        return wanted[2]
+
+    def block(self, cache: DynamicCache, start: int, end: int) -> torch.Tensor:
+        """Keys and values of tokens `start` to `end` - 1: a contiguous CPU tensor [layers, 2, kv_heads, tokens, head_dim]."""
+        device = self.geometry.devices[0]
+        parts = [tensor[0, :, start:end].to(device) for keys, values, *_ in cache for tensor in (keys, values)]
+        return torch.stack(parts).view(self.geometry.block_shape(end - start)).cpu()
+
+    def cache(self, blocks: Sequence[torch.Tensor], tokens: int) -> DynamicCache:
+        """A cache over the first tokens of a prompt.
+
+        Args:
+            blocks: CPU tensors [layers, 2, kv_heads, tokens, head_dim] of the prompt's first blocks, in order.
+            tokens: how many tokens to cover: at most those of the blocks; what is more in the last blocks is left out.
+        """
+        cache = self.empty_cache()
+        if tokens == 0:
+            return cache
+        geometry = self.geometry
+        joined = torch.empty((geometry.layers, 2, 1, geometry.kv_heads, tokens, geometry.head_dim), dtype=geometry.dtype)
+        start = 0
+        for block in blocks:
+            end = min(start + block.shape[3], tokens)
+            joined[:, :, 0, :, start:end] = block[:, :, :, : end - start]
+            start = end
+        for layer, device, (keys, values) in zip(cache.layers, geometry.devices, joined, strict=True):
+            # Set and not given to update(), which would copy all of it once more
+            keys, values = keys.to(device), values.to(device)
+            layer.lazy_initialization(keys, values)
+            layer.keys, layer.values = keys, values
+        return cache
+
+    def _probe(self) -> Geometry:
+        config = self._model.config
+        if getattr(config, "is_encoder_decoder", False):
+            raise UnsupportedModelError("the model is an encoder-decoder; supported are decoder-only causal language models")
+        unsupported = {type(layer).__name__ for layer in DynamicCache(config=config).layers if type(layer) is not DynamicLayer}
+        if unsupported:
+            raise UnsupportedModelError(
+                f"the model's cache has layers of kind {', '.join(sorted(unsupported))}; supported is full attention in all layers "
+                "(a sliding window forgets tokens, and a recurrent state cannot be cut into blocks)"
+            )
+        if self.rope is not None and self.rope.get("rope_type") in _ROPE_BY_LENGTH:
+            raise UnsupportedModelError(
+                f"the model's rotary embedding is of type {self.rope['rope_type']!r}: keys depend on the length of the whole prompt, "
+                "so those of a beginning cannot be used again"
+            )
+        cache = self.prefill([0], DynamicCache(config=config))
+        keys = [layer.keys for layer in cache.layers]
+        shapes = {tuple(tensor.shape) for layer in cache.layers for tensor in (layer.keys, layer.values)}
+        if len(shapes) != 1:
+            raise UnsupportedModelError(f"keys and values of a token have shapes {sorted(shapes)}; supported is one shape for all layers")
+        (_, kv_heads, _, head_dim) = shapes.pop()
+        try:
+            dtype_name(keys[0].dtype)
+        except CodecError as error:
+            raise UnsupportedModelError(str(error)) from error
+        return Geometry(len(keys), kv_heads, head_dim, keys[0].dtype, tuple(tensor.device for tensor in keys))
+
+
+def _rope(model: PreTrainedModel) -> dict[str, Any] | None:
+    """Parameters of the rotary embedding, as in the configuration; None if the model has none."""
+    parameters = getattr(model.config.get_text_config(decoder=True), "rope_parameters", None)
+    return dict(parameters) if parameters else None

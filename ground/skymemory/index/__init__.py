@@ -1,0 +1,1 @@
+"""What is believed to be cached: the local radix index over chains of block keys."""

@@ -1,0 +1,55 @@
+"""Keys of token blocks: a chain of hashes that starts at everything the key-value tensors depend on (design, section "Keys").
+
+    key[i] = SHA-256(key[i - 1] || tokens of block i),  key[-1] = SHA-256(model, tokenizer, layout, codec, tenant secret)
+
+So a block is found only after the same tokens, by the same model, tokenizer, layout, codec and tenant. Everything below the manager sees
+opaque 32 bytes.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+KEY_BYTES = 32
+TOKEN_BYTES = 8
+"""a token is hashed as a fixed-width big-endian integer, so that no two token sequences give the same bytes"""
+
+_ROOT_DOMAIN = b"skymemory key root 1"
+
+
+def root_key(*, fingerprint: bytes, layout: str, codec: str, block_tokens: int, tenant_secret: bytes = b"") -> bytes:
+    """The start of all chains, `key[-1]`, 32 bytes.
+
+    Args:
+        fingerprint: digest of model and tokenizer, see `skymemory.fingerprint`.
+        layout: name of the order of the tensors in a block, see `skymemory.blocks.LAYOUT`.
+        codec: name of the codec that made the bytes.
+        block_tokens: tokens of a block.
+        tenant_secret: who does not know it can neither find nor guess the tenant's keys.
+    """
+    digest = hashlib.sha256()
+    for field in (_ROOT_DOMAIN, fingerprint, layout.encode(), codec.encode(), block_tokens.to_bytes(8), tenant_secret):
+        digest.update(len(field).to_bytes(8))  # with its length: moving a byte from one field to the next changes the digest
+        digest.update(field)
+    return digest.digest()
+
+
+def block_keys(root: bytes, tokens: Sequence[int], block_tokens: int) -> list[bytes]:
+    """Keys of the full blocks of a prompt, first block first; a last block that is not full has no key.
+
+    Args:
+        root: 32 bytes from `root_key`.
+        tokens: token ids of the prompt, each 0 to 2^64 - 1.
+        block_tokens: tokens of a block, at least 1.
+    """
+    if len(root) != KEY_BYTES:
+        raise ValueError(f"a root key has {KEY_BYTES} bytes, not {len(root)}")
+    if block_tokens < 1:
+        raise ValueError(f"block_tokens is {block_tokens}; allowed are 1 and more")
+    keys: list[bytes] = []
+    key = root
+    for start in range(0, len(tokens) - block_tokens + 1, block_tokens):
+        digest = hashlib.sha256(key)
+        digest.update(b"".join(token.to_bytes(TOKEN_BYTES) for token in tokens[start : start + block_tokens]))
+        key = digest.digest()
+        keys.append(key)
+    return keys

@@ -1,0 +1,346 @@
+"""The control plane: PING, HAS, STATS, PURGE, MIGRATE, RELAY to one satellite or to all at once, over one UDP socket.
+
+What comes back is not trusted: an answer counts only if it comes from the address that was asked, repeats the request's
+number, operation and application, is meant for this host, and has the length that its contents claim.
+"""
+
+import errno
+import heapq
+import secrets
+import selectors
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from types import TracebackType
+from typing import Final, Self
+
+from skymemory.config import Constellation
+from skymemory.index.radix import BlockEntry
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+from skymemory.wire import icd
+from skymemory.wire.packets import GROUND_PLANE, NO_KEY, ChunkSet, Packet, PacketError, decode, migrate_payload
+
+_RTO_FIRST_S: Final = 0.25
+_RTO_MIN_S: Final = 0.02
+_RTO_MAX_S: Final = 1.0
+_IN_FLIGHT_MAX: Final = 256
+"""requests on their way; keeps the answers within the socket's buffer"""
+_RECEIVE_BUFFER_BYTES: Final = 1 << 20
+LINK_NAMES: Final = ("north", "east", "south", "west", "ground")
+"""order of the link records in STATS of the application `isl`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request: what to ask of which satellite, through which."""
+
+    route: Route
+    op: int
+    apid: int = icd.APID_KVC
+    flags: int = 0
+    tenant: int = 0
+    key: bytes = NO_KEY
+    chunk_id: int = 0
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The response and the time from the last sending of its request, in seconds."""
+
+    packet: Packet
+    rtt_s: float
+
+    @property
+    def ok(self) -> bool:
+        """True if the satellite did what it was asked."""
+        return self.packet.status == icd.STATUS_OK
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStats:
+    """Counters of the application `isl`, and of each link by its name; names as in the ICD."""
+
+    counters: dict[str, int]
+    links: dict[str, dict[str, int]]
+
+
+class _Timer:
+    """Retransmission timer of one satellite from measured round trips (RFC 6298)."""
+
+    __slots__ = ("rttvar_s", "srtt_s")
+
+    def __init__(self) -> None:
+        self.srtt_s = 0.0
+        self.rttvar_s = 0.0
+
+    def measure(self, rtt_s: float) -> None:
+        if self.srtt_s == 0.0:
+            self.srtt_s, self.rttvar_s = rtt_s, rtt_s / 2
+        else:
+            self.rttvar_s += (abs(self.srtt_s - rtt_s) - self.rttvar_s) / 4
+            self.srtt_s += (rtt_s - self.srtt_s) / 8
+
+    def timeout_s(self, attempt: int) -> float:
+        base = _RTO_FIRST_S if self.srtt_s == 0.0 else self.srtt_s + 4 * self.rttvar_s
+        return float(min(max(base, _RTO_MIN_S) * 2**attempt, _RTO_MAX_S))
+
+
+@dataclass(slots=True)
+class _Pending:
+    index: int
+    packet: Packet
+    endpoint: tuple[str, int]
+    attempt: int = 0
+    sent_s: float = 0.0
+
+
+class ControlPlane:
+    """A ground host's socket for small requests. Thread-safe: one exchange at a time. A context manager."""
+
+    def __init__(self, constellation: Constellation) -> None:
+        self.constellation = constellation
+        self.host = Satellite(GROUND_PLANE, 1 + secrets.randbelow(65535))
+        self.retries = 0
+        """requests that were sent again"""
+        self._next_id = secrets.randbits(62)
+        self._timers: dict[Satellite, _Timer] = {}
+        self._lock = Lock()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
+        self._socket.bind(("", 0))
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._socket, selectors.EVENT_READ)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket; safe to call twice."""
+        with self._lock:
+            self._selector.close()
+            self._socket.close()
+
+    def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[Answer | None]:
+        """Send requests, repeat what is lost, and collect answers until all are here or the deadline passes.
+
+        A satellite that is `busy` is asked again. An answer may also come from a satellite on the way that could not
+        forward the request; its status says so.
+
+        Args:
+            deadline_s: seconds from now.
+
+        Returns:
+            For each request its answer, None if there was none in time.
+
+        Raises:
+            ValueError: a satellite is not of this constellation.
+        """
+        with self._lock:
+            return self._exchange(asks, time.monotonic() + deadline_s)
+
+    def _exchange(self, asks: Sequence[Ask], end_s: float) -> list[Answer | None]:
+        answers: list[Answer | None] = [None] * len(asks)
+        waiting = deque(self._pending(index, ask) for index, ask in enumerate(asks))
+        on_way: dict[int, _Pending] = {}
+        timers: list[tuple[float, int]] = []  # heap of (when, request id); entries of answered requests stay behind
+        while waiting or on_way:
+            now_s = time.monotonic()
+            if now_s >= end_s:
+                break
+            while timers and timers[0][0] <= now_s:
+                _, request_id = heapq.heappop(timers)
+                if request_id in on_way:
+                    on_way[request_id].attempt += 1
+                    self.retries += 1
+                    heapq.heappush(timers, (self._send(on_way[request_id], end_s), request_id))
+            while waiting and len(on_way) < _IN_FLIGHT_MAX:
+                pending = waiting.popleft()
+                on_way[pending.packet.request_id] = pending
+                heapq.heappush(timers, (self._send(pending, end_s), pending.packet.request_id))
+            self._selector.select(max(0.0, min(end_s, timers[0][0] if timers else end_s) - time.monotonic()))
+            for packet, endpoint in self._received():
+                found = on_way.get(packet.request_id)
+                if found is None or not self._answers(found, packet, endpoint) or packet.status == icd.STATUS_BUSY:
+                    continue
+                rtt_s = time.monotonic() - found.sent_s
+                if found.attempt == 0:  # Karn: of a repeated request one cannot tell which was answered
+                    self._timer(found.packet.dst).measure(rtt_s)
+                answers[found.index] = Answer(packet, rtt_s)
+                del on_way[packet.request_id]
+        return answers
+
+    def _pending(self, index: int, ask: Ask) -> _Pending:
+        self._next_id += 1
+        packet = Packet(
+            is_request=True,
+            apid=ask.apid,
+            op=ask.op,
+            src=self.host,
+            dst=ask.route.satellite,
+            request_id=self._next_id,
+            flags=ask.flags,
+            tenant=ask.tenant,
+            key=ask.key,
+            chunk_id=ask.chunk_id,
+            payload=ask.payload,
+            seq_count=self._next_id % 16384,
+        )
+        return _Pending(index, packet, (self.constellation.address(*ask.route.entry), self.constellation.network.port))
+
+    def _timer(self, satellite: Satellite) -> _Timer:
+        return self._timers.setdefault(satellite, _Timer())
+
+    def _send(self, pending: _Pending, end_s: float) -> float:
+        """Send a request; returns when to send it again."""
+        pending.sent_s = time.monotonic()
+        left_ms = max(1, round((end_s - pending.sent_s) * 1000))
+        datagram = replace(pending.packet, deadline_ms=min(left_ms, 0xFFFFFFFF)).encode()
+        try:
+            self._socket.sendto(datagram, pending.endpoint)
+        except OSError as error:  # a full queue or no way there at the moment: the timer tries again
+            if error.errno == errno.EBADF:
+                raise
+        return pending.sent_s + self._timer(pending.packet.dst).timeout_s(pending.attempt)
+
+    def _received(self) -> Iterator[tuple[Packet, tuple[str, int]]]:
+        """Packets that are here; what is no packet of ours is passed over."""
+        for _ in range(4 * _IN_FLIGHT_MAX):  # bounded: a flood must not keep us from our timers
+            try:
+                datagram, endpoint = self._socket.recvfrom(icd.LIMIT_PACKET_BYTES)
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                continue
+            try:
+                yield decode(datagram), endpoint
+            except PacketError:
+                continue
+
+    def _answers(self, pending: _Pending, packet: Packet, endpoint: tuple[str, int]) -> bool:
+        asked = pending.packet
+        return (
+            endpoint == pending.endpoint
+            and not packet.is_request
+            and packet.op == asked.op
+            and packet.dst == self.host
+            and (packet.apid == asked.apid and packet.src == asked.dst if packet.status == icd.STATUS_OK else True)
+        )
+
+    # ---- operations -----------------------------------------------------------------------------------------------
+
+    def ping(self, routes: Sequence[Route], deadline_s: float, apid: int = icd.APID_KVC) -> dict[Satellite, float]:
+        """Round trip times in seconds of the satellites that answer."""
+        asks = [Ask(route, icd.OP_PING, apid, payload=b"skymemory") for route in routes]
+        return {
+            ask.route.satellite: answer.rtt_s
+            for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True)
+            if answer is not None and answer.ok and answer.packet.payload == ask.payload
+        }
+
+    def store_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, dict[str, int]]:
+        """Counters of the hashtable service, by the ICD's names, of the satellites that answer."""
+        found = {}
+        for satellite, values in self._stats(routes, icd.APID_KVC, deadline_s):
+            if len(values) == len(icd.STATS_KVC):
+                found[satellite] = dict(zip(icd.STATS_KVC, values, strict=True))
+        return found
+
+    def link_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, LinkStats]:
+        """Counters of links and routing of the satellites that answer."""
+        found = {}
+        fixed, size = len(icd.STATS_ISL), len(icd.STATS_LINK)
+        for satellite, values in self._stats(routes, icd.APID_ISL, deadline_s):
+            if len(values) == fixed + size * len(LINK_NAMES) and values[icd.STATS_ISL_LINKS] == len(LINK_NAMES):
+                records = [values[at : at + size] for at in range(fixed, len(values), size)]
+                found[satellite] = LinkStats(
+                    dict(zip(icd.STATS_ISL, values[:fixed], strict=True)),
+                    {
+                        name: dict(zip(icd.STATS_LINK, record, strict=True))
+                        for name, record in zip(LINK_NAMES, records, strict=True)
+                    },
+                )
+        return found
+
+    def _stats(
+        self, routes: Sequence[Route], apid: int, deadline_s: float
+    ) -> Iterator[tuple[Satellite, tuple[int, ...]]]:
+        asks = [Ask(route, icd.OP_STATS, apid) for route in routes]
+        for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
+            if answer is not None and answer.ok and len(answer.packet.payload) % 8 == 0:
+                payload = answer.packet.payload
+                yield ask.route.satellite, struct.unpack(f">{len(payload) // 8}Q", payload)
+
+    def find(
+        self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float
+    ) -> tuple[list[BlockEntry | None], int]:
+        """Ask one satellite which blocks it holds any chunk of (HAS with the flag `any`).
+
+        Returns:
+            For each key what the satellite knows of the block, None if it holds nothing; and how many did not answer.
+        """
+        any_chunk = ChunkSet(0, 1, (True,)).encode()
+        asks = [Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk) for key in keys]
+        answers = self.exchange(asks, deadline_s)
+        return [_entry(ask.key, answer) for ask, answer in zip(asks, answers, strict=True)], answers.count(None)
+
+    def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> int:
+        """Let every satellite forget its chunks of some blocks.
+
+        Returns:
+            Requests that were not answered.
+        """
+        asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key in keys for route in routes]
+        return self.exchange(asks, deadline_s).count(None)
+
+    def migrate(
+        self,
+        source: Route,
+        target: Satellite,
+        tenant: int,
+        deadline_s: float,
+        key: bytes = NO_KEY,
+        *,
+        keep: bool = False,
+    ) -> Answer | None:
+        """Let a satellite send its chunks of a block (key of zeros: of all blocks) to another one.
+
+        Args:
+            keep: the source keeps its copy.
+        """
+        flags = icd.FLAG_KEEP if keep else 0
+        ask = Ask(source, icd.OP_MIGRATE, flags=flags, tenant=tenant, key=key, payload=migrate_payload(target))
+        return self.exchange([ask], deadline_s)[0]
+
+    def relay(self, routes: Sequence[Route], message: bytes, deadline_s: float) -> list[Answer | None]:
+        """Put a cFS message (a command, with its headers) on the Software Bus of satellites.
+
+        Raises:
+            PacketError: the message is longer than the ICD allows.
+        """
+        if len(message) > icd.LIMIT_RELAY_BYTES:
+            raise PacketError(
+                icd.STATUS_TOO_LARGE, f"message of {len(message)} bytes; {icd.LIMIT_RELAY_BYTES} are allowed"
+            )
+        return self.exchange([Ask(route, icd.OP_RELAY, icd.APID_ISL, payload=message) for route in routes], deadline_s)
+
+
+def _entry(key: bytes, answer: Answer | None) -> BlockEntry | None:
+    if answer is None or not answer.ok:
+        return None
+    packet = answer.packet
+    full, rest = packet.chunk_total * packet.chunk_len, (packet.chunk_total - 1) * packet.chunk_len
+    if packet.key != key or not 1 <= packet.chunk_len <= icd.LIMIT_CHUNK_BYTES or not rest < packet.block_len <= full:
+        return None
+    return BlockEntry(key, packet.block_len, packet.chunk_len, packet.chunk_total, packet.epoch, 0.0)

@@ -1,0 +1,385 @@
+"""`KVCManager`: the cache of a model's prompts in the sky (paper, section 3.3).
+
+    manager = KVCManager(model, tokenizer)
+    manager.add_blocks(prompt)
+    ids = tokenizer(prompt, return_tensors="pt").to(model.device)
+    output = model.generate(**ids, past_key_values=manager.get_cache(prompt), max_new_tokens=30)
+
+A prompt is cut into blocks of tokens; each full block has a key that depends on all tokens before it, on the model and on the tokenizer. What is
+not found, does not come in time or is damaged is a miss: it is counted, logged and computed by the model. Nothing that happens between here
+and the satellites raises into a generation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from numbers import Integral
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias, overload
+
+import torch
+
+from skymemory.blocks import LAYOUT, BlockError, pack_block, unpack_block
+from skymemory.codecs import Codec, CodecError, get_codec
+from skymemory.config import Constellation
+from skymemory.engines.huggingface import HuggingFaceEngine
+from skymemory.fingerprint import Fingerprint
+from skymemory.index.radix import BlockEntry
+from skymemory.keys import block_keys, root_key
+from skymemory.counters import AddReport, KVCStatistics
+from skymemory.store import SkyStore
+
+if TYPE_CHECKING:
+    from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+
+_log = logging.getLogger(__name__)
+
+_CONFIG_FILE = Path("constellation.toml")
+_PUT_BYTES = 1 << 24
+"""encoded blocks are handed to the store when they are so many, so that a long prompt does not take twice its memory"""
+
+Prompt: TypeAlias = str | Sequence[int] | torch.Tensor
+"""text, or token ids: a sequence, or a tensor of shape [tokens] or [1, tokens]"""
+
+
+class KVCManager:
+    """Stores and fetches the key-value tensors of prompts, for one model and tokenizer. May be used from several threads."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        sky: SkyStore | Constellation | None = None,
+        *,
+        codec: str | Codec | None = None,
+        block_tokens: int | None = None,
+        tenant_secret: bytes = b"",
+    ) -> None:
+        """Reads all weights once, for the keys.
+
+        Args:
+            model: a causal language model with full attention in all layers.
+            tokenizer: the one that makes the prompts' token ids.
+            sky: a store, which stays open; or a constellation, by default the one of `constellation.toml`, to which a store is opened.
+            codec: name of a codec, or one; by default that of the constellation. "raw" gives the very tokens that a run without cache
+                gives; the others trade accuracy for bytes.
+            block_tokens: tokens of a block; by default that of the constellation.
+            tenant_secret: part of all keys: who does not know it finds none of these blocks.
+
+        Raises:
+            UnsupportedModelError: the model's cache cannot be cut into blocks; the message says why.
+        """
+        self._engine = HuggingFaceEngine(model)
+        self._tokenizer = tokenizer
+        self._fingerprint = Fingerprint(model, tokenizer)
+        self._owns_store = sky is None or isinstance(sky, Constellation)
+        if sky is None:
+            sky = Constellation.load(_CONFIG_FILE) if _CONFIG_FILE.is_file() else Constellation()
+        self._store = SkyStore(sky) if isinstance(sky, Constellation) else sky
+        settings = self._store.constellation.cache
+        chosen = settings.codec if codec is None else codec
+        self._codec = get_codec(chosen) if isinstance(chosen, str) else chosen
+        self._block_tokens = settings.block_tokens if block_tokens is None else block_tokens
+        self._tenant_secret = tenant_secret
+        self._statistics = KVCStatistics()
+        self._lock = threading.RLock()
+        self._fingerprint.digest()
+
+    @property
+    def statistics(self) -> KVCStatistics:
+        """A copy of the counts as they are now."""
+        with self._lock:
+            return deepcopy(self._statistics)
+
+    @property
+    def block_tokens(self) -> int:
+        """Tokens of a block."""
+        return self._block_tokens
+
+    @property
+    def codec(self) -> Codec:
+        """What makes bytes of the tensors."""
+        return self._codec
+
+    def refresh(self) -> None:
+        """Read all weights again. Needed only after single elements were changed through `tensor.data`, see `Fingerprint`."""
+        self._fingerprint.forget()
+
+    def keys(self, prompt: Prompt) -> list[bytes]:
+        """Keys of the full blocks of a prompt, as the model and the tokenizer are now; 32 bytes each."""
+        return self._keys(self._tokens(prompt))
+
+    @overload
+    def get_cache(self, prompt: Prompt) -> DynamicCache: ...
+    @overload
+    def get_cache(self, prompt: Sequence[Prompt]) -> list[DynamicCache]: ...
+    def get_cache(self, prompt: Prompt | Sequence[Prompt]) -> DynamicCache | list[DynamicCache]:
+        """Keys and values of the longest beginning of a prompt that is in the sky, to be given to `generate` as `past_key_values`.
+
+        At least one token of the prompt is left out, because a model needs one to run. The cache is empty if nothing was found. Its memory is
+        its own: `generate` may change it. Errors of the store are misses and do not raise.
+
+        Args:
+            prompt: a prompt; or a list of prompts, whose common blocks are fetched once.
+
+        Returns:
+            For a prompt its cache, of batch size 1; for a list the list of their caches.
+        """
+        if _is_batch(prompt):
+            return self._get([self._tokens(one) for one in prompt])
+        return self._get([self._tokens(prompt)])[0]
+
+    @overload
+    def add_blocks(
+        self,
+        prompt: Prompt,
+        past_key_values: DynamicCache | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> AddReport: ...
+    @overload
+    def add_blocks(
+        self,
+        prompt: Sequence[Prompt],
+        past_key_values: Sequence[DynamicCache | None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[AddReport]: ...
+    def add_blocks(
+        self,
+        prompt: Prompt | Sequence[Prompt],
+        past_key_values: DynamicCache | Sequence[DynamicCache | None] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> AddReport | list[AddReport]:
+        """Store the full blocks of a prompt that are not in the sky yet. Errors of the store are counted and do not raise.
+
+        Args:
+            prompt: a prompt, or a list of prompts.
+            past_key_values: the cache that a run of the model left, for example `generate(..., return_dict_in_generate=True)`; it may cover less
+                or more than the prompt and is not changed. Without it the missing blocks are computed. For a list of prompts a list.
+            progress: called with blocks stored and blocks to store, for each prompt.
+
+        Raises:
+            ValueError: `past_key_values` is not a cache of this model and of one prompt.
+        """
+        if _is_batch(prompt):
+            caches = [None] * len(prompt) if past_key_values is None else list(past_key_values)
+            return [self._add(self._tokens(one), cache, progress) for one, cache in zip(prompt, caches, strict=True)]
+        return self._add(self._tokens(prompt), past_key_values, progress)
+
+    async def aget_cache(self, prompt: Prompt | Sequence[Prompt]) -> DynamicCache | list[DynamicCache]:
+        """`get_cache` in a thread, for use in an event loop."""
+        return await asyncio.to_thread(self.get_cache, prompt)
+
+    async def aadd_blocks(
+        self,
+        prompt: Prompt | Sequence[Prompt],
+        past_key_values: DynamicCache | Sequence[DynamicCache | None] | None = None,
+    ) -> AddReport | list[AddReport]:
+        """`add_blocks` in a thread, for use in an event loop."""
+        return await asyncio.to_thread(self.add_blocks, prompt, past_key_values)
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._owns_store:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _get(self, prompts: list[list[int]]) -> list[DynamicCache]:
+        with self._lock:
+            chains = [self._keys(tokens) for tokens in prompts]
+            found = [self._find(keys) for keys in chains]
+            blocks = self._fetch({entry.key: entry for entries in found for entry in entries})
+            caches = []
+            for tokens, keys in zip(prompts, chains, strict=True):
+                prefix = _prefix(blocks, keys)
+                covered = max(0, min(len(prefix) * self._block_tokens, len(tokens) - 1))
+                counts = self._statistics
+                counts.prompts += 1
+                counts.hits += bool(prefix)
+                counts.misses += not prefix
+                counts.blocks_hit += len(prefix)
+                counts.blocks_missed += len(keys) - len(prefix)
+                counts.tokens_asked += len(tokens)
+                counts.tokens_cached += covered
+                with self._timed("decode_s"):
+                    caches.append(self._engine.cache(prefix, covered))
+            return caches
+
+    def _add(
+        self, tokens: list[int], given: DynamicCache | None, progress: Callable[[int, int], None] | None
+    ) -> AddReport:
+        with self._lock:
+            covered = None if given is None else self._engine.check(given)
+            keys = self._keys(tokens)
+            wanted = len(keys) if covered is None else min(len(keys), covered // self._block_tokens)
+            found = self._find(keys[:wanted])
+            present = len(found)
+            if present == wanted:
+                self._statistics.blocks_present += present
+                return AddReport(len(keys), present, 0, 0, 0)
+            cache = given
+            if cache is None:
+                blocks = _prefix(self._fetch({entry.key: entry for entry in found}), keys)
+                present = len(blocks)
+                cache = self._engine.cache(blocks, present * self._block_tokens)
+                with self._timed("prefill_s"):
+                    cache = self._engine.prefill(tokens[: wanted * self._block_tokens], cache)
+            self._statistics.blocks_present += present
+            stored = bytes_up = 0
+            for items in self._packed(keys, range(present, wanted), cache):
+                for size in self._put(items):
+                    stored += 1
+                    bytes_up += size
+                if progress is not None:
+                    progress(stored, wanted - present)
+            self._statistics.blocks_stored += stored
+            self._statistics.bytes_up += bytes_up
+            return AddReport(len(keys), present, stored, wanted - present - stored, bytes_up)
+
+    def _packed(self, keys: list[bytes], blocks: range, cache: DynamicCache) -> Iterator[list[tuple[bytes, bytearray]]]:
+        """Encoded blocks in runs of about `_PUT_BYTES`; ends at the first that cannot be encoded, as no later one could be found."""
+        items: list[tuple[bytes, bytearray]] = []
+        for index in blocks:
+            start = index * self._block_tokens
+            try:
+                with self._timed("encode_s"):
+                    tensors = self._engine.block(cache, start, start + self._block_tokens)
+                    data = pack_block(
+                        tensors, key=keys[index], codec=self._codec, block_index=index, first_position=start, rope=self._engine.rope
+                    )
+            except CodecError as error:
+                self._failed("encode", error)
+                break
+            items.append((keys[index], data))
+            if len(items) * len(data) >= _PUT_BYTES:
+                yield items
+                items = []
+        if items:
+            yield items
+
+    def _put(self, items: list[tuple[bytes, bytearray]]) -> list[int]:
+        """Store blocks; returns the bytes of each that was stored."""
+        try:
+            with self._timed("put_s"):
+                results = self._store.put(items)
+        except Exception as error:  # a cache never breaks a generation
+            self._failed("put", error)
+            return []
+        stored = []
+        for (_, data), result in zip(items, results, strict=True):
+            if result.ok:
+                stored.append(len(data))
+            else:
+                self._failed("not_stored", None)
+        return stored
+
+    def _find(self, keys: list[bytes]) -> list[BlockEntry]:
+        if not keys:
+            return []
+        try:
+            with self._timed("find_s"):
+                return self._store.find_longest(keys)
+        except Exception as error:  # a cache never breaks a generation
+            self._failed("find", error)
+            return []
+
+    def _fetch(self, entries: dict[bytes, BlockEntry]) -> dict[bytes, torch.Tensor]:
+        """The tensors of the blocks that came back whole, by key."""
+        if not entries:
+            return {}
+        try:
+            with self._timed("get_s"):
+                results = self._store.get(list(entries.values()))
+        except Exception as error:  # a cache never breaks a generation
+            self._failed("get", error)
+            return {}
+        blocks: dict[bytes, torch.Tensor] = {}
+        damaged: list[bytes] = []
+        shape = self._engine.geometry.block_shape(self._block_tokens)
+        for key, result in zip(entries, results, strict=True):
+            if result.data is None:
+                self._failed("lost", None)
+                continue
+            try:
+                with self._timed("decode_s"):
+                    header, tensors = unpack_block(result.data, key=key)
+                if header.shape != shape:
+                    raise BlockError(f"the block has shape {header.shape}, the model's is {shape}")
+            except Exception as error:  # whatever the bytes from the sky do to a codec, it is a miss
+                self._failed("damaged", error)
+                damaged.append(key)
+                continue
+            self._statistics.bytes_down += len(result.data)
+            blocks[key] = tensors
+        if damaged:
+            self._purge(damaged)
+        return blocks
+
+    def _purge(self, keys: list[bytes]) -> None:
+        try:
+            self._store.purge(keys)
+        except Exception as error:  # a cache never breaks a generation
+            self._failed("purge", error)
+
+    def _failed(self, cause: str, error: Exception | None) -> None:
+        self._statistics.errors[cause] += 1
+        if error is None:
+            _log.info("block missed: %s", cause)
+        else:
+            _log.warning("block missed: %s: %s", cause, error, exc_info=_log.isEnabledFor(logging.DEBUG))
+
+    def _keys(self, tokens: list[int]) -> list[bytes]:
+        root = root_key(
+            fingerprint=self._fingerprint.digest(),
+            layout=LAYOUT,
+            codec=self._codec.name,
+            block_tokens=self._block_tokens,
+            tenant_secret=self._tenant_secret,
+        )
+        return block_keys(root, tokens, self._block_tokens)
+
+    def _tokens(self, prompt: Prompt) -> list[int]:
+        if isinstance(prompt, str):
+            return [int(token) for token in self._tokenizer(prompt)["input_ids"]]
+        if isinstance(prompt, torch.Tensor):
+            if prompt.dim() == 2 and prompt.shape[0] == 1:
+                prompt = prompt[0]
+            if prompt.dim() != 1:
+                raise ValueError(f"a prompt's token ids have shape [tokens] or [1, tokens], not {list(prompt.shape)}; give a batch as a list")
+            return [int(token) for token in prompt.tolist()]
+        return [int(token) for token in prompt]
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            setattr(self._statistics, name, getattr(self._statistics, name) + time.perf_counter() - start)
+
+
+def _is_batch(prompt: Prompt | Sequence[Prompt]) -> bool:
+    if isinstance(prompt, str | torch.Tensor):
+        return False
+    return not all(isinstance(token, Integral) for token in prompt)
+
+
+def _prefix(blocks: dict[bytes, torch.Tensor], keys: Sequence[bytes]) -> list[torch.Tensor]:
+    """Tensors of the first keys of a chain, up to the first that is missing."""
+    prefix = []
+    for key in keys:
+        if key not in blocks:
+            break
+        prefix.append(blocks[key])
+    return prefix

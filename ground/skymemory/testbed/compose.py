@@ -1,0 +1,70 @@
+"""The constellation as a compose file: one container a satellite, (p, s) at 198.18.p.s, for Compose 1.29 and 2."""
+
+from importlib.metadata import version
+from ipaddress import IPv4Network
+
+from skymemory.config import Constellation
+from skymemory.testbed import satellite as skysat
+
+PROJECT = "skymemory"
+NETWORK = "198.18.0.0/15"
+"""set aside for benchmarks of network devices (RFC 2544, RFC 6890): nobody's addresses"""
+BRIDGE_MTU = 9000
+UDP_OVERHEAD = 28
+"""IPv4 and UDP headers: packets up to BRIDGE_MTU - 28 bytes are never fragmented"""
+MEMORY_BESIDE_STORE_MIB = 8
+"""The satellite itself takes less than 3 MiB; the rest is for the kernel's socket buffers, which count too."""
+
+
+def image() -> str:
+    """Name of the satellite's image, with the version of this package."""
+    return f"skymemory-satellite:{version('skymemory')}"
+
+
+def in_containers(constellation: Constellation) -> Constellation:
+    """The same constellation on the containers' network: its addresses, and packets that its frames can carry."""
+    mtu = min(constellation.network.mtu, BRIDGE_MTU - UDP_OVERHEAD)
+    return constellation.replace(network={"network": NETWORK, "mtu": mtu})
+
+
+def compose_file(constellation: Constellation) -> str:
+    """Text of compose.yaml, for a file in `docker/` of a checkout (it names `..` as what the image is built from)."""
+    inside = in_containers(constellation)
+    network = IPv4Network(NETWORK)
+    memory = inside.satellite.store_mib + MEMORY_BESIDE_STORE_MIB
+    lines = [
+        "# Made by `skymem compose` from constellation.toml. Do not edit.",
+        "",
+        "x-satellite: &satellite",
+        f"  image: {image()}",
+        f"  mem_limit: {memory}m",
+        "  restart: unless-stopped",
+        "  read_only: true",
+        "  user: '65534:65534'",
+        "  cap_drop: [ALL]",
+        "  security_opt: ['no-new-privileges:true']",
+        "  logging: {driver: json-file, options: {max-size: 64k, max-file: '1'}}",
+        "",
+        "networks:",
+        "  sky:",
+        f"    name: {PROJECT}",
+        "    driver: bridge",
+        "    driver_opts:",
+        f"      com.docker.network.driver.mtu: '{BRIDGE_MTU}'",
+        "    ipam:",
+        "      config:",
+        f"        - subnet: {network}",
+        f"          gateway: {network.network_address + 1}",
+        "",
+        "services:",
+    ]
+    for number, place in enumerate(inside.torus.satellites()):
+        words = ", ".join(f'"{word}"' for word in skysat.arguments(inside, place))
+        lines += [f"  sat-{place.plane}-{place.slot}:", "    <<: *satellite"]
+        if number == 0:  # one service builds the image that all use
+            lines.append("    build: {context: .., dockerfile: docker/Dockerfile, target: satellite}")
+        lines += [
+            f"    command: [{words}]",
+            f"    networks: {{sky: {{ipv4_address: {inside.address(*place)}}}}}",
+        ]
+    return "\n".join([*lines, ""])

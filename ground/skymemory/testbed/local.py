@@ -1,0 +1,201 @@
+"""A constellation of local processes: satellite (p, s) is a `skysat` that listens at 127.18.p.s."""
+
+import errno
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from skymemory.config import Constellation
+from skymemory.placement.torus import Satellite
+from skymemory.testbed import satellite as skysat
+from skymemory.testbed.processes import ProcessId, identify, stop
+
+START_DEADLINE_S = 60.0
+"""95 satellites are up in about a second; this is for a machine that is busy with something else"""
+POLL_S = 0.005
+
+Progress = Callable[[int, int], None]
+"""called with (done, total)"""
+
+
+class StartError(RuntimeError):
+    """The constellation could not be started; nothing of it is left running."""
+
+
+class LocalConstellation:
+    """All satellites of a constellation as processes of this machine.
+
+    Starts on entering the context, stops on leaving it; `start` and `detach` leave it running behind. Only processes
+    that were started here are ever ended.
+    """
+
+    def __init__(self, constellation: Constellation, log_folder: Path | None = None) -> None:
+        """`log_folder`: where each satellite's output goes, as `PLANE-SLOT.log`; a temporary folder if not given."""
+        self.constellation = constellation
+        self.processes: dict[Satellite, ProcessId] = {}
+        self._children: dict[Satellite, subprocess.Popen[bytes]] = {}
+        self._cleanup = ExitStack()
+        self._log_folder = log_folder
+
+    def __enter__(self) -> "LocalConstellation":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self, progress: Progress | None = None) -> None:
+        """Start all satellites side by side and wait until each has said that it listens.
+
+        Raises:
+            StartError: an address is in use, or a satellite ended; its own words are in the message.
+            FileNotFoundError: the satellite program is not installed.
+        """
+        program = skysat.program()
+        if self._log_folder is None:
+            self._log_folder = Path(self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="skymem-")))
+        self._log_folder.mkdir(parents=True, exist_ok=True)
+        check_addresses(self.constellation)
+        try:
+            for place in self.constellation.torus.satellites():
+                self._spawn(program, place)
+            self._await_ready(progress)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop all satellites and wait for their end; without effect on one that does not run."""
+        stop(self.processes.values())
+        for child in self._children.values():
+            child.wait()
+        self.processes.clear()
+        self._children.clear()
+        self._cleanup.close()
+
+    def kill(self, place: Satellite) -> None:
+        """End one satellite at once, without warning, as a fault test does."""
+        child = self._children.pop(place)
+        child.kill()
+        child.wait()
+        del self.processes[place]
+
+    def restart(self, place: Satellite) -> None:
+        """Start a satellite again after `kill`, with an empty store, and wait until it listens."""
+        self._spawn(skysat.program(), place)
+        self._await_ready(None)
+
+    def detach(self) -> dict[Satellite, ProcessId]:
+        """Leave the satellites running when this object goes; the caller keeps the processes."""
+        processes = dict(self.processes)
+        for child in self._children.values():
+            child.returncode = 0  # no longer ours to wait for: keeps the destructor from warning
+        self.processes.clear()
+        self._children.clear()
+        return processes
+
+    def _log(self, place: Satellite) -> Path:
+        assert self._log_folder is not None
+        return self._log_folder / f"{place.plane}-{place.slot}.log"
+
+    def _spawn(self, program: Path, place: Satellite) -> None:
+        with self._log(place).open("wb") as log:
+            child = subprocess.Popen(
+                [program, *skysat.arguments(self.constellation, place)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a Ctrl-C at the terminal is for the command, not for the sky
+            )
+        self._children[place] = child
+        process = identify(child.pid)
+        if process is not None:  # if it has ended already, _await_ready tells why
+            self.processes[place] = process
+
+    def _await_ready(self, progress: Progress | None) -> None:
+        total = len(self._children)
+        waiting = dict(self._children)
+        deadline = time.monotonic() + START_DEADLINE_S
+        while waiting:
+            for place, child in list(waiting.items()):
+                if self._is_ready(place):
+                    del waiting[place]
+                elif child.poll() is not None:
+                    words = self._last_words(place)
+                    raise StartError(f"satellite {place} ended with status {child.returncode}: {words}")
+            if progress is not None:
+                progress(total - len(waiting), total)
+            if waiting and time.monotonic() > deadline:
+                place = next(iter(waiting))
+                raise StartError(
+                    f"{len(waiting)} of {total} satellites were not ready after {START_DEADLINE_S:.0f} s; "
+                    f"satellite {place} said: {self._last_words(place)}"
+                )
+            if waiting:
+                time.sleep(POLL_S)
+
+    def _is_ready(self, place: Satellite) -> bool:
+        return any(skysat.READY_WORD in line for line in self._lines(place))
+
+    def _last_words(self, place: Satellite) -> str:
+        lines = list(self._lines(place))
+        return lines[-1] if lines else "(nothing)"
+
+    def _lines(self, place: Satellite) -> Iterator[str]:
+        text = self._log(place).read_text(encoding="utf-8", errors="replace")
+        return (line.strip() for line in text.splitlines() if line.strip())
+
+
+def check_addresses(constellation: Constellation) -> None:
+    """See that nobody listens where the satellites will.
+
+    Raises:
+        StartError: with the address and what can be done.
+    """
+    port = constellation.network.port
+    for place in constellation.torus.satellites():
+        address = constellation.address(*place)
+        reason = _why_not_free(address, port)
+        if reason == errno.EADDRINUSE:
+            raise StartError(
+                f"{address} port {port} is in use: another constellation may be running (`skymem down` ends it); "
+                "or choose another network.port"
+            )
+        if reason:
+            raise StartError(
+                f"{address} is no address of this machine ({errno.errorcode.get(reason, reason)}); processes need a "
+                'network.network inside 127.0.0.0/8, such as "127.18.0.0/16"'
+            )
+
+
+def free_port(constellation: Constellation) -> int:
+    """A UDP port that is free at the address of every satellite, so that constellations can stand side by side.
+
+    Raises:
+        StartError: none was found.
+    """
+    addresses = [constellation.address(*place) for place in constellation.torus.satellites()]
+    for _ in range(64):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind((addresses[0], 0))
+            port = int(probe.getsockname()[1])
+        if not any(_why_not_free(address, port) for address in addresses):
+            return port
+    raise StartError(f"no UDP port is free at all of {addresses[0]} to {addresses[-1]}")
+
+
+def _why_not_free(address: str, port: int) -> int:
+    """0 if a socket can be bound there, else the errno. Without SO_REUSEADDR, so that one that has it is seen too."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            return error.errno or errno.EIO
+    return 0

@@ -1,0 +1,82 @@
+"""Processes that are certainly ours: a pid may belong to somebody else by now, a pid and its start time cannot."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+POLL_S = 0.01
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A process of this boot: its pid and when it started (clock ticks since boot, proc(5), stat, field 22)."""
+
+    pid: int
+    start_ticks: int
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The process that has this pid now, or None if there is none (a zombie counts as none)."""
+    fields = _stat_fields(pid)
+    if fields is None or fields[0] in ("Z", "X"):
+        return None
+    return ProcessId(pid, int(fields[19]))
+
+
+def is_alive(process: ProcessId) -> bool:
+    """Does this very process still run?"""
+    return identify(process.pid) == process
+
+
+def cpu_seconds(process: ProcessId) -> float:
+    """Processor time used since its start, user and system; 0 if it is gone."""
+    fields = _stat_fields(process.pid) if is_alive(process) else None
+    return 0.0 if fields is None else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def stop(processes: Iterable[ProcessId], grace_s: float = 5.0) -> int:
+    """End these processes: SIGTERM, and SIGKILL for what is left after ``grace_s``. Returns how many had to be killed.
+
+    Children of the caller stay zombies until it waits for them.
+    """
+    left = [p for p in processes if _signal(p, signal.SIGTERM)]
+    end = time.monotonic() + grace_s
+    while left and time.monotonic() < end:
+        time.sleep(POLL_S)
+        left = [p for p in left if is_alive(p)]
+    for process in left:
+        _signal(process, signal.SIGKILL)
+    while any(is_alive(p) for p in left):
+        time.sleep(POLL_S)
+    return len(left)
+
+
+def _signal(process: ProcessId, number: signal.Signals) -> bool:
+    """Through a pidfd, so that the process looked at is the one signalled. False if it is not there any more."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return False
+    try:
+        if not is_alive(process):
+            return False
+        signal.pidfd_send_signal(descriptor, number)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the third (state) on; the second, the name, may hold anything."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(")")[2].split()

@@ -1,0 +1,42 @@
+"""The satellite program and its command line, the same for processes and for containers."""
+
+import os
+from pathlib import Path
+
+from skymemory.config import Constellation
+from skymemory.placement.torus import Satellite
+
+READY_WORD = "ready"
+"""in the line that `skysat` prints once it listens"""
+NATIVE_FOLDER = Path(__file__).resolve().parent.parent / "_native"
+
+
+def program() -> Path:
+    """The satellite binary that was installed with this package.
+
+    Raises:
+        FileNotFoundError: the package was not built.
+    """
+    path = NATIVE_FOLDER / "skysat"
+    if not os.access(path, os.X_OK):
+        raise FileNotFoundError(f"{path} is missing: the package was not built; `pip install .` builds it")
+    return path
+
+
+def arguments(constellation: Constellation, satellite: Satellite) -> list[str]:
+    """Command line of one satellite, without the program; links that do nothing are left out."""
+    plane, slot = satellite
+    network, own = constellation.network, constellation.satellite
+    words = ["--plane", str(plane), "--slot", str(slot)]
+    words += ["--planes", str(constellation.planes), "--slots", str(constellation.slots)]
+    words += ["--network", network.base, "--port", str(network.port), "--mtu", str(network.mtu)]
+    words += ["--store-mib", str(own.store_mib), "--slot-bytes", str(constellation.slot_bytes)]
+    words += ["--credit", str(own.credit), "--hello-s", str(own.hello_s)]
+    if constellation.torus.seam_cut:
+        words.append("--seam-cut")
+    models = {d.value: m for d, m in constellation.link_models()[satellite].items()}
+    models["ground"] = constellation.ground_model(plane, slot)
+    for name, model in models.items():
+        if not model.ideal:
+            words += ["--link", f"{name}:{model}"]
+    return words

@@ -1,0 +1,237 @@
+"""Packets of the control plane: built and parsed with `spacepackets`, `struct` and the generated ICD (docs/icd.md).
+
+Bulk data takes the native engine (`skymemory.link.native`); this codec is its independent twin, and tests hold the two
+against each other. Malformed input raises `PacketError` and nothing else.
+"""
+
+import struct
+from dataclasses import dataclass
+from functools import reduce
+from operator import xor
+from typing import Final
+
+from crcmod.predefined import mkPredefinedCrcFun
+from spacepackets.ccsds.spacepacket import PacketType, SequenceFlags, SpacePacketHeader
+
+from skymemory.placement.torus import Satellite
+from skymemory.wire import icd
+
+_HEADER: Final = struct.Struct(icd.HEADER_STRUCT)
+_RESPONSE_TIME: Final = struct.Struct(">IH4x")
+_CHUNK_SET: Final = struct.Struct(">IHH")
+_MIGRATE: Final = struct.Struct(">HH")
+_FUNCTION_MASK: Final = 0x7F
+"""of the command secondary header's first byte"""
+_crc16 = mkPredefinedCrcFun("crc-ccitt-false")
+
+KEY_BYTES: Final = 32
+NO_KEY: Final = bytes(KEY_BYTES)
+NOWHERE: Final = Satellite(0, 0)
+"""no gateway yet: the first satellite fills in itself"""
+GROUND_PLANE: Final = 0
+"""plane of a ground host's address; its slot is the host's number"""
+
+
+class PacketError(ValueError):
+    """A datagram is no packet of ours, or a packet cannot be built; `status` is the ICD's word for why."""
+
+    def __init__(self, status: int, what: str) -> None:
+        super().__init__(f"{icd.STATUS_NAMES[status]}: {what}")
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packet:
+    """Every field of a packet; addresses are (plane, slot), ground hosts (0, number). Names as in docs/icd.md."""
+
+    is_request: bool
+    apid: int
+    op: int
+    src: Satellite
+    dst: Satellite
+    request_id: int
+    status: int = icd.STATUS_OK
+    flags: int = 0
+    hop_limit: int = icd.LIMIT_HOP_LIMIT
+    security: int = 0
+    credit: int = 0
+    gateway: Satellite = NOWHERE
+    tenant: int = 0
+    epoch: int = 0
+    deadline_ms: int = 0
+    key: bytes = NO_KEY
+    chunk_id: int = 0
+    chunk_total: int = 0
+    block_len: int = 0
+    chunk_len: int = 0
+    offset: int = 0
+    chunk_crc: int = 0
+    payload: bytes = b""
+    seq_flags: int = int(SequenceFlags.UNSEGMENTED)
+    seq_count: int = 0
+    time_s: int = 0
+    """responses only"""
+    time_subs: int = 0
+    """responses only: 1/65536 s"""
+
+    def encode(self) -> bytes:
+        """The datagram.
+
+        Raises:
+            PacketError: a field is out of its range or the packet too large.
+        """
+        try:
+            header = _HEADER.pack(
+                icd.VERSION,
+                self.op,
+                self.status,
+                self.flags,
+                self.hop_limit,
+                self.security,
+                self.credit,
+                *self.src,
+                *self.dst,
+                *self.gateway,
+                self.tenant,
+                self.epoch,
+                self.deadline_ms,
+                self.request_id,
+                self.key,
+                self.chunk_id,
+                self.chunk_total,
+                self.block_len,
+                self.chunk_len,
+                self.offset,
+                len(self.payload),
+                self.chunk_crc,
+            )
+            secondary = bytes(2) if self.is_request else _RESPONSE_TIME.pack(self.time_s, self.time_subs)
+        except struct.error as error:
+            raise PacketError(icd.STATUS_BAD_HEADER, str(error)) from error
+        if len(self.key) != KEY_BYTES:  # struct pads and cuts without a word
+            raise PacketError(icd.STATUS_BAD_HEADER, f"key of {len(self.key)} bytes; {KEY_BYTES} are allowed")
+        size = icd.PRIMARY_BYTES + len(secondary) + len(header) + len(self.payload) + icd.PEC_BYTES
+        if size > icd.LIMIT_PACKET_BYTES:
+            raise PacketError(icd.STATUS_TOO_LARGE, f"{size} bytes; {icd.LIMIT_PACKET_BYTES} are allowed")
+        try:
+            primary = SpacePacketHeader(
+                packet_type=PacketType.TC if self.is_request else PacketType.TM,
+                apid=self.apid,
+                seq_count=self.seq_count,
+                data_len=size - icd.PRIMARY_BYTES - 1,
+                sec_header_flag=True,
+                seq_flags=SequenceFlags(self.seq_flags),
+            ).pack()
+        except ValueError as error:
+            raise PacketError(icd.STATUS_BAD_HEADER, str(error)) from error
+        packet = bytearray().join((primary, secondary, header, self.payload))
+        if self.is_request:
+            packet[icd.PRIMARY_BYTES] = self.op & _FUNCTION_MASK
+            packet[icd.PRIMARY_BYTES + 1] = reduce(xor, packet, 0xFF)
+        packet += _crc16(packet).to_bytes(icd.PEC_BYTES)
+        return bytes(packet)
+
+
+def decode(datagram: bytes) -> Packet:
+    """Parse a datagram, trusting none of its lengths; checks in the order of the flight core's `SKY_Packet_Decode`.
+
+    Raises:
+        PacketError: with the reason.
+    """
+    if len(datagram) < icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES:
+        raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
+    primary = SpacePacketHeader.unpack(datagram[: icd.PRIMARY_BYTES])
+    if primary.ccsds_version != 0:
+        raise PacketError(icd.STATUS_BAD_HEADER, f"packet version is {primary.ccsds_version}; 0 is allowed")
+    is_request = primary.packet_type == PacketType.TC
+    start = icd.PRIMARY_BYTES + (icd.REQUEST_SECONDARY_BYTES if is_request else icd.RESPONSE_SECONDARY_BYTES)
+    if len(datagram) < start + icd.HEADER_BYTES + icd.PEC_BYTES:
+        raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
+    if primary.packet_len != len(datagram):
+        raise PacketError(
+            icd.STATUS_BAD_LENGTH, f"the packet says {primary.packet_len} bytes, the datagram has {len(datagram)}"
+        )
+    if not primary.sec_header_flag:
+        raise PacketError(icd.STATUS_BAD_HEADER, "no secondary header")
+    if _crc16(datagram) != 0:  # over a packet and its own CRC
+        raise PacketError(icd.STATUS_BAD_CRC, "packet error control")
+    if is_request and reduce(xor, datagram[: -icd.PEC_BYTES], 0xFF) != 0:
+        raise PacketError(icd.STATUS_BAD_CHECKSUM, "command checksum")
+    fields = dict(zip(icd.HEADER_FIELDS, _HEADER.unpack_from(datagram, start), strict=True))
+    if is_request and datagram[icd.PRIMARY_BYTES] != fields["op"] & _FUNCTION_MASK:
+        raise PacketError(icd.STATUS_BAD_HEADER, "function code and operation differ")
+    if fields.pop("version") != icd.VERSION or fields["security"] != 0:
+        raise PacketError(icd.STATUS_BAD_VERSION, "header version or security suite is not ours")
+    payload = datagram[start + icd.HEADER_BYTES : -icd.PEC_BYTES]
+    if fields.pop("length") != len(payload):
+        raise PacketError(icd.STATUS_BAD_LENGTH, f"the payload has {len(payload)} bytes, the header says otherwise")
+    for end in ("src", "dst", "gateway"):
+        fields[end] = Satellite(fields.pop(f"{end}_plane"), fields.pop(f"{end}_slot"))
+    carries_chunk = fields["op"] == icd.OP_PUT if is_request else fields["op"] == icd.OP_GET and fields["status"] == 0
+    if carries_chunk and not fields["offset"] + len(payload) <= fields["chunk_len"] <= icd.LIMIT_CHUNK_BYTES:
+        raise PacketError(icd.STATUS_BAD_CHUNK, f"part at {fields['offset']} of a chunk of {fields['chunk_len']} bytes")
+    time_s, time_subs = (0, 0) if is_request else _RESPONSE_TIME.unpack_from(datagram, icd.PRIMARY_BYTES)
+    return Packet(
+        is_request=is_request,
+        apid=primary.apid,
+        seq_flags=int(primary.seq_flags),
+        seq_count=primary.seq_count,
+        time_s=time_s,
+        time_subs=time_subs,
+        payload=payload,
+        **fields,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSet:
+    """Chunks first, first + stride, ...: those whose bit is set."""
+
+    first: int
+    stride: int
+    bits: tuple[bool, ...]
+
+    def encode(self) -> bytes:
+        """The payload; `first` travels in the packet's `chunk_id`.
+
+        Raises:
+            PacketError: no bits or too many, stride 0, or numbers beyond 32 bits.
+        """
+        if not 1 <= len(self.bits) <= icd.LIMIT_CHUNK_SET or not 1 <= self.stride <= 0xFFFFFFFF:
+            raise PacketError(
+                icd.STATUS_BAD_CHUNK, f"chunk set of {len(self.bits)} bits, 1 to {icd.LIMIT_CHUNK_SET} are allowed"
+            )
+        bitmap = bytearray((len(self.bits) + 7) // 8)
+        for index, held in enumerate(self.bits):
+            if held:
+                bitmap[index // 8] |= 0x80 >> index % 8
+        return _CHUNK_SET.pack(self.stride, len(self.bits), 0) + bytes(bitmap)
+
+    @classmethod
+    def of(cls, packet: Packet) -> "ChunkSet":
+        """The chunk set in a packet.
+
+        Raises:
+            PacketError: the payload is none.
+        """
+        if len(packet.payload) < _CHUNK_SET.size:
+            raise PacketError(icd.STATUS_BAD_LENGTH, f"chunk set of {len(packet.payload)} bytes")
+        stride, count, _ = _CHUNK_SET.unpack_from(packet.payload)
+        bitmap = packet.payload[_CHUNK_SET.size :]
+        if len(bitmap) != (count + 7) // 8:
+            raise PacketError(icd.STATUS_BAD_LENGTH, f"bitmap of {len(bitmap)} bytes for {count} chunks")
+        if stride == 0 or not 1 <= count <= icd.LIMIT_CHUNK_SET:
+            raise PacketError(icd.STATUS_BAD_CHUNK, f"chunk set with stride {stride} and {count} chunks")
+        if packet.chunk_id + (count - 1) * stride > 0xFFFFFFFF:
+            raise PacketError(icd.STATUS_BAD_CHUNK, "chunk set beyond the last chunk id")
+        bits = tuple(bool(bitmap[index // 8] & 0x80 >> index % 8) for index in range(count))
+        return cls(packet.chunk_id, stride, bits)
+
+    def chunks(self) -> list[int]:
+        """Ids of the chunks that are set."""
+        return [self.first + index * self.stride for index, held in enumerate(self.bits) if held]
+
+
+def migrate_payload(target: Satellite) -> bytes:
+    """The payload of MIGRATE: the satellite that is to hold the chunks."""
+    return _MIGRATE.pack(*target)

@@ -1,0 +1,42 @@
+/**
+ * @file
+ * Executive services: apps, tasks, memory pools, the critical data store, checksums.
+ */
+#ifndef CFE_ES_H
+#define CFE_ES_H
+
+#include "cfe_error.h"
+#include "cfe_es_api_typedefs.h"
+
+bool         CFE_ES_RunLoop(uint32 *RunStatus);
+void         CFE_ES_ExitApp(uint32 ExitStatus);
+void         CFE_ES_WaitForStartupSync(uint32 TimeOutMilliseconds);
+CFE_Status_t CFE_ES_GetAppID(CFE_ES_AppId_t *AppIdPtr);
+CFE_Status_t CFE_ES_WriteToSysLog(const char *SpecStringPtr, ...) OS_PRINTF(1, 2);
+
+CFE_Status_t CFE_ES_CreateChildTask(CFE_ES_TaskId_t *TaskIdPtr, const char *TaskName, CFE_ES_ChildTaskMainFuncPtr_t FunctionPtr,
+                                    CFE_ES_StackPointer_t StackPtr, size_t StackSize, CFE_ES_TaskPriority_Atom_t Priority,
+                                    uint32 Flags);
+void         CFE_ES_ExitChildTask(void);
+CFE_Status_t CFE_ES_DeleteChildTask(CFE_ES_TaskId_t TaskId);
+
+uint32 CFE_ES_CalculateCRC(const void *DataPtr, size_t DataLength, uint32 InputCRC, CFE_ES_CrcType_Enum_t TypeCRC);
+
+CFE_Status_t CFE_ES_PoolCreateEx(CFE_ES_MemHandle_t *PoolID, void *MemPtr, size_t Size, uint16 NumBlockSizes,
+                                 const size_t *BlockSizes, bool UseMutex);
+/** @return bytes given (> 0), or a negative result */
+int32        CFE_ES_GetPoolBuf(CFE_ES_MemPoolBuf_t *BufPtr, CFE_ES_MemHandle_t Handle, size_t Size);
+/** @return bytes taken back (> 0), or a negative result */
+int32        CFE_ES_PutPoolBuf(CFE_ES_MemHandle_t Handle, CFE_ES_MemPoolBuf_t BufPtr);
+CFE_Status_t CFE_ES_GetMemPoolStats(CFE_ES_MemPoolStats_t *BufPtr, CFE_ES_MemHandle_t Handle);
+
+CFE_Status_t CFE_ES_RegisterCDS(CFE_ES_CDSHandle_t *CDSHandlePtr, size_t BlockSize, const char *Name);
+CFE_Status_t CFE_ES_CopyToCDS(CFE_ES_CDSHandle_t Handle, const void *DataToCopy);
+CFE_Status_t CFE_ES_RestoreFromCDS(void *RestoreToMemory, CFE_ES_CDSHandle_t Handle);
+
+/** Performance marks are taken and forgotten: see the host's own profilers. */
+void CFE_ES_PerfLogAdd(uint32 Marker, uint32 EntryExit);
+#define CFE_ES_PerfLogEntry(id) (CFE_ES_PerfLogAdd(id, 0))
+#define CFE_ES_PerfLogExit(id)  (CFE_ES_PerfLogAdd(id, 1))
+
+#endif

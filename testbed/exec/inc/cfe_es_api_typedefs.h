@@ -1,0 +1,58 @@
+/**
+ * @file
+ * Types of the interface of the executive services.
+ */
+#ifndef CFE_ES_API_TYPEDEFS_H
+#define CFE_ES_API_TYPEDEFS_H
+
+#include "cfe_es_extern_typedefs.h"
+
+typedef void (*CFE_ES_TaskEntryFuncPtr_t)(void);
+typedef int32 (*CFE_ES_LibraryEntryFuncPtr_t)(CFE_ES_LibId_t LibId);
+typedef CFE_ES_TaskEntryFuncPtr_t CFE_ES_ChildTaskMainFuncPtr_t;
+typedef void *CFE_ES_StackPointer_t;
+typedef void *CFE_ES_MemPoolBuf_t;
+
+typedef enum CFE_ES_CrcType_Enum
+{
+    CFE_ES_CrcType_NONE   = 0,
+    CFE_ES_CrcType_16_ARC = 1,
+    CFE_ES_CrcType_MAX    = 2,
+    CFE_ES_CrcType_CRC_16 = CFE_ES_CrcType_16_ARC,
+    CFE_ES_CrcType_CRC_8  = CFE_ES_CrcType_MAX + 1,
+    CFE_ES_CrcType_CRC_32 = CFE_ES_CrcType_MAX + 2
+} CFE_ES_CrcType_Enum_t;
+
+/** What memory of a pool must be aligned for. */
+typedef union CFE_ES_PoolAlign
+{
+    void *        Ptr;
+    long long int LongInt;
+    long double   LongDouble;
+} CFE_ES_PoolAlign_t;
+
+#define CFE_ES_STATIC_POOL_TYPE(size) \
+    union                             \
+    {                                 \
+        CFE_ES_PoolAlign_t Align;     \
+        uint8              Data[size]; \
+    }
+
+#define CFE_ES_MEMPOOLBUF_C(x) ((CFE_ES_MemPoolBuf_t)(x))
+
+#define CFE_ES_APPID_C(x)     ((CFE_ES_AppId_t)CFE_RESOURCEID_WRAP(x))
+#define CFE_ES_TASKID_C(x)    ((CFE_ES_TaskId_t)CFE_RESOURCEID_WRAP(x))
+#define CFE_ES_LIBID_C(x)     ((CFE_ES_LibId_t)CFE_RESOURCEID_WRAP(x))
+#define CFE_ES_MEMHANDLE_C(x) ((CFE_ES_MemHandle_t)CFE_RESOURCEID_WRAP(x))
+#define CFE_ES_CDSHANDLE_C(x) ((CFE_ES_CDSHandle_t)CFE_RESOURCEID_WRAP(x))
+
+#define CFE_ES_APPID_UNDEFINED     CFE_ES_APPID_C(CFE_RESOURCEID_UNDEFINED)
+#define CFE_ES_TASKID_UNDEFINED    CFE_ES_TASKID_C(CFE_RESOURCEID_UNDEFINED)
+#define CFE_ES_MEMHANDLE_UNDEFINED CFE_ES_MEMHANDLE_C(CFE_RESOURCEID_UNDEFINED)
+#define CFE_ES_CDS_BAD_HANDLE      CFE_ES_CDSHANDLE_C(CFE_RESOURCEID_UNDEFINED)
+
+#define CFE_ES_TASK_STACK_ALLOCATE NULL
+#define CFE_ES_NO_MUTEX            false
+#define CFE_ES_USE_MUTEX           true
+
+#endif

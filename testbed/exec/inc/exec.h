@@ -1,0 +1,81 @@
+/**
+ * @file
+ * The host executive as its host sees it: skysat, the library behind skymemory.fsw, tests. Apps never include this.
+ *
+ * One executive per process: cFE's functions take no instance. It can be started again after EXEC_Stop.
+ */
+#ifndef EXEC_H
+#define EXEC_H
+
+#include "cfe.h"
+#include "cfe_tbl_filedef.h"
+
+typedef struct
+{
+    const char *                 name;
+    CFE_ES_LibraryEntryFuncPtr_t entry;
+} EXEC_Library_t;
+
+typedef struct
+{
+    const char *              name; /**< tables are "name.Table" */
+    CFE_ES_TaskEntryFuncPtr_t entry;
+} EXEC_App_t;
+
+/** A table image that CFE_TBL_Load finds instead of the compiled one. */
+typedef struct
+{
+    const char *name; /**< "APP.Table" */
+    const void *data;
+    size_t      size;
+} EXEC_Table_t;
+
+/** Everything pointed to must live until EXEC_Stop. */
+typedef struct
+{
+    uint32                          spacecraft_id, processor_id;
+    const EXEC_Library_t *          libraries; /**< entered in this order, before any app */
+    uint32                          library_count;
+    const EXEC_App_t *              apps;
+    uint32                          app_count;
+    const CFE_TBL_FileDef_t *const *table_files; /**< compiled tables, the last entry NULL; may be NULL */
+    const EXEC_Table_t *            tables;
+    uint32                          table_count;
+    const CFE_SB_MsgId_Atom_t *     wakeups; /**< commands sent once a second, as a scheduler app would */
+    uint32                          wakeup_count;
+    bool                            quiet; /**< print no events, no system log */
+} EXEC_Config_t;
+
+/** What the Software Bus dropped, or could not do. */
+typedef struct
+{
+    uint32 no_subscribers;
+    uint32 message_limit; /**< a subscription held as many as it may */
+    uint32 pipe_overflow; /**< a pipe was full */
+    uint32 pool_empty;
+} EXEC_SbCounters_t;
+
+/** Services up, nothing running: host apps can subscribe before the first event. @return false if one is already running */
+bool EXEC_Init(const EXEC_Config_t *config);
+/**
+ * Enter the libraries, start the apps, wait until all are in their run loops, start the scheduler.
+ * @param why  says which app did not come up, when false is returned; EXEC_Stop is still needed
+ */
+bool EXEC_Start(uint32 timeout_ms, char *why, size_t why_size);
+/** Ask all apps to exit, wait, end what is left. Afterwards no thread of the executive is alive. @return false if one had to be ended */
+bool EXEC_Stop(uint32 timeout_ms);
+/** Number of apps of the configuration that are in their run loops. */
+uint32 EXEC_AppsRunning(void);
+
+/** Give threads of the host a name on the bus. Each call of a cFE function needs EXEC_Enter before, EXEC_Leave after. */
+CFE_Status_t EXEC_HostAppCreate(CFE_ES_AppId_t *app, const char *name);
+/** Its pipes are deleted; a thread that waits on one gets CFE_SB_PIPE_RD_ERR. */
+CFE_Status_t EXEC_HostAppDelete(CFE_ES_AppId_t app);
+CFE_Status_t EXEC_Enter(CFE_ES_AppId_t app);
+void         EXEC_Leave(void);
+
+/** A load from the ground: the owner's next CFE_TBL_Manage validates and takes it. @return CFE_TBL_ERR_* if it cannot be one */
+CFE_Status_t EXEC_TableLoad(const char *name, const void *data, size_t size);
+void         EXEC_SbCounters(EXEC_SbCounters_t *counters);
+
+#endif

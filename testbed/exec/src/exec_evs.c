@@ -1,0 +1,140 @@
+/**
+ * @file
+ * Event services: filters, squelch, the event message, the line on the console.
+ */
+#include <string.h>
+
+#include "cfe_evs_msg.h"
+#include "exec_priv.h"
+
+#define TYPES_ENABLED ((1u << CFE_EVS_EventType_INFORMATION) | (1u << CFE_EVS_EventType_ERROR) | (1u << CFE_EVS_EventType_CRITICAL))
+#define EVENT_COST    1000
+#define TOKENS_MAX    (CFE_PLATFORM_EVS_MAX_APP_EVENT_BURST * EVENT_COST)
+#define COUNT_MAX     0xFFFFu
+#define TRUNCATED     '$'
+
+CFE_Status_t CFE_EVS_Register(const void *Filters, uint16 NumEventFilters, uint16 FilterScheme)
+{
+    if (FilterScheme != CFE_EVS_EventFilter_BINARY)
+    {
+        return CFE_EVS_UNKNOWN_FILTER;
+    }
+    if (NumEventFilters != 0 && Filters == NULL)
+    {
+        return CFE_ES_BAD_ARGUMENT;
+    }
+    const uint32 count = NumEventFilters < CFE_PLATFORM_EVS_MAX_EVENT_FILTERS ? NumEventFilters
+                                                                             : CFE_PLATFORM_EVS_MAX_EVENT_FILTERS;
+    EXEC_Lock();
+    EXEC_AppRecord_t *app = EXEC_CurrentApp();
+    if (app != NULL)
+    {
+        const CFE_EVS_BinFilter_t *filters = Filters;
+        (void)memset(&app->events, 0, sizeof app->events);
+        for (uint32 i = 0; i < count; ++i)
+        {
+            app->events.filters[i].event_id = filters[i].EventID;
+            app->events.filters[i].mask     = filters[i].Mask;
+        }
+        app->events.filter_count = count;
+        app->events.tokens       = TOKENS_MAX;
+        app->events.credited_ms  = EXEC_NowNs() / 1000000;
+        app->events.registered   = true;
+    }
+    EXEC_Unlock();
+    return app != NULL ? CFE_SUCCESS : CFE_EVS_APP_ILLEGAL_APP_ID;
+}
+
+/* With the lock held, as all below but SendEvent. */
+static bool Filtered(EXEC_AppEvents_t *events, uint16 event_id, CFE_EVS_EventType_Enum_t type)
+{
+    if (type > CFE_EVS_EventType_CRITICAL || (TYPES_ENABLED & (1u << type)) == 0)
+    {
+        return true;
+    }
+    for (uint32 i = 0; i < events->filter_count; ++i)
+    {
+        EXEC_Filter_t *filter = &events->filters[i];
+        if (filter->event_id == event_id)
+        {
+            const bool filtered = (filter->count & filter->mask) != 0;
+            filter->count       = (uint16)(filter->count < COUNT_MAX ? filter->count + 1u : COUNT_MAX);
+            return filtered;
+        }
+    }
+    return false;
+}
+
+/* A bucket of tokens: bursts of 32, 15 a second on average; who goes on while squelched digs itself in deeper. */
+static bool Squelched(EXEC_AppEvents_t *events)
+{
+    const int64 now_ms = EXEC_NowNs() / 1000000;
+    const int64 credit = (now_ms - events->credited_ms) * CFE_PLATFORM_EVS_APP_EVENTS_PER_SEC;
+    if (credit >= EVENT_COST)
+    {
+        events->credited_ms = now_ms;
+        events->tokens      = events->tokens + credit > TOKENS_MAX ? TOKENS_MAX : (int32)(events->tokens + credit);
+    }
+    const bool squelched = events->tokens <= 0;
+    events->tokens       = events->tokens - EVENT_COST < -TOKENS_MAX ? -TOKENS_MAX : events->tokens - EVENT_COST;
+    return squelched;
+}
+
+CFE_Status_t CFE_EVS_SendEvent(uint16 EventID, CFE_EVS_EventType_Enum_t EventType, const char *Spec, ...)
+{
+    CFE_EVS_LongEventTlm_t event;
+    CFE_Status_t           status = CFE_SUCCESS;
+    bool                   send   = false;
+    bool                   report = false;
+    if (Spec == NULL)
+    {
+        return CFE_EVS_INVALID_PARAMETER;
+    }
+    (void)CFE_MSG_Init(CFE_MSG_PTR(event.TelemetryHeader), CFE_SB_ValueToMsgId(CFE_EVS_LONG_EVENT_MSG_MID), sizeof event);
+    EXEC_Lock();
+    EXEC_AppRecord_t *app = EXEC_CurrentApp();
+    if (app == NULL)
+    {
+        status = CFE_EVS_APP_ILLEGAL_APP_ID;
+    }
+    else if (!app->events.registered)
+    {
+        status                            = CFE_EVS_APP_NOT_REGISTERED;
+        report                            = !app->events.unregistered_reported;
+        app->events.unregistered_reported = true;
+    }
+    else if (!Filtered(&app->events, EventID, EventType))
+    {
+        send   = !Squelched(&app->events);
+        status = send ? CFE_SUCCESS : CFE_EVS_APP_SQUELCHED;
+    }
+    if (app != NULL)
+    {
+        (void)memcpy(event.Payload.PacketID.AppName, app->name, sizeof event.Payload.PacketID.AppName);
+    }
+    EXEC_Unlock();
+    if (report)
+    {
+        (void)CFE_ES_WriteToSysLog("EVS: the app %s sends events but has not registered\n", event.Payload.PacketID.AppName);
+    }
+    if (send)
+    {
+        va_list arguments;
+        char *  text = event.Payload.Message;
+        va_start(arguments, Spec);
+        const int length = vsnprintf(text, sizeof event.Payload.Message, Spec, arguments);
+        va_end(arguments);
+        if (length >= (int)sizeof event.Payload.Message)
+        {
+            text[sizeof event.Payload.Message - 2] = TRUNCATED;
+        }
+        event.Payload.PacketID.EventID      = EventID;
+        event.Payload.PacketID.EventType    = EventType;
+        event.Payload.PacketID.SpacecraftID = CFE_PSP_GetSpacecraftId();
+        event.Payload.PacketID.ProcessorID  = CFE_PSP_GetProcessorId();
+        OS_printf("EVS %lu/%lu/%s %u: %s\n", (unsigned long)event.Payload.PacketID.SpacecraftID,
+                  (unsigned long)event.Payload.PacketID.ProcessorID, event.Payload.PacketID.AppName, (unsigned)EventID, text);
+        (void)CFE_SB_TransmitMsg(CFE_MSG_PTR(event.TelemetryHeader), true); /* nobody listening is no error of the app */
+    }
+    return status;
+}

@@ -1,0 +1,371 @@
+/**
+ * @file
+ * Memory pools and the critical data store.
+ *
+ * A pool behaves as cFE's: a block has the size of its bucket, is cut from the untouched end of the memory the first time, goes to
+ * its bucket's list when given back and never changes its size. So a pool that runs dry there runs dry here.
+ */
+#include <string.h>
+
+#include "exec_priv.h"
+
+#define BLOCK_USED  0xAAAA5A5Au
+#define BLOCK_FREE  0xDDDD5A5Au
+#define ALIGN_BYTES ((size_t) offsetof(Probe_t, align))
+
+typedef struct
+{
+    char               byte;
+    CFE_ES_PoolAlign_t align;
+} Probe_t;
+
+/* in front of every block */
+typedef struct
+{
+    uint32 state;
+    uint32 bucket;
+    size_t size;
+    size_t next; /* offset of the next free block of the bucket, 0: none */
+} Block_t;
+
+typedef struct
+{
+    size_t size;
+    size_t first_free;
+    uint32 created, free;
+} Bucket_t;
+
+typedef struct
+{
+    uint32          id;
+    uint8 *         base;
+    size_t          size, tail;
+    uint32          created, errors, bucket_count;
+    Bucket_t        buckets[CFE_MISSION_ES_POOL_MAX_BUCKETS];
+    bool            use_mutex;
+    pthread_mutex_t mutex;
+} Pool_t;
+
+static const size_t pool_default_sizes[CFE_MISSION_ES_POOL_MAX_BUCKETS] = {8,   16,  32,   48,   64,   96,   128,   160,  256,
+                                                                           512, 1024, 2048, 4096, 8192, 16384, 32768, 80000};
+
+static Pool_t pools[CFE_PLATFORM_ES_MAX_MEMORY_POOLS];
+static uint32 pool_last;
+
+void EXEC_PoolReset(void)
+{
+    for (uint32 i = 0; i < CFE_PLATFORM_ES_MAX_MEMORY_POOLS; ++i)
+    {
+        pools[i].id = 0;
+    }
+}
+
+static Pool_t *PoolTake(CFE_ES_MemHandle_t handle)
+{
+    const uint32 index = EXEC_IdIndex(handle.id.id, EXEC_ID_POOL, CFE_PLATFORM_ES_MAX_MEMORY_POOLS);
+    if (index == EXEC_NONE || pools[index].id != handle.id.id)
+    {
+        return NULL;
+    }
+    if (pools[index].use_mutex)
+    {
+        (void)pthread_mutex_lock(&pools[index].mutex);
+    }
+    return &pools[index];
+}
+
+static void PoolGive(Pool_t *pool)
+{
+    if (pool->use_mutex)
+    {
+        (void)pthread_mutex_unlock(&pool->mutex);
+    }
+}
+
+CFE_Status_t CFE_ES_PoolCreateEx(CFE_ES_MemHandle_t *PoolID, void *MemPtr, size_t Size, uint16 NumBlockSizes,
+                                 const size_t *BlockSizes, bool UseMutex)
+{
+    if (PoolID == NULL || MemPtr == NULL || NumBlockSizes > CFE_MISSION_ES_POOL_MAX_BUCKETS)
+    {
+        return CFE_ES_BAD_ARGUMENT;
+    }
+    const size_t *sizes = BlockSizes != NULL ? BlockSizes : pool_default_sizes;
+    const uint32  count = BlockSizes == NULL && NumBlockSizes == 0 ? CFE_MISSION_ES_POOL_MAX_BUCKETS : NumBlockSizes;
+    if (count == 0)
+    {
+        return CFE_ES_BAD_ARGUMENT;
+    }
+    Bucket_t buckets[CFE_MISSION_ES_POOL_MAX_BUCKETS];
+    (void)memset(buckets, 0, sizeof buckets);
+    for (uint32 i = 0; i < count; ++i) /* insert in ascending order */
+    {
+        uint32 at = i;
+        for (; at > 0 && buckets[at - 1].size > sizes[i]; --at)
+        {
+            buckets[at].size = buckets[at - 1].size;
+        }
+        buckets[at].size = sizes[i];
+    }
+    if (buckets[0].size == 0)
+    {
+        return CFE_ES_ERR_MEM_BLOCK_SIZE;
+    }
+    if (Size < buckets[0].size + sizeof(Block_t))
+    {
+        return CFE_ES_BAD_ARGUMENT;
+    }
+    EXEC_Lock();
+    const uint32 id = EXEC_IdNext(pool_last, EXEC_ID_POOL, &pools[0].id, sizeof pools[0], CFE_PLATFORM_ES_MAX_MEMORY_POOLS);
+    if (id != 0)
+    {
+        Pool_t *pool = &pools[EXEC_IdIndex(id, EXEC_ID_POOL, CFE_PLATFORM_ES_MAX_MEMORY_POOLS)];
+        (void)memset(pool, 0, sizeof *pool);
+        (void)memcpy(pool->buckets, buckets, sizeof buckets);
+        (void)pthread_mutex_init(&pool->mutex, NULL);
+        pool->base         = MemPtr;
+        pool->size         = Size;
+        pool->bucket_count = count;
+        pool->use_mutex    = UseMutex;
+        pool->id           = id;
+        pool_last          = id;
+    }
+    PoolID->id.id = id;
+    EXEC_Unlock();
+    return id != 0 ? CFE_SUCCESS : CFE_ES_NO_RESOURCE_IDS_AVAILABLE;
+}
+
+static Block_t *BlockAt(const Pool_t *pool, size_t offset)
+{
+    return (Block_t *)(void *)(pool->base + offset - sizeof(Block_t));
+}
+
+int32 CFE_ES_GetPoolBuf(CFE_ES_MemPoolBuf_t *BufPtr, CFE_ES_MemHandle_t Handle, size_t Size)
+{
+    int32   result = CFE_ES_ERR_MEM_BLOCK_SIZE;
+    size_t  offset = 0;
+    Pool_t *pool   = BufPtr != NULL ? PoolTake(Handle) : NULL;
+    if (pool == NULL)
+    {
+        return BufPtr == NULL ? CFE_ES_BAD_ARGUMENT : CFE_ES_ERR_RESOURCEID_NOT_VALID;
+    }
+    uint32 index = 0;
+    while (index < pool->bucket_count && pool->buckets[index].size < Size)
+    {
+        ++index;
+    }
+    if (index < pool->bucket_count)
+    {
+        Bucket_t *bucket = &pool->buckets[index];
+        if (bucket->first_free != 0)
+        {
+            offset             = bucket->first_free;
+            bucket->first_free = BlockAt(pool, offset)->next;
+            --bucket->free;
+        }
+        else
+        {
+            const size_t start = (pool->tail + sizeof(Block_t) + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+            if (start <= pool->size && bucket->size <= pool->size - start)
+            {
+                offset     = start;
+                pool->tail = start + bucket->size;
+                ++bucket->created;
+                ++pool->created;
+            }
+        }
+    }
+    if (offset != 0)
+    {
+        Block_t *block = BlockAt(pool, offset);
+        block->state   = BLOCK_USED;
+        block->bucket  = index;
+        block->size    = Size;
+        block->next    = 0;
+        *BufPtr        = pool->base + offset;
+        result         = (int32)Size;
+    }
+    PoolGive(pool);
+    return result;
+}
+
+int32 CFE_ES_PutPoolBuf(CFE_ES_MemHandle_t Handle, CFE_ES_MemPoolBuf_t BufPtr)
+{
+    int32   result = CFE_ES_BUFFER_NOT_IN_POOL;
+    Pool_t *pool   = BufPtr != NULL ? PoolTake(Handle) : NULL;
+    if (pool == NULL)
+    {
+        return BufPtr == NULL ? CFE_ES_BAD_ARGUMENT : CFE_ES_ERR_RESOURCEID_NOT_VALID;
+    }
+    const cpuaddr address = (cpuaddr)BufPtr;
+    const cpuaddr base    = (cpuaddr)pool->base;
+    if (address >= base + sizeof(Block_t) && address < base + pool->tail && (address - base) % ALIGN_BYTES == 0)
+    {
+        Block_t *block = BlockAt(pool, address - base);
+        if (block->state == BLOCK_USED && block->bucket < pool->bucket_count)
+        {
+            Bucket_t *bucket   = &pool->buckets[block->bucket];
+            block->state       = BLOCK_FREE;
+            block->next        = bucket->first_free;
+            bucket->first_free = address - base;
+            ++bucket->free;
+            result = (int32)block->size;
+        }
+        else
+        {
+            ++pool->errors;
+            result = CFE_ES_POOL_BLOCK_INVALID;
+        }
+    }
+    PoolGive(pool);
+    return result;
+}
+
+CFE_Status_t CFE_ES_GetMemPoolStats(CFE_ES_MemPoolStats_t *BufPtr, CFE_ES_MemHandle_t Handle)
+{
+    Pool_t *pool = BufPtr != NULL ? PoolTake(Handle) : NULL;
+    if (pool == NULL)
+    {
+        return BufPtr == NULL ? CFE_ES_BAD_ARGUMENT : CFE_ES_ERR_RESOURCEID_NOT_VALID;
+    }
+    (void)memset(BufPtr, 0, sizeof *BufPtr);
+    BufPtr->PoolSize           = pool->size;
+    BufPtr->NumBlocksRequested = pool->created;
+    BufPtr->CheckErrCtr        = pool->errors;
+    BufPtr->NumFreeBytes       = pool->size - pool->tail;
+    for (uint32 i = 0; i < pool->bucket_count; ++i)
+    {
+        BufPtr->BlockStats[i].BlockSize  = pool->buckets[i].size;
+        BufPtr->BlockStats[i].NumCreated = pool->buckets[i].created;
+        BufPtr->BlockStats[i].NumFree    = pool->buckets[i].free;
+    }
+    PoolGive(pool);
+    return CFE_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------------- critical data store */
+
+#define CDS_ENTRIES 64u /* blocks that 128 KiB are shared by; cFE's 512 would be smaller than the names */
+
+typedef struct
+{
+    uint32 id;
+    char   name[CFE_MISSION_ES_CDS_MAX_FULL_NAME_LEN]; /* "APP.Name" */
+    size_t size, offset;
+    bool   written;
+} CdsBlock_t;
+
+static CdsBlock_t cds_blocks[CDS_ENTRIES];
+static uint8      cds_memory[CFE_PLATFORM_ES_CDS_SIZE]; /* lives as long as the process: there is no processor reset here */
+static size_t     cds_used;
+static uint32     cds_last;
+
+void EXEC_CdsReset(void)
+{
+    (void)memset(cds_blocks, 0, sizeof cds_blocks);
+    cds_used = 0;
+}
+
+CFE_Status_t CFE_ES_RegisterCDS(CFE_ES_CDSHandle_t *CDSHandlePtr, size_t BlockSize, const char *Name)
+{
+    if (CDSHandlePtr == NULL || Name == NULL)
+    {
+        return CFE_ES_BAD_ARGUMENT;
+    }
+    *CDSHandlePtr = CFE_ES_CDS_BAD_HANDLE;
+    if (Name[0] == '\0' || memchr(Name, '\0', CFE_MISSION_ES_CDS_MAX_NAME_LENGTH + 1) == NULL)
+    {
+        return CFE_ES_CDS_INVALID_NAME;
+    }
+    if (BlockSize == 0 || BlockSize > CFE_PLATFORM_ES_CDS_SIZE)
+    {
+        return CFE_ES_CDS_INVALID_SIZE;
+    }
+    CFE_Status_t status = CFE_ES_ERR_RESOURCEID_NOT_VALID;
+    EXEC_Lock();
+    const EXEC_AppRecord_t *app = EXEC_CurrentApp();
+    if (app != NULL)
+    {
+        char full_name[CFE_MISSION_ES_CDS_MAX_FULL_NAME_LEN];
+        (void)snprintf(full_name, sizeof full_name, "%s.%s", app->name, Name);
+        CdsBlock_t *block = NULL;
+        for (uint32 i = 0; block == NULL && i < CDS_ENTRIES; ++i)
+        {
+            block = cds_blocks[i].id != 0 && strcmp(cds_blocks[i].name, full_name) == 0 ? &cds_blocks[i] : NULL;
+        }
+        const uint32 id = EXEC_IdNext(cds_last, EXEC_ID_CDS, &cds_blocks[0].id, sizeof cds_blocks[0], CDS_ENTRIES);
+        if (block != NULL)
+        {
+            status              = block->size == BlockSize ? CFE_ES_CDS_ALREADY_EXISTS : CFE_ES_CDS_INVALID_SIZE;
+            CDSHandlePtr->id.id = status > 0 ? block->id : 0;
+        }
+        else if (id == 0)
+        {
+            status = CFE_ES_NO_RESOURCE_IDS_AVAILABLE;
+        }
+        else if (BlockSize > CFE_PLATFORM_ES_CDS_SIZE - cds_used)
+        {
+            status = CFE_ES_CDS_INSUFFICIENT_MEMORY;
+        }
+        else
+        {
+            block = &cds_blocks[EXEC_IdIndex(id, EXEC_ID_CDS, CDS_ENTRIES)];
+            (void)memcpy(block->name, full_name, sizeof block->name);
+            block->id      = id;
+            block->size    = BlockSize;
+            block->offset  = cds_used;
+            block->written = false;
+            cds_used += BlockSize;
+            cds_last            = id;
+            CDSHandlePtr->id.id = id;
+            status              = CFE_SUCCESS;
+        }
+    }
+    EXEC_Unlock();
+    return status;
+}
+
+/* With the lock held. */
+static CdsBlock_t *CdsFind(CFE_ES_CDSHandle_t handle)
+{
+    const uint32 index = EXEC_IdIndex(handle.id.id, EXEC_ID_CDS, CDS_ENTRIES);
+    return index != EXEC_NONE && cds_blocks[index].id == handle.id.id ? &cds_blocks[index] : NULL;
+}
+
+CFE_Status_t CFE_ES_CopyToCDS(CFE_ES_CDSHandle_t Handle, const void *DataToCopy)
+{
+    if (DataToCopy == NULL)
+    {
+        return CFE_ES_BAD_ARGUMENT;
+    }
+    EXEC_Lock();
+    CdsBlock_t *block = CdsFind(Handle);
+    if (block != NULL)
+    {
+        (void)memcpy(&cds_memory[block->offset], DataToCopy, block->size);
+        block->written = true;
+    }
+    EXEC_Unlock();
+    return block != NULL ? CFE_SUCCESS : CFE_ES_ERR_RESOURCEID_NOT_VALID;
+}
+
+CFE_Status_t CFE_ES_RestoreFromCDS(void *RestoreToMemory, CFE_ES_CDSHandle_t Handle)
+{
+    if (RestoreToMemory == NULL)
+    {
+        return CFE_ES_BAD_ARGUMENT;
+    }
+    CFE_Status_t status = CFE_ES_ERR_RESOURCEID_NOT_VALID;
+    EXEC_Lock();
+    const CdsBlock_t *block = CdsFind(Handle);
+    if (block != NULL && !block->written)
+    {
+        status = CFE_ES_CDS_BLOCK_CRC_ERR;
+    }
+    else if (block != NULL)
+    {
+        (void)memcpy(RestoreToMemory, &cds_memory[block->offset], block->size);
+        status = CFE_SUCCESS;
+    }
+    EXEC_Unlock();
+    return status;
+}
