@@ -14,8 +14,6 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.toml -type f -not -path '*/__pycache__/*' -not -path '*/_native/*.so' -not -name skysat)
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]')
-# clang-tidy reads what the compiler reads: every C file that build/compile_commands.json names.
-TIDY_FILES = $(shell find fsw_apps/*/fsw ground/native testbed -name '*.c')
 
 .PHONY: all demo test bench lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c test-sanitized coverage \
         test-aarch64 fuzz test-python test-docker clean
@@ -74,7 +72,7 @@ lint-cppcheck: build
 	    --enable=warning,performance,portability --suppress=missingIncludeSystem --library=posix
 
 lint-tidy: build
-	@printf '%s\n' $(TIDY_FILES) | xargs -P$(JOBS) -n4 $(BIN)/clang-tidy -p build --quiet
+	@tools/optional.sh clang-tidy "static analysis by clang-tidy" -- tools/tidy.sh "$(JOBS)"
 
 format: $(VENV)/.dev
 	@$(BIN)/clang-format -i $(C_FILES)

@@ -51,8 +51,9 @@ static void engine_configure(SKYC_Engine_t *engine, const SKYC_Config_t *config,
     engine->peer_cfg.rto_min_us     = RTO_MIN_US;
     engine->peer_cfg.rto_max_us     = RTO_MAX_US;
 
-    engine->self.slot    = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);
-    engine->next_lane_id = random >> 32;
+    engine->cancel       = UINT64_MAX;
+    engine->self.slot            = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);
+    engine->next_lane_id         = random >> 32;
     engine->counters.host_number = engine->self.slot;
 }
 
@@ -105,7 +106,7 @@ void SKYC_Close(SKYC_Client_t *client)
     {
         return;
     }
-    SKYC_Cancel(client);
+    SKYC_Cancel(client, __atomic_load_n(&client->engine.progress.calls, __ATOMIC_RELAXED));
     (void)pthread_mutex_lock(&client->lock);
     SKYC_Socket_Close(client->engine.sock);
     SKYC_Engine_Free(&client->engine);
@@ -133,9 +134,9 @@ int SKYC_Get(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count)
     return client_run(client, false, blocks, count);
 }
 
-void SKYC_Cancel(SKYC_Client_t *client)
+void SKYC_Cancel(SKYC_Client_t *client, uint64_t call)
 {
-    __atomic_store_n(&client->engine.cancel, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&client->engine.cancel, call, __ATOMIC_RELAXED);
     SKYC_Socket_Wake(client->engine.sock);
 }
 

@@ -50,21 +50,21 @@ typedef enum
 /** One block. Chunk i is at server i mod server_count. */
 typedef struct
 {
-    uint8_t  key[SKYC_KEY_BYTES];
-    uint32_t tenant;
-    uint32_t epoch;
-    uint32_t block_len;
-    uint32_t chunk_len;
-    uint32_t chunk_total;
-    uint32_t deadline_ms; /**< from the start of the call; at least 1 */
-    uint8_t *data;        /**< block_len bytes: read by put, written by get */
+    uint8_t                 key[SKYC_KEY_BYTES];
+    uint32_t                tenant;
+    uint32_t                epoch;
+    uint32_t                block_len;
+    uint32_t                chunk_len;
+    uint32_t                chunk_total;
+    uint32_t                deadline_ms; /**< from the start of the call; at least 1 */
+    uint8_t                *data;        /**< block_len bytes: read by put, written by get */
     const SKYC_Satellite_t *servers;
-    uint32_t server_count;
+    uint32_t                server_count;
     /* what became of it */
-    uint32_t state;       /**< SKYC_State_t */
-    uint32_t last_status; /**< SKY_STATUS_* of the last error response, 0: none */
+    uint32_t state;                     /**< SKYC_State_t */
+    uint32_t last_status;               /**< SKY_STATUS_* of the last error response, 0: none */
     uint32_t failed_plane, failed_slot; /**< satellite on which it failed, 0: none */
-    uint32_t chunks;      /**< received, respectively acknowledged */
+    uint32_t chunks;                    /**< received, respectively acknowledged */
     uint32_t requests, repeats, duplicates, corrupt;
     uint64_t bytes;       /**< of these chunks */
     uint64_t duration_us; /**< from the start of the call to the block's end */
@@ -85,7 +85,7 @@ typedef struct
 typedef struct
 {
     uint64_t chunks_done, chunks_total; /**< of the call that runs, or of the last one */
-    uint64_t calls;                     /**< that have ended */
+    uint64_t calls;                     /**< that have ended: the number of the one that runs */
 } SKYC_Progress_t;
 
 typedef struct SKYC_Client SKYC_Client_t;
@@ -99,8 +99,11 @@ void           SKYC_Close(SKYC_Client_t *client);
  */
 int SKYC_Put(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count);
 int SKYC_Get(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count);
-/** End the call that runs now, from another thread or a signal handler; without one nothing happens. */
-void SKYC_Cancel(SKYC_Client_t *client);
+/**
+ * End a call, from another thread or a signal handler.
+ * @param call  SKYC_Progress_t.calls while it runs, or just before. If that call has ended already, nothing happens
+ */
+void SKYC_Cancel(SKYC_Client_t *client, uint64_t call);
 void SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress);
 void SKYC_Counters(SKYC_Client_t *client, SKYC_Counters_t *counters);
 

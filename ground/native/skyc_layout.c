@@ -6,8 +6,14 @@
 
 #include "sky.h"
 
-#define FIELD(type, field) { #type, #field, offsetof(type, field), sizeof(((type *)0)->field) }
-#define WHOLE(type)        { #type, NULL, 0, sizeof(type) }
+#define FIELD(type, field)                                               \
+    {                                                                    \
+#type, #field, offsetof(type, field), sizeof(((type *)0)->field) \
+    }
+#define WHOLE(type)                  \
+    {                                \
+#type, NULL, 0, sizeof(type) \
+    }
 
 static const SKYC_Layout_t layouts[] = {
     WHOLE(SKYC_Config_t),
@@ -104,6 +110,7 @@ static const SKYC_Layout_t layouts[] = {
     FIELD(SKY_Packet_t, length),
     FIELD(SKY_Packet_t, chunk_crc),
     FIELD(SKY_Packet_t, payload),
+    FIELD(SKY_Packet_t, payload_crc16),
 
     WHOLE(SKY_Torus_t),
     FIELD(SKY_Torus_t, planes),

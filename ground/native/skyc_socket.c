@@ -16,11 +16,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RX_BYTES       65536u /* a bundle of datagrams is at most one IP packet */
-#define TX_BUNDLE      60u    /* packets; Linux takes 64, newer ones 128 */
-#define TX_PATIENCE    20     /* times 1 ms that a full send buffer is waited for */
-#define SEND_BYTES     (4u << 20)
-#define RECEIVE_BYTES  (8u << 20)
+#define RX_BYTES      65536u /* a bundle of datagrams is at most one IP packet */
+#define TX_BUNDLE     60u    /* packets; Linux takes 64, newer ones 128 */
+#define TX_PATIENCE   20     /* times 1 ms that a full send buffer is waited for */
+#define SEND_BYTES    (4u << 20)
+#define RECEIVE_BYTES (8u << 20)
 
 typedef union
 {
@@ -44,18 +44,18 @@ struct SKYC_Socket
     bool             bundle;
     SKYC_Counters_t *counters;
     /* to be sent */
-    uint32_t         packets, messages;
-    uint8_t          heads[SKYC_TX_PACKETS][SKY_HEAD_MAX];
-    uint8_t          tails[SKYC_TX_PACKETS][SKY_PEC_BYTES];
-    uint8_t          payloads[SKYC_TX_PACKETS][SKY_CHUNKSET_MAX_BYTES];
-    struct iovec     iov[SKYC_TX_PACKETS][3];
-    message_t        message[SKYC_TX_PACKETS];
-    struct mmsghdr   tx[SKYC_TX_PACKETS];
+    uint32_t       packets, messages;
+    uint8_t        heads[SKYC_TX_PACKETS][SKY_HEAD_MAX];
+    uint8_t        tails[SKYC_TX_PACKETS][SKY_PEC_BYTES];
+    uint8_t        payloads[SKYC_TX_PACKETS][SKY_CHUNKSET_MAX_BYTES];
+    struct iovec   iov[SKYC_TX_PACKETS][3];
+    message_t      message[SKYC_TX_PACKETS];
+    struct mmsghdr tx[SKYC_TX_PACKETS];
     /* received */
-    struct mmsghdr   rx[SKYC_RX_MESSAGES];
-    struct iovec     rx_iov[SKYC_RX_MESSAGES];
-    control_t        rx_control[SKYC_RX_MESSAGES];
-    uint8_t          rx_data[SKYC_RX_MESSAGES][RX_BYTES];
+    struct mmsghdr rx[SKYC_RX_MESSAGES];
+    struct iovec   rx_iov[SKYC_RX_MESSAGES];
+    control_t      rx_control[SKYC_RX_MESSAGES];
+    uint8_t        rx_data[SKYC_RX_MESSAGES][RX_BYTES];
 };
 
 static bool set_option(int fd, int level, int name, int value)
@@ -182,8 +182,8 @@ void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t
     union
     {
         const uint8_t *in;
-        void *         out;
-    } payload = { pkt->payload }; /* struct iovec is not const-correct; sendmmsg only reads */
+        void          *out;
+    } payload = {pkt->payload}; /* struct iovec is not const-correct; sendmmsg only reads */
 
     sock->iov[at][0].iov_base = sock->heads[at];
     sock->iov[at][0].iov_len  = head;
@@ -201,7 +201,7 @@ void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t
 
     if (message == NULL || !message_takes(sock, message, &addr, size))
     {
-        message = &sock->message[sock->messages++];
+        message          = &sock->message[sock->messages++];
         message->to      = addr;
         message->first   = at;
         message->packets = 0;
@@ -240,7 +240,7 @@ static void message_header(SKYC_Socket_t *sock, message_t *message, struct msghd
 /* The path does not cut bundles (EIO, EINVAL): from message @p from on, and from now on, each packet is a message of its own. */
 static void socket_unbundle(SKYC_Socket_t *sock, uint32_t from)
 {
-    const uint32_t    first = sock->message[from].first;
+    const uint32_t     first = sock->message[from].first;
     struct sockaddr_in to[SKYC_TX_PACKETS];
 
     for (uint32_t m = from; m < sock->messages; ++m)
@@ -288,7 +288,7 @@ void SKYC_Socket_Flush(SKYC_Socket_t *sock)
         }
         else if ((errno == EAGAIN || errno == ENOBUFS) && patience > 0)
         {
-            struct pollfd pfd = { sock->fd, POLLOUT, 0 };
+            struct pollfd pfd = {sock->fd, POLLOUT, 0};
 
             --patience;
             (void)poll(&pfd, 1, 1);
@@ -352,8 +352,8 @@ bool SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, voi
 
 void SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
 {
-    struct pollfd         pfd[2]  = { { sock->fd, POLLIN, 0 }, { sock->wake_fd, POLLIN, 0 } };
-    const struct timespec timeout = { (time_t)(timeout_us / 1000000u), (long)(timeout_us % 1000000u) * 1000 };
+    struct pollfd         pfd[2]  = {{sock->fd, POLLIN, 0}, {sock->wake_fd, POLLIN, 0}};
+    const struct timespec timeout = {(time_t)(timeout_us / 1000000u), (long)(timeout_us % 1000000u) * 1000};
 
     if (ppoll(pfd, 2, &timeout, NULL) > 0 && (pfd[1].revents & POLLIN) != 0)
     {

@@ -26,16 +26,16 @@ typedef void (*SKYC_OnDatagram_t)(void *context, const uint8_t *data, size_t len
 SKYC_Socket_t *SKYC_Socket_Open(const SKYC_Config_t *config, SKYC_Counters_t *counters, int *error);
 void           SKYC_Socket_Close(SKYC_Socket_t *sock);
 /** Room for the payload of the packet that is added next, if it has no place of its own (SKY_CHUNKSET_MAX_BYTES). */
-uint8_t *      SKYC_Socket_Payload(SKYC_Socket_t *sock);
+uint8_t *SKYC_Socket_Payload(SKYC_Socket_t *sock);
 /** Encode and queue a packet; its payload must stay in place until the flush. Flushes by itself when the queue is full. */
-void           SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt);
+void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt);
 /** Send what is queued. A packet that the system does not take counts as lost. */
-void           SKYC_Socket_Flush(SKYC_Socket_t *sock);
+void SKYC_Socket_Flush(SKYC_Socket_t *sock);
 /** Hand over what has come; does not wait. @return false if nothing had */
-bool           SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, void *context);
+bool SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, void *context);
 /** Until something comes, somebody wakes it, or the time is over. */
-void           SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us);
+void SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us);
 /** From any thread or signal handler. */
-void           SKYC_Socket_Wake(SKYC_Socket_t *sock);
+void SKYC_Socket_Wake(SKYC_Socket_t *sock);
 
 #endif

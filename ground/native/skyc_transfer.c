@@ -13,10 +13,10 @@
 
 #include "sky_crc.h"
 
-#define NONE           UINT32_MAX
-#define LANES_MAX      65536u /* a lane has 16 bits of the request id */
-#define LANES_ALL      ((1u << SKYC_LANES) - 1u)
-#define BUFFER_PER_BYTE 2u    /* of a receive buffer, for the kernel's own overhead */
+#define NONE            UINT32_MAX
+#define LANES_MAX       65536u /* a lane has 16 bits of the request id */
+#define LANES_ALL       ((1u << SKYC_LANES) - 1u)
+#define BUFFER_PER_BYTE 2u /* of a receive buffer, for the kernel's own overhead */
 
 uint64_t SKYC_NowUs(void)
 {
@@ -109,7 +109,7 @@ static uint32_t peer_find(SKYC_Engine_t *engine, uint32_t after, SKY_Addr_t addr
     if (engine->peer_count == engine->peer_room)
     {
         const uint32_t room  = engine->peer_room == 0 ? 32 : engine->peer_room * 2;
-        SKYC_Peer_t *  peers = realloc(engine->peers, room * sizeof(*peers));
+        SKYC_Peer_t   *peers = realloc(engine->peers, room * sizeof(*peers));
 
         if (peers == NULL)
         {
@@ -146,14 +146,14 @@ static bool jobs_make(SKYC_Engine_t *engine)
 
     for (uint32_t b = 0; b < engine->work_count; ++b)
     {
-        SKYC_Work_t *       work  = &engine->work[b];
+        SKYC_Work_t        *work  = &engine->work[b];
         const SKYC_Block_t *block = work->block;
 
         for (uint32_t s = 0; s < block->server_count && s < block->chunk_total; ++s)
         {
             const SKYC_Satellite_t *server = &block->servers[s];
-            const SKY_Addr_t        addr   = { server->plane, server->slot };
-            SKYC_Job_t *            job    = &engine->jobs[jobs];
+            const SKY_Addr_t        addr   = {server->plane, server->slot};
+            SKYC_Job_t             *job    = &engine->jobs[jobs];
 
             at = peer_find(engine, at, addr);
             if (at == NONE)
@@ -164,8 +164,8 @@ static bool jobs_make(SKYC_Engine_t *engine)
 
             if (peer->call != engine->call)
             {
-                peer->call      = engine->call;
-                peer->job_first = NONE;
+                peer->call                             = engine->call;
+                peer->job_first                        = NONE;
                 engine->active[engine->active_count++] = at;
             }
             peer->entry.plane   = server->entry_plane;
@@ -281,12 +281,12 @@ static void block_end(SKYC_Engine_t *engine, SKYC_Block_t *block, SKYC_State_t s
 /* Add up what a lane has done, and free it. */
 static void lane_close(SKYC_Engine_t *engine, uint32_t index)
 {
-    SKYC_Lane_t *         lane    = &engine->lanes[index];
+    SKYC_Lane_t          *lane    = &engine->lanes[index];
     const bool            is_put  = engine->is_put;
     const SKY_ShareCfg_t *cfg     = is_put ? &lane->u.push.cfg : &lane->u.fetch.cfg;
     const SKY_ChunkSet_t *missing = is_put ? &lane->u.push.unacked : &lane->u.fetch.missing;
     const uint8_t         status  = is_put ? lane->u.push.last_status : lane->u.fetch.last_status;
-    SKYC_Block_t *        block   = engine->work[lane->block].block;
+    SKYC_Block_t         *block   = engine->work[lane->block].block;
     const uint32_t        chunks  = cfg->count - lane_left(engine, lane);
     const uint32_t        last    = SKY_ChunkSet_IndexOf(missing, cfg->chunk_total - 1);
 
@@ -330,12 +330,12 @@ static void block_stop(SKYC_Engine_t *engine, uint32_t work, SKYC_State_t state)
 /* A lane whose share has ended leaves; if it did not end well, neither does its block. @return false: it still runs */
 static bool lane_reap(SKYC_Engine_t *engine, uint32_t index)
 {
-    static const SKYC_State_t outcome[] = { SKYC_RUNNING, SKYC_DONE, SKYC_MISS, SKYC_EXPIRED, SKYC_REFUSED };
+    static const SKYC_State_t outcome[] = {SKYC_RUNNING, SKYC_DONE, SKYC_MISS, SKYC_EXPIRED, SKYC_REFUSED};
 
-    SKYC_Lane_t *          lane  = &engine->lanes[index];
+    SKYC_Lane_t           *lane  = &engine->lanes[index];
     const SKY_ShareState_t state = lane_state(engine, lane);
     const uint32_t         work  = lane->block;
-    SKYC_Block_t *         block = engine->work[work].block;
+    SKYC_Block_t          *block = engine->work[work].block;
 
     if (state == SKY_SHARE_RUNNING)
     {
@@ -360,7 +360,7 @@ static bool lane_reap(SKYC_Engine_t *engine, uint32_t index)
 
 static void lane_begin(SKYC_Engine_t *engine, uint32_t index, SKYC_Peer_t *peer, SKYC_Job_t *job)
 {
-    SKYC_Lane_t *       lane   = &engine->lanes[index];
+    SKYC_Lane_t        *lane   = &engine->lanes[index];
     const SKYC_Block_t *block  = engine->work[job->block].block;
     const uint32_t      behind = job->count - job->done;
     SKY_ShareCfg_t      cfg;
@@ -393,7 +393,7 @@ static void peer_begin(SKYC_Engine_t *engine, uint32_t at)
 
     while (peer->job_first != NONE && peer->lanes_busy != LANES_ALL)
     {
-        SKYC_Job_t *  job   = &engine->jobs[peer->job_first];
+        SKYC_Job_t   *job   = &engine->jobs[peer->job_first];
         SKYC_Block_t *block = engine->work[job->block].block;
 
         if (block->state == SKYC_RUNNING && engine->now_us >= block_deadline_us(engine, block))
@@ -469,7 +469,7 @@ static void lane_ask(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane_t
 static void send_chunk(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, const SKYC_Lane_t *lane, SKY_Packet_t *pkt)
 {
     const SKYC_Block_t *block = engine->work[lane->block].block;
-    const uint8_t *     chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
+    const uint8_t      *chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
     uint32_t            at    = 0;
 
     pkt->chunk_crc = SKY_Crc32c(0, chunk, pkt->chunk_len);
@@ -574,7 +574,7 @@ static void engine_loop(SKYC_Engine_t *engine)
     while (engine->blocks_left > 0)
     {
         engine->now_us = SKYC_NowUs();
-        if (__atomic_load_n(&engine->cancel, __ATOMIC_RELAXED) != 0)
+        if (__atomic_load_n(&engine->cancel, __ATOMIC_RELAXED) == engine->progress.calls) /* only this thread writes the latter */
         {
             for (uint32_t b = 0; b < engine->work_count; ++b)
             {
@@ -593,7 +593,7 @@ static void engine_loop(SKYC_Engine_t *engine)
         {
             const uint64_t due_us = engine_on_time(engine); /* what was just sent has set timers */
 
-            if (due_us > engine->now_us)
+            if (engine->blocks_left > 0 && due_us > engine->now_us) /* the timers may have ended the last block */
             {
                 SKYC_Socket_Wait(engine->sock, due_us - engine->now_us);
             }
@@ -604,7 +604,6 @@ static void engine_loop(SKYC_Engine_t *engine)
 int SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, uint32_t count)
 {
     engine->is_put = is_put;
-    __atomic_store_n(&engine->cancel, 0, __ATOMIC_RELAXED);
     const int error = engine_prepare(engine, blocks, count);
 
     if (error == 0)

@@ -16,18 +16,18 @@ typedef struct
     SKY_Peer_t      peer;
     SKY_Addr_t      entry;
     SKYC_Endpoint_t endpoint;
-    uint32_t        call;       /* in which it was used last */
+    uint32_t        call;                /* in which it was used last */
     uint32_t        job_first, job_last; /* queue of this call */
-    uint32_t        lanes_busy; /* bits */
+    uint32_t        lanes_busy;          /* bits */
 } SKYC_Peer_t;
 
 /** What one satellite has to do for one block; done in pieces of at most SKY_LIMIT_CHUNK_SET chunks, one after the other. */
 typedef struct
 {
     uint32_t block, server;
-    uint32_t done;    /* chunks of the share that lie in pieces begun already */
-    uint32_t count;   /* chunks of the share */
-    uint32_t next;    /* job of this satellite */
+    uint32_t done;  /* chunks of the share that lie in pieces begun already */
+    uint32_t count; /* chunks of the share */
+    uint32_t next;  /* job of this satellite */
 } SKYC_Job_t;
 
 /** A piece that runs. */
@@ -40,7 +40,7 @@ typedef struct
     } u;
     uint64_t request_id; /* its low 16 bits are 0; 0: the lane is free */
     uint32_t block;
-    uint32_t left_seen;  /* chunks that were missing when last looked */
+    uint32_t left_seen; /* chunks that were missing when last looked */
 } SKYC_Lane_t;
 
 typedef struct
@@ -53,27 +53,27 @@ typedef struct
 {
     SKYC_Config_t   config;
     SKY_PeerCfg_t   peer_cfg;
-    SKYC_Socket_t * sock;
+    SKYC_Socket_t  *sock;
     SKYC_Counters_t counters;
     SKYC_Progress_t progress;
     SKY_Addr_t      self;
     bool            is_put;
-    int             cancel;   /* atomic */
+    uint64_t        cancel;       /* atomic: number of the call to end */
     uint64_t        now_us, started_us;
     uint64_t        next_lane_id; /* random start: an answer to an earlier client's request is nobody's */
     uint16_t        seq_count;
     uint32_t        call;
-    uint32_t        budget;   /* chunks that the receive buffer holds */
+    uint32_t        budget; /* chunks that the receive buffer holds */
     uint32_t        blocks_left;
-    SKYC_Work_t *   work;
+    SKYC_Work_t    *work;
     uint32_t        work_count;
-    SKYC_Job_t *    jobs;
-    SKYC_Peer_t *   peers;    /* all ever used */
+    SKYC_Job_t     *jobs;
+    SKYC_Peer_t    *peers; /* all ever used */
     uint32_t        peer_count, peer_room;
-    uint32_t *      active;   /* peers of this call */
+    uint32_t       *active; /* peers of this call */
     uint32_t        active_count;
-    uint32_t        turn;     /* which peer goes first */
-    SKYC_Lane_t *   lanes;    /* SKYC_LANES for each active peer */
+    uint32_t        turn;  /* which peer goes first */
+    SKYC_Lane_t    *lanes; /* SKYC_LANES for each active peer */
     uint32_t        lane_room;
 } SKYC_Engine_t;
 

@@ -8,11 +8,12 @@
     8-39   BLAKE3 digest of bytes 0-7 and of everything from byte 40 on
     40-    header: JSON text, padded with spaces; then the payload: `layers` runs of `layer_bytes` bytes
 
-The digest covers the header too: a block whose shape or codec was damaged must not be read in a wrong way. It is checked before anything else is
-looked at; a block that fails is a miss, never data. The header holds the block's key, so that a block under a wrong key is found out as well.
+The digest covers the header too: a block whose shape or codec was damaged must not be read in a wrong way. It is
+checked before anything else is looked at; a block that fails is a miss, never data. The header holds the block's key,
+so that a block under a wrong key is found out as well.
 
-Keys are held as transformers caches them, after the rotary embedding was applied for positions `first_position` and up. With `rope` in
-the header the rotation can be undone exactly, or turned to another position.
+Keys are held as transformers caches them, after the rotary embedding was applied for positions `first_position` and up.
+With `rope` in the header the rotation can be undone exactly, or turned to another position.
 """
 
 from __future__ import annotations
@@ -79,7 +80,13 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def pack_block(
-    tensors: torch.Tensor, *, key: bytes, codec: Codec, block_index: int, first_position: int, rope: dict[str, Any] | None = None
+    tensors: torch.Tensor,
+    *,
+    key: bytes,
+    codec: Codec,
+    block_index: int,
+    first_position: int,
+    rope: dict[str, Any] | None = None,
 ) -> bytearray:
     """The bytes of a block.
 
@@ -175,7 +182,9 @@ def unpack_block(data: bytearray, *, key: bytes | None = None) -> tuple[BlockHea
         codec = get_codec(header.codec)
         dtype = _DTYPES[header.dtype]
         if codec.layer_bytes(header.shape, dtype) != header.layer_bytes:
-            raise BlockError(f"a layer has {header.layer_bytes} bytes, {header.codec} makes {codec.layer_bytes(header.shape, dtype)}")
+            raise BlockError(
+                f"a layer has {header.layer_bytes} bytes, {header.codec} makes {codec.layer_bytes(header.shape, dtype)}"
+            )
     except (ValueError, KeyError) as error:
         raise BlockError(f"the block cannot be decoded: {error}") from error
     payload = torch.frombuffer(data, dtype=torch.uint8, offset=start).view(header.shape[0], header.layer_bytes)

@@ -36,7 +36,8 @@ class KVCStatistics:
     encode_s: float = 0.0
     put_s: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
-    """blocks lost, by cause; `find`, `get`, `put` and `purge` count calls that failed"""
+    """by cause: `damaged` blocks, `encode`: blocks that could not be, the store's words for blocks that it could not bring or
+    keep; `find`, `get`, `put` and `purge`: calls that raised"""
 
 
 @dataclass(frozen=True, slots=True)

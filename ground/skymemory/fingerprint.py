@@ -1,8 +1,9 @@
 """Digest of a model and its tokenizer: if anything about them changes, no old key can match.
 
-Covered are all weights and buffers (name, dtype, shape, every byte), the configuration, the settings of the modules (epsilon, scaling, which
-adapters are active, training mode), and the tokenizer in full. Left out is what has no influence on keys and values, and differs between
-hosts that should share a cache: where the model was loaded from, and by which version of transformers.
+Covered are all weights and buffers (name, dtype, shape, every byte), the configuration, the settings of the modules
+(epsilon, scaling, which adapters are active, training mode), and the tokenizer in full. Left out is what has no
+influence on keys and values, and differs between hosts that should share a cache: where the model was loaded from, and
+by which version of transformers.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ _SAMPLES = 8
 class Fingerprint:
     """Digest of one model and tokenizer: computed in full once, and again when something was changed.
 
-    Every `digest()` looks for a change without reading all weights: each tensor's place in memory, torch's count of in-place changes, and
-    eight elements spread over it; all settings; the tokenizer's size and special tokens. What this cannot see is a change of single
-    elements through `tensor.data`, which torch does not count: after such a change call `forget()`, or make a new `Fingerprint`.
+    Every `digest()` looks for a change without reading all weights: each tensor's place in memory, torch's count of
+    in-place changes, and eight elements spread over it; all settings; the tokenizer's size and special tokens. What
+    this cannot see is a change of single elements through `tensor.data`, which torch does not count: after such a
+    change call `forget()`, or make a new `Fingerprint`.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -45,7 +47,8 @@ class Fingerprint:
         self._digest = b""
 
     def digest(self) -> bytes:
-        """32 bytes. The first call reads all weights (about 5 GB/s), later ones take about a millisecond for a hundred tensors."""
+        """32 bytes. The first call reads all weights (about 5 GB/s), later ones take about a millisecond for a hundred
+        tensors."""
         seen = self._glance()
         if seen != self._seen:
             if self._seen is not None:
@@ -63,20 +66,34 @@ class Fingerprint:
         samples: dict[tuple[torch.dtype, torch.device], list[torch.Tensor]] = {}
         for name, tensor in _tensors(self._model):
             version = None if tensor.is_inference() else tensor._version
-            identity = (name, tensor.data_ptr(), version, str(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()))
+            identity = (
+                name,
+                tensor.data_ptr(),
+                version,
+                str(tensor.dtype),
+                tuple(tensor.shape),
+                tuple(tensor.stride()),
+            )
             hasher.update(repr(identity).encode())
             if tensor.numel():
-                flat = tensor.detach().as_strided((tensor.numel(),), (1,)) if tensor.is_contiguous() else tensor.detach().flatten()
+                flat = (
+                    tensor.detach().as_strided((tensor.numel(),), (1,)) if tensor.is_contiguous() else tensor.detach().flatten()
+                )
                 samples.setdefault((tensor.dtype, tensor.device), []).append(flat[:: max(1, flat.numel() // _SAMPLES)])
         for parts in samples.values():  # together, so that a GPU is asked once per dtype and not once per tensor
             hasher.update(_as_bytes(torch.cat(parts).cpu()))
-        special = (len(self._tokenizer), id(getattr(self._tokenizer, "backend_tokenizer", None)), self._tokenizer.special_tokens_map)
+        special = (
+            len(self._tokenizer),
+            id(getattr(self._tokenizer, "backend_tokenizer", None)),
+            self._tokenizer.special_tokens_map,
+        )
         hasher.update(repr(special).encode())
         return hasher.digest()
 
 
 def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bytes:
-    """Digest over everything that decides the keys and values of a prompt, 32 bytes. Reads all weights; makes no copy of those on a CPU."""
+    """Digest over everything that decides the keys and values of a prompt, 32 bytes. Reads all weights; makes no copy
+    of those on a CPU."""
     hasher = blake3.blake3(b"skymemory fingerprint 1")
     for digest in (model_digest(model), tokenizer_digest(tokenizer)):
         hasher.update(digest)
@@ -84,7 +101,8 @@ def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> b
 
 
 def model_digest(model: PreTrainedModel) -> bytes:
-    """BLAKE3 over configuration, settings, and every parameter and buffer of a model in the order of their names; 32 bytes.
+    """BLAKE3 over configuration, settings, and every parameter and buffer of a model in the order of their names; 32
+    bytes.
 
     Raises:
         ValueError: a tensor has no data (device "meta").
@@ -105,7 +123,8 @@ def model_digest(model: PreTrainedModel) -> bytes:
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> bytes:
-    """BLAKE3 over a tokenizer: its vocabulary, merges, normalisation and pre-tokenisation, special and added tokens; 32 bytes."""
+    """BLAKE3 over a tokenizer: its vocabulary, merges, normalisation and pre-tokenisation, special and added tokens; 32
+    bytes."""
     hasher = blake3.blake3(type(tokenizer).__name__.encode())
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
@@ -137,7 +156,8 @@ def _module_settings(name: str, module: torch.nn.Module) -> list[Any]:
 
 
 def _tensors(model: PreTrainedModel) -> Iterator[tuple[str, torch.Tensor]]:
-    """All parameters and buffers in the order of their names, tied ones under each name, buffers that are not saved too."""
+    """All parameters and buffers in the order of their names, tied ones under each name, buffers that are not saved
+    too."""
     tensors: dict[str, torch.Tensor] = dict(model.named_parameters(remove_duplicate=False))
     tensors.update(model.named_buffers(remove_duplicate=False))
     yield from sorted(tensors.items())
@@ -148,13 +168,14 @@ def _pieces(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     if not tensor.is_contiguous():
         tensor = tensor.contiguous()
     flat = tensor.reshape(-1)
-    for piece in flat.split(max(1, _PIECE_BYTES // tensor.element_size())):
+    for piece in torch.split(flat, max(1, _PIECE_BYTES // tensor.element_size())):
         yield piece.cpu()
 
 
 def _as_bytes(tensor: torch.Tensor) -> memoryview:
     """The memory of a contiguous CPU tensor. As bytes, because numpy does not know bfloat16."""
-    return memoryview(tensor.contiguous().view(torch.uint8).numpy())
+    array: Any = tensor.contiguous().view(torch.uint8).numpy()
+    return memoryview(array)
 
 
 def _update(hasher: blake3.blake3, data: bytes) -> None:

@@ -1,9 +1,10 @@
-"""Keys of token blocks: a chain of hashes that starts at everything the key-value tensors depend on (design, section "Keys").
+"""Keys of token blocks: a chain of hashes that starts at all that the tensors depend on (design, section "Keys").
 
-    key[i] = SHA-256(key[i - 1] || tokens of block i),  key[-1] = SHA-256(model, tokenizer, layout, codec, tenant secret)
+    key[i] = SHA-256(key[i - 1] || tokens of block i)
+    key[-1] = SHA-256(model and tokenizer, layout, codec, tokens of a block, tenant secret)
 
-So a block is found only after the same tokens, by the same model, tokenizer, layout, codec and tenant. Everything below the manager sees
-opaque 32 bytes.
+So a block is found only after the same tokens, by the same model, tokenizer, layout, codec and tenant. Everything below
+the manager sees opaque 32 bytes.
 """
 
 import hashlib
@@ -28,7 +29,8 @@ def root_key(*, fingerprint: bytes, layout: str, codec: str, block_tokens: int, 
     """
     digest = hashlib.sha256()
     for field in (_ROOT_DOMAIN, fingerprint, layout.encode(), codec.encode(), block_tokens.to_bytes(8), tenant_secret):
-        digest.update(len(field).to_bytes(8))  # with its length: moving a byte from one field to the next changes the digest
+        # With its length, so that a byte moved from one field to the next changes the digest
+        digest.update(len(field).to_bytes(8))
         digest.update(field)
     return digest.digest()
 

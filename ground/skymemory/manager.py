@@ -5,9 +5,9 @@
     ids = tokenizer(prompt, return_tensors="pt").to(model.device)
     output = model.generate(**ids, past_key_values=manager.get_cache(prompt), max_new_tokens=30)
 
-A prompt is cut into blocks of tokens; each full block has a key that depends on all tokens before it, on the model and on the tokenizer. What is
-not found, does not come in time or is damaged is a miss: it is counted, logged and computed by the model. Nothing that happens between here
-and the satellites raises into a generation.
+A prompt is cut into blocks of tokens; each full block has a key that depends on all tokens before it, on the model and
+on the tokenizer. What is not found, does not come in time or is damaged is a miss: it is counted, logged and computed
+by the model. Nothing that happens between here and the satellites raises into a generation.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Self, TypeAlias, cast, overload
 
 import torch
 
 from skymemory.blocks import LAYOUT, BlockError, pack_block, unpack_block
 from skymemory.codecs import Codec, CodecError, get_codec
 from skymemory.config import Constellation
+from skymemory.counters import AddReport, KVCStatistics
 from skymemory.engines.huggingface import HuggingFaceEngine
 from skymemory.fingerprint import Fingerprint
 from skymemory.index.radix import BlockEntry
 from skymemory.keys import block_keys, root_key
-from skymemory.counters import AddReport, KVCStatistics
 from skymemory.store import SkyStore
 
 if TYPE_CHECKING:
@@ -42,15 +42,20 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CONFIG_FILE = Path("constellation.toml")
-_PUT_BYTES = 1 << 24
-"""encoded blocks are handed to the store when they are so many, so that a long prompt does not take twice its memory"""
+_RUN_BYTES = 1 << 24
+"""blocks go to the store and come back in runs of about so many bytes: the store's deadline holds for a run, not for all of a
+long prompt, and a prompt that goes up does not take twice its memory"""
 
 Prompt: TypeAlias = str | Sequence[int] | torch.Tensor
 """text, or token ids: a sequence, or a tensor of shape [tokens] or [1, tokens]"""
+Prompts: TypeAlias = list[str] | list[list[int]] | list[torch.Tensor]
+"""a batch"""
+Caches: TypeAlias = "Sequence[DynamicCache | None]"
+Progress: TypeAlias = Callable[[int, int], None]
 
 
 class KVCManager:
-    """Stores and fetches the key-value tensors of prompts, for one model and tokenizer. May be used from several threads."""
+    """Stores and fetches the key-value tensors of prompts, for one model and tokenizer. Thread-safe."""
 
     def __init__(
         self,
@@ -67,9 +72,10 @@ class KVCManager:
         Args:
             model: a causal language model with full attention in all layers.
             tokenizer: the one that makes the prompts' token ids.
-            sky: a store, which stays open; or a constellation, by default the one of `constellation.toml`, to which a store is opened.
-            codec: name of a codec, or one; by default that of the constellation. "raw" gives the very tokens that a run without cache
-                gives; the others trade accuracy for bytes.
+            sky: a store, which stays open; or a constellation, by default the one of `constellation.toml`, to which a
+                store is opened.
+            codec: name of a codec, or one; by default that of the constellation. "raw" gives the very tokens that a run
+                without cache gives; the others trade accuracy for bytes.
             block_tokens: tokens of a block; by default that of the constellation.
             tenant_secret: part of all keys: who does not know it finds none of these blocks.
 
@@ -109,7 +115,7 @@ class KVCManager:
         return self._codec
 
     def refresh(self) -> None:
-        """Read all weights again. Needed only after single elements were changed through `tensor.data`, see `Fingerprint`."""
+        """Read all weights again: needed after single elements were changed through `tensor.data` (`Fingerprint`)."""
         self._fingerprint.forget()
 
     def keys(self, prompt: Prompt) -> list[bytes]:
@@ -119,12 +125,12 @@ class KVCManager:
     @overload
     def get_cache(self, prompt: Prompt) -> DynamicCache: ...
     @overload
-    def get_cache(self, prompt: Sequence[Prompt]) -> list[DynamicCache]: ...
-    def get_cache(self, prompt: Prompt | Sequence[Prompt]) -> DynamicCache | list[DynamicCache]:
-        """Keys and values of the longest beginning of a prompt that is in the sky, to be given to `generate` as `past_key_values`.
+    def get_cache(self, prompt: Prompts) -> list[DynamicCache]: ...
+    def get_cache(self, prompt: Prompt | Prompts) -> DynamicCache | list[DynamicCache]:
+        """Keys and values of the longest beginning of a prompt that is in the sky: `past_key_values` for `generate`.
 
-        At least one token of the prompt is left out, because a model needs one to run. The cache is empty if nothing was found. Its memory is
-        its own: `generate` may change it. Errors of the store are misses and do not raise.
+        At least one token of the prompt is left out, because a model needs one to run. The cache is empty if nothing
+        was found. Its memory is its own: `generate` may change it. Errors of the store are misses and do not raise.
 
         Args:
             prompt: a prompt; or a list of prompts, whose common blocks are fetched once.
@@ -132,54 +138,56 @@ class KVCManager:
         Returns:
             For a prompt its cache, of batch size 1; for a list the list of their caches.
         """
-        if _is_batch(prompt):
-            return self._get([self._tokens(one) for one in prompt])
-        return self._get([self._tokens(prompt)])[0]
+        batch = _batch(prompt)
+        caches = self._get([self._tokens(one) for one in batch or [cast(Prompt, prompt)]])
+        return caches[0] if batch is None else caches
 
     @overload
     def add_blocks(
         self,
         prompt: Prompt,
         past_key_values: DynamicCache | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
     ) -> AddReport: ...
     @overload
     def add_blocks(
         self,
-        prompt: Sequence[Prompt],
-        past_key_values: Sequence[DynamicCache | None] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        prompt: Prompts,
+        past_key_values: Caches | None = None,
+        progress: Progress | None = None,
     ) -> list[AddReport]: ...
     def add_blocks(
         self,
-        prompt: Prompt | Sequence[Prompt],
-        past_key_values: DynamicCache | Sequence[DynamicCache | None] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        prompt: Prompt | Prompts,
+        past_key_values: DynamicCache | Caches | None = None,
+        progress: Progress | None = None,
     ) -> AddReport | list[AddReport]:
-        """Store the full blocks of a prompt that are not in the sky yet. Errors of the store are counted and do not raise.
+        """Store the full blocks of a prompt that are not in the sky yet. Errors of the store are counted, not raised.
 
         Args:
             prompt: a prompt, or a list of prompts.
-            past_key_values: the cache that a run of the model left, for example `generate(..., return_dict_in_generate=True)`; it may cover less
-                or more than the prompt and is not changed. Without it the missing blocks are computed. For a list of prompts a list.
+            past_key_values: the cache that a run of the model left, for example that of `generate` with
+                `return_dict_in_generate`; it may cover less or more than the prompt and is not changed. Without it the
+                missing blocks are computed. For a list of prompts a list.
             progress: called with blocks stored and blocks to store, for each prompt.
 
         Raises:
             ValueError: `past_key_values` is not a cache of this model and of one prompt.
         """
-        if _is_batch(prompt):
-            caches = [None] * len(prompt) if past_key_values is None else list(past_key_values)
-            return [self._add(self._tokens(one), cache, progress) for one, cache in zip(prompt, caches, strict=True)]
-        return self._add(self._tokens(prompt), past_key_values, progress)
+        batch = _batch(prompt)
+        if batch is None:
+            return self._add(self._tokens(cast(Prompt, prompt)), cast("DynamicCache | None", past_key_values), progress)
+        caches = [None] * len(batch) if past_key_values is None else list(cast(Caches, past_key_values))
+        return [self._add(self._tokens(one), cache, progress) for one, cache in zip(batch, caches, strict=True)]
 
-    async def aget_cache(self, prompt: Prompt | Sequence[Prompt]) -> DynamicCache | list[DynamicCache]:
+    async def aget_cache(self, prompt: Prompt | Prompts) -> DynamicCache | list[DynamicCache]:
         """`get_cache` in a thread, for use in an event loop."""
         return await asyncio.to_thread(self.get_cache, prompt)
 
     async def aadd_blocks(
         self,
-        prompt: Prompt | Sequence[Prompt],
-        past_key_values: DynamicCache | Sequence[DynamicCache | None] | None = None,
+        prompt: Prompt | Prompts,
+        past_key_values: DynamicCache | Caches | None = None,
     ) -> AddReport | list[AddReport]:
         """`add_blocks` in a thread, for use in an event loop."""
         return await asyncio.to_thread(self.add_blocks, prompt, past_key_values)
@@ -199,7 +207,9 @@ class KVCManager:
         with self._lock:
             chains = [self._keys(tokens) for tokens in prompts]
             found = [self._find(keys) for keys in chains]
-            blocks = self._fetch({entry.key: entry for entries in found for entry in entries})
+            blocks: dict[bytes, torch.Tensor] = {}
+            for entries in found:
+                self._fetch(entries, blocks)
             caches = []
             for tokens, keys in zip(prompts, chains, strict=True):
                 prefix = _prefix(blocks, keys)
@@ -216,9 +226,7 @@ class KVCManager:
                     caches.append(self._engine.cache(prefix, covered))
             return caches
 
-    def _add(
-        self, tokens: list[int], given: DynamicCache | None, progress: Callable[[int, int], None] | None
-    ) -> AddReport:
+    def _add(self, tokens: list[int], given: DynamicCache | None, progress: Progress | None) -> AddReport:
         with self._lock:
             covered = None if given is None else self._engine.check(given)
             keys = self._keys(tokens)
@@ -230,25 +238,28 @@ class KVCManager:
                 return AddReport(len(keys), present, 0, 0, 0)
             cache = given
             if cache is None:
-                blocks = _prefix(self._fetch({entry.key: entry for entry in found}), keys)
+                fetched: dict[bytes, torch.Tensor] = {}
+                self._fetch(found, fetched)
+                blocks = _prefix(fetched, keys)
                 present = len(blocks)
                 cache = self._engine.cache(blocks, present * self._block_tokens)
                 with self._timed("prefill_s"):
                     cache = self._engine.prefill(tokens[: wanted * self._block_tokens], cache)
             self._statistics.blocks_present += present
-            stored = bytes_up = 0
+            sizes: list[int] = []
             for items in self._packed(keys, range(present, wanted), cache):
-                for size in self._put(items):
-                    stored += 1
-                    bytes_up += size
+                done = self._put(items)
+                sizes += done
                 if progress is not None:
-                    progress(stored, wanted - present)
-            self._statistics.blocks_stored += stored
-            self._statistics.bytes_up += bytes_up
-            return AddReport(len(keys), present, stored, wanted - present - stored, bytes_up)
+                    progress(len(sizes), wanted - present)
+                if len(done) < len(items):
+                    break  # what follows a hole cannot be found
+            self._statistics.blocks_stored += len(sizes)
+            self._statistics.bytes_up += sum(sizes)
+            return AddReport(len(keys), present, len(sizes), wanted - present - len(sizes), sum(sizes))
 
     def _packed(self, keys: list[bytes], blocks: range, cache: DynamicCache) -> Iterator[list[tuple[bytes, bytearray]]]:
-        """Encoded blocks in runs of about `_PUT_BYTES`; ends at the first that cannot be encoded, as no later one could be found."""
+        """Encoded blocks in runs; ends at the first that cannot be encoded, as no later one could be found."""
         items: list[tuple[bytes, bytearray]] = []
         for index in blocks:
             start = index * self._block_tokens
@@ -256,13 +267,18 @@ class KVCManager:
                 with self._timed("encode_s"):
                     tensors = self._engine.block(cache, start, start + self._block_tokens)
                     data = pack_block(
-                        tensors, key=keys[index], codec=self._codec, block_index=index, first_position=start, rope=self._engine.rope
+                        tensors,
+                        key=keys[index],
+                        codec=self._codec,
+                        block_index=index,
+                        first_position=start,
+                        rope=self._engine.rope,
                     )
             except CodecError as error:
                 self._failed("encode", error)
                 break
             items.append((keys[index], data))
-            if len(items) * len(data) >= _PUT_BYTES:
+            if len(items) * len(data) >= _RUN_BYTES:
                 yield items
                 items = []
         if items:
@@ -281,7 +297,7 @@ class KVCManager:
             if result.ok:
                 stored.append(len(data))
             else:
-                self._failed("not_stored", None)
+                self._failed(result.status, None)
         return stored
 
     def _find(self, keys: list[bytes]) -> list[BlockEntry]:
@@ -294,37 +310,45 @@ class KVCManager:
             self._failed("find", error)
             return []
 
-    def _fetch(self, entries: dict[bytes, BlockEntry]) -> dict[bytes, torch.Tensor]:
-        """The tensors of the blocks that came back whole, by key."""
-        if not entries:
-            return {}
+    def _fetch(self, entries: list[BlockEntry], blocks: dict[bytes, torch.Tensor]) -> None:
+        """Add the tensors of a chain of blocks by key, up to the first that does not come back whole."""
+        left = [entry for entry in entries if entry.key not in blocks]
+        while left:
+            count = max(1, _RUN_BYTES // max(1, left[0].block_len))
+            run, left = left[:count], left[count:]
+            for entry, data in zip(run, self._get_run(run), strict=True):
+                tensors = None if data is None else self._decoded(entry.key, data)
+                if tensors is None:
+                    return
+                blocks[entry.key] = tensors
+
+    def _get_run(self, run: list[BlockEntry]) -> list[bytearray | None]:
         try:
             with self._timed("get_s"):
-                results = self._store.get(list(entries.values()))
+                results = self._store.get(run)
         except Exception as error:  # a cache never breaks a generation
             self._failed("get", error)
-            return {}
-        blocks: dict[bytes, torch.Tensor] = {}
-        damaged: list[bytes] = []
-        shape = self._engine.geometry.block_shape(self._block_tokens)
-        for key, result in zip(entries, results, strict=True):
+            return [None] * len(run)
+        for result in results:
             if result.data is None:
-                self._failed("lost", None)
-                continue
-            try:
-                with self._timed("decode_s"):
-                    header, tensors = unpack_block(result.data, key=key)
-                if header.shape != shape:
-                    raise BlockError(f"the block has shape {header.shape}, the model's is {shape}")
-            except Exception as error:  # whatever the bytes from the sky do to a codec, it is a miss
-                self._failed("damaged", error)
-                damaged.append(key)
-                continue
-            self._statistics.bytes_down += len(result.data)
-            blocks[key] = tensors
-        if damaged:
-            self._purge(damaged)
-        return blocks
+                self._failed(result.status, None)
+            else:
+                self._statistics.bytes_down += len(result.data)
+        return [result.data for result in results]
+
+    def _decoded(self, key: bytes, data: bytearray) -> torch.Tensor | None:
+        """The tensors of a block; None, and the block purged, if they are not what was stored."""
+        shape = self._engine.geometry.block_shape(self._block_tokens)
+        try:
+            with self._timed("decode_s"):
+                header, tensors = unpack_block(data, key=key)
+            if header.shape != shape:
+                raise BlockError(f"the block has shape {header.shape}, the model's is {shape}")
+        except Exception as error:  # whatever the bytes from the sky do to a codec, it is a miss
+            self._failed("damaged", error)
+            self._purge([key])
+            return None
+        return tensors
 
     def _purge(self, keys: list[bytes]) -> None:
         try:
@@ -356,7 +380,9 @@ class KVCManager:
             if prompt.dim() == 2 and prompt.shape[0] == 1:
                 prompt = prompt[0]
             if prompt.dim() != 1:
-                raise ValueError(f"a prompt's token ids have shape [tokens] or [1, tokens], not {list(prompt.shape)}; give a batch as a list")
+                raise ValueError(
+                    f"a prompt's token ids have shape [tokens] or [1, tokens], not {list(prompt.shape)}; give a batch as a list"
+                )
             return [int(token) for token in prompt.tolist()]
         return [int(token) for token in prompt]
 
@@ -369,10 +395,11 @@ class KVCManager:
             setattr(self._statistics, name, getattr(self._statistics, name) + time.perf_counter() - start)
 
 
-def _is_batch(prompt: Prompt | Sequence[Prompt]) -> bool:
-    if isinstance(prompt, str | torch.Tensor):
-        return False
-    return not all(isinstance(token, Integral) for token in prompt)
+def _batch(prompt: Prompt | Prompts) -> list[Prompt] | None:
+    """The prompts of a batch; None if it is one prompt."""
+    if isinstance(prompt, str | torch.Tensor) or all(isinstance(token, Integral) for token in prompt):
+        return None
+    return list(cast("Iterable[Prompt]", prompt))
 
 
 def _prefix(blocks: dict[bytes, torch.Tensor], keys: Sequence[bytes]) -> list[torch.Tensor]:

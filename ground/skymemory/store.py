@@ -7,7 +7,7 @@ wrong argument.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from types import TracebackType
@@ -16,9 +16,10 @@ from typing import Final, Self
 from skymemory.config import UINT32_MAX, Constellation
 from skymemory.index.radix import BlockEntry, RadixIndex
 from skymemory.link.control import ControlPlane
-from skymemory.link.native import NativeClient, Transfer, TransferState
+from skymemory.link.native import NativeClient, Server, Transfer, TransferState
+from skymemory.placement import window
 from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route, server_routes
+from skymemory.placement.window import Route
 from skymemory.wire import icd
 from skymemory.wire.packets import KEY_BYTES
 
@@ -116,13 +117,12 @@ class SkyStore:
         self._tenant = constellation.cache.tenant if tenant is None else tenant
         self._deadline_s = constellation.cache.deadline_ms / 1000
         self._lost: dict[Satellite, float] = {}  # until when
+        self._placed: tuple[tuple[frozenset[Satellite], list[Satellite] | None], list[Route]] | None = None
         self._statistics = StoreStatistics()
         self._lock = Lock()
         self._control = ControlPlane(constellation)
         try:
-            self._native = NativeClient(
-                packet_bytes=constellation.network.mtu, burst=constellation.satellite.credit
-            )
+            self._native = NativeClient(packet_bytes=constellation.network.mtu, burst=constellation.satellite.credit)
         except BaseException:
             self._control.close()
             raise
@@ -130,9 +130,7 @@ class SkyStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
@@ -169,11 +167,9 @@ class SkyStore:
         if not routes:
             results = [PutResult(key, False, "no_satellite", None, 0.0) for key, _ in items]
         else:
-            transfers = [
-                Transfer(self._entry(key, memoryview(data).nbytes), self._tenant, data) for key, data in items
-            ]
+            transfers = [Transfer(self._entry(key, memoryview(data).nbytes), self._tenant, data) for key, data in items]
             self._native.put(transfers, self._servers(routes), self._deadline_ms(), progress)
-            results = [self._put_result(transfer) for transfer in transfers]
+            results = [_put_result(transfer) for transfer in transfers]
             self._look_after(transfers)
             self._count(transfers, up=True)
         self.index.add(result.entry for result in results if result.entry is not None)
@@ -184,3 +180,241 @@ class SkyStore:
             put_s=time.perf_counter() - start_s,
         )
         return results
+
+    def get(self, entries: Sequence[BlockEntry | bytes], progress: Progress | None = None) -> list[GetResult]:
+        """Fetch blocks, all at once.
+
+        A block that does not come whole within `cache.deadline_ms` is a miss, and what is left of it is purged (paper,
+        section 3.9): as soon as one chunk is gone the others are of no use.
+
+        Args:
+            entries: what `put`, `find` or `find_longest` told about blocks; or keys, which are looked up first.
+            progress: called now and then.
+
+        Returns:
+            For each entry its result, in order.
+
+        Raises:
+            ValueError: a key of another length.
+        """
+        keys = [entry if isinstance(entry, bytes) else entry.key for entry in entries]
+        for key in keys:
+            _check_key(key)
+        start_s = time.perf_counter()
+        known = self._resolve(entries)
+        routes = self._routes()
+        nothing = GetResult(b"", None, "miss" if routes else "no_satellite", 0.0)
+        results = [replace(nothing, key=key) for key in keys]
+        transfers: dict[int, Transfer] = {}
+        for index, entry in enumerate(known if routes else ()):
+            if entry is not None:
+                try:
+                    transfers[index] = Transfer(entry, self._tenant, bytearray(entry.block_len))
+                except MemoryError:  # a satellite may claim any length
+                    continue
+        if transfers:
+            self._native.get(list(transfers.values()), self._servers(routes), self._deadline_ms(), progress)
+            for index, transfer in transfers.items():
+                results[index] = _get_result(transfer)
+            self._look_after(transfers.values())
+            self._count(transfers.values(), up=False)
+            self._forget(
+                [transfer.entry.key for transfer in transfers.values() if transfer.state is not TransferState.DONE], routes
+            )
+        hits = sum(result.data is not None for result in results)
+        self._add(
+            hits=hits,
+            misses=len(results) - hits,
+            expired=sum(result.status == "expired" for result in results),
+            get_s=time.perf_counter() - start_s,
+        )
+        return results
+
+    # ---- lookups ----------------------------------------------------------------------------------------------------
+
+    def find(self, key: bytes) -> BlockEntry | None:
+        """What is known of a block: from the local index, else from the satellite of server 0, which has its first chunk.
+
+        Raises:
+            ValueError: a key of another length.
+        """
+        _check_key(key)
+        return self.index.get(key) or self._ask([key])[0]
+
+    def find_longest(self, keys: Sequence[bytes]) -> list[BlockEntry]:
+        """The longest cached beginning of a chain of block keys.
+
+        If the local index knows the first block, its answer counts. Else the satellite of server 0 is asked, by binary
+        search: a block that is there has its predecessors there too, unless one was evicted (paper, section 3.8, Get
+        steps 3 to 6).
+
+        Args:
+            keys: of a prompt's blocks, the first one first.
+
+        Returns:
+            Entries of the first blocks, without a gap; empty if there is none.
+
+        Raises:
+            ValueError: a key of another length.
+        """
+        for key in keys:
+            _check_key(key)
+        if found := self.index.longest_prefix(keys):
+            return found
+        asked: dict[int, BlockEntry | None] = {}
+        low, high = 0, len(keys)  # blocks before `low` are there, from `high` on they are not
+        while low < high:
+            middle = (low + high) // 2
+            asked[middle] = self._ask([keys[middle]])[0]
+            if asked[middle] is None:
+                high = middle
+            else:
+                low = middle + 1
+        rest = [index for index in range(low) if index not in asked]
+        asked |= zip(rest, self._ask([keys[index] for index in rest]), strict=True)
+        for index in range(low):
+            entry = asked[index]
+            if entry is None:
+                break
+            found.append(entry)
+        self.index.insert(found)
+        return found
+
+    def purge(self, keys: Sequence[bytes]) -> int:
+        """Forget blocks, here and on the satellites.
+
+        Returns:
+            Chunks that satellites gave up.
+
+        Raises:
+            ValueError: a key of another length.
+        """
+        for key in keys:
+            _check_key(key)
+        return self._forget(keys, self._routes())
+
+    def stats(self) -> StoreStatistics:
+        """Counts as they are now."""
+        with self._lock:
+            return replace(self._statistics, retries=self._statistics.retries + self._control.retries)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _deadline_ms(self) -> int:
+        return self.constellation.cache.deadline_ms
+
+    def _entry(self, key: bytes, block_len: int) -> BlockEntry:
+        chunk_len = min(self.constellation.cache.chunk_bytes, block_len)
+        return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), 0, time.time())
+
+    def _resolve(self, entries: Sequence[BlockEntry | bytes]) -> list[BlockEntry | None]:
+        known = [self.index.get(entry) if isinstance(entry, bytes) else entry for entry in entries]
+        open_keys = [entry for entry, found in zip(entries, known, strict=True) if found is None]
+        answers = iter(self._ask([key for key in open_keys if isinstance(key, bytes)]))
+        return [next(answers) if entry is None else entry for entry in known]
+
+    def _ask(self, keys: Sequence[bytes]) -> list[BlockEntry | None]:
+        """HAS for blocks at the satellite of server 0, all at once."""
+        routes = self._routes()[:1]
+        if not keys or not routes:
+            return [None] * len(keys)
+        found, unanswered = self._control.find(routes[0], keys, self._tenant, min(_QUESTION_S, self._deadline_s))
+        self._add(questions=len(keys))
+        if unanswered:
+            self._look_for_lost(routes)
+        return found
+
+    def _routes(self) -> list[Route]:
+        """Routes to all servers now, around satellites that do not answer."""
+        self._look_for_returned()
+        with self._lock:
+            lost = frozenset(self._lost)
+        entry_points = window.entries(self.constellation, time.time(), lost)
+        placement = (lost, entry_points)
+        if self._placed is None or self._placed[0] != placement:
+            self._placed = placement, window.server_routes(self.constellation, entry_points, lost)
+        return self._placed[1]
+
+    def _servers(self, routes: Sequence[Route]) -> list[Server]:
+        return [
+            (satellite, entry, self.constellation.address(*entry), self.constellation.network.port) for satellite, entry in routes
+        ]
+
+    def _look_after(self, transfers: Iterable[Transfer]) -> None:
+        """After a transfer that ran out of time or found no way: which satellites do not answer at all?"""
+        if any(_status(transfer) in ("expired", "unreachable", "hop_limit") for transfer in transfers):
+            self._look_for_lost(self._routes())
+
+    def _look_for_lost(self, routes: Sequence[Route]) -> None:
+        alive = self._control.ping(routes, _TIDY_S)
+        until_s = time.monotonic() + _LOST_S
+        with self._lock:
+            for satellite, _ in routes:
+                if satellite not in alive:
+                    self._lost[satellite] = until_s
+        self._add(satellites_lost=len(routes) - len(alive))
+
+    def _look_for_returned(self) -> None:
+        now_s = time.monotonic()
+        with self._lock:
+            again = [satellite for satellite, until_s in self._lost.items() if until_s <= now_s]
+            for satellite in again:
+                self._lost[satellite] = now_s + _LOST_S  # other threads do not wait for this one's question
+        if not again:
+            return
+        entry_points = window.entries(self.constellation, time.time())
+        routes = [found for one in again if (found := window.route(self.constellation, one, entry_points))]
+        alive = self._control.ping(routes, _TIDY_S)
+        with self._lock:
+            for satellite in alive:
+                self._lost.pop(satellite, None)
+
+    def _forget(self, keys: Sequence[bytes], routes: Sequence[Route]) -> int:
+        for key in keys:
+            self.index.remove(key)
+        with self._lock:
+            reachable = [one for one in routes if one.satellite not in self._lost]
+        if not keys or not reachable:
+            return 0
+        removed = self._control.purge(reachable, keys, self._tenant, _TIDY_S)
+        self._add(purges=len(keys))
+        return removed
+
+    def _count(self, transfers: Iterable[Transfer], *, up: bool) -> None:
+        done = list(transfers)
+        way = "up" if up else "down"
+        self._add(
+            **{
+                f"chunks_{way}": sum(transfer.chunks for transfer in done),
+                f"bytes_{way}": sum(transfer.bytes for transfer in done),
+                "retries": sum(transfer.repeats for transfer in done),
+                "corrupt": sum(transfer.corrupt for transfer in done),
+            }
+        )
+
+    def _add(self, **counts: float) -> None:
+        with self._lock:
+            now = self._statistics
+            self._statistics = replace(now, **{name: getattr(now, name) + count for name, count in counts.items()})
+
+
+def _check_key(key: bytes) -> None:
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"key of {len(key)} bytes; {KEY_BYTES} are allowed")
+
+
+def _put_result(transfer: Transfer) -> PutResult:
+    ok = transfer.state is TransferState.DONE
+    return PutResult(transfer.entry.key, ok, _status(transfer), transfer.entry if ok else None, transfer.duration_s)
+
+
+def _get_result(transfer: Transfer) -> GetResult:
+    data = transfer.data if transfer.state is TransferState.DONE else None
+    assert data is None or isinstance(data, bytearray)
+    return GetResult(transfer.entry.key, data, _status(transfer), transfer.duration_s)
+
+
+def _status(transfer: Transfer) -> str:
+    if transfer.state is TransferState.REFUSED:
+        return icd.STATUS_NAMES.get(transfer.status, "refused")
+    return transfer.state.name.lower()

@@ -1,7 +1,8 @@
 """`skymem bench prefix`: the paper's table 3: seconds to 30 tokens without and with the cache, for each codec.
 
-The model has the shape of TinyLlama-1.1B and random weights in bf16: 22 layers, 4 heads with keys and values of 64 channels, so a block of 128
-tokens is 2.88 MB before the codec. The prompt is 4 blocks and a few tokens, chunks are 6 kB on 10 satellites.
+The model has the shape of TinyLlama-1.1B and random weights in bf16: 22 layers, 4 heads with keys and values of 64
+channels, so a block of 128 tokens is 2.88 MB before the codec. The prompt is 4 blocks and a few tokens, chunks are 6 kB
+on 10 satellites.
 """
 
 import random
@@ -66,8 +67,9 @@ def run_prefix_bench(
         progress: called with rounds done and wanted, over all codecs.
 
     Returns:
-        What `--json` prints: for each codec `without_s` and `with_s` (to 30 tokens), `ttft_without_s`, `ttft_with_s`, `get_s` (of that, finding,
-        fetching and decoding the blocks), `speedup_percent`, `block_bytes`, `cached_tokens`, `same_tokens` (of 30, until the first difference).
+        What `--json` prints: for each codec `without_s` and `with_s` (to 30 tokens), `ttft_without_s`, `ttft_with_s`,
+        `get_s` (of that, finding, fetching and decoding the blocks), `speedup_percent`, `block_bytes`, `cached_tokens`,
+        `same_tokens` (of 30, until the first difference).
 
     Raises:
         StartError: the constellation does not start.

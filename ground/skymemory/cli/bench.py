@@ -6,7 +6,16 @@ from typing import Any
 import click
 from rich.table import Table
 
-from skymemory.cli.common import config_option, json_option, load_constellation, print_json, print_table, progress_bar
+from skymemory.cli.common import (
+    BadInput,
+    Failure,
+    config_option,
+    json_option,
+    load_constellation,
+    print_json,
+    print_table,
+    progress_bar,
+)
 
 
 @click.group()
@@ -58,6 +67,43 @@ def peers(config_path: Path | None, rounds: int, as_json: bool) -> None:
         table.add_row(name, f"{report[name]['put_mb_s']:,.0f}", f"{report[name]['get_mb_s']:,.0f}", *factors)
     print_table(table)
     _tell_wrong(report["wrong"])
+
+
+@bench.command()
+@config_option
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="Generations of each kind.")
+@click.option("--codec", "codecs", multiple=True, help="Only this codec; may be given more than once.")
+@json_option
+def prefix(config_path: Path | None, rounds: int, codecs: tuple[str, ...], as_json: bool) -> None:
+    """The paper's table 3: seconds to 30 tokens without and with the cache, for each codec."""
+    try:
+        from skymemory.bench.prefix import run_prefix_bench
+        from skymemory.codecs import codec_names
+    except ModuleNotFoundError as error:
+        raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
+
+    if unknown := set(codecs) - set(codec_names()):
+        raise BadInput(f"no codec {', '.join(sorted(unknown))}; there are {', '.join(codec_names())}")
+    with progress_bar("generating") as progress:
+        report = run_prefix_bench(
+            load_constellation(config_path), codecs or codec_names(), rounds=rounds, progress=progress
+        )
+    if as_json:
+        print_json(report)
+        return
+    tokens = f"{report['prompt_tokens']} tokens of prompt, {report['new_tokens']} new ones"
+    table = Table(title=f"{tokens}, {report['servers']} satellites")
+    times = ("without, s", "with, s", "faster by, %", "first token without, s", "with, s")
+    for column in ("codec", *times, "block, bytes", "same tokens"):
+        table.add_column(column, justify="left" if column == "codec" else "right")
+    for name, row in report["codecs"].items():
+        seconds = [f"{row[key]:.2f}" for key in ("without_s", "with_s")]
+        first = [f"{row[key]:.2f}" for key in ("ttft_without_s", "ttft_with_s")]
+        table.add_row(
+            name, *seconds, f"{row['speedup_percent']:.1f}", *first, f"{row['block_bytes']:,}",
+            f"{row['same_tokens']} of {report['new_tokens']}",
+        )
+    print_table(table)
 
 
 def _tell_wrong(wrong: dict[str, int]) -> None:

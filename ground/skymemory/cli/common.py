@@ -16,7 +16,6 @@ from skymemory.config import ConfigError, Constellation
 from skymemory.testbed.state import Running, State
 
 CONFIG_FILE = Path("constellation.toml")
-KEY_HELP = "KEY is any text; its digest is the block key."
 
 ProgressCallback = Callable[[int, int], None]
 

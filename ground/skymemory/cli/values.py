@@ -3,19 +3,11 @@
 from pathlib import Path
 from typing import BinaryIO
 
-import blake3
 import click
 
-from skymemory.cli.common import Failure, json_option, print_json, progress_bar, require_running
+from skymemory.cli.common import BadInput, Failure, json_option, print_json, progress_bar, require_running
+from skymemory.keyvalue import VALUE_BYTES_MAX, KeyValue
 from skymemory.store import SkyStore
-
-KEY_CONTEXT = "skymemory 2025 cli value key"
-"""separates these keys from those of prompts"""
-
-
-def block_key(text: str) -> bytes:
-    """The 32-byte key under which the value of a text key is stored."""
-    return blake3.blake3(text.encode(), derive_key_context=KEY_CONTEXT).digest()
 
 
 @click.command()
@@ -24,15 +16,18 @@ def block_key(text: str) -> bytes:
 @json_option
 def put(key: str, file: BinaryIO, as_json: bool) -> None:
     """Store FILE (- is standard input) under KEY, any text."""
-    value = file.read()
-    running = require_running()
-    store = SkyStore(running.constellation)
-    try:
-        with progress_bar("putting") as progress:
-            result = store.put([(block_key(key), value)], progress)[0]
-    finally:
-        store.close()
-    raise NotImplementedError(result, as_json, print_json, Failure)
+    value = file.read(VALUE_BYTES_MAX + 1)
+    if len(value) > VALUE_BYTES_MAX:
+        raise BadInput(f"{file.name} is too large; allowed are {VALUE_BYTES_MAX:,} bytes")
+    with SkyStore(require_running().constellation) as store, progress_bar("chunks up") as progress:
+        result = KeyValue(store).put(key, value, progress)
+    if not result.ok or result.entry is None:
+        raise Failure(f"{key!r} was not stored: {result.status}")
+    if as_json:
+        report = {"key": key, "bytes": len(value), "chunks": result.entry.chunk_total, "seconds": result.duration_s}
+        print_json(report)
+    else:
+        click.echo(f"{len(value):,} bytes in {result.entry.chunk_total:,} chunks stored in {result.duration_s:.3f} s")
 
 
 @click.command()
@@ -40,9 +35,18 @@ def put(key: str, file: BinaryIO, as_json: bool) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True))
 def get(key: str, file: Path) -> None:
     """Bring the value of KEY back into FILE (- is standard output)."""
+    with SkyStore(require_running().constellation) as store, progress_bar("chunks down") as progress:
+        value = KeyValue(store).get(key, progress)
+    if value is None:
+        raise Failure(f"{key!r} is not there, or not whole any more")
+    with click.open_file(str(file), "wb") as out:
+        out.write(value)
 
 
 @click.command("del")
 @click.argument("key")
 def delete(key: str) -> None:
     """Forget the value of KEY."""
+    with SkyStore(require_running().constellation) as store:
+        if not KeyValue(store).delete(key):
+            raise Failure(f"{key!r} was not there")

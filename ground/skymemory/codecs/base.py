@@ -1,8 +1,8 @@
 """The interface of the codecs, and how one is found by its name.
 
-A block's tensors are one tensor of shape [layers, 2, kv_heads, tokens, head_dim]; on the second axis keys come first, then values. The
-bytes are layer-major: the bytes of a layer are one run, layers follow each other, and each takes `layer_bytes`. So the first layers of a
-block can be decoded before the last ones have arrived.
+A block's tensors are one tensor of shape [layers, 2, kv_heads, tokens, head_dim]; on the second axis keys come first,
+then values. The bytes are layer-major: the bytes of a layer are one run, layers follow each other, and each takes
+`layer_bytes`. So the first layers of a block can be decoded before the last ones have arrived.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _CODECS = {
 
 
 class CodecError(ValueError):
-    """The tensors or the bytes cannot be coded: wrong shape or size, or a value that is not finite. The block is a miss."""
+    """The tensors or the bytes cannot be coded: wrong shape or size, or a value that is not finite. The block is a
+    miss."""
 
 
 class Codec(ABC):
@@ -88,7 +89,8 @@ def get_codec(name: str) -> Codec:
 
 
 def view_bytes(data: torch.Tensor, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """The part of each layer's bytes that holds a tensor of `shape` and `dtype`, as a view that can be read and written.
+    """The part of each layer's bytes that holds a tensor of `shape` and `dtype`, as a view that can be read and
+    written.
 
     Args:
         data: uint8 [layers, layer_bytes].

@@ -1,7 +1,7 @@
 """8-bit integers by HQQ (half-quadratic quantisation), through its tensor functions.
 
-Its cache classes are not used: they call CUDA and requantise the whole cache. The solver (`optimize`) is off: at 8 bits it changes nothing
-that can be measured in the tokens and takes most of the time (design, "Traps already found").
+Its cache classes are not used: they call CUDA and requantise the whole cache. The solver (`optimize`) is off: at 8 bits
+it changes nothing that can be measured in the tokens and takes most of the time (design, "Traps already found").
 """
 
 import torch
@@ -19,7 +19,10 @@ _FACTOR = torch.float32
 
 
 class HqqCodec(Codec):
-    """x = (q - zero) * scale with q from 0 to 255: keys per channel, values per token. The error of a value is at most scale / 2."""
+    """x = (q - zero) * scale with q from 0 to 255: keys per channel, values per token.
+
+    The error of a value is at most scale / 2, or 1e-4 where a row's range is so small that HQQ does not divide by it.
+    """
 
     name = "hqq"
 
@@ -62,7 +65,8 @@ class HqqCodec(Codec):
         return block_of(parts[0], parts[1], shape, dtype)
 
     def _parts(self, data: torch.Tensor, shape: tuple[int, ...]) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-        """Where integers, scales and zeros of keys and of values lie in a layer: first all integers, then all factors."""
+        """Where integers, scales and zeros of keys and of values lie in a layer: first all integers, then all
+        factors."""
         _, _, heads, tokens, dim = shape
         values = heads * tokens * dim
         parts = []

@@ -1,7 +1,8 @@
 """Plain 8- and 4-bit integers with 16-bit scales: keys per channel, values per token.
 
-Keys have channels that are large for all tokens, so a scale per (head, channel) keeps the others exact; values have no such channels, so a
-scale per (head, token) does. Both are what the literature on quantised KV caches found, and what DESIGN asks for.
+Keys have channels that are large for all tokens, so a scale per (head, channel) keeps the others exact; values have no
+such channels, so a scale per (head, token) does. Both are what the literature on quantised KV caches found, and what
+DESIGN asks for.
 """
 
 import torch
@@ -10,7 +11,8 @@ from skymemory.codecs.base import Codec, CodecError, view_bytes
 
 _SCALE = torch.float16
 _AXES = (2, 3)
-"""the axis of [layers, heads, tokens, head_dim] that shares a scale: tokens for keys (index 0), head_dim for values (index 1)"""
+"""the axis of [layers, heads, tokens, head_dim] that shares a scale: tokens for keys (index 0), head_dim for values
+(index 1)"""
 
 
 def _scale_shape(part: int, heads: int, tokens: int, dim: int) -> tuple[int, int, int]:
@@ -27,7 +29,8 @@ def _to_scale(values: torch.Tensor) -> torch.Tensor:
 class Int8Codec(Codec):
     """Symmetric 8-bit integers: x = q * scale, q from -127 to 127.
 
-    The error of a value is at most scale / 2, and what rounding the scale to 16 bits adds: 2^-11 of the largest value with that scale.
+    The error of a value is at most scale / 2, and what rounding the scale to 16 bits adds: 2^-11 of the largest value
+    with that scale.
     """
 
     name = "int8"
@@ -62,7 +65,8 @@ class Int8Codec(Codec):
 class Int4Codec(Codec):
     """Asymmetric 4-bit integers, two in a byte: x = low + q * scale, q from 0 to 15.
 
-    The error of a value is at most scale / 2, and what rounding `low` and the scale to 16 bits adds: 2^-11 of the largest value in range.
+    The error of a value is at most scale / 2, and what rounding `low` and the scale to 16 bits adds: 2^-11 of the
+    largest value in range.
     """
 
     name = "int4"

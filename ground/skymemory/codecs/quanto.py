@@ -1,6 +1,7 @@
 """8-bit integers by optimum-quanto, through its tensor functions.
 
-Its cache classes are not used: they requantise the whole cache each time their residual fills (design, "Traps already found").
+Its cache classes are not used: they requantise the whole cache each time their residual fills (design, "Traps already
+found").
 """
 
 import torch

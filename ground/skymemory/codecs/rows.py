@@ -7,7 +7,8 @@ def rows_of(block: torch.Tensor, part: int) -> torch.Tensor:
     """Keys (`part` 0) or values (1) of a block [layers, 2, kv_heads, tokens, head_dim] as a float32 matrix.
 
     Returns:
-        Keys: [layers * kv_heads * head_dim, tokens], a row is a channel. Values: [layers * kv_heads * tokens, head_dim], a row is a token.
+        Keys: [layers * kv_heads * head_dim, tokens], a row is a channel. Values: [layers * kv_heads * tokens,
+        head_dim], a row is a token.
     """
     values = block[:, part].float()
     if part == 0:

@@ -39,7 +39,7 @@ class DemoOptions:
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What `--json` prints. Times from the prompt's token ids to the token, so with the cache the fetch is part of them."""
+    """What `--json` prints. Times run from the prompt's token ids to the token: the fetch is part of them."""
 
     satellites: int
     planes: int
@@ -73,7 +73,7 @@ class Run:
     cache: DynamicCache
 
 
-class _Clock(BaseStreamer):  # type: ignore[misc]  # transformers has no type information
+class _Clock(BaseStreamer):
     """Notes when each token comes out of `generate`, which first hands over the prompt."""
 
     def __init__(self, new_tokens: int, progress: Callable[[int, int], None]) -> None:
@@ -92,8 +92,9 @@ class _Clock(BaseStreamer):  # type: ignore[misc]  # transformers has no type in
 def run_demo(options: DemoOptions, constellation: Constellation, progress: Progress | None = None) -> DemoResult:
     """Generate from a prompt without the cache, store the prompt's blocks, generate again with them.
 
-    The prompt's blocks are purged first if they are there, so that the figures are those of a prompt that the sky has not seen. The machine
-    is warmed up before, so that the first run does not pay for what any first run of a process costs.
+    The prompt's blocks are purged first if they are there, so that the figures are those of a prompt that the sky has
+    not seen. The machine is warmed up before, so that the first run does not pay for what any first run of a process
+    costs.
 
     Args:
         options: model, prompt, codec, number of tokens.
@@ -121,7 +122,11 @@ def run_demo(options: DemoOptions, constellation: Constellation, progress: Progr
         added = manager.add_blocks(ids, cold.cache, progress=lambda done, total: tell("blocks up", done, total))
         entries = store.find_longest(keys)
         warm = generate(
-            model, ids, options.new_tokens, manager=manager, progress=lambda done, total: tell("with cache", done, total)
+            model,
+            ids,
+            options.new_tokens,
+            manager=manager,
+            progress=lambda done, total: tell("with cache", done, total),
         )
         counts = manager.statistics
         return DemoResult(
@@ -165,7 +170,7 @@ def generate(
     clock = _Clock(new_tokens, progress or (lambda done, total: None))
     start = time.perf_counter()
     cache = DynamicCache(config=model.config) if manager is None else manager.get_cache(ids)
-    output = model.generate(
+    output: Any = model.generate(  # type: ignore[operator]  # a mixin that the type checker does not see
         input_ids=prompt,
         attention_mask=torch.ones_like(prompt),
         past_key_values=cache,

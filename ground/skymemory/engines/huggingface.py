@@ -1,7 +1,7 @@
 """Between a Hugging Face transformers model and blocks of its key-value tensors.
 
-transformers caches keys after the rotary embedding, per layer as [batch, kv_heads, tokens, head_dim]. A `DynamicCache` is changed by every
-forward pass, so each one made here has memory of its own.
+transformers caches keys after the rotary embedding, per layer as [batch, kv_heads, tokens, head_dim]. A `DynamicCache`
+is changed by every forward pass, so each one made here has memory of its own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class HuggingFaceEngine:
         """Runs the model on one token to learn the geometry of its cache.
 
         Raises:
-            UnsupportedModelError: the cache of a token depends on the tokens after it, is forgotten, or is not one of plain keys and values.
+            UnsupportedModelError: the cache of a token depends on the tokens after it, is forgotten, or is not one of
+            plain keys and values.
         """
         self._model = model
         self.rope = _rope(model)
@@ -70,7 +71,7 @@ class HuggingFaceEngine:
         done = cache.get_seq_length()
         ids = torch.tensor([list(tokens[done:])], dtype=torch.long, device=self._model.device)
         with torch.no_grad():
-            for piece in ids.split(_PREFILL_TOKENS, dim=1) if ids.numel() else ():
+            for piece in torch.split(ids, _PREFILL_TOKENS, dim=1) if ids.numel() else ():
                 # Only keys and values are wanted: the logits of one token, not of all
                 self._model(input_ids=piece, past_key_values=cache, use_cache=True, logits_to_keep=1)
         return cache
@@ -91,20 +92,22 @@ class HuggingFaceEngine:
             return 0
         geometry = self.geometry
         wanted = (1, geometry.kv_heads, cache.get_seq_length(), geometry.head_dim)
-        shapes = {tuple(tensor.shape) for keys, values, *_ in cache for tensor in (keys, values)}
+        shapes = {tuple(tensor.shape) for pair in _tensors(cache) for tensor in pair}
         if len(cache.layers) != geometry.layers or shapes != {wanted}:
             raise ValueError(
-                f"past_key_values has {len(cache.layers)} layers of shape {sorted(shapes)}; wanted are {geometry.layers} of {wanted} "
-                "(one prompt: take one row of a batch, without its padding)"
+                f"past_key_values has {len(cache.layers)} layers of shape {sorted(shapes)}; wanted are "
+                f"{geometry.layers} of {wanted} (one prompt: take one row of a batch, without its padding)"
             )
-        if cache.layers[0].keys.dtype != geometry.dtype:
-            raise ValueError(f"past_key_values is {cache.layers[0].keys.dtype}; the model's is {geometry.dtype}")
+        dtypes = {keys.dtype for keys, _ in _tensors(cache)}
+        if dtypes != {geometry.dtype}:
+            raise ValueError(f"past_key_values is {dtypes}; the model's is {geometry.dtype}")
         return wanted[2]
 
     def block(self, cache: DynamicCache, start: int, end: int) -> torch.Tensor:
-        """Keys and values of tokens `start` to `end` - 1: a contiguous CPU tensor [layers, 2, kv_heads, tokens, head_dim]."""
+        """Keys and values of tokens `start` to `end` - 1: a contiguous CPU tensor [layers, 2, kv_heads, tokens,
+        head_dim]."""
         device = self.geometry.devices[0]
-        parts = [tensor[0, :, start:end].to(device) for keys, values, *_ in cache for tensor in (keys, values)]
+        parts = [tensor[0, :, start:end].to(device) for pair in _tensors(cache) for tensor in pair]
         return torch.stack(parts).view(self.geometry.block_shape(end - start)).cpu()
 
     def cache(self, blocks: Sequence[torch.Tensor], tokens: int) -> DynamicCache:
@@ -124,9 +127,10 @@ class HuggingFaceEngine:
             end = min(start + block.shape[3], tokens)
             joined[:, :, 0, :, start:end] = block[:, :, :, : end - start]
             start = end
-        for layer, device, (keys, values) in zip(cache.layers, geometry.devices, joined, strict=True):
+        for layer, device, pair in zip(cache.layers, geometry.devices, joined, strict=True):
+            assert isinstance(layer, DynamicLayer)
+            keys, values = pair.to(device)
             # Set and not given to update(), which would copy all of it once more
-            keys, values = keys.to(device), values.to(device)
             layer.lazy_initialization(keys, values)
             layer.keys, layer.values = keys, values
         return cache
@@ -138,25 +142,31 @@ class HuggingFaceEngine:
         unsupported = {type(layer).__name__ for layer in DynamicCache(config=config).layers if type(layer) is not DynamicLayer}
         if unsupported:
             raise UnsupportedModelError(
-                f"the model's cache has layers of kind {', '.join(sorted(unsupported))}; supported is full attention in all layers "
-                "(a sliding window forgets tokens, and a recurrent state cannot be cut into blocks)"
+                f"the model's cache has layers of kind {', '.join(sorted(unsupported))}; supported is full attention in "
+                "all layers (a sliding window forgets tokens, and a recurrent state cannot be cut into blocks)"
             )
         if self.rope is not None and self.rope.get("rope_type") in _ROPE_BY_LENGTH:
             raise UnsupportedModelError(
-                f"the model's rotary embedding is of type {self.rope['rope_type']!r}: keys depend on the length of the whole prompt, "
-                "so those of a beginning cannot be used again"
+                f"the model's rotary embedding is of type {self.rope['rope_type']!r}: keys depend on the length of the "
+                "whole prompt, so those of a beginning cannot be used again"
             )
-        cache = self.prefill([0], DynamicCache(config=config))
-        keys = [layer.keys for layer in cache.layers]
-        shapes = {tuple(tensor.shape) for layer in cache.layers for tensor in (layer.keys, layer.values)}
+        pairs = _tensors(self.prefill([0]))
+        shapes = {tuple(tensor.shape) for pair in pairs for tensor in pair}
         if len(shapes) != 1:
-            raise UnsupportedModelError(f"keys and values of a token have shapes {sorted(shapes)}; supported is one shape for all layers")
-        (_, kv_heads, _, head_dim) = shapes.pop()
+            raise UnsupportedModelError(
+                f"keys and values of a token have shapes {sorted(shapes)}; supported is one shape for all layers"
+            )
+        keys, _ = pairs[0]
         try:
-            dtype_name(keys[0].dtype)
+            dtype_name(keys.dtype)
         except CodecError as error:
             raise UnsupportedModelError(str(error)) from error
-        return Geometry(len(keys), kv_heads, head_dim, keys[0].dtype, tuple(tensor.device for tensor in keys))
+        return Geometry(len(pairs), keys.shape[1], keys.shape[3], keys.dtype, tuple(one.device for one, _ in pairs))
+
+
+def _tensors(cache: DynamicCache) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Keys and values of each layer of a cache that is not empty, each [batch, kv_heads, tokens, head_dim]."""
+    return [(keys, values) for keys, values, *_ in cache]
 
 
 def _rope(model: PreTrainedModel) -> dict[str, Any] | None:

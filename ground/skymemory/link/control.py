@@ -28,6 +28,8 @@ from skymemory.wire.packets import GROUND_PLANE, NO_KEY, ChunkSet, Packet, Packe
 _RTO_FIRST_S: Final = 0.25
 _RTO_MIN_S: Final = 0.02
 _RTO_MAX_S: Final = 1.0
+_RENEW_S: Final = 2.0
+"""how often a lease for telemetry is renewed"""
 _IN_FLIGHT_MAX: Final = 256
 """requests on their way; keeps the answers within the socket's buffer"""
 _RECEIVE_BUFFER_BYTES: Final = 1 << 20
@@ -118,12 +120,15 @@ class ControlPlane:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
 
+    @property
+    def port(self) -> int:
+        """The host's UDP port."""
+        return int(self._socket.getsockname()[1])
+
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
@@ -235,6 +240,7 @@ class ControlPlane:
             and not packet.is_request
             and packet.op == asked.op
             and packet.dst == self.host
+            and not packet.flags & icd.FLAG_TLM
             and (packet.apid == asked.apid and packet.src == asked.dst if packet.status == icd.STATUS_OK else True)
         )
 
@@ -273,18 +279,14 @@ class ControlPlane:
                 )
         return found
 
-    def _stats(
-        self, routes: Sequence[Route], apid: int, deadline_s: float
-    ) -> Iterator[tuple[Satellite, tuple[int, ...]]]:
+    def _stats(self, routes: Sequence[Route], apid: int, deadline_s: float) -> Iterator[tuple[Satellite, tuple[int, ...]]]:
         asks = [Ask(route, icd.OP_STATS, apid) for route in routes]
         for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
             if answer is not None and answer.ok and len(answer.packet.payload) % 8 == 0:
                 payload = answer.packet.payload
                 yield ask.route.satellite, struct.unpack(f">{len(payload) // 8}Q", payload)
 
-    def find(
-        self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float
-    ) -> tuple[list[BlockEntry | None], int]:
+    def find(self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float) -> tuple[list[BlockEntry | None], int]:
         """Ask one satellite which blocks it holds any chunk of (HAS with the flag `any`).
 
         Returns:
@@ -299,10 +301,11 @@ class ControlPlane:
         """Let every satellite forget its chunks of some blocks.
 
         Returns:
-            Requests that were not answered.
+            Chunks that were given up, by the satellites that answered.
         """
         asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key in keys for route in routes]
-        return self.exchange(asks, deadline_s).count(None)
+        answers = self.exchange(asks, deadline_s)
+        return sum(answer.packet.chunk_total for answer in answers if answer is not None and answer.ok)
 
     def migrate(
         self,
@@ -330,17 +333,48 @@ class ControlPlane:
             PacketError: the message is longer than the ICD allows.
         """
         if len(message) > icd.LIMIT_RELAY_BYTES:
-            raise PacketError(
-                icd.STATUS_TOO_LARGE, f"message of {len(message)} bytes; {icd.LIMIT_RELAY_BYTES} are allowed"
-            )
-        return self.exchange([Ask(route, icd.OP_RELAY, icd.APID_ISL, payload=message) for route in routes], deadline_s)
+            raise PacketError(icd.STATUS_TOO_LARGE, f"message of {len(message)} bytes; {icd.LIMIT_RELAY_BYTES} are allowed")
+        asks = [Ask(route, icd.OP_RELAY, icd.APID_ISL, payload=message) for route in routes]
+        return self.exchange(asks, deadline_s)
+
+    def telemetry(self, routes: Sequence[Route], duration_s: float) -> list[tuple[Satellite, bytes]]:
+        """Telemetry that goes over the Software Bus of satellites in a time, each message with its headers, as it came.
+
+        Satellites send it for the time of a lease; here it is renewed, and requests that were lost with it.
+        """
+        heard: list[tuple[Satellite, bytes]] = []
+        with self._lock:
+            end_s = time.monotonic() + duration_s
+            asks = [Ask(route, icd.OP_RELAY, icd.APID_ISL, flags=icd.FLAG_TLM) for route in routes]
+            listening = {pending.packet.request_id: pending for pending in map(self._pending, range(len(asks)), asks)}
+            renew_s = 0.0
+            while (now_s := time.monotonic()) < end_s:
+                if now_s >= renew_s:
+                    for pending in listening.values():
+                        self._send(pending, end_s)
+                    renew_s = now_s + _RENEW_S
+                self._selector.select(max(0.0, min(end_s, renew_s) - time.monotonic()))
+                for packet, endpoint in self._received():
+                    found = listening.get(packet.request_id)
+                    if (
+                        found is not None
+                        and packet.flags & icd.FLAG_TLM
+                        and self._answers(found, replace(packet, flags=0), endpoint)
+                        and packet.status == icd.STATUS_OK
+                    ):
+                        heard.append((packet.src, packet.payload))
+        return heard
 
 
 def _entry(key: bytes, answer: Answer | None) -> BlockEntry | None:
     if answer is None or not answer.ok:
         return None
     packet = answer.packet
-    full, rest = packet.chunk_total * packet.chunk_len, (packet.chunk_total - 1) * packet.chunk_len
-    if packet.key != key or not 1 <= packet.chunk_len <= icd.LIMIT_CHUNK_BYTES or not rest < packet.block_len <= full:
+    lengths_fit = (
+        packet.chunk_total >= 1
+        and 1 <= packet.chunk_len <= icd.LIMIT_CHUNK_BYTES
+        and (packet.chunk_total - 1) * packet.chunk_len < packet.block_len <= packet.chunk_total * packet.chunk_len
+    )
+    if packet.key != key or not lengths_fit:
         return None
     return BlockEntry(key, packet.block_len, packet.chunk_len, packet.chunk_total, packet.epoch, 0.0)

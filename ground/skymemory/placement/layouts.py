@@ -76,9 +76,7 @@ def rotation_hop(centre: Satellite, servers: int, torus: Torus) -> list[Satellit
     return _rings(centre, servers, Torus(torus.planes, torus.slots), frozenset(box.satellites(torus)))
 
 
-def substitute(
-    servers: list[Satellite], lost: Collection[Satellite], centre: Satellite, torus: Torus
-) -> list[Satellite]:
+def substitute(servers: list[Satellite], lost: Collection[Satellite], centre: Satellite, torus: Torus) -> list[Satellite]:
     """The same servers, with each lost satellite replaced by the nearest one to the centre that is free.
 
     Servers on other satellites stay where they are, so only shares of lost satellites are missing; and whoever knows of

@@ -60,8 +60,9 @@ def route(constellation: Constellation, target: Satellite, entry_points: list[Sa
     return None if entry is None else Route(target, entry)
 
 
-def server_routes(constellation: Constellation, time_s: float, lost: Collection[Satellite] = ()) -> list[Route]:
-    """Routes to servers 0 to n - 1 at a time; empty when no satellite is in sight."""
-    entry_points = entries(constellation, time_s, lost)
+def server_routes(
+    constellation: Constellation, entry_points: list[Satellite] | None, lost: Collection[Satellite] = ()
+) -> list[Route]:
+    """Routes to servers 0 to n - 1 through what `entries` returned; empty when no satellite is in sight."""
     routes = (route(constellation, satellite, entry_points) for satellite in server_satellites(constellation, lost))
     return [found for found in routes if found is not None]

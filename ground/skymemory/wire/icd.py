@@ -37,13 +37,13 @@ LIMIT_RELAY_BYTES: Final = 1024
 OP_PUT: Final = 1
 """store one chunk, or a part of it"""
 OP_GET: Final = 2
-"""send the chunks that the chunk set names, at most `credit` of them"""
+"""send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any"""
 OP_HAS: Final = 3
 """which chunks of the chunk set are held; acknowledges PUT"""
 OP_PURGE: Final = 4
-"""forget every chunk of the block"""
+"""forget every chunk of the block; the response's chunk_total says how many were removed"""
 OP_MIGRATE: Final = 5
-"""send the chunks of a block (or of all blocks) to another satellite"""
+"""send the chunks of a block (key all 0: of all blocks of the tenant) to another satellite; the response says whether the job began"""
 OP_PING: Final = 6
 """echo"""
 OP_STATS: Final = 7
@@ -85,7 +85,7 @@ STATUS_BAD_HEADER: Final = 15
 STATUS_BAD_ADDRESS: Final = 16
 """source or destination outside the constellation"""
 STATUS_BAD_KEY: Final = 17
-"""a PUT contradicts what the block was declared as (total, length)"""
+"""a PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first"""
 STATUS_SHORT: Final = 18
 """datagram shorter than its headers"""
 FLAG_LAST: Final = 1

@@ -8,7 +8,6 @@
 #include "cfe_es_extern_typedefs.h"
 
 typedef void (*CFE_ES_TaskEntryFuncPtr_t)(void);
-typedef int32 (*CFE_ES_LibraryEntryFuncPtr_t)(CFE_ES_LibId_t LibId);
 typedef CFE_ES_TaskEntryFuncPtr_t CFE_ES_ChildTaskMainFuncPtr_t;
 typedef void *CFE_ES_StackPointer_t;
 typedef void *CFE_ES_MemPoolBuf_t;
@@ -42,7 +41,6 @@ typedef union CFE_ES_PoolAlign
 
 #define CFE_ES_APPID_C(x)     ((CFE_ES_AppId_t)CFE_RESOURCEID_WRAP(x))
 #define CFE_ES_TASKID_C(x)    ((CFE_ES_TaskId_t)CFE_RESOURCEID_WRAP(x))
-#define CFE_ES_LIBID_C(x)     ((CFE_ES_LibId_t)CFE_RESOURCEID_WRAP(x))
 #define CFE_ES_MEMHANDLE_C(x) ((CFE_ES_MemHandle_t)CFE_RESOURCEID_WRAP(x))
 #define CFE_ES_CDSHANDLE_C(x) ((CFE_ES_CDSHandle_t)CFE_RESOURCEID_WRAP(x))
 

@@ -26,7 +26,6 @@ typedef uint32 CFE_ES_RunStatus_Enum_t;
 
 typedef CFE_RESOURCEID_BASE_TYPE CFE_ES_AppId_t;
 typedef CFE_RESOURCEID_BASE_TYPE CFE_ES_TaskId_t;
-typedef CFE_RESOURCEID_BASE_TYPE CFE_ES_LibId_t;
 typedef CFE_RESOURCEID_BASE_TYPE CFE_ES_MemHandle_t;
 typedef CFE_RESOURCEID_BASE_TYPE CFE_ES_CDSHandle_t;
 

@@ -12,8 +12,8 @@
 
 typedef struct
 {
-    const char *                 name;
-    CFE_ES_LibraryEntryFuncPtr_t entry;
+    const char *name;
+    int32 (*entry)(void);
 } EXEC_Library_t;
 
 typedef struct

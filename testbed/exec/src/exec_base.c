@@ -13,8 +13,8 @@
 
 EXEC_Config_t EXEC_Config;
 
-static pthread_mutex_t  base_lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread int     base_cancel_state; /* of this thread, from before it took the lock */
+static pthread_mutex_t base_lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread int    base_cancel_state; /* of this thread, from before it took the lock */
 
 void EXEC_Lock(void)
 {
@@ -57,10 +57,7 @@ int EXEC_CondWait(pthread_cond_t *cond, pthread_mutex_t *lock, int64 deadline_ns
 
 bool EXEC_Wait(pthread_cond_t *change, int64 deadline_ns)
 {
-    const int before = base_cancel_state; /* per thread, but others lock in between only their own */
-    const int rc     = EXEC_CondWait(change, &base_lock, deadline_ns);
-    base_cancel_state = before;
-    return rc != ETIMEDOUT;
+    return EXEC_CondWait(change, &base_lock, deadline_ns) != ETIMEDOUT;
 }
 
 void EXEC_CondInit(pthread_cond_t *cond)

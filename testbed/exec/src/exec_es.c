@@ -118,7 +118,7 @@ static uint32 StartTask(const char *name, CFE_ES_TaskEntryFuncPtr_t entry, size_
     const uint32 index = EXEC_IdIndex(id, EXEC_ID_TASK, OS_MAX_TASKS);
     Task_t *     task  = &es_tasks[index];
     (void)memset(task, 0, sizeof *task);
-    (void)strncpy(task->name, name, sizeof task->name - 1);
+    (void)memcpy(task->name, name, strlen(name) + 1);
     task->app   = app;
     task->entry = entry;
 
@@ -387,7 +387,7 @@ static EXEC_AppRecord_t *NewApp(const char *name)
     }
     EXEC_AppRecord_t *app = &es_apps[EXEC_IdIndex(id, EXEC_ID_APP, CFE_PLATFORM_ES_MAX_APPLICATIONS)];
     (void)memset(app, 0, sizeof *app);
-    (void)strncpy(app->name, name, sizeof app->name - 1);
+    (void)memcpy(app->name, name, strlen(name) + 1);
     app->id          = id;
     app->exit_status = CFE_ES_RunStatus_APP_RUN;
     app->main_task   = EXEC_NONE;
@@ -395,16 +395,29 @@ static EXEC_AppRecord_t *NewApp(const char *name)
     return app;
 }
 
+/* With the lock held: say what is the matter with the first app in one of these states. */
+static void NameFirst(EXEC_AppState_t from, EXEC_AppState_t to, const char *matter, char *why, size_t why_size)
+{
+    for (uint32 i = 0; i < CFE_PLATFORM_ES_MAX_APPLICATIONS; ++i)
+    {
+        if (es_apps[i].id != 0 && es_apps[i].state >= from && es_apps[i].state <= to)
+        {
+            (void)snprintf(why, why_size, "the app %s %s", es_apps[i].name, matter);
+            return;
+        }
+    }
+}
+
 bool EXEC_EsStart(uint32 timeout_ms, char *why, size_t why_size)
 {
     const int64 deadline = EXEC_NowNs() + (int64)timeout_ms * 1000000;
     for (uint32 i = 0; i < EXEC_Config.library_count; ++i)
     {
-        const CFE_ES_LibId_t id     = {{EXEC_ID_MARK | (EXEC_ID_LIB << 16) | (i + 1u)}};
-        const int32          status = EXEC_Config.libraries[i].entry(id);
+        const int32 status = EXEC_Config.libraries[i].entry();
         if (status != CFE_SUCCESS)
         {
-            (void)snprintf(why, why_size, "library %s failed with 0x%08lX", EXEC_Config.libraries[i].name, (unsigned long)(uint32)status);
+            (void)snprintf(why, why_size, "the library %s failed with 0x%08lX", EXEC_Config.libraries[i].name,
+                           (unsigned long)(uint32)status);
             return false;
         }
     }
@@ -427,18 +440,15 @@ bool EXEC_EsStart(uint32 timeout_ms, char *why, size_t why_size)
     }
     while (ok && CountApps(EXEC_APP_RUNNING, EXEC_APP_RUNNING) < EXEC_Config.app_count)
     {
-        const EXEC_AppState_t wanted = CountApps(EXEC_APP_STOPPED, EXEC_APP_STOPPED) > 0 ? EXEC_APP_STOPPED : EXEC_APP_FREE;
-        if (wanted == EXEC_APP_STOPPED || !EXEC_Wait(&es_change, deadline))
+        if (CountApps(EXEC_APP_STOPPED, EXEC_APP_STOPPED) > 0)
         {
             ok = false;
+            NameFirst(EXEC_APP_STOPPED, EXEC_APP_STOPPED, "stopped while it started; see the events before", why, why_size);
         }
-    }
-    for (uint32 i = 0; !ok && why[0] == '\0' && i < CFE_PLATFORM_ES_MAX_APPLICATIONS; ++i)
-    {
-        if (es_apps[i].id != 0 && es_apps[i].state != EXEC_APP_RUNNING && es_apps[i].state != EXEC_APP_HOST)
+        else if (!EXEC_Wait(&es_change, deadline))
         {
-            (void)snprintf(why, why_size, "the app %s %s", es_apps[i].name,
-                           es_apps[i].state == EXEC_APP_STOPPED ? "stopped while it started" : "did not come up in time");
+            ok = false;
+            NameFirst(EXEC_APP_STARTING, EXEC_APP_INITIALISED, "did not come up in time", why, why_size);
         }
     }
     EXEC_Unlock();

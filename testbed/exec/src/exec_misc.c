@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "cfe_config.h"
 #include "exec_priv.h"
 
 /* Seconds from 1970-01-01 to cFE's default epoch, 1980-01-06. */

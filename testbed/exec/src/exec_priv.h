@@ -28,7 +28,6 @@ enum
     EXEC_ID_MUTEX    = 0x05,
     EXEC_ID_STREAM   = 0x06,
     EXEC_ID_APP      = 0x11,
-    EXEC_ID_LIB      = 0x12,
     EXEC_ID_POOL     = 0x14,
     EXEC_ID_CDS      = 0x15,
     EXEC_ID_PIPE     = 0x16,

@@ -58,7 +58,6 @@ typedef struct
     Message_t *    queue[OS_QUEUE_MAX_DEPTH];
     Message_t *    delivered;
     uint32         window;
-    uint32         waiters;
     bool           cond_made;
     pthread_cond_t cond;
 } Pipe_t;
@@ -266,7 +265,7 @@ CFE_Status_t CFE_SB_CreatePipe(CFE_SB_PipeId_t *PipeIdPtr, uint16 Depth, const c
         pipe->depth  = Depth;
         pipe->head   = 0;
         pipe->count  = 0;
-        (void)strncpy(pipe->name, PipeName, sizeof pipe->name);
+        (void)memcpy(pipe->name, PipeName, strlen(PipeName) + 1);
         pipe->id         = id;
         sb_last_pipe     = id;
         PipeIdPtr->id.id = id;

@@ -42,6 +42,23 @@ static union
     uint8              bytes[TABLE_BYTES_MAX];
 } tbl_work, tbl_pending; /* image under validation; image that the ground sent */
 
+/* Held by whoever uses tbl_work: the app's validation runs without the executive's lock. */
+static pthread_mutex_t tbl_work_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int TakeWork(void)
+{
+    int before = PTHREAD_CANCEL_ENABLE;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    (void)pthread_mutex_lock(&tbl_work_lock);
+    return before;
+}
+
+static void GiveWork(int before)
+{
+    (void)pthread_mutex_unlock(&tbl_work_lock);
+    (void)pthread_setcancelstate(before, NULL);
+}
+
 void EXEC_TblReset(void)
 {
     (void)memset(tbl_tables, 0, sizeof tbl_tables);
@@ -240,6 +257,7 @@ CFE_Status_t CFE_TBL_Load(CFE_TBL_Handle_t TblHandle, CFE_TBL_SrcEnum_t SrcType,
         return CFE_TBL_BAD_ARGUMENT;
     }
     CFE_Status_t status = CFE_SUCCESS;
+    const int    before = TakeWork();
     EXEC_Lock();
     Table_t *   table = OwnTable(TblHandle, &status);
     const void *data  = SrcDataPtr;
@@ -269,6 +287,7 @@ CFE_Status_t CFE_TBL_Load(CFE_TBL_Handle_t TblHandle, CFE_TBL_SrcEnum_t SrcType,
         status = status == CFE_SUCCESS && partial ? CFE_TBL_WARN_PARTIAL_LOAD : status;
     }
     EXEC_Unlock();
+    GiveWork(before);
     return status;
 }
 
@@ -306,6 +325,7 @@ CFE_Status_t EXEC_TableLoad(const char *name, const void *data, size_t size)
 CFE_Status_t CFE_TBL_Manage(CFE_TBL_Handle_t TblHandle)
 {
     CFE_Status_t status = CFE_SUCCESS;
+    const int    before = TakeWork();
     EXEC_Lock();
     Table_t *table = OwnTable(TblHandle, &status);
     if (table != NULL && table->pending)
@@ -327,6 +347,7 @@ CFE_Status_t CFE_TBL_Manage(CFE_TBL_Handle_t TblHandle)
         }
     }
     EXEC_Unlock();
+    GiveWork(before);
     return status;
 }
 

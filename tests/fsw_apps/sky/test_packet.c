@@ -291,7 +291,9 @@ static void SeesAWrongChecksum(void)
     SKY_Packet_t       decoded;
 
     wire[7] ^= 0x40u;
+    decoded.is_request = true;
     CHECK_EQ(SKY_Packet_Decode(wire, len, &decoded), SKY_STATUS_BAD_CRC);
+    CHECK(!decoded.is_request); /* so that nobody answers what is damaged */
     crc            = SKY_Crc16(SKY_CRC16_INIT, wire, len - SKY_PEC_BYTES);
     wire[len - 2u] = (uint8_t)(crc >> 8);
     wire[len - 1u] = (uint8_t)(crc & 0xFFu);

@@ -17,6 +17,8 @@ typedef struct
 static const Shape_t shapes[] = {{5, 19, false}, {5, 19, true}, {4, 4, false}, {4, 4, true}, {1, 7, false}, {7, 1, false},
                                  {7, 1, true},   {2, 2, false}, {2, 3, true},  {1, 1, true}, {3, 2, false}, {1, 2, false}};
 
+static const SKY_Addr_t nowhere = {0, 0};
+
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
 static uint32_t IndexOf(const SKY_Torus_t *torus, SKY_Addr_t addr)
@@ -157,7 +159,7 @@ static void EveryPairOnTheShortestWay(void)
                 CHECK_EQ(SKY_Torus_Hops(&torus, at, AddrOf(&torus, to)), hops[to]);
                 for (uint32_t step = 0; step < hops[to]; ++step)
                 {
-                    const SKY_LinkId_t link = SKY_Torus_NextHop(&torus, at, AddrOf(&torus, to), ALL_UP);
+                    const SKY_LinkId_t link = SKY_Torus_NextHop(&torus, at, AddrOf(&torus, to), nowhere, ALL_UP);
 
                     if (link == SKY_LINK_WEST || link == SKY_LINK_EAST)
                     {
@@ -168,7 +170,7 @@ static void EveryPairOnTheShortestWay(void)
                     CHECK(at.plane != 0u);
                 }
                 CHECK(SKY_Addr_Equal(at, AddrOf(&torus, to)));
-                CHECK_EQ(SKY_Torus_NextHop(&torus, at, at, ALL_UP), SKY_LINK_NONE);
+                CHECK_EQ(SKY_Torus_NextHop(&torus, at, at, nowhere, ALL_UP), SKY_LINK_NONE);
             }
         }
     }
@@ -208,7 +210,7 @@ static void ThePapersRule(void)
             {
                 expected = SKY_LINK_EAST;
             }
-            CHECK_EQ(SKY_Torus_NextHop(&torus, a, b, ALL_UP), expected);
+            CHECK_EQ(SKY_Torus_NextHop(&torus, a, b, nowhere, ALL_UP), expected);
         }
     }
 }
@@ -217,7 +219,7 @@ static SKY_LinkId_t Without(const SKY_Torus_t *torus, uint32_t plane, uint32_t s
 {
     const SKY_Addr_t from = {(uint16_t)plane, (uint16_t)slot};
 
-    return SKY_Torus_NextHop(torus, from, to, ALL_UP & ~down);
+    return SKY_Torus_NextHop(torus, from, to, nowhere, ALL_UP & ~down);
 }
 
 static void Ties(void)
@@ -253,12 +255,37 @@ static void Detours(void)
     CHECK_EQ(Without(&torus, 2, 7, (SKY_Addr_t){3, 7}, south | east), SKY_LINK_WEST);
     CHECK_EQ(Without(&torus, 2, 7, (SKY_Addr_t){3, 7}, south | east | west), SKY_LINK_NORTH);
     CHECK_EQ(Without(&torus, 2, 7, (SKY_Addr_t){3, 7}, ALL_UP), SKY_LINK_NONE);
-    CHECK_EQ(SKY_Torus_NextHop(&torus, (SKY_Addr_t){2, 7}, (SKY_Addr_t){3, 7}, 0), SKY_LINK_NONE);
+    CHECK_EQ(SKY_Torus_NextHop(&torus, (SKY_Addr_t){2, 7}, (SKY_Addr_t){3, 7}, nowhere, 0), SKY_LINK_NONE);
 
     CHECK(SKY_Torus_Init(&torus, 5, 19, true)); /* across the seam: all the way back */
     CHECK_EQ(Without(&torus, 1, 7, (SKY_Addr_t){5, 7}, 0), SKY_LINK_SOUTH);
     CHECK_EQ(SKY_Torus_Hops(&torus, (SKY_Addr_t){1, 7}, (SKY_Addr_t){5, 7}), 4);
     CHECK_EQ(Without(&torus, 1, 7, (SKY_Addr_t){2, 7}, south), SKY_LINK_EAST);
+}
+
+static void ComesFromSomewhere(void)
+{
+    const uint32_t   north = 1u << SKY_LINK_NORTH;
+    const uint32_t   east  = 1u << SKY_LINK_EAST;
+    const uint32_t   south = 1u << SKY_LINK_SOUTH;
+    const uint32_t   west  = 1u << SKY_LINK_WEST;
+    const SKY_Addr_t at    = {2, 7};
+    SKY_Torus_t      torus;
+
+    CHECK(SKY_Torus_Init(&torus, 5, 19, false));
+    /* It stepped aside from (1,7): not nearer over the link it came by, but along the other axis. */
+    CHECK_EQ(SKY_Torus_NextHop(&torus, at, (SKY_Addr_t){1, 8}, (SKY_Addr_t){1, 7}, ALL_UP), SKY_LINK_EAST);
+    /* The long way round goes on. */
+    CHECK_EQ(SKY_Torus_NextHop(&torus, at, (SKY_Addr_t){2, 9}, (SKY_Addr_t){2, 8}, east | west), SKY_LINK_WEST);
+    /* Aside, and not back aside, if there is a choice. */
+    CHECK_EQ(SKY_Torus_NextHop(&torus, at, (SKY_Addr_t){2, 9}, (SKY_Addr_t){3, 7}, north | south | west), SKY_LINK_NORTH);
+    CHECK_EQ(SKY_Torus_NextHop(&torus, at, (SKY_Addr_t){2, 9}, (SKY_Addr_t){3, 7}, south | west), SKY_LINK_SOUTH);
+    /* Nowhere but back. */
+    CHECK_EQ(SKY_Torus_NextHop(&torus, at, (SKY_Addr_t){2, 9}, (SKY_Addr_t){2, 8}, east), SKY_LINK_EAST);
+
+    CHECK(SKY_Torus_Init(&torus, 2, 19, false)); /* north and south lead to the same satellite */
+    CHECK_EQ(SKY_Torus_NextHop(&torus, at, (SKY_Addr_t){1, 8}, (SKY_Addr_t){1, 7}, ALL_UP), SKY_LINK_EAST);
+    CHECK_EQ(SKY_Torus_NextHop(&torus, at, (SKY_Addr_t){1, 7}, (SKY_Addr_t){1, 7}, ALL_UP), SKY_LINK_EAST);
 }
 
 int main(void)
@@ -270,5 +297,6 @@ int main(void)
     RUN(ThePapersRule);
     RUN(Ties);
     RUN(Detours);
+    RUN(ComesFromSomewhere);
     return CHECK_RESULT();
 }

@@ -38,11 +38,11 @@
 #define ISL_IO_ROOM_MS     2      /* wait for room in the send buffer */
 #define ISL_IO_GIVE_UP     16u    /* trains in a row that the kernel refuses, until none is tried any more */
 
-/* Control message of one train; a union for its alignment. */
+/* Control message of one train; aligned for struct cmsghdr, which begins with a size. */
 typedef union
 {
-    struct cmsghdr align;
-    char           bytes[CMSG_SPACE(sizeof(int))];
+    size_t align;
+    char   bytes[CMSG_SPACE(sizeof(int))];
 } ISL_IO_Control_t;
 
 typedef struct

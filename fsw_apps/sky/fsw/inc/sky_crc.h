@@ -26,10 +26,11 @@ uint32_t SKY_Crc32c(uint32_t crc, const void *data, size_t len);
 /** XOR over @p len bytes, continued from @p acc (cFS command checksum; a whole command XORs with 0xFF to 0). */
 uint8_t SKY_Xor8(uint8_t acc, const void *data, size_t len);
 
-/** Which implementation runs: "pclmul+sse4.2", "pmull+crc32", "table". */
+/** Which implementation runs: "pclmul+sse4.2", "pmull+crc32", "table". Chosen at the first call by what the processor has; all
+ *  give the same values, so this one word of state in the program (the only one of the core) is nobody's concern. */
 const char *SKY_Crc_Implementation(void);
 
-/** Use the portable tables from now on (tests and comparisons). @p portable false: the best that this CPU has. */
+/** Use the portable tables from now on, everywhere in the program (tests and comparisons). @p portable 0: the best there is. */
 void SKY_Crc_ForcePortable(int portable);
 
 #endif

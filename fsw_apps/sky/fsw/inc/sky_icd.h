@@ -22,10 +22,10 @@
 #define SKY_LIMIT_PING_BYTES 64u /**< payload that PING echoes */
 #define SKY_LIMIT_RELAY_BYTES 1024u /**< largest Software Bus message that RELAY carries */
 #define SKY_OP_PUT 1u /**< store one chunk, or a part of it */
-#define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them */
+#define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any */
 #define SKY_OP_HAS 3u /**< which chunks of the chunk set are held; acknowledges PUT */
-#define SKY_OP_PURGE 4u /**< forget every chunk of the block */
-#define SKY_OP_MIGRATE 5u /**< send the chunks of a block (or of all blocks) to another satellite */
+#define SKY_OP_PURGE 4u /**< forget every chunk of the block; the response's chunk_total says how many were removed */
+#define SKY_OP_MIGRATE 5u /**< send the chunks of a block (key all 0: of all blocks of the tenant) to another satellite; the response says whether the job began */
 #define SKY_OP_PING 6u /**< echo */
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
@@ -46,7 +46,7 @@
 #define SKY_STATUS_BAD_CHECKSUM 14u /**< command checksum wrong */
 #define SKY_STATUS_BAD_HEADER 15u /**< primary or secondary header malformed */
 #define SKY_STATUS_BAD_ADDRESS 16u /**< source or destination outside the constellation */
-#define SKY_STATUS_BAD_KEY 17u /**< a PUT contradicts what the block was declared as (total, length) */
+#define SKY_STATUS_BAD_KEY 17u /**< a PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first */
 #define SKY_STATUS_SHORT 18u /**< datagram shorter than its headers */
 #define SKY_FLAG_LAST 1u /**< last packet of this burst */
 #define SKY_FLAG_KEEP 2u /**< MIGRATE: keep the source's copy */

@@ -40,10 +40,7 @@ typedef struct
     void (*Unlock)(void);
     /** A packet for this satellite at the service's APID. Responses are pulled with Next until that returns false. */
     void (*Begin)(uint64_t now_us, const SKY_Packet_t *pkt);
-    /**
-     * The next packet to send. A body of more than SKY_SERVICE_SCRATCH_BYTES stays in place until the next Begin or Poll or
-     * until Unlock; a shorter one only until the next Next.
-     */
+    /** The next packet to send. Its body stays in place until the next Begin or Poll, or until Unlock. */
     bool (*Next)(uint64_t now_us, SKY_Out_t *out);
     /** Let time act; pull with Next afterwards. *next_us: when to come again, UINT64_MAX if never. */
     void (*Poll)(uint64_t now_us, uint64_t *next_us);

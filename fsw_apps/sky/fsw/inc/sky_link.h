@@ -57,7 +57,7 @@ void SKY_Link_SetModel(SKY_Link_t *link, const SKY_LinkModel_t *model);
  */
 SKY_LinkResult_t SKY_Link_Push(SKY_Link_t *link, uint64_t now_us, const void *head, size_t head_len, const void *body,
                                size_t body_len, const void *tail, size_t tail_len);
-/** The next packet that is due at @p now_us, valid until the next call. @return its length, 0 if none is due */
+/** The next packet that is due at @p now_us, valid until the next push. @return its length, 0 if none is due */
 size_t SKY_Link_Pop(SKY_Link_t *link, uint64_t now_us, const uint8_t **data);
 /** When the next packet is due, UINT64_MAX if none waits. */
 uint64_t SKY_Link_NextDue(const SKY_Link_t *link);

@@ -81,8 +81,8 @@ typedef struct
  * for the checksum. Nothing is copied.
  *
  * @return SKY_STATUS_OK, or why not: SHORT, BAD_HEADER, BAD_LENGTH, BAD_CRC, BAD_CHECKSUM, BAD_VERSION (also: a security suite
- *         other than 0), BAD_CHUNK. From BAD_VERSION on @p pkt is filled, without payload, so that an answer can be
- *         addressed; before that it is not to be used.
+ *         other than 0), BAD_CHUNK. Where PEC and checksum are right, @p pkt is filled (with an error: without payload), so that
+ *         an answer can be addressed; where not, is_request is false, nothing else is set, and nobody is to be answered.
  */
 SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pkt);
 

@@ -21,7 +21,7 @@ typedef struct
 
 /** Can [offset, offset + length) be a part, or the whole, of a chunk of @p chunk_len bytes in at most SKY_LIMIT_FRAGMENTS parts? */
 bool SKY_Parts_Check(uint32_t chunk_len, uint32_t offset, uint32_t length);
-/** Note a part that has passed the check and is not the whole. @return false: it contradicts those that are here */
+/** Note a part that is not the whole. @return false: it does not pass the check, or contradicts those that are here */
 bool SKY_Parts_Add(SKY_Parts_t *parts, uint32_t chunk_len, uint32_t offset, uint32_t length);
 /** Is the chunk complete? */
 bool SKY_Parts_AllHere(const SKY_Parts_t *parts);

@@ -72,8 +72,7 @@ void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up);
  * gateway, whatever they claim, and teach the table where the host is. Refused: BAD_ADDRESS (source a satellite or no host,
  * destination no satellite), REFUSED (a response; a number that another endpoint uses), BUSY (table full of hosts just heard).
  *
- * A packet is forwarded while its hop limit, at most SKY_LIMIT_HOP_LIMIT, is above 0, and goes back to the satellite
- * it came from only if no other link is up.
+ * A packet is forwarded while its hop limit, of which no more than SKY_LIMIT_HOP_LIMIT counts, is above 0: SKY_Torus_NextHop.
  */
 void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint,
                        SKY_Route_t *route);

@@ -41,13 +41,16 @@ uint32_t SKY_Torus_Hops(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to
  * (even sizes, opposite satellites) unmoved; a tie goes south, respectively east.
  *
  * If no link that leads nearer is up, the packet makes a detour: over the link that leaves the fewest hops, and among equals
- * one step aside (two hops more) before the long way round the ring. The rule has no memory, so the next satellite would send
- * such a packet straight back: whoever forwards takes the link that the packet came in by out of @p usable, as
- * SKY_Router_Decide does.
+ * one step aside (two hops more) before the long way round the ring. As the rule has no memory, the next satellite would
+ * send such a packet straight back; it is told where the packet came from, and sends it nearer over any link but that.
  *
- * @param usable  bit (1 << link) for each ISL that may be taken
- * @return SKY_LINK_NONE if @p to is @p from or nothing leads there
+ * With one link or one satellite down every packet arrives that can, at most 2 hops later than on the best way left
+ * (5 x 19 satellites, tested for all pairs); with more, some may circle until their hop limit.
+ *
+ * @param previous  the satellite that the packet came from, or {0,0}
+ * @param usable    bit (1 << link) for each ISL that is up
+ * @return SKY_LINK_NONE if @p to is @p from or no link is up
  */
-SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to, uint32_t usable);
+SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to, SKY_Addr_t previous, uint32_t usable);
 
 #endif

@@ -16,6 +16,7 @@
 #define SKY_TRANSFER_H
 
 #include "sky_chunkset.h"
+#include "sky_parts.h"
 
 /* ---- peer: sky_peer.c -------------------------------------------------------------------------------------------- */
 
@@ -33,10 +34,10 @@ typedef struct
 {
     SKY_PeerCfg_t cfg;
     SKY_Addr_t    addr;
-    uint32_t      window;      /**< chunks that may be on their way */
-    uint32_t      threshold;   /**< slow start below, one chunk a round trip above */
-    uint32_t      credit;      /**< chunks that the satellite last said it takes; a push keeps to it */
-    uint32_t      outstanding; /**< chunks on their way, all shares together */
+    uint32_t      window;                     /**< chunks that may be on their way */
+    uint32_t      threshold;                  /**< slow start below, one chunk a round trip above */
+    uint32_t      credit;                     /**< chunks that the satellite last said it takes; a push keeps to it */
+    uint32_t      outstanding;                /**< chunks on their way, all shares together */
     uint32_t      srtt_us, rttvar_us, rto_us; /**< srtt 0: nothing measured yet */
     uint32_t      acked_in_window;
     uint64_t      recovered_us; /**< losses before this time belong to one halving */
@@ -57,26 +58,26 @@ typedef enum
 {
     SKY_SHARE_RUNNING = 0,
     SKY_SHARE_DONE,
-    SKY_SHARE_MISS,     /**< the satellite does not hold a chunk of it, or holds another block under this key */
-    SKY_SHARE_EXPIRED,  /**< deadline */
-    SKY_SHARE_REFUSED   /**< the satellite said why: last_status */
+    SKY_SHARE_MISS,    /**< the satellite does not hold a chunk of it, or holds another block under this key */
+    SKY_SHARE_EXPIRED, /**< deadline */
+    SKY_SHARE_REFUSED  /**< the satellite said why: last_status */
 } SKY_ShareState_t;
 
 /** What both ends know of a share. */
 typedef struct
 {
-    SKY_Addr_t self;        /**< who asks: ground host or satellite */
-    SKY_Addr_t gateway;     /**< {0,0}: the first satellite fills it in */
+    SKY_Addr_t self;    /**< who asks: ground host or satellite */
+    SKY_Addr_t gateway; /**< {0,0}: the first satellite fills it in */
     uint32_t   tenant;
     uint8_t    key[SKY_KEY_BYTES];
     uint32_t   epoch;
     uint32_t   chunk_total;
-    uint32_t   chunk_len;   /**< of a full chunk */
-    uint32_t   block_len;   /**< (chunk_total - 1) * chunk_len < block_len <= chunk_total * chunk_len */
+    uint32_t   chunk_len; /**< of a full chunk */
+    uint32_t   block_len; /**< (chunk_total - 1) * chunk_len < block_len <= chunk_total * chunk_len */
     uint32_t   base, stride, count;
     uint32_t   packet_bytes; /**< largest packet of the path */
     uint64_t   deadline_us;  /**< UINT64_MAX: none */
-    uint64_t   request_id;  /**< first of a range that the caller reserved: low 16 bits count requests of this share */
+    uint64_t   request_id;   /**< first of a range that the caller reserved: low 16 bits count requests of this share */
 } SKY_ShareCfg_t;
 
 /** @return false if the numbers contradict each other or a limit. */
@@ -102,33 +103,32 @@ uint32_t SKY_Packet_CutPart(SKY_Packet_t *pkt, const uint8_t *chunk, uint32_t of
 
 #define SKY_FETCH_PARTIALS 32u /**< chunks in parts that one share follows at a time; older ones are asked for again */
 
-/** A chunk that came in part. Parts are told apart by the 64th of the chunk in which they begin (SKY_LIMIT_FRAGMENTS). */
+/** A chunk of which parts came. */
 typedef struct
 {
-    uint64_t parts; /**< 0: free */
-    uint32_t bytes;
-    uint32_t index; /**< in the share */
+    SKY_Parts_t parts; /**< all zero: nothing, or free */
+    uint32_t    index; /**< in the share */
 } SKY_Partial_t;
 
 typedef struct
 {
     SKY_ShareCfg_t   cfg;
-    SKY_Peer_t *     peer;
-    uint8_t *        block;     /**< chunk i belongs at block + i * chunk_len */
-    SKY_ChunkSet_t   missing;   /**< not here yet */
-    SKY_ChunkSet_t   todo;      /**< of these, not asked for, or to be asked for again */
+    SKY_Peer_t      *peer;
+    uint8_t         *block;                         /**< chunk i belongs at block + i * chunk_len */
+    SKY_ChunkSet_t   missing;                       /**< not here yet */
+    SKY_ChunkSet_t   todo;                          /**< of these, not asked for, or to be asked for again */
     uint16_t         asked_by[SKY_LIMIT_CHUNK_SET]; /**< number of the request that asked for it last; 0: none */
     SKY_ShareState_t state;
     SKY_Status_t     last_status;
-    uint32_t         left;      /**< chunks missing */
-    uint32_t         on_way;    /**< asked for and not here */
+    uint32_t         left;   /**< chunks missing */
+    uint32_t         on_way; /**< asked for and not here */
     uint32_t         requests, repeats, duplicates, corrupt;
-    uint16_t         number;    /**< of the newest request */
-    uint16_t         over;      /**< the newest request whose burst is over */
-    uint16_t         timed;     /**< request whose round trip is measured; 0: none */
-    uint64_t         asked_us;  /**< when that left */
-    uint64_t         timer_us;  /**< 0: not set */
-    uint64_t         gap_us;    /**< when what is missing up to `over` counts as lost (it may just be late); 0: not set */
+    uint16_t         number;   /**< of the newest request */
+    uint16_t         over;     /**< the newest request whose burst is over */
+    uint16_t         timed;    /**< request whose round trip is measured; 0: none */
+    uint64_t         asked_us; /**< when that left */
+    uint64_t         timer_us; /**< 0: not set */
+    uint64_t         gap_us;   /**< when what is missing up to `over` counts as lost (it may just be late); 0: not set */
     uint32_t         partial_next;
     SKY_Partial_t    partials[SKY_FETCH_PARTIALS];
 } SKY_Fetch_t;
@@ -153,21 +153,21 @@ void SKY_Fetch_Stop(SKY_Fetch_t *fetch, SKY_ShareState_t state);
 typedef struct
 {
     SKY_ShareCfg_t   cfg;
-    SKY_Peer_t *     peer;
+    SKY_Peer_t      *peer;
     SKY_ChunkSet_t   unacked;
-    SKY_ChunkSet_t   todo;       /**< of these, to be sent, or sent again */
+    SKY_ChunkSet_t   todo;                          /**< of these, to be sent, or sent again */
     uint16_t         asked_by[SKY_LIMIT_CHUNK_SET]; /**< number of the query that followed the chunk; 0: not sent yet */
     SKY_ShareState_t state;
     SKY_Status_t     last_status;
-    uint32_t         left;       /**< chunks not acknowledged */
-    uint32_t         on_way;     /**< sent and not acknowledged */
+    uint32_t         left;        /**< chunks not acknowledged */
+    uint32_t         on_way;      /**< sent and not acknowledged */
     uint32_t         since_query; /**< chunks sent since the last HAS */
     uint32_t         cursor;
     uint32_t         sent, repeats, queries;
-    uint16_t         number;     /**< of the newest query */
-    uint16_t         timed;      /**< query whose round trip is measured; 0: none */
-    uint64_t         asked_us;   /**< when that left */
-    uint64_t         timer_us;   /**< 0: not set */
+    uint16_t         number;   /**< of the newest query */
+    uint16_t         timed;    /**< query whose round trip is measured; 0: none */
+    uint64_t         asked_us; /**< when that left */
+    uint64_t         timer_us; /**< 0: not set */
     bool             query_due;
 } SKY_Push_t;
 

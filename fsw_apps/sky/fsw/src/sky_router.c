@@ -135,34 +135,16 @@ static bool DestinationIsSound(const SKY_Router_t *router, const SKY_Packet_t *p
            (IsHost(pkt->dst) && !pkt->is_request && SKY_Torus_Contains(&router->torus, pkt->gateway));
 }
 
-/* Without the links (two, on a ring of two) that lead back to where the packet came from. */
-static uint32_t UsableOnwards(const SKY_Router_t *router, SKY_LinkId_t ingress)
-{
-    const SKY_Addr_t previous = SKY_Torus_Neighbour(&router->torus, router->self, ingress);
-    uint32_t         usable   = router->usable;
-
-    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
-    {
-        if (SKY_Addr_Equal(SKY_Torus_Neighbour(&router->torus, router->self, (SKY_LinkId_t)link), previous))
-        {
-            usable &= ~(1u << link);
-        }
-    }
-    return usable;
-}
-
 static SKY_Status_t Forward(const SKY_Router_t *router, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, SKY_Addr_t target,
                             SKY_Route_t *route)
 {
+    const SKY_Addr_t previous = SKY_Torus_Neighbour(&router->torus, router->self, ingress);
+
     if (pkt->hop_limit == 0u)
     {
         return SKY_STATUS_HOP_LIMIT;
     }
-    route->link = SKY_Torus_NextHop(&router->torus, router->self, target, UsableOnwards(router, ingress));
-    if (route->link == SKY_LINK_NONE)
-    {
-        route->link = SKY_Torus_NextHop(&router->torus, router->self, target, router->usable);
-    }
+    route->link = SKY_Torus_NextHop(&router->torus, router->self, target, previous, router->usable);
     if (route->link == SKY_LINK_NONE)
     {
         return SKY_STATUS_UNREACHABLE;

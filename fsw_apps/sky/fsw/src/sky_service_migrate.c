@@ -30,11 +30,15 @@ static SKY_Addr_t load_addr(const uint8_t *payload)
 /* Begin with the chunks from job->from on that are held of the block at hand. @return false: there are none */
 static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
 {
-    const uint32_t  lowest = SKY_Store_NextChunk(svc->store, job->tenant, job->key, job->from);
     SKY_BlockInfo_t info;
     SKY_ShareCfg_t  cfg;
 
-    if (lowest == SKY_STORE_NONE || SKY_Store_Block(svc->store, job->tenant, job->key, &info) != SKY_STATUS_OK)
+    if (SKY_Store_Block(svc->store, job->tenant, job->key, &info) != SKY_STATUS_OK)
+    {
+        return false;
+    }
+    const uint32_t lowest = SKY_Store_NextChunk(svc->store, job->tenant, job->key, job->from);
+    if (lowest == SKY_STORE_NONE)
     {
         return false;
     }

@@ -69,7 +69,7 @@ uint32_t SKY_Torus_Hops(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to
            RingDistance(from.slot, to.slot, torus->slots, false);
 }
 
-SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to, uint32_t usable)
+SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to, SKY_Addr_t previous, uint32_t usable)
 {
     /* Planes before slots, and the winner of a tie first: the first link that leads nearer is the paper's. */
     static const SKY_LinkId_t order[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_NORTH, SKY_LINK_EAST, SKY_LINK_WEST};
@@ -85,6 +85,7 @@ SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Ad
     for (uint32_t i = 0; i < SKY_ISL_COUNT; ++i)
     {
         const SKY_Addr_t neighbour = SKY_Torus_Neighbour(torus, from, order[i]);
+        const bool       back      = SKY_Addr_Equal(neighbour, previous);
         uint32_t         rest, cost;
 
         if ((usable & (1u << order[i])) == 0u || neighbour.plane == 0u)
@@ -92,12 +93,15 @@ SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Ad
             continue;
         }
         rest = SKY_Torus_Hops(torus, neighbour, to);
-        if (rest < hops)
+        if (rest < hops && !back)
         {
             return order[i];
         }
-        /* A detour. Where two are as long, step aside (two hops more) rather than go round the ring whose link is down. */
-        cost = 2u * rest + ((neighbour.plane != from.plane) == (from.plane != to.plane) ? 1u : 0u);
+        /* A detour. Back there the shortest way led here: to go there again is the last resort. But if it is no nearer, it
+         * is a step aside like another, and at the edge of a seam the only one. */
+        cost = rest < hops
+                   ? UINT32_MAX - 1u
+                   : 4u * rest + ((neighbour.plane != from.plane) == (from.plane != to.plane) ? 2u : 0u) + (back ? 1u : 0u);
         if (cost < best_cost)
         {
             best      = order[i];

@@ -1,0 +1,111 @@
+/**
+ * @file
+ * ISL: start, main loop, end.
+ */
+#include "isl_app.h"
+
+#include <string.h>
+
+#include "isl_dispatch.h"
+#include "isl_eventids.h"
+#include "isl_msgids.h"
+#include "isl_perfids.h"
+#include "isl_task.h"
+#include "isl_tbl_manage.h"
+#include "isl_version.h"
+
+ISL_Data_t ISL_Data;
+
+CompileTimeAssert(sizeof(ISL_SetLink_Payload_t) == 4, IslSetLinkHasNoPadding);
+CompileTimeAssert(sizeof(ISL_HkLink_t) == 24 + 8 * 8, IslHkLinkHasNoPadding);
+CompileTimeAssert(sizeof(ISL_HkTlm_Payload_t) == 24 + 4 * 8 + ISL_LINK_COUNT * sizeof(ISL_HkLink_t), IslHkHasNoPadding);
+CompileTimeAssert(sizeof(ISL_Neighbour_t) == 12, IslNeighbourHasNoPadding);
+CompileTimeAssert(sizeof(ISL_LinkEntry_t) == 20, IslLinkEntryHasNoPadding);
+CompileTimeAssert(sizeof(ISL_NeighboursTable_t) == 32 + ISL_NEIGHBOUR_COUNT * 12 + ISL_DOWNLINK_MIDS * 4, IslNeighboursHasNoPadding);
+CompileTimeAssert(ISL_NEIGHBOUR_COUNT == SKY_ISL_COUNT && ISL_LINK_COUNT == SKY_LINK_COUNT, IslLinksAreTheCores);
+CompileTimeAssert(sizeof(ISL_HkTlm_t) <= SKY_LIMIT_RELAY_BYTES, IslHkCanBeRelayed);
+
+static CFE_Status_t ISL_InitPipe(void)
+{
+    static const CFE_SB_MsgId_Atom_t mids[] = {ISL_CMD_MID, ISL_SEND_HK_MID, ISL_WAKEUP_MID};
+    CFE_Status_t                     status;
+    size_t                           i;
+
+    status = CFE_SB_CreatePipe(&ISL_Data.Pipe, ISL_PLATFORM_PIPE_DEPTH, "ISL_CMD_PIPE");
+    for (i = 0; status == CFE_SUCCESS && i < sizeof(mids) / sizeof(mids[0]); ++i)
+    {
+        status = CFE_SB_Subscribe(CFE_SB_ValueToMsgId(mids[i]), ISL_Data.Pipe);
+    }
+    return status;
+}
+
+static CFE_Status_t ISL_Init(void)
+{
+    CFE_Status_t status;
+
+    memset(&ISL_Data, 0, sizeof(ISL_Data));
+    ISL_Data.RunStatus = CFE_ES_RunStatus_APP_RUN;
+
+    status = CFE_EVS_Register(NULL, 0, CFE_EVS_EventFilter_BINARY);
+    if (status != CFE_SUCCESS)
+    {
+        (void)CFE_ES_WriteToSysLog("ISL: events cannot be registered, status 0x%08lX\n", (unsigned long)status);
+        return status;
+    }
+    status = CFE_MSG_Init(CFE_MSG_PTR(ISL_Data.Hk.TelemetryHeader), CFE_SB_ValueToMsgId(ISL_HK_TLM_MID), sizeof(ISL_Data.Hk));
+    if (status == CFE_SUCCESS)
+    {
+        status = ISL_InitPipe();
+    }
+    if (status != CFE_SUCCESS)
+    {
+        (void)CFE_EVS_SendEvent(ISL_PIPE_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: pipe cannot be set up, status 0x%08lX",
+                                (unsigned long)status);
+        return status;
+    }
+    status = ISL_Task_Open();
+    if (status == CFE_SUCCESS)
+    {
+        status = ISL_Tbl_Init();
+    }
+    if (status == CFE_SUCCESS)
+    {
+        status = ISL_Task_Start(ISL_Data.LocalIpv4, ISL_Data.LocalPort);
+    }
+    if (status == CFE_SUCCESS)
+    {
+        (void)CFE_EVS_SendEvent(ISL_INIT_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL Initialized. Version %s", ISL_VERSION);
+    }
+    return status;
+}
+
+void ISL_AppMain(void)
+{
+    CFE_Status_t     status;
+    CFE_SB_Buffer_t *buffer;
+
+    CFE_ES_PerfLogEntry(ISL_PERF_ID);
+    if (ISL_Init() != CFE_SUCCESS)
+    {
+        ISL_Data.RunStatus = CFE_ES_RunStatus_APP_ERROR;
+    }
+    while (CFE_ES_RunLoop(&ISL_Data.RunStatus))
+    {
+        CFE_ES_PerfLogExit(ISL_PERF_ID);
+        status = CFE_SB_ReceiveBuffer(&buffer, ISL_Data.Pipe, CFE_SB_PEND_FOREVER);
+        CFE_ES_PerfLogEntry(ISL_PERF_ID);
+        if (status == CFE_SUCCESS)
+        {
+            ISL_TaskPipe(buffer);
+        }
+        else
+        {
+            (void)CFE_EVS_SendEvent(ISL_PIPE_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: pipe cannot be read, status 0x%08lX: the app ends",
+                                    (unsigned long)status);
+            ISL_Data.RunStatus = CFE_ES_RunStatus_APP_ERROR;
+        }
+    }
+    ISL_Task_Stop();
+    CFE_ES_PerfLogExit(ISL_PERF_ID);
+    CFE_ES_ExitApp(ISL_Data.RunStatus);
+}

@@ -1,0 +1,39 @@
+/**
+ * @file
+ * ISL: links and routing of a satellite, as a cFS app. The main task serves the Software Bus: commands, tables, housekeeping,
+ * telemetry to relay. Packets are the business of a child task (isl_task.h).
+ */
+#ifndef ISL_APP_H
+#define ISL_APP_H
+
+#include "cfe.h"
+#include "isl_msg.h"
+#include "isl_platform_cfg.h"
+#include "isl_tbl.h"
+#include "sky_lib.h"
+
+#define ISL_CAUSES (SKY_STATUS_SHORT + 1u) /**< of drops, by status */
+
+typedef struct
+{
+    uint8            CommandCounter;
+    uint8            CommandErrorCounter;
+    uint32           RunStatus;
+    CFE_SB_PipeId_t  Pipe;
+    CFE_TBL_Handle_t NeighboursHandle;
+    CFE_TBL_Handle_t LinksHandle;
+    uint32           LocalIpv4; /**< of the socket */
+    uint16           LocalPort;
+    uint32           DownlinkMid[ISL_DOWNLINK_MIDS]; /**< subscribed; 0: entry not used */
+    uint64_t         Reported[ISL_CAUSES];           /**< drops at the last event of a cause */
+    uint64_t         ReportedUs[ISL_CAUSES];
+    uint32           LinksUp; /**< bits, at the last event */
+    ISL_HkTlm_t      Hk;
+} ISL_Data_t;
+
+extern ISL_Data_t ISL_Data;
+
+/** Entry point (startup script). */
+void ISL_AppMain(void);
+
+#endif

@@ -1,0 +1,216 @@
+/**
+ * @file
+ * Commands of ISL, and what its main task does once a second.
+ */
+#include "isl_cmds.h"
+
+#include <string.h>
+
+#include "isl_app.h"
+#include "isl_eventids.h"
+#include "isl_task.h"
+#include "isl_tbl_manage.h"
+#include "isl_version.h"
+
+#define ISL_EVENT_PERIOD_US (ISL_PLATFORM_EVENT_PERIOD_S * UINT64_C(1000000))
+
+void ISL_NoopCmd(void)
+{
+    ++ISL_Data.CommandCounter;
+    (void)CFE_EVS_SendEvent(ISL_NOOP_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: no operation. Version %s", ISL_VERSION);
+}
+
+void ISL_ResetCountersCmd(void)
+{
+    ISL_Node_t *const node = ISL_Task_Enter();
+
+    if (node != NULL)
+    {
+        ISL_Node_ResetCounters(node);
+        ISL_Task_Leave();
+    }
+    ISL_Data.CommandCounter      = 0;
+    ISL_Data.CommandErrorCounter = 0;
+    memset(ISL_Data.Reported, 0, sizeof(ISL_Data.Reported));
+    (void)CFE_EVS_SendEvent(ISL_RESET_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: counters reset");
+}
+
+void ISL_SetLinkCmd(const ISL_SetLinkCmd_t *cmd)
+{
+    const uint16    id   = cmd->Payload.Link;
+    ISL_Node_t *    node = NULL;
+    SKY_LinkModel_t model;
+    bool            done = false;
+
+    if (id < ISL_LINK_COUNT && cmd->Payload.Cut <= 1)
+    {
+        node = ISL_Task_Enter();
+    }
+    if (node != NULL)
+    {
+        done = node->links[id].present;
+        if (done)
+        {
+            model     = node->links[id].model;
+            model.cut = cmd->Payload.Cut != 0;
+            ISL_Link_SetModel(node, (SKY_LinkId_t)id, &model);
+        }
+        ISL_Task_Leave();
+    }
+    if (done)
+    {
+        ++ISL_Data.CommandCounter;
+        (void)CFE_EVS_SendEvent(ISL_SET_LINK_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: link %u %s", (unsigned)id,
+                                cmd->Payload.Cut != 0 ? "cut" : "restored");
+    }
+    else
+    {
+        ++ISL_Data.CommandErrorCounter;
+        (void)CFE_EVS_SendEvent(ISL_LINK_ERR_EID, CFE_EVS_EventType_ERROR,
+                                "ISL: no link %u here or cut %u not 0 or 1; links are 0 north, 1 east, 2 south, 3 west, 4 ground",
+                                (unsigned)id, (unsigned)cmd->Payload.Cut);
+    }
+}
+
+/* ---- housekeeping -------------------------------------------------------------------------------------------------- */
+
+static uint32 ISL_Clip32(uint64_t value)
+{
+    return value < UINT32_MAX ? (uint32)value : UINT32_MAX;
+}
+
+static void ISL_FillHkLink(const ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, ISL_HkLink_t *hk)
+{
+    const ISL_Link_t *const link = &node->links[id];
+
+    hk->Present          = link->present ? 1 : 0;
+    hk->Up               = ISL_Link_IsUp(node, id) ? 1 : 0;
+    hk->Plane            = link->peer.plane;
+    hk->Slot             = link->peer.slot;
+    hk->QueueDepth       = link->out.ready ? link->out.line.used : 0;
+    hk->LastHeardMs      = link->heard_once ? ISL_Clip32((now_us - link->heard_us) / 1000u) : UINT32_MAX;
+    hk->DelayRequestedUs = link->model.delay_us;
+    hk->DelayMeasuredUs  = link->measured_us;
+    hk->TxPackets        = link->counters.tx_packets;
+    hk->TxBytes          = link->counters.tx_bytes;
+    hk->RxPackets        = link->counters.rx_packets;
+    hk->RxBytes          = link->counters.rx_bytes;
+    hk->DropQueue        = link->counters.drop_queue;
+    hk->DropLoss         = link->counters.drop_loss;
+    hk->DropCut          = link->counters.drop_cut;
+    hk->DropError        = link->counters.drop_error;
+}
+
+static void ISL_FillHk(const ISL_Node_t *node, uint64_t now_us, ISL_HkTlm_Payload_t *hk)
+{
+    uint32 i;
+
+    hk->Listeners   = (uint8)ISL_Local_Listeners(node, now_us);
+    hk->Plane       = node->router.self.plane;
+    hk->Slot        = node->router.self.slot;
+    hk->RelayedUp   = node->relayed_up;
+    hk->RelayedDown = node->relayed_down;
+    hk->RelayErrors = node->relay_errors;
+    hk->Delivered   = node->router.counters.delivered;
+    hk->Forwarded   = node->router.counters.forwarded;
+    hk->ToGround    = node->router.counters.to_ground;
+    hk->Dropped     = node->router.counters.no_service;
+    for (i = 0; i < ISL_CAUSES; ++i)
+    {
+        hk->Dropped += node->router.counters.drops[i];
+    }
+    for (i = 0; i < ISL_LINK_COUNT; ++i)
+    {
+        ISL_FillHkLink(node, now_us, (SKY_LinkId_t)i, &hk->Link[i]);
+    }
+}
+
+void ISL_SendHkCmd(void)
+{
+    ISL_HkTlm_Payload_t *const hk   = &ISL_Data.Hk.Payload;
+    ISL_Node_t *const          node = ISL_Task_Enter();
+
+    memset(hk, 0, sizeof(*hk));
+    if (node != NULL)
+    {
+        ISL_FillHk(node, SKY_LIB_NowUs(), hk);
+        hk->IoErrors = ISL_Task_Errors();
+        ISL_Task_Leave();
+    }
+    hk->CommandCounter      = ISL_Data.CommandCounter;
+    hk->CommandErrorCounter = ISL_Data.CommandErrorCounter;
+    CFE_SB_TimeStampMsg(CFE_MSG_PTR(ISL_Data.Hk.TelemetryHeader));
+    (void)CFE_SB_TransmitMsg(CFE_MSG_PTR(ISL_Data.Hk.TelemetryHeader), true);
+}
+
+void ISL_RelayTelemetry(const CFE_MSG_Message_t *message)
+{
+    ISL_Node_t *const node = ISL_Task_Enter();
+    bool              wake = false;
+
+    if (node != NULL)
+    {
+        const uint64_t before_us = ISL_Node_NextDue(node);
+
+        ISL_Local_Telemetry(node, SKY_LIB_NowUs(), message);
+        wake = ISL_Node_NextDue(node) < before_us; /* it waits in a delay line, sooner than the I/O task would look */
+        ISL_Task_Leave();
+    }
+    if (wake)
+    {
+        ISL_Task_Wake();
+    }
+}
+
+/* ---- once a second ------------------------------------------------------------------------------------------------- */
+
+/** One event for each cause of drops: at the first packet, then at most once a period, with the number since. */
+static void ISL_ReportDrops(const uint64_t *drops, uint64_t now_us)
+{
+    uint32 cause;
+
+    for (cause = 0; cause < ISL_CAUSES; ++cause)
+    {
+        if (drops[cause] != ISL_Data.Reported[cause] &&
+            (ISL_Data.ReportedUs[cause] == 0 || now_us - ISL_Data.ReportedUs[cause] >= ISL_EVENT_PERIOD_US))
+        {
+            (void)CFE_EVS_SendEvent(ISL_DROP_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: %lu packets dropped with status %lu",
+                                    (unsigned long)(drops[cause] - ISL_Data.Reported[cause]), (unsigned long)cause);
+            ISL_Data.Reported[cause]   = drops[cause];
+            ISL_Data.ReportedUs[cause] = now_us;
+        }
+    }
+}
+
+static void ISL_ReportLinks(uint32 up)
+{
+    if (up != ISL_Data.LinksUp)
+    {
+        ISL_Data.LinksUp = up;
+        (void)CFE_EVS_SendEvent(ISL_LINKS_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: links up: north %u east %u south %u west %u",
+                                (unsigned)(up >> SKY_LINK_NORTH) & 1u, (unsigned)(up >> SKY_LINK_EAST) & 1u,
+                                (unsigned)(up >> SKY_LINK_SOUTH) & 1u, (unsigned)(up >> SKY_LINK_WEST) & 1u);
+    }
+}
+
+void ISL_WakeupCmd(void)
+{
+    const uint64_t    now_us = SKY_LIB_NowUs();
+    uint64_t          drops[ISL_CAUSES];
+    uint32            up = 0;
+    uint32            id;
+    ISL_Node_t *const node = ISL_Task_Enter();
+
+    if (node != NULL)
+    {
+        memcpy(drops, node->router.counters.drops, sizeof(drops));
+        for (id = 0; id < SKY_ISL_COUNT; ++id)
+        {
+            up |= ISL_Link_IsUp(node, (SKY_LinkId_t)id) ? 1u << id : 0u;
+        }
+        ISL_Task_Leave();
+        ISL_ReportDrops(drops, now_us);
+        ISL_ReportLinks(up);
+    }
+    ISL_Tbl_Manage();
+}

@@ -1,0 +1,300 @@
+/**
+ * @file
+ * What ISL itself serves at its APID: PING, STATS, and RELAY of Software Bus messages.
+ *
+ * RELAY puts commands on the bus of this satellite: only whole commands with a right checksum, and only message ids that the table
+ * ISL.Neighbours admits. With the flag TLM the requester gets the telemetry of the table's list for as long as its lease lasts.
+ */
+#include <string.h>
+
+#include "isl_node.h"
+
+#define ISL_COUNTER_BYTES 8u
+#define ISL_STATS_BYTES   ((SKY_STATS_ISL_COUNT + SKY_LINK_COUNT * SKY_STATS_LINK_COUNT) * ISL_COUNTER_BYTES)
+#define ISL_US_PER_S      UINT64_C(1000000)
+
+CompileTimeAssert(ISL_STATS_BYTES <= ISL_IO_COPY_BYTES, IslStatsAreCopied);
+
+/* ---- STATS --------------------------------------------------------------------------------------------------------- */
+
+static uint8_t *ISL_Put64(uint8_t *at, uint64_t value)
+{
+    uint32_t i;
+
+    for (i = 0; i < ISL_COUNTER_BYTES; ++i)
+    {
+        at[i] = (uint8_t)(value >> (8u * (ISL_COUNTER_BYTES - 1u - i)));
+    }
+    return at + ISL_COUNTER_BYTES;
+}
+
+static void ISL_NodeStats(const ISL_Node_t *node, uint64_t now_us, uint64_t *out)
+{
+    const SKY_RouterCounters_t *const counters = &node->router.counters;
+
+    out[SKY_STATS_ISL_UPTIME_MS]        = (now_us - node->started_us) / 1000u;
+    out[SKY_STATS_ISL_DELIVERED]        = counters->delivered;
+    out[SKY_STATS_ISL_FORWARDED]        = counters->forwarded;
+    out[SKY_STATS_ISL_TO_GROUND]        = counters->to_ground;
+    out[SKY_STATS_ISL_DROP_SHORT]       = counters->drops[SKY_STATUS_SHORT];
+    out[SKY_STATS_ISL_DROP_HEADER]      = counters->drops[SKY_STATUS_BAD_HEADER];
+    out[SKY_STATS_ISL_DROP_CHECKSUM]    = counters->drops[SKY_STATUS_BAD_CHECKSUM];
+    out[SKY_STATS_ISL_DROP_CRC]         = counters->drops[SKY_STATUS_BAD_CRC];
+    out[SKY_STATS_ISL_DROP_VERSION]     = counters->drops[SKY_STATUS_BAD_VERSION];
+    out[SKY_STATS_ISL_DROP_LENGTH]      = counters->drops[SKY_STATUS_BAD_LENGTH] + counters->drops[SKY_STATUS_BAD_CHUNK];
+    out[SKY_STATS_ISL_DROP_ADDRESS]     = counters->drops[SKY_STATUS_BAD_ADDRESS] + counters->drops[SKY_STATUS_REFUSED];
+    out[SKY_STATS_ISL_DROP_HOP_LIMIT]   = counters->drops[SKY_STATUS_HOP_LIMIT];
+    out[SKY_STATS_ISL_DROP_UNREACHABLE] = counters->drops[SKY_STATUS_UNREACHABLE] + counters->drops[SKY_STATUS_BUSY];
+    out[SKY_STATS_ISL_DROP_TOO_LARGE]   = counters->drops[SKY_STATUS_TOO_LARGE];
+    out[SKY_STATS_ISL_DROP_NO_SERVICE]  = counters->no_service;
+    out[SKY_STATS_ISL_LINKS]            = SKY_LINK_COUNT;
+}
+
+static void ISL_LinkStats(const ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t *out)
+{
+    const ISL_Link_t *const link = &node->links[id];
+
+    out[SKY_STATS_LINK_UP]                 = ISL_Link_IsUp(node, id) ? 1u : 0u;
+    out[SKY_STATS_LINK_PLANE]              = link->peer.plane;
+    out[SKY_STATS_LINK_SLOT]               = link->peer.slot;
+    out[SKY_STATS_LINK_TX_PACKETS]         = link->counters.tx_packets;
+    out[SKY_STATS_LINK_TX_BYTES]           = link->counters.tx_bytes;
+    out[SKY_STATS_LINK_RX_PACKETS]         = link->counters.rx_packets;
+    out[SKY_STATS_LINK_RX_BYTES]           = link->counters.rx_bytes;
+    out[SKY_STATS_LINK_DROP_QUEUE]         = link->counters.drop_queue;
+    out[SKY_STATS_LINK_DROP_LOSS]          = link->counters.drop_loss;
+    out[SKY_STATS_LINK_DROP_CUT]           = link->counters.drop_cut;
+    out[SKY_STATS_LINK_DROP_ERROR]         = link->counters.drop_error;
+    out[SKY_STATS_LINK_QUEUE_DEPTH]        = link->out.ready ? link->out.line.used : 0u;
+    out[SKY_STATS_LINK_LAST_HEARD_MS]      = link->heard_once ? (now_us - link->heard_us) / 1000u : UINT64_MAX;
+    out[SKY_STATS_LINK_DELAY_REQUESTED_US] = link->model.delay_us;
+    out[SKY_STATS_LINK_DELAY_MEASURED_US]  = link->measured_us;
+    out[SKY_STATS_LINK_RATE_KBPS]          = link->model.rate_kbps;
+    out[SKY_STATS_LINK_LOSS_PPM]           = link->model.loss_ppm;
+    out[SKY_STATS_LINK_JITTER_US]          = link->model.jitter_us;
+}
+
+static uint32_t ISL_EncodeStats(const ISL_Node_t *node, uint64_t now_us, uint8_t *payload)
+{
+    uint64_t values[SKY_STATS_ISL_COUNT + SKY_LINK_COUNT * SKY_STATS_LINK_COUNT];
+    uint32_t i;
+
+    memset(values, 0, sizeof(values));
+    ISL_NodeStats(node, now_us, values);
+    for (i = 0; i < SKY_LINK_COUNT; ++i)
+    {
+        ISL_LinkStats(node, now_us, (SKY_LinkId_t)i, &values[SKY_STATS_ISL_COUNT + i * SKY_STATS_LINK_COUNT]);
+    }
+    for (i = 0; i < sizeof(values) / sizeof(values[0]); ++i)
+    {
+        payload = ISL_Put64(payload, values[i]);
+    }
+    return ISL_STATS_BYTES;
+}
+
+/* ---- RELAY --------------------------------------------------------------------------------------------------------- */
+
+/** Is this one whole command that may go on the bus? */
+static SKY_Status_t ISL_CheckCommand(const ISL_Node_t *node, const CFE_MSG_Message_t *message, uint32_t len)
+{
+    CFE_MSG_Size_t      size         = 0;
+    CFE_MSG_Type_t      type         = CFE_MSG_Type_Invalid;
+    CFE_SB_MsgId_t      mid          = CFE_SB_INVALID_MSG_ID;
+    bool                is_valid     = false;
+    CFE_SB_MsgId_Atom_t value;
+
+    if (len < sizeof(CFE_MSG_CommandHeader_t) || CFE_MSG_GetSize(message, &size) != CFE_SUCCESS || size != len)
+    {
+        return SKY_STATUS_BAD_LENGTH;
+    }
+    if (CFE_MSG_GetType(message, &type) != CFE_SUCCESS || type != CFE_MSG_Type_Cmd ||
+        CFE_MSG_GetMsgId(message, &mid) != CFE_SUCCESS)
+    {
+        return SKY_STATUS_BAD_HEADER;
+    }
+    value = CFE_SB_MsgIdToValue(mid);
+    if (value < node->uplink_first_mid || value > node->uplink_last_mid)
+    {
+        return SKY_STATUS_REFUSED;
+    }
+    if (CFE_MSG_ValidateChecksum(message, &is_valid) != CFE_SUCCESS || !is_valid)
+    {
+        return SKY_STATUS_BAD_CHECKSUM;
+    }
+    return SKY_STATUS_OK;
+}
+
+static SKY_Status_t ISL_PutOnBus(ISL_Node_t *node, const uint8_t *bytes, uint32_t len)
+{
+    CFE_SB_Buffer_t *buffer;
+    SKY_Status_t     status;
+
+    if (len > SKY_LIMIT_RELAY_BYTES)
+    {
+        return SKY_STATUS_TOO_LARGE;
+    }
+    buffer = CFE_SB_AllocateMessageBuffer(len);
+    if (buffer == NULL)
+    {
+        return SKY_STATUS_BUSY;
+    }
+    memcpy(buffer, bytes, len); /* aligned from here on */
+    status = ISL_CheckCommand(node, &buffer->Msg, len);
+    if (status == SKY_STATUS_OK && CFE_SB_TransmitBuffer(buffer, false) != CFE_SUCCESS)
+    {
+        status = SKY_STATUS_BUSY;
+    }
+    if (status != SKY_STATUS_OK)
+    {
+        (void)CFE_SB_ReleaseMessageBuffer(buffer);
+    }
+    return status;
+}
+
+/** Give the requester a lease, or a new one. */
+static SKY_Status_t ISL_Listen(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    ISL_Listener_t *free_place = NULL;
+    uint32_t        i;
+
+    for (i = 0; i < ISL_PLATFORM_LISTENERS; ++i)
+    {
+        ISL_Listener_t *const listener = &node->listeners[i];
+
+        if (listener->until_us > now_us && SKY_Addr_Equal(listener->host, pkt->src) &&
+            SKY_Addr_Equal(listener->gateway, pkt->gateway))
+        {
+            free_place = listener;
+            break;
+        }
+        if (listener->until_us <= now_us && free_place == NULL)
+        {
+            free_place = listener;
+        }
+    }
+    if (free_place == NULL)
+    {
+        return SKY_STATUS_BUSY;
+    }
+    free_place->host       = pkt->src;
+    free_place->gateway    = pkt->gateway;
+    free_place->request_id = pkt->request_id;
+    free_place->until_us   = now_us + ISL_PLATFORM_LISTENER_LEASE_S * ISL_US_PER_S;
+    return SKY_STATUS_OK;
+}
+
+static SKY_Status_t ISL_Relay(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    const bool   listens = (pkt->flags & SKY_FLAG_TLM) != 0;
+    SKY_Status_t status  = listens ? ISL_Listen(node, now_us, pkt) : SKY_STATUS_OK;
+
+    if (status == SKY_STATUS_OK && (pkt->length > 0 || !listens))
+    {
+        status = ISL_PutOnBus(node, pkt->payload, pkt->length);
+        if (status == SKY_STATUS_OK)
+        {
+            ++node->relayed_up;
+        }
+    }
+    if (status != SKY_STATUS_OK)
+    {
+        ++node->relay_errors;
+    }
+    return status;
+}
+
+uint32_t ISL_Local_Listeners(const ISL_Node_t *node, uint64_t now_us)
+{
+    uint32_t n = 0;
+    uint32_t i;
+
+    for (i = 0; i < ISL_PLATFORM_LISTENERS; ++i)
+    {
+        n += node->listeners[i].until_us > now_us ? 1u : 0u;
+    }
+    return n;
+}
+
+void ISL_Local_Telemetry(ISL_Node_t *node, uint64_t now_us, const CFE_MSG_Message_t *message)
+{
+    CFE_MSG_Size_t size = 0;
+    uint32_t       i;
+
+    if (ISL_Local_Listeners(node, now_us) == 0)
+    {
+        return;
+    }
+    if (CFE_MSG_GetSize(message, &size) != CFE_SUCCESS || size > SKY_LIMIT_RELAY_BYTES)
+    {
+        ++node->relay_errors;
+        return;
+    }
+    for (i = 0; i < ISL_PLATFORM_LISTENERS; ++i)
+    {
+        const ISL_Listener_t *const listener = &node->listeners[i];
+
+        if (listener->until_us > now_us)
+        {
+            SKY_Packet_t pkt;
+
+            memset(&pkt, 0, sizeof(pkt));
+            pkt.apid       = SKY_APID_ISL;
+            pkt.seq_flags  = SKY_SEQ_WHOLE;
+            pkt.time_s     = (uint32_t)(now_us / ISL_US_PER_S);
+            pkt.op         = SKY_OP_RELAY;
+            pkt.flags      = SKY_FLAG_TLM;
+            pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
+            pkt.src        = node->router.self;
+            pkt.dst        = listener->host;
+            pkt.gateway    = listener->gateway;
+            pkt.request_id = listener->request_id;
+            pkt.length     = (uint32_t)size;
+            pkt.payload    = (const uint8_t *)message;
+            ISL_Node_SendPacket(node, now_us, &pkt);
+            ++node->relayed_down;
+        }
+    }
+    ISL_IO_Flush();
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------------ */
+
+void ISL_Local_Packet(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
+{
+    uint8_t      stats[ISL_STATS_BYTES];
+    SKY_Packet_t reply;
+
+    if (!pkt->is_request)
+    {
+        if (pkt->op == SKY_OP_PING && pkt->status == SKY_STATUS_OK)
+        {
+            ISL_Link_OnProbe(node, now_us, ingress, pkt->request_id);
+        }
+        return;
+    }
+    SKY_Packet_Reply(pkt, node->router.self, SKY_STATUS_OK, &reply);
+    reply.time_s = (uint32_t)(now_us / ISL_US_PER_S);
+    switch (pkt->op)
+    {
+        case SKY_OP_PING:
+            if (pkt->length > SKY_LIMIT_PING_BYTES)
+            {
+                reply.status = SKY_STATUS_TOO_LARGE;
+                break;
+            }
+            reply.payload = pkt->payload;
+            reply.length  = pkt->length;
+            break;
+        case SKY_OP_STATS:
+            reply.payload = stats;
+            reply.length  = ISL_EncodeStats(node, now_us, stats);
+            break;
+        case SKY_OP_RELAY:
+            reply.status = ISL_Relay(node, now_us, pkt);
+            break;
+        default:
+            reply.status = SKY_STATUS_BAD_OP;
+            break;
+    }
+    ISL_Node_SendPacket(node, now_us, &reply);
+}

@@ -1,0 +1,282 @@
+/**
+ * @file
+ * The tables ISL.Neighbours and ISL.Links: registration, validation, taking over.
+ */
+#include "isl_tbl_manage.h"
+
+#include <string.h>
+
+#include "isl_app.h"
+#include "isl_eventids.h"
+#include "isl_task.h"
+
+#define ISL_PACKET_BYTES_MIN 576u     /* what every IPv4 host takes; room for a chunk set and a small part of a chunk */
+#define ISL_DELAY_US_MAX     10000000u
+#define ISL_PPM              1000000u
+#define ISL_HELLO_S_MAX      3600u
+
+static const char *const ISL_LinkNames[ISL_LINK_COUNT] = {"north", "east", "south", "west", "ground"};
+
+/* ---- validation ---------------------------------------------------------------------------------------------------- */
+
+static bool ISL_InRange(const char *where, const char *field, uint32 value, uint32 least, uint32 most)
+{
+    if (value >= least && value <= most)
+    {
+        return true;
+    }
+    (void)CFE_EVS_SendEvent(ISL_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR, "%s: %s is %lu, allowed %lu .. %lu", where, field,
+                            (unsigned long)value, (unsigned long)least, (unsigned long)most);
+    return false;
+}
+
+static bool ISL_ValidateNeighbour(const ISL_NeighboursTable_t *table, const SKY_Torus_t *torus, uint32 id)
+{
+    const ISL_Neighbour_t *const entry  = &table->Neighbour[id];
+    const SKY_Addr_t             self   = {table->SelfPlane, table->SelfSlot};
+    const SKY_Addr_t             actual = {entry->Plane, entry->Slot};
+    const SKY_Addr_t             wanted = SKY_Torus_Neighbour(torus, self, (SKY_LinkId_t)id);
+
+    if (!ISL_InRange(ISL_LinkNames[id], "Present", entry->Present, 0, 1))
+    {
+        return false;
+    }
+    if (entry->Present == 0)
+    {
+        return true;
+    }
+    if (wanted.plane == 0 || !SKY_Addr_Equal(actual, wanted))
+    {
+        (void)CFE_EVS_SendEvent(ISL_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR,
+                                "ISL.Neighbours: %s of (%u, %u) is (%u, %u), not (%u, %u)", ISL_LinkNames[id], (unsigned)self.plane,
+                                (unsigned)self.slot, (unsigned)wanted.plane, (unsigned)wanted.slot, (unsigned)actual.plane,
+                                (unsigned)actual.slot);
+        return false;
+    }
+    return ISL_InRange(ISL_LinkNames[id], "Ipv4", entry->Ipv4, 1, UINT32_MAX) &&
+           ISL_InRange(ISL_LinkNames[id], "Port", entry->Port, 1, UINT16_MAX);
+}
+
+int32 ISL_Tbl_ValidateNeighbours(void *data)
+{
+    static const char *const           where = "ISL.Neighbours";
+    const ISL_NeighboursTable_t *const table = data;
+    SKY_Torus_t                        torus;
+    uint32                             id;
+
+    if (!ISL_InRange(where, "Planes", table->Planes, 1, UINT16_MAX) || !ISL_InRange(where, "Slots", table->Slots, 1, UINT16_MAX) ||
+        !ISL_InRange(where, "SelfPlane", table->SelfPlane, 1, table->Planes) ||
+        !ISL_InRange(where, "SelfSlot", table->SelfSlot, 1, table->Slots) || !ISL_InRange(where, "SeamCut", table->SeamCut, 0, 1) ||
+        !ISL_InRange(where, "LocalPort", table->LocalPort, 1, UINT16_MAX) ||
+        !ISL_InRange(where, "HelloS", table->HelloS, 0, ISL_HELLO_S_MAX) ||
+        !ISL_InRange(where, "PacketBytes", table->PacketBytes, ISL_PACKET_BYTES_MIN, SKY_LIMIT_PACKET_BYTES) ||
+        !ISL_InRange(where, "UplinkLastMid", table->UplinkLastMid, table->UplinkFirstMid, UINT32_MAX) ||
+        !SKY_Torus_Init(&torus, table->Planes, table->Slots, table->SeamCut != 0))
+    {
+        return CFE_STATUS_VALIDATION_FAILURE;
+    }
+    for (id = 0; id < ISL_NEIGHBOUR_COUNT; ++id)
+    {
+        if (!ISL_ValidateNeighbour(table, &torus, id))
+        {
+            return CFE_STATUS_VALIDATION_FAILURE;
+        }
+    }
+    return CFE_SUCCESS;
+}
+
+int32 ISL_Tbl_ValidateLinks(void *data)
+{
+    const ISL_LinksTable_t *const table = data;
+    uint32                        id;
+
+    for (id = 0; id < ISL_LINK_COUNT; ++id)
+    {
+        const ISL_LinkEntry_t *const entry = &table->Link[id];
+
+        if (!ISL_InRange(ISL_LinkNames[id], "DelayUs", entry->DelayUs, 0, ISL_DELAY_US_MAX) ||
+            !ISL_InRange(ISL_LinkNames[id], "JitterUs", entry->JitterUs, 0, ISL_DELAY_US_MAX) ||
+            !ISL_InRange(ISL_LinkNames[id], "LossPpm", entry->LossPpm, 0, ISL_PPM) ||
+            !ISL_InRange(ISL_LinkNames[id], "Cut", entry->Cut, 0, 1))
+        {
+            return CFE_STATUS_VALIDATION_FAILURE;
+        }
+    }
+    return CFE_SUCCESS;
+}
+
+/* ---- taking over --------------------------------------------------------------------------------------------------- */
+
+/** Subscribe to the telemetry of the list, and end subscriptions that are no longer in it. */
+static CFE_Status_t ISL_SubscribeDownlink(const ISL_NeighboursTable_t *table)
+{
+    CFE_Status_t result = CFE_SUCCESS;
+    uint32       i;
+
+    for (i = 0; i < ISL_DOWNLINK_MIDS; ++i)
+    {
+        if (ISL_Data.DownlinkMid[i] != 0)
+        {
+            (void)CFE_SB_Unsubscribe(CFE_SB_ValueToMsgId(ISL_Data.DownlinkMid[i]), ISL_Data.Pipe);
+        }
+        ISL_Data.DownlinkMid[i] = 0;
+    }
+    for (i = 0; i < ISL_DOWNLINK_MIDS; ++i)
+    {
+        if (table->DownlinkMid[i] != 0)
+        {
+            const CFE_Status_t status = CFE_SB_SubscribeEx(CFE_SB_ValueToMsgId(table->DownlinkMid[i]), ISL_Data.Pipe,
+                                                           CFE_SB_DEFAULT_QOS, ISL_PLATFORM_DOWNLINK_LIMIT);
+
+            if (status == CFE_SUCCESS)
+            {
+                ISL_Data.DownlinkMid[i] = table->DownlinkMid[i];
+            }
+            else
+            {
+                result = status;
+            }
+        }
+    }
+    return result;
+}
+
+/** All services have to know which satellite this is; not under the node's lock order, so from a copy. */
+static void ISL_TellServices(const ISL_NeighboursTable_t *table)
+{
+    SKY_LIB_Node_t node;
+    uint32         refused;
+
+    memset(&node, 0, sizeof(node));
+    node.self.plane   = table->SelfPlane;
+    node.self.slot    = table->SelfSlot;
+    node.packet_bytes = table->PacketBytes;
+    (void)SKY_Torus_Init(&node.torus, table->Planes, table->Slots, table->SeamCut != 0); /* validated */
+    refused = SKY_LIB_SetNode(&node);
+    if (refused > 0)
+    {
+        (void)CFE_EVS_SendEvent(ISL_SERVICE_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: %lu services cannot serve this satellite",
+                                (unsigned long)refused);
+    }
+    (void)CFE_EVS_SendEvent(ISL_NODE_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: satellite (%u, %u) of %u x %u, packets of %lu bytes",
+                            (unsigned)table->SelfPlane, (unsigned)table->SelfSlot, (unsigned)table->Planes, (unsigned)table->Slots,
+                            (unsigned long)table->PacketBytes);
+}
+
+static CFE_Status_t ISL_Apply(const ISL_NeighboursTable_t *neighbours, const ISL_LinksTable_t *links, bool new_neighbours)
+{
+    CFE_Status_t      status = CFE_SUCCESS;
+    ISL_Node_t *const node   = ISL_Task_Enter();
+
+    if (node == NULL)
+    {
+        return CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
+    }
+    if (new_neighbours)
+    {
+        ISL_Node_SetNeighbours(node, SKY_LIB_NowUs(), neighbours);
+    }
+    ISL_Node_SetModels(node, links);
+    ISL_Task_Leave();
+    if (new_neighbours)
+    {
+        ISL_TellServices(neighbours);
+        status = ISL_SubscribeDownlink(neighbours);
+    }
+    return status;
+}
+
+/** Is the socket's address new? At the first time it is taken over, later it has to wait for a restart. */
+static void ISL_NoteEndpoint(const ISL_NeighboursTable_t *table)
+{
+    if (ISL_Data.LocalPort == 0)
+    {
+        ISL_Data.LocalIpv4 = table->LocalIpv4;
+        ISL_Data.LocalPort = table->LocalPort;
+    }
+    else if (ISL_Data.LocalIpv4 != table->LocalIpv4 || ISL_Data.LocalPort != table->LocalPort)
+    {
+        (void)CFE_EVS_SendEvent(ISL_RESTART_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "ISL.Neighbours: LocalIpv4 and LocalPort take effect at the next start");
+    }
+}
+
+/** Take new values over. @return CFE_SUCCESS also if nothing is new */
+static CFE_Status_t ISL_Tbl_Update(void)
+{
+    void *             neighbours        = NULL;
+    void *             links             = NULL;
+    const CFE_Status_t neighbours_status = CFE_TBL_GetAddress(&neighbours, ISL_Data.NeighboursHandle);
+    const CFE_Status_t links_status      = CFE_TBL_GetAddress(&links, ISL_Data.LinksHandle);
+    const bool         neighbours_new    = neighbours_status == CFE_TBL_INFO_UPDATED;
+    const bool         links_new         = links_status == CFE_TBL_INFO_UPDATED;
+    CFE_Status_t       status            = CFE_SUCCESS;
+
+    if (!(neighbours_new || neighbours_status == CFE_SUCCESS))
+    {
+        status = neighbours_status;
+    }
+    else if (!(links_new || links_status == CFE_SUCCESS))
+    {
+        status = links_status;
+    }
+    else if (neighbours_new || links_new)
+    {
+        if (neighbours_new)
+        {
+            ISL_NoteEndpoint(neighbours);
+        }
+        status = ISL_Apply(neighbours, links, neighbours_new);
+    }
+    if (status != CFE_SUCCESS)
+    {
+        (void)CFE_EVS_SendEvent(ISL_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: tables cannot be taken over, status 0x%08lX",
+                                (unsigned long)status);
+    }
+    if (neighbours != NULL)
+    {
+        (void)CFE_TBL_ReleaseAddress(ISL_Data.NeighboursHandle);
+    }
+    if (links != NULL)
+    {
+        (void)CFE_TBL_ReleaseAddress(ISL_Data.LinksHandle);
+    }
+    return status;
+}
+
+static CFE_Status_t ISL_LoadTable(CFE_TBL_Handle_t *handle, const char *name, size_t size, CFE_TBL_CallbackFuncPtr_t validate,
+                                  const char *file)
+{
+    CFE_Status_t status = CFE_TBL_Register(handle, name, size, CFE_TBL_OPT_DEFAULT, validate);
+
+    if (status == CFE_SUCCESS)
+    {
+        status = CFE_TBL_Load(*handle, CFE_TBL_SRC_FILE, file);
+    }
+    if (status != CFE_SUCCESS)
+    {
+        (void)CFE_EVS_SendEvent(ISL_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "ISL.%s cannot be loaded from %s, status 0x%08lX", name, file,
+                                (unsigned long)status);
+    }
+    return status;
+}
+
+CFE_Status_t ISL_Tbl_Init(void)
+{
+    CFE_Status_t status = ISL_LoadTable(&ISL_Data.NeighboursHandle, ISL_NEIGHBOURS_TABLE_NAME, sizeof(ISL_NeighboursTable_t),
+                                        ISL_Tbl_ValidateNeighbours, ISL_NEIGHBOURS_TABLE_FILE);
+
+    if (status == CFE_SUCCESS)
+    {
+        status = ISL_LoadTable(&ISL_Data.LinksHandle, ISL_LINKS_TABLE_NAME, sizeof(ISL_LinksTable_t), ISL_Tbl_ValidateLinks,
+                               ISL_LINKS_TABLE_FILE);
+    }
+    return status == CFE_SUCCESS ? ISL_Tbl_Update() : status;
+}
+
+void ISL_Tbl_Manage(void)
+{
+    (void)CFE_TBL_Manage(ISL_Data.NeighboursHandle);
+    (void)CFE_TBL_Manage(ISL_Data.LinksHandle);
+    (void)ISL_Tbl_Update();
+}

@@ -1,0 +1,18 @@
+/**
+ * @file
+ * The tables ISL.Neighbours and ISL.Links.
+ */
+#ifndef ISL_TBL_MANAGE_H
+#define ISL_TBL_MANAGE_H
+
+#include "cfe.h"
+
+/** Register and load both tables, and set the node up by them. */
+CFE_Status_t ISL_Tbl_Init(void);
+/** Let table services act, and take new values over. */
+void ISL_Tbl_Manage(void);
+/** Validation functions. @return CFE_SUCCESS or CFE_STATUS_VALIDATION_FAILURE, with an event that names field and range */
+int32 ISL_Tbl_ValidateNeighbours(void *data);
+int32 ISL_Tbl_ValidateLinks(void *data);
+
+#endif

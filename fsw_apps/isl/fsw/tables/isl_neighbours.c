@@ -1,0 +1,31 @@
+/**
+ * @file
+ * Default image of ISL.Neighbours: satellite (3, 10) of 5 planes with 19 slots, all on one machine.
+ */
+#include "cfe_tbl_filedef.h"
+#include "isl_msgids.h"
+#include "isl_tbl.h"
+#include "kvc_msgids.h"
+
+#define ISL_ON(plane, slot)                                                                                              \
+    {                                                                                                                    \
+        .Ipv4 = 0x7F120000u + (plane)*256u + (slot), .Port = 4919, .Plane = (plane), .Slot = (slot), .Present = 1        \
+    }
+
+ISL_NeighboursTable_t ISL_Neighbours = {
+    .SelfPlane      = 3,
+    .SelfSlot       = 10,
+    .Planes         = 5,
+    .Slots          = 19,
+    .LocalIpv4      = 0x7F12030Au, /* 127.18.3.10 */
+    .LocalPort      = 4919,
+    .HelloS         = 10,
+    .PacketBytes    = 65507,
+    .SeamCut        = 0,
+    .UplinkFirstMid = CFE_PLATFORM_CMD_TOPICID_TO_MIDV(0x80), /* apps; the core of cFE lies below */
+    .UplinkLastMid  = CFE_PLATFORM_CMD_TOPICID_TO_MIDV(0xFF),
+    .Neighbour      = {ISL_ON(2, 10), ISL_ON(3, 11), ISL_ON(4, 10), ISL_ON(3, 9)},
+    .DownlinkMid    = {ISL_HK_TLM_MID, KVC_HK_TLM_MID},
+};
+
+CFE_TBL_FILEDEF(ISL_Neighbours, ISL.Neighbours, Self and neighbours, isl_neighbours.tbl)

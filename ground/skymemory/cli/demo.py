@@ -1,0 +1,100 @@
+"""`skymem demo`: the main job."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from skymemory.cli.common import (
+    Failure,
+    config_option,
+    json_option,
+    load_constellation,
+    print_json,
+    print_table,
+    progress_bar,
+)
+from skymemory.config import Constellation
+from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.testbed.state import State
+
+
+@click.command()
+@click.option("--model", help="Folder or name on the hub of a Llama-family model. Default: 100 M random weights, made here.")
+@click.option(
+    "--prompt-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="UTF-8 text. Default: a document of more than 2,000 tokens that is shipped.",
+)
+@click.option(
+    "--codec",
+    type=click.Choice(["raw", "int8", "int4", "quanto", "hqq"]),
+    default="raw",
+    show_default=True,
+    help="How tensors are packed; all but raw lose something.",
+)
+@click.option("--tokens", default=30, show_default=True, type=click.IntRange(2, 4096), help="Tokens to generate.")
+@config_option
+@json_option
+def demo(
+    model: str | None, prompt_file: Path | None, codec: str, tokens: int, config_path: Path | None, as_json: bool
+) -> None:
+    """Run a prompt without and with the cache, and compare.
+
+    Uses the constellation that is up, if one is and --config names no other; else starts one and stops it at the end.
+    """
+    try:
+        from skymemory.demo.run import DemoOptions, demo_table, run_demo
+    except ModuleNotFoundError as error:
+        raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
+
+    options = DemoOptions(model=model, prompt_file=prompt_file, codec=codec, new_tokens=tokens)
+    with _constellation(config_path) as constellation, _stages() as progress:
+        result = run_demo(options, constellation, progress)
+    if as_json:
+        print_json(asdict(result))
+    else:
+        print_table(demo_table(result, options, constellation))
+    if codec == "raw" and not result.tokens_identical:
+        raise Failure("the tokens with the cache are not those without; with the codec raw they must be")
+
+
+@contextmanager
+def _constellation(config_path: Path | None) -> Iterator[Constellation]:
+    running = State().load() if config_path is None else None
+    if running is not None and (running.kind == "docker" or running.alive()):
+        yield running.constellation
+        return
+    constellation = load_constellation(config_path)
+    constellation = constellation.replace(network={"port": free_port(constellation)})
+    local = LocalConstellation(constellation)
+    try:
+        with progress_bar("starting satellites") as progress:
+            local.start(progress)
+        yield constellation
+    finally:
+        local.stop()
+
+
+@contextmanager
+def _stages() -> Iterator["_Stages"]:
+    """A bar for each stage of the work, on standard error."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:<16}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        yield _Stages(bars)
+
+
+class _Stages:
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bars.add_task(stage, total=total)
+        self._bars.update(self._tasks[stage], completed=done, total=total)

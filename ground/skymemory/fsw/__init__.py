@@ -1,0 +1,14 @@
+"""The satellite inside a Python process: flight software, Software Bus, housekeeping, events, code on board in Python.
+
+    with Executive(["--plane", "3", "--slot", "10", "--planes", "5", "--slots", "19"]) as satellite:
+        print(satellite.kvc_housekeeping().slots_used)
+
+Needs nothing but the standard library and the compiled library of this package, so that it runs in a small container.
+"""
+
+from skymemory.fsw.bus import App, EventType, FswError, Pipe
+from skymemory.fsw.executive import Executive
+from skymemory.fsw.messages import Message
+from skymemory.fsw.onboard import OnboardApp
+
+__all__ = ["App", "EventType", "Executive", "FswError", "Message", "OnboardApp", "Pipe"]

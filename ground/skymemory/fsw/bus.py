@@ -1,0 +1,172 @@
+"""The Software Bus from Python: an app (a name on the bus), its pipes, what it sends."""
+
+import ctypes
+import time
+from collections.abc import Callable
+from enum import IntEnum
+from types import TracebackType
+from typing import Final, Self
+
+from skymemory.fsw.messages import EVENT_MID, Message
+from skymemory.fsw.native import MESSAGE_BYTES_MAX, library
+from skymemory.fsw.structures import EventPayload
+
+PIPE_DEPTH_MAX: Final = 50
+"""as in cFS; what does not fit is dropped, and the sender is not told"""
+MESSAGE_LIMIT: Final = 4
+"""messages of one id that may wait on a pipe, cFS's default"""
+
+_SLICE_S: Final = 0.5
+"""longest time in C without a look at signals"""
+_NO_MESSAGE: Final = 0xCA000002
+_TIME_OUT: Final = 0xCA000001
+_STATUS_TEXT: Final = {
+    0xC2000009: "too many events: squelched",
+    0xC4000001: "the app or handle is not known, or no longer",
+    0xC4000004: "the app's name is taken, or there is no room for another app",
+    0xC400000A: "bad argument",
+    0xCA000003: "bad argument",
+    0xCA000004: "no room for another pipe",
+    0xCA000005: "the pipe's name is taken, empty or longer than 19 characters",
+    0xCA000006: "the pipe is gone",
+    0xCA000007: "message too large",
+    0xCA000008: "the bus has no memory left",
+    0xCA000009: "no room for another message id",
+    0xCA00000A: "no room for another subscriber of this message id",
+    0xCC000002: "no table has this name",
+    0xCC000014: "the image is larger than the table",
+    0xCC000023: "the image is smaller than the table",
+    0xC8000009: "another table load is pending",
+}
+
+
+class EventType(IntEnum):
+    """Kinds of events; debug events are not sent, as in cFS."""
+
+    DEBUG = 1
+    INFORMATION = 2
+    ERROR = 3
+    CRITICAL = 4
+
+
+class FswError(RuntimeError):
+    """A function of the flight software failed; `status` is cFE's, or 0 if the executive could not start."""
+
+    def __init__(self, what: str, status: int = 0) -> None:
+        code = status & 0xFFFFFFFF
+        text = _STATUS_TEXT.get(code, "cFE status")
+        super().__init__(f"{what}: {text} (0x{code:08X})" if status else what)
+        self.status = code
+
+
+def check(status: int, what: str) -> None:
+    """Raise FswError for a negative status."""
+    if status < 0:
+        raise FswError(what, status)
+
+
+class Pipe:
+    """A queue of messages that its app has subscribed to. To be read by one thread at a time."""
+
+    def __init__(self, app: "App", name: str, depth: int) -> None:
+        self._app = app.handle
+        self.name = name
+        handle = ctypes.c_uint32()
+        check(library().skyx_pipe_open(self._app, name.encode(), depth, ctypes.byref(handle)), f"pipe {name}")
+        self._handle = handle.value
+        self._buffer = (ctypes.c_uint8 * MESSAGE_BYTES_MAX)()
+
+    def subscribe(self, *mids: int, limit: int = MESSAGE_LIMIT) -> Self:
+        """Have messages of these ids put on this pipe. `limit`: how many of each may wait; the next ones are dropped."""
+        for mid in mids:
+            check(library().skyx_subscribe(self._app, self._handle, mid, limit), f"subscribe to 0x{mid:04X}")
+        return self
+
+    def unsubscribe(self, *mids: int) -> None:
+        """End subscriptions; those that do not exist are no error."""
+        for mid in mids:
+            check(library().skyx_unsubscribe(self._app, self._handle, mid), f"unsubscribe from 0x{mid:04X}")
+
+    def receive(self, timeout_s: float | None = None) -> Message | None:
+        """The next message; None if none came in time. `timeout_s` None: wait as long as it takes; 0: do not wait.
+
+        Raises:
+            FswError: the pipe is gone, because its app or the executive was closed.
+        """
+        end_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            wait_s = _SLICE_S if end_s is None else min(max(end_s - time.monotonic(), 0.0), _SLICE_S)
+            size = ctypes.c_size_t()
+            status = library().skyx_receive(self._app, self._handle, int(wait_s * 1000), self._buffer, ctypes.byref(size))
+            if status & 0xFFFFFFFF in (_NO_MESSAGE, _TIME_OUT):
+                if end_s is not None and time.monotonic() >= end_s:
+                    return None
+                continue
+            check(status, f"pipe {self.name}")
+            return Message.decode(ctypes.string_at(self._buffer, size.value))
+
+    def receive_where(self, wanted: Callable[[Message], bool], timeout_s: float) -> Message | None:
+        """The next message that `wanted` accepts; what comes before it is lost. None if none came in time."""
+        end_s = time.monotonic() + timeout_s
+        while (message := self.receive(max(end_s - time.monotonic(), 0.0))) is not None:
+            if wanted(message):
+                return message
+        return None
+
+    def next_event(self, timeout_s: float) -> EventPayload | None:
+        """The next event on this pipe (subscribe to `EVENT_MID`), None if none came in time."""
+        message = self.receive_where(lambda m: m.mid == EVENT_MID, timeout_s)
+        return None if message is None else EventPayload.from_buffer_copy(message.payload)
+
+    def close(self) -> None:
+        """Give the pipe back; harmless if the app is closed already."""
+        library().skyx_pipe_close(self._app, self._handle)
+
+
+class App:
+    """A name on the Software Bus under which Python code sends, subscribes and reports events. A context manager.
+
+    Apps of the flight software see no difference. Thread-safe.
+    """
+
+    def __init__(self, name: str) -> None:
+        """`name`: at most 19 characters, not that of another app."""
+        self.name = name
+        handle = ctypes.c_uint32()
+        check(library().skyx_app_open(name.encode(), ctypes.byref(handle)), f"app {name}")
+        self.handle = handle.value
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the bus; threads that wait on a pipe of this app get an FswError. Harmless if already closed."""
+        library().skyx_app_close(self.handle)
+
+    def pipe(self, name: str, *mids: int, depth: int = PIPE_DEPTH_MAX, limit: int = MESSAGE_LIMIT) -> Pipe:
+        """A new pipe, subscribed to `mids`. `name`: at most 19 characters, unique on the satellite."""
+        return Pipe(self, name, depth).subscribe(*mids, limit=limit)
+
+    def send(self, message: Message, originate: bool = True) -> None:
+        """Put a message on the bus. No error says that anybody had room for it, as in cFS.
+
+        `originate` False passes it on as it is: sequence count, time and checksum are its maker's.
+        """
+        packet = message.encode()
+        status = library().skyx_transmit(self.handle, packet, len(packet), originate)
+        check(status, f"send 0x{message.mid:04X}")
+
+    def command(self, mid: int, function_code: int = 0, payload: bytes = b"") -> None:
+        """Send a command."""
+        self.send(Message(mid, payload, function_code))
+
+    def publish(self, mid: int, payload: bytes) -> None:
+        """Send telemetry."""
+        self.send(Message(mid, payload))
+
+    def event(self, event_id: int, text: str, event_type: EventType = EventType.INFORMATION) -> None:
+        """Report an event; cut at 121 characters. 32 at once and 15 a second are allowed, as in cFS."""
+        check(library().skyx_event(self.handle, event_id, event_type, text.encode()), f"event {event_id}")

@@ -1,0 +1,103 @@
+"""Software Bus messages: CCSDS Space Packets with cFS's secondary headers (133.0-B-2; cFS: command 8 bytes, telemetry 16)."""
+
+import ctypes
+import struct
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Self
+
+from skymemory.fsw.native import MESSAGE_BYTES_MAX
+from skymemory.fsw.structures import CommandHeader, TelemetryHeader
+
+EPOCH: Final = datetime(1980, 1, 6, tzinfo=UTC)
+"""of cFE's time, without leap seconds here"""
+
+_COMMAND_BIT: Final = 0x1000
+_SECONDARY_BIT: Final = 0x0800
+_UNSEGMENTED: Final = 0xC000
+_MID_MAX: Final = 0x1FFF
+_PRIMARY: Final = struct.Struct(">HHH")
+_LENGTH_LESS: Final = 7
+
+# Message ids: 0x1800 | topic for commands, 0x0800 | topic for telemetry (topics: config/default_*_topicids.h of the apps).
+EVENT_MID: Final = 0x0808
+KVC_CMD_MID: Final = 0x18D0
+KVC_SEND_HK_MID: Final = 0x18D1
+KVC_HK_MID: Final = 0x08D0
+ISL_CMD_MID: Final = 0x18D8
+ISL_SEND_HK_MID: Final = 0x18D9
+ISL_HK_MID: Final = 0x08D8
+ONBOARD_MIDS: Final = range(0x08E0, 0x08F0)
+"""telemetry of on-board code of the user; the first is relayed to ground hosts that listen"""
+ONBOARD_CMD_MIDS: Final = range(0x18E0, 0x18F0)
+"""commands to on-board code of the user; accepted from the ground"""
+
+NOOP: Final = 0
+RESET_COUNTERS: Final = 1
+
+
+class MessageError(ValueError):
+    """Bytes that are no message, or a message that cannot be built."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message, without its headers.
+
+    `function_code` is given for commands; `time` for telemetry that came over the bus; `sequence` is written by the bus.
+    """
+
+    mid: int
+    payload: bytes = b""
+    function_code: int = 0
+    time: datetime | None = None
+    sequence: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.mid <= _MID_MAX or not self.mid & _SECONDARY_BIT:
+            raise MessageError(f"message id 0x{self.mid:04X}: allowed are 0x0800 .. 0x0FFF and 0x1800 .. 0x1FFF")
+        if not 0 <= self.function_code <= 0x7F:
+            raise MessageError(f"function code {self.function_code}: allowed are 0 .. 127")
+        if self.size > MESSAGE_BYTES_MAX:
+            raise MessageError(f"a message of {self.size} bytes: at most {MESSAGE_BYTES_MAX} are allowed")
+
+    @property
+    def is_command(self) -> bool:
+        """True for a command, False for telemetry."""
+        return bool(self.mid & _COMMAND_BIT)
+
+    @property
+    def size(self) -> int:
+        """Bytes with headers."""
+        return ctypes.sizeof(CommandHeader if self.is_command else TelemetryHeader) + len(self.payload)
+
+    def encode(self) -> bytes:
+        """The packet; the bus writes sequence count, time and checksum when it is originated there."""
+        head = _PRIMARY.pack(self.mid, _UNSEGMENTED | self.sequence, self.size - _LENGTH_LESS)
+        if not self.is_command:
+            return head + bytes(ctypes.sizeof(TelemetryHeader) - len(head)) + self.payload
+        packet = bytearray(head + bytes((self.function_code, 0)) + self.payload)
+        checksum = 0xFF
+        for byte in packet:
+            checksum ^= byte
+        packet[CommandHeader.checksum.offset] = checksum
+        return bytes(packet)
+
+    @classmethod
+    def decode(cls, packet: bytes) -> Self:
+        """Read a packet.
+
+        Raises:
+            MessageError: too short, a length that contradicts the header, no secondary header.
+        """
+        if len(packet) < _PRIMARY.size:
+            raise MessageError(f"{len(packet)} bytes are shorter than a primary header")
+        mid, sequence, length = _PRIMARY.unpack_from(packet)
+        header = ctypes.sizeof(CommandHeader if mid & _COMMAND_BIT else TelemetryHeader)
+        if length + _LENGTH_LESS != len(packet) or len(packet) < header:
+            raise MessageError(f"message 0x{mid:04X}: {len(packet)} bytes, the header says {length + _LENGTH_LESS}")
+        if mid & _COMMAND_BIT:
+            return cls(mid, packet[header:], packet[CommandHeader.function_code.offset] & 0x7F, sequence=sequence & 0x3FFF)
+        seconds, fraction = struct.unpack_from(">IH", packet, TelemetryHeader.time.offset)
+        time = EPOCH + timedelta(seconds=seconds + fraction / 65536)
+        return cls(mid, packet[header:], time=time, sequence=sequence & 0x3FFF)

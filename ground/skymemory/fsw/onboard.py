@@ -1,0 +1,65 @@
+"""Code on board that is written in Python: an app with a pipe, a period and a thread of its own."""
+
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from skymemory.fsw.bus import App, EventType, FswError
+from skymemory.fsw.messages import Message
+
+_STOP_S = 5.0
+ERROR_EVENT_ID = 1
+"""event with which an app reports that its Python code raised"""
+
+
+class OnboardApp:
+    """Subclass it, override `on_message` and `on_period`; they run in the app's own thread, one at a time.
+
+    A context manager: the thread runs inside the context. An exception in the code is reported as an event and ends the
+    app, not the satellite.
+    """
+
+    def __init__(self, name: str, *mids: int, period_s: float = 1.0) -> None:
+        """`name`: at most 14 characters. `mids`: what `on_message` gets. `period_s`: between two calls of `on_period`."""
+        self.app = App(name)
+        self.pipe = self.app.pipe(f"{name}_PIPE", *mids)
+        self.period_s = period_s
+        self.failure: Exception | None = None
+        """what ended the app, if anything did"""
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def on_message(self, message: Message) -> None:
+        """A message of a subscribed id has come."""
+
+    def on_period(self) -> None:
+        """`period_s` seconds have passed."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        self.app.close()  # wakes the thread
+        self._thread.join(_STOP_S)
+
+    def _run(self) -> None:
+        try:
+            due_s = time.monotonic() + self.period_s
+            while not self._stop.is_set():
+                message = self.pipe.receive(max(due_s - time.monotonic(), 0.0))
+                if message is not None:
+                    self.on_message(message)
+                if time.monotonic() >= due_s:
+                    due_s += self.period_s
+                    self.on_period()
+        except Exception as error:
+            if self._stop.is_set():
+                return
+            self.failure = error
+            try:
+                self.app.event(ERROR_EVENT_ID, f"{self.app.name} ended: {error!r}", EventType.ERROR)
+            except FswError:
+                return  # the executive is gone, and with it who would read the event

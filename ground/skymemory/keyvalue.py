@@ -1,0 +1,77 @@
+"""The general key-value store of the paper (section 3.10): names to values of any bytes, the empty one included.
+
+    bytes  field
+    0-3    magic "SKYV"
+    4-35   BLAKE3 digest of the value
+    36-    the value
+
+The digest is checked at every `get`: whatever happened to a value between here and there, it comes back as it was or not
+at all. Blocks of KV tensors have a digest of their own (`skymemory.blocks`) and go to the `SkyStore` directly.
+"""
+
+from hashlib import sha256
+from typing import Final
+
+from blake3 import blake3
+
+from skymemory.config import UINT32_MAX
+from skymemory.store import Buffer, Progress, PutResult, SkyStore
+
+_MAGIC: Final = b"SKYV"
+_DIGEST_BYTES: Final = 32
+_ENVELOPE_BYTES: Final = len(_MAGIC) + _DIGEST_BYTES
+_DOMAIN: Final = b"skymemory.keyvalue"
+VALUE_BYTES_MAX: Final = UINT32_MAX - _ENVELOPE_BYTES
+
+
+def key_of(name: str, namespace: str = "") -> bytes:
+    """The 32-byte key of a name: SHA-256 over domain, namespace and name, each with its length.
+
+    Keys of other domains, such as those of prompt blocks, are never hit.
+    """
+    digest = sha256()
+    for part in (_DOMAIN, namespace.encode(), name.encode()):
+        digest.update(len(part).to_bytes(8) + part)
+    return digest.digest()
+
+
+class KeyValue:
+    """Values under names, on a `SkyStore` that stays the caller's."""
+
+    def __init__(self, store: SkyStore, namespace: str = "") -> None:
+        """`namespace`: names of different namespaces are different values."""
+        self._store = store
+        self._namespace = namespace
+
+    def put(self, name: str, value: Buffer, progress: Progress | None = None) -> PutResult:
+        """Store a value of 0 to `VALUE_BYTES_MAX` bytes, in place of any that the name has.
+
+        Raises:
+            ValueError: the value is too large.
+        """
+        view = memoryview(value).cast("B")
+        if view.nbytes > VALUE_BYTES_MAX:
+            raise ValueError(f"value of {view.nbytes} bytes; allowed are 0 to {VALUE_BYTES_MAX}")
+        key = key_of(name, self._namespace)
+        # A block under a key never changes; a new value under an old name is another block, so the old one goes first
+        self._store.purge([key])
+        return self._store.put([(key, b"".join((_MAGIC, blake3(view).digest(), view)))], progress)[0]
+
+    def get(self, name: str, progress: Progress | None = None) -> bytearray | None:
+        """The value as it was put, or None: there is none, or it did not come back whole."""
+        key = key_of(name, self._namespace)
+        data = self._store.get([key], progress)[0].data
+        if data is None:
+            return None
+        value = memoryview(data)[_ENVELOPE_BYTES:]
+        intact = data[: len(_MAGIC)] == _MAGIC and data[len(_MAGIC) : _ENVELOPE_BYTES] == blake3(value).digest()
+        value.release()
+        if not intact:
+            self._store.purge([key])
+            return None
+        del data[:_ENVELOPE_BYTES]
+        return data
+
+    def delete(self, name: str) -> bool:
+        """Forget a value; False if no satellite held anything of it."""
+        return self._store.purge([key_of(name, self._namespace)]) > 0

@@ -1,0 +1,396 @@
+"""The native transfer engine, `ground/native/skyc.h`, through ctypes.
+
+A call moves many blocks, each striped over many satellites, straight between their memory and the socket; the GIL is
+released meanwhile. Whatever happens in the sky ends up in each transfer's `state` and never raises.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from errno import EINVAL
+from functools import cache
+from pathlib import Path
+from socket import inet_aton
+from threading import Lock, Thread
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+
+from skymemory.index.radix import BlockEntry
+from skymemory.placement.torus import Satellite
+
+Buffer = bytes | bytearray | memoryview
+Progress = Callable[[int, int], None]
+"""called with (chunks done, chunks in all) from the calling thread"""
+Server = tuple[Satellite, Satellite, str, int]
+"""a satellite; the satellite through which it is reached; that one's IPv4 address and UDP port"""
+
+NATIVE_DIR_VARIABLE: Final = "SKYMEM_NATIVE_DIR"
+"""names the folder of a build whose library is used instead of the installed one (development)"""
+_INSTALLED: Final = Path(__file__).resolve().parent.parent / "_native"
+_LIBRARY: Final = "libskymem_client.so"
+_PROGRESS_S: Final = 0.05
+
+
+class TransferState(IntEnum):
+    """What became of a block; `SKYC_State_t`."""
+
+    RUNNING = 0
+    DONE = 1
+    MISS = 2
+    """a satellite does not hold a chunk of it"""
+    EXPIRED = 3
+    """the deadline passed"""
+    REFUSED = 4
+    """a satellite said why: `Transfer.status`"""
+    CANCELLED = 5
+
+
+@dataclass(slots=True)
+class Transfer:
+    """A block to be moved, and what became of it. `get` writes into `data`, `put` reads it; both in place."""
+
+    entry: BlockEntry
+    tenant: int
+    data: Buffer
+    """`entry.block_len` bytes; writable for `get`. It must not change while the call runs"""
+    state: TransferState = field(default=TransferState.RUNNING, init=False)
+    status: int = field(default=0, init=False)
+    """status code (ICD) of the last error response; 0: there was none"""
+    failed: Satellite | None = field(default=None, init=False)
+    """the satellite on which it failed"""
+    chunks: int = field(default=0, init=False)
+    """received, or acknowledged"""
+    bytes: int = field(default=0, init=False)
+    """of these chunks"""
+    requests: int = field(default=0, init=False)
+    """GET or HAS requests"""
+    repeats: int = field(default=0, init=False)
+    """chunks that were asked for, or sent, once more"""
+    duplicates: int = field(default=0, init=False)
+    corrupt: int = field(default=0, init=False)
+    """chunks that came with a wrong CRC-32C, and were asked for again"""
+    duration_s: float = field(default=0.0, init=False)
+    """from the start of the call"""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCounters:
+    """Of one client since it was opened; `SKYC_Counters_t`."""
+
+    tx_packets: int
+    tx_bytes: int
+    tx_calls: int
+    """system calls"""
+    tx_failed: int
+    """packets that the system did not take"""
+    rx_packets: int
+    rx_bytes: int
+    rx_calls: int
+    rx_bad: int
+    """packets that did not decode"""
+    rx_stale: int
+    """packets for which nobody waited any more"""
+    receive_buffer_bytes: int
+    tx_offload: int
+    """1: the system bundles datagrams"""
+    rx_offload: int
+    host_number: int
+    """the ground address is (0, this number)"""
+
+
+class Config(ctypes.Structure):
+    """`SKYC_Config_t`."""
+
+    _fields_ = (
+        ("packet_bytes", ctypes.c_uint32),
+        ("window_max", ctypes.c_uint32),
+        ("burst", ctypes.c_uint32),
+        ("receive_bytes", ctypes.c_uint32),
+        ("bind_ipv4", ctypes.c_uint32),
+        ("host_number", ctypes.c_uint16),
+        ("no_offload", ctypes.c_uint16),
+    )
+
+
+class ServerEntry(ctypes.Structure):
+    """`SKYC_Satellite_t`."""
+
+    _fields_ = (
+        ("plane", ctypes.c_uint16),
+        ("slot", ctypes.c_uint16),
+        ("entry_plane", ctypes.c_uint16),
+        ("entry_slot", ctypes.c_uint16),
+        ("entry_ipv4", ctypes.c_uint32),
+        ("entry_port", ctypes.c_uint16),
+        ("reserved", ctypes.c_uint16),
+    )
+
+
+class Block(ctypes.Structure):
+    """`SKYC_Block_t`."""
+
+    _fields_ = (
+        ("key", ctypes.c_uint8 * 32),
+        ("tenant", ctypes.c_uint32),
+        ("epoch", ctypes.c_uint32),
+        ("block_len", ctypes.c_uint32),
+        ("chunk_len", ctypes.c_uint32),
+        ("chunk_total", ctypes.c_uint32),
+        ("deadline_ms", ctypes.c_uint32),
+        ("data", ctypes.c_void_p),
+        ("servers", ctypes.POINTER(ServerEntry)),
+        ("server_count", ctypes.c_uint32),
+        ("state", ctypes.c_uint32),
+        ("last_status", ctypes.c_uint32),
+        ("failed_plane", ctypes.c_uint32),
+        ("failed_slot", ctypes.c_uint32),
+        ("chunks", ctypes.c_uint32),
+        ("requests", ctypes.c_uint32),
+        ("repeats", ctypes.c_uint32),
+        ("duplicates", ctypes.c_uint32),
+        ("corrupt", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint64),
+        ("duration_us", ctypes.c_uint64),
+    )
+
+
+class Counters(ctypes.Structure):
+    """`SKYC_Counters_t`."""
+
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ClientCounters.__slots__)
+
+
+class ProgressCounters(ctypes.Structure):
+    """`SKYC_Progress_t`."""
+
+    _fields_ = (("chunks_done", ctypes.c_uint64), ("chunks_total", ctypes.c_uint64), ("calls", ctypes.c_uint64))
+
+
+def library_path() -> Path:
+    """Where the library is.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    folder = Path(os.environ.get(NATIVE_DIR_VARIABLE) or _INSTALLED)
+    path = folder / _LIBRARY
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is missing: the package was not built; `pip install .` builds it,"
+            f" or {NATIVE_DIR_VARIABLE} names the folder of a build"
+        )
+    return path
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The library, loaded once.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        OSError: it is not for this machine.
+    """
+    loaded = ctypes.CDLL(str(library_path()))
+    client, error = ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)
+    loaded.SKYC_Open.argtypes, loaded.SKYC_Open.restype = [ctypes.POINTER(Config), error], client
+    loaded.SKYC_Close.argtypes, loaded.SKYC_Close.restype = [client], None
+    for call in (loaded.SKYC_Put, loaded.SKYC_Get):
+        call.argtypes, call.restype = [client, ctypes.POINTER(Block), ctypes.c_uint32], ctypes.c_int
+    loaded.SKYC_Cancel.argtypes, loaded.SKYC_Cancel.restype = [client, ctypes.c_uint64], None
+    loaded.SKYC_Progress.argtypes, loaded.SKYC_Progress.restype = [client, ctypes.POINTER(ProgressCounters)], None
+    loaded.SKYC_Counters.argtypes, loaded.SKYC_Counters.restype = [client, ctypes.POINTER(Counters)], None
+    return loaded
+
+
+class NativeClient:
+    """One UDP socket, with all it has learned about the satellites. Thread-safe: calls follow one another. A context manager."""
+
+    def __init__(
+        self,
+        packet_bytes: int = 0,
+        burst: int = 0,
+        window_max: int = 0,
+        receive_bytes: int = 0,
+        offload: bool = True,
+    ) -> None:
+        """Open the socket; nothing is sent. 0 stands for the library's default.
+
+        Args:
+            packet_bytes: largest packet on the path (the network's MTU less IP and UDP headers).
+            burst: chunks of one GET request; chunks of PUT until the next question what has arrived.
+            window_max: chunks that may be on their way to or from one satellite.
+            receive_bytes: receive buffer to ask of the system; what it gives is in `counters`.
+            offload: False: one datagram a packet even where the system could bundle them (for comparisons).
+
+        Raises:
+            ValueError: a number is out of range.
+            OSError: no socket to be had.
+            FileNotFoundError: the library was not built.
+        """
+        self._library = library()
+        self._lock = Lock()
+        config = Config(packet_bytes, window_max, burst, receive_bytes, 0, 0, 0 if offload else 1)
+        error = ctypes.c_int()
+        handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))
+        if not handle:
+            reason = os.strerror(error.value)
+            if error.value == EINVAL:
+                raise ValueError(
+                    f"packet_bytes {packet_bytes}, burst {burst}, window_max {window_max}, receive_bytes {receive_bytes}:"
+                    f" packets have 119 to 65507 bytes, bursts and windows at most 2048 chunks"
+                )
+            raise OSError(error.value, f"cannot open a UDP socket: {reason}")
+        self._handle: int | None = handle
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancel what runs and close the socket; safe to call twice."""
+        self.cancel()
+        with self._lock:
+            if self._handle is not None:
+                self._library.SKYC_Close(self._handle)
+                self._handle = None
+
+    def put(
+        self, transfers: Sequence[Transfer], servers: Sequence[Server], deadline_ms: int, progress: Progress | None = None
+    ) -> None:
+        """Send blocks: chunk i of each to server i mod n.
+
+        Args:
+            transfers: their results are filled in.
+            servers: at least one.
+            deadline_ms: from now, for all of them; at least 1.
+            progress: called now and then; what it raises ends the call and is raised again.
+
+        Raises:
+            ValueError: lengths contradict each other, a client that was closed.
+        """
+        self._run(self._library.SKYC_Put, transfers, servers, deadline_ms, progress, writable=False)
+
+    def get(
+        self, transfers: Sequence[Transfer], servers: Sequence[Server], deadline_ms: int, progress: Progress | None = None
+    ) -> None:
+        """Fetch blocks into their `data`; arguments and errors as for `put`. Data of a block that is not DONE means nothing."""
+        self._run(self._library.SKYC_Get, transfers, servers, deadline_ms, progress, writable=True)
+
+    def cancel(self) -> None:
+        """End the call that runs now in another thread; without one nothing happens."""
+        if self._lock.locked() and self._handle is not None:
+            self._library.SKYC_Cancel(self._handle, self._calls_ended())
+
+    def counters(self) -> ClientCounters:
+        """Counts since the client was opened; waits for a call that runs."""
+        counters = Counters()
+        with self._lock:
+            self._library.SKYC_Counters(self._open_handle(), ctypes.byref(counters))
+        return ClientCounters(*(getattr(counters, name) for name in ClientCounters.__slots__))
+
+    def _open_handle(self) -> int:
+        if self._handle is None:
+            raise ValueError("the client was closed")
+        return self._handle
+
+    def _calls_ended(self) -> int:
+        counts = ProgressCounters()
+        self._library.SKYC_Progress(self._open_handle(), ctypes.byref(counts))
+        return int(counts.calls)
+
+    def _run(
+        self,
+        call: Callable[..., int],
+        transfers: Sequence[Transfer],
+        servers: Sequence[Server],
+        deadline_ms: int,
+        progress: Progress | None,
+        *,
+        writable: bool,
+    ) -> None:
+        if not transfers:
+            return
+        if not servers or not 1 <= deadline_ms < 1 << 32:
+            raise ValueError(f"{len(servers)} servers, deadline {deadline_ms} ms; at least 1 server and 1 ms are needed")
+        entries = (ServerEntry * len(servers))(*(_server_entry(server) for server in servers))
+        views = [_view(transfer, writable=writable) for transfer in transfers]
+        blocks = (Block * len(transfers))()
+        for block, transfer, view in zip(blocks, transfers, views, strict=True):
+            entry = transfer.entry
+            block.key[:] = entry.key
+            block.tenant, block.epoch, block.deadline_ms = transfer.tenant, entry.epoch, deadline_ms
+            block.block_len, block.chunk_len, block.chunk_total = entry.block_len, entry.chunk_len, entry.chunk_total
+            block.data, block.servers, block.server_count = view.ctypes.data, entries, len(servers)
+        with self._lock:
+            handle = self._open_handle()
+            if progress is None:
+                error = call(handle, blocks, len(blocks))
+            else:
+                error = self._run_with_progress(call, handle, blocks, progress)
+        if error == EINVAL:  # only the first block at fault has been looked at
+            wrong = next((t for t, block in zip(transfers, blocks, strict=True) if block.last_status), transfers[0]).entry
+            raise ValueError(
+                f"block of {wrong.block_len} bytes as {wrong.chunk_total} chunks of {wrong.chunk_len}: allowed are chunks of"
+                " 1 to 61440 bytes, at most 64 packets each, that make up the block; satellites count from 1"
+            )
+        if error != 0:
+            raise MemoryError(os.strerror(error))
+        for block, transfer in zip(blocks, transfers, strict=True):
+            _fill_in(transfer, block)
+
+    def _run_with_progress(self, call: Callable[..., int], handle: int, blocks: ctypes.Array[Block], progress: Progress) -> int:
+        """The call in a thread of its own, so that this one can tell how it goes, and can be interrupted."""
+        errors: list[int] = []
+        worker = Thread(target=lambda: errors.append(call(handle, blocks, len(blocks))), name="skymem-transfer")
+        counts = ProgressCounters()
+        number = self._calls_ended()
+        worker.start()
+        try:
+            while worker.is_alive():
+                worker.join(_PROGRESS_S)
+                self._library.SKYC_Progress(handle, ctypes.byref(counts))
+                if counts.calls == number and counts.chunks_total:
+                    progress(counts.chunks_done, counts.chunks_total)
+        except BaseException:
+            self._library.SKYC_Cancel(handle, number)
+            raise
+        finally:
+            worker.join()  # it works on memory of ours
+        if errors[0] == 0:
+            progress(counts.chunks_done, counts.chunks_total)
+        return errors[0]
+
+
+def _server_entry(server: Server) -> ServerEntry:
+    satellite, entry, address, port = server
+    return ServerEntry(*satellite, *entry, int.from_bytes(inet_aton(address), "big"), port, 0)
+
+
+def _view(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
+    """The block's memory, without a copy; it stays in place as long as this lives."""
+    view = memoryview(transfer.data)
+    if not view.c_contiguous or view.nbytes != transfer.entry.block_len or (writable and view.readonly):
+        raise ValueError(
+            f"data of {view.nbytes} bytes for a block of {transfer.entry.block_len}: it must be contiguous, as long as the"
+            " block, and writable if it is to be fetched"
+        )
+    return np.frombuffer(view, dtype=np.uint8)
+
+
+def _fill_in(transfer: Transfer, block: Block) -> None:
+    transfer.state = TransferState(block.state)
+    transfer.status = block.last_status
+    transfer.failed = Satellite(block.failed_plane, block.failed_slot) if block.failed_plane else None
+    transfer.chunks = block.chunks
+    transfer.bytes = block.bytes
+    transfer.requests = block.requests
+    transfer.repeats = block.repeats
+    transfer.duplicates = block.duplicates
+    transfer.corrupt = block.corrupt
+    transfer.duration_s = block.duration_us / 1e6

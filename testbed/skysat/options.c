@@ -1,0 +1,267 @@
+/**
+ * @file
+ * Options of a satellite: a table of names and ranges, and the two that are not plain numbers.
+ */
+#include "options.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sky_icd.h"
+
+#define PLANES_MAX   255u /* third byte of the address */
+#define SLOTS_MAX    254u /* fourth; 255 would be a broadcast address of some networks */
+#define DELAY_US_MAX 10000000u
+
+typedef struct
+{
+    const char *name;
+    uint32_t    least, most;
+    size_t      at; /* offset of the uint32_t */
+} Number_t;
+
+#define OPTION(field) offsetof(SKYSAT_Options_t, field)
+static const Number_t option_numbers[] = {
+    {"--plane", 1, PLANES_MAX, OPTION(plane)},
+    {"--slot", 1, SLOTS_MAX, OPTION(slot)},
+    {"--planes", 1, PLANES_MAX, OPTION(planes)},
+    {"--slots", 1, SLOTS_MAX, OPTION(slots)},
+    {"--port", 1, 65535, OPTION(port)},
+    {"--mtu", 576, SKY_LIMIT_PACKET_BYTES, OPTION(mtu)},
+    {"--store-mib", 1, SKYMEM_STORE_MIB_MAX, OPTION(store_mib)},
+    {"--slot-bytes", 1, SKY_LIMIT_CHUNK_BYTES, OPTION(slot_bytes)},
+    {"--credit", 1, SKY_LIMIT_CHUNK_SET, OPTION(credit)},
+    {"--hello-s", 0, 3600, OPTION(hello_s)},
+};
+#undef OPTION
+
+#define FIELD(field) offsetof(SKYSAT_Link_t, field)
+static const Number_t option_link_numbers[] = {
+    {"delay_us", 0, DELAY_US_MAX, FIELD(delay_us)}, {"jitter_us", 0, DELAY_US_MAX, FIELD(jitter_us)},
+    {"rate_kbps", 0, UINT32_MAX, FIELD(rate_kbps)}, {"loss_ppm", 0, 1000000, FIELD(loss_ppm)},
+    {"cut", 0, 1, FIELD(cut)},
+};
+#undef FIELD
+
+static const char *const option_links[SKYSAT_LINKS] = {"north", "east", "south", "west", "ground"};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const char *const SKYSAT_Usage =
+    "usage: skysat --plane P --slot S --planes N --slots M [options]\n"
+    "\n"
+    "One satellite of SkyMemory: cFS apps isl (links, routing) and kvc (chunk store) on the host executive.\n"
+    "Satellite (p, s) has the address NETWORK + p * 256 + s. Planes and slots count from 1.\n"
+    "\n"
+    "  --network A.B.0.0    network of all satellites (127.18.0.0)\n"
+    "  --port PORT          UDP port of all satellites (4919)\n"
+    "  --mtu BYTES          largest packet of the links, 576 .. 65507 (65507)\n"
+    "  --store-mib MIB      memory of the chunk store (16)\n"
+    "  --slot-bytes BYTES   largest chunk (6144)\n"
+    "  --credit CHUNKS      chunks of one burst (20)\n"
+    "  --hello-s SECONDS    time between two probes of a link, 0: no probes (10)\n"
+    "  --seam-cut           no links between the last plane and the first\n"
+    "  --link NAME:KEY=VALUE[,KEY=VALUE]...\n"
+    "                       model of what this satellite sends over north, east, south, west or ground:\n"
+    "                       delay_us, jitter_us, rate_kbps (0: unlimited), loss_ppm, cut (0 or 1)\n"
+    "\n"
+    "Prints one line when it is up; ends with SIGTERM or SIGINT.\n";
+
+/* @return false unless the @p length characters at @p text are a decimal number in range */
+static bool Number(const char *text, size_t length, const Number_t *number, void *base)
+{
+    uint64_t value = 0;
+    if (length == 0 || length > 10)
+    {
+        return false;
+    }
+    for (size_t i = 0; i < length; ++i)
+    {
+        if (text[i] < '0' || text[i] > '9')
+        {
+            return false;
+        }
+        value = value * 10u + (uint64_t)(text[i] - '0');
+    }
+    if (value < number->least || value > number->most)
+    {
+        return false;
+    }
+    const uint32_t result = (uint32_t)value;
+    (void)memcpy((uint8_t *)base + number->at, &result, sizeof result);
+    return true;
+}
+
+static bool SetLinkField(const char *text, size_t length, SKYSAT_Link_t *link, const char *whole, char *why, size_t why_size)
+{
+    const char * equals = memchr(text, '=', length);
+    const size_t key    = equals != NULL ? (size_t)(equals - text) : length;
+    for (size_t i = 0; i < COUNT(option_link_numbers); ++i)
+    {
+        const Number_t *number = &option_link_numbers[i];
+        if (equals != NULL && strlen(number->name) == key && memcmp(number->name, text, key) == 0)
+        {
+            if (Number(equals + 1, length - key - 1, number, link))
+            {
+                return true;
+            }
+            (void)snprintf(why, why_size, "--link %s: %.*s: allowed are %" PRIu32 " .. %" PRIu32, whole, (int)length, text,
+                           number->least, number->most);
+            return false;
+        }
+    }
+    (void)snprintf(why, why_size,
+                   "--link %s: '%.*s': allowed are delay_us=, jitter_us=, rate_kbps=, loss_ppm=, cut= with a number", whole,
+                   (int)length, text);
+    return false;
+}
+
+static bool SetLink(const char *value, SKYSAT_Options_t *options, char *why, size_t why_size)
+{
+    const char *colon = strchr(value, ':');
+    size_t      link  = 0;
+    while (link < SKYSAT_LINKS && (colon == NULL || strlen(option_links[link]) != (size_t)(colon - value) ||
+                                   memcmp(option_links[link], value, (size_t)(colon - value)) != 0))
+    {
+        ++link;
+    }
+    if (link == SKYSAT_LINKS)
+    {
+        (void)snprintf(why, why_size, "--link %s: allowed are north:, east:, south:, west: or ground: and then KEY=VALUE", value);
+        return false;
+    }
+    if (options->link_given[link])
+    {
+        (void)snprintf(why, why_size, "--link %s: %s is given twice", value, option_links[link]);
+        return false;
+    }
+    options->link_given[link] = true;
+    const char *at            = colon + 1;
+    for (;;)
+    {
+        const size_t length = strcspn(at, ",");
+        if (!SetLinkField(at, length, &options->links[link], value, why, why_size))
+        {
+            return false;
+        }
+        if (at[length] == '\0')
+        {
+            return true;
+        }
+        at += length + 1;
+    }
+}
+
+static bool SetNetwork(const char *value, SKYSAT_Options_t *options, char *why, size_t why_size)
+{
+    struct in_addr address;
+    if (inet_pton(AF_INET, value, &address) != 1 || (ntohl(address.s_addr) & 0xFFFFu) != 0 || address.s_addr == 0)
+    {
+        (void)snprintf(why, why_size, "--network %s: allowed is an IPv4 network A.B.0.0", value);
+        return false;
+    }
+    options->network = ntohl(address.s_addr);
+    return true;
+}
+
+static bool SetOption(const char *name, const char *value, SKYSAT_Options_t *options, char *why, size_t why_size)
+{
+    if (strcmp(name, "--link") == 0)
+    {
+        return SetLink(value, options, why, why_size);
+    }
+    if (strcmp(name, "--network") == 0)
+    {
+        return SetNetwork(value, options, why, why_size);
+    }
+    for (size_t i = 0; i < COUNT(option_numbers); ++i)
+    {
+        if (strcmp(name, option_numbers[i].name) == 0)
+        {
+            if (Number(value, strlen(value), &option_numbers[i], options))
+            {
+                return true;
+            }
+            (void)snprintf(why, why_size, "%s %s: allowed are %" PRIu32 " .. %" PRIu32, name, value, option_numbers[i].least,
+                           option_numbers[i].most);
+            return false;
+        }
+    }
+    (void)snprintf(why, why_size, "%s: no such option; see --help", name);
+    return false;
+}
+
+static bool Complete(const SKYSAT_Options_t *options, char *why, size_t why_size)
+{
+    const struct
+    {
+        const char *name;
+        uint32_t    value;
+    } needed[] = {
+        {"--plane", options->plane}, {"--slot", options->slot}, {"--planes", options->planes}, {"--slots", options->slots}};
+    for (size_t i = 0; i < COUNT(needed); ++i)
+    {
+        if (needed[i].value == 0)
+        {
+            (void)snprintf(why, why_size, "%s is missing; see --help", needed[i].name);
+            return false;
+        }
+    }
+    if (options->plane > options->planes)
+    {
+        (void)snprintf(why, why_size, "--plane %" PRIu32 ": allowed are 1 .. %" PRIu32 " (--planes)", options->plane, options->planes);
+        return false;
+    }
+    if (options->slot > options->slots)
+    {
+        (void)snprintf(why, why_size, "--slot %" PRIu32 ": allowed are 1 .. %" PRIu32 " (--slots)", options->slot, options->slots);
+        return false;
+    }
+    return true;
+}
+
+bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *options, char *why, size_t why_size)
+{
+    (void)memset(options, 0, sizeof *options);
+    options->network    = (127u << 24) | (18u << 16);
+    options->port       = SKY_UDP_PORT;
+    options->mtu        = SKY_LIMIT_PACKET_BYTES;
+    options->store_mib  = 16;
+    options->slot_bytes = 6144;
+    options->credit     = 20;
+    options->hello_s    = 10;
+    why[0]              = '\0';
+    for (int i = 1; i < argc; ++i)
+    {
+        if (strcmp(argv[i], "--help") == 0)
+        {
+            options->help = true;
+            return true;
+        }
+        if (strcmp(argv[i], "--seam-cut") == 0)
+        {
+            options->seam_cut = 1;
+        }
+        else if (i + 1 == argc)
+        {
+            (void)snprintf(why, why_size, "%s: a value is missing, or there is no such option; see --help", argv[i]);
+            return false;
+        }
+        else if (!SetOption(argv[i], argv[i + 1], options, why, why_size))
+        {
+            return false;
+        }
+        else
+        {
+            ++i;
+        }
+    }
+    return Complete(options, why, why_size);
+}
+
+uint32_t SKYSAT_Address(const SKYSAT_Options_t *options, uint32_t plane, uint32_t slot)
+{
+    return options->network + plane * 256u + slot;
+}

@@ -1,0 +1,41 @@
+/**
+ * @file
+ * Options of a satellite, for the program skysat and for skymemory.fsw alike.
+ */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SKYSAT_LINKS 5 /* north, east, south, west, ground */
+
+typedef struct
+{
+    uint32_t delay_us, jitter_us, rate_kbps, loss_ppm, cut;
+} SKYSAT_Link_t;
+
+typedef struct
+{
+    uint32_t      plane, slot, planes, slots;
+    uint32_t      network; /**< IPv4; satellite (p, s) is network + p * 256 + s */
+    uint32_t      port, mtu, store_mib, slot_bytes, credit, hello_s;
+    uint32_t      seam_cut;
+    bool          help;
+    bool          link_given[SKYSAT_LINKS];
+    SKYSAT_Link_t links[SKYSAT_LINKS];
+} SKYSAT_Options_t;
+
+extern const char *const SKYSAT_Usage;
+
+/**
+ * @param why  on failure: which option, its value, and what is allowed
+ * @return false if an option is wrong or missing
+ */
+bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *options, char *why, size_t why_size);
+
+/** IPv4 address of satellite (plane, slot). */
+uint32_t SKYSAT_Address(const SKYSAT_Options_t *options, uint32_t plane, uint32_t slot);
+
+#endif

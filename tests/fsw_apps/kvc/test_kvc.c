@@ -1,0 +1,205 @@
+/**
+ * @file
+ * KVC as an app: commands, housekeeping, table, and its service through the socket.
+ */
+#include "app_rig.h"
+#include "kvc_eventids.h"
+
+#define CHUNK_BYTES 6000u
+#define CHUNKS      5u
+#define BLOCK_BYTES (CHUNKS * CHUNK_BYTES - 17u)
+
+static rig_t   rig;
+static uint8_t block[CHUNKS * CHUNK_BYTES];
+
+static uint32_t chunk_len(uint32_t id)
+{
+    return id + 1 < CHUNKS ? CHUNK_BYTES : BLOCK_BYTES - (CHUNKS - 1) * CHUNK_BYTES;
+}
+
+static SKY_Packet_t block_request(uint8_t op, uint8_t key)
+{
+    SKY_Packet_t pkt = rig_request(&rig, SKY_APID_KVC, op);
+
+    (void)memset(pkt.key, key, sizeof(pkt.key));
+    pkt.chunk_total = CHUNKS;
+    pkt.block_len   = BLOCK_BYTES;
+    pkt.chunk_len   = CHUNK_BYTES;
+    return pkt;
+}
+
+static void put_block(uint8_t key)
+{
+    for (uint32_t id = 0; id < CHUNKS; ++id)
+    {
+        SKY_Packet_t pkt = block_request(SKY_OP_PUT, key);
+
+        pkt.chunk_id  = id;
+        pkt.payload   = &block[id * CHUNK_BYTES];
+        pkt.length    = chunk_len(id);
+        pkt.chunk_len = chunk_len(id);
+        pkt.chunk_crc = SKY_Crc32c(0, pkt.payload, pkt.length);
+        rig_send(&rig, rig.ground, &pkt);
+    }
+}
+
+/** Ask for all chunks. @return chunks that came whole, or minus the status if there was none */
+static int get_block(uint8_t key, uint16_t credit)
+{
+    SKY_Packet_t   pkt = block_request(SKY_OP_GET, key);
+    SKY_Packet_t   answer;
+    SKY_ChunkSet_t set;
+    uint8_t        payload[SKY_CHUNKSET_MAX_BYTES];
+    int            whole = 0;
+
+    CHECK(SKY_ChunkSet_Init(&set, 0, 1, CHUNKS));
+    for (uint32_t id = 0; id < CHUNKS; ++id)
+    {
+        SKY_ChunkSet_Add(&set, id);
+    }
+    pkt.payload = payload;
+    pkt.length  = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
+    pkt.credit  = credit;
+    rig_send(&rig, rig.ground, &pkt);
+    while (rig_receive(&rig, rig.ground, RIG_LIMIT_MS, &answer))
+    {
+        if (answer.status != SKY_STATUS_OK)
+        {
+            return -(int)answer.status;
+        }
+        CHECK(answer.chunk_id < CHUNKS);
+        CHECK_EQ(answer.length, chunk_len(answer.chunk_id));
+        whole += memcmp(answer.payload, &block[answer.chunk_id * CHUNK_BYTES], answer.length) == 0 ? 1 : 0;
+        if ((answer.flags & SKY_FLAG_LAST) != 0)
+        {
+            return whole;
+        }
+    }
+    return -255;
+}
+
+static void test_put_get_and_housekeeping(void)
+{
+    KVC_HkTlm_Payload_t hk;
+
+    put_block(1);
+    CHECK_EQ(get_block(1, CHUNKS), CHUNKS);
+    CHECK_EQ(get_block(1, 2), 2); /* a burst is no larger than the credit */
+    CHECK_EQ(get_block(2, CHUNKS), -SKY_STATUS_NOT_FOUND);
+    hk = rig_kvc_hk(&rig);
+    CHECK_EQ(hk.Serving, 1);
+    CHECK_EQ(hk.SlotBytes, 6144);
+    CHECK_EQ(hk.SlotsUsed, CHUNKS);
+    CHECK_EQ(hk.Blocks, 1);
+    CHECK_EQ(hk.Bytes, BLOCK_BYTES);
+    CHECK_EQ(hk.Puts, CHUNKS);
+    CHECK(hk.Slots > 100 && hk.StoreBytes <= 1024 * 1024);
+}
+
+static void test_bad_chunk_is_refused_counted_and_told_once(void)
+{
+    SKY_Packet_t pkt = block_request(SKY_OP_PUT, 9);
+    SKY_Packet_t answer;
+
+    pkt.payload   = block;
+    pkt.length    = CHUNK_BYTES;
+    pkt.chunk_crc = 1 ^ SKY_Crc32c(0, pkt.payload, pkt.length);
+    CHECK_EQ(rig_ask(&rig, &pkt, &answer), SKY_STATUS_BAD_CRC);
+    ++pkt.request_id;
+    CHECK_EQ(rig_ask(&rig, &pkt, &answer), SKY_STATUS_BAD_CRC);
+    RIG_EVENT(&rig, "KVC", KVC_REFUSED_ERR_EID, "status 7");
+    CHECK_EQ(rig_kvc_hk(&rig).Errors, 2);
+}
+
+static void test_commands(void)
+{
+    static const uint8_t  excess = 0;
+    KVC_PurgeBlock_Payload_t purge;
+    KVC_HkTlm_Payload_t      hk;
+
+    rig_command(KVC_CMD_MID, KVC_NOOP_CC, NULL, 0);
+    RIG_EVENT(&rig, "KVC", KVC_NOOP_INF_EID, "Version");
+    rig_command(KVC_CMD_MID, KVC_NOOP_CC, &excess, 1);
+    RIG_EVENT(&rig, "KVC", KVC_LEN_ERR_EID, "9 bytes, not 8");
+    rig_command(KVC_CMD_MID, 99, NULL, 0);
+    RIG_EVENT(&rig, "KVC", KVC_CC_ERR_EID, "99");
+    rig_command(KVC_SEND_HK_MID, 0, &excess, 1);
+    RIG_EVENT(&rig, "KVC", KVC_LEN_ERR_EID, "9 bytes");
+
+    put_block(1);
+    put_block(3);
+    CHECK_EQ(get_block(3, CHUNKS), CHUNKS);
+    (void)memset(&purge, 0, sizeof(purge));
+    (void)memset(purge.Key, 3, sizeof(purge.Key));
+    rig_command(KVC_CMD_MID, KVC_PURGE_BLOCK_CC, &purge, sizeof(purge));
+    RIG_EVENT(&rig, "KVC", KVC_PURGE_INF_EID, "5 chunks");
+    CHECK_EQ(get_block(3, CHUNKS), -SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(get_block(1, CHUNKS), CHUNKS);
+
+    hk = rig_kvc_hk(&rig);
+    CHECK_EQ(hk.CommandCounter, 2);
+    CHECK_EQ(hk.CommandErrorCounter, 3);
+    rig_command(KVC_CMD_MID, KVC_CLEAR_STORE_CC, NULL, 0);
+    RIG_EVENT(&rig, "KVC", KVC_CLEAR_INF_EID, "cleared");
+    CHECK_EQ(get_block(1, CHUNKS), -SKY_STATUS_NOT_FOUND);
+    rig_command(KVC_CMD_MID, KVC_RESET_COUNTERS_CC, NULL, 0);
+    RIG_EVENT(&rig, "KVC", KVC_RESET_INF_EID, "reset");
+    hk = rig_kvc_hk(&rig);
+    CHECK_EQ(hk.CommandCounter, 0);
+    CHECK_EQ(hk.CommandErrorCounter, 0);
+    CHECK_EQ(hk.Puts, 0);
+    CHECK_EQ(hk.SlotsUsed, 0);
+}
+
+static void test_limits_table(void)
+{
+    KVC_LimitsTable_t limits = {.StoreBytes = 256 * 1024, .SlotBytes = 8192, .Credit = 3, .PartLifetimeMs = 1000};
+    const KVC_LimitsTable_t good = limits;
+
+    put_block(4);
+    CHECK_EQ(EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits)), CFE_SUCCESS);
+    RIG_EVENT(&rig, "KVC", KVC_STORE_INF_EID, "slots of 8192 bytes");
+    CHECK_EQ(get_block(4, CHUNKS), -SKY_STATUS_NOT_FOUND); /* a new cut empties the store */
+    put_block(4);
+    CHECK_EQ(get_block(4, CHUNKS), 3); /* the table's credit */
+    CHECK_EQ(rig_kvc_hk(&rig).SlotBytes, 8192);
+
+    limits.SlotBytes = SKY_LIMIT_CHUNK_BYTES + 1;
+    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "SlotBytes is 61441, allowed 1 .. 61440");
+    limits        = good;
+    limits.Credit = 0;
+    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "Credit is 0");
+    limits                = good;
+    limits.PartLifetimeMs = 0;
+    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "PartLifetimeMs is 0");
+    limits            = good;
+    limits.StoreBytes = UINT32_MAX;
+    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "StoreBytes is");
+    limits            = good;
+    limits.StoreBytes = 100;
+    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "no store of 8192 byte slots");
+    CHECK_EQ(get_block(4, CHUNKS), 3); /* the good table is still in force */
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof(block); ++i)
+    {
+        block[i] = (uint8_t)(i * 131u + i / 251u);
+    }
+    if (rig_open(&rig, NULL))
+    {
+        RUN(test_put_get_and_housekeeping);
+        RUN(test_bad_chunk_is_refused_counted_and_told_once);
+        rig_command(KVC_CMD_MID, KVC_RESET_COUNTERS_CC, NULL, 0);
+        RUN(test_commands);
+        RUN(test_limits_table);
+        rig_close(&rig);
+    }
+    return CHECK_RESULT();
+}

@@ -1,0 +1,542 @@
+/* Fetching a share: what is asked for, what an answer means, and that the block comes whole over a bad network. */
+#include "sky_transfer.h"
+
+#include "lossy.h"
+
+static const SKY_PeerCfg_t cfg =
+    {.window_initial = 4, .window_max = 32, .burst = 4, .rto_initial_us = 1000, .rto_min_us = 100, .rto_max_us = 50000};
+
+static SKY_Peer_t     peer;
+static SKY_Fetch_t    fetch;
+static SKY_ShareCfg_t share;
+static SKY_Packet_t   req, answer;
+static SKY_ChunkSet_t set;
+static uint8_t        payload[SKY_CHUNKSET_MAX_BYTES], reply_payload[SKY_CHUNKSET_MAX_BYTES];
+static uint8_t        source[300 * 1000], block[300 * 1000];
+
+static void fill(void)
+{
+    lossy_random = 99;
+    for (uint32_t i = 0; i < sizeof(source); ++i)
+    {
+        source[i] = (uint8_t)Lossy_Random(256);
+    }
+}
+
+static void start(uint32_t chunks)
+{
+    Lossy_Share(&share, chunks, 1000, 10, 1500);
+    SKY_Peer_Init(&peer, &cfg, lossy_satellite);
+    (void)memset(block, 0, sizeof(block));
+    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block));
+}
+
+static bool next(uint64_t now_us)
+{
+    return SKY_Fetch_Next(&fetch, now_us, 1000, &req, payload);
+}
+
+static void answer_start(uint16_t number, uint8_t status)
+{
+    SKY_ShareCfg_Request(&share, &peer, 0, SKY_OP_GET, number, &answer);
+    answer.is_request = false;
+    answer.status     = status;
+}
+
+static void answer_chunk(uint16_t number, uint32_t id, bool last)
+{
+    answer_start(number, SKY_STATUS_OK);
+    answer.chunk_id  = id;
+    answer.chunk_len = SKY_ChunkBytes(share.block_len, share.chunk_len, share.chunk_total, id);
+    answer.payload   = source + (size_t)id * share.chunk_len;
+    answer.length    = answer.chunk_len;
+    answer.chunk_crc = SKY_Crc32c(0, answer.payload, answer.length);
+    answer.flags     = last ? SKY_FLAG_LAST : 0;
+}
+
+static void data(uint64_t now_us, uint16_t number, uint32_t id, bool last)
+{
+    answer_chunk(number, id, last);
+    SKY_Fetch_OnPacket(&fetch, now_us, &answer);
+}
+
+static void part(uint16_t number, uint32_t id, uint32_t offset, uint32_t length)
+{
+    answer_chunk(number, id, false);
+    answer.offset = offset;
+    answer.length = length;
+    answer.payload += offset;
+    SKY_Fetch_OnPacket(&fetch, 10, &answer);
+}
+
+static uint32_t asked(void)
+{
+    CHECK_EQ(SKY_ChunkSet_Decode(&req, &set), SKY_STATUS_OK);
+    CHECK_EQ(SKY_ChunkSet_Size(&set), req.credit);
+    return req.credit;
+}
+
+static void Refused(void)
+{
+    start(5);
+    share.count = 6;
+    CHECK(!SKY_Fetch_Init(&fetch, &share, &peer, block));
+    CHECK_EQ(fetch.state, SKY_SHARE_REFUSED);
+    CHECK(!next(0));
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 0), UINT64_MAX);
+    answer_start(1, SKY_STATUS_OK);
+    SKY_Fetch_OnPacket(&fetch, 0, &answer);
+}
+
+static void WindowAndBurst(void)
+{
+    start(20);
+    CHECK(next(0));
+    CHECK_EQ(req.op, SKY_OP_GET);
+    CHECK_EQ(asked(), 4);
+    CHECK_EQ(req.chunk_id, 0);
+    CHECK_EQ(peer.outstanding, 4);
+    CHECK(!next(0)); /* window full */
+    data(500, 1, 0, false);
+    CHECK_EQ(peer.srtt_us, 500);
+    CHECK_EQ(peer.window, 5);
+    CHECK(next(500)); /* half a burst is worth a request */
+    CHECK_EQ(asked(), 2);
+    CHECK_EQ(req.chunk_id, 4);
+    CHECK(!SKY_Fetch_Next(&fetch, 500, 0, &req, payload));
+    data(510, 1, 1, false);
+    data(510, 1, 2, false);
+    CHECK(SKY_Fetch_Next(&fetch, 510, 3, &req, payload));
+    CHECK_EQ(asked(), 3); /* what the host can take in */
+    peer.outstanding = peer.window - 1;
+    CHECK(!next(510)); /* one chunk is not worth a request while others come */
+    peer.outstanding = peer.window + 1;
+    CHECK(!next(510));
+}
+
+static void WholeShare(void)
+{
+    start(5);
+    share.deadline_us = 0;
+    CHECK(next(0));
+    for (uint32_t id = 0; id < 4; ++id)
+    {
+        data(100 + id, 1, id, id == 3);
+    }
+    CHECK_EQ(fetch.timer_us, 0);
+    CHECK(next(110));
+    CHECK_EQ(asked(), 1);
+    data(120, 2, 4, true);
+    CHECK_EQ(fetch.state, SKY_SHARE_DONE);
+    CHECK_EQ(peer.outstanding, 0);
+    CHECK(memcmp(block, source, share.block_len) == 0);
+    CHECK_EQ(block[share.block_len], 0); /* not one byte further */
+    CHECK_EQ(fetch.repeats + fetch.duplicates + fetch.corrupt, 0);
+    CHECK_EQ(fetch.requests, 2);
+}
+
+static void StridedRepeat(void)
+{
+    start(20);
+    share.base   = 1;
+    share.stride = 3;
+    share.count  = 6;
+    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block));
+    CHECK(next(0));
+    CHECK_EQ(req.chunk_id, 1);
+    data(10, 1, 1, false);
+    data(10, 1, 10, true); /* 4 and 7 are not here */
+    CHECK_EQ(fetch.gap_us, 10 + 5);
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 14), 15);
+    data(14, 1, 4, false); /* that one was only late */
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 15), fetch.timer_us == 0 ? UINT64_MAX : fetch.timer_us);
+    CHECK_EQ(fetch.on_way, 0);
+    CHECK_EQ(fetch.gap_us, 0);
+    CHECK(next(20));
+    CHECK_EQ(req.chunk_id, 7);
+    CHECK_EQ(fetch.repeats, 1);
+    CHECK_EQ(asked(), 3);
+    data(30, 1, 7, false); /* of the first request, later still: taken all the same */
+    CHECK_EQ(fetch.left, 2);
+}
+
+static void GivenUpTooEarly(void)
+{
+    start(20);
+    CHECK(next(0));
+    data(10, 1, 3, true);
+    (void)SKY_Fetch_OnTime(&fetch, 15);
+    CHECK_EQ(peer.outstanding, 0);
+    data(16, 1, 0, false);
+    CHECK_EQ(peer.outstanding, 0);
+    CHECK_EQ(fetch.left, 18);
+    data(17, 1, 0, false);
+    CHECK_EQ(fetch.duplicates, 1);
+}
+
+/* A later burst tells that an earlier one is over, even if its last packet was lost. */
+static void NextBurstTells(void)
+{
+    start(40);
+    peer.window = 12;
+    CHECK(next(0));
+    CHECK(next(0));
+    CHECK(next(0));
+    data(10, 1, 0, false);
+    data(10, 1, 1, false);
+    data(10, 1, 2, false); /* 3, the last of the burst, does not come */
+    CHECK_EQ(fetch.gap_us, 0);
+    data(11, 2, 4, false);
+    CHECK_EQ(fetch.over, 1);
+    CHECK_EQ(fetch.gap_us, 11 + 5);
+    data(12, 2, 7, true); /* a whole burst later: no more grace for chunk 3, but for 5 and 6 */
+    CHECK(SKY_ChunkSet_Has(&fetch.todo, 3));
+    CHECK(!SKY_ChunkSet_Has(&fetch.todo, 5));
+    CHECK_EQ(fetch.over, 2);
+    data(12, 2, 7, true); /* once more says nothing new */
+    CHECK_EQ(fetch.gap_us, 12 + 5);
+    data(13, 9, 8, true); /* of a request that we never made: taken, but no sign of anything */
+    CHECK_EQ(fetch.over, 2);
+}
+
+/* A satellite with less credit than was asked for: what it did not send is not lost. */
+static void UnsentIsNotLost(void)
+{
+    start(20);
+    CHECK(next(0));
+    data(10, 1, 0, false);
+    data(10, 1, 1, true);
+    CHECK_EQ(fetch.on_way, 0);
+    CHECK_EQ(fetch.timer_us, 0);
+    CHECK_EQ(fetch.gap_us, 0);
+    CHECK_EQ(peer.window, 6); /* grown, not halved */
+    CHECK(next(11));
+    CHECK_EQ(req.chunk_id, 2);
+}
+
+static void Corrupt(void)
+{
+    start(5);
+    CHECK(next(0));
+    answer_chunk(1, 0, false);
+    answer.chunk_crc ^= 1;
+    SKY_Fetch_OnPacket(&fetch, 5, &answer);
+    answer_chunk(1, 1, false);
+    answer.length = 0;
+    SKY_Fetch_OnPacket(&fetch, 5, &answer);
+    answer_chunk(1, 1, false);
+    answer.chunk_id = 5;
+    SKY_Fetch_OnPacket(&fetch, 5, &answer);
+    CHECK_EQ(fetch.corrupt, 3);
+    CHECK_EQ(fetch.left, 5);
+    CHECK_EQ(block[0], 0);
+    answer_chunk(1, 1, false);
+    answer.op = SKY_OP_PUT;
+    SKY_Fetch_OnPacket(&fetch, 5, &answer);
+    answer_chunk(1, 1, false);
+    answer.key[3] = 1;
+    SKY_Fetch_OnPacket(&fetch, 5, &answer);
+    CHECK_EQ(fetch.left, 5);
+    CHECK_EQ(fetch.state, SKY_SHARE_RUNNING);
+}
+
+static void AnotherBlock(void)
+{
+    for (int field = 0; field < 3; ++field)
+    {
+        start(5);
+        CHECK(next(0));
+        answer_chunk(1, 0, false);
+        answer.chunk_total += field == 0;
+        answer.block_len += field == 1;
+        answer.chunk_len += field == 2;
+        answer.length += field == 2;
+        SKY_Fetch_OnPacket(&fetch, 5, &answer);
+        CHECK_EQ(fetch.state, SKY_SHARE_MISS);
+        CHECK_EQ(fetch.last_status, SKY_STATUS_BAD_KEY);
+        CHECK_EQ(peer.outstanding, 0);
+    }
+}
+
+static void answer_absent(uint32_t base, uint32_t count)
+{
+    answer_start(1, SKY_STATUS_NOT_FOUND);
+    CHECK(SKY_ChunkSet_Init(&set, base, 1, count));
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        SKY_ChunkSet_Add(&set, i);
+    }
+    answer.chunk_id = base;
+    answer.payload  = reply_payload;
+    answer.length   = (uint32_t)SKY_ChunkSet_Encode(&set, reply_payload, sizeof(reply_payload));
+    SKY_Fetch_OnPacket(&fetch, 10, &answer);
+}
+
+static void NotFound(void)
+{
+    start(5);
+    CHECK(next(0));
+    data(10, 1, 0, false);
+    data(10, 1, 1, false);
+    answer_absent(0, 2); /* evicted since, but here */
+    CHECK_EQ(fetch.state, SKY_SHARE_RUNNING);
+    answer_absent(7, 2); /* not of this share */
+    CHECK_EQ(fetch.state, SKY_SHARE_RUNNING);
+    answer_absent(1, 2);
+    CHECK_EQ(fetch.state, SKY_SHARE_MISS);
+    CHECK_EQ(fetch.last_status, SKY_STATUS_NOT_FOUND);
+
+    start(5);
+    CHECK(next(0));
+    answer_start(1, SKY_STATUS_NOT_FOUND); /* without a set: the block is unknown */
+    SKY_Fetch_OnPacket(&fetch, 10, &answer);
+    CHECK_EQ(fetch.state, SKY_SHARE_MISS);
+}
+
+static void ErrorsAndStop(void)
+{
+    start(5);
+    CHECK(next(0));
+    answer_start(1, SKY_STATUS_BUSY);
+    SKY_Fetch_OnPacket(&fetch, 10, &answer);
+    CHECK_EQ(fetch.state, SKY_SHARE_RUNNING);
+    CHECK_EQ(peer.outstanding, 4);
+    answer_start(1, SKY_STATUS_UNREACHABLE);
+    SKY_Fetch_OnPacket(&fetch, 10, &answer);
+    CHECK_EQ(fetch.state, SKY_SHARE_REFUSED);
+    CHECK_EQ(fetch.last_status, SKY_STATUS_UNREACHABLE);
+    CHECK_EQ(peer.outstanding, 0);
+    SKY_Fetch_Stop(&fetch, SKY_SHARE_EXPIRED);
+    CHECK_EQ(fetch.state, SKY_SHARE_REFUSED);
+
+    start(5);
+    SKY_Fetch_Stop(&fetch, SKY_SHARE_EXPIRED);
+    CHECK_EQ(fetch.state, SKY_SHARE_EXPIRED);
+}
+
+static void Timers(void)
+{
+    start(20);
+    fetch.cfg.deadline_us = 9000;
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 0), 9000);
+    CHECK(next(0));
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 999), 1000);
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1000), 9000); /* all to be asked for again */
+    CHECK_EQ(peer.outstanding, 0);
+    CHECK_EQ(peer.rto_us, 2000);
+    CHECK_EQ(peer.window, 2);
+    CHECK(next(1000));
+    CHECK_EQ(fetch.repeats, 2);
+    data(1300, 1, 0, false); /* answer to the first request after all: not timed */
+    CHECK_EQ(peer.srtt_us, 0);
+    CHECK(next(1300));
+    data(1400, 3, 2, false); /* later than the timed one, whose answer was lost */
+    CHECK_EQ(fetch.timed, 0);
+    CHECK_EQ(peer.srtt_us, 0);
+    CHECK_EQ(fetch.gap_us, 1400);
+    fetch.cfg.deadline_us = 1401;
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1399), 1400);
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1400), 1401);
+    fetch.gap_us   = 1500; /* behind the deadline: does not matter */
+    fetch.timer_us = 1500;
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1400), 1401);
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1401), UINT64_MAX);
+    CHECK_EQ(fetch.state, SKY_SHARE_EXPIRED);
+    CHECK_EQ(peer.outstanding, 0);
+}
+
+static void NumbersWrap(void)
+{
+    start(20);
+    fetch.number = UINT16_MAX - 1;
+    fetch.over   = UINT16_MAX - 1;
+    CHECK(next(0));
+    CHECK_EQ(req.request_id & 0xFFFFu, UINT16_MAX);
+    data(10, UINT16_MAX, 3, true);
+    (void)SKY_Fetch_OnTime(&fetch, 20);
+    CHECK_EQ(fetch.on_way, 0);
+    CHECK(next(20));
+    CHECK_EQ(req.request_id & 0xFFFFu, 1); /* 0 means none */
+    data(30, 1, 0, false);
+    CHECK_EQ(fetch.over, 0);
+    CHECK_EQ(fetch.left, 18);
+}
+
+static void Parts(void)
+{
+    start(40);
+    CHECK(next(0));
+    part(1, 0, 600, 400); /* the last part first */
+    part(1, 0, 300, 300);
+    part(1, 0, 300, 300);
+    part(1, 1, 0, 500);
+    CHECK_EQ(fetch.left, 40);
+    part(1, 0, 0, 300); /* 600 + 400: the last part is longer than the others */
+    CHECK_EQ(fetch.left, 40);
+    part(1, 0, 300, 300);
+    part(1, 0, 600, 300);
+    CHECK_EQ(fetch.left, 40);
+    part(1, 0, 900, 100);
+    CHECK_EQ(fetch.left, 39);
+    CHECK(memcmp(block, source, 1000) == 0);
+    part(1, 1, 500, 500);
+    CHECK_EQ(fetch.left, 38);
+
+    part(1, 2, 0, 500);
+    source[2500] ^= 1;
+    answer_chunk(1, 2, false);
+    source[2500] ^= 1;
+    answer.chunk_crc = SKY_Crc32c(0, source + 2000, 1000);
+    answer.offset    = 500;
+    answer.length    = 500;
+    answer.payload   = source + 2400; /* wrong bytes */
+    SKY_Fetch_OnPacket(&fetch, 10, &answer);
+    CHECK_EQ(fetch.corrupt, 1);
+    CHECK_EQ(fetch.left, 38);
+    part(1, 2, 0, 500);
+    part(1, 2, 500, 500);
+    CHECK_EQ(fetch.left, 37);
+
+    part(1, 3, 0, 500);
+    for (uint32_t id = 4; id < 4 + SKY_FETCH_PARTIALS; ++id)
+    {
+        part(1, id, 0, 500); /* one more than are followed */
+    }
+    part(1, 3, 500, 500);
+    CHECK_EQ(fetch.left, 37);
+    part(1, 3, 0, 500);
+    CHECK_EQ(fetch.left, 36);
+}
+
+/* ---- over a bad network, against the real service ------------------------------------------------------------------ */
+
+static void on_packet(uint64_t now_us, const SKY_Packet_t *response)
+{
+    SKY_Fetch_OnPacket(&fetch, now_us, response);
+}
+
+/* A packet of the ground that takes no time and no harm. */
+static void put_at_once(const SKY_Packet_t *pkt)
+{
+    uint8_t      data[LOSSY_BYTES];
+    const size_t len = SKY_Packet_Encode(pkt, data, sizeof(data));
+    SKY_Packet_t decoded;
+    SKY_Out_t    out;
+
+    CHECK_EQ(SKY_Packet_Decode(data, len, &decoded), SKY_STATUS_OK);
+    SKY_Service_Begin(&lossy_service, 0, &decoded);
+    CHECK(!SKY_Service_Next(&lossy_service, 0, &out)); /* PUT is answered only on error */
+}
+
+static void store_block(uint32_t packet_bytes)
+{
+    SKY_Push_t push;
+
+    SKY_Peer_Init(&peer, &cfg, lossy_satellite);
+    CHECK(SKY_Push_Init(&push, &share, &peer)); /* only to make the PUTs */
+    peer.window    = SKY_LIMIT_CHUNK_SET;
+    peer.cfg.burst = SKY_LIMIT_CHUNK_SET;
+    while (SKY_Push_Next(&push, 0, 1, &req, payload) == SKY_PUSH_CHUNK)
+    {
+        const uint8_t *chunk = source + (size_t)req.chunk_id * share.chunk_len;
+
+        req.chunk_crc = SKY_Crc32c(0, chunk, req.chunk_len);
+        for (uint32_t at = 0; at < req.chunk_len;)
+        {
+            at = SKY_Packet_CutPart(&req, chunk, at, packet_bytes);
+            put_at_once(&req);
+        }
+    }
+}
+
+static void run(uint64_t seed, const LossyModel_t *model, uint32_t chunks, uint32_t packet_bytes, uint32_t credit)
+{
+    uint64_t now_us = 1;
+    uint32_t steps  = 0;
+
+    Lossy_Start(seed, model, packet_bytes, credit);
+    Lossy_Share(&share, chunks, 1000, 10, packet_bytes);
+    store_block(packet_bytes);
+    SKY_Peer_Init(&peer, &cfg, lossy_satellite);
+    (void)memset(block, 0, sizeof(block));
+    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block));
+    while (fetch.state == SKY_SHARE_RUNNING && ++steps < 200000)
+    {
+        while (next(now_us))
+        {
+            Lossy_Send(now_us, &req);
+        }
+        const uint64_t arrives_us = Lossy_NextUs();
+        const uint64_t due_us     = SKY_Fetch_OnTime(&fetch, now_us);
+
+        now_us = arrives_us < due_us ? arrives_us : due_us;
+        Lossy_Deliver(now_us, on_packet);
+        (void)SKY_Fetch_OnTime(&fetch, now_us);
+    }
+    CHECK_EQ(fetch.state, SKY_SHARE_DONE);
+    CHECK_EQ(peer.outstanding, 0);
+    CHECK_EQ(lossy_crowded, 0);
+    CHECK(memcmp(block, source, share.block_len) == 0);
+}
+
+static void CleanNetwork(void)
+{
+    const LossyModel_t clean = {.delay_us = 400};
+
+    run(1, &clean, 300, 1500, 20);
+    CHECK_EQ(fetch.repeats + fetch.duplicates, 0);
+    run(2, &clean, 100, 1500, 2); /* asks for more than it gets */
+    CHECK_EQ(fetch.duplicates, 0);
+    run(3, &clean, 1, 400, 20);
+}
+
+static void BadNetwork(void)
+{
+    const LossyModel_t bad = {.loss = 50, .repeat = 20, .damage = 20, .delay_us = 500, .jitter_us = 700};
+
+    for (uint64_t seed = 1; seed <= 30; ++seed)
+    {
+        run(seed, &bad, 100, 1500, 20);
+        run(seed, &bad, 60, 400, 20); /* four parts a chunk */
+    }
+}
+
+static void NothingThere(void)
+{
+    const LossyModel_t clean  = {.delay_us = 400};
+    uint64_t           now_us = 1;
+
+    Lossy_Start(1, &clean, 1500, 20);
+    start(50);
+    CHECK(next(now_us));
+    Lossy_Send(now_us, &req);
+    while (fetch.state == SKY_SHARE_RUNNING && now_us < 2000)
+    {
+        now_us = Lossy_NextUs();
+        Lossy_Deliver(now_us, on_packet);
+    }
+    CHECK_EQ(fetch.state, SKY_SHARE_MISS);
+}
+
+int main(void)
+{
+    fill();
+    RUN(Refused);
+    RUN(WindowAndBurst);
+    RUN(WholeShare);
+    RUN(StridedRepeat);
+    RUN(GivenUpTooEarly);
+    RUN(NextBurstTells);
+    RUN(UnsentIsNotLost);
+    RUN(Corrupt);
+    RUN(AnotherBlock);
+    RUN(NotFound);
+    RUN(ErrorsAndStop);
+    RUN(Timers);
+    RUN(NumbersWrap);
+    RUN(Parts);
+    RUN(CleanNetwork);
+    RUN(BadNetwork);
+    RUN(NothingThere);
+    return CHECK_RESULT();
+}

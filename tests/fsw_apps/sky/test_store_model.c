@@ -1,0 +1,378 @@
+/**
+ * @file
+ * sky_store.c against a model made of plain arrays: the same random operations on both, then everything that can be asked is
+ * compared. The model knows no lists and no hashes; it finds the oldest block by looking at all of them.
+ */
+#include "check.h"
+#include "fixture.h"
+
+#define NUMBERS    14u /* keys in use */
+#define CHUNKS     5u  /* most chunks of a block */
+#define SLOTS      28u
+#define BLOCKS     11u
+#define SLOT_BYTES 100u
+#define PART_BYTES 40u
+#define ROUNDS     60000u
+
+typedef struct
+{
+    bool     here, complete;
+    uint32_t version;
+    uint32_t parts; /* bit per part */
+    uint64_t expires_us;
+} model_chunk_t;
+
+typedef struct
+{
+    bool          here;
+    uint32_t      shape;
+    uint32_t      epoch;
+    uint64_t      used; /* when last */
+    model_chunk_t chunks[CHUNKS];
+} model_block_t;
+
+static const fx_block_t shapes[] = {{0, 0, 5, 100, 450}, {0, 0, 3, 90, 270}, {0, 0, 1, 70, 70}};
+
+static model_block_t model[NUMBERS];
+static uint64_t      model_clock, evicted_blocks, evicted_chunks, expired;
+static uint64_t      random_state = 20240607;
+static SKY_Store_t   store;
+static uint8_t       data[SLOT_BYTES];
+
+static uint32_t pick(uint32_t limit)
+{
+    return fx_below(&random_state, limit);
+}
+
+static uint32_t model_count(const model_block_t *block, bool complete_only)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < CHUNKS; ++i)
+    {
+        count += block->here && block->chunks[i].here && (block->chunks[i].complete || !complete_only) ? 1u : 0u;
+    }
+    return count;
+}
+
+static uint32_t model_slots(void)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < NUMBERS; ++i)
+    {
+        count += model_count(&model[i], false);
+    }
+    return count;
+}
+
+static uint32_t model_blocks(void)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < NUMBERS; ++i)
+    {
+        count += model[i].here ? 1u : 0u;
+    }
+    return count;
+}
+
+static void model_forget(model_block_t *block)
+{
+    (void)memset(block, 0, sizeof(*block));
+}
+
+static void model_evict(void)
+{
+    model_block_t *oldest = NULL;
+
+    for (uint32_t i = 0; i < NUMBERS; ++i)
+    {
+        if (model[i].here && (oldest == NULL || model[i].used < oldest->used))
+        {
+            oldest = &model[i];
+        }
+    }
+    ++evicted_blocks;
+    evicted_chunks += model_count(oldest, true);
+    model_forget(oldest);
+}
+
+static void model_use(model_block_t *block)
+{
+    block->used = ++model_clock;
+}
+
+static SKY_Status_t model_put(uint32_t number, uint32_t version, uint32_t shape, uint32_t epoch, uint32_t id, uint32_t parts,
+                              uint64_t expires_us)
+{
+    model_block_t *block = &model[number];
+    model_chunk_t *chunk = &block->chunks[id];
+    const uint32_t all   = (1u << ((fx_len(&shapes[shape], id) + PART_BYTES - 1) / PART_BYTES)) - 1u;
+    const uint32_t held  = model_count(block, true);
+
+    if ((held > 0 && block->shape != shape) || (chunk->here && chunk->complete && chunk->version != version))
+    {
+        return SKY_STATUS_BAD_KEY;
+    }
+    if (block->here && block->shape != shape)
+    {
+        model_forget(block);
+    }
+    if (!block->here)
+    {
+        if (model_blocks() == BLOCKS)
+        {
+            model_evict();
+        }
+        block->here  = true;
+        block->shape = shape;
+    }
+    model_use(block);
+    block->epoch = epoch > block->epoch ? epoch : block->epoch;
+    if (chunk->here && chunk->complete)
+    {
+        return SKY_STATUS_OK;
+    }
+    if (!chunk->here && model_slots() == SLOTS)
+    {
+        if (model_blocks() == 1)
+        {
+            return SKY_STATUS_STORE_FULL;
+        }
+        model_evict();
+    }
+    if (!chunk->here || chunk->version != version)
+    {
+        chunk->parts = 0;
+    }
+    chunk->here       = true;
+    chunk->version    = version;
+    chunk->expires_us = expires_us;
+    chunk->parts |= parts;
+    chunk->complete = chunk->parts == all;
+    return SKY_STATUS_OK;
+}
+
+static void do_put(uint64_t now_us)
+{
+    const uint32_t number  = pick(NUMBERS);
+    const uint32_t version = pick(8) == 0 ? 1 : 0;
+    const uint32_t shape   = pick(10) == 0 ? pick(3) : number % 3;
+    const uint32_t id      = pick(shapes[shape].chunk_total);
+    fx_block_t     block   = shapes[shape];
+    SKY_Packet_t   pkt;
+
+    block.number  = number;
+    block.version = version;
+    fx_put(&block, id, data, &pkt);
+    pkt.epoch            = pick(100);
+    const uint32_t count = (pkt.chunk_len + PART_BYTES - 1) / PART_BYTES;
+    uint32_t       parts = (1u << count) - 1u;
+    if (pick(2) == 0)
+    {
+        const uint32_t part = pick(count);
+        const uint32_t left = pkt.chunk_len - part * PART_BYTES;
+
+        fx_part(&pkt, part * PART_BYTES, left < PART_BYTES ? left : PART_BYTES);
+        parts = 1u << part;
+    }
+    CHECK_EQ(SKY_Store_Put(&store, now_us + 200, &pkt), model_put(number, version, shape, pkt.epoch, id, parts, now_us + 200));
+}
+
+static void do_get(void)
+{
+    const uint32_t  number = pick(NUMBERS);
+    const uint32_t  id     = pick(CHUNKS);
+    model_block_t  *block  = &model[number];
+    const bool      held   = block->here && block->chunks[id].complete;
+    fx_block_t      shape  = shapes[block->shape];
+    uint8_t         key[SKY_KEY_BYTES];
+    SKY_ChunkView_t view;
+
+    fx_key(key, number);
+    CHECK_EQ(SKY_Store_Get(&store, 0, key, id, &view), held ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
+    if (held)
+    {
+        model_use(block);
+        shape.number  = number;
+        shape.version = block->chunks[id].version;
+        fx_fill(&shape, id, data);
+        CHECK_EQ(view.len, fx_len(&shape, id));
+        CHECK(memcmp(view.data, data, view.len) == 0);
+        CHECK_EQ(view.crc32c, SKY_Crc32c(0, data, view.len));
+        CHECK_EQ(view.crc16_from_zero, SKY_Crc16(0, data, view.len));
+    }
+}
+
+static void do_purge(void)
+{
+    const uint32_t number = pick(NUMBERS);
+    uint8_t        key[SKY_KEY_BYTES];
+
+    fx_key(key, number);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, key), model_count(&model[number], true));
+    model_forget(&model[number]);
+}
+
+static void model_forget_chunk(model_block_t *block, uint32_t id)
+{
+    (void)memset(&block->chunks[id], 0, sizeof(block->chunks[id]));
+    if (model_count(block, false) == 0)
+    {
+        model_forget(block);
+    }
+}
+
+static void do_drop(void)
+{
+    const uint32_t number = pick(NUMBERS);
+    const uint32_t id     = pick(CHUNKS);
+    const bool     held   = model[number].here && model[number].chunks[id].complete;
+    uint8_t        key[SKY_KEY_BYTES];
+
+    fx_key(key, number);
+    CHECK_EQ(SKY_Store_Drop(&store, 0, key, id), held);
+    if (held)
+    {
+        model_forget_chunk(&model[number], id);
+    }
+}
+
+static void do_expire(uint64_t now_us)
+{
+    uint32_t gone = 0;
+
+    for (uint32_t i = 0; i < NUMBERS; ++i)
+    {
+        for (uint32_t id = 0; id < CHUNKS; ++id)
+        {
+            const model_chunk_t *chunk = &model[i].chunks[id];
+
+            if (chunk->here && !chunk->complete && now_us >= chunk->expires_us)
+            {
+                model_forget_chunk(&model[i], id);
+                ++gone;
+            }
+        }
+    }
+    expired += gone;
+    CHECK_EQ(SKY_Store_Expire(&store, now_us, SLOTS), gone);
+}
+
+static uint32_t cells_used(const SKY_Index_t *index)
+{
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i <= index->mask; ++i)
+    {
+        used += index->cells[i].entry != SKY_INDEX_NONE ? 1u : 0u;
+    }
+    return used;
+}
+
+static void compare_block(uint32_t number)
+{
+    const model_block_t *block = &model[number];
+    const uint32_t       held  = model_count(block, true);
+    uint8_t              key[SKY_KEY_BYTES];
+    SKY_BlockInfo_t      info;
+    uint32_t             next = SKY_STORE_NONE;
+
+    fx_key(key, number);
+    for (uint32_t id = CHUNKS; id-- > 0;)
+    {
+        next = block->here && block->chunks[id].complete ? id : next;
+        CHECK_EQ(SKY_Store_Has(&store, 0, key, id), block->here && block->chunks[id].complete);
+        CHECK_EQ(SKY_Store_NextChunk(&store, 0, key, id), next);
+    }
+    CHECK_EQ(SKY_Store_Block(&store, 0, key, &info), held > 0 ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
+    if (held > 0)
+    {
+        CHECK_EQ(info.held, held);
+        CHECK_EQ(info.epoch, block->epoch);
+        CHECK_EQ(info.chunk_total, shapes[block->shape].chunk_total);
+        CHECK_EQ(info.chunk_len, shapes[block->shape].chunk_len);
+        CHECK_EQ(info.block_len, shapes[block->shape].block_len);
+    }
+}
+
+static void compare(void)
+{
+    uint32_t        partial = 0, walked = 0, with_chunks = 0, cursor = 0;
+    uint64_t        bytes = 0;
+    SKY_BlockInfo_t info;
+
+    for (uint32_t i = 0; i < NUMBERS; ++i)
+    {
+        compare_block(i);
+        partial += model_count(&model[i], false) - model_count(&model[i], true);
+        with_chunks += model_count(&model[i], true) > 0 ? 1u : 0u;
+        for (uint32_t id = 0; id < CHUNKS; ++id)
+        {
+            bytes += model[i].chunks[id].complete ? fx_len(&shapes[model[i].shape], id) : 0u;
+        }
+    }
+    while (SKY_Store_NextBlock(&store, &cursor, &info))
+    {
+        ++walked;
+    }
+    CHECK_EQ(walked, with_chunks);
+    CHECK_EQ(store.counters.blocks, model_blocks());
+    CHECK_EQ(store.counters.slots_used, model_slots());
+    CHECK_EQ(store.counters.partial, partial);
+    CHECK_EQ(store.counters.bytes, bytes);
+    CHECK_EQ(store.counters.evicted_blocks, evicted_blocks);
+    CHECK_EQ(store.counters.evicted_chunks, evicted_chunks);
+    CHECK_EQ(store.counters.expired_partial, expired);
+    CHECK_EQ(cells_used(&store.block_index), store.counters.blocks);
+    CHECK_EQ(cells_used(&store.chunk_index), store.counters.slots_used);
+}
+
+static void test_random_operations(void)
+{
+    const SKY_StoreCfg_t cfg    = {SLOT_BYTES, SLOTS, BLOCKS};
+    const size_t         bytes  = SKY_Store_MemoryBytes(&cfg);
+    void                *memory = malloc(bytes);
+    uint64_t             now_us = 0;
+
+    CHECK(memory != NULL && SKY_Store_Init(&store, &cfg, memory, bytes, 99));
+    for (uint32_t round = 0; round < ROUNDS; ++round)
+    {
+        const uint32_t what = pick(100);
+
+        now_us += pick(20);
+        if (what < 60)
+        {
+            do_put(now_us);
+        }
+        else if (what < 90)
+        {
+            do_get();
+        }
+        else if (what < 95)
+        {
+            do_drop();
+        }
+        else if (what < 97)
+        {
+            do_purge();
+        }
+        else
+        {
+            do_expire(now_us);
+        }
+        if (round % 16 == 0)
+        {
+            compare();
+        }
+    }
+    CHECK(evicted_blocks > 1000 && expired > 100); /* the run has been where it should */
+    free(memory);
+}
+
+int main(void)
+{
+    RUN(test_random_operations);
+    return CHECK_RESULT();
+}

@@ -1,0 +1,198 @@
+"""The control plane against answers that are late, lost, forged or wrong; `test_sky.py` has it with real satellites."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.link.control import Ask, ControlPlane
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+from skymemory.wire import icd
+from skymemory.wire.packets import Packet, PacketError, decode
+
+HERE = Satellite(3, 10)
+DIRECT = Route(HERE, HERE)
+Reply = Callable[[Packet, int], list[Packet | bytes]]
+
+
+def answer(request: Packet, **fields: object) -> Packet:
+    base = replace(request, is_request=False, src=request.dst, dst=request.src, deadline_ms=0, seq_count=0, time_s=1, flags=0)
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+@contextmanager
+def peer(reply: Reply) -> Iterator[tuple[Constellation, list[Packet]]]:
+    """Something at satellite [3, 10]'s address that answers the nth packet with what `reply(packet, n)` says."""
+    heard: list[Packet] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint:
+        endpoint.bind((Constellation().address(*HERE), 0))
+        sky = Constellation().replace(network={"port": endpoint.getsockname()[1]})
+
+        def serve() -> None:
+            while True:
+                datagram, source = endpoint.recvfrom(65535)
+                if not datagram:
+                    return
+                request = decode(datagram)
+                heard.append(request)
+                for packet in reply(request, len(heard)):
+                    endpoint.sendto(packet if isinstance(packet, bytes) else packet.encode(), source)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield sky, heard
+        finally:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closer:
+                closer.sendto(b"", endpoint.getsockname())
+            thread.join()
+
+
+def test_round_trip_time_is_measured() -> None:
+    with peer(lambda request, _: [answer(request)]) as (sky, heard), ControlPlane(sky) as control:
+        assert 0 < control.ping([DIRECT], 5)[HERE] < 5
+        assert heard[0].src == control.host
+        assert 1 <= control.host.slot <= 65535
+        assert 1 <= heard[0].deadline_ms <= 5000
+        assert control.retries == 0
+
+
+def test_lost_requests_are_repeated() -> None:
+    with peer(lambda request, nth: [answer(request)] if nth == 3 else []) as (sky, heard), ControlPlane(sky) as control:
+        assert HERE in control.ping([DIRECT], 10)
+        assert len(heard) == 3
+        assert len({request.request_id for request in heard}) == 1
+        assert control.retries == 2
+
+
+def test_busy_is_asked_again() -> None:
+    def reply(request: Packet, nth: int) -> list[Packet | bytes]:
+        return [answer(request, status=icd.STATUS_BUSY if nth < 3 else icd.STATUS_OK)]
+
+    with peer(reply) as (sky, heard), ControlPlane(sky) as control:
+        assert HERE in control.ping([DIRECT], 10)
+        assert len(heard) == 3
+
+
+def test_silence_ends_at_the_deadline() -> None:
+    with peer(lambda *_: []) as (sky, _), ControlPlane(sky) as control:
+        start = time.monotonic()
+        assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.2) == [None]
+        assert time.monotonic() - start >= 0.2
+
+
+FORGED: dict[str, dict[str, object]] = {
+    "another number": {"request_id": 12345},
+    "another operation": {"op": icd.OP_HAS},
+    "another host": {"dst": Satellite(0, 0)},
+    "another satellite": {"src": Satellite(1, 1)},
+    "another application": {"apid": icd.APID_ISL},
+    "a request": {"is_request": True, "time_s": 0},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+def test_forged_answers_do_not_count(forged: dict[str, object]) -> None:
+    def reply(request: Packet, nth: int) -> list[Packet | bytes]:
+        return [answer(request, **forged)] if nth == 1 else [answer(request)]
+
+    with peer(reply) as (sky, heard), ControlPlane(sky) as control:
+        assert HERE in control.ping([DIRECT], 10)
+        assert len(heard) == 2  # the forged one was as good as none
+
+
+def test_answers_from_another_address_do_not_count() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(("127.18.1.1", 0))
+        control_port: list[int] = []
+
+        def reply(request: Packet, nth: int) -> list[Packet | bytes]:
+            if nth == 1:
+                stranger.sendto(answer(request).encode(), ("127.0.0.1", control_port[0]))
+                return []
+            return [answer(request)]
+
+        with peer(reply) as (sky, heard), ControlPlane(sky) as control:
+            control_port.append(control.port)
+            assert HERE in control.ping([DIRECT], 10)
+            assert len(heard) == 2
+
+
+def test_noise_is_passed_over() -> None:
+    def reply(request: Packet, _: int) -> list[Packet | bytes]:
+        good = answer(request).encode()
+        return [b"", b"noise", good[:-1], good[:-1] + bytes([good[-1] ^ 1]), answer(request)]
+
+    with peer(reply) as (sky, heard), ControlPlane(sky) as control:
+        assert HERE in control.ping([DIRECT], 10)
+        assert len(heard) == 1
+
+
+def test_a_satellite_on_the_way_may_say_that_it_leads_nowhere() -> None:
+    far = Route(Satellite(1, 1), HERE)
+
+    def reply(request: Packet, _: int) -> list[Packet | bytes]:
+        return [answer(request, src=HERE, status=icd.STATUS_UNREACHABLE)]
+
+    with peer(reply) as (sky, _), ControlPlane(sky) as control:
+        (found,) = control.exchange([Ask(far, icd.OP_PING)], 10)
+        assert found is not None
+        assert (found.ok, found.packet.status) == (False, icd.STATUS_UNREACHABLE)
+        assert control.ping([far], 10) == {}
+
+
+@pytest.mark.parametrize("size", [0, 7, 8 * len(icd.STATS_KVC) - 8, 8 * len(icd.STATS_KVC) + 8])
+def test_statistics_of_a_wrong_length_do_not_count(size: int) -> None:
+    with peer(lambda request, _: [answer(request, payload=bytes(size))]) as (sky, _), ControlPlane(sky) as control:
+        assert control.store_stats([DIRECT], 5) == {}
+        assert control.link_stats([DIRECT], 5) == {}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"chunk_total": 0, "block_len": 0, "chunk_len": 10},
+        {"chunk_total": 2, "block_len": 10, "chunk_len": 10},
+        {"chunk_total": 2, "block_len": 21, "chunk_len": 10},
+        {"chunk_total": 1, "block_len": 1, "chunk_len": 0},
+        {"chunk_total": 1, "block_len": 61441, "chunk_len": 61441},
+        {"chunk_total": 2, "block_len": 20, "chunk_len": 10, "key": bytes(32)},
+    ],
+)
+def test_blocks_whose_numbers_contradict_are_not_found(fields: dict[str, object]) -> None:
+    with peer(lambda request, _: [answer(request, **fields)]) as (sky, _), ControlPlane(sky) as control:
+        assert control.find(DIRECT, [b"k" * 32], 0, 5) == ([None], 0)
+
+
+def test_many_requests_at_once() -> None:
+    with peer(lambda request, _: [answer(request)]) as (sky, heard), ControlPlane(sky) as control:
+        answers = control.exchange([Ask(DIRECT, icd.OP_HAS, key=bytes([n % 256] * 32)) for n in range(1000)], 30)
+        assert [found.packet.key[0] for found in answers if found is not None] == [n % 256 for n in range(1000)]
+        assert len(heard) >= 1000
+
+
+def test_threads_take_turns() -> None:
+    with peer(lambda request, _: [answer(request)]) as (sky, _), ControlPlane(sky) as control:
+        found: list[int] = []
+        threads = [threading.Thread(target=lambda: found.append(len(control.ping([DIRECT] * 20, 10)))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [1] * 4
+
+
+def test_wrong_arguments() -> None:
+    with ControlPlane(Constellation()) as control:
+        with pytest.raises(ValueError, match=r"\[9, 9\] is outside"):
+            control.ping([Route(HERE, Satellite(9, 9))], 1)
+        with pytest.raises(PacketError, match="message of 1025 bytes; 1024 are allowed"):
+            control.relay([DIRECT], bytes(1025), 1)
+        assert control.exchange([], 1) == []
+    control.close()  # twice

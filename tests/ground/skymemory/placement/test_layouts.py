@@ -1,0 +1,129 @@
+"""The three layouts, against the paper's figures and for every size."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skymemory.placement.layouts import LAYOUTS, LayoutName, hop, rotation, rotation_hop, substitute, window_box
+from skymemory.placement.torus import Satellite, Torus
+
+PAPER = Torus(5, 19)
+FIGURE_CENTRE = Satellite(3, 4)
+names = st.sampled_from(sorted(LAYOUTS))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Torus, Satellite, int]:
+    torus = Torus(draw(st.integers(1, 9)), draw(st.integers(1, 20)), draw(st.booleans()))
+    centre = Satellite(draw(st.integers(1, torus.planes)), draw(st.integers(1, torus.slots)))
+    return torus, centre, draw(st.integers(1, torus.planes * torus.slots))
+
+
+def grid(satellites: list[Satellite], planes: range, slots: range) -> list[list[int]]:
+    """Chunk numbers from 1 as the paper's figures draw them: planes downward, slots to the right."""
+    return [[satellites.index(Satellite(plane, slot)) + 1 for slot in slots] for plane in planes]
+
+
+def test_figure_7() -> None:
+    """Centre slot 4 of plane 3, nine servers; chunks 6, 3 and 8 are about to leave in the east (figure 8)."""
+    satellites = rotation_hop(FIGURE_CENTRE, 9, PAPER)
+    assert grid(satellites, range(2, 5), range(3, 6)) == [[7, 2, 6], [5, 1, 3], [9, 4, 8]]
+    assert [satellites[chunk - 1] for chunk in (6, 3, 8)] == [Satellite(2, 5), Satellite(3, 5), Satellite(4, 5)]
+
+
+def test_figure_4() -> None:
+    satellites = rotation(FIGURE_CENTRE, 9, PAPER)
+    assert grid(satellites, range(2, 5), range(3, 6)) == [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+
+
+def test_figure_6_first_ring_and_the_start_of_the_second() -> None:
+    satellites = hop(FIGURE_CENTRE, 13, PAPER)
+    assert satellites[:5] == [Satellite(3, 4), Satellite(2, 4), Satellite(3, 5), Satellite(4, 4), Satellite(3, 3)]
+    assert satellites[5:8] == [Satellite(1, 4), Satellite(2, 5), Satellite(2, 3)]
+    assert {PAPER.hops(FIGURE_CENTRE, satellite) for satellite in satellites[5:]} == {2}
+
+
+def test_ten_servers_get_ten_cells() -> None:
+    """The authors' simulator gives nine: its window is made odd downward."""
+    box = window_box(FIGURE_CENTRE, 10, PAPER)
+    assert (box.height, box.width) == (3, 4)
+    assert (box.north, box.west) == (2, 2)  # one further west than east
+    assert len(set(rotation(FIGURE_CENTRE, 10, PAPER))) == 10
+
+
+def test_wraps_in_both_directions() -> None:
+    assert rotation(Satellite(1, 1), 9, PAPER) == [Satellite(plane, slot) for plane in (5, 1, 2) for slot in (19, 1, 2)]
+    assert rotation(Satellite(5, 19), 9, PAPER) == [Satellite(plane, slot) for plane in (4, 5, 1) for slot in (18, 19, 1)]
+    assert Satellite(1, 19) in rotation_hop(Satellite(1, 1), 9, PAPER)
+
+
+@given(names, cases())
+def test_satellites_are_distinct_and_as_many_as_servers(name: LayoutName, case: tuple[Torus, Satellite, int]) -> None:
+    torus, centre, servers = case
+    satellites = LAYOUTS[name](centre, servers, torus)
+    assert len(satellites) == len(set(satellites)) == servers
+    assert all(satellite in torus for satellite in satellites)
+
+
+@given(cases())
+def test_rings_start_at_the_centre_and_grow(case: tuple[Torus, Satellite, int]) -> None:
+    torus, centre, servers = case
+    plain = Torus(torus.planes, torus.slots)
+    satellites = hop(centre, servers, torus)
+    assert satellites[0] == centre
+    distances = [plain.hops(centre, satellite) for satellite in satellites]
+    assert distances == sorted(distances)
+    outside = set(plain.satellites()) - set(satellites)
+    assert all(plain.hops(centre, satellite) >= distances[-1] for satellite in outside)
+
+
+@given(cases())
+def test_rings_in_the_window_stay_in_it(case: tuple[Torus, Satellite, int]) -> None:
+    torus, centre, servers = case
+    satellites = rotation_hop(centre, servers, torus)
+    assert satellites[0] == centre
+    assert set(satellites) <= set(window_box(centre, servers, torus).satellites(torus))
+
+
+@given(cases())
+def test_window_is_the_smallest_box(case: tuple[Torus, Satellite, int]) -> None:
+    torus, centre, servers = case
+    box = window_box(centre, servers, torus)
+    assert 1 <= box.height <= torus.planes
+    assert 1 <= box.width <= torus.slots
+    assert box.height * box.width >= servers
+    assert (box.height - 1) * box.width < servers
+    assert centre in box.satellites(torus)
+
+
+@given(names, cases(), st.integers(-30, 30), st.integers(-30, 30))
+def test_layouts_move_with_the_centre(name: LayoutName, case: tuple[Torus, Satellite, int], planes: int, slots: int) -> None:
+    torus, centre, servers = case
+    moved = LAYOUTS[name](torus.wrap(centre.plane + planes, centre.slot + slots), servers, torus)
+    assert moved == [
+        torus.wrap(satellite.plane + planes, satellite.slot + slots) for satellite in LAYOUTS[name](centre, servers, torus)
+    ]
+
+
+@given(names, cases(), st.data())
+def test_lost_satellites_are_replaced_and_the_others_stay(
+    name: LayoutName, case: tuple[Torus, Satellite, int], data: st.DataObject
+) -> None:
+    torus, centre, servers = case
+    before = LAYOUTS[name](centre, servers, torus)
+    lost = data.draw(st.sets(st.sampled_from(list(torus.satellites()))))
+    after = substitute(before, lost, centre, torus)
+    assert len(after) == len(set(after)) == servers
+    assert all(old == new for old, new in zip(before, after, strict=True) if old not in lost)
+    alive = torus.planes * torus.slots - len(lost)
+    assert len(set(after) - lost) == min(servers, alive)
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS))
+def test_wrong_arguments(name: LayoutName) -> None:
+    with pytest.raises(ValueError, match=r"96 servers; allowed are 1 to 95"):
+        LAYOUTS[name](FIGURE_CENTRE, 96, PAPER)
+    with pytest.raises(ValueError, match="0 servers"):
+        LAYOUTS[name](FIGURE_CENTRE, 0, PAPER)
+    with pytest.raises(ValueError, match=r"centre \[6, 1\] is outside the torus"):
+        LAYOUTS[name](Satellite(6, 1), 9, PAPER)

@@ -1,0 +1,121 @@
+import json
+
+import blake3
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skymemory.blocks import BlockError, pack_block, read_header, unpack_block
+from skymemory.codecs import CodecError, get_codec
+
+KEY = bytes(range(32))
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+
+
+def make(codec: str = "raw", dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, bytearray]:
+    tensors = torch.randn(3, 2, 2, 16, 8, generator=torch.Generator().manual_seed(5)).to(dtype)
+    data = pack_block(tensors, key=KEY, codec=get_codec(codec), block_index=4, first_position=64, rope=ROPE)
+    return tensors, data
+
+
+def forge(data: bytearray, **fields: object) -> bytearray:
+    """The block with other words in its header, and a right digest."""
+    length = int.from_bytes(data[6:8], "big")
+    header = json.loads(data[40 : 40 + length]) | fields
+    text = json.dumps(header).encode().ljust(512)
+    body = bytes(data[:4]) + bytes([1, 0]) + len(text).to_bytes(2, "big")
+    rest = text + bytes(data[40 + length :])
+    return bytearray(body + blake3.blake3(body + rest).digest() + rest)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("codec", ["raw", "int8", "int4", "quanto", "hqq"])
+def test_a_block_describes_itself(codec: str, dtype: torch.dtype) -> None:
+    tensors, data = make(codec, dtype)
+    header, back = unpack_block(bytearray(data), key=KEY)
+    assert header.codec == codec
+    assert header.dtype == str(dtype).removeprefix("torch.")
+    assert header.shape == (3, 2, 2, 16, 8)
+    assert (header.block_index, header.first_position, header.rope) == (4, 64, ROPE)
+    assert len(data) % 8 == 3 * header.layer_bytes % 8
+    assert back.shape == tensors.shape
+    assert back.dtype == dtype
+    if codec == "raw":
+        assert torch.equal(back, tensors)
+
+
+def test_payload_is_layer_major_keys_before_values() -> None:
+    tensors, data = make()
+    _, start = read_header(data)
+    flat = torch.frombuffer(data, dtype=torch.float32, offset=start)
+    layer = flat.numel() // 3
+    assert torch.equal(flat[layer : 2 * layer], tensors[1].flatten())
+    assert torch.equal(flat[: layer // 2], tensors[0, 0].flatten())
+    assert start % 64 == 0
+
+
+@given(position=st.integers(0, 10**6), bit=st.integers(0, 7))
+@settings(deadline=None, max_examples=300)
+def test_no_flipped_bit_goes_unseen(position: int, bit: int) -> None:
+    _, data = make()
+    data[position % len(data)] ^= 1 << bit
+    with pytest.raises(BlockError):
+        unpack_block(data, key=KEY)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_an_error_of_its_own_kind(garbage: bytes) -> None:
+    with pytest.raises(BlockError):
+        unpack_block(bytearray(garbage))
+    with pytest.raises(BlockError):
+        unpack_block(bytearray(b"SKYB\x01\x00" + garbage))
+
+
+def test_a_shortened_block_is_found_out() -> None:
+    _, data = make()
+    with pytest.raises(BlockError, match="digest"):
+        unpack_block(data[:-1], key=KEY)
+
+
+def test_a_block_under_another_key_is_found_out() -> None:
+    _, data = make()
+    with pytest.raises(BlockError, match="another key"):
+        unpack_block(data, key=bytes(32))
+    assert unpack_block(data)[0].key == KEY.hex()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"shape": [3, 2, 2, 16]}, "not one of a block"),
+        ({"shape": [3, 3, 2, 16, 8]}, "not one of a block"),
+        ({"shape": [3, 2, 2, 16, 0]}, "not one of a block"),
+        ({"shape": [3, 2, 2, 16, 1 << 40]}, "not one of a block"),
+        ({"shape": [3, 2, 2, 16, 9]}, "makes"),
+        ({"shape": None}, "cannot be read"),
+        ({"layer_bytes": 1}, "the header says"),
+        ({"codec": "zip"}, "cannot be decoded"),
+        ({"dtype": "int64"}, "cannot be decoded"),
+        ({"colour": "blue"}, "cannot be read"),
+    ],
+)
+def test_a_header_that_lies_is_found_out(fields: dict[str, object], message: str) -> None:
+    _, data = make()
+    with pytest.raises(BlockError, match=message):
+        unpack_block(forge(data, **fields), key=KEY)
+
+
+def test_another_format_is_named() -> None:
+    _, data = make()
+    data[4] = 9
+    with pytest.raises(BlockError, match="format 9; known is 1"):
+        unpack_block(data)
+
+
+def test_what_cannot_be_packed_is_named() -> None:
+    codec = get_codec("raw")
+    with pytest.raises(CodecError, match="int64; supported are float32, float16, bfloat16"):
+        pack_block(torch.zeros(1, 2, 1, 4, 4, dtype=torch.int64), key=KEY, codec=codec, block_index=0, first_position=0)
+    with pytest.raises(CodecError, match=r"\[1, 1, 4, 4\]; wanted is"):
+        pack_block(torch.zeros(1, 1, 4, 4), key=KEY, codec=codec, block_index=0, first_position=0)

@@ -1,0 +1,146 @@
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from skymemory.demo.model import demo_tokenizer
+from skymemory.fingerprint import Fingerprint, fingerprint, model_digest, tokenizer_digest
+
+TINY = LlamaConfig(hidden_size=32, intermediate_size=16, num_hidden_layers=1, vocab_size=32)
+
+
+def test_same_model_same_digest(make_llama, tokenizer) -> None:
+    assert fingerprint(make_llama(), tokenizer) == fingerprint(make_llama(), demo_tokenizer())
+
+
+def test_a_saved_and_loaded_model_is_the_same(make_llama, tokenizer, tmp_path) -> None:
+    """So that two hosts share a cache, wherever their files are."""
+    model = make_llama()
+    model.save_pretrained(tmp_path / "here")
+    tokenizer.save_pretrained(tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "there", dtype="auto")
+    assert model_digest(loaded) == model_digest(model)
+    assert tokenizer_digest(AutoTokenizer.from_pretrained(tmp_path / "there")) == tokenizer_digest(tokenizer)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_every_single_weight_counts(make_llama, dtype) -> None:
+    model = make_llama(dtype=dtype)
+    seen = {model_digest(model)}
+    tensors = [*model.parameters(), *model.buffers()]
+    for number, tensor in enumerate(tensors):
+        flat = tensor.data.view(-1)
+        flat[number % flat.numel()] += 0.5
+        seen.add(model_digest(model))
+    assert len(seen) == len(tensors) + 1
+
+
+def optimiser_step(model: LlamaForCausalLM) -> None:
+    weight = model.model.norm.weight
+    weight.grad = torch.ones_like(weight)
+    torch.optim.SGD([weight], lr=1e-3).step()
+
+
+CHANGES: dict[str, Callable[[LlamaForCausalLM], object]] = {
+    "config": lambda model: setattr(model.config, "rms_norm_eps", 1e-5),
+    "rope": lambda model: model.config.rope_parameters.update(rope_theta=500000.0),
+    "epsilon of a module": lambda model: setattr(model.model.norm, "variance_epsilon", 1e-5),
+    "scaling of a module": lambda model: setattr(model.model.layers[1].self_attn, "scaling", 0.3),
+    "training": lambda model: model.train(),
+    "dtype": lambda model: model.to(torch.bfloat16),
+    "in place": lambda model: model.model.layers[0].mlp.up_proj.weight.detach().add_(1e-3),
+    "optimiser": optimiser_step,
+    "all of a tensor through data": lambda model: model.lm_head.weight.data.mul_(1.5),
+    "tensor replaced": lambda model: setattr(model.lm_head.weight, "data", model.lm_head.weight.data.clone() + 1),
+    "adapter": lambda model: model.model.layers[0].register_parameter("lora", torch.nn.Parameter(torch.zeros(2))),
+    "adapter switched off": lambda model: setattr(model.model.layers[0].mlp, "_disable_adapters", True),
+    "weights tied": lambda model: setattr(model.lm_head, "weight", model.model.embed_tokens.weight),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_noticed_without_being_told(make_llama, tokenizer, name) -> None:
+    model = make_llama()
+    kept = Fingerprint(model, tokenizer)
+    before = kept.digest()
+    assert kept.digest() == before
+    CHANGES[name](model)
+    assert kept.digest() != before
+    assert kept.digest() == fingerprint(model, tokenizer)
+
+
+def test_single_element_through_data_needs_forget(make_llama, tokenizer) -> None:
+    model = make_llama()
+    kept = Fingerprint(model, tokenizer)
+    before = kept.digest()
+    model.lm_head.weight.data[3, 3] += 1
+    assert Fingerprint(model, tokenizer).digest() != before  # a new one reads everything
+    kept.forget()
+    assert kept.digest() != before
+
+
+def test_running_the_model_changes_nothing(make_llama, tokenizer) -> None:
+    model = make_llama()
+    kept = Fingerprint(model, tokenizer)
+    before = kept.digest()
+    model.generate(torch.tensor([[3, 4, 5]]), max_new_tokens=3, do_sample=False)
+    tokenizer(["a", "longer text"], padding=True, truncation=True, max_length=5)
+    assert kept.digest() == before
+    assert fingerprint(model, tokenizer) == before
+
+
+def test_inference_tensors_can_be_digested(tokenizer) -> None:
+    with torch.inference_mode():
+        model = LlamaForCausalLM(TINY)
+    assert len(Fingerprint(model, tokenizer).digest()) == 32
+
+
+def with_state(change: Callable[[dict[str, Any]], None]) -> PreTrainedTokenizerFast:
+    state = json.loads(demo_tokenizer().backend_tokenizer.to_str())
+    change(state)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(state)), bos_token="<s>", eos_token="</s>", pad_token="</s>"
+    )
+
+
+def swap_two_entries(state: dict[str, Any]) -> None:
+    vocabulary = state["model"]["vocab"]
+    first, second = list(vocabulary)[500:502]
+    vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
+
+
+def test_every_part_of_a_tokenizer_counts() -> None:
+    added = demo_tokenizer()
+    added.add_tokens(["<new>"])
+    special = demo_tokenizer()
+    special.add_special_tokens({"bos_token": "</s>"})
+    tokenizers = [
+        with_state(lambda state: None),
+        with_state(swap_two_entries),
+        with_state(lambda state: state["model"]["merges"].pop()),
+        with_state(lambda state: state["pre_tokenizer"].update(add_prefix_space=True)),
+        added,
+        special,
+    ]
+    assert len({tokenizer_digest(tokenizer) for tokenizer in tokenizers}) == len(tokenizers)
+    assert tokenizer_digest(tokenizers[0]) == tokenizer_digest(demo_tokenizer())
+
+
+def test_a_changed_tokenizer_is_noticed(make_llama) -> None:
+    own = demo_tokenizer()
+    kept = Fingerprint(make_llama(), own)
+    before = kept.digest()
+    own.add_tokens(["<new>"])
+    assert kept.digest() != before
+
+
+def test_a_model_without_data_is_refused(tokenizer) -> None:
+    with torch.device("meta"):
+        model = LlamaForCausalLM(TINY)
+    with pytest.raises(ValueError, match="has no data: load the model"):
+        fingerprint(model, tokenizer)

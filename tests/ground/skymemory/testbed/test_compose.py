@@ -1,0 +1,40 @@
+"""The compose file that is checked in is the one that `skymem compose` makes."""
+
+from pathlib import Path
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.testbed.compose import compose_file, in_containers
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def test_the_file_that_is_checked_in_is_up_to_date() -> None:
+    made = compose_file(Constellation.load(ROOT / "constellation.toml"))
+    assert (ROOT / "docker" / "compose.yaml").read_text() == made, "run: skymem compose --output docker/compose.yaml"
+
+
+def test_the_file_of_the_repository_is_the_default() -> None:
+    assert Constellation.load(ROOT / "constellation.toml") == Constellation()
+
+
+def test_one_service_a_satellite_at_its_address() -> None:
+    text = compose_file(Constellation())
+    assert text.count("ipv4_address: 198.18.") == 95
+    assert '"--plane", "5", "--slot", "19"' in text
+    assert "ipv4_address: 198.18.5.19}" in text
+    assert "gateway: 198.18.0.1" in text
+    assert text.count("build:") == 1
+
+
+def test_memory_limit_follows_the_store() -> None:
+    assert "mem_limit: 24m" in compose_file(Constellation())
+    assert "mem_limit: 72m" in compose_file(Constellation().replace(satellite={"store_mib": 64}))
+
+
+@pytest.mark.parametrize(("mtu", "expected"), [(65507, 8972), (1472, 1472)])
+def test_packets_fit_the_frames(mtu: int, expected: int) -> None:
+    inside = in_containers(Constellation().replace(network={"mtu": mtu}))
+    assert inside.network.mtu == expected
+    assert inside.address(3, 10) == "198.18.3.10"

@@ -1,0 +1,67 @@
+"""Satellites as processes."""
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.link.control import ControlPlane
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+from skymemory.testbed.local import LocalConstellation, StartError, free_port
+from skymemory.testbed.processes import is_alive
+
+
+def answering(local: LocalConstellation) -> set[Satellite]:
+    with ControlPlane(local.constellation) as control:
+        return set(control.ping([Route(place, place) for place in local.constellation.torus.satellites()], 2.0))
+
+
+def test_all_95_answer(full_sky: LocalConstellation) -> None:
+    assert len(full_sky.processes) == 95
+    assert answering(full_sky) == set(full_sky.constellation.torus.satellites())
+
+
+def test_nothing_is_left_when_it_ends(start_sky: Callable[..., LocalConstellation]) -> None:
+    local = start_sky(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 4})
+    processes = list(local.processes.values())
+    assert len(processes) == 6
+    assert all(is_alive(process) for process in processes)
+    local.stop()
+    assert not any(is_alive(process) for process in processes)
+    local.stop()  # twice is as good as once
+
+
+def test_a_killed_satellite_is_silent_and_comes_back(start_sky: Callable[..., LocalConstellation]) -> None:
+    local = start_sky()
+    everyone = set(local.constellation.torus.satellites())
+    local.kill(Satellite(2, 3))
+    assert answering(local) == everyone - {Satellite(2, 3)}
+    local.restart(Satellite(2, 3))
+    assert answering(local) == everyone
+
+
+def test_two_constellations_side_by_side(start_sky: Callable[..., LocalConstellation]) -> None:
+    one, other = start_sky(), start_sky()
+    assert one.constellation.network.port != other.constellation.network.port
+    assert answering(one) == answering(other)
+
+
+def test_an_address_in_use_is_refused_and_nothing_is_left_running() -> None:
+    sky = Constellation().replace(constellation={"planes": 1, "slots": 3}, cache={"centre": [1, 1], "servers": 1})
+    sky = sky.replace(network={"port": free_port(sky)})
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        # SO_REUSEADDR would let two processes share an address, and the later one take the earlier one's packets.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.18.1.3", sky.network.port))
+        local = LocalConstellation(sky)
+        with pytest.raises(StartError, match=rf"127\.18\.1\.3 port {sky.network.port} is in use"):
+            local.start()
+        assert local.processes == {}
+
+
+def test_an_address_that_is_not_ours_is_told() -> None:
+    sky = Constellation().replace(network={"network": "198.18.0.0/15"})
+    with pytest.raises(StartError, match=r"198\.18\.1\.1 is no address of this machine"):
+        LocalConstellation(sky).start()

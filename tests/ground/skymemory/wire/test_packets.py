@@ -1,0 +1,211 @@
+"""The control plane's codec: round trips, and input that is not what it claims to be."""
+
+import struct
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from crcmod.predefined import mkPredefinedCrcFun
+from hypothesis import given
+from hypothesis import strategies as st
+from spacepackets.ccsds.spacepacket import SpacePacketHeader
+
+from skymemory.placement.torus import Satellite
+from skymemory.wire import icd
+from skymemory.wire.packets import ChunkSet, Packet, PacketError, decode, migrate_payload
+
+U8, U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 32, 64))
+addresses = st.builds(Satellite, U16, U16)
+
+
+@st.composite
+def packets(draw: st.DrawFn) -> Packet:
+    is_request = draw(st.booleans())
+    packet = Packet(
+        is_request=is_request,
+        apid=draw(st.integers(0, 0x7FF)),
+        op=draw(U8),
+        src=draw(addresses),
+        dst=draw(addresses),
+        request_id=draw(U64),
+        status=draw(U8),
+        flags=draw(U8),
+        hop_limit=draw(U8),
+        credit=draw(U16),
+        gateway=draw(addresses),
+        tenant=draw(U32),
+        epoch=draw(U32),
+        deadline_ms=draw(U32),
+        key=draw(st.binary(min_size=32, max_size=32)),
+        chunk_id=draw(U32),
+        chunk_total=draw(U32),
+        block_len=draw(U32),
+        chunk_len=draw(U32),
+        offset=draw(U32),
+        chunk_crc=draw(U32),
+        payload=draw(st.binary(max_size=300)),
+        seq_flags=draw(st.integers(0, 3)),
+        seq_count=draw(st.integers(0, 16383)),
+        time_s=0 if is_request else draw(U32),
+        time_subs=0 if is_request else draw(U16),
+    )
+    carries_chunk = packet.op == icd.OP_PUT if is_request else packet.op == icd.OP_GET and packet.status == 0
+    return replace(packet, offset=7, chunk_len=7 + len(packet.payload)) if carries_chunk else packet
+
+
+def request(**fields: object) -> Packet:
+    base = Packet(is_request=True, apid=icd.APID_KVC, op=icd.OP_PING, src=Satellite(0, 7), dst=Satellite(3, 10), request_id=1)
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def damaged(datagram: bytes, at: int, value: bytes) -> bytes:
+    """Bytes replaced, checksum and PEC made right again: the packet lies, the link did not."""
+    changed = bytearray(datagram[:-2])
+    changed[at : at + len(value)] = value
+    if changed[0] & 0x10:
+        changed[7] = 0
+        parity = 0xFF
+        for byte in changed:
+            parity ^= byte
+        changed[7] = parity
+    return bytes(changed) + mkPredefinedCrcFun("crc-ccitt-false")(bytes(changed)).to_bytes(2)
+
+
+def why(datagram: bytes) -> str:
+    with pytest.raises(PacketError) as caught:
+        decode(datagram)
+    assert str(caught.value).startswith(icd.STATUS_NAMES[caught.value.status])
+    return icd.STATUS_NAMES[caught.value.status]
+
+
+@given(packets())
+def test_round_trip(packet: Packet) -> None:
+    assert decode(packet.encode()) == packet
+
+
+@given(packets())
+def test_spacepackets_and_crcmod_agree(packet: Packet) -> None:
+    datagram = packet.encode()
+    header = SpacePacketHeader.unpack(datagram)
+    assert header.packet_len == len(datagram)
+    assert (header.apid, header.seq_count, int(header.seq_flags)) == (packet.apid, packet.seq_count, packet.seq_flags)
+    assert mkPredefinedCrcFun("crc-ccitt-false")(datagram) == 0
+    if packet.is_request:
+        parity = 0xFF
+        for byte in datagram[:-2]:
+            parity ^= byte
+        assert parity == 0
+
+
+@given(st.binary(max_size=400))
+def test_noise_raises_packet_errors_only(datagram: bytes) -> None:
+    with pytest.raises(PacketError):
+        decode(datagram)
+
+
+@given(packets(), st.data())
+def test_every_flipped_bit_is_noticed(packet: Packet, data: st.DataObject) -> None:
+    datagram = bytearray(packet.encode())
+    bit = data.draw(st.integers(0, 8 * len(datagram) - 1))
+    datagram[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(PacketError):
+        decode(bytes(datagram))
+
+
+@given(packets(), st.data())
+def test_every_cut_is_noticed(packet: Packet, data: st.DataObject) -> None:
+    datagram = packet.encode()
+    with pytest.raises(PacketError):
+        decode(datagram[: data.draw(st.integers(0, len(datagram) - 1))])
+
+
+@given(packets(), st.data())
+def test_lies_raise_packet_errors_only(packet: Packet, data: st.DataObject) -> None:
+    datagram = packet.encode()
+    at = data.draw(st.integers(0, len(datagram) - 3))
+    with suppress(PacketError):
+        decode(damaged(datagram, at, data.draw(st.binary(min_size=1, max_size=8))))
+
+
+def test_reasons() -> None:
+    whole = request(payload=b"abc").encode()
+    header = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES
+    assert why(b"") == "short"
+    assert why(whole[:109]) == "short"
+    assert why(whole[:-1]) == "bad_length"
+    assert why(whole + b"\0") == "bad_length"
+    assert why(damaged(whole, 0, bytes([whole[0] | 0x20]))) == "bad_header"  # packet version 1
+    assert why(damaged(whole, 0, bytes([whole[0] & ~0x08]))) == "bad_header"  # no secondary header
+    assert why(damaged(whole, 0, bytes([whole[0] & ~0x10]))) == "short"  # a response is longer
+    assert why(damaged(whole, icd.PRIMARY_BYTES, b"\x05")) == "bad_header"  # function code of another operation
+    assert why(whole[:-1] + bytes([whole[-1] ^ 1])) == "bad_crc"
+    assert why(damaged(whole, header + icd.OFF_VERSION, b"\x02")) == "bad_version"
+    assert why(damaged(whole, header + icd.OFF_SECURITY, b"\x01")) == "bad_version"
+    assert why(damaged(whole, header + icd.OFF_LENGTH, struct.pack(">I", 4))) == "bad_length"
+    put = request(op=icd.OP_PUT, payload=b"abc", chunk_len=3)
+    assert why(damaged(put.encode(), header + icd.OFF_OFFSET, struct.pack(">I", 1))) == "bad_chunk"
+    assert why(damaged(put.encode(), header + icd.OFF_CHUNK_LEN, struct.pack(">I", 61441))) == "bad_chunk"
+    wrong = bytearray(whole[:-2])
+    wrong[7] ^= 1
+    assert why(bytes(wrong) + mkPredefinedCrcFun("crc-ccitt-false")(bytes(wrong)).to_bytes(2)) == "bad_checksum"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"apid": 2048},
+        {"seq_count": 16384},
+        {"seq_flags": 4},
+        {"op": 256},
+        {"key": b"short"},
+        {"request_id": -1},
+        {"src": Satellite(65536, 1)},
+        {"payload": bytes(65398)},
+        {"is_request": False, "time_s": 2**32},
+    ],
+)
+def test_what_does_not_fit_is_not_sent(fields: dict[str, object]) -> None:
+    with pytest.raises(PacketError):
+        request(**fields).encode()
+
+
+def test_largest_packet() -> None:
+    largest = request(payload=bytes(65397))
+    assert len(largest.encode()) == icd.LIMIT_PACKET_BYTES
+    assert decode(largest.encode()) == largest
+
+
+@given(st.integers(0, 1000), st.integers(1, 100), st.lists(st.booleans(), min_size=1, max_size=icd.LIMIT_CHUNK_SET))
+def test_chunk_sets_come_back(first: int, stride: int, bits: list[bool]) -> None:
+    chunks = ChunkSet(first, stride, tuple(bits))
+    packet = request(op=icd.OP_HAS, chunk_id=first, payload=chunks.encode())
+    assert ChunkSet.of(decode(packet.encode())) == chunks
+    assert chunks.chunks() == [first + index * stride for index, bit in enumerate(bits) if bit]
+
+
+@pytest.mark.parametrize(
+    ("payload", "chunk_id", "status"),
+    [
+        (b"", 0, "bad_length"),
+        (struct.pack(">IHH", 1, 8, 0), 0, "bad_length"),
+        (struct.pack(">IHHB", 1, 9, 0, 255), 0, "bad_length"),
+        (struct.pack(">IHHB", 0, 8, 0, 255), 0, "bad_chunk"),
+        (struct.pack(">IHH", 1, 0, 0), 0, "bad_chunk"),
+        (struct.pack(">IHH", 1, 2049, 0) + bytes(257), 0, "bad_chunk"),
+        (struct.pack(">IHHB", 1, 2, 0, 255), 2**32 - 1, "bad_chunk"),
+    ],
+)
+def test_chunk_sets_that_are_none(payload: bytes, chunk_id: int, status: str) -> None:
+    with pytest.raises(PacketError) as caught:
+        ChunkSet.of(request(payload=payload, chunk_id=chunk_id))
+    assert icd.STATUS_NAMES[caught.value.status] == status
+
+
+@pytest.mark.parametrize("chunks", [ChunkSet(0, 1, ()), ChunkSet(0, 0, (True,)), ChunkSet(0, 1, (True,) * 2049)])
+def test_chunk_sets_that_cannot_be_sent(chunks: ChunkSet) -> None:
+    with pytest.raises(PacketError):
+        chunks.encode()
+
+
+def test_migrate_payload() -> None:
+    assert migrate_payload(Satellite(3, 258)) == b"\x00\x03\x01\x02"
