@@ -6,20 +6,19 @@
 set -eu
 seconds=$1
 build=build-fuzz
-cmake -S . -B "$build" -G Ninja -DCMAKE_MAKE_PROGRAM="$(command -v ninja)" -DCMAKE_C_COMPILER=clang -DSKYMEM_TESTS=OFF \
+cmake -S . -B "$build" -G Ninja -DCMAKE_MAKE_PROGRAM="$(command -v ninja)" -DCMAKE_C_COMPILER=clang \
     -DSKYMEM_FUZZ=ON -DSKYMEM_SANITIZE=address,undefined >/dev/null
-cmake --build "$build"
+targets=$(for source in tests/fuzz/fuzz_*.c; do basename "$source" .c; done | grep -v '^fuzz_main$')
+# shellcheck disable=SC2086  # one word a target
+cmake --build "$build" --target $targets
 
 pids="" names=""
-for target in $(find "$build" -type f -perm -u+x -name 'fuzz_*' | sort); do
-    name=$(basename "$target")
+for name in $targets; do
     mkdir -p "$build/$name/corpus"
-    "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+    "$build/tests/fuzz/$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
         -artifact_prefix="$build/$name/" "$build/$name/corpus" >"$build/$name/log" 2>&1 &
     pids="$pids $!" names="$names $name"
 done
-[ -n "$pids" ] || { echo "fuzz: no target was built" >&2; exit 1; }
-
 failed=0
 for name in $names; do
     pid=${pids# }

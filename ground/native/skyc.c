@@ -14,7 +14,7 @@
 #include "sky.h"
 #include "skyc_transfer.h"
 
-#define WINDOW_MAX     64u
+#define WINDOW_MAX     256u
 #define BURST          20u
 #define RTO_INITIAL_US 300000u /* twice the way round the default constellation */
 #define RTO_MIN_US     20000u  /* a busy host takes this long to run a process */
@@ -51,7 +51,7 @@ static void engine_configure(SKYC_Engine_t *engine, const SKYC_Config_t *config,
     engine->peer_cfg.rto_min_us     = RTO_MIN_US;
     engine->peer_cfg.rto_max_us     = RTO_MAX_US;
 
-    engine->cancel       = UINT64_MAX;
+    engine->cancel               = UINT64_MAX;
     engine->self.slot            = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);
     engine->next_lane_id         = random >> 32;
     engine->counters.host_number = engine->self.slot;

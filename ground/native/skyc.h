@@ -19,7 +19,7 @@
 typedef struct
 {
     uint32_t packet_bytes;  /**< largest packet of the path; default: what fits a UDP datagram */
-    uint32_t window_max;    /**< chunks on their way to or from one satellite; default 64 */
+    uint32_t window_max;    /**< chunks on their way to or from one satellite; default 256 */
     uint32_t burst;         /**< chunks of one GET, or of PUT before a HAS asks for them; default 20 */
     uint32_t receive_bytes; /**< receive buffer to ask of the system; default 8 MiB. Less is fine, the windows follow */
     uint32_t bind_ipv4;     /**< local address, host order; default: any */

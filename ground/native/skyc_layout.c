@@ -6,14 +6,12 @@
 
 #include "sky.h"
 
-#define FIELD(type, field)                                               \
-    {                                                                    \
-#type, #field, offsetof(type, field), sizeof(((type *)0)->field) \
+#define ENTRY(structure, field, offset, size) \
+    {                                         \
+        structure, field, offset, size        \
     }
-#define WHOLE(type)                  \
-    {                                \
-#type, NULL, 0, sizeof(type) \
-    }
+#define FIELD(type, field) ENTRY(#type, #field, offsetof(type, field), sizeof(((type *)0)->field))
+#define WHOLE(type)        ENTRY(#type, NULL, 0, sizeof(type))
 
 static const SKYC_Layout_t layouts[] = {
     WHOLE(SKYC_Config_t),
@@ -43,7 +41,7 @@ static const SKYC_Layout_t layouts[] = {
     FIELD(SKYC_Block_t, chunk_total),
     FIELD(SKYC_Block_t, deadline_ms),
     FIELD(SKYC_Block_t, data),
-    FIELD(SKYC_Block_t, servers),
+    FIELD(SKYC_Block_t, servers), /* NOLINT(bugprone-sizeof-expression): the size of the pointer is meant */
     FIELD(SKYC_Block_t, server_count),
     FIELD(SKYC_Block_t, state),
     FIELD(SKYC_Block_t, last_status),

@@ -19,6 +19,7 @@
 #define RX_BYTES      65536u /* a bundle of datagrams is at most one IP packet */
 #define TX_BUNDLE     60u    /* packets; Linux takes 64, newer ones 128 */
 #define TX_PATIENCE   20     /* times 1 ms that a full send buffer is waited for */
+#define PACKET_PIECES 3u     /* head, payload, tail */
 #define SEND_BYTES    (4u << 20)
 #define RECEIVE_BYTES (8u << 20)
 
@@ -30,12 +31,11 @@ typedef union
 
 typedef struct
 {
-    struct sockaddr_in to;
-    control_t          control;
-    uint32_t           first, packets; /* in the queue */
-    uint32_t           bytes;
-    uint16_t           segment; /* bytes of each packet but the last */
-    bool               closed;  /* its last packet is shorter */
+    control_t control;
+    uint32_t  first, packets; /* in the queue */
+    uint32_t  bytes;
+    uint16_t  segment; /* bytes of each packet but the last */
+    bool      closed;  /* its last packet is shorter */
 } message_t;
 
 struct SKYC_Socket
@@ -44,13 +44,14 @@ struct SKYC_Socket
     bool             bundle;
     SKYC_Counters_t *counters;
     /* to be sent */
-    uint32_t       packets, messages;
-    uint8_t        heads[SKYC_TX_PACKETS][SKY_HEAD_MAX];
-    uint8_t        tails[SKYC_TX_PACKETS][SKY_PEC_BYTES];
-    uint8_t        payloads[SKYC_TX_PACKETS][SKY_CHUNKSET_MAX_BYTES];
-    struct iovec   iov[SKYC_TX_PACKETS][3];
-    message_t      message[SKYC_TX_PACKETS];
-    struct mmsghdr tx[SKYC_TX_PACKETS];
+    uint32_t           packets, messages;
+    uint8_t            heads[SKYC_TX_PACKETS][SKY_HEAD_MAX];
+    uint8_t            tails[SKYC_TX_PACKETS][SKY_PEC_BYTES];
+    uint8_t            payloads[SKYC_TX_PACKETS][SKY_CHUNKSET_MAX_BYTES];
+    struct sockaddr_in to[SKYC_TX_PACKETS];
+    struct iovec       iov[SKYC_TX_PACKETS][PACKET_PIECES];
+    message_t          message[SKYC_TX_PACKETS];
+    struct mmsghdr     tx[SKYC_TX_PACKETS];
     /* received */
     struct mmsghdr rx[SKYC_RX_MESSAGES];
     struct iovec   rx_iov[SKYC_RX_MESSAGES];
@@ -157,15 +158,14 @@ uint8_t *SKYC_Socket_Payload(SKYC_Socket_t *sock)
 /* Can a packet of @p bytes go with the newest message? All packets of a bundle but the last have the same size. */
 static bool message_takes(const SKYC_Socket_t *sock, const message_t *message, const struct sockaddr_in *to, uint32_t bytes)
 {
-    return sock->bundle && !message->closed && message->to.sin_addr.s_addr == to->sin_addr.s_addr &&
-           message->to.sin_port == to->sin_port && bytes <= message->segment && message->packets < TX_BUNDLE &&
-           message->bytes + bytes <= SKY_LIMIT_PACKET_BYTES;
+    const struct sockaddr_in *there = &sock->to[message->first];
+
+    return sock->bundle && !message->closed && there->sin_addr.s_addr == to->sin_addr.s_addr && there->sin_port == to->sin_port &&
+           bytes <= message->segment && message->packets < TX_BUNDLE && message->bytes + bytes <= SKY_LIMIT_PACKET_BYTES;
 }
 
 void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt)
 {
-    struct sockaddr_in addr;
-
     if (sock->packets == SKYC_TX_PACKETS)
     {
         SKYC_Socket_Flush(sock);
@@ -193,16 +193,14 @@ void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t
     sock->iov[at][2].iov_len  = SKY_PEC_BYTES;
     ++sock->packets;
 
-    (void)memset(&addr, 0, sizeof(addr));
-    addr.sin_family      = AF_INET;
-    addr.sin_addr.s_addr = htonl(to.ipv4);
-    addr.sin_port        = htons(to.port);
-    message_t *message   = sock->messages > 0 ? &sock->message[sock->messages - 1] : NULL;
+    sock->to[at].sin_family      = AF_INET;
+    sock->to[at].sin_addr.s_addr = htonl(to.ipv4);
+    sock->to[at].sin_port        = htons(to.port);
+    message_t *message           = sock->messages > 0 ? &sock->message[sock->messages - 1] : NULL;
 
-    if (message == NULL || !message_takes(sock, message, &addr, size))
+    if (message == NULL || !message_takes(sock, message, &sock->to[at], size))
     {
         message          = &sock->message[sock->messages++];
-        message->to      = addr;
         message->first   = at;
         message->packets = 0;
         message->bytes   = 0;
@@ -219,10 +217,10 @@ void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t
 static void message_header(SKYC_Socket_t *sock, message_t *message, struct msghdr *hdr)
 {
     (void)memset(hdr, 0, sizeof(*hdr));
-    hdr->msg_name    = &message->to;
-    hdr->msg_namelen = sizeof(message->to);
+    hdr->msg_name    = &sock->to[message->first];
+    hdr->msg_namelen = sizeof(sock->to[message->first]);
     hdr->msg_iov     = sock->iov[message->first];
-    hdr->msg_iovlen  = 3u * message->packets;
+    hdr->msg_iovlen  = (size_t)PACKET_PIECES * message->packets;
     if (message->packets > 1)
     {
         struct cmsghdr *cmsg;
@@ -240,22 +238,13 @@ static void message_header(SKYC_Socket_t *sock, message_t *message, struct msghd
 /* The path does not cut bundles (EIO, EINVAL): from message @p from on, and from now on, each packet is a message of its own. */
 static void socket_unbundle(SKYC_Socket_t *sock, uint32_t from)
 {
-    const uint32_t     first = sock->message[from].first;
-    struct sockaddr_in to[SKYC_TX_PACKETS];
+    const uint32_t first = sock->message[from].first;
 
-    for (uint32_t m = from; m < sock->messages; ++m)
-    {
-        for (uint32_t i = 0; i < sock->message[m].packets; ++i)
-        {
-            to[sock->message[m].first + i] = sock->message[m].to;
-        }
-    }
     sock->messages = from;
     for (uint32_t i = first; i < sock->packets; ++i)
     {
         message_t *message = &sock->message[sock->messages++];
 
-        message->to      = to[i];
         message->first   = i;
         message->packets = 1;
     }

@@ -13,10 +13,7 @@
 
 #include "sky_crc.h"
 
-#define NONE            UINT32_MAX
-#define LANES_MAX       65536u /* a lane has 16 bits of the request id */
-#define LANES_ALL       ((1u << SKYC_LANES) - 1u)
-#define BUFFER_PER_BYTE 2u /* of a receive buffer, for the kernel's own overhead */
+#define LANES_ALL ((1u << SKYC_LANES) - 1u)
 
 uint64_t SKYC_NowUs(void)
 {
@@ -29,223 +26,6 @@ uint64_t SKYC_NowUs(void)
 static void progress_add(SKYC_Engine_t *engine, uint32_t chunks)
 {
     (void)__atomic_fetch_add(&engine->progress.chunks_done, chunks, __ATOMIC_RELAXED);
-}
-
-/* ---- before the first packet: what is there to do ------------------------------------------------------------------ */
-
-static uint64_t block_deadline_us(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
-{
-    return engine->started_us + 1000ull * block->deadline_ms;
-}
-
-static uint32_t share_chunks(const SKYC_Block_t *block, uint32_t server)
-{
-    return server < block->chunk_total ? (block->chunk_total - server - 1) / block->server_count + 1 : 0;
-}
-
-static void share_cfg(const SKYC_Engine_t *engine, const SKYC_Block_t *block, uint32_t base, uint32_t count, SKY_ShareCfg_t *cfg)
-{
-    (void)memset(cfg, 0, sizeof(*cfg));
-    cfg->self         = engine->self;
-    cfg->tenant       = block->tenant;
-    cfg->epoch        = block->epoch;
-    cfg->chunk_total  = block->chunk_total;
-    cfg->chunk_len    = block->chunk_len;
-    cfg->block_len    = block->block_len;
-    cfg->base         = base;
-    cfg->stride       = block->server_count;
-    cfg->count        = count;
-    cfg->packet_bytes = engine->config.packet_bytes;
-    cfg->deadline_us  = block_deadline_us(engine, block);
-    (void)memcpy(cfg->key, block->key, SKY_KEY_BYTES);
-}
-
-static bool block_check(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
-{
-    SKY_ShareCfg_t cfg;
-
-    if (block->data == NULL || block->servers == NULL || block->server_count == 0 || block->deadline_ms == 0)
-    {
-        return false;
-    }
-    for (uint32_t s = 0; s < block->server_count; ++s)
-    {
-        if (block->servers[s].plane == 0 || block->servers[s].slot == 0 || block->servers[s].entry_port == 0)
-        {
-            return false;
-        }
-    }
-    share_cfg(engine, block, 0, 1, &cfg);
-    return SKY_ShareCfg_Check(&cfg);
-}
-
-static void block_reset(SKYC_Block_t *block)
-{
-    block->state        = SKYC_RUNNING;
-    block->last_status  = SKY_STATUS_OK;
-    block->failed_plane = 0;
-    block->failed_slot  = 0;
-    block->chunks       = 0;
-    block->requests     = 0;
-    block->repeats      = 0;
-    block->duplicates   = 0;
-    block->corrupt      = 0;
-    block->bytes        = 0;
-    block->duration_us  = 0;
-}
-
-/* Blocks name their satellites in much the same order, so the search begins behind the last hit. @return NONE: no memory */
-static uint32_t peer_find(SKYC_Engine_t *engine, uint32_t after, SKY_Addr_t addr)
-{
-    for (uint32_t n = 0; n < engine->peer_count; ++n)
-    {
-        const uint32_t i = (after + 1 + n) % engine->peer_count;
-
-        if (SKY_Addr_Equal(engine->peers[i].peer.addr, addr))
-        {
-            return i;
-        }
-    }
-    if (engine->peer_count == engine->peer_room)
-    {
-        const uint32_t room  = engine->peer_room == 0 ? 32 : engine->peer_room * 2;
-        SKYC_Peer_t   *peers = realloc(engine->peers, room * sizeof(*peers));
-
-        if (peers == NULL)
-        {
-            return NONE;
-        }
-        engine->peers     = peers;
-        engine->peer_room = room;
-    }
-    SKYC_Peer_t *peer = &engine->peers[engine->peer_count];
-
-    (void)memset(peer, 0, sizeof(*peer));
-    SKY_Peer_Init(&peer->peer, &engine->peer_cfg, addr);
-    return engine->peer_count++;
-}
-
-static void job_add(SKYC_Engine_t *engine, SKYC_Peer_t *peer, uint32_t job)
-{
-    engine->jobs[job].next = NONE;
-    if (peer->job_first == NONE)
-    {
-        peer->job_first = job;
-    }
-    else
-    {
-        engine->jobs[peer->job_last].next = job;
-    }
-    peer->job_last = job;
-}
-
-static bool jobs_make(SKYC_Engine_t *engine)
-{
-    uint32_t jobs = 0;
-    uint32_t at   = 0;
-
-    for (uint32_t b = 0; b < engine->work_count; ++b)
-    {
-        SKYC_Work_t        *work  = &engine->work[b];
-        const SKYC_Block_t *block = work->block;
-
-        for (uint32_t s = 0; s < block->server_count && s < block->chunk_total; ++s)
-        {
-            const SKYC_Satellite_t *server = &block->servers[s];
-            const SKY_Addr_t        addr   = {server->plane, server->slot};
-            SKYC_Job_t             *job    = &engine->jobs[jobs];
-
-            at = peer_find(engine, at, addr);
-            if (at == NONE)
-            {
-                return false;
-            }
-            SKYC_Peer_t *peer = &engine->peers[at];
-
-            if (peer->call != engine->call)
-            {
-                peer->call                             = engine->call;
-                peer->job_first                        = NONE;
-                engine->active[engine->active_count++] = at;
-            }
-            peer->entry.plane   = server->entry_plane;
-            peer->entry.slot    = server->entry_slot;
-            peer->endpoint.ipv4 = server->entry_ipv4;
-            peer->endpoint.port = server->entry_port;
-            job->block          = b;
-            job->server         = s;
-            job->done           = 0;
-            job->count          = share_chunks(block, s);
-            work->pieces_left += (job->count + SKY_LIMIT_CHUNK_SET - 1) / SKY_LIMIT_CHUNK_SET;
-            job_add(engine, peer, jobs);
-            ++jobs;
-        }
-    }
-    return true;
-}
-
-static int engine_prepare(SKYC_Engine_t *engine, SKYC_Block_t *blocks, uint32_t count)
-{
-    uint64_t jobs        = 0;
-    uint64_t chunks      = 0;
-    uint32_t chunk_bytes = 1;
-
-    engine->started_us = SKYC_NowUs();
-    for (uint32_t b = 0; b < count; ++b)
-    {
-        block_reset(&blocks[b]);
-        if (!block_check(engine, &blocks[b]))
-        {
-            blocks[b].last_status = SKY_STATUS_BAD_CHUNK;
-            return EINVAL;
-        }
-        jobs += blocks[b].server_count;
-        chunks += blocks[b].chunk_total;
-        chunk_bytes = blocks[b].chunk_len > chunk_bytes ? blocks[b].chunk_len : chunk_bytes;
-    }
-    if (jobs >= NONE)
-    {
-        return EINVAL;
-    }
-    engine->work   = calloc(count + 1u, sizeof(*engine->work)); /* + 1: a call without blocks is no special case */
-    engine->jobs   = calloc(jobs + 1u, sizeof(*engine->jobs));
-    engine->active = calloc(jobs + 1u, sizeof(*engine->active));
-    if (engine->work == NULL || engine->jobs == NULL || engine->active == NULL)
-    {
-        return ENOMEM;
-    }
-    for (uint32_t b = 0; b < count; ++b)
-    {
-        engine->work[b].block = &blocks[b];
-    }
-    ++engine->call;
-    engine->work_count   = count;
-    engine->blocks_left  = count;
-    engine->active_count = 0;
-    engine->budget       = (uint32_t)(engine->counters.receive_buffer_bytes / (BUFFER_PER_BYTE * (uint64_t)chunk_bytes));
-    engine->budget       = engine->budget > 0 ? engine->budget : 1;
-    if (!jobs_make(engine))
-    {
-        return ENOMEM;
-    }
-    if (engine->active_count > LANES_MAX / SKYC_LANES)
-    {
-        return EINVAL;
-    }
-    if (engine->active_count * SKYC_LANES > engine->lane_room)
-    {
-        free(engine->lanes);
-        engine->lane_room = engine->active_count * SKYC_LANES;
-        engine->lanes     = calloc(engine->lane_room, sizeof(*engine->lanes));
-        if (engine->lanes == NULL)
-        {
-            engine->lane_room = 0;
-            return ENOMEM;
-        }
-    }
-    __atomic_store_n(&engine->progress.chunks_done, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&engine->progress.chunks_total, chunks, __ATOMIC_RELAXED);
-    return 0;
 }
 
 /* ---- lanes --------------------------------------------------------------------------------------------------------- */
@@ -365,9 +145,9 @@ static void lane_begin(SKYC_Engine_t *engine, uint32_t index, SKYC_Peer_t *peer,
     const uint32_t      behind = job->count - job->done;
     SKY_ShareCfg_t      cfg;
 
-    share_cfg(engine, block, job->server + job->done * block->server_count,
-              behind < SKY_LIMIT_CHUNK_SET ? behind : SKY_LIMIT_CHUNK_SET, &cfg);
-    engine->next_lane_id = (engine->next_lane_id + 1) & UINT32_MAX;
+    SKYC_Engine_Share(engine, block, job->server + job->done * block->server_count,
+                      behind < SKY_LIMIT_CHUNK_SET ? behind : SKY_LIMIT_CHUNK_SET, &cfg);
+    engine->next_lane_id = engine->next_lane_id % UINT32_MAX + 1; /* never 0: a request id of 0 means a free lane */
     cfg.gateway          = peer->entry;
     cfg.request_id       = engine->next_lane_id << 32 | (uint64_t)index << 16;
     /* The numbers were checked before the call began: block_check. */
@@ -391,12 +171,12 @@ static void peer_begin(SKYC_Engine_t *engine, uint32_t at)
 {
     SKYC_Peer_t *peer = &engine->peers[engine->active[at]];
 
-    while (peer->job_first != NONE && peer->lanes_busy != LANES_ALL)
+    while (peer->job_first != SKYC_NO_JOB && peer->lanes_busy != LANES_ALL)
     {
         SKYC_Job_t   *job   = &engine->jobs[peer->job_first];
         SKYC_Block_t *block = engine->work[job->block].block;
 
-        if (block->state == SKYC_RUNNING && engine->now_us >= block_deadline_us(engine, block))
+        if (block->state == SKYC_RUNNING && engine->now_us >= SKYC_Engine_DeadlineUs(engine, block))
         {
             block->failed_plane = peer->peer.addr.plane;
             block->failed_slot  = peer->peer.addr.slot;
@@ -455,12 +235,16 @@ static void send_packet(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKY_Pack
     SKYC_Socket_Add(engine->sock, peer->endpoint, pkt);
 }
 
-static void lane_ask(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane_t *lane, uint32_t *budget)
+/* @param budget  chunks that the receive buffer still has room for; @param fair  chunks of it that one satellite may take */
+static void lane_ask(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane_t *lane, uint32_t *budget, uint32_t fair)
 {
     SKY_Packet_t pkt;
+    uint32_t     room = fair > peer->peer.outstanding ? fair - peer->peer.outstanding : 0;
 
-    while (SKY_Fetch_Next(&lane->u.fetch, engine->now_us, *budget, &pkt, SKYC_Socket_Payload(engine->sock)))
+    room = room < *budget ? room : *budget;
+    while (SKY_Fetch_Next(&lane->u.fetch, engine->now_us, room, &pkt, SKYC_Socket_Payload(engine->sock)))
     {
+        room -= pkt.credit;
         *budget -= pkt.credit;
         send_packet(engine, peer, &pkt);
     }
@@ -504,8 +288,10 @@ static bool lane_offer(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane
 /* @return true: more could be sent at once */
 static bool engine_send(SKYC_Engine_t *engine)
 {
-    bool     more   = false;
-    uint32_t budget = engine->budget;
+    /* Twice an even share: one that is silent must not keep the others waiting, one that is fast may have more. */
+    const uint32_t fair   = 2 * engine->budget / (engine->active_count + 1) + 1;
+    bool           more   = false;
+    uint32_t       budget = engine->budget;
 
     for (uint32_t i = 0; i < engine->active_count; ++i)
     {
@@ -528,7 +314,7 @@ static bool engine_send(SKYC_Engine_t *engine)
             }
             else if (lane->request_id != 0)
             {
-                lane_ask(engine, peer, lane, &budget);
+                lane_ask(engine, peer, lane, &budget, fair);
             }
         }
     }
@@ -547,7 +333,7 @@ static void on_datagram(void *context, const uint8_t *data, size_t len)
         ++engine->counters.rx_bad;
         return;
     }
-    const uint32_t index = (uint32_t)(pkt.request_id >> 16) & (LANES_MAX - 1u);
+    const uint32_t index = (uint32_t)(pkt.request_id >> 16) & (SKYC_LANES_MAX - 1u);
 
     if (index >= engine->active_count * SKYC_LANES || engine->lanes[index].request_id == 0 ||
         engine->lanes[index].request_id != (pkt.request_id & ~(uint64_t)0xFFFFu))
@@ -603,8 +389,8 @@ static void engine_loop(SKYC_Engine_t *engine)
 
 int SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, uint32_t count)
 {
-    engine->is_put = is_put;
-    const int error = engine_prepare(engine, blocks, count);
+    engine->is_put  = is_put;
+    const int error = SKYC_Engine_Prepare(engine, blocks, count);
 
     if (error == 0)
     {

@@ -8,7 +8,9 @@
 #include "skyc_socket.h"
 #include "sky_transfer.h"
 
-#define SKYC_LANES 2u /* shares of one satellite that run at a time: the next begins while the last chunks of one arrive */
+#define SKYC_NO_JOB    UINT32_MAX
+#define SKYC_LANES     2u /* shares of one satellite that run at a time: the next begins while the last chunks of one arrive */
+#define SKYC_LANES_MAX 65536u /* of all satellites: a lane has 16 bits of the request id */
 
 /** A satellite that was ever used; its window and round trip are remembered from call to call. */
 typedef struct
@@ -58,7 +60,7 @@ typedef struct
     SKYC_Progress_t progress;
     SKY_Addr_t      self;
     bool            is_put;
-    uint64_t        cancel;       /* atomic: number of the call to end */
+    uint64_t        cancel; /* atomic: number of the call to end */
     uint64_t        now_us, started_us;
     uint64_t        next_lane_id; /* random start: an answer to an earlier client's request is nobody's */
     uint16_t        seq_count;
@@ -82,5 +84,15 @@ int  SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, u
 void SKYC_Engine_Free(SKYC_Engine_t *engine);
 
 uint64_t SKYC_NowUs(void);
+
+/* ---- skyc_plan.c -------------------------------------------------------------------------------------------------- */
+
+/** Make the jobs of a call. @return 0, EINVAL or ENOMEM */
+int SKYC_Engine_Prepare(SKYC_Engine_t *engine, SKYC_Block_t *blocks, uint32_t count);
+/** When a block's time is over. */
+uint64_t SKYC_Engine_DeadlineUs(const SKYC_Engine_t *engine, const SKYC_Block_t *block);
+/** The @p count chunks from @p base on that lie on one satellite. */
+void SKYC_Engine_Share(const SKYC_Engine_t *engine, const SKYC_Block_t *block, uint32_t base, uint32_t count,
+                       SKY_ShareCfg_t *cfg);
 
 #endif

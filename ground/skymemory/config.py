@@ -5,6 +5,7 @@ slots, ten servers, chunks of 6,000 bytes, blocks of 128 tokens.
 """
 
 import difflib
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -12,7 +13,16 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from skymemory.orbit import geometry
@@ -79,7 +89,7 @@ def _network(value: str) -> str:
     return value
 
 
-SatelliteField = Annotated[Satellite, PlainValidator(_satellite)]
+SatelliteField = Annotated[Satellite, PlainValidator(_satellite), PlainSerializer(list, return_type=list[int])]
 _SATELLITE_ALLOWED = "[plane, slot], both from 1"
 
 
@@ -383,7 +393,7 @@ def _mistakes(error: ValidationError, raw: Mapping[str, Any]) -> list[tuple[KeyP
 
 def _mistake(detail: ErrorDetails) -> str:
     path = detail["loc"]
-    name = ".".join(str(part) for part in path if isinstance(part, str))
+    name = ".".join(part if part.isidentifier() else json.dumps(part) for part in path if isinstance(part, str))
     section = _section(path[:-1])
     if detail["type"] == "extra_forbidden":
         known = [field.alias or key for key, field in section.model_fields.items()]
@@ -416,5 +426,5 @@ def _shown(value: object) -> str:
     """A value as it would stand in the file, cut to a length that fits a line."""
     if isinstance(value, bool):
         return str(value).lower()
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else " ".join(str(value).split())
     return text if len(text) <= 60 else text[:57] + "..."

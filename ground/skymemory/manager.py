@@ -22,12 +22,12 @@ from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast, overload
 
 import torch
 
 from skymemory.blocks import LAYOUT, BlockError, pack_block, unpack_block
-from skymemory.codecs import Codec, CodecError, get_codec
+from skymemory.codecs import Codec, get_codec
 from skymemory.config import Constellation
 from skymemory.counters import AddReport, KVCStatistics
 from skymemory.engines.huggingface import HuggingFaceEngine
@@ -74,8 +74,8 @@ class KVCManager:
             tokenizer: the one that makes the prompts' token ids.
             sky: a store, which stays open; or a constellation, by default the one of `constellation.toml`, to which a
                 store is opened.
-            codec: name of a codec, or one; by default that of the constellation. "raw" gives the very tokens that a run
-                without cache gives; the others trade accuracy for bytes.
+            codec: name of a codec, or one; by default that of the constellation. "raw" brings every bit back; the others
+                trade accuracy for bytes.
             block_tokens: tokens of a block; by default that of the constellation.
             tenant_secret: part of all keys: who does not know it finds none of these blocks.
 
@@ -138,9 +138,8 @@ class KVCManager:
         Returns:
             For a prompt its cache, of batch size 1; for a list the list of their caches.
         """
-        batch = _batch(prompt)
-        caches = self._get([self._tokens(one) for one in batch or [cast(Prompt, prompt)]])
-        return caches[0] if batch is None else caches
+        caches: DynamicCache | list[DynamicCache] = self._get_cache(prompt)
+        return caches
 
     @overload
     def add_blocks(
@@ -174,23 +173,28 @@ class KVCManager:
         Raises:
             ValueError: `past_key_values` is not a cache of this model and of one prompt.
         """
-        batch = _batch(prompt)
-        if batch is None:
-            return self._add(self._tokens(cast(Prompt, prompt)), cast("DynamicCache | None", past_key_values), progress)
-        caches = [None] * len(batch) if past_key_values is None else list(cast(Caches, past_key_values))
-        return [self._add(self._tokens(one), cache, progress) for one, cache in zip(batch, caches, strict=True)]
+        reports: AddReport | list[AddReport] = self._add_blocks(prompt, past_key_values, progress)
+        return reports
 
+    @overload
+    async def aget_cache(self, prompt: Prompt) -> DynamicCache: ...
+    @overload
+    async def aget_cache(self, prompt: Prompts) -> list[DynamicCache]: ...
     async def aget_cache(self, prompt: Prompt | Prompts) -> DynamicCache | list[DynamicCache]:
         """`get_cache` in a thread, for use in an event loop."""
-        return await asyncio.to_thread(self.get_cache, prompt)
+        return await asyncio.to_thread(lambda: self._get_cache(prompt))
 
+    @overload
+    async def aadd_blocks(self, prompt: Prompt, past_key_values: DynamicCache | None = None) -> AddReport: ...
+    @overload
+    async def aadd_blocks(self, prompt: Prompts, past_key_values: Caches | None = None) -> list[AddReport]: ...
     async def aadd_blocks(
         self,
         prompt: Prompt | Prompts,
         past_key_values: DynamicCache | Caches | None = None,
     ) -> AddReport | list[AddReport]:
         """`add_blocks` in a thread, for use in an event loop."""
-        return await asyncio.to_thread(self.add_blocks, prompt, past_key_values)
+        return await asyncio.to_thread(lambda: self._add_blocks(prompt, past_key_values, None))
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
@@ -202,6 +206,18 @@ class KVCManager:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def _get_cache(self, prompt: Prompt | Prompts) -> Any:
+        batch = _batch(prompt)
+        caches = self._get([self._tokens(one) for one in batch or [cast(Prompt, prompt)]])
+        return caches[0] if batch is None else caches
+
+    def _add_blocks(self, prompt: Prompt | Prompts, given: Any, progress: Progress | None) -> Any:
+        batch = _batch(prompt)
+        if batch is None:
+            return self._add(self._tokens(cast(Prompt, prompt)), given, progress)
+        caches = [None] * len(batch) if given is None else given
+        return [self._add(self._tokens(one), cache, progress) for one, cache in zip(batch, caches, strict=True)]
 
     def _get(self, prompts: list[list[int]]) -> list[DynamicCache]:
         with self._lock:
@@ -274,7 +290,7 @@ class KVCManager:
                         first_position=start,
                         rope=self._engine.rope,
                     )
-            except CodecError as error:
+            except Exception as error:  # a cache never breaks a generation
                 self._failed("encode", error)
                 break
             items.append((keys[index], data))

@@ -117,7 +117,7 @@ class SkyStore:
         self._tenant = constellation.cache.tenant if tenant is None else tenant
         self._deadline_s = constellation.cache.deadline_ms / 1000
         self._lost: dict[Satellite, float] = {}  # until when
-        self._placed: tuple[tuple[frozenset[Satellite], list[Satellite] | None], list[Route]] | None = None
+        self._placed: tuple[frozenset[Satellite] | None, list[Route]] = None, []
         self._statistics = StoreStatistics()
         self._lock = Lock()
         self._control = ControlPlane(constellation)
@@ -239,7 +239,7 @@ class SkyStore:
             ValueError: a key of another length.
         """
         _check_key(key)
-        return self.index.get(key) or self._ask([key])[0]
+        return self.index.get(key) or (self._ask([key]) or [None])[0]
 
     def find_longest(self, keys: Sequence[bytes]) -> list[BlockEntry]:
         """The longest cached beginning of a chain of block keys.
@@ -265,15 +265,18 @@ class SkyStore:
         low, high = 0, len(keys)  # blocks before `low` are there, from `high` on they are not
         while low < high:
             middle = (low + high) // 2
-            asked[middle] = self._ask([keys[middle]])[0]
-            if asked[middle] is None:
+            answer = self._ask([keys[middle]])
+            if answer is None:  # another question would wait as long
+                return []
+            asked[middle] = answer[0]
+            if answer[0] is None:
                 high = middle
             else:
                 low = middle + 1
         rest = [index for index in range(low) if index not in asked]
-        asked |= zip(rest, self._ask([keys[index] for index in rest]), strict=True)
+        asked |= zip(rest, self._ask([keys[index] for index in rest]) or [], strict=False)
         for index in range(low):
-            entry = asked[index]
+            entry = asked.get(index)
             if entry is None:
                 break
             found.append(entry)
@@ -309,19 +312,20 @@ class SkyStore:
 
     def _resolve(self, entries: Sequence[BlockEntry | bytes]) -> list[BlockEntry | None]:
         known = [self.index.get(entry) if isinstance(entry, bytes) else entry for entry in entries]
-        open_keys = [entry for entry, found in zip(entries, known, strict=True) if found is None]
-        answers = iter(self._ask([key for key in open_keys if isinstance(key, bytes)]))
+        unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
+        answers = iter(self._ask(unknown) or [None] * len(unknown))
         return [next(answers) if entry is None else entry for entry in known]
 
-    def _ask(self, keys: Sequence[bytes]) -> list[BlockEntry | None]:
-        """HAS for blocks at the satellite of server 0, all at once."""
-        routes = self._routes()[:1]
+    def _ask(self, keys: Sequence[bytes]) -> list[BlockEntry | None] | None:
+        """HAS for blocks at the satellite of server 0, all at once. None: it did not answer."""
+        routes = self._routes()
         if not keys or not routes:
             return [None] * len(keys)
         found, unanswered = self._control.find(routes[0], keys, self._tenant, min(_QUESTION_S, self._deadline_s))
         self._add(questions=len(keys))
-        if unanswered:
+        if unanswered == len(keys):
             self._look_for_lost(routes)
+            return None
         return found
 
     def _routes(self) -> list[Route]:
@@ -329,10 +333,10 @@ class SkyStore:
         self._look_for_returned()
         with self._lock:
             lost = frozenset(self._lost)
-        entry_points = window.entries(self.constellation, time.time(), lost)
-        placement = (lost, entry_points)
-        if self._placed is None or self._placed[0] != placement:
-            self._placed = placement, window.server_routes(self.constellation, entry_points, lost)
+        if self.constellation.cache.window == "physical":
+            return window.server_routes(self.constellation, time.time(), lost)
+        if self._placed[0] != lost:  # nothing else changes a logical window
+            self._placed = lost, window.server_routes(self.constellation, 0.0, lost)
         return self._placed[1]
 
     def _servers(self, routes: Sequence[Route]) -> list[Server]:

@@ -9,7 +9,7 @@ file(MAKE_DIRECTORY ${SKYMEM_CFE_INC_DIR})
 
 # generate_config_includefile(FILE_NAME name FALLBACK_FILE path): a header `name` that includes the default one.
 function(generate_config_includefile)
-  cmake_parse_arguments(ARG "" "FILE_NAME;FALLBACK_FILE" "GENERATED_FILE" ${ARGN})
+  cmake_parse_arguments(ARG "" "FILE_NAME;FALLBACK_FILE" "" ${ARGN})
   if(NOT ARG_FILE_NAME OR NOT ARG_FALLBACK_FILE)
     message(FATAL_ERROR "generate_config_includefile: FILE_NAME and FALLBACK_FILE are needed, got: ${ARGN}")
   endif()

@@ -39,8 +39,10 @@ static const Number_t option_numbers[] = {
 
 #define FIELD(field) offsetof(SKYSAT_Link_t, field)
 static const Number_t option_link_numbers[] = {
-    {"delay_us", 0, DELAY_US_MAX, FIELD(delay_us)}, {"jitter_us", 0, DELAY_US_MAX, FIELD(jitter_us)},
-    {"rate_kbps", 0, UINT32_MAX, FIELD(rate_kbps)}, {"loss_ppm", 0, 1000000, FIELD(loss_ppm)},
+    {"delay_us", 0, DELAY_US_MAX, FIELD(delay_us)},
+    {"jitter_us", 0, DELAY_US_MAX, FIELD(jitter_us)},
+    {"rate_kbps", 0, UINT32_MAX, FIELD(rate_kbps)},
+    {"loss_ppm", 0, 1000000, FIELD(loss_ppm)},
     {"cut", 0, 1, FIELD(cut)},
 };
 #undef FIELD
@@ -96,7 +98,7 @@ static bool Number(const char *text, size_t length, const Number_t *number, void
 
 static bool SetLinkField(const char *text, size_t length, SKYSAT_Link_t *link, const char *whole, char *why, size_t why_size)
 {
-    const char * equals = memchr(text, '=', length);
+    const char  *equals = memchr(text, '=', length);
     const size_t key    = equals != NULL ? (size_t)(equals - text) : length;
     for (size_t i = 0; i < COUNT(option_link_numbers); ++i)
     {
@@ -211,12 +213,14 @@ static bool Complete(const SKYSAT_Options_t *options, char *why, size_t why_size
     }
     if (options->plane > options->planes)
     {
-        (void)snprintf(why, why_size, "--plane %" PRIu32 ": allowed are 1 .. %" PRIu32 " (--planes)", options->plane, options->planes);
+        (void)snprintf(why, why_size, "--plane %" PRIu32 ": allowed are 1 .. %" PRIu32 " (--planes)", options->plane,
+                       options->planes);
         return false;
     }
     if (options->slot > options->slots)
     {
-        (void)snprintf(why, why_size, "--slot %" PRIu32 ": allowed are 1 .. %" PRIu32 " (--slots)", options->slot, options->slots);
+        (void)snprintf(why, why_size, "--slot %" PRIu32 ": allowed are 1 .. %" PRIu32 " (--slots)", options->slot,
+                       options->slots);
         return false;
     }
     return true;

@@ -39,9 +39,9 @@ static const EXEC_Library_t      satellite_libraries[] = {{"SKY", SKY_LibInit}};
 static const EXEC_App_t          satellite_apps[]      = {{"KVC", KVC_AppMain}, {"ISL", ISL_AppMain}};
 static const CFE_SB_MsgId_Atom_t satellite_wakeups[]   = {KVC_WAKEUP_MID, ISL_WAKEUP_MID};
 static const EXEC_Table_t        satellite_tables[]    = {
-    {"ISL.Neighbours", &satellite_neighbours, sizeof satellite_neighbours},
-    {"ISL.Links", &satellite_links, sizeof satellite_links},
-    {"KVC.Limits", &satellite_limits, sizeof satellite_limits},
+              {"ISL.Neighbours", &satellite_neighbours, sizeof satellite_neighbours},
+              {"ISL.Links", &satellite_links, sizeof satellite_links},
+              {"KVC.Limits", &satellite_limits, sizeof satellite_limits},
 };
 
 CompileTimeAssert(ISL_LINK_COUNT == SKYSAT_LINKS, LinksMatch);
@@ -129,11 +129,13 @@ static bool AddressIsFree(char *why, size_t why_size)
     (void)close(fd);
     if (rc != 0 && error == EADDRINUSE)
     {
-        (void)snprintf(why, why_size, "%s is in use by another process: stop it, or choose another --port or --network", endpoint);
+        (void)snprintf(why, why_size, "%s is in use by another process: stop it, or choose another --port or --network",
+                       endpoint);
     }
     else if (rc != 0)
     {
-        (void)snprintf(why, why_size, "%s cannot be bound: %s; --network must be one of this machine's", endpoint, strerror(error));
+        (void)snprintf(why, why_size, "%s cannot be bound: %s; --network must be one of this machine's", endpoint,
+                       strerror(error));
     }
     return rc == 0;
 }

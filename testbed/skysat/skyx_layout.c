@@ -9,8 +9,14 @@
 #include "kvc_tbl.h"
 #include "skyx.h"
 
-#define WHOLE(type)        {#type, "", 0, sizeof(type)}
-#define FIELD(type, field) {#type, #field, offsetof(type, field), sizeof(((type *)0)->field)}
+#define WHOLE(type)                \
+    {                              \
+#type, "", 0, sizeof(type) \
+    }
+#define FIELD(type, field)                                               \
+    {                                                                    \
+#type, #field, offsetof(type, field), sizeof(((type *)0)->field) \
+    }
 
 static const skyx_layout_t layouts[] = {
     WHOLE(CFE_MSG_CommandHeader_t),

@@ -30,6 +30,7 @@
 #define RIG_NETWORK   0x7F120000u /* 127.18.0.0 */
 #define RIG_LIMIT_MS  5000
 #define RIG_SILENT_MS 100 /* how long nothing has to come where nothing is expected */
+#define RIG_POLL_MS   10
 #define RIG_TRIES     64
 #define RIG_HOST      77u
 
@@ -112,9 +113,9 @@ static inline bool rig_bind(rig_t *rig)
 static inline bool rig_open(rig_t *rig, const char *const *options)
 {
     static char      port[8];
-    const char *     argv[32] = {"skysat", "--plane", "2", "--slot", "2", "--planes", "3", "--slots", "3", "--store-mib", "1",
-                                 "--port", port};
-    int              argc     = 13;
+    const char      *argv[32]                 = {"skysat",  "--plane", "2",           "--slot", "2",      "--planes", "3",
+                                                 "--slots", "3",       "--store-mib", "1",      "--port", port};
+    int              argc                     = 13;
     char             why[SATELLITE_WHY_BYTES] = "";
     SKYSAT_Options_t parsed;
     bool             ok = false;
@@ -135,8 +136,10 @@ static inline bool rig_open(rig_t *rig, const char *const *options)
     ok = ok && CFE_SB_CreatePipe(&rig->pipe, 50, "TEST_PIPE") == CFE_SUCCESS;
     ok = ok && CFE_SB_Subscribe(CFE_SB_ValueToMsgId(ISL_HK_TLM_MID), rig->pipe) == CFE_SUCCESS;
     ok = ok && CFE_SB_Subscribe(CFE_SB_ValueToMsgId(KVC_HK_TLM_MID), rig->pipe) == CFE_SUCCESS;
-    ok = ok && CFE_SB_SubscribeEx(CFE_SB_ValueToMsgId(CFE_EVS_LONG_EVENT_MSG_MID), rig->pipe, CFE_SB_DEFAULT_QOS, 40) == CFE_SUCCESS;
-    ok = ok && SATELLITE_Start(why, sizeof(why));
+    ok = ok &&
+         CFE_SB_SubscribeEx(CFE_SB_ValueToMsgId(CFE_EVS_LONG_EVENT_MSG_MID), rig->pipe, CFE_SB_DEFAULT_QOS, 40) == CFE_SUCCESS;
+    EXEC_Leave();
+    ok = ok && SATELLITE_Start(why, sizeof(why)) && EXEC_Enter(rig->app) == CFE_SUCCESS;
     if (!ok)
     {
         (void)printf("no satellite: %s\n", why);
@@ -256,8 +259,8 @@ static inline uint64_t rig_link_stat(rig_t *rig, SKY_LinkId_t link, uint32_t ind
 /* ---- Software Bus -------------------------------------------------------------------------------------------------- */
 
 /** Write a command as it stands on the bus. @return its size */
-static inline uint32_t rig_command_bytes(uint32_t mid, uint8_t code, const void *payload, size_t payload_len, CFE_SB_Buffer_t *buffer,
-                                         size_t room)
+static inline uint32_t rig_command_bytes(uint32_t mid, uint8_t code, const void *payload, size_t payload_len,
+                                         CFE_SB_Buffer_t *buffer, size_t room)
 {
     const size_t size = sizeof(CFE_MSG_CommandHeader_t) + payload_len;
 
@@ -318,17 +321,30 @@ static inline const char *rig_event(rig_t *rig, const char *app, uint16_t event_
     return NULL;
 }
 
-#define RIG_EVENT(rig, app, event_id, part)                        \
-    do                                                             \
-    {                                                              \
-        const char *rig_text = rig_event((rig), (app), (event_id)); \
+#define RIG_EVENT(rig, app, event_id, part)                          \
+    do                                                               \
+    {                                                                \
+        const char *rig_text = rig_event((rig), (app), (event_id));  \
         CHECK(rig_text != NULL && strstr(rig_text, (part)) != NULL); \
     } while (0)
+
+/** A table load from the ground; waits until the one before has been taken or refused. */
+static inline void rig_table_load(const char *name, const void *data, size_t size)
+{
+    CFE_Status_t status = EXEC_TableLoad(name, data, size);
+
+    for (int waited_ms = 0; status != CFE_SUCCESS && waited_ms < RIG_LIMIT_MS; waited_ms += RIG_POLL_MS)
+    {
+        (void)poll(NULL, 0, RIG_POLL_MS);
+        status = EXEC_TableLoad(name, data, size);
+    }
+    CHECK_EQ(status, CFE_SUCCESS);
+}
 
 static inline ISL_HkTlm_Payload_t rig_isl_hk(rig_t *rig)
 {
     ISL_HkTlm_Payload_t hk;
-    const ISL_HkTlm_t * message;
+    const ISL_HkTlm_t  *message;
 
     (void)memset(&hk, 0, sizeof(hk));
     rig_command(ISL_SEND_HK_MID, 0, NULL, 0);
@@ -340,7 +356,7 @@ static inline ISL_HkTlm_Payload_t rig_isl_hk(rig_t *rig)
 static inline KVC_HkTlm_Payload_t rig_kvc_hk(rig_t *rig)
 {
     KVC_HkTlm_Payload_t hk;
-    const KVC_HkTlm_t * message;
+    const KVC_HkTlm_t  *message;
 
     (void)memset(&hk, 0, sizeof(hk));
     rig_command(KVC_SEND_HK_MID, 0, NULL, 0);

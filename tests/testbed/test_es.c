@@ -104,8 +104,13 @@ static bool Until(const int *value, int least)
 
 static EXEC_Config_t Config(const EXEC_App_t *apps, uint32 count)
 {
-    const EXEC_Config_t config = {.libraries = libraries, .library_count = 1, .apps = apps, .app_count = count, .quiet = true,
-                                  .wakeups = wakeups, .wakeup_count = 1};
+    const EXEC_Config_t config = {.libraries     = libraries,
+                                  .library_count = 1,
+                                  .apps          = apps,
+                                  .app_count     = count,
+                                  .quiet         = true,
+                                  .wakeups       = wakeups,
+                                  .wakeup_count  = 1};
     return config;
 }
 
@@ -184,12 +189,12 @@ static void LongChild(void)
 
 static void ParentMain(void)
 {
-    uint32          run = CFE_ES_RunStatus_APP_RUN;
-    CFE_ES_TaskId_t id  = CFE_ES_TASKID_UNDEFINED;
+    uint32          run      = CFE_ES_RunStatus_APP_RUN;
+    CFE_ES_TaskId_t id       = CFE_ES_TASKID_UNDEFINED;
     int             expected = 0;
     CHECK_EQ(CFE_ES_CreateChildTask(NULL, "X", ShortChild, NULL, 0, 50, 0), CFE_ES_BAD_ARGUMENT);
     CHECK_EQ(CFE_ES_CreateChildTask(&id, "A_NAME_OF_20_LETTERS", ShortChild, NULL, 0, 50, 0), CFE_ES_BAD_ARGUMENT);
-    CFE_ES_ExitChildTask(); /* from the main task: nothing happens */
+    CFE_ES_ExitChildTask();       /* from the main task: nothing happens */
     for (int i = 0; i < 200; ++i) /* more than there are records: those of ended tasks are used again */
     {
         CHECK_EQ(CFE_ES_CreateChildTask(&id, "SHORT", ShortChild, NULL, 0, 50, 0), CFE_SUCCESS);

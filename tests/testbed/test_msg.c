@@ -52,7 +52,8 @@ static void FieldsAreKeptApart(void)
     CFE_MSG_SequenceCount_t    count;
     CFE_MSG_SegmentationFlag_t flag;
     CFE_MSG_Type_t             type;
-    CFE_MSG_Message_t *        msg = CFE_MSG_PTR(command.header);
+    CFE_MSG_Message_t         *msg = CFE_MSG_PTR(command.header);
+    (void)memset(&command, 0, sizeof command);
     CHECK_EQ(CFE_MSG_Init(msg, CFE_SB_ValueToMsgId(0x1801), sizeof command), CFE_SUCCESS);
     CHECK_EQ(CFE_MSG_SetApId(msg, 0x7FF), CFE_SUCCESS);
     CHECK_EQ(CFE_MSG_SetSequenceCount(msg, 0x3FFF), CFE_SUCCESS);

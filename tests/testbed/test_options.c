@@ -12,10 +12,10 @@ static char             why[256];
 /* Parse the words of @p line after the program's name. */
 static bool Parse(const char *line)
 {
-    static char  text[512];
-    const char * words[WORDS_MAX] = {"skysat"};
-    int          count            = 1;
-    char *       rest             = text;
+    static char text[512];
+    const char *words[WORDS_MAX] = {"skysat"};
+    int         count            = 1;
+    char       *rest             = text;
     (void)strncpy(text, line, sizeof text - 1);
     for (char *word = strtok_r(text, " ", &rest); word != NULL && count < WORDS_MAX; word = strtok_r(NULL, " ", &rest))
     {
@@ -94,8 +94,8 @@ static void MistakesInLinksToo(void)
     Refused(PLACE "--link up:delay_us=1",
             "--link up:delay_us=1: allowed are north:, east:, south:, west: or ground: and then KEY=VALUE");
     Refused(PLACE "--link north", "--link north: allowed are north:, east:, south:, west: or ground: and then KEY=VALUE");
-    Refused(PLACE "--link north:delay_us=1,speed=2",
-            "--link north:delay_us=1,speed=2: 'speed=2': allowed are delay_us=, jitter_us=, rate_kbps=, loss_ppm=, cut= with a number");
+    Refused(PLACE "--link north:delay_us=1,speed=2", "--link north:delay_us=1,speed=2: 'speed=2': allowed are delay_us=, "
+                                                     "jitter_us=, rate_kbps=, loss_ppm=, cut= with a number");
     Refused(PLACE "--link north:",
             "--link north:: '': allowed are delay_us=, jitter_us=, rate_kbps=, loss_ppm=, cut= with a number");
     Refused(PLACE "--link north:loss_ppm=1000001", "--link north:loss_ppm=1000001: loss_ppm=1000001: allowed are 0 .. 1000000");

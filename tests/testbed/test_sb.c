@@ -72,7 +72,7 @@ static void MessagesReachAllSubscribers(void)
 static void OriginationWritesSequenceTimeAndChecksum(void)
 {
     CFE_SB_PipeId_t         pipe = OpenPipe("SEQ", 10);
-    CFE_SB_Buffer_t *       buffer;
+    CFE_SB_Buffer_t        *buffer;
     CFE_MSG_SequenceCount_t first = 0;
     CFE_MSG_SequenceCount_t next  = 0;
     bool                    valid = false;

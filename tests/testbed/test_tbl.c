@@ -56,9 +56,9 @@ static void FilesAreFoundByNameAndCheckedForTheTable(void)
 
 static void BadImagesAreRefused(void)
 {
-    const Limits_t bad    = {101, 0};
-    const Limits_t worse  = {1001, 0};
-    const Limits_t good   = {100, 0};
+    const Limits_t   bad    = {101, 0};
+    const Limits_t   worse  = {1001, 0};
+    const Limits_t   good   = {100, 0};
     CFE_TBL_Handle_t limits = Register("Refuse");
     CHECK_EQ(CFE_TBL_Load(limits, CFE_TBL_SRC_ADDRESS, &good), CFE_SUCCESS);
     CHECK_EQ(CFE_TBL_Load(limits, CFE_TBL_SRC_ADDRESS, &bad), -5);
@@ -73,7 +73,7 @@ static void TheGroundLoadsAndTheAppTakesOver(void)
     const Limits_t         good   = {55, 0};
     const Limits_t         bad    = {101, 0};
     const CFE_TBL_Handle_t limits = Register("Ground");
-    void *                 held   = NULL;
+    void                  *held   = NULL;
     CHECK_EQ(CFE_TBL_Load(limits, CFE_TBL_SRC_ADDRESS, &given), CFE_SUCCESS);
     CHECK_EQ(LimitOf(limits, CFE_TBL_INFO_UPDATED), 11);
     CHECK_EQ(CFE_TBL_Manage(limits), CFE_SUCCESS);
@@ -99,7 +99,7 @@ static void DoubleBufferedTablesChangeUnderAUser(void)
 {
     CFE_TBL_Handle_t handle;
     const Limits_t   next = {3, 4};
-    void *           held = NULL;
+    void            *held = NULL;
     CHECK_EQ(CFE_TBL_Register(&handle, "Double", sizeof(Limits_t), CFE_TBL_OPT_DBL_BUFFER, NULL), CFE_SUCCESS);
     CHECK_EQ(CFE_TBL_Load(handle, CFE_TBL_SRC_ADDRESS, &given), CFE_SUCCESS);
     CHECK_EQ(CFE_TBL_GetAddress(&held, handle), CFE_TBL_INFO_UPDATED);
@@ -112,7 +112,7 @@ static void DoubleBufferedTablesChangeUnderAUser(void)
 static void ArgumentsAreChecked(void)
 {
     CFE_TBL_Handle_t handle;
-    void *           address;
+    void            *address;
     CHECK_EQ(CFE_TBL_Register(&handle, "A_NAME_OF_17_LETT", 8, CFE_TBL_OPT_DEFAULT, NULL), CFE_TBL_ERR_INVALID_NAME);
     CHECK_EQ(CFE_TBL_Register(&handle, "Large", 16385, CFE_TBL_OPT_DEFAULT, NULL), CFE_TBL_ERR_INVALID_SIZE);
     CHECK_EQ(CFE_TBL_Register(&handle, "Dump", 8, CFE_TBL_OPT_DUMP_ONLY, NULL), CFE_TBL_ERR_INVALID_OPTIONS);

@@ -23,8 +23,8 @@ typedef struct ISL_HkLink
     uint16 Plane; /**< of the neighbour; 0 for the ground */
     uint16 Slot;
     uint16 Spare;
-    uint32 QueueDepth;      /**< packets in the delay line */
-    uint32 LastHeardMs;     /**< ago; 0xFFFFFFFF: never */
+    uint32 QueueDepth;  /**< packets in the delay line */
+    uint32 LastHeardMs; /**< ago; 0xFFFFFFFF: never */
     uint32 DelayRequestedUs;
     uint32 DelayMeasuredUs; /**< 0: not measured */
     uint64 TxPackets;

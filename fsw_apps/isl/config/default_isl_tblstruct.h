@@ -14,11 +14,11 @@ typedef struct ISL_NeighboursTable
     uint16          SelfSlot;
     uint16          Planes;
     uint16          Slots;
-    uint32          LocalIpv4; /**< 0: any; read once, at start */
-    uint16          LocalPort; /**< read once, at start */
-    uint16          HelloS;    /**< seconds between two probes of a link; 0: no probes, all links count as up */
+    uint32          LocalIpv4;   /**< 0: any; read once, at start */
+    uint16          LocalPort;   /**< read once, at start */
+    uint16          HelloS;      /**< seconds between two probes of a link; 0: no probes, all links count as up */
     uint32          PacketBytes; /**< largest packet of the links */
-    uint8           SeamCut; /**< 1: no link between the last plane and the first */
+    uint8           SeamCut;     /**< 1: no link between the last plane and the first */
     uint8           Spare[3];
     uint32          UplinkFirstMid; /**< commands from the ground go on the bus if their id is in First .. Last; */
     uint32          UplinkLastMid;  /**< 0, 0: none */

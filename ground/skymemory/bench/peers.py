@@ -95,7 +95,7 @@ class Speed:
 
     def mb_s(self, what: str, value_bytes: int) -> float:
         """Median over all calls of `what` ("put" or "get"), in 1e6 bytes a second."""
-        return value_bytes / statistics.median(getattr(self, f"{what}_s")) / 1e6
+        return value_bytes / statistics.median(self.put_s if what == "put" else self.get_s) / 1e6
 
 
 def bench_constellation(constellation: Constellation) -> Constellation:

@@ -33,7 +33,7 @@ class DemoOptions:
     prompt_file: Path | None = None
     """UTF-8 text; None: the shipped document"""
     codec: str = "raw"
-    """raw gives the same tokens by construction; the others trade that for bytes"""
+    """raw brings every bit back, so the tokens are the same; the others trade that for bytes"""
     new_tokens: int = 30
 
 

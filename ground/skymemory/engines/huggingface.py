@@ -6,6 +6,7 @@ is changed by every forward pass, so each one made here has memory of its own.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -172,4 +173,4 @@ def _tensors(cache: DynamicCache) -> list[tuple[torch.Tensor, torch.Tensor]]:
 def _rope(model: PreTrainedModel) -> dict[str, Any] | None:
     """Parameters of the rotary embedding, as in the configuration; None if the model has none."""
     parameters = getattr(model.config.get_text_config(decoder=True), "rope_parameters", None)
-    return dict(parameters) if parameters else None
+    return json.loads(json.dumps(dict(parameters), default=str)) if parameters else None  # it goes into headers

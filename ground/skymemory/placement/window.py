@@ -3,6 +3,8 @@
 *Logical* window: what the layout covers is taken to be in sight, as in the paper (figure 4). *Physical* window: only
 what stands above the site's elevation mask is; the rest is reached over inter-satellite links from what is. With uplink
 `nearest` the ground talks to one satellite only, and that one forwards (paper, section 3.2).
+
+The layout lies around `cache.centre` in both: a window that moves with the sky needs chunks that move with it (rotation).
 """
 
 from collections.abc import Collection
@@ -60,9 +62,8 @@ def route(constellation: Constellation, target: Satellite, entry_points: list[Sa
     return None if entry is None else Route(target, entry)
 
 
-def server_routes(
-    constellation: Constellation, entry_points: list[Satellite] | None, lost: Collection[Satellite] = ()
-) -> list[Route]:
-    """Routes to servers 0 to n - 1 through what `entries` returned; empty when no satellite is in sight."""
+def server_routes(constellation: Constellation, time_s: float, lost: Collection[Satellite] = ()) -> list[Route]:
+    """Routes to servers 0 to n - 1 at a time; empty when no satellite is in sight. Arguments as for `entries`."""
+    entry_points = entries(constellation, time_s, lost)
     routes = (route(constellation, satellite, entry_points) for satellite in server_satellites(constellation, lost))
     return [found for found in routes if found is not None]

@@ -15,6 +15,10 @@ UDP_OVERHEAD = 28
 MEMORY_BESIDE_STORE_MIB = 8
 """The satellite itself takes less than 3 MiB; the rest is for the kernel's socket buffers, which count too."""
 
+AT_ONCE = 16
+"""Satellites that are started side by side: each waits for the one that many places before it. Compose 1.29 shares 64 workers
+between services and their containers, and locks up when 64 services have taken them all."""
+
 
 def image() -> str:
     """Name of the satellite's image, with the version of this package."""
@@ -58,11 +62,15 @@ def compose_file(constellation: Constellation) -> str:
         "",
         "services:",
     ]
-    for number, place in enumerate(inside.torus.satellites()):
+    places = list(inside.torus.satellites())
+    for number, place in enumerate(places):
         words = ", ".join(f'"{word}"' for word in skysat.arguments(inside, place))
         lines += [f"  sat-{place.plane}-{place.slot}:", "    <<: *satellite"]
         if number == 0:  # one service builds the image that all use
             lines.append("    build: {context: .., dockerfile: docker/Dockerfile, target: satellite}")
+        if number >= AT_ONCE:
+            before = places[number - AT_ONCE]
+            lines.append(f"    depends_on: [sat-{before.plane}-{before.slot}]")
         lines += [
             f"    command: [{words}]",
             f"    networks: {{sky: {{ipv4_address: {inside.address(*place)}}}}}",

@@ -9,8 +9,8 @@
 
 typedef void (*CFE_ES_TaskEntryFuncPtr_t)(void);
 typedef CFE_ES_TaskEntryFuncPtr_t CFE_ES_ChildTaskMainFuncPtr_t;
-typedef void *CFE_ES_StackPointer_t;
-typedef void *CFE_ES_MemPoolBuf_t;
+typedef void                     *CFE_ES_StackPointer_t;
+typedef void                     *CFE_ES_MemPoolBuf_t;
 
 typedef enum CFE_ES_CrcType_Enum
 {
@@ -25,15 +25,15 @@ typedef enum CFE_ES_CrcType_Enum
 /** What memory of a pool must be aligned for. */
 typedef union CFE_ES_PoolAlign
 {
-    void *        Ptr;
+    void         *Ptr;
     long long int LongInt;
     long double   LongDouble;
 } CFE_ES_PoolAlign_t;
 
-#define CFE_ES_STATIC_POOL_TYPE(size) \
-    union                             \
-    {                                 \
-        CFE_ES_PoolAlign_t Align;     \
+#define CFE_ES_STATIC_POOL_TYPE(size)  \
+    union                              \
+    {                                  \
+        CFE_ES_PoolAlign_t Align;      \
         uint8              Data[size]; \
     }
 

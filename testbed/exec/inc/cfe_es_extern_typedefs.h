@@ -10,14 +10,14 @@
 
 enum CFE_ES_RunStatus
 {
-    CFE_ES_RunStatus_UNDEFINED      = 0,
-    CFE_ES_RunStatus_APP_RUN        = 1,
-    CFE_ES_RunStatus_APP_EXIT       = 2,
-    CFE_ES_RunStatus_APP_ERROR      = 3,
-    CFE_ES_RunStatus_SYS_EXCEPTION  = 4,
-    CFE_ES_RunStatus_SYS_RESTART    = 5,
-    CFE_ES_RunStatus_SYS_RELOAD     = 6,
-    CFE_ES_RunStatus_SYS_DELETE     = 7,
+    CFE_ES_RunStatus_UNDEFINED              = 0,
+    CFE_ES_RunStatus_APP_RUN                = 1,
+    CFE_ES_RunStatus_APP_EXIT               = 2,
+    CFE_ES_RunStatus_APP_ERROR              = 3,
+    CFE_ES_RunStatus_SYS_EXCEPTION          = 4,
+    CFE_ES_RunStatus_SYS_RESTART            = 5,
+    CFE_ES_RunStatus_SYS_RELOAD             = 6,
+    CFE_ES_RunStatus_SYS_DELETE             = 7,
     CFE_ES_RunStatus_CORE_APP_INIT_ERROR    = 8,
     CFE_ES_RunStatus_CORE_APP_RUNTIME_ERROR = 9,
     CFE_ES_RunStatus_MAX

@@ -45,8 +45,8 @@ static inline bool CFE_ResourceId_IsDefined(CFE_ResourceId_t id)
     return id.id != 0;
 }
 
-#define CFE_RESOURCEID_TO_ULONG(x)       CFE_ResourceId_ToInteger(CFE_RESOURCEID_UNWRAP(x))
-#define CFE_RESOURCEID_TEST_DEFINED(x)   CFE_ResourceId_IsDefined(CFE_RESOURCEID_UNWRAP(x))
-#define CFE_RESOURCEID_TEST_EQUAL(x, y)  CFE_ResourceId_Equal(CFE_RESOURCEID_UNWRAP(x), CFE_RESOURCEID_UNWRAP(y))
+#define CFE_RESOURCEID_TO_ULONG(x)      CFE_ResourceId_ToInteger(CFE_RESOURCEID_UNWRAP(x))
+#define CFE_RESOURCEID_TEST_DEFINED(x)  CFE_ResourceId_IsDefined(CFE_RESOURCEID_UNWRAP(x))
+#define CFE_RESOURCEID_TEST_EQUAL(x, y) CFE_ResourceId_Equal(CFE_RESOURCEID_UNWRAP(x), CFE_RESOURCEID_UNWRAP(y))
 
 #endif

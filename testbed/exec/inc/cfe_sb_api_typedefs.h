@@ -9,7 +9,7 @@
 #include "cfe_sb_extern_typedefs.h"
 
 #define CFE_SB_POLL         0
-#define CFE_SB_PEND_FOREVER -1
+#define CFE_SB_PEND_FOREVER (-1)
 
 #define CFE_SB_MSGID_WRAP_VALUE(val) \
     {                                \
@@ -23,7 +23,7 @@
 #define CFE_SB_PIPEID_C(val) ((CFE_SB_PipeId_t)CFE_RESOURCEID_WRAP(val))
 #define CFE_SB_INVALID_PIPE  CFE_SB_PIPEID_C(CFE_RESOURCEID_UNDEFINED)
 
-#define CFE_SB_DEFAULT_QOS ((CFE_SB_Qos_t) {0, 0})
+#define CFE_SB_DEFAULT_QOS ((CFE_SB_Qos_t){0, 0})
 
 /** A message, aligned for whatever it may hold. */
 typedef union CFE_SB_Msg

@@ -21,6 +21,6 @@ typedef struct CFE_TBL_FileDef
 /* The build renames the variable CFE_TBL_FileDef for each table file: see cmake/cfe_apps.cmake. */
 #define CFE_TBL_FILEDEF(ObjName, TblName, Desc, Filename) \
     extern const CFE_TBL_FileDef_t CFE_TBL_FileDef;       \
-    const CFE_TBL_FileDef_t        CFE_TBL_FileDef = {#TblName, #Desc, #Filename, &ObjName, sizeof(ObjName)};
+    const CFE_TBL_FileDef_t        CFE_TBL_FileDef = {#TblName, #Desc, #Filename, &(ObjName), sizeof(ObjName)};
 
 #endif

@@ -16,7 +16,7 @@
 #endif
 
 /** A declaration that does not compile when @p condition is false. */
-#define CompileTimeAssert(condition, name) typedef char name[(condition) ? 1 : -1]
+#define CompileTimeAssert(condition, name) typedef char name[(condition) ? 1 : -1] /* NOLINT(bugprone-macro-parentheses) */
 
 typedef int8_t    int8;
 typedef int16_t   int16;

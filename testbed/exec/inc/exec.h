@@ -18,7 +18,7 @@ typedef struct
 
 typedef struct
 {
-    const char *              name; /**< tables are "name.Table" */
+    const char               *name; /**< tables are "name.Table" */
     CFE_ES_TaskEntryFuncPtr_t entry;
 } EXEC_App_t;
 
@@ -34,14 +34,14 @@ typedef struct
 typedef struct
 {
     uint32                          spacecraft_id, processor_id;
-    const EXEC_Library_t *          libraries; /**< entered in this order, before any app */
+    const EXEC_Library_t           *libraries; /**< entered in this order, before any app */
     uint32                          library_count;
-    const EXEC_App_t *              apps;
+    const EXEC_App_t               *apps;
     uint32                          app_count;
     const CFE_TBL_FileDef_t *const *table_files; /**< compiled tables, the last entry NULL; may be NULL */
-    const EXEC_Table_t *            tables;
+    const EXEC_Table_t             *tables;
     uint32                          table_count;
-    const CFE_SB_MsgId_Atom_t *     wakeups; /**< commands sent once a second, as a scheduler app would */
+    const CFE_SB_MsgId_Atom_t      *wakeups; /**< commands sent once a second, as a scheduler app would */
     uint32                          wakeup_count;
     bool                            quiet; /**< print no events, no system log */
 } EXEC_Config_t;

@@ -37,7 +37,7 @@
 #define OS_CHECK (0)  /**< do not wait */
 
 /* object ids */
-#define OS_OBJECT_ID_UNDEFINED ((osal_id_t) {0})
+#define OS_OBJECT_ID_UNDEFINED ((osal_id_t){0})
 
 static inline unsigned long OS_ObjectIdToInteger(osal_id_t object_id)
 {
@@ -108,8 +108,8 @@ typedef void *osal_stackptr_t;
 typedef void  osal_task;
 typedef osal_task (*osal_task_entry)(void);
 
-#define OSAL_PRIORITY_C(x)       ((osal_priority_t) {x})
-#define OSAL_STACKPTR_C(x)       ((osal_stackptr_t) {x})
+#define OSAL_PRIORITY_C(x)       ((osal_priority_t){x})
+#define OSAL_STACKPTR_C(x)       ((osal_stackptr_t){x})
 #define OSAL_TASK_STACK_ALLOCATE OSAL_STACKPTR_C(NULL)
 
 int32 OS_TaskDelay(uint32 millisecond);
@@ -157,7 +157,7 @@ typedef union
 {
     uint8  Buffer[OS_SOCKADDR_MAX_LEN];
     uint32 AlignU32;
-    void * AlignPtr;
+    void  *AlignPtr;
 } OS_SockAddrData_t;
 
 typedef struct

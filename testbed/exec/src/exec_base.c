@@ -91,7 +91,7 @@ uint32 EXEC_IdNext(uint32 last, uint32 kind, const void *ids, size_t stride, uin
     uint32 serial = last & 0xFFFFu;
     for (uint32 tries = 0; tries <= count; ++tries)
     {
-        serial = (serial + 1u) & 0xFFFFu;
+        serial       = (serial + 1u) & 0xFFFFu;
         uint32 taken = 0;
         (void)memcpy(&taken, (const uint8 *)ids + (serial % count) * stride, sizeof taken);
         if (serial != 0 && taken == 0)

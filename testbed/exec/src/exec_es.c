@@ -14,12 +14,12 @@
 
 typedef struct
 {
-    uint32                    id;
-    char                      name[OS_MAX_API_NAME];
-    uint32                    app; /* index */
     pthread_t                 thread;
     CFE_ES_TaskEntryFuncPtr_t entry;
     osal_task_entry           delete_handler;
+    uint32                    id;
+    uint32                    app; /* index */
+    char                      name[OS_MAX_API_NAME];
     bool                      ended;
 } Task_t;
 
@@ -66,7 +66,7 @@ static void TaskEnded(void *unused)
 {
     (void)unused;
     EXEC_Lock();
-    Task_t *          task = &es_tasks[es_current_task];
+    Task_t           *task = &es_tasks[es_current_task];
     EXEC_AppRecord_t *app  = &es_apps[task->app];
     task->ended            = true;
     if (app->main_task == es_current_task)
@@ -83,7 +83,7 @@ static void *TaskMain(void *argument)
     es_current_task = (uint32)(task - es_tasks);
     EXEC_Lock(); /* whoever made this task has filled its record in by now */
     char name[16];
-    (void)strncpy(name, task->name, sizeof name - 1);
+    (void)memcpy(name, task->name, sizeof name - 1);
     name[sizeof name - 1] = '\0';
     (void)pthread_setname_np(pthread_self(), name);
     EXEC_Unlock();
@@ -116,7 +116,7 @@ static uint32 StartTask(const char *name, CFE_ES_TaskEntryFuncPtr_t entry, size_
         return EXEC_NONE;
     }
     const uint32 index = EXEC_IdIndex(id, EXEC_ID_TASK, OS_MAX_TASKS);
-    Task_t *     task  = &es_tasks[index];
+    Task_t      *task  = &es_tasks[index];
     (void)memset(task, 0, sizeof *task);
     (void)memcpy(task->name, name, strlen(name) + 1);
     task->app   = app;
@@ -140,7 +140,7 @@ static uint32 StartTask(const char *name, CFE_ES_TaskEntryFuncPtr_t entry, size_
 /* With the lock held: end a task from outside. @return false if it did not end in time; it is then left alone. */
 static bool EndTask(uint32 index)
 {
-    Task_t *     task     = &es_tasks[index];
+    Task_t      *task     = &es_tasks[index];
     const int64  deadline = EXEC_NowNs() + TASK_END_NS;
     const uint32 id       = task->id;
     (void)pthread_cancel(task->thread);
@@ -318,8 +318,8 @@ void CFE_ES_ExitApp(uint32 ExitStatus)
         return;
     }
     const bool main_task = app->main_task == es_current_task;
-    app->exit_status = ExitStatus > CFE_ES_RunStatus_APP_RUN && ExitStatus < CFE_ES_RunStatus_MAX ? ExitStatus
-                                                                                                  : CFE_ES_RunStatus_APP_ERROR;
+    app->exit_status =
+        ExitStatus > CFE_ES_RunStatus_APP_RUN && ExitStatus < CFE_ES_RunStatus_MAX ? ExitStatus : CFE_ES_RunStatus_APP_ERROR;
     if (main_task)
     {
         if (!EndTasksOf((uint32)(app - es_apps)))
@@ -379,8 +379,7 @@ static EXEC_AppRecord_t *NewApp(const char *name)
             return NULL;
         }
     }
-    const uint32 id =
-        EXEC_IdNext(es_last_app, EXEC_ID_APP, &es_apps[0].id, sizeof es_apps[0], CFE_PLATFORM_ES_MAX_APPLICATIONS);
+    const uint32 id = EXEC_IdNext(es_last_app, EXEC_ID_APP, &es_apps[0].id, sizeof es_apps[0], CFE_PLATFORM_ES_MAX_APPLICATIONS);
     if (id == 0)
     {
         return NULL;

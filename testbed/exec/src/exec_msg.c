@@ -217,7 +217,7 @@ void CFE_SB_TimeStampMsg(CFE_MSG_Message_t *MsgPtr)
     if (MsgPtr != NULL && IsTelemetry(MsgPtr))
     {
         const CFE_TIME_SysTime_t now   = CFE_TIME_GetTime();
-        uint8 *                  bytes = ((CFE_MSG_TelemetryHeader_t *)MsgPtr)->Sec.Time;
+        uint8                   *bytes = ((CFE_MSG_TelemetryHeader_t *)MsgPtr)->Sec.Time;
         bytes[0]                       = (uint8)(now.Seconds >> 24);
         bytes[1]                       = (uint8)(now.Seconds >> 16);
         bytes[2]                       = (uint8)(now.Seconds >> 8);

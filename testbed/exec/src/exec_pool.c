@@ -11,7 +11,7 @@
 
 #define BLOCK_USED  0xAAAA5A5Au
 #define BLOCK_FREE  0xDDDD5A5Au
-#define ALIGN_BYTES ((size_t) offsetof(Probe_t, align))
+#define ALIGN_BYTES ((size_t)offsetof(Probe_t, align))
 
 typedef struct
 {
@@ -37,16 +37,16 @@ typedef struct
 
 typedef struct
 {
-    uint32          id;
-    uint8 *         base;
+    uint8          *base;
     size_t          size, tail;
-    uint32          created, errors, bucket_count;
-    Bucket_t        buckets[CFE_MISSION_ES_POOL_MAX_BUCKETS];
-    bool            use_mutex;
     pthread_mutex_t mutex;
+    Bucket_t        buckets[CFE_MISSION_ES_POOL_MAX_BUCKETS];
+    uint32          id;
+    uint32          created, errors, bucket_count;
+    bool            use_mutex;
 } Pool_t;
 
-static const size_t pool_default_sizes[CFE_MISSION_ES_POOL_MAX_BUCKETS] = {8,   16,  32,   48,   64,   96,   128,   160,  256,
+static const size_t pool_default_sizes[CFE_MISSION_ES_POOL_MAX_BUCKETS] = {8,   16,   32,   48,   64,   96,    128,   160,  256,
                                                                            512, 1024, 2048, 4096, 8192, 16384, 32768, 80000};
 
 static Pool_t pools[CFE_PLATFORM_ES_MAX_MEMORY_POOLS];
@@ -244,18 +244,19 @@ CFE_Status_t CFE_ES_GetMemPoolStats(CFE_ES_MemPoolStats_t *BufPtr, CFE_ES_MemHan
 
 /* ------------------------------------------------------------------------------------------------- critical data store */
 
-#define CDS_ENTRIES 64u /* blocks that 128 KiB are shared by; cFE's 512 would be smaller than the names */
+#define CDS_ENTRIES 64u /* blocks that the store can be cut into; cFE has room for 512 */
+#define CDS_BYTES   ((size_t)CFE_PLATFORM_ES_CDS_SIZE)
 
 typedef struct
 {
+    size_t size, offset;
     uint32 id;
     char   name[CFE_MISSION_ES_CDS_MAX_FULL_NAME_LEN]; /* "APP.Name" */
-    size_t size, offset;
     bool   written;
 } CdsBlock_t;
 
 static CdsBlock_t cds_blocks[CDS_ENTRIES];
-static uint8      cds_memory[CFE_PLATFORM_ES_CDS_SIZE]; /* lives as long as the process: there is no processor reset here */
+static uint8      cds_memory[CDS_BYTES]; /* lives as long as the process: there is no processor reset here */
 static size_t     cds_used;
 static uint32     cds_last;
 
@@ -276,7 +277,7 @@ CFE_Status_t CFE_ES_RegisterCDS(CFE_ES_CDSHandle_t *CDSHandlePtr, size_t BlockSi
     {
         return CFE_ES_CDS_INVALID_NAME;
     }
-    if (BlockSize == 0 || BlockSize > CFE_PLATFORM_ES_CDS_SIZE)
+    if (BlockSize == 0 || BlockSize > CDS_BYTES)
     {
         return CFE_ES_CDS_INVALID_SIZE;
     }
@@ -302,7 +303,7 @@ CFE_Status_t CFE_ES_RegisterCDS(CFE_ES_CDSHandle_t *CDSHandlePtr, size_t BlockSi
         {
             status = CFE_ES_NO_RESOURCE_IDS_AVAILABLE;
         }
-        else if (BlockSize > CFE_PLATFORM_ES_CDS_SIZE - cds_used)
+        else if (BlockSize > CDS_BYTES - cds_used)
         {
             status = CFE_ES_CDS_INSUFFICIENT_MEMORY;
         }

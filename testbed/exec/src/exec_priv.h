@@ -57,7 +57,7 @@ typedef struct
     bool          unregistered_reported;
     uint32        filter_count;
     EXEC_Filter_t filters[CFE_PLATFORM_EVS_MAX_EVENT_FILTERS];
-    int32         tokens; /**< thousandths of events that may still be sent at once */
+    int64         tokens; /**< thousandths of events that may still be sent at once */
     int64         credited_ms;
 } EXEC_AppEvents_t;
 

@@ -55,8 +55,8 @@ typedef struct
     uint32         app; /* id */
     char           name[OS_MAX_API_NAME];
     uint32         depth, head, count;
-    Message_t *    queue[OS_QUEUE_MAX_DEPTH];
-    Message_t *    delivered;
+    Message_t     *queue[OS_QUEUE_MAX_DEPTH];
+    Message_t     *delivered;
     uint32         window;
     bool           cond_made;
     pthread_cond_t cond;
@@ -69,11 +69,11 @@ static uint32             sb_route_count;
 static Pipe_t             sb_pipes[PIPES];
 static uint32             sb_last_pipe;
 static EXEC_SbCounters_t  sb_counters;
-static uint8 *            sb_windows;      /* ours */
-static uint8 *            sb_windows_read; /* the apps': the same pages, read-only */
+static uint8             *sb_windows;      /* ours */
+static uint8             *sb_windows_read; /* the apps': the same pages, read-only */
 
-static const size_t sb_block_sizes[] = {8,   16,  20,   36,   64,   96,   128,   160,   256,
-                                        512, 1024, 2048, 4096, 8192, 16384, 32768, CFE_PLATFORM_SB_MAX_BLOCK_SIZE};
+static const size_t sb_block_sizes[] = {
+    8, 16, 20, 36, 64, 96, 128, 160, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, CFE_PLATFORM_SB_MAX_BLOCK_SIZE};
 
 static bool MapWindows(void)
 {
@@ -118,9 +118,9 @@ bool EXEC_SbReset(void)
     }
     sb_route_count = 0;
     (void)memset(&sb_counters, 0, sizeof sb_counters);
-    return MapWindows() && CFE_ES_PoolCreateEx(&sb_pool, &sb_pool_memory, sizeof sb_pool_memory,
-                                               sizeof sb_block_sizes / sizeof sb_block_sizes[0], sb_block_sizes,
-                                               CFE_ES_USE_MUTEX) == CFE_SUCCESS;
+    return MapWindows() &&
+           CFE_ES_PoolCreateEx(&sb_pool, &sb_pool_memory, sizeof sb_pool_memory, sizeof sb_block_sizes / sizeof sb_block_sizes[0],
+                               sb_block_sizes, CFE_ES_USE_MUTEX) == CFE_SUCCESS;
 }
 
 void EXEC_SbCounters(EXEC_SbCounters_t *counters)
@@ -278,7 +278,7 @@ CFE_Status_t CFE_SB_CreatePipe(CFE_SB_PipeId_t *PipeIdPtr, uint16 Depth, const c
 static Pipe_t *OwnPipe(CFE_SB_PipeId_t pipe_id)
 {
     const EXEC_AppRecord_t *app  = EXEC_CurrentApp();
-    Pipe_t *                pipe = PipeById(pipe_id.id.id);
+    Pipe_t                 *pipe = PipeById(pipe_id.id.id);
     return pipe != NULL && app != NULL && pipe->app == app->id ? pipe : NULL;
 }
 
@@ -300,7 +300,7 @@ CFE_Status_t CFE_SB_SubscribeEx(CFE_SB_MsgId_t MsgId, CFE_SB_PipeId_t PipeId, CF
     CFE_Status_t status = CFE_SUCCESS;
     EXEC_Lock();
     const Pipe_t *pipe  = OwnPipe(PipeId);
-    Route_t *     route = RouteOf(MsgId.Value);
+    Route_t      *route = RouteOf(MsgId.Value);
     if (pipe == NULL || !ValidMsgId(MsgId.Value))
     {
         status = CFE_SB_BAD_ARGUMENT;
@@ -361,9 +361,9 @@ CFE_Status_t CFE_SB_ReceiveBuffer(CFE_SB_Buffer_t **BufPtr, CFE_SB_PipeId_t Pipe
     {
         return CFE_SB_BAD_ARGUMENT;
     }
-    *BufPtr              = NULL;
-    const int64 deadline = TimeOut == CFE_SB_PEND_FOREVER ? -1 : EXEC_NowNs() + (int64)TimeOut * 1000000;
-    CFE_Status_t status  = CFE_SUCCESS;
+    *BufPtr               = NULL;
+    const int64  deadline = TimeOut == CFE_SB_PEND_FOREVER ? -1 : EXEC_NowNs() + (int64)TimeOut * 1000000;
+    CFE_Status_t status   = CFE_SUCCESS;
     EXEC_Lock();
     Pipe_t *pipe = PipeById(PipeId.id.id);
     if (pipe == NULL)
@@ -411,7 +411,7 @@ CFE_Status_t CFE_SB_ReceiveBuffer(CFE_SB_Buffer_t **BufPtr, CFE_SB_PipeId_t Pipe
 CFE_SB_Buffer_t *CFE_SB_AllocateMessageBuffer(size_t MsgSize)
 {
     CFE_ES_MemPoolBuf_t block   = NULL;
-    CFE_SB_Buffer_t *   content = NULL;
+    CFE_SB_Buffer_t    *content = NULL;
     EXEC_Lock();
     const EXEC_AppRecord_t *app = EXEC_CurrentApp();
     if (app != NULL && MsgSize <= CFE_MISSION_SB_MAX_SB_MSG_SIZE)

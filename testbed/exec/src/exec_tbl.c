@@ -16,16 +16,15 @@
 
 typedef struct
 {
+    size_t                    size;
+    CFE_TBL_CallbackFuncPtr_t validate;
+    uint8                    *active;
+    uint8                    *spare; /* double-buffered tables: the other one */
     uint32                    id;
     uint32                    app; /* id */
     char                      name[CFE_MISSION_TBL_MAX_FULL_NAME_LEN];
-    size_t                    size;
-    uint16                    options;
-    CFE_TBL_CallbackFuncPtr_t validate;
-    uint8 *                   active;
-    uint8 *                   spare; /* double-buffered tables: the other one */
     bool                      loaded, updated, locked;
-    bool                      pending; /* tbl_pending_data is for this table */
+    bool                      pending; /* tbl_pending is for this table */
 } Table_t;
 
 static Table_t tbl_tables[TABLES];
@@ -99,7 +98,7 @@ static uint8 *Memory(size_t size)
 static Table_t *OwnTable(CFE_TBL_Handle_t handle, CFE_Status_t *status)
 {
     const EXEC_AppRecord_t *app   = EXEC_CurrentApp();
-    Table_t *               table = TableById(handle.id.id);
+    Table_t                *table = TableById(handle.id.id);
     if (table == NULL)
     {
         *status = CFE_TBL_ERR_INVALID_HANDLE;
@@ -151,8 +150,8 @@ CFE_Status_t CFE_TBL_Register(CFE_TBL_Handle_t *TblHandlePtr, const char *Name, 
     else
     {
         const uint32 id = EXEC_IdNext(tbl_last, EXEC_ID_TABLE, &tbl_tables[0].id, sizeof tbl_tables[0], TABLES);
-        uint8 *      a  = Memory(Size);
-        uint8 *      b  = (TblOptionFlags & CFE_TBL_OPT_DBL_BUFFER) != 0 ? Memory(Size) : a;
+        uint8       *a  = Memory(Size);
+        uint8       *b  = (TblOptionFlags & CFE_TBL_OPT_DBL_BUFFER) != 0 ? Memory(Size) : a;
         if (id == 0 || a == NULL || b == NULL)
         {
             status = CFE_TBL_ERR_REGISTRY_FULL;
@@ -166,7 +165,6 @@ CFE_Status_t CFE_TBL_Register(CFE_TBL_Handle_t *TblHandlePtr, const char *Name, 
             table->id       = id;
             table->app      = app->id;
             table->size     = Size;
-            table->options  = TblOptionFlags;
             table->validate = TblValidationFuncPtr;
             table->active   = a;
             table->spare    = b != a ? b : NULL;
@@ -259,7 +257,7 @@ CFE_Status_t CFE_TBL_Load(CFE_TBL_Handle_t TblHandle, CFE_TBL_SrcEnum_t SrcType,
     CFE_Status_t status = CFE_SUCCESS;
     const int    before = TakeWork();
     EXEC_Lock();
-    Table_t *   table = OwnTable(TblHandle, &status);
+    Table_t    *table = OwnTable(TblHandle, &status);
     const void *data  = SrcDataPtr;
     size_t      size  = table != NULL ? table->size : 0;
     if (table != NULL && SrcType == CFE_TBL_SRC_FILE)

@@ -141,10 +141,10 @@ int32 OS_SocketOpen(osal_id_t *sock_id, OS_SocketDomain_t Domain, OS_SocketType_
     {
         return OS_ERROR;
     }
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* as OSAL: a second socket on a port steals, it does not fail */
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
+                     sizeof on); /* as OSAL: a second socket on a port steals, it does not fail */
     EXEC_Lock();
-    const uint32 id =
-        EXEC_IdNext(net_last, EXEC_ID_STREAM, &net_streams[0].id, sizeof net_streams[0], OS_MAX_NUM_OPEN_FILES);
+    const uint32 id = EXEC_IdNext(net_last, EXEC_ID_STREAM, &net_streams[0].id, sizeof net_streams[0], OS_MAX_NUM_OPEN_FILES);
     if (id != 0)
     {
         Stream_t *stream = &net_streams[EXEC_IdIndex(id, EXEC_ID_STREAM, OS_MAX_NUM_OPEN_FILES)];
@@ -160,7 +160,7 @@ int32 OS_SocketOpen(osal_id_t *sock_id, OS_SocketDomain_t Domain, OS_SocketType_
         (void)close(fd);
         return OS_ERR_NO_FREE_IDS;
     }
-    return OS_SUCCESS;
+    return OS_SUCCESS; /* cppcheck-suppress resourceLeak ; the record has it */
 }
 
 int32 OS_SocketBind(osal_id_t sock_id, const OS_SockAddr_t *Addr)
@@ -197,7 +197,7 @@ int32 OS_SocketRecvFrom(osal_id_t sock_id, void *buffer, size_t buflen, OS_SockA
     {
         return OS_ERR_INVALID_ID;
     }
-    struct pollfd wait = {stream->fd, POLLIN, 0};
+    struct pollfd wait  = {stream->fd, POLLIN, 0};
     const int     ready = poll(&wait, 1, timeout < 0 ? -1 : timeout);
     if (ready <= 0)
     {
@@ -232,8 +232,9 @@ int32 OS_SocketSendTo(osal_id_t sock_id, const void *buffer, size_t buflen, cons
     {
         return OS_ERR_INVALID_ID;
     }
-    const ssize_t sent = sendto(stream->fd, buffer, buflen, MSG_DONTWAIT,
-                                (const struct sockaddr *)(const void *)&RemoteAddr->AddrData, (socklen_t)RemoteAddr->ActualLength);
+    const ssize_t sent =
+        sendto(stream->fd, buffer, buflen, MSG_DONTWAIT, (const struct sockaddr *)(const void *)&RemoteAddr->AddrData,
+               (socklen_t)RemoteAddr->ActualLength);
     return sent < 0 ? OS_ERROR : (int32)sent;
 }
 
@@ -275,7 +276,7 @@ int32 OS_SelectFdAdd(OS_FdSet *Set, osal_id_t objid)
     {
         return Set == NULL ? OS_INVALID_POINTER : OS_ERR_INVALID_ID;
     }
-    const uint32 index = (uint32)(stream - net_streams);
+    const uint32 index         = (uint32)(stream - net_streams);
     Set->object_ids[index / 8] = (uint8)(Set->object_ids[index / 8] | (1u << (index % 8)));
     return OS_SUCCESS;
 }
@@ -287,7 +288,7 @@ int32 OS_SelectFdClear(OS_FdSet *Set, osal_id_t objid)
     {
         return Set == NULL ? OS_INVALID_POINTER : OS_ERR_INVALID_ID;
     }
-    const uint32 index = (uint32)(stream - net_streams);
+    const uint32 index         = (uint32)(stream - net_streams);
     Set->object_ids[index / 8] = (uint8)(Set->object_ids[index / 8] & ~(1u << (index % 8)));
     return OS_SUCCESS;
 }

@@ -85,7 +85,7 @@ static void test_put_get_and_housekeeping(void)
     put_block(1);
     CHECK_EQ(get_block(1, CHUNKS), CHUNKS);
     CHECK_EQ(get_block(1, 2), 2); /* a burst is no larger than the credit */
-    CHECK_EQ(get_block(2, CHUNKS), -SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(get_block(2, CHUNKS), -(int)SKY_STATUS_NOT_FOUND);
     hk = rig_kvc_hk(&rig);
     CHECK_EQ(hk.Serving, 1);
     CHECK_EQ(hk.SlotBytes, 6144);
@@ -113,7 +113,7 @@ static void test_bad_chunk_is_refused_counted_and_told_once(void)
 
 static void test_commands(void)
 {
-    static const uint8_t  excess = 0;
+    static const uint8_t     excess = 0;
     KVC_PurgeBlock_Payload_t purge;
     KVC_HkTlm_Payload_t      hk;
 
@@ -133,7 +133,7 @@ static void test_commands(void)
     (void)memset(purge.Key, 3, sizeof(purge.Key));
     rig_command(KVC_CMD_MID, KVC_PURGE_BLOCK_CC, &purge, sizeof(purge));
     RIG_EVENT(&rig, "KVC", KVC_PURGE_INF_EID, "5 chunks");
-    CHECK_EQ(get_block(3, CHUNKS), -SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(get_block(3, CHUNKS), -(int)SKY_STATUS_NOT_FOUND);
     CHECK_EQ(get_block(1, CHUNKS), CHUNKS);
 
     hk = rig_kvc_hk(&rig);
@@ -141,7 +141,7 @@ static void test_commands(void)
     CHECK_EQ(hk.CommandErrorCounter, 3);
     rig_command(KVC_CMD_MID, KVC_CLEAR_STORE_CC, NULL, 0);
     RIG_EVENT(&rig, "KVC", KVC_CLEAR_INF_EID, "cleared");
-    CHECK_EQ(get_block(1, CHUNKS), -SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(get_block(1, CHUNKS), -(int)SKY_STATUS_NOT_FOUND);
     rig_command(KVC_CMD_MID, KVC_RESET_COUNTERS_CC, NULL, 0);
     RIG_EVENT(&rig, "KVC", KVC_RESET_INF_EID, "reset");
     hk = rig_kvc_hk(&rig);
@@ -153,35 +153,35 @@ static void test_commands(void)
 
 static void test_limits_table(void)
 {
-    KVC_LimitsTable_t limits = {.StoreBytes = 256 * 1024, .SlotBytes = 8192, .Credit = 3, .PartLifetimeMs = 1000};
-    const KVC_LimitsTable_t good = limits;
+    KVC_LimitsTable_t       limits = {.StoreBytes = 256 * 1024, .SlotBytes = 8192, .Credit = 3, .PartLifetimeMs = 1000};
+    const KVC_LimitsTable_t good   = limits;
 
     put_block(4);
-    CHECK_EQ(EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits)), CFE_SUCCESS);
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_STORE_INF_EID, "slots of 8192 bytes");
-    CHECK_EQ(get_block(4, CHUNKS), -SKY_STATUS_NOT_FOUND); /* a new cut empties the store */
+    CHECK_EQ(get_block(4, CHUNKS), -(int)SKY_STATUS_NOT_FOUND); /* a new cut empties the store */
     put_block(4);
     CHECK_EQ(get_block(4, CHUNKS), 3); /* the table's credit */
     CHECK_EQ(rig_kvc_hk(&rig).SlotBytes, 8192);
 
     limits.SlotBytes = SKY_LIMIT_CHUNK_BYTES + 1;
-    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "SlotBytes is 61441, allowed 1 .. 61440");
     limits        = good;
     limits.Credit = 0;
-    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "Credit is 0");
     limits                = good;
     limits.PartLifetimeMs = 0;
-    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "PartLifetimeMs is 0");
     limits            = good;
     limits.StoreBytes = UINT32_MAX;
-    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "StoreBytes is");
     limits            = good;
     limits.StoreBytes = 100;
-    (void)EXEC_TableLoad("KVC.Limits", &limits, sizeof(limits));
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "no store of 8192 byte slots");
     CHECK_EQ(get_block(4, CHUNKS), 3); /* the good table is still in force */
 }

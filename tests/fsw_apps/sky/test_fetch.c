@@ -106,12 +106,16 @@ static void WindowAndBurst(void)
     CHECK(!SKY_Fetch_Next(&fetch, 500, 0, &req, payload));
     data(510, 1, 1, false);
     data(510, 1, 2, false);
+    CHECK(!SKY_Fetch_Next(&fetch, 510, 1, &req, payload)); /* the host has room for one: not worth a request either */
     CHECK(SKY_Fetch_Next(&fetch, 510, 3, &req, payload));
     CHECK_EQ(asked(), 3); /* what the host can take in */
     peer.outstanding = peer.window - 1;
     CHECK(!next(510)); /* one chunk is not worth a request while others come */
     peer.outstanding = peer.window + 1;
     CHECK(!next(510));
+    peer.outstanding = 0;
+    CHECK(SKY_Fetch_Next(&fetch, 510, 1, &req, payload)); /* nothing is coming: one is better than none */
+    CHECK_EQ(asked(), 1);
 }
 
 static void WholeShare(void)

@@ -63,7 +63,7 @@ static void RoundTrip(void)
         SKY_Peer_OnRtt(&peer, 0);
     }
     CHECK(peer.srtt_us >= 1 && peer.srtt_us < 10);
-    CHECK_EQ(peer.rto_us, 100);
+    CHECK_EQ(peer.rto_us, peer.srtt_us + 100);
 }
 
 static void Window(void)

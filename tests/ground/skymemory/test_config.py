@@ -1,8 +1,11 @@
 """constellation.toml: what is taken, and what is said about what is not."""
 
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from skymemory.config import PACKET_BYTES_MIN, ConfigError, Constellation, LinkModel
@@ -116,6 +119,40 @@ def test_mistakes_are_told_with_line_and_what_is_allowed(tmp_path: Path, text: s
 def test_smallest_packets_carry_the_largest_chunk() -> None:
     overhead = icd.PRIMARY_BYTES + icd.RESPONSE_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
     assert icd.LIMIT_FRAGMENTS * (PACKET_BYTES_MIN - overhead) >= icd.LIMIT_CHUNK_BYTES
+
+
+SHIPPED = (ROOT / "constellation.toml").read_text(encoding="utf-8")
+WORDS = [
+    "",
+    "-1",
+    "99999999999999999999",
+    "1e400",
+    "nan",
+    "true",
+    '"x"',
+    "[]",
+    "[[1, 2]]",
+    "{a = 1}",
+    "1979-05-27",
+    '"""',
+    "]",
+    "#",
+]
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_whatever_is_in_the_file_only_config_errors_come(tmp_path: Path, data: st.DataObject) -> None:
+    lines = SHIPPED.splitlines()
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(lines) - 1))
+        key, equals, _ = lines[at].partition("=")
+        lines[at] = data.draw(st.sampled_from([lines[at - 1], *(f"{key}{equals} {word}" for word in WORDS)]))
+    try:
+        load(tmp_path, "\n".join(lines))
+    except ConfigError as error:
+        for line in str(error).splitlines():
+            assert re.match(rf"{tmp_path}/constellation.toml:[1-9][0-9]*: .+", line)
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:

@@ -17,11 +17,12 @@
 ISL_Data_t ISL_Data;
 
 CompileTimeAssert(sizeof(ISL_SetLink_Payload_t) == 4, IslSetLinkHasNoPadding);
-CompileTimeAssert(sizeof(ISL_HkLink_t) == 24 + 8 * 8, IslHkLinkHasNoPadding);
-CompileTimeAssert(sizeof(ISL_HkTlm_Payload_t) == 24 + 4 * 8 + ISL_LINK_COUNT * sizeof(ISL_HkLink_t), IslHkHasNoPadding);
+CompileTimeAssert(sizeof(ISL_HkLink_t) == 24u + 8u * sizeof(uint64), IslHkLinkHasNoPadding);
+CompileTimeAssert(sizeof(ISL_HkTlm_Payload_t) == 24u + 4u * 8u + ISL_LINK_COUNT * sizeof(ISL_HkLink_t), IslHkHasNoPadding);
 CompileTimeAssert(sizeof(ISL_Neighbour_t) == 12, IslNeighbourHasNoPadding);
 CompileTimeAssert(sizeof(ISL_LinkEntry_t) == 20, IslLinkEntryHasNoPadding);
-CompileTimeAssert(sizeof(ISL_NeighboursTable_t) == 32 + ISL_NEIGHBOUR_COUNT * 12 + ISL_DOWNLINK_MIDS * 4, IslNeighboursHasNoPadding);
+CompileTimeAssert(sizeof(ISL_NeighboursTable_t) == 32u + ISL_NEIGHBOUR_COUNT * 12u + ISL_DOWNLINK_MIDS * 4u,
+                  IslNeighboursHasNoPadding);
 CompileTimeAssert(ISL_NEIGHBOUR_COUNT == SKY_ISL_COUNT && ISL_LINK_COUNT == SKY_LINK_COUNT, IslLinksAreTheCores);
 CompileTimeAssert(sizeof(ISL_HkTlm_t) <= SKY_LIMIT_RELAY_BYTES, IslHkCanBeRelayed);
 
@@ -100,8 +101,8 @@ void ISL_AppMain(void)
         }
         else
         {
-            (void)CFE_EVS_SendEvent(ISL_PIPE_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: pipe cannot be read, status 0x%08lX: the app ends",
-                                    (unsigned long)status);
+            (void)CFE_EVS_SendEvent(ISL_PIPE_ERR_EID, CFE_EVS_EventType_ERROR,
+                                    "ISL: pipe cannot be read, status 0x%08lX: the app ends", (unsigned long)status);
             ISL_Data.RunStatus = CFE_ES_RunStatus_APP_ERROR;
         }
     }

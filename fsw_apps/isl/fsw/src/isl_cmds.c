@@ -38,7 +38,7 @@ void ISL_ResetCountersCmd(void)
 void ISL_SetLinkCmd(const ISL_SetLinkCmd_t *cmd)
 {
     const uint16    id   = cmd->Payload.Link;
-    ISL_Node_t *    node = NULL;
+    ISL_Node_t     *node = NULL;
     SKY_LinkModel_t model;
     bool            done = false;
 
@@ -187,9 +187,10 @@ static void ISL_ReportLinks(uint32 up)
     if (up != ISL_Data.LinksUp)
     {
         ISL_Data.LinksUp = up;
-        (void)CFE_EVS_SendEvent(ISL_LINKS_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: links up: north %u east %u south %u west %u",
-                                (unsigned)(up >> SKY_LINK_NORTH) & 1u, (unsigned)(up >> SKY_LINK_EAST) & 1u,
-                                (unsigned)(up >> SKY_LINK_SOUTH) & 1u, (unsigned)(up >> SKY_LINK_WEST) & 1u);
+        (void)CFE_EVS_SendEvent(ISL_LINKS_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "ISL: links up: north %u east %u south %u west %u", (unsigned)(up >> SKY_LINK_NORTH) & 1u,
+                                (unsigned)(up >> SKY_LINK_EAST) & 1u, (unsigned)(up >> SKY_LINK_SOUTH) & 1u,
+                                (unsigned)(up >> SKY_LINK_WEST) & 1u);
     }
 }
 

@@ -50,8 +50,8 @@ static inline uint64_t ISL_IO_Endpoint(uint32_t ipv4, uint16_t port)
 }
 
 /** Open the socket. @param ipv4  0: any. @return CFE_SUCCESS, or an error after an event that says why */
-CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port);
-void ISL_IO_Close(void);
+CFE_Status_t   ISL_IO_Open(uint32_t ipv4, uint16_t port);
+void           ISL_IO_Close(void);
 ISL_IO_Event_t ISL_IO_Wait(uint64_t timeout_us);
 /** What has arrived, without waiting. @return how many are at *packets */
 uint32_t ISL_IO_Receive(const ISL_IO_Packet_t **packets);

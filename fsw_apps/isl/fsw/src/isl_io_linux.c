@@ -29,7 +29,7 @@
 #define UDP_GRO 104
 #endif
 
-#define ISL_IO_RX_MESSAGES 8u  /* receive buffers: datagrams or trains */
+#define ISL_IO_RX_MESSAGES 8u /* receive buffers: datagrams or trains */
 #define ISL_IO_RX_PACKETS  1024u
 #define ISL_IO_TX_PACKETS  64u
 #define ISL_IO_TX_PARTS    3u
@@ -48,7 +48,7 @@ typedef union
 typedef struct
 {
     uint64_t       endpoint;
-    uint64_t *     errors;
+    uint64_t      *errors;
     const uint8_t *body; /* NULL: copied behind the head */
     uint32_t       body_len;
     uint32_t       head_len;
@@ -259,7 +259,7 @@ static uint32_t ISL_IO_Describe(uint32_t message, uint32_t first, uint32_t count
         ++part;
         if (apart)
         {
-            ISL_IO.tx_parts[part].iov_base = (void *)(uintptr_t)packet->body; /* sendmsg does not write to it */
+            ISL_IO.tx_parts[part].iov_base = (void *)packet->body; /* sendmsg does not write to it */
             ISL_IO.tx_parts[part].iov_len  = packet->body_len;
             ++part;
             if (packet->tail_len > 0)
@@ -376,7 +376,8 @@ void ISL_IO_Flush(void)
 void ISL_IO_Send(uint64_t endpoint, const ISL_IO_Parts_t *parts, uint64_t *errors)
 {
     ISL_IO_Waiting_t *packet;
-    uint8_t *         at;
+    const bool        copies = parts->body_len <= ISL_IO_COPY_BYTES;
+    uint8_t          *at;
 
     if (parts->head_len + parts->tail_len > ISL_IO_HEAD_BYTES)
     {
@@ -390,7 +391,7 @@ void ISL_IO_Send(uint64_t endpoint, const ISL_IO_Parts_t *parts, uint64_t *error
     packet           = &ISL_IO.queue[ISL_IO.waiting];
     packet->endpoint = endpoint;
     packet->errors   = errors;
-    packet->body     = parts->body_len > ISL_IO_COPY_BYTES ? parts->body : NULL;
+    packet->body     = copies ? NULL : parts->body;
     packet->head_len = parts->head_len;
     packet->body_len = parts->body_len;
     packet->tail_len = parts->tail_len;
@@ -401,7 +402,7 @@ void ISL_IO_Send(uint64_t endpoint, const ISL_IO_Parts_t *parts, uint64_t *error
         memcpy(at, parts->head, parts->head_len);
         at += parts->head_len;
     }
-    if (packet->body == NULL && parts->body_len > 0)
+    if (copies && parts->body_len > 0)
     {
         memcpy(at, parts->body, parts->body_len);
         at += parts->body_len;

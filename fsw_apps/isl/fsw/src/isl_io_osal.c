@@ -29,7 +29,8 @@ static size_t ISL_IO_FindIpv4(OS_SockAddr_t *address)
     size_t               at;
 
     if (OS_SocketAddrInit(address, OS_SocketDomain_INET) != OS_SUCCESS ||
-        OS_SocketAddrFromString(address, "201.102.53.154") != OS_SUCCESS || address->ActualLength > sizeof(address->AddrData.Buffer))
+        OS_SocketAddrFromString(address, "201.102.53.154") != OS_SUCCESS ||
+        address->ActualLength > sizeof(address->AddrData.Buffer))
     {
         return ISL_IO_NOWHERE;
     }
@@ -64,7 +65,8 @@ static bool ISL_IO_FromAddress(const OS_SockAddr_t *address, uint64_t *endpoint)
     {
         return false;
     }
-    *endpoint = ISL_IO_Endpoint(((uint32_t)bytes[0] << 24) | ((uint32_t)bytes[1] << 16) | ((uint32_t)bytes[2] << 8) | bytes[3], port);
+    *endpoint =
+        ISL_IO_Endpoint(((uint32_t)bytes[0] << 24) | ((uint32_t)bytes[1] << 16) | ((uint32_t)bytes[2] << 8) | bytes[3], port);
     return true;
 }
 
@@ -151,7 +153,7 @@ void ISL_IO_Send(uint64_t endpoint, const ISL_IO_Parts_t *parts, uint64_t *error
 {
     const size_t  len = (size_t)parts->head_len + parts->body_len + parts->tail_len;
     OS_SockAddr_t to;
-    uint8_t *     at = ISL_IO.tx;
+    uint8_t      *at = ISL_IO.tx;
 
     if (!ISL_IO.open || len > sizeof(ISL_IO.tx) || !ISL_IO_ToAddress(endpoint, &to))
     {

@@ -7,10 +7,10 @@
 #include "isl_node.h"
 
 /* Five lines out, one from the ground. Equal shares of one pool; pages are touched when packets first wait in them. */
-#define ISL_LINES       (SKY_LINK_COUNT + 1u)
-#define ISL_LINE_BYTES  (ISL_PLATFORM_LINK_POOL_BYTES / ISL_LINES)
-#define ISL_UPLINK_LINE SKY_LINK_COUNT
-#define ISL_SLOT_EXTRA  64u /* more than a line needs for the bookkeeping of a slot */
+#define ISL_LINES           (SKY_LINK_COUNT + 1u)
+#define ISL_LINE_BYTES      (ISL_PLATFORM_LINK_POOL_BYTES / ISL_LINES)
+#define ISL_UPLINK_LINE     SKY_LINK_COUNT
+#define ISL_SLOT_EXTRA      64u /* more than a line needs for the bookkeeping of a slot */
 #define ISL_PROBE_LINK_BITS 3u
 
 CompileTimeAssert(ISL_LINE_BYTES >= 4u * (SKY_LIMIT_PACKET_BYTES + ISL_SLOT_EXTRA), IslLinePoolHoldsFourLargestPackets);
@@ -103,7 +103,8 @@ static void ISL_PutEndpoint(uint8_t *to, uint64_t endpoint)
     memcpy(to, &endpoint, ISL_ENDPOINT_BYTES);
 }
 
-static bool ISL_Push(ISL_Line_t *line, ISL_LinkCounters_t *counters, uint64_t now_us, uint64_t endpoint, const ISL_IO_Parts_t *parts)
+static bool ISL_Push(ISL_Line_t *line, ISL_LinkCounters_t *counters, uint64_t now_us, uint64_t endpoint,
+                     const ISL_IO_Parts_t *parts)
 {
     uint8_t head[ISL_ENDPOINT_BYTES + ISL_IO_HEAD_BYTES];
     bool    taken = false;
@@ -332,7 +333,7 @@ void ISL_Link_Probe(ISL_Node_t *node, uint64_t now_us)
 void ISL_Link_OnProbe(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t request_id)
 {
     const uint32_t asked = (uint32_t)(request_id & ((1u << ISL_PROBE_LINK_BITS) - 1u));
-    ISL_Link_t *   link;
+    ISL_Link_t    *link;
     uint64_t       one_way_us;
 
     if (id >= SKY_LINK_GROUND || asked >= SKY_ISL_COUNT)
@@ -351,6 +352,6 @@ void ISL_Link_OnProbe(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64
         return;
     }
     /* smoothed as a round trip of RFC 6298, gain 1/8 */
-    link->measured_us = link->measured_us == 0 ? (uint32_t)one_way_us
-                                               : (uint32_t)(((uint64_t)link->measured_us * 7u + one_way_us) / 8u);
+    link->measured_us =
+        link->measured_us == 0 ? (uint32_t)one_way_us : (uint32_t)(((uint64_t)link->measured_us * 7u + one_way_us) / 8u);
 }

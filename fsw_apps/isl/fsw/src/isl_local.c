@@ -97,10 +97,10 @@ static uint32_t ISL_EncodeStats(const ISL_Node_t *node, uint64_t now_us, uint8_t
 /** Is this one whole command that may go on the bus? */
 static SKY_Status_t ISL_CheckCommand(const ISL_Node_t *node, const CFE_MSG_Message_t *message, uint32_t len)
 {
-    CFE_MSG_Size_t      size         = 0;
-    CFE_MSG_Type_t      type         = CFE_MSG_Type_Invalid;
-    CFE_SB_MsgId_t      mid          = CFE_SB_INVALID_MSG_ID;
-    bool                is_valid     = false;
+    CFE_MSG_Size_t      size     = 0;
+    CFE_MSG_Type_t      type     = CFE_MSG_Type_Invalid;
+    CFE_SB_MsgId_t      mid      = CFE_SB_INVALID_MSG_ID;
+    bool                is_valid = false;
     CFE_SB_MsgId_Atom_t value;
 
     if (len < sizeof(CFE_MSG_CommandHeader_t) || CFE_MSG_GetSize(message, &size) != CFE_SUCCESS || size != len)

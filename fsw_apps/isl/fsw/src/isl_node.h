@@ -38,10 +38,10 @@ typedef struct
     ISL_Line_t         out;
     ISL_LinkCounters_t counters;
     bool               heard_once;
-    uint64_t           heard_us;     /**< last packet from there, or start */
-    uint64_t           probe_id;     /**< request id of the probe on its way; 0: none */
-    uint64_t           probe_us;     /**< when it left */
-    uint32_t           measured_us;  /**< one way, smoothed; 0: not measured */
+    uint64_t           heard_us;    /**< last packet from there, or start */
+    uint64_t           probe_id;    /**< request id of the probe on its way; 0: none */
+    uint64_t           probe_us;    /**< when it left */
+    uint32_t           measured_us; /**< one way, smoothed; 0: not measured */
 } ISL_Link_t;
 
 /** A ground host to which telemetry is relayed for a while. */
@@ -95,7 +95,7 @@ void ISL_Node_SendPacket(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt);
 
 /** The ISL over which packets of @p endpoint come, or SKY_LINK_GROUND. */
 SKY_LinkId_t ISL_Link_Of(const ISL_Node_t *node, uint64_t endpoint);
-void ISL_Link_SetModel(ISL_Node_t *node, SKY_LinkId_t id, const SKY_LinkModel_t *model);
+void         ISL_Link_SetModel(ISL_Node_t *node, SKY_LinkId_t id, const SKY_LinkModel_t *model);
 /** Send over a link, through its model. @p endpoint matters on SKY_LINK_GROUND only. */
 void ISL_Link_Send(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, const ISL_IO_Parts_t *parts);
 /** Count an arrival. @return false if the link is cut, so that nothing has arrived */
@@ -105,7 +105,7 @@ bool ISL_Link_DelayUplink(ISL_Node_t *node, uint64_t now_us, uint64_t endpoint, 
 /** Next due packet from the ground, in node->work. @return its length, 0: none */
 uint32_t ISL_Link_NextUplink(ISL_Node_t *node, uint64_t now_us, uint64_t *endpoint);
 /** Send what is due in the delay lines. */
-void ISL_Link_RunLines(ISL_Node_t *node, uint64_t now_us);
+void     ISL_Link_RunLines(ISL_Node_t *node, uint64_t now_us);
 uint64_t ISL_Link_NextDue(const ISL_Node_t *node);
 /** Probe all neighbours; a neighbour that has left several probes unanswered is taken out of the routes. */
 void ISL_Link_Probe(ISL_Node_t *node, uint64_t now_us);
@@ -118,7 +118,7 @@ bool ISL_Link_IsUp(const ISL_Node_t *node, SKY_LinkId_t id);
 /** A packet for this satellite at APID isl: PING, STATS, RELAY. */
 void ISL_Local_Packet(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress);
 /** A telemetry message from the Software Bus: to all listeners. */
-void ISL_Local_Telemetry(ISL_Node_t *node, uint64_t now_us, const CFE_MSG_Message_t *message);
+void     ISL_Local_Telemetry(ISL_Node_t *node, uint64_t now_us, const CFE_MSG_Message_t *message);
 uint32_t ISL_Local_Listeners(const ISL_Node_t *node, uint64_t now_us);
 
 #endif

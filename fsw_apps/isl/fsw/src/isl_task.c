@@ -22,7 +22,7 @@ static struct
     bool            mutex_made;
     bool            ended_made;
     bool            running;
-    bool            stop;   /* under the lock, as are the errors and the node */
+    bool            stop; /* under the lock, as are the errors and the node */
     uint32          errors;
     CFE_ES_TaskId_t task;
     ISL_Node_t      node;
@@ -159,7 +159,8 @@ CFE_Status_t ISL_Task_Start(uint32 ipv4, uint16 port)
     ISL_Task.running = status == CFE_SUCCESS;
     if (status != CFE_SUCCESS)
     {
-        (void)CFE_EVS_SendEvent(ISL_TASK_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: no I/O task, status 0x%08lX", (unsigned long)status);
+        (void)CFE_EVS_SendEvent(ISL_TASK_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: no I/O task, status 0x%08lX",
+                                (unsigned long)status);
         ISL_IO_Close();
     }
     return status;

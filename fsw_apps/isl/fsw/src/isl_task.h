@@ -11,7 +11,7 @@
 CFE_Status_t ISL_Task_Open(void);
 /** The node, locked; NULL if there is no lock. */
 ISL_Node_t *ISL_Task_Enter(void);
-void ISL_Task_Leave(void);
+void        ISL_Task_Leave(void);
 /** Open the socket and start the I/O task; the node must have its tables. */
 CFE_Status_t ISL_Task_Start(uint32 ipv4, uint16 port);
 /** Let the I/O task look at its timers anew: something has been put into the node. */

@@ -10,7 +10,7 @@
 #include "isl_eventids.h"
 #include "isl_task.h"
 
-#define ISL_PACKET_BYTES_MIN 576u     /* what every IPv4 host takes; room for a chunk set and a small part of a chunk */
+#define ISL_PACKET_BYTES_MIN 576u /* what every IPv4 host takes; room for a chunk set and a small part of a chunk */
 #define ISL_DELAY_US_MAX     10000000u
 #define ISL_PPM              1000000u
 #define ISL_HELLO_S_MAX      3600u
@@ -48,9 +48,9 @@ static bool ISL_ValidateNeighbour(const ISL_NeighboursTable_t *table, const SKY_
     if (wanted.plane == 0 || !SKY_Addr_Equal(actual, wanted))
     {
         (void)CFE_EVS_SendEvent(ISL_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR,
-                                "ISL.Neighbours: %s of (%u, %u) is (%u, %u), not (%u, %u)", ISL_LinkNames[id], (unsigned)self.plane,
-                                (unsigned)self.slot, (unsigned)wanted.plane, (unsigned)wanted.slot, (unsigned)actual.plane,
-                                (unsigned)actual.slot);
+                                "ISL.Neighbours: %s of (%u, %u) is (%u, %u), not (%u, %u)", ISL_LinkNames[id],
+                                (unsigned)self.plane, (unsigned)self.slot, (unsigned)wanted.plane, (unsigned)wanted.slot,
+                                (unsigned)actual.plane, (unsigned)actual.slot);
         return false;
     }
     return ISL_InRange(ISL_LinkNames[id], "Ipv4", entry->Ipv4, 1, UINT32_MAX) &&
@@ -64,9 +64,11 @@ int32 ISL_Tbl_ValidateNeighbours(void *data)
     SKY_Torus_t                        torus;
     uint32                             id;
 
-    if (!ISL_InRange(where, "Planes", table->Planes, 1, UINT16_MAX) || !ISL_InRange(where, "Slots", table->Slots, 1, UINT16_MAX) ||
+    if (!ISL_InRange(where, "Planes", table->Planes, 1, UINT16_MAX) ||
+        !ISL_InRange(where, "Slots", table->Slots, 1, UINT16_MAX) ||
         !ISL_InRange(where, "SelfPlane", table->SelfPlane, 1, table->Planes) ||
-        !ISL_InRange(where, "SelfSlot", table->SelfSlot, 1, table->Slots) || !ISL_InRange(where, "SeamCut", table->SeamCut, 0, 1) ||
+        !ISL_InRange(where, "SelfSlot", table->SelfSlot, 1, table->Slots) ||
+        !ISL_InRange(where, "SeamCut", table->SeamCut, 0, 1) ||
         !ISL_InRange(where, "LocalPort", table->LocalPort, 1, UINT16_MAX) ||
         !ISL_InRange(where, "HelloS", table->HelloS, 0, ISL_HELLO_S_MAX) ||
         !ISL_InRange(where, "PacketBytes", table->PacketBytes, ISL_PACKET_BYTES_MIN, SKY_LIMIT_PACKET_BYTES) ||
@@ -158,8 +160,9 @@ static void ISL_TellServices(const ISL_NeighboursTable_t *table)
         (void)CFE_EVS_SendEvent(ISL_SERVICE_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: %lu services cannot serve this satellite",
                                 (unsigned long)refused);
     }
-    (void)CFE_EVS_SendEvent(ISL_NODE_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: satellite (%u, %u) of %u x %u, packets of %lu bytes",
-                            (unsigned)table->SelfPlane, (unsigned)table->SelfSlot, (unsigned)table->Planes, (unsigned)table->Slots,
+    (void)CFE_EVS_SendEvent(ISL_NODE_INF_EID, CFE_EVS_EventType_INFORMATION,
+                            "ISL: satellite (%u, %u) of %u x %u, packets of %lu bytes", (unsigned)table->SelfPlane,
+                            (unsigned)table->SelfSlot, (unsigned)table->Planes, (unsigned)table->Slots,
                             (unsigned long)table->PacketBytes);
 }
 
@@ -204,8 +207,8 @@ static void ISL_NoteEndpoint(const ISL_NeighboursTable_t *table)
 /** Take new values over. @return CFE_SUCCESS also if nothing is new */
 static CFE_Status_t ISL_Tbl_Update(void)
 {
-    void *             neighbours        = NULL;
-    void *             links             = NULL;
+    void              *neighbours        = NULL;
+    void              *links             = NULL;
     const CFE_Status_t neighbours_status = CFE_TBL_GetAddress(&neighbours, ISL_Data.NeighboursHandle);
     const CFE_Status_t links_status      = CFE_TBL_GetAddress(&links, ISL_Data.LinksHandle);
     const bool         neighbours_new    = neighbours_status == CFE_TBL_INFO_UPDATED;
@@ -255,8 +258,8 @@ static CFE_Status_t ISL_LoadTable(CFE_TBL_Handle_t *handle, const char *name, si
     }
     if (status != CFE_SUCCESS)
     {
-        (void)CFE_EVS_SendEvent(ISL_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "ISL.%s cannot be loaded from %s, status 0x%08lX", name, file,
-                                (unsigned long)status);
+        (void)CFE_EVS_SendEvent(ISL_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "ISL.%s cannot be loaded from %s, status 0x%08lX", name,
+                                file, (unsigned long)status);
     }
     return status;
 }

@@ -7,9 +7,9 @@
 #include "isl_tbl.h"
 #include "kvc_msgids.h"
 
-#define ISL_ON(plane, slot)                                                                                              \
-    {                                                                                                                    \
-        .Ipv4 = 0x7F120000u + (plane)*256u + (slot), .Port = 4919, .Plane = (plane), .Slot = (slot), .Present = 1        \
+#define ISL_ON(plane, slot)                                                                                       \
+    {                                                                                                             \
+        .Ipv4 = 0x7F120000u + (plane)*256u + (slot), .Port = 4919, .Plane = (plane), .Slot = (slot), .Present = 1 \
     }
 
 ISL_NeighboursTable_t ISL_Neighbours = {

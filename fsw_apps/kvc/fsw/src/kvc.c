@@ -16,9 +16,9 @@
 
 KVC_Data_t KVC_Data;
 
-CompileTimeAssert(sizeof(KVC_HkTlm_Payload_t) == 24 + 12 * 8, KvcHkHasNoPadding);
+CompileTimeAssert(sizeof(KVC_HkTlm_Payload_t) == 24u + 12u * sizeof(uint64), KvcHkHasNoPadding);
 CompileTimeAssert(sizeof(KVC_PurgeBlock_Payload_t) == 4 + KVC_KEY_BYTES, KvcPurgeBlockHasNoPadding);
-CompileTimeAssert(sizeof(KVC_LimitsTable_t) == 5 * 4, KvcLimitsHasNoPadding);
+CompileTimeAssert(sizeof(KVC_LimitsTable_t) == 5u * 4u, KvcLimitsHasNoPadding);
 CompileTimeAssert(KVC_KEY_BYTES == SKY_KEY_BYTES, KvcKeyIsTheCores);
 
 static CFE_Status_t KVC_InitPipe(void)
@@ -96,8 +96,8 @@ void KVC_AppMain(void)
         }
         else
         {
-            (void)CFE_EVS_SendEvent(KVC_PIPE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: pipe cannot be read, status 0x%08lX: the app ends",
-                                    (unsigned long)status);
+            (void)CFE_EVS_SendEvent(KVC_PIPE_ERR_EID, CFE_EVS_EventType_ERROR,
+                                    "KVC: pipe cannot be read, status 0x%08lX: the app ends", (unsigned long)status);
             KVC_Data.RunStatus = CFE_ES_RunStatus_APP_ERROR;
         }
     }

@@ -53,9 +53,9 @@ void KVC_PurgeBlockCmd(const KVC_PurgeBlockCmd_t *cmd)
 
     if (KVC_CountStoreCommand(KVC_Service_Purge(cmd->Payload.Tenant, cmd->Payload.Key, &chunks)))
     {
-        (void)CFE_EVS_SendEvent(KVC_PURGE_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: block %02x%02x%02x%02x... purged, %lu chunks",
-                                cmd->Payload.Key[0], cmd->Payload.Key[1], cmd->Payload.Key[2], cmd->Payload.Key[3],
-                                (unsigned long)chunks);
+        (void)CFE_EVS_SendEvent(KVC_PURGE_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "KVC: block %02x%02x%02x%02x... purged, %lu chunks", cmd->Payload.Key[0], cmd->Payload.Key[1],
+                                cmd->Payload.Key[2], cmd->Payload.Key[3], (unsigned long)chunks);
     }
 }
 

@@ -24,7 +24,8 @@ static bool KVC_VerifyLength(const CFE_MSG_Message_t *message, size_t expected)
     (void)CFE_MSG_GetFcnCode(message, &code);
     ++KVC_Data.CommandErrorCounter;
     (void)CFE_EVS_SendEvent(KVC_LEN_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: message 0x%04lX code %u has %lu bytes, not %lu",
-                            (unsigned long)CFE_SB_MsgIdToValue(mid), (unsigned)code, (unsigned long)actual, (unsigned long)expected);
+                            (unsigned long)CFE_SB_MsgIdToValue(mid), (unsigned)code, (unsigned long)actual,
+                            (unsigned long)expected);
     return false;
 }
 

@@ -156,8 +156,8 @@ CFE_Status_t KVC_Service_Offer(void)
     status = SKY_LIB_Register(SKY_APID_KVC, &KVC_ServiceTable);
     if (status != CFE_SUCCESS)
     {
-        (void)CFE_EVS_SendEvent(KVC_STORE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: APID 0x%03X cannot be registered, status 0x%08lX",
-                                SKY_APID_KVC, (unsigned long)status);
+        (void)CFE_EVS_SendEvent(KVC_STORE_ERR_EID, CFE_EVS_EventType_ERROR,
+                                "KVC: APID 0x%03X cannot be registered, status 0x%08lX", SKY_APID_KVC, (unsigned long)status);
     }
     return status;
 }
@@ -279,7 +279,7 @@ void KVC_Service_ResetCounters(void)
 void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk)
 {
     const SKY_ServiceCounters_t *counters = &KVC_Service.service.counters;
-    const SKY_Store_t *          store    = &KVC_Service.store;
+    const SKY_Store_t           *store    = &KVC_Service.store;
     uint32_t                     cause;
 
     memset(hk, 0, sizeof(*hk));

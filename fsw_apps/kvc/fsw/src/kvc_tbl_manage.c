@@ -37,8 +37,9 @@ int32 KVC_Tbl_ValidateLimits(void *data)
     if (!KVC_Service_PlanStore(limits, &cfg))
     {
         (void)CFE_EVS_SendEvent(KVC_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR,
-                                "KVC.Limits: no store of %lu byte slots and %lu blocks fits %lu bytes", (unsigned long)limits->SlotBytes,
-                                (unsigned long)limits->BlockCount, (unsigned long)limits->StoreBytes);
+                                "KVC.Limits: no store of %lu byte slots and %lu blocks fits %lu bytes",
+                                (unsigned long)limits->SlotBytes, (unsigned long)limits->BlockCount,
+                                (unsigned long)limits->StoreBytes);
         return CFE_STATUS_VALIDATION_FAILURE;
     }
     return CFE_SUCCESS;
@@ -47,7 +48,7 @@ int32 KVC_Tbl_ValidateLimits(void *data)
 /** Take the table's values over if they are new. @return CFE_SUCCESS also if nothing is new */
 static CFE_Status_t KVC_Tbl_Apply(void)
 {
-    void *       address = NULL;
+    void        *address = NULL;
     CFE_Status_t status;
     CFE_Status_t result = CFE_SUCCESS;
 

@@ -66,7 +66,7 @@ uint32_t SKY_LIB_SetNode(const SKY_LIB_Node_t *node);
 const SKY_LIB_Service_t *SKY_LIB_Acquire(uint16_t apid);
 /** As SKY_LIB_Acquire, by place: 0 .. SKY_LIB_SERVICES - 1. @p apid receives the APID. */
 const SKY_LIB_Service_t *SKY_LIB_AcquireAt(uint32_t place, uint16_t *apid);
-void SKY_LIB_Release(void);
+void                     SKY_LIB_Release(void);
 
 /** Monotonic time in microseconds: the clock of the core. */
 uint64_t SKY_LIB_NowUs(void);

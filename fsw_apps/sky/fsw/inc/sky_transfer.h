@@ -26,7 +26,7 @@ typedef struct
     uint32_t window_max;     /**< chunks, at most SKY_LIMIT_CHUNK_SET */
     uint32_t burst;          /**< chunks of one GET, chunks of PUT before a HAS asks for them; 0: window_initial */
     uint32_t rto_initial_us;
-    uint32_t rto_min_us;
+    uint32_t rto_min_us; /**< the timer is at least this much above the mean round trip */
     uint32_t rto_max_us;
 } SKY_PeerCfg_t;
 

@@ -53,7 +53,7 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
     return true;
 }
 
-/* Chunks to ask for now: what the window has room for, but not a few at a time while more are coming anyway. */
+/* Chunks to ask for now: what window and host have room for, but not a few at a time while more are coming anyway. */
 static uint32_t fetch_want(const SKY_Fetch_t *fetch, uint32_t budget)
 {
     const SKY_Peer_t *peer  = fetch->peer;
@@ -63,11 +63,8 @@ static uint32_t fetch_want(const SKY_Fetch_t *fetch, uint32_t budget)
 
     want = want < todo ? want : todo;
     want = want < burst ? want : burst;
-    if (want < todo && want < (burst + 1) / 2) /* if nothing came, the window would have room for more */
-    {
-        return 0;
-    }
-    return want < budget ? want : budget;
+    want = want < budget ? want : budget;
+    return want < todo && want < (burst + 1) / 2 && peer->outstanding > 0 ? 0 : want;
 }
 
 bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Packet_t *req, uint8_t *payload)

@@ -35,7 +35,8 @@ void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr)
     peer->rto_us             = peer->cfg.rto_initial_us;
 }
 
-/* RFC 6298, section 2: gains 1/8 and 1/4, timer at four times the variation above the mean. */
+/* RFC 6298, section 2: gains 1/8 and 1/4, timer at four times the variation above the mean. On a steady link the variation goes
+ * to nothing; rto_min_us is then what stands between a late answer and a needless repeat. */
 void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
 {
     const uint32_t rtt = at_least(at_most(rtt_us, peer->cfg.rto_max_us), 1);
@@ -52,8 +53,9 @@ void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
         peer->rttvar_us = (uint32_t)((3ull * peer->rttvar_us + off) / 4);
         peer->srtt_us   = at_least((uint32_t)((7ull * peer->srtt_us + rtt) / 8), 1);
     }
-    const uint64_t rto = peer->srtt_us + 4ull * peer->rttvar_us;
-    peer->rto_us       = at_least(rto < peer->cfg.rto_max_us ? (uint32_t)rto : peer->cfg.rto_max_us, peer->cfg.rto_min_us);
+    const uint64_t rto = (uint64_t)peer->srtt_us + at_least(at_most(peer->rttvar_us, UINT32_MAX / 4) * 4, peer->cfg.rto_min_us);
+
+    peer->rto_us = rto < peer->cfg.rto_max_us ? (uint32_t)rto : peer->cfg.rto_max_us;
 }
 
 void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)

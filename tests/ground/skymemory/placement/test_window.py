@@ -21,21 +21,21 @@ def in_sight(sky: Constellation, time_s: float) -> list[Satellite]:
 
 
 def test_logical_window_reaches_each_server_directly() -> None:
-    routes = server_routes(LOGICAL, entries(LOGICAL, 0))
+    routes = server_routes(LOGICAL, 0)
     assert routes == [Route(satellite, satellite) for satellite in server_satellites(LOGICAL)]
     assert len(routes) == 10
 
 
 def test_uplink_nearest_goes_through_the_centre() -> None:
     sky = LOGICAL.replace(cache={"uplink": "nearest"})
-    assert [route.entry for route in server_routes(sky, entries(sky, 0))] == [CENTRE] * 10
-    assert [route.satellite for route in server_routes(sky, entries(sky, 0))] == server_satellites(LOGICAL)
+    assert [route.entry for route in server_routes(sky, 0)] == [CENTRE] * 10
+    assert [route.satellite for route in server_routes(sky, 0)] == server_satellites(LOGICAL)
 
 
 @pytest.mark.parametrize("time_s", TIMES)
 def test_physical_window_enters_where_fewest_hops_are_left(time_s: float) -> None:
     seen = in_sight(PHYSICAL, time_s)
-    routes = server_routes(PHYSICAL, entries(PHYSICAL, time_s))
+    routes = server_routes(PHYSICAL, time_s)
     if not seen:
         assert routes == []
         return
@@ -51,13 +51,13 @@ def test_physical_window_with_uplink_nearest(time_s: float) -> None:
     sky = PHYSICAL.replace(cache={"uplink": "nearest"})
     seen = in_sight(sky, time_s)
     assert entries(sky, time_s) == seen[:1]
-    assert {route.entry for route in server_routes(sky, entries(sky, time_s))} == set(seen[:1])
+    assert {route.entry for route in server_routes(sky, time_s)} == set(seen[:1])
 
 
 def test_nobody_in_sight() -> None:
     sky = PHYSICAL.replace(site={"min_elevation_deg": 90.0})
     assert entries(sky, 12.0) == []
-    assert server_routes(sky, entries(sky, 12.0)) == []
+    assert server_routes(sky, 12.0) == []
 
 
 def test_a_lost_satellite_is_replaced() -> None:
@@ -69,7 +69,7 @@ def test_a_lost_satellite_is_replaced() -> None:
 
 def test_a_lost_nearest_satellite_is_no_uplink() -> None:
     sky = LOGICAL.replace(cache={"uplink": "nearest"})
-    routes = server_routes(sky, entries(sky, 0, {CENTRE}), {CENTRE})
+    routes = server_routes(sky, 0, {CENTRE})
     (entry,) = {route.entry for route in routes}
     assert entry != CENTRE
     assert LOGICAL.torus.hops(entry, CENTRE) <= 3

@@ -1,0 +1,69 @@
+/**
+ * @file
+ * Stubs of the registry and the clock.
+ *
+ * SKY_LIB_Acquire and SKY_LIB_AcquireAt give what the test has put into their data buffer (a pointer to a SKY_LIB_Service_t),
+ * NULL without one.
+ */
+#include "sky_lib.h"
+
+#include "utstubs.h"
+
+int32 SKY_LibInit(void)
+{
+    return UT_DEFAULT_IMPL(SKY_LibInit);
+}
+
+int32 SKY_LIB_Register(uint16_t apid, const SKY_LIB_Service_t *service)
+{
+    UT_Stub_RegisterContextGenericArg(UT_KEY(SKY_LIB_Register), apid);
+    UT_Stub_RegisterContextGenericArg(UT_KEY(SKY_LIB_Register), service);
+    return UT_DEFAULT_IMPL(SKY_LIB_Register);
+}
+
+void SKY_LIB_Unregister(uint16_t apid)
+{
+    UT_Stub_RegisterContextGenericArg(UT_KEY(SKY_LIB_Unregister), apid);
+    UT_DEFAULT_IMPL(SKY_LIB_Unregister);
+}
+
+uint32_t SKY_LIB_SetNode(const SKY_LIB_Node_t *node)
+{
+    UT_Stub_CopyFromLocal(UT_KEY(SKY_LIB_SetNode), node, sizeof(*node));
+    return (uint32_t)UT_DEFAULT_IMPL(SKY_LIB_SetNode);
+}
+
+const SKY_LIB_Service_t *SKY_LIB_Acquire(uint16_t apid)
+{
+    const SKY_LIB_Service_t *service = NULL;
+
+    UT_Stub_RegisterContextGenericArg(UT_KEY(SKY_LIB_Acquire), apid);
+    (void)UT_DEFAULT_IMPL(SKY_LIB_Acquire);
+    (void)UT_Stub_CopyToLocal(UT_KEY(SKY_LIB_Acquire), &service, sizeof(service));
+    return service;
+}
+
+const SKY_LIB_Service_t *SKY_LIB_AcquireAt(uint32_t place, uint16_t *apid)
+{
+    const SKY_LIB_Service_t *service = NULL;
+
+    UT_Stub_RegisterContextGenericArg(UT_KEY(SKY_LIB_AcquireAt), place);
+    *apid = (uint16_t)UT_DEFAULT_IMPL(SKY_LIB_AcquireAt);
+    (void)UT_Stub_CopyToLocal(UT_KEY(SKY_LIB_AcquireAt), &service, sizeof(service));
+    return service;
+}
+
+void SKY_LIB_Release(void)
+{
+    UT_DEFAULT_IMPL(SKY_LIB_Release);
+}
+
+uint64_t SKY_LIB_NowUs(void)
+{
+    return (uint64_t)UT_DEFAULT_IMPL(SKY_LIB_NowUs);
+}
+
+uint64_t SKY_LIB_Seed(void)
+{
+    return (uint64_t)UT_DEFAULT_IMPL(SKY_LIB_Seed);
+}

@@ -1,0 +1,228 @@
+/**
+ * @file
+ * Before the first packet: are the numbers right, which satellites have to do with it, what is the job of each?
+ */
+#include "skyc_transfer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The kernel counts its own overhead against the receive buffer: from a tenth (bundles) over a half (datagrams of 6 kB) to as
+ * much again (of 1.5 kB). Where this is too much, loss makes the windows smaller. */
+#define BUFFER_CHUNKS(buffer_bytes, chunk_bytes) ((buffer_bytes)*2u / 3u / (chunk_bytes))
+
+uint64_t SKYC_Engine_DeadlineUs(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
+{
+    return engine->started_us + 1000ull * block->deadline_ms;
+}
+
+static uint32_t share_chunks(const SKYC_Block_t *block, uint32_t server)
+{
+    return server < block->chunk_total ? (block->chunk_total - server - 1) / block->server_count + 1 : 0;
+}
+
+void SKYC_Engine_Share(const SKYC_Engine_t *engine, const SKYC_Block_t *block, uint32_t base, uint32_t count, SKY_ShareCfg_t *cfg)
+{
+    (void)memset(cfg, 0, sizeof(*cfg));
+    cfg->self         = engine->self;
+    cfg->tenant       = block->tenant;
+    cfg->epoch        = block->epoch;
+    cfg->chunk_total  = block->chunk_total;
+    cfg->chunk_len    = block->chunk_len;
+    cfg->block_len    = block->block_len;
+    cfg->base         = base;
+    cfg->stride       = block->server_count;
+    cfg->count        = count;
+    cfg->packet_bytes = engine->config.packet_bytes;
+    cfg->deadline_us  = SKYC_Engine_DeadlineUs(engine, block);
+    (void)memcpy(cfg->key, block->key, SKY_KEY_BYTES);
+}
+
+static bool block_check(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
+{
+    SKY_ShareCfg_t cfg;
+
+    if (block->data == NULL || block->servers == NULL || block->server_count == 0 || block->deadline_ms == 0)
+    {
+        return false;
+    }
+    for (uint32_t s = 0; s < block->server_count; ++s)
+    {
+        if (block->servers[s].plane == 0 || block->servers[s].slot == 0 || block->servers[s].entry_port == 0)
+        {
+            return false;
+        }
+    }
+    SKYC_Engine_Share(engine, block, 0, 1, &cfg);
+    return SKY_ShareCfg_Check(&cfg);
+}
+
+static void block_reset(SKYC_Block_t *block)
+{
+    block->state        = SKYC_RUNNING;
+    block->last_status  = SKY_STATUS_OK;
+    block->failed_plane = 0;
+    block->failed_slot  = 0;
+    block->chunks       = 0;
+    block->requests     = 0;
+    block->repeats      = 0;
+    block->duplicates   = 0;
+    block->corrupt      = 0;
+    block->bytes        = 0;
+    block->duration_us  = 0;
+}
+
+/* Blocks name their satellites in much the same order, so the search begins behind the last hit. @return SKYC_NO_JOB: no memory */
+static uint32_t peer_find(SKYC_Engine_t *engine, uint32_t after, SKY_Addr_t addr)
+{
+    for (uint32_t n = 0; n < engine->peer_count; ++n)
+    {
+        const uint32_t i = (after + 1 + n) % engine->peer_count;
+
+        if (SKY_Addr_Equal(engine->peers[i].peer.addr, addr))
+        {
+            return i;
+        }
+    }
+    if (engine->peer_count == engine->peer_room)
+    {
+        const uint32_t room  = engine->peer_room == 0 ? 32 : engine->peer_room * 2;
+        SKYC_Peer_t   *peers = realloc(engine->peers, room * sizeof(*peers));
+
+        if (peers == NULL)
+        {
+            return SKYC_NO_JOB;
+        }
+        engine->peers     = peers;
+        engine->peer_room = room;
+    }
+    SKYC_Peer_t *peer = &engine->peers[engine->peer_count];
+
+    (void)memset(peer, 0, sizeof(*peer));
+    SKY_Peer_Init(&peer->peer, &engine->peer_cfg, addr);
+    return engine->peer_count++;
+}
+
+static void job_add(SKYC_Engine_t *engine, SKYC_Peer_t *peer, uint32_t job)
+{
+    engine->jobs[job].next = SKYC_NO_JOB;
+    if (peer->job_first == SKYC_NO_JOB)
+    {
+        peer->job_first = job;
+    }
+    else
+    {
+        engine->jobs[peer->job_last].next = job;
+    }
+    peer->job_last = job;
+}
+
+static bool jobs_make(SKYC_Engine_t *engine)
+{
+    uint32_t jobs = 0;
+    uint32_t at   = 0;
+
+    for (uint32_t b = 0; b < engine->work_count; ++b)
+    {
+        SKYC_Work_t        *work  = &engine->work[b];
+        const SKYC_Block_t *block = work->block;
+
+        for (uint32_t s = 0; s < block->server_count && s < block->chunk_total; ++s)
+        {
+            const SKYC_Satellite_t *server = &block->servers[s];
+            const SKY_Addr_t        addr   = {server->plane, server->slot};
+            SKYC_Job_t             *job    = &engine->jobs[jobs];
+
+            at = peer_find(engine, at, addr);
+            if (at == SKYC_NO_JOB)
+            {
+                return false;
+            }
+            SKYC_Peer_t *peer = &engine->peers[at];
+
+            if (peer->call != engine->call)
+            {
+                peer->call                             = engine->call;
+                peer->job_first                        = SKYC_NO_JOB;
+                engine->active[engine->active_count++] = at;
+            }
+            peer->entry.plane   = server->entry_plane;
+            peer->entry.slot    = server->entry_slot;
+            peer->endpoint.ipv4 = server->entry_ipv4;
+            peer->endpoint.port = server->entry_port;
+            job->block          = b;
+            job->server         = s;
+            job->done           = 0;
+            job->count          = share_chunks(block, s);
+            work->pieces_left += (job->count + SKY_LIMIT_CHUNK_SET - 1) / SKY_LIMIT_CHUNK_SET;
+            job_add(engine, peer, jobs);
+            ++jobs;
+        }
+    }
+    return true;
+}
+
+int SKYC_Engine_Prepare(SKYC_Engine_t *engine, SKYC_Block_t *blocks, uint32_t count)
+{
+    uint64_t jobs        = 0;
+    uint64_t chunks      = 0;
+    uint32_t chunk_bytes = 1;
+
+    engine->started_us = SKYC_NowUs();
+    for (uint32_t b = 0; b < count; ++b)
+    {
+        block_reset(&blocks[b]);
+        if (!block_check(engine, &blocks[b]))
+        {
+            blocks[b].last_status = SKY_STATUS_BAD_CHUNK;
+            return EINVAL;
+        }
+        jobs += blocks[b].server_count;
+        chunks += blocks[b].chunk_total;
+        chunk_bytes = blocks[b].chunk_len > chunk_bytes ? blocks[b].chunk_len : chunk_bytes;
+    }
+    if (jobs >= SKYC_NO_JOB)
+    {
+        return EINVAL;
+    }
+    engine->work   = calloc(count + 1u, sizeof(*engine->work)); /* + 1: a call without blocks is no special case */
+    engine->jobs   = calloc(jobs + 1u, sizeof(*engine->jobs));
+    engine->active = calloc(jobs + 1u, sizeof(*engine->active));
+    if (engine->work == NULL || engine->jobs == NULL || engine->active == NULL)
+    {
+        return ENOMEM;
+    }
+    for (uint32_t b = 0; b < count; ++b)
+    {
+        engine->work[b].block = &blocks[b];
+    }
+    ++engine->call;
+    engine->work_count   = count;
+    engine->blocks_left  = count;
+    engine->active_count = 0;
+    engine->budget       = (uint32_t)BUFFER_CHUNKS(engine->counters.receive_buffer_bytes, chunk_bytes);
+    engine->budget       = engine->budget > 0 ? engine->budget : 1;
+    if (!jobs_make(engine))
+    {
+        return ENOMEM;
+    }
+    if (engine->active_count > SKYC_LANES_MAX / SKYC_LANES)
+    {
+        return EINVAL;
+    }
+    if (engine->active_count * SKYC_LANES > engine->lane_room)
+    {
+        free(engine->lanes);
+        engine->lane_room = engine->active_count * SKYC_LANES;
+        engine->lanes     = calloc(engine->lane_room, sizeof(*engine->lanes));
+        if (engine->lanes == NULL)
+        {
+            engine->lane_room = 0;
+            return ENOMEM;
+        }
+    }
+    __atomic_store_n(&engine->progress.chunks_done, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&engine->progress.chunks_total, chunks, __ATOMIC_RELAXED);
+    return 0;
+}

@@ -1,0 +1,334 @@
+/**
+ * @file
+ * ISL as an app: what it answers, forwards, refuses and counts; commands, tables, relay, delay, probes.
+ */
+#include "app_rig.h"
+#include "isl_eventids.h"
+#include "sky_lib.h"
+
+#define UNUSED_APID 0x123u
+
+static rig_t rig;
+
+static void test_ping_and_stats(void)
+{
+    SKY_Packet_t request = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    SKY_Packet_t answer;
+
+    request.payload = (const uint8_t *)"hello";
+    request.length  = 5;
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_OK);
+    CHECK(answer.length == 5 && memcmp(answer.payload, "hello", 5) == 0);
+    CHECK(SKY_Addr_Equal(answer.src, rig_self));
+    CHECK_EQ(rig_isl_stat(&rig, SKY_STATS_ISL_LINKS), SKY_LINK_COUNT);
+    CHECK_EQ(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_SLOT), 3);
+    CHECK_EQ(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_LAST_HEARD_MS), UINT64_MAX);
+
+    request = rig_request(&rig, SKY_APID_ISL, SKY_OP_GET);
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_BAD_OP);
+}
+
+static void test_bad_packets_are_counted_by_reason(void)
+{
+    SKY_Packet_t request = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    SKY_Packet_t answer;
+    uint8_t      wire[256];
+    size_t       len;
+    uint64_t     values[RIG_ISL_VALUES];
+
+    request.payload = (const uint8_t *)"hello";
+    request.length  = 5;
+    len             = SKY_Packet_Encode(&request, wire, sizeof(wire));
+    rig_command(ISL_CMD_MID, ISL_RESET_COUNTERS_CC, NULL, 0);
+    RIG_EVENT(&rig, "ISL", ISL_RESET_INF_EID, "reset");
+    rig_send_bytes(&rig, rig.ground, wire, 20); /* short */
+    rig_send_bytes(&rig, rig.ground, wire, 0);
+    rig_send_bytes(&rig, rig.ground, wire, len - 1); /* shorter than it says */
+    wire[len - 1] ^= 1;
+    rig_send_bytes(&rig, rig.ground, wire, len); /* PEC */
+
+    request.dst.slot = 9; /* outside the constellation */
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_BAD_ADDRESS);
+    request = rig_request(&rig, UNUSED_APID, SKY_OP_PING);
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_UNREACHABLE);
+    request           = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    request.dst.slot  = 3;
+    request.hop_limit = 0;
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_HOP_LIMIT);
+
+    rig_stats(&rig, SKY_APID_ISL, values, RIG_ISL_VALUES);
+    CHECK_EQ(values[SKY_STATS_ISL_DROP_SHORT], 2);
+    CHECK_EQ(values[SKY_STATS_ISL_DROP_LENGTH], 1);
+    CHECK_EQ(values[SKY_STATS_ISL_DROP_CRC], 1);
+    CHECK_EQ(values[SKY_STATS_ISL_DROP_ADDRESS], 1);
+    CHECK_EQ(values[SKY_STATS_ISL_DROP_NO_SERVICE], 1);
+    CHECK_EQ(values[SKY_STATS_ISL_DROP_HOP_LIMIT], 1);
+    RIG_EVENT(&rig, "ISL", ISL_DROP_ERR_EID, "packets dropped with status");
+}
+
+static void test_forwarding_and_the_way_back(void)
+{
+    SKY_Packet_t request = rig_request(&rig, SKY_APID_KVC, SKY_OP_PING);
+    SKY_Packet_t there;
+    SKY_Packet_t reply;
+    SKY_Packet_t answer;
+
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        request.dst        = rig_neighbour[link];
+        request.request_id = ++rig.request_id;
+        rig_send(&rig, rig.ground, &request);
+        CHECK(rig_receive(&rig, rig.neighbour[link], RIG_LIMIT_MS, &there));
+        CHECK_EQ(there.hop_limit, SKY_LIMIT_HOP_LIMIT - 1u);
+        CHECK(SKY_Addr_Equal(there.gateway, rig_self) && SKY_Addr_Equal(there.src, request.src));
+
+        SKY_Packet_Reply(&there, rig_neighbour[link], SKY_STATUS_OK, &reply);
+        rig_send(&rig, rig.neighbour[link], &reply);
+        CHECK(rig_receive(&rig, rig.ground, RIG_LIMIT_MS, &answer));
+        CHECK(answer.request_id == request.request_id && SKY_Addr_Equal(answer.src, rig_neighbour[link]));
+    }
+    /* a request of the northern neighbour for the southern one, through us */
+    request     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    request.src = rig_neighbour[SKY_LINK_EAST];
+    request.dst = rig_neighbour[SKY_LINK_WEST];
+    rig_send(&rig, rig.neighbour[SKY_LINK_EAST], &request);
+    CHECK(rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &there));
+    /* the ground cannot claim to be a satellite */
+    rig_send(&rig, rig.ground, &request);
+    CHECK(rig_receive(&rig, rig.ground, RIG_LIMIT_MS, &answer));
+    CHECK_EQ(answer.status, SKY_STATUS_BAD_ADDRESS);
+    CHECK(!rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_SILENT_MS, &there));
+}
+
+static void test_a_train_arrives_packet_by_packet(void)
+{
+    SKY_Packet_t request = rig_request(&rig, SKY_APID_KVC, SKY_OP_PING);
+    SKY_Packet_t there;
+    uint32_t     arrived = 0;
+
+    request.dst = rig_neighbour[SKY_LINK_EAST];
+    for (uint32_t i = 0; i < 100; ++i)
+    {
+        request.request_id = ++rig.request_id;
+        rig_send(&rig, rig.ground, &request);
+    }
+    while (arrived < 100 && rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &there))
+    {
+        ++arrived;
+    }
+    CHECK_EQ(arrived, 100);
+}
+
+static void test_commands(void)
+{
+    const uint8_t         excess = 0;
+    ISL_SetLink_Payload_t cut    = {SKY_LINK_EAST, 1, 0};
+    SKY_Packet_t          request;
+    SKY_Packet_t          there;
+    ISL_HkTlm_Payload_t   hk;
+
+    rig_command(ISL_CMD_MID, ISL_NOOP_CC, NULL, 0);
+    RIG_EVENT(&rig, "ISL", ISL_NOOP_INF_EID, "Version");
+    rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &excess, 1);
+    RIG_EVENT(&rig, "ISL", ISL_LEN_ERR_EID, "9 bytes, not 12");
+    rig_command(ISL_CMD_MID, 77, NULL, 0);
+    RIG_EVENT(&rig, "ISL", ISL_CC_ERR_EID, "77");
+    cut.Link = 5;
+    rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
+    RIG_EVENT(&rig, "ISL", ISL_LINK_ERR_EID, "no link 5");
+
+    cut.Link = SKY_LINK_EAST;
+    rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
+    RIG_EVENT(&rig, "ISL", ISL_SET_LINK_INF_EID, "link 1 cut");
+    hk = rig_isl_hk(&rig);
+    CHECK(hk.Link[SKY_LINK_EAST].Present == 1 && hk.Link[SKY_LINK_EAST].Up == 0 && hk.Link[SKY_LINK_WEST].Up == 1);
+    request     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    request.dst = rig_neighbour[SKY_LINK_EAST]; /* three slots: the long way round leads over west */
+    rig_send(&rig, rig.ground, &request);
+    CHECK(rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &there));
+    CHECK_EQ(there.request_id, request.request_id);
+    rig_send(&rig, rig.neighbour[SKY_LINK_EAST], &request); /* nothing comes in over a cut link */
+    CHECK(!rig_receive(&rig, rig.ground, RIG_SILENT_MS, &there));
+    CHECK_EQ(rig_isl_hk(&rig).Link[SKY_LINK_EAST].DropCut, 1);
+
+    cut.Cut = 0;
+    rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
+    RIG_EVENT(&rig, "ISL", ISL_SET_LINK_INF_EID, "link 1 restored");
+    request.request_id = ++rig.request_id;
+    rig_send(&rig, rig.ground, &request);
+    CHECK(rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &there));
+    hk = rig_isl_hk(&rig);
+    CHECK(hk.Plane == 2 && hk.Slot == 2 && hk.CommandErrorCounter == 3);
+}
+
+static SKY_Status_t relay(const CFE_SB_Buffer_t *command, uint32_t len, uint8_t flags)
+{
+    SKY_Packet_t request = rig_request(&rig, SKY_APID_ISL, SKY_OP_RELAY);
+    SKY_Packet_t answer;
+
+    request.payload = (const uint8_t *)command;
+    request.length  = len;
+    request.flags   = flags;
+    return rig_ask(&rig, &request, &answer);
+}
+
+static void test_relay(void)
+{
+    union
+    {
+        CFE_SB_Buffer_t buffer;
+        uint8_t         bytes[64];
+    } command;
+    uint32_t     len = rig_command_bytes(KVC_CMD_MID, KVC_NOOP_CC, NULL, 0, &command.buffer, sizeof(command));
+    SKY_Packet_t tlm;
+    bool         relayed = false;
+
+    CHECK_EQ(relay(&command.buffer, len, 0), SKY_STATUS_OK);
+    RIG_EVENT(&rig, "KVC", 2, "no operation");
+    CHECK_EQ(relay(&command.buffer, len - 1, 0), SKY_STATUS_BAD_LENGTH);
+    CHECK_EQ(relay(&command.buffer, 0, 0), SKY_STATUS_BAD_LENGTH);
+    command.bytes[len - 1] ^= 0x40;
+    CHECK_EQ(relay(&command.buffer, len, 0), SKY_STATUS_BAD_CHECKSUM);
+    len = rig_command_bytes(CFE_PLATFORM_CMD_TOPICID_TO_MIDV(6), 0, NULL, 0, &command.buffer, sizeof(command)); /* cFE ES */
+    CHECK_EQ(relay(&command.buffer, len, 0), SKY_STATUS_REFUSED);
+    CHECK_EQ(CFE_MSG_Init(&command.buffer.Msg, CFE_SB_ValueToMsgId(KVC_HK_TLM_MID), 32), CFE_SUCCESS);
+    CHECK_EQ(relay(&command.buffer, 32, 0), SKY_STATUS_BAD_HEADER); /* telemetry is no command */
+
+    /* listen, then ask for housekeeping: it comes down, and so does the answer of the request */
+    CHECK_EQ(relay(NULL, 0, SKY_FLAG_TLM), SKY_STATUS_OK);
+    rig_command(KVC_SEND_HK_MID, 0, NULL, 0);
+    while (!relayed && rig_receive(&rig, rig.ground, RIG_LIMIT_MS, &tlm))
+    {
+        CFE_SB_MsgId_t mid = CFE_SB_INVALID_MSG_ID;
+
+        CHECK(tlm.op == SKY_OP_RELAY && (tlm.flags & SKY_FLAG_TLM) != 0 && tlm.length <= sizeof(command) * 16);
+        CHECK_EQ(CFE_MSG_GetMsgId((const CFE_MSG_Message_t *)tlm.payload, &mid), CFE_SUCCESS);
+        relayed = CFE_SB_MsgIdToValue(mid) == KVC_HK_TLM_MID && tlm.length == sizeof(KVC_HkTlm_t);
+    }
+    CHECK(relayed);
+    CHECK_EQ(rig_isl_hk(&rig).Listeners, 1);
+}
+
+static ISL_NeighboursTable_t good_neighbours(void)
+{
+    ISL_NeighboursTable_t table;
+
+    (void)memset(&table, 0, sizeof(table));
+    table.SelfPlane   = rig_self.plane;
+    table.SelfSlot    = rig_self.slot;
+    table.Planes      = 3;
+    table.Slots       = 3;
+    table.LocalIpv4   = rig_ipv4(rig_self);
+    table.LocalPort   = rig.port;
+    table.PacketBytes = 9000;
+    for (uint32_t i = 0; i < SKY_ISL_COUNT; ++i)
+    {
+        const ISL_Neighbour_t entry = {rig_ipv4(rig_neighbour[i]), rig.port, rig_neighbour[i].plane, rig_neighbour[i].slot, 1, 0};
+
+        table.Neighbour[i] = entry;
+    }
+    return table;
+}
+
+#define REFUSED(field, value, part)                              \
+    do                                                           \
+    {                                                            \
+        ISL_NeighboursTable_t table = good_neighbours();         \
+        table.field                 = (value);                   \
+        rig_table_load("ISL.Neighbours", &table, sizeof(table)); \
+        RIG_EVENT(&rig, "ISL", ISL_TBL_VALUE_ERR_EID, part);     \
+    } while (0)
+
+static void test_tables(void)
+{
+    ISL_NeighboursTable_t neighbours = good_neighbours();
+    ISL_LinksTable_t      links;
+    SKY_Packet_t          request = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    SKY_Packet_t          there;
+    uint64_t              sent_us;
+
+    REFUSED(SelfSlot, 4, "SelfSlot is 4, allowed 1 .. 3");
+    REFUSED(Neighbour[1].Slot, 1, "east of (2, 2) is (2, 3), not (2, 1)");
+    REFUSED(Neighbour[2].Plane, 200, "south of (2, 2)");
+    REFUSED(Neighbour[0].Port, 0, "Port is 0");
+    REFUSED(PacketBytes, 100, "PacketBytes is 100");
+    REFUSED(SeamCut, 2, "SeamCut is 2");
+
+    neighbours.Neighbour[SKY_LINK_NORTH].Present = 0;
+    rig_table_load("ISL.Neighbours", &neighbours, sizeof(neighbours));
+    RIG_EVENT(&rig, "ISL", ISL_NODE_INF_EID, "packets of 9000 bytes");
+    CHECK_EQ(rig_link_stat(&rig, SKY_LINK_NORTH, SKY_STATS_LINK_UP), 0);
+
+    (void)memset(&links, 0, sizeof(links));
+    links.Link[SKY_LINK_GROUND].LossPpm = 1000001;
+    rig_table_load("ISL.Links", &links, sizeof(links));
+    RIG_EVENT(&rig, "ISL", ISL_TBL_VALUE_ERR_EID, "LossPpm");
+    (void)memset(&links, 0, sizeof(links));
+    links.Link[SKY_LINK_EAST].DelayUs   = 60000;
+    links.Link[SKY_LINK_GROUND].DelayUs = 40000; /* on the way up as well */
+    rig_table_load("ISL.Links", &links, sizeof(links));
+    while (rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_DELAY_REQUESTED_US) != 60000)
+    {
+        (void)poll(NULL, 0, RIG_POLL_MS);
+    }
+    request.dst = rig_neighbour[SKY_LINK_EAST];
+    sent_us     = SKY_LIB_NowUs();
+    rig_send(&rig, rig.ground, &request);
+    CHECK(rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &there));
+    CHECK(SKY_LIB_NowUs() - sent_us >= 100000);
+}
+
+static void test_probes(void)
+{
+    static const char *const options[] = {"--hello-s", "1", NULL};
+    SKY_Packet_t             probe;
+    SKY_Packet_t             reply;
+
+    if (!rig_open(&rig, options))
+    {
+        return;
+    }
+    /* the eastern neighbour answers, the others are silent: after three probes only east is up */
+    while (rig_link_stat(&rig, SKY_LINK_WEST, SKY_STATS_LINK_UP) != 0)
+    {
+        if (rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &probe) && probe.is_request)
+        {
+            CHECK(probe.op == SKY_OP_PING && probe.apid == SKY_APID_ISL && SKY_Addr_Equal(probe.src, rig_self));
+            SKY_Packet_Reply(&probe, rig_neighbour[SKY_LINK_EAST], SKY_STATUS_OK, &reply);
+            rig_send(&rig, rig.neighbour[SKY_LINK_EAST], &reply);
+        }
+    }
+    CHECK_EQ(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_UP), 1);
+    CHECK(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_DELAY_MEASURED_US) > 0);
+    RIG_EVENT(&rig, "ISL", ISL_LINKS_INF_EID, "east 1");
+    /* whatever comes from a neighbour brings its link back */
+    probe     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    probe.src = rig_neighbour[SKY_LINK_WEST];
+    rig_send(&rig, rig.neighbour[SKY_LINK_WEST], &probe);
+    while (rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &reply) && reply.is_request)
+    {
+        /* probes that were sent before */
+    }
+    CHECK_EQ(reply.request_id, probe.request_id);
+    CHECK_EQ(rig_link_stat(&rig, SKY_LINK_WEST, SKY_STATS_LINK_UP), 1);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    static const char *const options[] = {"--hello-s", "0", NULL};
+
+    if (rig_open(&rig, options))
+    {
+        RUN(test_ping_and_stats);
+        RUN(test_bad_packets_are_counted_by_reason);
+        RUN(test_forwarding_and_the_way_back);
+        RUN(test_a_train_arrives_packet_by_packet);
+        RUN(test_commands);
+        RUN(test_relay);
+        RUN(test_tables);
+        rig_close(&rig);
+    }
+    RUN(test_probes);
+    return CHECK_RESULT();
+}

@@ -1,0 +1,187 @@
+"""One satellite in the test's process: both apps, Software Bus, housekeeping, events, tables, packets from a real socket."""
+
+import gc
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.fsw import EventType, Executive, FswError, Message, Pipe, messages
+from skymemory.fsw.structures import IslLinksTable, IslSetLink, KvcLimitsTable
+from skymemory.link.control import ControlPlane
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+
+
+def wait_event(pipe: Pipe, text: str) -> str:
+    while (event := pipe.next_event(5)) is not None:
+        if text in event.message.decode():
+            return event.packet_id.app_name.decode()
+    pytest.fail(f"no event with {text!r}")
+
+
+def test_both_apps_come_up_and_say_so(satellite: Executive) -> None:
+    started = [wait_event(satellite.events, "Initialized.") for _ in range(2)]
+    assert sorted(started) == ["ISL", "KVC"]
+    kvc = satellite.kvc_housekeeping()
+    assert kvc.serving == 1
+    assert kvc.slot_bytes >= 6000
+    assert kvc.slots * kvc.slot_bytes <= 16 << 20
+    isl = satellite.isl_housekeeping()
+    assert (isl.plane, isl.slot) == (3, 10)
+    assert {name: (link.plane, link.slot) for name, link in isl.links().items()} == {
+        "north": (2, 10), "east": (3, 11), "south": (4, 10), "west": (3, 9), "ground": (0, 0)
+    }
+
+
+def test_commands_are_counted_and_answered_by_events(satellite: Executive) -> None:
+    with satellite.app("OPERATOR") as operator:
+        operator.command(messages.KVC_CMD_MID, messages.NOOP)
+        assert wait_event(satellite.events, "no operation") == "KVC"
+        operator.command(messages.KVC_CMD_MID, 99)  # no such function code
+        operator.send(Message(messages.KVC_CMD_MID, b"too long", messages.NOOP))
+        housekeeping = satellite.kvc_housekeeping()
+        assert (housekeeping.command_counter, housekeeping.command_error_counter) == (1, 2)
+        operator.command(messages.KVC_CMD_MID, messages.RESET_COUNTERS)
+        assert satellite.kvc_housekeeping().command_error_counter == 0
+
+
+def test_packets_from_the_ground_reach_the_service(satellite: Executive, constellation: Constellation) -> None:
+    here = Satellite(3, 10)
+    with ControlPlane(constellation) as control:
+        assert here in control.ping([Route(here, here)], 5.0)
+    assert satellite.kvc_housekeeping().requests == 1
+    assert satellite.isl_housekeeping().to_ground == 1
+
+
+def test_a_satellite_stops_and_starts_again_in_the_same_process(words: list[str]) -> None:
+    for _ in range(3):
+        with Executive(words) as satellite:
+            assert satellite.kvc_housekeeping().serving == 1
+    threads = threading.active_count()
+    gc.collect()
+    assert threading.active_count() == threads
+
+
+def test_one_satellite_per_process(satellite: Executive, words: list[str]) -> None:
+    with pytest.raises(FswError, match="one satellite per process"), Executive(words):
+        pass
+    assert satellite.kvc_housekeeping().serving == 1
+
+
+def test_an_address_in_use_is_told(satellite: Executive, words: list[str]) -> None:
+    code = "import sys; from skymemory.fsw import Executive; Executive(sys.argv[1:]).__enter__()"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "is in use by another process" in done.stderr
+    assert satellite.kvc_housekeeping().serving == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (["--slot", "20"], "--slot 20: allowed are 1 .. 19"),
+        (["--credit", "none"], "--credit none: allowed are 1 .. 2048"),
+        (["--store-mib", "1", "--slot-bytes", "61440", "--network", "127.18.0.1"], "--network 127.18.0.1"),
+    ],
+)
+def test_wrong_arguments_are_told(words: list[str], change: list[str], said: str) -> None:
+    with pytest.raises(FswError, match=said), Executive(words + change):
+        pass
+
+
+def test_messages_between_python_apps(satellite: Executive) -> None:
+    mid = messages.ONBOARD_MIDS[1]
+    with satellite.app("SENDER") as sender, satellite.app("READER") as reader:
+        pipe = reader.pipe("READER", mid)
+        assert pipe.receive(0) is None
+        sender.publish(mid, b"one")
+        sender.publish(mid, b"two")
+        first, second = pipe.receive(1), pipe.receive(1)
+        assert first is not None
+        assert second is not None
+        assert (first.payload, second.payload) == (b"one", b"two")
+        assert second.sequence == first.sequence + 1
+        assert first.time is not None
+        pipe.unsubscribe(mid)
+        sender.publish(mid, b"three")
+        assert pipe.receive(0.01) is None
+
+
+def test_what_a_pipe_cannot_hold_is_dropped_and_counted(satellite: Executive) -> None:
+    mid = messages.ONBOARD_MIDS[1]
+    with satellite.app("SENDER") as sender, satellite.app("SLOW") as slow:
+        pipe = slow.pipe("SLOW", mid)
+        before = satellite.bus_counters()["message_limit"]
+        for number in range(10):
+            sender.publish(mid, bytes([number]))
+        assert satellite.bus_counters()["message_limit"] - before == 6
+        got = [message.payload[0] for message in iter(lambda: pipe.receive(0), None)]
+        assert got == [0, 1, 2, 3]
+
+
+def test_a_waiting_reader_is_woken_when_its_app_closes(satellite: Executive) -> None:
+    failures: list[FswError] = []
+    app = satellite.app("WAITER")
+    pipe = app.pipe("WAITER", messages.ONBOARD_MIDS[2])
+
+    def wait() -> None:
+        try:
+            pipe.receive()
+        except FswError as error:
+            failures.append(error)
+
+    reader = threading.Thread(target=wait)
+    reader.start()
+    app.close()
+    reader.join(10)
+    assert not reader.is_alive()
+    assert len(failures) == 1
+
+
+def test_events_of_python_code(satellite: Executive) -> None:
+    satellite.inject_event(7, "hand over", EventType.ERROR)
+    while (event := satellite.events.next_event(5)) is not None and event.packet_id.app_name != b"GROUND":
+        pass
+    assert event is not None
+    assert (event.packet_id.event_id, event.packet_id.event_type, event.message) == (7, EventType.ERROR, b"hand over")
+    assert event.packet_id.spacecraft_id == 3010
+
+
+def test_names_must_be_free(satellite: Executive) -> None:
+    with pytest.raises(FswError, match="name is taken"):
+        satellite.app("KVC")
+    with satellite.app("TWICE") as app:
+        app.pipe("TWICE")
+        with pytest.raises(FswError, match="name is taken"):
+            app.pipe("TWICE")
+    with pytest.raises(FswError):
+        satellite.app("A_NAME_OF_20_LETTERS")
+
+
+def test_a_link_is_cut_by_command(satellite: Executive) -> None:
+    satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=1, cut=1)))
+    links = satellite.isl_housekeeping().links()
+    assert (links["east"].up, links["west"].up) == (0, 1)
+
+
+def test_a_table_is_loaded_in_flight_and_a_bad_one_refused(satellite: Executive) -> None:
+    table = IslLinksTable()
+    table.link[0].delay_us = 7600
+    satellite.load_table("ISL.Links", table)
+    # isl takes it over at its next wake-up, at most a second from now
+    for _ in range(100):
+        if satellite.isl_housekeeping().links()["north"].delay_requested_us == 7600:
+            break
+        satellite.events.receive(0.05)
+    else:
+        pytest.fail("the table was not taken over")
+    satellite.load_table("KVC.Limits", KvcLimitsTable(slot_bytes=0, credit=1, part_lifetime_ms=1))
+    wait_event(satellite.events, "SlotBytes is 0")
+    assert satellite.kvc_housekeeping().slot_bytes > 0
+    with pytest.raises(FswError, match="no table has this name"):
+        satellite.load_table("ISL.Nothing", table)
+    with pytest.raises(FswError, match="larger than the table"):
+        satellite.load_table("KVC.Limits", table)

@@ -1,0 +1,114 @@
+"""Code on board in Python: apps of one's own, the health monitor, and a plane of satellites with it."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.fsw import Executive, Message, OnboardApp, Pipe, messages
+from skymemory.fsw.health import HEALTH_MID, HealthMonitor, HealthTelemetry, State, decode, main
+from skymemory.fsw.structures import IslSetLink
+from skymemory.link.control import ControlPlane
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+from skymemory.testbed.local import free_port
+
+
+class Echo(OnboardApp):
+    """Answers each command with telemetry that carries its payload, and counts periods."""
+
+    COMMAND, ANSWER = messages.ONBOARD_CMD_MIDS[1], messages.ONBOARD_MIDS[1]
+
+    def __init__(self) -> None:
+        super().__init__("ECHO", self.COMMAND, period_s=0.01)
+        self.periods = threading.Semaphore(0)
+
+    def on_message(self, message: Message) -> None:
+        self.app.publish(self.ANSWER, message.payload[::-1])
+
+    def on_period(self) -> None:
+        self.periods.release()
+
+
+class Faulty(OnboardApp):
+    """Breaks at its first message."""
+
+    def on_message(self, message: Message) -> None:
+        raise ValueError(f"cannot read {message.payload!r}")
+
+
+def test_an_app_answers_messages_and_works_in_periods(satellite: Executive) -> None:
+    with satellite.app("ASKER") as asker, Echo() as echo:
+        pipe = asker.pipe("ASKER", Echo.ANSWER)
+        asker.command(Echo.COMMAND, payload=b"abc")
+        answer = pipe.receive(5)
+        assert answer is not None
+        assert answer.payload == b"cba"
+        assert all(echo.periods.acquire(timeout=5) for _ in range(3))
+    with Echo():  # the name is free again
+        pass
+
+
+def test_an_error_ends_the_app_and_not_the_satellite(satellite: Executive) -> None:
+    mid = messages.ONBOARD_CMD_MIDS[2]
+    with Faulty("FAULTY", mid) as app:
+        satellite.ground.command(mid, payload=b"?")
+        while (event := satellite.events.next_event(5)) is not None and event.packet_id.app_name != b"FAULTY":
+            pass
+        assert event is not None
+        assert b"cannot read" in event.message
+        assert isinstance(app.failure, ValueError)
+    assert satellite.kvc_housekeeping().serving == 1
+
+
+def next_report(pipe: Pipe, wanted: Callable[[HealthTelemetry], bool]) -> HealthTelemetry:
+    for _ in range(100):
+        message = pipe.receive(5)
+        assert message is not None
+        if wanted(report := decode(message.payload)):
+            return report
+    pytest.fail("no such report")
+
+
+def test_the_health_monitor_sees_a_cut_link(satellite: Executive) -> None:
+    with satellite.app("DOCTOR") as doctor:
+        pipe = doctor.pipe("DOCTOR", HEALTH_MID)
+        with HealthMonitor(period_s=0.05) as monitor:
+            report = next_report(pipe, lambda r: r.state == State.GOOD)
+            assert (report.plane, report.slot, report.links_up, report.links_present) == (3, 10, 4, 4)
+            satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=0, cut=1)))
+            report = next_report(pipe, lambda r: r.state == State.DEGRADED)
+            assert (report.links_up, report.links_present) == (3, 4)
+            assert monitor.state is State.DEGRADED
+
+
+def test_a_report_of_the_wrong_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="bytes, not 3"):
+        decode(b"abc")
+
+
+def test_wrong_arguments_of_the_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--health-s", "0"]) == 2
+    assert main(["--health-s"]) == 2
+    assert "--health-s" in capsys.readouterr().err
+
+
+def test_one_plane_with_the_monitor_on_board(start_health: Callable[[Constellation, Sequence[Satellite]], None]) -> None:
+    """Five satellites in a ring, each a Python process; the ground hears the reports of all of them through one."""
+    base = Constellation.model_validate({"constellation": {"planes": 1, "slots": 5}, "cache": {"servers": 5, "centre": [1, 3]}})
+    plane = base.replace(network={"port": free_port(base)})
+    places = list(plane.torus.satellites())
+    start_health(plane, places)
+    entry = Satellite(1, 3)
+    heard: dict[Satellite, HealthTelemetry] = {}
+    with ControlPlane(plane) as control:
+        for _ in range(10):
+            for place, packet in control.telemetry([Route(place, entry) for place in places], 1.0):
+                message = Message.decode(packet)
+                if message.mid == HEALTH_MID:
+                    heard[place] = decode(message.payload)
+            if len(heard) == len(places):
+                break
+    assert {(place, report.plane, report.slot) for place, report in heard.items()} == {(p, p.plane, p.slot) for p in places}
+    assert {(report.state, report.links_up) for report in heard.values()} == {(State.GOOD, 2)}

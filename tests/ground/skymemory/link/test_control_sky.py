@@ -1,0 +1,104 @@
+"""The control plane with real satellites."""
+
+import threading
+
+from spacepackets.ccsds.spacepacket import SpacePacketHeader
+
+from skymemory.link.control import ControlPlane
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+from skymemory.store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+from skymemory.wire import icd
+
+KVC_CMD_APID = 0xD0
+"""of the cFS message id 0x18D0"""
+
+
+def command(apid: int, code: int, checksum_error: int = 0) -> bytes:
+    """A cFS command without arguments."""
+    packet = bytearray(SpacePacketHeader.tc(apid, 0, 1, sec_header_flag=True).pack()) + bytes([code, 0])
+    parity = 0xFF
+    for byte in packet:
+        parity ^= byte
+    packet[7] = parity ^ checksum_error
+    return bytes(packet)
+
+
+def routes_of(local: LocalConstellation) -> list[Route]:
+    return [Route(satellite, satellite) for satellite in local.constellation.torus.satellites()]
+
+
+def test_all_satellites_answer_at_once(full_sky: LocalConstellation) -> None:
+    routes = routes_of(full_sky)
+    with ControlPlane(full_sky.constellation) as control:
+        assert set(control.ping(routes, 10)) == set(control.ping(routes, 10, icd.APID_ISL)) == {r.satellite for r in routes}
+        assert all(set(counters) == set(icd.STATS_KVC) for counters in control.store_stats(routes, 10).values())
+        links = control.link_stats(routes, 10)
+    assert len(links) == 95
+    torus = full_sky.constellation.torus
+    for satellite, stats in links.items():
+        for direction, neighbour in torus.neighbours(satellite).items():
+            record = stats.links[direction.value]
+            assert Satellite(record["plane"], record["slot"]) == neighbour
+
+
+def test_all_satellites_answer_over_links(full_sky: LocalConstellation) -> None:
+    far = [Route(satellite, Satellite(1, 1)) for satellite in full_sky.constellation.torus.satellites()]
+    with ControlPlane(full_sky.constellation) as control:
+        assert len(control.ping(far, 10)) == 95
+
+
+def test_migrate_takes_chunks_to_another_satellite(full_sky: LocalConstellation) -> None:
+    key, source, target = b"m" * 32, Satellite(3, 10), Satellite(1, 3)
+    with SkyStore(full_sky.constellation) as store:
+        store.put([(key, bytes(6000))])  # one chunk: on the nearest satellite
+        control, here, there = store.control, Route(source, source), Route(target, target)
+        answer = control.migrate(here, target, 0, 5, key)
+        assert answer is not None
+        assert answer.ok
+        for _ in range(1000):  # the answer says that it has begun
+            if control.find(here, [key], 0, 5)[0] == [None]:
+                break
+        assert control.find(here, [key], 0, 5)[0] == [None]
+        (moved,), _ = control.find(there, [key], 0, 5)
+        assert moved is not None
+        assert (moved.block_len, moved.chunk_total) == (6000, 1)
+        assert control.purge([there], [key], 0, 5) == 1
+
+
+def test_relay_puts_commands_on_the_bus(full_sky: LocalConstellation) -> None:
+    routes = [Route(Satellite(2, 2), Satellite(2, 2)), Route(Satellite(4, 4), Satellite(2, 2))]
+    with ControlPlane(full_sky.constellation) as control:
+
+        def statuses(message: bytes) -> set[str]:
+            answers = control.relay(routes, message, 5)
+            return {icd.STATUS_NAMES[answer.packet.status] for answer in answers if answer is not None}
+
+        assert statuses(command(KVC_CMD_APID, 0)) == {"ok"}
+        assert statuses(command(KVC_CMD_APID, 0, checksum_error=1)) == {"bad_checksum"}
+        assert statuses(command(1, 0)) == {"refused"}  # cFE's own commands are not for the ground
+        assert statuses(b"short") == {"bad_length"}
+
+
+def test_telemetry_comes_back(full_sky: LocalConstellation) -> None:
+    """A NOOP makes an event, and events are telemetry."""
+    route = Route(Satellite(5, 5), Satellite(5, 5))
+    enough = threading.Event()
+    with ControlPlane(full_sky.constellation) as listener, ControlPlane(full_sky.constellation) as sender:
+
+        def send() -> None:
+            while not enough.wait(0.05):
+                sender.relay([route], command(KVC_CMD_APID, 0), 5)
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        heard: list[tuple[Satellite, bytes]] = []
+        for _ in range(20):
+            heard += listener.telemetry([route], 0.5)
+            if any(b"KVC" in message for _, message in heard):
+                break
+        enough.set()
+        thread.join()
+    assert {satellite for satellite, _ in heard} == {route.satellite}
+    assert any(b"KVC" in message for _, message in heard)
