@@ -69,7 +69,7 @@ lint-python: $(VENV)/.dev
 lint-cppcheck: build
 	@tools/optional.sh cppcheck "static analysis by cppcheck" -- \
 	    cppcheck --project=build/compile_commands.json --quiet --error-exitcode=1 --inline-suppr -j$(JOBS) \
-	    --enable=warning,performance,portability --suppress=missingIncludeSystem --library=posix
+	    --enable=warning,performance,portability --suppress=missingIncludeSystem --library=posix -itests
 
 lint-tidy: build
 	@tools/optional.sh clang-tidy "static analysis by clang-tidy" -- tools/tidy.sh "$(JOBS)"

@@ -110,17 +110,11 @@ int32_t skyx_unsubscribe(uint32_t app, uint32_t pipe, uint32_t mid)
 
 int32_t skyx_receive(uint32_t app, uint32_t pipe, int32_t timeout_ms, uint8_t *buffer, size_t *size)
 {
-    CFE_SB_Buffer_t *message = NULL;
-    CFE_Status_t     status  = EXEC_Enter(AppId(app));
-    *size                    = 0;
+    CFE_Status_t status = EXEC_Enter(AppId(app));
+    *size               = 0;
     if (status == CFE_SUCCESS)
     {
-        status = CFE_SB_ReceiveBuffer(&message, PipeId(pipe), timeout_ms);
-        if (status == CFE_SUCCESS)
-        {
-            (void)CFE_MSG_GetSize(&message->Msg, size);
-            (void)memcpy(buffer, message, *size);
-        }
+        status = EXEC_Receive(buffer, size, PipeId(pipe), timeout_ms);
         EXEC_Leave();
     }
     return status;

@@ -11,8 +11,8 @@ from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.store import SkyStore
-from skymemory.testbed.compose import PROJECT, in_containers
-from skymemory.testbed.docker import DockerConstellation, DockerError, build_image, compose_command, containers, find_checkout
+from skymemory.testbed.compose import PROJECT
+from skymemory.testbed.docker import containers
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 VALUE_BYTES = 600_000
@@ -20,35 +20,11 @@ VICTIM = Satellite(3, 10)
 """the centre of the window: it holds a share of every block"""
 
 
-def docker(*words: str) -> str:
-    done = subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
-def sky() -> Iterator[Constellation]:
-    """All 95 satellites, up; gone afterwards."""
-    try:
-        compose_command()
-    except DockerError as error:
-        if os.environ.get("CI"):
-            pytest.fail(f"CI leaves nothing out: {error}")
-        pytest.skip(str(error))
-    checkout = find_checkout()
-    assert checkout is not None
-    build_image(checkout)
-    constellation = Constellation().replace(cache={"deadline_ms": 5000})
-    project = DockerConstellation(constellation)
-    project.down()  # what an interrupted run has left
-    project.up()
-    try:
-        yield in_containers(constellation)
-    finally:
-        project.down()
-        assert containers() == {}
-        if PROJECT in docker("network", "ls", "--format", "{{.Name}}").split():  # see DockerConstellation.down
-            assert docker("network", "inspect", "--format", "{{.Containers}}", PROJECT).strip() == "map[]"
+def sky(start_containers) -> Iterator[Constellation]:
+    """All 95 satellites."""
+    with start_containers(Constellation().replace(cache={"deadline_ms": 5000})) as sky:
+        yield sky
 
 
 def answering(sky: Constellation) -> set[Satellite]:
@@ -64,7 +40,7 @@ def test_all_satellites_run_and_answer(sky: Constellation) -> None:
     assert answering(sky) == set(sky.torus.satellites())
 
 
-def test_the_image_holds_one_file(sky: Constellation) -> None:
+def test_the_image_holds_one_file(sky: Constellation, docker) -> None:
     name = docker("create", docker("ps", "--filter", "name=sat-1-1", "--format", "{{.Image}}").split()[0]).strip()
     try:
         exported = subprocess.run(["docker", "export", name], capture_output=True, check=True).stdout
@@ -100,7 +76,7 @@ def test_a_container_on_the_network_is_a_ground_host_too(sky: Constellation) -> 
         assert store.get([key])[0].data == value
 
 
-def test_a_killed_satellite_costs_a_miss_and_blocks_go_up_again(sky: Constellation) -> None:
+def test_a_killed_satellite_costs_a_miss_and_blocks_go_up_again(sky: Constellation, docker) -> None:
     blocks = [(os.urandom(32), os.urandom(VALUE_BYTES)) for _ in range(4)]
     with SkyStore(sky) as store:
         assert all(result.ok for result in store.put(blocks))

@@ -181,6 +181,7 @@ static inline bool rig_receive(rig_t *rig, int fd, int timeout_ms, SKY_Packet_t 
     struct pollfd readable = {fd, POLLIN, 0};
     ssize_t       len;
 
+    (void)memset(pkt, 0, sizeof(*pkt));
     if (poll(&readable, 1, timeout_ms) <= 0)
     {
         return false;

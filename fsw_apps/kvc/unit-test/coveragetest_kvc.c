@@ -15,7 +15,6 @@
 #include "uttest.h"
 
 static KVC_LimitsTable_t Limits;
-static void *            LimitsAddress = &Limits;
 static uint16            LastEvent;
 static uint32            Events;
 
@@ -26,6 +25,13 @@ static void OnEvent(void *user, UT_EntryKey_t key, const UT_StubContext_t *conte
     (void)va;
     LastEvent = UT_Hook_GetArgValueByName(context, "EventID", uint16);
     ++Events;
+}
+
+static void OnGetAddress(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
+{
+    (void)user;
+    (void)key;
+    *UT_Hook_GetArgValueByName(context, "TblPtr", void **) = &Limits;
 }
 
 static void Setup(void)
@@ -39,7 +45,7 @@ static void Setup(void)
     LastEvent             = 0;
     Events                = 0;
     UT_SetVaHandlerFunction(UT_KEY(CFE_EVS_SendEvent), OnEvent, NULL);
-    UT_SetDataBuffer(UT_KEY(CFE_TBL_GetAddress), &LimitsAddress, sizeof(LimitsAddress), true);
+    UT_SetHandlerFunction(UT_KEY(CFE_TBL_GetAddress), OnGetAddress, NULL);
     UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_INFO_UPDATED);
 }
 
@@ -54,9 +60,10 @@ static void Start(void)
 
 static void Test_StartFails(void)
 {
-    const UT_EntryKey_t keys[]   = {UT_KEY(CFE_EVS_Register), UT_KEY(CFE_MSG_Init),     UT_KEY(CFE_SB_CreatePipe), UT_KEY(CFE_SB_Subscribe),
-                                    UT_KEY(OS_MutSemCreate),  UT_KEY(CFE_TBL_Register), UT_KEY(CFE_TBL_Load),      UT_KEY(CFE_TBL_GetAddress),
-                                    UT_KEY(OS_MutSemTake),    UT_KEY(SKY_LIB_Register)};
+    const UT_EntryKey_t keys[]   = {UT_KEY(CFE_EVS_Register), UT_KEY(CFE_MSG_Init),       UT_KEY(CFE_SB_CreatePipe),
+                                    UT_KEY(CFE_SB_Subscribe), UT_KEY(OS_MutSemCreate),    UT_KEY(CFE_TBL_Register),
+                                    UT_KEY(CFE_TBL_Load),     UT_KEY(CFE_TBL_GetAddress), UT_KEY(OS_MutSemTake),
+                                    UT_KEY(SKY_LIB_Register)};
     const uint16        events[] = {0,
                                     KVC_PIPE_ERR_EID,
                                     KVC_PIPE_ERR_EID,
@@ -97,16 +104,18 @@ static void Send(uint32 mid, CFE_MSG_FcnCode_t code, size_t size, const void *by
         CFE_SB_Buffer_t     buffer;
         KVC_PurgeBlockCmd_t purge;
     } message;
-    CFE_SB_MsgId_t id     = CFE_SB_ValueToMsgId(mid);
-    CFE_MSG_Size_t length = size;
+    /* an event about a wrong length asks for id and code a second time */
+    CFE_SB_MsgId_t    ids[]   = {CFE_SB_ValueToMsgId(mid), CFE_SB_ValueToMsgId(mid)};
+    CFE_MSG_FcnCode_t codes[] = {code, code};
+    CFE_MSG_Size_t    length  = size;
 
     memset(&message, 0, sizeof(message));
     if (bytes != NULL)
     {
         memcpy(&message, bytes, size);
     }
-    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetMsgId), &id, sizeof(id), true);
-    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetFcnCode), &code, sizeof(code), true);
+    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetMsgId), ids, sizeof(ids), true);
+    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetFcnCode), codes, sizeof(codes), true);
     UT_SetDataBuffer(UT_KEY(CFE_MSG_GetSize), &length, sizeof(length), true);
     KVC_TaskPipe(&message.buffer);
     UT_ResetState(UT_KEY(CFE_MSG_GetMsgId));

@@ -130,21 +130,28 @@ static void Test_Acquire(void)
     UtAssert_ADDRESS_EQ(SKY_LIB_AcquireAt(0, &apid), &Service);
     UtAssert_UINT32_EQ(apid, APID);
     SKY_LIB_Release();
-    UT_SetDeferredRetcode(UT_KEY(OS_MutSemTake), 2, OS_ERROR);
+    UT_SetDeferredRetcode(UT_KEY(OS_MutSemTake), 1, OS_ERROR);
     UtAssert_NULL(SKY_LIB_Acquire(APID));
     UT_SetDefaultReturnValue(UT_KEY(OS_MutSemTake), OS_ERROR);
     UtAssert_NULL(SKY_LIB_AcquireAt(0, &apid));
 }
 
+static void OnTime(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
+{
+    (void)user;
+    (void)key;
+    *UT_Hook_GetArgValueByName(context, "time_struct", OS_time_t *) = OS_TimeAssembleFromMicroseconds(12, 345678);
+}
+
 static void Test_Time(void)
 {
-    OS_time_t now = OS_TimeAssembleFromMicroseconds(12, 345678);
-
-    UT_SetDataBuffer(UT_KEY(OS_GetMonotonicTime), &now, sizeof(now), false);
+    UT_SetHandlerFunction(UT_KEY(OS_GetMonotonicTime), OnTime, NULL);
     UtAssert_BOOL_TRUE(SKY_LIB_NowUs() == UINT64_C(12345678));
     UT_SetDefaultReturnValue(UT_KEY(OS_GetMonotonicTime), OS_ERROR);
     UtAssert_BOOL_TRUE(SKY_LIB_NowUs() == 0);
     UtAssert_BOOL_TRUE(SKY_LIB_Seed() != SKY_LIB_Seed());
+    UtAssert_StrCmp(SKY_LIB_StatusName(SKY_STATUS_BAD_CRC), "bad_crc", "name of a status");
+    UtAssert_StrCmp(SKY_LIB_StatusName(99), "unknown", "no name");
 }
 
 void UtTest_Setup(void)

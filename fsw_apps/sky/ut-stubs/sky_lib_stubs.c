@@ -63,6 +63,13 @@ uint64_t SKY_LIB_NowUs(void)
     return (uint64_t)UT_DEFAULT_IMPL(SKY_LIB_NowUs);
 }
 
+const char *SKY_LIB_StatusName(uint32_t status)
+{
+    UT_Stub_RegisterContextGenericArg(UT_KEY(SKY_LIB_StatusName), status);
+    (void)UT_DEFAULT_IMPL(SKY_LIB_StatusName);
+    return "status";
+}
+
 uint64_t SKY_LIB_Seed(void)
 {
     return (uint64_t)UT_DEFAULT_IMPL(SKY_LIB_Seed);

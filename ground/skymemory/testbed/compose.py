@@ -1,5 +1,6 @@
 """The constellation as a compose file: one container a satellite, (p, s) at 198.18.p.s, for Compose 1.29 and 2."""
 
+from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import IPv4Network
 
@@ -12,17 +13,30 @@ NETWORK = "198.18.0.0/15"
 BRIDGE_MTU = 9000
 UDP_OVERHEAD = 28
 """IPv4 and UDP headers: packets up to BRIDGE_MTU - 28 bytes are never fragmented"""
-MEMORY_BESIDE_STORE_MIB = 8
-"""The satellite itself takes less than 3 MiB; the rest is for the kernel's socket buffers, which count too."""
 
 AT_ONCE = 16
 """Satellites that are started side by side: each waits for the one that many places before it. Compose 1.29 shares 64 workers
 between services and their containers, and locks up when 64 services have taken them all."""
 
 
-def image() -> str:
-    """Name of the satellite's image, with the version of this package."""
-    return f"skymemory-satellite:{version('skymemory')}"
+@dataclass(frozen=True)
+class Image:
+    """What a container is made from: a target of docker/Dockerfile."""
+
+    target: str
+    memory_mib: int
+    """beside the store: the program, and the kernel's socket buffers, which count too"""
+
+    @property
+    def name(self) -> str:
+        """With the version of this package as its tag."""
+        return f"{PROJECT}-{self.target}:{version('skymemory')}"
+
+
+SATELLITE = Image("satellite", 8)
+"""the static satellite and nothing else; takes less than 3 MiB"""
+SATELLITE_PYTHON = Image("satellite-python", 48)
+"""the satellite inside a Python process, with the health monitor on board"""
 
 
 def in_containers(constellation: Constellation) -> Constellation:
@@ -31,16 +45,16 @@ def in_containers(constellation: Constellation) -> Constellation:
     return constellation.replace(network={"network": NETWORK, "mtu": mtu})
 
 
-def compose_file(constellation: Constellation) -> str:
+def compose_file(constellation: Constellation, image: Image = SATELLITE) -> str:
     """Text of compose.yaml, for a file in `docker/` of a checkout (it names `..` as what the image is built from)."""
     inside = in_containers(constellation)
     network = IPv4Network(NETWORK)
-    memory = inside.satellite.store_mib + MEMORY_BESIDE_STORE_MIB
+    memory = inside.satellite.store_mib + image.memory_mib
     lines = [
         "# Made by `skymem compose` from constellation.toml. Do not edit.",
         "",
         "x-satellite: &satellite",
-        f"  image: {image()}",
+        f"  image: {image.name}",
         f"  mem_limit: {memory}m",
         "  restart: unless-stopped",
         "  read_only: true",
@@ -67,7 +81,7 @@ def compose_file(constellation: Constellation) -> str:
         words = ", ".join(f'"{word}"' for word in skysat.arguments(inside, place))
         lines += [f"  sat-{place.plane}-{place.slot}:", "    <<: *satellite"]
         if number == 0:  # one service builds the image that all use
-            lines.append("    build: {context: .., dockerfile: docker/Dockerfile, target: satellite}")
+            lines.append(f"    build: {{context: .., dockerfile: docker/Dockerfile, target: {image.target}}}")
         if number >= AT_ONCE:
             before = places[number - AT_ONCE]
             lines.append(f"    depends_on: [sat-{before.plane}-{before.slot}]")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
-from skymemory.testbed.compose import PROJECT, compose_file, image
+from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
 
 Progress = Callable[[int, int], None]
 
@@ -42,31 +42,29 @@ def find_checkout(start: Path | None = None) -> Path | None:
     return next((folder for folder in (here, *here.parents) if (folder / "docker" / "Dockerfile").is_file()), None)
 
 
-def build_image(checkout: Path | None, target: str = "satellite", name: str | None = None) -> str:
-    """Build an image from a checkout; without one, the image must be there already. Returns its name.
+def build_image(checkout: Path | None, image: Image = SATELLITE) -> None:
+    """Build an image from a checkout; without one, the image must be there already.
 
     Raises:
         DockerError: it cannot be built, or there is neither image nor checkout.
     """
-    name = name or image()
     if checkout is None:
-        if _run(["docker", "image", "inspect", name]).returncode:
-            raise DockerError(f"there is no image {name}; run this in a checkout of the project, which builds it")
-        return name
+        if _run(["docker", "image", "inspect", image.name]).returncode:
+            raise DockerError(f"there is no image {image.name}; run this in a checkout of the project, which builds it")
+        return
     # The classic builder wherever there is one: it needs no plug-in.
     environment = {**os.environ, "DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")}
     command = ["docker", "build", "--quiet", "--network", "host", "--file", str(checkout / "docker" / "Dockerfile")]
-    done = _run([*command, "--target", target, "--tag", name, str(checkout)], environment=environment)
-    _check(done, f"building {name}")
-    return name
+    done = _run([*command, "--target", image.target, "--tag", image.name, str(checkout)], environment=environment)
+    _check(done, f"building {image.name}")
 
 
 class DockerConstellation:
     """All satellites of a constellation as containers of one Compose project."""
 
-    def __init__(self, constellation: Constellation) -> None:
+    def __init__(self, constellation: Constellation, image: Image = SATELLITE) -> None:
         """`constellation`: as in the file; it is moved to the containers' network (see `in_containers`)."""
-        self.text = compose_file(constellation)
+        self.text = compose_file(constellation, image)
         self.total = constellation.planes * constellation.slots
 
     def up(self, progress: Progress | None = None) -> None:

@@ -74,6 +74,11 @@ CFE_Status_t EXEC_HostAppDelete(CFE_ES_AppId_t app);
 CFE_Status_t EXEC_Enter(CFE_ES_AppId_t app);
 void         EXEC_Leave(void);
 
+/**
+ * CFE_SB_ReceiveBuffer for threads of the host: a copy, so that another thread may close the app or stop the executive meanwhile.
+ * @param message  room for CFE_MISSION_SB_MAX_SB_MSG_SIZE bytes
+ */
+CFE_Status_t EXEC_Receive(void *message, size_t *size, CFE_SB_PipeId_t pipe_id, int32 timeout_ms);
 /** A load from the ground: the owner's next CFE_TBL_Manage validates and takes it. @return CFE_TBL_ERR_* if it cannot be one */
 CFE_Status_t EXEC_TableLoad(const char *name, const void *data, size_t size);
 void         EXEC_SbCounters(EXEC_SbCounters_t *counters);

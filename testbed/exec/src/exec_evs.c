@@ -119,15 +119,16 @@ static CFE_Status_t Admit(uint16 event_id, CFE_EVS_EventType_Enum_t type, char *
 CFE_Status_t CFE_EVS_SendEvent(uint16 EventID, CFE_EVS_EventType_Enum_t EventType, const char *Spec, ...)
 {
     CFE_EVS_LongEventTlm_t event;
-    CFE_EVS_PacketID_t    *id   = &event.Payload.PacketID;
-    char                  *text = event.Payload.Message;
     bool                   send = false;
     va_list                arguments;
     if (Spec == NULL)
     {
         return CFE_EVS_INVALID_PARAMETER;
     }
+    (void)memset(&event, 0, sizeof event);
     (void)CFE_MSG_Init(CFE_MSG_PTR(event.TelemetryHeader), CFE_SB_ValueToMsgId(CFE_EVS_LONG_EVENT_MSG_MID), sizeof event);
+    CFE_EVS_PacketID_t *id   = &event.Payload.PacketID;
+    char               *text = event.Payload.Message;
     va_start(arguments, Spec);
     /* clang-tidy 14 takes va_start for unknown when it has read another file before: NOLINTNEXTLINE(clang-analyzer-valist*) */
     const int length = vsnprintf(text, sizeof event.Payload.Message, Spec, arguments);

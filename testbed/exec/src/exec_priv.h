@@ -108,6 +108,11 @@ void EXEC_PoolReset(void);
 void EXEC_SemReset(void);
 void EXEC_SocketReset(void);
 
+/* Windows of pipes, by index of the pipe, with the lock held: exec_window.c. */
+bool  EXEC_WindowMap(void);
+void *EXEC_WindowShow(uint32 pipe, const void *message, size_t size); /* @return what the app may see */
+void  EXEC_WindowPoison(uint32 pipe, size_t size);
+
 /* The bus's side of an app's end, with the lock held. */
 void EXEC_SbAppGone(uint32 app_id);
 

@@ -3,22 +3,15 @@
  * Software Bus.
  *
  * A message lies in a block of the bus's pool from transmit to the receive after the one that delivered it, as in cFE, so the pool
- * runs dry when it would there. What the receiver sees is a copy in a window of its pipe, through a mapping that it cannot write
- * to: an app that changes a message it was given ends at once. Each pipe has two windows in turn; the one given up is filled with
- * EXEC_POISON_BYTE, so an app that keeps a message too long reads rubbish and not, by luck, its message.
+ * runs dry when it would there. What the receiver sees is a copy of its own: exec_window.c.
  */
-#define _GNU_SOURCE
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "exec_priv.h"
 
 #define PIPES        ((uint32)CFE_PLATFORM_SB_MAX_PIPES)
 #define ROUTES       ((uint32)CFE_PLATFORM_SB_MAX_MSG_IDS)
 #define DESTINATIONS ((uint32)CFE_PLATFORM_SB_MAX_DEST_PER_PKT)
-#define WINDOW_BYTES ((size_t)CFE_MISSION_SB_MAX_SB_MSG_SIZE)
-#define WINDOWS      ((size_t)2)
 
 #define OWNED_MAGIC 0x5BB0FFE5u /* the app that allocated it may transmit or release it */
 
@@ -57,7 +50,6 @@ typedef struct
     uint32         depth, head, count;
     Message_t     *queue[OS_QUEUE_MAX_DEPTH];
     Message_t     *delivered;
-    uint32         window;
     bool           cond_made;
     pthread_cond_t cond;
 } Pipe_t;
@@ -69,40 +61,9 @@ static uint32             sb_route_count;
 static Pipe_t             sb_pipes[PIPES];
 static uint32             sb_last_pipe;
 static EXEC_SbCounters_t  sb_counters;
-static uint8             *sb_windows;      /* ours */
-static uint8             *sb_windows_read; /* the apps': the same pages, read-only */
 
 static const size_t sb_block_sizes[] = {
     8, 16, 20, 36, 64, 96, 128, 160, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, CFE_PLATFORM_SB_MAX_BLOCK_SIZE};
-
-static bool MapWindows(void)
-{
-    const size_t bytes = PIPES * WINDOWS * WINDOW_BYTES; /* pages come when they are touched */
-    if (sb_windows != NULL)
-    {
-        return true;
-    }
-    const int fd = memfd_create("exec_sb", MFD_CLOEXEC);
-    if (fd < 0)
-    {
-        return false;
-    }
-    void *ours   = MAP_FAILED;
-    void *theirs = MAP_FAILED;
-    if (ftruncate(fd, (off_t)bytes) == 0)
-    {
-        ours   = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        theirs = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-    }
-    (void)close(fd);
-    if (ours == MAP_FAILED || theirs == MAP_FAILED)
-    {
-        return false;
-    }
-    sb_windows      = ours;
-    sb_windows_read = theirs;
-    return true;
-}
 
 bool EXEC_SbReset(void)
 {
@@ -118,7 +79,7 @@ bool EXEC_SbReset(void)
     }
     sb_route_count = 0;
     (void)memset(&sb_counters, 0, sizeof sb_counters);
-    return MapWindows() &&
+    return EXEC_WindowMap() &&
            CFE_ES_PoolCreateEx(&sb_pool, &sb_pool_memory, sizeof sb_pool_memory, sizeof sb_block_sizes / sizeof sb_block_sizes[0],
                                sb_block_sizes, CFE_ES_USE_MUTEX) == CFE_SUCCESS;
 }
@@ -182,19 +143,18 @@ static void Drop(Message_t *message)
     }
 }
 
-static uint8 *Window(uint8 *base, const Pipe_t *pipe)
+static uint32 Index(const Pipe_t *pipe)
 {
-    return base + ((size_t)(pipe - sb_pipes) * WINDOWS + pipe->window) * WINDOW_BYTES;
+    return (uint32)(pipe - sb_pipes);
 }
 
 static void TakeBack(Pipe_t *pipe)
 {
     if (pipe->delivered != NULL)
     {
-        (void)memset(Window(sb_windows, pipe), EXEC_POISON_BYTE, pipe->delivered->size);
+        EXEC_WindowPoison(Index(pipe), pipe->delivered->size);
         Drop(pipe->delivered);
         pipe->delivered = NULL;
-        pipe->window    = (pipe->window + 1u) % (uint32)WINDOWS;
     }
 }
 
@@ -355,38 +315,30 @@ CFE_Status_t CFE_SB_Unsubscribe(CFE_SB_MsgId_t MsgId, CFE_SB_PipeId_t PipeId)
     return good ? CFE_SUCCESS : CFE_SB_BAD_ARGUMENT;
 }
 
-CFE_Status_t CFE_SB_ReceiveBuffer(CFE_SB_Buffer_t **BufPtr, CFE_SB_PipeId_t PipeId, int32 TimeOut)
+/* With the lock held: wait for the next message of a pipe, which becomes its `delivered`. */
+static CFE_Status_t Next(CFE_SB_PipeId_t pipe_id, int32 timeout_ms, Pipe_t **found)
 {
-    if (BufPtr == NULL || TimeOut < CFE_SB_PEND_FOREVER)
+    const int64  deadline = timeout_ms == CFE_SB_PEND_FOREVER ? -1 : EXEC_NowNs() + (int64)timeout_ms * 1000000;
+    CFE_Status_t status   = CFE_SUCCESS;
+    Pipe_t      *pipe     = PipeById(pipe_id.id.id);
+    if (pipe == NULL)
     {
         return CFE_SB_BAD_ARGUMENT;
     }
-    *BufPtr               = NULL;
-    const int64  deadline = TimeOut == CFE_SB_PEND_FOREVER ? -1 : EXEC_NowNs() + (int64)TimeOut * 1000000;
-    CFE_Status_t status   = CFE_SUCCESS;
-    EXEC_Lock();
-    Pipe_t *pipe = PipeById(PipeId.id.id);
-    if (pipe == NULL)
+    TakeBack(pipe);
+    while (status == CFE_SUCCESS && pipe->count == 0)
     {
-        status = CFE_SB_BAD_ARGUMENT;
-    }
-    else
-    {
-        TakeBack(pipe);
-        while (status == CFE_SUCCESS && pipe->count == 0)
+        if (timeout_ms == CFE_SB_POLL)
         {
-            if (TimeOut == CFE_SB_POLL)
-            {
-                status = CFE_SB_NO_MESSAGE;
-            }
-            else if (!EXEC_Wait(&pipe->cond, deadline) && pipe->count == 0)
-            {
-                status = CFE_SB_TIME_OUT;
-            }
-            if (pipe->id != PipeId.id.id)
-            {
-                status = CFE_SB_PIPE_RD_ERR;
-            }
+            status = CFE_SB_NO_MESSAGE;
+        }
+        else if (!EXEC_Wait(&pipe->cond, deadline) && pipe->count == 0)
+        {
+            status = CFE_SB_TIME_OUT;
+        }
+        if (pipe->id != pipe_id.id.id)
+        {
+            status = CFE_SB_PIPE_RD_ERR;
         }
     }
     if (status == CFE_SUCCESS)
@@ -401,8 +353,43 @@ CFE_Status_t CFE_SB_ReceiveBuffer(CFE_SB_Buffer_t **BufPtr, CFE_SB_PipeId_t Pipe
         }
         TakeBack(pipe); /* of another thread that received meanwhile */
         pipe->delivered = message;
-        (void)memcpy(Window(sb_windows, pipe), Content(message), message->size);
-        *BufPtr = (CFE_SB_Buffer_t *)(void *)Window(sb_windows_read, pipe);
+        *found          = pipe;
+    }
+    return status;
+}
+
+CFE_Status_t CFE_SB_ReceiveBuffer(CFE_SB_Buffer_t **BufPtr, CFE_SB_PipeId_t PipeId, int32 TimeOut)
+{
+    if (BufPtr == NULL || TimeOut < CFE_SB_PEND_FOREVER)
+    {
+        return CFE_SB_BAD_ARGUMENT;
+    }
+    *BufPtr      = NULL;
+    Pipe_t *pipe = NULL;
+    EXEC_Lock();
+    const CFE_Status_t status = Next(PipeId, TimeOut, &pipe);
+    if (status == CFE_SUCCESS)
+    {
+        *BufPtr = (CFE_SB_Buffer_t *)EXEC_WindowShow(Index(pipe), Content(pipe->delivered), pipe->delivered->size);
+    }
+    EXEC_Unlock();
+    return status;
+}
+
+CFE_Status_t EXEC_Receive(void *message, size_t *size, CFE_SB_PipeId_t pipe_id, int32 timeout_ms)
+{
+    Pipe_t *pipe = NULL;
+    *size        = 0;
+    if (timeout_ms < CFE_SB_PEND_FOREVER)
+    {
+        return CFE_SB_BAD_ARGUMENT;
+    }
+    EXEC_Lock();
+    const CFE_Status_t status = Next(pipe_id, timeout_ms, &pipe);
+    if (status == CFE_SUCCESS)
+    {
+        *size = pipe->delivered->size;
+        (void)memcpy(message, Content(pipe->delivered), *size);
     }
     EXEC_Unlock();
     return status;
@@ -523,6 +510,7 @@ CFE_Status_t CFE_SB_TransmitBuffer(CFE_SB_Buffer_t *BufPtr, bool IsOrigination)
         Route_t *route  = RouteOf(msg_id.Value);
         message->msg_id = msg_id.Value;
         message->owner  = 0;
+        message->size   = size; /* what it was made for may have been more */
         if (route == NULL)
         {
             ++sb_counters.no_subscribers;

@@ -63,7 +63,7 @@ static void test_bad_packets_are_counted_by_reason(void)
     CHECK_EQ(values[SKY_STATS_ISL_DROP_ADDRESS], 1);
     CHECK_EQ(values[SKY_STATS_ISL_DROP_NO_SERVICE], 1);
     CHECK_EQ(values[SKY_STATS_ISL_DROP_HOP_LIMIT], 1);
-    RIG_EVENT(&rig, "ISL", ISL_DROP_ERR_EID, "packets dropped with status");
+    RIG_EVENT(&rig, "ISL", ISL_DROP_ERR_EID, "packets dropped: bad_length");
 }
 
 static void test_forwarding_and_the_way_back(void)

@@ -107,7 +107,7 @@ static void test_bad_chunk_is_refused_counted_and_told_once(void)
     CHECK_EQ(rig_ask(&rig, &pkt, &answer), SKY_STATUS_BAD_CRC);
     ++pkt.request_id;
     CHECK_EQ(rig_ask(&rig, &pkt, &answer), SKY_STATUS_BAD_CRC);
-    RIG_EVENT(&rig, "KVC", KVC_REFUSED_ERR_EID, "status 7");
+    RIG_EVENT(&rig, "KVC", KVC_REFUSED_ERR_EID, "refused: bad_crc");
     CHECK_EQ(rig_kvc_hk(&rig).Errors, 2);
 }
 

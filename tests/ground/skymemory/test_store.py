@@ -276,6 +276,6 @@ def test_wrong_arguments() -> None:
     store.close()  # twice
 
 
-def test_satellites_are_named_in_plan() -> None:
-    """The plan's and the paper's first server is the nearest satellite."""
+def test_the_first_server_is_the_nearest_satellite() -> None:
+    """Where all lookups go (paper, section 3.8, Get step 8)."""
     assert server_satellites(Constellation())[0] == Satellite(3, 10)

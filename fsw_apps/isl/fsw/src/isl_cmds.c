@@ -174,8 +174,8 @@ static void ISL_ReportDrops(const uint64_t *drops, uint64_t now_us)
         if (drops[cause] != ISL_Data.Reported[cause] &&
             (ISL_Data.ReportedUs[cause] == 0 || now_us - ISL_Data.ReportedUs[cause] >= ISL_EVENT_PERIOD_US))
         {
-            (void)CFE_EVS_SendEvent(ISL_DROP_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: %lu packets dropped with status %lu",
-                                    (unsigned long)(drops[cause] - ISL_Data.Reported[cause]), (unsigned long)cause);
+            (void)CFE_EVS_SendEvent(ISL_DROP_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: %lu packets dropped: %s",
+                                    (unsigned long)(drops[cause] - ISL_Data.Reported[cause]), SKY_LIB_StatusName(cause));
             ISL_Data.Reported[cause]   = drops[cause];
             ISL_Data.ReportedUs[cause] = now_us;
         }

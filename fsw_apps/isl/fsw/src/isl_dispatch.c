@@ -1,7 +1,7 @@
 /**
  * @file
- * From a message on ISL's pipe to the function that acts on it: message id, then function code, then exact length. Messages of the
- * downlink list are telemetry for listeners on the ground; ISL's own housekeeping may be one of them.
+ * From a message on ISL's pipe to the function that acts on it: message id, then function code, then exact length. Messages
+ * of the downlink list are telemetry for listeners on the ground; ISL's own housekeeping may be one of them.
  */
 #include "isl_dispatch.h"
 

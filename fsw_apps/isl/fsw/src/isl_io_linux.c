@@ -242,7 +242,7 @@ static uint32_t ISL_IO_TrainLength(uint32_t first)
     return n;
 }
 
-/** Describe packets @p first .. first + @p count - 1 as message @p message, its parts from @p part on. @return the next free part */
+/** Describe packets @p first .. first + @p count - 1 as message @p message, its parts from @p part on. @return next free part */
 static uint32_t ISL_IO_Describe(uint32_t message, uint32_t first, uint32_t count, uint32_t part)
 {
     struct msghdr *const header     = &ISL_IO.tx[message].msg_hdr;

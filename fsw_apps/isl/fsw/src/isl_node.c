@@ -2,8 +2,8 @@
  * @file
  * The packet engine: decode, decide, then deliver, forward, hand down, answer or drop.
  *
- * An endpoint that is a neighbour's counts as that ISL; everything else is the ground. Links are not authenticated yet: whoever can
- * forge a neighbour's address is that neighbour.
+ * An endpoint that is a neighbour's counts as that ISL; everything else is the ground. Links are not authenticated yet: whoever
+ * can forge a neighbour's address is that neighbour.
  */
 #include "isl_node.h"
 

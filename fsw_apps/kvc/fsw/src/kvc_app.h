@@ -1,7 +1,7 @@
 /**
  * @file
- * KVC: the hashtable service of a satellite, as a cFS app. The service itself is SKY_Service of the `sky` library; this app gives it
- * memory, a table of limits, commands and housekeeping, and registers it so that `isl` can call it.
+ * KVC: the hashtable service of a satellite, as a cFS app. The service itself is SKY_Service of the `sky` library; this app gives
+ * it memory, a table of limits, commands and housekeeping, and registers it so that `isl` can call it.
  */
 #ifndef KVC_APP_H
 #define KVC_APP_H

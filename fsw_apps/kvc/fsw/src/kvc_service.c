@@ -356,8 +356,8 @@ void KVC_Service_Tick(void)
         KVC_Leave();
         if (cause < KVC_CAUSES)
         {
-            (void)CFE_EVS_SendEvent(KVC_REFUSED_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: %lu requests refused with status %lu",
-                                    (unsigned long)count, (unsigned long)cause);
+            (void)CFE_EVS_SendEvent(KVC_REFUSED_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: %lu requests refused: %s",
+                                    (unsigned long)count, SKY_LIB_StatusName(cause));
             ++cause;
         }
     }

@@ -70,6 +70,8 @@ void                     SKY_LIB_Release(void);
 
 /** Monotonic time in microseconds: the clock of the core. */
 uint64_t SKY_LIB_NowUs(void);
+/** The ICD's word for a status, for events. */
+const char *SKY_LIB_StatusName(uint32_t status);
 /** A number that differs from run to run; not secret enough for keys. */
 uint64_t SKY_LIB_Seed(void);
 

@@ -185,3 +185,11 @@ def test_a_table_is_loaded_in_flight_and_a_bad_one_refused(satellite: Executive)
         satellite.load_table("ISL.Nothing", table)
     with pytest.raises(FswError, match="larger than the table"):
         satellite.load_table("KVC.Limits", table)
+
+
+def test_it_needs_nothing_but_the_standard_library() -> None:
+    """The image with Python on board has no packages."""
+    code = "import skymemory.fsw.health, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    foreign = set(done.stdout.split()) - set(sys.stdlib_module_names) - {"skymemory"}
+    assert not {name for name in foreign if not name.startswith("_")}

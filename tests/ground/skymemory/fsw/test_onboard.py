@@ -74,13 +74,27 @@ def next_report(pipe: Pipe, wanted: Callable[[HealthTelemetry], bool]) -> Health
 def test_the_health_monitor_sees_a_cut_link(satellite: Executive) -> None:
     with satellite.app("DOCTOR") as doctor:
         pipe = doctor.pipe("DOCTOR", HEALTH_MID)
-        with HealthMonitor(period_s=0.05) as monitor:
+        with HealthMonitor(period_s=0.05):
             report = next_report(pipe, lambda r: r.state == State.GOOD)
             assert (report.plane, report.slot, report.links_up, report.links_present) == (3, 10, 4, 4)
             satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=0, cut=1)))
             report = next_report(pipe, lambda r: r.state == State.DEGRADED)
             assert (report.links_up, report.links_present) == (3, 4)
-            assert monitor.state is State.DEGRADED
+            while (event := satellite.events.next_event(5)) is not None and event.packet_id.app_name != b"HEALTH":
+                pass
+            assert event is not None
+            assert event.message.startswith(b"health DEGRADED: links 3 of 4")
+
+
+def test_apps_and_satellites_end_in_the_middle_of_their_work(words: list[str]) -> None:
+    """Messages are on their way when the app closes, and apps are open when the satellite stops; a hundred times."""
+    for _ in range(100):
+        with Executive(words) as satellite:
+            busy = HealthMonitor(period_s=0.001)
+            with busy, HealthMonitor(period_s=0.001, name="SECOND"):
+                assert satellite.kvc_housekeeping().serving == 1
+            satellite.app("LEFT_OPEN").pipe("LEFT_OPEN", HEALTH_MID)
+        assert busy.failure is None
 
 
 def test_a_report_of_the_wrong_length_is_refused() -> None:

@@ -1,0 +1,56 @@
+"""Constellations in containers, for the tests of this folder."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.testbed.compose import PROJECT, SATELLITE, Image, in_containers
+from skymemory.testbed.docker import DockerConstellation, DockerError, build_image, compose_command, containers, find_checkout
+
+Docker = Callable[..., str]
+StartContainers = Callable[..., AbstractContextManager[Constellation]]
+
+
+@pytest.fixture(scope="session")
+def docker() -> Docker:
+    """Run `docker WORD...` and return what it prints. Skips without an engine; in CI that is a failure."""
+    try:
+        compose_command()
+    except DockerError as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"CI leaves nothing out: {error}")
+        pytest.skip(str(error))
+
+    def run(*words: str) -> str:
+        done = subprocess.run(["docker", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def start_containers(docker: Docker) -> StartContainers:
+    """`with start_containers(constellation, image) as sky`: all its satellites are up, and gone afterwards."""
+
+    @contextmanager
+    def start(constellation: Constellation, image: Image = SATELLITE) -> Iterator[Constellation]:
+        checkout = find_checkout()
+        assert checkout is not None
+        build_image(checkout, image)
+        project = DockerConstellation(constellation, image)
+        project.down()  # what an interrupted run has left
+        project.up()
+        try:
+            yield in_containers(constellation)
+        finally:
+            project.down()
+            assert containers() == {}
+            if PROJECT in docker("network", "ls", "--format", "{{.Name}}").split():  # see DockerConstellation.down
+                assert docker("network", "inspect", "--format", "{{.Containers}}", PROJECT).strip() == "map[]"
+
+    return start

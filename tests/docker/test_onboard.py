@@ -1,0 +1,31 @@
+"""One plane of satellites with Python on board: the health monitor's reports reach the ground over inter-satellite links."""
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.fsw.health import HEALTH_MID, HealthTelemetry, State, decode
+from skymemory.fsw.messages import Message
+from skymemory.link.control import ControlPlane
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+from skymemory.testbed.compose import SATELLITE_PYTHON
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
+ENTRY = Satellite(1, 10)
+
+
+def test_health_of_a_plane_through_one_satellite(start_containers) -> None:
+    plane = Constellation().replace(constellation={"planes": 1}, cache={"centre": ENTRY})
+    heard: dict[Satellite, HealthTelemetry] = {}
+    with start_containers(plane, SATELLITE_PYTHON) as sky, ControlPlane(sky) as control:
+        places = list(sky.torus.satellites())
+        for _ in range(10):
+            for place, packet in control.telemetry([Route(place, ENTRY) for place in places], 5.0):
+                message = Message.decode(packet)
+                if message.mid == HEALTH_MID:
+                    heard[place] = decode(message.payload)
+            if len(heard) == len(places):
+                break
+    assert {place: (report.plane, report.slot) for place, report in heard.items()} == {place: place for place in places}
+    assert {report.links_present for report in heard.values()} == {2}
+    assert {report.state for report in heard.values()} <= {State.GOOD, State.DEGRADED}
