@@ -81,23 +81,25 @@ format: $(VENV)/.dev
 # --- C ----------------------------------------------------------------------------------------------------------------------
 
 CMAKE = $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja
+# Ninja 1.13 looks for make's job server, which make keeps from programs that are not make.
+CMAKE_BUILD = env -u MAKEFLAGS $(BIN)/cmake --build
 
 build: $(VENV)/.dev
 	@$(CMAKE) -B build >/dev/null
-	@$(BIN)/cmake --build build
+	@$(CMAKE_BUILD) build
 
 test-c: build
 	$(BIN)/ctest --test-dir build --output-on-failure -j$(JOBS)
 
 test-sanitized: $(VENV)/.dev
 	@$(CMAKE) -B build-sanitized -DSKYMEM_SANITIZE=address,undefined >/dev/null
-	@$(BIN)/cmake --build build-sanitized
+	@$(CMAKE_BUILD) build-sanitized
 	$(BIN)/ctest --test-dir build-sanitized --output-on-failure -j$(JOBS)
 
 # Every line and every branch of the flight core.
 coverage: $(VENV)/.dev
 	@$(CMAKE) -B build-coverage -DSKYMEM_COVERAGE=ON >/dev/null
-	@$(BIN)/cmake --build build-coverage
+	@$(CMAKE_BUILD) build-coverage
 	@find build-coverage -name '*.gcda' -delete
 	$(BIN)/ctest --test-dir build-coverage --output-on-failure -j$(JOBS)
 	$(BIN)/gcovr --root . --filter 'fsw_apps/sky/fsw/src/' build-coverage --fail-under-line 100 --fail-under-branch 100
@@ -105,10 +107,10 @@ coverage: $(VENV)/.dev
 test-aarch64: $(VENV)/.dev
 	@tools/optional.sh aarch64-linux-gnu-gcc "C tests for aarch64" -- \
 	tools/optional.sh qemu-aarch64 "C tests for aarch64" -- \
-	tools/test_aarch64.sh "$(JOBS)"
+	env -u MAKEFLAGS tools/test_aarch64.sh "$(JOBS)"
 
 fuzz: $(VENV)/.dev
-	@tools/optional.sh clang "fuzzing" -- tools/fuzz.sh "$(FUZZ_SECONDS)"
+	@tools/optional.sh clang "fuzzing" -- env -u MAKEFLAGS tools/fuzz.sh "$(FUZZ_SECONDS)"
 
 # --- Python and containers --------------------------------------------------------------------------------------------------
 

@@ -11,35 +11,35 @@
 static unsigned check_failures;
 static unsigned check_count;
 
-#define CHECK(condition)                                                             \
-    do                                                                               \
-    {                                                                                \
-        ++check_count;                                                               \
-        if (!(condition))                                                            \
-        {                                                                            \
-            ++check_failures;                                                        \
-            (void)printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);     \
-        }                                                                            \
+#define CHECK(condition)                                                         \
+    do                                                                           \
+    {                                                                            \
+        ++check_count;                                                           \
+        if (!(condition))                                                        \
+        {                                                                        \
+            ++check_failures;                                                    \
+            (void)printf("%s:%d: failed: %s\n", __FILE__, __LINE__, #condition); \
+        }                                                                        \
     } while (0)
 
-#define CHECK_EQ(actual, expected)                                                                       \
-    do                                                                                                   \
-    {                                                                                                    \
-        const long long check_a = (long long)(actual);                                                   \
-        const long long check_e = (long long)(expected);                                                 \
-        ++check_count;                                                                                   \
-        if (check_a != check_e)                                                                          \
-        {                                                                                                \
-            ++check_failures;                                                                            \
+#define CHECK_EQ(actual, expected)                                                                        \
+    do                                                                                                    \
+    {                                                                                                     \
+        const long long check_a = (long long)(actual);                                                    \
+        const long long check_e = (long long)(expected);                                                  \
+        ++check_count;                                                                                    \
+        if (check_a != check_e)                                                                           \
+        {                                                                                                 \
+            ++check_failures;                                                                             \
             (void)printf("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, check_a, check_e); \
-        }                                                                                                \
+        }                                                                                                 \
     } while (0)
 
-#define RUN(test)                      \
-    do                                 \
-    {                                  \
-        (void)printf("%s\n", #test);   \
-        test();                        \
+#define RUN(test)                    \
+    do                               \
+    {                                \
+        (void)printf("%s\n", #test); \
+        test();                      \
     } while (0)
 
 #define CHECK_RESULT() ((void)printf("%u checks, %u failed\n", check_count, check_failures), check_failures == 0 ? 0 : 1)

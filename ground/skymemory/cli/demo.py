@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from skymemory.cli.common import (
+    BadInput,
     Failure,
     config_option,
     json_option,
@@ -49,12 +50,18 @@ def demo(
     """
     try:
         from skymemory.demo.run import DemoOptions, demo_table, run_demo
+        from skymemory.engines.huggingface import UnsupportedModelError
     except ModuleNotFoundError as error:
         raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
 
     options = DemoOptions(model=model, prompt_file=prompt_file, codec=codec, new_tokens=tokens)
-    with _constellation(config_path) as constellation, _stages() as progress:
-        result = run_demo(options, constellation, progress)
+    try:
+        with _constellation(config_path) as constellation, _stages() as progress:
+            result = run_demo(options, constellation, progress)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{prompt_file} is not UTF-8: {error.reason} at byte {error.start}") from error
+    except (OSError, UnsupportedModelError) as error:  # transformers tells of a model that is not there over many lines
+        raise Failure(f"model {model or 'of the demo'}: {str(error).splitlines()[0]}") from error
     if as_json:
         print_json(asdict(result))
     else:

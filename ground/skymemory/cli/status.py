@@ -12,6 +12,8 @@ from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 
 DEADLINE_S = 3.0
+NEVER = 2**64 - 1
+"""`last_heard_ms` of a link that was silent so far"""
 SHOWN = ("chunks", "bytes", "hits", "misses", "evictions")
 
 
@@ -72,8 +74,13 @@ def _satellite(
         entry |= {"chunks": store["slots_used"], "store": store}
         entry |= {name: store[name] for name in SHOWN if name != "chunks"}
     if links is not None:
-        entry |= {"isl": links.counters, "links": links.links}
+        entry |= {"isl": links.counters, "links": {name: _told(link) for name, link in links.links.items()}}
     return entry
+
+
+def _told(link: dict[str, int]) -> dict[str, int | None]:
+    """A link's record; what was never heard has no time since."""
+    return {name: None if name == "last_heard_ms" and value == NEVER else value for name, value in link.items()}
 
 
 def grid_table(constellation: Constellation, report: dict[str, Any]) -> Table:
@@ -107,7 +114,7 @@ def link_table(report: dict[str, Any]) -> Table:
     return table
 
 
-def _link(link: dict[str, int]) -> str:
+def _link(link: dict[str, Any]) -> str:
     if link["plane"] == 0 and not link["tx_packets"] and not link["rx_packets"]:
         return "-"
     state = "" if link["up"] else "[red]down[/red] "
@@ -115,5 +122,5 @@ def _link(link: dict[str, int]) -> str:
     return f"{state}{delays}  {link['tx_packets']}/{link['rx_packets']}" + (f" -{_drops(link)}" if _drops(link) else "")
 
 
-def _drops(link: dict[str, int]) -> int:
-    return sum(value for name, value in link.items() if name.startswith("drop_"))
+def _drops(link: dict[str, Any]) -> int:
+    return sum(int(value) for name, value in link.items() if name.startswith("drop_"))

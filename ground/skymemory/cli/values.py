@@ -27,7 +27,8 @@ def put(key: str, file: BinaryIO, as_json: bool) -> None:
         report = {"key": key, "bytes": len(value), "chunks": result.entry.chunk_total, "seconds": result.duration_s}
         print_json(report)
     else:
-        click.echo(f"{len(value):,} bytes in {result.entry.chunk_total:,} chunks stored in {result.duration_s:.3f} s")
+        chunks = "1 chunk" if result.entry.chunk_total == 1 else f"{result.entry.chunk_total:,} chunks"
+        click.echo(f"{len(value):,} bytes in {chunks} stored in {result.duration_s:.3f} s")
 
 
 @click.command()

@@ -60,7 +60,7 @@ def compose_file(constellation: Constellation, image: Image = SATELLITE) -> str:
         "  read_only: true",
         "  user: '65534:65534'",
         "  cap_drop: [ALL]",
-        "  security_opt: ['no-new-privileges:true']",
+        "  security_opt: ['no-new-privileges=true']",
         "  logging: {driver: json-file, options: {max-size: 64k, max-file: '1'}}",
         "",
         "networks:",

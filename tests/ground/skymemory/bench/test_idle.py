@@ -1,0 +1,19 @@
+"""A constellation at rest."""
+
+from skymemory.bench.idle import run_idle_bench
+from skymemory.config import Constellation
+
+STORE_FREE_MEMORY_BYTES = 3 << 20
+"""what a satellite may take beside its store"""
+
+
+def test_idle_satellites_are_small_and_quiet() -> None:
+    sky = Constellation().replace(constellation={"planes": 2, "slots": 5}, cache={"servers": 4, "centre": [1, 2]})
+    calls: list[tuple[int, int]] = []
+    report = run_idle_bench(sky, seconds=1.0, progress=lambda done, total: calls.append((done, total)))
+    assert report["satellites"] == 10
+    assert report["seconds"] >= 1.0
+    assert calls
+    assert 0 < report["private_bytes_max"] <= report["pss_bytes_max"] <= report["rss_bytes_max"] < STORE_FREE_MEMORY_BYTES
+    # Clock ticks of 10 ms: ten satellites that polled at 100 Hz would show.
+    assert report["cpu_percent_of_a_core"] < 5

@@ -1,0 +1,80 @@
+"""`skymem demo` and the benches, as a user types them, with a model that is small enough for a test."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from transformers import LlamaConfig
+
+from skymemory.cli import main
+from skymemory.demo.model import VOCABULARY, demo_tokenizer, random_llama
+
+pytestmark = pytest.mark.model
+FIELDS = {
+    *("satellites", "planes", "slots", "blocks", "chunks", "bytes_up", "bytes_down", "prompt_tokens", "cached_tokens"),
+    *("ttft_s_cold", "ttft_s_warm", "total_s_cold", "total_s_warm", "tokens_identical", "misses", "retries"),
+}
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of two small layers with its tokenizer, as `save_pretrained` writes it."""
+    folder = tmp_path_factory.mktemp("model")
+    config = LlamaConfig(
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        vocab_size=VOCABULARY,
+        max_position_embeddings=2048,
+    )
+    random_llama(config, seed=3).save_pretrained(folder)
+    demo_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def test_demo_of_a_model_in_a_folder(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("The satellites of a plane follow each other at equal distances. " * 30)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
+    words = ["demo", "--model", str(model_folder), "--prompt-file", str(prompt), "--tokens", "4"]
+    result = CliRunner().invoke(main, [*words, "--json"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert set(report) >= FIELDS
+    assert (report["satellites"], report["planes"], report["slots"]) == (95, 5, 19)
+    assert report["tokens_identical"] is True
+    assert report["blocks"] >= 2
+    assert report["cached_tokens"] == 128 * report["blocks"]
+    assert report["misses"] == 0
+    assert report["bytes_down"] == report["bytes_up"]
+
+    table = CliRunner().invoke(main, words)
+    assert table.exit_code == 0
+    assert "identical" in table.output
+    assert "time to first token" in table.output
+
+
+def test_bad_input_ends_with_2(tmp_path: Path) -> None:
+    runner = CliRunner()
+    assert runner.invoke(main, ["demo", "--codec", "zip"]).exit_code == 2
+    assert runner.invoke(main, ["demo", "--prompt-file", str(tmp_path / "nowhere")]).exit_code == 2
+    unknown = runner.invoke(main, ["bench", "prefix", "--codec", "zip"])
+    assert unknown.exit_code == 2
+    assert "no codec zip" in unknown.output
+
+
+def test_a_model_that_is_not_there_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
+    result = CliRunner().invoke(main, ["demo", "--model", str(tmp_path / "no-model")])
+    assert result.exit_code == 1
+    assert result.output.count("\n") == 1
+    assert "Traceback" not in result.output
+    assert "no-model" in result.output
