@@ -53,7 +53,6 @@ static void engine_configure(SKYC_Engine_t *engine, const SKYC_Config_t *config,
 
     engine->cancel               = UINT64_MAX;
     engine->self.slot            = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);
-    engine->next_lane_id         = random >> 32;
     engine->counters.host_number = engine->self.slot;
 }
 

@@ -23,11 +23,11 @@ typedef struct
     uint32_t burst;         /**< chunks of one GET, or of PUT before a HAS asks for them; default 20 */
     uint32_t receive_bytes; /**< receive buffer to ask of the system; default 8 MiB. Less is fine, the windows follow */
     uint32_t bind_ipv4;     /**< local address, host order; default: any */
-    uint16_t host_number;   /**< ground address (0, number); default: random */
+    uint16_t host_number;   /**< ground address (0, number); default: random, and drawn again if another host has it */
     uint16_t no_offload;    /**< 1: one datagram a packet even where the system could bundle them (for comparisons) */
 } SKYC_Config_t;
 
-/** A satellite, and the endpoint through which it is reached. */
+/** A satellite, and the endpoint through which it is reached: answers are taken from there only. */
 typedef struct
 {
     uint16_t plane, slot;
@@ -76,7 +76,7 @@ typedef struct
     uint64_t tx_packets, tx_bytes, tx_calls, tx_failed;
     uint64_t rx_packets, rx_bytes, rx_calls;
     uint64_t rx_bad;   /**< did not decode */
-    uint64_t rx_stale; /**< decoded, but nobody waits for it */
+    uint64_t rx_stale; /**< decoded, but nobody waits for it, or not from whom it is waited for */
     uint64_t receive_buffer_bytes;
     uint64_t tx_offload, rx_offload; /**< 1: the system bundles datagrams */
     uint64_t host_number;

@@ -20,6 +20,7 @@
 #define TX_BUNDLE     60u    /* packets; Linux takes 64, newer ones 128 */
 #define TX_PATIENCE   20     /* times 1 ms that a full send buffer is waited for */
 #define PACKET_PIECES 3u     /* head, payload, tail */
+#define BUNDLE_PAUSE  4096u  /* flushes without bundles after the path has refused one */
 #define SEND_BYTES    (4u << 20)
 #define RECEIVE_BYTES (8u << 20)
 
@@ -42,6 +43,7 @@ struct SKYC_Socket
 {
     int              fd, wake_fd;
     bool             bundle;
+    uint32_t         bundle_pause; /* flushes to come without */
     SKYC_Counters_t *counters;
     /* to be sent */
     uint32_t           packets, messages;
@@ -52,11 +54,15 @@ struct SKYC_Socket
     struct iovec       iov[SKYC_TX_PACKETS][PACKET_PIECES];
     message_t          message[SKYC_TX_PACKETS];
     struct mmsghdr     tx[SKYC_TX_PACKETS];
+    uint64_t           request_id[SKYC_TX_PACKETS];
+    uint64_t           too_large[SKYC_TX_PACKETS]; /* request ids */
+    uint32_t           too_large_count;
     /* received */
-    struct mmsghdr rx[SKYC_RX_MESSAGES];
-    struct iovec   rx_iov[SKYC_RX_MESSAGES];
-    control_t      rx_control[SKYC_RX_MESSAGES];
-    uint8_t        rx_data[SKYC_RX_MESSAGES][RX_BYTES];
+    struct mmsghdr     rx[SKYC_RX_MESSAGES];
+    struct sockaddr_in rx_from[SKYC_RX_MESSAGES];
+    struct iovec       rx_iov[SKYC_RX_MESSAGES];
+    control_t          rx_control[SKYC_RX_MESSAGES];
+    uint8_t            rx_data[SKYC_RX_MESSAGES][RX_BYTES];
 };
 
 static bool set_option(int fd, int level, int name, int value)
@@ -129,6 +135,7 @@ SKYC_Socket_t *SKYC_Socket_Open(const SKYC_Config_t *config, SKYC_Counters_t *co
         sock->rx[i].msg_hdr.msg_iov     = &sock->rx_iov[i];
         sock->rx[i].msg_hdr.msg_iovlen  = 1;
         sock->rx[i].msg_hdr.msg_control = sock->rx_control[i].bytes;
+        sock->rx[i].msg_hdr.msg_name    = &sock->rx_from[i];
     }
     return sock;
 }
@@ -160,8 +167,9 @@ static bool message_takes(const SKYC_Socket_t *sock, const message_t *message, c
 {
     const struct sockaddr_in *there = &sock->to[message->first];
 
-    return sock->bundle && !message->closed && there->sin_addr.s_addr == to->sin_addr.s_addr && there->sin_port == to->sin_port &&
-           bytes <= message->segment && message->packets < TX_BUNDLE && message->bytes + bytes <= SKY_LIMIT_PACKET_BYTES;
+    return sock->bundle && sock->bundle_pause == 0 && !message->closed && there->sin_addr.s_addr == to->sin_addr.s_addr &&
+           there->sin_port == to->sin_port && bytes <= message->segment && message->packets < TX_BUNDLE &&
+           message->bytes + bytes <= SKY_LIMIT_PACKET_BYTES;
 }
 
 void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt)
@@ -191,6 +199,7 @@ void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t
     sock->iov[at][1].iov_len  = pkt->length;
     sock->iov[at][2].iov_base = sock->tails[at];
     sock->iov[at][2].iov_len  = SKY_PEC_BYTES;
+    sock->request_id[at]      = pkt->request_id;
     ++sock->packets;
 
     sock->to[at].sin_family      = AF_INET;
@@ -235,7 +244,7 @@ static void message_header(SKYC_Socket_t *sock, message_t *message, struct msghd
     }
 }
 
-/* The path does not cut bundles (EIO, EINVAL): from message @p from on, and from now on, each packet is a message of its own. */
+/* The path did not take a bundle: from message @p from on each packet is a message of its own. */
 static void socket_unbundle(SKYC_Socket_t *sock, uint32_t from)
 {
     const uint32_t first = sock->message[from].first;
@@ -248,8 +257,6 @@ static void socket_unbundle(SKYC_Socket_t *sock, uint32_t from)
         message->first   = i;
         message->packets = 1;
     }
-    sock->bundle               = false;
-    sock->counters->tx_offload = 0;
 }
 
 static void socket_headers(SKYC_Socket_t *sock, uint32_t from)
@@ -260,11 +267,32 @@ static void socket_headers(SKYC_Socket_t *sock, uint32_t from)
     }
 }
 
+static void socket_pause_bundles(SKYC_Socket_t *sock, uint32_t flushes)
+{
+    sock->bundle_pause         = flushes;
+    sock->counters->tx_offload = sock->bundle && flushes == 0 ? 1 : 0;
+}
+
+/* A message that the system will not take. */
+static void message_failed(SKYC_Socket_t *sock, const message_t *message, int error)
+{
+    sock->counters->tx_failed += message->packets;
+    if (error == EMSGSIZE && sock->too_large_count < SKYC_TX_PACKETS)
+    {
+        sock->too_large[sock->too_large_count++] = sock->request_id[message->first];
+    }
+}
+
 void SKYC_Socket_Flush(SKYC_Socket_t *sock)
 {
     uint32_t sent     = 0;
     int      patience = TX_PATIENCE;
+    bool     in_doubt = false; /* a bundle was refused: did that depend on its being one? */
 
+    if (sock->bundle_pause > 0 && sock->messages > 0)
+    {
+        socket_pause_bundles(sock, sock->bundle_pause - 1);
+    }
     socket_headers(sock, 0);
     while (sent < sock->messages)
     {
@@ -274,6 +302,11 @@ void SKYC_Socket_Flush(SKYC_Socket_t *sock)
         if (n > 0)
         {
             sent += (uint32_t)n;
+            if (in_doubt)
+            {
+                socket_pause_bundles(sock, BUNDLE_PAUSE);
+                in_doubt = false;
+            }
         }
         else if ((errno == EAGAIN || errno == ENOBUFS) && patience > 0)
         {
@@ -284,17 +317,29 @@ void SKYC_Socket_Flush(SKYC_Socket_t *sock)
         }
         else if (sock->message[sent].packets > 1 && (errno == EIO || errno == EINVAL || errno == EMSGSIZE))
         {
+            in_doubt = true;
             socket_unbundle(sock, sent);
             socket_headers(sock, sent);
         }
         else if (errno != EINTR)
         {
-            sock->counters->tx_failed += sock->message[sent].packets;
+            in_doubt = false;
+            message_failed(sock, &sock->message[sent], errno);
             ++sent;
         }
     }
     sock->packets  = 0;
     sock->messages = 0;
+}
+
+bool SKYC_Socket_NextTooLarge(SKYC_Socket_t *sock, uint64_t *request_id)
+{
+    if (sock->too_large_count == 0)
+    {
+        return false;
+    }
+    *request_id = sock->too_large[--sock->too_large_count];
+    return true;
 }
 
 /* Size of the datagrams of a bundle; that of the message if it is none. */
@@ -318,14 +363,16 @@ bool SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, voi
     for (uint32_t i = 0; i < SKYC_RX_MESSAGES; ++i)
     {
         sock->rx[i].msg_hdr.msg_controllen = sizeof(sock->rx_control[i].bytes);
+        sock->rx[i].msg_hdr.msg_namelen    = sizeof(sock->rx_from[i]);
     }
     const int n = recvmmsg(sock->fd, sock->rx, SKYC_RX_MESSAGES, MSG_DONTWAIT, NULL);
 
     ++sock->counters->rx_calls;
     for (int i = 0; i < n; ++i)
     {
-        const size_t len     = sock->rx[i].msg_len;
-        const size_t segment = message_segment(&sock->rx[i].msg_hdr, len);
+        const SKYC_Endpoint_t from    = {ntohl(sock->rx_from[i].sin_addr.s_addr), ntohs(sock->rx_from[i].sin_port)};
+        const size_t          len     = sock->rx[i].msg_len;
+        const size_t          segment = message_segment(&sock->rx[i].msg_hdr, len);
 
         for (size_t at = 0; at < len; at += segment)
         {
@@ -333,7 +380,7 @@ bool SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, voi
 
             ++sock->counters->rx_packets;
             sock->counters->rx_bytes += bytes;
-            on_datagram(context, &sock->rx_data[i][at], bytes);
+            on_datagram(context, from, &sock->rx_data[i][at], bytes);
         }
     }
     return n > 0;

@@ -21,7 +21,7 @@ typedef struct
 typedef struct SKYC_Socket SKYC_Socket_t;
 
 /** One datagram that came; it lies there until the next call of SKYC_Socket_Receive. */
-typedef void (*SKYC_OnDatagram_t)(void *context, const uint8_t *data, size_t len);
+typedef void (*SKYC_OnDatagram_t)(void *context, SKYC_Endpoint_t from, const uint8_t *data, size_t len);
 
 SKYC_Socket_t *SKYC_Socket_Open(const SKYC_Config_t *config, SKYC_Counters_t *counters, int *error);
 void           SKYC_Socket_Close(SKYC_Socket_t *sock);
@@ -31,6 +31,8 @@ uint8_t *SKYC_Socket_Payload(SKYC_Socket_t *sock);
 void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt);
 /** Send what is queued. A packet that the system does not take counts as lost. */
 void SKYC_Socket_Flush(SKYC_Socket_t *sock);
+/** Packets that are larger than their path takes: it never will. @return false: no more; else @p request_id is that of one */
+bool SKYC_Socket_NextTooLarge(SKYC_Socket_t *sock, uint64_t *request_id);
 /** Hand over what has come; does not wait. @return false if nothing had */
 bool SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, void *context);
 /** Until something comes, somebody wakes it, or the time is over. */

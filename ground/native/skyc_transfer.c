@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "sky_crc.h"
 
-#define LANES_ALL ((1u << SKYC_LANES) - 1u)
+#define LANES_ALL   ((1u << SKYC_LANES) - 1u)
+#define REDRAWS_MAX 8u /* of the host number in one call: so many collisions in a row are no accident */
 
 uint64_t SKYC_NowUs(void)
 {
@@ -138,6 +140,19 @@ static bool lane_reap(SKYC_Engine_t *engine, uint32_t index)
     return true;
 }
 
+/* A word that nobody can guess who does not see our packets. If the system has none, at least one that was not used lately. */
+static uint32_t random_word(SKYC_Engine_t *engine)
+{
+    uint32_t word = 0;
+
+    ++engine->lanes_begun;
+    if (getrandom(&word, sizeof(word), 0) != (ssize_t)sizeof(word))
+    {
+        word = (uint32_t)engine->lanes_begun;
+    }
+    return word;
+}
+
 static void lane_begin(SKYC_Engine_t *engine, uint32_t index, SKYC_Peer_t *peer, SKYC_Job_t *job)
 {
     SKYC_Lane_t        *lane   = &engine->lanes[index];
@@ -147,9 +162,8 @@ static void lane_begin(SKYC_Engine_t *engine, uint32_t index, SKYC_Peer_t *peer,
 
     SKYC_Engine_Share(engine, block, job->server + job->done * block->server_count,
                       behind < SKY_LIMIT_CHUNK_SET ? behind : SKY_LIMIT_CHUNK_SET, &cfg);
-    engine->next_lane_id = engine->next_lane_id % UINT32_MAX + 1; /* never 0: a request id of 0 means a free lane */
-    cfg.gateway          = peer->entry;
-    cfg.request_id       = engine->next_lane_id << 32 | (uint64_t)index << 16;
+    cfg.gateway    = peer->entry;
+    cfg.request_id = (uint64_t)(random_word(engine) | 1u) << 32 | (uint64_t)index << 16; /* never 0: that means a free lane */
     /* The numbers were checked before the call began: block_check. */
     if (engine->is_put)
     {
@@ -285,6 +299,46 @@ static bool lane_offer(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane
     return action == SKY_PUSH_QUERY;
 }
 
+/* The lane to which a request id belongs. @return SKYC_LANES_MAX if there is none any more */
+static uint32_t lane_of(const SKYC_Engine_t *engine, uint64_t request_id)
+{
+    const uint32_t index = (uint32_t)(request_id >> 16) & (SKYC_LANES_MAX - 1u);
+
+    if (index >= engine->active_count * SKYC_LANES || engine->lanes[index].request_id == 0 ||
+        engine->lanes[index].request_id != (request_id & ~(uint64_t)0xFFFFu))
+    {
+        return SKYC_LANES_MAX;
+    }
+    return index;
+}
+
+/* What the system says of a packet that no path here takes is said of its block, as if a satellite had refused it. */
+static void engine_refuse_too_large(SKYC_Engine_t *engine)
+{
+    uint64_t request_id = 0;
+
+    while (SKYC_Socket_NextTooLarge(engine->sock, &request_id))
+    {
+        const uint32_t index = lane_of(engine, request_id);
+
+        if (index == SKYC_LANES_MAX)
+        {
+            continue; /* an earlier packet has ended it */
+        }
+        if (engine->is_put)
+        {
+            engine->lanes[index].u.push.last_status = SKY_STATUS_TOO_LARGE;
+            SKY_Push_Stop(&engine->lanes[index].u.push, SKY_SHARE_REFUSED);
+        }
+        else
+        {
+            engine->lanes[index].u.fetch.last_status = SKY_STATUS_TOO_LARGE;
+            SKY_Fetch_Stop(&engine->lanes[index].u.fetch, SKY_SHARE_REFUSED);
+        }
+        (void)lane_reap(engine, index);
+    }
+}
+
 /* @return true: more could be sent at once */
 static bool engine_send(SKYC_Engine_t *engine)
 {
@@ -320,10 +374,60 @@ static bool engine_send(SKYC_Engine_t *engine)
     }
     ++engine->turn;
     SKYC_Socket_Flush(engine->sock);
+    engine_refuse_too_large(engine);
     return more;
 }
 
-static void on_datagram(void *context, const uint8_t *data, size_t len)
+/* Another host has our number at a gateway: take a new one, and ask again what was asked there. */
+static void engine_redraw(SKYC_Engine_t *engine, SKY_Addr_t gateway)
+{
+    ++engine->redraws;
+    engine->self.slot            = (uint16_t)(random_word(engine) % UINT16_MAX + 1);
+    engine->counters.host_number = engine->self.slot;
+    for (uint32_t i = 0; i < engine->active_count * SKYC_LANES; ++i)
+    {
+        SKYC_Lane_t    *lane  = &engine->lanes[i];
+        SKY_ShareCfg_t *cfg   = engine->is_put ? &lane->u.push.cfg : &lane->u.fetch.cfg;
+        uint64_t       *timer = engine->is_put ? &lane->u.push.timer_us : &lane->u.fetch.timer_us;
+
+        if (lane->request_id == 0)
+        {
+            continue;
+        }
+        cfg->self = engine->self;
+        if (*timer != 0 && SKY_Addr_Equal(cfg->gateway, gateway))
+        {
+            *timer = engine->now_us;
+        }
+    }
+}
+
+/* Is this a gateway's word that another host has our number? @return true: it has been acted upon */
+static bool engine_number_taken(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, const SKY_Packet_t *pkt)
+{
+    if (pkt->status != SKY_STATUS_REFUSED || engine->config.host_number != 0 || !SKY_Addr_Equal(pkt->src, peer->entry))
+    {
+        return false;
+    }
+    if (pkt->dst.slot == engine->self.slot)
+    {
+        if (engine->redraws == REDRAWS_MAX)
+        {
+            return false;
+        }
+        engine_redraw(engine, peer->entry);
+    }
+    return true; /* also if it is about a number of before */
+}
+
+/* What a satellite holds, it says itself; why a packet did not get there may be said by any satellite on the way. */
+static bool is_from(const SKYC_Peer_t *peer, SKYC_Endpoint_t from, const SKY_Packet_t *pkt)
+{
+    return from.ipv4 == peer->endpoint.ipv4 && from.port == peer->endpoint.port &&
+           ((pkt->status != SKY_STATUS_OK && pkt->status != SKY_STATUS_NOT_FOUND) || SKY_Addr_Equal(pkt->src, peer->peer.addr));
+}
+
+static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data, size_t len)
 {
     SKYC_Engine_t *engine = context;
     SKY_Packet_t   pkt;
@@ -333,12 +437,15 @@ static void on_datagram(void *context, const uint8_t *data, size_t len)
         ++engine->counters.rx_bad;
         return;
     }
-    const uint32_t index = (uint32_t)(pkt.request_id >> 16) & (SKYC_LANES_MAX - 1u);
+    const uint32_t index = lane_of(engine, pkt.request_id);
 
-    if (index >= engine->active_count * SKYC_LANES || engine->lanes[index].request_id == 0 ||
-        engine->lanes[index].request_id != (pkt.request_id & ~(uint64_t)0xFFFFu))
+    if (index == SKYC_LANES_MAX || !is_from(&engine->peers[engine->active[index / SKYC_LANES]], from, &pkt))
     {
         ++engine->counters.rx_stale;
+        return;
+    }
+    if (engine_number_taken(engine, &engine->peers[engine->active[index / SKYC_LANES]], &pkt))
+    {
         return;
     }
     SKYC_Lane_t *lane = &engine->lanes[index];
@@ -390,6 +497,7 @@ static void engine_loop(SKYC_Engine_t *engine)
 int SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, uint32_t count)
 {
     engine->is_put  = is_put;
+    engine->redraws = 0;
     const int error = SKYC_Engine_Prepare(engine, blocks, count);
 
     if (error == 0)

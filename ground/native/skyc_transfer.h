@@ -62,7 +62,8 @@ typedef struct
     bool            is_put;
     uint64_t        cancel; /* atomic: number of the call to end */
     uint64_t        now_us, started_us;
-    uint64_t        next_lane_id; /* random start: an answer to an earlier client's request is nobody's */
+    uint64_t        lanes_begun;
+    uint32_t        redraws; /* of the host number, in this call */
     uint16_t        seq_count;
     uint32_t        call;
     uint32_t        budget; /* chunks that the receive buffer holds */

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from skymemory.block_entry import BlockEntry
     from skymemory.config import ConfigError, Constellation
-    from skymemory.index.radix import BlockEntry
     from skymemory.keyvalue import KeyValue
     from skymemory.manager import KVCManager
     from skymemory.placement.torus import Satellite
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "BlockEntry": "index.radix",
+    "BlockEntry": "block_entry",
     "ConfigError": "config",
     "Constellation": "config",
     "GetResult": "store",

@@ -5,12 +5,16 @@
     4      version of this format, 1
     5      0, reserved
     6-7    length of the header text in bytes, big-endian; prefix and text together are a multiple of 64 bytes
-    8-39   BLAKE3 digest of bytes 0-7 and of everything from byte 40 on
+    8-39   keyed BLAKE3 digest of bytes 0-7 and of everything from byte 40 on
     40-    header: JSON text, padded with spaces; then the payload: `layers` runs of `layer_bytes` bytes
 
 The digest covers the header too: a block whose shape or codec was damaged must not be read in a wrong way. It is
 checked before anything else is looked at; a block that fails is a miss, never data. The header holds the block's key,
 so that a block under a wrong key is found out as well.
+
+The digest's key comes from the tenant secret (`skymemory.keys.digest_key`): a satellite or host that sees blocks and their keys
+go by, but does not know the secret, cannot make a block that passes. It does not keep blocks from being read, deleted, or
+replaced by others that were once put under the same key; and a secret that is empty protects from accidents only.
 
 Keys are held as transformers caches them, after the rotary embedding was applied for positions `first_position` and up.
 With `rope` in the header the rotation can be undone exactly, or turned to another position.
@@ -18,6 +22,7 @@ With `rope` in the header the rotation can be undone exactly, or turned to anoth
 
 from __future__ import annotations
 
+import hmac
 import json
 import struct
 from dataclasses import asdict, dataclass
@@ -26,7 +31,7 @@ from typing import Any
 import blake3
 import torch
 
-from skymemory.codecs import Codec, CodecError, get_codec
+from skymemory.codecs import Codec, CodecError
 
 LAYOUT = "layer,k|v,kv_head,token,head_dim;k after rope"
 """order of the tensors in a block; a part of every key, so that blocks of another order are never found"""
@@ -36,6 +41,8 @@ _VERSION = 1
 _PREFIX = struct.Struct(">4sBBH32s")
 _DIGESTED_PREFIX_BYTES = 8
 _ALIGNMENT_BYTES = 64
+_TEXT_BYTES_MAX = 0xFFFF
+"""its length has two bytes"""
 _LIMIT = 1 << 20
 """largest extent of an axis that is believed in a header"""
 
@@ -83,6 +90,7 @@ def pack_block(
     tensors: torch.Tensor,
     *,
     key: bytes,
+    digest_key: bytes,
     codec: Codec,
     block_index: int,
     first_position: int,
@@ -93,6 +101,7 @@ def pack_block(
     Args:
         tensors: contiguous CPU tensor [layers, 2, kv_heads, tokens, head_dim].
         key: 32 bytes, the block's key.
+        digest_key: 32 bytes, the secret key of its digest.
         block_index: of the prompt's blocks, from 0.
         first_position: of the block's first token, from 0.
         rope: parameters of the rotary embedding, JSON values only.
@@ -122,16 +131,26 @@ def pack_block(
     data[_PREFIX.size : start] = text
     payload = torch.frombuffer(data, dtype=torch.uint8, offset=start).view(shape[0], layer_bytes)
     codec.encode(tensors, payload)
-    data[_DIGESTED_PREFIX_BYTES : _PREFIX.size] = _digest(memoryview(data))
+    data[_DIGESTED_PREFIX_BYTES : _PREFIX.size] = _digest(memoryview(data), digest_key)
     return data
 
 
-def read_header(data: bytearray, *, key: bytes | None = None) -> tuple[BlockHeader, int]:
+def block_bytes_max(shape: tuple[int, ...], dtype: torch.dtype, codec: Codec) -> int:
+    """No block of this shape has more bytes, whatever stands in its header.
+
+    Raises:
+        CodecError: the codec cannot take this shape or dtype.
+    """
+    return _PREFIX.size + _TEXT_BYTES_MAX + shape[0] * codec.layer_bytes(shape, dtype)
+
+
+def read_header(data: bytearray, *, key: bytes, digest_key: bytes) -> tuple[BlockHeader, int]:
     """Check a block and read its header.
 
     Args:
         data: bytes as `pack_block` made them.
-        key: 32 bytes under which the block was fetched; None: any.
+        key: 32 bytes under which the block was fetched.
+        digest_key: 32 bytes, the secret key of its digest.
 
     Returns:
         The header, and where the payload starts.
@@ -146,7 +165,7 @@ def read_header(data: bytearray, *, key: bytes | None = None) -> tuple[BlockHead
         raise BlockError("these bytes are not a block")
     if version != _VERSION:
         raise BlockError(f"the block has format {version}; known is {_VERSION}")
-    if digest != _digest(memoryview(data)):
+    if not hmac.compare_digest(digest, _digest(memoryview(data), digest_key)):
         raise BlockError("the digest does not match")
     start = _PREFIX.size + text_bytes
     try:
@@ -155,7 +174,7 @@ def read_header(data: bytearray, *, key: bytes | None = None) -> tuple[BlockHead
         header = BlockHeader(**fields)
     except (ValueError, TypeError, KeyError) as error:
         raise BlockError(f"the header cannot be read: {error}") from error
-    if key is not None and header.key != key.hex():
+    if header.key != key.hex():
         raise BlockError("the block belongs to another key")
     if len(header.shape) != 5 or header.shape[1] != 2 or not all(0 < extent <= _LIMIT for extent in header.shape):
         raise BlockError(f"the header's shape {list(header.shape)} is not one of a block")
@@ -164,12 +183,14 @@ def read_header(data: bytearray, *, key: bytes | None = None) -> tuple[BlockHead
     return header, start
 
 
-def unpack_block(data: bytearray, *, key: bytes | None = None) -> tuple[BlockHeader, torch.Tensor]:
+def unpack_block(data: bytearray, *, key: bytes, digest_key: bytes, codec: Codec) -> tuple[BlockHeader, torch.Tensor]:
     """The tensors of a block, after its digest was checked.
 
     Args:
         data: bytes as `pack_block` made them.
-        key: 32 bytes under which the block was fetched; None: any.
+        key: 32 bytes under which the block was fetched.
+        digest_key: 32 bytes, the secret key of its digest.
+        codec: the one that made the block.
 
     Returns:
         The header, and a CPU tensor [layers, 2, kv_heads, tokens, head_dim] that may share memory with `data`.
@@ -177,20 +198,20 @@ def unpack_block(data: bytearray, *, key: bytes | None = None) -> tuple[BlockHea
     Raises:
         BlockError: the message says what is wrong.
     """
-    header, start = read_header(data, key=key)
+    header, start = read_header(data, key=key, digest_key=digest_key)
+    if header.codec != codec.name:
+        raise BlockError(f"the block is of codec {header.codec!r}, not {codec.name!r}")
     try:
-        codec = get_codec(header.codec)
         dtype = _DTYPES[header.dtype]
-        if codec.layer_bytes(header.shape, dtype) != header.layer_bytes:
-            raise BlockError(
-                f"a layer has {header.layer_bytes} bytes, {header.codec} makes {codec.layer_bytes(header.shape, dtype)}"
-            )
+        layer_bytes = codec.layer_bytes(header.shape, dtype)
     except (ValueError, KeyError) as error:
         raise BlockError(f"the block cannot be decoded: {error}") from error
+    if layer_bytes != header.layer_bytes:
+        raise BlockError(f"a layer has {header.layer_bytes} bytes, {header.codec} makes {layer_bytes}")
     payload = torch.frombuffer(data, dtype=torch.uint8, offset=start).view(header.shape[0], header.layer_bytes)
     return header, codec.decode(payload, header.shape, dtype)
 
 
-def _digest(data: memoryview) -> bytes:
+def _digest(data: memoryview, key: bytes) -> bytes:
     # One thread: 10 GB/s measured for 3 MB; handing such a piece to more threads costs more than it gains
-    return blake3.blake3(data[:_DIGESTED_PREFIX_BYTES]).update(data[_PREFIX.size :]).digest()
+    return blake3.blake3(data[:_DIGESTED_PREFIX_BYTES], key=key).update(data[_PREFIX.size :]).digest()

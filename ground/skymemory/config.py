@@ -31,6 +31,7 @@ from skymemory.placement.torus import Direction, Satellite, Torus
 from skymemory.toml_lines import KeyPath, find_line
 from skymemory.wire import icd
 
+CONFIG_FILE = Path("constellation.toml")
 UINT32_MAX = 2**32 - 1
 PACKET_BYTES_MIN = 1200
 """room for the largest answer of the control plane, and for the largest chunk in `icd.LIMIT_FRAGMENTS` packets"""
@@ -164,7 +165,7 @@ class Cache(_Section):
     uplink: Literal["window", "nearest"] = _choice("window", "window", "nearest")
     centre: SatelliteField = Field(default=Satellite(3, 10), description=_SATELLITE_ALLOWED)
     block_tokens: int = _whole(128, 1, 65536)
-    codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("int8", "raw", "int8", "int4", "quanto", "hqq")
+    codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("raw", "raw", "int8", "int4", "quanto", "hqq")
     tenant: int = _whole(0, 0, UINT32_MAX)
     deadline_ms: int = _whole(5000, 1, 3_600_000)
 
@@ -219,6 +220,27 @@ class Constellation(_Section):
             raise ConfigError(
                 "\n".join(f"{path}:{find_line(text, key)}: {what}" for key, what in _mistakes(error, raw))
             ) from error
+
+    @classmethod
+    def running(cls) -> "Constellation | None":
+        """The constellation that `skymem up` started on this machine; None if none is up.
+
+        Raises:
+            StateError: the record of it cannot be read.
+        """
+        from skymemory.testbed.state import State  # imports this module
+
+        up = State().running()
+        return None if up is None else up.constellation
+
+    @classmethod
+    def default(cls) -> "Constellation":
+        """`constellation.toml` of the current folder if there is one, else the paper's.
+
+        Raises:
+            ConfigError: as from `load`.
+        """
+        return cls.load(CONFIG_FILE) if CONFIG_FILE.is_file() else cls()
 
     def replace(self, **sections: Mapping[str, Any]) -> "Constellation":
         """A copy with some values changed, checked again: `replace(cache={"servers": 12})`.

@@ -15,6 +15,7 @@ TOKEN_BYTES = 8
 """a token is hashed as a fixed-width big-endian integer, so that no two token sequences give the same bytes"""
 
 _ROOT_DOMAIN = b"skymemory key root 1"
+_DIGEST_DOMAIN = b"skymemory block digest 1"
 
 
 def root_key(*, fingerprint: bytes, layout: str, codec: str, block_tokens: int, tenant_secret: bytes = b"") -> bytes:
@@ -25,7 +26,9 @@ def root_key(*, fingerprint: bytes, layout: str, codec: str, block_tokens: int, 
         layout: name of the order of the tensors in a block, see `skymemory.blocks.LAYOUT`.
         codec: name of the codec that made the bytes.
         block_tokens: tokens of a block.
-        tenant_secret: who does not know it can neither find nor guess the tenant's keys.
+        tenant_secret: who does not know it can neither compute the tenant's keys nor make blocks that pass their digest. It
+            does not hide anything: keys and blocks go over the links as they are, and who sees a key there can fetch,
+            replace by garbage (a miss) or purge its block.
     """
     digest = hashlib.sha256()
     for field in (_ROOT_DOMAIN, fingerprint, layout.encode(), codec.encode(), block_tokens.to_bytes(8), tenant_secret):
@@ -35,6 +38,15 @@ def root_key(*, fingerprint: bytes, layout: str, codec: str, block_tokens: int, 
     return digest.digest()
 
 
+def digest_key(root: bytes) -> bytes:
+    """The secret key of the digests of all blocks whose chain starts at `root`, 32 bytes.
+
+    The root itself is never sent, and no block key tells it; it is as secret as the tenant secret. With an empty one anybody
+    who has the model can compute it.
+    """
+    return hashlib.sha256(_DIGEST_DOMAIN + root).digest()
+
+
 def block_keys(root: bytes, tokens: Sequence[int], block_tokens: int) -> list[bytes]:
     """Keys of the full blocks of a prompt, first block first; a last block that is not full has no key.
 
@@ -42,11 +54,16 @@ def block_keys(root: bytes, tokens: Sequence[int], block_tokens: int) -> list[by
         root: 32 bytes from `root_key`.
         tokens: token ids of the prompt, each 0 to 2^64 - 1.
         block_tokens: tokens of a block, at least 1.
+
+    Raises:
+        ValueError: a wrong argument; the message says which.
     """
     if len(root) != KEY_BYTES:
         raise ValueError(f"a root key has {KEY_BYTES} bytes, not {len(root)}")
     if block_tokens < 1:
         raise ValueError(f"block_tokens is {block_tokens}; allowed are 1 and more")
+    if wrong := [token for token in tokens if not 0 <= token < 1 << 8 * TOKEN_BYTES]:
+        raise ValueError(f"token id {wrong[0]}; allowed are 0 to 2^{8 * TOKEN_BYTES} - 1")
     keys: list[bytes] = []
     key = root
     for start in range(0, len(tokens) - block_tokens + 1, block_tokens):

@@ -14,14 +14,15 @@ from typing import Final
 
 from blake3 import blake3
 
-from skymemory.config import UINT32_MAX
-from skymemory.store import Buffer, Progress, PutResult, SkyStore
+from skymemory.link.native import Buffer, Progress
+from skymemory.store import PutResult, SkyStore
 
 _MAGIC: Final = b"SKYV"
 _DIGEST_BYTES: Final = 32
 _ENVELOPE_BYTES: Final = len(_MAGIC) + _DIGEST_BYTES
 _DOMAIN: Final = b"skymemory.keyvalue"
-VALUE_BYTES_MAX: Final = UINT32_MAX - _ENVELOPE_BYTES
+VALUE_BYTES_MAX: Final = 1 << 30
+"""of one value; it bounds the memory that a satellite can make a host take that asks for a name"""
 
 
 def key_of(name: str, namespace: str = "") -> bytes:
@@ -60,7 +61,7 @@ class KeyValue:
     def get(self, name: str, progress: Progress | None = None) -> bytearray | None:
         """The value as it was put, or None: there is none, or it did not come back whole."""
         key = key_of(name, self._namespace)
-        data = self._store.get([key], progress)[0].data
+        data = self._store.get([key], progress, block_bytes_max=VALUE_BYTES_MAX + _ENVELOPE_BYTES)[0].data
         if data is None:
             return None
         value = memoryview(data)[_ENVELOPE_BYTES:]

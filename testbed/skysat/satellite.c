@@ -54,15 +54,17 @@ static void MakeNeighbours(const SKYSAT_Options_t *options)
     (void)memset(&satellite_neighbours, 0, sizeof satellite_neighbours);
     (void)SKY_Torus_Init(&torus, options->planes, options->slots, options->seam_cut != 0); /* options are in range */
 
-    satellite_neighbours.SelfPlane      = self.plane;
-    satellite_neighbours.SelfSlot       = self.slot;
-    satellite_neighbours.Planes         = (uint16)options->planes;
-    satellite_neighbours.Slots          = (uint16)options->slots;
-    satellite_neighbours.LocalIpv4      = SKYSAT_Address(options, options->plane, options->slot);
-    satellite_neighbours.LocalPort      = (uint16)options->port;
-    satellite_neighbours.HelloS         = (uint16)options->hello_s;
-    satellite_neighbours.PacketBytes    = options->mtu;
-    satellite_neighbours.SeamCut        = (uint8)options->seam_cut;
+    satellite_neighbours.SelfPlane   = self.plane;
+    satellite_neighbours.SelfSlot    = self.slot;
+    satellite_neighbours.Planes      = (uint16)options->planes;
+    satellite_neighbours.Slots       = (uint16)options->slots;
+    satellite_neighbours.LocalIpv4   = SKYSAT_Address(options, options->plane, options->slot);
+    satellite_neighbours.LocalPort   = (uint16)options->port;
+    satellite_neighbours.HelloS      = (uint16)options->hello_s;
+    satellite_neighbours.PacketBytes = options->mtu;
+    satellite_neighbours.SeamCut     = (uint8)options->seam_cut;
+    /* Commands from the ground are admitted, other than in the table that flies by default: this is a testbed, and whoever reaches
+     * its sockets may command it. */
     satellite_neighbours.UplinkFirstMid = KVC_CMD_MID;
     satellite_neighbours.UplinkLastMid  = ONBOARD_LAST_CMD_MID;
     for (uint32 i = 0; i < ISL_NEIGHBOUR_COUNT; ++i)

@@ -65,11 +65,11 @@ static const skyx_layout_t layouts[] = {
     FIELD(KVC_LimitsTable_t, BlockCount),
     FIELD(KVC_LimitsTable_t, Credit),
     FIELD(KVC_LimitsTable_t, PartLifetimeMs),
+    FIELD(KVC_LimitsTable_t, MigrateAllFromGround),
 
     WHOLE(ISL_SetLink_Payload_t),
     FIELD(ISL_SetLink_Payload_t, Link),
-    FIELD(ISL_SetLink_Payload_t, Cut),
-    FIELD(ISL_SetLink_Payload_t, Spare),
+    FIELD(ISL_SetLink_Payload_t, CutS),
 
     WHOLE(ISL_HkLink_t),
     FIELD(ISL_HkLink_t, Present),

@@ -12,8 +12,7 @@
 typedef struct ISL_SetLink_Payload
 {
     uint16 Link; /**< 0 north, 1 east, 2 south, 3 west, 4 ground */
-    uint8  Cut;  /**< 1: nothing goes in or out; 0: as the table ISL.Links says, but not cut */
-    uint8  Spare;
+    uint16 CutS; /**< seconds in which nothing goes in or out, at most ISL_CUT_S_MAX; 0: from now on as ISL.Links says */
 } ISL_SetLink_Payload_t;
 
 typedef struct ISL_HkLink

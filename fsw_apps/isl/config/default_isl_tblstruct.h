@@ -21,7 +21,7 @@ typedef struct ISL_NeighboursTable
     uint8           SeamCut;     /**< 1: no link between the last plane and the first */
     uint8           Spare[3];
     uint32          UplinkFirstMid; /**< commands from the ground go on the bus if their id is in First .. Last; */
-    uint32          UplinkLastMid;  /**< 0, 0: none */
+    uint32          UplinkLastMid;  /**< 0, 0: none. Whoever reaches the socket can send them: see docs/cfs-integration.md */
     ISL_Neighbour_t Neighbour[ISL_NEIGHBOUR_COUNT]; /**< north, east, south, west */
     uint32          DownlinkMid[ISL_DOWNLINK_MIDS]; /**< telemetry for listeners; 0: entry not used */
 } ISL_NeighboursTable_t;

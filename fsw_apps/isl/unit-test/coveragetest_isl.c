@@ -85,6 +85,15 @@ static void OnReceive(void *user, UT_EntryKey_t key, const UT_StubContext_t *con
     UT_Stub_SetReturnValue(key, status);
 }
 
+static void OnType(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
+{
+    CFE_MSG_Type_t *const type = UT_Hook_GetArgValueByName(context, "Type", CFE_MSG_Type_t *);
+
+    (void)user;
+    (void)key;
+    *type = CFE_MSG_Type_Tlm;
+}
+
 /** The two tables in turn, as ISL asks for them. */
 static void OnGetAddress(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
 {
@@ -123,6 +132,7 @@ static void Setup(void)
     UT_SetHandlerFunction(UT_KEY(OS_SocketSendTo), OnSend, NULL);
     UT_SetHandlerFunction(UT_KEY(OS_SocketRecvFrom), OnReceive, NULL);
     UT_SetHandlerFunction(UT_KEY(CFE_TBL_GetAddress), OnGetAddress, NULL);
+    UT_SetHandlerFunction(UT_KEY(CFE_MSG_GetType), OnType, NULL);
     UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_INFO_UPDATED);
 }
 
@@ -174,6 +184,8 @@ static void Test_StartFails(void)
 static void Test_RunAndEnd(void)
 {
     UT_SetDeferredRetcode(UT_KEY(CFE_ES_RunLoop), 1, true);
+    UT_SetDeferredRetcode(UT_KEY(CFE_ES_RunLoop), 1, true);
+    UT_SetDeferredRetcode(UT_KEY(CFE_SB_ReceiveBuffer), 1, CFE_SB_TIME_OUT); /* silence is no error */
     UT_SetDeferredRetcode(UT_KEY(CFE_SB_ReceiveBuffer), 1, CFE_SB_PIPE_RD_ERR);
     ISL_AppMain();
     UtAssert_UINT32_EQ(LastEvent, ISL_PIPE_ERR_EID);
@@ -250,12 +262,12 @@ static void Test_Dispatch(void)
 
     memset(&set_link, 0, sizeof(set_link));
     set_link.Payload.Link = SKY_LINK_EAST;
-    set_link.Payload.Cut  = 1;
+    set_link.Payload.CutS = 1;
     Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(set_link), &set_link);
     Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
     UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_EAST].Up, 0);
     UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_WEST].Up, 1);
-    set_link.Payload.Cut = 2;
+    set_link.Payload.CutS = ISL_CUT_S_MAX + 1;
     Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(set_link), &set_link);
     UtAssert_UINT32_EQ(LastEvent, ISL_LINK_ERR_EID);
 
@@ -290,6 +302,8 @@ static void Test_Tables(void)
     REFUSED(Neighbours, HelloS, 3601, ISL_Tbl_ValidateNeighbours);
     REFUSED(Neighbours, PacketBytes, 65508, ISL_Tbl_ValidateNeighbours);
     REFUSED(Neighbours, UplinkFirstMid, 1, ISL_Tbl_ValidateNeighbours);
+    REFUSED(Neighbours, UplinkLastMid, 1, ISL_Tbl_ValidateNeighbours);
+    REFUSED(Neighbours, DownlinkMid[1], ISL_HK_TLM_MID, ISL_Tbl_ValidateNeighbours);
     REFUSED(Neighbours, Neighbour[0].Present, 2, ISL_Tbl_ValidateNeighbours);
     REFUSED(Neighbours, Neighbour[1].Slot, 1, ISL_Tbl_ValidateNeighbours);
     REFUSED(Neighbours, Neighbour[2].Ipv4, 0, ISL_Tbl_ValidateNeighbours);

@@ -12,6 +12,9 @@
 
 #define KVC_PLATFORM_PIPE_DEPTH 16 /**< command pipe */
 
+/** Longest time that KVC's task sleeps: it has to see that the app ends, also if nobody sends it WAKEUP. */
+#define KVC_PLATFORM_PIPE_WAIT_MS 2000
+
 /** An event about refused packets, for one cause: at the first, then at most once in this time. */
 #define KVC_PLATFORM_EVENT_PERIOD_S 60
 

@@ -147,6 +147,8 @@ static void Test_Time(void)
 {
     UT_SetHandlerFunction(UT_KEY(OS_GetMonotonicTime), OnTime, NULL);
     UtAssert_BOOL_TRUE(SKY_LIB_NowUs() == UINT64_C(12345678));
+    UT_SetDefaultReturnValue(UT_KEY(CFE_TIME_Sub2MicroSecs), 5);
+    UtAssert_BOOL_TRUE(SKY_LIB_NowUs() + SKY_LIB_ClockOffsetUs() == 5);
     UT_SetDefaultReturnValue(UT_KEY(OS_GetMonotonicTime), OS_ERROR);
     UtAssert_BOOL_TRUE(SKY_LIB_NowUs() == 0);
     UtAssert_BOOL_TRUE(SKY_LIB_Seed() != SKY_LIB_Seed());

@@ -63,6 +63,11 @@ uint64_t SKY_LIB_NowUs(void)
     return (uint64_t)UT_DEFAULT_IMPL(SKY_LIB_NowUs);
 }
 
+uint64_t SKY_LIB_ClockOffsetUs(void)
+{
+    return (uint64_t)UT_DEFAULT_IMPL(SKY_LIB_ClockOffsetUs);
+}
+
 const char *SKY_LIB_StatusName(uint32_t status)
 {
     UT_Stub_RegisterContextGenericArg(UT_KEY(SKY_LIB_StatusName), status);

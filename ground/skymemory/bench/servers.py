@@ -1,5 +1,6 @@
 """Redis and memcached as processes of their own on free ports of 127.0.0.1, for as long as a context lasts."""
 
+import importlib
 import shutil
 import socket
 import subprocess
@@ -23,17 +24,13 @@ def redis_client() -> Iterator[Any]:
     Raises:
         ServerError
     """
-    try:
-        import hiredis  # noqa: F401  redis-py uses it when it is there, and is another thing without it
-        import redis
-    except ImportError as error:
-        raise ServerError(f"{error.name} is not installed: pip install 'skymemory[bench]'") from error
+    _module("hiredis")  # redis-py uses it when it is there, and is another thing without it
+    redis = _module("redis")
     port = _free_tcp_port()
     with tempfile.TemporaryDirectory(prefix="skymem-") as folder:
         options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder, "--loglevel", "warning"]
-        with _server("redis-server", ["--port", str(port), *options]) as child:
-            client = redis.Redis("127.0.0.1", port)
-            _await(child, "redis-server", client.ping)
+        client = redis.Redis("127.0.0.1", port)
+        with _server("redis-server", ["--port", str(port), *options], client.ping):
             yield client
             client.close()
 
@@ -45,28 +42,33 @@ def memcached_client(memory_mib: int) -> Iterator[Any]:
     Raises:
         ServerError
     """
-    try:
-        from pymemcache.client.base import Client
-    except ImportError as error:
-        raise ServerError(f"{error.name} is not installed: pip install 'skymemory[bench]'") from error
+    pymemcache = _module("pymemcache.client.base")
     port = _free_tcp_port()
     # As root it wants to be told that root is meant; "nobody" cannot lock memory, which is not asked for.
     options = ["-l", "127.0.0.1", "-p", str(port), "-U", "0", "-m", str(memory_mib), "-I", "8m", "-u", "nobody"]
-    with _server("memcached", options) as child:
-        client = Client(("127.0.0.1", port), default_noreply=False, no_delay=True)
-        _await(child, "memcached", client.version)
+    client = pymemcache.Client(("127.0.0.1", port), default_noreply=False, no_delay=True)
+    with _server("memcached", options, client.version):
         yield client
         client.close()
 
 
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ServerError(f"{error.name} is not installed: pip install 'skymemory[bench]'") from error
+
+
 @contextmanager
-def _server(program: str, options: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def _server(program: str, options: Sequence[str], ask: Callable[[], object]) -> Iterator[None]:
+    """A process that has answered `ask`."""
     path = shutil.which(program)
     if path is None:
         raise ServerError(f"{program} is not installed; on Debian: apt-get install {program}")
     child = subprocess.Popen([path, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        yield child
+        _await(child, program, ask)
+        yield
     finally:
         child.terminate()
         try:

@@ -15,8 +15,6 @@ from rich.table import Table
 from skymemory.config import ConfigError, Constellation
 from skymemory.testbed.state import Running, State
 
-CONFIG_FILE = Path("constellation.toml")
-
 ProgressCallback = Callable[[int, int], None]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
@@ -61,9 +59,7 @@ def load_constellation(path: Path | None) -> Constellation:
     Raises:
         ConfigError: with file, line and what is allowed.
     """
-    if path is not None:
-        return Constellation.load(path)
-    return Constellation.load(CONFIG_FILE) if CONFIG_FILE.is_file() else Constellation()
+    return Constellation.default() if path is None else Constellation.load(path)
 
 
 def require_running() -> Running:

@@ -21,7 +21,6 @@ from skymemory.cli.common import (
 )
 from skymemory.config import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
-from skymemory.testbed.state import State
 
 
 @click.command()
@@ -72,9 +71,9 @@ def demo(
 
 @contextmanager
 def _constellation(config_path: Path | None) -> Iterator[Constellation]:
-    running = State().load() if config_path is None else None
-    if running is not None and (running.kind == "docker" or running.alive()):
-        yield running.constellation
+    running = Constellation.running() if config_path is None else None
+    if running is not None:
+        yield running
         return
     constellation = load_constellation(config_path)
     constellation = constellation.replace(network={"port": free_port(constellation)})

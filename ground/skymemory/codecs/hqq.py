@@ -7,7 +7,7 @@ it changes nothing that can be measured in the tokens and takes most of the time
 import torch
 
 from skymemory.codecs.base import Codec, CodecError, view_bytes
-from skymemory.codecs.rows import block_of, row_counts, rows_of
+from skymemory.codecs.rows import block_of, layer_bytes, row_counts, rows_of
 
 try:
     from hqq.core.quantize import Quantizer
@@ -27,11 +27,7 @@ class HqqCodec(Codec):
     name = "hqq"
 
     def layer_bytes(self, shape: tuple[int, ...], dtype: torch.dtype) -> int:
-        _, _, heads, tokens, dim = shape
-        integers = 2 * heads * tokens * dim
-        if integers % _FACTOR.itemsize:
-            raise CodecError(f"a layer has {integers} values; hqq wants a multiple of {_FACTOR.itemsize}")
-        return integers + 2 * _FACTOR.itemsize * sum(row_counts(shape))
+        return layer_bytes(self.name, shape, 2, _FACTOR)
 
     def encode(self, block: torch.Tensor, out: torch.Tensor) -> None:
         for part, (integers, scales, zeros) in enumerate(self._parts(out, tuple(block.shape))):

@@ -7,7 +7,7 @@ found").
 import torch
 
 from skymemory.codecs.base import Codec, CodecError, view_bytes
-from skymemory.codecs.rows import block_of, row_counts, rows_of
+from skymemory.codecs.rows import block_of, layer_bytes, row_counts, rows_of
 
 try:
     from optimum.quanto import AbsmaxOptimizer, WeightQBytesTensor, qint8, quantize_weight
@@ -23,11 +23,7 @@ class QuantoCodec(Codec):
     name = "quanto"
 
     def layer_bytes(self, shape: tuple[int, ...], dtype: torch.dtype) -> int:
-        _, _, heads, tokens, dim = shape
-        integers = 2 * heads * tokens * dim
-        if integers % _SCALE.itemsize:
-            raise CodecError(f"a layer has {integers} values; quanto wants a multiple of {_SCALE.itemsize}")
-        return integers + _SCALE.itemsize * sum(row_counts(shape))
+        return layer_bytes(self.name, shape, 1, _SCALE)
 
     def encode(self, block: torch.Tensor, out: torch.Tensor) -> None:
         integers, scales = self._parts(out, tuple(block.shape))

@@ -2,6 +2,8 @@
 
 import torch
 
+from skymemory.codecs.base import CodecError
+
 
 def rows_of(block: torch.Tensor, part: int) -> torch.Tensor:
     """Keys (`part` 0) or values (1) of a block [layers, 2, kv_heads, tokens, head_dim] as a float32 matrix.
@@ -29,3 +31,16 @@ def row_counts(shape: tuple[int, ...]) -> tuple[int, int]:
     """Rows of one layer, of keys and of values."""
     _, _, heads, tokens, dim = shape
     return heads * dim, heads * tokens
+
+
+def layer_bytes(codec: str, shape: tuple[int, ...], factors: int, factor: torch.dtype) -> int:
+    """Bytes of one layer of 8-bit integers, then so many factors (scales, zeros) a row.
+
+    Raises:
+        CodecError: the factors would not be aligned behind the integers.
+    """
+    _, _, heads, tokens, dim = shape
+    integers = 2 * heads * tokens * dim
+    if integers % factor.itemsize:
+        raise CodecError(f"a layer has {integers} values; {codec} wants a multiple of {factor.itemsize}")
+    return integers + factors * factor.itemsize * sum(row_counts(shape))

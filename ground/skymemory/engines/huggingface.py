@@ -58,6 +58,12 @@ class HuggingFaceEngine:
         self.rope = _rope(model)
         self.geometry = self._probe()
 
+    @property
+    def vocabulary(self) -> int:
+        """The model has token ids from 0 to this minus 1."""
+        embeddings: Any = self._model.get_input_embeddings()
+        return int(embeddings.weight.shape[0])
+
     def prefill(self, tokens: Sequence[int], cache: DynamicCache | None = None) -> DynamicCache:
         """Compute keys and values of a prompt.
 

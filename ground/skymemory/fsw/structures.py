@@ -111,13 +111,14 @@ class KvcLimitsTable(LittleEndianStructure):
         ("block_count", c_uint32),
         ("credit", c_uint32),
         ("part_lifetime_ms", c_uint32),
+        ("migrate_all_from_ground", c_uint32),
     )
 
 
 class IslSetLink(LittleEndianStructure):
-    """ISL_SetLink_Payload_t: command to cut a link (index in LINKS) or restore it."""
+    """ISL_SetLink_Payload_t: command to cut a link (index in LINKS) for 1 .. 3600 seconds, or with 0 to restore it."""
 
-    _fields_ = (("link", c_uint16), ("cut", c_uint8), ("spare", c_uint8))
+    _fields_ = (("link", c_uint16), ("cut_s", c_uint16))
 
 
 class IslHousekeepingLink(LittleEndianStructure):

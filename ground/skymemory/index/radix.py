@@ -11,22 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
+from skymemory.block_entry import BlockEntry
 
-@dataclass(frozen=True, slots=True)
-class BlockEntry:
-    """What must be known to fetch a block without a question."""
-
-    key: bytes
-    """32 bytes"""
-    block_len: int
-    """bytes"""
-    chunk_len: int
-    """bytes of a full chunk; the last one may be shorter"""
-    chunk_total: int
-    epoch: int
-    """rotation epoch in which the block was set: tells where its chunks are now"""
-    set_at: float
-    """seconds since 1970; 0 if another host set it"""
+__all__ = ["BlockEntry", "RadixIndex"]
 
 
 @dataclass(slots=True, eq=False)

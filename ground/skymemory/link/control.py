@@ -18,8 +18,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Final, Self
 
+from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
-from skymemory.index.radix import BlockEntry
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.wire import icd
@@ -30,6 +30,8 @@ _RTO_MIN_S: Final = 0.02
 _RTO_MAX_S: Final = 1.0
 _RENEW_S: Final = 2.0
 """how often a lease for telemetry is renewed"""
+_PATIENCE_MIN_S: Final = 0.5
+"""a busy host may need as long to let a satellite's process run"""
 _IN_FLIGHT_MAX: Final = 256
 """requests on their way; keeps the answers within the socket's buffer"""
 _RECEIVE_BUFFER_BYTES: Final = 1 << 20
@@ -81,15 +83,19 @@ class _Timer:
         self.srtt_s = 0.0
         self.rttvar_s = 0.0
 
+    @property
+    def measured(self) -> bool:
+        return self.srtt_s > 0.0
+
     def measure(self, rtt_s: float) -> None:
-        if self.srtt_s == 0.0:
+        if not self.measured:
             self.srtt_s, self.rttvar_s = rtt_s, rtt_s / 2
         else:
             self.rttvar_s += (abs(self.srtt_s - rtt_s) - self.rttvar_s) / 4
             self.srtt_s += (rtt_s - self.srtt_s) / 8
 
     def timeout_s(self, attempt: int) -> float:
-        base = _RTO_FIRST_S if self.srtt_s == 0.0 else self.srtt_s + 4 * self.rttvar_s
+        base = self.srtt_s + 4 * self.rttvar_s if self.measured else _RTO_FIRST_S
         return float(min(max(base, _RTO_MIN_S) * 2**attempt, _RTO_MAX_S))
 
 
@@ -99,7 +105,10 @@ class _Pending:
     packet: Packet
     endpoint: tuple[str, int]
     attempt: int = 0
+    first_s: float = 0.0
+    """when it was sent first"""
     sent_s: float = 0.0
+    """when it was sent last"""
 
 
 class ControlPlane:
@@ -107,9 +116,11 @@ class ControlPlane:
 
     def __init__(self, constellation: Constellation) -> None:
         self.constellation = constellation
-        self.host = Satellite(GROUND_PLANE, 1 + secrets.randbelow(65535))
+        self.host = _new_host()
+        """address of this host: drawn by chance, and anew when a satellite says that another host has it"""
         self.retries = 0
         """requests that were sent again"""
+        self._closed = False
         self._next_id = secrets.randbits(62)
         self._timers: dict[Satellite, _Timer] = {}
         self._lock = Lock()
@@ -134,8 +145,20 @@ class ControlPlane:
     def close(self) -> None:
         """Close the socket; safe to call twice."""
         with self._lock:
+            self._closed = True
             self._selector.close()
             self._socket.close()
+
+    def new_host(self) -> None:
+        """Draw another host number, in case another host has the same one and gets the answers meant for this."""
+        with self._lock:
+            self.host = _new_host()
+
+    def patience_s(self, routes: Sequence[Route]) -> float:
+        """How long to wait before satellites count as silent: for three sendings, by the round trips measured so far."""
+        with self._lock:
+            timers = [self._timers.get(route.satellite) or _Timer() for route in routes]
+        return max([_PATIENCE_MIN_S, *(sum(timer.timeout_s(n) for n in range(3)) for timer in timers)])
 
     def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[Answer | None]:
         """Send requests, repeat what is lost, and collect answers until all are here or the deadline passes.
@@ -150,15 +173,21 @@ class ControlPlane:
             For each request its answer, None if there was none in time.
 
         Raises:
-            ValueError: a satellite is not of this constellation.
+            ValueError: a satellite is not of this constellation, or the control plane was closed.
         """
         with self._lock:
+            self._check_open()
             return self._exchange(asks, time.monotonic() + deadline_s)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the control plane was closed")
 
     def _exchange(self, asks: Sequence[Ask], end_s: float) -> list[Answer | None]:
         answers: list[Answer | None] = [None] * len(asks)
         waiting = deque(self._pending(index, ask) for index, ask in enumerate(asks))
         on_way: dict[int, _Pending] = {}
+        renumbered = False
         timers: list[tuple[float, int]] = []  # heap of (when, request id); entries of answered requests stay behind
         while waiting or on_way:
             now_s = time.monotonic()
@@ -179,9 +208,21 @@ class ControlPlane:
                 found = on_way.get(packet.request_id)
                 if found is None or not self._answers(found, packet, endpoint) or packet.status == icd.STATUS_BUSY:
                     continue
+                if _is_number_taken(packet) and not renumbered:  # 65535 numbers, and another host has just this one
+                    renumbered = True
+                    self.host = _new_host()
+                    for one in on_way.values():
+                        one.packet = replace(one.packet, src=self.host)
+                        self.retries += 1
+                        self._send(one, end_s)
+                    waiting = deque(replace(one, packet=replace(one.packet, src=self.host)) for one in waiting)
+                    continue
                 rtt_s = time.monotonic() - found.sent_s
-                if found.attempt == 0:  # Karn: of a repeated request one cannot tell which was answered
-                    self._timer(found.packet.dst).measure(rtt_s)
+                timer = self._timer(found.packet.dst)
+                if found.attempt == 0:
+                    timer.measure(rtt_s)
+                elif not timer.measured:  # Karn: one cannot tell which sending was answered; the first is the upper bound
+                    timer.measure(time.monotonic() - found.first_s)
                 answers[found.index] = Answer(packet, rtt_s)
                 del on_way[packet.request_id]
         return answers
@@ -210,6 +251,7 @@ class ControlPlane:
     def _send(self, pending: _Pending, end_s: float) -> float:
         """Send a request; returns when to send it again."""
         pending.sent_s = time.monotonic()
+        pending.first_s = pending.first_s or pending.sent_s
         left_ms = max(1, round((end_s - pending.sent_s) * 1000))
         datagram = replace(pending.packet, deadline_ms=min(left_ms, 0xFFFFFFFF)).encode()
         try:
@@ -239,7 +281,7 @@ class ControlPlane:
             endpoint == pending.endpoint
             and not packet.is_request
             and packet.op == asked.op
-            and packet.dst == self.host
+            and packet.dst == asked.src
             and not packet.flags & icd.FLAG_TLM
             and (packet.apid == asked.apid and packet.src == asked.dst if packet.status == icd.STATUS_OK else True)
         )
@@ -296,6 +338,26 @@ class ControlPlane:
         asks = [Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk) for key in keys]
         answers = self.exchange(asks, deadline_s)
         return [_entry(ask.key, answer) for ask, answer in zip(asks, answers, strict=True)], answers.count(None)
+
+    def hold_all(
+        self, routes: Sequence[Route], entries: Sequence[BlockEntry], tenant: int, deadline_s: float
+    ) -> list[bool | None]:
+        """Ask all servers whether they hold their whole shares of blocks, all at once.
+
+        Args:
+            routes: to servers 0 to n - 1.
+
+        Returns:
+            For each block: True, False, or None if it depends on a server that did not answer.
+        """
+        shares = [(index, ask) for index, entry in enumerate(entries) for ask in _share_asks(routes, entry, tenant)]
+        held: list[bool | None] = [True] * len(entries)
+        for (index, ask), answer in zip(shares, self.exchange([ask for _, ask in shares], deadline_s), strict=True):
+            if answer is None:
+                held[index] = held[index] and None
+            elif not _holds(ask, answer, entries[index]):
+                held[index] = False
+        return held
 
     def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> int:
         """Let every satellite forget its chunks of some blocks.
@@ -364,6 +426,37 @@ class ControlPlane:
                     ):
                         heard.append((packet.src, packet.payload))
         return heard
+
+
+def _new_host() -> Satellite:
+    return Satellite(GROUND_PLANE, 1 + secrets.randbelow(65535))
+
+
+def _is_number_taken(packet: Packet) -> bool:
+    """The first satellite refuses a host number that another host uses; RELAY may be refused for other reasons."""
+    return packet.status == icd.STATUS_REFUSED and packet.op != icd.OP_RELAY
+
+
+def _share_asks(routes: Sequence[Route], entry: BlockEntry, tenant: int) -> Iterator[Ask]:
+    """HAS for the chunks of a block that each server should hold."""
+    stride, most = len(routes), icd.LIMIT_CHUNK_SET
+    for server, route in enumerate(routes[: entry.chunk_total]):
+        for first in range(server, entry.chunk_total, stride * most):
+            count = min(-(-(entry.chunk_total - first) // stride), most)
+            chunks = ChunkSet(first, stride, (True,) * count).encode()
+            yield Ask(route, icd.OP_HAS, tenant=tenant, key=entry.key, chunk_id=first, payload=chunks)
+
+
+def _holds(ask: Ask, answer: Answer, entry: BlockEntry) -> bool:
+    """True if all chunks that were asked for are held, of this very block."""
+    found = _entry(ask.key, answer)
+    if found is None or (found.block_len, found.chunk_len) != (entry.block_len, entry.chunk_len):
+        return False
+    try:
+        held = ChunkSet.of(answer.packet)
+    except PacketError:
+        return False
+    return held.chunks() == ChunkSet.of(replace(answer.packet, chunk_id=ask.chunk_id, payload=ask.payload)).chunks()
 
 
 def _entry(key: bytes, answer: Answer | None) -> BlockEntry | None:

@@ -19,7 +19,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from skymemory.index.radix import BlockEntry
+from skymemory.block_entry import BlockEntry
 from skymemory.placement.torus import Satellite
 
 Buffer = bytes | bytearray | memoryview
@@ -233,6 +233,9 @@ class NativeClient:
         """
         self._library = library()
         self._lock = Lock()
+        """held while a call runs"""
+        self._handle_lock = Lock()
+        """held while the handle goes, so that nobody cancels a call of a client that is no more"""
         config = Config(packet_bytes, window_max, burst, receive_bytes, 0, 0, 0 if offload else 1)
         error = ctypes.c_int()
         handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))
@@ -255,7 +258,7 @@ class NativeClient:
     def close(self) -> None:
         """Cancel what runs and close the socket; safe to call twice."""
         self.cancel()
-        with self._lock:
+        with self._lock, self._handle_lock:
             if self._handle is not None:
                 self._library.SKYC_Close(self._handle)
                 self._handle = None
@@ -284,8 +287,9 @@ class NativeClient:
 
     def cancel(self) -> None:
         """End the call that runs now in another thread; without one nothing happens."""
-        if self._lock.locked() and self._handle is not None:
-            self._library.SKYC_Cancel(self._handle, self._calls_ended())
+        with self._handle_lock:
+            if self._lock.locked() and self._handle is not None:
+                self._library.SKYC_Cancel(self._handle, self._calls_ended())
 
     def counters(self) -> ClientCounters:
         """Counts since the client was opened; waits for a call that runs."""

@@ -8,12 +8,15 @@ The layout lies around `cache.centre` in both: a window that moves with the sky 
 """
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from skymemory.config import Constellation
 from skymemory.orbit.walker import Site, Walker
-from skymemory.placement.layouts import LAYOUTS, substitute
+from skymemory.placement.layouts import LAYOUTS, hop, substitute
 from skymemory.placement.torus import Satellite
+
+_OTHERS: Final = 4
+"""satellites that are asked for comparison"""
 
 
 class Route(NamedTuple):
@@ -39,15 +42,35 @@ def entries(constellation: Constellation, time_s: float, lost: Collection[Satell
     Returns:
         An empty list when no satellite is in sight.
     """
-    cache, site = constellation.cache, constellation.site
+    cache = constellation.cache
     if cache.window == "logical":
         if cache.uplink == "window":
             return None
         return substitute([cache.centre], lost, cache.centre, constellation.torus)
-    place = Site(site.latitude_deg, site.longitude_deg)
-    seen = Walker.of(constellation).in_sight(place, time_s, site.min_elevation_deg)
-    seen = [satellite for satellite in seen if satellite not in lost]
+    seen = [satellite for satellite in _in_sight(constellation, time_s) if satellite not in lost]
     return seen if cache.uplink == "window" else seen[:1]
+
+
+def others(constellation: Constellation, time_s: float, known: Collection[Satellite]) -> list[Satellite]:
+    """A few satellites besides the known ones that the ground can send to, nearest first: what tells a lost satellite from a
+    ground host that is cut off. Arguments as for `entries`."""
+    cache, torus = constellation.cache, constellation.torus
+    if cache.window == "logical":
+        near = hop(cache.centre, min(len(known) + _OTHERS, torus.planes * torus.slots), torus)
+    else:
+        near = _in_sight(constellation, time_s)
+    return [satellite for satellite in near if satellite not in known][:_OTHERS]
+
+
+def lookup_routes(constellation: Constellation, routes: list[Route]) -> list[Route]:
+    """Whom to ask for a block, in this order: the server nearest to the ground (paper, section 3.8), then server 0.
+
+    Every server has a chunk of a block with at least n chunks, a smaller one is on the first servers only. In two of the
+    three layouts server 0 is the nearest.
+    """
+    torus, centre = constellation.torus, constellation.cache.centre
+    nearest = min(routes, key=lambda one: (torus.hops(one.entry, one.satellite), torus.hops(centre, one.satellite)), default=None)
+    return [] if nearest is None else list(dict.fromkeys((nearest, routes[0])))
 
 
 def route(constellation: Constellation, target: Satellite, entry_points: list[Satellite] | None) -> Route | None:
@@ -67,3 +90,9 @@ def server_routes(constellation: Constellation, time_s: float, lost: Collection[
     entry_points = entries(constellation, time_s, lost)
     routes = (route(constellation, satellite, entry_points) for satellite in server_satellites(constellation, lost))
     return [found for found in routes if found is not None]
+
+
+def _in_sight(constellation: Constellation, time_s: float) -> list[Satellite]:
+    site = constellation.site
+    place = Site(site.latitude_deg, site.longitude_deg)
+    return Walker.of(constellation).in_sight(place, time_s, site.min_elevation_deg)

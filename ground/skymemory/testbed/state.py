@@ -88,14 +88,23 @@ class State:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StateError(f"{self.path} cannot be read ({error}); remove it when no constellation is up") from error
 
+    def running(self) -> Running | None:
+        """What is up, or None. Containers are believed to be up until they are stopped.
+
+        Raises:
+            StateError: the record is there and not readable.
+        """
+        running = self.load()
+        return None if running is not None and running.kind == "local" and not running.alive() else running
+
     def require(self) -> Running:
         """What is up.
 
         Raises:
             StateError: nothing is.
         """
-        running = self.load()
-        if running is None or (running.kind == "local" and not running.alive()):
+        running = self.running()
+        if running is None:
             raise StateError("no constellation is up; `skymem up` starts one")
         return running
 

@@ -7,6 +7,7 @@
 #include "sky_lib.h"
 
 #define UNUSED_APID 0x123u
+#define LISTENERS   4u /* ISL_PLATFORM_LISTENERS */
 
 static rig_t rig;
 
@@ -122,7 +123,7 @@ static void test_a_train_arrives_packet_by_packet(void)
 static void test_commands(void)
 {
     const uint8_t         excess = 0;
-    ISL_SetLink_Payload_t cut    = {SKY_LINK_EAST, 1, 0};
+    ISL_SetLink_Payload_t cut    = {SKY_LINK_EAST, 60};
     SKY_Packet_t          request;
     SKY_Packet_t          there;
     ISL_HkTlm_Payload_t   hk;
@@ -138,8 +139,12 @@ static void test_commands(void)
     RIG_EVENT(&rig, "ISL", ISL_LINK_ERR_EID, "no link 5");
 
     cut.Link = SKY_LINK_EAST;
+    cut.CutS = ISL_CUT_S_MAX + 1;
     rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
-    RIG_EVENT(&rig, "ISL", ISL_SET_LINK_INF_EID, "link 1 cut");
+    RIG_EVENT(&rig, "ISL", ISL_LINK_ERR_EID, "3601 s above 3600");
+    cut.CutS = 60;
+    rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
+    RIG_EVENT(&rig, "ISL", ISL_SET_LINK_INF_EID, "link 1 cut for 60 s");
     hk = rig_isl_hk(&rig);
     CHECK(hk.Link[SKY_LINK_EAST].Present == 1 && hk.Link[SKY_LINK_EAST].Up == 0 && hk.Link[SKY_LINK_WEST].Up == 1);
     request     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
@@ -151,14 +156,86 @@ static void test_commands(void)
     CHECK(!rig_receive(&rig, rig.ground, RIG_SILENT_MS, &there));
     CHECK_EQ(rig_isl_hk(&rig).Link[SKY_LINK_EAST].DropCut, 1);
 
-    cut.Cut = 0;
+    cut.CutS = 0;
     rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
     RIG_EVENT(&rig, "ISL", ISL_SET_LINK_INF_EID, "link 1 restored");
     request.request_id = ++rig.request_id;
     rig_send(&rig, rig.ground, &request);
     CHECK(rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &there));
     hk = rig_isl_hk(&rig);
-    CHECK(hk.Plane == 2 && hk.Slot == 2 && hk.CommandErrorCounter == 3);
+    CHECK(hk.Plane == 2 && hk.Slot == 2 && hk.CommandErrorCounter == 4);
+}
+
+/** A cut ends by itself, and no row of commands makes the satellite deaf and dumb. */
+static void test_cuts_do_not_isolate(void)
+{
+    SKY_Packet_t          request = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    SKY_Packet_t          answer;
+    ISL_SetLink_Payload_t cut = {SKY_LINK_GROUND, 1};
+    uint64_t              cut_us;
+
+    cut_us = SKY_LIB_NowUs();
+    rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
+    RIG_EVENT(&rig, "ISL", ISL_SET_LINK_INF_EID, "link 4 cut for 1 s");
+    do
+    {
+        rig_send(&rig, rig.ground, &request);
+    } while (!rig_receive(&rig, rig.ground, RIG_POLL_MS, &answer) && SKY_LIB_NowUs() - cut_us < RIG_LIMIT_MS * 1000u);
+    CHECK(SKY_LIB_NowUs() - cut_us >= 1000000);
+    CHECK_EQ(answer.request_id, request.request_id);
+    while (rig_receive(&rig, rig.ground, RIG_SILENT_MS, &answer))
+    {
+        /* to requests that were sent while it ended */
+    }
+
+    cut.CutS = 60;
+    for (cut.Link = 0; cut.Link < SKY_ISL_COUNT; ++cut.Link)
+    {
+        rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
+        RIG_EVENT(&rig, "ISL", ISL_SET_LINK_INF_EID, "cut for 60 s");
+    }
+    rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
+    RIG_EVENT(&rig, "ISL", ISL_LINK_ERR_EID, "link 4 is not cut: no other link is up");
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_OK);
+    cut.CutS = 0;
+    for (cut.Link = 0; cut.Link < SKY_ISL_COUNT; ++cut.Link)
+    {
+        rig_command(ISL_CMD_MID, ISL_SET_LINK_CC, &cut, sizeof(cut));
+        RIG_EVENT(&rig, "ISL", ISL_SET_LINK_INF_EID, "restored");
+    }
+}
+
+/** More hosts than the router's table holds: who asks this satellite itself needs no place in it. */
+static void test_strangers_keep_nobody_out(void)
+{
+    SKY_Packet_t request = rig_request(&rig, SKY_APID_KVC, SKY_OP_PING);
+    SKY_Packet_t answer;
+
+    for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS + 2u; ++i)
+    {
+        const int stranger = rig_socket(INADDR_LOOPBACK, 0);
+
+        request.src.slot = (uint16_t)(1000 + i);
+        rig_send(&rig, stranger, &request);
+        CHECK(rig_receive(&rig, stranger, RIG_LIMIT_MS, &answer));
+        CHECK(answer.dst.slot == request.src.slot && answer.status == SKY_STATUS_OK);
+        (void)close(stranger);
+    }
+}
+
+static void test_responses_carry_the_satellites_time(void)
+{
+    static const uint16_t apids[] = {SKY_APID_ISL, SKY_APID_KVC};
+
+    for (uint32_t i = 0; i < 2; ++i)
+    {
+        const SKY_Packet_t request = rig_request(&rig, apids[i], SKY_OP_PING);
+        const uint32_t     before  = CFE_TIME_GetTime().Seconds;
+        SKY_Packet_t       answer;
+
+        CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_OK);
+        CHECK(answer.time_s + 1u >= before && answer.time_s <= CFE_TIME_GetTime().Seconds + 1u);
+    }
 }
 
 static SKY_Status_t relay(const CFE_SB_Buffer_t *command, uint32_t len, uint8_t flags)
@@ -209,6 +286,41 @@ static void test_relay(void)
     CHECK_EQ(rig_isl_hk(&rig).Listeners, 1);
 }
 
+/** One lease for each endpoint, whatever numbers it gives itself; the oldest makes room for a new one. */
+static void test_listeners(void)
+{
+    SKY_Packet_t request = rig_request(&rig, SKY_APID_ISL, SKY_OP_RELAY);
+    SKY_Packet_t answer;
+    int          other[LISTENERS];
+    uint32_t     i;
+
+    request.flags = SKY_FLAG_TLM;
+    for (i = 0; i < 3; ++i)
+    {
+        ++request.src.slot;
+        request.request_id = ++rig.request_id;
+        CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_OK);
+    }
+    CHECK_EQ(rig_isl_hk(&rig).Listeners, 1);
+    for (i = 0; i < LISTENERS; ++i)
+    {
+        other[i] = rig_socket(INADDR_LOOPBACK, 0);
+        rig_send(&rig, other[i], &request);
+        CHECK(rig_receive(&rig, other[i], RIG_LIMIT_MS, &answer) && answer.status == SKY_STATUS_OK);
+    }
+    while (rig_receive(&rig, rig.ground, RIG_SILENT_MS, &answer))
+    {
+        /* what was on its way */
+    }
+    CHECK_EQ(rig_isl_hk(&rig).Listeners, LISTENERS);
+    for (i = 0; i < LISTENERS; ++i)
+    {
+        CHECK(rig_receive(&rig, other[i], RIG_LIMIT_MS, &answer) && answer.op == SKY_OP_RELAY && answer.length > 0);
+        (void)close(other[i]);
+    }
+    CHECK(!rig_receive(&rig, rig.ground, RIG_SILENT_MS, &answer));
+}
+
 static ISL_NeighboursTable_t good_neighbours(void)
 {
     ISL_NeighboursTable_t table;
@@ -253,6 +365,14 @@ static void test_tables(void)
     REFUSED(Neighbour[0].Port, 0, "Port is 0");
     REFUSED(PacketBytes, 100, "PacketBytes is 100");
     REFUSED(SeamCut, 2, "SeamCut is 2");
+    REFUSED(UplinkLastMid, 0x1FFF, "UplinkLastMid is 8191, allowed 0 .. 0");
+    REFUSED(DownlinkMid[3], ISL_CMD_MID, "DownlinkMid[3] is 0x18D8, allowed is telemetry");
+    REFUSED(DownlinkMid[1], 0x12345, "DownlinkMid[1] is 0x12345");
+    neighbours.DownlinkMid[0] = ISL_HK_TLM_MID;
+    neighbours.DownlinkMid[2] = ISL_HK_TLM_MID;
+    rig_table_load("ISL.Neighbours", &neighbours, sizeof(neighbours));
+    RIG_EVENT(&rig, "ISL", ISL_TBL_VALUE_ERR_EID, "DownlinkMid[2]");
+    neighbours = good_neighbours();
 
     neighbours.Neighbour[SKY_LINK_NORTH].Present = 0;
     rig_table_load("ISL.Neighbours", &neighbours, sizeof(neighbours));
@@ -267,6 +387,7 @@ static void test_tables(void)
     links.Link[SKY_LINK_EAST].DelayUs   = 60000;
     links.Link[SKY_LINK_GROUND].DelayUs = 40000; /* on the way up as well */
     rig_table_load("ISL.Links", &links, sizeof(links));
+    RIG_EVENT(&rig, "ISL", ISL_LINES_INF_EID, "packets of 9000 bytes");
     while (rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_DELAY_REQUESTED_US) != 60000)
     {
         (void)poll(NULL, 0, RIG_POLL_MS);
@@ -325,7 +446,11 @@ int main(void)
         RUN(test_forwarding_and_the_way_back);
         RUN(test_a_train_arrives_packet_by_packet);
         RUN(test_commands);
+        RUN(test_cuts_do_not_isolate);
+        RUN(test_strangers_keep_nobody_out);
+        RUN(test_responses_carry_the_satellites_time);
         RUN(test_relay);
+        RUN(test_listeners);
         RUN(test_tables);
         rig_close(&rig);
     }

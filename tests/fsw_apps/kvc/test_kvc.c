@@ -153,8 +153,9 @@ static void test_commands(void)
 
 static void test_limits_table(void)
 {
-    KVC_LimitsTable_t       limits = {.StoreBytes = 256 * 1024, .SlotBytes = 8192, .Credit = 3, .PartLifetimeMs = 1000};
-    const KVC_LimitsTable_t good   = limits;
+    KVC_LimitsTable_t limits = {.StoreBytes = 256 * 1024, .SlotBytes = 8192, .Credit = 3, .PartLifetimeMs = 1000};
+    KVC_LimitsTable_t good;
+    uint64_t          puts;
 
     put_block(4);
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
@@ -164,6 +165,15 @@ static void test_limits_table(void)
     CHECK_EQ(get_block(4, CHUNKS), 3); /* the table's credit */
     CHECK_EQ(rig_kvc_hk(&rig).SlotBytes, 8192);
 
+    puts          = rig_kvc_hk(&rig).Puts;
+    limits.Credit = 4; /* the same cut: counters and chunks stay */
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_STORE_INF_EID, "slots of 8192 bytes");
+    CHECK_EQ(get_block(4, CHUNKS), 4);
+    CHECK_EQ(rig_kvc_hk(&rig).Puts, puts);
+    CHECK(puts >= CHUNKS);
+
+    good             = limits;
     limits.SlotBytes = SKY_LIMIT_CHUNK_BYTES + 1;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "SlotBytes is 61441, allowed 1 .. 61440");
@@ -175,6 +185,10 @@ static void test_limits_table(void)
     limits.PartLifetimeMs = 0;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "PartLifetimeMs is 0");
+    limits                      = good;
+    limits.MigrateAllFromGround = 2;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "MigrateAllFromGround is 2");
     limits            = good;
     limits.StoreBytes = UINT32_MAX;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
@@ -183,7 +197,36 @@ static void test_limits_table(void)
     limits.StoreBytes = 100;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "no store of 8192 byte slots");
-    CHECK_EQ(get_block(4, CHUNKS), 3); /* the good table is still in force */
+    CHECK_EQ(get_block(4, CHUNKS), 4); /* the good table is still in force */
+}
+
+/** Moving all blocks of a tenant needs no key, so the ground may do it only if the table says so. */
+static void test_migration_of_a_whole_tenant(void)
+{
+    static const uint8_t target[SKY_MIGRATE_BYTES] = {[SKY_MIGRATE_OFF_PLANE + 1] = 2, [SKY_MIGRATE_OFF_SLOT + 1] = 3};
+    KVC_LimitsTable_t    limits = {.SlotBytes = 6144, .Credit = 20, .PartLifetimeMs = 1000, .MigrateAllFromGround = 1};
+    SKY_Packet_t         pkt    = rig_request(&rig, SKY_APID_KVC, SKY_OP_MIGRATE);
+    SKY_Packet_t         answer;
+
+    pkt.payload = target;
+    pkt.length  = sizeof(target);
+    CHECK_EQ(rig_ask(&rig, &pkt, &answer), SKY_STATUS_REFUSED);
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_STORE_INF_EID, "slots of 6144 bytes");
+    ++pkt.request_id;
+    CHECK_EQ(rig_ask(&rig, &pkt, &answer), SKY_STATUS_NOT_FOUND); /* admitted; the new cut has emptied the store */
+}
+
+/** No answer has more packets than isl sends for one request. */
+static void test_credit_is_what_the_links_carry(void)
+{
+    static const char *const options[] = {"--mtu", "576", "--credit", "2048", NULL};
+
+    if (rig_open(&rig, options))
+    {
+        RIG_EVENT(&rig, "KVC", KVC_CREDIT_INF_EID, "Credit lowered to ");
+        rig_close(&rig);
+    }
 }
 
 int main(void)
@@ -199,7 +242,9 @@ int main(void)
         rig_command(KVC_CMD_MID, KVC_RESET_COUNTERS_CC, NULL, 0);
         RUN(test_commands);
         RUN(test_limits_table);
+        RUN(test_migration_of_a_whole_tenant);
         rig_close(&rig);
     }
+    RUN(test_credit_is_what_the_links_carry);
     return CHECK_RESULT();
 }

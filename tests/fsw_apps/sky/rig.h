@@ -33,7 +33,8 @@ static inline void rig_open(rig_t *rig, SKY_Addr_t self, uint32_t slots, uint32_
 {
     const SKY_StoreCfg_t store = {1000, slots, slots};
     const size_t         bytes = SKY_Store_MemoryBytes(&store);
-    SKY_ServiceCfg_t     cfg   = {.self = self, .packet_bytes = packet_bytes, .credit = 20, .part_lifetime_ms = 500};
+    SKY_ServiceCfg_t     cfg   = {
+              .self = self, .packet_bytes = packet_bytes, .credit = 20, .part_lifetime_ms = 500, .migrate_all_from_ground = true};
 
     free(rig->memory);
     rig->memory = malloc(bytes);
@@ -152,8 +153,8 @@ static inline bool rig_holds(const rig_t *rig, const fx_block_t *block, uint32_t
 
     fx_key(key, block->number);
     fx_fill(block, id, data);
-    return SKY_Store_Peek(&rig->store, 0, key, id, &view) == SKY_STATUS_OK && view.len == fx_len(block, id) &&
-           memcmp(view.data, data, view.len) == 0;
+    return SKY_Store_Peek(&rig->store, SKY_Store_Find(&rig->store, 0, key), id, &view) == SKY_STATUS_OK &&
+           view.len == fx_len(block, id) && memcmp(view.data, data, view.len) == 0;
 }
 
 #endif

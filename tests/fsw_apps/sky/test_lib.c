@@ -65,6 +65,11 @@ CFE_TIME_SysTime_t CFE_TIME_GetTime(void)
     return wall;
 }
 
+uint32 CFE_TIME_Sub2MicroSecs(uint32 SubSeconds)
+{
+    return SubSeconds + 91;
+}
+
 uint32 CFE_PSP_GetProcessorId(void)
 {
     return 310;
@@ -253,6 +258,7 @@ static void the_clock_is_in_microseconds(void)
     start();
     stub.now_us = 12345678;
     CHECK_EQ(SKY_LIB_NowUs(), 12345678);
+    CHECK_EQ(SKY_LIB_NowUs() + SKY_LIB_ClockOffsetUs(), 7000100);
     stub.time_status = OS_ERROR;
     CHECK_EQ(SKY_LIB_NowUs(), 0);
 }

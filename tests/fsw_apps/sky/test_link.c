@@ -45,7 +45,7 @@ static void Limits(void)
     CHECK(needed > (size_t)4 * SLOT_BYTES);
     CHECK_EQ(SKY_Link_MemoryBytes(0, 4), 0);
     CHECK_EQ(SKY_Link_MemoryBytes(SLOT_BYTES, 0), 0);
-    CHECK_EQ(SKY_Link_MemoryBytes(SKY_LIMIT_PACKET_BYTES + 1u, 4), 0);
+    CHECK_EQ(SKY_Link_MemoryBytes(SKY_LINK_SLOT_BYTES_MAX + 1u, 4), 0);
     CHECK_EQ(SKY_Link_MemoryBytes(SLOT_BYTES, SKY_LINK_SLOTS_MAX + 1u), 0);
     CHECK(SKY_Link_Init(&link_model, &ideal, SLOT_BYTES, 4, memory, needed, 0));
     CHECK(!SKY_Link_Init(&link_model, &ideal, SLOT_BYTES, 4, memory, needed - 1u, 0));
@@ -136,6 +136,41 @@ static void Rates(void)
     CHECK_EQ(link_model.busy_until_ns, 20000000);
     CHECK_EQ(SKY_Link_Push(&link_model, 50000, big, 10, NULL, 0, NULL, 0), SKY_LINK_TAKEN); /* after a pause */
     CHECK_EQ(link_model.busy_until_ns, 60000000);
+}
+
+/* Lost packets take no slot, but the transmitter's time: no more of it than all slots full of packets would. */
+static void BoundsTheBacklog(void)
+{
+    const uint64_t  most_us  = 4u * 64000u; /* 64 bytes at 1 kB/s, 4 slots */
+    SKY_LinkModel_t model    = ideal;
+    uint8_t         big[64]  = {0};
+    uint32_t        refusals = 0;
+
+    model.rate_kbps = 8;
+    model.loss_ppm  = 1000000;
+    Start(model, 4);
+    for (uint32_t i = 0; i < 100u; ++i)
+    {
+        refusals += SKY_Link_Push(&link_model, 0, big, 64, NULL, 0, NULL, 0) == SKY_LINK_DROP_QUEUE ? 1u : 0u;
+    }
+    CHECK_EQ(refusals, 95);
+    CHECK_EQ(link_model.busy_until_ns, (most_us + 64000u) * 1000u);
+    CHECK_EQ(SKY_Link_Push(&link_model, 64000, big, 64, NULL, 0, NULL, 0), SKY_LINK_DROP_LOSS);
+
+    /* A new model does not inherit what an old one piled up: at a thousand times the rate, a thousandth of the wait. */
+    model.rate_kbps = 8000;
+    model.loss_ppm  = 0;
+    SKY_Link_SetModel(&link_model, &model);
+    CHECK_EQ(SKY_Link_Push(&link_model, 64000, big, 64, NULL, 0, NULL, 0), SKY_LINK_TAKEN);
+    CHECK_EQ(SKY_Link_NextDue(&link_model), 64000u + 4u * 64u + 64u);
+    model.rate_kbps = 0;
+    SKY_Link_SetModel(&link_model, &model);
+    CHECK_EQ(SKY_Link_Push(&link_model, 64000, big, 64, NULL, 0, NULL, 0), SKY_LINK_TAKEN);
+    CHECK_EQ(SKY_Link_NextDue(&link_model), 64000);
+    model.rate_kbps = 8;
+    SKY_Link_SetModel(&link_model, &model); /* nothing waits: nothing to cut off */
+    CHECK_EQ(SKY_Link_Push(&link_model, 64000, big, 64, NULL, 0, NULL, 0), SKY_LINK_TAKEN);
+    CHECK_EQ(link_model.busy_until_ns, 128000000);
 }
 
 static void Jitters(void)
@@ -263,6 +298,7 @@ int main(void)
     RUN(Delays);
     RUN(KeepsTheOrder);
     RUN(Rates);
+    RUN(BoundsTheBacklog);
     RUN(Jitters);
     RUN(LosesAndRepeatsExactly);
     RUN(LostPacketsTakeTime);

@@ -107,6 +107,42 @@ static void BurstThenQuery(void)
     answer_held(340, 3, 3, 2, 3); /* too late for anything */
 }
 
+static void AnswersToNothing(void)
+{
+    start(8);
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        CHECK_EQ(next(0), SKY_PUSH_CHUNK);
+    }
+    CHECK_EQ(next(0), SKY_PUSH_QUERY);
+    answer_held(200, 2, 0, 3, 7); /* number 2 was never asked */
+    CHECK_EQ(push.left, 8);
+    CHECK_EQ(push.on_way, 3);
+    CHECK_EQ(peer.srtt_us, 0);
+    answer_held(200, 1, 0, 3, 7);
+    CHECK_EQ(push.left, 5);
+}
+
+static void CountsSilence(void)
+{
+    uint64_t now_us = 0;
+
+    start(8);
+    CHECK_EQ(next(now_us), SKY_PUSH_CHUNK);
+    while (next(now_us) != SKY_PUSH_QUERY)
+    {
+    }
+    for (uint32_t i = 1; i < 4; ++i)
+    {
+        now_us = push.timer_us;
+        (void)SKY_Push_OnTime(&push, now_us);
+        CHECK_EQ(push.unanswered, i);
+        CHECK_EQ(next(now_us), SKY_PUSH_QUERY);
+    }
+    answer_held(now_us, 1, 0, 1, 1);
+    CHECK_EQ(push.unanswered, 0);
+}
+
 static void LostIsRepeated(void)
 {
     start(8);
@@ -172,9 +208,9 @@ static void AnswersThatSayNothing(void)
     CHECK_EQ(next(0), SKY_PUSH_CHUNK);
     answer_start(0, SKY_OP_PUT, SKY_STATUS_OK);
     SKY_Push_OnPacket(&push, 10, &answer);
-    answer_start(1, SKY_OP_HAS, SKY_STATUS_OK); /* without a chunk set */
+    answer_start(0, SKY_OP_HAS, SKY_STATUS_OK); /* without a chunk set */
     SKY_Push_OnPacket(&push, 10, &answer);
-    answer_start(1, SKY_OP_HAS, SKY_STATUS_OK);
+    answer_start(0, SKY_OP_HAS, SKY_STATUS_OK);
     answer.tenant = 8;
     SKY_Push_OnPacket(&push, 10, &answer);
     answer_start(0, SKY_OP_PUT, SKY_STATUS_BUSY);
@@ -346,7 +382,7 @@ static void run(uint64_t seed, const LossyModel_t *model, uint32_t chunks, uint3
     {
         SKY_ChunkView_t view;
 
-        CHECK_EQ(SKY_Store_Get(&lossy_store, share.tenant, share.key, id, &view), SKY_STATUS_OK);
+        CHECK_EQ(SKY_Store_Get(&lossy_store, SKY_Store_Find(&lossy_store, share.tenant, share.key), id, &view), SKY_STATUS_OK);
         CHECK(memcmp(view.data, block + (size_t)id * 1000, view.len) == 0);
     }
 }
@@ -376,6 +412,8 @@ int main(void)
 {
     RUN(Refused);
     RUN(BurstThenQuery);
+    RUN(AnswersToNothing);
+    RUN(CountsSilence);
     RUN(LostIsRepeated);
     RUN(LateAfterAll);
     RUN(AnswersThatSayNothing);

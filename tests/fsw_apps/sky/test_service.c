@@ -49,6 +49,38 @@ static void test_init(void)
 #undef SPOILED
 }
 
+static void test_configure(void)
+{
+    SKY_ServiceCfg_t good, cfg;
+    SKY_Service_t   *svc = &rig.svc;
+
+    rig_open(&rig, self, 64, 1472);
+    put_all(0, 1);
+    good = svc->cfg;
+#define SPOILED(field, value)                      \
+    do                                             \
+    {                                              \
+        cfg       = good;                          \
+        cfg.field = (value);                       \
+        CHECK(!SKY_Service_Configure(svc, &cfg));  \
+    } while (0)
+    SPOILED(credit, 0);
+    SPOILED(self.slot, 2);
+    SPOILED(torus.planes, 6);
+    SPOILED(torus.slots, 20);
+    SPOILED(torus.seam_cut, true);
+#undef SPOILED
+    CHECK_EQ(svc->cfg.credit, good.credit);
+    cfg                 = good;
+    cfg.credit          = 3;
+    cfg.clock_offset_us = 1000000000;
+    CHECK(SKY_Service_Configure(svc, &cfg));
+    CHECK(svc->counters.puts > 0); /* all goes on */
+    rig_ask(&rig, SKY_OP_GET, block.number, 3, 10, 5, ALL, 100);
+    CHECK_EQ(rig.count, 3);
+    CHECK_EQ(rig.out[0].pkt.time_s, 1000 + rig.now_us / 1000000);
+}
+
 static void test_get_whole_chunks(void)
 {
     rig_open(&rig, self, 64, 1472);
@@ -503,15 +535,19 @@ static void test_parts_expire(void)
     fx_part(&pkt, 0, 500);
     pkt.deadline_ms = 100;
     rig_serve(&rig, &pkt);
-    CHECK_EQ(rig.store.counters.partial, 2);
+    fx_put(&block, 2, data, &pkt);
+    fx_part(&pkt, 0, 500);
+    pkt.deadline_ms = UINT32_MAX; /* no longer than configured */
+    rig_serve(&rig, &pkt);
+    CHECK_EQ(rig.store.counters.partial, 3);
     rig_poll(&rig, &next_us);
     CHECK_EQ(next_us, rig.now_us + SKY_SERVICE_EXPIRE_US);
     rig.now_us += 100000;
     rig_poll(&rig, &next_us);
-    CHECK_EQ(rig.store.counters.partial, 1);
+    CHECK_EQ(rig.store.counters.partial, 2);
     rig.now_us += 399999;
     rig_poll(&rig, &next_us);
-    CHECK_EQ(rig.store.counters.partial, 1);
+    CHECK_EQ(rig.store.counters.partial, 2);
     rig.now_us += 1;
     rig_poll(&rig, &next_us);
     CHECK_EQ(rig.store.counters.partial, 0);
@@ -521,6 +557,7 @@ static void test_parts_expire(void)
 int main(void)
 {
     RUN(test_init);
+    RUN(test_configure);
     RUN(test_get_whole_chunks);
     RUN(test_get_keeps_to_the_credit);
     RUN(test_get_names_what_is_missing);

@@ -18,6 +18,12 @@ static const SKY_Addr_t home   = {1, 1};
 static const SKY_Addr_t away   = {1, 2};
 static const SKY_Addr_t nobody = {5, 19}; /* on the torus, but silent */
 
+static const SKY_Addr_t ground = {0, 77};
+
+static SKY_Addr_t asker = {0, 77}; /* of MIGRATE */
+static bool       crossing;        /* MIGRATE is for b, else for a */
+static uint32_t   jitter_steps;    /* a packet takes up to so many steps more */
+
 static rig_t      a, b;
 static datagram_t queue[QUEUE];
 static uint32_t   queued;
@@ -43,6 +49,12 @@ static void hand_over(rig_t *rig, const datagram_t *datagram)
 {
     SKY_Packet_t pkt;
 
+    if (SKY_Addr_Equal(datagram->dst, rig->svc.cfg.self) && jitter_steps > 0 && fx_below(&random_state, jitter_steps + 1u) > 0)
+    {
+        CHECK(queued < QUEUE);
+        queue[queued++] = *datagram; /* later */
+        return;
+    }
     if (SKY_Addr_Equal(datagram->dst, rig->svc.cfg.self) && fx_below(&random_state, 100) >= loss_percent)
     {
         CHECK_EQ(SKY_Packet_Decode(datagram->bytes, datagram->len, &pkt), SKY_STATUS_OK);
@@ -80,6 +92,7 @@ static uint32_t jobs(void)
     for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
     {
         count += a.svc.migrations[i].active ? 1u : 0u;
+        count += b.svc.migrations[i].active ? 1u : 0u;
     }
     return count;
 }
@@ -140,7 +153,10 @@ static SKY_Status_t migrate(const uint8_t *key, uint32_t tenant, SKY_Addr_t targ
                                                 (uint8_t)(target.slot >> 8), (uint8_t)(target.slot & 0xFF)};
     SKY_Packet_t  req;
 
+    rig_t *const rig = crossing ? &b : &a;
+
     rig_request(&req, SKY_OP_MIGRATE, 0);
+    req.src = asker;
     (void)memset(req.key, 0, sizeof(req.key));
     if (key != NULL)
     {
@@ -151,11 +167,11 @@ static SKY_Status_t migrate(const uint8_t *key, uint32_t tenant, SKY_Addr_t targ
     req.deadline_ms = deadline_ms;
     req.payload     = payload;
     req.length      = sizeof(payload);
-    rig_serve(&a, &req);
-    CHECK(a.count >= 1 && a.out[0].pkt.op == SKY_OP_MIGRATE && !a.out[0].pkt.is_request);
-    CHECK(SKY_Addr_Equal(a.out[0].dst, (SKY_Addr_t){0, 77})); /* the answer comes first */
-    post(&a);
-    return a.out[0].pkt.status;
+    rig_serve(rig, &req);
+    CHECK(rig->count >= 1 && rig->out[0].pkt.op == SKY_OP_MIGRATE && !rig->out[0].pkt.is_request);
+    CHECK(SKY_Addr_Equal(rig->out[0].dst, asker)); /* the answer comes first */
+    post(rig);
+    return rig->out[0].pkt.status;
 }
 
 static SKY_Status_t migrate_block(const fx_block_t *what, SKY_Addr_t target, uint8_t flags, uint32_t deadline_ms)
@@ -175,7 +191,7 @@ static void test_moves_a_share(void)
     put_all(&a, &block, 3, 10);
     put_all(&a, &block, 49, 10);
     fx_key(key, block.number);
-    CHECK_EQ(SKY_Store_Block(&a.store, 0, key, &at_a), SKY_STATUS_OK);
+    CHECK_EQ(SKY_Store_Block(&a.store, SKY_Store_Find(&a.store, 0, key), &at_a), SKY_STATUS_OK);
     CHECK_EQ(migrate_block(&block, away, 0, 0), SKY_STATUS_OK);
     CHECK_EQ(jobs(), 1);
     CHECK(run(10) <= 3); /* out, back */
@@ -187,7 +203,7 @@ static void test_moves_a_share(void)
     CHECK_EQ(a.store.counters.blocks, 0);
     CHECK_EQ(a.svc.counters.migrated_out, 6);
     CHECK_EQ(b.svc.counters.migrated_in, 6);
-    CHECK_EQ(SKY_Store_Block(&b.store, 0, key, &at_b), SKY_STATUS_OK);
+    CHECK_EQ(SKY_Store_Block(&b.store, SKY_Store_Find(&b.store, 0, key), &at_b), SKY_STATUS_OK);
     CHECK_EQ(at_b.chunk_len, at_a.chunk_len);
     CHECK_EQ(at_b.epoch, at_a.epoch);
     CHECK_EQ(next_us, UINT64_MAX);
@@ -293,7 +309,7 @@ static void test_moves_all_blocks_of_a_tenant(void)
         CHECK(none_at(&a, &some));
     }
     fx_key(key, some.number);
-    CHECK(SKY_Store_Has(&a.store, 9, key, 0));
+    CHECK(SKY_Store_Has(&a.store, SKY_Store_Find(&a.store, 9, key), 0));
     CHECK_EQ(a.store.counters.blocks, 1);
 }
 
@@ -358,9 +374,14 @@ static void test_ends_at_the_deadline(void)
     steps = run(1000);
     CHECK(steps >= 195 && steps <= 201);
     CHECK(all_at(&a, &block, 0, 1));
-    CHECK_EQ(migrate_block(&block, nobody, 0, 0), SKY_STATUS_OK); /* ours */
+    CHECK_EQ(migrate_block(&block, nobody, 0, 0), SKY_STATUS_OK); /* ours; but nobody answers, so it ends before */
+    CHECK_EQ(a.svc.migrations[SKY_SERVICE_MIGRATIONS - 1].deadline_us, a.now_us + SKY_SERVICE_MIGRATION_MS * 1000u);
     steps = run(10000);
-    CHECK(steps >= SKY_SERVICE_MIGRATION_MS / 10 - 5 && steps <= SKY_SERVICE_MIGRATION_MS / 10 + 1);
+    CHECK(steps >= 1000 && steps <= 1300);
+    CHECK_EQ(migrate_block(&block, nobody, 0, UINT32_MAX), SKY_STATUS_OK);
+    CHECK_EQ(a.svc.migrations[SKY_SERVICE_MIGRATIONS - 1].deadline_us, a.now_us + SKY_SERVICE_MIGRATION_MAX_MS * 1000ull);
+    steps = run(10000);
+    CHECK(steps <= 1300);
     CHECK_EQ(a.svc.counters.migrated_out, 0);
 }
 
@@ -489,6 +510,132 @@ static void test_two_jobs_at_a_time(void)
     (void)run(1000);
 }
 
+static void test_all_blocks_only_from_those_who_may(void)
+{
+    open_both(64, 1472, 0);
+    put_all(&a, &block, 0, 1);
+    a.svc.cfg.migrate_all_from_ground = false;
+    CHECK_EQ(migrate(NULL, 0, away, 0, 0), SKY_STATUS_REFUSED);
+    CHECK_EQ(jobs(), 0);
+    asker = home; /* this satellite's own schedule */
+    CHECK_EQ(migrate(NULL, 0, away, 0, 0), SKY_STATUS_OK);
+    asker = ground;
+    CHECK_EQ(migrate(NULL, 0, away, 0, 0), SKY_STATUS_REFUSED);
+    (void)run(100);
+    CHECK(all_at(&b, &block, 0, 1));
+}
+
+/* All packets between the two take a random time on top of the step, so that they overtake each other. */
+static void test_crossing_loses_nothing(void)
+{
+    const fx_block_t other = {6, 0, 30, 1000, 30000};
+
+    for (uint32_t run_number = 0; run_number < 20; ++run_number)
+    {
+        open_both(128, 1472, 0);
+        random_state = 100 + run_number;
+        jitter_steps = run_number % 5;
+        loss_percent = run_number < 10 ? 0 : 10;
+        put_all(&a, &block, 0, 2);
+        put_all(&b, &block, 1, 2);
+        put_all(&a, &block, 1, 8); /* some at both */
+        put_all(&a, &other, 0, 1);
+        put_all(&b, &other, 0, 1);
+        CHECK_EQ(migrate(NULL, 0, away, 0, 20000), SKY_STATUS_OK);
+        crossing = true;
+        CHECK_EQ(migrate(NULL, 0, home, 0, 20000), SKY_STATUS_OK);
+        crossing = false;
+        (void)run(3000);
+        for (uint32_t i = 0; i < block.chunk_total; ++i)
+        {
+            CHECK(rig_holds(&a, &block, i) || rig_holds(&b, &block, i));
+        }
+        for (uint32_t i = 0; i < other.chunk_total; ++i)
+        {
+            CHECK(rig_holds(&a, &other, i) || rig_holds(&b, &other, i));
+        }
+        jitter_steps = 0;
+    }
+}
+
+/* What the satellite @p from hears when it puts a chunk that is not here, or asks for one that is. */
+static SKY_Status_t offer_from(SKY_Addr_t from, uint32_t tenant)
+{
+    uint8_t      data[1000];
+    SKY_Packet_t pkt;
+
+    fx_put(&block, 2, data, &pkt);
+    pkt.src    = from;
+    pkt.tenant = tenant;
+    rig_serve(&a, &pkt);
+    return a.count == 0 || a.out[0].pkt.is_request ? SKY_STATUS_OK : a.out[0].pkt.status;
+}
+
+static bool says_it_holds(SKY_Addr_t from)
+{
+    uint8_t        payload[SKY_CHUNKSET_MAX_BYTES];
+    SKY_ChunkSet_t set;
+    SKY_Packet_t   pkt;
+
+    CHECK(SKY_ChunkSet_Init(&set, 0, 1, 1));
+    SKY_ChunkSet_Add(&set, 0);
+    rig_request(&pkt, SKY_OP_HAS, block.number);
+    pkt.src     = from;
+    pkt.payload = payload;
+    pkt.length  = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
+    rig_serve(&a, &pkt);
+    CHECK_EQ(a.out[0].pkt.op, SKY_OP_HAS);
+    CHECK_EQ(SKY_ChunkSet_Decode(&a.out[0].pkt, &set), SKY_STATUS_OK);
+    return SKY_ChunkSet_Has(&set, 0);
+}
+
+static void test_guards_what_is_being_moved(void)
+{
+    const SKY_Addr_t before = {1, 1}, between = {2, 1}, target = {2, 3}, behind = {3, 1};
+
+    for (uint32_t keep = 0; keep < 2; ++keep)
+    {
+        rig_open(&a, between, 64, 1472);
+        rig_open(&b, behind, 64, 1472);
+        queued = 0;
+        rig_put(&a, &block, 0);
+        CHECK(says_it_holds(target));
+        CHECK_EQ(migrate_block(&block, target, keep != 0 ? SKY_FLAG_KEEP : 0, 0), SKY_STATUS_OK);
+        CHECK_EQ(says_it_holds(target), keep != 0);
+        CHECK(says_it_holds(ground));                   /* it asks where to get it */
+        CHECK_EQ(offer_from(behind, 1), SKY_STATUS_OK); /* another tenant's */
+        CHECK_EQ(offer_from(behind, 0), keep != 0 ? SKY_STATUS_OK : SKY_STATUS_BUSY);
+        CHECK_EQ(offer_from(target, 0), keep != 0 ? SKY_STATUS_OK : SKY_STATUS_REFUSED);
+        CHECK_EQ(offer_from(ground, 0), SKY_STATUS_OK);
+    }
+    /* Of two that move a block to each other the one with the lower address goes first: by plane, then by slot. */
+    rig_open(&a, between, 64, 1472);
+    rig_put(&a, &block, 0);
+    CHECK_EQ(migrate_block(&block, before, 0, 0), SKY_STATUS_OK);
+    CHECK_EQ(offer_from(before, 0), SKY_STATUS_BUSY);
+    rig_open(&a, target, 64, 1472);
+    rig_put(&a, &block, 0);
+    CHECK_EQ(migrate_block(&block, between, 0, 0), SKY_STATUS_OK);
+    CHECK_EQ(offer_from(between, 0), SKY_STATUS_BUSY);
+    CHECK_EQ(migrate_block(&block, behind, 0, 0), SKY_STATUS_OK); /* one more job with the block */
+    CHECK_EQ(offer_from(behind, 0), SKY_STATUS_REFUSED);
+}
+
+static void test_ends_when_the_way_is_gone(void)
+{
+    const fx_block_t next = {6, 0, 2, 1000, 2000};
+
+    open_both(64, 1472, 0);
+    put_all(&a, &block, 0, 1);
+    put_all(&a, &next, 0, 1);
+    CHECK_EQ(migrate(NULL, 0, away, 0, 0), SKY_STATUS_OK);
+    answer(away, SKY_STATUS_REFUSED, SKY_OP_PUT); /* not this block */
+    CHECK_EQ(jobs(), 1);
+    answer(nobody, SKY_STATUS_UNREACHABLE, SKY_OP_PUT); /* none at all */
+    CHECK_EQ(jobs(), 0);
+    CHECK(all_at(&a, &block, 0, 1) && all_at(&a, &next, 0, 1));
+}
+
 int main(void)
 {
     RUN(test_moves_a_share);
@@ -504,6 +651,10 @@ int main(void)
     RUN(test_chunks_vanish_meanwhile);
     RUN(test_who_may_answer);
     RUN(test_two_jobs_at_a_time);
+    RUN(test_all_blocks_only_from_those_who_may);
+    RUN(test_guards_what_is_being_moved);
+    RUN(test_ends_when_the_way_is_gone);
+    RUN(test_crossing_loses_nothing);
     free(a.memory);
     free(b.memory);
     return CHECK_RESULT();

@@ -44,7 +44,7 @@ static bool has(const fx_block_t *block, uint32_t id)
     uint8_t key[SKY_KEY_BYTES];
 
     fx_key(key, block->number);
-    return SKY_Store_Has(&store, 0, key, id);
+    return SKY_Store_Has(&store, SKY_Store_Find(&store, 0, key), id);
 }
 
 /* The chunk is there with all its bytes and sums. */
@@ -55,7 +55,7 @@ static bool holds(const fx_block_t *block, uint32_t id)
 
     fx_key(key, block->number);
     fx_fill(block, id, data);
-    return SKY_Store_Get(&store, 0, key, id, &view) == SKY_STATUS_OK && view.len == fx_len(block, id) &&
+    return SKY_Store_Get(&store, SKY_Store_Find(&store, 0, key), id, &view) == SKY_STATUS_OK && view.len == fx_len(block, id) &&
            memcmp(view.data, data, view.len) == 0 && view.crc32c == SKY_Crc32c(0, data, view.len) &&
            view.crc16_from_zero == SKY_Crc16(0, data, view.len);
 }
@@ -99,11 +99,11 @@ static void test_put_and_get(void)
 
     open_store(8, 4);
     fx_key(key, one.number);
-    CHECK_EQ(SKY_Store_Block(&store, 0, key, &info), SKY_STATUS_NOT_FOUND);
-    CHECK_EQ(SKY_Store_NextChunk(&store, 0, key, 0), SKY_STORE_NONE);
+    CHECK_EQ(SKY_Store_Block(&store, SKY_Store_Find(&store, 0, key), &info), SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(SKY_Store_NextChunk(&store, SKY_Store_Find(&store, 0, key), 0), SKY_STORE_NONE);
     CHECK(!has(&one, 0));
     CHECK_EQ(put(&one, 3), SKY_STATUS_OK); /* the short one: the length of the others follows */
-    CHECK_EQ(SKY_Store_Block(&store, 0, key, &info), SKY_STATUS_OK);
+    CHECK_EQ(SKY_Store_Block(&store, SKY_Store_Find(&store, 0, key), &info), SKY_STATUS_OK);
     CHECK_EQ(info.chunk_len, 100);
     CHECK_EQ(info.chunk_total, 4);
     CHECK_EQ(info.block_len, 350);
@@ -113,13 +113,13 @@ static void test_put_and_get(void)
     CHECK_EQ(put(&one, 1), SKY_STATUS_OK);
     CHECK(holds(&one, 3) && holds(&one, 1));
     CHECK(!has(&one, 0) && !has(&one, 2) && !has(&two, 1));
-    CHECK_EQ(SKY_Store_Peek(&store, 0, key, 1, &view), SKY_STATUS_OK);
-    CHECK_EQ(SKY_Store_Peek(&store, 0, key, 2, &view), SKY_STATUS_NOT_FOUND);
-    CHECK_EQ(SKY_Store_Get(&store, 0, key, 2, &view), SKY_STATUS_NOT_FOUND);
-    CHECK_EQ(SKY_Store_Get(&store, 1, key, 1, &view), SKY_STATUS_NOT_FOUND); /* another tenant's */
-    CHECK_EQ(SKY_Store_NextChunk(&store, 0, key, 0), 1);
-    CHECK_EQ(SKY_Store_NextChunk(&store, 0, key, 2), 3);
-    CHECK_EQ(SKY_Store_NextChunk(&store, 0, key, 4), SKY_STORE_NONE);
+    CHECK_EQ(SKY_Store_Peek(&store, SKY_Store_Find(&store, 0, key), 1, &view), SKY_STATUS_OK);
+    CHECK_EQ(SKY_Store_Peek(&store, SKY_Store_Find(&store, 0, key), 2, &view), SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(SKY_Store_Get(&store, SKY_Store_Find(&store, 0, key), 2, &view), SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(SKY_Store_Get(&store, SKY_Store_Find(&store, 1, key), 1, &view), SKY_STATUS_NOT_FOUND); /* another tenant's */
+    CHECK_EQ(SKY_Store_NextChunk(&store, SKY_Store_Find(&store, 0, key), 0), 1);
+    CHECK_EQ(SKY_Store_NextChunk(&store, SKY_Store_Find(&store, 0, key), 2), 3);
+    CHECK_EQ(SKY_Store_NextChunk(&store, SKY_Store_Find(&store, 0, key), 4), SKY_STORE_NONE);
     CHECK_EQ(store.counters.bytes, 150);
     CHECK_EQ(store.counters.slots_used, 2);
     CHECK_EQ(put(&one, 1), SKY_STATUS_OK); /* once more */
@@ -144,7 +144,7 @@ static void test_epoch_is_the_newest(void)
         fx_put(&one, i, data, &pkt);
         pkt.epoch = epochs[i];
         CHECK_EQ(SKY_Store_Put(&store, 0, &pkt), SKY_STATUS_OK);
-        CHECK_EQ(SKY_Store_Block(&store, 0, pkt.key, &info), SKY_STATUS_OK);
+        CHECK_EQ(SKY_Store_Block(&store, SKY_Store_Find(&store, 0, pkt.key), &info), SKY_STATUS_OK);
         CHECK_EQ(info.epoch, expected[i]);
     }
 }

@@ -191,7 +191,7 @@ static void do_get(void)
     SKY_ChunkView_t view;
 
     fx_key(key, number);
-    CHECK_EQ(SKY_Store_Get(&store, 0, key, id, &view), held ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(SKY_Store_Get(&store, SKY_Store_Find(&store, 0, key), id, &view), held ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
     if (held)
     {
         model_use(block);
@@ -283,10 +283,10 @@ static void compare_block(uint32_t number)
     for (uint32_t id = CHUNKS; id-- > 0;)
     {
         next = block->here && block->chunks[id].complete ? id : next;
-        CHECK_EQ(SKY_Store_Has(&store, 0, key, id), block->here && block->chunks[id].complete);
-        CHECK_EQ(SKY_Store_NextChunk(&store, 0, key, id), next);
+        CHECK_EQ(SKY_Store_Has(&store, SKY_Store_Find(&store, 0, key), id), block->here && block->chunks[id].complete);
+        CHECK_EQ(SKY_Store_NextChunk(&store, SKY_Store_Find(&store, 0, key), id), next);
     }
-    CHECK_EQ(SKY_Store_Block(&store, 0, key, &info), held > 0 ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(SKY_Store_Block(&store, SKY_Store_Find(&store, 0, key), &info), held > 0 ? SKY_STATUS_OK : SKY_STATUS_NOT_FOUND);
     if (held > 0)
     {
         CHECK_EQ(info.held, held);

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from skymemory.config import PACKET_BYTES_MIN, ConfigError, Constellation, LinkModel
 from skymemory.placement.torus import Direction, Satellite
+from skymemory.testbed.state import Running, State, StateError
 from skymemory.wire import icd
 
 ROOT = Path(__file__).parents[3]
@@ -44,6 +45,30 @@ def test_defaults_are_the_papers() -> None:
     assert (sky.planes, sky.slots, sky.grid.altitude_km) == (5, 19, 550)
     assert (sky.cache.servers, sky.cache.chunk_bytes, sky.cache.block_tokens) == (10, 6000, 128)
     assert sky.slot_bytes == 6144
+
+
+def test_the_default_codec_brings_every_bit_back() -> None:
+    assert Constellation().cache.codec == "raw"
+
+
+def test_the_file_of_the_folder_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Constellation.default() == Constellation()
+    (tmp_path / "constellation.toml").write_text("[cache]\nservers = 7\n")
+    assert Constellation.default().cache.servers == 7
+
+
+def test_the_constellation_that_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path))
+    assert Constellation.running() is None
+    sky = Constellation().replace(network={"network": "198.18.0.0/16"})
+    State().save(Running("docker", sky, {}))
+    assert Constellation.running() == sky
+    State().save(Running("local", sky, {}))  # all its processes are gone
+    assert Constellation.running() is None
+    State().path.write_text("{")
+    with pytest.raises(StateError, match="cannot be read"):
+        Constellation.running()
 
 
 def test_empty_file_is_the_default(tmp_path: Path) -> None:

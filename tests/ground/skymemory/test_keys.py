@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.keys import block_keys, root_key
+from skymemory.keys import block_keys, digest_key, root_key
 
 FIELDS = {"fingerprint": b"f" * 32, "layout": "layout", "codec": "raw", "block_tokens": 4, "tenant_secret": b"s"}
 tokens = st.lists(st.integers(0, 2**32 - 1), max_size=40)
@@ -54,8 +54,17 @@ def test_a_longer_prompt_keeps_the_keys_of_its_beginning(prompt: list[int], bloc
     assert len(set(keys)) == len(keys)
 
 
+def test_the_digests_key_is_of_the_root_and_is_no_block_key() -> None:
+    root, other = root_key(**FIELDS), root_key(**{**FIELDS, "tenant_secret": b"t"})
+    assert len(digest_key(root)) == 32
+    assert len({digest_key(root), digest_key(other), root, *block_keys(root, list(range(40)), 4)}) == 13
+
+
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="32 bytes, not 3"):
         block_keys(b"abc", [1], 4)
     with pytest.raises(ValueError, match="1 and more"):
         block_keys(bytes(32), [1], 0)
+    for token in (-1, 1 << 64):
+        with pytest.raises(ValueError, match=rf"token id {token}; allowed are 0 to 2\^64 - 1"):
+            block_keys(bytes(32), [1, token], 4)

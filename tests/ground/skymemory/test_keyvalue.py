@@ -1,22 +1,31 @@
 """The general key-value store on real satellites."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skymemory.keyvalue import KeyValue, key_of
+from skymemory.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(name=st.text(), value=st.binary(max_size=30_000))
-def test_what_was_put_comes_back(full_sky: LocalConstellation, name: str, value: bytes) -> None:
+@pytest.fixture(scope="module")
+def hosts(full_sky: LocalConstellation) -> Iterator[tuple[SkyStore, SkyStore]]:
+    """Two ground hosts for all examples: a satellite takes up to 64 within two seconds, more have to wait."""
     with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other:
-        assert KeyValue(store, "round trip").put(name, value).ok
-        assert KeyValue(other, "round trip").get(name) == value
+        yield store, other
+
+
+@settings(max_examples=25, deadline=None)
+@given(name=st.text(), value=st.binary(max_size=30_000))
+def test_what_was_put_comes_back(hosts: tuple[SkyStore, SkyStore], name: str, value: bytes) -> None:
+    store, other = hosts
+    other.index.remove(key_of(name, "round trip"))  # what another host put there since is not in its index
+    assert KeyValue(store, "round trip").put(name, value).ok
+    assert KeyValue(other, "round trip").get(name) == value
 
 
 @pytest.mark.parametrize("value", [b"", b"x", os.urandom(5_000_000)])
@@ -39,6 +48,26 @@ def test_namespaces_and_names_are_apart(full_sky: LocalConstellation) -> None:
         KeyValue(store, "one").put("name", b"1")
         KeyValue(store, "two").put("name", b"2")
         assert KeyValue(store, "one").get("name") == b"1"
+
+
+def test_a_value_that_another_host_replaced(full_sky: LocalConstellation) -> None:
+    with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other:
+        here, there = KeyValue(store, "replaced"), KeyValue(other, "replaced")
+        for size in (50_000, 90_000, 90_000, 10, 0):
+            value = os.urandom(size)
+            assert here.put("name", value).ok
+            assert there.get("name") == value
+            assert here.get("name") == value
+
+
+def test_values_are_bounded(full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SkyStore(full_sky.constellation) as store:
+        values = KeyValue(store, "bounded")
+        with pytest.raises(ValueError, match="value of 1073741825 bytes; allowed are 0 to 1073741824"):
+            values.put("name", bytes(VALUE_BYTES_MAX + 1))
+        values.put("name", bytes(100))
+        monkeypatch.setattr("skymemory.keyvalue.VALUE_BYTES_MAX", 99)
+        assert values.get("name") is None
 
 
 @pytest.mark.parametrize("block", [b"SKYV", b"something else", b"SKYV" + bytes(32) + b"value"])

@@ -75,7 +75,7 @@ def test_up_and_back(manager, model, tokens) -> None:
 
 
 def test_prompts_without_a_full_block(manager, model) -> None:
-    for ids in ([], [5], prompt(BLOCK - 1)):
+    for ids in ("", torch.zeros(1, 0, dtype=torch.long), [5], prompt(BLOCK - 1)):
         assert manager.add_blocks(ids).blocks == 0
         assert manager.get_cache(ids).get_seq_length() == 0
 
@@ -144,6 +144,32 @@ def test_text_ids_and_tensors_are_one_prompt(manager, tokenizer) -> None:
         assert manager.keys(form) == keys
     with pytest.raises(ValueError, match="give a batch as a list"):
         manager.keys(torch.zeros(2, 5, dtype=torch.long))
+
+
+def test_what_a_tokenizer_returns_is_a_prompt_or_a_batch(manager, tokenizer) -> None:
+    texts = ["Chunks do not stay with a satellite. " * 8, "They stay over a place. " * 6]
+    manager.add_blocks(texts)
+    lengths = [cache.get_seq_length() for cache in manager.get_cache(texts)]
+    assert min(lengths) >= BLOCK
+    assert manager.get_cache(tokenizer(texts[0], return_tensors="pt")).get_seq_length() == lengths[0]
+    padded = tokenizer(texts, padding=True, return_tensors="pt")
+    assert [cache.get_seq_length() for cache in manager.get_cache(padded)] == lengths
+    assert [report.stored for report in manager.add_blocks(padded)] == [0, 0]
+    assert manager.get_cache([]) == manager.add_blocks([]) == []
+
+
+@pytest.mark.parametrize("rows", [{"num_beams": 2}, {"num_return_sequences": 2, "do_sample": True}])
+def test_several_rows_of_one_prompt(manager, model, rows) -> None:
+    """As the docstring of `get_cache` says."""
+    ids = prompt(50)
+    manager.add_blocks(ids)
+    cache = manager.get_cache(ids)
+    cache.batch_repeat_interleave(2)
+    settings = {"max_new_tokens": 5, **rows}
+    torch.manual_seed(1)
+    cold = model.generate(torch.tensor([ids]), **settings)
+    torch.manual_seed(1)
+    assert torch.equal(model.generate(torch.tensor([ids]), past_key_values=cache, **settings), cold)
 
 
 def test_a_batch_gives_a_list_and_fetches_common_blocks_once(manager, model) -> None:

@@ -1,19 +1,25 @@
 """`SkyStore` on real satellites: round trips, loss, lost satellites, evictions, uplinks."""
 
 import os
+import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
 
 from skymemory.config import Constellation
+from skymemory.link import core
 from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route, server_satellites
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire import icd
+from skymemory.wire.packets import Packet
 
 StartSky = Callable[..., LocalConstellation]
 SIZES = [1, 2, 5999, 6000, 6001, 54_000, 54_001, 1_000_003]
@@ -94,24 +100,24 @@ def test_a_killed_satellite_is_a_miss_and_blocks_can_be_put_again(start_sky: Sta
         local.kill(victim)
         start_s = time.monotonic()
         results = store.get(list(items))
-        assert time.monotonic() - start_s < 0.7 + 3  # deadline, questions, purge; generous for a busy machine
-        assert [result.status for result in results] == ["expired", "done", "expired"]
+        assert time.monotonic() - start_s < 0.7 + 5  # deadline, a look around, another try; generous for a busy machine
+        assert [result.status for result in results] == ["miss", "done", "miss"]  # what stands in never had its share
         assert results[1].data == items[key(" 1")]
         stats = store.stats()
-        assert (stats.misses, stats.expired, stats.purges, stats.satellites_lost) == (2, 2, 2, 1)
+        assert (stats.misses, stats.purges, stats.satellites_lost) == (2, 0, 1)
 
-        assert [store.find(one) is not None for one in items] == [False, True, False]  # purged where it could be
+        assert [store.find(one) is not None for one in items] == [False, True, False]
         assert all(result.ok for result in store.put(list(items.items())))  # on a substitute
         assert [result.data for result in store.get(list(items))] == list(items.values())
 
 
 def test_a_satellite_that_returns_is_used_again(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.store._LOST_S", 0.0)
+    monkeypatch.setattr("skymemory.reach.LOST_S", 0.0)
     local = start_sky(cache={"deadline_ms": 700})
     victim = server_satellites(local.constellation)[4]
     with SkyStore(local.constellation) as store:
         local.kill(victim)
-        assert not store.put([(key("first"), bytes(100_000))])[0].ok
+        assert store.put([(key("first"), bytes(100_000))])[0].ok  # on a substitute
         assert store.put([(key("second"), bytes(100_000))])[0].ok
         local.restart(victim)
         assert store.put([(key("third"), bytes(100_000))])[0].ok
@@ -124,6 +130,7 @@ def test_a_killed_nearest_satellite(start_sky: StartSky) -> None:
         store.put([(key("block"), bytes(50_000))])
         local.kill(local.constellation.cache.centre)
         assert other.find_longest(chain(4)) == []
+        assert not other.silent  # others answer: it is the satellite that is lost
         assert other.stats().satellites_lost > 0
         # Until its neighbours notice, ways lead through it: servers behind it are found lost by the first put, and replaced
         assert any(other.put([(key("again"), bytes(50_000))])[0].ok for _ in range(4))
@@ -167,14 +174,15 @@ def test_binary_search_asks_few_questions(full_sky: LocalConstellation) -> None:
             assert other.stats().questions <= expected + len(keys).bit_length() + 21
             before = other.stats().questions
             assert other.find_longest(cached) == found
-            assert other.stats().questions == before or not found  # the index knows
+            more = other.stats().questions - before  # the index knows; only about the block behind it there is a question
+            assert more == (1 if len(found) < len(cached) else 0)
 
 
 def test_no_question_about_what_was_put(full_sky: LocalConstellation) -> None:
     keys = chain(5, "known")
     with SkyStore(full_sky.constellation) as store:
         results = store.put([(one, b"y" * 10_000) for one in keys])
-        assert [entry.key for entry in store.find_longest([*keys, key("unknown")])] == keys
+        assert [entry.key for entry in store.find_longest(keys)] == keys
         assert store.find(keys[2]) == results[2].entry
         assert store.get(store.find_longest(keys))[4].data == b"y" * 10_000
         assert store.stats().questions == 0
@@ -274,6 +282,114 @@ def test_wrong_arguments() -> None:
         assert store.put([]) == []
         assert store.get([]) == []
     store.close()  # twice
+
+
+def test_a_closed_store_says_so(full_sky: LocalConstellation) -> None:
+    with SkyStore(full_sky.constellation) as store:
+        (stored,) = store.put([(key("closed"), b"x")])
+    assert stored.entry is not None
+    calls: list[Callable[[], object]] = [
+        lambda: store.put([(key("closed"), b"x")]),
+        lambda: store.get([key("closed")]),
+        lambda: store.find(key("closed")),
+        lambda: store.find_longest([key("closed")]),
+        lambda: store.confirm([stored.entry]),
+        lambda: store.purge([key("closed")]),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="the store was closed"):
+            call()
+
+
+def test_a_known_beginning_does_not_hide_the_rest(full_sky: LocalConstellation) -> None:
+    keys = chain(9, "rest")
+    with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other:
+        store.put([(one, b"x") for one in keys[:7]])
+        assert len(other.find_longest(keys[:2])) == 2
+        assert [entry.key for entry in other.find_longest(keys)] == keys[:7]
+        asked = other.stats().questions
+        assert [entry.key for entry in other.find_longest(keys[:7])] == keys[:7]
+        assert other.stats().questions == asked
+
+
+def test_a_block_of_another_host_is_asked_for_anew_when_it_was_replaced(full_sky: LocalConstellation) -> None:
+    with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other:
+        store.put([(key("old"), bytes(50_000))])
+        assert other.get([key("old")])[0].data == bytes(50_000)
+        store.purge([key("old")])
+        store.put([(key("old"), bytes(90_000))])
+        assert other.get([key("old")])[0].data == bytes(90_000)
+        assert other.stats().purges == 0
+        assert store.get([key("old")])[0].data == bytes(90_000)
+
+
+def test_blocks_longer_than_allowed_are_misses(full_sky: LocalConstellation) -> None:
+    keys = chain(3, "long")
+    with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other:
+        store.put([(keys[0], bytes(100)), (keys[1], bytes(90_000)), (keys[2], bytes(100))])
+        assert [entry.key for entry in other.find_longest(keys, block_bytes_max=50_000)] == keys[:1]
+        assert [result.status for result in other.get(keys, block_bytes_max=50_000)] == ["done", "too_large", "done"]
+        assert [result.status for result in other.get(keys)] == ["done"] * 3
+
+
+def test_a_forged_length_takes_no_memory(full_sky: LocalConstellation) -> None:
+    """One chunk says that its block has 2 GB. Whoever wants the block must not believe it."""
+    sky, one, chunk = full_sky.constellation, key("forged"), bytes(6000)
+    nearest = server_satellites(sky)[0]
+    total = 333_334
+    with SkyStore(sky) as store, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forger:
+        packet = Packet(
+            is_request=True,
+            apid=icd.APID_KVC,
+            op=icd.OP_PUT,
+            src=Satellite(0, 4242),
+            dst=nearest,
+            request_id=1,
+            key=one,
+            chunk_total=total,
+            chunk_len=len(chunk),
+            block_len=total * len(chunk),
+            chunk_crc=core.crc32c(chunk),
+            payload=chunk,
+        )
+        found: list[object] = []
+        while not found:  # a PUT is not answered
+            forger.sendto(packet.encode(), (sky.address(*nearest), sky.network.port))
+            found = list(store.find_longest([one], block_bytes_max=1 << 32))
+        tracemalloc.start()
+        assert store.get([one])[0].status == "too_large"
+        assert store.find_longest([one]) == []
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+        tracemalloc.stop()
+        store.purge([one])
+
+
+def test_confirm_tells_whole_blocks(full_sky: LocalConstellation) -> None:
+    sky = full_sky.constellation
+    with SkyStore(sky) as store:
+        items = blocks([90_000, 10, 90_000, 1_000_003], "confirm")
+        entries = [result.entry for result in store.put(list(items.items())) if result.entry is not None]
+        assert store.confirm(entries) == entries
+        assert store.confirm([]) == []
+        asked = store.stats().questions
+        gone = server_satellites(sky)[7]
+        store.control.purge([Route(gone, gone)], [entries[2].key], 0, 5)
+        others = [replace(entries[0], block_len=89_999)]  # another block under the key
+        assert store.confirm([*entries, *others]) == [entries[0], entries[1], entries[3]]
+        assert store.stats().questions == asked + 5
+        assert store.index.get(entries[2].key) is None
+
+
+def test_lookups_go_to_the_nearest_server_first(start_sky: StartSky) -> None:
+    local = start_sky(cache={"layout": "rotation"})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        store.put([(key("large"), bytes(90_000))])
+        local.kill(server_satellites(sky)[0])  # the window's corner
+        assert other.find(key("large")) is not None
+        assert (other.stats().questions, other.stats().satellites_lost) == (1, 0)
+        assert other.find(key("unknown")) is None  # the corner is asked in vain, then what stands in for it
+        assert other.stats().satellites_lost == 1
 
 
 def test_the_first_server_is_the_nearest_satellite() -> None:

@@ -11,6 +11,7 @@
 #define ISL_SET_LINK_INF_EID  4  /**< SET_LINK */
 #define ISL_LINKS_INF_EID     5  /**< links that are up have changed */
 #define ISL_NODE_INF_EID      6  /**< which satellite this is, from the table */
+#define ISL_LINES_INF_EID     7  /**< links are emulated: how many packets they hold */
 #define ISL_MID_ERR_EID       20 /**< message id not ours */
 #define ISL_CC_ERR_EID        21 /**< function code unknown */
 #define ISL_LEN_ERR_EID       22 /**< wrong length of a command */
@@ -20,7 +21,7 @@
 #define ISL_SOCKET_ERR_EID    26 /**< socket could not be opened */
 #define ISL_TASK_ERR_EID      27 /**< I/O task or its lock could not be made */
 #define ISL_DROP_ERR_EID      28 /**< packets dropped, by cause; not for each packet */
-#define ISL_LINK_ERR_EID      29 /**< SET_LINK names no link of this satellite */
+#define ISL_LINK_ERR_EID      29 /**< SET_LINK: no such link, too long, or the last link that is up */
 #define ISL_SERVICE_ERR_EID   30 /**< a service cannot serve this satellite */
 #define ISL_RESTART_INF_EID   31 /**< a table value takes effect at the next start */
 

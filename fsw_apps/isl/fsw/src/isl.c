@@ -93,13 +93,13 @@ void ISL_AppMain(void)
     while (CFE_ES_RunLoop(&ISL_Data.RunStatus))
     {
         CFE_ES_PerfLogExit(ISL_PERF_ID);
-        status = CFE_SB_ReceiveBuffer(&buffer, ISL_Data.Pipe, CFE_SB_PEND_FOREVER);
+        status = CFE_SB_ReceiveBuffer(&buffer, ISL_Data.Pipe, ISL_PLATFORM_PIPE_WAIT_MS);
         CFE_ES_PerfLogEntry(ISL_PERF_ID);
         if (status == CFE_SUCCESS)
         {
             ISL_TaskPipe(buffer);
         }
-        else
+        else if (status != CFE_SB_TIME_OUT)
         {
             (void)CFE_EVS_SendEvent(ISL_PIPE_ERR_EID, CFE_EVS_EventType_ERROR,
                                     "ISL: pipe cannot be read, status 0x%08lX: the app ends", (unsigned long)status);

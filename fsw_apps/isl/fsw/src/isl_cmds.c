@@ -37,38 +37,46 @@ void ISL_ResetCountersCmd(void)
 
 void ISL_SetLinkCmd(const ISL_SetLinkCmd_t *cmd)
 {
-    const uint16    id   = cmd->Payload.Link;
-    ISL_Node_t     *node = NULL;
-    SKY_LinkModel_t model;
-    bool            done = false;
+    const uint16      id      = cmd->Payload.Link;
+    const uint16      seconds = cmd->Payload.CutS;
+    bool              exists  = false;
+    bool              done    = false;
+    ISL_Node_t *const node    = id < ISL_LINK_COUNT && seconds <= ISL_CUT_S_MAX ? ISL_Task_Enter() : NULL;
 
-    if (id < ISL_LINK_COUNT && cmd->Payload.Cut <= 1)
-    {
-        node = ISL_Task_Enter();
-    }
     if (node != NULL)
     {
-        done = node->links[id].present;
-        if (done)
-        {
-            model     = node->links[id].model;
-            model.cut = cmd->Payload.Cut != 0;
-            ISL_Link_SetModel(node, (SKY_LinkId_t)id, &model);
-        }
+        exists = node->links[id].present;
+        done   = ISL_Link_Cut(node, SKY_LIB_NowUs(), (SKY_LinkId_t)id, seconds);
         ISL_Task_Leave();
+    }
+    if (!done)
+    {
+        ++ISL_Data.CommandErrorCounter;
     }
     if (done)
     {
         ++ISL_Data.CommandCounter;
-        (void)CFE_EVS_SendEvent(ISL_SET_LINK_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: link %u %s", (unsigned)id,
-                                cmd->Payload.Cut != 0 ? "cut" : "restored");
+        ISL_Task_Wake(); /* it has to be awake when the cut ends */
+        if (seconds != 0)
+        {
+            (void)CFE_EVS_SendEvent(ISL_SET_LINK_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: link %u cut for %u s",
+                                    (unsigned)id, (unsigned)seconds);
+        }
+        else
+        {
+            (void)CFE_EVS_SendEvent(ISL_SET_LINK_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: link %u restored", (unsigned)id);
+        }
+    }
+    else if (exists)
+    {
+        (void)CFE_EVS_SendEvent(ISL_LINK_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: link %u is not cut: no other link is up",
+                                (unsigned)id);
     }
     else
     {
-        ++ISL_Data.CommandErrorCounter;
         (void)CFE_EVS_SendEvent(ISL_LINK_ERR_EID, CFE_EVS_EventType_ERROR,
-                                "ISL: no link %u here or cut %u not 0 or 1; links are 0 north, 1 east, 2 south, 3 west, 4 ground",
-                                (unsigned)id, (unsigned)cmd->Payload.Cut);
+                                "ISL: no link %u here or %u s above %u; links are 0 north, 1 east, 2 south, 3 west, 4 ground",
+                                (unsigned)id, (unsigned)seconds, (unsigned)ISL_CUT_S_MAX);
     }
 }
 

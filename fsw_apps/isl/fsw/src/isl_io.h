@@ -3,7 +3,7 @@
  * The socket of ISL. One of two files implements this, chosen by the CMake variable ISL_IO: isl_io_osal.c (any OSAL) or
  * isl_io_linux.c (many packets a system call).
  *
- * An endpoint is IPv4 address << 16 | UDP port. Open, Close, Receive, Send and Flush are called by one task at a time (ISL's node
+ * An endpoint is IPv4 address << 16 | UDP port. Open, Close, Turn, Receive, Send and Flush are called by one task at a time (ISL's node
  * lock); Wait is called without the lock, so that commands get in.
  */
 #ifndef ISL_IO_H
@@ -50,9 +50,12 @@ static inline uint64_t ISL_IO_Endpoint(uint32_t ipv4, uint16_t port)
 }
 
 /** Open the socket. @param ipv4  0: any. @return CFE_SUCCESS, or an error after an event that says why */
-CFE_Status_t   ISL_IO_Open(uint32_t ipv4, uint16_t port);
-void           ISL_IO_Close(void);
+CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port);
+void         ISL_IO_Close(void);
+/** The task that calls this must be deleted here at the latest, not in one of the others, which are called with locks held. */
 ISL_IO_Event_t ISL_IO_Wait(uint64_t timeout_us);
+/** A turn of the I/O task begins: until the next one, ISL_PLATFORM_SEND_WAIT_MS may be spent on waiting for room to send. */
+void ISL_IO_Turn(void);
 /** What has arrived, without waiting. @return how many are at *packets */
 uint32_t ISL_IO_Receive(const ISL_IO_Packet_t **packets);
 /**

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -35,8 +36,8 @@
 #define ISL_IO_TX_PARTS    3u
 #define ISL_IO_TRAIN_MAX   64u    /* segments: what every kernel with UDP_SEGMENT takes */
 #define ISL_IO_TRAIN_BYTES 65000u /* a train is one IP datagram to the kernel */
-#define ISL_IO_ROOM_MS     2      /* wait for room in the send buffer */
-#define ISL_IO_GIVE_UP     16u    /* trains in a row that the kernel refuses, until none is tried any more */
+#define ISL_IO_GIVE_UP     16u    /* trains in a row that the kernel refuses, until none is tried for a while: */
+#define ISL_IO_RETRY       4096u  /* rounds of sending */
 
 /* Control message of one train; aligned for struct cmsghdr, which begins with a size. */
 typedef union
@@ -59,9 +60,11 @@ typedef struct
 
 static struct
 {
-    int                socket; /* -1: closed */
-    bool               trains;
-    uint32_t           refused;
+    int                socket;  /* -1: closed */
+    bool               trains;  /* the kernel knows them */
+    uint32_t           refused; /* in a row */
+    uint32_t           pause;   /* rounds of sending without trains */
+    uint64_t           room_us; /* left of this turn's time to wait for room */
     uint32_t           waiting;
     ISL_IO_Waiting_t   queue[ISL_IO_TX_PACKETS];
     struct mmsghdr     tx[ISL_IO_TX_PACKETS];
@@ -113,6 +116,7 @@ CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port)
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
     ISL_IO.trains  = setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) == 0;
     ISL_IO.refused = 0;
+    ISL_IO.pause   = 0;
     ISL_IO.waiting = 0;
     ISL_IO.socket  = fd;
     return CFE_SUCCESS;
@@ -131,16 +135,25 @@ ISL_IO_Event_t ISL_IO_Wait(uint64_t timeout_us)
 {
     struct pollfd   waiting = {ISL_IO.socket, POLLIN, 0};
     struct timespec timeout;
+    int             before;
     int             ready;
 
     timeout.tv_sec  = (time_t)(timeout_us / 1000000u);
     timeout.tv_nsec = (long)(timeout_us % 1000000u) * 1000;
-    ready           = ppoll(&waiting, 1, &timeout, NULL);
+    /* Deleting a task is cancelling a thread. Elsewhere than here it would take the locks of others with it. */
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+    ready = ppoll(&waiting, 1, &timeout, NULL);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     if (ready == 0 || (ready < 0 && errno == EINTR))
     {
         return ISL_IO_IDLE;
     }
     return (ready > 0 && (waiting.revents & POLLIN) != 0) ? ISL_IO_READABLE : ISL_IO_FAILED;
+}
+
+void ISL_IO_Turn(void)
+{
+    ISL_IO.room_us = ISL_PLATFORM_SEND_WAIT_MS * UINT64_C(1000);
 }
 
 /* ---- receive ------------------------------------------------------------------------------------------------------- */
@@ -224,7 +237,7 @@ static uint32_t ISL_IO_TrainLength(uint32_t first)
     uint32_t                      bytes = head->len;
     uint32_t                      n     = 1;
 
-    while (ISL_IO.trains && first + n < ISL_IO.waiting && n < ISL_IO_TRAIN_MAX)
+    while (ISL_IO.trains && ISL_IO.pause == 0 && first + n < ISL_IO.waiting && n < ISL_IO_TRAIN_MAX)
     {
         const ISL_IO_Waiting_t *const next = &ISL_IO.queue[first + n];
 
@@ -294,40 +307,69 @@ static uint32_t ISL_IO_Describe(uint32_t message, uint32_t first, uint32_t count
     return part;
 }
 
-/** Send one message, waiting once for room. */
-static bool ISL_IO_SendMessage(struct msghdr *message)
+/** Send one message, waiting once for room while this turn has time for that. @return 0 or errno */
+static int ISL_IO_SendMessage(const struct msghdr *message)
 {
-    struct pollfd room = {ISL_IO.socket, POLLOUT, 0};
+    struct pollfd room  = {ISL_IO.socket, POLLOUT, 0};
+    int           error = sendmsg(ISL_IO.socket, message, MSG_DONTWAIT) >= 0 ? 0 : errno;
 
-    if (sendmsg(ISL_IO.socket, message, MSG_DONTWAIT) >= 0)
+    if ((error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS) && ISL_IO.room_us > 0)
     {
-        return true;
+        const uint64_t start_us = SKY_LIB_NowUs();
+        const int      ready    = poll(&room, 1, (int)((ISL_IO.room_us + 999u) / 1000u));
+        const uint64_t spent_us = SKY_LIB_NowUs() - start_us;
+
+        ISL_IO.room_us -= spent_us < ISL_IO.room_us ? spent_us : ISL_IO.room_us;
+        if (ready > 0)
+        {
+            error = sendmsg(ISL_IO.socket, message, MSG_DONTWAIT) >= 0 ? 0 : errno;
+        }
     }
-    return (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS) && poll(&room, 1, ISL_IO_ROOM_MS) > 0 &&
-           sendmsg(ISL_IO.socket, message, MSG_DONTWAIT) >= 0;
+    return error;
 }
 
-/** A message that sendmmsg would not take: again, and if it is a train, packet by packet. */
-static void ISL_IO_SendRefused(uint32_t message)
+/** Send the packets of a refused train one by one. @return those that were sent */
+static uint32_t ISL_IO_SendSingly(uint32_t message, uint32_t first, uint32_t count)
 {
-    const uint32_t first = ISL_IO.tx_first[message];
-    const uint32_t count = ISL_IO.tx_count[message];
-    uint32_t       i;
+    uint32_t sent = 0;
+    uint32_t i;
 
-    if (ISL_IO_SendMessage(&ISL_IO.tx[message].msg_hdr))
-    {
-        return;
-    }
-    if (count > 1)
-    {
-        ++ISL_IO.refused;
-        ISL_IO.trains = ISL_IO.refused < ISL_IO_GIVE_UP;
-    }
     for (i = first; i < first + count; ++i)
     {
         /* the parts of this message are described again, so nothing else may be waiting behind them: see ISL_IO_Flush */
         (void)ISL_IO_Describe(message, i, 1, 0);
-        if (count == 1 || !ISL_IO_SendMessage(&ISL_IO.tx[message].msg_hdr))
+        if (ISL_IO_SendMessage(&ISL_IO.tx[message].msg_hdr) == 0)
+        {
+            ++sent;
+        }
+        else
+        {
+            ++*ISL_IO.queue[i].errors;
+        }
+    }
+    return sent;
+}
+
+/** A message that sendmmsg would not take: again, and if it is a train that cannot be sent as one, packet by packet. */
+static void ISL_IO_SendRefused(uint32_t message)
+{
+    const uint32_t first = ISL_IO.tx_first[message];
+    const uint32_t count = ISL_IO.tx_count[message];
+    const int      error = ISL_IO_SendMessage(&ISL_IO.tx[message].msg_hdr);
+    uint32_t       i;
+
+    if (error != 0 && count > 1 && (error == EIO || error == EINVAL || error == EMSGSIZE))
+    {
+        /* Trains are to blame only if the same packets go out without one: the address may be what is wrong. */
+        if (ISL_IO_SendSingly(message, first, count) == count && ++ISL_IO.refused >= ISL_IO_GIVE_UP)
+        {
+            ISL_IO.refused = 0;
+            ISL_IO.pause   = ISL_IO_RETRY;
+        }
+    }
+    else if (error != 0)
+    {
+        for (i = first; i < first + count; ++i)
         {
             ++*ISL_IO.queue[i].errors;
         }
@@ -338,6 +380,10 @@ void ISL_IO_Flush(void)
 {
     uint32_t next = 0;
 
+    if (ISL_IO.waiting > 0 && ISL_IO.pause > 0)
+    {
+        --ISL_IO.pause;
+    }
     /* A refused message ends a round, because its parts are then written anew; every round sends at least one message. */
     while (next < ISL_IO.waiting)
     {

@@ -129,6 +129,11 @@ ISL_IO_Event_t ISL_IO_Wait(uint64_t timeout_us)
     return status == OS_ERROR_TIMEOUT ? ISL_IO_IDLE : ISL_IO_FAILED;
 }
 
+void ISL_IO_Turn(void)
+{
+    /* sending does not wait here */
+}
+
 uint32_t ISL_IO_Receive(const ISL_IO_Packet_t **packets)
 {
     OS_SockAddr_t from;

@@ -14,6 +14,7 @@
 #define ISL_PROBE_LINK_BITS 3u
 
 CompileTimeAssert(ISL_LINE_BYTES >= 4u * (SKY_LIMIT_PACKET_BYTES + ISL_SLOT_EXTRA), IslLinePoolHoldsFourLargestPackets);
+CompileTimeAssert(SKY_LIMIT_PACKET_BYTES + ISL_ENDPOINT_BYTES <= SKY_LINK_SLOT_BYTES_MAX, IslEndpointFitsTheSlot);
 CompileTimeAssert(SKY_LINK_COUNT < (1u << ISL_PROBE_LINK_BITS), IslProbeIdHoldsTheLink);
 
 static uint64_t ISL_LinePool[ISL_LINES][ISL_LINE_BYTES / sizeof(uint64_t)];
@@ -32,11 +33,77 @@ SKY_LinkId_t ISL_Link_Of(const ISL_Node_t *node, uint64_t endpoint)
     return SKY_LINK_GROUND;
 }
 
+static bool ISL_IsCut(const ISL_Link_t *link)
+{
+    return link->model.cut || link->cut_until_us != 0;
+}
+
 bool ISL_Link_IsUp(const ISL_Node_t *node, SKY_LinkId_t id)
 {
     const ISL_Link_t *const link = &node->links[id];
 
-    return link->present && !link->model.cut && (id == SKY_LINK_GROUND || (node->router.usable & (1u << id)) != 0);
+    return link->present && !ISL_IsCut(link) && (id == SKY_LINK_GROUND || (node->router.usable & (1u << id)) != 0);
+}
+
+/** A link that is cut leaves the routes. It comes back at once, or with probes when the neighbour is heard. */
+static void ISL_UpdateRoute(ISL_Node_t *node, SKY_LinkId_t id)
+{
+    const ISL_Link_t *const link = &node->links[id];
+
+    if (id != SKY_LINK_GROUND && (!link->present || ISL_IsCut(link)))
+    {
+        SKY_Router_SetLinkUp(&node->router, id, false);
+    }
+    else if (id != SKY_LINK_GROUND && node->hello_us == 0)
+    {
+        SKY_Router_SetLinkUp(&node->router, id, true);
+    }
+}
+
+/* ---- cuts by command ----------------------------------------------------------------------------------------------- */
+
+/** Nobody may be able to silence the satellite by commands: the last link that is up stays. */
+static bool ISL_AnotherIsUp(const ISL_Node_t *node, SKY_LinkId_t id)
+{
+    uint32_t other;
+
+    for (other = 0; other < SKY_LINK_COUNT; ++other)
+    {
+        if (other != (uint32_t)id && ISL_Link_IsUp(node, (SKY_LinkId_t)other))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ISL_Link_Cut(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t seconds)
+{
+    ISL_Link_t *const link = &node->links[id];
+
+    if (!link->present || (seconds != 0 && !ISL_AnotherIsUp(node, id)))
+    {
+        return false;
+    }
+    link->cut_until_us = seconds != 0 ? now_us + seconds * UINT64_C(1000000) : 0;
+    ISL_UpdateRoute(node, id);
+    return true;
+}
+
+void ISL_Link_EndCuts(ISL_Node_t *node, uint64_t now_us)
+{
+    uint32_t id;
+
+    for (id = 0; id < SKY_LINK_COUNT; ++id)
+    {
+        ISL_Link_t *const link = &node->links[id];
+
+        if (link->cut_until_us != 0 && now_us >= link->cut_until_us)
+        {
+            link->cut_until_us = 0;
+            ISL_UpdateRoute(node, (SKY_LinkId_t)id);
+        }
+    }
 }
 
 /* ---- models -------------------------------------------------------------------------------------------------------- */
@@ -50,16 +117,30 @@ static bool ISL_NeedsLine(const SKY_LinkModel_t *model)
     return !SKY_LinkModel_IsIdeal(&uncut);
 }
 
+uint32_t ISL_Link_LineSlots(const ISL_Node_t *node)
+{
+    const uint32_t slots = ISL_LINE_BYTES / (node->packet_bytes + ISL_ENDPOINT_BYTES + ISL_SLOT_EXTRA);
+
+    return slots < SKY_LINK_SLOTS_MAX ? slots : SKY_LINK_SLOTS_MAX;
+}
+
+bool ISL_Link_HasLines(const ISL_Node_t *node)
+{
+    bool     any = node->uplink.ready;
+    uint32_t id;
+
+    for (id = 0; id < SKY_LINK_COUNT; ++id)
+    {
+        any = any || node->links[id].out.ready;
+    }
+    return any;
+}
+
 static void ISL_SetLineModel(const ISL_Node_t *node, ISL_Line_t *line, uint32_t place, const SKY_LinkModel_t *model)
 {
-    const uint32_t wanted     = node->packet_bytes + ISL_ENDPOINT_BYTES;
-    const uint32_t slot_bytes = wanted < SKY_LIMIT_PACKET_BYTES ? wanted : SKY_LIMIT_PACKET_BYTES;
-    uint32_t       slots      = ISL_LINE_BYTES / (slot_bytes + ISL_SLOT_EXTRA);
+    const uint32_t slot_bytes = node->packet_bytes + ISL_ENDPOINT_BYTES;
+    const uint32_t slots      = ISL_Link_LineSlots(node);
 
-    if (slots > SKY_LINK_SLOTS_MAX)
-    {
-        slots = SKY_LINK_SLOTS_MAX;
-    }
     if (!line->ready && ISL_NeedsLine(model))
     {
         line->ready = SKY_Link_Init(&line->line, model, slot_bytes, slots, ISL_LinePool[place], ISL_LINE_BYTES, SKY_LIB_Seed());
@@ -80,14 +161,7 @@ void ISL_Link_SetModel(ISL_Node_t *node, SKY_LinkId_t id, const SKY_LinkModel_t 
     {
         ISL_SetLineModel(node, &node->uplink, ISL_UPLINK_LINE, model);
     }
-    else if (!link->present || model->cut)
-    {
-        SKY_Router_SetLinkUp(&node->router, id, false);
-    }
-    else if (node->hello_us == 0)
-    {
-        SKY_Router_SetLinkUp(&node->router, id, true); /* with probes, hearing the neighbour does it */
-    }
+    ISL_UpdateRoute(node, id);
 }
 
 /** Does a packet have to wait, for its own delay or behind others? */
@@ -147,7 +221,7 @@ void ISL_Link_Send(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t 
     ISL_Link_t *const link = &node->links[id];
     const uint64_t    to   = id == SKY_LINK_GROUND ? endpoint : link->endpoint;
 
-    if (link->model.cut)
+    if (ISL_IsCut(link))
     {
         ++link->counters.drop_cut;
         return;
@@ -197,7 +271,14 @@ void ISL_Link_RunLines(ISL_Node_t *node, uint64_t now_us)
         /* ends: nothing is pushed here, and a line holds a bounded number of packets */
         while ((parts.body_len = ISL_Pop(&link->out, now_us, &endpoint, &parts.body)) > 0)
         {
-            ISL_IO_Send(endpoint, &parts, &link->counters.drop_error);
+            if (ISL_IsCut(link))
+            {
+                ++link->counters.drop_cut;
+            }
+            else
+            {
+                ISL_IO_Send(endpoint, &parts, &link->counters.drop_error);
+            }
         }
         ISL_IO_Flush(); /* the bytes stay in the line only until the next push */
     }
@@ -216,6 +297,10 @@ uint64_t ISL_Link_NextDue(const ISL_Node_t *node)
         {
             due = SKY_Link_NextDue(&line->line);
         }
+        if (node->links[id].cut_until_us != 0 && node->links[id].cut_until_us < due)
+        {
+            due = node->links[id].cut_until_us;
+        }
     }
     return due;
 }
@@ -227,7 +312,7 @@ bool ISL_Link_Heard(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t
     ISL_Link_t *const link = &node->links[id];
     uint32_t          other;
 
-    if (link->model.cut)
+    if (ISL_IsCut(link))
     {
         ++link->counters.drop_cut;
         return false;
@@ -242,7 +327,7 @@ bool ISL_Link_Heard(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t
     {
         ISL_Link_t *const same = &node->links[other];
 
-        if (same->present && same->endpoint == endpoint && !same->model.cut)
+        if (same->present && same->endpoint == endpoint && !ISL_IsCut(same))
         {
             same->heard_us   = now_us;
             same->heard_once = true;
@@ -270,9 +355,15 @@ bool ISL_Link_DelayUplink(ISL_Node_t *node, uint64_t now_us, uint64_t endpoint, 
 
 uint32_t ISL_Link_NextUplink(ISL_Node_t *node, uint64_t now_us, uint64_t *endpoint)
 {
-    const uint8_t *packet = NULL;
-    const uint32_t len    = ISL_Pop(&node->uplink, now_us, endpoint, &packet);
+    ISL_Link_t *const ground = &node->links[SKY_LINK_GROUND];
+    const uint8_t    *packet = NULL;
+    uint32_t          len    = ISL_Pop(&node->uplink, now_us, endpoint, &packet);
 
+    while (len > 0 && ISL_IsCut(ground)) /* ends: a line holds a bounded number of packets */
+    {
+        ++ground->counters.drop_cut;
+        len = ISL_Pop(&node->uplink, now_us, endpoint, &packet);
+    }
     if (len > 0)
     {
         memcpy(node->work, packet, len);
@@ -319,7 +410,7 @@ void ISL_Link_Probe(ISL_Node_t *node, uint64_t now_us)
     {
         const ISL_Link_t *const link = &node->links[id];
 
-        if (link->present && !link->model.cut)
+        if (link->present && !ISL_IsCut(link))
         {
             if (now_us - link->heard_us >= ISL_PLATFORM_PROBES_LOST * node->hello_us)
             {

@@ -114,7 +114,7 @@ static SKY_Status_t ISL_CheckCommand(const ISL_Node_t *node, const CFE_MSG_Messa
         return SKY_STATUS_BAD_HEADER;
     }
     value = CFE_SB_MsgIdToValue(mid);
-    if (value < node->uplink_first_mid || value > node->uplink_last_mid)
+    if (node->uplink_last_mid == 0 || value < node->uplink_first_mid || value > node->uplink_last_mid)
     {
         return SKY_STATUS_REFUSED;
     }
@@ -152,44 +152,51 @@ static SKY_Status_t ISL_PutOnBus(ISL_Node_t *node, const uint8_t *bytes, uint32_
     return status;
 }
 
-/** Give the requester a lease, or a new one. */
-static SKY_Status_t ISL_Listen(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
+/** Is this the lease of whoever sent the packet? An endpoint has one, whatever numbers it gives itself. */
+static bool ISL_IsLeaseOf(const ISL_Listener_t *listener, const SKY_Packet_t *pkt, uint64_t endpoint)
 {
-    ISL_Listener_t *free_place = NULL;
+    return listener->endpoint == endpoint &&
+           (endpoint != 0 || (SKY_Addr_Equal(listener->host, pkt->src) && SKY_Addr_Equal(listener->gateway, pkt->gateway)));
+}
+
+/** Give the requester a lease, or renew it. Without a free place the oldest lease makes room: who still listens renews in time. */
+static void ISL_Listen(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    const uint64_t  endpoint = node->asker;
+    ISL_Listener_t *place    = &node->listeners[0];
     uint32_t        i;
 
     for (i = 0; i < ISL_PLATFORM_LISTENERS; ++i)
     {
         ISL_Listener_t *const listener = &node->listeners[i];
 
-        if (listener->until_us > now_us && SKY_Addr_Equal(listener->host, pkt->src) &&
-            SKY_Addr_Equal(listener->gateway, pkt->gateway))
+        if (listener->until_us > now_us && ISL_IsLeaseOf(listener, pkt, endpoint))
         {
-            free_place = listener;
+            place = listener;
             break;
         }
-        if (listener->until_us <= now_us && free_place == NULL)
+        if (listener->until_us < place->until_us)
         {
-            free_place = listener;
+            place = listener;
         }
     }
-    if (free_place == NULL)
-    {
-        return SKY_STATUS_BUSY;
-    }
-    free_place->host       = pkt->src;
-    free_place->gateway    = pkt->gateway;
-    free_place->request_id = pkt->request_id;
-    free_place->until_us   = now_us + ISL_PLATFORM_LISTENER_LEASE_S * ISL_US_PER_S;
-    return SKY_STATUS_OK;
+    place->host       = pkt->src;
+    place->gateway    = pkt->gateway;
+    place->endpoint   = endpoint;
+    place->request_id = pkt->request_id;
+    place->until_us   = now_us + ISL_PLATFORM_LISTENER_LEASE_S * ISL_US_PER_S;
 }
 
 static SKY_Status_t ISL_Relay(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const bool   listens = (pkt->flags & SKY_FLAG_TLM) != 0;
-    SKY_Status_t status  = listens ? ISL_Listen(node, now_us, pkt) : SKY_STATUS_OK;
+    SKY_Status_t status  = SKY_STATUS_OK;
 
-    if (status == SKY_STATUS_OK && (pkt->length > 0 || !listens))
+    if (listens)
+    {
+        ISL_Listen(node, now_us, pkt);
+    }
+    if (pkt->length > 0 || !listens)
     {
         status = ISL_PutOnBus(node, pkt->payload, pkt->length);
         if (status == SKY_STATUS_OK)
@@ -241,7 +248,6 @@ void ISL_Local_Telemetry(ISL_Node_t *node, uint64_t now_us, const CFE_MSG_Messag
             memset(&pkt, 0, sizeof(pkt));
             pkt.apid       = SKY_APID_ISL;
             pkt.seq_flags  = SKY_SEQ_WHOLE;
-            pkt.time_s     = (uint32_t)(now_us / ISL_US_PER_S);
             pkt.op         = SKY_OP_RELAY;
             pkt.flags      = SKY_FLAG_TLM;
             pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
@@ -251,7 +257,9 @@ void ISL_Local_Telemetry(ISL_Node_t *node, uint64_t now_us, const CFE_MSG_Messag
             pkt.request_id = listener->request_id;
             pkt.length     = (uint32_t)size;
             pkt.payload    = (const uint8_t *)message;
+            node->asker    = listener->endpoint;
             ISL_Node_SendPacket(node, now_us, &pkt);
+            node->asker = 0;
             ++node->relayed_down;
         }
     }
@@ -274,7 +282,6 @@ void ISL_Local_Packet(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt
         return;
     }
     SKY_Packet_Reply(pkt, node->router.self, SKY_STATUS_OK, &reply);
-    reply.time_s = (uint32_t)(now_us / ISL_US_PER_S);
     switch (pkt->op)
     {
         case SKY_OP_PING:

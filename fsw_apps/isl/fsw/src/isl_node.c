@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-#define ISL_BURST_MAX    (SKY_LIMIT_CHUNK_SET * 2u) /* packets that one request or poll may cause, whatever a service says */
-#define ISL_UPLINK_BATCH 64u                        /* packets of the uplink line taken at a time */
-#define ISL_NO_APID      0xFFFFu                    /* an APID has 11 bits */
-#define ISL_TYPE_REQUEST 0x10u                      /* packet type in the first byte of the primary header */
-#define ISL_POLL_MIN_US  1000u                      /* a service that is always due must not keep the processor */
+#define ISL_UPLINK_BATCH 64u     /* packets of the uplink line taken at a time */
+#define ISL_NO_APID      0xFFFFu /* an APID has 11 bits */
+#define ISL_TYPE_REQUEST 0x10u   /* packet type in the first byte of the primary header */
+#define ISL_POLL_MIN_US  1000u   /* a service that is always due must not keep the processor */
+#define ISL_PORT_MASK    0xFFFFu /* of an endpoint */
 
 CompileTimeAssert(ISL_IO_COPY_BYTES >= SKY_SERVICE_SCRATCH_BYTES, IslShortBodiesAreCopied);
 CompileTimeAssert(ISL_IO_COPY_BYTES >= SKY_LIMIT_RELAY_BYTES, IslRelayedMessagesAreCopied);
@@ -71,14 +71,14 @@ static void ISL_Pull(ISL_Node_t *node, uint64_t now_us)
     memset(&route, 0, sizeof(route));
     address.src       = node->router.self;
     address.hop_limit = SKY_LIMIT_HOP_LIMIT;
-    for (n = 0; n < ISL_BURST_MAX && node->held->Next(now_us, &out); ++n)
+    for (n = 0; n < SKY_LIB_BURST_MAX && node->held->Next(now_us, &out); ++n)
     {
         ISL_IO_Parts_t parts;
 
         address.dst        = out.dst;
         address.gateway    = out.gateway;
         address.is_request = (out.head[0] & ISL_TYPE_REQUEST) != 0;
-        SKY_Router_Decide(&node->router, now_us, &address, SKY_LINK_NONE, 0, &route);
+        SKY_Router_Decide(&node->router, now_us, &address, SKY_LINK_NONE, node->asker, &route);
         if (route.action != SKY_ROUTE_FORWARD && route.action != SKY_ROUTE_GROUND)
         {
             continue; /* counted by the router */
@@ -91,6 +91,10 @@ static void ISL_Pull(ISL_Node_t *node, uint64_t now_us)
         parts.tail_len = SKY_PEC_BYTES;
         node->bodies_wait |= out.body_len > ISL_IO_COPY_BYTES;
         ISL_Link_Send(node, now_us, route.action == SKY_ROUTE_GROUND ? SKY_LINK_GROUND : route.link, route.endpoint, &parts);
+    }
+    if (n == SKY_LIB_BURST_MAX && node->held->Next(now_us, &out))
+    {
+        SKY_Router_CountDrop(&node->router, SKY_STATUS_BUSY); /* the rest is cut off; whoever waits for it will ask again */
     }
 }
 
@@ -132,6 +136,7 @@ static void ISL_SendTo(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY
     ISL_IO_Parts_t parts;
 
     pkt->seq_count = node->seq_count++;
+    SKY_Packet_SetTime(pkt, now_us + SKY_LIB_ClockOffsetUs());
     parts.head     = head;
     parts.head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
     parts.body     = pkt->payload;
@@ -148,7 +153,7 @@ void ISL_Node_SendPacket(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)
 {
     SKY_Route_t route;
 
-    SKY_Router_Decide(&node->router, now_us, pkt, SKY_LINK_NONE, 0, &route);
+    SKY_Router_Decide(&node->router, now_us, pkt, SKY_LINK_NONE, node->asker, &route);
     if (route.action == SKY_ROUTE_FORWARD)
     {
         ISL_SendTo(node, now_us, pkt, route.link, 0);
@@ -159,7 +164,10 @@ void ISL_Node_SendPacket(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)
     }
 }
 
-/** Tell the sender of a request why nothing comes of it: never larger than the request, so nobody can be flooded through us. */
+/**
+ * Tell the sender of a request why nothing comes of it. This answer is no larger than the request; what a service answers can be
+ * a thousand times as large, and goes to whatever address the request claims to come from: see docs/cfs-integration.md, limits.
+ */
 static void ISL_Answer(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Status_t status, SKY_LinkId_t ingress,
                        uint64_t endpoint)
 {
@@ -266,7 +274,9 @@ static void ISL_Process(ISL_Node_t *node, uint64_t now_us, uint8_t *data, uint32
     {
         case SKY_ROUTE_DELIVER:
             pkt.gateway = route.gateway; /* from the ground: ours, so that responses find back */
+            node->asker = route.endpoint;
             ISL_Deliver(node, now_us, &pkt, ingress, endpoint);
+            node->asker = 0;
             break;
         case SKY_ROUTE_FORWARD:
         case SKY_ROUTE_GROUND:
@@ -285,6 +295,11 @@ void ISL_Node_Input(ISL_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
 {
     const SKY_LinkId_t ingress = ISL_Link_Of(node, endpoint);
 
+    if ((endpoint & ISL_PORT_MASK) == 0) /* nobody can be answered there, and trying fails like a refused train */
+    {
+        SKY_Router_CountDrop(&node->router, SKY_STATUS_BAD_ADDRESS);
+        return;
+    }
     if ((len == 0 && endpoint == node->local_endpoint) || !ISL_Link_Heard(node, now_us, ingress, endpoint, len))
     {
         return;
@@ -303,6 +318,7 @@ void ISL_Node_Run(ISL_Node_t *node, uint64_t now_us)
     uint32_t len;
     uint32_t n;
 
+    ISL_Link_EndCuts(node, now_us);
     for (n = 0; n < ISL_UPLINK_BATCH && (len = ISL_Link_NextUplink(node, now_us, &endpoint)) > 0; ++n)
     {
         ISL_Process(node, now_us, node->work, len, SKY_LINK_GROUND, endpoint);

@@ -32,9 +32,10 @@ typedef struct
 typedef struct
 {
     bool               present;
-    SKY_Addr_t         peer;     /**< {0,0}: ground */
-    uint64_t           endpoint; /**< of the neighbour */
-    SKY_LinkModel_t    model;
+    SKY_Addr_t         peer;         /**< {0,0}: ground */
+    uint64_t           endpoint;     /**< of the neighbour */
+    SKY_LinkModel_t    model;        /**< of the table */
+    uint64_t           cut_until_us; /**< end of a cut by command; 0: none */
     ISL_Line_t         out;
     ISL_LinkCounters_t counters;
     bool               heard_once;
@@ -49,6 +50,7 @@ typedef struct
 {
     SKY_Addr_t host;
     SKY_Addr_t gateway;
+    uint64_t   endpoint; /**< where it is, 0: behind its gateway */
     uint64_t   request_id;
     uint64_t   until_us; /**< 0: free */
 } ISL_Listener_t;
@@ -68,6 +70,8 @@ typedef struct
     uint16_t       seq_count;
     ISL_Listener_t listeners[ISL_PLATFORM_LISTENERS];
     uint32_t       relayed_up, relayed_down, relay_errors;
+
+    uint64_t asker; /**< endpoint of the ground host whose request is at hand, 0: none; answers go straight there */
 
     const SKY_LIB_Service_t *held; /**< locked service, NULL: none */
     uint16_t                 held_apid;
@@ -96,6 +100,9 @@ void ISL_Node_SendPacket(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt);
 /** The ISL over which packets of @p endpoint come, or SKY_LINK_GROUND. */
 SKY_LinkId_t ISL_Link_Of(const ISL_Node_t *node, uint64_t endpoint);
 void         ISL_Link_SetModel(ISL_Node_t *node, SKY_LinkId_t id, const SKY_LinkModel_t *model);
+/** Packets that one delay line holds, and whether there is any. */
+uint32_t ISL_Link_LineSlots(const ISL_Node_t *node);
+bool     ISL_Link_HasLines(const ISL_Node_t *node);
 /** Send over a link, through its model. @p endpoint matters on SKY_LINK_GROUND only. */
 void ISL_Link_Send(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, const ISL_IO_Parts_t *parts);
 /** Count an arrival. @return false if the link is cut, so that nothing has arrived */
@@ -111,6 +118,10 @@ uint64_t ISL_Link_NextDue(const ISL_Node_t *node);
 void ISL_Link_Probe(ISL_Node_t *node, uint64_t now_us);
 /** The response to a probe. */
 void ISL_Link_OnProbe(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t request_id);
+/** Cut a link for @p seconds, or with 0 end such a cut. @return false: no such link, or the last one that is up */
+bool ISL_Link_Cut(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t seconds);
+/** Restore links whose cut is over. */
+void ISL_Link_EndCuts(ISL_Node_t *node, uint64_t now_us);
 bool ISL_Link_IsUp(const ISL_Node_t *node, SKY_LinkId_t id);
 
 /* ---- isl_local.c --------------------------------------------------------------------------------------------------- */

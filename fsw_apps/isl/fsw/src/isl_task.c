@@ -78,6 +78,7 @@ static void ISL_ReceiveAll(ISL_Node_t *node)
 static bool ISL_Turn(ISL_Node_t *node, ISL_IO_Event_t event, uint64_t *wait_us)
 {
     CFE_ES_PerfLogEntry(ISL_IO_PERF_ID);
+    ISL_IO_Turn();
     if (event == ISL_IO_READABLE)
     {
         ISL_ReceiveAll(node);
@@ -117,9 +118,43 @@ static void ISL_IoTask(void)
     CFE_ES_ExitChildTask();
 }
 
-/** Runs when ES deletes ISL's main task, also by force: the port must be free for the next start. */
+void ISL_Task_Wake(void)
+{
+    static const ISL_IO_Parts_t nothing = {NULL, NULL, NULL, 0, 0, 0};
+    static uint64_t             ignored; /* if it fails, the task wakes by itself a little later */
+    ISL_Node_t *const           node = ISL_Task_Enter();
+
+    if (node != NULL)
+    {
+        ISL_IO_Send(node->local_endpoint, &nothing, &ignored);
+        ISL_IO_Flush();
+        ISL_Task_Leave();
+    }
+}
+
+/** Ask the I/O task to end by itself, outside of all locks. @return status of the wait for that */
+static int32 ISL_EndIoTask(void)
+{
+    if (ISL_Task_Enter() != NULL)
+    {
+        ISL_Task.stop = true;
+        ISL_Task_Leave();
+    }
+    ISL_Task_Wake();
+    return OS_BinSemTimedWait(ISL_Task.ended, ISL_PLATFORM_IO_WAIT_MS + ISL_STOP_EXTRA_MS);
+}
+
+/**
+ * Runs when ES deletes ISL's main task, also by force: the port must be free for the next start. cFE has ended the I/O task and
+ * deleted lock and semaphore before; where it has not, the I/O task must leave the socket and a service it is in first.
+ */
 static void ISL_OnTaskDelete(void)
 {
+    if (ISL_Task.running && ISL_EndIoTask() == OS_SEM_TIMEOUT)
+    {
+        return; /* stuck, and still in there */
+    }
+    ISL_Task.running = false;
     ISL_IO_Close();
 }
 
@@ -166,31 +201,11 @@ CFE_Status_t ISL_Task_Start(uint32 ipv4, uint16 port)
     return status;
 }
 
-void ISL_Task_Wake(void)
-{
-    static const ISL_IO_Parts_t nothing = {NULL, NULL, NULL, 0, 0, 0};
-    static uint64_t             ignored; /* if it fails, the task wakes by itself a little later */
-    ISL_Node_t *const           node = ISL_Task_Enter();
-
-    if (node != NULL)
-    {
-        ISL_IO_Send(node->local_endpoint, &nothing, &ignored);
-        ISL_IO_Flush();
-        ISL_Task_Leave();
-    }
-}
-
 void ISL_Task_Stop(void)
 {
     if (ISL_Task.running)
     {
-        if (ISL_Task_Enter() != NULL)
-        {
-            ISL_Task.stop = true;
-            ISL_Task_Leave();
-        }
-        ISL_Task_Wake();
-        if (OS_BinSemTimedWait(ISL_Task.ended, ISL_PLATFORM_IO_WAIT_MS + ISL_STOP_EXTRA_MS) != OS_SUCCESS)
+        if (ISL_EndIoTask() != OS_SUCCESS)
         {
             (void)CFE_ES_DeleteChildTask(ISL_Task.task);
         }

@@ -57,6 +57,41 @@ static bool ISL_ValidateNeighbour(const ISL_NeighboursTable_t *table, const SKY_
            ISL_InRange(ISL_LinkNames[id], "Port", entry->Port, 1, UINT16_MAX);
 }
 
+static bool ISL_IsTelemetry(uint32 mid)
+{
+    CFE_MSG_TelemetryHeader_t message;
+    CFE_MSG_Type_t            type = CFE_MSG_Type_Invalid;
+
+    return CFE_MSG_Init(CFE_MSG_PTR(message), CFE_SB_ValueToMsgId(mid), sizeof(message)) == CFE_SUCCESS &&
+           CFE_MSG_GetType(CFE_MSG_PTR(message), &type) == CFE_SUCCESS && type == CFE_MSG_Type_Tlm;
+}
+
+/** A command in the list would be taken away from the app that it is for, ISL's own among them; twice the same would be sent twice. */
+static bool ISL_ValidateDownlink(const ISL_NeighboursTable_t *table)
+{
+    uint32 i;
+    uint32 before;
+
+    for (i = 0; i < ISL_DOWNLINK_MIDS; ++i)
+    {
+        const uint32 mid = table->DownlinkMid[i];
+        bool         ok  = mid == 0 || ISL_IsTelemetry(mid);
+
+        for (before = 0; before < i; ++before)
+        {
+            ok = ok && (mid == 0 || table->DownlinkMid[before] != mid);
+        }
+        if (!ok)
+        {
+            (void)CFE_EVS_SendEvent(ISL_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR,
+                                    "ISL.Neighbours: DownlinkMid[%lu] is 0x%04lX, allowed is telemetry, each id once; 0: none",
+                                    (unsigned long)i, (unsigned long)mid);
+            return false;
+        }
+    }
+    return true;
+}
+
 int32 ISL_Tbl_ValidateNeighbours(void *data)
 {
     static const char *const           where = "ISL.Neighbours";
@@ -72,8 +107,9 @@ int32 ISL_Tbl_ValidateNeighbours(void *data)
         !ISL_InRange(where, "LocalPort", table->LocalPort, 1, UINT16_MAX) ||
         !ISL_InRange(where, "HelloS", table->HelloS, 0, ISL_HELLO_S_MAX) ||
         !ISL_InRange(where, "PacketBytes", table->PacketBytes, ISL_PACKET_BYTES_MIN, SKY_LIMIT_PACKET_BYTES) ||
-        !ISL_InRange(where, "UplinkLastMid", table->UplinkLastMid, table->UplinkFirstMid, UINT32_MAX) ||
-        !SKY_Torus_Init(&torus, table->Planes, table->Slots, table->SeamCut != 0))
+        !ISL_InRange(where, "UplinkLastMid", table->UplinkLastMid, table->UplinkFirstMid,
+                     table->UplinkFirstMid != 0 ? UINT32_MAX : 0) ||
+        !ISL_ValidateDownlink(table) || !SKY_Torus_Init(&torus, table->Planes, table->Slots, table->SeamCut != 0))
     {
         return CFE_STATUS_VALIDATION_FAILURE;
     }
@@ -169,6 +205,7 @@ static void ISL_TellServices(const ISL_NeighboursTable_t *table)
 static CFE_Status_t ISL_Apply(const ISL_NeighboursTable_t *neighbours, const ISL_LinksTable_t *links, bool new_neighbours)
 {
     CFE_Status_t      status = CFE_SUCCESS;
+    uint32_t          slots  = 0;
     ISL_Node_t *const node   = ISL_Task_Enter();
 
     if (node == NULL)
@@ -180,7 +217,14 @@ static CFE_Status_t ISL_Apply(const ISL_NeighboursTable_t *neighbours, const ISL
         ISL_Node_SetNeighbours(node, SKY_LIB_NowUs(), neighbours);
     }
     ISL_Node_SetModels(node, links);
+    slots = ISL_Link_HasLines(node) ? ISL_Link_LineSlots(node) : 0;
     ISL_Task_Leave();
+    if (slots > 0)
+    {
+        (void)CFE_EVS_SendEvent(ISL_LINES_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "ISL: links are emulated; each holds %lu packets of %lu bytes: no burst should be longer",
+                                (unsigned long)slots, (unsigned long)neighbours->PacketBytes);
+    }
     if (new_neighbours)
     {
         ISL_TellServices(neighbours);

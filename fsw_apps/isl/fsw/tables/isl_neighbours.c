@@ -22,8 +22,8 @@ ISL_NeighboursTable_t ISL_Neighbours = {
     .HelloS         = 10,
     .PacketBytes    = 65507,
     .SeamCut        = 0,
-    .UplinkFirstMid = CFE_PLATFORM_CMD_TOPICID_TO_MIDV(0x80), /* apps; the core of cFE lies below */
-    .UplinkLastMid  = CFE_PLATFORM_CMD_TOPICID_TO_MIDV(0xFF),
+    .UplinkFirstMid = 0, /* no commands from the ground: links are not authenticated */
+    .UplinkLastMid  = 0,
     .Neighbour      = {ISL_ON(2, 10), ISL_ON(3, 11), ISL_ON(4, 10), ISL_ON(3, 9)},
     .DownlinkMid    = {ISL_HK_TLM_MID, KVC_HK_TLM_MID},
 };

@@ -11,6 +11,7 @@
 #define KVC_CLEAR_INF_EID     4  /**< CLEAR_STORE */
 #define KVC_PURGE_INF_EID     5  /**< PURGE_BLOCK */
 #define KVC_STORE_INF_EID     6  /**< the store has been set up: its size */
+#define KVC_CREDIT_INF_EID    7  /**< the table's credit is too large for the links: what is used */
 #define KVC_MID_ERR_EID       20 /**< message id not ours */
 #define KVC_CC_ERR_EID        21 /**< function code unknown */
 #define KVC_LEN_ERR_EID       22 /**< wrong length of a command */

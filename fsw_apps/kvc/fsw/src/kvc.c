@@ -18,7 +18,7 @@ KVC_Data_t KVC_Data;
 
 CompileTimeAssert(sizeof(KVC_HkTlm_Payload_t) == 24u + 12u * sizeof(uint64), KvcHkHasNoPadding);
 CompileTimeAssert(sizeof(KVC_PurgeBlock_Payload_t) == 4 + KVC_KEY_BYTES, KvcPurgeBlockHasNoPadding);
-CompileTimeAssert(sizeof(KVC_LimitsTable_t) == 5u * sizeof(uint32), KvcLimitsHasNoPadding);
+CompileTimeAssert(sizeof(KVC_LimitsTable_t) == 6u * sizeof(uint32), KvcLimitsHasNoPadding);
 CompileTimeAssert(KVC_KEY_BYTES == SKY_KEY_BYTES, KvcKeyIsTheCores);
 
 static CFE_Status_t KVC_InitPipe(void)
@@ -88,13 +88,13 @@ void KVC_AppMain(void)
     while (CFE_ES_RunLoop(&KVC_Data.RunStatus))
     {
         CFE_ES_PerfLogExit(KVC_PERF_ID);
-        status = CFE_SB_ReceiveBuffer(&buffer, KVC_Data.Pipe, CFE_SB_PEND_FOREVER);
+        status = CFE_SB_ReceiveBuffer(&buffer, KVC_Data.Pipe, KVC_PLATFORM_PIPE_WAIT_MS);
         CFE_ES_PerfLogEntry(KVC_PERF_ID);
         if (status == CFE_SUCCESS)
         {
             KVC_TaskPipe(buffer);
         }
-        else
+        else if (status != CFE_SB_TIME_OUT)
         {
             (void)CFE_EVS_SendEvent(KVC_PIPE_ERR_EID, CFE_EVS_EventType_ERROR,
                                     "KVC: pipe cannot be read, status 0x%08lX: the app ends", (unsigned long)status);

@@ -27,6 +27,7 @@ static struct
     SKY_LIB_Node_t    node;
     SKY_Store_t       store;
     SKY_Service_t     service;
+    bool              credit_lowered;       /* and not yet reported */
     uint64_t          reported[KVC_CAUSES]; /* errors at the last event of a cause */
     uint64_t          reported_us[KVC_CAUSES];
 } KVC_Service;
@@ -43,24 +44,42 @@ static void KVC_Leave(void)
     (void)OS_MutSemGive(KVC_Service.mutex);
 }
 
-/** (Re)start the service if satellite and store are known. Locked. */
+/** Chunks that one answer can have: the packets of a largest chunk each, and one more packet about what is missing. Locked. */
+static uint32_t KVC_CreditMaxLocked(void)
+{
+    const uint32_t packet_bytes = KVC_Service.node.packet_bytes;
+    const uint32_t part_bytes   = packet_bytes > SKY_RESPONSE_OVERHEAD ? packet_bytes - SKY_RESPONSE_OVERHEAD : 1u;
+    const uint32_t parts        = (KVC_Service.store.cfg.slot_bytes + part_bytes - 1u) / part_bytes;
+
+    return parts < SKY_LIB_BURST_MAX ? (SKY_LIB_BURST_MAX - 1u) / parts : 1u;
+}
+
+/** (Re)start the service if satellite and store are known. What can go on with the new values goes on. Locked. */
 static bool KVC_StartLocked(void)
 {
     SKY_ServiceCfg_t cfg;
+    uint32_t         credit_max;
 
-    KVC_Service.serving = false;
     if (!KVC_Service.node_known || !KVC_Service.store_ready)
     {
+        KVC_Service.serving = false;
         return false;
     }
+    credit_max = KVC_CreditMaxLocked();
     memset(&cfg, 0, sizeof(cfg));
-    cfg.self             = KVC_Service.node.self;
-    cfg.torus            = KVC_Service.node.torus;
-    cfg.packet_bytes     = KVC_Service.node.packet_bytes;
-    cfg.credit           = KVC_Service.limits.Credit;
-    cfg.part_lifetime_ms = KVC_Service.limits.PartLifetimeMs;
-    memset(KVC_Service.reported, 0, sizeof(KVC_Service.reported));
-    KVC_Service.serving = SKY_Service_Init(&KVC_Service.service, &cfg, &KVC_Service.store, SKY_LIB_NowUs(), SKY_LIB_Seed());
+    cfg.self                    = KVC_Service.node.self;
+    cfg.torus                   = KVC_Service.node.torus;
+    cfg.packet_bytes            = KVC_Service.node.packet_bytes;
+    cfg.credit                  = KVC_Service.limits.Credit < credit_max ? KVC_Service.limits.Credit : credit_max;
+    cfg.part_lifetime_ms        = KVC_Service.limits.PartLifetimeMs;
+    cfg.clock_offset_us         = SKY_LIB_ClockOffsetUs();
+    cfg.migrate_all_from_ground = KVC_Service.limits.MigrateAllFromGround != 0;
+    KVC_Service.credit_lowered  = cfg.credit < KVC_Service.limits.Credit;
+    if (!KVC_Service.serving || !SKY_Service_Configure(&KVC_Service.service, &cfg))
+    {
+        memset(KVC_Service.reported, 0, sizeof(KVC_Service.reported));
+        KVC_Service.serving = SKY_Service_Init(&KVC_Service.service, &cfg, &KVC_Service.store, SKY_LIB_NowUs(), SKY_LIB_Seed());
+    }
     return KVC_Service.serving;
 }
 
@@ -214,6 +233,7 @@ CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits)
         {
             ok = SKY_Store_Init(&KVC_Service.store, &cfg, KVC_StoreMemory, sizeof(KVC_StoreMemory), SKY_LIB_Seed());
             KVC_Service.store_ready = ok;
+            KVC_Service.serving     = false; /* migrations have lost their chunks: begin anew */
         }
         KVC_Service.limits = *limits;
         (void)KVC_StartLocked(); /* false until isl has told which satellite this is */
@@ -339,19 +359,46 @@ static uint32_t KVC_NextReportLocked(uint32_t from, uint64_t now_us, uint64_t *c
     return cause;
 }
 
+/** What time does to the store and the service. */
+static void KVC_Age(uint64_t now_us)
+{
+    bool     lowered = false;
+    uint32_t credit  = 0;
+
+    if (!KVC_Enter())
+    {
+        return;
+    }
+    if (KVC_Service.store_ready)
+    {
+        (void)SKY_Store_Expire(&KVC_Service.store, now_us, KVC_PLATFORM_EXPIRE_SLOTS);
+    }
+    if (KVC_Service.serving)
+    {
+        KVC_Service.service.cfg.clock_offset_us = SKY_LIB_ClockOffsetUs(); /* the satellite's clock may have been set */
+        lowered                                 = KVC_Service.credit_lowered;
+        credit                                  = KVC_Service.service.cfg.credit;
+        KVC_Service.credit_lowered              = false;
+    }
+    KVC_Leave();
+    if (lowered)
+    {
+        (void)CFE_EVS_SendEvent(KVC_CREDIT_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "KVC: Credit lowered to %lu: more chunks need more than %u packets of these links",
+                                (unsigned long)credit, (unsigned)SKY_LIB_BURST_MAX);
+    }
+}
+
 void KVC_Service_Tick(void)
 {
     const uint64_t now_us = SKY_LIB_NowUs();
     uint32_t       cause  = 0;
 
+    KVC_Age(now_us);
     while (cause < KVC_CAUSES && KVC_Enter())
     {
         uint64_t count = 0;
 
-        if (cause == 0 && KVC_Service.store_ready)
-        {
-            (void)SKY_Store_Expire(&KVC_Service.store, now_us, KVC_PLATFORM_EXPIRE_SLOTS);
-        }
         cause = KVC_Service.serving ? KVC_NextReportLocked(cause, now_us, &count) : KVC_CAUSES;
         KVC_Leave();
         if (cause < KVC_CAUSES)

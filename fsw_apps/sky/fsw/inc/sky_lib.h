@@ -16,7 +16,8 @@
 #include "common_types.h"
 #include "sky.h"
 
-#define SKY_LIB_SERVICES 4u /**< services that can be registered at a time */
+#define SKY_LIB_SERVICES  4u    /**< services that can be registered at a time */
+#define SKY_LIB_BURST_MAX 4096u /**< packets that one Begin or Poll may cause; the rest is cut off and counted */
 
 #define SKY_LIB_VERSION_MAJOR 0
 #define SKY_LIB_VERSION_MINOR 1
@@ -70,6 +71,8 @@ void                     SKY_LIB_Release(void);
 
 /** Monotonic time in microseconds: the clock of the core. */
 uint64_t SKY_LIB_NowUs(void);
+/** From SKY_LIB_NowUs to cFE's time, which packets carry: add it (modulo 2^64). */
+uint64_t SKY_LIB_ClockOffsetUs(void);
 /** The ICD's word for a status, for events. */
 const char *SKY_LIB_StatusName(uint32_t status);
 /** A number that differs from run to run; not secret enough for keys. */

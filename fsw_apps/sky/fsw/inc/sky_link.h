@@ -27,6 +27,7 @@ typedef enum
 } SKY_LinkResult_t;
 
 typedef struct SKY_LinkSlot SKY_LinkSlot_t; /* private, sky_link.c */
+#define SKY_LINK_SLOT_BYTES_MAX (SKY_LIMIT_PACKET_BYTES + 8u) /**< a largest packet, and where it goes */
 #define SKY_LINK_SLOTS_MAX (1u << 20)       /**< packets on their way, at most */
 
 typedef struct
@@ -37,23 +38,24 @@ typedef struct
     uint32_t        slot_bytes, slot_count, used, free_head;
     uint32_t       *heap;          /**< slots by time of release, then by order of arrival */
     uint64_t        busy_until_ns; /**< the transmitter sends one packet after the other */
+    bool            model_changed; /**< since the last push */
     uint64_t        random;
     uint64_t        order;
 } SKY_Link_t;
 
 /** True if the model does nothing, so that packets may go past it. */
 bool SKY_LinkModel_IsIdeal(const SKY_LinkModel_t *model);
-/** Bytes of memory (of any alignment) that a link needs; 0 unless slot_bytes is 1 .. SKY_LIMIT_PACKET_BYTES and slot_count
+/** Bytes of memory (of any alignment) that a link needs; 0 unless slot_bytes is 1 .. SKY_LINK_SLOT_BYTES_MAX and slot_count
  *  1 .. SKY_LINK_SLOTS_MAX. Slots beyond the bandwidth-delay product are never touched. */
 size_t SKY_Link_MemoryBytes(uint32_t slot_bytes, uint32_t slot_count);
 /** @return false: sizes out of range, or too little memory */
 bool SKY_Link_Init(SKY_Link_t *link, const SKY_LinkModel_t *model, uint32_t slot_bytes, uint32_t slot_count, void *memory,
                    size_t memory_bytes, uint64_t seed);
-/** Change the model; packets on their way keep their time. */
+/** Change the model; packets on their way keep their time, but the transmitter is free again after no more than all slots take. */
 void SKY_Link_SetModel(SKY_Link_t *link, const SKY_LinkModel_t *model);
 /**
  * Head, body and tail of one packet, copied in. A packet that is lost on the way occupied the transmitter all the same; one that
- * finds all slots taken, or is empty or larger than a slot, did not.
+ * finds all slots taken, or the transmitter busy for longer than all slots take, or is empty or larger than a slot, did not.
  */
 SKY_LinkResult_t SKY_Link_Push(SKY_Link_t *link, uint64_t now_us, const void *head, size_t head_len, const void *body,
                                size_t body_len, const void *tail, size_t tail_len);

@@ -113,4 +113,7 @@ static inline bool SKY_Addr_Equal(SKY_Addr_t a, SKY_Addr_t b)
     return a.plane == b.plane && a.slot == b.slot;
 }
 
+/** Write the time of a response. @param time_us  satellite time, from whatever epoch the mission has */
+void SKY_Packet_SetTime(SKY_Packet_t *pkt, uint64_t time_us);
+
 #endif

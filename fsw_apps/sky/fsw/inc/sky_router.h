@@ -2,13 +2,16 @@
  * @file
  * Where a packet goes: to a service of this satellite, over one of the four ISLs, down to a ground host, or nowhere.
  *
- * A ground host is known to the satellites it talks to by the address its packets come from; those satellites are its gateways.
- * A request carries its gateway, so that a response from any satellite finds the way back. Only the first satellite writes the
- * gateway, so a response has one destination and no loop to run in.
+ * A ground host is reached at the address its packets come from; the satellites it talks to are its gateways. What is for a
+ * gateway itself is answered straight to where it came from. What a gateway forwards carries its address, so that a response from
+ * any satellite finds the way back, and teaches it under which number the host is to be reached. Only the first satellite writes
+ * the gateway, so a response has one destination and no loop to run in.
  *
- * The table of ground hosts is small and bounded; the one unheard for longest makes room. Who was heard within
- * SKY_ROUTER_GROUND_HOLD_US keeps place and number, and an endpoint has one number at a time, so neither a flood of made-up hosts
- * nor a second user of a number takes the responses away from a host in the middle of a transfer.
+ * The table of ground hosts is small and bounded; the one unheard for longest makes room. A number stays with the endpoint that
+ * was heard under it within SKY_ROUTER_GROUND_HOLD_US, so that a second user of it does not take away the responses of a host in
+ * the middle of a transfer. An endpoint may have several numbers: were it held to one, a single packet with a forged source would
+ * take its number away or lock it out. The ground is not authenticated: who sends packets under SKY_ROUTER_GROUNDS other numbers
+ * between two packets of a host makes the table forget it until its next one, and who uses a number first keeps others from it.
  */
 #ifndef SKY_ROUTER_H
 #define SKY_ROUTER_H
@@ -16,7 +19,7 @@
 #include "sky_torus.h"
 
 #define SKY_ROUTER_GROUNDS        64u
-#define SKY_ROUTER_GROUND_HOLD_US 2000000u
+#define SKY_ROUTER_GROUND_HOLD_US 10000000u /**< well above the longest pause between two attempts of a client */
 
 typedef enum
 {
@@ -31,7 +34,8 @@ typedef struct
 {
     SKY_RouteAction_t action;
     SKY_LinkId_t      link;
-    uint64_t          endpoint;  /**< opaque: the socket layer's address of a ground host; GROUND, and ANSWER to the ground */
+    uint64_t          endpoint;  /**< opaque: the socket layer's address of a ground host. GROUND; also DELIVER and ANSWER of what
+                                      came from the ground: what is said to it goes straight there. Else 0 */
     uint8_t           hop_limit; /**< to write into a forwarded packet, with gateway: SKY_Packet_Relabel */
     SKY_Addr_t        gateway;   /**< a packet that is delivered or answered takes it too, so that its response finds home */
     SKY_Status_t      status;    /**< why it is answered or dropped */
@@ -66,11 +70,12 @@ bool SKY_Router_Init(SKY_Router_t *router, const SKY_Torus_t *torus, SKY_Addr_t 
 void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up);
 /**
  * Decide about a decoded packet that came in over @p ingress (SKY_LINK_GROUND with the sender's @p endpoint, an ISL, or
- * SKY_LINK_NONE for one of our own).
+ * SKY_LINK_NONE for one of our own; then @p endpoint, if not 0, is where the ground host of a response is, as an earlier
+ * route->endpoint said, and the table is not asked).
  *
  * From the ground only requests are taken, from a host (plane 0, number from 1) to a satellite; they get this satellite as
- * gateway, whatever they claim, and teach the table where the host is. Refused: BAD_ADDRESS (source a satellite or no host,
- * destination no satellite), REFUSED (a response; a number that another endpoint uses), BUSY (table full of hosts just heard).
+ * gateway, whatever they claim. One that is forwarded teaches the table where the host is. Refused: BAD_ADDRESS (source a
+ * satellite or no host, destination no satellite), REFUSED (a response; to be forwarded from a number that another endpoint uses).
  *
  * A packet is forwarded while its hop limit, of which no more than SKY_LIMIT_HOP_LIMIT counts, is above 0: SKY_Torus_NextHop.
  */

@@ -21,12 +21,14 @@
 #include "sky_torus.h"
 #include "sky_transfer.h"
 
-#define SKY_SERVICE_MIGRATIONS    4u     /**< at a time */
-#define SKY_SERVICE_MIGRATION_MS  60000u /**< how long one may take when its request has no deadline */
-#define SKY_SERVICE_EXPIRE_SLOTS  256u   /**< looked at by one Poll */
-#define SKY_SERVICE_EXPIRE_US     50000u /**< between two Polls while there are incomplete chunks */
-#define SKY_SERVICE_SCRATCH_BYTES 512u
-#define SKY_SERVICE_PACKET_MIN    (SKY_RESPONSE_OVERHEAD + SKY_CHUNKSET_MAX_BYTES) /**< smallest packet_bytes */
+#define SKY_SERVICE_MIGRATIONS       4u       /**< at a time */
+#define SKY_SERVICE_MIGRATION_MS     60000u   /**< how long one may take when its request has no deadline */
+#define SKY_SERVICE_MIGRATION_MAX_MS 3600000u /**< and at most, whatever deadline its request has */
+#define SKY_SERVICE_MIGRATION_TRIES  6u   /**< questions in a row that the target leaves unanswered: the job ends (about 12 s) */
+#define SKY_SERVICE_EXPIRE_SLOTS     256u /**< looked at by one Poll */
+#define SKY_SERVICE_EXPIRE_US        50000u /**< between two Polls while there are incomplete chunks */
+#define SKY_SERVICE_SCRATCH_BYTES    512u
+#define SKY_SERVICE_PACKET_MIN       (SKY_RESPONSE_OVERHEAD + SKY_CHUNKSET_MAX_BYTES) /**< smallest packet_bytes */
 
 /** One packet to send. @c body is valid until the next Begin or Poll. */
 typedef struct
@@ -46,7 +48,10 @@ typedef struct
     SKY_Torus_t torus;            /**< MIGRATE targets are checked against it */
     uint32_t    packet_bytes;     /**< largest packet of the links; SKY_LIMIT_FRAGMENTS of them carry a chunk that fills a slot */
     uint32_t    credit;           /**< chunks that a PUT burst may have; largest GET burst; 1 .. SKY_LIMIT_CHUNK_SET */
-    uint32_t    part_lifetime_ms; /**< of an incomplete chunk when a PUT has no deadline */
+    uint32_t    part_lifetime_ms; /**< of an incomplete chunk; less if its PUT has a nearer deadline */
+    uint64_t    clock_offset_us;  /**< from now_us to satellite time, which responses carry */
+    bool        migrate_all_from_ground; /**< take MIGRATE of a whole tenant (key all 0) from ground hosts too: it needs no key.
+                                              false: only from satellites, this one included (schedule, bus); others REFUSED */
 } SKY_ServiceCfg_t;
 
 /** Counters in the order of `stats.kvc` of the ICD are made from these and the store's. */
@@ -107,6 +112,7 @@ typedef struct
     /* the response at hand */
     SKY_ServiceStage_t stage;
     SKY_Packet_t       reply;
+    uint32_t           block;     /**< GET: SKY_Store_Find, good until the next Begin or Poll */
     SKY_ChunkSet_t     set;       /**< GET: asked for */
     SKY_ChunkSet_t     missing;   /**< GET: of these, looked up and not here */
     uint32_t           set_index; /**< GET: next of the set to look up */
@@ -117,15 +123,21 @@ typedef struct
 } SKY_Service_t;
 
 /**
- * @param store   belongs to this service from now on
+ * @param store   belongs to this service from now on: nobody else changes it between Begin or Poll and the last Next
  * @param random  where request ids start
  * @return false: cfg is out of range, or does not fit the store
  */
 bool SKY_Service_Init(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg, SKY_Store_t *store, uint64_t now_us, uint64_t random);
+/** Take a new configuration over; counters and migrations go on. @return false: cfg is out of range, or is another satellite's */
+bool SKY_Service_Configure(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg);
 /**
  * Act on one packet for this satellite at APID kvc (request, or response to one of our migrations). What is to be sent is then
  * pulled by SKY_Service_Next until that returns false; what is not pulled is dropped by the next call of Begin or Poll.
  * A response is never answered.
+ *
+ * While a block is being moved away (MIGRATE without KEEP), another satellite is told that its chunks are not held here, and its
+ * PUTs of that block are refused: BUSY, or REFUSED if it is itself the target and has the higher address. Otherwise two that move
+ * the same block to each other could each let go of it on the word of the other.
  */
 void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
 /** @return true: @p out is to be sent. */

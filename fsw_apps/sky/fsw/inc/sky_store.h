@@ -56,7 +56,7 @@ typedef struct
     uint64_t evicted_blocks, evicted_chunks, expired_partial;
 } SKY_StoreCounters_t;
 
-typedef struct SKY_StoreBlock SKY_StoreBlock_t; /* private, sky_store.c */
+typedef struct SKY_StoreBlock SKY_StoreBlock_t; /* private, sky_store_table.h */
 typedef struct SKY_StoreSlot  SKY_StoreSlot_t;
 
 typedef struct
@@ -101,17 +101,24 @@ bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory,
  */
 SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt);
 
+/**
+ * Find a block, for one look-up or a row of them: the number that the next five functions take.
+ * @return valid until the next call that may put, purge, drop or expire. SKY_STORE_NONE: not here, and nothing is found in it
+ */
+uint32_t SKY_Store_Find(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key);
 /** Find a complete chunk and mark its block as used. @return OK or NOT_FOUND */
-SKY_Status_t SKY_Store_Get(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id, SKY_ChunkView_t *view);
+SKY_Status_t SKY_Store_Get(SKY_Store_t *store, uint32_t block, uint32_t chunk_id, SKY_ChunkView_t *view);
 /** Find a complete chunk without recording its use. @return OK or NOT_FOUND */
-SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id,
-                            SKY_ChunkView_t *view);
+SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id, SKY_ChunkView_t *view);
 /** Is a complete chunk held? Its use is not recorded. */
-bool SKY_Store_Has(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id);
+bool SKY_Store_Has(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id);
 /** What is known of a block; its use is not recorded. @return OK or NOT_FOUND (also when only parts are here) */
-SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, SKY_BlockInfo_t *info);
-/** Lowest complete chunk id of the block that is >= @p from, or SKY_STORE_NONE. Walks over the chunks of the block. */
-uint32_t SKY_Store_NextChunk(const SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t from);
+SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_BlockInfo_t *info);
+/**
+ * Lowest complete chunk id of the block that is >= @p from, or SKY_STORE_NONE. Walks over the chunks of the block, but not while
+ * the lowest of all is known: from the first question for it (@p from 0) until it goes.
+ */
+uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from);
 /** Forget a block. Walks over its chunks. @return complete chunks that were removed */
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key);
 /** Forget one complete chunk (after it has moved elsewhere). @return false if it was not held */

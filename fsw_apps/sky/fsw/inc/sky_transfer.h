@@ -164,10 +164,11 @@ typedef struct
     uint32_t         since_query; /**< chunks sent since the last HAS */
     uint32_t         cursor;
     uint32_t         sent, repeats, queries;
-    uint16_t         number;   /**< of the newest query */
-    uint16_t         timed;    /**< query whose round trip is measured; 0: none */
-    uint64_t         asked_us; /**< when that left */
-    uint64_t         timer_us; /**< 0: not set */
+    uint32_t         unanswered; /**< time-outs since a response came */
+    uint16_t         number;     /**< of the newest query */
+    uint16_t         timed;      /**< query whose round trip is measured; 0: none */
+    uint64_t         asked_us;   /**< when that left */
+    uint64_t         timer_us;   /**< 0: not set */
     bool             query_due;
 } SKY_Push_t;
 

@@ -8,6 +8,8 @@
 
 #include "cfe.h"
 
+#define SKY_LIB_US_PER_S UINT64_C(1000000)
+
 typedef struct
 {
     uint16_t                 apid;
@@ -179,6 +181,13 @@ uint64_t SKY_LIB_NowUs(void)
         return 0;
     }
     return (uint64_t)OS_TimeGetTotalMicroseconds(now);
+}
+
+uint64_t SKY_LIB_ClockOffsetUs(void)
+{
+    const CFE_TIME_SysTime_t now = CFE_TIME_GetTime();
+
+    return now.Seconds * SKY_LIB_US_PER_S + CFE_TIME_Sub2MicroSecs(now.Subseconds) - SKY_LIB_NowUs();
 }
 
 const char *SKY_LIB_StatusName(uint32_t status)

@@ -27,11 +27,13 @@ bool SKY_LinkModel_IsIdeal(const SKY_LinkModel_t *model)
 
 size_t SKY_Link_MemoryBytes(uint32_t slot_bytes, uint32_t slot_count)
 {
-    if (slot_bytes == 0u || slot_bytes > SKY_LIMIT_PACKET_BYTES || slot_count == 0u || slot_count > SKY_LINK_SLOTS_MAX)
+    if (slot_bytes == 0u || slot_bytes > SKY_LINK_SLOT_BYTES_MAX || slot_count == 0u || slot_count > SKY_LINK_SLOTS_MAX)
     {
         return 0;
     }
-    return ALIGNMENT - 1u + (size_t)slot_count * (sizeof(SKY_LinkSlot_t) + sizeof(uint32_t) + slot_bytes);
+    const uint64_t bytes = ALIGNMENT - 1u + (uint64_t)slot_count * (sizeof(SKY_LinkSlot_t) + sizeof(uint32_t) + slot_bytes);
+
+    return (size_t)bytes == bytes ? (size_t)bytes : 0; /* 32-bit processors */
 }
 
 bool SKY_Link_Init(SKY_Link_t *link, const SKY_LinkModel_t *model, uint32_t slot_bytes, uint32_t slot_count, void *memory,
@@ -63,7 +65,8 @@ bool SKY_Link_Init(SKY_Link_t *link, const SKY_LinkModel_t *model, uint32_t slot
 
 void SKY_Link_SetModel(SKY_Link_t *link, const SKY_LinkModel_t *model)
 {
-    link->model = *model;
+    link->model         = *model;
+    link->model_changed = true;
 }
 
 /* SplitMix64 (Steele, Lea, Flood 2014): any seed will do, also 0. */
@@ -132,6 +135,24 @@ static void Copy(uint8_t **to, const void *from, size_t len)
     }
 }
 
+static uint64_t TransmitNs(const SKY_Link_t *link, size_t len)
+{
+    return link->model.rate_kbps == 0u ? 0u : (uint64_t)len * BITS_PER_BYTE * 1000000u / link->model.rate_kbps;
+}
+
+/* Lost packets occupy the transmitter, but no slot: what waits for it is bounded here, as if they did. */
+static bool IsBacklogged(SKY_Link_t *link, uint64_t now_us)
+{
+    const uint64_t latest_ns = now_us * NS_PER_US + link->slot_count * TransmitNs(link, link->slot_bytes);
+
+    if (link->model_changed && link->busy_until_ns > latest_ns)
+    {
+        link->busy_until_ns = latest_ns; /* what waited at a slower rate must not block a faster one */
+    }
+    link->model_changed = false;
+    return link->busy_until_ns > latest_ns;
+}
+
 /* When the last bit has left the transmitter. */
 static uint64_t Transmit(SKY_Link_t *link, uint64_t now_us, size_t len)
 {
@@ -141,10 +162,7 @@ static uint64_t Transmit(SKY_Link_t *link, uint64_t now_us, size_t len)
     {
         link->busy_until_ns = now_ns;
     }
-    if (link->model.rate_kbps != 0u)
-    {
-        link->busy_until_ns += (uint64_t)len * BITS_PER_BYTE * 1000000u / link->model.rate_kbps;
-    }
+    link->busy_until_ns += TransmitNs(link, len);
     return (link->busy_until_ns + NS_PER_US - 1u) / NS_PER_US;
 }
 
@@ -165,7 +183,7 @@ SKY_LinkResult_t SKY_Link_Push(SKY_Link_t *link, uint64_t now_us, const void *he
     {
         return SKY_LINK_DROP_SIZE;
     }
-    if (slot == NO_SLOT)
+    if (slot == NO_SLOT || IsBacklogged(link, now_us))
     {
         return SKY_LINK_DROP_QUEUE;
     }

@@ -18,6 +18,8 @@
 #define OFF_FUNCTION     SKY_PRIMARY_BYTES
 #define OFF_CHECKSUM     (SKY_PRIMARY_BYTES + 1u)
 #define CHECKSUM_INIT    0xFFu
+#define US_PER_S         UINT64_C(1000000)
+#define SUBS_PER_S       65536u
 #define LENGTH_BIAS      (SKY_PRIMARY_BYTES + 1u)    /* the length field counts the bytes behind the primary header, less one */
 #define RELABELLED_BYTES (SKY_OFF_GATEWAY_SLOT + 2u) /* of our header: up to the end of its last mutable field */
 
@@ -316,4 +318,10 @@ void SKY_Packet_Reply(const SKY_Packet_t *req, SKY_Addr_t self, SKY_Status_t sta
     reply->chunk_crc     = 0;
     reply->payload       = NULL;
     reply->payload_crc16 = 0;
+}
+
+void SKY_Packet_SetTime(SKY_Packet_t *pkt, uint64_t time_us)
+{
+    pkt->time_s    = (uint32_t)(time_us / US_PER_S);
+    pkt->time_subs = (uint16_t)(time_us % US_PER_S * SUBS_PER_S / US_PER_S);
 }

@@ -206,6 +206,10 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
     const uint16_t number = (uint16_t)(pkt->request_id & 0xFFFFu);
     SKY_ChunkSet_t held;
 
+    if ((int16_t)(uint16_t)(push->number - number) < 0)
+    {
+        return; /* to a question that was never asked */
+    }
     if (SKY_ChunkSet_Decode(pkt, &held) != SKY_STATUS_OK)
     {
         if (pkt->status == SKY_STATUS_OK)
@@ -247,6 +251,7 @@ void SKY_Push_OnPacket(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pk
     {
         return;
     }
+    push->unanswered = 0;
     if (pkt->op == SKY_OP_HAS && (pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_NOT_FOUND))
     {
         push_answered(push, now_us, pkt);
@@ -275,6 +280,7 @@ uint64_t SKY_Push_OnTime(SKY_Push_t *push, uint64_t now_us)
     {
         /* The chunks may all be there and only the answer lost: ask before sending again. */
         SKY_Peer_OnTimeout(push->peer, now_us);
+        ++push->unanswered;
         push->query_due = true;
         push->timed     = 0;
         push->timer_us  = now_us + push->peer->rto_us;

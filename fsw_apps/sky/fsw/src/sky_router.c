@@ -41,11 +41,6 @@ static bool IsHost(SKY_Addr_t addr)
     return addr.plane == 0u && addr.slot != 0u;
 }
 
-static bool JustHeard(const SKY_Ground_t *ground, uint64_t now_us)
-{
-    return ground->used && now_us - ground->heard_us < SKY_ROUTER_GROUND_HOLD_US;
-}
-
 static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
 {
     for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
@@ -58,20 +53,16 @@ static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
     return NULL;
 }
 
-/* The entry of an endpoint; failing that a free one; failing that the one unheard for longest. */
-static SKY_Ground_t *FindPlace(SKY_Router_t *router, uint64_t endpoint)
+/* A free entry; failing that the one unheard for longest. */
+static SKY_Ground_t *FindPlace(SKY_Router_t *router)
 {
     SKY_Ground_t *place = &router->grounds[0];
 
-    for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
+    for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS && place->used; ++i)
     {
         SKY_Ground_t *ground = &router->grounds[i];
 
-        if (ground->used && ground->endpoint == endpoint)
-        {
-            return ground;
-        }
-        if (place->used && (!ground->used || ground->heard_us < place->heard_us))
+        if (!ground->used || ground->heard_us < place->heard_us)
         {
             place = ground;
         }
@@ -79,37 +70,27 @@ static SKY_Ground_t *FindPlace(SKY_Router_t *router, uint64_t endpoint)
     return place;
 }
 
-static SKY_Status_t Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t endpoint)
+/* Responses to @p host are to come to @p endpoint. @return false: the number is another's */
+static bool Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t endpoint)
 {
     SKY_Ground_t *ground = FindHost(router, host);
-    SKY_Ground_t *place;
 
-    if (ground != NULL && ground->endpoint == endpoint) /* nearly always */
+    if (ground != NULL && ground->endpoint != endpoint && now_us - ground->heard_us < SKY_ROUTER_GROUND_HOLD_US)
     {
-        ground->heard_us = now_us;
-        return SKY_STATUS_OK;
+        return false;
     }
-    if (ground != NULL && JustHeard(ground, now_us))
+    if (ground == NULL)
     {
-        return SKY_STATUS_REFUSED;
+        ground = FindPlace(router);
     }
-    place = FindPlace(router, endpoint);
-    if (place->endpoint != endpoint && JustHeard(place, now_us))
-    {
-        return SKY_STATUS_BUSY;
-    }
-    if (ground != NULL)
-    {
-        ground->used = false; /* its number has a new owner */
-    }
-    place->host     = host;
-    place->endpoint = endpoint;
-    place->heard_us = now_us;
-    place->used     = true;
-    return SKY_STATUS_OK;
+    ground->host     = host;
+    ground->endpoint = endpoint;
+    ground->heard_us = now_us;
+    ground->used     = true;
+    return true;
 }
 
-static SKY_Status_t AdmitFromGround(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint)
+static SKY_Status_t AdmitFromGround(const SKY_Router_t *router, const SKY_Packet_t *pkt)
 {
     if (!pkt->is_request)
     {
@@ -119,7 +100,7 @@ static SKY_Status_t AdmitFromGround(SKY_Router_t *router, uint64_t now_us, const
     {
         return SKY_STATUS_BAD_ADDRESS;
     }
-    return Learn(router, now_us, pkt->src.slot, endpoint);
+    return SKY_STATUS_OK;
 }
 
 /* Could a response to this packet find its way? A host asks and never answers, and is reached through its gateway. */
@@ -154,28 +135,40 @@ static SKY_Status_t Forward(const SKY_Router_t *router, const SKY_Packet_t *pkt,
     return SKY_STATUS_OK;
 }
 
-static SKY_Status_t Direct(SKY_Router_t *router, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, SKY_Route_t *route)
+/* @param endpoint  of the ground host that sent this packet, or, if it is one of our own, that it is for; 0: the table knows */
+static SKY_Status_t Direct(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
+                           uint64_t endpoint, SKY_Route_t *route)
 {
-    const SKY_Addr_t target = pkt->dst.plane == 0u ? pkt->gateway : pkt->dst;
+    const bool       to_ground = pkt->dst.plane == 0u;
+    const SKY_Addr_t target    = to_ground ? pkt->gateway : pkt->dst;
+    SKY_Status_t     status    = SKY_STATUS_OK;
 
     if (!SKY_Addr_Equal(target, router->self))
     {
-        return Forward(router, pkt, ingress, target, route);
+        status = Forward(router, pkt, ingress, target, route);
+        if (status == SKY_STATUS_OK && ingress == SKY_LINK_GROUND && !Learn(router, now_us, pkt->src.slot, endpoint))
+        {
+            route->action = SKY_ROUTE_DROP;
+            route->link   = SKY_LINK_NONE;
+            status        = SKY_STATUS_REFUSED;
+        }
     }
-    if (pkt->dst.plane == 0u)
+    else if (to_ground)
     {
-        const SKY_Ground_t *ground = FindHost(router, pkt->dst.slot);
+        const SKY_Ground_t *ground = endpoint != 0u ? NULL : FindHost(router, pkt->dst.slot);
 
-        if (ground == NULL)
+        if (endpoint == 0u && ground == NULL)
         {
             return SKY_STATUS_UNREACHABLE;
         }
         route->action   = SKY_ROUTE_GROUND;
-        route->endpoint = ground->endpoint;
-        return SKY_STATUS_OK;
+        route->endpoint = ground == NULL ? endpoint : ground->endpoint;
     }
-    route->action = SKY_ROUTE_DELIVER;
-    return SKY_STATUS_OK;
+    else
+    {
+        route->action = SKY_ROUTE_DELIVER;
+    }
+    return status;
 }
 
 void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint,
@@ -192,7 +185,7 @@ void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t
 
     if (from_ground)
     {
-        route->status = AdmitFromGround(router, now_us, pkt, endpoint);
+        route->status = AdmitFromGround(router, pkt);
     }
     else if (!SourceIsSound(router, pkt))
     {
@@ -205,7 +198,7 @@ void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t
     }
     if (route->status == SKY_STATUS_OK)
     {
-        route->status = Direct(router, pkt, ingress, route);
+        route->status = Direct(router, now_us, pkt, ingress, from_ground || ingress == SKY_LINK_NONE ? endpoint : 0u, route);
     }
 
     switch (route->action)

@@ -10,17 +10,21 @@
 
 #define SEQ_COUNT_MASK 0x3FFFu
 #define US_PER_MS      1000u
-#define US_PER_S       1000000u
 
 #if SKY_STATS_KVC_COUNT * 8u > SKY_SERVICE_SCRATCH_BYTES || SKY_LIMIT_PING_BYTES > SKY_SERVICE_SCRATCH_BYTES
 #error "SKY_SERVICE_SCRATCH_BYTES is too small for the ICD"
 #endif
 
+static bool is_sound(const SKY_ServiceCfg_t *cfg, const SKY_Store_t *store)
+{
+    return SKY_Torus_Contains(&cfg->torus, cfg->self) && cfg->packet_bytes >= SKY_SERVICE_PACKET_MIN &&
+           cfg->packet_bytes <= SKY_LIMIT_PACKET_BYTES && cfg->credit != 0 && cfg->credit <= SKY_LIMIT_CHUNK_SET &&
+           (cfg->packet_bytes - SKY_RESPONSE_OVERHEAD) * SKY_LIMIT_FRAGMENTS >= store->cfg.slot_bytes;
+}
+
 bool SKY_Service_Init(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg, SKY_Store_t *store, uint64_t now_us, uint64_t random)
 {
-    if (!SKY_Torus_Contains(&cfg->torus, cfg->self) || cfg->packet_bytes < SKY_SERVICE_PACKET_MIN ||
-        cfg->packet_bytes > SKY_LIMIT_PACKET_BYTES || cfg->credit == 0 || cfg->credit > SKY_LIMIT_CHUNK_SET ||
-        (cfg->packet_bytes - SKY_RESPONSE_OVERHEAD) * SKY_LIMIT_FRAGMENTS < store->cfg.slot_bytes)
+    if (!is_sound(cfg, store))
     {
         return false;
     }
@@ -32,12 +36,23 @@ bool SKY_Service_Init(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg, SKY_Store
     return true;
 }
 
+bool SKY_Service_Configure(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg)
+{
+    if (!is_sound(cfg, svc->store) || !SKY_Addr_Equal(cfg->self, svc->cfg.self) ||
+        cfg->torus.planes != svc->cfg.torus.planes || cfg->torus.slots != svc->cfg.torus.slots ||
+        cfg->torus.seam_cut != svc->cfg.torus.seam_cut)
+    {
+        return false;
+    }
+    svc->cfg = *cfg;
+    return true;
+}
+
 bool SKY_Service_Emit(SKY_Service_t *svc, uint64_t now_us, SKY_Packet_t *pkt, const uint16_t *payload_crc16, SKY_Out_t *out)
 {
     pkt->seq_count = svc->seq_count;
     svc->seq_count = (uint16_t)((svc->seq_count + 1u) & SEQ_COUNT_MASK);
-    pkt->time_s    = (uint32_t)(now_us / US_PER_S);
-    pkt->time_subs = (uint16_t)(now_us % US_PER_S * 65536u / US_PER_S);
+    SKY_Packet_SetTime(pkt, now_us + svc->cfg.clock_offset_us);
 
     out->dst      = pkt->dst;
     out->gateway  = pkt->gateway;
@@ -73,10 +88,10 @@ static void reply_with_set(SKY_Service_t *svc, const SKY_Packet_t *req, SKY_Stat
 }
 
 /* What the block was declared as, as far as it is known here. */
-static SKY_Status_t describe_block(SKY_Service_t *svc, const SKY_Packet_t *req)
+static SKY_Status_t describe_block(SKY_Service_t *svc, uint32_t block)
 {
     SKY_BlockInfo_t    info;
-    const SKY_Status_t status = SKY_Store_Block(svc->store, req->tenant, req->key, &info);
+    const SKY_Status_t status = SKY_Store_Block(svc->store, block, &info);
 
     if (status == SKY_STATUS_OK)
     {
@@ -90,9 +105,14 @@ static SKY_Status_t describe_block(SKY_Service_t *svc, const SKY_Packet_t *req)
 
 static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 {
-    const uint32_t     lifetime_ms = req->deadline_ms != 0 ? req->deadline_ms : svc->cfg.part_lifetime_ms;
-    const SKY_Status_t status      = SKY_Store_Put(svc->store, now_us + (uint64_t)lifetime_ms * US_PER_MS, req);
+    const bool     is_nearer   = req->deadline_ms != 0 && req->deadline_ms < svc->cfg.part_lifetime_ms;
+    const uint32_t lifetime_ms = is_nearer ? req->deadline_ms : svc->cfg.part_lifetime_ms;
+    SKY_Status_t   status      = SKY_Service_MigrateGuard(svc, req);
 
+    if (status == SKY_STATUS_OK)
+    {
+        status = SKY_Store_Put(svc->store, now_us + (uint64_t)lifetime_ms * US_PER_MS, req);
+    }
     if (status != SKY_STATUS_OK)
     {
         refuse(svc, req, status);
@@ -107,7 +127,8 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 
 static void has_any(SKY_Service_t *svc, const SKY_Packet_t *req)
 {
-    const uint32_t lowest = SKY_Store_NextChunk(svc->store, req->tenant, req->key, 0);
+    const uint32_t block  = SKY_Store_Find(svc->store, req->tenant, req->key);
+    const uint32_t lowest = SKY_Store_NextChunk(svc->store, block, 0);
     SKY_ChunkSet_t held;
 
     (void)SKY_ChunkSet_Init(&held, lowest == SKY_STORE_NONE ? req->chunk_id : lowest, 1, 1); /* a set of one is never too large */
@@ -116,7 +137,7 @@ static void has_any(SKY_Service_t *svc, const SKY_Packet_t *req)
         SKY_ChunkSet_Add(&held, 0);
     }
     reply_with_set(svc, req, SKY_STATUS_OK, &held);
-    svc->reply.status = describe_block(svc, req);
+    svc->reply.status = describe_block(svc, block);
 }
 
 static void has(SKY_Service_t *svc, const SKY_Packet_t *req)
@@ -133,15 +154,17 @@ static void has(SKY_Service_t *svc, const SKY_Packet_t *req)
         refuse(svc, req, status);
         return;
     }
+    const uint32_t block = SKY_Store_Find(svc->store, req->tenant, req->key);
+    const uint32_t seen  = SKY_Service_MigrateGuard(svc, req) == SKY_STATUS_OK ? block : SKY_STORE_NONE;
     for (uint32_t i = SKY_ChunkSet_Next(&held, 0); i < held.count; i = SKY_ChunkSet_Next(&held, i + 1u))
     {
-        if (!SKY_Store_Has(svc->store, req->tenant, req->key, SKY_ChunkSet_ChunkId(&held, i)))
+        if (!SKY_Store_Has(svc->store, seen, SKY_ChunkSet_ChunkId(&held, i)))
         {
             SKY_ChunkSet_Remove(&held, i);
         }
     }
     reply_with_set(svc, req, SKY_STATUS_OK, &held);
-    svc->reply.status = describe_block(svc, req);
+    svc->reply.status = describe_block(svc, block);
 }
 
 static void purge(SKY_Service_t *svc, const SKY_Packet_t *req)
@@ -202,7 +225,7 @@ static bool get_seek(SKY_Service_t *svc)
         const uint32_t at = svc->set_index;
 
         svc->set_index = SKY_ChunkSet_Next(&svc->set, at + 1u);
-        if (SKY_Store_Get(svc->store, svc->reply.tenant, svc->reply.key, id, &svc->chunk) == SKY_STATUS_OK)
+        if (SKY_Store_Get(svc->store, svc->block, id, &svc->chunk) == SKY_STATUS_OK)
         {
             --svc->burst_left;
             ++svc->counters.hits;
@@ -243,7 +266,8 @@ static void get(SKY_Service_t *svc, const SKY_Packet_t *req)
     }
     ++svc->counters.gets;
     reply_with(svc, req, SKY_STATUS_OK, 0);
-    (void)describe_block(svc, req); /* what is not here shows chunk by chunk */
+    svc->block = SKY_Store_Find(svc->store, req->tenant, req->key);
+    (void)describe_block(svc, svc->block); /* what is not here shows chunk by chunk */
     svc->missing = svc->set;
     (void)memset(svc->missing.map, 0, sizeof(svc->missing.map));
     svc->burst_left = req->credit < svc->cfg.credit ? req->credit : svc->cfg.credit;

@@ -33,11 +33,12 @@ static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
     SKY_BlockInfo_t info;
     SKY_ShareCfg_t  cfg;
 
-    if (SKY_Store_Block(svc->store, job->tenant, job->key, &info) != SKY_STATUS_OK)
+    const uint32_t block = SKY_Store_Find(svc->store, job->tenant, job->key);
+    if (SKY_Store_Block(svc->store, block, &info) != SKY_STATUS_OK)
     {
         return false;
     }
-    const uint32_t lowest = SKY_Store_NextChunk(svc->store, job->tenant, job->key, job->from);
+    const uint32_t lowest = SKY_Store_NextChunk(svc->store, block, job->from);
     if (lowest == SKY_STORE_NONE)
     {
         return false;
@@ -61,7 +62,7 @@ static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
     const bool good = SKY_Push_Init(&job->push, &cfg, &job->peer);
     for (uint32_t i = 0; i < cfg.count; ++i)
     {
-        if (!SKY_Store_Has(svc->store, job->tenant, job->key, lowest + i))
+        if (!SKY_Store_Has(svc->store, block, lowest + i))
         {
             SKY_Push_Skip(&job->push, i);
         }
@@ -106,6 +107,7 @@ static void follow_up(SKY_Service_t *svc, SKY_Migration_t *job)
     switch (job->push.state)
     {
         case SKY_SHARE_RUNNING:
+            job->active = job->push.unanswered < SKY_SERVICE_MIGRATION_TRIES;
             break;
         case SKY_SHARE_EXPIRED:
             job->active = false;
@@ -116,6 +118,11 @@ static void follow_up(SKY_Service_t *svc, SKY_Migration_t *job)
         case SKY_SHARE_MISS:
         case SKY_SHARE_REFUSED:
         default:
+            if (job->push.last_status == SKY_STATUS_UNREACHABLE)
+            {
+                job->active = false; /* nor is any other block's way there */
+                break;
+            }
             job->from = ALL_DONE; /* the target does not take this block; it stays here */
             go_on(svc, job);
             break;
@@ -140,7 +147,8 @@ static bool is_same_job(const SKY_Migration_t *job, const SKY_Packet_t *pkt, SKY
 
 static SKY_Status_t start(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Addr_t target)
 {
-    const uint32_t      limit_ms = pkt->deadline_ms != 0 ? pkt->deadline_ms : SKY_SERVICE_MIGRATION_MS;
+    const uint32_t      asked_ms = pkt->deadline_ms != 0 ? pkt->deadline_ms : SKY_SERVICE_MIGRATION_MS;
+    const uint32_t      limit_ms = asked_ms < SKY_SERVICE_MIGRATION_MAX_MS ? asked_ms : SKY_SERVICE_MIGRATION_MAX_MS;
     const SKY_PeerCfg_t peer     = {.window_initial = svc->cfg.credit,
                                     .window_max     = svc->cfg.credit,
                                     .burst          = svc->cfg.credit,
@@ -179,6 +187,10 @@ SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, con
     {
         return SKY_STATUS_BAD_ADDRESS;
     }
+    if (is_all_blocks(pkt) && pkt->src.plane == 0 && !svc->cfg.migrate_all_from_ground)
+    {
+        return SKY_STATUS_REFUSED;
+    }
     for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
     {
         SKY_Migration_t *job = &svc->migrations[i];
@@ -197,6 +209,31 @@ SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, con
         return SKY_STATUS_BUSY;
     }
     return start(svc, idle, now_us, pkt, target);
+}
+
+static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
+{
+    return a.plane < b.plane || (a.plane == b.plane && a.slot < b.slot);
+}
+
+SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req)
+{
+    SKY_Status_t status = SKY_STATUS_OK;
+
+    for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS && req->src.plane != 0; ++i)
+    {
+        const SKY_Migration_t *job = &svc->migrations[i];
+
+        if (job->active && !job->keep && job->tenant == req->tenant && memcmp(job->key, req->key, SKY_KEY_BYTES) == 0)
+        {
+            if (SKY_Addr_Equal(job->target, req->src) && is_before(svc->cfg.self, req->src))
+            {
+                return SKY_STATUS_REFUSED;
+            }
+            status = SKY_STATUS_BUSY;
+        }
+    }
+    return status;
 }
 
 /* Count the chunks that were acknowledged since @p before, and forget them unless they are to be kept. */
@@ -259,7 +296,8 @@ static bool take_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us)
             job->asked = true;
             return true;
         case SKY_PUSH_CHUNK:
-            if (SKY_Store_Peek(svc->store, req->tenant, req->key, req->chunk_id, &job->chunk) == SKY_STATUS_OK)
+            if (SKY_Store_Peek(svc->store, SKY_Store_Find(svc->store, req->tenant, req->key), req->chunk_id, &job->chunk) ==
+                SKY_STATUS_OK)
             {
                 job->cutting     = true;
                 job->part_offset = 0;

@@ -12,6 +12,11 @@ bool SKY_Service_Emit(SKY_Service_t *svc, uint64_t now_us, SKY_Packet_t *pkt, co
 
 /** Act on a MIGRATE request. @return the status of its response */
 SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
+/**
+ * May this satellite take a chunk of a block from the one that sent @p req, and say to it what it holds of the block?
+ * @return OK; while the block is being moved away BUSY, or REFUSED if both move it to each other and this one goes first
+ */
+SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req);
 /** @return false if the response belongs to no migration */
 bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
 /** A new pull begins: what was not pulled in the last one is dropped. */

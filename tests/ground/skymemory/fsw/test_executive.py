@@ -162,7 +162,7 @@ def test_names_must_be_free(satellite: Executive) -> None:
 
 
 def test_a_link_is_cut_by_command(satellite: Executive) -> None:
-    satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=1, cut=1)))
+    satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=1, cut_s=60)))
     links = satellite.isl_housekeeping().links()
     assert (links["east"].up, links["west"].up) == (0, 1)
 

@@ -77,7 +77,7 @@ def test_the_health_monitor_sees_a_cut_link(satellite: Executive) -> None:
         with HealthMonitor(period_s=0.05):
             report = next_report(pipe, lambda r: r.state == State.GOOD)
             assert (report.plane, report.slot, report.links_up, report.links_present) == (3, 10, 4, 4)
-            satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=0, cut=1)))
+            satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=0, cut_s=60)))
             report = next_report(pipe, lambda r: r.state == State.DEGRADED)
             assert (report.links_up, report.links_present) == (3, 4)
             while (event := satellite.events.next_event(5)) is not None and event.packet_id.app_name != b"HEALTH":

@@ -9,7 +9,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from skymemory.index.radix import BlockEntry, RadixIndex
+from skymemory.block_entry import BlockEntry
+from skymemory.index.radix import RadixIndex
 
 
 def chain(tokens: str) -> list[bytes]:

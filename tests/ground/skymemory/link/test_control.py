@@ -80,6 +80,40 @@ def test_busy_is_asked_again() -> None:
         assert len(heard) == 3
 
 
+def test_a_number_that_another_host_has_is_given_up() -> None:
+    def reply(request: Packet, nth: int) -> list[Packet | bytes]:
+        return [answer(request, status=icd.STATUS_REFUSED if nth <= 3 else icd.STATUS_OK)]
+
+    with peer(reply) as (sky, heard), ControlPlane(sky) as control:
+        first = control.host
+        answers = control.exchange([Ask(DIRECT, icd.OP_PING)] * 3, 10)
+        assert all(found is not None and found.ok for found in answers)
+        assert {request.src for request in heard[:3]} == {first}
+        assert {request.src for request in heard[3:]} == {control.host} != {first}
+
+
+def test_a_host_that_is_refused_for_good_is_told_so() -> None:
+    with peer(lambda request, _: [answer(request, status=icd.STATUS_REFUSED)]) as (sky, heard), ControlPlane(sky) as control:
+        (found,) = control.exchange([Ask(DIRECT, icd.OP_PING)], 10)
+        assert found is not None
+        assert found.packet.status == icd.STATUS_REFUSED
+        assert len(heard) == 2
+
+
+def test_patience_follows_the_round_trip() -> None:
+    def reply(request: Packet, nth: int) -> list[Packet | bytes]:
+        return [answer(request)] if nth >= 3 else []  # as if it took 0.75 s to come
+
+    with peer(reply) as (sky, _), ControlPlane(sky) as control:
+        unknown = control.patience_s([DIRECT])
+        control.ping([DIRECT], 10)
+        slow = control.patience_s([DIRECT])
+        assert slow > unknown
+        for _ in range(30):
+            control.ping([DIRECT], 10)
+        assert control.patience_s([DIRECT]) < slow
+
+
 def test_silence_ends_at_the_deadline() -> None:
     with peer(lambda *_: []) as (sky, _), ControlPlane(sky) as control:
         start = time.monotonic()
@@ -196,3 +230,5 @@ def test_wrong_arguments() -> None:
             control.relay([DIRECT], bytes(1025), 1)
         assert control.exchange([], 1) == []
     control.close()  # twice
+    with pytest.raises(ValueError, match="the control plane was closed"):
+        control.ping([DIRECT], 1)

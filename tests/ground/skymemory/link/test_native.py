@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
-from skymemory.index.radix import BlockEntry
 from skymemory.link import core, native
 from skymemory.link.native import NativeClient, Server, Transfer, TransferState
 from skymemory.placement.torus import Satellite

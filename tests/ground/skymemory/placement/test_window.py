@@ -6,7 +6,7 @@ import pytest
 from skymemory.config import Constellation
 from skymemory.orbit.walker import Site, Walker
 from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route, entries, server_routes, server_satellites
+from skymemory.placement.window import Route, entries, lookup_routes, others, server_routes, server_satellites
 
 LOGICAL = Constellation()
 PHYSICAL = LOGICAL.replace(cache={"window": "physical"}, site={"latitude_deg": 55.0, "longitude_deg": 10.0})
@@ -74,3 +74,41 @@ def test_a_lost_nearest_satellite_is_no_uplink() -> None:
     assert entry != CENTRE
     assert LOGICAL.torus.hops(entry, CENTRE) <= 3
     assert CENTRE not in {route.satellite for route in routes}
+
+
+@pytest.mark.parametrize("layout", ["rotation", "hop", "rotation_hop"])
+@pytest.mark.parametrize("uplink", ["window", "nearest"])
+@pytest.mark.parametrize("servers", [1, 2, 3, 10, 81])
+def test_lookups_ask_the_nearest_server_and_the_first(layout: str, uplink: str, servers: int) -> None:
+    sky = LOGICAL.replace(cache={"layout": layout, "uplink": uplink, "servers": servers})
+    routes = server_routes(sky, 0)
+    asked = lookup_routes(sky, routes)
+    hops = [sky.torus.hops(CENTRE, route.satellite) for route in asked]
+    assert hops[0] == min(sky.torus.hops(CENTRE, route.satellite) for route in routes)
+    assert asked[-1] == routes[0]
+    assert len(asked) == (2 if asked[0] != routes[0] else 1)
+    assert len(asked) == 1 or layout == "rotation"
+    assert lookup_routes(sky, []) == []
+
+
+def test_lookups_of_a_physical_window_need_the_fewest_hops() -> None:
+    seen = [time_s for time_s in TIMES if in_sight(PHYSICAL, time_s)]
+    assert seen
+    for time_s in seen:
+        routes = server_routes(PHYSICAL, time_s)
+        hops = [PHYSICAL.torus.hops(route.entry, route.satellite) for route in routes]
+        assert PHYSICAL.torus.hops(*lookup_routes(PHYSICAL, routes)[0]) == min(hops)
+
+
+@pytest.mark.parametrize("sky", [LOGICAL, LOGICAL.replace(cache={"uplink": "nearest"}), PHYSICAL])
+def test_others_are_unknown_ones_that_can_be_reached(sky: Constellation) -> None:
+    known = set(server_satellites(sky))
+    for time_s in TIMES[:8]:
+        found = others(sky, time_s, known)
+        assert known.isdisjoint(found)
+        assert len(found) == len(set(found)) <= 4
+        if sky.cache.window == "physical":
+            assert set(found) <= set(in_sight(sky, time_s))
+        else:
+            assert len(found) == 4
+    assert others(sky, 0, set(sky.torus.satellites())) == []

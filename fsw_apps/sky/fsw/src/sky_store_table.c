@@ -1,0 +1,325 @@
+/**
+ * @file
+ * The tables of the chunk store, their memory, and the life of their entries: see sky_store_table.h.
+ */
+#include "sky_store_table.h"
+
+#include <string.h>
+
+#define ALIGNMENT 64u /* a cache line */
+
+/* ---- names and look-up --------------------------------------------------------------------------------------------- */
+
+void SKY_StoreTable_Name(uint64_t *name, uint32_t tenant, const uint8_t *key)
+{
+    name[0] = tenant;
+    (void)memcpy(&name[1], key, SKY_KEY_BYTES);
+}
+
+static uint64_t slot_name(uint32_t block, uint32_t chunk_id)
+{
+    return ((uint64_t)block << 32) | chunk_id;
+}
+
+uint32_t SKY_StoreTable_FindBlock(const SKY_Store_t *store, const uint64_t *name, uint32_t hash)
+{
+    uint32_t step  = 0;
+    uint32_t block = SKY_Index_Find(&store->block_index, hash, &step);
+
+    while (block != NONE && memcmp(store->blocks[block].name, name, sizeof(store->blocks[block].name)) != 0)
+    {
+        block = SKY_Index_Find(&store->block_index, hash, &step);
+    }
+    return block;
+}
+
+uint32_t SKY_StoreTable_FindSlot(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
+{
+    const uint64_t name = slot_name(block, chunk_id);
+    const uint32_t hash = SKY_Hash(store->secret, &name, 1);
+    uint32_t       step = 0;
+    uint32_t       slot = SKY_Index_Find(&store->chunk_index, hash, &step);
+
+    while (slot != NONE && slot_name(store->slots[slot].block, store->slots[slot].chunk_id) != name)
+    {
+        slot = SKY_Index_Find(&store->chunk_index, hash, &step);
+    }
+    return slot;
+}
+
+uint8_t *SKY_StoreTable_Data(const SKY_Store_t *store, uint32_t slot)
+{
+    return store->data + (size_t)slot * store->cfg.slot_bytes;
+}
+
+/* ---- life of blocks and slots ------------------------------------------------------------------------------------- */
+
+static void lru_unlink(SKY_Store_t *store, uint32_t index)
+{
+    const SKY_StoreBlock_t *block = &store->blocks[index];
+
+    if (block->newer == NONE)
+    {
+        store->newest = block->older;
+    }
+    else
+    {
+        store->blocks[block->newer].older = block->older;
+    }
+    if (block->older == NONE)
+    {
+        store->oldest = block->newer;
+    }
+    else
+    {
+        store->blocks[block->older].newer = block->newer;
+    }
+}
+
+static void lru_link(SKY_Store_t *store, uint32_t index)
+{
+    store->blocks[index].newer = NONE;
+    store->blocks[index].older = store->newest;
+    if (store->newest == NONE)
+    {
+        store->oldest = index;
+    }
+    else
+    {
+        store->blocks[store->newest].newer = index;
+    }
+    store->newest = index;
+}
+
+void SKY_StoreTable_Touch(SKY_Store_t *store, uint32_t index)
+{
+    if (store->newest != index)
+    {
+        lru_unlink(store, index);
+        lru_link(store, index);
+    }
+}
+
+static void block_free(SKY_Store_t *store, uint32_t index)
+{
+    SKY_Index_Remove(&store->block_index, store->blocks[index].hash, index);
+    lru_unlink(store, index);
+    store->blocks[index].older = store->free_block;
+    store->free_block          = index;
+    --store->counters.blocks;
+}
+
+static void slot_free(SKY_Store_t *store, uint32_t index)
+{
+    SKY_StoreSlot_t  *slot  = &store->slots[index];
+    SKY_StoreBlock_t *block = &store->blocks[slot->block];
+
+    SKY_Index_Remove(&store->chunk_index, slot->hash, index);
+    if (slot->prev == NONE)
+    {
+        block->first = slot->next;
+    }
+    else
+    {
+        store->slots[slot->prev].next = slot->next;
+    }
+    if (slot->next != NONE)
+    {
+        store->slots[slot->next].prev = slot->prev;
+    }
+    if (slot->complete)
+    {
+        --block->held;
+        block->lowest = slot->chunk_id == block->lowest ? NONE : block->lowest;
+        store->counters.bytes -= slot->len;
+    }
+    else
+    {
+        --store->counters.partial;
+    }
+    slot->block      = NONE;
+    slot->next       = store->free_slot;
+    store->free_slot = index;
+    --store->counters.slots_used;
+}
+
+void SKY_StoreTable_DropSlot(SKY_Store_t *store, uint32_t index)
+{
+    const uint32_t block = store->slots[index].block;
+
+    slot_free(store, index);
+    if (store->blocks[block].first == NONE)
+    {
+        block_free(store, block);
+    }
+}
+
+uint32_t SKY_StoreTable_DropBlock(SKY_Store_t *store, uint32_t index)
+{
+    const uint32_t held = store->blocks[index].held;
+
+    while (store->blocks[index].first != NONE)
+    {
+        slot_free(store, store->blocks[index].first);
+    }
+    block_free(store, index);
+    return held;
+}
+
+static void evict_oldest(SKY_Store_t *store)
+{
+    ++store->counters.evicted_blocks;
+    store->counters.evicted_chunks += SKY_StoreTable_DropBlock(store, store->oldest);
+}
+
+uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint32_t hash)
+{
+    if (store->free_block == NONE && store->fresh_block == store->cfg.block_count)
+    {
+        evict_oldest(store);
+    }
+    const uint32_t index = store->free_block != NONE ? store->free_block : store->fresh_block++;
+
+    SKY_StoreBlock_t *block = &store->blocks[index];
+    if (index == store->free_block)
+    {
+        store->free_block = block->older;
+    }
+    (void)memset(block, 0, sizeof(*block));
+    (void)memcpy(block->name, name, sizeof(block->name));
+    block->hash  = hash;
+    block->first = NONE;
+    SKY_Index_Insert(&store->block_index, hash, index);
+    lru_link(store, index);
+    ++store->counters.blocks;
+    return index;
+}
+
+uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const SKY_Packet_t *pkt)
+{
+    if (store->free_slot == NONE && store->fresh_slot == store->cfg.slot_count)
+    {
+        if (store->oldest == block_index)
+        {
+            return NONE;
+        }
+        evict_oldest(store);
+    }
+    const uint32_t index = store->free_slot != NONE ? store->free_slot : store->fresh_slot++;
+
+    SKY_StoreSlot_t  *slot  = &store->slots[index];
+    SKY_StoreBlock_t *block = &store->blocks[block_index];
+    if (index == store->free_slot)
+    {
+        store->free_slot = slot->next;
+    }
+    (void)memset(slot, 0, sizeof(*slot));
+    const uint64_t name = slot_name(block_index, pkt->chunk_id);
+
+    slot->hash     = SKY_Hash(store->secret, &name, 1);
+    slot->block    = block_index;
+    slot->chunk_id = pkt->chunk_id;
+    slot->len      = pkt->chunk_len;
+    slot->crc32c   = pkt->chunk_crc;
+    slot->prev     = NONE;
+    slot->next     = block->first;
+    if (block->first != NONE)
+    {
+        store->slots[block->first].prev = index;
+    }
+    block->first = index;
+    SKY_Index_Insert(&store->chunk_index, slot->hash, index);
+    ++store->counters.slots_used;
+    ++store->counters.partial;
+    return index;
+}
+
+void SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_from_zero)
+{
+    SKY_StoreSlot_t  *slot  = &store->slots[index];
+    SKY_StoreBlock_t *block = &store->blocks[slot->block];
+
+    slot->crc16_from_zero = crc16_from_zero;
+    slot->complete        = true;
+    if (block->held == 0 || (block->lowest != NONE && slot->chunk_id < block->lowest))
+    {
+        block->lowest = slot->chunk_id;
+    }
+    ++block->held;
+    store->counters.bytes += slot->len;
+    --store->counters.partial;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------- */
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1u) / ALIGNMENT * ALIGNMENT;
+}
+
+static bool cfg_ok(const SKY_StoreCfg_t *cfg)
+{
+    return cfg->slot_bytes >= 1 && cfg->slot_bytes <= SKY_LIMIT_CHUNK_BYTES && cfg->slot_count >= 1 &&
+           cfg->slot_count <= SKY_STORE_SLOT_MAX && cfg->block_count >= 1 && cfg->block_count <= cfg->slot_count;
+}
+
+size_t SKY_Store_MemoryBytes(const SKY_StoreCfg_t *cfg)
+{
+    if (!cfg_ok(cfg))
+    {
+        return 0;
+    }
+    const uint64_t bytes = ALIGNMENT - 1u + aligned(cfg->block_count * sizeof(SKY_StoreBlock_t)) +
+                           aligned(cfg->slot_count * sizeof(SKY_StoreSlot_t)) + aligned(SKY_Index_MemoryBytes(cfg->block_count)) +
+                           aligned(SKY_Index_MemoryBytes(cfg->slot_count)) + (uint64_t)cfg->slot_count * cfg->slot_bytes;
+    return (size_t)bytes == bytes ? (size_t)bytes : 0; /* 32-bit processors */
+}
+
+static void forget_all(SKY_Store_t *store)
+{
+    store->free_block          = NONE;
+    store->free_slot           = NONE;
+    store->fresh_block         = 0;
+    store->fresh_slot          = 0;
+    store->newest              = NONE;
+    store->oldest              = NONE;
+    store->expire_cursor       = 0;
+    store->counters.blocks     = 0;
+    store->counters.slots_used = 0;
+    store->counters.partial    = 0;
+    store->counters.bytes      = 0;
+}
+
+void SKY_Store_Clear(SKY_Store_t *store)
+{
+    SKY_Index_Clear(&store->block_index);
+    SKY_Index_Clear(&store->chunk_index);
+    forget_all(store);
+}
+
+bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory, size_t memory_bytes, uint64_t seed)
+{
+    const size_t needed = SKY_Store_MemoryBytes(cfg);
+
+    if (needed == 0 || memory_bytes < needed)
+    {
+        return false;
+    }
+    uint8_t *at = (uint8_t *)memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT) % ALIGNMENT;
+
+    (void)memset(store, 0, sizeof(*store));
+    store->cfg    = *cfg;
+    store->blocks = (SKY_StoreBlock_t *)(void *)at;
+    at += aligned(cfg->block_count * sizeof(SKY_StoreBlock_t));
+    store->slots = (SKY_StoreSlot_t *)(void *)at;
+    at += aligned(cfg->slot_count * sizeof(SKY_StoreSlot_t));
+    SKY_Index_Init(&store->block_index, at, cfg->block_count);
+    at += aligned(SKY_Index_MemoryBytes(cfg->block_count));
+    SKY_Index_Init(&store->chunk_index, at, cfg->slot_count);
+    at += aligned(SKY_Index_MemoryBytes(cfg->slot_count));
+    store->data      = at;
+    store->secret[0] = seed;
+    store->secret[1] = (seed ^ 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull; /* one secret, two different words */
+    forget_all(store);
+    return true;
+}

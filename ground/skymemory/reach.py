@@ -1,0 +1,148 @@
+"""Which satellites answer, and so the ways to the servers: around those that do not, and none while nobody does.
+
+Silence is judged by comparison. A satellite counts as lost only when another one answers at the same time; when nobody
+answers, it is this host that is cut off, or the whole sky is gone. Then nothing is asked for a while, so that whoever
+waits for a cache does not wait for each prompt anew, and the next caller after that asks whether somebody is back.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from threading import Lock
+from typing import Final
+
+from skymemory.config import Constellation
+from skymemory.link.control import ControlPlane
+from skymemory.placement import window
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+
+_log = logging.getLogger(__name__)
+
+LOST_S: Final = 30.0
+"""how long a satellite that did not answer is left out before it is tried again"""
+PAUSE_FIRST_S: Final = 1.0
+"""how long nothing is asked after nobody answered; doubles each time"""
+PAUSE_MAX_S: Final = 64.0
+
+
+class Reach:
+    """The ways from this host to the servers of a constellation. Thread-safe."""
+
+    def __init__(self, constellation: Constellation, control: ControlPlane) -> None:
+        self._constellation = constellation
+        self._control = control
+        self._layout = frozenset(window.server_satellites(constellation))
+        self._lost: dict[Satellite, float] = {}  # until when
+        self._placed: tuple[frozenset[Satellite] | None, list[Route]] = None, []
+        self._pause_s = 0.0
+        self._ask_again_s = 0.0
+        self._lock = Lock()
+        self.losses = 0
+        """times that a satellite was found not to answer"""
+
+    @property
+    def silent(self) -> bool:
+        """True from when no satellite answered until one does."""
+        return self._pause_s > 0
+
+    def stands_in(self, satellite: Satellite) -> bool:
+        """True if a satellite has a server's place only because another one is lost."""
+        return satellite not in self._layout
+
+    def routes(self) -> list[Route]:
+        """Routes to servers 0 to n - 1 now, around lost satellites.
+
+        Returns:
+            An empty list when no satellite is in sight, or while none answers (`silent`).
+        """
+        if self.silent and not (self._is_my_turn() and self._look()):
+            return []
+        self._look_for_returned()
+        return self._routes()
+
+    def look(self) -> None:
+        """After an answer that did not come: find out which satellites do not answer at all. Then `routes` leads around them."""
+        if not self.silent:
+            self._look()
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _routes(self) -> list[Route]:
+        with self._lock:
+            lost = frozenset(self._lost)
+        if self._constellation.cache.window == "physical":
+            return window.server_routes(self._constellation, time.time(), lost)
+        if self._placed[0] != lost:  # nothing else changes a logical window
+            self._placed = lost, window.server_routes(self._constellation, 0.0, lost)
+        return self._placed[1]
+
+    def _look(self) -> bool:
+        """Ask the servers, and a few others for comparison. False: nobody answers."""
+        routes = self._routes()
+        if not routes:
+            return False
+        entries = {route.entry for route in routes}
+        with self._lock:
+            known = {route.satellite for route in routes} | entries | self._lost.keys()
+        others = [Route(one, one) for one in window.others(self._constellation, time.time(), known)]
+        alive = self._ping([*routes, *others])
+        if not alive:
+            self._fall_silent()
+            return False
+        self._wake()
+        servers = {route.satellite for route in routes}
+        # If all ways in are silent, nothing is known about the satellites behind them
+        self._lose((servers if servers & alive else entries) - alive)
+        return True
+
+    def _ping(self, routes: Sequence[Route]) -> set[Satellite]:
+        return set(self._control.ping(routes, self._control.patience_s(routes)))
+
+    def _is_my_turn(self) -> bool:
+        """True for one caller when the pause is over; the others go on without the sky meanwhile."""
+        with self._lock:
+            now_s = time.monotonic()
+            mine = now_s >= self._ask_again_s
+            if mine:
+                self._ask_again_s = now_s + self._pause_s
+            return mine
+
+    def _fall_silent(self) -> None:
+        with self._lock:
+            first = self._pause_s == 0
+            self._pause_s = PAUSE_FIRST_S if first else min(2 * self._pause_s, PAUSE_MAX_S)
+            self._ask_again_s = time.monotonic() + self._pause_s
+        self._control.new_host()  # another host may have this one's number, and get its answers
+        if first:
+            _log.warning("no satellite answers: all is a miss until one does; asked again in %g s and later", self._pause_s)
+
+    def _wake(self) -> None:
+        with self._lock:
+            was_silent, self._pause_s = self.silent, 0.0
+        if was_silent:
+            _log.warning("satellites answer again")
+
+    def _lose(self, satellites: set[Satellite]) -> None:
+        until_s = time.monotonic() + LOST_S
+        with self._lock:
+            new = sorted(satellites - self._lost.keys())
+            self._lost |= dict.fromkeys(satellites, until_s)
+            self.losses += len(new)
+        if new:
+            names = ", ".join(map(str, new))
+            _log.warning("no answer from %s: others stand in; asked again in %g s", names, LOST_S)
+
+    def _look_for_returned(self) -> None:
+        now_s = time.monotonic()
+        with self._lock:
+            again = [satellite for satellite, until_s in self._lost.items() if until_s <= now_s]
+            for satellite in again:
+                self._lost[satellite] = now_s + LOST_S  # other threads do not wait for this one's question
+        if not again:
+            return
+        entry_points = window.entries(self._constellation, time.time())
+        alive = self._ping([found for one in again if (found := window.route(self._constellation, one, entry_points))])
+        with self._lock:
+            for satellite in alive:
+                self._lost.pop(satellite, None)

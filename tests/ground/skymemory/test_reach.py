@@ -1,0 +1,187 @@
+"""Silence: of one satellite, of all, of this host. Satellites are stopped and go on; nobody's blocks suffer for it."""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import server_satellites
+from skymemory.store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+
+StartSky = Callable[..., LocalConstellation]
+KEYS = [sha256(f"{__name__} {index}".encode()).digest() for index in range(6)]
+BLOCK = os.urandom(100_000)
+
+
+@contextmanager
+def stopped(local: LocalConstellation, *satellites: Satellite) -> Iterator[None]:
+    """These satellites (none named: all) take packets and say nothing."""
+    processes = [process for place, process in local.processes.items() if place in satellites or not satellites]
+    for process in processes:
+        os.kill(process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process.pid, signal.SIGCONT)
+
+
+def put_all(store: SkyStore) -> None:
+    assert all(result.ok for result in store.put([(key, BLOCK) for key in KEYS]))
+
+
+def statuses(store: SkyStore) -> set[str]:
+    return {result.status for result in store.get(KEYS)}
+
+
+def test_an_impatient_host_spoils_nothing(start_sky: StartSky) -> None:
+    sky = start_sky(links={"delay_us": 20_000}).constellation
+    hasty = sky.replace(cache={"deadline_ms": 5})
+    with SkyStore(sky) as store, SkyStore(hasty) as impatient:
+        put_all(store)
+        entries = store.find_longest(KEYS)
+        assert {result.status for result in impatient.get(entries)} == {"expired"}
+        assert (impatient.stats().purges, impatient.stats().satellites_lost) == (0, 0)
+        assert statuses(store) == {"done"}
+
+
+def test_a_slow_satellite_is_not_lost(start_sky: StartSky) -> None:
+    sky = start_sky(links={"delay_us": 350_000}, cache={"deadline_ms": 100}).constellation
+    with SkyStore(sky) as store:
+        for _ in range(2):
+            assert store.find_longest(KEYS) == []
+            assert (store.silent, store.stats().satellites_lost) == (False, 0)
+        assert store.stats().unanswered == 2
+
+
+def test_a_host_that_thinks_a_satellite_lost_leaves_the_blocks_of_others(start_sky: StartSky) -> None:
+    local = start_sky(cache={"deadline_ms": 500})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        put_all(store)
+        entries = store.find_longest(KEYS)
+        with stopped(local, server_satellites(sky)[4]):
+            assert {result.status for result in other.get(entries)} == {"miss"}
+        assert (other.stats().purges, other.stats().satellites_lost) == (0, 1)
+        assert statuses(store) == {"done"}
+        assert other.find_longest(KEYS) == []  # for this host they are not whole
+        put_all(other)  # where others stand in
+        assert statuses(other) == {"done"}
+        assert statuses(store) == {"done"}
+
+
+def test_a_host_that_did_not_see_the_loss_looks_where_the_others_put(start_sky: StartSky) -> None:
+    local = start_sky(cache={"deadline_ms": 500})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        local.kill(server_satellites(sky)[4])
+        put_all(store)  # at the second try, by itself
+        assert store.stats().satellites_lost == 1
+        assert statuses(other) == {"done"}
+
+
+def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky) -> None:
+    local = start_sky(cache={"deadline_ms": 60_000})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        put_all(store)
+        entries = store.find_longest(KEYS)
+        seen: list[str] = []
+        begun = threading.Event()
+        with stopped(local, server_satellites(sky)[4]):
+            get = threading.Thread(
+                target=lambda: seen.extend(result.status for result in other.get(entries, lambda *_: begun.set()))
+            )
+            get.start()
+            assert begun.wait(60)
+            other.close()
+            get.join()
+        assert set(seen) == {"cancelled"}
+        assert other.stats().purges == 0
+        assert statuses(store) == {"done"}
+
+
+def test_an_outage_of_the_ground_loses_no_satellite(
+    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("skymemory.reach.PAUSE_FIRST_S", 3600.0)  # nobody is asked again by itself
+    local = start_sky(cache={"deadline_ms": 300})
+    with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
+        put_all(store)
+        with stopped(local):
+            assert statuses(store) == {"expired"}
+            assert store.silent
+            before = store.stats()
+            for _ in range(50):
+                assert statuses(store) == {"unanswered"}
+                assert store.put([(bytes(32), b"x")])[0].status == "unanswered"
+                assert store.find(bytes(32)) is None
+                assert len(store.find_longest([*KEYS, bytes(32)])) == len(KEYS)
+            after = store.stats()
+        assert (after.questions, after.retries, after.purges) == (before.questions, before.retries, 0)
+        assert after.unanswered - before.unanswered == 100
+        assert (after.satellites_lost, after.misses) == (0, 51 * len(KEYS))
+        assert [record.message.partition(":")[0] for record in caplog.records] == ["no satellite answers"]
+
+
+def test_after_an_outage_all_is_as_before(
+    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("skymemory.reach.PAUSE_FIRST_S", 0.05)
+    monkeypatch.setattr("skymemory.reach.PAUSE_MAX_S", 0.1)
+    local = start_sky(cache={"deadline_ms": 300})
+    with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
+        put_all(store)
+        number = store.control.host
+        with stopped(local):
+            assert statuses(store) == {"expired"}
+            assert store.control.host != number  # another host may have had it
+            assert statuses(store) == {"unanswered"}
+        while statuses(store) != {"done"}:
+            assert store.silent
+        assert not store.silent
+        assert store.stats().satellites_lost == 0
+        assert [record.message for record in caplog.records][1:] == ["satellites answer again"]
+
+
+def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skymemory.reach.PAUSE_FIRST_S", 3600.0)
+    local = start_sky(cache={"deadline_ms": 300})
+    with SkyStore(local.constellation) as store, stopped(local):
+        threads = [threading.Thread(target=store.find_longest, args=(KEYS,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert store.stats().questions == 1
+        assert store.stats().unanswered == 8
+
+
+def test_one_server_alone_can_be_lost(start_sky: StartSky) -> None:
+    """Other satellites tell that it is the server and not this host."""
+    local = start_sky(cache={"servers": 1, "deadline_ms": 300})
+    sky = local.constellation
+    with SkyStore(sky) as store:
+        local.kill(sky.cache.centre)
+        put_all(store)
+        assert (store.silent, store.stats().satellites_lost) == (False, 1)
+        assert statuses(store) == {"done"}
+
+
+def test_two_hosts_with_one_number_find_their_own(full_sky: LocalConstellation) -> None:
+    sky: Constellation = full_sky.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        routes = store._reach.routes()
+        assert len(store.control.ping(routes, 10)) == len(routes)
+        other.control.host = store.control.host
+        assert len(other.control.ping(routes, 10)) == len(routes)
+        assert other.control.host != store.control.host
+        assert len(store.control.ping(routes, 10)) == len(routes)
