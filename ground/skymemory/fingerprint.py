@@ -54,7 +54,8 @@ class Fingerprint:
     So a change is seen at once, but for one: single values of a large tensor written behind torch's back (through
     `tensor.data`, numpy, or a kernel that does not count), that leave some value of each row as it was. That is seen when its
     piece has its turn: after at most (bytes of the weights) / 16 MiB calls; at once after `forget()`.
-    What code does is not seen: another `forward` of a class under the old name, or tensors in the closure of a function.
+    Not seen is what code does: another `forward` of a class under the old name, or tensors in the closure of a function; and a
+    tokenizer's `backend_tokenizer.model` replaced by another one of as many tokens, until `forget()`.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -114,7 +114,7 @@ class KVCManager:
         return self._codec
 
     def refresh(self) -> None:
-        """Read all weights again: needed after single elements were changed through `tensor.data` (`Fingerprint`)."""
+        """Have all weights and the tokenizer read again by the next call: sees at once what `Fingerprint` sees later or not."""
         with self._fingerprint_lock:
             self._fingerprint.forget()
 

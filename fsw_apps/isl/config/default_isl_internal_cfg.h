@@ -22,8 +22,8 @@
 /** Longest time that the main task sleeps: it has to see that the app ends, also if nobody sends it WAKEUP. */
 #define ISL_PLATFORM_PIPE_WAIT_MS 2000
 
-/** How long one turn of the I/O task may wait, in all, for room in the send buffer; meanwhile the service is locked. What finds no
- *  room is dropped and counted. */
+/** How long one turn of the I/O task may wait, in all, for room in the send buffer; meanwhile the service is locked. What
+ *  finds no room is dropped and counted. */
 #define ISL_PLATFORM_SEND_WAIT_MS 20
 
 /** A lease of relayed telemetry, and how many ground hosts can have one. */

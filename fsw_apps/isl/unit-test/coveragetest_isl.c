@@ -24,6 +24,7 @@ static uint8                         Received[2048];
 static size_t                        ReceivedBytes;
 static uint8                         Sent[2048];
 static size_t                        SentBytes;
+static uint16                        FromPort;
 
 static void OnEvent(void *user, UT_EntryKey_t key, const UT_StubContext_t *context, va_list va)
 {
@@ -65,6 +66,13 @@ static void OnSend(void *user, UT_EntryKey_t key, const UT_StubContext_t *contex
         memcpy(Sent, buffer, SentBytes);
     }
     UT_Stub_SetReturnValue(key, status);
+}
+
+static void OnGetPort(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
+{
+    (void)user;
+    (void)key;
+    *UT_Hook_GetArgValueByName(context, "PortNum", uint16 *) = FromPort;
 }
 
 /** One packet of the ground, then nothing. */
@@ -125,6 +133,7 @@ static void Setup(void)
     memcpy(Neighbours.Neighbour, around, sizeof(around));
     LastEvent = 0;
     SentBytes = 0;
+    FromPort  = 40000;
     IoTask    = NULL;
     UT_SetVaHandlerFunction(UT_KEY(CFE_EVS_SendEvent), OnEvent, NULL);
     UT_SetHandlerFunction(UT_KEY(CFE_ES_CreateChildTask), OnChildTask, NULL);
@@ -132,6 +141,7 @@ static void Setup(void)
     UT_SetHandlerFunction(UT_KEY(OS_SocketSendTo), OnSend, NULL);
     UT_SetHandlerFunction(UT_KEY(OS_SocketRecvFrom), OnReceive, NULL);
     UT_SetHandlerFunction(UT_KEY(CFE_TBL_GetAddress), OnGetAddress, NULL);
+    UT_SetHandlerFunction(UT_KEY(OS_SocketAddrGetPort), OnGetPort, NULL);
     UT_SetHandlerFunction(UT_KEY(CFE_MSG_GetType), OnType, NULL);
     UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_INFO_UPDATED);
 }
@@ -351,6 +361,11 @@ static void Test_Packets(void)
     Turn(&pkt);
     UtAssert_UINT32_EQ(SKY_Packet_Decode(Sent, SentBytes, &answer), SKY_STATUS_OK);
     UtAssert_BOOL_TRUE(!answer.is_request && answer.op == SKY_OP_PING && answer.dst.slot == HOST);
+
+    FromPort = 0; /* nobody can be answered there */
+    Turn(&pkt);
+    UtAssert_UINT32_EQ(SentBytes, 0);
+    FromPort = 40000;
 
     pkt.op = SKY_OP_STATS;
     Turn(&pkt);

@@ -145,10 +145,12 @@ static void OnTime(void *user, UT_EntryKey_t key, const UT_StubContext_t *contex
 
 static void Test_Time(void)
 {
+    CFE_TIME_SysTime_t wall = {7, 0};
+
     UT_SetHandlerFunction(UT_KEY(OS_GetMonotonicTime), OnTime, NULL);
     UtAssert_BOOL_TRUE(SKY_LIB_NowUs() == UINT64_C(12345678));
-    UT_SetDefaultReturnValue(UT_KEY(CFE_TIME_Sub2MicroSecs), 5);
-    UtAssert_BOOL_TRUE(SKY_LIB_NowUs() + SKY_LIB_ClockOffsetUs() == 5);
+    UT_SetDataBuffer(UT_KEY(CFE_TIME_GetTime), &wall, sizeof(wall), false);
+    UtAssert_BOOL_TRUE(SKY_LIB_NowUs() + SKY_LIB_ClockOffsetUs() == UINT64_C(7000000));
     UT_SetDefaultReturnValue(UT_KEY(OS_GetMonotonicTime), OS_ERROR);
     UtAssert_BOOL_TRUE(SKY_LIB_NowUs() == 0);
     UtAssert_BOOL_TRUE(SKY_LIB_Seed() != SKY_LIB_Seed());

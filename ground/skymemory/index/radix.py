@@ -13,8 +13,6 @@ from threading import Lock
 
 from skymemory.block_entry import BlockEntry
 
-__all__ = ["BlockEntry", "RadixIndex"]
-
 
 @dataclass(slots=True, eq=False)
 class _Node:

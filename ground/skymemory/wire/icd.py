@@ -43,7 +43,7 @@ OP_HAS: Final = 3
 OP_PURGE: Final = 4
 """forget every chunk of the block; the response's chunk_total says how many were removed"""
 OP_MIGRATE: Final = 5
-"""send the chunks of a block (key all 0: of all blocks of the tenant, refused from ground hosts unless the satellite is told to take it) to another satellite; the response says whether the job began"""
+"""send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; the response says whether the job began"""
 OP_PING: Final = 6
 """echo"""
 OP_STATS: Final = 7
@@ -73,11 +73,11 @@ STATUS_HOP_LIMIT: Final = 9
 STATUS_UNREACHABLE: Final = 10
 """no link leads there"""
 STATUS_EXPIRED: Final = 11
-"""deadline passed; no satellite sends it in this version: each requester keeps its own time"""
+"""deadline passed: said by the requester's own clock, never sent by a satellite"""
 STATUS_BUSY: Final = 12
 """no room for another job, or the block is just being moved away; ask again"""
 STATUS_REFUSED: Final = 13
-"""not allowed; from the gateway: this host number is in use by another, draw a new one"""
+"""not allowed; from the gateway: host number in use, draw another"""
 STATUS_BAD_CHECKSUM: Final = 14
 """command checksum wrong"""
 STATUS_BAD_HEADER: Final = 15
@@ -127,7 +127,7 @@ OFF_TENANT: Final = 20
 OFF_EPOCH: Final = 24
 """rotation epoch in which the block was set"""
 OFF_DEADLINE_MS: Final = 28
-"""time left until the requester gives up, when it sent the packet; nobody counts it down on the way. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limit. Elsewhere not acted upon. 0 = none"""
+"""time left when the packet was sent. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limits; elsewhere not acted upon. 0 = none"""
 OFF_REQUEST_ID: Final = 32
 """chosen by the requester, repeated in responses"""
 OFF_KEY: Final = 40

@@ -57,12 +57,12 @@ static void test_configure(void)
     rig_open(&rig, self, 64, 1472);
     put_all(0, 1);
     good = svc->cfg;
-#define SPOILED(field, value)                      \
-    do                                             \
-    {                                              \
-        cfg       = good;                          \
-        cfg.field = (value);                       \
-        CHECK(!SKY_Service_Configure(svc, &cfg));  \
+#define SPOILED(field, value)                     \
+    do                                            \
+    {                                             \
+        cfg       = good;                         \
+        cfg.field = (value);                      \
+        CHECK(!SKY_Service_Configure(svc, &cfg)); \
     } while (0)
     SPOILED(credit, 0);
     SPOILED(self.slot, 2);

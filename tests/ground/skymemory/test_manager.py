@@ -214,6 +214,14 @@ def test_a_manager_opens_and_closes_its_own_store(model, tokenizer, full_sky) ->
     assert manager.statistics.errors
 
 
+def test_the_default_is_the_constellation_of_the_folder(model, tokenizer, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))  # nothing is up
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "constellation.toml").write_text("[cache]\nblock_tokens = 32\n")
+    with KVCManager(model, tokenizer) as manager:
+        assert (manager.block_tokens, manager.codec.name) == (32, "raw")
+
+
 def test_settings_come_from_the_constellation(model, tokenizer, full_sky) -> None:
     constellation = full_sky.constellation.replace(cache={"codec": "int4", "block_tokens": 32})
     with KVCManager(model, tokenizer, constellation) as manager:

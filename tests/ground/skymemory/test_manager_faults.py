@@ -160,6 +160,7 @@ def test_a_block_longer_than_can_be_is_not_fetched_but_replaced(make_manager, st
     spoil(store, key, bytes(1 << 20))
     assert covered(manager) == 0
     assert manager.statistics.bytes_down == 0
+    assert not manager.statistics.errors  # not even asked for
     with SkyStore(full_sky.constellation) as other:
         assert make_manager(other).get_cache(IDS).get_seq_length() == 0
         assert other.stats().bytes_down == 0

@@ -3,8 +3,8 @@
  * The socket of ISL. One of two files implements this, chosen by the CMake variable ISL_IO: isl_io_osal.c (any OSAL) or
  * isl_io_linux.c (many packets a system call).
  *
- * An endpoint is IPv4 address << 16 | UDP port. Open, Close, Turn, Receive, Send and Flush are called by one task at a time (ISL's node
- * lock); Wait is called without the lock, so that commands get in.
+ * An endpoint is IPv4 address << 16 | UDP port. Open, Close, Turn, Receive, Send and Flush are called by one task at a time (ISL's
+ * node lock); Wait is called without the lock, so that commands get in.
  */
 #ifndef ISL_IO_H
 #define ISL_IO_H

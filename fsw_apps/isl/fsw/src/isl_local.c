@@ -159,7 +159,7 @@ static bool ISL_IsLeaseOf(const ISL_Listener_t *listener, const SKY_Packet_t *pk
            (endpoint != 0 || (SKY_Addr_Equal(listener->host, pkt->src) && SKY_Addr_Equal(listener->gateway, pkt->gateway)));
 }
 
-/** Give the requester a lease, or renew it. Without a free place the oldest lease makes room: who still listens renews in time. */
+/** Give the requester a lease, or renew it. Without a free place the oldest lease makes room: who listens renews in time. */
 static void ISL_Listen(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const uint64_t  endpoint = node->asker;

@@ -62,11 +62,12 @@ static bool ISL_IsTelemetry(uint32 mid)
     CFE_MSG_TelemetryHeader_t message;
     CFE_MSG_Type_t            type = CFE_MSG_Type_Invalid;
 
+    memset(&message, 0, sizeof(message));
     return CFE_MSG_Init(CFE_MSG_PTR(message), CFE_SB_ValueToMsgId(mid), sizeof(message)) == CFE_SUCCESS &&
            CFE_MSG_GetType(CFE_MSG_PTR(message), &type) == CFE_SUCCESS && type == CFE_MSG_Type_Tlm;
 }
 
-/** A command in the list would be taken away from the app that it is for, ISL's own among them; twice the same would be sent twice. */
+/** A command in the list, one of ISL's own perhaps, would be told to strangers; each id is subscribed to once. */
 static bool ISL_ValidateDownlink(const ISL_NeighboursTable_t *table)
 {
     uint32 i;

@@ -25,7 +25,7 @@
 #define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any */
 #define SKY_OP_HAS 3u /**< which chunks of the chunk set are held; acknowledges PUT */
 #define SKY_OP_PURGE 4u /**< forget every chunk of the block; the response's chunk_total says how many were removed */
-#define SKY_OP_MIGRATE 5u /**< send the chunks of a block (key all 0: of all blocks of the tenant, refused from ground hosts unless the satellite is told to take it) to another satellite; the response says whether the job began */
+#define SKY_OP_MIGRATE 5u /**< send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; the response says whether the job began */
 #define SKY_OP_PING 6u /**< echo */
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
@@ -40,9 +40,9 @@
 #define SKY_STATUS_TOO_LARGE 8u /**< chunk larger than a slot, or packet larger than the link's MTU */
 #define SKY_STATUS_HOP_LIMIT 9u /**< hop limit reached */
 #define SKY_STATUS_UNREACHABLE 10u /**< no link leads there */
-#define SKY_STATUS_EXPIRED 11u /**< deadline passed; no satellite sends it in this version: each requester keeps its own time */
+#define SKY_STATUS_EXPIRED 11u /**< deadline passed: said by the requester's own clock, never sent by a satellite */
 #define SKY_STATUS_BUSY 12u /**< no room for another job, or the block is just being moved away; ask again */
-#define SKY_STATUS_REFUSED 13u /**< not allowed; from the gateway: this host number is in use by another, draw a new one */
+#define SKY_STATUS_REFUSED 13u /**< not allowed; from the gateway: host number in use, draw another */
 #define SKY_STATUS_BAD_CHECKSUM 14u /**< command checksum wrong */
 #define SKY_STATUS_BAD_HEADER 15u /**< primary or secondary header malformed */
 #define SKY_STATUS_BAD_ADDRESS 16u /**< source or destination outside the constellation */
@@ -67,7 +67,7 @@
 #define SKY_OFF_GATEWAY_SLOT 18u /**< its slot */
 #define SKY_OFF_TENANT 20u /**< name space of the key */
 #define SKY_OFF_EPOCH 24u /**< rotation epoch in which the block was set */
-#define SKY_OFF_DEADLINE_MS 28u /**< time left until the requester gives up, when it sent the packet; nobody counts it down on the way. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limit. Elsewhere not acted upon. 0 = none */
+#define SKY_OFF_DEADLINE_MS 28u /**< time left when the packet was sent. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limits; elsewhere not acted upon. 0 = none */
 #define SKY_OFF_REQUEST_ID 32u /**< chosen by the requester, repeated in responses */
 #define SKY_OFF_KEY 40u /**< block key, opaque */
 #define SKY_OFF_CHUNK_ID 72u /**< chunk of the block, from 0; with a chunk set: its first */

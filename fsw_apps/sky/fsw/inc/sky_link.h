@@ -26,9 +26,9 @@ typedef enum
     SKY_LINK_DROP_SIZE
 } SKY_LinkResult_t;
 
-typedef struct SKY_LinkSlot SKY_LinkSlot_t; /* private, sky_link.c */
+typedef struct SKY_LinkSlot SKY_LinkSlot_t;                   /* private, sky_link.c */
 #define SKY_LINK_SLOT_BYTES_MAX (SKY_LIMIT_PACKET_BYTES + 8u) /**< a largest packet, and where it goes */
-#define SKY_LINK_SLOTS_MAX (1u << 20)       /**< packets on their way, at most */
+#define SKY_LINK_SLOTS_MAX      (1u << 20)                    /**< packets on their way, at most */
 
 typedef struct
 {
@@ -51,7 +51,7 @@ size_t SKY_Link_MemoryBytes(uint32_t slot_bytes, uint32_t slot_count);
 /** @return false: sizes out of range, or too little memory */
 bool SKY_Link_Init(SKY_Link_t *link, const SKY_LinkModel_t *model, uint32_t slot_bytes, uint32_t slot_count, void *memory,
                    size_t memory_bytes, uint64_t seed);
-/** Change the model; packets on their way keep their time, but the transmitter is free again after no more than all slots take. */
+/** Change the model; packets on their way keep their time, but the transmitter is free after no more than all slots take. */
 void SKY_Link_SetModel(SKY_Link_t *link, const SKY_LinkModel_t *model);
 /**
  * Head, body and tail of one packet, copied in. A packet that is lost on the way occupied the transmitter all the same; one that

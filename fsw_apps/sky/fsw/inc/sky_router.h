@@ -75,7 +75,7 @@ void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up);
  *
  * From the ground only requests are taken, from a host (plane 0, number from 1) to a satellite; they get this satellite as
  * gateway, whatever they claim. One that is forwarded teaches the table where the host is. Refused: BAD_ADDRESS (source a
- * satellite or no host, destination no satellite), REFUSED (a response; to be forwarded from a number that another endpoint uses).
+ * satellite or no host, destination no satellite), REFUSED (a response; to be forwarded under a number that another has).
  *
  * A packet is forwarded while its hop limit, of which no more than SKY_LIMIT_HOP_LIMIT counts, is above 0: SKY_Torus_NextHop.
  */

@@ -38,9 +38,8 @@ bool SKY_Service_Init(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg, SKY_Store
 
 bool SKY_Service_Configure(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg)
 {
-    if (!is_sound(cfg, svc->store) || !SKY_Addr_Equal(cfg->self, svc->cfg.self) ||
-        cfg->torus.planes != svc->cfg.torus.planes || cfg->torus.slots != svc->cfg.torus.slots ||
-        cfg->torus.seam_cut != svc->cfg.torus.seam_cut)
+    if (!is_sound(cfg, svc->store) || !SKY_Addr_Equal(cfg->self, svc->cfg.self) || cfg->torus.planes != svc->cfg.torus.planes ||
+        cfg->torus.slots != svc->cfg.torus.slots || cfg->torus.seam_cut != svc->cfg.torus.seam_cut)
     {
         return false;
     }

@@ -1,0 +1,159 @@
+"""The native engine on bad terms with its surroundings: forged answers, host numbers in use, paths that take no large packets."""
+
+import json
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from skymemory.block_entry import BlockEntry
+from skymemory.link.native import NativeClient, Server, Transfer, TransferState
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import server_routes
+from skymemory.testbed.local import LocalConstellation
+from skymemory.wire import icd
+from skymemory.wire.packets import Packet, decode
+
+DEADLINE_MS = 20_000
+SHORT_MS = 300
+Endpoint = tuple[str, int]
+Change = Callable[[Packet], Packet]
+
+
+def upload() -> Transfer:
+    return Transfer(BlockEntry(random.randbytes(32), 30_000, 6000, 5, 0, 0.0), 0, random.randbytes(30_000))
+
+
+def download(stored: Transfer) -> Transfer:
+    return Transfer(stored.entry, stored.tenant, bytearray(stored.entry.block_len))
+
+
+@contextmanager
+def path_to(satellite: Endpoint, change: Change, *, from_elsewhere: bool) -> Iterator[Endpoint]:
+    """A path to a satellite on which somebody sits: what comes back is changed, and comes from another port if so told."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as elsewhere,
+    ):
+        for end in (here, there, elsewhere):
+            end.bind(("127.0.0.1", 0))
+            end.settimeout(0.01)
+        over = threading.Event()
+        client: list[Endpoint] = []
+
+        def carry() -> None:
+            while not over.is_set():
+                try:
+                    data, sender = here.recvfrom(65536)
+                    client[:] = [sender]
+                    there.sendto(data, satellite)
+                except TimeoutError:
+                    pass
+                try:
+                    while True:
+                        answer = change(decode(there.recv(65536))).encode()
+                        (elsewhere if from_elsewhere else here).sendto(answer, client[0])
+                except TimeoutError:
+                    pass
+
+        thread = threading.Thread(target=carry)
+        thread.start()
+        try:
+            yield here.getsockname()
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_answers_count_only_from_where_they_are_waited_for(full_sky: LocalConstellation) -> None:
+    satellite = Satellite(2, 2)
+    direct = (full_sky.constellation.address(*satellite), full_sky.constellation.network.port)
+
+    def as_it_is(packet: Packet) -> Packet:
+        return packet
+
+    def from_another_satellite(packet: Packet) -> Packet:
+        return replace(packet, src=Satellite(3, 3))
+
+    stored = upload()
+    with NativeClient() as client:
+        client.put([stored], [(satellite, satellite, *direct)], DEADLINE_MS)
+        assert stored.state is TransferState.DONE
+    for change, from_elsewhere, state in (
+        (as_it_is, False, TransferState.DONE),
+        (as_it_is, True, TransferState.EXPIRED),
+        (from_another_satellite, False, TransferState.EXPIRED),
+    ):
+        with path_to(direct, change, from_elsewhere=from_elsewhere) as path, NativeClient() as client:
+            wanted = download(stored)
+            client.get([wanted], [(satellite, satellite, *path)], DEADLINE_MS if state is TransferState.DONE else SHORT_MS)
+            assert wanted.state is state
+            assert (client.counters().rx_stale > 0) == (state is TransferState.EXPIRED)
+
+
+def test_a_host_number_in_use_is_drawn_again(full_sky: LocalConstellation) -> None:
+    sky = full_sky.constellation.replace(cache={"uplink": "nearest"})  # so that most chunks are forwarded
+    port = sky.network.port
+    servers: list[Server] = [
+        (satellite, entry, sky.address(*entry), port) for satellite, entry in server_routes(sky, time.time())
+    ]
+    satellite, entry = next((satellite, entry) for satellite, entry, *_ in servers if satellite != entry)
+    with NativeClient() as client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        number = client.counters().host_number
+        other.settimeout(10)
+        ping = Packet(is_request=True, apid=icd.APID_KVC, op=icd.OP_PING, src=Satellite(0, number), dst=satellite, request_id=1)
+        other.sendto(ping.encode(), (sky.address(*entry), port))
+        assert decode(other.recv(65536)).status == icd.STATUS_OK  # the number is the other's now
+        stored = upload()
+        client.put([stored], servers, DEADLINE_MS)
+        wanted = download(stored)
+        client.get([wanted], servers, DEADLINE_MS)
+        assert (stored.state, wanted.state) == (TransferState.DONE, TransferState.DONE)
+        assert bytes(wanted.data) == stored.data
+        assert client.counters().host_number != number
+
+
+TOO_LARGE_FOR_THE_PATH = """
+import json
+from skymemory.block_entry import BlockEntry
+from skymemory.link.native import NativeClient, Transfer
+from skymemory.placement.torus import Satellite
+
+here = Satellite(1, 1)
+results = []
+for chunks in (1, 5):
+    with NativeClient() as client:
+        block = Transfer(BlockEntry(bytes(32), 6000 * chunks, 6000, chunks, 0, 0.0), 0, bytes(6000 * chunks))
+        client.put([block], [(here, here, "127.0.0.1", 9)], 60_000)
+        results.append([block.state.name, block.status, client.counters().tx_offload])
+print(json.dumps(results))
+"""
+
+
+def test_packets_that_the_path_does_not_take_end_the_block_at_once() -> None:
+    unshare = shutil.which("unshare")
+    command = f'ip link set lo up mtu 1500 && exec "{sys.executable}" -'
+    if unshare is None or shutil.which("ip") is None or subprocess.run([unshare, "-rn", "true"], check=False).returncode:
+        pytest.skip("no network namespaces for ordinary users, or no unshare or ip")
+    ran = subprocess.run(
+        [unshare, "-rn", "sh", "-c", command],
+        input=TOO_LARGE_FOR_THE_PATH,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parent,
+    )
+    results = json.loads(ran.stdout)
+    assert [result[:2] for result in results] == [["REFUSED", icd.STATUS_TOO_LARGE]] * 2
+    # A bundle that fails because its packets are too large does not speak against bundles.
+    assert len({offload for *_, offload in results}) == 1
