@@ -1,11 +1,15 @@
 """Constellations that tests share: real satellites, real sockets, at ports of their own."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
 from skymemory.config import Constellation
+from skymemory.placement.torus import Satellite
 from skymemory.testbed.local import LocalConstellation, free_port
 
 
@@ -36,3 +40,24 @@ def start_sky() -> Iterator[Callable[..., LocalConstellation]]:
             return stack.enter_context(LocalConstellation(at_free_port(base)))
 
         yield start
+
+
+@pytest.fixture
+def stopped() -> Callable[..., AbstractContextManager[None]]:
+    """`stopped(local, satellite, ...)`: within, these satellites (none named: all) take packets and say nothing."""
+
+    @contextmanager
+    def stop(local: LocalConstellation, *satellites: Satellite) -> Iterator[None]:
+        processes = [process for place, process in local.processes.items() if place in satellites or not satellites]
+        for process in processes:
+            os.kill(process.pid, signal.SIGSTOP)
+        for task in (task for process in processes for task in Path(f"/proc/{process.pid}/task").iterdir()):
+            while task.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "T":  # the signal takes its time
+                os.sched_yield()
+        try:
+            yield
+        finally:
+            for process in processes:
+                os.kill(process.pid, signal.SIGCONT)
+
+    return stop

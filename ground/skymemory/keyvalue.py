@@ -47,6 +47,9 @@ class KeyValue:
     def put(self, name: str, value: Buffer, progress: Progress | None = None) -> PutResult:
         """Store a value of 0 to `VALUE_BYTES_MAX` bytes, in place of any that the name has.
 
+        The result is `unanswered` if a satellite did not confirm that it gave up the old value: stored beside what is left
+        of that, the new one could not be told from it.
+
         Raises:
             ValueError: the value is too large.
         """
@@ -55,7 +58,8 @@ class KeyValue:
             raise ValueError(f"value of {view.nbytes} bytes; allowed are 0 to {VALUE_BYTES_MAX}")
         key = key_of(name, self._namespace)
         # A block under a key never changes; a new value under an old name is another block, so the old one goes first
-        self._store.purge([key])
+        if not self._store.purge([key]).confirmed:
+            return PutResult(key, False, "unanswered", None, 0.0)
         return self._store.put([(key, b"".join((_MAGIC, blake3(view).digest(), view)))], progress)[0]
 
     def get(self, name: str, progress: Progress | None = None) -> bytearray | None:
@@ -75,4 +79,4 @@ class KeyValue:
 
     def delete(self, name: str) -> bool:
         """Forget a value; False if no satellite held anything of it."""
-        return self._store.purge([key_of(name, self._namespace)]) > 0
+        return self._store.purge([key_of(name, self._namespace)]).chunks > 0

@@ -16,7 +16,7 @@ from typing import Final, Self
 from skymemory.block_entry import BlockEntry
 from skymemory.config import UINT32_MAX, Constellation
 from skymemory.index.radix import RadixIndex
-from skymemory.link.control import ControlPlane
+from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer, NativeClient, Progress, Server, Transfer, TransferState
 from skymemory.placement.window import Route, lookup_routes
 from skymemory.reach import LOST_S, Reach
@@ -311,11 +311,8 @@ class SkyStore:
                 self.index.remove(entry.key)
         return [entry for entry, whole in zip(entries, held, strict=True) if whole]
 
-    def purge(self, keys: Sequence[bytes]) -> int:
-        """Forget blocks, here and on the satellites.
-
-        Returns:
-            Chunks that satellites gave up.
+    def purge(self, keys: Sequence[bytes]) -> Purged:
+        """Forget blocks, here and on the satellites; once more if one was silent and is taken for lost.
 
         Raises:
             ValueError: a key of another length, a closed store.
@@ -323,7 +320,12 @@ class SkyStore:
         for key in keys:
             _check_key(key)
         self._check_open()
-        return self._forget(keys, self._reach.routes())
+        purged = self._forget(keys, self._reach.routes())
+        if purged.confirmed:
+            return purged
+        self._reach.look()
+        again = self._forget(keys, self._reach.routes())
+        return Purged(purged.chunks + again.chunks, again.confirmed)
 
     def stats(self) -> StoreStatistics:
         """Counts as they are now."""
@@ -490,11 +492,11 @@ class SkyStore:
         with self._lock:
             return self._incomplete.get(key, 0.0) > time.monotonic()
 
-    def _forget(self, keys: Sequence[bytes], routes: Sequence[Route]) -> int:
+    def _forget(self, keys: Sequence[bytes], routes: Sequence[Route]) -> Purged:
         for key in keys:
             self.index.remove(key)
         if not keys or not routes:
-            return 0
+            return Purged(0, True)
         removed = self._control.purge(routes, keys, self._tenant, self._control.patience_s(routes))
         self._add(purges=len(keys))
         return removed

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
@@ -72,6 +72,15 @@ class LinkStats:
 
     counters: dict[str, int]
     links: dict[str, dict[str, int]]
+
+
+class Purged(NamedTuple):
+    """What became of a purge."""
+
+    chunks: int
+    """given up, by the satellites that answered"""
+    confirmed: bool
+    """every satellite that was asked answered"""
 
 
 class _Timer:
@@ -359,15 +368,12 @@ class ControlPlane:
                 held[index] = False
         return held
 
-    def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> int:
-        """Let every satellite forget its chunks of some blocks.
-
-        Returns:
-            Chunks that were given up, by the satellites that answered.
-        """
+    def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> Purged:
+        """Let every satellite forget its chunks of some blocks."""
         asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key in keys for route in routes]
         answers = self.exchange(asks, deadline_s)
-        return sum(answer.packet.chunk_total for answer in answers if answer is not None and answer.ok)
+        done = [answer.packet.chunk_total for answer in answers if answer is not None and answer.ok]
+        return Purged(sum(done), len(done) == len(asks))
 
     def migrate(
         self,

@@ -221,6 +221,24 @@ static void AnswersThatSayNothing(void)
     CHECK_EQ(push.on_way, 1);
 }
 
+/* What is held under this name is not what was sent, in length or in number of chunks: no acknowledgement. */
+static void HeldButAnother(void)
+{
+    start(3);
+    answer_start(0, SKY_OP_HAS, SKY_STATUS_OK);
+    answer.block_len -= 1;
+    SKY_Push_OnPacket(&push, 10, &answer);
+    CHECK_EQ(push.state, SKY_SHARE_REFUSED);
+    CHECK_EQ(push.last_status, SKY_STATUS_BAD_KEY);
+
+    start(3);
+    answer_start(0, SKY_OP_HAS, SKY_STATUS_OK);
+    answer.chunk_total += 1;
+    SKY_Push_OnPacket(&push, 10, &answer);
+    CHECK_EQ(push.state, SKY_SHARE_REFUSED);
+    CHECK_EQ(push.last_status, SKY_STATUS_BAD_KEY);
+}
+
 static void AnswersThatEndIt(void)
 {
     start(3);
@@ -417,6 +435,7 @@ int main(void)
     RUN(LostIsRepeated);
     RUN(LateAfterAll);
     RUN(AnswersThatSayNothing);
+    RUN(HeldButAnother);
     RUN(AnswersThatEndIt);
     RUN(Timers);
     RUN(CreditHolds);

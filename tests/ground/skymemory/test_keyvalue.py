@@ -1,20 +1,26 @@
 """The general key-value store on real satellites."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skymemory.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
+from skymemory.link.control import Purged
+from skymemory.placement.window import server_satellites
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+
+StartSky = Callable[..., LocalConstellation]
+Stopped = Callable[..., AbstractContextManager[None]]
 
 
 @pytest.fixture(scope="module")
 def hosts(full_sky: LocalConstellation) -> Iterator[tuple[SkyStore, SkyStore]]:
-    """Two ground hosts for all examples: a satellite takes up to 64 within two seconds, more have to wait."""
+    """Two ground hosts for all examples."""
     with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other:
         yield store, other
 
@@ -76,3 +82,26 @@ def test_what_is_not_a_value_is_a_miss_and_purged(full_sky: LocalConstellation, 
         store.put([(key_of("forged"), block)])
         assert KeyValue(store).get("forged") is None
         assert store.find(key_of("forged")) is None
+
+
+def test_who_slept_through_a_replacement_brings_no_old_value_back(start_sky: StartSky, stopped: Stopped) -> None:
+    local = start_sky(cache={"deadline_ms": 1000})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        assert KeyValue(store).put("name", b"old" * 30_000).ok
+        with stopped(local, server_satellites(sky)[4]):
+            assert KeyValue(store).put("name", b"new" * 30_000).ok  # another stands in for it
+        assert KeyValue(store).get("name") == b"new" * 30_000
+        assert KeyValue(other).get("name") in (None, b"new" * 30_000)
+
+
+def test_a_purge_that_is_not_confirmed_lets_nothing_be_put(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = start_sky(cache={"deadline_ms": 1000})
+    with SkyStore(local.constellation) as store:
+        values = KeyValue(store)
+        assert values.put("name", b"old" * 30_000).ok
+        # A purge that nobody answers although all answer pings: no process can be made to do that from outside
+        monkeypatch.setattr(store.control, "purge", lambda *_: Purged(0, False))
+        assert values.put("name", b"new" * 30_000).status == "unanswered"
+        monkeypatch.undo()
+        assert values.get("name") == b"old" * 30_000

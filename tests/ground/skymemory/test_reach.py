@@ -2,39 +2,21 @@
 
 import logging
 import os
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
-from skymemory.placement.torus import Satellite
 from skymemory.placement.window import server_routes, server_satellites
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 
 StartSky = Callable[..., LocalConstellation]
+Stopped = Callable[..., AbstractContextManager[None]]
 KEYS = [sha256(f"{__name__} {index}".encode()).digest() for index in range(6)]
 BLOCK = os.urandom(100_000)
-
-
-@contextmanager
-def stopped(local: LocalConstellation, *satellites: Satellite) -> Iterator[None]:
-    """These satellites (none named: all) take packets and say nothing."""
-    processes = [process for place, process in local.processes.items() if place in satellites or not satellites]
-    for process in processes:
-        os.kill(process.pid, signal.SIGSTOP)
-    for task in (task for process in processes for task in Path(f"/proc/{process.pid}/task").iterdir()):
-        while task.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "T":  # the signal takes its time
-            os.sched_yield()
-    try:
-        yield
-    finally:
-        for process in processes:
-            os.kill(process.pid, signal.SIGCONT)
 
 
 def put_all(store: SkyStore) -> None:
@@ -65,7 +47,7 @@ def test_a_slow_satellite_is_not_lost(start_sky: StartSky) -> None:
         assert store.stats().unanswered == 2
 
 
-def test_a_host_that_thinks_a_satellite_lost_leaves_the_blocks_of_others(start_sky: StartSky) -> None:
+def test_a_host_that_thinks_a_satellite_lost_leaves_the_blocks_of_others(start_sky: StartSky, stopped: Stopped) -> None:
     local = start_sky(cache={"deadline_ms": 500})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
@@ -91,7 +73,7 @@ def test_a_host_that_did_not_see_the_loss_looks_where_the_others_put(start_sky: 
         assert statuses(other) == {"done"}
 
 
-def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky) -> None:
+def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky, stopped: Stopped) -> None:
     local = start_sky(cache={"deadline_ms": 60_000})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
@@ -113,7 +95,7 @@ def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky) -> None:
 
 
 def test_an_outage_of_the_ground_loses_no_satellite(
-    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stopped: Stopped
 ) -> None:
     monkeypatch.setattr("skymemory.reach.PAUSE_FIRST_S", 3600.0)  # nobody is asked again by itself
     local = start_sky(cache={"deadline_ms": 300})
@@ -136,7 +118,7 @@ def test_an_outage_of_the_ground_loses_no_satellite(
 
 
 def test_after_an_outage_all_is_as_before(
-    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stopped: Stopped
 ) -> None:
     monkeypatch.setattr("skymemory.reach.PAUSE_FIRST_S", 0.05)
     monkeypatch.setattr("skymemory.reach.PAUSE_MAX_S", 0.1)
@@ -155,7 +137,7 @@ def test_after_an_outage_all_is_as_before(
         assert [record.message for record in caplog.records][1:] == ["satellites answer again"]
 
 
-def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped) -> None:
     monkeypatch.setattr("skymemory.reach.PAUSE_FIRST_S", 3600.0)
     local = start_sky(cache={"deadline_ms": 300})
     with SkyStore(local.constellation) as store, stopped(local):

@@ -142,7 +142,7 @@ def test_broken_blocks_are_purged_everywhere(start_sky: StartSky) -> None:
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("block"), bytes(100_000)), (key("whole"), bytes(100_000))])
         gone = server_satellites(sky)[3]
-        assert store.control.purge([Route(gone, gone)], [key("block")], 0, 5) == 2
+        assert store.control.purge([Route(gone, gone)], [key("block")], 0, 5) == (2, True)
         results = store.get([key("block"), key("whole")])
         assert [result.status for result in results] == ["miss", "done"]
         assert store.index.get(key("block")) is None
@@ -199,8 +199,8 @@ def test_tenants_do_not_see_each_other(full_sky: LocalConstellation) -> None:
 def test_purge(full_sky: LocalConstellation) -> None:
     with SkyStore(full_sky.constellation) as store:
         store.put([(key("purge"), bytes(60_001))])
-        assert store.purge([key("purge")]) == 11
-        assert store.purge([key("purge")]) == 0
+        assert store.purge([key("purge")]) == (11, True)
+        assert store.purge([key("purge")]) == (0, True)
         assert store.get([key("purge")])[0].data is None
 
 
@@ -218,7 +218,7 @@ def test_nobody_in_sight(full_sky: LocalConstellation) -> None:
         assert [(result.key, result.status) for result in store.get([key("dark")])] == [(key("dark"), "no_satellite")]
         assert store.find(key("dark")) is None
         assert store.find_longest(chain(9)) == []
-        assert store.purge([key("dark")]) == 0
+        assert store.purge([key("dark")]).chunks == 0
 
 
 def test_nobody_there() -> None:
@@ -236,7 +236,7 @@ def test_threads_share_a_store(full_sky: LocalConstellation) -> None:
         def work(number: int) -> None:
             for turn in range(5):
                 one, data = key(f"thread {number} {turn}"), os.urandom(50_000)
-                if not store.put([(one, data)])[0].ok or store.get([one])[0].data != data or store.purge([one]) != 9:
+                if not store.put([(one, data)])[0].ok or store.get([one])[0].data != data or store.purge([one]).chunks != 9:
                     wrong.append((number, turn))
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]

@@ -210,6 +210,13 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
     {
         return; /* to a question that was never asked */
     }
+    if (pkt->status == SKY_STATUS_OK && (pkt->block_len != push->cfg.block_len || pkt->chunk_total != push->cfg.chunk_total))
+    {
+        /* Chunks of another block of this name: held they are, but not what was sent. */
+        push->last_status = SKY_STATUS_BAD_KEY;
+        push_end(push, SKY_SHARE_REFUSED);
+        return;
+    }
     if (SKY_ChunkSet_Decode(pkt, &held) != SKY_STATUS_OK)
     {
         if (pkt->status == SKY_STATUS_OK)

@@ -49,15 +49,15 @@ uint32_t SKY_StoreTable_FindSlot(const SKY_Store_t *store, uint32_t block, uint3
 uint8_t *SKY_StoreTable_Data(const SKY_Store_t *store, uint32_t slot);
 
 /** The block was used just now. */
-void SKY_StoreTable_Touch(SKY_Store_t *store, uint32_t block);
+void SKY_StoreTable_Touch(SKY_Store_t *store, uint32_t index);
 /** An entry for the block of a PUT, which is not here; there is always one, because others may be evicted. */
 uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint32_t hash);
 /** A partial slot without parts for the chunk of a PUT, or NONE if all slots are the block's own. The block is the newest. */
-uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block, const SKY_Packet_t *pkt);
-void     SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t slot, uint16_t crc16_from_zero);
+uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const SKY_Packet_t *pkt);
+void     SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_from_zero);
 /** Free one slot, and its block if that was its last. */
-void SKY_StoreTable_DropSlot(SKY_Store_t *store, uint32_t slot);
+void SKY_StoreTable_DropSlot(SKY_Store_t *store, uint32_t index);
 /** Free a block and its slots. @return complete chunks that went with it */
-uint32_t SKY_StoreTable_DropBlock(SKY_Store_t *store, uint32_t block);
+uint32_t SKY_StoreTable_DropBlock(SKY_Store_t *store, uint32_t index);
 
 #endif

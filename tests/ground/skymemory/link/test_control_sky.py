@@ -64,7 +64,7 @@ def test_migrate_takes_chunks_to_another_satellite(full_sky: LocalConstellation)
         (moved,), _ = control.find(there, [key], 0, 5)
         assert moved is not None
         assert (moved.block_len, moved.chunk_total) == (6000, 1)
-        assert control.purge([there], [key], 0, 5) == 1
+        assert control.purge([there], [key], 0, 5) == (1, True)
 
 
 def test_relay_puts_commands_on_the_bus(full_sky: LocalConstellation) -> None:
