@@ -28,10 +28,11 @@ VALUE_BYTES_MAX: Final = 1 << 30
 def key_of(name: str, namespace: str = "") -> bytes:
     """The 32-byte key of a name: SHA-256 over domain, namespace and name, each with its length.
 
+    A name may hold bytes that are no UTF-8, as the command line hands them on (surrogates of PEP 383).
     Keys of other domains, such as those of prompt blocks, are never hit.
     """
     digest = sha256()
-    for part in (_DOMAIN, namespace.encode(), name.encode()):
+    for part in (_DOMAIN, namespace.encode(), name.encode(errors="surrogateescape")):
         digest.update(len(part).to_bytes(8) + part)
     return digest.digest()
 

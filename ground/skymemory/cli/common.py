@@ -47,8 +47,12 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except ConfigError as error:
             raise BadInput(str(error)) from error
-        except (FileNotFoundError, PermissionError, RuntimeError) as error:
-            if type(error).__module__.startswith("skymemory") or isinstance(error, OSError):
+        except OSError as error:
+            if type(error).__module__.startswith("skymemory") or error.strerror is None:
+                raise Failure(str(error)) from error
+            raise Failure(f"{error.filename}: {error.strerror}" if error.filename else error.strerror) from error
+        except RuntimeError as error:
+            if type(error).__module__.startswith("skymemory"):
                 raise Failure(str(error)) from error
             raise
 

@@ -48,7 +48,7 @@ def demo(
     Uses the constellation that is up, if one is and --config names no other; else starts one and stops it at the end.
     """
     try:
-        from skymemory.demo.run import DemoOptions, demo_table, run_demo
+        from skymemory.demo.run import DemoOptions, EmptyPromptError, demo_table, run_demo
         from skymemory.engines.huggingface import UnsupportedModelError
     except ModuleNotFoundError as error:
         raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
@@ -59,6 +59,8 @@ def demo(
             result = run_demo(options, constellation, progress)
     except UnicodeDecodeError as error:
         raise BadInput(f"{prompt_file} is not UTF-8: {error.reason} at byte {error.start}") from error
+    except EmptyPromptError as error:
+        raise BadInput(f"{prompt_file}: {error}") from error
     except (OSError, UnsupportedModelError) as error:  # transformers tells of a model that is not there over many lines
         raise Failure(f"model {model or 'of the demo'}: {str(error).splitlines()[0]}") from error
     if as_json:

@@ -99,8 +99,15 @@ def random_llama(config: LlamaConfig, *, seed: int, dtype: torch.dtype = torch.f
 
 
 def load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A causal language model and its tokenizer from a directory or the Hugging Face hub."""
-    loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(model, dtype="auto")
+    """A causal language model and its tokenizer from a directory or the Hugging Face hub.
+
+    Raises:
+        OSError: there is none.
+    """
+    try:
+        loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(model, dtype="auto")
+    except ValueError as error:  # a folder that is there, without a model that transformers knows
+        raise OSError(str(error)) from error
     if torch.cuda.is_available():
         torch.nn.Module.to(loaded, "cuda")
     return _ready(loaded), AutoTokenizer.from_pretrained(model)

@@ -24,6 +24,10 @@ Progress = Callable[[str, int, int], None]
 WARM_UP_TOKENS = 16
 
 
+class EmptyPromptError(ValueError):
+    """There is nothing to generate from."""
+
+
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
     """What the command's options say."""
@@ -103,6 +107,7 @@ def run_demo(options: DemoOptions, constellation: Constellation, progress: Progr
 
     Raises:
         OSError: the model or the prompt file cannot be read.
+        EmptyPromptError: there is nothing to generate from.
         UnsupportedModelError: the model's cache cannot be cut into blocks.
     """
     tell = progress or (lambda stage, done, total: None)
@@ -113,6 +118,8 @@ def run_demo(options: DemoOptions, constellation: Constellation, progress: Progr
         model, tokenizer = load(options.model)
     prompt = demo_prompt() if options.prompt_file is None else options.prompt_file.read_text(encoding="utf-8")
     ids: list[int] = tokenizer(prompt)["input_ids"]
+    if not ids:
+        raise EmptyPromptError("the prompt has no token; at least one is needed")
     tell("model", 1, 1)
     generate(model, ids[:WARM_UP_TOKENS], 2)
     with SkyStore(constellation) as store, KVCManager(model, tokenizer, store, codec=options.codec) as manager:

@@ -92,6 +92,15 @@ def test_a_value_from_standard_input(skymem: Command) -> None:
     assert skymem("get", "k", "-").stdout_bytes == b"some text"
 
 
+def test_what_the_system_refuses_is_one_line(skymem: Command) -> None:
+    skymem("up")
+    skymem("put", "bad \udcff", "-", stdin=b"some text")  # a name that is no UTF-8
+    assert skymem("get", "bad \udcff", "-").stdout_bytes == b"some text"
+    assert skymem("get", "bad \udcff", "/dev/full", status=1).output == "Error: No space left on device\n"
+    nowhere = skymem.folder / "no" / "folder"
+    assert skymem("get", "bad \udcff", str(nowhere), status=1).output == f"Error: {nowhere}: No such file or directory\n"
+
+
 def test_links_show_requested_and_measured_delay(skymem: Command) -> None:
     with (skymem.folder / "constellation.toml").open("a") as file:
         file.write('uplink = "nearest"\n[links]\ndelay_us = 3000\n[satellite]\nhello_s = 1\n')

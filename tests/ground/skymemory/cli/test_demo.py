@@ -73,8 +73,19 @@ def test_a_model_that_is_not_there_is_one_clear_line(tmp_path: Path, monkeypatch
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
-    result = CliRunner().invoke(main, ["demo", "--model", str(tmp_path / "no-model")])
-    assert result.exit_code == 1
-    assert result.output.count("\n") == 1
-    assert "Traceback" not in result.output
-    assert "no-model" in result.output
+    (tmp_path / "empty-folder").mkdir()
+    for name in ("no-model", "empty-folder"):
+        result = CliRunner().invoke(main, ["demo", "--model", str(tmp_path / name)])
+        assert result.exit_code == 1
+        assert result.output.count("\n") == 1
+        assert name in result.output
+
+
+def test_an_empty_prompt_is_one_clear_line(model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    empty = tmp_path / "empty"
+    empty.touch()
+    result = CliRunner().invoke(main, ["demo", "--model", str(model_folder), "--prompt-file", str(empty)])
+    assert result.exit_code == 2
+    assert result.output.endswith(f"\nError: {empty}: the prompt has no token; at least one is needed\n")  # behind loading
