@@ -46,7 +46,7 @@ def demo_tokenizer() -> PreTrainedTokenizerBase:
     )
     tokenizer.train_from_iterator([demo_prompt()], trainer)
     special = {"bos_token": _BEGIN, "eos_token": _END, "pad_token": _END}
-    fast: PreTrainedTokenizerBase = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    fast: PreTrainedTokenizerBase = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         tokenizer_object=tokenizer, **special
     )
     return fast

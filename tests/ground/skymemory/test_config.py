@@ -211,7 +211,7 @@ def test_replace_checks_again() -> None:
 
 def test_it_is_immutable() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        Constellation().cache.servers = 3  # type: ignore[misc]
+        Constellation().cache.servers = 3  # type: ignore[misc]  # that it is refused is what is tested
 
 
 def test_addresses() -> None:

@@ -55,7 +55,7 @@ def packets(draw: st.DrawFn) -> Packet:
 
 def request(**fields: object) -> Packet:
     base = Packet(is_request=True, apid=icd.APID_KVC, op=icd.OP_PING, src=Satellite(0, 7), dst=Satellite(3, 10), request_id=1)
-    return replace(base, **fields)  # type: ignore[arg-type]
+    return replace(base, **fields)  # type: ignore[arg-type]  # fields are named by the test
 
 
 def damaged(datagram: bytes, at: int, value: bytes) -> bytes:
