@@ -8,8 +8,9 @@
 #include "skyc_socket.h"
 #include "sky_transfer.h"
 
-#define SKYC_NO_JOB    UINT32_MAX
-#define SKYC_LANES     2u /* shares of one satellite that run at a time: the next begins while the last chunks of one arrive */
+#define SKYC_NO_JOB UINT32_MAX
+#define SKYC_LANES \
+    4u /* shares of one satellite that run at a time: together they fill its window, and the next begins as one ends */
 #define SKYC_LANES_MAX 65536u /* of all satellites: a lane has 16 bits of the request id */
 
 /** A satellite that was ever used; its window and round trip are remembered from call to call. */

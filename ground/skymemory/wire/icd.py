@@ -109,7 +109,7 @@ OFF_HOP_LIMIT: Final = 4
 OFF_SECURITY: Final = 5
 """0: no authentication. Room for a suite number; its tag stands between payload and PEC"""
 OFF_CREDIT: Final = 6
-"""GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite is ready to take"""
+"""GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them"""
 OFF_SRC_PLANE: Final = 8
 """plane of the sender, from 1; 0 = a ground host"""
 OFF_SRC_SLOT: Final = 10

@@ -76,23 +76,61 @@ static void Window(void)
     SKY_Peer_OnDelivered(&peer, 100);
     CHECK_EQ(peer.window, 16); /* and no further */
 
-    SKY_Peer_OnLoss(&peer, 5000);
+    SKY_Peer_OnLoss(&peer, 5000, 2);
     CHECK_EQ(peer.window, 8);
-    SKY_Peer_OnLoss(&peer, 5999); /* of the same burst */
+    SKY_Peer_OnLoss(&peer, 5999, 2); /* of the same burst */
     CHECK_EQ(peer.window, 8);
     SKY_Peer_OnDelivered(&peer, 7);
     CHECK_EQ(peer.window, 8);
     SKY_Peer_OnDelivered(&peer, 1);
     CHECK_EQ(peer.window, 9); /* one a round trip from now on */
-    SKY_Peer_OnLoss(&peer, 6000);
+    SKY_Peer_OnLoss(&peer, 6000, 2);
     CHECK_EQ(peer.window, 4);
 
     SKY_Peer_OnRtt(&peer, 200);
-    SKY_Peer_OnLoss(&peer, 90000);
-    SKY_Peer_OnLoss(&peer, 90100);
+    SKY_Peer_OnLoss(&peer, 90000, 2);
+    SKY_Peer_OnLoss(&peer, 90100, 2);
     CHECK_EQ(peer.window, 2);
-    SKY_Peer_OnLoss(&peer, 90200);
+    SKY_Peer_OnLoss(&peer, 90200, 2);
     CHECK_EQ(peer.window, 2); /* never less */
+}
+
+/* A chunk here and there says nothing of the window; several in one round trip do. */
+static void BadLuck(void)
+{
+    SKY_Peer_Init(&peer, &cfg, addr);
+    SKY_Peer_OnRtt(&peer, 500);
+    SKY_Peer_OnDelivered(&peer, 12);
+    CHECK_EQ(peer.window, 16);
+    for (uint32_t i = 0; i < 10; ++i)
+    {
+        SKY_Peer_OnLoss(&peer, 1000 + 500 * i, 1);
+    }
+    CHECK_EQ(peer.window, 16);
+    SKY_Peer_OnLoss(&peer, 5999, 1); /* the second of the last round */
+    CHECK_EQ(peer.window, 8);
+
+    peer.window = 64;
+    SKY_Peer_OnLoss(&peer, 9000, 3); /* of 64 */
+    CHECK_EQ(peer.window, 64);
+    SKY_Peer_OnLoss(&peer, 9000, 1);
+    CHECK_EQ(peer.window, 32);
+}
+
+static void Grace(void)
+{
+    SKY_Peer_Init(&peer, &cfg, addr);
+    SKY_Peer_OnRtt(&peer, 400);
+    CHECK_EQ(SKY_Peer_GraceUs(&peer), 200); /* the variation, as long as it is large */
+    peer.rttvar_us = 1;
+    CHECK_EQ(SKY_Peer_GraceUs(&peer), 100);
+    SKY_Peer_OnLate(&peer, 1000);
+    SKY_Peer_OnLate(&peer, 1001); /* of the same round */
+    CHECK_EQ(SKY_Peer_GraceUs(&peer), 200);
+    SKY_Peer_OnLate(&peer, 2000);
+    SKY_Peer_OnLate(&peer, 3000);
+    SKY_Peer_OnLate(&peer, 4000);
+    CHECK_EQ(SKY_Peer_GraceUs(&peer), 400); /* a round trip at most */
 }
 
 static void Timeout(void)
@@ -252,6 +290,8 @@ int main(void)
     RUN(Defaults);
     RUN(RoundTrip);
     RUN(Window);
+    RUN(BadLuck);
+    RUN(Grace);
     RUN(Timeout);
     RUN(Credit);
     RUN(ShareNumbers);

@@ -58,7 +58,7 @@
 #define SKY_OFF_FLAGS 3u /**< bit set, table `flag` */
 #define SKY_OFF_HOP_LIMIT 4u /**< decremented by each satellite that forwards the packet */
 #define SKY_OFF_SECURITY 5u /**< 0: no authentication. Room for a suite number; its tag stands between payload and PEC */
-#define SKY_OFF_CREDIT 6u /**< GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite is ready to take */
+#define SKY_OFF_CREDIT 6u /**< GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them */
 #define SKY_OFF_SRC_PLANE 8u /**< plane of the sender, from 1; 0 = a ground host */
 #define SKY_OFF_SRC_SLOT 10u /**< slot of the sender, from 1; ground: host number */
 #define SKY_OFF_DST_PLANE 12u /**< plane of the receiver */

@@ -34,12 +34,16 @@ typedef struct
 {
     SKY_PeerCfg_t cfg;
     SKY_Addr_t    addr;
-    uint32_t      window;                     /**< chunks that may be on their way */
-    uint32_t      threshold;                  /**< slow start below, one chunk a round trip above */
-    uint32_t      credit;                     /**< chunks that the satellite last said it takes; a push keeps to it */
-    uint32_t      outstanding;                /**< chunks on their way, all shares together */
+    uint32_t      window;      /**< chunks that may be on their way */
+    uint32_t      threshold;   /**< slow start below, one chunk a round trip above */
+    uint32_t      credit;      /**< chunks that the satellite last said it takes at a time: the longest burst of a push */
+    uint32_t      outstanding; /**< chunks on their way, all shares together */
     uint32_t      srtt_us, rttvar_us, rto_us; /**< srtt 0: nothing measured yet */
     uint32_t      acked_in_window;
+    uint32_t      lost_in_round;
+    uint32_t      grace_quarters; /**< of a round trip, how long what may only be late is waited for */
+    bool          late_in_round;
+    uint64_t      round_end_us; /**< a round takes a round trip */
     uint64_t      recovered_us; /**< losses before this time belong to one halving */
 } SKY_Peer_t;
 
@@ -47,8 +51,13 @@ typedef struct
 void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr);
 void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us);
 void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks);
-void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us);
-void SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us); /**< loss, and the timer doubles */
+/** A few chunks lost in a round are bad luck; more mean that somewhere too many were waiting: the window halves. */
+void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks);
+/** A chunk came that was given up: next time it is waited for longer, a round trip at most (RFC 8985, section 6.2). */
+void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us);
+/** How long what was overtaken may still be late. */
+uint32_t SKY_Peer_GraceUs(const SKY_Peer_t *peer);
+void     SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us); /**< loss, and the timer doubles */
 /** What a response to PUT or HAS says of credit. A satellite that takes nothing is asked again with one chunk. */
 void SKY_Peer_OnCredit(SKY_Peer_t *peer, uint32_t credit);
 
@@ -125,10 +134,11 @@ typedef struct
     uint32_t         requests, repeats, duplicates, corrupt;
     uint16_t         number;   /**< of the newest request */
     uint16_t         over;     /**< the newest request whose burst is over */
+    uint16_t         gap;      /**< the newest of those whose time of grace runs */
     uint16_t         timed;    /**< request whose round trip is measured; 0: none */
     uint64_t         asked_us; /**< when that left */
     uint64_t         timer_us; /**< 0: not set */
-    uint64_t         gap_us;   /**< when what is missing up to `over` counts as lost (it may just be late); 0: not set */
+    uint64_t         gap_us;   /**< when what is missing up to `gap` counts as lost (it may just be late); 0: not set */
     uint32_t         partial_next;
     SKY_Partial_t    partials[SKY_FETCH_PARTIALS];
 } SKY_Fetch_t;
@@ -156,7 +166,8 @@ typedef struct
     SKY_Peer_t      *peer;
     SKY_ChunkSet_t   unacked;
     SKY_ChunkSet_t   todo;                          /**< of these, to be sent, or sent again */
-    uint16_t         asked_by[SKY_LIMIT_CHUNK_SET]; /**< number of the query that followed the chunk; 0: not sent yet */
+    SKY_ChunkSet_t   doubted;                       /**< of those on their way, not there when they were first asked for */
+    uint16_t         asked_by[SKY_LIMIT_CHUNK_SET]; /**< number of the query that settles the chunk; 0: not sent yet */
     SKY_ShareState_t state;
     SKY_Status_t     last_status;
     uint32_t         left;        /**< chunks not acknowledged */
@@ -169,7 +180,8 @@ typedef struct
     uint16_t         timed;      /**< query whose round trip is measured; 0: none */
     uint64_t         asked_us;   /**< when that left */
     uint64_t         timer_us;   /**< 0: not set */
-    bool             query_due;
+    bool             query_due;  /**< now */
+    bool             query_owed; /**< for what is doubted, when no more chunks can go out before it */
 } SKY_Push_t;
 
 typedef enum

@@ -133,39 +133,49 @@ static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number, uint32_t from)
     return count;
 }
 
-static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
-{
-    fetch->gap_us = 0;
-    if (fetch_again(fetch, fetch->over, 0) > 0)
-    {
-        SKY_Peer_OnLoss(fetch->peer, now_us);
-    }
-}
-
-static bool fetch_has_gap(const SKY_Fetch_t *fetch)
+/* Is a chunk on its way that was asked for up to request @p number? */
+static bool fetch_has_gap(const SKY_Fetch_t *fetch, uint16_t number)
 {
     uint32_t i = SKY_ChunkSet_Next(&fetch->missing, 0);
 
-    while (i < fetch->cfg.count && (SKY_ChunkSet_Has(&fetch->todo, i) || !is_since(fetch->over, fetch->asked_by[i])))
+    while (i < fetch->cfg.count && (SKY_ChunkSet_Has(&fetch->todo, i) || !is_since(number, fetch->asked_by[i])))
     {
         i = SKY_ChunkSet_Next(&fetch->missing, i + 1);
     }
     return i < fetch->cfg.count;
 }
 
+/* What is behind may just be late: on a link with jitter packets overtake each other. One time of grace runs at a time; bursts
+ * that end meanwhile get theirs after it. */
+static void fetch_grace(SKY_Fetch_t *fetch, uint64_t now_us)
+{
+    if (fetch->gap_us == 0 && fetch_has_gap(fetch, fetch->over))
+    {
+        fetch->gap    = fetch->over;
+        fetch->gap_us = now_us + SKY_Peer_GraceUs(fetch->peer);
+    }
+}
+
+static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
+{
+    fetch->gap_us       = 0;
+    const uint32_t lost = fetch_again(fetch, fetch->gap, 0);
+
+    if (lost > 0)
+    {
+        SKY_Peer_OnLoss(fetch->peer, now_us, lost);
+    }
+    fetch_grace(fetch, now_us);
+}
+
 /* A packet of request @p number, chunk @p index of the share, came: every burst before it is over, and its own if it is the last. */
 static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, uint32_t index, bool is_last)
 {
-    const SKY_Peer_t *peer = fetch->peer;
-    const uint16_t    over = is_last ? number : (uint16_t)(number - 1);
+    const uint16_t over = is_last ? number : (uint16_t)(number - 1);
 
     if (!is_since(over, (uint16_t)(fetch->over + 1)) || !is_since(fetch->number, number))
     {
         return;
-    }
-    if (fetch->gap_us != 0)
-    {
-        fetch_lost(fetch, now_us); /* a whole burst came since: the grace of the one before ends */
     }
     fetch->over = over;
     if (is_last)
@@ -173,10 +183,7 @@ static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, ui
         /* A satellite may send fewer than it was asked for; what stands behind the last was not sent, so it is not lost. */
         (void)fetch_again(fetch, number, index + 1);
     }
-    if (fetch_has_gap(fetch))
-    {
-        fetch->gap_us = now_us + (peer->srtt_us / 4 > peer->rttvar_us ? peer->srtt_us / 4 : peer->rttvar_us);
-    }
+    fetch_grace(fetch, now_us);
 }
 
 /* What is known of the parts of a chunk; the oldest entry makes room for a new one. */
@@ -240,6 +247,7 @@ static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     if (SKY_ChunkSet_Has(&fetch->todo, index))
     {
         SKY_ChunkSet_Remove(&fetch->todo, index); /* given up too early */
+        SKY_Peer_OnLate(fetch->peer, now_us);
     }
     else
     {
@@ -276,7 +284,8 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
 
     if (!SKY_ChunkSet_Has(&fetch->missing, index))
     {
-        ++fetch->duplicates;
+        ++fetch->duplicates; /* asked for again too early, most likely */
+        SKY_Peer_OnLate(fetch->peer, now_us);
     }
     else if (pkt->length == pkt->chunk_len ? fetch_whole(fetch, pkt, chunk) : fetch_part(fetch, pkt, chunk, index))
     {

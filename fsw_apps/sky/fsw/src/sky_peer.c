@@ -6,7 +6,12 @@
 
 #include <string.h>
 
-#define PEER_WINDOW_MIN 2u /* one chunk alone would wait a whole round trip for the next */
+#define PEER_WINDOW_MIN         2u /* one chunk alone would wait a whole round trip for the next */
+#define PEER_GRACE_QUARTERS_MAX 4u
+
+/* Links lose packets without being full. Whoever takes each loss for congestion never gets such a link filled, so what a bad
+ * link loses (a few in a hundred, as in BBR version 2) changes nothing; a queue that overflows loses more than that at once. */
+#define PEER_LOSS_TOLERATED(window) (1u + (window) / 32u)
 
 static uint32_t at_most(uint32_t value, uint32_t limit)
 {
@@ -33,6 +38,7 @@ void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr)
     peer->threshold          = peer->cfg.window_max;
     peer->credit             = SKY_LIMIT_CHUNK_SET;
     peer->rto_us             = peer->cfg.rto_initial_us;
+    peer->grace_quarters     = 1;
 }
 
 /* RFC 6298, section 2: gains 1/8 and 1/4, timer at four times the variation above the mean. On a steady link the variation goes
@@ -86,9 +92,39 @@ static bool peer_shrink(SKY_Peer_t *peer, uint64_t now_us)
     return true;
 }
 
-void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us)
+static void peer_round(SKY_Peer_t *peer, uint64_t now_us)
 {
-    (void)peer_shrink(peer, now_us);
+    if (now_us >= peer->round_end_us)
+    {
+        peer->round_end_us  = now_us + (peer->srtt_us == 0 ? peer->rto_us : peer->srtt_us);
+        peer->lost_in_round = 0;
+        peer->late_in_round = false;
+    }
+}
+
+void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks)
+{
+    peer_round(peer, now_us);
+    peer->lost_in_round += chunks;
+    if (peer->lost_in_round > PEER_LOSS_TOLERATED(peer->window))
+    {
+        (void)peer_shrink(peer, now_us);
+    }
+}
+
+void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us)
+{
+    peer_round(peer, now_us);
+    if (!peer->late_in_round && peer->grace_quarters < PEER_GRACE_QUARTERS_MAX)
+    {
+        ++peer->grace_quarters;
+    }
+    peer->late_in_round = true;
+}
+
+uint32_t SKY_Peer_GraceUs(const SKY_Peer_t *peer)
+{
+    return at_least(peer->srtt_us / 4 * peer->grace_quarters, peer->rttvar_us);
 }
 
 /* The shares of one satellite run out of time together; the timer doubles once for all of them. */

@@ -2,8 +2,10 @@
  * @file
  * Sending end of a transfer: chunks go out, a HAS after each burst asks which arrived, what did not goes out again.
  *
- * A chunk belongs to the query that follows it. The response to a query therefore settles all chunks up to that query: held, or
- * lost. An answer that comes late says nothing about a chunk that was sent again since.
+ * A chunk belongs to the query that follows it. The response to a query therefore speaks of all chunks up to that query: what is
+ * not held then is lost, or the query has overtaken it, as happens on a link with jitter. So it is doubted first, and belongs to
+ * the next query, which leaves at least a round trip after the chunk did; what is not held then either is lost (the idea of
+ * RFC 8985: time tells loss from disorder). An answer that comes late says nothing about a chunk that was sent again since.
  */
 #include "sky_transfer.h"
 
@@ -37,6 +39,7 @@ bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer
         SKY_ChunkSet_Add(&push->unacked, i);
     }
     push->todo = push->unacked;
+    (void)SKY_ChunkSet_Init(&push->doubted, cfg->base, cfg->stride, cfg->count);
     return true;
 }
 
@@ -57,6 +60,11 @@ void SKY_Push_Skip(SKY_Push_t *push, uint32_t index)
 static uint16_t next_number(uint16_t number)
 {
     return number == UINT16_MAX ? 1 : (uint16_t)(number + 1); /* 0 means none */
+}
+
+static bool is_since(uint16_t number, uint16_t since)
+{
+    return (int16_t)(uint16_t)(number - since) >= 0;
 }
 
 static bool push_on_way(const SKY_Push_t *push, uint32_t index)
@@ -95,6 +103,7 @@ static void push_query(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt, uin
 
     push->number      = number;
     push->query_due   = false;
+    push->query_owed  = false;
     push->since_query = 0;
     ++push->queries;
     if (push->timed == 0)
@@ -108,9 +117,10 @@ static void push_query(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt, uin
     }
 }
 
-static uint32_t push_window(const SKY_Push_t *push)
+/* Chunks between two queries: what the satellite takes at a time. */
+static uint32_t push_burst(const SKY_Push_t *push)
 {
-    return push->peer->window < push->peer->credit ? push->peer->window : push->peer->credit;
+    return push->peer->cfg.burst < push->peer->credit ? push->peer->cfg.burst : push->peer->credit;
 }
 
 static void push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
@@ -131,6 +141,7 @@ static void push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
     push->asked_by[index] = next_number(push->number);
     push->cursor          = index + 1;
     SKY_ChunkSet_Remove(&push->todo, index);
+    SKY_ChunkSet_Remove(&push->doubted, index);
     ++push->on_way;
     ++push->peer->outstanding;
     ++push->since_query;
@@ -143,9 +154,11 @@ SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budge
     {
         return SKY_PUSH_NOTHING;
     }
-    const bool has_room = push->left > push->on_way && push->peer->outstanding < push_window(push);
+    const bool has_room = push->left > push->on_way && push->peer->outstanding < push->peer->window;
 
-    if (push->query_due || push->since_query >= push->peer->cfg.burst || (push->since_query > 0 && !has_room))
+    const bool is_owed = push->query_owed || push->since_query > 0;
+
+    if (push->query_due || push->since_query >= push_burst(push) || (is_owed && !has_room))
     {
         push_query(push, now_us, pkt, payload);
         return SKY_PUSH_QUERY;
@@ -156,6 +169,14 @@ SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budge
     }
     push_chunk(push, now_us, pkt);
     return SKY_PUSH_CHUNK;
+}
+
+/* Not there when it was asked for: it belongs to the next query. */
+static void push_doubt(SKY_Push_t *push, uint32_t index)
+{
+    SKY_ChunkSet_Add(&push->doubted, index);
+    push->asked_by[index] = next_number(push->number);
+    push->query_owed      = true;
 }
 
 /* What the answer to query @p number says of each chunk that is not acknowledged yet. */
@@ -176,8 +197,13 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
             --push->left;
             ++delivered;
         }
-        else if (on_way && (int16_t)(uint16_t)(number - push->asked_by[i]) >= 0)
+        else if (on_way && is_since(number, push->asked_by[i]))
         {
+            if (!SKY_ChunkSet_Has(&push->doubted, i))
+            {
+                push_doubt(push, i);
+                continue;
+            }
             SKY_ChunkSet_Add(&push->todo, i);
             ++lost;
         }
@@ -197,7 +223,7 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
     }
     if (lost > 0)
     {
-        SKY_Peer_OnLoss(push->peer, now_us);
+        SKY_Peer_OnLoss(push->peer, now_us, lost);
     }
 }
 
@@ -206,7 +232,7 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
     const uint16_t number = (uint16_t)(pkt->request_id & 0xFFFFu);
     SKY_ChunkSet_t held;
 
-    if ((int16_t)(uint16_t)(push->number - number) < 0)
+    if (!is_since(push->number, number))
     {
         return; /* to a question that was never asked */
     }
@@ -226,7 +252,7 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
         (void)memset(&held, 0, sizeof(held)); /* a block unknown there: nothing is held */
         held.stride = 1;
     }
-    if (push->timed != 0 && (int16_t)(uint16_t)(number - push->timed) >= 0)
+    if (push->timed != 0 && is_since(number, push->timed))
     {
         if (number == push->timed)
         {
@@ -244,6 +270,7 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
     else if (push->on_way == 0)
     {
         push->since_query = 0; /* nothing is left to ask for */
+        push->query_owed  = false;
         push->timer_us    = 0;
     }
     else
@@ -272,6 +299,23 @@ void SKY_Push_OnPacket(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pk
     push_end(push, SKY_ShareState_OfError(pkt->status)); /* if it goes on, the next HAS brings the chunk up again */
 }
 
+/* Nothing came for long. The chunks may all be there and only the answer lost: ask before sending again. */
+static void push_silence(SKY_Push_t *push, uint64_t now_us)
+{
+    SKY_Peer_OnTimeout(push->peer, now_us);
+    for (uint32_t i = SKY_ChunkSet_Next(&push->unacked, 0); i < push->cfg.count; i = SKY_ChunkSet_Next(&push->unacked, i + 1))
+    {
+        if (push_on_way(push, i) && is_since(push->number, push->asked_by[i]))
+        {
+            push_doubt(push, i);
+        }
+    }
+    ++push->unanswered;
+    push->query_due = true;
+    push->timed     = 0;
+    push->timer_us  = now_us + push->peer->rto_us;
+}
+
 uint64_t SKY_Push_OnTime(SKY_Push_t *push, uint64_t now_us)
 {
     if (push->state != SKY_SHARE_RUNNING)
@@ -285,12 +329,7 @@ uint64_t SKY_Push_OnTime(SKY_Push_t *push, uint64_t now_us)
     }
     if (push->timer_us != 0 && now_us >= push->timer_us)
     {
-        /* The chunks may all be there and only the answer lost: ask before sending again. */
-        SKY_Peer_OnTimeout(push->peer, now_us);
-        ++push->unanswered;
-        push->query_due = true;
-        push->timed     = 0;
-        push->timer_us  = now_us + push->peer->rto_us;
+        push_silence(push, now_us);
     }
     return push->timer_us != 0 && push->timer_us < push->cfg.deadline_us ? push->timer_us : push->cfg.deadline_us;
 }
