@@ -25,6 +25,7 @@ demo: $(VENV)/.installed
 
 bench: $(VENV)/.installed $(VENV)/.dev
 	$(BIN)/skymem bench idle
+	$(BIN)/skymem bench links
 	$(BIN)/skymem bench peers
 	$(BIN)/skymem bench prefix
 

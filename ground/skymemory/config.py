@@ -6,6 +6,7 @@ slots, ten servers, chunks of 6,000 bytes, blocks of 128 tokens.
 
 import difflib
 import json
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -35,6 +36,11 @@ CONFIG_FILE = Path("constellation.toml")
 UINT32_MAX = 2**32 - 1
 PACKET_BYTES_MIN = 1200
 """room for the largest answer of the control plane, and for the largest chunk in `icd.LIMIT_FRAGMENTS` packets"""
+PLANES_MAX = 255
+SLOTS_MAX = 254
+STORE_MIB_MAX = 512
+DELAY_US_MAX = 10_000_000
+"""what `skysat` takes, as the three above; a test asks it"""
 _SLOT_STEP = 1024
 
 
@@ -86,7 +92,9 @@ def _satellite(value: object) -> Satellite:
 
 
 def _network(value: str) -> str:
-    IPv4Network(value)
+    first = int(IPv4Network(value).network_address)
+    if first % 65536 or not 1 <= first >> 24 <= 223:
+        raise ValueError("satellites cannot have these addresses")  # the text is replaced by the field's
     return value
 
 
@@ -101,8 +109,8 @@ class _Section(BaseModel):
 class Grid(_Section):
     """[constellation]: size and orbits."""
 
-    planes: int = _whole(5, 1, 65535)
-    slots: int = _whole(19, 1, 254, " (the last byte of an address)")
+    planes: int = _whole(5, 1, PLANES_MAX, " (the third byte of an address)")
+    slots: int = _whole(19, 1, SLOTS_MAX, " (the last byte of an address)")
     altitude_km: float = _number(550.0, 160, 2000)
     inclination_deg: float = _number(87.9, 0, 180)
     geometry: Literal["star", "delta"] = _choice("star", "star", "delta")
@@ -110,10 +118,15 @@ class Grid(_Section):
 
 
 class Network(_Section):
-    """[network]: addresses. Satellite (p, s) has the address network + 256 p + s; all listen at one port."""
+    """[network]: addresses. Satellite (p, s) has the address network + 256 p + s; all listen at one port.
+
+    Any unicast network will do, for satellites may be machines of their own. Refused is what no machine can have: 0.0.0.0/8,
+    multicast, and the reserved rest with the broadcast address.
+    """
 
     network: Annotated[str, AfterValidator(_network)] = Field(
-        default="127.18.0.0/16", description='IPv4 networks such as "127.18.0.0/16", no bits set behind the prefix'
+        default="127.18.0.0/16",
+        description='IPv4 networks A.B.0.0/N such as "127.18.0.0/16", A from 1 to 223, no bits set behind the prefix',
     )
     port: int = _whole(icd.UDP_PORT, 1, 65535)
     mtu: int = _whole(icd.LIMIT_PACKET_BYTES, PACKET_BYTES_MIN, icd.LIMIT_PACKET_BYTES)
@@ -127,7 +140,7 @@ class Network(_Section):
 class SatelliteSettings(_Section):
     """[satellite]: what each satellite has and does."""
 
-    store_mib: int = _whole(16, 1, 65536)
+    store_mib: int = _whole(16, 1, STORE_MIB_MAX)
     credit: int = _whole(20, 1, icd.LIMIT_CHUNK_SET)
     hello_s: int = _whole(10, 1, 3600)
 
@@ -137,8 +150,8 @@ class Override(_Section):
 
     origin: SatelliteField = Field(alias="from", description=_SATELLITE_ALLOWED)
     target: SatelliteField = Field(alias="to", description=_SATELLITE_ALLOWED)
-    delay_us: int | None = _whole(None, 0, UINT32_MAX)
-    jitter_us: int | None = _whole(None, 0, UINT32_MAX)
+    delay_us: int | None = _whole(None, 0, DELAY_US_MAX)
+    jitter_us: int | None = _whole(None, 0, DELAY_US_MAX)
     rate_kbps: int | None = _whole(None, 0, UINT32_MAX)
     loss_ppm: int | None = _whole(None, 0, 1_000_000)
     cut: bool | None = Field(default=None, description="true and false")
@@ -148,8 +161,8 @@ class Links(_Section):
     """[links]: emulation of inter-satellite and ground links, off by default."""
 
     model: Literal["off", "geometry"] = _choice("off", "off", "geometry")
-    delay_us: int = _whole(0, 0, 60_000_000)
-    jitter_us: int = _whole(0, 0, 60_000_000)
+    delay_us: int = _whole(0, 0, DELAY_US_MAX)
+    jitter_us: int = _whole(0, 0, DELAY_US_MAX)
     rate_kbps: int = _whole(0, 0, UINT32_MAX)
     loss_ppm: int = _whole(0, 0, 1_000_000)
     override: tuple[Override, ...] = Field(default=(), strict=False, description="tables [[links.override]]")
@@ -197,7 +210,8 @@ class Constellation(_Section):
         """Read a constellation file.
 
         Raises:
-            ConfigError: the file cannot be read, or one line `file:line: what is; allowed are ...` for each mistake.
+            ConfigError: the file cannot be read, or one line `file:line: what is; allowed are ...` for each mistake, in the
+                order of the file. Those about values that it does not hold, nor their section, come last and have no line.
         """
         path = Path(path)
         try:
@@ -217,9 +231,10 @@ class Constellation(_Section):
         try:
             return cls.model_validate(raw)
         except ValidationError as error:
-            raise ConfigError(
-                "\n".join(f"{path}:{find_line(text, key)}: {what}" for key, what in _mistakes(error, raw))
-            ) from error
+            found = [(find_line(text, key), what) for key, what in _mistakes(error, raw)]
+            found.sort(key=lambda mistake: mistake[0] or sys.maxsize)
+            told = (f"{path}:{line}: {what}" if line else f"{path}: {what}" for line, what in found)
+            raise ConfigError("\n".join(told)) from error
 
     @classmethod
     def running(cls) -> "Constellation | None":
@@ -267,45 +282,55 @@ class Constellation(_Section):
 
     def _contradictions(self) -> Iterator[tuple[KeyPath, str]]:
         """Values that are right by themselves and wrong together."""
-        grid, cache, torus = self.grid, self.cache, self.torus
+        grid, cache = self.grid, self.cache
         size = f"{grid.planes} planes x {grid.slots} slots"
         satellites = grid.planes * grid.slots
         if cache.servers > satellites:
-            yield (
-                ("cache", "servers"),
-                f"cache.servers is {cache.servers}; allowed are 1 to {satellites} (planes x slots)",
-            )
-        if cache.centre not in torus:
-            yield (
-                ("cache", "centre"),
-                f"cache.centre is {cache.centre}; allowed are [1, 1] to [{grid.planes}, {grid.slots}] ({size})",
-            )
+            yield ("cache", "servers"), f"{_told('cache', cache, 'servers')}; allowed are 1 to {satellites} (planes x slots)"
+        if cache.centre not in self.torus:
+            yield ("cache", "centre"), f"{_told('cache', cache, 'centre')}; allowed are {self._places}"
         network = IPv4Network(self.network.network)
         needed = 256 * grid.planes + grid.slots + 1  # and the broadcast address
         if needed >= network.num_addresses:
-            prefix = 32 - needed.bit_length()
             yield (
                 ("network", "network"),
-                f"network.network is {network}, too small for {size}; allowed are prefixes of /{prefix} and shorter",
+                f"{_told('network', self.network, 'network')}, too small for {size}; "
+                f"allowed are prefixes of /{32 - needed.bit_length()} and shorter",
             )
-        if int(network.network_address) % 256:
-            yield ("network", "network"), f"network.network is {network}; allowed are addresses that end in .0"
-        for index, override in enumerate(self.links.override):
+        geometry_us = self._longest_way_us() if self.links.model == "geometry" else 0
+        if self.links.delay_us + geometry_us > DELAY_US_MAX:
+            yield (
+                ("links", "delay_us"),
+                f"{_told('links', self.links, 'delay_us')} and comes on top of up to {geometry_us} from geometry; "
+                f"allowed are 0 to {DELAY_US_MAX - geometry_us}",
+            )
+        yield from self._override_contradictions()
+
+    def _override_contradictions(self) -> Iterator[tuple[KeyPath, str]]:
+        torus, overrides = self.torus, self.links.override
+        cut = {(override.origin, override.target) for override in overrides if override.cut}
+        seen: set[tuple[Satellite, Satellite]] = set()
+        for index, override in enumerate(overrides):
             at = ("links", "override", index)
-            for key, end in (("from", override.origin), ("to", override.target)):
-                if end not in torus:
-                    yield (
-                        (*at, key),
-                        f"links.override.{key} is {end}; allowed are [1, 1] to [{grid.planes}, {grid.slots}] ({size})",
-                    )
-            if override.origin in torus and override.target in torus:
-                neighbours = torus.neighbours(override.origin)
-                if override.target not in neighbours.values():
-                    allowed = ", ".join(str(end) for end in dict.fromkeys(neighbours.values())) or "none"
-                    yield (
-                        (*at, "to"),
-                        f"links.override.to is {override.target}, not a neighbour of {override.origin}; allowed are {allowed}",
-                    )
+            origin, target = override.origin, override.target
+            outside = [(key, end) for key, end in (("from", origin), ("to", target)) if end not in torus]
+            for key, end in outside:
+                yield (*at, key), f"links.override.{key} is {end}; allowed are {self._places}"
+            neighbours = () if outside else tuple(dict.fromkeys(torus.neighbours(origin).values()))
+            if not outside and target not in neighbours:
+                allowed = ", ".join(str(end) for end in neighbours) or "none"
+                yield (*at, "to"), f"links.override.to is {target}, not a neighbour of {origin}; allowed are {allowed}"
+            if (origin, target) in seen:
+                text = f"links.override is there twice for the link from {origin} to {target}; allowed is one for each direction"
+                yield at, text
+            elif override.cut is False and (target, origin) in cut:
+                text = f"links.override.cut is false, while the link from {target} to {origin} is cut"
+                yield (*at, "cut"), f"{text}; allowed is true, or nothing: a cut is one of both directions"
+            seen.add((origin, target))
+
+    @property
+    def _places(self) -> str:
+        return f"[1, 1] to [{self.planes}, {self.slots}] ({self.planes} planes x {self.slots} slots)"
 
     @property
     def planes(self) -> int:
@@ -347,6 +372,9 @@ class Constellation(_Section):
         Delays with `links.model = "geometry"` are the largest that the paper's equations give: equation (1) within a
         plane, (2) between planes, so a constellation that meets its deadlines with them meets them all along the orbit.
         `links.delay_us` comes on top; an override's `delay_us` replaces the sum.
+
+        A link that is cut in one direction is cut in both: nobody routes over a link that brings no hello back, and the other
+        end is to know it from the start, not when three of its hellos were lost.
         """
         links = self.links
         slot_us = plane_us = links.delay_us
@@ -360,6 +388,9 @@ class Constellation(_Section):
             (override.origin, override.target): override.model_dump(exclude={"origin", "target"}, exclude_none=True)
             for override in links.override
         }
+        for override in links.override:
+            if override.cut:
+                changes[override.target, override.origin] = {**changes.get((override.target, override.origin), {}), "cut": True}
         return {
             origin: {
                 direction: (within if direction in (Direction.EAST, Direction.WEST) else between)._replace(
@@ -385,6 +416,12 @@ class Constellation(_Section):
             delay += geometry.delay_us(geometry.ground_km(away_km, self.grid.altitude_km))
         return LinkModel(delay, links.jitter_us, links.rate_kbps, links.loss_ppm)
 
+    def _longest_way_us(self) -> int:
+        """The largest delay that geometry gives any link, the one from the ground to the satellite farthest away included."""
+        cross_km, in_km = self._neighbours_km()
+        away_km = geometry.grid_km(self.planes // 2, self.slots // 2, cross_km, in_km)
+        return geometry.delay_us(max(cross_km, in_km, geometry.ground_km(away_km, self.grid.altitude_km)))
+
     def _neighbours_km(self) -> tuple[float, float]:
         """Distance of neighbours in different planes (the largest) and in one plane."""
         grid = self.grid
@@ -400,6 +437,12 @@ def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
     line = words[1] if words[:1] == ["line"] else str(text.count("\n") + 1)
     column = f" (column {words[3]})" if words[2:3] == ["column"] else ""
     return f"{path}:{line}: not valid TOML: {what[:1].lower()}{what[1:]}{column}"
+
+
+def _told(name: str, section: _Section, key: str) -> str:
+    """`cache.servers is 10`, and whether that is so because nobody said otherwise."""
+    value = getattr(section, key)
+    return f"{name}.{key} is {value}{'' if key in section.model_fields_set else ' by default'}"
 
 
 def _mistakes(error: ValidationError, raw: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:

@@ -45,8 +45,13 @@ class KeyValue:
         self._store = store
         self._namespace = namespace
 
+    @property
+    def value_bytes_max(self) -> int:
+        """The longest value that can be put: one that the sky holds (`SkyStore.capacity_bytes`)."""
+        return min(VALUE_BYTES_MAX, self._store.capacity_bytes - _ENVELOPE_BYTES)
+
     def put(self, name: str, value: Buffer, progress: Progress | None = None) -> PutResult:
-        """Store a value of 0 to `VALUE_BYTES_MAX` bytes, in place of any that the name has.
+        """Store a value of 0 to `value_bytes_max` bytes, in place of any that the name has.
 
         The result is `unanswered` if a satellite did not confirm that it gave up the old value: stored beside what is left
         of that, the new one could not be told from it.
@@ -55,8 +60,10 @@ class KeyValue:
             ValueError: the value is too large.
         """
         view = memoryview(value).cast("B")
-        if view.nbytes > VALUE_BYTES_MAX:
-            raise ValueError(f"value of {view.nbytes} bytes; allowed are 0 to {VALUE_BYTES_MAX}")
+        if view.nbytes > self.value_bytes_max:
+            sky = self._store.constellation
+            stores = f"{sky.cache.servers} servers of {sky.satellite.store_mib} MiB"
+            raise ValueError(f"value of {view.nbytes:,} bytes; allowed are 0 to {self.value_bytes_max:,} ({stores})")
         key = key_of(name, self._namespace)
         # A block under a key never changes; a new value under an old name is another block, so the old one goes first
         if not self._store.purge([key]).confirmed:

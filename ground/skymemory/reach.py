@@ -20,10 +20,14 @@ from skymemory.placement.window import Route
 _log = logging.getLogger(__name__)
 
 LOST_S: Final = 30.0
-"""how long a satellite that did not answer is left out before it is tried again"""
+"""how long a satellite that did not answer is left out before it is asked again"""
+DOUBT_S: Final = 5.0
+"""the same, when a stand-in did not have what it stands in for"""
 PAUSE_FIRST_S: Final = 1.0
 """how long nothing is asked after nobody answered; doubles each time"""
 PAUSE_MAX_S: Final = 64.0
+_ROUNDS_MAX: Final = 8
+"""steps of a look around: each finds more satellites lost, and others in their places"""
 
 
 class Reach:
@@ -33,7 +37,7 @@ class Reach:
         self._constellation = constellation
         self._control = control
         self._layout = frozenset(window.server_satellites(constellation))
-        self._lost: dict[Satellite, float] = {}  # until when
+        self._lost: dict[Satellite, float] = {}  # when it was asked last
         self._placed: tuple[frozenset[Satellite] | None, list[Route]] = None, []
         self._pause_s = 0.0
         self._ask_again_s = 0.0
@@ -58,13 +62,17 @@ class Reach:
         """
         if self.silent and not (self._is_my_turn() and self._look()):
             return []
-        self._look_for_returned()
+        self._ask_lost(LOST_S)
         return self._routes()
 
     def look(self) -> None:
         """After an answer that did not come: find out which satellites do not answer at all. Then `routes` leads around them."""
         if not self.silent:
             self._look()
+
+    def doubt(self) -> None:
+        """After a stand-in did not have its share: is the lost satellite back? Then others put blocks there again."""
+        self._ask_lost(DOUBT_S)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -78,23 +86,31 @@ class Reach:
         return self._placed[1]
 
     def _look(self) -> bool:
-        """Ask the servers, and a few others for comparison. False: nobody answers."""
-        routes = self._routes()
-        if not routes:
-            return False
-        entries = {route.entry for route in routes}
-        with self._lock:
-            known = {route.satellite for route in routes} | entries | self._lost.keys()
-        others = [Route(one, one) for one in window.others(self._constellation, time.time(), known)]
-        alive = self._ping([*routes, *others])
-        if not alive:
-            self._fall_silent()
-            return False
-        self._wake()
-        servers = {route.satellite for route in routes}
-        # If all ways in are silent, nothing is known about the satellites behind them
-        self._lose((servers if servers & alive else entries) - alive)
+        """Ask the servers until all who then have a server's place answer. False: nobody answers.
+
+        Whoever looks at the same sky finds the same satellites in the same places, and so what another host has put there.
+        """
+        for _ in range(_ROUNDS_MAX):
+            routes = self._routes()
+            if not routes:
+                return False
+            alive = self._ping(self._around(routes))
+            if not alive:
+                self._fall_silent()
+                return False
+            self._wake()
+            # Of the satellites behind a way in that is silent nothing is known
+            silent = {route.entry for route in routes} - alive or {route.satellite for route in routes} - alive
+            if not self._lose(silent):
+                break
         return True
+
+    def _around(self, routes: Sequence[Route]) -> list[Route]:
+        """Whom to ask: the servers, the ways in, and a few others for comparison."""
+        asked = dict.fromkeys([*routes, *(Route(route.entry, route.entry) for route in routes)])
+        with self._lock:
+            known = self._lost.keys() | {route.satellite for route in asked}
+        return [*asked, *(Route(one, one) for one in window.others(self._constellation, time.time(), known))]
 
     def _ping(self, routes: Sequence[Route]) -> set[Satellite]:
         return set(self._control.ping(routes, self._control.patience_s(routes)))
@@ -123,26 +139,37 @@ class Reach:
         if was_silent:
             _log.warning("satellites answer again")
 
-    def _lose(self, satellites: set[Satellite]) -> None:
-        until_s = time.monotonic() + LOST_S
+    def _lose(self, satellites: set[Satellite]) -> bool:
+        """Leave satellites out. False: all of them are already, and there is nobody left to stand in."""
+        now_s = time.monotonic()
         with self._lock:
             new = sorted(satellites - self._lost.keys())
-            self._lost |= dict.fromkeys(satellites, until_s)
+            self._lost |= dict.fromkeys(satellites, now_s)
             self.losses += len(new)
         if new:
             names = ", ".join(map(str, new))
             _log.warning("no answer from %s: others stand in; asked again in %g s", names, LOST_S)
+        return bool(new)
 
-    def _look_for_returned(self) -> None:
+    def _ask_lost(self, pause_s: float) -> None:
+        """Ask satellites that were lost, and not asked for a while, whether they are back."""
         now_s = time.monotonic()
         with self._lock:
-            again = [satellite for satellite, until_s in self._lost.items() if until_s <= now_s]
-            for satellite in again:
-                self._lost[satellite] = now_s + LOST_S  # other threads do not wait for this one's question
+            again = [satellite for satellite, asked_s in self._lost.items() if now_s - asked_s >= pause_s]
+            self._lost |= dict.fromkeys(again, now_s)  # other threads do not wait for this one's question
         if not again:
             return
-        entry_points = window.entries(self._constellation, time.time())
-        alive = self._ping([found for one in again if (found := window.route(self._constellation, one, entry_points))])
+        alive = self._ping(self._ways_back(again))
         with self._lock:
             for satellite in alive:
                 self._lost.pop(satellite, None)
+
+    def _ways_back(self, satellites: Sequence[Satellite]) -> list[Route]:
+        """To lost satellites: straight to those that would be ways in, to the others over ways in that are there."""
+        with self._lock:
+            lost = frozenset(self._lost)
+        now_s = time.time()
+        ways, ways_left = (window.entries(self._constellation, now_s, left_out) for left_out in ((), lost))
+        direct = [Route(one, one) for one in satellites if ways is None or one in ways]
+        behind = (window.route(self._constellation, one, ways_left) for one in satellites if ways is not None and one not in ways)
+        return direct + [found for found in behind if found is not None]

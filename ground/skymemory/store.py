@@ -26,6 +26,8 @@ from skymemory.wire.packets import KEY_BYTES
 BLOCK_BYTES_MAX: Final = 1 << 26
 """the largest block that is fetched unless the caller says otherwise: a block's length is a satellite's word, and memory is
 taken by it"""
+_TABLES_BYTES: Final = 208
+"""what a satellite needs for each slot of its store besides the slot itself, at most: entries of two tables and their indexes"""
 _QUESTION_S: Final = 1.0
 """how long a lookup waits at least for its answer, unless the deadline of blocks is shorter"""
 _NO_WAY: Final = frozenset(("expired", "unreachable", "hop_limit"))
@@ -150,6 +152,13 @@ class SkyStore:
         return self._control
 
     @property
+    def capacity_bytes(self) -> int:
+        """The longest block that its servers' stores surely hold, when all other blocks make room for it."""
+        sky = self.constellation
+        slots = (sky.satellite.store_mib << 20) // (sky.slot_bytes + _TABLES_BYTES)
+        return min(sky.cache.servers * slots * sky.cache.chunk_bytes, UINT32_MAX)
+
+    @property
     def silent(self) -> bool:
         """True from when no satellite answered until one does: blocks are then neither looked for nor stored."""
         return self._reach.silent
@@ -157,7 +166,7 @@ class SkyStore:
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
     def put(self, items: Sequence[tuple[bytes, Buffer]], progress: Progress | None = None) -> list[PutResult]:
-        """Store blocks, all at once. A block that is there already is not stored twice.
+        """Store blocks, all at once. A block that is there already is not stored twice. For new blocks old ones make room.
 
         Args:
             items: pairs of key (32 bytes) and block; the block's memory is read in place and must not change meanwhile.
@@ -167,12 +176,14 @@ class SkyStore:
             For each item its result, in order.
 
         Raises:
-            ValueError: a key of another length, an empty or too large block, a closed store.
+            ValueError: a key of another length, an empty block or one larger than the sky (`capacity_bytes`), a closed store.
         """
+        most = self.capacity_bytes
         for key, data in items:
             _check_key(key)
-            if not 1 <= memoryview(data).nbytes <= UINT32_MAX:
-                raise ValueError(f"block of {memoryview(data).nbytes} bytes; allowed are 1 to {UINT32_MAX}")
+            if not 1 <= memoryview(data).nbytes <= most:  # it would evict all else and then not fit
+                stores = f"{self.constellation.cache.servers} servers of {self.constellation.satellite.store_mib} MiB"
+                raise ValueError(f"block of {memoryview(data).nbytes:,} bytes; allowed are 1 to {most:,} ({stores})")
         self._check_open()
         start_s = time.perf_counter()
         transfers = [Transfer(self._entry(key, memoryview(data).nbytes), self._tenant, data) for key, data in items]
@@ -200,10 +211,11 @@ class SkyStore:
     ) -> list[GetResult]:
         """Fetch blocks, all at once.
 
-        A block that does not come whole within `cache.deadline_ms` is a miss. If a satellite was found lost meanwhile it is
-        asked for once more, with as much time. Of a block of which a satellite says that it no longer has its share the rest
-        is purged (paper, section 3.9): as soon as one chunk is gone the others are of no use. Silence purges nothing: it may
-        be this host's, and others have the block.
+        A block that does not come whole within `cache.deadline_ms` is a miss. If a satellite was found lost meanwhile, or back
+        though another stands in for it, it is asked for once more, with as much time: whoever sees the same losses finds the
+        same places, and so blocks that other hosts put there. Of a block of which a satellite says that it no longer has its
+        share the rest is purged (paper, section 3.9): as soon as one chunk is gone the others are of no use. Silence purges
+        nothing: it may be this host's, and others have the block.
 
         Args:
             entries: what `put`, `find` or `find_longest` told about blocks; or keys, which are looked up first.
@@ -355,7 +367,7 @@ class SkyStore:
     # transfers
 
     def _move(self, transfers: Sequence[Transfer], progress: Progress | None, *, up: bool) -> None:
-        """Put or get blocks; once more those for which a way opened that was not known before. RUNNING: not even begun."""
+        """Put or get blocks; once more those for which there is a way that was not known before. RUNNING: not even begun."""
         call = self._native.put if up else self._native.get
         left = list(transfers)
         with self._transfer_turn:
@@ -366,10 +378,14 @@ class SkyStore:
                     return
                 call(left, self._servers(routes), self._deadline_ms(), progress)
                 self._count(left, up=up)
+                missed_stand_in = [transfer for transfer in left if self._stand_in_failed(transfer)]
                 left = [transfer for transfer in left if _status(transfer) in _NO_WAY]
                 if left:
                     self._reach.look()
-                    tried = routes
+                if missed_stand_in:
+                    self._reach.doubt()
+                left += missed_stand_in
+                tried = routes
 
     def _fetched(
         self, results: list[GetResult], wanted: dict[int, BlockEntry], block_bytes_max: int, progress: Progress | None
@@ -388,12 +404,15 @@ class SkyStore:
             results[index] = self._get_result(transfer)
             if results[index].status == "miss":
                 gone.append(transfer.entry.key)
-                if transfer.failed is not None and self._reach.stands_in(transfer.failed):
+                if self._stand_in_failed(transfer):
                     # It never had its share. The lost satellite may still serve other hosts, so the block stays
                     self._set_incomplete(gone.pop())
         if gone:
             self._forget(gone, self._reach.routes())
         return results
+
+    def _stand_in_failed(self, transfer: Transfer) -> bool:
+        return _status(transfer) == "miss" and transfer.failed is not None and self._reach.stands_in(transfer.failed)
 
     def _set_incomplete(self, key: bytes) -> None:
         self.index.remove(key)

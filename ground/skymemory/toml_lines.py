@@ -41,13 +41,13 @@ def key_lines(text: str) -> dict[KeyPath, int]:
     return lines
 
 
-def find_line(text: str, path: KeyPath) -> int:
-    """The line of the key at `path`, or of the innermost table around it that is in the file; 1 if nothing of it is."""
+def find_line(text: str, path: KeyPath) -> int | None:
+    """The line of the key at `path`, or of the innermost table around it that is in the file; None if nothing of it is."""
     lines = key_lines(text)
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
             return lines[path[:length]]
-    return 1
+    return None
 
 
 def _parts(dotted: str) -> list[str]:

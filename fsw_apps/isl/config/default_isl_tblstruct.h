@@ -27,7 +27,8 @@ typedef struct ISL_NeighboursTable
 } ISL_NeighboursTable_t;
 
 /** ISL.Links: the models of north, east, south, west, ground. They act on what this satellite sends; the model of the ground
- *  also on what comes from there, because the ground has no model of its own. */
+ *  also on what comes from there, because the ground has no model of its own. A link that is cut is down at once and nothing
+ *  comes in over it; the neighbour's table has to say so too, or its probes have to be lost first. */
 typedef struct ISL_LinksTable
 {
     ISL_LinkEntry_t Link[ISL_LINK_COUNT];

@@ -1,4 +1,4 @@
-"""`skymem bench`: idle, peers, prefix."""
+"""`skymem bench`: idle, links, peers, prefix."""
 
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,27 @@ def idle(config_path: Path | None, seconds: float, as_json: bool) -> None:
     for name, text in (("rss", "resident"), ("pss", "resident, shared pages divided"), ("private", "private")):
         table.add_row(f"{text}, MB", _mb(report[f"{name}_bytes"]), _mb(report[f"{name}_bytes_max"]))
     print_table(table)
+
+
+@bench.command()
+@config_option
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="Rounds that are measured.")
+@click.option(
+    "--call-blocks", default=5, show_default=True, type=click.IntRange(1, 22), help="Blocks in one call; 5 are the manager's way."
+)
+@json_option
+def links(config_path: Path | None, rounds: int, call_blocks: int, as_json: bool) -> None:
+    """PUT and GET of 22 blocks of 3.1 MB over links with delay, jitter, loss and a cut."""
+    from skymemory.bench.links import links_table, run_links_bench
+
+    with progress_bar("putting and getting") as progress:
+        constellation = load_constellation(config_path)
+        report = run_links_bench(constellation, rounds=rounds, call_blocks=call_blocks, progress=progress)
+    if as_json:
+        print_json(report)
+        return
+    print_table(links_table(report))
+    _tell_wrong({row["links"]: row["wrong"] for row in report["rows"]})
 
 
 @bench.command()

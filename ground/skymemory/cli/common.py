@@ -1,6 +1,7 @@
 """What the commands share: how mistakes end, which constellation is meant, tables, progress."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -16,6 +18,8 @@ from skymemory.config import ConfigError, Constellation
 from skymemory.testbed.state import Running, State
 
 ProgressCallback = Callable[[int, int], None]
+WIDE = 10_000
+"""columns of what is no terminal"""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 config_option = click.option(
@@ -33,7 +37,7 @@ class Failure(click.ClickException):
 
 
 class BadInput(click.ClickException):
-    """What was given is wrong: one line for each mistake, exit status 2."""
+    """What was given is wrong: one line, or one for each mistake in a file; exit status 2."""
 
     exit_code = 2
 
@@ -41,10 +45,21 @@ class BadInput(click.ClickException):
 class Commands(click.Group):
     """A group whose commands end with one clear line where a part of ours raises what a person can act on."""
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read what stands before the command's name; a mistake there is one line as well."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise _one_line(error) from error
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors of our parts become `Failure` and `BadInput`, all else is a bug and shows its trace."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            raise _one_line(error) from error
         except ConfigError as error:
             raise BadInput(str(error)) from error
         except OSError as error:
@@ -55,6 +70,14 @@ class Commands(click.Group):
             if type(error).__module__.startswith("skymemory"):
                 raise Failure(str(error)) from error
             raise
+
+
+def _one_line(error: click.UsageError) -> click.ClickException:
+    """What click says of a command line over four lines, in one."""
+    if isinstance(error, NoArgsIsHelpError):
+        return error
+    where = f"; see `{error.ctx.command_path} --help`" if error.ctx is not None else ""
+    return BadInput(" ".join(error.format_message().split()).removesuffix(".") + where)
 
 
 def load_constellation(path: Path | None) -> Constellation:
@@ -80,10 +103,14 @@ def print_json(report: dict[str, Any]) -> None:
     click.echo(json.dumps(report, indent=2))
 
 
+def output_console() -> Console:
+    """Standard output: as wide as the terminal or as $COLUMNS says, else as wide as a table needs it."""
+    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDE)
+
+
 def print_table(table: Table) -> None:
-    """A table on standard output, as wide as it needs to be when that is no terminal."""
-    console = Console() if sys.stdout.isatty() else Console(width=200)
-    console.print(table)
+    """A table on standard output."""
+    output_console().print(table)
 
 
 @contextmanager

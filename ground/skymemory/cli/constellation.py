@@ -1,17 +1,27 @@
 """`skymem up`, `skymem down`, `skymem compose`."""
 
+import os
+import shutil
 import time
 from pathlib import Path
 
 import click
 
 from skymemory.cli.common import Failure, config_option, load_constellation, progress_bar
-from skymemory.config import Constellation
-from skymemory.testbed.compose import compose_file, in_containers
-from skymemory.testbed.docker import DockerConstellation, build_image, compose_command, find_checkout
+from skymemory.config import CONFIG_FILE, Constellation
+from skymemory.testbed.compose import PROJECT, compose_file, in_containers
+from skymemory.testbed.docker import (
+    OF_PROJECT,
+    DockerConstellation,
+    DockerError,
+    build_image,
+    compose_command,
+    containers,
+    find_checkout,
+)
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import DamagedStateError, Running, State
 
 
 @click.command()
@@ -57,30 +67,62 @@ def _up_docker(constellation: Constellation, state: State) -> None:
 
 @click.command()
 def down() -> None:
-    """Stop the constellation; what it held is gone."""
+    """Stop the constellation; what it held is gone.
+
+    Satellites that no record tells of, or only a damaged one, are found by the logs that they write.
+    """
     state = State()
-    running = state.load()
-    if running is None:
-        click.echo("no constellation is up")
-        return
-    if running.kind == "docker":
+    running = damaged = None
+    try:
+        running = state.load()
+    except DamagedStateError as error:
+        damaged = error
+    processes = state.find_satellites()
+    count = 0
+    if running is not None and running.kind == "docker":
         DockerConstellation(running.constellation).down()
         count = running.constellation.planes * running.constellation.slots
-    else:
-        alive = running.alive()
-        stop(alive.values())
-        count = len(alive)
+    elif running is not None:
+        processes |= set(running.alive().values())
+    stop(processes)
     state.clear()
-    click.echo(f"{count} satellites stopped")
+    if damaged is not None:
+        click.echo(f"{state.path} was damaged ({damaged.why}) and is removed")
+        _tell_of_containers()
+    count += len(processes)
+    nothing = running is None and damaged is None and not count
+    click.echo("no constellation is up" if nothing else f"{count} satellites stopped")
+
+
+def _tell_of_containers() -> None:
+    """A damaged record does not say whether the containers are its own, and they write no log here: the user has to decide."""
+    try:
+        found = containers() if shutil.which("docker") else {}
+    except DockerError:  # no engine, no containers
+        return
+    if found:
+        listed = f"docker ps --all --quiet --filter {OF_PROJECT}"
+        click.echo(f"containers of {PROJECT}: {len(found)}; if nobody else uses them: docker rm --force $({listed})")
 
 
 @click.command()
 @config_option
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: standard output.")
 def compose(config_path: Path | None, output: Path | None) -> None:
-    """Print the Compose file of the constellation: one container a satellite, (p, s) at 198.18.p.s."""
-    text = compose_file(load_constellation(config_path))
+    """Print the Compose file of the constellation: one container a satellite, (p, s) at 198.18.p.s.
+
+    It builds the image from the checkout around FILE, or around the current folder; outside of one it expects the image to be
+    there. What is printed is for a file in docker/ of the checkout.
+    """
+    constellation = load_constellation(config_path)
+    source = str(config_path or (CONFIG_FILE if CONFIG_FILE.is_file() else "the defaults"))
+    folder = Path() if output is None else output.parent
+    checkout = find_checkout(folder) or find_checkout()
+    context = None
+    if checkout is not None:
+        context = os.path.relpath(checkout, checkout / "docker" if output is None else folder.resolve())
+    text = compose_file(constellation, source=source, context=context)
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        output.write_text(text, encoding="utf-8", errors="surrogateescape")

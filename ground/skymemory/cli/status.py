@@ -1,11 +1,13 @@
 """`skymem status`: what every satellite says of itself."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 from rich.table import Table
+from rich.text import Text
 
-from skymemory.cli.common import json_option, print_json, print_table, require_running
+from skymemory.cli.common import json_option, output_console, print_json, print_table, require_running
 from skymemory.config import Constellation
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
 from skymemory.placement.torus import Satellite
@@ -15,6 +17,12 @@ DEADLINE_S = 3.0
 NEVER = 2**64 - 1
 """`last_heard_ms` of a link that was silent so far"""
 SHOWN = ("chunks", "bytes", "hits", "misses", "evictions")
+SLOT = "slot"
+GAP = 3
+"""blanks between the columns of the grid"""
+
+Cells = dict[tuple[int, int], Text]
+"""what the grid shows of each satellite (plane, slot)"""
 
 
 @click.command()
@@ -27,14 +35,15 @@ def status(show_links: bool, as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
-    print_table(grid_table(constellation, report))
+    print_grid(report)
     total = report["total"]
     click.echo(
         f"{report['alive']} of {len(report['satellites'])} satellites answer; they hold {total['chunks']} chunks, "
-        f"{total['bytes'] / 1e6:.1f} MB; {total['hits']} hits, {total['misses']} misses, {total['evictions']} evictions; "
+        f"{total['bytes'] / 1e6:.1f} MB\n{total['hits']} hits, {total['misses']} misses, {total['evictions']} evictions; "
         f"ISLs: {total['tx_packets']} packets sent, {total['drops']} dropped"
     )
     if show_links:
+        click.echo("\nlinks: one-way delays requested and measured, ms; packets sent, received and dropped")
         print_table(link_table(report))
 
 
@@ -79,47 +88,86 @@ def _satellite(
 
 
 def _told(link: dict[str, int]) -> dict[str, int | None]:
-    """A link's record; what was never heard has no time since."""
-    return {name: None if name == "last_heard_ms" and value == NEVER else value for name, value in link.items()}
+    """A link's record; what was never heard has no time since, and 0 is what the ICD says of a delay that was not measured."""
+    nothing = {"last_heard_ms": NEVER, "delay_measured_us": 0}
+    return {name: None if nothing.get(name) == value else value for name, value in link.items()}
 
 
-def grid_table(constellation: Constellation, report: dict[str, Any]) -> Table:
-    """Slots down, planes across: chunks, megabytes, and hits / misses / evictions of each satellite."""
-    table = Table(title="chunks  MB  hits/misses/evictions", title_justify="left", pad_edge=False)
-    table.add_column("slot", justify="right")
-    for plane in range(1, constellation.planes + 1):
-        table.add_column(f"plane {plane}", no_wrap=True)
-    cells = {(entry["plane"], entry["slot"]): _cell(entry) for entry in report["satellites"]}
-    for slot in range(1, constellation.slots + 1):
-        table.add_row(str(slot), *(cells[plane, slot] for plane in range(1, constellation.planes + 1)))
-    return table
+def print_grid(report: dict[str, Any]) -> None:
+    """Chunks, megabytes, and hits/misses/evictions of each satellite; the last three only where there is room."""
+    width = output_console().width
+    cells = grid_cells(report, with_requests=True)
+    needed = len(SLOT) + report["planes"] * (GAP + _widest(cells))
+    told = "chunks MB hits/misses/evictions"
+    if needed > width:
+        cells = grid_cells(report, with_requests=False)
+        told = f"chunks MB ({needed} columns have room for hits/misses/evictions)"
+    click.echo(told)
+    for table in grid_tables(report, cells, width):
+        print_table(table)
 
 
-def _cell(entry: dict[str, Any]) -> str:
-    if not entry["alive"]:
-        return "[red]no answer[/red]"
-    text = f"{entry['chunks']:>4} {entry['bytes'] / 1e6:4.1f} {entry['hits']}/{entry['misses']}/{entry['evictions']}"
-    return f"[green]{text}[/green]" if entry["chunks"] else text
+def grid_cells(report: dict[str, Any], with_requests: bool) -> Cells:
+    """Chunks, megabytes, and if wanted hits/misses/evictions of each satellite."""
+    held = {
+        (entry["plane"], entry["slot"]): (str(entry["chunks"]), f"{entry['bytes'] / 1e6:.1f}")
+        for entry in report["satellites"]
+        if entry["alive"]
+    }
+    chunks, megabytes = (max((len(texts[at]) for texts in held.values()), default=0) for at in (0, 1))
+    cells = {}
+    for entry in report["satellites"]:
+        place = entry["plane"], entry["slot"]
+        if place not in held:
+            cells[place] = Text("no answer", style="red")
+            continue
+        text = f"{held[place][0]:>{chunks}} {held[place][1]:>{megabytes}}"
+        if with_requests:
+            text += f" {entry['hits']}/{entry['misses']}/{entry['evictions']}"
+        cells[place] = Text(text, style="green" if entry["chunks"] else "")
+    return cells
+
+
+def grid_tables(report: dict[str, Any], cells: Cells, width: int) -> Iterator[Table]:
+    """Slots down, planes across; planes that have no room follow in further tables."""
+    planes, slots = report["planes"], report["slots"]
+    together = max(1, (width - len(SLOT)) // (GAP + _widest(cells)))
+    for first in range(1, planes + 1, together):
+        shown = range(first, min(first + together, planes + 1))
+        table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
+        table.add_column(SLOT, justify="right")
+        for plane in shown:
+            table.add_column(f"plane {plane}", no_wrap=True)
+        for slot in range(1, slots + 1):
+            table.add_row(str(slot), *(cells[plane, slot] for plane in shown))
+        yield table
+
+
+def _widest(cells: Cells) -> int:
+    return max(len(f"plane {max(plane for plane, _ in cells)}"), *(cell.cell_len for cell in cells.values()))
 
 
 def link_table(report: dict[str, Any]) -> Table:
-    """One row a satellite; for each of its links the delay requested / measured in ms, packets out / in, drops."""
-    table = Table(title="links: ms requested / measured, packets sent / received, -dropped", title_justify="left")
-    table.add_column("satellite", no_wrap=True)
-    for name in LINK_NAMES:
+    """One row a link: where from and to, delays in ms, packets. Nothing was measured where it says -."""
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("from", "link", "to", "state"):
         table.add_column(name, no_wrap=True)
+    for name in ("requested", "measured", "sent", "received", "dropped"):
+        table.add_column(name, no_wrap=True, justify="right")
     for entry in report["satellites"]:
-        cells = [_link(entry["links"][name]) if "links" in entry else "" for name in LINK_NAMES]
-        table.add_row(str(Satellite(entry["plane"], entry["slot"])), *cells)
+        for name in LINK_NAMES if "links" in entry else ():
+            link = entry["links"][name]
+            if link["plane"] or name == "ground":  # else there is none: the seam
+                table.add_row(str(Satellite(entry["plane"], entry["slot"])), name, *_link(link))
     return table
 
 
-def _link(link: dict[str, Any]) -> str:
-    if link["plane"] == 0 and not link["tx_packets"] and not link["rx_packets"]:
-        return "-"
-    state = "" if link["up"] else "[red]down[/red] "
-    delays = f"{link['delay_requested_us'] / 1000:.2f}/{link['delay_measured_us'] / 1000:.2f}"
-    return f"{state}{delays}  {link['tx_packets']}/{link['rx_packets']}" + (f" -{_drops(link)}" if _drops(link) else "")
+def _link(link: dict[str, Any]) -> Iterator[str | Text]:
+    yield str(Satellite(link["plane"], link["slot"])) if link["plane"] else "hosts"
+    yield "up" if link["up"] else Text("down", style="red")
+    for name in ("delay_requested_us", "delay_measured_us"):
+        yield "-" if link[name] is None else f"{link[name] / 1000:.2f}"
+    yield from (str(link["tx_packets"]), str(link["rx_packets"]), str(_drops(link)))
 
 
 def _drops(link: dict[str, Any]) -> int:

@@ -1,10 +1,11 @@
 """The constellation as a compose file: one container a satellite, (p, s) at 198.18.p.s, for Compose 1.29 and 2."""
 
+import json
 from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import IPv4Network
 
-from skymemory.config import Constellation
+from skymemory.config import CONFIG_FILE, Constellation
 from skymemory.testbed import satellite as skysat
 
 PROJECT = "skymemory"
@@ -45,13 +46,21 @@ def in_containers(constellation: Constellation) -> Constellation:
     return constellation.replace(network={"network": NETWORK, "mtu": mtu})
 
 
-def compose_file(constellation: Constellation, image: Image = SATELLITE) -> str:
-    """Text of compose.yaml, for a file in `docker/` of a checkout (it names `..` as what the image is built from)."""
+def compose_file(
+    constellation: Constellation, image: Image = SATELLITE, *, source: str = str(CONFIG_FILE), context: str | None = ".."
+) -> str:
+    """Text of compose.yaml.
+
+    Args:
+        source: what the constellation was read from, for the head of the text.
+        context: the checkout that the image is built from, as seen from the file's folder: `..` from `docker/`. None: there
+            is no checkout, and the image must be there.
+    """
     inside = in_containers(constellation)
     network = IPv4Network(NETWORK)
     memory = inside.satellite.store_mib + image.memory_mib
     lines = [
-        "# Made by `skymem compose` from constellation.toml. Do not edit.",
+        f"# Made by `skymem compose` from {source if source.isprintable() else ascii(source)}. Do not edit.",
         "",
         "x-satellite: &satellite",
         f"  image: {image.name}",
@@ -80,8 +89,9 @@ def compose_file(constellation: Constellation, image: Image = SATELLITE) -> str:
     for number, place in enumerate(places):
         words = ", ".join(f'"{word}"' for word in skysat.arguments(inside, place))
         lines += [f"  sat-{place.plane}-{place.slot}:", "    <<: *satellite"]
-        if number == 0:  # one service builds the image that all use
-            lines.append(f"    build: {{context: .., dockerfile: docker/Dockerfile, target: {image.target}}}")
+        if number == 0 and context is not None:  # one service builds the image that all use
+            folder = json.dumps(context, ensure_ascii=False).replace("$", "$$")  # Compose replaces $NAME
+            lines.append(f"    build: {{context: {folder}, dockerfile: docker/Dockerfile, target: {image.target}}}")
         if number >= AT_ONCE:
             before = places[number - AT_ONCE]
             lines.append(f"    depends_on: [sat-{before.plane}-{before.slot}]")

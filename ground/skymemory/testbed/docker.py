@@ -13,6 +13,8 @@ from skymemory.placement.torus import Satellite
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
 
 Progress = Callable[[int, int], None]
+OF_PROJECT = f"label=com.docker.compose.project={PROJECT}"
+"""what `docker ps --filter` knows our containers by"""
 
 
 class DockerError(RuntimeError):
@@ -123,8 +125,7 @@ def containers() -> dict[Satellite, str]:
     Raises:
         DockerError: the engine does not answer.
     """
-    of_project = f"label=com.docker.compose.project={PROJECT}"
-    done = _run(["docker", "ps", "--all", "--filter", of_project, "--format", "{{json .}}"])
+    done = _run(["docker", "ps", "--all", "--filter", OF_PROJECT, "--format", "{{json .}}"])
     _check(done, "docker ps")
     found = {}
     for line in done.stdout.splitlines():

@@ -1,6 +1,7 @@
 """A constellation of local processes: satellite (p, s) is a `skysat` that listens at 127.18.p.s."""
 
 import errno
+import os
 import socket
 import subprocess
 import tempfile
@@ -168,11 +169,13 @@ def check_addresses(constellation: Constellation) -> None:
                 f"{address} port {port} is in use: another constellation may be running (`skymem down` ends it); "
                 "or choose another network.port"
             )
-        if reason:
+        if reason == errno.EADDRNOTAVAIL:
             raise StartError(
-                f"{address} is no address of this machine ({errno.errorcode.get(reason, reason)}); processes need a "
-                'network.network inside 127.0.0.0/8, such as "127.18.0.0/16"'
+                f"{address} is no address of this machine: give it to one of its interfaces, or choose a network.network "
+                'inside 127.0.0.0/8, such as "127.18.0.0/16"'
             )
+        if reason:
+            raise StartError(f"{address} port {port} cannot be bound: {os.strerror(reason)}")
 
 
 def free_port(constellation: Constellation) -> int:

@@ -56,6 +56,23 @@ def stop(processes: Iterable[ProcessId], grace_s: float = 5.0) -> int:
     return len(left)
 
 
+def writers(files: Iterable[Path], program: str) -> set[ProcessId]:
+    """Processes of the program of this name whose standard output is one of these files."""
+    wanted = {(status.st_dev, status.st_ino) for status in map(Path.stat, files)}
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        process = identify(int(folder.name))
+        try:
+            output = (folder / "fd" / "1").stat()
+            # A program that was replaced since, as by a new installation, is named "... (deleted)"
+            name = (folder / "exe").readlink().name.removesuffix(" (deleted)")
+        except OSError:  # gone by now, or not ours to look at
+            continue
+        if process is not None and name == program and (output.st_dev, output.st_ino) in wanted and is_alive(process):
+            found.add(process)
+    return found
+
+
 def _signal(process: ProcessId, number: signal.Signals) -> bool:
     """Through a pidfd, so that the process looked at is the one signalled. False if it is not there any more."""
     try:

@@ -6,6 +6,7 @@ from pathlib import Path
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 
+NAME = "skysat"
 READY_WORD = "ready"
 """in the line that `skysat` prints once it listens"""
 NATIVE_FOLDER = Path(__file__).resolve().parent.parent / "_native"
@@ -17,7 +18,7 @@ def program() -> Path:
     Raises:
         FileNotFoundError: the package was not built.
     """
-    path = NATIVE_FOLDER / "skysat"
+    path = NATIVE_FOLDER / NAME
     if not os.access(path, os.X_OK):
         raise FileNotFoundError(f"{path} is missing: the package was not built; `pip install .` builds it")
     return path

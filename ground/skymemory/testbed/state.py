@@ -4,26 +4,38 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
-from skymemory.testbed.processes import ProcessId, is_alive
+from skymemory.testbed import satellite as skysat
+from skymemory.testbed.processes import ProcessId, is_alive, writers
 
 FILE_NAME = "constellation.json"
 FORMAT = 1
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
+Kind = Literal["local", "docker"]
+
+
 class StateError(RuntimeError):
     """No constellation is up, or one is and should not be, or the record of it cannot be read."""
+
+
+class DamagedStateError(StateError):
+    """The record was read and is none; `skymem down` clears it."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path} is damaged ({why}); `skymem down` clears it")
+        self.why = why
 
 
 @dataclass(frozen=True)
 class Running:
     """A constellation that was started."""
 
-    kind: Literal["local", "docker"]
+    kind: Kind
     constellation: Constellation
     processes: dict[Satellite, ProcessId]
     """of a local one; containers are known to their engine"""
@@ -71,22 +83,19 @@ class State:
         """What is recorded, or None. Processes of an earlier boot are left out: their pids mean nothing now.
 
         Raises:
-            StateError: the record is there and not readable.
+            DamagedStateError: the record does not say what it should.
+            StateError: the record is there and the system does not let us read it.
         """
         try:
-            record: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
-            if record["format"] != FORMAT:
-                raise ValueError(f"format {record['format']}, not {FORMAT}")
-            same_boot = record["boot"] == _boot_id()
-            return Running(
-                record["kind"],
-                Constellation.model_validate(record["constellation"]),
-                {Satellite(p, s): ProcessId(pid, ticks) for p, s, pid, ticks in record["processes"] if same_boot},
-            )
+            text = self.path.read_text(encoding="utf-8")
+            return _parse(json.loads(text))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StateError(f"{self.path} cannot be read ({error}); remove it when no constellation is up") from error
+        except OSError as error:
+            raise StateError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            why = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            raise DamagedStateError(self.path, why) from error
 
     def running(self) -> Running | None:
         """What is up, or None. Containers are believed to be up until they are stopped.
@@ -108,9 +117,24 @@ class State:
             raise StateError("no constellation is up; `skymem up` starts one")
         return running
 
+    def find_satellites(self) -> set[ProcessId]:
+        """Satellites that write to the logs of this folder: all that `skymem up` has started with it, recorded or not."""
+        return writers(self.log_folder.glob("*.log"), skysat.NAME)
+
     def clear(self) -> None:
         """Forget it."""
         self.path.unlink(missing_ok=True)
+
+
+def _parse(record: dict[str, Any]) -> Running:
+    """Raises ValueError, KeyError, TypeError."""
+    if record["format"] != FORMAT:
+        raise ValueError(f"format {record['format']}, not {FORMAT}")
+    if record["kind"] not in get_args(Kind):
+        raise ValueError(f"kind {record['kind']}")
+    processes = {Satellite(int(p), int(s)): ProcessId(int(pid), int(ticks)) for p, s, pid, ticks in record["processes"]}
+    constellation = Constellation().replace(**record["constellation"])
+    return Running(record["kind"], constellation, processes if record["boot"] == _boot_id() else {})
 
 
 def _boot_id() -> str:

@@ -435,6 +435,47 @@ static void test_probes(void)
     rig_close(&rig);
 }
 
+/** Routes go around a link that the table cuts from the first packet on: no three probes have to be lost before. */
+static void test_a_link_cut_by_the_table_is_down_from_the_start(void)
+{
+    static const char *const options[] = {"--hello-s", "1", "--link", "east:cut=1", NULL};
+    SKY_Packet_t             request;
+    SKY_Packet_t             there;
+    ISL_LinksTable_t         links;
+
+    if (!rig_open(&rig, options))
+    {
+        return;
+    }
+    request     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    request.dst = rig_neighbour[SKY_LINK_EAST]; /* three slots: the long way round leads over west */
+    rig_send(&rig, rig.ground, &request);
+    CHECK_EQ(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_UP), 0);
+    CHECK_EQ(rig_link_stat(&rig, SKY_LINK_WEST, SKY_STATS_LINK_UP), 1);
+    while (rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &there) && SKY_Addr_Equal(there.src, rig_self))
+    {
+        /* probes */
+    }
+    CHECK_EQ(there.request_id, request.request_id);
+    while (rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &there) && !SKY_Addr_Equal(there.src, rig_self))
+    {
+        /* until the next probe, which goes to all whose links are not cut */
+    }
+    CHECK(!rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_SILENT_MS, &there));
+
+    /* no longer cut, it is up when the neighbour is heard */
+    (void)memset(&links, 0, sizeof(links));
+    rig_table_load("ISL.Links", &links, sizeof(links));
+    request.src = rig_neighbour[SKY_LINK_EAST];
+    request.dst = rig_self;
+    do
+    {
+        (void)poll(NULL, 0, RIG_POLL_MS);
+        rig_send(&rig, rig.neighbour[SKY_LINK_EAST], &request);
+    } while (rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_UP) == 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     static const char *const options[] = {"--hello-s", "0", NULL};
@@ -455,5 +496,6 @@ int main(void)
         rig_close(&rig);
     }
     RUN(test_probes);
+    RUN(test_a_link_cut_by_the_table_is_down_from_the_start);
     return CHECK_RESULT();
 }

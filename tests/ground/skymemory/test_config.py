@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from skymemory.config import PACKET_BYTES_MIN, ConfigError, Constellation, LinkModel
+from skymemory.config import DELAY_US_MAX, PACKET_BYTES_MIN, ConfigError, Constellation, LinkModel
 from skymemory.placement.torus import Direction, Satellite
 from skymemory.testbed.state import Running, State, StateError
 from skymemory.wire import icd
@@ -67,8 +67,12 @@ def test_the_constellation_that_is_up(tmp_path: Path, monkeypatch: pytest.Monkey
     State().save(Running("local", sky, {}))  # all its processes are gone
     assert Constellation.running() is None
     State().path.write_text("{")
-    with pytest.raises(StateError, match="cannot be read"):
+    with pytest.raises(StateError, match="is damaged"):
         Constellation.running()
+
+
+LINK = "[[links.override]]\nfrom = [3, 10]\nto = [3, 11]\n"
+BACK = "[[links.override]]\nfrom = [3, 11]\nto = [3, 10]\n"
 
 
 def test_empty_file_is_the_default(tmp_path: Path) -> None:
@@ -125,20 +129,78 @@ def test_empty_file_is_the_default(tmp_path: Path) -> None:
             "allowed are prefixes of /21 and shorter",
         ),
         (
-            '[network]\nnetwork = "10.0.0.1/16"',
-            'constellation.toml:2: network.network is "10.0.0.1/16"; allowed are IPv4 networks such as "127.18.0.0/16", '
-            "no bits set behind the prefix",
+            '[constellation]\nplanes = 200\n[network]\nnetwork = "10.0.0.0/17"',
+            "constellation.toml:4: network.network is 10.0.0.0/17, too small for 200 planes x 19 slots; "
+            "allowed are prefixes of /16 and shorter",
         ),
         (
-            "[satellite]\nstore_mib = 0",
-            "constellation.toml:2: satellite.store_mib is 0; allowed are whole numbers from 1 to 65536",
+            "[constellation]\nplanes = 2\nslots = 4\n[cache]\ntenant = 1\nservers = 9",
+            "constellation.toml:4: cache.centre is [3, 10] by default; allowed are [1, 1] to [2, 4] (2 planes x 4 slots)\n"
+            "constellation.toml:6: cache.servers is 9; allowed are 1 to 8 (planes x slots)",
+        ),
+        (
+            "[constellation]\nplanes = 2\nslots = 2",
+            "constellation.toml: cache.servers is 10 by default; allowed are 1 to 4 (planes x slots)\n"
+            "constellation.toml: cache.centre is [3, 10] by default; allowed are [1, 1] to [2, 2] (2 planes x 2 slots)",
+        ),
+        (
+            "[satellite]\nstore_mib = 513",
+            "constellation.toml:2: satellite.store_mib is 513; allowed are whole numbers from 1 to 512",
+        ),
+        (
+            '[links]\nmodel = "geometry"\ndelay_us = 9999999',
+            "constellation.toml:3: links.delay_us is 9999999 and comes on top of up to 74134 from geometry; "
+            "allowed are 0 to 9925866",
+        ),
+        (
+            LINK + "cut = true\n" + LINK + "cut = false",
+            "constellation.toml:5: links.override is there twice for the link from [3, 10] to [3, 11]; "
+            "allowed is one for each direction",
+        ),
+        (
+            LINK + "delay_us = 1\n" + LINK + "jitter_us = 1",
+            "constellation.toml:5: links.override is there twice for the link from [3, 10] to [3, 11]; "
+            "allowed is one for each direction",
+        ),
+        (
+            LINK + "cut = true\n" + BACK + "cut = false",
+            "constellation.toml:8: links.override.cut is false, while the link from [3, 10] to [3, 11] is cut; "
+            "allowed is true, or nothing: a cut is one of both directions",
         ),
         ("a = ", "constellation.toml:1: not valid TOML: invalid value"),
         ("\n[cache\n", "constellation.toml:2: not valid TOML: expected ']' at the end of a table declaration (column 7)"),
     ],
 )
 def test_mistakes_are_told_with_line_and_what_is_allowed(tmp_path: Path, text: str, expected: str) -> None:
-    assert complaint(tmp_path, text) == [expected]
+    assert complaint(tmp_path, text) == expected.splitlines()
+
+
+NETWORKS = 'IPv4 networks A.B.0.0/N such as "127.18.0.0/16", A from 1 to 223, no bits set behind the prefix'
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        *("10.0.0.1/16", "10.0.3.0/24", "10.1.0.0/8"),  # bits behind the prefix, or where planes and slots go
+        *("0.0.0.0/8", "0.1.0.0/16", "0.0.0.0/0", "224.0.0.0/16", "239.1.0.0/16", "240.0.0.0/16", "255.255.0.0/16"),
+        *("", "sky", "::/16", "10.0.0.0/33"),
+    ],
+)
+def test_networks_that_cannot_work(tmp_path: Path, network: str) -> None:
+    (line,) = complaint(tmp_path, f'[network]\nnetwork = "{network}"')
+    assert line == f'constellation.toml:2: network.network is "{network}"; allowed are {NETWORKS}'
+
+
+@pytest.mark.parametrize(
+    "network", ["10.0.0.0/8", "10.20.0.0/16", "172.16.0.0/12", "192.168.0.0/21", "198.18.0.0/15", "223.255.0.0/16"]
+)
+def test_any_unicast_network_will_do(tmp_path: Path, network: str) -> None:
+    assert load(tmp_path, f'[network]\nnetwork = "{network}"').address(3, 10) == network.partition("0.0/")[0] + "3.10"
+
+
+def test_a_link_has_an_override_for_each_direction(tmp_path: Path) -> None:
+    sky = load(tmp_path, LINK + "delay_us = 1\n" + BACK + "delay_us = 2\ncut = false")
+    assert [sky.link_models()[end][to].delay_us for end, to in (((3, 10), Direction.EAST), ((3, 11), Direction.WEST))] == [1, 2]
 
 
 def test_smallest_packets_carry_the_largest_chunk() -> None:
@@ -177,12 +239,16 @@ def test_whatever_is_in_the_file_only_config_errors_come(tmp_path: Path, data: s
         load(tmp_path, "\n".join(lines))
     except ConfigError as error:
         for line in str(error).splitlines():
-            assert re.match(rf"{tmp_path}/constellation.toml:[1-9][0-9]*: .+", line)
+            assert re.match(rf"{tmp_path}/constellation.toml(:[1-9][0-9]*)?: .+", line)
 
 
-def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     lines = complaint(tmp_path, "[cache]\nservers = 0\n[network]\nport = 0\nmtu = 3")
-    assert [line.split(":")[1] for line in lines] == ["4", "5", "2"]
+    assert [line.split(":")[1] for line in lines] == ["2", "4", "5"]
+    lines = complaint(tmp_path, LINK.replace("11", "12") + "[constellation]\nplanes = 4\n[cache]\ncentre = [9, 9]\nservers = 99")
+    assert [line.split(":")[1] for line in lines] == ["3", "7", "8"]
+    lines = complaint(tmp_path, LINK + "[constellation]\nplanes = 2")
+    assert [line.split(":")[1].strip()[:12] for line in lines] == ["2", "3", "cache.centre"]  # what is not in the file comes last
 
 
 def test_seam_cut_makes_a_link_over_it_a_contradiction(tmp_path: Path) -> None:
@@ -245,13 +311,30 @@ def test_geometry_gives_the_papers_delays() -> None:
     assert sky.ground_model(3, 11).delay_us == pytest.approx(7_918, abs=1)  # sqrt(2278^2 + 550^2) km
 
 
+def test_the_largest_delay_with_geometry_is_one_that_satellites_take(tmp_path: Path) -> None:
+    sky = load(tmp_path, '[links]\nmodel = "geometry"\ndelay_us = 9925866')
+    longest = max(sky.ground_model(*satellite).delay_us for satellite in sky.torus.satellites())
+    assert DELAY_US_MAX - 5 <= longest <= DELAY_US_MAX
+
+
 def test_overrides_change_one_direction_of_one_link() -> None:
-    change = {"from": [3, 10], "to": [3, 11], "delay_us": 5, "cut": True}
+    change = {"from": [3, 10], "to": [3, 11], "delay_us": 5}
     sky = Constellation().replace(links={"jitter_us": 9, "override": [change]})
     models = sky.link_models()
-    assert models[Satellite(3, 10)][Direction.EAST] == LinkModel(5, 9, 0, 0, True)
+    assert models[Satellite(3, 10)][Direction.EAST] == LinkModel(5, 9)
     assert models[Satellite(3, 11)][Direction.WEST] == LinkModel(0, 9)
+
+
+def test_a_link_that_is_cut_is_cut_for_both_ends() -> None:
+    overrides = [
+        {"from": [3, 11], "to": [3, 10], "loss_ppm": 7},
+        {"from": [3, 10], "to": [3, 11], "delay_us": 5, "cut": True},
+    ]
+    models = Constellation().replace(links={"jitter_us": 9, "override": overrides}).link_models()
+    assert models[Satellite(3, 10)][Direction.EAST] == LinkModel(5, 9, 0, 0, True)
+    assert models[Satellite(3, 11)][Direction.WEST] == LinkModel(0, 9, 0, 7, True)
     assert str(models[Satellite(3, 10)][Direction.EAST]) == "delay_us=5,jitter_us=9,rate_kbps=0,loss_ppm=0,cut=1"
+    assert sum(model.cut for links in models.values() for model in links.values()) == 2
 
 
 def test_cut_seam_has_no_links() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skymemory.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
+from skymemory.keyvalue import KeyValue, key_of
 from skymemory.link.control import Purged
 from skymemory.placement.window import server_satellites
 from skymemory.store import SkyStore
@@ -69,10 +69,13 @@ def test_a_value_that_another_host_replaced(full_sky: LocalConstellation) -> Non
 def test_values_are_bounded(full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch) -> None:
     with SkyStore(full_sky.constellation) as store:
         values = KeyValue(store, "bounded")
-        with pytest.raises(ValueError, match="value of 1073741825 bytes; allowed are 0 to 1073741824"):
-            values.put("name", bytes(VALUE_BYTES_MAX + 1))
-        values.put("name", bytes(100))
+        assert values.value_bytes_max == store.capacity_bytes - 36
+        assert values.put("name", bytes(100)).ok
+        with pytest.raises(ValueError, match=r"of 159,000,000 bytes; allowed are 0 to 158,459,964 \(10 servers of 16 MiB\)"):
+            values.put("name", bytes(159_000_000))
+        assert values.get("name") == bytes(100)  # refused before the old one was purged
         monkeypatch.setattr("skymemory.keyvalue.VALUE_BYTES_MAX", 99)
+        assert values.value_bytes_max == 99
         assert values.get("name") is None
 
 

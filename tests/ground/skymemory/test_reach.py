@@ -9,7 +9,9 @@ from hashlib import sha256
 
 import pytest
 
+from skymemory.link.control import ControlPlane
 from skymemory.placement.window import server_routes, server_satellites
+from skymemory.reach import Reach
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 
@@ -71,6 +73,56 @@ def test_a_host_that_did_not_see_the_loss_looks_where_the_others_put(start_sky: 
         put_all(store)  # at the second try, by itself
         assert store.stats().satellites_lost == 1
         assert statuses(other) == {"done"}
+
+
+def test_who_stands_in_may_be_lost_too(start_sky: StartSky) -> None:
+    """One look around is enough, and two hosts that look find the same places."""
+    local = start_sky(cache={"deadline_ms": 500})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        lost = set(server_satellites(sky)[3:5])
+        for satellite in lost:
+            local.kill(satellite)
+        for satellite in set(server_satellites(sky, lost)) - set(server_satellites(sky)):
+            local.kill(satellite)
+        put_all(store)
+        assert statuses(other) == {"done"}
+        assert (store.stats().satellites_lost, other.stats().satellites_lost) == (4, 4)
+
+
+def test_with_nobody_left_to_stand_in_a_block_is_not_stored(start_sky: StartSky) -> None:
+    local = start_sky(cache={"servers": 15, "deadline_ms": 500})
+    with SkyStore(local.constellation) as store:
+        local.kill(server_satellites(local.constellation)[4])
+        assert [result.status for result in store.put([(KEYS[0], BLOCK)])] == ["expired"]
+        assert (store.silent, store.stats().satellites_lost) == (False, 1)
+
+
+def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(
+    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped
+) -> None:
+    monkeypatch.setattr("skymemory.reach.DOUBT_S", 0.0)
+    local = start_sky(cache={"deadline_ms": 500})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        with stopped(local, server_satellites(sky)[4]):
+            assert other.put([(bytes(32), BLOCK)])[0].ok
+        put_all(store)  # where they belong
+        assert statuses(other) == {"done"}  # and not where the other one thinks that they are
+        assert (other.stats().purges, other.stats().satellites_lost) == (0, 1)
+
+
+def test_satellites_come_back_though_the_way_to_them_does_not(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skymemory.reach.LOST_S", 0.0)
+    local = start_sky(satellite={"hello_s": 1}, cache={"servers": 5, "uplink": "nearest"})
+    sky = local.constellation
+    with ControlPlane(sky) as control:
+        reach = Reach(sky, control)
+        local.kill(sky.cache.centre)
+        reach.look()
+        assert reach.losses > 1  # what lies behind it is silent until its neighbours have noticed
+        while set(server_satellites(sky)) - {route.satellite for route in reach.routes()} != {sky.cache.centre}:
+            assert not reach.silent
 
 
 def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky, stopped: Stopped) -> None:

@@ -12,7 +12,6 @@ from hashlib import sha256
 import pytest
 
 from skymemory.config import Constellation
-from skymemory.link import core
 from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route, server_satellites
@@ -20,6 +19,7 @@ from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.packets import Packet
+from support import flight_core as core
 
 StartSky = Callable[..., LocalConstellation]
 SIZES = [1, 2, 5999, 6000, 6001, 54_000, 54_001, 1_000_003]
@@ -132,8 +132,8 @@ def test_a_killed_nearest_satellite(start_sky: StartSky) -> None:
         assert other.find_longest(chain(4)) == []
         assert not other.silent  # others answer: it is the satellite that is lost
         assert other.stats().satellites_lost > 0
-        # Until its neighbours notice, ways lead through it: servers behind it are found lost by the first put, and replaced
-        assert any(other.put([(key("again"), bytes(50_000))])[0].ok for _ in range(4))
+        # Until its neighbours notice, ways lead through it: servers behind it are found lost too, and replaced
+        assert other.put([(key("again"), bytes(50_000))])[0].ok
         assert other.get([key("again")])[0].data == bytes(50_000)
 
 
@@ -160,6 +160,31 @@ def test_evicted_blocks_are_misses(start_sky: StartSky) -> None:
         results = store.get(list(items))
         assert results[0].status == "miss"
         assert results[-1].data == items[list(items)[-1]]
+
+
+@pytest.mark.parametrize(("store_mib", "chunk_bytes"), [(1, 6000), (2, 61440), (3, 1000), (1, 300)])
+def test_a_block_that_no_sky_can_hold_is_refused_before_it_evicts_all(
+    start_sky: StartSky, store_mib: int, chunk_bytes: int
+) -> None:
+    sky = start_sky(satellite={"store_mib": store_mib}, cache={"chunk_bytes": chunk_bytes}).constellation
+    with SkyStore(sky) as store:
+        largest = os.urandom(store.capacity_bytes)
+        slots = min(stats["slots"] for stats in store.control.store_stats(all_routes(sky), 5).values())
+        assert 0.9 * 9 * slots * chunk_bytes <= len(largest) <= 9 * slots * chunk_bytes
+        assert store.put([(key("largest"), largest)])[0].ok
+        sent = store.stats()
+        with pytest.raises(ValueError, match=rf"bytes; allowed are 1 to {len(largest):,} \(9 servers of {store_mib} MiB\)"):
+            store.put([(key("small"), b"x"), (key("too large"), largest + b"x")])
+        assert store.stats() == sent
+        assert store.get([key("largest")])[0].data == largest
+
+
+def test_blocks_that_are_larger_together_are_put(start_sky: StartSky) -> None:
+    sky = start_sky(satellite={"store_mib": 1}).constellation
+    with SkyStore(sky) as store:
+        items = blocks([3_000_000] * 5, "batch")
+        assert all(result.ok for result in store.put(list(items.items())))
+        assert all(result.data in (None, items[result.key]) for result in store.get(list(items)))
 
 
 def test_binary_search_asks_few_questions(full_sky: LocalConstellation) -> None:
@@ -277,7 +302,7 @@ def test_wrong_arguments() -> None:
         for call in (store.find, lambda one: store.put([(one, b"x")]), lambda one: store.get([one])):
             with pytest.raises(ValueError, match="key of 5 bytes; 32 are allowed"):
                 call(b"short")
-        with pytest.raises(ValueError, match="block of 0 bytes; allowed are 1 to 4294967295"):
+        with pytest.raises(ValueError, match="block of 0 bytes; allowed are 1 to 158,460,000"):
             store.put([(key("empty"), b"")])
         assert store.put([]) == []
         assert store.get([]) == []

@@ -51,10 +51,11 @@ l = 1          # 23
         (("g", 1, "sub", "j"), 21),
         (("g", 1, "k", 0, "l"), 23),
         (("a", "missing"), 3),
-        (("missing",), 1),
+        (("missing",), None),
+        (("missing", "too"), None),
     ],
 )
-def test_lines(path: KeyPath, line: int) -> None:
+def test_lines(path: KeyPath, line: int | None) -> None:
     assert find_line(TEXT, path) == line
 
 

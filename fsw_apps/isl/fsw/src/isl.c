@@ -28,9 +28,9 @@ CompileTimeAssert(sizeof(ISL_HkTlm_t) <= SKY_LIMIT_RELAY_BYTES, IslHkCanBeRelaye
 
 static CFE_Status_t ISL_InitPipe(void)
 {
-    static const CFE_SB_MsgId_Atom_t mids[] = {ISL_CMD_MID, ISL_SEND_HK_MID, ISL_WAKEUP_MID};
-    CFE_Status_t                     status;
-    size_t                           i;
+    const CFE_SB_MsgId_Atom_t mids[] = {ISL_CMD_MID, ISL_SEND_HK_MID, ISL_WAKEUP_MID};
+    CFE_Status_t              status;
+    size_t                    i;
 
     status = CFE_SB_CreatePipe(&ISL_Data.Pipe, ISL_PLATFORM_PIPE_DEPTH, "ISL_CMD_PIPE");
     for (i = 0; status == CFE_SUCCESS && i < sizeof(mids) / sizeof(mids[0]); ++i)

@@ -78,37 +78,37 @@ static bool ISL_IsDownlink(CFE_SB_MsgId_Atom_t mid)
 
 void ISL_TaskPipe(const CFE_SB_Buffer_t *buffer)
 {
-    CFE_SB_MsgId_t mid = CFE_SB_INVALID_MSG_ID;
+    CFE_SB_MsgId_t      id = CFE_SB_INVALID_MSG_ID;
+    CFE_SB_MsgId_Atom_t mid;
 
-    (void)CFE_MSG_GetMsgId(&buffer->Msg, &mid);
-    switch (CFE_SB_MsgIdToValue(mid))
+    (void)CFE_MSG_GetMsgId(&buffer->Msg, &id);
+    mid = CFE_SB_MsgIdToValue(id);
+    if (mid == ISL_CMD_MID) /* no switch: with data sheets message ids are looked up, not constant */
     {
-        case ISL_CMD_MID:
-            ISL_ProcessCommand(buffer);
-            break;
-        case ISL_SEND_HK_MID:
-            if (ISL_VerifyLength(&buffer->Msg, sizeof(ISL_SendHkCmd_t)))
-            {
-                ISL_SendHkCmd();
-            }
-            break;
-        case ISL_WAKEUP_MID:
-            if (ISL_VerifyLength(&buffer->Msg, sizeof(ISL_WakeupCmd_t)))
-            {
-                ISL_WakeupCmd();
-            }
-            break;
-        default:
-            if (ISL_IsDownlink(CFE_SB_MsgIdToValue(mid)))
-            {
-                ISL_RelayTelemetry(&buffer->Msg);
-            }
-            else
-            {
-                ++ISL_Data.CommandErrorCounter;
-                (void)CFE_EVS_SendEvent(ISL_MID_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: message id 0x%04lX is not ours",
-                                        (unsigned long)CFE_SB_MsgIdToValue(mid));
-            }
-            break;
+        ISL_ProcessCommand(buffer);
+    }
+    else if (mid == ISL_SEND_HK_MID)
+    {
+        if (ISL_VerifyLength(&buffer->Msg, sizeof(ISL_SendHkCmd_t)))
+        {
+            ISL_SendHkCmd();
+        }
+    }
+    else if (mid == ISL_WAKEUP_MID)
+    {
+        if (ISL_VerifyLength(&buffer->Msg, sizeof(ISL_WakeupCmd_t)))
+        {
+            ISL_WakeupCmd();
+        }
+    }
+    else if (ISL_IsDownlink(mid))
+    {
+        ISL_RelayTelemetry(&buffer->Msg);
+    }
+    else
+    {
+        ++ISL_Data.CommandErrorCounter;
+        (void)CFE_EVS_SendEvent(ISL_MID_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: message id 0x%04lX is not ours",
+                                (unsigned long)mid);
     }
 }

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "isl_bus.h"
 #include "isl_node.h"
 
 #define ISL_COUNTER_BYTES 8u
@@ -95,59 +96,15 @@ static uint32_t ISL_EncodeStats(const ISL_Node_t *node, uint64_t now_us, uint8_t
 
 /* ---- RELAY --------------------------------------------------------------------------------------------------------- */
 
-/** Is this one whole command that may go on the bus? */
-static SKY_Status_t ISL_CheckCommand(const ISL_Node_t *node, const CFE_MSG_Message_t *message, uint32_t len)
+static SKY_Status_t ISL_PutOnBus(const ISL_Node_t *node, const uint8_t *bytes, uint32_t len)
 {
-    CFE_MSG_Size_t      size     = 0;
-    CFE_MSG_Type_t      type     = CFE_MSG_Type_Invalid;
-    CFE_SB_MsgId_t      mid      = CFE_SB_INVALID_MSG_ID;
-    bool                is_valid = false;
-    CFE_SB_MsgId_Atom_t value;
+    CFE_SB_Buffer_t *buffer = NULL;
+    SKY_Status_t     status = ISL_Bus_Decode(bytes, len, node->uplink_first_mid, node->uplink_last_mid, &buffer);
 
-    if (len < sizeof(CFE_MSG_CommandHeader_t) || CFE_MSG_GetSize(message, &size) != CFE_SUCCESS || size != len)
-    {
-        return SKY_STATUS_BAD_LENGTH;
-    }
-    if (CFE_MSG_GetType(message, &type) != CFE_SUCCESS || type != CFE_MSG_Type_Cmd ||
-        CFE_MSG_GetMsgId(message, &mid) != CFE_SUCCESS)
-    {
-        return SKY_STATUS_BAD_HEADER;
-    }
-    value = CFE_SB_MsgIdToValue(mid);
-    if (node->uplink_last_mid == 0 || value < node->uplink_first_mid || value > node->uplink_last_mid)
-    {
-        return SKY_STATUS_REFUSED;
-    }
-    if (CFE_MSG_ValidateChecksum(message, &is_valid) != CFE_SUCCESS || !is_valid)
-    {
-        return SKY_STATUS_BAD_CHECKSUM;
-    }
-    return SKY_STATUS_OK;
-}
-
-static SKY_Status_t ISL_PutOnBus(ISL_Node_t *node, const uint8_t *bytes, uint32_t len)
-{
-    CFE_SB_Buffer_t *buffer;
-    SKY_Status_t     status;
-
-    if (len > SKY_LIMIT_RELAY_BYTES)
-    {
-        return SKY_STATUS_TOO_LARGE;
-    }
-    buffer = CFE_SB_AllocateMessageBuffer(len);
-    if (buffer == NULL)
-    {
-        return SKY_STATUS_BUSY;
-    }
-    memcpy(buffer, bytes, len); /* aligned from here on */
-    status = ISL_CheckCommand(node, &buffer->Msg, len);
     if (status == SKY_STATUS_OK && CFE_SB_TransmitBuffer(buffer, false) != CFE_SUCCESS)
     {
-        status = SKY_STATUS_BUSY;
-    }
-    if (status != SKY_STATUS_OK)
-    {
         (void)CFE_SB_ReleaseMessageBuffer(buffer);
+        status = SKY_STATUS_BUSY;
     }
     return status;
 }
@@ -225,14 +182,16 @@ uint32_t ISL_Local_Listeners(const ISL_Node_t *node, uint64_t now_us)
 
 void ISL_Local_Telemetry(ISL_Node_t *node, uint64_t now_us, const CFE_MSG_Message_t *message)
 {
-    CFE_MSG_Size_t size = 0;
+    const uint8_t *bytes = NULL;
+    uint32_t       len;
     uint32_t       i;
 
     if (ISL_Local_Listeners(node, now_us) == 0)
     {
         return;
     }
-    if (CFE_MSG_GetSize(message, &size) != CFE_SUCCESS || size > SKY_LIMIT_RELAY_BYTES)
+    len = ISL_Bus_Encode(message, &bytes);
+    if (len == 0)
     {
         ++node->relay_errors;
         return;
@@ -255,8 +214,8 @@ void ISL_Local_Telemetry(ISL_Node_t *node, uint64_t now_us, const CFE_MSG_Messag
             pkt.dst        = listener->host;
             pkt.gateway    = listener->gateway;
             pkt.request_id = listener->request_id;
-            pkt.length     = (uint32_t)size;
-            pkt.payload    = (const uint8_t *)message;
+            pkt.length     = len;
+            pkt.payload    = bytes;
             node->asker    = listener->endpoint;
             ISL_Node_SendPacket(node, now_us, &pkt);
             node->asker = 0;

@@ -23,9 +23,9 @@ CompileTimeAssert(KVC_KEY_BYTES == SKY_KEY_BYTES, KvcKeyIsTheCores);
 
 static CFE_Status_t KVC_InitPipe(void)
 {
-    static const CFE_SB_MsgId_Atom_t mids[] = {KVC_CMD_MID, KVC_SEND_HK_MID, KVC_WAKEUP_MID};
-    CFE_Status_t                     status;
-    size_t                           i;
+    const CFE_SB_MsgId_Atom_t mids[] = {KVC_CMD_MID, KVC_SEND_HK_MID, KVC_WAKEUP_MID};
+    CFE_Status_t              status;
+    size_t                    i;
 
     status = CFE_SB_CreatePipe(&KVC_Data.Pipe, KVC_PLATFORM_PIPE_DEPTH, "KVC_CMD_PIPE");
     for (i = 0; status == CFE_SUCCESS && i < sizeof(mids) / sizeof(mids[0]); ++i)

@@ -69,30 +69,33 @@ static void KVC_ProcessCommand(const CFE_SB_Buffer_t *buffer)
 
 void KVC_TaskPipe(const CFE_SB_Buffer_t *buffer)
 {
-    CFE_SB_MsgId_t mid = CFE_SB_INVALID_MSG_ID;
+    CFE_SB_MsgId_t      id = CFE_SB_INVALID_MSG_ID;
+    CFE_SB_MsgId_Atom_t mid;
 
-    (void)CFE_MSG_GetMsgId(&buffer->Msg, &mid);
-    switch (CFE_SB_MsgIdToValue(mid))
+    (void)CFE_MSG_GetMsgId(&buffer->Msg, &id);
+    mid = CFE_SB_MsgIdToValue(id);
+    if (mid == KVC_CMD_MID) /* no switch: with data sheets message ids are looked up, not constant */
     {
-        case KVC_CMD_MID:
-            KVC_ProcessCommand(buffer);
-            break;
-        case KVC_SEND_HK_MID:
-            if (KVC_VerifyLength(&buffer->Msg, sizeof(KVC_SendHkCmd_t)))
-            {
-                KVC_SendHkCmd();
-            }
-            break;
-        case KVC_WAKEUP_MID:
-            if (KVC_VerifyLength(&buffer->Msg, sizeof(KVC_WakeupCmd_t)))
-            {
-                KVC_WakeupCmd();
-            }
-            break;
-        default:
-            ++KVC_Data.CommandErrorCounter;
-            (void)CFE_EVS_SendEvent(KVC_MID_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: message id 0x%04lX is not ours",
-                                    (unsigned long)CFE_SB_MsgIdToValue(mid));
-            break;
+        KVC_ProcessCommand(buffer);
+    }
+    else if (mid == KVC_SEND_HK_MID)
+    {
+        if (KVC_VerifyLength(&buffer->Msg, sizeof(KVC_SendHkCmd_t)))
+        {
+            KVC_SendHkCmd();
+        }
+    }
+    else if (mid == KVC_WAKEUP_MID)
+    {
+        if (KVC_VerifyLength(&buffer->Msg, sizeof(KVC_WakeupCmd_t)))
+        {
+            KVC_WakeupCmd();
+        }
+    }
+    else
+    {
+        ++KVC_Data.CommandErrorCounter;
+        (void)CFE_EVS_SendEvent(KVC_MID_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: message id 0x%04lX is not ours",
+                                (unsigned long)mid);
     }
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
+from skymemory.cli.status import print_grid
 from skymemory.config import Constellation
+from skymemory.placement.torus import Satellite
 from skymemory.testbed.local import LocalConstellation, free_port
-from skymemory.testbed.state import State
+from skymemory.testbed.processes import identify, is_alive
+from skymemory.testbed.state import Running, State
 
 CONFIG = """
 [constellation]
@@ -41,7 +45,7 @@ class Command:
         before = Path.cwd()
         os.chdir(self.folder)
         try:
-            result = self._runner.invoke(main, words, input=stdin, env=environment)
+            result = self._runner.invoke(main, words, input=stdin, env=environment, prog_name="skymem")
         finally:
             os.chdir(before)
         assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
@@ -67,8 +71,11 @@ def test_a_day_in_its_life(skymem: Command) -> None:
 
     stored = json.loads(skymem("put", "a key", "value", "--json").stdout)
     assert stored["bytes"] == len(value)
-    skymem("get", "a key", "copy")
+    fetched = json.loads(skymem("get", "a key", "copy", "--json").stdout)
+    assert fetched | {"seconds": 0} == stored | {"seconds": 0}
+    assert fetched["seconds"] > 0
     assert (skymem.folder / "copy").read_bytes() == value
+    assert skymem("get", "a key", "copy").output == ""
     assert skymem("get", "a key", "-").stdout_bytes == value
 
     report = json.loads(skymem("status", "--json").stdout)
@@ -79,7 +86,9 @@ def test_a_day_in_its_life(skymem: Command) -> None:
     assert "12 of 12 satellites answer" in grid
     assert "plane 3" in grid
 
-    skymem("del", "a key")
+    deleted = json.loads(skymem("del", "a key", "--json").stdout)
+    assert (deleted["key"], deleted["chunks"]) == ("a key", stored["chunks"])
+    assert skymem("del", "a key", "--json", status=1).stdout == ""
     missed = skymem("get", "a key", "gone", status=1)
     assert "a key" in missed.output
     assert not (skymem.folder / "gone").exists()
@@ -115,7 +124,58 @@ def test_links_show_requested_and_measured_delay(skymem: Command) -> None:
         assert [link["delay_requested_us"] for link in isls] == [3000] * 4
         measured = [link["delay_measured_us"] for link in isls if link["delay_measured_us"]]
     assert min(measured) >= 3000
-    assert "3.00/" in skymem("status", "--links").output
+    assert " 3.00 " in skymem("status", "--links").output
+
+
+def test_what_is_not_measured_has_no_delay(skymem: Command) -> None:
+    with (skymem.folder / "constellation.toml").open("a") as file:
+        file.write("[[links.override]]\nfrom = [2, 2]\nto = [2, 3]\ncut = true\n")
+    skymem("up")
+    report = json.loads(skymem("status", "--json").stdout)
+    links = next(entry["links"] for entry in report["satellites"] if (entry["plane"], entry["slot"]) == (2, 2))
+    assert links["ground"]["delay_measured_us"] is None
+    assert (links["east"]["up"], links["east"]["delay_measured_us"]) == (0, None)
+    rows = [line.split() for line in skymem("status", "--links").output.splitlines()]
+    assert ["[2,", "2]", "east", "[2,", "3]", "down", "0.00", "-", "0", "0", "0"] in rows
+    assert sum(row[2:4] == ["ground", "hosts"] and row[6] == "-" for row in rows) == 12
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_all_that_is_shown_fits_the_terminal(skymem: Command, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    skymem("up")
+    skymem("put", "k", "-", stdin=bytes(300_000))
+    lines = skymem("status").output.splitlines()
+    headings = [line for line in lines if line.startswith("slot")]
+    assert [word for line in headings for word in line.split() if word.isdigit()] == ["1", "2", "3"]
+    assert all(len(line.rstrip()) <= columns for line in lines[1:-2])  # sentences may wrap
+    assert columns < 80 or "…" not in skymem("status", "--links").output
+    assert any(line.startswith(" " * 3 + str(slot)) for line in lines for slot in range(1, 5))
+
+
+REPORT = {
+    "planes": 5,
+    "slots": 19,
+    "satellites": [
+        {"plane": p, "slot": s, "alive": (p, s) != (2, 2), "chunks": 2600, "bytes": 15_600_000}
+        | {"hits": 123_456, "misses": 7, "evictions": 4321}
+        for p in range(1, 6)
+        for s in range(1, 20)
+    ],
+}
+
+
+def test_a_full_grid_drops_what_has_no_room(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for columns, cell in (("80", "2600 15.6 "), ("150", "2600 15.6 123456/7/4321")):
+        monkeypatch.setenv("COLUMNS", columns)
+        print_grid(REPORT)
+        title, heading, *rows = capsys.readouterr().out.splitlines()
+        assert heading.split() == ["slot", *(word for plane in "12345" for word in ("plane", plane))]
+        assert len(rows) == 19
+        assert rows[0].startswith(f"   1   {cell}")
+        assert rows[1].count("no answer") == 1
+        assert title.startswith("chunks MB")
+        assert ("134 columns" in title) == (columns == "80")
 
 
 def test_up_twice_is_refused(skymem: Command) -> None:
@@ -163,11 +223,100 @@ def test_bad_input_ends_with_2(skymem: Command, words: tuple[str, ...]) -> None:
     skymem(*words, status=2)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("fly",), "'fly'; see `skymem --help`"),
+        (("--fly", "up"), "; see `skymem --help`"),
+        (("up", "--config"), "requires an argument"),
+        (("up", "--config", "nowhere"), "File 'nowhere' does not exist; see `skymem up --help`"),
+        (("put", "k"), "Missing argument 'FILE'; see `skymem put --help`"),
+        (("bench", "idle", "--seconds", "x"), "'x' is not a valid float range; see `skymem bench idle --help`"),
+        (("put", "-key", "f"), ". A KEY that begins with a dash goes behind two of them: skymem put -- KEY FILE"),
+        (("del", "--key"), ". A KEY that begins with a dash goes behind two of them: skymem del -- KEY"),
+        (("get", "k", "-", "--json"), "the value and --json both go to standard output; allowed with --json is a file"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line(skymem: Command, words: tuple[str, ...], said: str) -> None:
+    output = skymem(*words, status=2).output
+    assert output.startswith("Error: ")
+    assert output.endswith(f"{said}\n")
+    assert output.count("\n") == 1
+
+
+def test_no_command_shows_what_there_is(skymem: Command) -> None:
+    assert "skymem down" in skymem(status=2).output
+    assert "peers" in skymem("bench", status=2).output
+
+
+def test_keys_that_begin_with_a_dash(skymem: Command) -> None:
+    skymem("up")
+    skymem("put", "--", "-k", "-", stdin=b"some text")
+    assert skymem("get", "--", "-k", "-").stdout_bytes == b"some text"
+    skymem("del", "--", "-k")
+    assert "skymem get -- KEY FILE" in skymem("get", "--help").output
+
+
 def test_compose_prints_the_file(skymem: Command) -> None:
     text = skymem("compose").stdout
     assert text.count("ipv4_address:") == 12
+    assert "build:" not in text  # here is no checkout
     skymem("compose", "--output", "compose.yaml")
     assert (skymem.folder / "compose.yaml").read_text() == text
+
+
+def test_compose_names_the_file_and_the_checkout(skymem: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("[constellation]\nplanes = 4\n")
+    (tmp_path / "src" / "docker").mkdir(parents=True)
+    (tmp_path / "src" / "docker" / "Dockerfile").touch()
+    for output, context in (("src/docker/a.yaml", ".."), ("src/b.yaml", ".")):
+        skymem("compose", "--config", "mine.toml", "--output", output)
+        text = (tmp_path / output).read_text()
+        assert text.startswith("# Made by `skymem compose` from mine.toml.")
+        assert f'build: {{context: "{context}", dockerfile: docker/Dockerfile' in text
+    skymem.folder = tmp_path / "src"  # the current folder
+    (tmp_path / "elsewhere").mkdir()
+    skymem("compose", "--output", "../elsewhere/c.yaml")
+    text = (tmp_path / "elsewhere" / "c.yaml").read_text()
+    assert text.startswith("# Made by `skymem compose` from the defaults.")
+    assert 'context: "../src"' in text
+    assert 'context: ".."' in skymem("compose").stdout
+
+
+def test_down_clears_a_damaged_record_and_finds_the_satellites(skymem: Command) -> None:
+    skymem("up")
+    processes = list(skymem.state.require().processes.values())
+    record = skymem.state.path.read_text()
+    skymem.state.path.write_text(record[: len(record) // 2])
+    for words in (("up",), ("status",), ("del", "k")):
+        said = skymem(*words, status=1).output
+        assert "`skymem down` clears it" in said
+        assert said.count("\n") == 1
+    assert all(is_alive(process) for process in processes)
+    first, *_, last = skymem("down").output.splitlines()
+    assert first.startswith(f"{skymem.state.path} was damaged (")
+    assert last == "12 satellites stopped"
+    assert not any(is_alive(process) for process in processes)
+    assert skymem.state.load() is None
+
+
+def test_down_leaves_alone_what_only_a_damaged_record_claims(skymem: Command) -> None:
+    with subprocess.Popen(["sleep", "60"]) as sleep:
+        process = identify(sleep.pid)
+        assert process is not None
+        skymem.state.save(Running("local", Constellation(), {Satellite(1, 1): process}))
+        record = json.loads(skymem.state.path.read_text()) | {"kind": "?"}
+        skymem.state.path.write_text(json.dumps(record))
+        assert skymem("down").output.splitlines()[-1] == "0 satellites stopped"
+        assert is_alive(process)
+        sleep.kill()
+
+
+def test_down_ends_satellites_that_no_record_tells_of(skymem: Command) -> None:
+    skymem("up")
+    skymem.state.clear()  # as if `up` had been killed before it wrote one
+    assert "in use" in skymem("up", status=1).output
+    assert skymem("down").output == "12 satellites stopped\n"
 
 
 def test_down_without_up(skymem: Command) -> None:

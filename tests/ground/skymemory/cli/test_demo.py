@@ -64,6 +64,7 @@ def test_bad_input_ends_with_2(tmp_path: Path) -> None:
     runner = CliRunner()
     assert runner.invoke(main, ["demo", "--codec", "zip"]).exit_code == 2
     assert runner.invoke(main, ["demo", "--prompt-file", str(tmp_path / "nowhere")]).exit_code == 2
+    assert runner.invoke(main, ["bench", "links", "--rounds", "0"]).exit_code == 2
     unknown = runner.invoke(main, ["bench", "prefix", "--codec", "zip"])
     assert unknown.exit_code == 2
     assert "no codec zip" in unknown.output

@@ -6,6 +6,8 @@ import pytest
 from rich.console import Console
 
 from skymemory.demo.run import DemoOptions, demo_table, run_demo
+from skymemory.link.control import ControlPlane
+from skymemory.placement.window import Route
 from skymemory.testbed.local import LocalConstellation
 
 pytestmark = pytest.mark.model
@@ -68,6 +70,33 @@ def test_a_model_and_a_prompt_from_files(full_sky, make_llama, tokenizer, tmp_pa
     result = run_demo(options, full_sky.constellation)
     assert result.blocks == result.prompt_tokens // 128 > 2
     assert result.misses == 0
+
+
+def test_the_first_run_sends_nothing_and_the_second_asks_the_sky(full_sky, make_llama, tokenizer, tmp_path) -> None:
+    make_llama().save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("Nobody has put this here before. " * 60, encoding="utf-8")
+    nearest = full_sky.constellation.cache.centre
+    seen: dict[tuple[str, int], dict[str, int]] = {}
+    with ControlPlane(full_sky.constellation) as control:
+
+        def count(stage: str, done: int, total: int) -> None:
+            seen[stage, done] = control.store_stats([Route(nearest, nearest)], 10.0)[nearest]
+
+        options = DemoOptions(model=str(tmp_path / "model"), prompt_file=prompt, new_tokens=5)
+        result = run_demo(options, full_sky.constellation, count)
+
+    def grown(name: str, start: tuple[str, int], end: tuple[str, int]) -> int:
+        return seen[end][name] - seen[start][name]
+
+    loaded, cold_end, stored = ("model", 1), ("without cache", 5), ("blocks up", result.blocks)
+    fetched = ("with cache", 0)  # what the manager did is done, the model has not begun
+    assert grown("requests", loaded, cold_end) == 6  # our own questions
+    assert grown("puts", cold_end, stored) > 0
+    assert grown("puts", stored, fetched) == 0
+    assert grown("gets", stored, fetched) > 0
+    assert grown("requests", stored, fetched) - grown("gets", stored, fetched) > 1  # HAS, beside our own question
 
 
 def test_a_prompt_of_less_than_a_block(full_sky, tmp_path) -> None:

@@ -12,12 +12,13 @@ import pytest
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
-from skymemory.link import core, native
+from skymemory.link import native
 from skymemory.link.native import NativeClient, Server, Transfer, TransferState
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from support import flight_core as core
 
 DEADLINE_MS = 20_000
 StartSky = Callable[..., LocalConstellation]

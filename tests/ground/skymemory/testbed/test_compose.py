@@ -38,3 +38,15 @@ def test_packets_fit_the_frames(mtu: int, expected: int) -> None:
     inside = in_containers(Constellation().replace(network={"mtu": mtu}))
     assert inside.network.mtu == expected
     assert inside.address(3, 10) == "198.18.3.10"
+
+
+def test_it_says_what_it_was_made_from() -> None:
+    assert compose_file(Constellation()).startswith("# Made by `skymem compose` from constellation.toml. Do not edit.\n")
+    assert compose_file(Constellation(), source="mine.toml").startswith("# Made by `skymem compose` from mine.toml. Do")
+    assert compose_file(Constellation(), source="a\nb: c").splitlines()[1] == ""
+
+
+def test_where_the_image_is_built_from() -> None:
+    assert '    build: {context: "..", dockerfile: docker/Dockerfile, target: satellite}\n' in compose_file(Constellation())
+    assert 'build: {context: "../a \\"b\\", $$c", dockerfile' in compose_file(Constellation(), context='../a "b", $c')
+    assert "build:" not in compose_file(Constellation(), context=None)

@@ -62,6 +62,6 @@ def test_an_address_in_use_is_refused_and_nothing_is_left_running() -> None:
 
 
 def test_an_address_that_is_not_ours_is_told() -> None:
-    sky = Constellation().replace(network={"network": "198.18.0.0/15"})
-    with pytest.raises(StartError, match=r"198\.18\.1\.1 is no address of this machine"):
+    sky = Constellation().replace(network={"network": "203.0.0.0/16"})
+    with pytest.raises(StartError, match=r"203\.0\.1\.1 is no address of this machine"):
         LocalConstellation(sky).start()

@@ -1,8 +1,12 @@
 """The command line of a satellite."""
 
-from skymemory.config import Constellation
+import subprocess
+
+import pytest
+
+from skymemory.config import DELAY_US_MAX, PLANES_MAX, SLOTS_MAX, STORE_MIB_MAX, Constellation
 from skymemory.placement.torus import Satellite
-from skymemory.testbed.satellite import arguments
+from skymemory.testbed.satellite import arguments, program
 
 
 def options(constellation: Constellation, place: Satellite) -> list[str]:
@@ -36,3 +40,22 @@ def test_links_that_do_something_are_named() -> None:
     assert set(links) == {"link east", "link south", "link west", "link ground"}  # north is the seam
     assert links["link east"] == "delay_us=5,jitter_us=0,rate_kbps=0,loss_ppm=0,cut=1"
     assert links["link west"].startswith("delay_us=7")
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "most"),
+    [
+        ("--planes", "", PLANES_MAX),
+        ("--slots", "", SLOTS_MAX),
+        ("--store-mib", "", STORE_MIB_MAX),
+        ("--link", "east:delay_us=", DELAY_US_MAX),
+        ("--link", "east:jitter_us=", DELAY_US_MAX),
+    ],
+)
+def test_the_satellite_takes_what_the_file_may_hold(option: str, name: str, most: int) -> None:
+    words = [str(program()), *arguments(Constellation(), Satellite(1, 1)), option]
+    # Of what is in range it says nothing; it ends because of the option behind
+    for number, complaint in ((most, "--bad: "), (most + 1, f"allowed are {'0' if name else '1'} .. {most}")):
+        done = subprocess.run([*words, f"{name}{number}", "--bad", "1"], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode
+        assert complaint in done.stderr

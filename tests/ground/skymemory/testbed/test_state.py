@@ -2,14 +2,16 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
+from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, identify
-from skymemory.testbed.state import Running, State, StateError, default_folder
+from skymemory.testbed.state import DamagedStateError, Running, State, StateError, default_folder
 
 
 def own_process() -> ProcessId:
@@ -56,12 +58,57 @@ def test_processes_of_another_boot_are_nobodys(tmp_path: Path) -> None:
     assert running.processes == {}
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 999}', "\x00", '{"format": 1, "boot": ""}'])
-def test_a_damaged_record_is_told_with_its_path(tmp_path: Path, text: str) -> None:
+GOOD = {"format": 1, "boot": "", "kind": "local", "constellation": {}, "processes": []}
+DAMAGED = {
+    "format": {"format": 999},
+    "kind": {"kind": "cloud"},
+    "constellation": {"constellation": {"cache": {"servers": 0, "tenant": -1}}},
+    "section": {"constellation": {"cache": 3}},
+    "no sections": {"constellation": 3},
+    "processes": {"processes": [[1, 1, "x", 5]]},
+    "short": {"processes": [[1, 1]]},
+}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "\x00", '{"format": 1, "boot": ""}', *(json.dumps(GOOD | part) for part in DAMAGED.values())]
+)
+def test_a_damaged_record_is_told_with_its_path_in_one_line(tmp_path: Path, text: str) -> None:
     state = State(tmp_path)
     state.path.write_text(text)
-    with pytest.raises(StateError, match=r"constellation\.json cannot be read"):
+    with pytest.raises(DamagedStateError, match=r"constellation\.json is damaged \(.+\); `skymem down` clears it$") as caught:
         state.load()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_good_record_is_none_of_those(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    state.path.write_text(json.dumps(GOOD))
+    assert state.load() == Running("local", Constellation(), {})
+
+
+def test_a_record_that_cannot_be_read_is_not_damaged(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    state.path.mkdir()
+    with pytest.raises(StateError, match=r"constellation\.json cannot be read: Is a directory$") as caught:
+        state.load()
+    assert not isinstance(caught.value, DamagedStateError)
+
+
+def test_satellites_are_known_by_the_logs_that_they_write(tmp_path: Path) -> None:
+    state, other = State(tmp_path / "ours"), State(tmp_path / "others")
+    assert state.find_satellites() == set()
+    sky = Constellation().replace(constellation={"planes": 1, "slots": 3}, cache={"centre": [1, 1], "servers": 1})
+    ours, theirs = (
+        LocalConstellation(sky.replace(network={"network": network, "port": free_port(sky)}), folder)
+        for network, folder in (("127.18.0.0/16", state.log_folder), ("127.19.0.0/16", other.log_folder))
+    )
+    # Somebody who writes to a log and is no satellite is left alone
+    with ours, theirs, (state.log_folder / "1-1.log").open("ab") as log, subprocess.Popen(["sleep", "60"], stdout=log) as sleep:
+        assert state.find_satellites() == set(ours.processes.values())
+        assert other.find_satellites() == set(theirs.processes.values())
+        sleep.kill()
+    assert state.find_satellites() == set()
 
 
 def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

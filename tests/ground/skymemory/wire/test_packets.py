@@ -13,44 +13,7 @@ from spacepackets.ccsds.spacepacket import SpacePacketHeader
 from skymemory.placement.torus import Satellite
 from skymemory.wire import icd
 from skymemory.wire.packets import ChunkSet, Packet, PacketError, decode, migrate_payload
-
-U8, U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 32, 64))
-addresses = st.builds(Satellite, U16, U16)
-
-
-@st.composite
-def packets(draw: st.DrawFn) -> Packet:
-    is_request = draw(st.booleans())
-    packet = Packet(
-        is_request=is_request,
-        apid=draw(st.integers(0, 0x7FF)),
-        op=draw(U8),
-        src=draw(addresses),
-        dst=draw(addresses),
-        request_id=draw(U64),
-        status=draw(U8),
-        flags=draw(U8),
-        hop_limit=draw(U8),
-        credit=draw(U16),
-        gateway=draw(addresses),
-        tenant=draw(U32),
-        epoch=draw(U32),
-        deadline_ms=draw(U32),
-        key=draw(st.binary(min_size=32, max_size=32)),
-        chunk_id=draw(U32),
-        chunk_total=draw(U32),
-        block_len=draw(U32),
-        chunk_len=draw(U32),
-        offset=draw(U32),
-        chunk_crc=draw(U32),
-        payload=draw(st.binary(max_size=300)),
-        seq_flags=draw(st.integers(0, 3)),
-        seq_count=draw(st.integers(0, 16383)),
-        time_s=0 if is_request else draw(U32),
-        time_subs=0 if is_request else draw(U16),
-    )
-    carries_chunk = packet.op == icd.OP_PUT if is_request else packet.op == icd.OP_GET and packet.status == 0
-    return replace(packet, offset=7, chunk_len=7 + len(packet.payload)) if carries_chunk else packet
+from support.packets import packets
 
 
 def request(**fields: object) -> Packet:

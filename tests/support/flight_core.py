@@ -1,7 +1,6 @@
 """The flight core's own functions, which the client library carries: what ground code is held against.
 
 The ground has its own codec (`skymemory.wire.packets`, for the control plane) and its own torus (`skymemory.placement.torus`).
-That both agree with what flies is shown by tests that call the flight code through here.
 """
 
 import ctypes
@@ -83,6 +82,8 @@ def _core() -> ctypes.CDLL:
     core.SKY_Packet_Decode.argtypes, core.SKY_Packet_Decode.restype = [data, ctypes.c_size_t, packet], ctypes.c_uint8
     core.SKY_Packet_Encode.argtypes = [packet, ctypes.POINTER(ctypes.c_uint8), ctypes.c_size_t]
     core.SKY_Packet_Encode.restype = ctypes.c_size_t
+    core.SKY_Packet_Relabel.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint8, CoreAddress]
+    core.SKY_Packet_Relabel.restype = None
     core.SKY_Torus_Init.argtypes = [torus, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_bool]
     core.SKY_Torus_Init.restype = ctypes.c_bool
     core.SKY_Torus_Neighbour.argtypes, core.SKY_Torus_Neighbour.restype = [torus, CoreAddress, link], CoreAddress
@@ -137,6 +138,13 @@ def decode(datagram: bytes) -> tuple[int, Packet | None]:
     fields |= {name: Satellite(getattr(raw, name).plane, getattr(raw, name).slot) for name in _ADDRESSES}
     payload = ctypes.string_at(raw.payload, raw.length)
     return status, Packet(**fields, key=bytes(raw.key), payload=payload)
+
+
+def relabel(datagram: bytes, hop_limit: int, gateway: Satellite) -> bytes:
+    """A datagram as a satellite passes it on."""
+    held = ctypes.create_string_buffer(datagram, len(datagram))
+    _core().SKY_Packet_Relabel(held, len(datagram), hop_limit, CoreAddress(*gateway))
+    return held.raw
 
 
 def _core_torus(torus: Torus) -> CoreTorus:

@@ -1,0 +1,15 @@
+/**
+ * @file
+ * Constants and parts of the tables of ISL where its data sheet (eds/isl.xml) is built in.
+ */
+#ifndef ISL_TBLDEFS_H
+#define ISL_TBLDEFS_H
+
+#include "common_types.h"
+#include "isl_eds_typedefs.h"
+#include "isl_interface_cfg.h"
+
+#define ISL_NEIGHBOURS_TABLE_NAME "Neighbours" /**< ISL.Neighbours, also an interface of the data sheet */
+#define ISL_LINKS_TABLE_NAME      "Links"      /**< ISL.Links */
+
+#endif

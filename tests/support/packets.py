@@ -1,0 +1,49 @@
+"""Any packet that the wire can carry, for hypothesis."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from skymemory.placement.torus import Satellite
+from skymemory.wire import icd
+from skymemory.wire.packets import KEY_BYTES, Packet
+
+U8, U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 32, 64))
+addresses = st.builds(Satellite, U16, U16)
+
+
+@st.composite
+def packets(draw: st.DrawFn) -> Packet:
+    """Every field takes every value; only a chunk's lengths agree, as no encoder writes them otherwise."""
+    is_request = draw(st.booleans())
+    payload = draw(st.binary(max_size=400) | st.binary(min_size=6000, max_size=6000))
+    packet = Packet(
+        is_request=is_request,
+        apid=draw(st.integers(0, 0x7FF)),
+        op=draw(U8),
+        src=draw(addresses),
+        dst=draw(addresses),
+        request_id=draw(U64),
+        status=draw(U8),
+        flags=draw(U8),
+        hop_limit=draw(U8),
+        credit=draw(U16),
+        gateway=draw(addresses),
+        tenant=draw(U32),
+        epoch=draw(U32),
+        deadline_ms=draw(U32),
+        key=draw(st.binary(min_size=KEY_BYTES, max_size=KEY_BYTES)),
+        chunk_id=draw(U32),
+        chunk_total=draw(U32),
+        block_len=draw(U32),
+        chunk_len=draw(U32),
+        offset=draw(U32),
+        chunk_crc=draw(U32),
+        payload=payload,
+        seq_flags=draw(st.integers(0, 3)),
+        seq_count=draw(st.integers(0, 0x3FFF)),
+        time_s=0 if is_request else draw(U32),
+        time_subs=0 if is_request else draw(U16),
+    )
+    carries_chunk = packet.op == icd.OP_PUT if is_request else packet.op == icd.OP_GET and packet.status == 0
+    return replace(packet, offset=9, chunk_len=9 + len(payload)) if carries_chunk else packet
