@@ -163,6 +163,30 @@ static bool jobs_make(SKYC_Engine_t *engine)
     return true;
 }
 
+static void ways_make(SKYC_Engine_t *engine)
+{
+    engine->way_count = 0;
+    for (uint32_t i = 0; i < engine->active_count; ++i)
+    {
+        SKYC_Peer_t *peer = &engine->peers[engine->active[i]];
+        uint32_t     way  = 0;
+
+        while (way < engine->way_count &&
+               (engine->ways[way].endpoint.ipv4 != peer->endpoint.ipv4 || engine->ways[way].endpoint.port != peer->endpoint.port))
+        {
+            ++way;
+        }
+        if (way == engine->way_count)
+        {
+            engine->ways[way].endpoint = peer->endpoint;
+            engine->ways[way].peers    = 0;
+            ++engine->way_count;
+        }
+        ++engine->ways[way].peers;
+        peer->way = way;
+    }
+}
+
 int SKYC_Engine_Prepare(SKYC_Engine_t *engine, SKYC_Block_t *blocks, uint32_t count)
 {
     uint64_t jobs        = 0;
@@ -211,6 +235,12 @@ int SKYC_Engine_Prepare(SKYC_Engine_t *engine, SKYC_Block_t *blocks, uint32_t co
     {
         return EINVAL;
     }
+    engine->ways = calloc(engine->active_count + 1u, sizeof(*engine->ways));
+    if (engine->ways == NULL)
+    {
+        return ENOMEM;
+    }
+    ways_make(engine);
     if (engine->active_count * SKYC_LANES > engine->lane_room)
     {
         free(engine->lanes);

@@ -14,8 +14,9 @@
 
 #include "sky_crc.h"
 
-#define LANES_ALL   ((1u << SKYC_LANES) - 1u)
-#define REDRAWS_MAX 8u /* of the host number in one call: so many collisions in a row are no accident */
+#define LANES_ALL      ((1u << SKYC_LANES) - 1u)
+#define BACKLOG_MAX_US 100000u
+#define REDRAWS_MAX    8u /* of the host number in one call: so many collisions in a row are no accident */
 
 uint64_t SKYC_NowUs(void)
 {
@@ -180,10 +181,11 @@ static void lane_begin(SKYC_Engine_t *engine, uint32_t index, SKYC_Peer_t *peer,
     peer->lanes_busy |= 1u << (index % SKYC_LANES);
 }
 
-/* Give each free lane of a satellite the next piece. A block whose time is over does not begin any more. */
-static void peer_begin(SKYC_Engine_t *engine, uint32_t at)
+/* Give each free lane of a satellite the next piece. A block whose time is over does not begin any more. @return true: one began */
+static bool peer_begin(SKYC_Engine_t *engine, uint32_t at)
 {
-    SKYC_Peer_t *peer = &engine->peers[engine->active[at]];
+    SKYC_Peer_t *peer  = &engine->peers[engine->active[at]];
+    bool         began = false;
 
     while (peer->job_first != SKYC_NO_JOB && peer->lanes_busy != LANES_ALL)
     {
@@ -208,19 +210,31 @@ static void peer_begin(SKYC_Engine_t *engine, uint32_t at)
             ++lane;
         }
         lane_begin(engine, at * SKYC_LANES + lane, peer, job);
+        began = true;
     }
+    return began;
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
+/* What has come but was not read yet is not late: timers go by when the socket was last empty. If it never is, by the clock. */
+static uint64_t timers_us(const SKYC_Engine_t *engine)
+{
+    return engine->now_us - engine->empty_us < BACKLOG_MAX_US ? engine->empty_us : engine->now_us - BACKLOG_MAX_US;
+}
+
 /* Begin what can begin, let timers act. @return when something is due at the latest */
 static uint64_t engine_on_time(SKYC_Engine_t *engine)
 {
-    uint64_t due_us = UINT64_MAX;
+    const uint64_t at_us  = timers_us(engine);
+    uint64_t       due_us = UINT64_MAX;
 
     for (uint32_t at = 0; at < engine->active_count; ++at)
     {
-        peer_begin(engine, at);
+        if (peer_begin(engine, at))
+        {
+            due_us = engine->now_us; /* it has something to send */
+        }
         for (uint32_t i = at * SKYC_LANES; i < (at + 1) * SKYC_LANES; ++i)
         {
             SKYC_Lane_t *lane = &engine->lanes[i];
@@ -229,8 +243,8 @@ static uint64_t engine_on_time(SKYC_Engine_t *engine)
             {
                 continue;
             }
-            const uint64_t next_us = engine->is_put ? SKY_Push_OnTime(&lane->u.push, engine->now_us)
-                                                    : SKY_Fetch_OnTime(&lane->u.fetch, engine->now_us);
+            const uint64_t next_us =
+                engine->is_put ? SKY_Push_OnTime(&lane->u.push, at_us) : SKY_Fetch_OnTime(&lane->u.fetch, at_us);
 
             due_us = next_us < due_us ? next_us : due_us;
             if (lane_reap(engine, i))
@@ -249,19 +263,18 @@ static void send_packet(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKY_Pack
     SKYC_Socket_Add(engine->sock, peer->endpoint, pkt);
 }
 
-/* @param budget  chunks that the receive buffer still has room for; @param fair  chunks of it that one satellite may take */
-static void lane_ask(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane_t *lane, uint32_t *budget, uint32_t fair)
+/* @param room  chunks that may still be on their way. @return how many of them were asked for */
+static uint32_t lane_ask(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane_t *lane, uint32_t room)
 {
+    uint32_t     asked = 0;
     SKY_Packet_t pkt;
-    uint32_t     room = fair > peer->peer.outstanding ? fair - peer->peer.outstanding : 0;
 
-    room = room < *budget ? room : *budget;
-    while (SKY_Fetch_Next(&lane->u.fetch, engine->now_us, room, &pkt, SKYC_Socket_Payload(engine->sock)))
+    while (SKY_Fetch_Next(&lane->u.fetch, engine->now_us, room - asked, &pkt, SKYC_Socket_Payload(engine->sock)))
     {
-        room -= pkt.credit;
-        *budget -= pkt.credit;
+        asked += pkt.credit;
         send_packet(engine, peer, &pkt);
     }
+    return asked;
 }
 
 static void send_chunk(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, const SKYC_Lane_t *lane, SKY_Packet_t *pkt)
@@ -278,25 +291,29 @@ static void send_chunk(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, const SKY
     } while (at < pkt->chunk_len);
 }
 
-/* One burst and its query at a time, so that all satellites get their turn and answers are read in between. */
-static bool lane_offer(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane_t *lane)
+/* One burst and its query at a time, so that all satellites get their turn and answers are read in between.
+ * @param room  chunks that may still be on their way. @return how many of them were sent; @p more: others could be at once */
+static uint32_t lane_offer(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_Lane_t *lane, uint32_t room, bool *more)
 {
-    SKY_Packet_t     pkt;
+    uint32_t         sent   = 0;
     SKY_PushAction_t action = SKY_PUSH_CHUNK;
+    SKY_Packet_t     pkt;
 
     while (action == SKY_PUSH_CHUNK)
     {
-        action = SKY_Push_Next(&lane->u.push, engine->now_us, 1, &pkt, SKYC_Socket_Payload(engine->sock));
+        action = SKY_Push_Next(&lane->u.push, engine->now_us, room - sent, &pkt, SKYC_Socket_Payload(engine->sock));
         if (action == SKY_PUSH_CHUNK)
         {
             send_chunk(engine, peer, lane, &pkt);
+            ++sent;
         }
         else if (action == SKY_PUSH_QUERY)
         {
             send_packet(engine, peer, &pkt);
         }
     }
-    return action == SKY_PUSH_QUERY;
+    *more = *more || action == SKY_PUSH_QUERY;
+    return sent;
 }
 
 /* The lane to which a request id belongs. @return SKYC_LANES_MAX if there is none any more */
@@ -339,36 +356,77 @@ static void engine_refuse_too_large(SKYC_Engine_t *engine)
     }
 }
 
+/* What @p peer may have on its way of @p all, which it shares with others: twice an even share. One that is silent must not keep the
+ * others waiting, one that is fast may have more. */
+static uint32_t fair_room(const SKYC_Peer_t *peer, uint32_t all, uint32_t peers)
+{
+    const uint32_t fair = 2 * all / (peers + 1) + 1;
+
+    return fair > peer->peer.outstanding ? fair - peer->peer.outstanding : 0;
+}
+
+/* Chunks that may go to, or be asked of, a satellite now. @param budget  that the receive buffer has room for; a PUT needs none */
+static uint32_t peer_room(const SKYC_Engine_t *engine, const SKYC_Peer_t *peer, uint32_t budget)
+{
+    const SKYC_Way_t *way  = &engine->ways[peer->way];
+    uint32_t          room = SKY_LIMIT_CHUNK_SET;
+
+    if (!engine->is_put)
+    {
+        room = fair_room(peer, engine->budget, engine->active_count);
+        room = room < budget ? room : budget;
+    }
+    if (way->peers > 1)
+    {
+        const uint32_t fair = fair_room(peer, SKYC_WAY_CHUNKS, way->peers);
+
+        room = room < fair ? room : fair;
+        room = room < way->room ? room : way->room;
+    }
+    return room;
+}
+
+static uint32_t less(uint32_t from, uint32_t by)
+{
+    return by < from ? from - by : 0;
+}
+
 /* @return true: more could be sent at once */
 static bool engine_send(SKYC_Engine_t *engine)
 {
-    /* Twice an even share: one that is silent must not keep the others waiting, one that is fast may have more. */
-    const uint32_t fair   = 2 * engine->budget / (engine->active_count + 1) + 1;
-    bool           more   = false;
-    uint32_t       budget = engine->budget;
+    bool     more   = false;
+    uint32_t budget = engine->budget;
 
+    for (uint32_t i = 0; i < engine->way_count; ++i)
+    {
+        engine->ways[i].room = SKYC_WAY_CHUNKS;
+    }
     for (uint32_t i = 0; i < engine->active_count; ++i)
     {
-        const uint32_t on_way = engine->peers[engine->active[i]].peer.outstanding;
+        const SKYC_Peer_t *peer = &engine->peers[engine->active[i]];
+        SKYC_Way_t        *way  = &engine->ways[peer->way];
 
-        budget -= on_way < budget ? on_way : budget;
+        budget    = less(budget, peer->peer.outstanding);
+        way->room = less(way->room, peer->peer.outstanding);
     }
     for (uint32_t n = 0; n < engine->active_count; ++n)
     {
         const uint32_t     at   = (engine->turn + n) % engine->active_count;
         const SKYC_Peer_t *peer = &engine->peers[engine->active[at]];
+        SKYC_Way_t        *way  = &engine->ways[peer->way];
 
         for (uint32_t i = at * SKYC_LANES; i < (at + 1) * SKYC_LANES; ++i)
         {
             SKYC_Lane_t *lane = &engine->lanes[i];
 
-            if (lane->request_id != 0 && engine->is_put)
+            if (lane->request_id != 0)
             {
-                more = lane_offer(engine, peer, lane) || more;
-            }
-            else if (lane->request_id != 0)
-            {
-                lane_ask(engine, peer, lane, &budget, fair);
+                const uint32_t room = peer_room(engine, peer, budget);
+                const uint32_t used =
+                    engine->is_put ? lane_offer(engine, peer, lane, room, &more) : lane_ask(engine, peer, lane, room);
+
+                budget    = less(budget, used);
+                way->room = less(way->room, used);
             }
         }
     }
@@ -478,27 +536,36 @@ static void engine_loop(SKYC_Engine_t *engine)
             }
             return;
         }
+        if (SKYC_Socket_Receive(engine->sock, on_datagram, engine))
+        {
+            engine->now_us = SKYC_NowUs(); /* taking it in has taken time */
+        }
+        else
+        {
+            engine->empty_us = engine->now_us;
+        }
         (void)engine_on_time(engine);
-        const bool more = engine_send(engine);
+        if (engine_send(engine) || engine->empty_us != engine->now_us)
+        {
+            continue;
+        }
+        /* What was sent has set timers. The clock stood still since the first look at them: nothing else is due. */
+        const uint64_t due_us = engine_on_time(engine);
 
         engine->now_us = SKYC_NowUs();
-        if (!SKYC_Socket_Receive(engine->sock, on_datagram, engine) && !more)
+        if (engine->blocks_left > 0 && due_us > engine->now_us) /* the timers may have ended the last block */
         {
-            const uint64_t due_us = engine_on_time(engine); /* what was just sent has set timers */
-
-            if (engine->blocks_left > 0 && due_us > engine->now_us) /* the timers may have ended the last block */
-            {
-                SKYC_Socket_Wait(engine->sock, due_us - engine->now_us);
-            }
+            SKYC_Socket_Wait(engine->sock, due_us - engine->now_us);
         }
     }
 }
 
 int SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, uint32_t count)
 {
-    engine->is_put  = is_put;
-    engine->redraws = 0;
-    const int error = SKYC_Engine_Prepare(engine, blocks, count);
+    engine->is_put   = is_put;
+    engine->redraws  = 0;
+    engine->empty_us = SKYC_NowUs();
+    const int error  = SKYC_Engine_Prepare(engine, blocks, count);
 
     if (error == 0)
     {
@@ -507,6 +574,8 @@ int SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, ui
     free(engine->work);
     free(engine->jobs);
     free(engine->active);
+    free(engine->ways);
+    engine->ways         = NULL;
     engine->work         = NULL;
     engine->jobs         = NULL;
     engine->active       = NULL;

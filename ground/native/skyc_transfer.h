@@ -13,12 +13,24 @@
     4u /* shares of one satellite that run at a time: together they fill its window, and the next begins as one ends */
 #define SKYC_LANES_MAX 65536u /* of all satellites: a lane has 16 bits of the request id */
 
+/** Chunks on their way through one satellite to or from several: its links hold so many packets, and not many more. */
+#define SKYC_WAY_CHUNKS 480u
+
+/** A way in, and who shares it in this call. */
+typedef struct
+{
+    SKYC_Endpoint_t endpoint;
+    uint32_t        peers;
+    uint32_t        room; /* chunks, while sending */
+} SKYC_Way_t;
+
 /** A satellite that was ever used; its window and round trip are remembered from call to call. */
 typedef struct
 {
     SKY_Peer_t      peer;
     SKY_Addr_t      entry;
     SKYC_Endpoint_t endpoint;
+    uint32_t        way;
     uint32_t        call;                /* in which it was used last */
     uint32_t        job_first, job_last; /* queue of this call */
     uint32_t        lanes_busy;          /* bits */
@@ -63,6 +75,7 @@ typedef struct
     bool            is_put;
     uint64_t        cancel; /* atomic: number of the call to end */
     uint64_t        now_us, started_us;
+    uint64_t        empty_us; /* when there was last nothing left to read */
     uint64_t        lanes_begun;
     uint32_t        redraws; /* of the host number, in this call */
     uint16_t        seq_count;
@@ -76,6 +89,8 @@ typedef struct
     uint32_t        peer_count, peer_room;
     uint32_t       *active; /* peers of this call */
     uint32_t        active_count;
+    SKYC_Way_t     *ways; /* of this call */
+    uint32_t        way_count;
     uint32_t        turn;  /* which peer goes first */
     SKYC_Lane_t    *lanes; /* SKYC_LANES for each active peer */
     uint32_t        lane_room;

@@ -14,7 +14,8 @@ from typing import Final
 
 from blake3 import blake3
 
-from skymemory.link.native import Buffer, Progress
+from skymemory.link.native import Buffer
+from skymemory.progress import Progress
 from skymemory.store import PutResult, SkyStore
 
 _MAGIC: Final = b"SKYV"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, takewhile
 from threading import Lock
 from types import TracebackType
@@ -28,6 +28,7 @@ from skymemory.counters import AddReport, KVCStatistics, Ledger
 from skymemory.engines.huggingface import HuggingFaceEngine
 from skymemory.fingerprint import Fingerprint
 from skymemory.keys import block_keys, digest_key, root_key
+from skymemory.progress import Progress
 from skymemory.prompts import Encoding, Prompt, Prompts, token_lists
 from skymemory.store import PutResult, SkyStore
 from skymemory.wire import icd
@@ -42,7 +43,6 @@ long prompt, and a prompt that goes up does not take twice its memory"""
 _BAD_KEY: Final = icd.STATUS_NAMES[icd.STATUS_BAD_KEY]
 
 Caches: TypeAlias = "Sequence[DynamicCache | None]"
-Progress: TypeAlias = Callable[[int, int], None]
 
 
 class KVCManager:

@@ -17,8 +17,9 @@ from skymemory.block_entry import BlockEntry
 from skymemory.config import UINT32_MAX, Constellation
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
-from skymemory.link.native import Buffer, NativeClient, Progress, Server, Transfer, TransferState
+from skymemory.link.native import Buffer, NativeClient, Server, Transfer, TransferState
 from skymemory.placement.window import Route, lookup_routes
+from skymemory.progress import Progress
 from skymemory.reach import LOST_S, Reach
 from skymemory.wire import icd
 from skymemory.wire.packets import KEY_BYTES

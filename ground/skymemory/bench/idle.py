@@ -1,18 +1,18 @@
 """`skymem bench idle`: what a constellation that does nothing costs: processor time and memory of its processes."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from skymemory.config import Constellation
+from skymemory.progress import Progress
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, cpu_seconds
 
 SECONDS = 10.0
 STEP_S = 0.25
 
-Progress = Callable[[int, int], None]
 
 
 def run_idle_bench(

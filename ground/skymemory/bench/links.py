@@ -20,8 +20,9 @@ from rich.table import Table
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
+from skymemory.progress import Progress
 from skymemory.store import SkyStore
-from skymemory.testbed.local import LocalConstellation, Progress, free_port
+from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.wire.packets import KEY_BYTES
 
 BLOCK_BYTES = 12 * 2 * 4 * 64 * 128 * 4

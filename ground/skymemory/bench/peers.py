@@ -9,24 +9,24 @@ checks a CRC-32C of each and a checksum of each packet; the others trust TCP.
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from skymemory.bench.servers import memcached_client, redis_client
 from skymemory.config import Constellation
+from skymemory.progress import Progress
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.wire.packets import KEY_BYTES
 
 VALUE_BYTES = 22 * 2 * 4 * 64 * 128 * 2
 """A block of 128 tokens of TinyLlama-1.1B in fp16: layers, K and V, heads, head size, tokens, bytes: 2.88 MB"""
-KEY_BYTES = 32
 VALUES = 8
 ROUNDS = 5
 WARM_UP_ROUNDS = 1
 
-Progress = Callable[[int, int], None]
 
 
 class Peer(Protocol):

@@ -7,7 +7,7 @@ on 10 satellites.
 
 import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from skymemory.config import Constellation
 from skymemory.demo.model import demo_tokenizer, random_llama
 from skymemory.demo.run import generate
 from skymemory.manager import KVCManager
+from skymemory.progress import Progress
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation, free_port
 
@@ -28,7 +29,6 @@ NEW_TOKENS = 30
 ROUNDS = 3
 SEED = 1
 
-Progress = Callable[[int, int], None]
 
 
 def tiny_llama() -> LlamaConfig:

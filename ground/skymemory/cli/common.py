@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from skymemory import progress
 from skymemory.config import ConfigError, Constellation
 from skymemory.testbed.state import Running, State
 
-ProgressCallback = Callable[[int, int], None]
 WIDE = 10_000
 """columns of what is no terminal"""
 
@@ -114,7 +114,7 @@ def print_table(table: Table) -> None:
 
 
 @contextmanager
-def progress_bar(text: str) -> Iterator[ProgressCallback]:
+def progress_bar(text: str) -> Iterator[progress.Progress]:
     """A bar on standard error, for as long as the work lasts; nothing where standard error is no terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)

@@ -3,7 +3,8 @@
 What is timed, in this order:
 
 1. *Without cache*: from the prompt's token ids to the tokens that `generate` brings. There is no manager and no store yet, and
-   this process has sent no packet: neither PUTs nor links can slow it down. The satellites are up, and idle.
+   this process has sent no packet: neither PUTs nor links can slow it down. The satellites are up, and
+   idle unless somebody else uses them.
 2. Blocks go up, not timed: a manager purges the prompt's blocks if they are there, so that the figures are those of a prompt that
    the sky has not seen, and stores those that the first run left. PUT is over before the next run begins.
 3. *With cache*: from the same token ids to the tokens again, and all that a user waits for in between: the model is compared with
@@ -33,7 +34,7 @@ from skymemory.engines.huggingface import HuggingFaceEngine
 from skymemory.manager import KVCManager
 from skymemory.store import SkyStore
 
-Progress = Callable[[str, int, int], None]
+StageProgress = Callable[[str, int, int], None]
 """called with what is done, how much of it, and of how much"""
 
 WARM_UP_TOKENS = 16
@@ -109,7 +110,7 @@ class _Clock(BaseStreamer):
         """Nothing is left to do."""
 
 
-def run_demo(options: DemoOptions, constellation: Constellation, progress: Progress | None = None) -> DemoResult:
+def run_demo(options: DemoOptions, constellation: Constellation, progress: StageProgress | None = None) -> DemoResult:
     """Generate from a prompt without the cache, store the prompt's blocks, generate again with them.
 
     Args:

@@ -6,7 +6,8 @@ aarch64 are both little-endian. A test holds sizes and offsets against the compi
 
 from ctypes import LittleEndianStructure, c_char, c_uint8, c_uint16, c_uint32, c_uint64
 
-KEY_BYTES = 32
+from skymemory.wire.packets import KEY_BYTES
+
 NEIGHBOURS = ("north", "east", "south", "west")
 LINKS = (*NEIGHBOURS, "ground")
 

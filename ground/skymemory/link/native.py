@@ -21,10 +21,9 @@ import numpy as np
 
 from skymemory.block_entry import BlockEntry
 from skymemory.placement.torus import Satellite
+from skymemory.progress import Progress
 
 Buffer = bytes | bytearray | memoryview
-Progress = Callable[[int, int], None]
-"""called with (chunks done, chunks in all) from the calling thread"""
 Server = tuple[Satellite, Satellite, str, int]
 """a satellite; the satellite through which it is reached; that one's IPv4 address and UDP port"""
 

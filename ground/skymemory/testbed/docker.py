@@ -5,14 +5,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
+from skymemory.progress import Progress
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
 
-Progress = Callable[[int, int], None]
 OF_PROJECT = f"label=com.docker.compose.project={PROJECT}"
 """what `docker ps --filter` knows our containers by"""
 

@@ -6,13 +6,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
+from skymemory.progress import Progress
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.processes import ProcessId, identify, stop
 
@@ -20,8 +21,6 @@ START_DEADLINE_S = 60.0
 """95 satellites are up in about a second; this is for a machine that is busy with something else"""
 POLL_S = 0.005
 
-Progress = Callable[[int, int], None]
-"""called with (done, total)"""
 
 
 class StartError(RuntimeError):

@@ -339,19 +339,56 @@ static void Timers(void)
     data(1300, 1, 0, false); /* answer to the first request after all: not timed */
     CHECK_EQ(peer.srtt_us, 0);
     CHECK(next(1300));
-    data(1400, 3, 2, false); /* later than the timed one, whose answer was lost */
-    CHECK_EQ(fetch.timed, 0);
+    data(1400, 3, 2, false); /* later than the timed one, whose answer may have been overtaken */
+    CHECK_EQ(fetch.timed, 2);
+    CHECK_EQ(fetch.gap_us, 1400 + 500); /* a quarter of the timer while no round trip is known */
+    fetch.cfg.deadline_us = 1901;
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1899), 1900);
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1900), 1901);
+    CHECK_EQ(fetch.timed, 0); /* it was lost */
     CHECK_EQ(peer.srtt_us, 0);
-    CHECK_EQ(fetch.gap_us, 1400);
-    fetch.cfg.deadline_us = 1401;
-    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1399), 1400);
-    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1400), 1401);
-    fetch.gap_us   = 1500; /* behind the deadline: does not matter */
-    fetch.timer_us = 1500;
-    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1400), 1401);
-    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1401), UINT64_MAX);
+    fetch.gap_us   = 2000; /* behind the deadline: does not matter */
+    fetch.timer_us = 2000;
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1900), 1901);
+    CHECK_EQ(SKY_Fetch_OnTime(&fetch, 1901), UINT64_MAX);
     CHECK_EQ(fetch.state, SKY_SHARE_EXPIRED);
     CHECK_EQ(peer.outstanding, 0);
+}
+
+/* On a link with jitter the answer to the second request may come first: the first is timed all the same, and nothing is lost. */
+static void Overtaken(void)
+{
+    start(20);
+    peer.window = 8;
+    CHECK(next(0));
+    CHECK(next(0));
+    data(500, 2, 4, false);
+    data(510, 2, 7, true);
+    CHECK_EQ(peer.srtt_us, 0);
+    (void)SKY_Fetch_OnTime(&fetch, 600);
+    CHECK_EQ(fetch.on_way, 6);
+    data(620, 1, 0, false);
+    CHECK_EQ(peer.srtt_us, 620);
+    CHECK_EQ(peer.window, 11);
+}
+
+/* What a burst's last packet has overtaken belongs to a later place of the share, but to an earlier request: it is on its way. */
+static void LastOvertakes(void)
+{
+    start(8);
+    peer.window = 8;
+    CHECK(next(0));
+    CHECK(next(0));
+    data(100, 1, 1, false);
+    data(100, 1, 2, false);
+    data(100, 1, 3, true);
+    (void)SKY_Fetch_OnTime(&fetch, fetch.gap_us); /* chunk 0 is lost */
+    CHECK(next(200));
+    CHECK_EQ(req.chunk_id, 0);
+    CHECK_EQ(asked(), 1);
+    data(300, 3, 0, true); /* before what was asked for by the second request */
+    CHECK_EQ(SKY_ChunkSet_Size(&fetch.todo), 0);
+    CHECK_EQ(fetch.on_way, 4);
 }
 
 static void NumbersWrap(void)
@@ -555,6 +592,8 @@ int main(void)
     RUN(NotFound);
     RUN(ErrorsAndStop);
     RUN(Timers);
+    RUN(Overtaken);
+    RUN(LastOvertakes);
     RUN(NumbersWrap);
     RUN(Parts);
     RUN(CleanNetwork);

@@ -79,6 +79,19 @@ def test_chunks_lie_on_their_servers(start_sky: StartSky) -> None:
     assert held == {satellite: 3 if index < 2 else 2 for index, satellite in enumerate(servers)}
 
 
+@pytest.mark.parametrize("uplink", ["window", "nearest"])
+def test_disorder_is_not_taken_for_loss(start_sky: StartSky, uplink: str) -> None:
+    """Delay and jitter without loss: next to nothing is sent twice, by who knows the links and by who does not."""
+    sky = start_sky(links={"delay_us": 4_000, "jitter_us": 500}, cache={"uplink": uplink}).constellation
+    items = blocks([600_000] * 12, "disorder")
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        assert {result.status for result in store.put(list(items.items()))} == {"done"}
+        for host in (other, store):
+            assert [result.data for result in host.get(list(items))] == list(items.values())
+        for statistics in (store.stats(), other.stats()):
+            assert statistics.retries < statistics.chunks_down // 20
+
+
 def test_loss_delay_and_reordering_are_repaired(start_sky: StartSky) -> None:
     local = start_sky(
         links={"loss_ppm": 30_000, "delay_us": 2_000, "jitter_us": 2_000}, cache={"uplink": "nearest", "deadline_ms": 30_000}

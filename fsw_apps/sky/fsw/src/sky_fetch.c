@@ -113,24 +113,43 @@ bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Pa
     return true;
 }
 
-/* Chunks asked for up to request @p number, from share index @p from on, are to be asked for again. @return how many */
-static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number, uint32_t from)
+static void fetch_again_one(SKY_Fetch_t *fetch, uint32_t index)
+{
+    SKY_ChunkSet_Add(&fetch->todo, index);
+    --fetch->peer->outstanding;
+    if (--fetch->on_way == 0)
+    {
+        fetch->timer_us = 0;
+    }
+}
+
+/* Chunks asked for up to request @p number are to be asked for again. @return how many */
+static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = SKY_ChunkSet_Next(&fetch->missing, from); i < fetch->cfg.count;
-         i          = SKY_ChunkSet_Next(&fetch->missing, i + 1))
+    for (uint32_t i = SKY_ChunkSet_Next(&fetch->missing, 0); i < fetch->cfg.count; i = SKY_ChunkSet_Next(&fetch->missing, i + 1))
     {
         if (!SKY_ChunkSet_Has(&fetch->todo, i) && is_since(number, fetch->asked_by[i]))
         {
-            SKY_ChunkSet_Add(&fetch->todo, i);
+            fetch_again_one(fetch, i);
             ++count;
         }
     }
-    fetch->on_way -= count;
-    fetch->peer->outstanding -= count;
-    fetch->timer_us = fetch->on_way > 0 ? fetch->timer_us : 0;
     return count;
+}
+
+/* A satellite may send fewer than it was asked for. What stands behind the last was not sent, so it is not lost. */
+static void fetch_unsent(SKY_Fetch_t *fetch, uint16_t number, uint32_t last)
+{
+    for (uint32_t i = SKY_ChunkSet_Next(&fetch->missing, last + 1); i < fetch->cfg.count;
+         i          = SKY_ChunkSet_Next(&fetch->missing, i + 1))
+    {
+        if (!SKY_ChunkSet_Has(&fetch->todo, i) && fetch->asked_by[i] == number)
+        {
+            fetch_again_one(fetch, i);
+        }
+    }
 }
 
 /* Is a chunk on its way that was asked for up to request @p number? */
@@ -158,8 +177,12 @@ static void fetch_grace(SKY_Fetch_t *fetch, uint64_t now_us)
 
 static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
 {
-    fetch->gap_us       = 0;
-    const uint32_t lost = fetch_again(fetch, fetch->gap, 0);
+    fetch->gap_us = 0;
+    if (is_since(fetch->gap, fetch->timed))
+    {
+        fetch->timed = 0; /* the answer is lost, or in part: time another */
+    }
+    const uint32_t lost = fetch_again(fetch, fetch->gap);
 
     if (lost > 0)
     {
@@ -180,8 +203,7 @@ static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, ui
     fetch->over = over;
     if (is_last)
     {
-        /* A satellite may send fewer than it was asked for; what stands behind the last was not sent, so it is not lost. */
-        (void)fetch_again(fetch, number, index + 1);
+        fetch_unsent(fetch, number, index);
     }
     fetch_grace(fetch, now_us);
 }
@@ -327,13 +349,10 @@ void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t 
     }
     const uint16_t number = (uint16_t)(pkt->request_id & 0xFFFFu);
 
-    if (fetch->timed != 0 && is_since(number, fetch->timed))
+    if (number == fetch->timed) /* 0, of which nothing is timed, is no number of a request */
     {
-        if (number == fetch->timed)
-        {
-            SKY_Peer_OnRtt(fetch->peer, (uint32_t)(now_us - fetch->asked_us));
-        }
-        fetch->timed = 0; /* the answer to the timed one was lost: time another */
+        SKY_Peer_OnRtt(fetch->peer, (uint32_t)(now_us - fetch->asked_us));
+        fetch->timed = 0;
     }
     if (pkt->status == SKY_STATUS_OK)
     {
@@ -371,7 +390,7 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
     if (fetch->timer_us != 0 && now_us >= fetch->timer_us)
     {
         SKY_Peer_OnTimeout(fetch->peer, now_us);
-        (void)fetch_again(fetch, fetch->number, 0);
+        (void)fetch_again(fetch, fetch->number);
         fetch->over   = fetch->number;
         fetch->timed  = 0;
         fetch->gap_us = 0;

@@ -79,6 +79,12 @@ void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
     }
 }
 
+/* A round trip, as long as none was measured a guess. */
+static uint32_t peer_round_us(const SKY_Peer_t *peer)
+{
+    return peer->srtt_us == 0 ? peer->rto_us : peer->srtt_us;
+}
+
 static bool peer_shrink(SKY_Peer_t *peer, uint64_t now_us)
 {
     if (now_us < peer->recovered_us)
@@ -88,7 +94,7 @@ static bool peer_shrink(SKY_Peer_t *peer, uint64_t now_us)
     peer->threshold       = at_least(peer->window / 2, PEER_WINDOW_MIN);
     peer->window          = peer->threshold;
     peer->acked_in_window = 0;
-    peer->recovered_us    = now_us + (peer->srtt_us == 0 ? peer->rto_us : peer->srtt_us);
+    peer->recovered_us    = now_us + peer_round_us(peer);
     return true;
 }
 
@@ -96,7 +102,7 @@ static void peer_round(SKY_Peer_t *peer, uint64_t now_us)
 {
     if (now_us >= peer->round_end_us)
     {
-        peer->round_end_us  = now_us + (peer->srtt_us == 0 ? peer->rto_us : peer->srtt_us);
+        peer->round_end_us  = now_us + peer_round_us(peer);
         peer->lost_in_round = 0;
         peer->late_in_round = false;
     }
@@ -124,7 +130,7 @@ void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us)
 
 uint32_t SKY_Peer_GraceUs(const SKY_Peer_t *peer)
 {
-    return at_least(peer->srtt_us / 4 * peer->grace_quarters, peer->rttvar_us);
+    return at_least(peer_round_us(peer) / 4 * peer->grace_quarters, peer->rttvar_us);
 }
 
 /* The shares of one satellite run out of time together; the timer doubles once for all of them. */

@@ -154,7 +154,7 @@ SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budge
     {
         return SKY_PUSH_NOTHING;
     }
-    const bool has_room = push->left > push->on_way && push->peer->outstanding < push->peer->window;
+    const bool has_room = push->left > push->on_way && push->peer->outstanding < push->peer->window && budget > 0;
 
     const bool is_owed = push->query_owed || push->since_query > 0;
 
@@ -163,7 +163,7 @@ SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budge
         push_query(push, now_us, pkt, payload);
         return SKY_PUSH_QUERY;
     }
-    if (!has_room || budget == 0)
+    if (!has_room)
     {
         return SKY_PUSH_NOTHING;
     }
