@@ -90,19 +90,19 @@ build: $(VENV)/.dev
 	@$(CMAKE_BUILD) build
 
 test-c: build
-	$(BIN)/ctest --test-dir build --output-on-failure -j$(JOBS)
+	$(BIN)/ctest --test-dir build --output-on-failure --timeout 300 -j$(JOBS)
 
 test-sanitized: $(VENV)/.dev
 	@$(CMAKE) -B build-sanitized -DSKYMEM_SANITIZE=address,undefined >/dev/null
 	@$(CMAKE_BUILD) build-sanitized
-	$(BIN)/ctest --test-dir build-sanitized --output-on-failure -j$(JOBS)
+	$(BIN)/ctest --test-dir build-sanitized --output-on-failure --timeout 300 -j$(JOBS)
 
 # Every line and every branch of the flight core.
 coverage: $(VENV)/.dev
 	@$(CMAKE) -B build-coverage -DSKYMEM_COVERAGE=ON >/dev/null
 	@$(CMAKE_BUILD) build-coverage
 	@find build-coverage -name '*.gcda' -delete
-	$(BIN)/ctest --test-dir build-coverage --output-on-failure -j$(JOBS)
+	$(BIN)/ctest --test-dir build-coverage --output-on-failure --timeout 300 -j$(JOBS)
 	$(BIN)/gcovr --root . --filter 'fsw_apps/sky/fsw/src/' build-coverage --fail-under-line 100 --fail-under-branch 100
 
 test-aarch64: $(VENV)/.dev

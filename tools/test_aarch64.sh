@@ -9,4 +9,4 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_MAKE_PROGRAM="$(command -v ninja)" \
     -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
     -DCMAKE_CROSSCOMPILING_EMULATOR="qemu-aarch64;-L;/usr/aarch64-linux-gnu" >/dev/null
 cmake --build "$build"
-exec ctest --test-dir "$build" --output-on-failure -j"$jobs"
+exec ctest --test-dir "$build" --output-on-failure --timeout 300 -j"$jobs"

@@ -179,10 +179,8 @@ static void ways_make(SKYC_Engine_t *engine)
         if (way == engine->way_count)
         {
             engine->ways[way].endpoint = peer->endpoint;
-            engine->ways[way].peers    = 0;
             ++engine->way_count;
         }
-        ++engine->ways[way].peers;
         peer->way = way;
     }
 }

@@ -217,17 +217,17 @@ static bool peer_begin(SKYC_Engine_t *engine, uint32_t at)
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
-/* What has come but was not read yet is not late: timers go by when the socket was last empty. If it never is, by the clock. */
-static uint64_t timers_us(const SKYC_Engine_t *engine)
+/* What has come but was not read yet is not late: timers wait until the socket is empty, though not for ever. */
+static bool timers_may_act(const SKYC_Engine_t *engine)
 {
-    return engine->now_us - engine->empty_us < BACKLOG_MAX_US ? engine->empty_us : engine->now_us - BACKLOG_MAX_US;
+    return engine->empty_us == engine->now_us || engine->now_us - engine->empty_us >= BACKLOG_MAX_US;
 }
 
 /* Begin what can begin, let timers act. @return when something is due at the latest */
 static uint64_t engine_on_time(SKYC_Engine_t *engine)
 {
-    const uint64_t at_us  = timers_us(engine);
-    uint64_t       due_us = UINT64_MAX;
+    const bool may_act = timers_may_act(engine);
+    uint64_t   due_us  = UINT64_MAX;
 
     for (uint32_t at = 0; at < engine->active_count; ++at)
     {
@@ -235,7 +235,7 @@ static uint64_t engine_on_time(SKYC_Engine_t *engine)
         {
             due_us = engine->now_us; /* it has something to send */
         }
-        for (uint32_t i = at * SKYC_LANES; i < (at + 1) * SKYC_LANES; ++i)
+        for (uint32_t i = at * SKYC_LANES; may_act && i < (at + 1) * SKYC_LANES; ++i)
         {
             SKYC_Lane_t *lane = &engine->lanes[i];
 
@@ -243,8 +243,8 @@ static uint64_t engine_on_time(SKYC_Engine_t *engine)
             {
                 continue;
             }
-            const uint64_t next_us =
-                engine->is_put ? SKY_Push_OnTime(&lane->u.push, at_us) : SKY_Fetch_OnTime(&lane->u.fetch, at_us);
+            const uint64_t next_us = engine->is_put ? SKY_Push_OnTime(&lane->u.push, engine->now_us)
+                                                    : SKY_Fetch_OnTime(&lane->u.fetch, engine->now_us);
 
             due_us = next_us < due_us ? next_us : due_us;
             if (lane_reap(engine, i))
@@ -373,7 +373,7 @@ static uint32_t peer_room(const SKYC_Engine_t *engine, const SKYC_Peer_t *peer, 
 
     if (!engine->is_put)
     {
-        room = fair_room(peer, engine->budget, engine->active_count);
+        room = fair_room(peer, engine->budget, engine->busy_count);
         room = room < budget ? room : budget;
     }
     if (way->peers > 1)
@@ -399,8 +399,10 @@ static bool engine_send(SKYC_Engine_t *engine)
 
     for (uint32_t i = 0; i < engine->way_count; ++i)
     {
-        engine->ways[i].room = SKYC_WAY_CHUNKS;
+        engine->ways[i].room  = SKYC_WAY_CHUNKS;
+        engine->ways[i].peers = 0;
     }
+    engine->busy_count = 0;
     for (uint32_t i = 0; i < engine->active_count; ++i)
     {
         const SKYC_Peer_t *peer = &engine->peers[engine->active[i]];
@@ -408,6 +410,8 @@ static bool engine_send(SKYC_Engine_t *engine)
 
         budget    = less(budget, peer->peer.outstanding);
         way->room = less(way->room, peer->peer.outstanding);
+        way->peers += peer->lanes_busy != 0 ? 1u : 0u;
+        engine->busy_count += peer->lanes_busy != 0 ? 1u : 0u;
     }
     for (uint32_t n = 0; n < engine->active_count; ++n)
     {

@@ -13,15 +13,16 @@
     4u /* shares of one satellite that run at a time: together they fill its window, and the next begins as one ends */
 #define SKYC_LANES_MAX 65536u /* of all satellites: a lane has 16 bits of the request id */
 
-/** Chunks on their way through one satellite to or from several: its links hold so many packets, and not many more. */
+/** Chunks on their way through one satellite to or from several. Its links hold so many packets of a chunk each, and not many
+ *  more; smaller packets need less room there. */
 #define SKYC_WAY_CHUNKS 480u
 
 /** A way in, and who shares it in this call. */
 typedef struct
 {
     SKYC_Endpoint_t endpoint;
-    uint32_t        peers;
-    uint32_t        room; /* chunks, while sending */
+    uint32_t        peers; /* that have something to do, as of the last sending */
+    uint32_t        room;  /* chunks, as of then */
 } SKYC_Way_t;
 
 /** A satellite that was ever used; its window and round trip are remembered from call to call. */
@@ -88,7 +89,7 @@ typedef struct
     SKYC_Peer_t    *peers; /* all ever used */
     uint32_t        peer_count, peer_room;
     uint32_t       *active; /* peers of this call */
-    uint32_t        active_count;
+    uint32_t        active_count, busy_count;
     SKYC_Way_t     *ways; /* of this call */
     uint32_t        way_count;
     uint32_t        turn;  /* which peer goes first */

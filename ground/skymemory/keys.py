@@ -10,7 +10,7 @@ the manager sees opaque 32 bytes.
 import hashlib
 from collections.abc import Sequence
 
-from skymemory.wire.packets import KEY_BYTES
+from skymemory.wire.icd import LIMIT_KEY_BYTES as KEY_BYTES
 
 TOKEN_BYTES = 8
 """a token is hashed as a fixed-width big-endian integer, so that no two token sequences give the same bytes"""

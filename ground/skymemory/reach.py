@@ -23,6 +23,8 @@ LOST_S: Final = 30.0
 """how long a satellite that did not answer is left out before it is asked again"""
 DOUBT_S: Final = 5.0
 """the same, when a stand-in did not have what it stands in for"""
+_BACK_S: Final = 0.25
+"""how long the question whether a lost satellite is back waits for its answer: more than the way round the sky takes"""
 PAUSE_FIRST_S: Final = 1.0
 """how long nothing is asked after nobody answered; doubles each time"""
 PAUSE_MAX_S: Final = 64.0
@@ -38,6 +40,7 @@ class Reach:
         self._control = control
         self._layout = frozenset(window.server_satellites(constellation))
         self._lost: dict[Satellite, float] = {}  # when it was asked last
+        self._doubts: dict[Satellite, int] = {}  # how often it was asked in vain whether it is back
         self._placed: tuple[frozenset[Satellite] | None, list[Route]] = None, []
         self._pause_s = 0.0
         self._ask_again_s = 0.0
@@ -62,7 +65,7 @@ class Reach:
         """
         if self.silent and not (self._is_my_turn() and self._look()):
             return []
-        self._ask_lost(LOST_S)
+        self._ask_lost(doubted=False)
         return self._routes()
 
     def look(self) -> None:
@@ -72,7 +75,7 @@ class Reach:
 
     def doubt(self) -> None:
         """After a stand-in did not have its share: is the lost satellite back? Then others put blocks there again."""
-        self._ask_lost(DOUBT_S)
+        self._ask_lost(doubted=True)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -151,18 +154,25 @@ class Reach:
             _log.warning("no answer from %s: others stand in; asked again in %g s", names, LOST_S)
         return bool(new)
 
-    def _ask_lost(self, pause_s: float) -> None:
+    def _ask_lost(self, *, doubted: bool) -> None:
         """Ask satellites that were lost, and not asked for a while, whether they are back."""
         now_s = time.monotonic()
         with self._lock:
-            again = [satellite for satellite, asked_s in self._lost.items() if now_s - asked_s >= pause_s]
+            again = [satellite for satellite, asked_s in self._lost.items() if now_s - asked_s >= self._pause(satellite, doubted)]
             self._lost |= dict.fromkeys(again, now_s)  # other threads do not wait for this one's question
+            if doubted:
+                self._doubts |= {satellite: self._doubts.get(satellite, 0) + 1 for satellite in again}
         if not again:
             return
-        alive = self._ping(self._ways_back(again))
+        # Whoever is back answers within the way there and back; most often nobody is, and somebody waits for us here
+        alive = set(self._control.ping(self._ways_back(again), _BACK_S))
         with self._lock:
             for satellite in alive:
                 self._lost.pop(satellite, None)
+                self._doubts.pop(satellite, None)
+
+    def _pause(self, satellite: Satellite, doubted: bool) -> float:
+        return min(DOUBT_S * 2.0 ** self._doubts.get(satellite, 0), LOST_S) if doubted else LOST_S
 
     def _ways_back(self, satellites: Sequence[Satellite]) -> list[Route]:
         """To lost satellites: straight to those that would be ways in, to the others over ways in that are there."""

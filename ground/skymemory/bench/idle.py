@@ -14,7 +14,6 @@ SECONDS = 10.0
 STEP_S = 0.25
 
 
-
 def run_idle_bench(
     constellation: Constellation, seconds: float = SECONDS, progress: Progress | None = None
 ) -> dict[str, Any]:

@@ -28,7 +28,6 @@ ROUNDS = 5
 WARM_UP_ROUNDS = 1
 
 
-
 class Peer(Protocol):
     """A key-value store that is measured."""
 

@@ -30,7 +30,6 @@ ROUNDS = 3
 SEED = 1
 
 
-
 def tiny_llama() -> LlamaConfig:
     """Sizes of TinyLlama-1.1B."""
     return LlamaConfig(

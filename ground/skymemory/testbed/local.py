@@ -22,7 +22,6 @@ START_DEADLINE_S = 60.0
 POLL_S = 0.005
 
 
-
 class StartError(RuntimeError):
     """The constellation could not be started; nothing of it is left running."""
 

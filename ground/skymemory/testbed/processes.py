@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +59,11 @@ def stop(processes: Iterable[ProcessId], grace_s: float = 5.0) -> int:
 
 def writers(files: Iterable[Path], program: str) -> set[ProcessId]:
     """Processes of the program of this name whose standard output is one of these files."""
-    wanted = {(status.st_dev, status.st_ino) for status in map(Path.stat, files)}
+    wanted = set()
+    for file in files:
+        with suppress(OSError):  # gone by now
+            status = file.stat()
+            wanted.add((status.st_dev, status.st_ino))
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         process = identify(int(folder.name))

@@ -93,7 +93,7 @@ class State:
             return None
         except OSError as error:
             raise StateError(f"{self.path} cannot be read: {error.strerror or error}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             why = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
             raise DamagedStateError(self.path, why) from error
 

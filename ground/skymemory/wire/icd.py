@@ -26,6 +26,8 @@ LIMIT_CHUNK_BYTES: Final = 61440
 """largest chunk"""
 LIMIT_FRAGMENTS: Final = 64
 """largest number of packets that one chunk may span"""
+LIMIT_KEY_BYTES: Final = 32
+"""a block key"""
 LIMIT_HOP_LIMIT: Final = 64
 """hop limit that a sender sets"""
 LIMIT_PACKET_BYTES: Final = 65507

@@ -24,7 +24,7 @@ _FUNCTION_MASK: Final = 0x7F
 """of the command secondary header's first byte"""
 _crc16 = mkPredefinedCrcFun("crc-ccitt-false")
 
-KEY_BYTES: Final = 32
+KEY_BYTES: Final = icd.LIMIT_KEY_BYTES
 NO_KEY: Final = bytes(KEY_BYTES)
 NOWHERE: Final = Satellite(0, 0)
 """no gateway yet: the first satellite fills in itself"""

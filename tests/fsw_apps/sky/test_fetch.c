@@ -223,6 +223,21 @@ static void UnsentIsNotLost(void)
     CHECK_EQ(req.chunk_id, 2);
 }
 
+/* A satellite that repeats one chunk as the last of every burst: what it keeps back is waited for, not asked for again at once. */
+static void LastAgainAndAgain(void)
+{
+    start(20);
+    CHECK(next(0));
+    data(10, 1, 0, true);
+    CHECK_EQ(fetch.on_way, 0); /* the first time this tells that no more was sent */
+    CHECK(next(10));
+    data(20, 2, 0, true);
+    CHECK_EQ(fetch.duplicates, 1);
+    CHECK(fetch.on_way > 0);
+    CHECK(fetch.timer_us != 0);
+    CHECK(!next(20));
+}
+
 static void Corrupt(void)
 {
     start(5);
@@ -587,6 +602,7 @@ int main(void)
     RUN(GivenUpTooEarly);
     RUN(NextBurstTells);
     RUN(UnsentIsNotLost);
+    RUN(LastAgainAndAgain);
     RUN(Corrupt);
     RUN(AnotherBlock);
     RUN(NotFound);

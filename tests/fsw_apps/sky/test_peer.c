@@ -121,16 +121,18 @@ static void Grace(void)
 {
     SKY_Peer_Init(&peer, &cfg, addr);
     SKY_Peer_OnRtt(&peer, 400);
-    CHECK_EQ(SKY_Peer_GraceUs(&peer), 200); /* the variation, as long as it is large */
+    CHECK_EQ(SKY_Peer_GraceUs(&peer, 0), 200); /* the variation, as long as it is large */
     peer.rttvar_us = 1;
-    CHECK_EQ(SKY_Peer_GraceUs(&peer), 100);
+    CHECK_EQ(SKY_Peer_GraceUs(&peer, 0), 100);
     SKY_Peer_OnLate(&peer, 1000);
     SKY_Peer_OnLate(&peer, 1001); /* of the same round */
-    CHECK_EQ(SKY_Peer_GraceUs(&peer), 200);
+    CHECK_EQ(SKY_Peer_GraceUs(&peer, 1500), 200);
     SKY_Peer_OnLate(&peer, 2000);
     SKY_Peer_OnLate(&peer, 3000);
     SKY_Peer_OnLate(&peer, 4000);
-    CHECK_EQ(SKY_Peer_GraceUs(&peer), 400); /* a round trip at most */
+    CHECK_EQ(SKY_Peer_GraceUs(&peer, 4000), 400); /* a round trip at most */
+    CHECK_EQ(SKY_Peer_GraceUs(&peer, 4000 + 64 * 400 - 1), 400);
+    CHECK_EQ(SKY_Peer_GraceUs(&peer, 4000 + 64 * 400), 100); /* it has not been needed for long */
 }
 
 static void Timeout(void)

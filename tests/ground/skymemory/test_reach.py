@@ -3,9 +3,11 @@
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from hashlib import sha256
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,6 +112,25 @@ def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(
         put_all(store)  # where they belong
         assert statuses(other) == {"done"}  # and not where the other one thinks that they are
         assert (other.stats().purges, other.stats().satellites_lost) == (0, 1)
+
+
+def test_a_satellite_that_stays_away_is_asked_ever_more_rarely(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [1000.0]
+    monkeypatch.setattr("skymemory.reach.time", SimpleNamespace(monotonic=lambda: now_s[0], time=time.time))
+    local = start_sky()
+    sky = local.constellation
+    with ControlPlane(sky) as control:
+        reach = Reach(sky, control)
+        local.kill(server_satellites(sky)[4])
+        reach.look()
+        assert reach.losses == 1
+        asked: list[float] = []
+        ping = control.ping
+        monkeypatch.setattr(control, "ping", lambda *given: asked.append(now_s[0]) or ping(*given))
+        for _ in range(80):
+            now_s[0] += 1
+            reach.doubt()
+        assert [int(at_s) - 1000 for at_s in asked] == [5, 15, 35, 65]
 
 
 def test_satellites_come_back_though_the_way_to_them_does_not(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@
 #define SKY_LIMIT_CHUNK_SET 2048u /**< chunks that one chunk set can name */
 #define SKY_LIMIT_CHUNK_BYTES 61440u /**< largest chunk */
 #define SKY_LIMIT_FRAGMENTS 64u /**< largest number of packets that one chunk may span */
+#define SKY_LIMIT_KEY_BYTES 32u /**< a block key */
 #define SKY_LIMIT_HOP_LIMIT 64u /**< hop limit that a sender sets */
 #define SKY_LIMIT_PACKET_BYTES 65507u /**< largest packet: what fits a UDP datagram over IPv4 */
 #define SKY_LIMIT_PING_BYTES 64u /**< payload that PING echoes */

@@ -4,13 +4,13 @@
  *
  * A *share* is what one satellite holds of one block: chunks base, base + stride, ... A fetch asks for a share and repeats
  * what is missing; a push offers a share and repeats what is not acknowledged. Both are selective repeat: a window of chunks
- * per satellite (grows while nothing is lost, halves on loss: it finds the bandwidth-delay product), a retransmission timer
+ * per satellite (grows while little is lost, halves when more is: it finds the bandwidth-delay product), a retransmission timer
  * from measured round trips (RFC 6298), and a deadline after which the share has failed.
  *
  * The window and the timer belong to the satellite and are shared by all shares that go on with it: SKY_Peer_t.
  *
  * Every request has its own number, so that a round trip is never measured against the wrong one, and so that the answer to
- * a later request tells that the burst of an earlier one is over: what of it is missing then is asked for again at once.
+ * a later request tells that the burst of an earlier one is over: what of it is missing then is lost, or will come in a moment.
  */
 #ifndef SKY_TRANSFER_H
 #define SKY_TRANSFER_H
@@ -43,6 +43,7 @@ typedef struct
     uint32_t      lost_in_round;
     uint32_t      grace_quarters; /**< of a round trip, how long what may only be late is waited for */
     bool          late_in_round;
+    uint64_t      narrow_us;    /**< when the grace goes back to what it was first, if nothing comes late until then */
     uint64_t      round_end_us; /**< a round takes a round trip */
     uint64_t      recovered_us; /**< losses before this time belong to one halving */
 } SKY_Peer_t;
@@ -53,10 +54,11 @@ void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us);
 void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks);
 /** A few chunks lost in a round are bad luck; more mean that somewhere too many were waiting: the window halves. */
 void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks);
-/** A chunk came that was given up: next time it is waited for longer, a round trip at most (RFC 8985, section 6.2). */
+/** A chunk came that was given up: from now on one is waited for longer, a round trip at most, until that has not happened for
+ *  a while (RFC 8985, section 6.2). */
 void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us);
 /** How long what was overtaken may still be late. */
-uint32_t SKY_Peer_GraceUs(const SKY_Peer_t *peer);
+uint32_t SKY_Peer_GraceUs(SKY_Peer_t *peer, uint64_t now_us);
 void     SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us); /**< loss, and the timer doubles */
 /** What a response to PUT or HAS says of credit. A satellite that takes nothing is asked again with one chunk. */
 void SKY_Peer_OnCredit(SKY_Peer_t *peer, uint32_t credit);

@@ -171,7 +171,7 @@ static void fetch_grace(SKY_Fetch_t *fetch, uint64_t now_us)
     if (fetch->gap_us == 0 && fetch_has_gap(fetch, fetch->over))
     {
         fetch->gap    = fetch->over;
-        fetch->gap_us = now_us + SKY_Peer_GraceUs(fetch->peer);
+        fetch->gap_us = now_us + SKY_Peer_GraceUs(fetch->peer, now_us);
     }
 }
 
@@ -191,21 +191,16 @@ static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
     fetch_grace(fetch, now_us);
 }
 
-/* A packet of request @p number, chunk @p index of the share, came: every burst before it is over, and its own if it is the last. */
-static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, uint32_t index, bool is_last)
+/* A packet of request @p number came: every burst before it is over, and its own if it is the last. */
+static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, bool is_last)
 {
     const uint16_t over = is_last ? number : (uint16_t)(number - 1);
 
-    if (!is_since(over, (uint16_t)(fetch->over + 1)) || !is_since(fetch->number, number))
+    if (is_since(over, (uint16_t)(fetch->over + 1)) && is_since(fetch->number, number))
     {
-        return;
+        fetch->over = over;
+        fetch_grace(fetch, now_us);
     }
-    fetch->over = over;
-    if (is_last)
-    {
-        fetch_unsent(fetch, number, index);
-    }
-    fetch_grace(fetch, now_us);
 }
 
 /* What is known of the parts of a chunk; the oldest entry makes room for a new one. */
@@ -287,8 +282,10 @@ static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
 
 static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
 {
-    const SKY_ShareCfg_t *cfg   = &fetch->cfg;
-    const uint32_t        index = SKY_ChunkSet_IndexOf(&fetch->missing, pkt->chunk_id);
+    const SKY_ShareCfg_t *cfg     = &fetch->cfg;
+    const uint32_t        index   = SKY_ChunkSet_IndexOf(&fetch->missing, pkt->chunk_id);
+    const uint16_t        number  = (uint16_t)(pkt->request_id & 0xFFFFu);
+    const bool            is_last = (pkt->flags & SKY_FLAG_LAST) != 0;
 
     if (index >= cfg->count || !SKY_Parts_Check(pkt->chunk_len, pkt->offset, pkt->length))
     {
@@ -312,10 +309,14 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
     else if (pkt->length == pkt->chunk_len ? fetch_whole(fetch, pkt, chunk) : fetch_part(fetch, pkt, chunk, index))
     {
         fetch_arrived(fetch, now_us, index);
+        if (is_last && fetch->state == SKY_SHARE_RUNNING) /* once for a chunk: a satellite cannot make us ask for ever */
+        {
+            fetch_unsent(fetch, number, index);
+        }
     }
     if (fetch->state == SKY_SHARE_RUNNING)
     {
-        fetch_burst(fetch, now_us, (uint16_t)(pkt->request_id & 0xFFFFu), index, (pkt->flags & SKY_FLAG_LAST) != 0);
+        fetch_burst(fetch, now_us, number, is_last);
     }
 }
 

@@ -8,6 +8,7 @@
 
 #define PEER_WINDOW_MIN         2u /* one chunk alone would wait a whole round trip for the next */
 #define PEER_GRACE_QUARTERS_MAX 4u
+#define PEER_NARROW_ROUNDS      64u
 
 /* Links lose packets without being full. Whoever takes each loss for congestion never gets such a link filled, so what a bad
  * link loses (a few in a hundred, as in BBR version 2) changes nothing; a queue that overflows loses more than that at once. */
@@ -126,10 +127,15 @@ void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us)
         ++peer->grace_quarters;
     }
     peer->late_in_round = true;
+    peer->narrow_us     = now_us + (uint64_t)PEER_NARROW_ROUNDS * peer_round_us(peer);
 }
 
-uint32_t SKY_Peer_GraceUs(const SKY_Peer_t *peer)
+uint32_t SKY_Peer_GraceUs(SKY_Peer_t *peer, uint64_t now_us)
 {
+    if (now_us >= peer->narrow_us)
+    {
+        peer->grace_quarters = 1;
+    }
     return at_least(peer_round_us(peer) / 4 * peer->grace_quarters, peer->rttvar_us);
 }
 

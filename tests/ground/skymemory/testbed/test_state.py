@@ -67,11 +67,14 @@ DAMAGED = {
     "no sections": {"constellation": 3},
     "processes": {"processes": [[1, 1, "x", 5]]},
     "short": {"processes": [[1, 1]]},
+    "infinite": {"processes": [[1, 1, float("inf"), 0]]},
 }
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "\x00", '{"format": 1, "boot": ""}', *(json.dumps(GOOD | part) for part in DAMAGED.values())]
+    "text",
+    ["", "{}", "[]", "\x00", "[" * 100_000, '{"format": 1, "boot": ""}', *(json.dumps(GOOD | part) for part in DAMAGED.values())],
+    ids=lambda text: text[:40],
 )
 def test_a_damaged_record_is_told_with_its_path_in_one_line(tmp_path: Path, text: str) -> None:
     state = State(tmp_path)
@@ -107,6 +110,8 @@ def test_satellites_are_known_by_the_logs_that_they_write(tmp_path: Path) -> Non
     with ours, theirs, (state.log_folder / "1-1.log").open("ab") as log, subprocess.Popen(["sleep", "60"], stdout=log) as sleep:
         assert state.find_satellites() == set(ours.processes.values())
         assert other.find_satellites() == set(theirs.processes.values())
+        (state.log_folder / "9-9.log").symlink_to("nowhere")
+        assert state.find_satellites() == set(ours.processes.values())
         sleep.kill()
     assert state.find_satellites() == set()
 
