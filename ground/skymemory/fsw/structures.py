@@ -6,8 +6,7 @@ aarch64 are both little-endian. A test holds sizes and offsets against the compi
 
 from ctypes import LittleEndianStructure, c_char, c_uint8, c_uint16, c_uint32, c_uint64
 
-from skymemory.wire.icd import LIMIT_KEY_BYTES as KEY_BYTES
-
+KEY_BYTES = 32
 NEIGHBOURS = ("north", "east", "south", "west")
 LINKS = (*NEIGHBOURS, "ground")
 
