@@ -2,7 +2,7 @@
 
 import click
 
-from skymemory.cli import bench, constellation, demo, status, values
+from skymemory.cli import bench, constellation, demo, layout, schedule, simulate, status, values
 from skymemory.cli.common import Commands
 
 
@@ -29,6 +29,9 @@ for command in (
     values.get,
     values.delete,
     demo.demo,
+    schedule.schedule,
     bench.bench,
+    simulate.simulate,
+    layout.layout,
 ):
     main.add_command(command)

@@ -1,1 +1,1 @@
-"""Where satellites are: distances of the paper's equations, and Walker constellations seen from a site."""
+"""Where satellites are: the paper's distances, Walker patterns and TLE files under SGP4, and schedules over a site."""

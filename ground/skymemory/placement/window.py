@@ -11,7 +11,8 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from skymemory.config import Constellation
-from skymemory.orbit.walker import Site, Walker
+from skymemory.orbit.sky import Site
+from skymemory.orbit.walker import Walker
 from skymemory.placement.layouts import LAYOUTS, hop, substitute
 from skymemory.placement.torus import Satellite
 
@@ -36,7 +37,7 @@ def entries(constellation: Constellation, time_s: float, lost: Collection[Satell
     """Satellites that the ground can send to at a time, nearest first; None: any (logical window, uplink `window`).
 
     Args:
-        time_s: seconds since the constellation's epoch; used by the physical window only.
+        time_s: Unix time; used by the physical window only.
         lost: satellites that do not answer.
 
     Returns:
@@ -95,4 +96,4 @@ def server_routes(constellation: Constellation, time_s: float, lost: Collection[
 def _in_sight(constellation: Constellation, time_s: float) -> list[Satellite]:
     site = constellation.site
     place = Site(site.latitude_deg, site.longitude_deg)
-    return Walker.of(constellation).in_sight(place, time_s, site.min_elevation_deg)
+    return Walker.of(constellation).sky.in_sight(place, time_s, site.min_elevation_deg)

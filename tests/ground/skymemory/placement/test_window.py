@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from skymemory.config import Constellation
-from skymemory.orbit.walker import Site, Walker
+from skymemory.orbit.sky import Site
+from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route, entries, lookup_routes, others, server_routes, server_satellites
 
@@ -17,7 +18,7 @@ TIMES = [float(time_s) for time_s in range(0, 86_400, 1_800)]
 def in_sight(sky: Constellation, time_s: float) -> list[Satellite]:
     site = sky.site
     place = Site(site.latitude_deg, site.longitude_deg)
-    return Walker.of(sky).in_sight(place, time_s, site.min_elevation_deg)
+    return Walker.of(sky).sky.in_sight(place, time_s, site.min_elevation_deg)
 
 
 def test_logical_window_reaches_each_server_directly() -> None:

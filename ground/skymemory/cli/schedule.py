@@ -1,0 +1,179 @@
+"""`skymem schedule`: who is nearest to a site and who is in sight, for hours to come, as a file."""
+
+import re
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from skymemory.cli.common import BadInput, json_option, print_json, progress_bar
+from skymemory.config import PLANES_MAX, SLOTS_MAX, Grid
+from skymemory.config import Site as SiteSettings
+from skymemory.orbit.schedule import Schedule, ScheduleError
+from skymemory.orbit.schedule_format import DURATION_MS_MAX, SUFFIXES, unix_ms, utc
+from skymemory.orbit.sky import DAY_MS, OrbitError, Site
+from skymemory.orbit.tle import FRESH_DAYS, Fleet, arrange, read_tle
+from skymemory.orbit.walker import Walker
+
+_HOUR_MS: Final = 3_600_000
+_HOURS_MAX: Final = DURATION_MS_MAX // _HOUR_MS
+_ALTITUDES_KM: Final = (160, 2000)
+_DEFAULT: Final = Grid()
+
+
+@click.command()
+@click.option("--walker", metavar="PATTERN:PxS", help="Walker star or delta of P planes x S slots: star:5x19.")
+@click.option("--tle", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Two-line elements of a constellation.")
+@click.option("--altitude-km", type=float, help=f"Of the pattern, 160 to 2000. Default: {_DEFAULT.altitude_km:g}.")
+@click.option("--inclination-deg", type=float, help=f"Of the pattern, 0 to 180. Default: {_DEFAULT.inclination_deg:g}.")
+@click.option("--phasing", type=int, help="Of the pattern: neighbouring planes are phasing/P slots apart. Default: 1.")
+@click.option("--site", required=True, metavar="LAT,LON", help="Degrees, north and east positive: 52.5,13.4.")
+@click.option(
+    "--min-elevation-deg",
+    type=float,
+    default=SiteSettings().min_elevation_deg,
+    show_default=True,
+    help="Satellites lower than that are not in sight, 0 to 90.",
+)
+@click.option(
+    "--start",
+    help="UTC, as in 2026-11-20T15:00:00Z. Default: now; for elements that are no longer fresh their own time.",
+)
+@click.option("--hours", type=float, default=24.0, show_default=True, help=f"How long, up to {_HOURS_MAX}.")
+@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="FILE.csv or FILE.jsonl.")
+@json_option
+def schedule(
+    walker: str | None,
+    tle: Path | None,
+    altitude_km: float | None,
+    inclination_deg: float | None,
+    phasing: int | None,
+    site: str,
+    min_elevation_deg: float,
+    start: str | None,
+    hours: float,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Write when the sky over a site changes: the nearest satellite, the window, links that are down."""
+    place = _site(site)
+    _check("--min-elevation-deg", min_elevation_deg, 0, 90)
+    if not 0 < hours <= _HOURS_MAX:
+        raise BadInput(f"--hours is {hours:g}; allowed are more than 0, up to {_HOURS_MAX}")
+    if output.suffix not in SUFFIXES:
+        raise BadInput(f"--output is {output}; allowed are files that end in {' or '.join(SUFFIXES)}")
+    if not output.parent.is_dir():
+        raise BadInput(f"--output is {output}; there is no folder {output.parent}")
+    if (walker is None) == (tle is None):
+        raise BadInput("which sky: allowed is one of --walker and --tle")
+    start_ms = _start(start)
+    duration_ms = max(1, round(hours * _HOUR_MS))
+    notes: list[str] = []
+    began_s = time.perf_counter()
+    try:
+        if tle is not None:
+            if (altitude_km, inclination_deg, phasing) != (None, None, None):
+                raise BadInput("--altitude-km, --inclination-deg and --phasing go with --walker; --tle has its own")
+            fleet, start_ms = _fleet(tle, start_ms, duration_ms, notes)
+            orbits: Walker | Fleet = fleet
+            source = f"tle {tle.name}"
+        else:
+            assert walker is not None
+            orbits, source = _walker(walker, altitude_km, inclination_deg, phasing), f"walker {walker}"
+        if start_ms is None:
+            start_ms = int(time.time()) * 1000
+        with progress_bar("watching the sky") as progress:
+            found = Schedule.compute(orbits, source, place, min_elevation_deg, start_ms, duration_ms, progress)
+        found.save(output)
+    except (OrbitError, ScheduleError) as error:
+        raise BadInput(str(error)) from error
+    summary = found.summary()
+    if summary.gap_ms == duration_ms:
+        what = f"nobody is ever in sight at {min_elevation_deg:g} degrees or higher"
+        notes.append(f"{what}; the window follows the nearest satellite below")
+    if as_json:
+        header = found.header.model_dump(exclude={"catalogue", "isl_down", "units"}, exclude_none=True)
+        counts = {"rows": len(found.changes), **asdict(summary), "seconds": time.perf_counter() - began_s}
+        print_json({"file": str(output), **header, **counts, "notes": notes})
+        return
+    for note in notes:
+        click.echo(note, err=True)
+    click.echo(_told(output, found))
+
+
+def _told(output: Path, found: Schedule) -> str:
+    header, summary = found.header, found.summary()
+    every = f", one every {header.duration_ms / 1000 / summary.handovers:,.0f} s" if summary.handovers else ""
+    gaps = "always somebody in sight"
+    if summary.gaps:
+        share, longest_s = 100 * summary.gap_ms / header.duration_ms, summary.longest_gap_ms / 1000
+        gaps = f"nobody in sight {share:.3g} % of the time (gaps: {summary.gaps}, the longest {longest_s:,.0f} s)"
+    grid = f"{summary.satellites} satellites in {header.planes} planes x {header.slots} slots"
+    return "\n".join(
+        (
+            f"{output}: {len(found.changes)} changes of {grid}",
+            f"from {header.epoch} to {utc(header.epoch_ms + header.duration_ms)}",
+            f"handovers: {summary.handovers}{every}; {summary.plane_jumps} jump to another plane; {gaps}",
+            f"links: {summary.links_down} always down, {summary.links_blocked} blocked by the earth at times",
+        )
+    )
+
+
+def _site(text: str) -> Site:
+    match = re.fullmatch(r"\s*([^,\s]+)\s*,\s*([^,\s]+)\s*", text)
+    try:
+        latitude, longitude = (float(part) for part in match.groups()) if match else (None, None)
+    except ValueError:
+        latitude = longitude = None
+    if latitude is None or longitude is None:
+        raise BadInput(f"--site is {text}; allowed are latitude,longitude in degrees such as 52.5,13.4")
+    _check("the latitude of --site", latitude, -90, 90)
+    _check("the longitude of --site", longitude, -180, 180)
+    return Site(latitude, longitude)
+
+
+def _check(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:  # not a number is not either
+        raise BadInput(f"{name} is {value:g}; allowed are {low:g} to {high:g}")
+
+
+def _start(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return unix_ms(text)
+    except ValueError as error:
+        raise BadInput(f"--start is {text}; allowed are times such as 2026-11-20T15:00:00Z, from 1970 to 2099") from error
+
+
+def _walker(text: str, altitude_km: float | None, inclination_deg: float | None, phasing: int | None) -> Walker:
+    match = re.fullmatch(r"([a-z]+):([0-9]{1,5})x([0-9]{1,5})", text)
+    if match is None or match[1] not in ("star", "delta"):
+        raise BadInput(f"--walker is {text}; allowed are star:PxS and delta:PxS, P planes x S slots, such as star:5x19")
+    planes, slots = int(match[2]), int(match[3])
+    _check("planes of --walker", planes, 1, PLANES_MAX)
+    _check("slots of --walker", slots, 1, SLOTS_MAX)
+    altitude_km = _DEFAULT.altitude_km if altitude_km is None else altitude_km
+    inclination_deg = _DEFAULT.inclination_deg if inclination_deg is None else inclination_deg
+    phasing = min(1, planes - 1) if phasing is None else phasing
+    _check("--altitude-km", altitude_km, *_ALTITUDES_KM)
+    _check("--inclination-deg", inclination_deg, 0, 180)
+    _check("--phasing", phasing, 0, planes - 1)
+    return Walker(planes, slots, altitude_km, inclination_deg, match[1] == "star", phasing)
+
+
+def _fleet(path: Path, start_ms: int | None, duration_ms: int, notes: list[str]) -> tuple[Fleet, int]:
+    """The shell of a TLE file, and when its schedule starts."""
+    elements = read_tle(path)
+    if start_ms is None:
+        start_ms = int(time.time()) * 1000
+        newest_ms = max(element.epoch_ms for element in elements) // 1000 * 1000
+        if start_ms - newest_ms > FRESH_DAYS * DAY_MS:
+            age = f"{(start_ms - newest_ms) // DAY_MS:,} days old"
+            notes.append(f"the newest elements are {age}: the schedule starts at their time, {utc(newest_ms)}; see --start")
+            start_ms = newest_ms
+    fleet = arrange(elements, start_ms, start_ms + duration_ms)
+    notes.extend(fleet.notes)
+    return fleet, start_ms

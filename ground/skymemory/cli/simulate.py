@@ -1,0 +1,78 @@
+"""`skymem simulate`: the paper's figures and the table behind figure 16."""
+
+import json
+import time
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from skymemory.cli.common import BadInput, print_json, print_table
+from skymemory.simulate.drawing import look, save, save_csv
+from skymemory.simulate.figures import PLANE_COLUMNS, plane_contours, plane_data, plane_ribbons, strategies_figure
+from skymemory.simulate.layout_figures import GRID_COLUMNS, LAYOUT_FIGURES, grid_rows, layout_grids, layouts_figure
+from skymemory.simulate.table import Row, rows
+
+FIGURES = ("1", "2", "13", "14", "15", "16")
+
+
+@click.command()
+@click.option("--figure", type=click.Choice(FIGURES), help="Draw this figure of the paper: PNG, SVG, and CSV of what it shows.")
+@click.option("--table", "as_table", is_flag=True, help="Print the latencies behind figure 16.")
+@click.option("--published", is_flag=True, help="With the mappings of the authors' simulator, faults included.")
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Folder for the figure, else figures.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: the rows of the table, or the names of the files.")
+def simulate(figure: str | None, as_table: bool, published: bool, output: Path | None, as_json: bool) -> None:
+    """Compute the paper's figures from its equations: one of --figure and --table."""
+    if (figure is not None) == as_table:
+        raise BadInput(f"one of --figure {'|'.join(FIGURES)} and --table is needed, and one only")
+    if as_table and output is not None:
+        raise BadInput("--output is the folder of a figure; --table prints")
+    if figure is None:
+        _print_rows(published, as_json)
+        return
+    files = [str(file) for file in draw(int(figure), output or Path("figures"), published=published)]
+    if as_json:
+        print_json({"figure": int(figure), "published": published, "files": files})
+    else:
+        click.echo("\n".join(files))
+
+
+def draw(number: int, folder: Path, *, published: bool) -> list[Path]:
+    """Write a figure as PNG, SVG and CSV; figures 1 and 2 are equation (1), which nobody has otherwise.
+
+    Raises:
+        MissingLibraryError: matplotlib is not installed.
+        OSError: the folder cannot be written.
+    """
+    path = folder / f"figure-{number}{'-published' if published and number > 2 else ''}"
+    with look():
+        columns: tuple[str, ...]
+        data: list[tuple[object, ...]]
+        if number in LAYOUT_FIGURES:
+            grids = layout_grids(LAYOUT_FIGURES[number], published=published)
+            picture, columns, data = layouts_figure(number, grids, published=published), GRID_COLUMNS, list(grid_rows(grids))
+        elif number == 16:
+            points = rows(published=published)
+            picture, columns, data = strategies_figure(points, published=published), Row._fields, list(points)
+        else:
+            picture, columns, data = plane_ribbons() if number == 1 else plane_contours(), PLANE_COLUMNS, list(plane_data(number))
+        pictures = [save(picture, path.with_suffix(suffix)) for suffix in (".png", ".svg")]
+    return [*pictures, save_csv(path.with_suffix(".csv"), columns, data)]
+
+
+def _print_rows(published: bool, as_json: bool) -> None:
+    begin = time.perf_counter()
+    points = rows(published=published)
+    elapsed_ms = 1000 * (time.perf_counter() - begin)
+    if as_json:
+        click.echo(json.dumps([row._asdict() for row in points], indent=2))
+        return
+    which = "as published" if published else "corrected"
+    table = Table(title=f"times of the servers, mappings {which}: {len(points)} rows in {elapsed_ms:.1f} ms")
+    for name in Row._fields:
+        table.add_column(name, justify="left" if name in {"strategy", "parameter"} else "right")
+    for row in points:
+        seconds = (f"{value:.6f}" for value in (row.max_s, row.min_s, row.mean_s, row.std_s))
+        table.add_row(row.strategy, row.parameter, f"{row.value:g}" if row.value < 1 else f"{row.value:,}", *seconds)
+    print_table(table)

@@ -1,0 +1,373 @@
+"""Schedule files, as docs/schedule.md has them: a header and one row for each change, as CSV or as JSON lines."""
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from skymemory.config import PLANES_MAX, SLOTS_MAX
+from skymemory.orbit.events import Link
+from skymemory.placement.torus import Direction, Satellite, Torus
+
+SUFFIXES: Final = (".csv", ".jsonl")
+DURATION_MS_MAX: Final = 1000 * 3_600_000
+"""1,000 hours: event times fit 32 bits on board"""
+_COLUMNS: Final = ("time_ms", "time_utc", "event", "plane", "slot", "in_sight", "isl_down")
+_UNITS: Final = (
+    "time_ms: whole milliseconds since the epoch; time_utc: the same instant, ISO 8601; _km: kilometres, _deg: degrees; "
+    "satellites: plane.slot, both from 1; links: satellite-satellite, the second east or south of the first"
+)
+_ROW_KEYS: Final = {"nearest": _COLUMNS[:5], "window": _COLUMNS}
+
+
+class ScheduleError(ValueError):
+    """A schedule file that cannot be used: `file:line: what is; what is allowed`."""
+
+
+class NearestChange(NamedTuple):
+    """From now on another satellite is the nearest in sight."""
+
+    time_ms: int
+    """since the epoch"""
+    satellite: Satellite | None
+    """None: nobody is in sight"""
+
+
+class WindowChange(NamedTuple):
+    """From now on the window is another one: its centre, the satellites in sight, or the links that are down."""
+
+    time_ms: int
+    """since the epoch"""
+    centre: Satellite
+    """the nearest satellite, be it in sight or not"""
+    in_sight: tuple[Satellite, ...]
+    """by plane and slot"""
+    links_down: frozenset[Link]
+    """besides those of `Header.isl_down`"""
+
+
+Change: TypeAlias = NearestChange | WindowChange
+
+
+def utc(unix_ms: int) -> str:
+    """ISO 8601 with milliseconds, 2026-11-20T15:00:00.000Z."""
+    seconds, milliseconds = divmod(unix_ms, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
+
+
+def unix_ms(text: str) -> int:
+    """Unix time of an instant in ISO 8601; without an offset it is UTC.
+
+    Raises:
+        ValueError: it is none, or not between 1970 and 2099.
+    """
+    instant = datetime.fromisoformat(text)
+    instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    if not 1970 <= instant.year <= 2099:
+        raise ValueError("year out of range")
+    since = instant - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+
+
+def _epoch(text: str) -> str:
+    if utc(unix_ms(text)) != text:
+        raise ValueError("not in this form")  # the text is replaced by the field's
+    return text
+
+
+def _number(low: float, high: float) -> Any:
+    return Field(ge=low, le=high, allow_inf_nan=False, description=f"numbers from {low:g} to {high:g}")
+
+
+def _whole(low: int, high: int) -> Any:
+    return Field(ge=low, le=high, description=f"whole numbers from {low} to {high}")
+
+
+class Header(BaseModel):
+    """What a schedule is about."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format: Literal["skymemory-schedule"] = Field(default="skymemory-schedule", description='"skymemory-schedule"')
+    version: Literal[1] = Field(default=1, description="1")
+    source: str = Field(description="texts")
+    epoch: Annotated[str, AfterValidator(_epoch)] = Field(description='UTC as in "2026-11-20T15:00:00.000Z", 1970 to 2099')
+    duration_ms: int = _whole(1, DURATION_MS_MAX)
+    planes: int = _whole(1, PLANES_MAX)
+    slots: int = _whole(1, SLOTS_MAX)
+    pattern: Literal["star", "delta"] = Field(description='"star" and "delta"')
+    phasing: int | None = Field(default=None, ge=0, lt=PLANES_MAX, description=f"whole numbers from 0 to {PLANES_MAX - 1}")
+    """of a Walker pattern"""
+    altitude_km: float = _number(100, 40_000)
+    inclination_deg: float = _number(0, 180)
+    latitude_deg: float = _number(-90, 90)
+    longitude_deg: float = _number(-180, 180)
+    min_elevation_deg: float = _number(0, 90)
+    isl_down: tuple[str, ...] = Field(strict=False, description='lists of links such as ["5.1-1.1"]')
+    """down all the time: at the seam, and where the earth is always in the way"""
+    catalogue: dict[str, int] | None = Field(default=None, description='catalogue numbers by satellite, {"1.1": 44057}')
+    """satellites of a TLE file; places that are not named are empty. None: a satellite in every place"""
+    units: str = Field(default=_UNITS, description="texts")
+
+    @cached_property
+    def epoch_ms(self) -> int:
+        """Unix time of the epoch."""
+        return unix_ms(self.epoch)
+
+    @property
+    def torus(self) -> Torus:
+        """The grid, with links over the seam: whether they are down is the schedule's matter."""
+        return Torus(self.planes, self.slots)
+
+
+def write(path: Path, header: Header, changes: Iterable[Change]) -> None:
+    """Write a schedule file, CSV or JSON lines by its suffix.
+
+    Raises:
+        ScheduleError: another suffix.
+        OSError: it cannot be written.
+    """
+    fields = header.model_dump(exclude_none=True)
+    rows = (_fields(header, change) for change in changes)
+    if _suffix(path) == ".csv":
+        head = (f"# {name}: {json.dumps(value)}" for name, value in fields.items())
+        lines = list(chain(head, [",".join(_COLUMNS)], map(_csv_line, rows)))
+    else:
+        lines = [json.dumps(line) for line in chain([fields], rows)]
+    part = path.with_name(f"{path.name}.part")  # a schedule that is cut short would look like a whole one
+    try:
+        part.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read(path: Path) -> tuple[Header, list[Change]]:
+    """Read and check a schedule file.
+
+    Raises:
+        ScheduleError: with file, line and what is allowed.
+        OSError: it cannot be read.
+    """
+    suffix = _suffix(path)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ScheduleError(f"{path}: byte {error.start} is not UTF-8; schedules are") from error
+    numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    header, rows = _read_csv(path, numbered) if suffix == ".csv" else _read_json_lines(path, numbered)
+    changes: list[Change] = []
+    places = _Places(header)
+    for number, fields in rows:
+        try:
+            change = places.change(fields)
+            if changes and change.time_ms < changes[-1].time_ms:
+                raise ScheduleError(f"time_ms is {change.time_ms}; allowed are times from {changes[-1].time_ms} on, as before")
+        except ScheduleError as error:
+            raise ScheduleError(f"{path}:{number}: {error}") from None
+        changes.append(change)
+    at_start = {type(change) for change in changes if change.time_ms == 0}
+    if len(at_start) < 2:
+        line = numbered[-1][0] if numbered else 1
+        raise ScheduleError(f"{path}:{line}: nothing says how it begins; rows nearest and window with time_ms 0 must be there")
+    return header, changes
+
+
+def _suffix(path: Path) -> str:
+    if path.suffix not in SUFFIXES:
+        raise ScheduleError(f"{path}: the suffix tells the form of a schedule; allowed are {' and '.join(SUFFIXES)}")
+    return path.suffix
+
+
+# --- writing ------------------------------------------------------------------------------------------------------------------
+
+
+def _name(satellite: Satellite) -> str:
+    return f"{satellite.plane}.{satellite.slot}"
+
+
+def _fields(header: Header, change: Change) -> dict[str, Any]:
+    common = {"time_ms": change.time_ms, "time_utc": utc(header.epoch_ms + change.time_ms)}
+    if isinstance(change, NearestChange):
+        plane, slot = change.satellite or (None, None)
+        return {**common, "event": "nearest", "plane": plane, "slot": slot}
+    lists = {"in_sight": [_name(one) for one in change.in_sight], "isl_down": [str(link) for link in sorted(change.links_down)]}
+    return {**common, "event": "window", "plane": change.centre.plane, "slot": change.centre.slot, **lists}
+
+
+def _csv_line(fields: dict[str, Any]) -> str:
+    values = (fields.get(column) for column in _COLUMNS)
+    return ",".join("" if value is None else " ".join(value) if isinstance(value, list) else str(value) for value in values)
+
+
+# --- reading ------------------------------------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, lines: list[tuple[int, str]]) -> tuple[Header, Iterator[tuple[int, dict[str, Any]]]]:
+    raw: dict[str, Any] = {}
+    at: dict[str, int] = {}
+    rows = iter(lines)
+    number, line = 1, ""
+    for number, line in rows:
+        if not line.startswith("#"):
+            break
+        name, _, value = line.removeprefix("#").partition(":")
+        try:
+            raw[name.strip()] = json.loads(value)
+        except ValueError as error:
+            what = 'not a line of the header; allowed are "# name: value", the value as in JSON'
+            raise ScheduleError(f"{path}:{number}: {what}") from error
+        at[name.strip()] = number
+    header = _header(path, raw, at, number)
+    if line.strip() != ",".join(_COLUMNS):
+        raise ScheduleError(f"{path}:{number}: the columns are {_shown(line)}; allowed are {','.join(_COLUMNS)}")
+
+    def fields() -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, line in rows:
+            values = next(csv.reader([line]))
+            if len(values) != len(_COLUMNS):
+                raise ScheduleError(f"{path}:{number}: {len(values)} columns; allowed are {len(_COLUMNS)}: {','.join(_COLUMNS)}")
+            row: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
+            for column in ("time_ms", "plane", "slot"):
+                row[column] = int(row[column]) if re.fullmatch(r"[0-9]{1,15}", row[column]) else row[column] or None
+            for column in ("in_sight", "isl_down"):
+                row[column] = row[column].split()
+            if row["event"] == "nearest" and not row["in_sight"] and not row["isl_down"]:
+                del row["in_sight"], row["isl_down"]
+            yield number, row
+
+    return header, fields()
+
+
+def _read_json_lines(path: Path, lines: list[tuple[int, str]]) -> tuple[Header, Iterator[tuple[int, dict[str, Any]]]]:
+    def objects() -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, line in lines:
+            try:
+                value = json.loads(line)
+            except ValueError as error:
+                raise ScheduleError(f"{path}:{number}: not JSON; allowed is one object a line") from error
+            if not isinstance(value, dict):
+                raise ScheduleError(f"{path}:{number}: {_shown(value)} is no object; allowed is one object a line")
+            yield number, value
+
+    rows = objects()
+    number, raw = next(rows, (1, {}))
+    return _header(path, raw, {}, number), rows
+
+
+def _header(path: Path, raw: dict[str, Any], at: dict[str, int], last: int) -> Header:
+    """`at`: lines of names; `last`: the line for what has none."""
+    if raw.get("format") != "skymemory-schedule":
+        what = 'not a schedule; allowed are files whose header has the format "skymemory-schedule"'
+        raise ScheduleError(f"{path}:{at.get('format', 1)}: {what}")
+    try:
+        header = Header.model_validate(raw)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        name = str(detail["loc"][0])
+        where = f"{path}:{at.get(name, last)}"
+        known = Header.model_fields.get(name)
+        if known is None:
+            raise ScheduleError(f"{where}: {name} is unknown; allowed are {', '.join(Header.model_fields)}") from error
+        what = "is missing" if detail["type"] == "missing" else f"is {_shown(raw[name])}"
+        raise ScheduleError(f"{where}: {name} {what}; allowed are {known.description}") from error
+    name = "catalogue"
+    try:
+        _Places(header)
+        name = "isl_down"
+        header_links(header)
+    except ScheduleError as error:
+        raise ScheduleError(f"{path}:{at.get(name, last)}: {name}: {error}") from None
+    return header
+
+
+class _Places:
+    """Turns the fields of rows into changes, and knows which places there are."""
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._torus = header.torus
+        self._empty: frozenset[Satellite] = frozenset()
+        if header.catalogue is not None:
+            present = {self.satellite(name) for name in header.catalogue}
+            self._empty = frozenset(self._torus.satellites()) - present
+
+    def change(self, fields: dict[str, Any]) -> Change:
+        """Raises ScheduleError, without file and line."""
+        event = fields.get("event")
+        if not isinstance(event, str) or event not in _ROW_KEYS:
+            raise ScheduleError(f"event is {_shown(event)}; allowed are nearest and window")
+        if fields.keys() != set(_ROW_KEYS[event]):
+            raise ScheduleError(f"a {event} row has {', '.join(fields)}; allowed are {', '.join(_ROW_KEYS[event])}")
+        time_ms = fields["time_ms"]
+        duration_ms = self._header.duration_ms
+        if not _is_whole(time_ms) or not 0 <= time_ms <= duration_ms:
+            raise ScheduleError(f"time_ms is {_shown(time_ms)}; allowed are whole numbers from 0 to duration_ms, {duration_ms}")
+        expected = utc(self._header.epoch_ms + time_ms)
+        if fields["time_utc"] != expected:
+            raise ScheduleError(f"time_utc is {_shown(fields['time_utc'])}; time_ms makes it {expected}")
+        place = fields["plane"], fields["slot"]
+        if event == "nearest":
+            return NearestChange(time_ms, None if place == (None, None) else self._at(*place))
+        return WindowChange(
+            time_ms,
+            self._at(*place),
+            tuple(sorted({self.satellite(name) for name in _list(fields, "in_sight")})),
+            frozenset(self.link(name) for name in _list(fields, "isl_down")),
+        )
+
+    def satellite(self, name: Any) -> Satellite:
+        """Of its name, 3.10."""
+        if not isinstance(name, str) or not (match := re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", name)):
+            raise ScheduleError(f"{_shown(name)} is no satellite; allowed are plane.slot such as 3.10")
+        return self._at(int(match[1]), int(match[2]))
+
+    def link(self, name: Any) -> Link:
+        """Of its name, 3.10-3.11."""
+        first, dash, second = name.partition("-") if isinstance(name, str) else ("", "", "")
+        if not dash:
+            raise ScheduleError(f"{_shown(name)} is no link; allowed are satellite-satellite such as 3.10-3.11")
+        link = Link(self.satellite(first), self.satellite(second))
+        ends = [self._torus.neighbour(link.origin, direction) for direction in (Direction.EAST, Direction.SOUTH)]
+        if link.target not in ends:
+            allowed = ", ".join(f"{first}-{_name(end)}" for end in ends if end is not None) or "none"
+            raise ScheduleError(f"there is no link {name}; allowed from {first} are {allowed}")
+        return link
+
+    def _at(self, plane: Any, slot: Any) -> Satellite:
+        if not _is_whole(plane) or not _is_whole(slot) or (plane, slot) not in self._torus:
+            last = f"{self._torus.planes} and {self._torus.slots}"
+            raise ScheduleError(f"plane and slot are {_shown(plane)} and {_shown(slot)}; allowed are 1 and 1 to {last}")
+        satellite = Satellite(plane, slot)
+        if satellite in self._empty:
+            raise ScheduleError(f"there is no satellite {_name(satellite)}; allowed are those of the header's catalogue")
+        return satellite
+
+
+def header_links(header: Header) -> frozenset[Link]:
+    """The links of `Header.isl_down`."""
+    places = _Places(header)
+    return frozenset(places.link(name) for name in header.isl_down)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _list(fields: dict[str, Any], name: str) -> list[Any]:
+    value = fields[name]
+    if not isinstance(value, list):
+        raise ScheduleError(f"{name} is {_shown(value)}; allowed are lists of texts")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = "empty" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

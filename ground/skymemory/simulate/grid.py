@@ -1,0 +1,107 @@
+"""What a picture of a layout shows: servers on the torus, and what the last rotation moved."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from skymemory.placement.torus import Satellite, Torus
+from skymemory.simulate.mapping import STRATEGY_TEXTS, Strategy, centre_after, places
+
+
+class Move(NamedTuple):
+    """What one rotation did to a server, counted from 1."""
+
+    server: int
+    origin: Satellite
+    target: Satellite
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A layout after some rotations. Servers count from 1, as in the paper's figures: server k has chunks k, k + n, ..."""
+
+    strategy: Strategy
+    torus: Torus
+    centre: Satellite
+    """after the rotations"""
+    rotations: int
+    published: bool
+    satellites: list[Satellite]
+    """of server 1, 2, ...; as published maybe of the first ones only"""
+    servers: int
+    moves: list[Move]
+    """by the last rotation"""
+
+    @classmethod
+    def of(
+        cls, strategy: Strategy, centre: Satellite, servers: int, torus: Torus, *, rotations: int = 0, published: bool = False
+    ) -> "Grid":
+        """Lay out the servers and turn the sky.
+
+        Raises:
+            ValueError: servers or centre do not fit the torus.
+        """
+        now = places(strategy, centre, servers, torus, rotations=rotations, published=published)
+        before = places(strategy, centre, servers, torus, rotations=max(0, rotations - 1), published=published)
+        moves = [
+            Move(server, origin, target)
+            for server, (origin, target) in enumerate(zip(before, now, strict=True), start=1)
+            if origin != target
+        ]
+        middle = centre_after(strategy, centre, torus, rotations, published=published)
+        return cls(strategy, torus, middle, rotations, published, now, servers, moves)
+
+    def servers_at(self) -> dict[Satellite, list[int]]:
+        """The servers of each satellite that has any."""
+        held: dict[Satellite, list[int]] = {}
+        for server, satellite in enumerate(self.satellites, start=1):
+            held.setdefault(satellite, []).append(server)
+        return held
+
+    def hops(self, satellite: Satellite) -> int:
+        """From the centre."""
+        return self.torus.hops(self.centre, satellite)
+
+    def title(self) -> str:
+        """What it is, in a line."""
+        size = f"{_counted(self.torus.planes, 'plane')} x {_counted(self.torus.slots, 'slot')}"
+        turned = f" after {_counted(self.rotations, 'rotation')}" if self.rotations else ""
+        published = ", as published" if self.published else ""
+        return f"{STRATEGY_TEXTS[self.strategy]}: {_counted(self.servers, 'server')} on {size}{turned}{published}"
+
+    def told(self) -> list[str]:
+        """What is to be seen, in sentences; the faults of a published mapping among them."""
+        sentences = [self._motion()] if self.rotations else []
+        held = self.servers_at()
+        if outside := [satellite for satellite in held if satellite not in self.torus]:
+            servers = sorted(server for satellite in outside for server in held[satellite])
+            where = ", ".join(map(str, sorted(outside)))
+            sentences.append(f"{_named(servers)} outside the grid, at [plane, slot] {where}.")
+        if shared := [servers for servers in held.values() if len(servers) > 1]:
+            sentences.append(f"{sum(map(len, shared))} servers share {_counted(len(shared), 'satellite')}.")
+        if missing := list(range(len(self.satellites) + 1, self.servers + 1)):
+            sentences.append(f"{_named(missing)} on no satellite at all.")
+        if inside := held.keys() - set(outside):
+            farthest = max(map(self.hops, inside))
+            sentences.append(f"The farthest server is {_counted(farthest, 'hop')} from the centre.")
+        return sentences
+
+    def _motion(self) -> str:
+        if self.strategy == "hop" and not self.published:
+            return "Nothing moves: the model is on board of the satellite in the centre."
+        if not self.moves:
+            return "The last rotation moved nothing."
+        columns = sorted({move.origin.slot for move in self.moves}), sorted({move.target.slot for move in self.moves})
+        leaves, enters = (", ".join(map(str, slots)) for slots in columns)
+        servers = ", ".join(str(move.server) for move in self.moves)
+        return f"The last rotation moved server{'s' * (len(self.moves) > 1)} {servers} from slot {leaves} to slot {enters}."
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _named(servers: list[int]) -> str:
+    if len(servers) == 1:
+        return f"Server {servers[0]} is"
+    ordered = len(servers) > 2 and servers == list(range(servers[0], servers[-1] + 1))
+    return f"Servers {f'{servers[0]} to {servers[-1]}' if ordered else ', '.join(map(str, servers))} are"

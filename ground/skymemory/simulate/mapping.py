@@ -1,0 +1,55 @@
+"""Where the servers are: the three strategies under the names of the paper's simulation, and what rotations make of them."""
+
+from typing import Literal
+
+from skymemory.placement.layouts import LAYOUTS, LayoutName, window_box
+from skymemory.placement.torus import Satellite, Torus
+from skymemory.simulate.published import published_places
+
+Strategy = Literal["rotation", "hop", "hop_rotation"]
+
+STRATEGIES: dict[Strategy, LayoutName] = {"rotation": "rotation", "hop": "hop", "hop_rotation": "rotation_hop"}
+"""the simulation's names, and those of the layouts"""
+
+STRATEGY_TEXTS: dict[Strategy, str] = {
+    "rotation": "rotation-aware",
+    "hop": "hop-aware (on board)",
+    "hop_rotation": "rotation- and hop-aware",
+}
+
+
+def places(
+    strategy: Strategy, centre: Satellite, servers: int, torus: Torus, *, rotations: int = 0, published: bool = False
+) -> list[Satellite]:
+    """The satellite of each server, the first being server 1 in figures, after some rotations.
+
+    With a rotation the sky moves one slot on: the satellite west of the centre becomes the centre, and the chunks of the
+    window's easternmost column go to the column that enters in the west; all others stay (paper, sections 3.5 and 3.7,
+    figures 5 and 8). Nothing of the hop-aware strategy moves: its centre is the satellite that has the model on board.
+
+    Args:
+        centre: before the first rotation.
+        rotations: 0 or more.
+        published: as the authors' simulator has it, faults included: there may then be fewer satellites than servers, or
+            the same one twice, or one at a slot that is not on the torus.
+
+    Raises:
+        ValueError: servers or centre do not fit the torus.
+    """
+    box = window_box(centre, servers, torus)
+    if published:
+        return published_places(strategy, centre, servers, torus, rotations)
+    at_first = LAYOUTS[STRATEGIES[strategy]](centre, servers, torus)
+    if strategy == "hop":
+        return at_first
+    west = box.west - rotations
+    columns = [(satellite.slot - box.west) % torus.slots for satellite in at_first]
+    return [
+        torus.wrap(satellite.plane, west + (column + rotations) % box.width)
+        for satellite, column in zip(at_first, columns, strict=True)
+    ]
+
+
+def centre_after(strategy: Strategy, centre: Satellite, torus: Torus, rotations: int, *, published: bool = False) -> Satellite:
+    """The satellite in the middle after some rotations; the authors' simulator moves the hop-aware one as well."""
+    return centre if strategy == "hop" and not published else torus.wrap(centre.plane, centre.slot - rotations)

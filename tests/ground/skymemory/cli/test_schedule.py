@@ -1,0 +1,117 @@
+"""`skymem schedule`, from the outside."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skymemory.cli import main
+from skymemory.orbit.schedule import Schedule
+from support.elements import EPOCH_MS, real_tle, shell
+
+STAR = ("--walker", "star:5x19", "--altitude-km", "550", "--inclination-deg", "86.4")
+BERLIN = ("--site", "52.5,13.4")
+START = ("--start", "2026-11-20T15:00:00Z")
+
+
+def skymem(folder: Path, *words: str, status: int = 0) -> Result:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        result = CliRunner().invoke(main, ["schedule", *words], prog_name="skymem")
+    finally:
+        os.chdir(before)
+    assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
+    return result
+
+
+def test_a_day_over_berlin(tmp_path: Path) -> None:
+    output = skymem(tmp_path, *STAR, *BERLIN, "--hours", "24", *START, "-o", "berlin.csv").stdout
+    schedule = Schedule.load(tmp_path / "berlin.csv")
+    assert schedule.header.epoch == "2026-11-20T15:00:00.000Z"
+    assert schedule.header.duration_ms == 86_400_000
+    assert f"berlin.csv: {len(schedule.changes)} changes of 95 satellites in 5 planes x 19 slots" in output
+    assert f"{schedule.summary().plane_jumps} jump to another plane; nobody in sight" in output
+    assert "links: 19 always down, 0 blocked by the earth at times" in output
+    again = json.loads(skymem(tmp_path, *STAR, *BERLIN, "--hours", "24", *START, "-o", "again.csv", "--json").stdout)
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "berlin.csv").read_bytes()
+    assert again["rows"] == len(schedule.changes)
+    assert again["notes"] == []
+
+
+def test_it_starts_now(tmp_path: Path) -> None:
+    before = int(time.time()) * 1000
+    skymem(tmp_path, "--walker", "delta:3x4", *BERLIN, "--hours", "0.5", "-o", "now.jsonl")
+    header = Schedule.load(tmp_path / "now.jsonl").header
+    assert before <= header.epoch_ms <= time.time() * 1000
+    assert (header.duration_ms, header.pattern, header.phasing, header.altitude_km) == (1_800_000, "delta", 1, 550)
+
+
+def test_elements_start_at_their_own_time_when_they_are_old(tmp_path: Path) -> None:
+    (tmp_path / "sky.tle").write_text("\n".join(shell(6, 11)))
+    result = skymem(tmp_path, "--tle", "sky.tle", "--site", "-33.9,18.4", "--hours", "2", "-o", "cape.csv")
+    assert "days old: the schedule starts at their time, 2022-10-01T12:00:00.000Z; see --start" in result.stderr
+    header = Schedule.load(tmp_path / "cape.csv").header
+    assert (header.epoch_ms, header.source, header.planes, header.slots) == (EPOCH_MS, "tle sky.tle", 6, 11)
+    late = skymem(tmp_path, "--tle", "sky.tle", *BERLIN, "--hours", "2", *START, "-o", "late.csv")
+    assert "days older than the start: positions are rough" in late.stderr
+
+
+def test_a_real_constellation(tmp_path: Path) -> None:
+    result = skymem(tmp_path, "--tle", str(real_tle("oneweb.tle")), "--site", "37.4,-122.1", "--hours", "6", "-o", "oneweb.csv")
+    assert "left out: 56 off the shell" in result.stderr
+    assert "planes are of unequal size" in result.stderr
+    assert Schedule.load(tmp_path / "oneweb.csv").summary().satellites > 350
+
+
+def test_nobody_is_ever_in_sight(tmp_path: Path) -> None:
+    result = skymem(tmp_path, "--walker", "delta:3x4", "--inclination-deg", "10", "--site", "90,0", "-o", "pole.csv", *START)
+    assert "nobody is ever in sight at 10 degrees or higher" in result.stderr
+    schedule = Schedule.load(tmp_path / "pole.csv")
+    assert schedule.summary().gap_ms == 86_400_000
+    assert {schedule.nearest(time_ms) for time_ms in range(0, 86_400_000, 600_000)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((*STAR, "--site", "91,0"), "the latitude of --site is 91; allowed are -90 to 90"),
+        ((*STAR, "--site", "0,181"), "the longitude of --site is 181; allowed are -180 to 180"),
+        ((*STAR, "--site", "nan,0"), "the latitude of --site is nan; allowed are -90 to 90"),
+        ((*STAR, "--site", "Berlin"), "--site is Berlin; allowed are latitude,longitude in degrees such as 52.5,13.4"),
+        ((*STAR, "--site", "1,2,3"), "--site is 1,2,3; allowed are latitude,longitude in degrees such as 52.5,13.4"),
+        ((*STAR,), "Missing option '--site'; see `skymem schedule --help`"),
+        (BERLIN, "which sky: allowed is one of --walker and --tle"),
+        ((*STAR, *BERLIN, "--tle", "sky.tle"), "which sky: allowed is one of --walker and --tle"),
+        ((*STAR, *BERLIN, "--hours", "0"), "--hours is 0; allowed are more than 0, up to 1000"),
+        ((*STAR, *BERLIN, "--hours", "-3"), "--hours is -3; allowed are more than 0, up to 1000"),
+        ((*STAR, *BERLIN, "--hours", "1001"), "--hours is 1001; allowed are more than 0, up to 1000"),
+        ((*STAR, *BERLIN, "--hours", "nan"), "--hours is nan; allowed are more than 0, up to 1000"),
+        ((*STAR, *BERLIN, "--min-elevation-deg", "-1"), "--min-elevation-deg is -1; allowed are 0 to 90"),
+        ((*STAR, *BERLIN, "--start", "noon"), "--start is noon; allowed are times such as 2026-11-20T15:00:00Z, from "),
+        (("--walker", "rosette:5x19", *BERLIN), "--walker is rosette:5x19; allowed are star:PxS and delta:PxS, "),
+        (("--walker", "star:5", *BERLIN), "--walker is star:5; allowed are star:PxS and delta:PxS, "),
+        (("--walker", "star:0x19", *BERLIN), "planes of --walker is 0; allowed are 1 to 255"),
+        (("--walker", "star:5x300", *BERLIN), "slots of --walker is 300; allowed are 1 to 254"),
+        ((*STAR, "--phasing", "5", *BERLIN), "--phasing is 5; allowed are 0 to 4"),
+        (("--walker", "star:5x19", "--altitude-km", "100", *BERLIN), "--altitude-km is 100; allowed are 160 to 2000"),
+        (("--walker", "star:5x19", "--inclination-deg", "181", *BERLIN), "--inclination-deg is 181; allowed are 0 to 180"),
+        (("--tle", "sky.tle", "--phasing", "1", *BERLIN), "--altitude-km, --inclination-deg and --phasing go with --walker; "),
+        (("--tle", "sky.tle", *BERLIN), "sky.tle:3: the checksum is "),
+        (("--tle", "none.tle", *BERLIN), "Invalid value for '--tle': File 'none.tle' does not exist; see"),
+        ((*STAR, *BERLIN, "-o", "out.txt"), "--output is out.txt; allowed are files that end in .csv or .jsonl"),
+        ((*STAR, *BERLIN, "-o", "none/out.csv"), "--output is none/out.csv; there is no folder none"),
+    ],
+)
+def test_mistakes_are_one_line_and_nothing_is_written(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    lines = shell(3, 4)
+    (tmp_path / "sky.tle").write_text("\n".join([*lines[:2], lines[2].replace("22001A", "22002A"), *lines[3:]]))
+    output = () if "-o" in words else ("-o", "out.csv")
+    result = skymem(tmp_path, *words, *output, status=2)
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"Error: {message}")
+    assert result.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["sky.tle"]

@@ -1,0 +1,232 @@
+"""Schedules: what they answer, what stands in their files, and what is said of a wrong file."""
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skymemory.orbit.events import Link
+from skymemory.orbit.schedule import NearestChange, Schedule, ScheduleError, WindowChange
+from skymemory.orbit.schedule_format import unix_ms, utc
+from skymemory.orbit.sky import Site
+from skymemory.orbit.tle import arrange, read_tle
+from skymemory.orbit.walker import Walker
+from skymemory.placement.torus import Satellite
+from support.elements import EPOCH_MS, shell
+
+HOUR_MS = 3_600_000
+BERLIN = Site(52.5, 13.4)
+STAR = Walker(5, 19, 550, 86.4, star=True)
+
+
+@pytest.fixture(scope="module")
+def day() -> Schedule:
+    return Schedule.compute(STAR, "walker star:5x19", BERLIN, 10, EPOCH_MS, 24 * HOUR_MS)
+
+
+@pytest.fixture(scope="module")
+def delta() -> Schedule:
+    """With links that the earth blocks at times, and gaps."""
+    return Schedule.compute(Walker(8, 5, 550, 53, star=False), "walker delta:8x5", BERLIN, 20, EPOCH_MS, 2 * HOUR_MS)
+
+
+def test_a_day_over_berlin(day: Schedule) -> None:
+    summary = day.summary()
+    assert summary.satellites == 95
+    assert 280 < summary.handovers < 360  # every 5,730 s / 19 = 300 s, and jumps
+    assert 0.14 < summary.plane_jumps / summary.handovers < 0.54
+    assert summary.gaps > 0
+    assert 0 < summary.longest_gap_ms <= summary.gap_ms < 0.02 * 24 * HOUR_MS
+    assert (summary.links_down, summary.links_blocked) == (19, 0)  # the seam
+    assert all(origin.plane == 5 and target.plane == 1 for origin, target in day.links_down(0))
+
+
+def test_gaps_are_in_the_schedule_and_the_window_stays(day: Schedule) -> None:
+    ends = {after.time_ms: before for before, after in pairwise(c for c in day.changes if isinstance(c, NearestChange))}
+    gaps = [(before.time_ms, end) for end, before in ends.items() if before.satellite is None]
+    assert len(gaps) == day.summary().gaps
+    for start_ms, end_ms in gaps:
+        assert day.nearest(start_ms) is None
+        assert day.nearest(start_ms - 1) == day.in_sight(start_ms - 1)[0]
+        assert day.in_sight(start_ms) == day.in_sight(end_ms - 1) == ()
+        assert day.centre(start_ms) in STAR.sky.satellites
+        assert day.nearest(end_ms) == day.centre(end_ms)
+
+
+@settings(max_examples=50)
+@given(time_ms=st.integers(0, 24 * HOUR_MS))
+def test_answers_are_those_of_the_sky_at_any_instant(day: Schedule, time_ms: int) -> None:
+    seen = STAR.sky.in_sight(BERLIN, (EPOCH_MS + time_ms) / 1000, 10)
+    assert day.nearest(time_ms) == (seen[0] if seen else None)
+    assert day.in_sight(time_ms) == tuple(sorted(seen))
+    if seen:
+        assert day.centre(time_ms) == seen[0]
+
+
+@pytest.mark.parametrize("time_ms", [-1, 24 * HOUR_MS + 1])
+def test_other_times_are_refused(day: Schedule, time_ms: int) -> None:
+    with pytest.raises(ValueError, match=f"{time_ms} ms since the epoch; the schedule answers for 0 to 86400000"):
+        day.nearest(time_ms)
+
+
+def test_links_that_the_earth_blocks(delta: Schedule) -> None:
+    header_only = frozenset(delta.links_down(0))
+    assert {link.origin.plane == link.target.plane for link in delta.links_down(0)} == {True, False}
+    assert delta.summary().links_blocked > 10
+    changes = [window.time_ms for window in delta.changes if isinstance(window, WindowChange)]
+    assert any(delta.links_down(time_ms) != header_only for time_ms in changes)
+    # five satellites in a plane at 550 km are farther apart than the earth lets through
+    always = {Link(Satellite(p, s), Satellite(p, s % 5 + 1)) for p in range(1, 9) for s in range(1, 6)}
+    assert all(always <= delta.links_down(time_ms) for time_ms in changes)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_files_bring_everything_back(day: Schedule, delta: Schedule, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"schedule{suffix}"
+    for schedule in (day, delta):
+        schedule.save(path)
+        loaded = Schedule.load(path)
+        assert loaded.header == schedule.header
+        assert loaded.changes == schedule.changes
+        again = tmp_path / f"again{suffix}"
+        loaded.save(again)
+        assert again.read_bytes() == path.read_bytes()
+
+
+def test_both_forms_hold_the_same(delta: Schedule, tmp_path: Path) -> None:
+    delta.save(tmp_path / "a.csv")
+    delta.save(tmp_path / "a.jsonl")
+    first, second = Schedule.load(tmp_path / "a.csv"), Schedule.load(tmp_path / "a.jsonl")
+    assert (first.header, first.changes) == (second.header, second.changes)
+    rows = [line.split(",") for line in (tmp_path / "a.csv").read_text().splitlines() if not line.startswith("#")]
+    assert rows[0] == ["time_ms", "time_utc", "event", "plane", "slot", "in_sight", "isl_down"]
+    for row in rows[1:]:
+        assert unix_ms(row[1]) == EPOCH_MS + int(row[0])
+        assert row[2] in {"nearest", "window"}
+
+
+def test_a_schedule_of_elements_names_its_satellites(tmp_path: Path) -> None:
+    lines = shell(4, 12)
+    del lines[2 * 17 : 2 * 19]  # 2006 and 2007 are not there
+    (tmp_path / "sky.tle").write_text("\n".join(lines))
+    fleet = arrange(read_tle(tmp_path / "sky.tle"), EPOCH_MS, EPOCH_MS + HOUR_MS)
+    Schedule.compute(fleet, "tle sky.tle", BERLIN, 10, EPOCH_MS, HOUR_MS).save(tmp_path / "sky.csv")
+    schedule = Schedule.load(tmp_path / "sky.csv")
+    assert schedule.header.catalogue is not None
+    numbers = {Satellite(*map(int, name.split("."))): number for name, number in schedule.header.catalogue.items()}
+    assert set(numbers.values()) == {int(line[2:7]) for line in lines[::2]}
+    assert schedule.summary().satellites == 46
+    sky = fleet.sky
+    for time_ms in np.linspace(0, HOUR_MS, 50).astype(int).tolist():
+        assert schedule.in_sight(time_ms) == tuple(sorted(sky.in_sight(BERLIN, (EPOCH_MS + time_ms) / 1000, 10)))
+        assert all(link.origin in numbers and link.target in numbers for link in schedule.links_down(time_ms))
+
+
+@given(st.integers(0, 4_102_444_799_999))
+def test_times_are_exact(time_ms: int) -> None:
+    assert unix_ms(utc(time_ms)) == time_ms
+
+
+def replace(pattern: str, text: str) -> Callable[[str], str]:
+    def change(content: str) -> str:
+        changed, count = re.subn(pattern, text, content, count=1, flags=re.MULTILINE)
+        assert count, pattern
+        return changed
+
+    return change
+
+
+CSV_MISTAKES = {
+    r":1: not a schedule; allowed are files whose header has the format": lambda _: "",
+    r":1: not a schedule;": lambda _: "time,satellite\n1,2\n",
+    r":2: version is 2; allowed are 1$": replace("version: 1", "version: 2"),
+    r":4: not a line of the header; allowed are": replace('epoch: ".*"', "epoch: today"),
+    r':4: epoch is "2022-10-01"; allowed are UTC as in': replace('epoch: ".*"', 'epoch: "2022-10-01"'),
+    r":6: planes is 0; allowed are whole numbers from 1 to 255": replace("planes: 8", "planes: 0"),
+    r":7: slots is \"5\"; allowed are": replace("slots: 5", 'slots: "5"'),
+    r":12: latitude_deg is 91.0; allowed are numbers from -90 to 90": replace("_deg: 52.5", "_deg: 91.0"),
+    r":\d+: min_elevation_deg is missing; allowed are numbers from 0 to 90": replace("# min_elev.*\n", ""),
+    r":3: colour is unknown; allowed are format, version": replace("^# source", '# colour: "red"\n# source'),
+    r":\d+: isl_down: there is no link 1.1-3.1; allowed from 1.1 are 1.1-1.2, 1.1-2.1": replace('\\["1.1-1.2"', '["1.1-3.1"'),
+    r":17: the columns are .*; allowed are time_ms,time_utc,event": replace("time_ms,time_utc", "time,time_utc"),
+    r":18: time_ms is \"0.5\"; allowed are whole numbers from 0 to duration_ms, 7200000": replace("^0,", "0.5,"),
+    r":18: time_ms is 7200001; allowed are": replace("^0,", "7200001,"),
+    r":19: time_ms is 0; allowed are times from 1 on, as before": replace("^0,(.*)12:00:00.000Z", r"1,\g<1>12:00:00.001Z"),
+    r":18: time_utc is .*; time_ms makes it 2022-10-01T12:00:00.000Z": replace("^0,2022-10-01T12", "0,2022-10-01T13"),
+    r":18: event is \"closest\"; allowed are nearest and window": replace("nearest", "closest"),
+    r":19: plane and slot are 9 and 1; allowed are 1 and 1 to 8 and 5": replace("window,.,.,", "window,9,1,"),
+    r":19: plane and slot are empty and empty; allowed are": replace("window,.,.,", "window,,,"),
+    r":19: \"4\" is no satellite; allowed are plane.slot such as 3.10": replace("(window,.,.,).*", r"\g<1>4,"),
+    r":19: there is no link 1.1-1.1; allowed from 1.1 are": replace("(window,.,.,).*", r"\g<1>,1.1-1.1"),
+    r":19: 3 columns; allowed are 7: time_ms": replace("^0,.*window.*", "0,1,2"),
+    r":18: a nearest row has .*; allowed are time_ms, time_utc, event, plane, slot$": replace("nearest,.*", "nearest,1,1,1.1,"),
+    r":\d+: nothing says how it begins; rows nearest and window with time_ms 0 must be there": replace("^0,.*nearest.*\n", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", CSV_MISTAKES)
+def test_mistakes_in_csv_are_told_with_their_line(delta: Schedule, tmp_path: Path, message: str) -> None:
+    path = tmp_path / "wrong.csv"
+    delta.save(path)
+    path.write_text(CSV_MISTAKES[message](path.read_text()))
+    with pytest.raises(ScheduleError) as caught:
+        Schedule.load(path)
+    assert re.match(re.escape(str(path)) + message, str(caught.value)), caught.value
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "message"),
+    [
+        (1, "[]", r":1: \[\] is no object; allowed is one object a line"),
+        (1, '{"format": "other"}', ":1: not a schedule;"),
+        (2, "{", ":2: not JSON; allowed is one object a line"),
+        (2, '{"event": "nearest"}', ":2: a nearest row has event; allowed are time_ms, time_utc, event, plane, slot"),
+        (2, '{"event": []}', r":2: event is \[\]; allowed are nearest and window"),
+        (3, None, ':3: in_sight is "1.1"; allowed are lists of texts'),
+    ],
+)
+def test_mistakes_in_json_lines(delta: Schedule, tmp_path: Path, line: int, text: str | None, message: str) -> None:
+    path = tmp_path / "wrong.jsonl"
+    delta.save(path)
+    lines = path.read_text().splitlines()
+    lines[line - 1] = json.dumps({**json.loads(lines[line - 1]), "in_sight": "1.1"}) if text is None else text
+    path.write_text("\n".join(lines))
+    with pytest.raises(ScheduleError, match=re.escape(str(path)) + message):
+        Schedule.load(path)
+
+
+def test_other_files(tmp_path: Path, delta: Schedule) -> None:
+    with pytest.raises(ScheduleError, match=r"the suffix tells the form of a schedule; allowed are \.csv and \.jsonl"):
+        delta.save(tmp_path / "a.txt")
+    (tmp_path / "a.csv").write_bytes(b"\xff")
+    with pytest.raises(ScheduleError, match=r"a\.csv: byte 0 is not UTF-8"):
+        Schedule.load(tmp_path / "a.csv")
+    with pytest.raises(FileNotFoundError):
+        Schedule.load(tmp_path / "none.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(IsADirectoryError):
+        delta.save(tmp_path / "folder.csv")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "folder.csv"}  # nothing half written
+
+
+@given(st.text(max_size=80), st.integers(0, 40), st.sampled_from([".csv", ".jsonl"]))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_damage_is_told_or_harmless(delta: Schedule, tmp_path: Path, text: str, at: int, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    delta.save(path)
+    lines = path.read_text().splitlines()[:45]
+    lines.insert(min(at, len(lines)), text)
+    path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
+    told = f"{path}:1: "
+    try:
+        Schedule.load(path)
+    except ScheduleError as error:
+        told = str(error)
+    assert re.match(re.escape(str(path)) + r":\d+: ", told)

@@ -1,0 +1,76 @@
+"""What is said about a layout."""
+
+import pytest
+
+from skymemory.placement.torus import Satellite, Torus
+from skymemory.simulate.grid import Grid, Move
+from skymemory.simulate.mapping import Strategy
+
+PAPER = Torus(5, 19)
+CENTRE = Satellite(3, 4)
+
+
+def test_moves_are_those_of_the_last_rotation() -> None:
+    grid = Grid.of("hop_rotation", CENTRE, 9, PAPER, rotations=2)
+    assert grid.centre == Satellite(3, 2)
+    assert grid.moves == [Move(server, Satellite(plane, 4), Satellite(plane, 1)) for server, plane in ((1, 3), (2, 2), (4, 4))]
+    assert Grid.of("hop_rotation", CENTRE, 9, PAPER).moves == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "centre", "servers", "rotations", "published", "told"),
+    [
+        ("rotation", CENTRE, 1, 0, False, ["The farthest server is 0 hops from the centre."]),
+        ("rotation", CENTRE, 10, 0, False, ["The farthest server is 3 hops from the centre."]),
+        ("hop", CENTRE, 5, 0, False, ["The farthest server is 1 hop from the centre."]),
+        (
+            "hop", CENTRE, 5, 4, False,
+            [
+                "Nothing moves: the model is on board of the satellite in the centre.",
+                "The farthest server is 1 hop from the centre.",
+            ],
+        ),
+        (
+            "hop_rotation", CENTRE, 9, 1, False,
+            ["The last rotation moved servers 3, 6, 8 from slot 5 to slot 2.", "The farthest server is 2 hops from the centre."],
+        ),
+        (
+            "hop_rotation", CENTRE, 1, 1, False,
+            ["The last rotation moved server 1 from slot 4 to slot 3.", "The farthest server is 0 hops from the centre."],
+        ),
+        (
+            "rotation", CENTRE, 95, 1, False,
+            ["The last rotation moved nothing.", "The farthest server is 11 hops from the centre."],
+        ),
+        (
+            "hop_rotation", CENTRE, 10, 0, True,
+            ["Server 10 is on no satellite at all.", "The farthest server is 2 hops from the centre."],
+        ),
+        (
+            "hop_rotation", CENTRE, 12, 0, True,
+            ["Servers 10 to 12 are on no satellite at all.", "The farthest server is 2 hops from the centre."],
+        ),
+        ("hop_rotation", CENTRE, 49, 0, True, ["Servers 1 to 49 are on no satellite at all."]),
+        (
+            "rotation", Satellite(3, 19), 9, 0, True,
+            ["9 servers share 4 satellites.", "The farthest server is 3 hops from the centre."],
+        ),
+        (
+            "hop", Satellite(3, 1), 9, 0, True,
+            [
+                "Servers 5, 8 are outside the grid, at [plane, slot] [2, 0], [3, 0].",
+                "The farthest server is 2 hops from the centre.",
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_told(
+    strategy: Strategy, centre: Satellite, servers: int, rotations: int, published: bool, told: list[str]
+) -> None:
+    assert Grid.of(strategy, centre, servers, PAPER, rotations=rotations, published=published).told() == told
+
+
+def test_title() -> None:
+    assert Grid.of("hop", CENTRE, 9, PAPER).title() == "hop-aware (on board): 9 servers on 5 planes x 19 slots"
+    turned = Grid.of("rotation", CENTRE, 9, PAPER, rotations=1, published=True)
+    assert turned.title() == "rotation-aware: 9 servers on 5 planes x 19 slots after 1 rotation, as published"
