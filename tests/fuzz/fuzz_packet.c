@@ -107,8 +107,9 @@ static void TryRoute(const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
         case SKY_ROUTE_DROP:
             ENSURE(route.status != SKY_STATUS_OK);
             break;
-        default: /* nobody was heard yet: there is no ground to send to */
-            ENSURE(false);
+        default: /* no host was heard yet: only an answer of our own, which knows where to, goes to the ground */
+            ENSURE(route.action == SKY_ROUTE_GROUND && ingress == SKY_LINK_NONE && route.endpoint == 77u);
+            ENSURE(!pkt->is_request && pkt->dst.plane == 0u && SKY_Addr_Equal(pkt->gateway, self));
             break;
     }
     ENSURE(ingress != SKY_LINK_GROUND || SKY_Addr_Equal(route.gateway, self));
