@@ -1,0 +1,65 @@
+/**
+ * @file
+ * Where the servers of a block are while the window rolls over the torus (paper, sections 3.4 to 3.7). The ground's twin of it is
+ * `skymemory.placement.rolling`; a test holds the two against each other.
+ *
+ * The window is a box of height x width cells around its centre. Its coordinates are *unrolled*: they go on past the last plane
+ * and slot instead of beginning anew, and the satellite is found by wrapping them. A layout is laid out once, around the first
+ * centre. From then on a server keeps to its residues: it sits on the one cell of the window whose unrolled plane has the same
+ * remainder modulo the height, and whose unrolled slot has the same remainder modulo the width, as its first cell had. So when the
+ * window moves by any step, what stays inside stays where it is, and what falls out goes to a cell that has come in: a step along
+ * a plane moves chunks within their plane only, a jump to another plane moves one row only.
+ *
+ * The hop-aware layout is for a model on board: its centre is that satellite, and nothing of it ever moves.
+ */
+#ifndef SKY_PLACEMENT_H
+#define SKY_PLACEMENT_H
+
+#include "sky_torus.h"
+
+#define SKY_PLACEMENT_SERVERS_MAX 1024u
+
+typedef enum
+{
+    SKY_LAYOUT_ROTATION     = 1, /**< left to right, top to bottom in the window */
+    SKY_LAYOUT_HOP          = 2, /**< rings around the centre; never moves */
+    SKY_LAYOUT_ROTATION_HOP = 3  /**< rings around the centre inside the window */
+} SKY_LayoutId_t;
+
+/** A cell of the unrolled grid. */
+typedef struct
+{
+    int32_t plane;
+    int32_t slot;
+} SKY_Cell_t;
+
+typedef struct
+{
+    SKY_Torus_t    torus;
+    SKY_LayoutId_t layout;
+    uint16_t       servers;
+    uint16_t       height, width; /**< of the window */
+    SKY_Cell_t     origin;        /**< the first centre */
+    SKY_Cell_t     at[SKY_PLACEMENT_SERVERS_MAX]; /**< first cell of each server, relative to the origin */
+} SKY_Placement_t;
+
+/**
+ * Lay a layout out around @p origin.
+ * @return false: layout or servers (1 .. planes x slots, at most SKY_PLACEMENT_SERVERS_MAX) out of range, or origin not within
+ *         +-2^30
+ */
+bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SKY_LayoutId_t layout, uint32_t servers,
+                        SKY_Cell_t origin);
+/** The satellite of a server (from 0; @p server is taken modulo the number of servers) while the centre is @p centre. */
+SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t centre, uint32_t server);
+/** Is a satellite in the window around @p centre? With the hop-aware layout: never. */
+bool SKY_Placement_InWindow(const SKY_Placement_t *placement, SKY_Cell_t centre, SKY_Addr_t self);
+/**
+ * Where what @p self held in the window around @p before is to be in the window around @p after.
+ * @return {0,0}: it was not in the window, or it stays
+ */
+SKY_Addr_t SKY_Placement_Successor(const SKY_Placement_t *placement, SKY_Cell_t before, SKY_Cell_t after, SKY_Addr_t self);
+/** The cell of @p satellite nearest to the unrolled @p from, the shorter way round each axis; a tie goes south, resp. east. */
+SKY_Cell_t SKY_Placement_Unroll(const SKY_Torus_t *torus, SKY_Cell_t from, SKY_Addr_t satellite);
+
+#endif

@@ -1,0 +1,50 @@
+/**
+ * @file
+ * The rotation schedule on board: which window holds when, and so where every chunk is at every instant.
+ *
+ * Rows lie in memory of the caller, in order; row i holds from its time to that of row i + 1, the first also before its time, the
+ * last for ever. A row's number counts from 1 and is the *epoch* of the packets' header: a block with epoch e > 0 was laid for
+ * the window of row e and does not move before that; epoch 0 lies where the window of the moment has it.
+ */
+#ifndef SKY_SCHEDULE_H
+#define SKY_SCHEDULE_H
+
+#include "sky_placement.h"
+
+#define SKY_SCHEDULE_NONE 0u /**< no row has this number */
+
+typedef struct
+{
+    uint32_t   time_ms; /**< since the schedule's epoch; the first row's is 0 */
+    SKY_Cell_t centre;  /**< unrolled */
+} SKY_ScheduleRow_t;
+
+typedef struct
+{
+    SKY_Placement_t          placement; /**< laid out around the first row's centre */
+    const SKY_ScheduleRow_t *rows;
+    uint32_t                 count;
+    uint64_t                 epoch_us; /**< of the schedule, on the clock of now_us */
+} SKY_Schedule_t;
+
+/**
+ * @param rows  stay with the schedule; nothing of them is trusted
+ * @return false: what SKY_Placement_Init refuses; no rows; the first time not 0, or times not rising; a centre further than half
+ *         the torus from the one before on either axis, or not within +-2^30
+ */
+bool SKY_Schedule_Init(SKY_Schedule_t *schedule, const SKY_Torus_t *torus, SKY_LayoutId_t layout, uint32_t servers,
+                       const SKY_ScheduleRow_t *rows, uint32_t count, uint64_t epoch_us);
+/** Number of the row that holds at @p now_us, 1 .. count. */
+uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us);
+/** When the row after @p row begins to hold; UINT64_MAX behind the last. */
+uint64_t SKY_Schedule_EndUs(const SKY_Schedule_t *schedule, uint32_t row);
+/** The satellite of a server in the window of a row (clamped to 1 .. count). */
+SKY_Addr_t SKY_Schedule_Server(const SKY_Schedule_t *schedule, uint32_t row, uint32_t server);
+/**
+ * Where what @p self still holds belongs in the window of @p row: from the last window of a row <= @p row that it was in, looking
+ * back over @p look_back rows at most.
+ * @return {0,0}: it is in the window, or was in none of these
+ */
+SKY_Addr_t SKY_Schedule_Heir(const SKY_Schedule_t *schedule, uint32_t row, uint32_t look_back, SKY_Addr_t self);
+
+#endif
