@@ -10,6 +10,10 @@
  * window moves by any step, what stays inside stays where it is, and what falls out goes to a cell that has come in: a step along
  * a plane moves chunks within their plane only, a jump to another plane moves one row only.
  *
+ * A jump so far that the window meets its own other end around the torus would break that: a satellite that stays inside would have
+ * to take another's share. So whoever lays a window out says how far it moves in one step. On an axis where that is too far servers
+ * keep their plane (slot) for ever; the window is then as large as the torus there.
+ *
  * The hop-aware layout is for a model on board: its centre is that satellite, and nothing of it ever moves.
  */
 #ifndef SKY_PLACEMENT_H
@@ -18,6 +22,7 @@
 #include "sky_torus.h"
 
 #define SKY_PLACEMENT_SERVERS_MAX 1024u
+#define SKY_PLACEMENT_CELL_MAX    0x40000000 /**< unrolled planes and slots are within +- this */
 
 typedef enum
 {
@@ -38,28 +43,34 @@ typedef struct
     SKY_Torus_t    torus;
     SKY_LayoutId_t layout;
     uint16_t       servers;
-    uint16_t       height, width; /**< of the window */
-    SKY_Cell_t     origin;        /**< the first centre */
+    uint16_t       height, width;                 /**< of the window, in planes and in slots */
+    SKY_Cell_t     origin;                        /**< the first centre */
     SKY_Cell_t     at[SKY_PLACEMENT_SERVERS_MAX]; /**< first cell of each server, relative to the origin */
 } SKY_Placement_t;
 
+/** Are both coordinates within +-SKY_PLACEMENT_CELL_MAX? */
+bool SKY_Placement_IsCell(SKY_Cell_t cell);
 /**
  * Lay a layout out around @p origin.
- * @return false: layout or servers (1 .. planes x slots, at most SKY_PLACEMENT_SERVERS_MAX) out of range, or origin not within
- *         +-2^30
+ * @return false: layout or servers (1 .. planes x slots, at most SKY_PLACEMENT_SERVERS_MAX) out of range, or origin no cell
  */
 bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SKY_LayoutId_t layout, uint32_t servers,
                         SKY_Cell_t origin);
+/**
+ * Say how far the centre will move in one step, if that may be more than one plane or one slot. Then a satellite that is in the
+ * window before and after a step keeps what it holds, and what falls out goes to a satellite that was outside.
+ */
+void SKY_Placement_AllowSteps(SKY_Placement_t *placement, uint32_t planes, uint32_t slots);
 /** The satellite of a server (from 0; @p server is taken modulo the number of servers) while the centre is @p centre. */
 SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t centre, uint32_t server);
-/** Is a satellite in the window around @p centre? With the hop-aware layout: never. */
+/** Is a satellite in the window around @p centre? With the hop-aware layout, and for what is no satellite: never. */
 bool SKY_Placement_InWindow(const SKY_Placement_t *placement, SKY_Cell_t centre, SKY_Addr_t self);
 /**
  * Where what @p self held in the window around @p before is to be in the window around @p after.
  * @return {0,0}: it was not in the window, or it stays
  */
 SKY_Addr_t SKY_Placement_Successor(const SKY_Placement_t *placement, SKY_Cell_t before, SKY_Cell_t after, SKY_Addr_t self);
-/** The cell of @p satellite nearest to the unrolled @p from, the shorter way round each axis; a tie goes south, resp. east. */
+/** The cell of @p satellite nearest to @p from, which is one, the shorter way round each axis; a tie goes south, resp. east. */
 SKY_Cell_t SKY_Placement_Unroll(const SKY_Torus_t *torus, SKY_Cell_t from, SKY_Addr_t satellite);
 
 #endif

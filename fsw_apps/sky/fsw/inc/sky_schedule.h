@@ -21,10 +21,10 @@ typedef struct
 
 typedef struct
 {
-    SKY_Placement_t          placement; /**< laid out around the first row's centre */
+    SKY_Placement_t          placement; /**< laid out around the first row's centre, for steps as far as those of the rows */
     const SKY_ScheduleRow_t *rows;
     uint32_t                 count;
-    uint64_t                 epoch_us; /**< of the schedule, on the clock of now_us */
+    uint64_t                 epoch_us; /**< of the schedule, on the clock of now_us; modulo 2^64 where that clock began later */
 } SKY_Schedule_t;
 
 /**
@@ -36,7 +36,7 @@ bool SKY_Schedule_Init(SKY_Schedule_t *schedule, const SKY_Torus_t *torus, SKY_L
                        const SKY_ScheduleRow_t *rows, uint32_t count, uint64_t epoch_us);
 /** Number of the row that holds at @p now_us, 1 .. count. */
 uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us);
-/** When the row after @p row begins to hold; UINT64_MAX behind the last. */
+/** When the row after @p row begins to hold, UINT64_MAX behind the last; of use for the row of now and those after it. */
 uint64_t SKY_Schedule_EndUs(const SKY_Schedule_t *schedule, uint32_t row);
 /** The satellite of a server in the window of a row (clamped to 1 .. count). */
 SKY_Addr_t SKY_Schedule_Server(const SKY_Schedule_t *schedule, uint32_t row, uint32_t server);

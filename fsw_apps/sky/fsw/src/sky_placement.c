@@ -1,0 +1,225 @@
+/**
+ * @file
+ * Where servers are while the window rolls: see sky_placement.h. Sums of coordinates are taken in 64 bits, where none overflows.
+ */
+#include "sky_placement.h"
+
+static int64_t Modulo(int64_t value, uint16_t modulus)
+{
+    const int64_t rest = value % modulus;
+
+    return rest < 0 ? rest + modulus : rest;
+}
+
+static SKY_Addr_t Wrap(const SKY_Torus_t *torus, int64_t plane, int64_t slot)
+{
+    SKY_Addr_t satellite;
+
+    satellite.plane = (uint16_t)(Modulo(plane - 1, torus->planes) + 1);
+    satellite.slot  = (uint16_t)(Modulo(slot - 1, torus->slots) + 1);
+    return satellite;
+}
+
+/* The first plane (slot) of a window. An even size has no middle and reaches one further north (west). */
+static int64_t First(int32_t centre, uint16_t size)
+{
+    return (int64_t)centre - size / 2;
+}
+
+/* Where in the window beginning at @p first a server sits that was at @p cell. */
+static int64_t Keep(int64_t cell, int64_t first, uint16_t size)
+{
+    return first + Modulo(cell - first, size);
+}
+
+/* How many planes (slots) behind @p first a satellite comes; less than the window's size: it is inside. */
+static int64_t Behind(int64_t first, uint16_t at, uint16_t size)
+{
+    return Modulo(at - first, size);
+}
+
+/* The smallest box with room for all: ceil(sqrt(n)) slots wide where the torus allows, wider where it has too few planes. */
+static void Box(SKY_Placement_t *placement)
+{
+    const SKY_Torus_t *torus   = &placement->torus;
+    const uint32_t     servers = placement->servers;
+    uint32_t           width   = 1;
+
+    while (width < torus->slots && (width * width < servers || width * torus->planes < servers))
+    {
+        ++width;
+    }
+    placement->height = (uint16_t)((servers + width - 1u) / width);
+    placement->width  = (uint16_t)width;
+}
+
+static bool IsFound(const SKY_Cell_t *at, uint32_t first, uint32_t count, SKY_Cell_t cell)
+{
+    for (uint32_t i = first; i < count; ++i)
+    {
+        if (at[i].plane == cell.plane && at[i].slot == cell.slot)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Breadth first from the middle of a box, as rows and columns of it, neighbours in the order north, east, south, west. The way may
+ * lead around the torus, if the box does. What is found is the queue, and a neighbour is found already only if it is in this ring,
+ * the one before, or the one after.
+ */
+static void Rings(SKY_Placement_t *placement, uint16_t rows, uint16_t columns)
+{
+    static const SKY_Cell_t steps[] = {{-1, 0}, {0, 1}, {1, 0}, {0, -1}};
+
+    SKY_Cell_t *at     = placement->at;
+    uint32_t    count  = 1; /* found */
+    uint32_t    before = 0; /* where the ring before begins, */
+    uint32_t    ring   = 0; /* this one, */
+    uint32_t    after  = 1; /* and the one after */
+
+    at[0].plane = rows / 2;
+    at[0].slot  = columns / 2;
+    for (uint32_t from = 0; from < placement->servers; ++from)
+    {
+        if (from == after)
+        {
+            before = ring;
+            ring   = after;
+            after  = count;
+        }
+        for (uint32_t i = 0; i < sizeof(steps) / sizeof(steps[0]); ++i)
+        {
+            SKY_Cell_t cell;
+
+            cell.plane = (int32_t)Modulo(at[from].plane + steps[i].plane, placement->torus.planes);
+            cell.slot  = (int32_t)Modulo(at[from].slot + steps[i].slot, placement->torus.slots);
+            if (count < placement->servers && cell.plane < rows && cell.slot < columns && !IsFound(at, before, count, cell))
+            {
+                at[count++] = cell;
+            }
+        }
+    }
+}
+
+bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SKY_LayoutId_t layout, uint32_t servers,
+                        SKY_Cell_t origin)
+{
+    uint16_t rows, columns;
+
+    if (layout < SKY_LAYOUT_ROTATION || layout > SKY_LAYOUT_ROTATION_HOP || servers == 0u ||
+        servers > SKY_PLACEMENT_SERVERS_MAX || servers > (uint32_t)torus->planes * torus->slots || !SKY_Placement_IsCell(origin))
+    {
+        return false;
+    }
+    placement->torus   = *torus;
+    placement->layout  = layout;
+    placement->servers = (uint16_t)servers;
+    placement->origin  = origin;
+    Box(placement);
+
+    rows    = placement->height;
+    columns = placement->width;
+    if (layout == SKY_LAYOUT_ROTATION)
+    {
+        for (uint32_t i = 0; i < servers; ++i)
+        {
+            placement->at[i].plane = (int32_t)(i / columns);
+            placement->at[i].slot  = (int32_t)(i % columns);
+        }
+    }
+    else
+    {
+        if (layout == SKY_LAYOUT_HOP)
+        {
+            rows    = torus->planes;
+            columns = torus->slots;
+        }
+        Rings(placement, rows, columns);
+    }
+    for (uint32_t i = 0; i < servers; ++i)
+    {
+        placement->at[i].plane -= rows / 2;
+        placement->at[i].slot -= columns / 2;
+    }
+    return true;
+}
+
+bool SKY_Placement_IsCell(SKY_Cell_t cell)
+{
+    return cell.plane >= -SKY_PLACEMENT_CELL_MAX && cell.plane <= SKY_PLACEMENT_CELL_MAX &&
+           cell.slot >= -SKY_PLACEMENT_CELL_MAX && cell.slot <= SKY_PLACEMENT_CELL_MAX;
+}
+
+void SKY_Placement_AllowSteps(SKY_Placement_t *placement, uint32_t planes, uint32_t slots)
+{
+    if ((uint64_t)placement->height + planes > placement->torus.planes)
+    {
+        placement->height = placement->torus.planes;
+    }
+    if ((uint64_t)placement->width + slots > placement->torus.slots)
+    {
+        placement->width = placement->torus.slots;
+    }
+}
+
+SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t centre, uint32_t server)
+{
+    const SKY_Cell_t at    = placement->at[server % placement->servers];
+    int64_t          plane = (int64_t)placement->origin.plane + at.plane;
+    int64_t          slot  = (int64_t)placement->origin.slot + at.slot;
+
+    if (placement->layout != SKY_LAYOUT_HOP)
+    {
+        plane = Keep(plane, First(centre.plane, placement->height), placement->height);
+        slot  = Keep(slot, First(centre.slot, placement->width), placement->width);
+    }
+    return Wrap(&placement->torus, plane, slot);
+}
+
+bool SKY_Placement_InWindow(const SKY_Placement_t *placement, SKY_Cell_t centre, SKY_Addr_t self)
+{
+    const SKY_Torus_t *torus = &placement->torus;
+
+    return placement->layout != SKY_LAYOUT_HOP && SKY_Torus_Contains(torus, self) &&
+           Behind(First(centre.plane, placement->height), self.plane, torus->planes) < placement->height &&
+           Behind(First(centre.slot, placement->width), self.slot, torus->slots) < placement->width;
+}
+
+SKY_Addr_t SKY_Placement_Successor(const SKY_Placement_t *placement, SKY_Cell_t before, SKY_Cell_t after, SKY_Addr_t self)
+{
+    const SKY_Addr_t none  = {0, 0};
+    const int64_t    north = First(before.plane, placement->height);
+    const int64_t    west  = First(before.slot, placement->width);
+    SKY_Addr_t       to;
+    int64_t          plane, slot;
+
+    if (!SKY_Placement_InWindow(placement, before, self))
+    {
+        return none;
+    }
+    plane = Keep(north + Behind(north, self.plane, placement->torus.planes), First(after.plane, placement->height),
+                 placement->height);
+    slot  = Keep(west + Behind(west, self.slot, placement->torus.slots), First(after.slot, placement->width), placement->width);
+    to    = Wrap(&placement->torus, plane, slot);
+    return SKY_Addr_Equal(to, self) ? none : to;
+}
+
+/* The shorter way from a coordinate to one of the torus; a tie goes forward. */
+static int32_t Nearest(int32_t from, uint16_t to, uint16_t size)
+{
+    const int64_t forward = Modulo((int64_t)to - from, size);
+
+    return (int32_t)(2 * forward <= size ? from + forward : from + forward - size);
+}
+
+SKY_Cell_t SKY_Placement_Unroll(const SKY_Torus_t *torus, SKY_Cell_t from, SKY_Addr_t satellite)
+{
+    SKY_Cell_t cell;
+
+    cell.plane = Nearest(from.plane, satellite.plane, torus->planes);
+    cell.slot  = Nearest(from.slot, satellite.slot, torus->slots);
+    return cell;
+}

@@ -1,0 +1,379 @@
+/* Placement: layouts against the paper's figures and a plain search, and what moves when the window does. */
+#include "sky_placement.h"
+
+#include <string.h>
+
+#include "check.h"
+#include "fixture.h"
+
+#define SATELLITES_MAX 2048u
+#define FAR            SKY_PLACEMENT_CELL_MAX
+
+typedef struct
+{
+    uint32_t planes, slots;
+} Shape_t;
+
+static const Shape_t shapes[] = {{5, 19}, {4, 4}, {1, 7}, {7, 1}, {2, 2}, {2, 3}, {1, 1}, {3, 2}, {1, 2}, {9, 4}, {6, 20}};
+
+#define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+static const SKY_LayoutId_t layouts[] = {SKY_LAYOUT_ROTATION, SKY_LAYOUT_HOP, SKY_LAYOUT_ROTATION_HOP};
+
+#define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
+
+static const SKY_Cell_t middle = {3, 4};
+
+static SKY_Placement_t placement;
+static SKY_Torus_t     torus;
+
+static uint32_t IndexOf(SKY_Addr_t addr)
+{
+    return (addr.plane - 1u) * torus.slots + addr.slot - 1u;
+}
+
+static SKY_Addr_t AddrOf(uint32_t index)
+{
+    const SKY_Addr_t addr = {(uint16_t)(index / torus.slots + 1u), (uint16_t)(index % torus.slots + 1u)};
+
+    return addr;
+}
+
+static SKY_Addr_t WrapOf(SKY_Cell_t cell)
+{
+    const int64_t    plane = ((int64_t)cell.plane - 1) % torus.planes;
+    const int64_t    slot  = ((int64_t)cell.slot - 1) % torus.slots;
+    const SKY_Addr_t addr  = {(uint16_t)((plane + torus.planes) % torus.planes + 1),
+                              (uint16_t)((slot + torus.slots) % torus.slots + 1)};
+
+    return addr;
+}
+
+static void Shape(uint32_t planes, uint32_t slots)
+{
+    CHECK(SKY_Torus_Init(&torus, planes, slots, false));
+}
+
+static void CheckServer(SKY_Cell_t centre, uint32_t server, uint32_t plane, uint32_t slot)
+{
+    const SKY_Addr_t at = SKY_Placement_Server(&placement, centre, server);
+
+    CHECK_EQ(at.plane, plane);
+    CHECK_EQ(at.slot, slot);
+}
+
+static void Limits(void)
+{
+    Shape(5, 19);
+    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION, 1, middle));
+    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION_HOP, 95, middle));
+    CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION, 0, middle));
+    CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION, 96, middle));
+    CHECK(!SKY_Placement_Init(&placement, &torus, (SKY_LayoutId_t)0, 9, middle));
+    CHECK(!SKY_Placement_Init(&placement, &torus, (SKY_LayoutId_t)4, 9, middle));
+
+    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, 9, (SKY_Cell_t){FAR, FAR}));
+    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, 9, (SKY_Cell_t){-FAR, -FAR}));
+    CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, 9, (SKY_Cell_t){FAR + 1, 1}));
+    CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, 9, (SKY_Cell_t){-FAR - 1, 1}));
+    CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, 9, (SKY_Cell_t){1, FAR + 1}));
+    CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, 9, (SKY_Cell_t){1, -FAR - 1}));
+
+    Shape(65535, 65535);
+    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, SKY_PLACEMENT_SERVERS_MAX, middle));
+    CHECK(!SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, SKY_PLACEMENT_SERVERS_MAX + 1u, middle));
+}
+
+static void CheckBox(uint32_t servers, uint32_t height, uint32_t width)
+{
+    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION, servers, middle));
+    CHECK_EQ(placement.height, height);
+    CHECK_EQ(placement.width, width);
+}
+
+static void Boxes(void)
+{
+    Shape(5, 19);
+    CheckBox(1, 1, 1);
+    CheckBox(9, 3, 3);
+    CheckBox(10, 3, 4);
+    CheckBox(13, 4, 4);
+    CheckBox(26, 5, 6);
+    CheckBox(37, 5, 8); /* seven wide would need six planes */
+    CheckBox(95, 5, 19);
+    Shape(19, 5);
+    CheckBox(37, 8, 5);
+}
+
+static void CheckLayout(SKY_LayoutId_t layout, const uint16_t expected[][2], uint32_t servers)
+{
+    CHECK(SKY_Placement_Init(&placement, &torus, layout, servers, middle));
+    for (uint32_t i = 0; i < servers; ++i)
+    {
+        CheckServer(middle, i, expected[i][0], expected[i][1]);
+    }
+    CheckServer(middle, servers, expected[0][0], expected[0][1]); /* modulo */
+}
+
+static void ThePapersFigures(void)
+{
+    static const uint16_t figure_4[][2] = {{2, 3}, {2, 4}, {2, 5}, {3, 3}, {3, 4}, {3, 5}, {4, 3}, {4, 4}, {4, 5}};
+    static const uint16_t figure_6[][2] = {{3, 4}, {2, 4}, {3, 5}, {4, 4}, {3, 3}, {1, 4}, {2, 5}, {2, 3}};
+    static const uint16_t figure_7[][2] = {{3, 4}, {2, 4}, {3, 5}, {4, 4}, {3, 3}, {2, 5}, {2, 3}, {4, 5}, {4, 3}};
+
+    Shape(5, 19);
+    CheckLayout(SKY_LAYOUT_ROTATION, figure_4, 9);
+    CheckLayout(SKY_LAYOUT_HOP, figure_6, 8);
+    CheckLayout(SKY_LAYOUT_ROTATION_HOP, figure_7, 9);
+    /* Figure 8: a slot further west, chunks 6, 3 and 8 (from 1) go from slot 5 to slot 2. */
+    for (uint32_t i = 0; i < 9u; ++i)
+    {
+        CheckServer((SKY_Cell_t){3, 3}, i, figure_7[i][0], figure_7[i][1] == 5u ? 2u : figure_7[i][1]);
+    }
+}
+
+static bool InBox(SKY_Cell_t centre, SKY_Addr_t at)
+{
+    for (int32_t plane = 0; plane < placement.height; ++plane)
+    {
+        for (int32_t slot = 0; slot < placement.width; ++slot)
+        {
+            const SKY_Cell_t cell = {centre.plane - placement.height / 2 + plane, centre.slot - placement.width / 2 + slot};
+
+            if (SKY_Addr_Equal(WrapOf(cell), at))
+            {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Rings as a search over neighbours finds them. @return how many */
+static uint32_t Search(SKY_Cell_t centre, bool boxed, SKY_Addr_t *found)
+{
+    static bool seen[SATELLITES_MAX];
+    uint32_t    count = 0;
+
+    (void)memset(seen, 0, sizeof(seen));
+    found[count++]          = WrapOf(centre);
+    seen[IndexOf(found[0])] = true;
+    for (uint32_t from = 0; from < count; ++from)
+    {
+        for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+        {
+            const SKY_Addr_t next = SKY_Torus_Neighbour(&torus, found[from], (SKY_LinkId_t)link);
+
+            if (next.plane != 0u && !seen[IndexOf(next)] && (!boxed || InBox(centre, next)))
+            {
+                seen[IndexOf(next)] = true;
+                found[count++]      = next;
+            }
+        }
+    }
+    return count;
+}
+
+static void CheckRings(SKY_Cell_t centre, uint32_t servers)
+{
+    static SKY_Addr_t found[SATELLITES_MAX];
+
+    for (uint32_t boxed = 0; boxed < 2u; ++boxed)
+    {
+        CHECK(SKY_Placement_Init(&placement, &torus, boxed ? SKY_LAYOUT_ROTATION_HOP : SKY_LAYOUT_HOP, servers, centre));
+        CHECK(Search(centre, boxed != 0u, found) >= servers);
+        for (uint32_t i = 0; i < servers; ++i)
+        {
+            CheckServer(centre, i, found[i].plane, found[i].slot);
+        }
+    }
+}
+
+static void RingsAreThoseOfASearch(void)
+{
+    for (uint32_t s = 0; s < SHAPES; ++s)
+    {
+        Shape(shapes[s].planes, shapes[s].slots);
+        for (uint32_t servers = 1; servers <= shapes[s].planes * shapes[s].slots; ++servers)
+        {
+            CheckRings(middle, servers);
+            CheckRings((SKY_Cell_t){-20, 40}, servers);
+        }
+    }
+    Shape(72, 22);
+    CheckRings(middle, SKY_PLACEMENT_SERVERS_MAX);
+}
+
+static void CheckDistinct(SKY_Cell_t centre)
+{
+    static bool taken[SATELLITES_MAX];
+
+    (void)memset(taken, 0, sizeof(taken));
+    for (uint32_t i = 0; i < placement.servers; ++i)
+    {
+        const SKY_Addr_t at = SKY_Placement_Server(&placement, centre, i);
+
+        CHECK(SKY_Torus_Contains(&torus, at));
+        CHECK(!taken[IndexOf(at)]);
+        taken[IndexOf(at)] = true;
+        CHECK_EQ(SKY_Placement_InWindow(&placement, centre, at), placement.layout != SKY_LAYOUT_HOP);
+    }
+}
+
+/* Every server goes where the successor of its satellite says, and only what falls out of the window moves. */
+static void CheckStep(SKY_Cell_t before, SKY_Cell_t after)
+{
+    for (uint32_t i = 0; i < placement.servers; ++i)
+    {
+        const SKY_Addr_t from = SKY_Placement_Server(&placement, before, i);
+        const SKY_Addr_t to   = SKY_Placement_Server(&placement, after, i);
+        const SKY_Addr_t next = SKY_Placement_Successor(&placement, before, after, from);
+
+        CHECK(SKY_Addr_Equal(next.plane == 0u ? from : next, to));
+        if (placement.layout != SKY_LAYOUT_HOP)
+        {
+            CHECK_EQ(SKY_Addr_Equal(from, to), SKY_Placement_InWindow(&placement, after, from));
+            CHECK(SKY_Addr_Equal(from, to) || !SKY_Placement_InWindow(&placement, before, to));
+        }
+        CHECK(before.plane != after.plane || from.plane == to.plane);
+        CHECK(before.slot != after.slot || from.slot == to.slot);
+    }
+    CheckDistinct(after);
+}
+
+static void CheckWalk(SKY_LayoutId_t layout, uint32_t servers, int32_t reach_planes, int32_t reach_slots, uint64_t *random)
+{
+    SKY_Cell_t centre = middle;
+
+    CHECK(SKY_Placement_Init(&placement, &torus, layout, servers, centre));
+    SKY_Placement_AllowSteps(&placement, (uint32_t)reach_planes, (uint32_t)reach_slots);
+    CHECK(placement.height <= torus.planes && placement.width <= torus.slots);
+    CheckDistinct(centre);
+    for (uint32_t i = 0; i < 8u; ++i)
+    {
+        SKY_Cell_t after = centre;
+
+        after.plane += (int32_t)fx_below(random, 2u * (uint32_t)reach_planes + 1u) - reach_planes;
+        after.slot += (int32_t)fx_below(random, 2u * (uint32_t)reach_slots + 1u) - reach_slots;
+        CheckStep(centre, after);
+        centre = after;
+    }
+}
+
+static void OnlyWhatFallsOutMoves(void)
+{
+    uint64_t random = 7;
+
+    for (uint32_t s = 0; s < SHAPES; ++s)
+    {
+        Shape(shapes[s].planes, shapes[s].slots);
+        for (uint32_t servers = 1; servers <= shapes[s].planes * shapes[s].slots; ++servers)
+        {
+            for (uint32_t i = 0; i < LAYOUTS; ++i)
+            {
+                CheckWalk(layouts[i], servers, 0, 1, &random);
+                CheckWalk(layouts[i], servers, 1, 1, &random);
+                CheckWalk(layouts[i], servers, torus.planes / 2, torus.slots / 2, &random);
+            }
+        }
+    }
+}
+
+static void FarJumps(void)
+{
+    Shape(4, 20);
+    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION, 9, middle));
+    SKY_Placement_AllowSteps(&placement, 1, 17);
+    CHECK_EQ(placement.height, 3);
+    CHECK_EQ(placement.width, 3);
+    /* Three of four planes, and a jump over two: plane 2 would stay and have to take another's share. */
+    SKY_Placement_AllowSteps(&placement, 2, 18);
+    CHECK_EQ(placement.height, 4);
+    CHECK_EQ(placement.width, 20);
+    CheckStep(middle, (SKY_Cell_t){5, 5});
+    CheckServer(middle, 0, 2, 3);
+    CheckServer((SKY_Cell_t){5, -5}, 0, 2, 3);
+    SKY_Placement_AllowSteps(&placement, UINT32_MAX, UINT32_MAX);
+    CHECK_EQ(placement.height, 4);
+}
+
+static void WhoIsInTheWindow(void)
+{
+    const SKY_Addr_t inside  = {2, 5};
+    const SKY_Cell_t next    = {3, 3};
+    const SKY_Addr_t other[] = {{1, 4}, {5, 4}, {3, 2}, {3, 6}, {0, 4}, {3, 0}, {6, 4}, {3, 20}};
+
+    Shape(5, 19);
+    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION, 9, middle));
+    CHECK(SKY_Placement_InWindow(&placement, middle, inside));
+    CHECK(SKY_Placement_InWindow(&placement, (SKY_Cell_t){-2, -15}, inside)); /* the same, unrolled elsewhere */
+    CHECK(SKY_Addr_Equal(SKY_Placement_Successor(&placement, middle, next, inside), (SKY_Addr_t){2, 2}));
+    for (uint32_t i = 0; i < sizeof(other) / sizeof(other[0]); ++i)
+    {
+        CHECK(!SKY_Placement_InWindow(&placement, middle, other[i]));
+        CHECK_EQ(SKY_Placement_Successor(&placement, middle, next, other[i]).plane, 0);
+    }
+    CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_HOP, 9, middle));
+    CHECK(!SKY_Placement_InWindow(&placement, middle, inside));
+    CHECK_EQ(SKY_Placement_Successor(&placement, middle, next, inside).plane, 0);
+}
+
+/* As far from each other as coordinates go: nothing overflows (the sanitizer looks on). */
+static void FarAway(void)
+{
+    static const SKY_Cell_t corners[] = {{-FAR, -FAR}, {-FAR, FAR}, {FAR, -FAR}, {FAR, FAR}};
+
+    Shape(5, 19);
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        CHECK(SKY_Placement_Init(&placement, &torus, SKY_LAYOUT_ROTATION_HOP, 10, corners[i]));
+        SKY_Placement_AllowSteps(&placement, 2, 9);
+        for (uint32_t k = 0; k < 4u; ++k)
+        {
+            const SKY_Addr_t centre = WrapOf(corners[k]);
+
+            CheckDistinct(corners[k]);
+            CHECK(SKY_Placement_InWindow(&placement, corners[k], centre));
+            (void)SKY_Placement_Successor(&placement, corners[i], corners[k], centre);
+            for (uint32_t at = 0; at < 95u; ++at)
+            {
+                CHECK(SKY_Addr_Equal(WrapOf(SKY_Placement_Unroll(&torus, corners[k], AddrOf(at))), AddrOf(at)));
+            }
+        }
+    }
+}
+
+static void CheckUnrolled(SKY_Cell_t from, uint32_t plane, uint32_t slot, int32_t to_plane, int32_t to_slot)
+{
+    const SKY_Cell_t cell = SKY_Placement_Unroll(&torus, from, (SKY_Addr_t){(uint16_t)plane, (uint16_t)slot});
+
+    CHECK_EQ(cell.plane, to_plane);
+    CHECK_EQ(cell.slot, to_slot);
+}
+
+static void Unrolling(void)
+{
+    Shape(4, 19);
+    CheckUnrolled(middle, 3, 4, 3, 4);
+    CheckUnrolled(middle, 4, 13, 4, 13);
+    CheckUnrolled(middle, 2, 14, 2, -5);
+    CheckUnrolled(middle, 1, 1, 5, 1);                      /* two of four planes: a tie goes south */
+    CheckUnrolled((SKY_Cell_t){-7, -100}, 1, 13, -7, -101); /* -7 is plane 1, -100 slot 14 */
+    CheckUnrolled((SKY_Cell_t){4, 190}, 1, 1, 5, 191);
+    Shape(1, 2);
+    CheckUnrolled((SKY_Cell_t){1, 2}, 1, 1, 1, 3); /* and east */
+}
+
+int main(void)
+{
+    RUN(Limits);
+    RUN(Boxes);
+    RUN(ThePapersFigures);
+    RUN(RingsAreThoseOfASearch);
+    RUN(OnlyWhatFallsOutMoves);
+    RUN(FarJumps);
+    RUN(WhoIsInTheWindow);
+    RUN(FarAway);
+    RUN(Unrolling);
+    return CHECK_RESULT();
+}
