@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from skymemory.orbit.sky import Site
 from skymemory.orbit.tle import Fleet
 from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Direction, Satellite
+from skymemory.placement.track import Track
 from skymemory.progress import Progress
 
 __all__ = ["Change", "Header", "NearestChange", "Schedule", "ScheduleError", "Summary", "WindowChange"]
@@ -134,6 +136,11 @@ class Schedule:
     def links_down(self, time_ms: int) -> frozenset[Link]:
         """Links, of those between satellites that there are, which the earth blocks or the seam cuts."""
         return self._always_down | self._windows[self._at(self._windows_ms, time_ms)].links_down
+
+    @cached_property
+    def track(self) -> Track:
+        """The way of the window's centre."""
+        return Track.of(self.header.torus, ((window.time_ms, window.centre) for window in self._windows))
 
     def summary(self) -> Summary:
         """Counts, for people."""

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from skymemory.placement.layouts import LAYOUTS, LayoutName, window_box
+from skymemory.placement.layouts import LayoutName
+from skymemory.placement.rolling import Cell, RollingLayout
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.published import published_places
 
@@ -36,18 +37,10 @@ def places(
     Raises:
         ValueError: servers or centre do not fit the torus.
     """
-    box = window_box(centre, servers, torus)
+    layout = RollingLayout(STRATEGIES[strategy], servers, torus, centre)  # which checks the arguments
     if published:
         return published_places(strategy, centre, servers, torus, rotations)
-    at_first = LAYOUTS[STRATEGIES[strategy]](centre, servers, torus)
-    if strategy == "hop":
-        return at_first
-    west = box.west - rotations
-    columns = [(satellite.slot - box.west) % torus.slots for satellite in at_first]
-    return [
-        torus.wrap(satellite.plane, west + (column + rotations) % box.width)
-        for satellite, column in zip(at_first, columns, strict=True)
-    ]
+    return layout.servers_at(Cell(centre.plane, centre.slot - rotations))
 
 
 def centre_after(strategy: Strategy, centre: Satellite, torus: Torus, rotations: int, *, published: bool = False) -> Satellite:

@@ -1,0 +1,122 @@
+"""The way of the window's centre over the torus: which window holds when, as `sky_schedule.c` has it on board.
+
+Rows count from 1. A row holds from its time to that of the next, the first also before its time, the last for ever. The number of
+a row is the `epoch` of packets about blocks that were laid for its window.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import ceil, isfinite
+
+from skymemory.placement.layouts import LayoutName
+from skymemory.placement.rolling import Cell, RollingLayout
+from skymemory.placement.torus import Satellite, Torus
+
+
+@dataclass(frozen=True)
+class Track:
+    """Centres in order of time, unrolled."""
+
+    torus: Torus
+    rows: tuple[tuple[int, Cell], ...]
+    """time in whole milliseconds, from 0 on and rising; centre"""
+
+    @classmethod
+    def of(cls, torus: Torus, centres: Iterable[tuple[int, Satellite]]) -> "Track":
+        """Unroll: from each centre to the next the shorter way on both axes; a tie goes south, respectively east.
+
+        The seam does not matter: a window lies over it. What does not change the centre is no row.
+
+        Args:
+            centres: time in milliseconds, the first 0, and the satellite that is the centre from then on.
+
+        Raises:
+            ValueError: no centre, one outside the torus, a first time that is not 0, or times that do not rise.
+        """
+        plain = Torus(torus.planes, torus.slots)
+        rows: list[tuple[int, Cell]] = []
+        last_ms = -1
+        for time_ms, satellite in centres:
+            if satellite not in torus:
+                raise ValueError(f"centre {satellite} is outside the torus of {torus.planes} planes x {torus.slots} slots")
+            if time_ms <= last_ms or (last_ms < 0 and time_ms != 0):
+                raise ValueError(f"a centre at {time_ms} ms; allowed are 0 for the first, and rising times")
+            last_ms = time_ms
+            if not rows:
+                rows.append((time_ms, Cell(*satellite)))
+                continue
+            cell = rows[-1][1]
+            before = torus.wrap(*cell)
+            if before != satellite:
+                planes = plain.plane_offset(before.plane, satellite.plane)
+                slots = plain.slot_offset(before.slot, satellite.slot)
+                rows.append((time_ms, Cell(cell.plane + planes, cell.slot + slots)))
+        if not rows:
+            raise ValueError("a track without a centre; one or more are needed")
+        return cls(torus, tuple(rows))
+
+    def row_at(self, time_ms: int) -> int:
+        """Number of the row that holds, from 1."""
+        return max(1, bisect_right(self._times_ms, time_ms))
+
+    def cell(self, row: int) -> Cell:
+        """Unrolled centre of a row.
+
+        Raises:
+            IndexError: there is no row of this number.
+        """
+        if not 1 <= row <= len(self.rows):
+            raise IndexError(f"row {row}; there are 1 to {len(self.rows)}")
+        return self.rows[row - 1][1]
+
+    def centre(self, row: int) -> Satellite:
+        """The satellite in the middle of a row's window. Raises as `cell`."""
+        return self.torus.wrap(*self.cell(row))
+
+    def end_ms(self, row: int) -> int | None:
+        """When the next row begins to hold; None: never. Raises as `cell`."""
+        self.cell(row)
+        return self.rows[row][0] if row < len(self.rows) else None
+
+    @cached_property
+    def steps(self) -> tuple[int, int]:
+        """Planes and slots that the centre moves in one step, at most."""
+        cells = [cell for _, cell in self.rows]
+        moves = [(abs(after.plane - before.plane), abs(after.slot - before.slot)) for before, after in pairwise(cells)]
+        return max((planes for planes, _ in moves), default=0), max((slots for _, slots in moves), default=0)
+
+    def layout(self, name: LayoutName, servers: int) -> RollingLayout:
+        """A layout that follows this track, laid out around its first centre, as on board.
+
+        Raises:
+            ValueError: the servers do not fit the torus.
+        """
+        return RollingLayout(name, servers, self.torus, self.centre(1), self.steps)
+
+    def played(self, from_ms: int, speed: float, lead: Satellite | None = None) -> "Track":
+        """The same from an instant on, faster or slower.
+
+        Each row begins at the first whole millisecond at which it holds; of several at the same one the last is left.
+
+        Args:
+            from_ms: becomes 0.
+            speed: milliseconds of this track in one of the new one.
+            lead: where the window is at first. The track's own centre follows 1 ms later.
+
+        Raises:
+            ValueError: a speed that is not above 0, or a lead outside the torus.
+        """
+        if not (isfinite(speed) and speed > 0):
+            raise ValueError(f"speed {speed}; allowed are numbers above 0")
+        start = self.row_at(from_ms)
+        centres = {0: self.centre(start)} if lead is None else {0: lead, 1: self.centre(start)}
+        for row in range(start + 1, len(self.rows) + 1):
+            centres[ceil((self.rows[row - 1][0] - from_ms) / speed)] = self.centre(row)
+        return Track.of(self.torus, centres.items())
+
+    @cached_property
+    def _times_ms(self) -> list[int]:
+        return [time_ms for time_ms, _ in self.rows]
