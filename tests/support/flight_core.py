@@ -1,13 +1,17 @@
 """The flight core's own functions, which the client library carries: what ground code is held against.
 
-The ground has its own codec (`skymemory.wire.packets`, for the control plane) and its own torus (`skymemory.placement.torus`).
+The ground has its own codec (`skymemory.wire.packets`, for the control plane), its own torus (`skymemory.placement.torus`), and
+its own rolling window (`skymemory.placement.rolling` and `track`).
 """
 
 import ctypes
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from skymemory.link.native import library
+from skymemory.placement.layouts import LayoutName
+from skymemory.placement.rolling import Cell
 from skymemory.placement.torus import Direction, Satellite, Torus
 from skymemory.wire import icd
 from skymemory.wire.packets import Packet
@@ -15,6 +19,8 @@ from skymemory.wire.packets import Packet
 _CRC16_INIT = 0xFFFF
 _LINKS = tuple(Direction)
 _ALL_LINKS = (1 << len(_LINKS)) - 1
+_LAYOUTS: dict[LayoutName, int] = {"rotation": 1, "hop": 2, "rotation_hop": 3}
+PLACEMENT_SERVERS_MAX = 1024
 
 
 class CoreAddress(ctypes.Structure):
@@ -65,6 +71,43 @@ class CoreTorus(ctypes.Structure):
     _fields_ = (("planes", ctypes.c_uint16), ("slots", ctypes.c_uint16), ("seam_cut", ctypes.c_bool))
 
 
+class CoreCell(ctypes.Structure):
+    """`SKY_Cell_t`."""
+
+    _fields_ = (("plane", ctypes.c_int32), ("slot", ctypes.c_int32))
+
+
+class CorePlacement(ctypes.Structure):
+    """`SKY_Placement_t`."""
+
+    _fields_ = (
+        ("torus", CoreTorus),
+        ("layout", ctypes.c_int),
+        ("servers", ctypes.c_uint16),
+        ("height", ctypes.c_uint16),
+        ("width", ctypes.c_uint16),
+        ("origin", CoreCell),
+        ("at", CoreCell * PLACEMENT_SERVERS_MAX),
+    )
+
+
+class CoreScheduleRow(ctypes.Structure):
+    """`SKY_ScheduleRow_t`."""
+
+    _fields_ = (("time_ms", ctypes.c_uint32), ("centre", CoreCell))
+
+
+class CoreSchedule(ctypes.Structure):
+    """`SKY_Schedule_t`."""
+
+    _fields_ = (
+        ("placement", CorePlacement),
+        ("rows", ctypes.POINTER(CoreScheduleRow)),
+        ("count", ctypes.c_uint32),
+        ("epoch_us", ctypes.c_uint64),
+    )
+
+
 _ADDRESSES = frozenset(("src", "dst", "gateway"))
 _SPECIAL = _ADDRESSES | {"key", "length", "payload", "payload_crc16"}
 _PLAIN = tuple(str(name) for name, *_ in CorePacket._fields_ if name not in _SPECIAL)
@@ -90,6 +133,23 @@ def _core() -> ctypes.CDLL:
     core.SKY_Torus_Hops.argtypes, core.SKY_Torus_Hops.restype = [torus, CoreAddress, CoreAddress], ctypes.c_uint32
     core.SKY_Torus_NextHop.argtypes = [torus, CoreAddress, CoreAddress, CoreAddress, ctypes.c_uint32]
     core.SKY_Torus_NextHop.restype = link
+    placement, schedule = ctypes.POINTER(CorePlacement), ctypes.POINTER(CoreSchedule)
+    number, now = ctypes.c_uint32, ctypes.c_uint64
+    core.SKY_Placement_Init.argtypes = [placement, torus, ctypes.c_int, number, CoreCell]
+    core.SKY_Placement_Init.restype = ctypes.c_bool
+    core.SKY_Placement_AllowSteps.argtypes, core.SKY_Placement_AllowSteps.restype = [placement, number, number], None
+    core.SKY_Placement_Server.argtypes, core.SKY_Placement_Server.restype = [placement, CoreCell, number], CoreAddress
+    core.SKY_Placement_InWindow.argtypes = [placement, CoreCell, CoreAddress]
+    core.SKY_Placement_InWindow.restype = ctypes.c_bool
+    core.SKY_Placement_Successor.argtypes = [placement, CoreCell, CoreCell, CoreAddress]
+    core.SKY_Placement_Successor.restype = CoreAddress
+    core.SKY_Placement_Unroll.argtypes, core.SKY_Placement_Unroll.restype = [torus, CoreCell, CoreAddress], CoreCell
+    core.SKY_Schedule_Init.argtypes = [schedule, torus, ctypes.c_int, number, ctypes.POINTER(CoreScheduleRow), number, now]
+    core.SKY_Schedule_Init.restype = ctypes.c_bool
+    core.SKY_Schedule_RowAt.argtypes, core.SKY_Schedule_RowAt.restype = [schedule, now], number
+    core.SKY_Schedule_EndUs.argtypes, core.SKY_Schedule_EndUs.restype = [schedule, number], now
+    core.SKY_Schedule_Server.argtypes, core.SKY_Schedule_Server.restype = [schedule, number, number], CoreAddress
+    core.SKY_Schedule_Heir.argtypes, core.SKY_Schedule_Heir.restype = [schedule, number, number, CoreAddress], CoreAddress
     return core
 
 
@@ -172,3 +232,76 @@ def next_hop(torus: Torus, origin: Satellite, target: Satellite) -> Direction | 
     raw = _core_torus(torus)
     link = _core().SKY_Torus_NextHop(ctypes.byref(raw), CoreAddress(*origin), CoreAddress(*target), CoreAddress(0, 0), _ALL_LINKS)
     return _LINKS[link] if link < len(_LINKS) else None
+
+
+def unroll(torus: Torus, origin: Cell, satellite: Satellite) -> Cell:
+    """`SKY_Placement_Unroll`."""
+    raw = _core_torus(torus)
+    cell = _core().SKY_Placement_Unroll(ctypes.byref(raw), CoreCell(*origin), CoreAddress(*satellite))
+    return Cell(cell.plane, cell.slot)
+
+
+def _satellite(address: CoreAddress) -> Satellite | None:
+    return Satellite(address.plane, address.slot) if address.plane else None
+
+
+class Placement:
+    """`SKY_Placement_t` and its functions."""
+
+    def __init__(self, layout: LayoutName, servers: int, torus: Torus, origin: Cell, steps: tuple[int, int] = (1, 1)) -> None:
+        self._raw, raw_torus = CorePlacement(), _core_torus(torus)
+        self._at = ctypes.byref(self._raw)
+        if not _core().SKY_Placement_Init(self._at, ctypes.byref(raw_torus), _LAYOUTS[layout], servers, CoreCell(*origin)):
+            raise ValueError(f"{layout} of {servers} servers around {origin}")
+        _core().SKY_Placement_AllowSteps(self._at, *steps)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the window."""
+        return self._raw.height, self._raw.width
+
+    def servers_at(self, centre: Cell) -> list[Satellite | None]:
+        """`SKY_Placement_Server`, for all."""
+        raw = CoreCell(*centre)
+        return [_satellite(_core().SKY_Placement_Server(self._at, raw, server)) for server in range(self._raw.servers)]
+
+    def in_window(self, centre: Cell, satellite: Satellite) -> bool:
+        """`SKY_Placement_InWindow`."""
+        return bool(_core().SKY_Placement_InWindow(self._at, CoreCell(*centre), CoreAddress(*satellite)))
+
+    def successor(self, before: Cell, after: Cell, satellite: Satellite) -> Satellite | None:
+        """`SKY_Placement_Successor`; None: nothing moves."""
+        raw = CoreCell(*before), CoreCell(*after), CoreAddress(*satellite)
+        return _satellite(_core().SKY_Placement_Successor(self._at, *raw))
+
+
+class Rows:
+    """`SKY_Schedule_t` and its functions."""
+
+    def __init__(
+        self, layout: LayoutName, servers: int, torus: Torus, rows: Iterable[tuple[int, Cell]], epoch_us: int = 0
+    ) -> None:
+        held = [CoreScheduleRow(time_ms, CoreCell(*cell)) for time_ms, cell in rows]
+        self._rows = (CoreScheduleRow * len(held))(*held)  # the schedule only points to them
+        self._servers = servers
+        self._raw, raw_torus = CoreSchedule(), _core_torus(torus)
+        self._at = ctypes.byref(self._raw)
+        raw = self._at, ctypes.byref(raw_torus), _LAYOUTS[layout], servers, self._rows, len(held), epoch_us
+        if not _core().SKY_Schedule_Init(*raw):
+            raise ValueError(f"{layout} of {servers} servers along {len(held)} rows")
+
+    def row_at(self, now_us: int) -> int:
+        """`SKY_Schedule_RowAt`."""
+        return int(_core().SKY_Schedule_RowAt(self._at, now_us))
+
+    def end_us(self, row: int) -> int:
+        """`SKY_Schedule_EndUs`."""
+        return int(_core().SKY_Schedule_EndUs(self._at, row))
+
+    def servers_at(self, row: int) -> list[Satellite | None]:
+        """`SKY_Schedule_Server`, for all."""
+        return [_satellite(_core().SKY_Schedule_Server(self._at, row, server)) for server in range(self._servers)]
+
+    def heir(self, row: int, look_back: int, satellite: Satellite) -> Satellite | None:
+        """`SKY_Schedule_Heir`; None: nobody."""
+        return _satellite(_core().SKY_Schedule_Heir(self._at, row, look_back, CoreAddress(*satellite)))

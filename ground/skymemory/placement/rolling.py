@@ -39,7 +39,7 @@ class RollingLayout:
         """
         box = window_box(origin, servers, torus)
         at_first = LAYOUTS[layout_name](origin, servers, torus)
-        self.layout_name, self.servers, self.torus, self.origin = layout_name, servers, torus, origin
+        self.layout_name, self.servers, self.torus, self.origin, self.steps = layout_name, servers, torus, origin, steps
         self.height = box.height if box.height + steps[0] <= torus.planes else torus.planes
         """of the window, in planes"""
         self.width = box.width if box.width + steps[1] <= torus.slots else torus.slots

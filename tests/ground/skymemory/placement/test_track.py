@@ -1,0 +1,200 @@
+"""The way of the window's centre, and that the flight core has the same rows, servers and heirs at any instant."""
+
+from bisect import bisect_right
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skymemory.orbit.schedule import Schedule, WindowChange
+from skymemory.orbit.sky import Site
+from skymemory.orbit.walker import Walker
+from skymemory.placement.layouts import LAYOUTS, LayoutName
+from skymemory.placement.rolling import Cell, RollingLayout
+from skymemory.placement.torus import Satellite, Torus
+from skymemory.placement.track import Track
+from support import flight_core
+from support.elements import EPOCH_MS
+
+DAY_MS = 24 * 3_600_000
+EPOCH_US = 1_000_000
+NEVER_US = 2**64 - 1
+PAPER = Torus(5, 19)
+names = st.sampled_from(sorted(LAYOUTS))
+
+
+@st.composite
+def centres(draw: st.DrawFn, torus: Torus) -> list[tuple[int, Satellite]]:
+    satellites = st.builds(Satellite, st.integers(1, torus.planes), st.integers(1, torus.slots))
+    gaps_ms = draw(st.lists(st.integers(1, 500), max_size=30))
+    return [(time_ms, draw(satellites)) for time_ms in accumulate(gaps_ms, initial=0)]
+
+
+tori = st.builds(Torus, st.integers(1, 9), st.integers(1, 20), st.booleans())
+cases = tori.flatmap(lambda torus: st.tuples(st.just(torus), centres(torus)))
+
+
+@pytest.fixture(scope="module")
+def day() -> Schedule:
+    return Schedule.compute(Walker(5, 19, 550, 86.4, star=True), "walker", Site(52.5, 13.4), 10, EPOCH_MS, DAY_MS)
+
+
+@given(cases, st.integers(-10, 20_000))
+def test_the_centre_at_any_instant(case: tuple[Torus, list[tuple[int, Satellite]]], time_ms: int) -> None:
+    torus, given_centres = case
+    track = Track.of(torus, given_centres)
+    held = max(0, bisect_right([at_ms for at_ms, _ in given_centres], time_ms) - 1)
+    assert track.centre(track.row_at(time_ms)) == given_centres[held][1]
+
+
+@given(cases)
+def test_rows_are_changes_by_the_shorter_way(case: tuple[Torus, list[tuple[int, Satellite]]]) -> None:
+    torus, given_centres = case
+    track = Track.of(torus, given_centres)
+    assert track.rows[0] == (0, Cell(*given_centres[0][1]))
+    for row, ((_, before), (time_ms, after)) in enumerate(pairwise(track.rows), start=1):
+        assert -torus.planes < 2 * (after.plane - before.plane) <= torus.planes
+        assert -torus.slots < 2 * (after.slot - before.slot) <= torus.slots
+        assert before != after
+        assert (track.end_ms(row), track.row_at(time_ms - 1), track.row_at(time_ms)) == (time_ms, row, row + 1)
+        assert flight_core.unroll(torus, before, torus.wrap(*after)) == after
+    assert track.end_ms(len(track.rows)) is None
+
+
+def test_unrolled_over_both_seams() -> None:
+    track = Track.of(
+        Torus(4, 19, seam_cut=True),
+        [(0, Satellite(4, 2)), (5, Satellite(4, 2)), (10, Satellite(1, 19)), (20, Satellite(3, 9)), (30, Satellite(3, 18))],
+    )
+    assert track.rows == ((0, Cell(4, 2)), (10, Cell(5, 0)), (20, Cell(7, 9)), (30, Cell(7, 18)))
+    assert track.steps == (2, 9)
+
+
+@given(cases, names, st.data())
+def test_flight_core_has_the_same(
+    case: tuple[Torus, list[tuple[int, Satellite]]], name: LayoutName, data: st.DataObject
+) -> None:
+    torus, given_centres = case
+    servers = data.draw(st.integers(1, torus.planes * torus.slots))
+    check_core(Track.of(torus, given_centres), name, servers, data)
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=names, servers=st.integers(1, 95), data=st.data())
+def test_flight_core_has_the_same_on_a_day_over_berlin(
+    day: Schedule, name: LayoutName, servers: int, data: st.DataObject
+) -> None:
+    track = day.track
+    assert len(track.rows) > 280
+    time_ms = data.draw(st.integers(0, DAY_MS))
+    assert track.centre(track.row_at(time_ms)) == day.centre(time_ms)
+    check_core(track, name, servers, data)
+
+
+def check_core(track: Track, name: LayoutName, servers: int, data: st.DataObject) -> None:
+    """At a few instants: row, its end, servers and heirs."""
+    layout = track.layout(name, servers)
+    core = flight_core.Rows(name, servers, track.torus, track.rows, EPOCH_US)
+    last_ms = track.rows[-1][0]
+    times_ms = st.one_of(st.sampled_from([time_ms for time_ms, _ in track.rows]), st.integers(0, last_ms + 100))
+    for time_ms in data.draw(st.lists(times_ms, min_size=1, max_size=4)):
+        row = track.row_at(time_ms)
+        now_us = EPOCH_US + 1000 * time_ms + data.draw(st.integers(0, 999))
+        assert core.row_at(now_us) == row
+        end_ms = track.end_ms(row)
+        assert core.end_us(row) == (NEVER_US if end_ms is None else EPOCH_US + 1000 * end_ms)
+        assert core.servers_at(row) == layout.servers_at(track.cell(row))
+        look_back = data.draw(st.integers(0, 40))
+        for satellite in track.torus.satellites():
+            assert core.heir(row, look_back, satellite) == heir(track, layout, row, look_back, satellite)
+
+
+def heir(track: Track, layout: RollingLayout, row: int, look_back: int, satellite: Satellite) -> Satellite | None:
+    """As sky_schedule.h says it."""
+    if layout.in_window(track.cell(row), satellite):
+        return None
+    windows = (track.cell(before) for before in range(row - 1, max(0, row - 1 - look_back), -1))
+    left = next((cell for cell in windows if layout.in_window(cell, satellite)), None)
+    return None if left is None else layout.successor(left, track.cell(row), satellite)
+
+
+@settings(max_examples=30, deadline=None)
+@given(servers=st.integers(1, 95), from_row=st.integers(1, 250), late=st.integers(1, 4))
+def test_heirs_bring_every_share_home(day: Schedule, servers: int, from_row: int, late: int) -> None:
+    """Whoever is outside hands on, some rows late if the window is not half as large as the torus."""
+    late = late if servers <= 25 else 1
+    track = day.track
+    layout = track.layout("rotation_hop", servers)
+    core = flight_core.Rows("rotation_hop", servers, track.torus, track.rows)
+    at = layout.servers_at(track.cell(from_row))
+    for row in range(from_row, from_row + 40, late):
+        at = [core.heir(row, 40, satellite) or satellite for satellite in at]
+        assert at == layout.servers_at(track.cell(row))
+
+
+def test_a_schedule_s_track(day: Schedule) -> None:
+    windows = [change for change in day.changes if isinstance(change, WindowChange)]
+    assert len(day.track.rows) == 1 + sum(before.centre != after.centre for before, after in pairwise(windows))
+    assert day.track.steps[0] == 1
+    assert day.track is day.track
+
+
+@given(cases, st.integers(0, 20_000), st.floats(0.01, 1000), st.booleans(), st.data())
+def test_played(
+    case: tuple[Torus, list[tuple[int, Satellite]]], from_ms: int, speed: float, led: bool, data: st.DataObject
+) -> None:
+    torus, given_centres = case
+    track = Track.of(torus, given_centres)
+    lead = data.draw(st.sampled_from(list(torus.satellites()))) if led else None
+    played = track.played(from_ms, speed, lead)
+    if lead is not None:
+        assert played.centre(1) == lead
+        assert played.row_at(0) == 1
+    at_ms = data.draw(st.integers(1 if led else 0, 30_000))
+    # a time can be off by what a division of floats is off
+    near = {track.centre(track.row_at(int(from_ms + at_ms * speed + eps))) for eps in (-1e-6, 0, 1e-6)}
+    assert played.centre(played.row_at(at_ms)) in near
+
+
+def test_played_sixty_times_faster() -> None:
+    times_ms = 0, 300_000, 600_001, 600_002
+    track = Track.of(PAPER, zip(times_ms, [Satellite(3, 4), Satellite(3, 3), Satellite(3, 2), Satellite(4, 2)], strict=True))
+    assert track.played(0, 60).rows == ((0, Cell(3, 4)), (5_000, Cell(3, 3)), (10_001, Cell(4, 2)))
+    assert track.played(300_000, 60).rows == ((0, Cell(3, 3)), (5_001, Cell(4, 2)))
+    assert track.played(700_000, 60).rows == ((0, Cell(4, 2)),)
+    assert track.played(299_999, 1).rows[:2] == ((0, Cell(3, 4)), (1, Cell(3, 3)))
+    led = track.played(0, 60, Satellite(5, 19))
+    assert led.rows[:3] == ((0, Cell(5, 19)), (1, Cell(3, 23)), (5_000, Cell(3, 22)))
+    assert track.played(0, 60, Satellite(3, 4)) == track.played(0, 60)
+    assert track.played(299_999, 1, Satellite(3, 5)).rows[:2] == ((0, Cell(3, 5)), (1, Cell(3, 3)))
+
+
+@pytest.mark.parametrize("speed", [0.0, -1.0, float("inf"), float("nan")])
+def test_wrong_speeds(speed: float) -> None:
+    with pytest.raises(ValueError, match=f"speed {speed}; allowed are numbers above 0"):
+        Track.of(PAPER, [(0, Satellite(1, 1))]).played(0, speed)
+
+
+def test_wrong_centres() -> None:
+    one = Satellite(1, 1)
+    with pytest.raises(ValueError, match="without a centre"):
+        Track.of(PAPER, [])
+    with pytest.raises(ValueError, match=r"centre \[6, 1\] is outside the torus of 5 planes x 19 slots"):
+        Track.of(PAPER, [(0, Satellite(6, 1))])
+    with pytest.raises(ValueError, match="a centre at 5 ms; allowed are 0 for the first"):
+        Track.of(PAPER, [(5, one)])
+    with pytest.raises(ValueError, match="a centre at 5 ms; allowed are 0 for the first, and rising times"):
+        Track.of(PAPER, [(0, one), (5, one), (5, Satellite(1, 2))])
+    with pytest.raises(ValueError, match=r"centre \[0, 1\] is outside"):
+        Track.of(PAPER, [(0, one)]).played(0, 1, Satellite(0, 1))
+    for row in (0, 2):
+        with pytest.raises(IndexError, match=f"row {row}; there are 1 to 1"):
+            Track.of(PAPER, [(0, one)]).cell(row)
+
+
+def test_rows_that_the_core_refuses() -> None:
+    """What `Track.of` cannot make."""
+    for rows in ([], [(1, Cell(1, 1))], [(0, Cell(1, 1)), (0, Cell(1, 2))], [(0, Cell(1, 1)), (1, Cell(4, 1))]):
+        with pytest.raises(ValueError, match="rotation of 9 servers along"):
+            flight_core.Rows("rotation", 9, PAPER, rows)
