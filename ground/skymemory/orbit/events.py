@@ -4,6 +4,10 @@ Everything is a function of time, sampled in coarse steps for all satellites at 
 whose second derivative is bounded by B stays within B h^2 / 8 of its chord, so most intervals cannot hide a change. The
 others are halved, all together, until each change is known to the millisecond: its time is the first whole
 millisecond at which the new state holds. Nothing that lasts a millisecond is missed, however short a pass is.
+
+Satellites may be equally far for hours: from a pole those of all planes of a pattern without phasing are. Who is farther
+than another by no more than `TIE_KM` ties with it, and the satellite that is the nearest stays so while it ties with whoever
+came closer. At the start, and after who was nearest has lost its place, the first of those that tie by plane and slot is.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +23,8 @@ from skymemory.placement.torus import Satellite
 from skymemory.progress import Progress
 
 STEP_MS = 30_000
+TIE_KM = 1e-5
+"""a centimetre: SGP4 rounds a mean longitude decades behind its epoch to some millimetres"""
 _STEPS_AT_ONCE = 120
 """an hour: bounds memory to some megabytes for a thousand satellites"""
 _SPEED_KM_PER_S = 8.5
@@ -49,7 +55,7 @@ class View(NamedTuple):
     time_ms: int
     """since the start"""
     nearest: Satellite
-    """the nearest of all, unless others are in sight and it is not: then the nearest of these"""
+    """the nearest of all, unless others are in sight and it is not: then the nearest of these; of a tie who was it before"""
     in_sight: frozenset[Satellite]
     """at or above the minimum elevation"""
     blocked: frozenset[Link]
@@ -98,7 +104,7 @@ class Watch:
         bend = _SPEED_KM_PER_S**2 / max(lowest_km, 100.0) + _ACCELERATION_KM_PER_S2
         above_bend = _ACCELERATION_KM_PER_S2 + sin(radians(max(self.min_elevation_deg, 0.0))) * bend
         if times[0] == self.start_ms:
-            found.nearest.append((self.start_ms, int(_nearest(above[:, 0], distance[:, 0]))))
+            found.nearest.append((self.start_ms, np.flatnonzero(_nearest(above[:, 0], distance[:, 0])[0])))
             found.sight.extend((self.start_ms, int(which), True) for which in np.flatnonzero(above[:, 0] >= 0))
             found.blocked.extend((self.start_ms, int(which), True) for which in np.flatnonzero(clearance[:, 0] < 0))
 
@@ -138,28 +144,26 @@ class Watch:
 
     def _handovers(
         self, times: Times, above: Array, distance: Array, above_bend: float, distance_bend: float
-    ) -> list[tuple[int, int]]:
-        """(time, label) whenever the nearest satellite changes; labels as of `_nearest`."""
+    ) -> list[tuple[int, Indices]]:
+        """(time, satellites) whenever it changes who ties for the nearest, or whether anybody is in sight."""
         span_s = np.diff(times)[:, np.newaxis] / 1000
 
         def verdict(here: Array, there: Array, span_s: Array) -> tuple[Flags, Flags]:
-            first, last = _nearest(here[..., 0], here[..., 1]), _nearest(there[..., 0], there[..., 1])
-            changed = first != last
-            who = np.where(first < 0, -1 - first, first)[:, np.newaxis]
+            nearest, seen = _nearest(here[..., 0], here[..., 1])
+            nearest_then, seen_then = _nearest(there[..., 0], there[..., 1])
+            changed: Flags = np.any((nearest != nearest_then) | (seen != seen_then), axis=1)
             sight_km, range_km = above_bend * span_s**2 / 8, distance_bend * span_s**2 / 8
-            # the label holds if its satellite stays in sight, and each other one farther or out of sight
+            # the state holds if the nearest stay in sight, and each other one farther or out of sight
             low = np.minimum(here[..., 0], there[..., 0])
             high = np.maximum(here[..., 0], there[..., 0])
+            first = np.argmax(nearest, axis=1)[:, np.newaxis]
             lead = np.minimum(
-                here[..., 1] - np.take_along_axis(here[..., 1], who, axis=1),
-                there[..., 1] - np.take_along_axis(there[..., 1], who, axis=1),
+                here[..., 1] - np.take_along_axis(here[..., 1], first, axis=1),
+                there[..., 1] - np.take_along_axis(there[..., 1], first, axis=1),
             )
-            np.put_along_axis(lead, who, np.inf, axis=1)
-            seen = first >= 0
-            farther, hidden = lead > range_km, high < -sight_km
-            stays = np.take_along_axis(low, who, axis=1)[:, 0] > sight_km[:, 0]
-            safe = np.where(seen, stays & (farther | hidden).all(axis=1), hidden.all(axis=1) & farther.all(axis=1))
-            return changed, ~safe
+            farther, hidden, stays = lead > range_km + TIE_KM, high < -sight_km, low > sight_km
+            among: Flags = np.where(seen, (~nearest | stays) & (nearest | farther | hidden), hidden & (nearest | farther))
+            return changed, np.any(~among, axis=1)
 
         values = np.stack([above.T, distance.T], axis=-1)  # (times, satellites, 2)
         changed, unsafe = verdict(values[:-1], values[1:], span_s)
@@ -171,7 +175,7 @@ class Watch:
         closest = np.argmin(distance[:, rows], axis=0)
         lead = np.minimum(distance[:, rows] - distance[closest, rows], distance[:, rows + 1] - distance[closest, rows + 1]).T
         sight_km, range_km = above_bend * span_s[rows] ** 2 / 8, distance_bend * span_s[rows] ** 2 / 8
-        matters = (high >= -sight_km) | (lead <= range_km)
+        matters = (high >= -sight_km) | (lead <= range_km + TIE_KM)
         width = int(matters.sum(axis=1).max())
         who = np.argsort(~matters, axis=1, kind="stable")[:, :width]  # some too many do no harm
 
@@ -184,12 +188,10 @@ class Watch:
         def taken(step: Indices) -> Array:
             return np.take_along_axis(values[step], who[:, :, np.newaxis], axis=1)
 
-        handovers = []
-        for item, time, after in _refine(times[rows], times[rows + 1], taken(rows), taken(rows + 1), sample, verdict):
-            label = int(_nearest(after[:, 0], after[:, 1]))
-            number = int(who[item, label if label >= 0 else -1 - label])
-            handovers.append((time, number if label >= 0 else -1 - number))
-        return handovers
+        return [
+            (time, who[item][_nearest(after[:, 0], after[:, 1])[0]])
+            for item, time, after in _refine(times[rows], times[rows + 1], taken(rows), taken(rows + 1), sample, verdict)
+        ]
 
     def _views(self, found: "_Found") -> list[View]:
         satellites = self.sky.satellites
@@ -197,14 +199,15 @@ class Watch:
         sight = _by_time(found.sight)
         blocked = _by_time(found.blocked)
         views: list[View] = []
-        label, seen, down = 0, set[int](), set[int]()
+        who, seen, down = -1, set[int](), set[int]()
         for time in sorted({*nearest, *sight, *blocked}):
-            label = nearest.get(time, label)
+            if time in nearest and who not in nearest[time]:
+                who = int(nearest[time].min())
             _apply(seen, sight.get(time, ()))
             _apply(down, blocked.get(time, ()))
             view = View(
                 time - self.start_ms,
-                satellites[label if label >= 0 else -1 - label],
+                satellites[who],
                 frozenset(satellites[which] for which in seen),
                 frozenset(self.links[which] for which in down),
             )
@@ -216,7 +219,8 @@ class Watch:
 class _Found(NamedTuple):
     """What has been found so far, times as Unix time."""
 
-    nearest: list[tuple[int, int]]
+    nearest: list[tuple[int, Indices]]
+    """(time, satellites that tie for the nearest)"""
     sight: list[tuple[int, int, bool]]
     """(time, satellite, risen)"""
     blocked: list[tuple[int, int, bool]]
@@ -235,12 +239,13 @@ def _apply(members: set[int], changes: Sequence[tuple[int, bool]]) -> None:
         (members.add if holds else members.discard)(which)
 
 
-def _nearest(above: Array, distance: Array) -> Indices:
-    """Labels along the last axis: i, if satellite i is the nearest in sight; -1 - i, if nobody is and i is the nearest."""
-    seen = above >= 0
-    nearest = np.argmin(np.where(seen, distance, np.inf), axis=-1)
-    labels: Indices = np.where(seen.any(axis=-1), nearest, -1 - np.argmin(distance, axis=-1))
-    return labels
+def _nearest(above: Array, distance: Array) -> tuple[Flags, Flags]:
+    """Who ties for the nearest in sight, or of all where nobody is, along the last axis; and whether somebody is."""
+    up = above >= 0
+    seen: Flags = np.asarray(up.any(axis=-1, keepdims=True))
+    within = np.where(up | ~seen, distance, np.inf)
+    ties: Flags = within <= within.min(axis=-1, keepdims=True) + TIE_KM
+    return ties, seen
 
 
 def _clearance_km(here: Array, there: Array) -> Array:

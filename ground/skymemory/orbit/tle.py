@@ -4,6 +4,7 @@ A file of a real constellation holds more than its shell: spares, satellites on 
 out, and what is missing in the grid, is told in `Fleet.notes`.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import radians
@@ -95,19 +96,23 @@ def read_tle(path: Path) -> list[Element]:
         OrbitError: `file:line: what is wrong; what is allowed`.
         OSError: the file cannot be read.
     """
-    try:
-        lines = path.read_text(encoding="ascii").splitlines()
-    except UnicodeDecodeError as error:
-        raise OrbitError(f"{path}: byte {error.start} is not ASCII; TLE files are") from error
-    numbered = [(number, line.rstrip()) for number, line in enumerate(lines, 1) if line.strip()]
+    lines: list[tuple[int, str]] = []
+    for number, content in enumerate(path.read_bytes().removeprefix(BOM_UTF8).splitlines(), 1):
+        if not content.isascii():
+            raise OrbitError(f"{path}:{number}: letters that are not ASCII; TLE files have none")
+        if text := content.decode("ascii").rstrip():
+            lines.append((number, text))
     elements: list[Element] = []
-    name, rest = "", iter(numbered)
+    name, rest = "", iter(lines)
     for number, text in rest:
-        if text.startswith("2 ") and len(text) == _LENGTH:
-            raise OrbitError(f"{path}:{number}: line 2 of a satellite without its line 1 before it")
+        where = f"{path}:{number}"
+        if text.startswith("2 ") and len(text) > _NAME_LENGTH:
+            raise OrbitError(f"{where}: line 2 of a satellite without its line 1 before it")
         if text.startswith("1 ") and len(text) > _NAME_LENGTH:
-            second, second_text = next(rest, (number + 1, ""))
-            elements.append(_element(name, (text, second_text), f"{path}:{number}", f"{path}:{second}"))
+            second, second_text = next(rest, (number, ""))
+            if not second_text.startswith("2 "):
+                raise OrbitError(f"{where}: line 1 of a satellite without its line 2 after it")
+            elements.append(_element(name, (text, second_text), where, f"{path}:{second}"))
             name = ""
         else:
             name = text.removeprefix("0 ").strip()
@@ -132,8 +137,10 @@ def arrange(elements: Sequence[Element], start_ms: int, end_ms: int) -> Fleet:
     notes: list[str] = []
     newest = {element.satrec.satnum: element for element in sorted(elements, key=lambda one: one.epoch_ms)}
     _note(notes, len(elements) - len(newest), "with older elements of the same catalogue number")
-    flying = [element for element in newest.values() if not _failure(element.satrec, start_ms, end_ms)]
-    _note(notes, len(newest) - len(flying), "that SGP4 brings down before the end")
+    distinct = {_orbit(element.satrec): element for element in reversed(elements) if newest[element.satrec.satnum] is element}
+    _note(notes, len(newest) - len(distinct), "with the same elements as an earlier one")
+    flying = [element for element in reversed(distinct.values()) if not _failure(element.satrec, start_ms, end_ms)]
+    _note(notes, len(distinct) - len(flying), "that SGP4 brings down before the end")
     level = _fullest(flying, BAND_KM, [element.altitude_km for element in flying])
     round_ones = [one for one in level if one.satrec.ecco * (EARTH_RADIUS_KM + one.altitude_km) <= BAND_KM / 2]
     shell = _fullest(round_ones, BAND_DEG, [float(np.degrees(element.satrec.inclo)) for element in round_ones])
@@ -177,7 +184,8 @@ def _element(name: str, lines: tuple[str, str], where1: str, where2: str) -> Ele
         if len(text) != _LENGTH or not text.startswith(f"{number} "):
             raise OrbitError(f'{where}: not a line {number} of elements; expected are 69 characters that begin with "{number} "')
         if not text[-1].isdigit() or compute_checksum(text) != int(text[-1]):
-            raise OrbitError(f"{where}: the checksum is {text[-1]}; the line adds up to {compute_checksum(text)}")
+            expected = compute_checksum(text)
+            raise OrbitError(f"{where}: the checksum is {text[-1]}; expected is {expected}, which the line's digits add up to")
         for line, first, last, what in _FIELDS:
             digits = text[first:last].strip().replace(".", "", 1)
             if line == number and not (digits.isascii() and digits.isdigit()):
@@ -192,6 +200,13 @@ def _element(name: str, lines: tuple[str, str], where1: str, where2: str) -> Ele
         what = SGP4_ERRORS.get(satrec.error, "mean motion or inclination out of range")
         raise OrbitError(f"{where2}: no orbit about the earth: {what}")
     return Element(name or lines[0][2:7].strip(), satrec)
+
+
+def _orbit(satrec: Satrec) -> tuple[float, ...]:
+    """All that SGP4 knows of a satellite; who shares it is nowhere else."""
+    when = satrec.jdsatepoch, satrec.jdsatepochF
+    angles = satrec.inclo, satrec.nodeo, satrec.argpo, satrec.mo
+    return (*when, *angles, satrec.ecco, satrec.no_kozai, satrec.bstar)
 
 
 def _note(notes: list[str], count: int, why: str) -> None:

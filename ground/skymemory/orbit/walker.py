@@ -6,7 +6,8 @@ no drag, as for satellites that keep their places. The nodes of all planes prece
 
 Slots fly in the order of their numbers: slot s + 1 is ahead of slot s, so that over a fixed site the nearest slot
 counts down (paper, figures 7 and 8). A star spreads its ascending nodes over 180 degrees, a delta over 360. Neighbouring
-planes are staggered by phasing/planes of a slot, F/P in Walker's notation i:T/P/F.
+planes are staggered by phasing/planes of a slot, F/P in Walker's notation i:T/P/F. Whole slots among that are left out:
+they would make no other pattern, only other numbers.
 """
 
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Walker:
     inclination_deg: float
     star: bool
     phasing: int = 1
+    """plane p, from 0, is (p phasing mod planes)/planes slots ahead"""
 
     @classmethod
     def of(cls, constellation: "Constellation") -> "Walker":
@@ -69,7 +71,8 @@ def _sky(walker: Walker) -> Sky:
     satrecs = {}
     for plane in range(walker.planes):
         for slot in range(walker.slots):
-            anomaly = 2 * pi * (slot + plane * walker.phasing / walker.planes) / walker.slots
+            ahead = plane * walker.phasing % walker.planes / walker.planes
+            anomaly = 2 * pi * (slot + ahead) / walker.slots
             satrec = Satrec()
             satrec.sgp4init(
                 WGS72,  # the constants that SGP4 is made for

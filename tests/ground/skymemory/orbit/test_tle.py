@@ -41,6 +41,22 @@ def test_files_with_and_without_names(tmp_path: Path, name: str | None, expected
     assert element.altitude_km == pytest.approx(1204, abs=2)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "sky.tle"
+    for lines in (tle_pair(1001, 10, 20), ["FIRST", *tle_pair(1001, 10, 20)]):
+        path.write_text("\n".join(lines), encoding="utf-8-sig")
+        (element,) = read_tle(path)
+        assert element.name in {"01001", "FIRST"}
+
+
+def test_a_wrong_checksum_is_told_with_the_right_one(tmp_path: Path) -> None:
+    line = tle_pair(1, 10, 20)[1]
+    right = int(line[-1])
+    (tmp_path / "sky.tle").write_text("\n".join([tle_pair(1, 10, 20)[0], f"{line[:-1]}{(right + 3) % 10}"]))
+    with pytest.raises(OrbitError, match=f"sky.tle:2: the checksum is {(right + 3) % 10}; expected is {right}, "):
+        read_tle(tmp_path / "sky.tle")
+
+
 def spoil(lines: list[str], line: int, column: int, text: str) -> list[str]:
     """Other characters from a column on, both from 1; with the checksum that fits."""
     body = lines[line - 1][: column - 1] + text + lines[line - 1][column - 1 + len(text) :]
@@ -54,10 +70,14 @@ GOOD = ["FIRST", *tle_pair(1, 10, 20), "SECOND", *tle_pair(2, 10, 40)]
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([*GOOD[:4], GOOD[4][:30] + "9" + GOOD[4][31:], GOOD[5]], r"sky.tle:5: the checksum is \d; the line adds up to \d"),
-        ([*GOOD[:5], GOOD[5][:30] + "9" + GOOD[5][31:]], r"sky.tle:6: the checksum is \d; the line adds up to \d"),
+        ([*GOOD[:4], GOOD[4][:30] + "9" + GOOD[4][31:], GOOD[5]], r"sky.tle:5: the checksum is \d; expected is \d, .* add up to"),
+        ([*GOOD[:5], GOOD[5][:30] + "9" + GOOD[5][31:]], r"sky.tle:6: the checksum is \d; expected is \d, .* add up to"),
         ([*GOOD[:4], GOOD[4][:60], GOOD[5]], r'sky.tle:5: not a line 1 of elements; expected are 69 characters .* "1 "'),
-        ([*GOOD[:5]], 'sky.tle:6: not a line 2 of elements; expected are 69 characters that begin with "2 "'),
+        ([*GOOD[:5], GOOD[5][:60]], 'sky.tle:6: not a line 2 of elements; expected are 69 characters that begin with "2 "'),
+        ([*GOOD[:5]], "sky.tle:5: line 1 of a satellite without its line 2 after it"),
+        ([*GOOD[:2], *GOOD[3:]], "sky.tle:2: line 1 of a satellite without its line 2 after it"),
+        ([*GOOD[:4], GOOD[5][:60]], "sky.tle:5: line 2 of a satellite without its line 1 before it"),
+        ([*GOOD, "", GOOD[5]], "sky.tle:8: line 2 of a satellite without its line 1 before it"),
         ([*GOOD[:4], GOOD[5]], "sky.tle:5: line 2 of a satellite without its line 1 before it"),
         ([GOOD[0], GOOD[1], GOOD[5]], "sky.tle:3: catalogue number '00002'; line 1 before it has '00001'"),
         (spoil(GOOD, 3, 10, "9x"), "sky.tle:3: the inclination, columns 9 to 16, is .*; allowed are numbers"),
@@ -66,7 +86,7 @@ GOOD = ["FIRST", *tle_pair(1, 10, 20), "SECOND", *tle_pair(2, 10, 40)]
         (spoil(GOOD, 3, 9, "190.0000"), "sky.tle:3: no orbit about the earth: .*"),
         (["<html>", "not found"], "sky.tle: no satellite in it; expected are lines of 69 characters .*"),
         ([], "sky.tle: no satellite in it; .*"),
-        (["naïve"], "sky.tle: byte 2 is not ASCII; TLE files are"),
+        ([*GOOD, "naïve"], "sky.tle:7: letters that are not ASCII; TLE files have none"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_with_their_line(tmp_path: Path, lines: list[str], message: str) -> None:
@@ -132,6 +152,23 @@ def test_what_is_off_the_shell_is_left_out_and_told(tmp_path: Path) -> None:
         "left out: 1 with another inclination",
         "left out: 1 between the planes, or in planes hardly begun",
     ]
+
+
+def test_copies_under_other_numbers_are_left_out_and_told(tmp_path: Path) -> None:
+    lines = shell(4, 6)
+    pairs = [*zip(lines[::2], lines[1::2], strict=True)]
+    copies = [line for number, pair in enumerate(pairs[:3], 7001) for line in renumbered(pair, number)]
+    for mixed in ([*lines, *copies], [*copies, *lines]):  # the earlier one stays
+        fleet = arranged(tmp_path, mixed)
+        assert fleet.notes == ["left out: 3 with the same elements as an earlier one"]
+        first = {7001, 7002, 7003} if mixed[0] == copies[0] else {1001, 1002, 1003}
+        assert first <= set(numbers(fleet).values())
+        assert len(fleet.elements) == 24
+
+
+def renumbered(pair: tuple[str, str], number: int) -> list[str]:
+    """The same elements under another catalogue number."""
+    return [spoil([line], 1, 3, f"{number:05d}")[0] for line in pair]
 
 
 def test_planes_of_unequal_size_have_empty_places_where_satellites_are_missing(tmp_path: Path) -> None:

@@ -65,13 +65,19 @@ def test_the_epoch_is_that_of_unix_time() -> None:
     assert grid_km(PAPER, 60_000)[0, 0, 0][2] > 0  # northward
 
 
-@pytest.mark.parametrize("phasing", [0, 1, 3])
+@pytest.mark.parametrize("phasing", [0, 1, 3, 4, 7])
 def test_phasing_staggers_planes(phasing: int) -> None:
     """Argument of latitude of slot 1, from the height over the equator: planes rise and fall together but for the phase."""
     walker = Walker(4, 8, 600, 90, star=False, phasing=phasing)
     heights = grid_km(walker, 0)[:, 0, 0, 2] / 6971
-    expected = np.sin(2 * np.pi * np.arange(4) * phasing / 4 / 8)
+    expected = np.sin(2 * np.pi * (np.arange(4) * phasing % 4) / 4 / 8)
     assert heights == pytest.approx(expected, abs=0.01)
+
+
+@given(st.integers(0, 10**30), st.integers(1, 10))
+def test_large_phasing_loses_nothing(phasing: int, planes: int) -> None:
+    large, small = (Walker(planes, 4, 600, 53, star=False, phasing=one) for one in (phasing, phasing % planes))
+    assert (grid_km(large, 0) == grid_km(small, 0)).all()
 
 
 def test_few_satellites_of_95_are_in_sight() -> None:
