@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKYC_KEY_BYTES 32u
+#define SKYC_KEY_BYTES  32u
+#define SKYC_ROUNDS_MAX 8u /**< fallback places of a server */
 
 /** Everything 0 is the default. */
 typedef struct
@@ -41,13 +42,20 @@ typedef enum
 {
     SKYC_RUNNING   = 0,
     SKYC_DONE      = 1,
-    SKYC_MISS      = 2, /**< a satellite does not hold a chunk of it */
-    SKYC_EXPIRED   = 3, /**< deadline */
+    SKYC_MISS      = 2, /**< a chunk of it is at none of its places, by their own word */
+    SKYC_EXPIRED   = 3, /**< deadline; or a place is silent, and the others do not hold what is missing */
     SKYC_REFUSED   = 4, /**< a satellite said why: last_status */
     SKYC_CANCELLED = 5
 } SKYC_State_t;
 
-/** One block. Chunk i is at server i mod server_count. */
+/**
+ * One block. Chunk i is at server i mod server_count.
+ *
+ * While the sky turns a server's chunks move from one satellite to another, one by one. A GET asks for a server's share at its
+ * place in `servers` first; what that does not hold is asked for at its place in the first round of `fallbacks`, and so on. A chunk is in
+ * one of its places always and only moves forward, so places asked in the order of time find every chunk. A satellite that cannot be
+ * reached, or that has been silent for its part of the time that is left, is passed over in the same way.
+ */
 typedef struct
 {
     uint8_t                 key[SKYC_KEY_BYTES];
@@ -59,11 +67,14 @@ typedef struct
     uint32_t                deadline_ms; /**< from the start of the call; at least 1 */
     uint8_t                *data;        /**< block_len bytes: read by put, written by get */
     const SKYC_Satellite_t *servers;
-    uint32_t                server_count;
+    const SKYC_Satellite_t
+            *fallbacks; /**< rounds x server_count; plane 0: none for this server. GET only; may be NULL without rounds */
+    uint32_t server_count;
+    uint32_t rounds; /**< at most SKYC_ROUNDS_MAX */
     /* what became of it */
     uint32_t state;                     /**< SKYC_State_t */
     uint32_t last_status;               /**< SKY_STATUS_* of the last error response, 0: none */
-    uint32_t failed_plane, failed_slot; /**< satellite on which it failed, 0: none */
+    uint32_t failed_plane, failed_slot; /**< satellite on which it failed, of several places the last one; 0: none */
     uint32_t chunks;                    /**< received, respectively acknowledged */
     uint32_t requests, repeats, duplicates, corrupt;
     uint64_t bytes;       /**< of these chunks */

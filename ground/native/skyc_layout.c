@@ -41,8 +41,10 @@ static const SKYC_Layout_t layouts[] = {
     FIELD(SKYC_Block_t, chunk_total),
     FIELD(SKYC_Block_t, deadline_ms),
     FIELD(SKYC_Block_t, data),
-    FIELD(SKYC_Block_t, servers), /* NOLINT(bugprone-sizeof-expression): the size of the pointer is meant */
+    FIELD(SKYC_Block_t, servers),   /* NOLINT(bugprone-sizeof-expression): the size of the pointer is meant */
+    FIELD(SKYC_Block_t, fallbacks), /* NOLINT(bugprone-sizeof-expression) */
     FIELD(SKYC_Block_t, server_count),
+    FIELD(SKYC_Block_t, rounds),
     FIELD(SKYC_Block_t, state),
     FIELD(SKYC_Block_t, last_status),
     FIELD(SKYC_Block_t, failed_plane),

@@ -39,20 +39,61 @@ void SKYC_Engine_Share(const SKYC_Engine_t *engine, const SKYC_Block_t *block, u
     (void)memcpy(cfg->key, block->key, SKY_KEY_BYTES);
 }
 
+/* A PUT goes to the servers' own places only. */
+static uint32_t block_rounds(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
+{
+    return engine->is_put ? 0 : block->rounds;
+}
+
+static const SKYC_Satellite_t *place_of(const SKYC_Block_t *block, uint32_t server, uint32_t round)
+{
+    return round == 0 ? &block->servers[server] : &block->fallbacks[(size_t)(round - 1) * block->server_count + server];
+}
+
+uint32_t SKYC_Engine_NextRound(const SKYC_Engine_t *engine, const SKYC_Block_t *block, uint32_t server, uint32_t round)
+{
+    for (uint32_t r = round + 1; r <= block_rounds(engine, block); ++r)
+    {
+        if (place_of(block, server, r)->plane != 0)
+        {
+            return r;
+        }
+    }
+    return 0;
+}
+
+static bool places_check(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
+{
+    const uint32_t rounds = block_rounds(engine, block);
+
+    if (rounds > SKYC_ROUNDS_MAX || (rounds > 0 && block->fallbacks == NULL))
+    {
+        return false;
+    }
+    for (uint32_t r = 0; r <= rounds; ++r)
+    {
+        for (uint32_t s = 0; s < block->server_count; ++s)
+        {
+            const SKYC_Satellite_t *place = place_of(block, s, r);
+            const bool              empty = r > 0 && place->plane == 0;
+
+            if (!empty && (place->plane == 0 || place->slot == 0 || place->entry_port == 0))
+            {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 static bool block_check(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
 {
     SKY_ShareCfg_t cfg;
 
-    if (block->data == NULL || block->servers == NULL || block->server_count == 0 || block->deadline_ms == 0)
+    if (block->data == NULL || block->servers == NULL || block->server_count == 0 || block->deadline_ms == 0 ||
+        !places_check(engine, block))
     {
         return false;
-    }
-    for (uint32_t s = 0; s < block->server_count; ++s)
-    {
-        if (block->servers[s].plane == 0 || block->servers[s].slot == 0 || block->servers[s].entry_port == 0)
-        {
-            return false;
-        }
     }
     SKYC_Engine_Share(engine, block, 0, 1, &cfg);
     return SKY_ShareCfg_Check(&cfg);
@@ -73,8 +114,8 @@ static void block_reset(SKYC_Block_t *block)
     block->duration_us  = 0;
 }
 
-/* Blocks name their satellites in much the same order, so the search begins behind the last hit. @return SKYC_NO_JOB: no memory */
-static uint32_t peer_find(SKYC_Engine_t *engine, uint32_t after, SKY_Addr_t addr)
+/* Blocks name their satellites in much the same order, so the search begins behind the last hit. @return SKYC_NO_PEER: unknown */
+static uint32_t peer_find(const SKYC_Engine_t *engine, uint32_t after, SKY_Addr_t addr)
 {
     for (uint32_t n = 0; n < engine->peer_count; ++n)
     {
@@ -85,6 +126,12 @@ static uint32_t peer_find(SKYC_Engine_t *engine, uint32_t after, SKY_Addr_t addr
             return i;
         }
     }
+    return SKYC_NO_PEER;
+}
+
+/* @return SKYC_NO_PEER: no memory */
+static uint32_t peer_add(SKYC_Engine_t *engine, SKY_Addr_t addr)
+{
     if (engine->peer_count == engine->peer_room)
     {
         const uint32_t room  = engine->peer_room == 0 ? 32 : engine->peer_room * 2;
@@ -92,7 +139,7 @@ static uint32_t peer_find(SKYC_Engine_t *engine, uint32_t after, SKY_Addr_t addr
 
         if (peers == NULL)
         {
-            return SKYC_NO_JOB;
+            return SKYC_NO_PEER;
         }
         engine->peers     = peers;
         engine->peer_room = room;
@@ -102,6 +149,35 @@ static uint32_t peer_find(SKYC_Engine_t *engine, uint32_t after, SKY_Addr_t addr
     (void)memset(peer, 0, sizeof(*peer));
     SKY_Peer_Init(&peer->peer, &engine->peer_cfg, addr);
     return engine->peer_count++;
+}
+
+/* Make the satellite of a place one of this call's. @return its number, SKYC_NO_PEER: no memory */
+static uint32_t peer_use(SKYC_Engine_t *engine, uint32_t after, const SKYC_Satellite_t *place)
+{
+    const SKY_Addr_t addr = {place->plane, place->slot};
+    uint32_t         i    = peer_find(engine, after, addr);
+
+    i = i != SKYC_NO_PEER ? i : peer_add(engine, addr);
+    if (i == SKYC_NO_PEER)
+    {
+        return i;
+    }
+    SKYC_Peer_t *peer = &engine->peers[i];
+
+    if (peer->call != engine->call)
+    {
+        peer->call                           = engine->call;
+        peer->job_first                      = SKYC_NO_JOB;
+        peer->silent                         = false;
+        peer->at                             = engine->active_count;
+        engine->active[engine->active_count] = i;
+        ++engine->active_count;
+    }
+    peer->entry.plane   = place->entry_plane;
+    peer->entry.slot    = place->entry_slot;
+    peer->endpoint.ipv4 = place->entry_ipv4;
+    peer->endpoint.port = place->entry_port;
+    return i;
 }
 
 static void job_add(SKYC_Engine_t *engine, SKYC_Peer_t *peer, uint32_t job)
@@ -118,6 +194,42 @@ static void job_add(SKYC_Engine_t *engine, SKYC_Peer_t *peer, uint32_t job)
     peer->job_last = job;
 }
 
+void SKYC_Engine_Queue(SKYC_Engine_t *engine, uint32_t job)
+{
+    const SKYC_Job_t       *one   = &engine->jobs[job];
+    const SKYC_Satellite_t *place = place_of(engine->work[one->block].block, one->server, one->round);
+    const SKY_Addr_t        addr  = {place->plane, place->slot};
+
+    job_add(engine, &engine->peers[peer_find(engine, 0, addr)], job); /* all places were made peers before the first packet */
+}
+
+static uint32_t share_pieces(uint32_t chunks)
+{
+    return (chunks + SKY_LIMIT_CHUNK_SET - 1) / SKY_LIMIT_CHUNK_SET;
+}
+
+/* The pieces of what the satellite of a server has to do for a block. @return number of the first job behind them */
+static uint32_t share_jobs(SKYC_Engine_t *engine, uint32_t b, uint32_t server, SKYC_Peer_t *peer, uint32_t first)
+{
+    SKYC_Work_t   *work   = &engine->work[b];
+    const uint32_t chunks = share_chunks(work->block, server);
+    const uint32_t pieces = share_pieces(chunks);
+
+    for (uint32_t p = 0; p < pieces; ++p)
+    {
+        SKYC_Job_t    *job    = &engine->jobs[first + p];
+        const uint32_t behind = chunks - p * SKY_LIMIT_CHUNK_SET;
+
+        job->block  = b;
+        job->server = server;
+        job->from   = p * SKY_LIMIT_CHUNK_SET;
+        job->count  = behind < SKY_LIMIT_CHUNK_SET ? behind : SKY_LIMIT_CHUNK_SET;
+        job_add(engine, peer, first + p);
+    }
+    work->jobs_left += pieces;
+    return first + pieces;
+}
+
 static bool jobs_make(SKYC_Engine_t *engine)
 {
     uint32_t jobs = 0;
@@ -125,39 +237,23 @@ static bool jobs_make(SKYC_Engine_t *engine)
 
     for (uint32_t b = 0; b < engine->work_count; ++b)
     {
-        SKYC_Work_t        *work  = &engine->work[b];
-        const SKYC_Block_t *block = work->block;
+        const SKYC_Block_t *block = engine->work[b].block;
 
-        for (uint32_t s = 0; s < block->server_count && s < block->chunk_total; ++s)
+        for (uint32_t r = 0; r <= block_rounds(engine, block); ++r)
         {
-            const SKYC_Satellite_t *server = &block->servers[s];
-            const SKY_Addr_t        addr   = {server->plane, server->slot};
-            SKYC_Job_t             *job    = &engine->jobs[jobs];
-
-            at = peer_find(engine, at, addr);
-            if (at == SKYC_NO_JOB)
+            for (uint32_t s = 0; s < block->server_count && s < block->chunk_total; ++s)
             {
-                return false;
+                if (place_of(block, s, r)->plane == 0)
+                {
+                    continue;
+                }
+                at = peer_use(engine, at, place_of(block, s, r));
+                if (at == SKYC_NO_PEER)
+                {
+                    return false;
+                }
+                jobs = r == 0 ? share_jobs(engine, b, s, &engine->peers[at], jobs) : jobs;
             }
-            SKYC_Peer_t *peer = &engine->peers[at];
-
-            if (peer->call != engine->call)
-            {
-                peer->call                             = engine->call;
-                peer->job_first                        = SKYC_NO_JOB;
-                engine->active[engine->active_count++] = at;
-            }
-            peer->entry.plane   = server->entry_plane;
-            peer->entry.slot    = server->entry_slot;
-            peer->endpoint.ipv4 = server->entry_ipv4;
-            peer->endpoint.port = server->entry_port;
-            job->block          = b;
-            job->server         = s;
-            job->done           = 0;
-            job->count          = share_chunks(block, s);
-            work->pieces_left += (job->count + SKY_LIMIT_CHUNK_SET - 1) / SKY_LIMIT_CHUNK_SET;
-            job_add(engine, peer, jobs);
-            ++jobs;
         }
     }
     return true;
@@ -185,10 +281,42 @@ static void ways_make(SKYC_Engine_t *engine)
     }
 }
 
+static uint64_t have_bytes(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
+{
+    return block_rounds(engine, block) > 0 ? ((uint64_t)block->chunk_total + 7) / 8 : 0;
+}
+
+/* Memory for a call. @return false: there is none */
+static bool engine_allocate(SKYC_Engine_t *engine, SKYC_Block_t *blocks, uint32_t count, uint64_t jobs, uint64_t places,
+                            uint64_t have)
+{
+    engine->work   = calloc(count + 1u, sizeof(*engine->work)); /* + 1: a call without blocks is no special case */
+    engine->jobs   = calloc(jobs + 1u, sizeof(*engine->jobs));
+    engine->active = calloc(places + 1u, sizeof(*engine->active));
+    engine->have   = calloc(have + 1u, 1);
+    if (engine->work == NULL || engine->jobs == NULL || engine->active == NULL || engine->have == NULL)
+    {
+        return false;
+    }
+    uint64_t at = 0;
+
+    for (uint32_t b = 0; b < count; ++b)
+    {
+        const uint64_t bytes = have_bytes(engine, &blocks[b]);
+
+        engine->work[b].block = &blocks[b];
+        engine->work[b].have  = bytes > 0 ? engine->have + at : NULL;
+        at += bytes;
+    }
+    return true;
+}
+
 int SKYC_Engine_Prepare(SKYC_Engine_t *engine, SKYC_Block_t *blocks, uint32_t count)
 {
     uint64_t jobs        = 0;
+    uint64_t places      = 0;
     uint64_t chunks      = 0;
+    uint64_t have        = 0;
     uint32_t chunk_bytes = 1;
 
     engine->started_us = SKYC_NowUs();
@@ -200,24 +328,22 @@ int SKYC_Engine_Prepare(SKYC_Engine_t *engine, SKYC_Block_t *blocks, uint32_t co
             blocks[b].last_status = SKY_STATUS_BAD_CHUNK;
             return EINVAL;
         }
-        jobs += blocks[b].server_count;
+        for (uint32_t s = 0; s < blocks[b].server_count && s < blocks[b].chunk_total; ++s)
+        {
+            jobs += share_pieces(share_chunks(&blocks[b], s));
+        }
+        places += (uint64_t)blocks[b].server_count * (block_rounds(engine, &blocks[b]) + 1);
         chunks += blocks[b].chunk_total;
+        have += have_bytes(engine, &blocks[b]);
         chunk_bytes = blocks[b].chunk_len > chunk_bytes ? blocks[b].chunk_len : chunk_bytes;
     }
-    if (jobs >= SKYC_NO_JOB)
+    if (jobs >= SKYC_NO_JOB || places >= SKYC_NO_PEER)
     {
         return EINVAL;
     }
-    engine->work   = calloc(count + 1u, sizeof(*engine->work)); /* + 1: a call without blocks is no special case */
-    engine->jobs   = calloc(jobs + 1u, sizeof(*engine->jobs));
-    engine->active = calloc(jobs + 1u, sizeof(*engine->active));
-    if (engine->work == NULL || engine->jobs == NULL || engine->active == NULL)
+    if (!engine_allocate(engine, blocks, count, jobs, places, have))
     {
         return ENOMEM;
-    }
-    for (uint32_t b = 0; b < count; ++b)
-    {
-        engine->work[b].block = &blocks[b];
     }
     ++engine->call;
     engine->work_count   = count;

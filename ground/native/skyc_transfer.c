@@ -1,20 +1,17 @@
 /**
  * @file
- * The loop of a call. Each satellite has a queue of jobs and a few lanes in which pieces of them run; whatever comes, and
- * whatever is late, is told to the lane it belongs to, and every lane with room in its window sends.
+ * The loop of a call: whatever comes, and whatever is late, is told to the lane it belongs to, and every lane with room in its
+ * window sends.
  */
 #define _GNU_SOURCE
 #include "skyc_transfer.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "sky_crc.h"
 
-#define LANES_ALL      ((1u << SKYC_LANES) - 1u)
 #define BACKLOG_MAX_US 100000u
 #define REDRAWS_MAX    8u /* of the host number in one call: so many collisions in a row are no accident */
 
@@ -25,197 +22,6 @@ uint64_t SKYC_NowUs(void)
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
-
-static void progress_add(SKYC_Engine_t *engine, uint32_t chunks)
-{
-    (void)__atomic_fetch_add(&engine->progress.chunks_done, chunks, __ATOMIC_RELAXED);
-}
-
-/* ---- lanes --------------------------------------------------------------------------------------------------------- */
-
-static SKY_ShareState_t lane_state(const SKYC_Engine_t *engine, const SKYC_Lane_t *lane)
-{
-    return engine->is_put ? lane->u.push.state : lane->u.fetch.state;
-}
-
-static uint32_t lane_left(const SKYC_Engine_t *engine, const SKYC_Lane_t *lane)
-{
-    return engine->is_put ? lane->u.push.left : lane->u.fetch.left;
-}
-
-static void lane_progress(SKYC_Engine_t *engine, SKYC_Lane_t *lane)
-{
-    const uint32_t left = lane_left(engine, lane);
-
-    if (left != lane->left_seen)
-    {
-        progress_add(engine, lane->left_seen - left);
-        lane->left_seen = left;
-    }
-}
-
-static void block_end(SKYC_Engine_t *engine, SKYC_Block_t *block, SKYC_State_t state)
-{
-    block->state       = (uint32_t)state;
-    block->duration_us = engine->now_us - engine->started_us;
-    --engine->blocks_left;
-}
-
-/* Add up what a lane has done, and free it. */
-static void lane_close(SKYC_Engine_t *engine, uint32_t index)
-{
-    SKYC_Lane_t          *lane    = &engine->lanes[index];
-    const bool            is_put  = engine->is_put;
-    const SKY_ShareCfg_t *cfg     = is_put ? &lane->u.push.cfg : &lane->u.fetch.cfg;
-    const SKY_ChunkSet_t *missing = is_put ? &lane->u.push.unacked : &lane->u.fetch.missing;
-    const uint8_t         status  = is_put ? lane->u.push.last_status : lane->u.fetch.last_status;
-    SKYC_Block_t         *block   = engine->work[lane->block].block;
-    const uint32_t        chunks  = cfg->count - lane_left(engine, lane);
-    const uint32_t        last    = SKY_ChunkSet_IndexOf(missing, cfg->chunk_total - 1);
-
-    block->chunks += chunks;
-    block->bytes += (uint64_t)chunks * cfg->chunk_len;
-    if (last < cfg->count && !SKY_ChunkSet_Has(missing, last))
-    {
-        block->bytes -= (uint64_t)cfg->chunk_total * cfg->chunk_len - cfg->block_len; /* the last chunk is shorter */
-    }
-    block->requests += is_put ? lane->u.push.queries : lane->u.fetch.requests;
-    block->repeats += is_put ? lane->u.push.repeats : lane->u.fetch.repeats;
-    block->duplicates += is_put ? 0 : lane->u.fetch.duplicates;
-    block->corrupt += is_put ? 0 : lane->u.fetch.corrupt;
-    block->last_status = status != SKY_STATUS_OK ? status : block->last_status;
-    lane->request_id   = 0;
-    engine->peers[engine->active[index / SKYC_LANES]].lanes_busy &= ~(1u << (index % SKYC_LANES));
-}
-
-static void block_stop(SKYC_Engine_t *engine, uint32_t work, SKYC_State_t state)
-{
-    for (uint32_t i = 0; i < engine->active_count * SKYC_LANES; ++i)
-    {
-        SKYC_Lane_t *lane = &engine->lanes[i];
-
-        if (lane->request_id != 0 && lane->block == work)
-        {
-            if (engine->is_put)
-            {
-                SKY_Push_Stop(&lane->u.push, SKY_SHARE_EXPIRED);
-            }
-            else
-            {
-                SKY_Fetch_Stop(&lane->u.fetch, SKY_SHARE_EXPIRED);
-            }
-            lane_close(engine, i);
-        }
-    }
-    block_end(engine, engine->work[work].block, state);
-}
-
-/* A lane whose share has ended leaves; if it did not end well, neither does its block. @return false: it still runs */
-static bool lane_reap(SKYC_Engine_t *engine, uint32_t index)
-{
-    static const SKYC_State_t outcome[] = {SKYC_RUNNING, SKYC_DONE, SKYC_MISS, SKYC_EXPIRED, SKYC_REFUSED};
-
-    SKYC_Lane_t           *lane  = &engine->lanes[index];
-    const SKY_ShareState_t state = lane_state(engine, lane);
-    const uint32_t         work  = lane->block;
-    SKYC_Block_t          *block = engine->work[work].block;
-
-    if (state == SKY_SHARE_RUNNING)
-    {
-        return false;
-    }
-    lane_close(engine, index);
-    if (state == SKY_SHARE_DONE)
-    {
-        if (--engine->work[work].pieces_left == 0)
-        {
-            block_end(engine, block, SKYC_DONE);
-        }
-        return true;
-    }
-    const SKY_Addr_t addr = engine->peers[engine->active[index / SKYC_LANES]].peer.addr;
-
-    block->failed_plane = addr.plane;
-    block->failed_slot  = addr.slot;
-    block_stop(engine, work, outcome[state]);
-    return true;
-}
-
-/* A word that nobody can guess who does not see our packets. If the system has none, at least one that was not used lately. */
-static uint32_t random_word(SKYC_Engine_t *engine)
-{
-    uint32_t word = 0;
-
-    ++engine->lanes_begun;
-    if (getrandom(&word, sizeof(word), 0) != (ssize_t)sizeof(word))
-    {
-        word = (uint32_t)engine->lanes_begun;
-    }
-    return word;
-}
-
-static void lane_begin(SKYC_Engine_t *engine, uint32_t index, SKYC_Peer_t *peer, SKYC_Job_t *job)
-{
-    SKYC_Lane_t        *lane   = &engine->lanes[index];
-    const SKYC_Block_t *block  = engine->work[job->block].block;
-    const uint32_t      behind = job->count - job->done;
-    SKY_ShareCfg_t      cfg;
-
-    SKYC_Engine_Share(engine, block, job->server + job->done * block->server_count,
-                      behind < SKY_LIMIT_CHUNK_SET ? behind : SKY_LIMIT_CHUNK_SET, &cfg);
-    cfg.gateway    = peer->entry;
-    cfg.request_id = (uint64_t)(random_word(engine) | 1u) << 32 | (uint64_t)index << 16; /* never 0: that means a free lane */
-    /* The numbers were checked before the call began: block_check. */
-    if (engine->is_put)
-    {
-        (void)SKY_Push_Init(&lane->u.push, &cfg, &peer->peer);
-    }
-    else
-    {
-        (void)SKY_Fetch_Init(&lane->u.fetch, &cfg, &peer->peer, block->data);
-    }
-    lane->request_id = cfg.request_id;
-    lane->block      = job->block;
-    lane->left_seen  = cfg.count;
-    job->done += cfg.count;
-    peer->lanes_busy |= 1u << (index % SKYC_LANES);
-}
-
-/* Give each free lane of a satellite the next piece. A block whose time is over does not begin any more. @return true: one began */
-static bool peer_begin(SKYC_Engine_t *engine, uint32_t at)
-{
-    SKYC_Peer_t *peer  = &engine->peers[engine->active[at]];
-    bool         began = false;
-
-    while (peer->job_first != SKYC_NO_JOB && peer->lanes_busy != LANES_ALL)
-    {
-        SKYC_Job_t   *job   = &engine->jobs[peer->job_first];
-        SKYC_Block_t *block = engine->work[job->block].block;
-
-        if (block->state == SKYC_RUNNING && engine->now_us >= SKYC_Engine_DeadlineUs(engine, block))
-        {
-            block->failed_plane = peer->peer.addr.plane;
-            block->failed_slot  = peer->peer.addr.slot;
-            block_stop(engine, job->block, SKYC_EXPIRED);
-        }
-        if (block->state != SKYC_RUNNING || job->done == job->count)
-        {
-            peer->job_first = job->next;
-            continue;
-        }
-        uint32_t lane = 0;
-
-        while ((peer->lanes_busy & (1u << lane)) != 0)
-        {
-            ++lane;
-        }
-        lane_begin(engine, at * SKYC_LANES + lane, peer, job);
-        began = true;
-    }
-    return began;
-}
-
-/* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
 /* What has come but was not read yet is not late: timers wait until the socket is empty, though not for ever. */
 static bool timers_may_act(const SKYC_Engine_t *engine)
@@ -231,23 +37,20 @@ static uint64_t engine_on_time(SKYC_Engine_t *engine)
 
     for (uint32_t at = 0; at < engine->active_count; ++at)
     {
-        if (peer_begin(engine, at))
+        if (SKYC_Lanes_Begin(engine, at))
         {
             due_us = engine->now_us; /* it has something to send */
         }
         for (uint32_t i = at * SKYC_LANES; may_act && i < (at + 1) * SKYC_LANES; ++i)
         {
-            SKYC_Lane_t *lane = &engine->lanes[i];
-
-            if (lane->request_id == 0)
+            if (engine->lanes[i].request_id == 0)
             {
                 continue;
             }
-            const uint64_t next_us = engine->is_put ? SKY_Push_OnTime(&lane->u.push, engine->now_us)
-                                                    : SKY_Fetch_OnTime(&lane->u.fetch, engine->now_us);
+            const uint64_t next_us = SKYC_Lane_OnTime(engine, i);
 
             due_us = next_us < due_us ? next_us : due_us;
-            if (lane_reap(engine, i))
+            if (SKYC_Lane_Reap(engine, i))
             {
                 due_us = engine->now_us; /* another can begin */
             }
@@ -274,12 +77,13 @@ static uint32_t lane_ask(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, SKYC_La
         asked += pkt.credit;
         send_packet(engine, peer, &pkt);
     }
+    lane->asked_us = lane->asked_us == 0 && asked > 0 ? engine->now_us : lane->asked_us;
     return asked;
 }
 
 static void send_chunk(SKYC_Engine_t *engine, const SKYC_Peer_t *peer, const SKYC_Lane_t *lane, SKY_Packet_t *pkt)
 {
-    const SKYC_Block_t *block = engine->work[lane->block].block;
+    const SKYC_Block_t *block = engine->work[engine->jobs[lane->job].block].block;
     const uint8_t      *chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
     uint32_t            at    = 0;
 
@@ -352,7 +156,7 @@ static void engine_refuse_too_large(SKYC_Engine_t *engine)
             engine->lanes[index].u.fetch.last_status = SKY_STATUS_TOO_LARGE;
             SKY_Fetch_Stop(&engine->lanes[index].u.fetch, SKY_SHARE_REFUSED);
         }
-        (void)lane_reap(engine, index);
+        (void)SKYC_Lane_Reap(engine, index);
     }
 }
 
@@ -444,7 +248,7 @@ static bool engine_send(SKYC_Engine_t *engine)
 static void engine_redraw(SKYC_Engine_t *engine, SKY_Addr_t gateway)
 {
     ++engine->redraws;
-    engine->self.slot            = (uint16_t)(random_word(engine) % UINT16_MAX + 1);
+    engine->self.slot            = (uint16_t)(SKYC_RandomWord(engine) % UINT16_MAX + 1);
     engine->counters.host_number = engine->self.slot;
     for (uint32_t i = 0; i < engine->active_count * SKYC_LANES; ++i)
     {
@@ -510,18 +314,8 @@ static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data
     {
         return;
     }
-    SKYC_Lane_t *lane = &engine->lanes[index];
-
-    if (engine->is_put)
-    {
-        SKY_Push_OnPacket(&lane->u.push, engine->now_us, &pkt);
-    }
-    else
-    {
-        SKY_Fetch_OnPacket(&lane->u.fetch, engine->now_us, &pkt);
-    }
-    lane_progress(engine, lane);
-    (void)lane_reap(engine, index);
+    SKYC_Lane_OnPacket(engine, index, &pkt);
+    (void)SKYC_Lane_Reap(engine, index);
 }
 
 static void engine_loop(SKYC_Engine_t *engine)
@@ -535,7 +329,7 @@ static void engine_loop(SKYC_Engine_t *engine)
             {
                 if (engine->work[b].block->state == SKYC_RUNNING)
                 {
-                    block_stop(engine, b, SKYC_CANCELLED);
+                    SKYC_Block_Stop(engine, b, SKYC_CANCELLED);
                 }
             }
             return;
@@ -579,6 +373,8 @@ int SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, ui
     free(engine->jobs);
     free(engine->active);
     free(engine->ways);
+    free(engine->have);
+    engine->have         = NULL;
     engine->ways         = NULL;
     engine->work         = NULL;
     engine->jobs         = NULL;

@@ -8,7 +8,8 @@
 #include "skyc_socket.h"
 #include "sky_transfer.h"
 
-#define SKYC_NO_JOB UINT32_MAX
+#define SKYC_NO_JOB  UINT32_MAX
+#define SKYC_NO_PEER UINT32_MAX
 #define SKYC_LANES \
     4u /* shares of one satellite that run at a time: together they fill its window, and the next begins as one ends */
 #define SKYC_LANES_MAX 65536u /* of all satellites: a lane has 16 bits of the request id */
@@ -33,17 +34,24 @@ typedef struct
     SKYC_Endpoint_t endpoint;
     uint32_t        way;
     uint32_t        call;                /* in which it was used last */
+    uint32_t        at;                  /* of the active peers of that call */
     uint32_t        job_first, job_last; /* queue of this call */
     uint32_t        lanes_busy;          /* bits */
+    uint64_t        heard_us;            /* when it last answered */
+    bool            silent;              /* it was passed over in this call, and has said nothing since */
 } SKYC_Peer_t;
 
-/** What one satellite has to do for one block; done in pieces of at most SKY_LIMIT_CHUNK_SET chunks, one after the other. */
+/** A piece of what one server has to do for one block: at most SKY_LIMIT_CHUNK_SET chunks. It is in the queue of the satellite
+ *  that is asked for it next, or in a lane of that. */
 typedef struct
 {
-    uint32_t block, server;
-    uint32_t done;  /* chunks of the share that lie in pieces begun already */
-    uint32_t count; /* chunks of the share */
-    uint32_t next;  /* job of this satellite */
+    uint32_t   block, server;
+    uint32_t   from;  /* chunks of the share that lie in the pieces before it */
+    uint32_t   count; /* chunks */
+    uint32_t   round; /* 0: at the server's own place, 1: at its first fallback, ... */
+    uint32_t   next;  /* job of this satellite */
+    SKY_Addr_t doubt; /* the first place that did not just deny the rest; {0,0}: none */
+    uint8_t    doubt_state, doubt_status;
 } SKYC_Job_t;
 
 /** A piece that runs. */
@@ -55,14 +63,18 @@ typedef struct
         SKY_Push_t  push;
     } u;
     uint64_t request_id; /* its low 16 bits are 0; 0: the lane is free */
-    uint32_t block;
-    uint32_t left_seen; /* chunks that were missing when last looked */
+    uint32_t job;
+    uint32_t left_begun;  /* chunks that were missing when it began */
+    uint32_t left_seen;   /* chunks that were missing when last looked */
+    uint64_t asked_us;    /* when it first asked; 0: not yet */
+    uint64_t patience_us; /* silence after which the next place is asked; 0: there is none */
 } SKYC_Lane_t;
 
 typedef struct
 {
     SKYC_Block_t *block;
-    uint32_t      pieces_left;
+    uint32_t      jobs_left;
+    uint8_t      *have; /* chunks that lanes which passed on had received, a bit each; NULL: there are no fallbacks */
 } SKYC_Work_t;
 
 typedef struct
@@ -85,6 +97,7 @@ typedef struct
     uint32_t        blocks_left;
     SKYC_Work_t    *work;
     uint32_t        work_count;
+    uint8_t        *have; /* of all blocks of this call */
     SKYC_Job_t     *jobs;
     SKYC_Peer_t    *peers; /* all ever used */
     uint32_t        peer_count, peer_room;
@@ -112,5 +125,26 @@ uint64_t SKYC_Engine_DeadlineUs(const SKYC_Engine_t *engine, const SKYC_Block_t 
 /** The @p count chunks from @p base on that lie on one satellite. */
 void SKYC_Engine_Share(const SKYC_Engine_t *engine, const SKYC_Block_t *block, uint32_t base, uint32_t count,
                        SKY_ShareCfg_t *cfg);
+/** The round after @p round in which a server has a place. @return 0: none */
+uint32_t SKYC_Engine_NextRound(const SKYC_Engine_t *engine, const SKYC_Block_t *block, uint32_t server, uint32_t round);
+/** Put a job into the queue of the satellite that has its server's place in its round. */
+void SKYC_Engine_Queue(SKYC_Engine_t *engine, uint32_t job);
+
+/* ---- skyc_lanes.c ------------------------------------------------------------------------------------------------- */
+
+/** Give each free lane of active peer @p at the next piece. A block whose time is over does not begin any more.
+ *  @return true: one began, here or at another satellite */
+bool SKYC_Lanes_Begin(SKYC_Engine_t *engine, uint32_t at);
+/** Let the timers of a lane act. @return when something is due at the latest */
+uint64_t SKYC_Lane_OnTime(SKYC_Engine_t *engine, uint32_t index);
+/** A packet for a lane has come from its satellite. */
+void SKYC_Lane_OnPacket(SKYC_Engine_t *engine, uint32_t index, const SKY_Packet_t *pkt);
+/** A lane whose share has ended leaves; if it did not end well and there is no other place, neither does its block.
+ *  @return false: it still runs */
+bool SKYC_Lane_Reap(SKYC_Engine_t *engine, uint32_t index);
+/** End a block that runs. */
+void SKYC_Block_Stop(SKYC_Engine_t *engine, uint32_t work, SKYC_State_t state);
+/** A word that nobody can guess who does not see our packets. If the system has none, at least one that was not used lately. */
+uint32_t SKYC_RandomWord(SKYC_Engine_t *engine);
 
 #endif

@@ -26,12 +26,16 @@ from skymemory.progress import Progress
 Buffer = bytes | bytearray | memoryview
 Server = tuple[Satellite, Satellite, str, int]
 """a satellite; the satellite through which it is reached; that one's IPv4 address and UDP port"""
+Places = Sequence[Sequence[Server]]
+"""of each server the places of its share, in the order in which they are asked; at least one"""
 
 NATIVE_DIR_VARIABLE: Final = "SKYMEM_NATIVE_DIR"
 """names the folder of a build whose library is used instead of the installed one (development)"""
 _INSTALLED: Final = Path(__file__).resolve().parent.parent / "_native"
 _LIBRARY: Final = "libskymem_client.so"
 _PROGRESS_S: Final = 0.05
+ROUNDS_MAX: Final = 8
+"""fallback places of a server; `SKYC_ROUNDS_MAX`"""
 
 
 class TransferState(IntEnum):
@@ -40,9 +44,9 @@ class TransferState(IntEnum):
     RUNNING = 0
     DONE = 1
     MISS = 2
-    """a satellite does not hold a chunk of it"""
+    """a chunk of it is at none of its places, by their own word"""
     EXPIRED = 3
-    """the deadline passed"""
+    """the deadline passed; or a place is silent, and the others do not hold what is missing"""
     REFUSED = 4
     """a satellite said why: `Transfer.status`"""
     CANCELLED = 5
@@ -56,11 +60,14 @@ class Transfer:
     tenant: int
     data: Buffer
     """`entry.block_len` bytes; writable for `get`. It must not change while the call runs"""
+    places: Places = ()
+    """for `get`, while the sky turns: what a server's first place does not hold is asked for at its next one. Empty: the servers
+    of the call, one place each"""
     state: TransferState = field(default=TransferState.RUNNING, init=False)
     status: int = field(default=0, init=False)
     """status code (ICD) of the last error response; 0: there was none"""
     failed: Satellite | None = field(default=None, init=False)
-    """the satellite on which it failed"""
+    """the satellite on which it failed; of several places the last, or the first that was silent"""
     chunks: int = field(default=0, init=False)
     """received, or acknowledged"""
     bytes: int = field(default=0, init=False)
@@ -142,7 +149,9 @@ class Block(ctypes.Structure):
         ("deadline_ms", ctypes.c_uint32),
         ("data", ctypes.c_void_p),
         ("servers", ctypes.POINTER(ServerEntry)),
+        ("fallbacks", ctypes.POINTER(ServerEntry)),
         ("server_count", ctypes.c_uint32),
+        ("rounds", ctypes.c_uint32),
         ("state", ctypes.c_uint32),
         ("last_status", ctypes.c_uint32),
         ("failed_plane", ctypes.c_uint32),
@@ -269,7 +278,7 @@ class NativeClient:
 
         Args:
             transfers: their results are filled in.
-            servers: at least one.
+            servers: at least one; for `get` those of transfers that name no places of their own.
             deadline_ms: from now, for all of them; at least 1.
             progress: called now and then; what it raises ends the call and is raised again.
 
@@ -321,15 +330,19 @@ class NativeClient:
             return
         if not servers or not 1 <= deadline_ms < 1 << 32:
             raise ValueError(f"{len(servers)} servers, deadline {deadline_ms} ms; at least 1 server and 1 ms are needed")
-        entries = (ServerEntry * len(servers))(*(_server_entry(server) for server in servers))
+        own = [(server,) for server in servers]
+        named = [transfer.places if writable and transfer.places else own for transfer in transfers]
+        rounds_of = {id(places): _rounds(places) for places in {id(places): places for places in named}.values()}
         views = [_view(transfer, writable=writable) for transfer in transfers]
         blocks = (Block * len(transfers))()
-        for block, transfer, view in zip(blocks, transfers, views, strict=True):
-            entry = transfer.entry
+        for block, transfer, view, places in zip(blocks, transfers, views, named, strict=True):
+            entry, rounds = transfer.entry, rounds_of[id(places)]
             block.key[:] = entry.key
             block.tenant, block.epoch, block.deadline_ms = transfer.tenant, entry.epoch, deadline_ms
             block.block_len, block.chunk_len, block.chunk_total = entry.block_len, entry.chunk_len, entry.chunk_total
-            block.data, block.servers, block.server_count = view.ctypes.data, entries, len(servers)
+            block.data, block.servers, block.server_count = view.ctypes.data, rounds[0], len(rounds[0])
+            if len(rounds) > 1:
+                block.fallbacks, block.rounds = rounds[1], len(rounds[1]) // len(rounds[0])
         with self._lock:
             handle = self._open_handle()
             if progress is None:
@@ -340,7 +353,8 @@ class NativeClient:
             wrong = next((t for t, block in zip(transfers, blocks, strict=True) if block.last_status), transfers[0]).entry
             raise ValueError(
                 f"block of {wrong.block_len} bytes as {wrong.chunk_total} chunks of {wrong.chunk_len}: allowed are chunks of"
-                " 1 to 61440 bytes, at most 64 packets each, that make up the block; satellites count from 1"
+                " 1 to 61440 bytes, at most 64 packets each, that make up the block; satellites count from 1, and a server has"
+                f" at most {ROUNDS_MAX} fallback places"
             )
         if error != 0:
             raise MemoryError(os.strerror(error))
@@ -366,8 +380,21 @@ class NativeClient:
         finally:
             worker.join()  # it works on memory of ours
         if errors[0] == 0:
+            self._library.SKYC_Progress(handle, ctypes.byref(counts))  # a short call is over before the first look
             progress(counts.chunks_done, counts.chunks_total)
         return errors[0]
+
+
+def _rounds(places: Places) -> list[ctypes.Array[ServerEntry]]:
+    """The servers' first places; behind them, if there are any, the others round by round."""
+    most = max(len(one) for one in places)
+    if min(len(one) for one in places) == 0:
+        raise ValueError("a server without a place; each needs at least one")
+    nowhere = ServerEntry()
+    entries = [[_server_entry(place) for place in one] + [nowhere] * (most - len(one)) for one in places]
+    first = (ServerEntry * len(places))(*(one[0] for one in entries))
+    others = (ServerEntry * (len(places) * (most - 1)))(*(one[round_] for round_ in range(1, most) for one in entries))
+    return [first, others] if most > 1 else [first]
 
 
 def _server_entry(server: Server) -> ServerEntry:

@@ -317,6 +317,99 @@ static void NotFound(void)
     CHECK_EQ(fetch.state, SKY_SHARE_MISS);
 }
 
+/* Where part of a share may lie elsewhere, what is denied does not keep from asking for the rest. */
+static void Collect(void)
+{
+    start(8);
+    SKY_Fetch_Collect(&fetch);
+    CHECK(next(0)); /* 0 to 3 */
+    CHECK(!next(0));
+    data(10, 1, 0, false);
+    answer_absent(1, 1);
+    CHECK_EQ(fetch.state, SKY_SHARE_RUNNING);
+    CHECK_EQ(fetch.left, 6);
+    CHECK_EQ(fetch.denials, 1);
+    CHECK_EQ(peer.outstanding, 2);
+    answer_absent(0, 3); /* 0 came before, 1 was denied already */
+    CHECK_EQ(fetch.denials, 2);
+    answer_absent(5, 1); /* not even asked for */
+    CHECK_EQ(fetch.left, 4);
+    CHECK_EQ(peer.outstanding, 1);
+    CHECK(fetch.timer_us != 0);
+    data(10, 1, 2, false); /* said to be absent, and here after all: whoever is asked next may have it newer */
+    CHECK_EQ(fetch.duplicates, 1);
+    data(10, 1, 3, true);
+    CHECK_EQ(fetch.timer_us, 0);
+    CHECK(next(20));
+    CHECK_EQ(asked(), 3);
+    CHECK_EQ(req.chunk_id, 4);
+    CHECK(!SKY_ChunkSet_Has(&set, 1));
+    data(30, 2, 4, false);
+    data(30, 2, 6, false);
+    CHECK_EQ(fetch.state, SKY_SHARE_RUNNING);
+    data(30, 2, 7, true);
+    CHECK_EQ(fetch.state, SKY_SHARE_MISS);
+    CHECK_EQ(fetch.denials, 3);
+    for (uint32_t i = 0; i < 8; ++i)
+    {
+        CHECK(!SKY_ChunkSet_Has(&fetch.missing, i));
+        CHECK_EQ(SKY_ChunkSet_Has(&fetch.denied, i), i == 1 || i == 2 || i == 5);
+    }
+    CHECK_EQ(peer.outstanding, 0);
+
+    start(2); /* the last word may be a denial, too */
+    SKY_Fetch_Collect(&fetch);
+    CHECK(next(0));
+    data(10, 1, 0, false);
+    answer_absent(1, 1);
+    CHECK_EQ(fetch.state, SKY_SHARE_MISS);
+    CHECK_EQ(fetch.timer_us, 0);
+
+    start(2);
+    SKY_Fetch_Collect(&fetch);
+    CHECK(next(0));
+    answer_start(1, SKY_STATUS_NOT_FOUND); /* without a set: the block is unknown */
+    SKY_Fetch_OnPacket(&fetch, 10, &answer);
+    CHECK_EQ(fetch.state, SKY_SHARE_MISS);
+}
+
+/* A denial is the last packet of its burst: what of that has not come is late, or lost. */
+static void DenialEndsBurst(void)
+{
+    start(4);
+    SKY_Fetch_Collect(&fetch);
+    CHECK(next(0));
+    answer_start(1, SKY_STATUS_NOT_FOUND);
+    answer.flags = SKY_FLAG_LAST;
+    CHECK(SKY_ChunkSet_Init(&set, 0, 1, 1));
+    SKY_ChunkSet_Add(&set, 0);
+    answer.payload = reply_payload;
+    answer.length  = (uint32_t)SKY_ChunkSet_Encode(&set, reply_payload, sizeof(reply_payload));
+    SKY_Fetch_OnPacket(&fetch, 100, &answer);
+    CHECK(fetch.gap_us != 0);
+    CHECK(SKY_Fetch_OnTime(&fetch, fetch.gap_us) > 0);
+    CHECK_EQ(peer.outstanding, 0);
+    CHECK(next(1000));
+    CHECK_EQ(req.chunk_id, 1);
+}
+
+static void Skip(void)
+{
+    start(4);
+    SKY_Fetch_Skip(&fetch, 1);
+    SKY_Fetch_Skip(&fetch, 1);
+    SKY_Fetch_Skip(&fetch, 4); /* not of the share */
+    CHECK_EQ(fetch.left, 3);
+    CHECK(next(0));
+    CHECK_EQ(asked(), 3);
+    CHECK(!SKY_ChunkSet_Has(&set, 1));
+
+    start(1);
+    SKY_Fetch_Skip(&fetch, 0);
+    CHECK_EQ(fetch.state, SKY_SHARE_DONE);
+    CHECK(!next(0));
+}
+
 static void ErrorsAndStop(void)
 {
     start(5);
@@ -606,6 +699,9 @@ int main(void)
     RUN(Corrupt);
     RUN(AnotherBlock);
     RUN(NotFound);
+    RUN(Collect);
+    RUN(DenialEndsBurst);
+    RUN(Skip);
     RUN(ErrorsAndStop);
     RUN(Timers);
     RUN(Overtaken);

@@ -125,14 +125,17 @@ typedef struct
 {
     SKY_ShareCfg_t   cfg;
     SKY_Peer_t      *peer;
-    uint8_t         *block;                         /**< chunk i belongs at block + i * chunk_len */
-    SKY_ChunkSet_t   missing;                       /**< not here yet */
-    SKY_ChunkSet_t   todo;                          /**< of these, not asked for, or to be asked for again */
+    uint8_t         *block;   /**< chunk i belongs at block + i * chunk_len */
+    SKY_ChunkSet_t   missing; /**< not here yet */
+    SKY_ChunkSet_t   todo;    /**< of these, not asked for, or to be asked for again */
+    SKY_ChunkSet_t   denied;  /**< not missing any more: the satellite does not hold them (SKY_Fetch_Collect) */
     uint16_t         asked_by[SKY_LIMIT_CHUNK_SET]; /**< number of the request that asked for it last; 0: none */
     SKY_ShareState_t state;
     SKY_Status_t     last_status;
-    uint32_t         left;   /**< chunks missing */
-    uint32_t         on_way; /**< asked for and not here */
+    bool             collects;
+    uint32_t         left;    /**< chunks missing */
+    uint32_t         denials; /**< chunks denied */
+    uint32_t         on_way;  /**< asked for and not here */
     uint32_t         requests, repeats, duplicates, corrupt;
     uint16_t         number;   /**< of the newest request */
     uint16_t         over;     /**< the newest request whose burst is over */
@@ -147,6 +150,11 @@ typedef struct
 
 /** @param block  block_len bytes that stay in place until the share has ended. @return false: cfg is wrong */
 bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint8_t *block);
+/** Chunk number @p index of the share is here already; only before the first SKY_Fetch_Next. */
+void SKY_Fetch_Skip(SKY_Fetch_t *fetch, uint32_t index);
+/** A chunk that the satellite denies does not end the share at once, but when each chunk is here or denied: part of a share may lie
+ *  elsewhere while it moves. Only before the first SKY_Fetch_Next. */
+void SKY_Fetch_Collect(SKY_Fetch_t *fetch);
 /**
  * The next request to send, if window, timer and @p budget (chunks that the host can still take in) allow one. Call until false.
  * @param payload  SKY_CHUNKSET_MAX_BYTES, becomes req->payload

@@ -45,12 +45,38 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
     {
         SKY_ChunkSet_Add(&fetch->missing, i);
     }
-    fetch->todo = fetch->missing;
+    fetch->todo   = fetch->missing;
+    fetch->denied = fetch->missing;
+    (void)memset(fetch->denied.map, 0, sizeof(fetch->denied.map));
     for (uint32_t i = 0; i < SKY_FETCH_PARTIALS; ++i)
     {
         fetch->partials[i].index = cfg->count; /* none */
     }
     return true;
+}
+
+/* One chunk less to wait for. */
+static void fetch_settle(SKY_Fetch_t *fetch)
+{
+    if (--fetch->left == 0)
+    {
+        fetch_end(fetch, fetch->denials > 0 ? SKY_SHARE_MISS : SKY_SHARE_DONE);
+    }
+}
+
+void SKY_Fetch_Skip(SKY_Fetch_t *fetch, uint32_t index)
+{
+    if (SKY_ChunkSet_Has(&fetch->todo, index))
+    {
+        SKY_ChunkSet_Remove(&fetch->todo, index);
+        SKY_ChunkSet_Remove(&fetch->missing, index);
+        fetch_settle(fetch);
+    }
+}
+
+void SKY_Fetch_Collect(SKY_Fetch_t *fetch)
+{
+    fetch->collects = true;
 }
 
 /* Chunks to ask for now: what window and host have room for, but not a few at a time while more are coming anyway. */
@@ -274,10 +300,7 @@ static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     SKY_ChunkSet_Remove(&fetch->missing, index);
     SKY_Peer_OnDelivered(fetch->peer, 1);
     fetch->timer_us = fetch->on_way > 0 ? now_us + fetch->peer->rto_us : 0;
-    if (--fetch->left == 0)
-    {
-        fetch_end(fetch, SKY_SHARE_DONE);
-    }
+    fetch_settle(fetch);
 }
 
 static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
@@ -320,8 +343,32 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
     }
 }
 
+/* The satellite does not hold a chunk that is missing. */
+static void fetch_denied(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
+{
+    if (!fetch->collects)
+    {
+        fetch_end(fetch, SKY_SHARE_MISS);
+        return;
+    }
+    if (SKY_ChunkSet_Has(&fetch->todo, index))
+    {
+        SKY_ChunkSet_Remove(&fetch->todo, index);
+    }
+    else
+    {
+        --fetch->on_way;
+        --fetch->peer->outstanding;
+    }
+    SKY_ChunkSet_Remove(&fetch->missing, index);
+    SKY_ChunkSet_Add(&fetch->denied, index);
+    ++fetch->denials;
+    fetch->timer_us = fetch->on_way > 0 ? now_us + fetch->peer->rto_us : 0;
+    fetch_settle(fetch);
+}
+
 /* The satellite names what it does not hold. That the share can still be completed without it is possible: then it came before. */
-static void fetch_not_found(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt)
+static void fetch_not_found(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     SKY_ChunkSet_t absent;
 
@@ -334,12 +381,16 @@ static void fetch_not_found(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt)
     {
         const uint32_t index = SKY_ChunkSet_IndexOf(&fetch->missing, SKY_ChunkSet_ChunkId(&absent, i));
 
-        if (index < fetch->cfg.count && SKY_ChunkSet_Has(&fetch->missing, index))
+        if (SKY_ChunkSet_Has(&fetch->missing, index))
         {
-            fetch_end(fetch, SKY_SHARE_MISS);
-            return;
+            fetch_denied(fetch, now_us, index);
+            if (fetch->state != SKY_SHARE_RUNNING)
+            {
+                return;
+            }
         }
     }
+    fetch_burst(fetch, now_us, (uint16_t)(pkt->request_id & 0xFFFFu), (pkt->flags & SKY_FLAG_LAST) != 0);
 }
 
 void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
@@ -363,7 +414,7 @@ void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t 
     fetch->last_status = pkt->status;
     if (pkt->status == SKY_STATUS_NOT_FOUND)
     {
-        fetch_not_found(fetch, pkt);
+        fetch_not_found(fetch, now_us, pkt);
     }
     else
     {
