@@ -76,6 +76,10 @@ def _number(default: float, low: float, high: float) -> Any:
     return Field(default=default, ge=low, le=high, description=f"numbers from {low:g} to {high:g}", allow_inf_nan=False)
 
 
+def _switch(default: bool) -> Any:
+    return Field(default=default, description="true and false")
+
+
 def _choice(default: str, *choices: str) -> Any:
     quoted = [f'"{choice}"' for choice in choices]
     return Field(default=default, description=f"{', '.join(quoted[:-1])} and {quoted[-1]}")
@@ -143,6 +147,7 @@ class SatelliteSettings(_Section):
     store_mib: int = _whole(16, 1, STORE_MIB_MAX)
     credit: int = _whole(20, 1, icd.LIMIT_CHUNK_SET)
     hello_s: int = _whole(10, 1, 3600)
+    gossip: bool = _switch(False)
 
 
 class Override(_Section):
@@ -181,6 +186,7 @@ class Cache(_Section):
     codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("raw", "raw", "int8", "int4", "quanto", "hqq")
     tenant: int = _whole(0, 0, UINT32_MAX)
     deadline_ms: int = _whole(5000, 1, 3_600_000)
+    lazy_purge: bool = _switch(True)
 
 
 class Site(_Section):

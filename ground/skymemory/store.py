@@ -27,7 +27,7 @@ from skymemory.wire.packets import KEY_BYTES
 BLOCK_BYTES_MAX: Final = 1 << 26
 """the largest block that is fetched unless the caller says otherwise: a block's length is a satellite's word, and memory is
 taken by it"""
-_TABLES_BYTES: Final = 208
+_TABLES_BYTES: Final = 224
 """what a satellite needs for each slot of its store besides the slot itself, at most: entries of two tables and their indexes"""
 _QUESTION_S: Final = 1.0
 """how long a lookup waits at least for its answer, unless the deadline of blocks is shorter"""
@@ -215,8 +215,9 @@ class SkyStore:
         A block that does not come whole within `cache.deadline_ms` is a miss. If a satellite was found lost meanwhile, or back
         though another stands in for it, it is asked for once more, with as much time: whoever sees the same losses finds the
         same places, and so blocks that other hosts put there. Of a block of which a satellite says that it no longer has its
-        share the rest is purged (paper, section 3.9): as soon as one chunk is gone the others are of no use. Silence purges
-        nothing: it may be this host's, and others have the block.
+        share the rest is purged (paper, section 3.9): as soon as one chunk is gone the others are of no use. With
+        `cache.lazy_purge = false` it is not asked for again for a while, and the rest is left to the satellites. Silence
+        purges nothing: it may be this host's, and others have the block.
 
         Args:
             entries: what `put`, `find` or `find_longest` told about blocks; or keys, which are looked up first.
@@ -405,8 +406,8 @@ class SkyStore:
             results[index] = self._get_result(transfer)
             if results[index].status == "miss":
                 gone.append(transfer.entry.key)
-                if self._stand_in_failed(transfer):
-                    # It never had its share. The lost satellite may still serve other hosts, so the block stays
+                if self._stand_in_failed(transfer) or not self.constellation.cache.lazy_purge:
+                    # A stand-in never had its share. The lost satellite may still serve other hosts, so the block stays
                     self._set_incomplete(gone.pop())
         if gone:
             self._forget(gone, self._reach.routes())

@@ -64,6 +64,7 @@ const char *const SKYSAT_Usage =
     "  --slot-bytes BYTES   largest chunk (6144)\n"
     "  --credit CHUNKS      chunks of one burst (20)\n"
     "  --hello-s SECONDS    time between two probes of a link, 0: no probes (10)\n"
+    "  --gossip             tell neighbours of evicted blocks, purge what they tell of\n"
     "  --seam-cut           no links between the last plane and the first\n"
     "  --link NAME:KEY=VALUE[,KEY=VALUE]...\n"
     "                       model of what this satellite sends over north, east, south, west or ground:\n"
@@ -247,6 +248,10 @@ bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *op
         if (strcmp(argv[i], "--seam-cut") == 0)
         {
             options->seam_cut = 1;
+        }
+        else if (strcmp(argv[i], "--gossip") == 0)
+        {
+            options->gossip = 1;
         }
         else if (i + 1 == argc)
         {

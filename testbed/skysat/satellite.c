@@ -101,6 +101,7 @@ static void MakeTables(const SKYSAT_Options_t *options)
     satellite_limits.SlotBytes      = options->slot_bytes;
     satellite_limits.Credit         = options->credit;
     satellite_limits.PartLifetimeMs = PART_LIFETIME_MS;
+    satellite_limits.Gossip         = options->gossip;
 }
 
 void SATELLITE_Endpoint(char *text, size_t size)

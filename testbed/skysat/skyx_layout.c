@@ -66,6 +66,7 @@ static const skyx_layout_t layouts[] = {
     FIELD(KVC_LimitsTable_t, Credit),
     FIELD(KVC_LimitsTable_t, PartLifetimeMs),
     FIELD(KVC_LimitsTable_t, MigrateAllFromGround),
+    FIELD(KVC_LimitsTable_t, Gossip),
 
     WHOLE(ISL_SetLink_Payload_t),
     FIELD(ISL_SetLink_Payload_t, Link),

@@ -20,7 +20,7 @@
 #define PACKET_BYTES (SKY_SERVICE_PACKET_MIN + 10u) /* chunks of SLOT_BYTES fit, those of PARTED_BYTES go in parts */
 #define PARTED_BYTES 600u                           /* slot size of the inputs that are about parts */
 /* A pull gives at most one burst for the request and one, with its query, for each migration; a chunk has at most three parts. */
-#define PULL_MAX ((1u + SKY_SERVICE_MIGRATIONS) * (CREDIT * 3u + 1u))
+#define PULL_MAX ((1u + SKY_SERVICE_MIGRATIONS) * (CREDIT * 3u + 1u) + SKY_SERVICE_WORDS * SKY_ISL_COUNT)
 
 typedef struct
 {
@@ -268,6 +268,10 @@ static bool make_packet(input_t *in, SKY_Packet_t *pkt, uint8_t *payload)
             pkt->length  = SKY_MIGRATE_BYTES;
             pkt->payload = payload;
             break;
+        case SKY_OP_PURGE:
+            pkt->flags  = take(in); /* of the neighbours, when the source is spoilt */
+            pkt->credit = payload_bytes;
+            break;
         default:
             pkt->length  = payload_bytes * 5u;
             pkt->payload = payload;
@@ -307,7 +311,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     input_t              in    = {data, size};
     const uint8_t        setup = take(&in);
     const SKY_StoreCfg_t cfg   = {(setup & 1u) != 0 ? PARTED_BYTES : SLOT_BYTES, SLOTS, BLOCKS};
-    SKY_ServiceCfg_t     kvc   = {.self = {1, 1}, .packet_bytes = PACKET_BYTES, .credit = CREDIT, .part_lifetime_ms = 100};
+    SKY_ServiceCfg_t     kvc   = {
+              .self = {1, 1}, .packet_bytes = PACKET_BYTES, .credit = CREDIT, .part_lifetime_ms = 100, .gossip = true};
 
     now_us    = 1000000;
     has_asked = false;

@@ -187,6 +187,9 @@ static void Test_Limits(void)
     Limits                = good;
     Limits.PartLifetimeMs = 0;
     UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&Limits), CFE_STATUS_VALIDATION_FAILURE);
+    Limits        = good;
+    Limits.Gossip = 2;
+    UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&Limits), CFE_STATUS_VALIDATION_FAILURE);
     Limits            = good;
     Limits.StoreBytes = 1;
     UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&Limits), CFE_STATUS_VALIDATION_FAILURE);

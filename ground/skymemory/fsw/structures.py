@@ -112,6 +112,7 @@ class KvcLimitsTable(LittleEndianStructure):
         ("credit", c_uint32),
         ("part_lifetime_ms", c_uint32),
         ("migrate_all_from_ground", c_uint32),
+        ("gossip", c_uint32),
     )
 
 

@@ -33,6 +33,8 @@ def arguments(constellation: Constellation, satellite: Satellite) -> list[str]:
     words += ["--network", network.base, "--port", str(network.port), "--mtu", str(network.mtu)]
     words += ["--store-mib", str(own.store_mib), "--slot-bytes", str(constellation.slot_bytes)]
     words += ["--credit", str(own.credit), "--hello-s", str(own.hello_s)]
+    if own.gossip:
+        words.append("--gossip")
     if constellation.torus.seam_cut:
         words.append("--seam-cut")
     models = {d.value: m for d, m in constellation.link_models()[satellite].items()}

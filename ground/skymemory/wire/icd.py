@@ -43,7 +43,7 @@ OP_GET: Final = 2
 OP_HAS: Final = 3
 """which chunks of the chunk set are held; acknowledges PUT"""
 OP_PURGE: Final = 4
-"""forget every chunk of the block; the response's chunk_total says how many were removed"""
+"""forget every chunk of the block; the response's chunk_total says how many were removed. With flag gossip: word from a neighbour, without a response"""
 OP_MIGRATE: Final = 5
 """send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; the response says whether the job began"""
 OP_PING: Final = 6
@@ -98,6 +98,8 @@ FLAG_ANY: Final = 4
 """HAS: any chunk of the block will do; the reply names the lowest held"""
 FLAG_TLM: Final = 8
 """RELAY: send the destination's telemetry to this ground for the lease time"""
+FLAG_GOSSIP: Final = 16
+"""PURGE: a share of the block is gone, tell the neighbours; taken from neighbouring satellites only, never answered"""
 OFF_VERSION: Final = 0
 """version of this header: 1"""
 OFF_OP: Final = 1
@@ -111,7 +113,7 @@ OFF_HOP_LIMIT: Final = 4
 OFF_SECURITY: Final = 5
 """0: no authentication. Room for a suite number; its tag stands between payload and PEC"""
 OFF_CREDIT: Final = 6
-"""GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them"""
+"""GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them; PURGE with gossip: satellites in a row without a chunk of the block that may still pass the word on"""
 OFF_SRC_PLANE: Final = 8
 """plane of the sender, from 1; 0 = a ground host"""
 OFF_SRC_SLOT: Final = 10
@@ -187,7 +189,9 @@ STATS_KVC_ERR_CRC: Final = 21
 STATS_KVC_ERR_TOO_LARGE: Final = 22
 STATS_KVC_ERR_STORE_FULL: Final = 23
 STATS_KVC_ERR_KEY: Final = 24
-STATS_KVC_COUNT: Final = 25
+STATS_KVC_GOSSIP_TX: Final = 25
+STATS_KVC_GOSSIP_PURGED: Final = 26
+STATS_KVC_COUNT: Final = 27
 """counters of kvc, 8 bytes each"""
 STATS_ISL_UPTIME_MS: Final = 0
 STATS_ISL_DELIVERED: Final = 1
@@ -304,6 +308,8 @@ STATS_KVC: Final = (
     "err_too_large",
     "err_store_full",
     "err_key",
+    "gossip_tx",
+    "gossip_purged",
 )
 STATS_ISL: Final = (
     "uptime_ms",

@@ -189,6 +189,10 @@ static void test_limits_table(void)
     limits.MigrateAllFromGround = 2;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "MigrateAllFromGround is 2");
+    limits        = good;
+    limits.Gossip = 2;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "Gossip is 2");
     limits            = good;
     limits.StoreBytes = UINT32_MAX;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));

@@ -495,6 +495,37 @@ static void test_chunks_and_blocks_with_one_hash(void)
     free(all);
 }
 
+/* What made room is known until the next PUT; parts alone are nothing that others would miss. */
+static void test_tells_what_it_evicted(void)
+{
+    const fx_block_t first = {1, 0, 2, 100, 200}, second = {2, 0, 1, 100, 100}, third = {3, 0, 1, 100, 100};
+    uint8_t          key[SKY_KEY_BYTES];
+    SKY_Packet_t     pkt;
+
+    open_store(2, 2);
+    CHECK_EQ(put(&first, 0), SKY_STATUS_OK);
+    CHECK_EQ(put(&first, 1), SKY_STATUS_OK);
+    CHECK_EQ(store.evicted.held, 0);
+    fx_put(&second, 0, data, &pkt);
+    fx_part(&pkt, 0, 50);
+    pkt.tenant = 7;
+    CHECK_EQ(SKY_Store_Put(&store, 1000, &pkt), SKY_STATUS_OK);
+    fx_key(key, 1);
+    CHECK_EQ(store.evicted.held, 2);
+    CHECK_EQ(store.evicted.tenant, 0);
+    CHECK(memcmp(store.evicted.key, key, sizeof(key)) == 0);
+    CHECK_EQ(put(&third, 0), SKY_STATUS_OK);
+    CHECK_EQ(store.evicted.held, 0);
+    CHECK_EQ(put(&first, 0), SKY_STATUS_OK); /* in place of parts */
+    CHECK_EQ(store.evicted.held, 0);
+    CHECK_EQ(store.evicted.tenant, 7);
+    CHECK_EQ(put(&second, 0), SKY_STATUS_OK);
+    CHECK_EQ(store.evicted.held, 1);
+    pkt.chunk_id = 99;
+    CHECK_EQ(SKY_Store_Put(&store, 1000, &pkt), SKY_STATUS_BAD_CHUNK);
+    CHECK_EQ(store.evicted.held, 0);
+}
+
 int main(void)
 {
     RUN(test_init);
@@ -507,6 +538,7 @@ int main(void)
     RUN(test_expiry);
     RUN(test_eviction_takes_the_oldest_block);
     RUN(test_a_wrong_packet_evicts_nothing);
+    RUN(test_tells_what_it_evicted);
     RUN(test_full);
     RUN(test_block_table_full);
     RUN(test_purge_and_drop);

@@ -164,6 +164,45 @@ def test_broken_blocks_are_purged_everywhere(start_sky: StartSky) -> None:
         assert sum(counters["slots_used"] for counters in stats.values()) == 17  # of the whole one
 
 
+def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: StartSky) -> None:
+    sky = start_sky(cache={"lazy_purge": False}).constellation
+    with SkyStore(sky) as store:
+        store.put([(key("block"), bytes(100_000))])
+        gone = server_satellites(sky)[3]
+        assert store.control.purge([Route(gone, gone)], [key("block")], 0, 5) == (2, True)
+        assert [result.status for result in store.get([key("block")])] == ["miss"]
+        assert store.find(key("block")) is None  # though satellites hold the rest
+        assert store.stats().purges == 0
+        stats = store.control.store_stats(all_routes(sky), 5)
+        assert sum(counters["slots_used"] for counters in stats.values()) == 15
+        assert store.put([(key("block"), bytes(100_000))])[0].ok
+        assert store.get([key("block")])[0].data == bytes(100_000)
+
+
+def test_an_eviction_takes_all_shares_by_gossip(start_sky: StartSky) -> None:
+    """One satellite is pressed until it evicts; the others hear of it from their neighbours, and the ground does nothing."""
+    sky = start_sky(satellite={"store_mib": 1, "gossip": True}, cache={"deadline_ms": 300, "lazy_purge": False}).constellation
+    first = server_satellites(sky)[0]
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        store.put([(key("old"), bytes(100_000)), (key("whole"), bytes(100_000))])
+        store.get([key("whole")])
+        time.sleep(1.5)  # as long after a PUT as satellites take no word about its block: its deadline and a second
+        pressing = 0
+        while not (stats := store.control.store_stats(all_routes(sky), 5))[first]["evictions"]:
+            store.put([(key(f"press {pressing}"), b"x")])  # of one chunk, for the first server only
+            pressing += 1
+        assert stats[first]["evictions"] == 2
+        until_s = time.monotonic() + 30
+        while sum(counters["gossip_purged"] for counters in stats.values()) < 15 and time.monotonic() < until_s:
+            stats = store.control.store_stats(all_routes(sky), 5)
+        assert sum(counters["slots_used"] for counters in stats.values()) == pressing + 17
+        assert sum(counters["gossip_purged"] for counters in stats.values()) == 15
+        assert 0 < sum(counters["gossip_tx"] for counters in stats.values()) <= 4 * len(stats)
+        assert not any(counters["purges"] for counters in stats.values())
+        assert other.find(key("old")) is None
+        assert other.get([key("whole")])[0].data == bytes(100_000)
+
+
 def test_evicted_blocks_are_misses(start_sky: StartSky) -> None:
     sky = start_sky(satellite={"store_mib": 1}).constellation
     with SkyStore(sky) as store:
@@ -315,7 +354,7 @@ def test_wrong_arguments() -> None:
         for call in (store.find, lambda one: store.put([(one, b"x")]), lambda one: store.get([one])):
             with pytest.raises(ValueError, match="key of 5 bytes; 32 are allowed"):
                 call(b"short")
-        with pytest.raises(ValueError, match="block of 0 bytes; allowed are 1 to 158,460,000"):
+        with pytest.raises(ValueError, match="block of 0 bytes; allowed are 1 to 158,040,000"):
             store.put([(key("empty"), b"")])
         assert store.put([]) == []
         assert store.get([]) == []

@@ -31,7 +31,7 @@ int32 KVC_Tbl_ValidateLimits(void *data)
         !KVC_InRange("SlotBytes", limits->SlotBytes, 1, SKY_LIMIT_CHUNK_BYTES) ||
         !KVC_InRange("Credit", limits->Credit, 1, KVC_CREDIT_MAX) ||
         !KVC_InRange("PartLifetimeMs", limits->PartLifetimeMs, 1, KVC_PART_LIFETIME_MS_MAX) ||
-        !KVC_InRange("MigrateAllFromGround", limits->MigrateAllFromGround, 0, 1))
+        !KVC_InRange("MigrateAllFromGround", limits->MigrateAllFromGround, 0, 1) || !KVC_InRange("Gossip", limits->Gossip, 0, 1))
     {
         return CFE_STATUS_VALIDATION_FAILURE;
     }

@@ -12,6 +12,7 @@ KVC_LimitsTable_t KVC_Limits = {
     .Credit               = 20,
     .PartLifetimeMs       = 10000,
     .MigrateAllFromGround = 0,
+    .Gossip               = 0,
 };
 
 CFE_TBL_FILEDEF(KVC_Limits, KVC.Limits, Limits of the chunk store, kvc_limits.tbl)

@@ -25,7 +25,7 @@
 #define SKY_OP_PUT 1u /**< store one chunk, or a part of it */
 #define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any */
 #define SKY_OP_HAS 3u /**< which chunks of the chunk set are held; acknowledges PUT */
-#define SKY_OP_PURGE 4u /**< forget every chunk of the block; the response's chunk_total says how many were removed */
+#define SKY_OP_PURGE 4u /**< forget every chunk of the block; the response's chunk_total says how many were removed. With flag gossip: word from a neighbour, without a response */
 #define SKY_OP_MIGRATE 5u /**< send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; the response says whether the job began */
 #define SKY_OP_PING 6u /**< echo */
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
@@ -53,13 +53,14 @@
 #define SKY_FLAG_KEEP 2u /**< MIGRATE: keep the source's copy */
 #define SKY_FLAG_ANY 4u /**< HAS: any chunk of the block will do; the reply names the lowest held */
 #define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground for the lease time */
+#define SKY_FLAG_GOSSIP 16u /**< PURGE: a share of the block is gone, tell the neighbours; taken from neighbouring satellites only, never answered */
 #define SKY_OFF_VERSION 0u /**< version of this header: 1 */
 #define SKY_OFF_OP 1u /**< operation; a response repeats its request's */
 #define SKY_OFF_STATUS 2u /**< 0 in requests */
 #define SKY_OFF_FLAGS 3u /**< bit set, table `flag` */
 #define SKY_OFF_HOP_LIMIT 4u /**< decremented by each satellite that forwards the packet */
 #define SKY_OFF_SECURITY 5u /**< 0: no authentication. Room for a suite number; its tag stands between payload and PEC */
-#define SKY_OFF_CREDIT 6u /**< GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them */
+#define SKY_OFF_CREDIT 6u /**< GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them; PURGE with gossip: satellites in a row without a chunk of the block that may still pass the word on */
 #define SKY_OFF_SRC_PLANE 8u /**< plane of the sender, from 1; 0 = a ground host */
 #define SKY_OFF_SRC_SLOT 10u /**< slot of the sender, from 1; ground: host number */
 #define SKY_OFF_DST_PLANE 12u /**< plane of the receiver */
@@ -110,7 +111,9 @@
 #define SKY_STATS_KVC_ERR_TOO_LARGE 22u
 #define SKY_STATS_KVC_ERR_STORE_FULL 23u
 #define SKY_STATS_KVC_ERR_KEY 24u
-#define SKY_STATS_KVC_COUNT 25u /**< counters of kvc, 8 bytes each */
+#define SKY_STATS_KVC_GOSSIP_TX 25u
+#define SKY_STATS_KVC_GOSSIP_PURGED 26u
+#define SKY_STATS_KVC_COUNT 27u /**< counters of kvc, 8 bytes each */
 #define SKY_STATS_ISL_UPTIME_MS 0u
 #define SKY_STATS_ISL_DELIVERED 1u
 #define SKY_STATS_ISL_FORWARDED 2u

@@ -27,6 +27,7 @@
 #define SKY_SERVICE_MIGRATION_TRIES  6u   /**< questions in a row that the target leaves unanswered: the job ends (about 12 s) */
 #define SKY_SERVICE_EXPIRE_SLOTS     256u /**< looked at by one Poll */
 #define SKY_SERVICE_EXPIRE_US        50000u /**< between two Polls while there are incomplete chunks */
+#define SKY_SERVICE_WORDS            32u    /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
 #define SKY_SERVICE_SCRATCH_BYTES    512u
 #define SKY_SERVICE_PACKET_MIN       (SKY_RESPONSE_OVERHEAD + SKY_CHUNKSET_MAX_BYTES) /**< smallest packet_bytes */
 
@@ -52,6 +53,7 @@ typedef struct
     uint64_t    clock_offset_us;  /**< from now_us to satellite time, which responses carry */
     bool        migrate_all_from_ground; /**< take MIGRATE of a whole tenant (key all 0) from ground hosts too: it needs no key.
                                               false: only from satellites, this one included (schedule, bus); others REFUSED */
+    bool gossip; /**< tell neighbours of blocks that are evicted, purge what they tell of, and pass it on. false: neither */
 } SKY_ServiceCfg_t;
 
 /** Counters in the order of `stats.kvc` of the ICD are made from these and the store's. */
@@ -65,6 +67,9 @@ typedef struct
     uint64_t migrated_out;                  /**< chunks acknowledged by another satellite */
     uint64_t migrated_in;                   /**< chunks put by another satellite */
     uint64_t unsolicited;                   /**< responses that belong to no migration */
+    uint64_t gossip_tx;                     /**< words told to a neighbour */
+    uint64_t gossip_purged;                 /**< chunks purged at a neighbour's word */
+    uint64_t gossip_lost;                   /**< words that were not told to all, because newer ones took their place */
     uint64_t errors[SKY_STATUS_SHORT + 1u]; /**< requests refused, and packets that were none, by status */
 } SKY_ServiceCounters_t;
 
@@ -90,6 +95,23 @@ typedef struct
     uint8_t         payload[SKY_CHUNKSET_MAX_BYTES];
 } SKY_Migration_t;
 
+/** A word of gossip: a block of which a share is gone. */
+typedef struct
+{
+    uint32_t tenant;
+    uint8_t  key[SKY_KEY_BYTES];
+    uint16_t credit;   /**< with which it is passed on */
+    uint8_t  links;    /**< bit (1 << link): neighbours that are still to be told */
+    uint64_t until_us; /**< until then it is known */
+} SKY_Word_t;
+
+typedef struct
+{
+    SKY_Word_t words[SKY_SERVICE_WORDS]; /**< a ring */
+    uint32_t   next;                     /**< whose place the next new word takes */
+    uint32_t   waiting;                  /**< bit (1 << index): words with links */
+} SKY_Gossip_t;
+
 /** What Next makes of the packet that Begin was given. */
 typedef enum
 {
@@ -109,6 +131,7 @@ typedef struct
     uint16_t              seq_count;
     SKY_Migration_t       migrations[SKY_SERVICE_MIGRATIONS];
     uint32_t              pulled; /**< migrations that have no more to send in this pull */
+    SKY_Gossip_t          gossip;
     /* the response at hand */
     SKY_ServiceStage_t stage;
     SKY_Packet_t       reply;
@@ -133,7 +156,7 @@ bool SKY_Service_Configure(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg);
 /**
  * Act on one packet for this satellite at APID kvc (request, or response to one of our migrations). What is to be sent is then
  * pulled by SKY_Service_Next until that returns false; what is not pulled is dropped by the next call of Begin or Poll.
- * A response is never answered.
+ * A response is never answered, nor is gossip.
  *
  * While a block is being moved away (MIGRATE without KEEP), another satellite is told that its chunks are not held here, and its
  * PUTs of that block are refused: BUSY, or REFUSED if it is itself the target and has the higher address. Otherwise two that move

@@ -33,10 +33,19 @@ typedef struct
     uint8_t  key[SKY_KEY_BYTES];
     uint32_t chunk_total;
     uint32_t block_len;
-    uint32_t chunk_len; /**< of a full chunk */
-    uint32_t epoch;     /**< the newest of its PUTs */
-    uint32_t held;      /**< complete chunks held here */
+    uint32_t chunk_len;    /**< of a full chunk */
+    uint32_t epoch;        /**< the newest of its PUTs */
+    uint32_t held;         /**< complete chunks held here */
+    uint64_t put_until_us; /**< how long parts of its PUTs are kept, at most: until then it may be in the making */
 } SKY_BlockInfo_t;
+
+/** A block that made room. */
+typedef struct
+{
+    uint32_t tenant;
+    uint8_t  key[SKY_KEY_BYTES];
+    uint32_t held; /**< complete chunks that went; 0: there was no such block */
+} SKY_Eviction_t;
 
 /** One chunk held. @c data stays valid until the next call that may put, purge, drop or expire. */
 typedef struct
@@ -71,6 +80,7 @@ typedef struct
     uint32_t            fresh_block, fresh_slot; /**< entries from here on were never used and never touched */
     uint32_t            newest, oldest;          /**< ends of the list of blocks by last use */
     uint32_t            expire_cursor;
+    SKY_Eviction_t      evicted; /**< by the last SKY_Store_Put: never more than one, as each block has a slot to give */
     uint64_t            secret[2];
 } SKY_Store_t;
 

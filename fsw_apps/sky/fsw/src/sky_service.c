@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "sky_service_gossip.h"
 #include "sky_service_migrate.h"
 
 #define SEQ_COUNT_MASK 0x3FFFu
@@ -111,6 +112,7 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     if (status == SKY_STATUS_OK)
     {
         status = SKY_Store_Put(svc->store, now_us + (uint64_t)lifetime_ms * US_PER_MS, req);
+        SKY_Service_GossipEvicted(svc, now_us);
     }
     if (status != SKY_STATUS_OK)
     {
@@ -166,8 +168,13 @@ static void has(SKY_Service_t *svc, const SKY_Packet_t *req)
     svc->reply.status = describe_block(svc, block);
 }
 
-static void purge(SKY_Service_t *svc, const SKY_Packet_t *req)
+static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 {
+    if ((req->flags & SKY_FLAG_GOSSIP) != 0)
+    {
+        SKY_Service_GossipHear(svc, now_us, req);
+        return;
+    }
     const uint32_t removed = SKY_Store_Purge(svc->store, req->tenant, req->key);
 
     svc->counters.purges += removed;
@@ -325,7 +332,7 @@ static void serve(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
             has(svc, req);
             break;
         case SKY_OP_PURGE:
-            purge(svc, req);
+            purge(svc, now_us, req);
             break;
         case SKY_OP_MIGRATE:
             migrate(svc, now_us, req);
@@ -370,7 +377,7 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
             return get_next_missing(svc, now_us, out);
         case SKY_SERVICE_IDLE:
         default:
-            return SKY_Service_MigrateNext(svc, now_us, out);
+            return SKY_Service_MigrateNext(svc, now_us, out) || SKY_Service_GossipNext(svc, now_us, out);
     }
 }
 
@@ -429,6 +436,8 @@ void SKY_Service_Stats(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_ERR_TOO_LARGE]   = c->errors[SKY_STATUS_TOO_LARGE];
     out[SKY_STATS_KVC_ERR_STORE_FULL]  = c->errors[SKY_STATUS_STORE_FULL];
     out[SKY_STATS_KVC_ERR_KEY]         = c->errors[SKY_STATUS_BAD_KEY];
+    out[SKY_STATS_KVC_GOSSIP_TX]       = c->gossip_tx;
+    out[SKY_STATS_KVC_GOSSIP_PURGED]   = c->gossip_purged;
 }
 
 void SKY_Service_ResetCounters(SKY_Service_t *svc)

@@ -15,7 +15,6 @@
 #define RTO_INITIAL_US 250000u    /* several hops out and back */
 #define RTO_MIN_US     5000u
 #define RTO_MAX_US     4000000u
-#define REQUEST_IDS    0x10000u /* of one share */
 
 static SKY_Addr_t load_addr(const uint8_t *payload)
 {
@@ -57,7 +56,7 @@ static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
     cfg.packet_bytes = svc->cfg.packet_bytes;
     cfg.deadline_us  = job->deadline_us;
     cfg.request_id   = svc->next_request_id;
-    svc->next_request_id += REQUEST_IDS;
+    svc->next_request_id += SKY_SERVICE_REQUEST_IDS;
 
     const bool good = SKY_Push_Init(&job->push, &cfg, &job->peer);
     for (uint32_t i = 0; i < cfg.count; ++i)

@@ -7,6 +7,8 @@
 
 #include "sky_service.h"
 
+#define SKY_SERVICE_REQUEST_IDS 0x10000u /**< that one share, or another question, takes: the low bits count within it */
+
 /** Number and encode @p pkt, whose payload stays where it is. @return false if there is no such packet (it is too long). */
 bool SKY_Service_Emit(SKY_Service_t *svc, uint64_t now_us, SKY_Packet_t *pkt, const uint16_t *payload_crc16, SKY_Out_t *out);
 

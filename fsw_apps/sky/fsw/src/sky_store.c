@@ -77,7 +77,8 @@ static bool is_declared_as(const SKY_StoreBlock_t *block, const SKY_Packet_t *pk
 }
 
 /* The block of a PUT, as the newest: declared by the packet if it is not here, or has nothing complete and was declared otherwise. */
-static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, const uint64_t *name, uint32_t hash)
+static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt, uint32_t chunk_len,
+                        const uint64_t *name, uint32_t hash)
 {
     uint32_t index = SKY_StoreTable_FindBlock(store, name, hash);
 
@@ -99,6 +100,10 @@ static uint32_t declare(SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t ch
     {
         store->blocks[index].epoch = pkt->epoch;
     }
+    if (store->blocks[index].put_until_us < expires_us)
+    {
+        store->blocks[index].put_until_us = expires_us;
+    }
     return index;
 }
 
@@ -114,6 +119,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     uint32_t           chunk_len = 0;
     const SKY_Status_t status    = check_lengths(store, pkt, &chunk_len);
 
+    store->evicted.held = 0;
     if (status != SKY_STATUS_OK)
     {
         return status;
@@ -138,7 +144,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     }
 
     /* From here on the packet is as good as can be told, and may evict another block. */
-    const uint32_t block = declare(store, pkt, chunk_len, name, hash);
+    const uint32_t block = declare(store, expires_us, pkt, chunk_len, name, hash);
     if (held != NONE)
     {
         return SKY_STATUS_OK;
@@ -207,11 +213,12 @@ static void block_info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
 {
     info->tenant = (uint32_t)block->name[0];
     (void)memcpy(info->key, &block->name[1], SKY_KEY_BYTES);
-    info->chunk_total = block->chunk_total;
-    info->block_len   = block->block_len;
-    info->chunk_len   = block->chunk_len;
-    info->epoch       = block->epoch;
-    info->held        = block->held;
+    info->chunk_total  = block->chunk_total;
+    info->block_len    = block->block_len;
+    info->chunk_len    = block->chunk_len;
+    info->epoch        = block->epoch;
+    info->held         = block->held;
+    info->put_until_us = block->put_until_us;
 }
 
 SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_BlockInfo_t *info)

@@ -168,6 +168,11 @@ uint32_t SKY_StoreTable_DropBlock(SKY_Store_t *store, uint32_t index)
 
 static void evict_oldest(SKY_Store_t *store)
 {
+    const SKY_StoreBlock_t *block = &store->blocks[store->oldest];
+
+    store->evicted.tenant = (uint32_t)block->name[0];
+    store->evicted.held   = block->held;
+    (void)memcpy(store->evicted.key, &block->name[1], SKY_KEY_BYTES);
     ++store->counters.evicted_blocks;
     store->counters.evicted_chunks += SKY_StoreTable_DropBlock(store, store->oldest);
 }

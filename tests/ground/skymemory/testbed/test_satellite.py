@@ -29,6 +29,10 @@ def test_of_the_default_constellation() -> None:
     ]
 
 
+def test_what_is_off_is_left_out() -> None:
+    assert options(Constellation().replace(satellite={"gossip": True}), Satellite(3, 10))[-1] == "gossip"
+
+
 def test_links_that_do_something_are_named() -> None:
     sky = Constellation().replace(
         constellation={"seam": "cut"},

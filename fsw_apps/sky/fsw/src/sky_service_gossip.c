@@ -1,0 +1,191 @@
+/**
+ * @file
+ * Gossip (paper, section 3.9): a satellite that evicts its share of a block under memory pressure tells its four neighbours, by a
+ * PURGE that nobody answers. Who held chunks of the block purges them and passes the word on.
+ *
+ * How far a word goes. The holders of a block are neighbours of each other but for holes: a layout's gaps, satellites that
+ * evicted it already, a handover. A word therefore crosses as many satellites without a chunk of the block in a row as its credit
+ * says, and a holder gives it its full credit again. As a holder is none afterwards, that happens at most once for each: words end
+ * even where nobody remembers them. That satellites remember those of the last seconds only spares packets.
+ *
+ * What a word must not destroy: a block that was evicted and is put anew. A word says nothing of when the share went, so a
+ * satellite that may have taken a PUT of the block since holds its peace: until the PUT's deadline (or the lifetime of parts), and
+ * then for as long as a word may be on its way. If the word was about this very incarnation, what stays is incomplete, and is left
+ * to the reader, the scrub, or eviction. So is what a lost packet leaves.
+ */
+#include "sky_service_gossip.h"
+
+#include <string.h>
+
+#include "sky_service_migrate.h"
+
+#define CREDIT      2u       /* the largest hole in a layout; a handover moves the window by less */
+#define TRAVEL_US   1000000u /* longer than any word is on its way */
+#define REMEMBER_US 5000000u
+
+/* ISLs that lead to a satellite other than @p but. */
+static uint8_t links_but(const SKY_Service_t *svc, SKY_Addr_t but)
+{
+    uint32_t links = 0;
+
+    for (uint32_t i = 0; i < SKY_ISL_COUNT; ++i)
+    {
+        const SKY_Addr_t to = SKY_Torus_Neighbour(&svc->cfg.torus, svc->cfg.self, (SKY_LinkId_t)i);
+
+        links |= to.plane != 0 && !SKY_Addr_Equal(to, but) ? 1u << i : 0u;
+    }
+    return (uint8_t)links;
+}
+
+/* A word of the last seconds, or NULL. */
+static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key)
+{
+    for (uint32_t i = 0; i < SKY_SERVICE_WORDS; ++i)
+    {
+        SKY_Word_t *word = &gossip->words[i];
+
+        if (now_us < word->until_us && word->tenant == tenant && memcmp(word->key, key, SKY_KEY_BYTES) == 0)
+        {
+            return word;
+        }
+    }
+    return NULL;
+}
+
+/* A place for a new word: that of the oldest. */
+static SKY_Word_t *take_place(SKY_Service_t *svc)
+{
+    SKY_Gossip_t *gossip = &svc->gossip;
+    SKY_Word_t   *word   = &gossip->words[gossip->next];
+
+    gossip->next = (gossip->next + 1u) % SKY_SERVICE_WORDS;
+    svc->counters.gossip_lost += word->links != 0 ? 1u : 0u;
+    (void)memset(word, 0, sizeof(*word));
+    return word;
+}
+
+static void spread(SKY_Service_t *svc, uint64_t now_us, uint32_t tenant, const uint8_t *key, uint16_t credit, uint8_t links)
+{
+    SKY_Gossip_t *gossip = &svc->gossip;
+    SKY_Word_t   *word   = find(gossip, now_us, tenant, key);
+
+    if (word == NULL)
+    {
+        word         = take_place(svc);
+        word->tenant = tenant;
+        (void)memcpy(word->key, key, SKY_KEY_BYTES);
+    }
+    else if (word->credit >= credit)
+    {
+        return; /* it went on as far as this one would */
+    }
+    word->credit   = credit;
+    word->links    = links;
+    word->until_us = now_us + REMEMBER_US;
+    gossip->waiting |= 1u << (uint32_t)(word - gossip->words);
+}
+
+void SKY_Service_GossipBegin(SKY_Service_t *svc, uint64_t now_us, uint32_t tenant, const uint8_t *key)
+{
+    const uint8_t links = links_but(svc, svc->cfg.self);
+
+    if (svc->cfg.gossip && links != 0)
+    {
+        spread(svc, now_us, tenant, key, CREDIT, links);
+    }
+}
+
+void SKY_Service_GossipEvicted(SKY_Service_t *svc, uint64_t now_us)
+{
+    const SKY_Eviction_t *evicted = &svc->store->evicted;
+
+    if (evicted->held > 0)
+    {
+        SKY_Service_GossipBegin(svc, now_us, evicted->tenant, evicted->key);
+    }
+}
+
+/* @return true: it may be passed on, with @p credit */
+static bool take_in(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt, uint16_t *credit)
+{
+    SKY_BlockInfo_t info;
+
+    if (SKY_Store_Block(svc->store, SKY_Store_Find(svc->store, pkt->tenant, pkt->key), &info) != SKY_STATUS_OK)
+    {
+        const uint16_t left = pkt->credit < CREDIT ? pkt->credit : CREDIT;
+
+        *credit = (uint16_t)(left - 1u);
+        return left > 0;
+    }
+    if (now_us < info.put_until_us + TRAVEL_US)
+    {
+        return false; /* put since, for all that is known */
+    }
+    svc->counters.gossip_purged += SKY_Store_Purge(svc->store, pkt->tenant, pkt->key);
+    *credit = CREDIT;
+    return true;
+}
+
+void SKY_Service_GossipHear(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    const uint8_t all    = links_but(svc, svc->cfg.self);
+    const uint8_t links  = links_but(svc, pkt->src); /* all, unless it comes from a neighbour */
+    uint16_t      credit = 0;
+
+    if (!svc->cfg.gossip || links == all)
+    {
+        SKY_Service_CountError(svc, SKY_STATUS_REFUSED);
+        return;
+    }
+    if (take_in(svc, now_us, pkt, &credit) && links != 0)
+    {
+        spread(svc, now_us, pkt->tenant, pkt->key, credit, links);
+    }
+}
+
+static uint32_t lowest_bit(uint32_t bits)
+{
+    uint32_t index = 0;
+
+    while ((bits >> index & 1u) == 0) /* there is one */
+    {
+        ++index;
+    }
+    return index;
+}
+
+bool SKY_Service_GossipNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
+{
+    SKY_Gossip_t *gossip = &svc->gossip;
+    SKY_Packet_t  pkt;
+
+    if (gossip->waiting == 0)
+    {
+        return false;
+    }
+    const uint32_t index = lowest_bit(gossip->waiting);
+    SKY_Word_t    *word  = &gossip->words[index];
+    const uint32_t link  = lowest_bit(word->links);
+
+    word->links = (uint8_t)(word->links & ~(1u << link));
+    if (word->links == 0)
+    {
+        gossip->waiting &= ~(1u << index);
+    }
+    (void)memset(&pkt, 0, sizeof(pkt));
+    (void)memcpy(pkt.key, word->key, SKY_KEY_BYTES);
+    pkt.is_request = true;
+    pkt.apid       = SKY_APID_KVC;
+    pkt.seq_flags  = SKY_SEQ_WHOLE;
+    pkt.op         = SKY_OP_PURGE;
+    pkt.flags      = SKY_FLAG_GOSSIP;
+    pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
+    pkt.credit     = word->credit;
+    pkt.src        = svc->cfg.self;
+    pkt.dst        = SKY_Torus_Neighbour(&svc->cfg.torus, svc->cfg.self, (SKY_LinkId_t)link);
+    pkt.tenant     = word->tenant;
+    pkt.request_id = svc->next_request_id;
+    svc->next_request_id += SKY_SERVICE_REQUEST_IDS;
+    ++svc->counters.gossip_tx;
+    return SKY_Service_Emit(svc, now_us, &pkt, NULL, out);
+}

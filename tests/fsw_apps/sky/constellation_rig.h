@@ -1,0 +1,214 @@
+/**
+ * @file
+ * A small constellation of services and a network that brings each packet to its destination, for what satellites say to each
+ * other: gossip and scrub.
+ */
+#ifndef CONSTELLATION_RIG_H
+#define CONSTELLATION_RIG_H
+
+#include "check.h"
+#include "fixture.h"
+
+#define PLANES    5u
+#define SLOTS     7u
+#define NODES     (PLANES * SLOTS)
+#define FLEET_MAX 4096u
+#define CHUNK     100u
+#define LIFE_MS   500u                         /* of parts */
+#define QUIET_US  (1001000u + LIFE_MS * 1000u) /* after a PUT: words about its block count again */
+
+typedef struct
+{
+    SKY_Store_t   store;
+    SKY_Service_t svc;
+    void         *memory;
+    bool          deaf; /* packets to it are lost */
+} node_t;
+
+typedef struct
+{
+    SKY_Addr_t dst;
+    uint32_t   len;
+    uint8_t    bytes[600];
+} flying_t;
+
+static node_t   nodes[NODES];
+static flying_t fleet[FLEET_MAX]; /* packets on their way, first in, first out */
+static uint32_t fleet_first, fleet_count;
+static uint64_t now_us;
+
+static const SKY_Addr_t centre = {3, 4};
+
+static inline node_t *node_at(SKY_Addr_t addr)
+{
+    return &nodes[(addr.plane - 1u) * SLOTS + addr.slot - 1u];
+}
+
+/* What it says goes on its way; what it says to the ground is lost. */
+static inline void node_pull(node_t *node)
+{
+    SKY_Out_t out;
+
+    while (SKY_Service_Next(&node->svc, now_us, &out))
+    {
+        if (out.dst.plane == 0)
+        {
+            continue;
+        }
+        flying_t *to = &fleet[(fleet_first + fleet_count++) % FLEET_MAX];
+
+        to->dst = out.dst;
+        to->len = out.head_len + out.body_len + SKY_PEC_BYTES;
+        CHECK(fleet_count < FLEET_MAX && to->len <= sizeof(to->bytes));
+        (void)memcpy(to->bytes, out.head, out.head_len);
+        if (out.body_len > 0)
+        {
+            (void)memcpy(to->bytes + out.head_len, out.body, out.body_len);
+        }
+        (void)memcpy(to->bytes + out.head_len + out.body_len, out.tail, SKY_PEC_BYTES);
+    }
+}
+
+static inline void node_serve(node_t *node, const SKY_Packet_t *pkt)
+{
+    SKY_Service_Begin(&node->svc, now_us, pkt);
+    node_pull(node);
+}
+
+static inline void node_open(node_t *node, SKY_Addr_t self, uint32_t slots, bool gossip)
+{
+    const SKY_StoreCfg_t store = {CHUNK, slots, slots};
+    const size_t         bytes = SKY_Store_MemoryBytes(&store);
+    SKY_ServiceCfg_t     cfg = {.self = self, .packet_bytes = 1472, .credit = 20, .part_lifetime_ms = LIFE_MS, .gossip = gossip};
+
+    free(node->memory);
+    node->memory = malloc(bytes);
+    node->deaf   = false;
+    CHECK(node->memory != NULL && SKY_Store_Init(&node->store, &store, node->memory, bytes, 3));
+    CHECK(SKY_Torus_Init(&cfg.torus, PLANES, SLOTS, false));
+    CHECK(SKY_Service_Init(&node->svc, &cfg, &node->store, now_us, self.plane * 1000u + self.slot));
+}
+
+static inline void sky_open(uint32_t slots, bool gossip)
+{
+    fleet_count = 0;
+    now_us      = 5000000;
+    for (uint16_t plane = 1; plane <= PLANES; ++plane)
+    {
+        for (uint16_t slot = 1; slot <= SLOTS; ++slot)
+        {
+            node_open(node_at((SKY_Addr_t){plane, slot}), (SKY_Addr_t){plane, slot}, slots, gossip);
+        }
+    }
+}
+
+static inline void sky_close(void)
+{
+    for (uint32_t i = 0; i < NODES; ++i)
+    {
+        free(nodes[i].memory);
+    }
+}
+
+/* The oldest packet arrives. */
+static inline void sky_deliver(void)
+{
+    const flying_t flying = fleet[fleet_first];
+    node_t        *node   = node_at(flying.dst);
+    SKY_Packet_t   pkt;
+
+    fleet_first = (fleet_first + 1u) % FLEET_MAX;
+    --fleet_count;
+    CHECK_EQ(SKY_Packet_Decode(flying.bytes, flying.len, &pkt), SKY_STATUS_OK);
+    if (!node->deaf)
+    {
+        node_serve(node, &pkt);
+    }
+}
+
+/* @return packets that were on their way until none was left */
+static inline uint32_t sky_settle(void)
+{
+    uint32_t count = 0;
+
+    while (fleet_count > 0 && count < 100000)
+    {
+        sky_deliver();
+        ++count;
+    }
+    CHECK_EQ(fleet_count, 0);
+    return count;
+}
+
+/* Time goes on for all, in steps; packets take none. */
+static inline void sky_run(uint64_t for_us, uint64_t step_us)
+{
+    for (uint64_t end_us = now_us + for_us; now_us < end_us;)
+    {
+        uint64_t next_us;
+
+        now_us += step_us;
+        for (uint32_t i = 0; i < NODES; ++i)
+        {
+            SKY_Service_Poll(&nodes[i].svc, now_us, &next_us);
+            node_pull(&nodes[i]);
+        }
+        (void)sky_settle();
+    }
+}
+
+static inline fx_block_t a_block(uint32_t number, uint32_t chunks)
+{
+    const fx_block_t block = {number, 0, chunks, CHUNK, chunks * CHUNK};
+
+    return block;
+}
+
+static inline void sky_put(SKY_Addr_t addr, const fx_block_t *block, uint32_t id)
+{
+    uint8_t      data[CHUNK];
+    SKY_Packet_t pkt;
+
+    fx_put(block, id, data, &pkt);
+    node_serve(node_at(addr), &pkt);
+}
+
+/* Server 0 .. 8 of a layout of 3 x 3 around the centre. */
+static inline SKY_Addr_t server(uint32_t number)
+{
+    const SKY_Addr_t addr = {(uint16_t)(centre.plane - 1u + number / 3u), (uint16_t)(centre.slot - 1u + number % 3u)};
+
+    return addr;
+}
+
+static inline void sky_put_all(const fx_block_t *block)
+{
+    for (uint32_t id = 0; id < block->chunk_total; ++id)
+    {
+        sky_put(server(id % 9u), block, id);
+    }
+}
+
+/* Complete chunks of a block at one satellite. */
+static inline uint32_t held_at(SKY_Addr_t addr, const fx_block_t *block)
+{
+    const node_t   *node = node_at(addr);
+    SKY_BlockInfo_t info = {.held = 0};
+    uint8_t         key[SKY_KEY_BYTES];
+
+    fx_key(key, block->number);
+    return SKY_Store_Block(&node->store, SKY_Store_Find(&node->store, 0, key), &info) == SKY_STATUS_OK ? info.held : 0;
+}
+
+static inline uint32_t held(const fx_block_t *block)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < NODES; ++i)
+    {
+        count += held_at(nodes[i].svc.cfg.self, block);
+    }
+    return count;
+}
+
+#endif
