@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, isfinite
+from typing import Final
 
 from skymemory.placement.layouts import LayoutName
 from skymemory.placement.rolling import Cell, RollingLayout
 from skymemory.placement.torus import Satellite, Torus
+
+_LAST_MS: Final = 2**32 - 1
+"""times have 32 bits on board"""
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ class Track:
         """
         return RollingLayout(name, servers, self.torus, self.centre(1), self.steps)
 
-    def played(self, from_ms: int, speed: float, lead: Satellite | None = None) -> "Track":
+    def played(self, from_ms: int, speed: float) -> "Track":
         """The same from an instant on, faster or slower.
 
         Each row begins at the first whole millisecond at which it holds; of several at the same one the last is left.
@@ -104,18 +108,45 @@ class Track:
         Args:
             from_ms: becomes 0.
             speed: milliseconds of this track in one of the new one.
-            lead: where the window is at first. The track's own centre follows 1 ms later.
 
         Raises:
-            ValueError: a speed that is not above 0, or a lead outside the torus.
+            ValueError: a speed that is not above 0.
         """
         if not (isfinite(speed) and speed > 0):
             raise ValueError(f"speed {speed}; allowed are numbers above 0")
         start = self.row_at(from_ms)
-        centres = {0: self.centre(start)} if lead is None else {0: lead, 1: self.centre(start)}
+        centres = {0: self.centre(start)}
         for row in range(start + 1, len(self.rows) + 1):
             centres[ceil((self.rows[row - 1][0] - from_ms) / speed)] = self.centre(row)
         return Track.of(self.torus, centres.items())
+
+    def continued(self, row: int, later: "Track") -> "Track":
+        """Another track behind the rows of this one, up to `row`, which pass by in a millisecond each.
+
+        Where servers are follows from the first centre and from how the window came to the present one; what was stored under
+        this track is therefore found under the continued one.
+
+        Raises:
+            ValueError: another torus.
+            IndexError: there is no such row.
+        """
+        if (later.torus.planes, later.torus.slots) != (self.torus.planes, self.torus.slots):
+            raise ValueError(f"a track over {later.torus} cannot follow one over {self.torus}")
+        past = [(before, self.centre(before + 1)) for before in range(row)]
+        return Track.of(self.torus, [*past, *((row + time_ms, later.torus.wrap(*cell)) for time_ms, cell in later.rows)])
+
+    def held(self, row: int) -> "Track":
+        """The same up to `row`, which then holds for weeks: the rows behind follow at the end of 32 bits of milliseconds.
+
+        They are not left out, because how far the window moves in one step decides how a layout rolls (`layout`).
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        self.cell(row)
+        left = len(self.rows) - row
+        put_off = ((_LAST_MS - left + after, cell) for after, (_, cell) in enumerate(self.rows[row:], start=1))
+        return Track(self.torus, (*self.rows[:row], *put_off))
 
     @cached_property
     def _times_ms(self) -> list[int]:

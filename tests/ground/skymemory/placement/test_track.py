@@ -72,9 +72,7 @@ def test_unrolled_over_both_seams() -> None:
 
 
 @given(cases, names, st.data())
-def test_flight_core_has_the_same(
-    case: tuple[Torus, list[tuple[int, Satellite]]], name: LayoutName, data: st.DataObject
-) -> None:
+def test_flight_core_has_the_same(case: tuple[Torus, list[tuple[int, Satellite]]], name: LayoutName, data: st.DataObject) -> None:
     torus, given_centres = case
     servers = data.draw(st.integers(1, torus.planes * torus.slots))
     check_core(Track.of(torus, given_centres), name, servers, data)
@@ -140,21 +138,46 @@ def test_a_schedule_s_track(day: Schedule) -> None:
     assert day.track is day.track
 
 
-@given(cases, st.integers(0, 20_000), st.floats(0.01, 1000), st.booleans(), st.data())
-def test_played(
-    case: tuple[Torus, list[tuple[int, Satellite]]], from_ms: int, speed: float, led: bool, data: st.DataObject
-) -> None:
+@given(cases, st.integers(0, 20_000), st.floats(0.01, 1000), st.integers(0, 30_000))
+def test_played(case: tuple[Torus, list[tuple[int, Satellite]]], from_ms: int, speed: float, at_ms: int) -> None:
     torus, given_centres = case
     track = Track.of(torus, given_centres)
-    lead = data.draw(st.sampled_from(list(torus.satellites()))) if led else None
-    played = track.played(from_ms, speed, lead)
-    if lead is not None:
-        assert played.centre(1) == lead
-        assert played.row_at(0) == 1
-    at_ms = data.draw(st.integers(1 if led else 0, 30_000))
+    played = track.played(from_ms, speed)
     # a time can be off by what a division of floats is off
     near = {track.centre(track.row_at(int(from_ms + at_ms * speed + eps))) for eps in (-1e-6, 0, 1e-6)}
     assert played.centre(played.row_at(at_ms)) in near
+
+
+@given(cases, st.data())
+def test_what_was_stored_under_a_track_is_found_under_what_follows_it(
+    case: tuple[Torus, list[tuple[int, Satellite]]], data: st.DataObject
+) -> None:
+    torus, given_centres = case
+    track = Track.of(torus, given_centres)
+    row = data.draw(st.integers(1, len(track.rows)))
+    later = Track.of(torus, [(0, data.draw(st.sampled_from(list(torus.satellites())))), *((7 + t, s) for t, s in given_centres)])
+    joined = track.continued(row, later)
+    for at in range(1, row + 1):
+        assert (joined.cell(at), joined.row_at(at - 1)) == (track.cell(at), at)
+    for time_ms in (0, 3, 7, 100, 20_000):
+        assert joined.centre(joined.row_at(row + time_ms)) == later.centre(later.row_at(time_ms))
+    if joined.steps == track.steps:
+        before, after = track.layout("rotation", 1), joined.layout("rotation", 1)
+        assert after.servers_at(joined.cell(row)) == before.servers_at(track.cell(row))
+
+
+@given(cases, st.data())
+def test_a_held_track_stays(case: tuple[Torus, list[tuple[int, Satellite]]], data: st.DataObject) -> None:
+    torus, given_centres = case
+    track = Track.of(torus, given_centres)
+    row = data.draw(st.integers(1, len(track.rows)))
+    held = track.held(row)
+    assert held.steps == track.steps
+    assert [cell for _, cell in held.rows] == [cell for _, cell in track.rows]
+    assert held.row_at(2**32 - 1 - len(track.rows)) == row
+    times_ms = [time_ms for time_ms, _ in held.rows]
+    assert times_ms == sorted(set(times_ms))
+    assert times_ms[-1] < 2**32
 
 
 def test_played_sixty_times_faster() -> None:
@@ -164,10 +187,6 @@ def test_played_sixty_times_faster() -> None:
     assert track.played(300_000, 60).rows == ((0, Cell(3, 3)), (5_001, Cell(4, 2)))
     assert track.played(700_000, 60).rows == ((0, Cell(4, 2)),)
     assert track.played(299_999, 1).rows[:2] == ((0, Cell(3, 4)), (1, Cell(3, 3)))
-    led = track.played(0, 60, Satellite(5, 19))
-    assert led.rows[:3] == ((0, Cell(5, 19)), (1, Cell(3, 23)), (5_000, Cell(3, 22)))
-    assert track.played(0, 60, Satellite(3, 4)) == track.played(0, 60)
-    assert track.played(299_999, 1, Satellite(3, 5)).rows[:2] == ((0, Cell(3, 5)), (1, Cell(3, 3)))
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("inf"), float("nan")])
@@ -186,8 +205,8 @@ def test_wrong_centres() -> None:
         Track.of(PAPER, [(5, one)])
     with pytest.raises(ValueError, match="a centre at 5 ms; allowed are 0 for the first, and rising times"):
         Track.of(PAPER, [(0, one), (5, one), (5, Satellite(1, 2))])
-    with pytest.raises(ValueError, match=r"centre \[0, 1\] is outside"):
-        Track.of(PAPER, [(0, one)]).played(0, 1, Satellite(0, 1))
+    with pytest.raises(ValueError, match=r"a track over .* cannot follow"):
+        Track.of(PAPER, [(0, one)]).continued(1, Track.of(Torus(5, 20), [(0, one)]))
     for row in (0, 2):
         with pytest.raises(IndexError, match=f"row {row}; there are 1 to 1"):
             Track.of(PAPER, [(0, one)]).cell(row)
