@@ -20,7 +20,7 @@
 #define PACKET_BYTES (SKY_SERVICE_PACKET_MIN + 10u) /* chunks of SLOT_BYTES fit, those of PARTED_BYTES go in parts */
 #define PARTED_BYTES 600u                           /* slot size of the inputs that are about parts */
 /* A pull gives at most one burst for the request and one, with its query, for each migration; a chunk has at most three parts. */
-#define PULL_MAX ((1u + SKY_SERVICE_MIGRATIONS) * (CREDIT * 3u + 1u) + SKY_SERVICE_WORDS * SKY_ISL_COUNT)
+#define PULL_MAX ((1u + SKY_SERVICE_JOBS) * (CREDIT * 3u + 1u) + SKY_SERVICE_WORDS * SKY_ISL_COUNT)
 
 typedef struct
 {
@@ -28,12 +28,14 @@ typedef struct
     size_t         left;
 } input_t;
 
-static SKY_Store_t   store;
-static SKY_Service_t service;
-static uint8_t       memory[32768];
-static uint64_t      now_us;
-static SKY_Packet_t  asked; /* what a migration sent last */
-static bool          has_asked;
+static SKY_Store_t       store;
+static SKY_Service_t     service;
+static uint8_t           memory[32768];
+static uint64_t          now_us;
+static SKY_Schedule_t    schedule;
+static SKY_ScheduleRow_t rows[4];
+static SKY_Packet_t      asked; /* what a migration sent last */
+static bool              has_asked;
 
 static uint8_t take(input_t *in)
 {
@@ -280,6 +282,39 @@ static bool make_packet(input_t *in, SKY_Packet_t *pkt, uint8_t *payload)
     return true;
 }
 
+/* A schedule with a step of the window now and then; with a bad one, as with none, nothing moves. */
+static void follow(input_t *in)
+{
+    const uint8_t servers = take(in);
+
+    for (uint32_t i = 0; i < 4; ++i)
+    {
+        const uint8_t cell = take(in);
+
+        rows[i].time_ms      = i * 100u;
+        rows[i].centre.plane = cell & 3;
+        rows[i].centre.slot  = cell >> 2 & 3;
+    }
+    if (SKY_Schedule_Init(&schedule, &service.cfg.torus, (SKY_LayoutId_t)(1 + servers / 16 % 3), 1u + servers % 9u, rows, 4,
+                          now_us))
+    {
+        ENSURE(SKY_Service_SetSchedule(&service, &schedule));
+    }
+}
+
+/* What an order can be: to evacuate, or to follow no schedule any more. */
+static void order(input_t *in)
+{
+    const uint8_t    what   = take(in);
+    const SKY_Addr_t target = {(uint16_t)(what & 3u), (uint16_t)(what >> 2 & 3u)};
+
+    if ((what & 16u) != 0)
+    {
+        ENSURE(SKY_Service_SetSchedule(&service, NULL));
+    }
+    (void)SKY_Service_Evacuate(&service, now_us, target);
+}
+
 static void step(input_t *in)
 {
     static uint8_t payload[PARTED_BYTES + SKY_CHUNKSET_MAX_BYTES];
@@ -292,6 +327,10 @@ static void step(input_t *in)
         now_us += (uint64_t)take(in) * 10000u;
         SKY_Service_Poll(&service, now_us, &next_us);
         ENSURE(next_us > now_us);
+    }
+    else if ((control & 0x0Fu) == 1 && (control & 0x80u) != 0)
+    {
+        order(in);
     }
     else if (make_packet(in, &pkt, payload))
     {
@@ -319,6 +358,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ENSURE(SKY_Torus_Init(&kvc.torus, 3, 3, false));
     ENSURE(SKY_Store_Init(&store, &cfg, memory, sizeof(memory), setup));
     ENSURE(SKY_Service_Init(&service, &kvc, &store, now_us, setup));
+    if ((setup & 2u) != 0)
+    {
+        follow(&in);
+    }
     while (in.left > 0)
     {
         step(&in);

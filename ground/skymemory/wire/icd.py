@@ -191,7 +191,10 @@ STATS_KVC_ERR_STORE_FULL: Final = 23
 STATS_KVC_ERR_KEY: Final = 24
 STATS_KVC_GOSSIP_TX: Final = 25
 STATS_KVC_GOSSIP_PURGED: Final = 26
-STATS_KVC_COUNT: Final = 27
+STATS_KVC_HANDOVERS: Final = 27
+STATS_KVC_ROW: Final = 28
+STATS_KVC_ROWS: Final = 29
+STATS_KVC_COUNT: Final = 30
 """counters of kvc, 8 bytes each"""
 STATS_ISL_UPTIME_MS: Final = 0
 STATS_ISL_DELIVERED: Final = 1
@@ -310,6 +313,9 @@ STATS_KVC: Final = (
     "err_key",
     "gossip_tx",
     "gossip_purged",
+    "handovers",
+    "row",
+    "rows",
 )
 STATS_ISL: Final = (
     "uptime_ms",

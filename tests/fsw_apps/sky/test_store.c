@@ -420,8 +420,33 @@ static void test_walk_over_blocks(void)
         seen |= 1u << info.key[0];
         CHECK_EQ(info.held, 1);
         CHECK_EQ(info.chunk_len, 100);
+        CHECK_EQ(SKY_Store_Find(&store, 0, info.key), cursor - 1u);
     }
     CHECK_EQ(seen, 0x17); /* 0, 1, 2, 4 */
+}
+
+static void test_walk_over_chunks(void)
+{
+    const fx_block_t block  = {3, 0, 6, 100, 600};
+    uint32_t         cursor = 0;
+    uint32_t         seen   = 0;
+    uint32_t         id     = 0;
+    uint8_t          key[SKY_KEY_BYTES];
+
+    open_store(8, 8);
+    fx_key(key, block.number);
+    CHECK(!SKY_Store_EachChunk(&store, SKY_Store_Find(&store, 0, key), &cursor, &id));
+    for (uint32_t i = 1; i < 6; i += 2)
+    {
+        CHECK_EQ(put(&block, i), SKY_STATUS_OK);
+    }
+    CHECK_EQ(put_at(&block, 4, 0, 50, 10), SKY_STATUS_OK); /* not complete: left out */
+    while (SKY_Store_EachChunk(&store, SKY_Store_Find(&store, 0, key), &cursor, &id))
+    {
+        CHECK_EQ(seen & 1u << id, 0);
+        seen |= 1u << id;
+    }
+    CHECK_EQ(seen, 0x2A); /* 1, 3, 5 */
 }
 
 typedef struct
@@ -543,6 +568,7 @@ int main(void)
     RUN(test_block_table_full);
     RUN(test_purge_and_drop);
     RUN(test_walk_over_blocks);
+    RUN(test_walk_over_chunks);
     RUN(test_chunks_and_blocks_with_one_hash);
     free(memory);
     return CHECK_RESULT();

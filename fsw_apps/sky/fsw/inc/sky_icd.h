@@ -113,7 +113,10 @@
 #define SKY_STATS_KVC_ERR_KEY 24u
 #define SKY_STATS_KVC_GOSSIP_TX 25u
 #define SKY_STATS_KVC_GOSSIP_PURGED 26u
-#define SKY_STATS_KVC_COUNT 27u /**< counters of kvc, 8 bytes each */
+#define SKY_STATS_KVC_HANDOVERS 27u
+#define SKY_STATS_KVC_ROW 28u
+#define SKY_STATS_KVC_ROWS 29u
+#define SKY_STATS_KVC_COUNT 30u /**< counters of kvc, 8 bytes each */
 #define SKY_STATS_ISL_UPTIME_MS 0u
 #define SKY_STATS_ISL_DELIVERED 1u
 #define SKY_STATS_ISL_FORWARDED 2u

@@ -17,17 +17,21 @@
 #ifndef SKY_SERVICE_H
 #define SKY_SERVICE_H
 
+#include "sky_schedule.h"
 #include "sky_store.h"
 #include "sky_torus.h"
 #include "sky_transfer.h"
 
-#define SKY_SERVICE_MIGRATIONS       4u       /**< at a time */
-#define SKY_SERVICE_MIGRATION_MS     60000u   /**< how long one may take when its request has no deadline */
-#define SKY_SERVICE_MIGRATION_MAX_MS 3600000u /**< and at most, whatever deadline its request has */
-#define SKY_SERVICE_MIGRATION_TRIES  6u   /**< questions in a row that the target leaves unanswered: the job ends (about 12 s) */
-#define SKY_SERVICE_EXPIRE_SLOTS     256u /**< looked at by one Poll */
-#define SKY_SERVICE_EXPIRE_US        50000u /**< between two Polls while there are incomplete chunks */
-#define SKY_SERVICE_WORDS            32u    /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
+#define SKY_SERVICE_MIGRATIONS       4u                            /**< at a time */
+#define SKY_SERVICE_JOBS             (SKY_SERVICE_MIGRATIONS + 1u) /**< and one more, which requests cannot take: the handover's */
+#define SKY_SERVICE_MIGRATION_MS     60000u                        /**< how long one may take when its request has no deadline */
+#define SKY_SERVICE_MIGRATION_MAX_MS 3600000u                      /**< and at most, whatever deadline its request has */
+#define SKY_SERVICE_MIGRATION_TRIES  6u /**< questions in a row that the target leaves unanswered: the job ends (about 12 s) */
+#define SKY_SERVICE_HANDOVER_LOOK_US 1000000u  /**< after what came late, and between two looks for what a handover has left */
+#define SKY_SERVICE_HANDOVER_MAX_US  16000000u /**< the latter doubles to this while nothing can be handed over */
+#define SKY_SERVICE_EXPIRE_SLOTS     256u      /**< looked at by one Poll */
+#define SKY_SERVICE_EXPIRE_US        50000u    /**< between two Polls while there are incomplete chunks */
+#define SKY_SERVICE_WORDS            32u       /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
 #define SKY_SERVICE_SCRATCH_BYTES    512u
 #define SKY_SERVICE_PACKET_MIN       (SKY_RESPONSE_OVERHEAD + SKY_CHUNKSET_MAX_BYTES) /**< smallest packet_bytes */
 
@@ -66,6 +70,7 @@ typedef struct
     uint64_t purges;                        /**< chunks purged */
     uint64_t migrated_out;                  /**< chunks acknowledged by another satellite */
     uint64_t migrated_in;                   /**< chunks put by another satellite */
+    uint64_t handovers;                     /**< rows of the schedule in which something had to be handed over */
     uint64_t unsolicited;                   /**< responses that belong to no migration */
     uint64_t gossip_tx;                     /**< words told to a neighbour */
     uint64_t gossip_purged;                 /**< chunks purged at a neighbour's word */
@@ -73,18 +78,22 @@ typedef struct
     uint64_t errors[SKY_STATUS_SHORT + 1u]; /**< requests refused, and packets that were none, by status */
 } SKY_ServiceCounters_t;
 
-/** A job of MIGRATE: the chunks of one block after the other, a window of them at a time, pushed to another satellite. */
+/** A migration: the chunks of one block after the other, a window of them at a time, pushed to another satellite. */
 typedef struct
 {
     bool            active;
     bool            keep;
-    bool            all_blocks;
-    bool            asked;   /**< in this pull a query has been sent: its payload must stay */
-    bool            cutting; /**< in this pull, part of a chunk has been sent */
+    bool            all_blocks;  /**< of the tenant */
+    bool            all_tenants; /**< of every tenant; tenant is that of the block at hand */
+    bool            asked;       /**< in this pull a query has been sent: its payload must stay */
+    bool            cutting;     /**< in this pull, part of a chunk has been sent */
     uint32_t        tenant;
     uint8_t         key[SKY_KEY_BYTES]; /**< of the block at hand */
     uint32_t        cursor;             /**< of SKY_Store_NextBlock */
     uint32_t        from;               /**< chunks below have been dealt with */
+    uint32_t        stride, server;     /**< chunks server, server + stride, ...; the others of the block stay */
+    uint32_t        row;                /**< blocks of later epochs stay */
+    uint32_t        epoch;              /**< that the target is told; 0: the block's own */
     SKY_Addr_t      target;
     uint64_t        deadline_us;
     SKY_Peer_t      peer;
@@ -112,6 +121,20 @@ typedef struct
     uint32_t   waiting;                  /**< bit (1 << index): words with links */
 } SKY_Gossip_t;
 
+/** Where this satellite stands in the schedule. */
+typedef struct
+{
+    const SKY_Schedule_t *schedule;   /**< NULL: nothing moves by itself */
+    uint32_t              row;        /**< that held at the last Poll */
+    uint64_t              row_end_us; /**< 0: not looked at yet */
+    uint32_t              home;       /**< server whose chunks belong here in that row; the number of servers: none */
+    uint32_t              last;       /**< server whose chunks were the last to go */
+    uint64_t              look_us;    /**< when to look for chunks that belong elsewhere; UINT64_MAX: there are none */
+    uint64_t              pause_us;   /**< to the next look, if it finds any */
+    uint64_t              moved;      /**< chunks migrated out until the last look */
+    bool                  begun;      /**< in this row */
+} SKY_Handover_t;
+
 /** What Next makes of the packet that Begin was given. */
 typedef enum
 {
@@ -129,8 +152,9 @@ typedef struct
     uint64_t              started_us;
     uint64_t              next_request_id;
     uint16_t              seq_count;
-    SKY_Migration_t       migrations[SKY_SERVICE_MIGRATIONS];
-    uint32_t              pulled; /**< migrations that have no more to send in this pull */
+    SKY_Migration_t       migrations[SKY_SERVICE_JOBS]; /**< the last is the handover's */
+    uint32_t              pulled;                       /**< migrations that have no more to send in this pull */
+    SKY_Handover_t        handover;
     SKY_Gossip_t          gossip;
     /* the response at hand */
     SKY_ServiceStage_t stage;
@@ -158,18 +182,36 @@ bool SKY_Service_Configure(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg);
  * pulled by SKY_Service_Next until that returns false; what is not pulled is dropped by the next call of Begin or Poll.
  * A response is never answered, nor is gossip.
  *
- * While a block is being moved away (MIGRATE without KEEP), another satellite is told that its chunks are not held here, and its
- * PUTs of that block are refused: BUSY, or REFUSED if it is itself the target and has the higher address. Otherwise two that move
- * the same block to each other could each let go of it on the word of the other.
+ * While chunks of a block are being moved away (MIGRATE without KEEP, handover), another satellite is told that they are not held
+ * here, and its PUTs of them are refused: BUSY, or REFUSED if it is itself the target and has the higher address. Otherwise two
+ * that move the same chunks to each other could each let go of them on the word of the other.
  */
 void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
 /** @return true: @p out is to be sent. */
 bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
 /**
- * Work that nobody asked for just now: migrations go on, parts expire. Call Next until false, then again at *next_us, or after
- * the next packets. Cheap when there is nothing to do; *next_us is then UINT64_MAX.
+ * Work that nobody asked for just now: migrations go on, parts expire, and with a schedule the handover begins when the window
+ * has left this satellite. Call Next until false, then again at *next_us, or after the next packets. Cheap when there is nothing
+ * to do; *next_us is then UINT64_MAX, with a schedule too while the store is empty.
  */
 void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us);
+/**
+ * Follow a schedule, from the next Poll on. When a row begins, every chunk held here that belongs elsewhere in its window
+ * (SKY_Schedule_Server of the chunk's server, chunk id modulo the number of servers) goes there, but for blocks of later epochs.
+ * What comes late, and what an interruption has left (target silent, restart of either), is found at a later look. A handover ends
+ * when it is done, when its target is silent, or when the window has moved on. A look walks over all chunks held; there is none
+ * while everything is where it belongs. With SKY_LAYOUT_HOP nothing moves.
+ * @param schedule  stays with the service and does not change meanwhile; NULL: none
+ * @return false: it is for another constellation; the one before stays
+ */
+bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule);
+/**
+ * Send all blocks of all tenants to @p target, beginning with the next Poll: a handover that is ordered instead of scheduled. It
+ * takes a place as a MIGRATE request does.
+ * @return OK: begun, or going on already; BAD_ADDRESS; NOT_FOUND: nothing is held; BUSY; REFUSED: a schedule holds, which would
+ *         bring everything back
+ */
+SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target);
 /** Count a packet that never became a request (SKY_Packet_Decode failed). */
 void SKY_Service_CountError(SKY_Service_t *svc, SKY_Status_t status);
 /** The counters of `stats.kvc`, SKY_STATS_KVC_COUNT of them. */

@@ -129,6 +129,8 @@ SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_Block
  * the lowest of all is known: from the first question for it (@p from 0) until it goes.
  */
 uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from);
+/** Walk over the complete chunks of a block, any order: @p cursor starts at 0. @return false at the end */
+bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cursor, uint32_t *chunk_id);
 /** Forget a block. Walks over its chunks. @return complete chunks that were removed */
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key);
 /** Forget one complete chunk (after it has moved elsewhere). @return false if it was not held */
@@ -137,7 +139,7 @@ bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uin
 uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
 /**
  * Walk over all blocks that hold a complete chunk, any order: @p cursor starts at 0. Looks at the whole table of blocks in the
- * worst case. @return false at the end. Blocks put meanwhile may be missed.
+ * worst case. @return false at the end; else *cursor - 1 is what SKY_Store_Find gives. Blocks put meanwhile may be missed.
  */
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info);
 /** Forget everything; counters of events stay. */

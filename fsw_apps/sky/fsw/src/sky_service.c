@@ -107,7 +107,7 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 {
     const bool     is_nearer   = req->deadline_ms != 0 && req->deadline_ms < svc->cfg.part_lifetime_ms;
     const uint32_t lifetime_ms = is_nearer ? req->deadline_ms : svc->cfg.part_lifetime_ms;
-    SKY_Status_t   status      = SKY_Service_MigrateGuard(svc, req);
+    SKY_Status_t   status      = SKY_Service_MigrateGuard(svc, req, req->chunk_id);
 
     if (status == SKY_STATUS_OK)
     {
@@ -120,6 +120,7 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
         return;
     }
     ++svc->counters.puts;
+    SKY_Service_HandoverPut(svc, now_us, req);
     if (req->src.plane != 0 && req->offset + req->length == req->chunk_len)
     {
         ++svc->counters.migrated_in;
@@ -156,10 +157,11 @@ static void has(SKY_Service_t *svc, const SKY_Packet_t *req)
         return;
     }
     const uint32_t block = SKY_Store_Find(svc->store, req->tenant, req->key);
-    const uint32_t seen  = SKY_Service_MigrateGuard(svc, req) == SKY_STATUS_OK ? block : SKY_STORE_NONE;
     for (uint32_t i = SKY_ChunkSet_Next(&held, 0); i < held.count; i = SKY_ChunkSet_Next(&held, i + 1u))
     {
-        if (!SKY_Store_Has(svc->store, seen, SKY_ChunkSet_ChunkId(&held, i)))
+        const uint32_t id = SKY_ChunkSet_ChunkId(&held, i);
+
+        if (!SKY_Store_Has(svc->store, block, id) || SKY_Service_MigrateGuard(svc, req, id) != SKY_STATUS_OK)
         {
             SKY_ChunkSet_Remove(&held, i);
         }
@@ -387,7 +389,10 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
 
     svc->stage = SKY_SERVICE_IDLE;
     SKY_Service_MigratePull(svc);
+    const uint64_t handover_us = SKY_Service_HandoverOnTime(svc, now_us);
+
     next = SKY_Service_MigrateOnTime(svc, now_us);
+    next = handover_us < next ? handover_us : next;
     (void)SKY_Store_Expire(svc->store, now_us, SKY_SERVICE_EXPIRE_SLOTS); /* the store counts them */
     if (svc->store->counters.partial > 0 && next > now_us + SKY_SERVICE_EXPIRE_US)
     {
@@ -408,8 +413,9 @@ void SKY_Service_CountError(SKY_Service_t *svc, SKY_Status_t status)
 
 void SKY_Service_Stats(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
 {
-    const SKY_Store_t           *store = svc->store;
-    const SKY_ServiceCounters_t *c     = &svc->counters;
+    const SKY_Store_t           *store    = svc->store;
+    const SKY_ServiceCounters_t *c        = &svc->counters;
+    const SKY_Schedule_t        *schedule = svc->handover.schedule;
 
     out[SKY_STATS_KVC_UPTIME_MS]       = (now_us - svc->started_us) / US_PER_MS;
     out[SKY_STATS_KVC_STORE_BYTES]     = (uint64_t)store->cfg.slot_count * store->cfg.slot_bytes;
@@ -438,6 +444,9 @@ void SKY_Service_Stats(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_ERR_KEY]         = c->errors[SKY_STATUS_BAD_KEY];
     out[SKY_STATS_KVC_GOSSIP_TX]       = c->gossip_tx;
     out[SKY_STATS_KVC_GOSSIP_PURGED]   = c->gossip_purged;
+    out[SKY_STATS_KVC_HANDOVERS]       = c->handovers;
+    out[SKY_STATS_KVC_ROW]             = schedule != NULL ? SKY_Schedule_RowAt(schedule, now_us) : SKY_SCHEDULE_NONE;
+    out[SKY_STATS_KVC_ROWS]            = schedule != NULL ? schedule->count : 0;
 }
 
 void SKY_Service_ResetCounters(SKY_Service_t *svc)

@@ -1,7 +1,7 @@
 /**
  * @file
- * MIGRATE: chunks of this satellite go to another, as PUTs with HAS for acknowledgement (sky_push.c); what is acknowledged is
- * forgotten here unless the request said to keep it.
+ * Migrations: chunks of this satellite go to another, as PUTs with HAS for acknowledgement (sky_push.c); what is acknowledged is
+ * forgotten here unless the request said to keep it. MIGRATE asks for one, a command or the schedule for one of everything.
  *
  * A job walks over blocks, and over each block in windows of SKY_LIMIT_CHUNK_SET chunk ids. What is held is looked up when a
  * window begins and again when a chunk is sent, so chunks may come and go meanwhile.
@@ -26,6 +26,23 @@ static SKY_Addr_t load_addr(const uint8_t *payload)
 
 /* ---- what to move ------------------------------------------------------------------------------------------------- */
 
+/* Lowest chunk from job->from on that is held and to go, or SKY_STORE_NONE. */
+static uint32_t lowest_to_go(const SKY_Service_t *svc, const SKY_Migration_t *job, uint32_t block)
+{
+    uint32_t lowest = SKY_STORE_NONE;
+    uint32_t cursor = 0;
+    uint32_t id     = 0;
+
+    while (SKY_Store_EachChunk(svc->store, block, &cursor, &id))
+    {
+        if (id >= job->from && id < lowest && id % job->stride == job->server)
+        {
+            lowest = id;
+        }
+    }
+    return lowest;
+}
+
 /* Begin with the chunks from job->from on that are held of the block at hand. @return false: there are none */
 static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
 {
@@ -37,7 +54,7 @@ static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
     {
         return false;
     }
-    const uint32_t lowest = SKY_Store_NextChunk(svc->store, block, job->from);
+    const uint32_t lowest = lowest_to_go(svc, job, block);
     if (lowest == SKY_STORE_NONE)
     {
         return false;
@@ -46,13 +63,14 @@ static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
     (void)memcpy(cfg.key, job->key, SKY_KEY_BYTES);
     cfg.self         = svc->cfg.self;
     cfg.tenant       = job->tenant;
-    cfg.epoch        = info.epoch;
+    cfg.epoch        = job->epoch != 0 ? job->epoch : info.epoch;
     cfg.chunk_total  = info.chunk_total;
     cfg.chunk_len    = info.chunk_len;
     cfg.block_len    = info.block_len;
     cfg.base         = lowest;
-    cfg.stride       = 1;
-    cfg.count        = info.chunk_total - lowest < SKY_LIMIT_CHUNK_SET ? info.chunk_total - lowest : SKY_LIMIT_CHUNK_SET;
+    cfg.stride       = job->stride;
+    cfg.count        = (info.chunk_total - lowest - 1u) / job->stride + 1u;
+    cfg.count        = cfg.count < SKY_LIMIT_CHUNK_SET ? cfg.count : SKY_LIMIT_CHUNK_SET;
     cfg.packet_bytes = svc->cfg.packet_bytes;
     cfg.deadline_us  = job->deadline_us;
     cfg.request_id   = svc->next_request_id;
@@ -61,12 +79,12 @@ static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
     const bool good = SKY_Push_Init(&job->push, &cfg, &job->peer);
     for (uint32_t i = 0; i < cfg.count; ++i)
     {
-        if (!SKY_Store_Has(svc->store, block, lowest + i))
+        if (!SKY_Store_Has(svc->store, block, lowest + i * job->stride))
         {
             SKY_Push_Skip(&job->push, i);
         }
     }
-    job->from = lowest + cfg.count;
+    job->from = lowest + (cfg.count - 1u) * job->stride + 1u;
     return good;
 }
 
@@ -76,8 +94,9 @@ static bool begin_next_block(const SKY_Service_t *svc, SKY_Migration_t *job)
 
     while (job->all_blocks && SKY_Store_NextBlock(svc->store, &job->cursor, &info))
     {
-        if (info.tenant == job->tenant)
+        if ((job->all_tenants || info.tenant == job->tenant) && info.epoch <= job->row)
         {
+            job->tenant = info.tenant;
             (void)memcpy(job->key, info.key, SKY_KEY_BYTES);
             job->from = 0;
             return true;
@@ -140,31 +159,32 @@ static bool is_all_blocks(const SKY_Packet_t *pkt)
 /* A request that was repeated because its response was lost finds its job running. */
 static bool is_same_job(const SKY_Migration_t *job, const SKY_Packet_t *pkt, SKY_Addr_t target)
 {
-    return job->active && job->tenant == pkt->tenant && SKY_Addr_Equal(job->target, target) &&
-           job->all_blocks == is_all_blocks(pkt) && (job->all_blocks || memcmp(job->key, pkt->key, SKY_KEY_BYTES) == 0);
+    return job->active && !job->all_tenants && job->tenant == pkt->tenant && SKY_Addr_Equal(job->target, target) &&
+           job->epoch == pkt->epoch && job->all_blocks == is_all_blocks(pkt) &&
+           (job->all_blocks || memcmp(job->key, pkt->key, SKY_KEY_BYTES) == 0);
 }
 
-static SKY_Status_t start(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Addr_t target)
+static void prepare(const SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t target, uint64_t deadline_us)
 {
-    const uint32_t      asked_ms = pkt->deadline_ms != 0 ? pkt->deadline_ms : SKY_SERVICE_MIGRATION_MS;
-    const uint32_t      limit_ms = asked_ms < SKY_SERVICE_MIGRATION_MAX_MS ? asked_ms : SKY_SERVICE_MIGRATION_MAX_MS;
-    const SKY_PeerCfg_t peer     = {.window_initial = svc->cfg.credit,
-                                    .window_max     = svc->cfg.credit,
-                                    .burst          = svc->cfg.credit,
-                                    .rto_initial_us = RTO_INITIAL_US,
-                                    .rto_min_us     = RTO_MIN_US,
-                                    .rto_max_us     = RTO_MAX_US};
+    const SKY_PeerCfg_t peer = {.window_initial = svc->cfg.credit,
+                                .window_max     = svc->cfg.credit,
+                                .burst          = svc->cfg.credit,
+                                .rto_initial_us = RTO_INITIAL_US,
+                                .rto_min_us     = RTO_MIN_US,
+                                .rto_max_us     = RTO_MAX_US};
 
     (void)memset(job, 0, sizeof(*job));
-    (void)memcpy(job->key, pkt->key, SKY_KEY_BYTES);
-    job->active      = true;
-    job->keep        = (pkt->flags & SKY_FLAG_KEEP) != 0;
-    job->all_blocks  = is_all_blocks(pkt);
-    job->from        = job->all_blocks ? ALL_DONE : 0;
-    job->tenant      = pkt->tenant;
+    job->stride      = 1;
+    job->row         = UINT32_MAX;
     job->target      = target;
-    job->deadline_us = now_us + (uint64_t)limit_ms * US_PER_MS;
+    job->deadline_us = deadline_us;
     SKY_Peer_Init(&job->peer, &peer, target);
+}
+
+static SKY_Status_t start(SKY_Service_t *svc, SKY_Migration_t *job)
+{
+    job->active = true;
+    job->from   = job->all_blocks ? ALL_DONE : 0;
     go_on(svc, job);
     if (!job->active)
     {
@@ -173,16 +193,51 @@ static SKY_Status_t start(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now
     return SKY_STATUS_OK;
 }
 
-SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+static bool can_go_to(const SKY_Service_t *svc, SKY_Addr_t target)
+{
+    return SKY_Torus_Contains(&svc->cfg.torus, target) && !SKY_Addr_Equal(target, svc->cfg.self);
+}
+
+/* A place for one more job, or NULL. */
+static SKY_Migration_t *idle_job(SKY_Service_t *svc)
 {
     SKY_Migration_t *idle = NULL;
 
+    for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
+    {
+        idle = svc->migrations[i].active ? idle : &svc->migrations[i];
+    }
+    return idle;
+}
+
+static SKY_Status_t start_request(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Addr_t target)
+{
+    const uint32_t   asked_ms = pkt->deadline_ms != 0 ? pkt->deadline_ms : SKY_SERVICE_MIGRATION_MS;
+    const uint32_t   limit_ms = asked_ms < SKY_SERVICE_MIGRATION_MAX_MS ? asked_ms : SKY_SERVICE_MIGRATION_MAX_MS;
+    SKY_Migration_t *job      = idle_job(svc);
+
+    if (job == NULL)
+    {
+        return SKY_STATUS_BUSY;
+    }
+    prepare(svc, job, target, now_us + (uint64_t)limit_ms * US_PER_MS);
+    (void)memcpy(job->key, pkt->key, SKY_KEY_BYTES);
+    job->keep       = (pkt->flags & SKY_FLAG_KEEP) != 0;
+    job->all_blocks = is_all_blocks(pkt);
+    job->tenant     = pkt->tenant;
+    job->epoch      = pkt->epoch;
+    SKY_Service_HandoverShare(svc, pkt->epoch, target, &job->stride, &job->server);
+    return start(svc, job);
+}
+
+SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+{
     if (pkt->length != SKY_MIGRATE_BYTES)
     {
         return SKY_STATUS_BAD_LENGTH;
     }
     const SKY_Addr_t target = load_addr(pkt->payload);
-    if (!SKY_Torus_Contains(&svc->cfg.torus, target) || SKY_Addr_Equal(target, svc->cfg.self))
+    if (!can_go_to(svc, target))
     {
         return SKY_STATUS_BAD_ADDRESS;
     }
@@ -192,22 +247,50 @@ SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, con
     }
     for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
     {
-        SKY_Migration_t *job = &svc->migrations[i];
-
-        if (is_same_job(job, pkt, target))
+        if (is_same_job(&svc->migrations[i], pkt, target))
         {
             return SKY_STATUS_OK;
         }
-        if (!job->active)
+    }
+    return start_request(svc, now_us, pkt, target);
+}
+
+SKY_Status_t SKY_Service_MigrateAll(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t target, uint64_t deadline_us,
+                                    uint32_t row, uint32_t stride, uint32_t server)
+{
+    prepare(svc, job, target, deadline_us);
+    job->all_blocks  = true;
+    job->all_tenants = true;
+    job->row         = row;
+    job->stride      = stride;
+    job->server      = server;
+    return start(svc, job);
+}
+
+SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target)
+{
+    if (!can_go_to(svc, target))
+    {
+        return SKY_STATUS_BAD_ADDRESS;
+    }
+    if (svc->handover.schedule != NULL)
+    {
+        return SKY_STATUS_REFUSED;
+    }
+    for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
+    {
+        if (svc->migrations[i].active && svc->migrations[i].all_tenants && SKY_Addr_Equal(svc->migrations[i].target, target))
         {
-            idle = job;
+            return SKY_STATUS_OK;
         }
     }
-    if (idle == NULL)
+    SKY_Migration_t *job = idle_job(svc);
+    if (job == NULL)
     {
         return SKY_STATUS_BUSY;
     }
-    return start(svc, idle, now_us, pkt, target);
+    return SKY_Service_MigrateAll(svc, job, target, now_us + (uint64_t)SKY_SERVICE_MIGRATION_MAX_MS * US_PER_MS, UINT32_MAX, 1,
+                                  0);
 }
 
 static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
@@ -215,15 +298,16 @@ static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
     return a.plane < b.plane || (a.plane == b.plane && a.slot < b.slot);
 }
 
-SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req)
+SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req, uint32_t chunk_id)
 {
     SKY_Status_t status = SKY_STATUS_OK;
 
-    for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS && req->src.plane != 0; ++i)
+    for (uint32_t i = 0; i < SKY_SERVICE_JOBS && req->src.plane != 0; ++i)
     {
         const SKY_Migration_t *job = &svc->migrations[i];
 
-        if (job->active && !job->keep && job->tenant == req->tenant && memcmp(job->key, req->key, SKY_KEY_BYTES) == 0)
+        if (job->active && !job->keep && job->tenant == req->tenant && chunk_id % job->stride == job->server &&
+            memcmp(job->key, req->key, SKY_KEY_BYTES) == 0)
         {
             if (SKY_Addr_Equal(job->target, req->src) && is_before(svc->cfg.self, req->src))
             {
@@ -253,7 +337,7 @@ static void let_go(SKY_Service_t *svc, const SKY_Migration_t *job, const SKY_Chu
 
 bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
 {
-    for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
+    for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
     {
         SKY_Migration_t *job = &svc->migrations[i];
 
@@ -277,7 +361,7 @@ bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_
 void SKY_Service_MigratePull(SKY_Service_t *svc)
 {
     svc->pulled = 0;
-    for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
+    for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
     {
         svc->migrations[i].asked   = false;
         svc->migrations[i].cutting = false; /* the rest of a chunk counts as lost and is sent again */
@@ -334,7 +418,7 @@ static bool job_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us, 
 
 bool SKY_Service_MigrateNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
 {
-    while (svc->pulled < SKY_SERVICE_MIGRATIONS)
+    while (svc->pulled < SKY_SERVICE_JOBS)
     {
         if (job_next(svc, &svc->migrations[svc->pulled], now_us, out))
         {
@@ -349,7 +433,7 @@ uint64_t SKY_Service_MigrateOnTime(SKY_Service_t *svc, uint64_t now_us)
 {
     uint64_t next_us = UINT64_MAX;
 
-    for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
+    for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
     {
         SKY_Migration_t *job = &svc->migrations[i];
 

@@ -1,6 +1,7 @@
 /**
  * @file
- * Private to the service: MIGRATE (sky_service_migrate.c), and what it needs of sky_service.c.
+ * Private to the service: migrations (sky_service_migrate.c) and when the schedule begins them (sky_service_handover.c), and what
+ * they need of sky_service.c.
  */
 #ifndef SKY_SERVICE_MIGRATE_H
 #define SKY_SERVICE_MIGRATE_H
@@ -15,17 +16,29 @@ bool SKY_Service_Emit(SKY_Service_t *svc, uint64_t now_us, SKY_Packet_t *pkt, co
 /** Act on a MIGRATE request. @return the status of its response */
 SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
 /**
- * May this satellite take a chunk of a block from the one that sent @p req, and say to it what it holds of the block?
- * @return OK; while the block is being moved away BUSY, or REFUSED if both move it to each other and this one goes first
+ * May this satellite take a chunk of the block of @p req from whoever sent it, and tell that it holds it?
+ * @return OK; while the chunk is being moved away BUSY, or REFUSED if both move it to each other and this one goes first
  */
-SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req);
+SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req, uint32_t chunk_id);
 /** @return false if the response belongs to no migration */
 bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
+/**
+ * Begin @p job: of all blocks up to epoch @p row the chunks server, server + stride, ... go to @p target.
+ * @return OK, or NOT_FOUND: there are none
+ */
+SKY_Status_t SKY_Service_MigrateAll(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t target, uint64_t deadline_us,
+                                    uint32_t row, uint32_t stride, uint32_t server);
 /** A new pull begins: what was not pulled in the last one is dropped. */
 void SKY_Service_MigratePull(SKY_Service_t *svc);
 /** The next packet of a migration in this pull. */
 bool SKY_Service_MigrateNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
 /** Let timers act. @return when to call again, UINT64_MAX if never */
 uint64_t SKY_Service_MigrateOnTime(SKY_Service_t *svc, uint64_t now_us);
+/** A chunk was put: if it belongs elsewhere, a look will come. */
+void SKY_Service_HandoverPut(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req);
+/** The chunks that @p target has in the window of row @p epoch; all (stride 1) if no row says which. */
+void SKY_Service_HandoverShare(const SKY_Service_t *svc, uint32_t epoch, SKY_Addr_t target, uint32_t *stride, uint32_t *server);
+/** Let the schedule act, before SKY_Service_MigrateOnTime. @return when to call again, UINT64_MAX if never */
+uint64_t SKY_Service_HandoverOnTime(SKY_Service_t *svc, uint64_t now_us);
 
 #endif

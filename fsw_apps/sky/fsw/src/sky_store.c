@@ -259,6 +259,27 @@ uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from)
     return lowest;
 }
 
+bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cursor, uint32_t *chunk_id)
+{
+    if (block == NONE)
+    {
+        return false;
+    }
+    uint32_t slot = *cursor == 0 ? store->blocks[block].first : store->slots[*cursor - 1u].next;
+
+    while (slot != NONE && !store->slots[slot].complete)
+    {
+        slot = store->slots[slot].next;
+    }
+    if (slot == NONE)
+    {
+        return false;
+    }
+    *cursor   = slot + 1u;
+    *chunk_id = store->slots[slot].chunk_id;
+    return true;
+}
+
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info)
 {
     while (*cursor < store->fresh_block)

@@ -1,0 +1,473 @@
+/**
+ * @file
+ * sky_service_handover.c: chunks follow the window of the schedule, and whatever the network does, none is ever nowhere.
+ */
+#include "turning_rig.h"
+
+#define ROW_US 10000000u
+
+/* Rows of ROW_US each, from centre (2, 3). */
+static void step_to(uint32_t row, int32_t plane, int32_t slot)
+{
+    rows[row - 1].time_ms      = (row - 1u) * (ROW_US / 1000u);
+    rows[row - 1].centre.plane = plane;
+    rows[row - 1].centre.slot  = slot;
+}
+
+static uint64_t stat(satellite_t *sat, uint32_t index)
+{
+    uint64_t counters[SKY_STATS_KVC_COUNT];
+
+    SKY_Service_Stats(&sat->svc, clock_of(sat), counters);
+    return counters[index];
+}
+
+static SKY_Migration_t *handover_of(satellite_t *sat)
+{
+    return &sat->svc.migrations[SKY_SERVICE_MIGRATIONS];
+}
+
+static satellite_t *server(uint32_t row, uint32_t number)
+{
+    return at(SKY_Schedule_Server(&schedule, row, number));
+}
+
+static void test_follows_the_window(void)
+{
+    const fx_block_t *block;
+    uint32_t          left = 0;
+
+    open_constellation(1, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    step_to(3, 3, 2);
+    follow(SKY_LAYOUT_ROTATION, 6, 3);
+    CHECK_EQ(stat(&sats[0], SKY_STATS_KVC_ROWS), 3);
+    block = put_block(20, 1, 0);
+    run_for(1000000);
+    CHECK(is_at_home(block, 1));
+    for (uint32_t i = 0; i < SATELLITES; ++i)
+    {
+        CHECK_EQ(stat(&sats[i], SKY_STATS_KVC_ROW), 1);
+        CHECK_EQ(sats[i].next_us, sats[i].store.counters.blocks > 0 ? START_US + ROW_US : UINT64_MAX);
+    }
+    run_for(ROW_US);
+    CHECK_EQ(stat(&sats[0], SKY_STATS_KVC_ROW), 2);
+    CHECK(is_at_home(block, 2));
+    run_for(ROW_US);
+    CHECK(is_at_home(block, 3));
+    for (uint32_t i = 0; i < SATELLITES; ++i)
+    {
+        left += (uint32_t)stat(&sats[i], SKY_STATS_KVC_HANDOVERS);
+        CHECK_EQ(sats[i].next_us, UINT64_MAX); /* the last row holds for ever */
+    }
+    CHECK(left >= 2);
+}
+
+/* Where step and window are longer than the torus: nobody is outside, and yet almost everything moves. */
+static void test_a_window_that_meets_itself(void)
+{
+    const fx_block_t *block;
+
+    open_constellation(2, 0);
+    step_to(1, 2, 3);
+    step_to(2, 4, 3);
+    step_to(3, 6, 4);
+    follow(SKY_LAYOUT_ROTATION_HOP, 9, 3);
+    block = put_block(40, 1, 0);
+    run_for(ROW_US + 5000000);
+    CHECK(is_at_home(block, 2));
+    run_for(ROW_US);
+    CHECK(is_at_home(block, 3));
+}
+
+static void test_what_comes_late(void)
+{
+    const fx_block_t *block, *wanderer;
+
+    open_constellation(3, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 5);
+    follow(SKY_LAYOUT_ROTATION, 4, 2);
+    block = put_block(8, 1, 0);
+    run_for(ROW_US + 5000000);
+    CHECK(is_at_home(block, 2));
+    wanderer = put_block(8, 1, 0); /* by a host that has not noticed */
+    CHECK(!is_at_home(wanderer, 2));
+    run_for(SKY_SERVICE_HANDOVER_LOOK_US + 1000000);
+    CHECK(is_at_home(wanderer, 2));
+    /* Somebody who knows that nothing is where it should be is not asked twice. */
+    put_at(SKY_Schedule_Server(&schedule, 1, 0), wanderer, 0, 0);
+    put_at(SKY_Schedule_Server(&schedule, 1, 0), wanderer, 4, 0);
+    run_for(SKY_SERVICE_HANDOVER_LOOK_US + 1000000);
+    CHECK(is_at_home(wanderer, 2));
+    CHECK_EQ(server(1, 0)->store.counters.blocks, 0);
+}
+
+static void test_target_that_is_silent(void)
+{
+    const fx_block_t *block;
+    uint64_t          asked_us;
+
+    open_constellation(4, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    follow(SKY_LAYOUT_ROTATION, 1, 2);
+    block                = put_block(8, 1, 0);
+    server(2, 0)->silent = true;
+    run_for(ROW_US + 100000);
+    CHECK(handover_of(server(1, 0))->active);
+    run_for(15000000);
+    CHECK(is_at_home(block, 1));
+    run_for(100000000); /* looked again and again, less and less often */
+    CHECK_EQ(server(1, 0)->svc.handover.pause_us, SKY_SERVICE_HANDOVER_MAX_US);
+    CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVERS), 1);
+    server(2, 0)->silent = false;
+    asked_us             = now_us;
+    while (!is_at_home(block, 2))
+    {
+        step();
+        CHECK(now_us - asked_us < SKY_SERVICE_HANDOVER_MAX_US + 5000000u);
+    }
+}
+
+/* Chunks of two servers at one satellite, one of whose homes is silent: the others do not wait for it. */
+static void test_one_silent_target_of_two(void)
+{
+    const SKY_Addr_t  host = {4, 1};
+    const fx_block_t *block;
+
+    open_constellation(5, 0);
+    step_to(1, 2, 3);
+    follow(SKY_LAYOUT_ROTATION, 2, 1);
+    block = put_block(2, 1, 0);
+    run_for(1000000);
+    server(1, 0)->silent = true;
+    SKY_Store_Clear(&server(1, 0)->store);
+    SKY_Store_Clear(&server(1, 1)->store);
+    put_at(host, block, 0, 0);
+    put_at(host, block, 1, 0);
+    run_for(40000000);
+    CHECK(sat_holds(server(1, 1), block, 1) && sat_holds(at(host), block, 0) && !sat_holds(at(host), block, 1));
+    server(1, 0)->silent = false;
+    run_for(40000000);
+    CHECK(is_at_home(block, 1));
+}
+
+static void test_window_moves_on_meanwhile(void)
+{
+    const fx_block_t *block;
+
+    open_constellation(6, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    step_to(3, 2, 1);
+    step_to(4, 2, 2);
+    follow(SKY_LAYOUT_ROTATION, 1, 4);
+    block                = put_block(20, 1, 0);
+    server(2, 0)->silent = true;
+    run_for(ROW_US + 5000000);
+    CHECK(SKY_Addr_Equal(handover_of(server(1, 0))->target, SKY_Schedule_Server(&schedule, 2, 0)));
+    run_for(ROW_US);
+    CHECK(is_at_home(block, 3));
+    /* A row that changes nothing for it lets a handover go on. */
+    rows[3] = rows[2];
+    step_to(4, 2, 1);
+    open_constellation(6, 0);
+    follow(SKY_LAYOUT_ROTATION, 1, 4);
+    block                = put_block(20, 1, 0);
+    server(3, 0)->silent = true;
+    run_for(3u * ROW_US - 1000000u);
+    CHECK(handover_of(server(2, 0))->active);
+    CHECK_EQ(handover_of(server(2, 0))->row, 3);
+    run_for(1100000);
+    CHECK(handover_of(server(2, 0))->active);
+    CHECK_EQ(handover_of(server(2, 0))->row, 4);
+    server(3, 0)->silent = false;
+    run_for(20000000);
+    CHECK(is_at_home(block, 4));
+}
+
+static void test_prefetch(void)
+{
+    const fx_block_t *block, *other;
+    SKY_BlockInfo_t   info;
+    uint8_t           key[SKY_KEY_BYTES];
+
+    open_constellation(7, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    step_to(3, 2, 1);
+    step_to(4, 2, 0);
+    follow(SKY_LAYOUT_ROTATION, 4, 4);
+    block = put_block(12, 1, 0);
+    other = put_block(12, 1, 0);
+    for (uint32_t i = 0; i < 4; ++i)
+    {
+        if (server(1, i) != server(3, i))
+        {
+            CHECK_EQ(migrate(SKY_Schedule_Server(&schedule, 1, i), block, SKY_Schedule_Server(&schedule, 3, i), 3, 0),
+                     SKY_STATUS_OK);
+            CHECK_EQ(migrate(SKY_Schedule_Server(&schedule, 1, i), block, SKY_Schedule_Server(&schedule, 3, i), 3, 0),
+                     SKY_STATUS_OK); /* the same again */
+            CHECK_EQ(migrate(SKY_Schedule_Server(&schedule, 1, i), block, SKY_Schedule_Server(&schedule, 3, i), 0, 0),
+                     SKY_STATUS_OK); /* another job */
+        }
+    }
+    run_for(1000000);
+    CHECK(is_at_home(block, 3));
+    fx_key(key, block->number);
+    CHECK_EQ(SKY_Store_Block(&server(3, 0)->store, SKY_Store_Find(&server(3, 0)->store, 0, key), &info), SKY_STATUS_OK);
+    CHECK_EQ(info.epoch, 3);
+    run_for(ROW_US); /* into row 2: what was laid for row 3 stays, what lay beside it moves */
+    CHECK(is_at_home(block, 3));
+    CHECK(is_at_home(other, 2));
+    run_for(ROW_US);
+    CHECK(is_at_home(block, 3));
+    run_for(ROW_US); /* and is like all others from then on */
+    CHECK(is_at_home(block, 4));
+    CHECK(is_at_home(other, 4));
+}
+
+/* What the row has at the target goes there; without a word about it, all. */
+static void test_share_of_a_prefetch(void)
+{
+    const SKY_Addr_t host = {4, 1};
+    fx_block_t       some = {50, 0, 4, 100, 400};
+
+    open_constellation(8, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 1);
+    follow(SKY_LAYOUT_ROTATION, 2, 2);
+    for (some.number = 50; some.number < 53; ++some.number)
+    {
+        for (uint32_t id = 0; id < 4; ++id)
+        {
+            put_at(host, &some, id, 2);
+        }
+    }
+    some.number = 50;
+    CHECK_EQ(migrate(host, &some, SKY_Schedule_Server(&schedule, 2, 1), 2, 0), SKY_STATUS_OK);
+    some.number = 51; /* a row that is unknown here */
+    CHECK_EQ(migrate(host, &some, SKY_Schedule_Server(&schedule, 2, 1), 3, 0), SKY_STATUS_OK);
+    some.number = 52; /* a satellite that has nothing in that row */
+    CHECK_EQ(migrate(host, &some, (SKY_Addr_t){4, 3}, 2, 0), SKY_STATUS_OK);
+    run_for(1000000);
+    for (uint32_t id = 0; id < 4; ++id)
+    {
+        some.number = 50;
+        CHECK_EQ(sat_holds(server(2, 1), &some, id), id % 2 == 1);
+        CHECK_EQ(sat_holds(at(host), &some, id), id % 2 == 0);
+        some.number = 51;
+        CHECK(sat_holds(server(2, 1), &some, id));
+        some.number = 52;
+        CHECK(sat_holds(&sats[17], &some, id));
+    }
+}
+
+static void test_requests_do_not_lock_it_out(void)
+{
+    fx_block_t        some = {50, 0, 1, 100, 100};
+    const fx_block_t *block;
+
+    open_constellation(9, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    follow(SKY_LAYOUT_ROTATION, 1, 2);
+    block           = put_block(4, 1, 0);
+    sats[19].silent = true;
+    for (; some.number < 50 + SKY_SERVICE_MIGRATIONS; ++some.number)
+    {
+        put_at(SKY_Schedule_Server(&schedule, 1, 0), &some, 0, 9);
+        CHECK_EQ(migrate(SKY_Schedule_Server(&schedule, 1, 0), &some, (SKY_Addr_t){4, 5}, 9, 60000), SKY_STATUS_OK);
+    }
+    CHECK_EQ(migrate(SKY_Schedule_Server(&schedule, 1, 0), block, (SKY_Addr_t){4, 5}, 0, 0), SKY_STATUS_BUSY);
+    run_for(ROW_US + 1000000);
+    CHECK(is_at_home(block, 2));
+}
+
+static void test_schedules_come_and_go(void)
+{
+    SKY_Torus_t       torus;
+    SKY_Schedule_t    strange;
+    const fx_block_t *block;
+
+    open_constellation(10, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    CHECK(SKY_Torus_Init(&torus, PLANES, SLOTS + 1u, false));
+    CHECK(SKY_Schedule_Init(&strange, &torus, SKY_LAYOUT_ROTATION, 4, rows, 2, 0));
+    CHECK(!SKY_Service_SetSchedule(&sats[0].svc, &strange));
+    CHECK(SKY_Torus_Init(&torus, PLANES + 1u, SLOTS, false));
+    CHECK(SKY_Schedule_Init(&strange, &torus, SKY_LAYOUT_ROTATION, 4, rows, 2, 0));
+    CHECK(!SKY_Service_SetSchedule(&sats[0].svc, &strange));
+    CHECK_EQ(stat(&sats[0], SKY_STATS_KVC_ROWS), 0);
+    CHECK_EQ(stat(&sats[0], SKY_STATS_KVC_ROW), SKY_SCHEDULE_NONE);
+
+    follow(SKY_LAYOUT_HOP, 4, 2);
+    block = put_block(8, 1, 0);
+    put_at((SKY_Addr_t){4, 5}, block, 1, 0);
+    run_for(ROW_US + 5000000);
+    CHECK(sat_holds(&sats[19], block, 1)); /* nothing of it ever moves */
+    CHECK_EQ(sats[19].next_us, UINT64_MAX);
+
+    open_constellation(10, 0);
+    follow(SKY_LAYOUT_ROTATION, 1, 2);
+    block                = put_block(8, 1, 0);
+    server(2, 0)->silent = true;
+    run_for(ROW_US + 1000000);
+    CHECK(handover_of(server(1, 0))->active);
+    CHECK(SKY_Service_SetSchedule(&server(1, 0)->svc, NULL));
+    CHECK(!handover_of(server(1, 0))->active);
+    server(2, 0)->silent = false;
+    run_for(20000000);
+    CHECK(is_at_home(block, 1));
+}
+
+static void test_evacuation_by_order(void)
+{
+    const SKY_Addr_t from = {2, 2}, to = {3, 4}, nowhere = {5, 1};
+    fx_block_t       some = {50, 0, 7, 100, 700};
+    uint8_t          data[CHUNK_BYTES];
+    SKY_Packet_t     pkt;
+    SKY_Service_t   *svc = &at(from)->svc;
+
+    open_constellation(11, 0);
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_NOT_FOUND);
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, nowhere), SKY_STATUS_BAD_ADDRESS);
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, from), SKY_STATUS_BAD_ADDRESS);
+    for (uint32_t id = 0; id < 7; ++id)
+    {
+        put_at(from, &some, id, 5);
+    }
+    fx_put(&some, 0, data, &pkt);
+    pkt.tenant = 9;
+    CHECK_EQ(ask(from, &pkt), SKY_STATUS_OK);
+    CHECK_EQ(migrate(from, &some, (SKY_Addr_t){4, 5}, 0, 500), SKY_STATUS_OK);
+    sats[19].silent = true;
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_OK);
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_OK); /* going on already */
+    svc->cfg.migrate_all_from_ground = true;
+    CHECK_EQ(migrate(from, NULL, to, 0, 0), SKY_STATUS_OK); /* of a tenant: another job */
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, (SKY_Addr_t){4, 4}), SKY_STATUS_OK);
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, (SKY_Addr_t){4, 3}), SKY_STATUS_BUSY);
+    at(from)->next_us = 0; /* the host comes by now and then */
+    run_for(5000000);
+    CHECK_EQ(at(from)->store.counters.blocks, 0);
+    CHECK(sat_holds(at(to), &some, 0) && sat_holds(at(to), &some, 6) && at(to)->store.counters.blocks == 2);
+
+    step_to(1, 2, 3);
+    follow(SKY_LAYOUT_ROTATION, 1, 1);
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_REFUSED);
+}
+
+/* ---- property ------------------------------------------------------------------------------------------------------ */
+
+static int32_t random_step(uint32_t size)
+{
+    const uint32_t kind = fx_below(&random_state, 4);
+
+    return kind == 0 ? (int32_t)fx_below(&random_state, size / 2u * 2u + 1u) - (int32_t)(size / 2u) : kind == 1 ? -1 : 0;
+}
+
+static void random_rows(uint32_t count)
+{
+    rows[0].time_ms      = 0;
+    rows[0].centre.plane = 1 + (int32_t)fx_below(&random_state, PLANES);
+    rows[0].centre.slot  = 1 + (int32_t)fx_below(&random_state, SLOTS);
+    for (uint32_t i = 1; i < count; ++i)
+    {
+        rows[i].time_ms      = rows[i - 1].time_ms + 20u + fx_below(&random_state, 2000);
+        rows[i].centre.plane = rows[i - 1].centre.plane + random_step(PLANES);
+        rows[i].centre.slot  = rows[i - 1].centre.slot - random_step(SLOTS);
+    }
+}
+
+static void random_prefetch(uint32_t row)
+{
+    const fx_block_t *block = &blocks[fx_below(&random_state, block_count)];
+    const uint32_t    later = row + fx_below(&random_state, schedule.count - row + 1u);
+
+    for (uint32_t i = 0; i < schedule.placement.servers; ++i)
+    {
+        const SKY_Addr_t from = SKY_Schedule_Server(&schedule, row, i);
+        const SKY_Addr_t to   = SKY_Schedule_Server(&schedule, later, i);
+
+        if (!SKY_Addr_Equal(from, to))
+        {
+            (void)migrate(from, block, to, later, 3000); /* there may be nothing, or no place */
+        }
+    }
+}
+
+static bool all_at_home(uint32_t row)
+{
+    bool good = true;
+
+    for (uint32_t i = 0; i < block_count && good; ++i)
+    {
+        good = is_at_home(&blocks[i], row);
+    }
+    return good;
+}
+
+static void random_life(uint64_t seed)
+{
+    const uint32_t count   = 2u + (uint32_t)(seed % 12u);
+    const uint32_t servers = 1u + (uint32_t)(seed * 7u % 12u);
+
+    open_constellation(seed, seed % 3 == 0 ? 300000 : 0);
+    random_rows(count);
+    follow(seed % 2 == 0 ? SKY_LAYOUT_ROTATION : SKY_LAYOUT_ROTATION_HOP, servers, count);
+    loss_percent   = (uint32_t)(seed % 5u) * 4u;
+    repeat_percent = seed % 2 == 0 ? 5 : 0;
+    jitter_us      = (uint32_t)(seed % 4u) * 10000u;
+    while (SKY_Schedule_RowAt(&schedule, now_us) < count)
+    {
+        const uint32_t row = SKY_Schedule_RowAt(&schedule, now_us);
+
+        if (block_count < 12 && fx_below(&random_state, 100) == 0)
+        {
+            /* A host may be a row behind. */
+            (void)put_block(1u + fx_below(&random_state, 16), row > 1 ? row - fx_below(&random_state, 2) : row, 0);
+        }
+        if (block_count > 0 && fx_below(&random_state, 200) == 0)
+        {
+            random_prefetch(row);
+        }
+        step();
+    }
+    loss_percent = 0;
+    for (uint32_t looks = 0; looks < 40 && !all_at_home(count); ++looks)
+    {
+        run_for(1000000);
+    }
+    CHECK(all_at_home(count));
+    run_for(2000000);
+    CHECK(all_at_home(count));
+}
+
+static void test_never_nowhere(void)
+{
+    for (uint64_t seed = 1; seed <= 60; ++seed)
+    {
+        random_life(seed);
+    }
+}
+
+int main(void)
+{
+    RUN(test_follows_the_window);
+    RUN(test_a_window_that_meets_itself);
+    RUN(test_what_comes_late);
+    RUN(test_target_that_is_silent);
+    RUN(test_one_silent_target_of_two);
+    RUN(test_window_moves_on_meanwhile);
+    RUN(test_prefetch);
+    RUN(test_share_of_a_prefetch);
+    RUN(test_requests_do_not_lock_it_out);
+    RUN(test_schedules_come_and_go);
+    RUN(test_evacuation_by_order);
+    RUN(test_never_nowhere);
+    return CHECK_RESULT();
+}
