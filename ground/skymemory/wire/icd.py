@@ -45,7 +45,7 @@ OP_HAS: Final = 3
 OP_PURGE: Final = 4
 """forget every chunk of the block; the response's chunk_total says how many were removed. With flag gossip: word from a neighbour, without a response"""
 OP_MIGRATE: Final = 5
-"""send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; the response says whether the job began"""
+"""send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; with an epoch (prefetch) they are laid there for that row, and of a block only those that the row has there; the response says whether the job began"""
 OP_PING: Final = 6
 """echo"""
 OP_STATS: Final = 7
@@ -129,7 +129,7 @@ OFF_GATEWAY_SLOT: Final = 18
 OFF_TENANT: Final = 20
 """name space of the key"""
 OFF_EPOCH: Final = 24
-"""rotation epoch in which the block was set"""
+"""PUT, MIGRATE: number of the schedule's row for whose window the chunk is laid; it stays there in earlier rows. 0: it lies where the window of the moment has it; in MIGRATE: as the block has it. 4294967295: it never moves by itself"""
 OFF_DEADLINE_MS: Final = 28
 """time left when the packet was sent. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limits; elsewhere not acted upon. 0 = none"""
 OFF_REQUEST_ID: Final = 32

@@ -26,7 +26,7 @@
 #define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any */
 #define SKY_OP_HAS 3u /**< which chunks of the chunk set are held; acknowledges PUT */
 #define SKY_OP_PURGE 4u /**< forget every chunk of the block; the response's chunk_total says how many were removed. With flag gossip: word from a neighbour, without a response */
-#define SKY_OP_MIGRATE 5u /**< send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; the response says whether the job began */
+#define SKY_OP_MIGRATE 5u /**< send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; with an epoch (prefetch) they are laid there for that row, and of a block only those that the row has there; the response says whether the job began */
 #define SKY_OP_PING 6u /**< echo */
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
@@ -68,7 +68,7 @@
 #define SKY_OFF_GATEWAY_PLANE 16u /**< satellite through which the ground host is reached; filled in by the first satellite */
 #define SKY_OFF_GATEWAY_SLOT 18u /**< its slot */
 #define SKY_OFF_TENANT 20u /**< name space of the key */
-#define SKY_OFF_EPOCH 24u /**< rotation epoch in which the block was set */
+#define SKY_OFF_EPOCH 24u /**< PUT, MIGRATE: number of the schedule's row for whose window the chunk is laid; it stays there in earlier rows. 0: it lies where the window of the moment has it; in MIGRATE: as the block has it. 4294967295: it never moves by itself */
 #define SKY_OFF_DEADLINE_MS 28u /**< time left when the packet was sent. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limits; elsewhere not acted upon. 0 = none */
 #define SKY_OFF_REQUEST_ID 32u /**< chosen by the requester, repeated in responses */
 #define SKY_OFF_KEY 40u /**< block key, opaque */
