@@ -1,14 +1,13 @@
 """Schedule files, as docs/schedule.md has them: a header and one row for each change, as CSV or as JSON lines."""
 
-import csv
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,6 +18,10 @@ from skymemory.placement.torus import Direction, Satellite, Torus
 SUFFIXES: Final = (".csv", ".jsonl")
 DURATION_MS_MAX: Final = 1000 * 3_600_000
 """1,000 hours: event times fit 32 bits on board"""
+ROWS_MAX: Final = 1_000_000
+"""a thousand satellites for a thousand hours"""
+_LINE_BYTES_MAX: Final = 4 << 20
+"""the header of the largest grid, with every satellite and every link, is shorter"""
 _COLUMNS: Final = ("time_ms", "time_utc", "event", "plane", "slot", "in_sight", "isl_down")
 _UNITS: Final = (
     "time_ms: whole milliseconds since the epoch; time_utc: the same instant, ISO 8601; _km: kilometres, _deg: degrees; "
@@ -69,7 +72,10 @@ def unix_ms(text: str) -> int:
         ValueError: it is none, or not between 1970 and 2099.
     """
     instant = datetime.fromisoformat(text)
-    instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    try:
+        instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    except OverflowError as error:  # the first and the last day of all
+        raise ValueError("year out of range") from error
     if not 1970 <= instant.year <= 2099:
         raise ValueError("year out of range")
     since = instant - datetime(1970, 1, 1, tzinfo=UTC)
@@ -103,7 +109,7 @@ class Header(BaseModel):
     planes: int = _whole(1, PLANES_MAX)
     slots: int = _whole(1, SLOTS_MAX)
     pattern: Literal["star", "delta"] = Field(description='"star" and "delta"')
-    phasing: int | None = Field(default=None, ge=0, lt=PLANES_MAX, description=f"whole numbers from 0 to {PLANES_MAX - 1}")
+    phasing: int | None = Field(default=None, ge=0, lt=PLANES_MAX, description=f"null, whole numbers from 0 to {PLANES_MAX - 1}")
     """of a Walker pattern"""
     altitude_km: float = _number(100, 40_000)
     inclination_deg: float = _number(0, 180)
@@ -112,7 +118,7 @@ class Header(BaseModel):
     min_elevation_deg: float = _number(0, 90)
     isl_down: tuple[str, ...] = Field(strict=False, description='lists of links such as ["5.1-1.1"]')
     """down all the time: at the seam, and where the earth is always in the way"""
-    catalogue: dict[str, int] | None = Field(default=None, description='catalogue numbers by satellite, {"1.1": 44057}')
+    catalogue: dict[str, int] | None = Field(default=None, description='null, catalogue numbers by satellite, {"1.1": 44057}')
     """satellites of a TLE file; places that are not named are empty. None: a satellite in every place"""
     units: str = Field(default=_UNITS, description="texts")
 
@@ -127,23 +133,35 @@ class Header(BaseModel):
         return Torus(self.planes, self.slots)
 
 
-def write(path: Path, header: Header, changes: Iterable[Change]) -> None:
+class _FileHeader(Header):
+    """The header as a file has it, where nothing may be left out: what is lost must not look like what never was."""
+
+    rows: int = _whole(2, ROWS_MAX)
+    """how many follow: a file that was cut short has fewer"""
+
+
+def write(path: Path, header: Header, changes: Sequence[Change]) -> None:
     """Write a schedule file, CSV or JSON lines by its suffix.
 
     Raises:
-        ScheduleError: another suffix.
+        ScheduleError: another suffix, or more changes than a file may have.
         OSError: it cannot be written.
     """
-    fields = header.model_dump(exclude_none=True)
+    suffix = _suffix(path)
+    if len(changes) > ROWS_MAX:
+        raise ScheduleError(f"{path}: {len(changes):,} changes; allowed are {ROWS_MAX:,}: fewer hours have fewer")
+    fields = {**header.model_dump(), "rows": len(changes)}
     rows = (_fields(header, change) for change in changes)
-    if _suffix(path) == ".csv":
+    lines: Iterator[str]
+    if suffix == ".csv":
         head = (f"# {name}: {json.dumps(value)}" for name, value in fields.items())
-        lines = list(chain(head, [",".join(_COLUMNS)], map(_csv_line, rows)))
+        lines = chain(head, [",".join(_COLUMNS)], map(_csv_line, rows))
     else:
-        lines = [json.dumps(line) for line in chain([fields], rows)]
-    part = path.with_name(f"{path.name}.part")  # a schedule that is cut short would look like a whole one
+        lines = map(json.dumps, chain([fields], rows))
+    part = path.with_name(f"{path.name}.part")  # never half a schedule under its name
     try:
-        part.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        with part.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in lines)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -157,27 +175,29 @@ def read(path: Path) -> tuple[Header, list[Change]]:
         OSError: it cannot be read.
     """
     suffix = _suffix(path)
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise ScheduleError(f"{path}: byte {error.start} is not UTF-8; schedules are") from error
-    numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    header, rows = _read_csv(path, numbered) if suffix == ".csv" else _read_json_lines(path, numbered)
-    changes: list[Change] = []
-    places = _Places(header)
-    for number, fields in rows:
-        try:
-            change = places.change(fields)
-            if changes and change.time_ms < changes[-1].time_ms:
-                raise ScheduleError(f"time_ms is {change.time_ms}; allowed are times from {changes[-1].time_ms} on, as before")
-        except ScheduleError as error:
-            raise ScheduleError(f"{path}:{number}: {error}") from None
-        changes.append(change)
-    at_start = {type(change) for change in changes if change.time_ms == 0}
-    if len(at_start) < 2:
-        line = numbered[-1][0] if numbered else 1
-        raise ScheduleError(f"{path}:{line}: nothing says how it begins; rows nearest and window with time_ms 0 must be there")
-    return header, changes
+    with path.open("rb") as file:
+        lines = _Lines(path, file)
+        header, rows = _read_csv(lines) if suffix == ".csv" else _read_json_lines(lines)
+        changes: list[Change] = []
+        places, state = _Places(header), _State()
+        last = lines.number
+        for fields in rows:
+            try:
+                change = places.change(fields)
+                state.check_time(change)
+            except ScheduleError as error:
+                raise lines.mistake(str(error)) from None
+            if change.time_ms > state.time_ms:
+                state.check(lines, last)
+            if len(changes) == header.rows:
+                raise lines.mistake(f"more rows than the header's, {header.rows}; allowed are so many")
+            state.take(change)
+            changes.append(change)
+            last = lines.number
+        if len(changes) < header.rows:
+            raise lines.mistake(f"the file ends after {len(changes)} rows; allowed are the header's, {header.rows}")
+        state.check(lines, last)
+    return Header.model_validate(header.model_dump(exclude={"rows"})), changes
 
 
 def _suffix(path: Path) -> str:
@@ -210,30 +230,59 @@ def _csv_line(fields: dict[str, Any]) -> str:
 # --- reading ------------------------------------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path, lines: list[tuple[int, str]]) -> tuple[Header, Iterator[tuple[int, dict[str, Any]]]]:
+class _Lines:
+    """The lines of a file that are not empty, one at a time."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._path = path
+        self._file = file
+        self.number = 0
+        """of the line that was read last, from 1"""
+
+    def __iter__(self) -> Iterator[str]:
+        """Raises ScheduleError: a line is too long, not UTF-8, or has no end."""
+        while line := self._file.readline(_LINE_BYTES_MAX):
+            self.number += 1
+            if len(line) == _LINE_BYTES_MAX:
+                raise self.mistake(f"the line is too long; allowed are less than {_LINE_BYTES_MAX:,} bytes")
+            try:
+                text = line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise self.mistake(f"byte {error.start + 1} of the line is not UTF-8; allowed is UTF-8") from error
+            if not text.endswith("\n"):
+                raise self.mistake("the file ends within the line; allowed are lines that end with a newline, the last as well")
+            if text := text.strip():
+                yield text
+
+    def mistake(self, what: str, number: int | None = None) -> ScheduleError:
+        """What is wrong in a line, by default in that read last."""
+        return ScheduleError(f"{self._path}:{max(1, self.number) if number is None else number}: {what}")
+
+
+def _read_csv(lines: _Lines) -> tuple[_FileHeader, Iterator[dict[str, Any]]]:
     raw: dict[str, Any] = {}
     at: dict[str, int] = {}
     rows = iter(lines)
-    number, line = 1, ""
-    for number, line in rows:
+    line = ""
+    for line in rows:
         if not line.startswith("#"):
             break
         name, _, value = line.removeprefix("#").partition(":")
-        try:
-            raw[name.strip()] = json.loads(value)
-        except ValueError as error:
-            what = 'not a line of the header; allowed are "# name: value", the value as in JSON'
-            raise ScheduleError(f"{path}:{number}: {what}") from error
-        at[name.strip()] = number
-    header = _header(path, raw, at, number)
-    if line.strip() != ",".join(_COLUMNS):
-        raise ScheduleError(f"{path}:{number}: the columns are {_shown(line)}; allowed are {','.join(_COLUMNS)}")
+        name = name.strip()
+        _check_name(lines, name)
+        if name in raw:
+            raise lines.mistake(f"{name} is there twice, in line {at[name]} before; allowed is once")
+        raw[name] = _json(lines, value, 'not a line of the header; allowed are "# name: value", the value as in JSON')
+        at[name] = lines.number
+    header = _header(lines, raw, at)
+    if line != ",".join(_COLUMNS):
+        raise lines.mistake(f"the columns are {_shown(line)}; allowed are {','.join(_COLUMNS)}")
 
-    def fields() -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, line in rows:
-            values = next(csv.reader([line]))
+    def fields() -> Iterator[dict[str, Any]]:
+        for line in rows:
+            values = line.split(",")  # no value has a comma or quotes
             if len(values) != len(_COLUMNS):
-                raise ScheduleError(f"{path}:{number}: {len(values)} columns; allowed are {len(_COLUMNS)}: {','.join(_COLUMNS)}")
+                raise lines.mistake(f"{len(values)} columns; allowed are {len(_COLUMNS)}: {','.join(_COLUMNS)}")
             row: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
             for column in ("time_ms", "plane", "slot"):
                 row[column] = int(row[column]) if re.fullmatch(r"[0-9]{1,15}", row[column]) else row[column] or None
@@ -241,51 +290,109 @@ def _read_csv(path: Path, lines: list[tuple[int, str]]) -> tuple[Header, Iterato
                 row[column] = row[column].split()
             if row["event"] == "nearest" and not row["in_sight"] and not row["isl_down"]:
                 del row["in_sight"], row["isl_down"]
-            yield number, row
+            yield row
 
     return header, fields()
 
 
-def _read_json_lines(path: Path, lines: list[tuple[int, str]]) -> tuple[Header, Iterator[tuple[int, dict[str, Any]]]]:
-    def objects() -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, line in lines:
-            try:
-                value = json.loads(line)
-            except ValueError as error:
-                raise ScheduleError(f"{path}:{number}: not JSON; allowed is one object a line") from error
+def _read_json_lines(lines: _Lines) -> tuple[_FileHeader, Iterator[dict[str, Any]]]:
+    def objects() -> Iterator[dict[str, Any]]:
+        for line in lines:
+            value = _json(lines, line, "not JSON; allowed is one object a line")
             if not isinstance(value, dict):
-                raise ScheduleError(f"{path}:{number}: {_shown(value)} is no object; allowed is one object a line")
-            yield number, value
+                raise lines.mistake(f"{_shown(value)} is no object; allowed is one object a line")
+            yield value
 
     rows = objects()
-    number, raw = next(rows, (1, {}))
-    return _header(path, raw, {}, number), rows
+    return _header(lines, next(rows, {}), {}), rows
 
 
-def _header(path: Path, raw: dict[str, Any], at: dict[str, int], last: int) -> Header:
-    """`at`: lines of names; `last`: the line for what has none."""
+def _json(lines: _Lines, text: str, what: str) -> Any:
+    """The value of a text; `what` to say if it is none."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in found:
+                raise lines.mistake(f"{_shown(name)} is there twice; allowed is once")
+            found[name] = value
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except ScheduleError:
+        raise
+    except (ValueError, RecursionError) as error:  # no JSON, numbers of thousands of digits, lists in lists in lists
+        raise lines.mistake(what) from error
+
+
+def _check_name(lines: _Lines, name: str) -> None:
+    if name not in _FileHeader.model_fields:
+        raise lines.mistake(f"{_shown(name)} is unknown; allowed are {', '.join(_FileHeader.model_fields)}")
+
+
+def _header(lines: _Lines, raw: dict[str, Any], at: dict[str, int]) -> _FileHeader:
+    """`at`: lines of names; for what has none it is the last that was read."""
     if raw.get("format") != "skymemory-schedule":
         what = 'not a schedule; allowed are files whose header has the format "skymemory-schedule"'
-        raise ScheduleError(f"{path}:{at.get('format', 1)}: {what}")
+        raise lines.mistake(what, at.get("format", 1))
+    for name in raw:
+        _check_name(lines, name)
+    for name, field in _FileHeader.model_fields.items():
+        if name not in raw:
+            raise lines.mistake(f"{name} is missing; allowed are {field.description}")
     try:
-        header = Header.model_validate(raw)
+        header = _FileHeader.model_validate(raw)
     except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        name = str(detail["loc"][0])
-        where = f"{path}:{at.get(name, last)}"
-        known = Header.model_fields.get(name)
-        if known is None:
-            raise ScheduleError(f"{where}: {name} is unknown; allowed are {', '.join(Header.model_fields)}") from error
-        what = "is missing" if detail["type"] == "missing" else f"is {_shown(raw[name])}"
-        raise ScheduleError(f"{where}: {name} {what}; allowed are {known.description}") from error
+        name = str(error.errors(include_url=False)[0]["loc"][0])
+        allowed = _FileHeader.model_fields[name].description
+        raise lines.mistake(f"{name} is {_shown(raw[name])}; allowed are {allowed}", at.get(name)) from error
     name = "catalogue"
     try:
         _Places(header)
         name = "isl_down"
         header_links(header)
     except ScheduleError as error:
-        raise ScheduleError(f"{path}:{at.get(name, last)}: {name}: {error}") from None
+        raise lines.mistake(f"{name}: {error}", at.get(name)) from None
     return header
+
+
+class _State:
+    """What holds while rows are read one after the other; they must not contradict each other."""
+
+    def __init__(self) -> None:
+        self.time_ms = 0
+        self._nearest: NearestChange | None = None
+        self._window: WindowChange | None = None
+
+    def check_time(self, change: Change) -> None:
+        """Raises ScheduleError, without file and line: a row cannot follow those before it."""
+        before = self._nearest if isinstance(change, NearestChange) else self._window
+        low = self.time_ms if before is None else max(self.time_ms, before.time_ms + 1)
+        if change.time_ms < low:
+            raise ScheduleError(f"time_ms is {change.time_ms}; after the rows before allowed are times from {low} on")
+
+    def check(self, lines: _Lines, number: int) -> None:
+        """Whether the rows of an instant, the last of them in line `number`, agree; all of them must have been taken."""
+        if self._nearest is None or self._window is None:
+            what = "nothing says how it begins; rows nearest and window with time_ms 0 must be there"
+            raise lines.mistake(what, number)
+        _, centre, in_sight, _ = self._window
+        if in_sight and centre not in in_sight:
+            raise lines.mistake(f"the centre, {_name(centre)}, is not in sight, others are; allowed are those in sight", number)
+        expected = centre if in_sight else None
+        if self._nearest.satellite != expected:
+            satellite = "empty" if self._nearest.satellite is None else _name(self._nearest.satellite)
+            allowed = f"the window's centre, {_name(centre)}" if in_sight else "nobody, as nobody is in sight"
+            raise lines.mistake(f"nearest is {satellite} from {self._nearest.time_ms} ms on; allowed is {allowed}", number)
+
+    def take(self, change: Change) -> None:
+        """The next row."""
+        self.time_ms = change.time_ms
+        if isinstance(change, NearestChange):
+            self._nearest = change
+        else:
+            self._window = change
 
 
 class _Places:
@@ -305,7 +412,7 @@ class _Places:
         if not isinstance(event, str) or event not in _ROW_KEYS:
             raise ScheduleError(f"event is {_shown(event)}; allowed are nearest and window")
         if fields.keys() != set(_ROW_KEYS[event]):
-            raise ScheduleError(f"a {event} row has {', '.join(fields)}; allowed are {', '.join(_ROW_KEYS[event])}")
+            raise ScheduleError(f"a {event} row has {_cut(', '.join(fields))}; allowed are {', '.join(_ROW_KEYS[event])}")
         time_ms = fields["time_ms"]
         duration_ms = self._header.duration_ms
         if not _is_whole(time_ms) or not 0 <= time_ms <= duration_ms:
@@ -325,7 +432,7 @@ class _Places:
 
     def satellite(self, name: Any) -> Satellite:
         """Of its name, 3.10."""
-        if not isinstance(name, str) or not (match := re.fullmatch(r"([0-9]{1,3})\.([0-9]{1,3})", name)):
+        if not isinstance(name, str) or not (match := re.fullmatch(r"([1-9][0-9]{0,2})\.([1-9][0-9]{0,2})", name)):
             raise ScheduleError(f"{_shown(name)} is no satellite; allowed are plane.slot such as 3.10")
         return self._at(int(match[1]), int(match[2]))
 
@@ -369,5 +476,13 @@ def _list(fields: dict[str, Any], name: str) -> list[Any]:
 
 
 def _shown(value: object) -> str:
-    text = "empty" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "..."
+    try:
+        return "empty" if value is None else _cut(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        return "a list of lists of lists"
+
+
+def _cut(text: str) -> str:
+    """To a length for people, without what no terminal takes."""
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    return "".join(one if one.isprintable() else "?" for one in shown)

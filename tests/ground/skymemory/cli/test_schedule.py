@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from skymemory.cli import main
 from skymemory.orbit.schedule import Schedule
-from support.elements import EPOCH_MS, real_tle, shell
+from support.elements import EPOCH_MS, real_tle, shell, tle_pair
 
 STAR = ("--walker", "star:5x19", "--altitude-km", "550", "--inclination-deg", "86.4")
 BERLIN = ("--site", "52.5,13.4")
@@ -67,6 +67,22 @@ def test_a_real_constellation(tmp_path: Path) -> None:
     assert Schedule.load(tmp_path / "oneweb.csv").summary().satellites > 350
 
 
+def test_a_pole_where_all_planes_are_equally_near(tmp_path: Path) -> None:
+    words = ("--walker", "star:5x19", "--phasing", "0", "--site", "90,0", "--hours", "24", *START, "-o", "pole.csv", "--json")
+    summary = json.loads(skymem(tmp_path, *words).stdout)
+    assert 250 < summary["handovers"] < 320
+    assert summary["plane_jumps"] == 0
+
+
+def test_copies_of_a_satellite_are_told(tmp_path: Path) -> None:
+    (tmp_path / "sky.tle").write_text("\n".join([*tle_pair(1001, 10, 20), *tle_pair(1002, 10, 20), *tle_pair(1003, 10, 200)]))
+    result = skymem(tmp_path, "--tle", "sky.tle", *BERLIN, "--hours", "24", "-o", "sky.csv")
+    assert "left out: 1 with the same elements as an earlier one\n" in result.stderr
+    catalogue = Schedule.load(tmp_path / "sky.csv").header.catalogue
+    assert catalogue is not None
+    assert sorted(catalogue.values()) == [1001, 1003]
+
+
 def test_nobody_is_ever_in_sight(tmp_path: Path) -> None:
     result = skymem(tmp_path, "--walker", "delta:3x4", "--inclination-deg", "10", "--site", "90,0", "-o", "pole.csv", *START)
     assert "nobody is ever in sight at 10 degrees or higher" in result.stderr
@@ -92,6 +108,8 @@ def test_nobody_is_ever_in_sight(tmp_path: Path) -> None:
         ((*STAR, *BERLIN, "--hours", "nan"), "--hours is nan; allowed are more than 0, up to 1000"),
         ((*STAR, *BERLIN, "--min-elevation-deg", "-1"), "--min-elevation-deg is -1; allowed are 0 to 90"),
         ((*STAR, *BERLIN, "--start", "noon"), "--start is noon; allowed are times such as 2026-11-20T15:00:00Z, from "),
+        ((*STAR, *BERLIN, "--start", "9999-12-31T23:59:59-05:00"), "--start is 9999-12-31T23:59:59-05:00; allowed are times "),
+        ((*STAR, *BERLIN, "--start", "2100-01-01"), "--start is 2100-01-01; allowed are times "),
         (("--walker", "rosette:5x19", *BERLIN), "--walker is rosette:5x19; allowed are star:PxS and delta:PxS, "),
         (("--walker", "star:5", *BERLIN), "--walker is star:5; allowed are star:PxS and delta:PxS, "),
         (("--walker", "star:0x19", *BERLIN), "planes of --walker is 0; allowed are 1 to 255"),

@@ -142,6 +142,8 @@ def replace(pattern: str, text: str) -> Callable[[str], str]:
     return change
 
 
+LATER = "2022-10-01T12:01:30.000Z"
+FORMAT = '# format: "skymemory-schedule"\n'
 CSV_MISTAKES = {
     r":1: not a schedule; allowed are files whose header has the format": lambda _: "",
     r":1: not a schedule;": lambda _: "time,satellite\n1,2\n",
@@ -152,21 +154,37 @@ CSV_MISTAKES = {
     r":7: slots is \"5\"; allowed are": replace("slots: 5", 'slots: "5"'),
     r":12: latitude_deg is 91.0; allowed are numbers from -90 to 90": replace("_deg: 52.5", "_deg: 91.0"),
     r":\d+: min_elevation_deg is missing; allowed are numbers from 0 to 90": replace("# min_elev.*\n", ""),
-    r":3: colour is unknown; allowed are format, version": replace("^# source", '# colour: "red"\n# source'),
+    r":3: \"colour\" is unknown; allowed are format, version": replace("^# source", '# colour: "red"\n# source'),
     r":\d+: isl_down: there is no link 1.1-3.1; allowed from 1.1 are 1.1-1.2, 1.1-2.1": replace('\\["1.1-1.2"', '["1.1-3.1"'),
-    r":17: the columns are .*; allowed are time_ms,time_utc,event": replace("time_ms,time_utc", "time,time_utc"),
-    r":18: time_ms is \"0.5\"; allowed are whole numbers from 0 to duration_ms, 7200000": replace("^0,", "0.5,"),
-    r":18: time_ms is 7200001; allowed are": replace("^0,", "7200001,"),
-    r":19: time_ms is 0; allowed are times from 1 on, as before": replace("^0,(.*)12:00:00.000Z", r"1,\g<1>12:00:00.001Z"),
-    r":18: time_utc is .*; time_ms makes it 2022-10-01T12:00:00.000Z": replace("^0,2022-10-01T12", "0,2022-10-01T13"),
-    r":18: event is \"closest\"; allowed are nearest and window": replace("nearest", "closest"),
-    r":19: plane and slot are 9 and 1; allowed are 1 and 1 to 8 and 5": replace("window,.,.,", "window,9,1,"),
-    r":19: plane and slot are empty and empty; allowed are": replace("window,.,.,", "window,,,"),
-    r":19: \"4\" is no satellite; allowed are plane.slot such as 3.10": replace("(window,.,.,).*", r"\g<1>4,"),
-    r":19: there is no link 1.1-1.1; allowed from 1.1 are": replace("(window,.,.,).*", r"\g<1>,1.1-1.1"),
-    r":19: 3 columns; allowed are 7: time_ms": replace("^0,.*window.*", "0,1,2"),
-    r":18: a nearest row has .*; allowed are time_ms, time_utc, event, plane, slot$": replace("nearest,.*", "nearest,1,1,1.1,"),
-    r":\d+: nothing says how it begins; rows nearest and window with time_ms 0 must be there": replace("^0,.*nearest.*\n", ""),
+    r":19: the columns are .*; allowed are time_ms,time_utc,event": replace("time_ms,time_utc", "time,time_utc"),
+    r":20: time_ms is \"0.5\"; allowed are whole numbers from 0 to duration_ms, 7200000": replace("^0,", "0.5,"),
+    r":20: time_ms is 7200001; allowed are": replace("^0,", "7200001,"),
+    r":23: time_ms is 86297; after the rows before allowed are times from 90001 on": replace("^82629,.*?Z", f"90000,{LATER}"),
+    r":20: time_utc is .*; time_ms makes it 2022-10-01T12:00:00.000Z": replace("^0,2022-10-01T12", "0,2022-10-01T13"),
+    r":20: event is \"closest\"; allowed are nearest and window": replace("nearest", "closest"),
+    r":21: plane and slot are 9 and 1; allowed are 1 and 1 to 8 and 5": replace("window,.,.,", "window,9,1,"),
+    r":21: plane and slot are empty and empty; allowed are": replace("window,.,.,", "window,,,"),
+    r":21: \"4\" is no satellite; allowed are plane.slot such as 3.10": replace("(window,.,.,).*", r"\g<1>4,"),
+    r":21: there is no link 1.1-1.1; allowed from 1.1 are": replace("(window,.,.,).*", r"\g<1>,1.1-1.1"),
+    r":21: 3 columns; allowed are 7: time_ms": replace("^0,.*window.*", "0,1,2"),
+    r":20: a nearest row has .*; allowed are time_ms, time_utc, event, plane, slot$": replace("nearest,.*", "nearest,1,1,1.1,"),
+    r":20: nothing says how it begins; rows nearest and window with time_ms 0 must be there": replace("^0,.*nearest.*\n", ""),
+    r":3: format is there twice, in line 1 before; allowed is once": replace("^# source", f"{FORMAT}# source"),
+    r":16: \"1.1\" is there twice; allowed is once": replace("catalogue: null", 'catalogue: {"1.1": 5, "1.1": 6}'),
+    r":\d+: phasing is missing; allowed are null, whole numbers from 0 to 254": replace("^# phasing.*\n", ""),
+    r":4: epoch is \"9999-12-31T23:59:59.000-05:00\"; allowed": replace('epoch: ".*"', 'epoch: "9999-12-31T23:59:59.000-05:00"'),
+    r":18: rows is 1; allowed are whole numbers from 2 to 1000000": replace("rows: .*", "rows: 1"),
+    r":18: rows is 1000001; allowed are": replace("rows: .*", "rows: 1000001"),
+    r":24: more rows than the header's, 4; allowed are so many": replace("rows: .*", "rows: 4"),
+    r":\d+: the file ends after \d+ rows; allowed are the header's, 999999": replace("rows: .*", "rows: 999999"),
+    r":21: time_ms is 0; after the rows before allowed are times from 1 on$": replace("^(0,.*nearest.*\n)", r"\1\1"),
+    r":22: time_ms is 0; after the rows before allowed are times from 1 on$": replace("^(0,.*window.*\n)", r"\1\1"),
+    r":21: nearest is 3.2 from 0 ms on; allowed is nobody, as nobody is in sight$": replace("nearest,,,,", "nearest,3,2,,"),
+    r":21: nearest is empty from 0 ms on; allowed is the window's centre, 3.1$": replace("window,3,1,,", "window,3,1,3.1,"),
+    r":29: nearest is 2.2 from 222284 ms on; allowed is the window's centre, 2.1$": replace("nearest,2,1", "nearest,2,2"),
+    r":29: nearest is 2.1 from 222284 ms on; allowed is nobody, as nobody is": replace("window,2,1,2.1,", "window,2,1,,"),
+    r":29: the centre, 2.1, is not in sight, others are; allowed are those in": replace("window,2,1,2.1,", "window,2,1,2.2,"),
+    r":29: \"02.1\" is no satellite; allowed are": replace("window,2,1,2.1,", "window,2,1,02.1,"),
 }  # fmt: skip
 
 
@@ -187,6 +205,8 @@ def test_mistakes_in_csv_are_told_with_their_line(delta: Schedule, tmp_path: Pat
         (1, "[]", r":1: \[\] is no object; allowed is one object a line"),
         (1, '{"format": "other"}', ":1: not a schedule;"),
         (2, "{", ":2: not JSON; allowed is one object a line"),
+        (1, '{"format": "skymemory-schedule", "format": "skymemory-schedule"}', ':1: "format" is there twice; allowed is once'),
+        (2, '{"time_ms": 0, "time_ms": 1}', ':2: "time_ms" is there twice; allowed is once'),
         (2, '{"event": "nearest"}', ":2: a nearest row has event; allowed are time_ms, time_utc, event, plane, slot"),
         (2, '{"event": []}', r":2: event is \[\]; allowed are nearest and window"),
         (3, None, ':3: in_sight is "1.1"; allowed are lists of texts'),
@@ -197,7 +217,7 @@ def test_mistakes_in_json_lines(delta: Schedule, tmp_path: Path, line: int, text
     delta.save(path)
     lines = path.read_text().splitlines()
     lines[line - 1] = json.dumps({**json.loads(lines[line - 1]), "in_sight": "1.1"}) if text is None else text
-    path.write_text("\n".join(lines))
+    path.write_text("".join(f"{line}\n" for line in lines))
     with pytest.raises(ScheduleError, match=re.escape(str(path)) + message):
         Schedule.load(path)
 
@@ -206,7 +226,7 @@ def test_other_files(tmp_path: Path, delta: Schedule) -> None:
     with pytest.raises(ScheduleError, match=r"the suffix tells the form of a schedule; allowed are \.csv and \.jsonl"):
         delta.save(tmp_path / "a.txt")
     (tmp_path / "a.csv").write_bytes(b"\xff")
-    with pytest.raises(ScheduleError, match=r"a\.csv: byte 0 is not UTF-8"):
+    with pytest.raises(ScheduleError, match=r"a\.csv:1: byte 1 of the line is not UTF-8"):
         Schedule.load(tmp_path / "a.csv")
     with pytest.raises(FileNotFoundError):
         Schedule.load(tmp_path / "none.csv")
@@ -216,17 +236,94 @@ def test_other_files(tmp_path: Path, delta: Schedule) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "folder.csv"}  # nothing half written
 
 
-@given(st.text(max_size=80), st.integers(0, 40), st.sampled_from([".csv", ".jsonl"]))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_damage_is_told_or_harmless(delta: Schedule, tmp_path: Path, text: str, at: int, suffix: str) -> None:
+HOSTILE = {
+    "a line of megabytes": (rb"delta:8x5", b"x" * (5 << 20)),
+    "a field of a megabyte": (rb"(222284,.*window.*2\.1)", rb"\1" + b" 9.9" * 262_144),
+    "lists in lists": (rb'(planes"?: )8', rb"\1" + b"[" * 100_000),
+    "lists in lists that end": (rb'(planes"?: )8', rb"\1" + b"[" * 900 + b"]" * 900),
+    "a long number": (rb'(planes"?: )8', rb"\g<1>" + b"8" * 10_000),
+    "not a number": (rb'(altitude_km"?: )550.0', rb"\1NaN"),
+    "no end": (rb'(altitude_km"?: )550.0', rb"\g<1>1e999"),
+    "half a letter": (rb"walker", b"w\xc3lker"),
+    "half of a pair": (rb'(catalogue"?: )null', rb'\1{"\\ud800": 1}'),
+    "a name nobody can print": (rb"planes", "pl\0\x1b\u2028nes".encode()),
+    "a nul": (rb"nearest", b"near\0st"),
+    "a year behind the last": (rb"2022-10-01T12:00:00.000Z", b"9999-12-31T23:59:59.000-05:00"),
+    "a year before the first": (rb"2022-10-01T12:00:00.000Z", b"0001-01-01T00:00:00.000+05:00"),
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_end_in_one_line(delta: Schedule, tmp_path: Path, name: str, suffix: str) -> None:
     path = tmp_path / f"a{suffix}"
     delta.save(path)
-    lines = path.read_text().splitlines()[:45]
-    lines.insert(min(at, len(lines)), text)
-    path.write_text("\n".join(lines), encoding="utf-8", errors="replace")
-    told = f"{path}:1: "
-    try:
+    content, count = re.subn(*HOSTILE[name], path.read_bytes(), count=1)
+    assert count
+    path.write_bytes(content)
+    with pytest.raises(ScheduleError) as caught:
         Schedule.load(path)
+    told = str(caught.value).removeprefix(f"{path}:")
+    assert re.match("[0-9]+: ", told)
+    assert re.search("; (allowed|time_ms makes it) ", told)
+    assert len(told) < 400
+    assert told.isprintable()
+
+
+@st.composite
+def damaged(draw: st.DrawFn, content: str) -> str:
+    """What may happen to a file."""
+    lines = content.splitlines(keepends=True)
+    first, second = (draw(st.integers(0, len(lines) - 1)) for _ in range(2))
+    before, behind = "".join(lines[:first]), "".join(lines[first:])
+    match draw(st.sampled_from(["more", "less", "moved", "twice", "end lost", "start lost"])):
+        case "more":
+            return before + draw(st.text(max_size=80)) + draw(st.sampled_from(["\n", "\r\n", ""])) + behind
+        case "less":  # or a part of it twice
+            return before + "".join(lines[second:])
+        case "moved":
+            lines[first], lines[second] = lines[second], lines[first]
+            return "".join(lines)
+        case "twice":
+            return before + lines[second] + behind
+        case "end lost":
+            return content[: -draw(st.integers(1, len(content)))]
+        case _:
+            return content[draw(st.integers(1, len(content))) :]
+
+
+@given(st.data(), st.sampled_from([".csv", ".jsonl"]))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damage_is_told_or_changes_nothing(delta: Schedule, tmp_path: Path, data: st.DataObject, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    delta.save(path)
+    content = data.draw(damaged(path.read_text()))
+    path.write_text(content, encoding="utf-8", errors="replace", newline="")
+    schedule, told = delta, f"{path}:1: "
+    try:
+        schedule = Schedule.load(path)
     except ScheduleError as error:
         told = str(error)
     assert re.match(re.escape(str(path)) + r":\d+: ", told)
+    assert schedule.header == delta.header
+    by_event = [[change for change in one.changes if type(change) is NearestChange] for one in (schedule, delta)]
+    assert by_event[0] == by_event[1]
+    assert set(schedule.changes) == set(delta.changes)  # rows of an instant may have changed places
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_file_without_its_end_is_refused(delta: Schedule, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a{suffix}"
+    delta.save(path)
+    content = path.read_bytes()
+    for end in range(len(content) - 300, len(content), 13):
+        path.write_bytes(content[:end])
+        with pytest.raises(ScheduleError, match=r"the file ends (within the line|after [0-9]+ rows); allowed are"):
+            Schedule.load(path)
+
+
+def test_more_rows_than_a_file_may_have_are_refused_before_they_are_written(delta: Schedule, tmp_path: Path) -> None:
+    many = Schedule(delta.header, delta.changes * (1_000_000 // len(delta.changes) + 1))
+    with pytest.raises(ScheduleError, match=r"many\.csv: 1,000,\d+ changes; allowed are 1,000,000: "):
+        many.save(tmp_path / "many.csv")
+    assert not list(tmp_path.iterdir())
