@@ -66,6 +66,8 @@ def layout(
         raise BadInput(f"--center {centre.slot},{centre.plane} is SLOT,PLANE: slots are 1 to {sats}, planes 1 to {planes}")
     if output is not None and output.suffix.lower() not in PICTURES:
         raise BadInput(f"--output {output}: the name must end in {' or '.join(PICTURES)}")
+    if output is not None and not output.parent.is_dir():
+        raise BadInput(f"--output {output}: there is no folder {output.parent}")
     grid = Grid.of(strategy, centre, servers, torus, rotations=rotations, published=published)
     if output is not None:
         with look():

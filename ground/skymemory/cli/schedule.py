@@ -28,7 +28,7 @@ _DEFAULT: Final = Grid()
 @click.option("--tle", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Two-line elements of a constellation.")
 @click.option("--altitude-km", type=float, help=f"Of the pattern, 160 to 2000. Default: {_DEFAULT.altitude_km:g}.")
 @click.option("--inclination-deg", type=float, help=f"Of the pattern, 0 to 180. Default: {_DEFAULT.inclination_deg:g}.")
-@click.option("--phasing", type=int, help="Of the pattern: neighbouring planes are phasing/P slots apart. Default: 1.")
+@click.option("--phasing", type=int, help="Of the pattern: a plane is phasing/P of a slot ahead of the one before. Default: 1.")
 @click.option("--site", required=True, metavar="LAT,LON", help="Degrees, north and east positive: 52.5,13.4.")
 @click.option(
     "--min-elevation-deg",

@@ -29,7 +29,9 @@ class Grid:
     """of server 1, 2, ...; as published maybe of the first ones only"""
     servers: int
     moves: list[Move]
-    """by the last rotation"""
+    """by the last rotation; none where a full turn has brought everybody back"""
+    back: bool
+    """whether it has: servers have moved, and are where they were before the first rotation"""
 
     @classmethod
     def of(
@@ -41,14 +43,18 @@ class Grid:
             ValueError: servers or centre do not fit the torus.
         """
         now = places(strategy, centre, servers, torus, rotations=rotations, published=published)
-        before = places(strategy, centre, servers, torus, rotations=max(0, rotations - 1), published=published)
+        before, first = (
+            places(strategy, centre, servers, torus, rotations=earlier, published=published)
+            for earlier in (max(0, rotations - 1), 0)
+        )
+        back = before != now == first
         moves = [
             Move(server, origin, target)
             for server, (origin, target) in enumerate(zip(before, now, strict=True), start=1)
-            if origin != target
+            if origin != target and not back
         ]
         middle = centre_after(strategy, centre, torus, rotations, published=published)
-        return cls(strategy, torus, middle, rotations, published, now, servers, moves)
+        return cls(strategy, torus, middle, rotations, published, now, servers, moves, back)
 
     def servers_at(self) -> dict[Satellite, list[int]]:
         """The servers of each satellite that has any."""
@@ -88,6 +94,8 @@ class Grid:
     def _motion(self) -> str:
         if self.strategy == "hop" and not self.published:
             return "Nothing moves: the model is on board of the satellite in the centre."
+        if self.back:
+            return f"A full turn: after {_counted(self.rotations, 'rotation')} every server is where it was."
         if not self.moves:
             return "The last rotation moved nothing."
         columns = sorted({move.origin.slot for move in self.moves}), sorted({move.target.slot for move in self.moves})

@@ -54,6 +54,13 @@ def test_json() -> None:
     assert report["servers"][2] == {"server": 3, "satellite": [3, 19], "moved_from": [3, 5]}
 
 
+def test_a_full_turn() -> None:
+    first, turned = (skymem("--servers", "25", "--rotations", rotations).output for rotations in ("0", "95"))
+    assert grid(turned) == grid(first)
+    assert "A full turn: after 95 rotations every server is where it was." in turned
+    assert "moved in the last rotation" not in turned
+
+
 def test_published() -> None:
     result = skymem("--published")
     assert "Server 10 is on no satellite at all." in result.output
@@ -65,9 +72,9 @@ def test_published() -> None:
 def test_pictures(words: tuple[str, ...], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra `figures`")
     for name, start in (("grid.png", b"\x89PNG"), ("grid.svg", b"<?xml")):
-        result = skymem(*words, "-o", str(tmp_path / "new" / name))
-        assert (result.exit_code, result.output) == (0, f"{tmp_path / 'new' / name}\n")
-        assert (tmp_path / "new" / name).read_bytes().startswith(start)
+        result = skymem(*words, "-o", str(tmp_path / name))
+        assert (result.exit_code, result.output) == (0, f"{tmp_path / name}\n")
+        assert (tmp_path / name).read_bytes().startswith(start)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +88,7 @@ def test_pictures(words: tuple[str, ...], tmp_path: Path) -> None:
         (("--strategy", "rings"), "Invalid value for '--strategy': 'rings' is not one of 'rotation', 'hop', 'hop_rotation'"),
         (("--rotations", "-1"), "Invalid value for '--rotations': -1 is not in the range x>=0"),
         (("--sats", "0"), "Invalid value for '--sats': 0 is not in the range 1<=x<=200"),
+        (("-o", "nowhere/grid.png"), "--output nowhere/grid.png: there is no folder nowhere\n"),
         (("-o", "grid.pdf"), "--output grid.pdf: the name must end in .png or .svg"),
     ],
 )

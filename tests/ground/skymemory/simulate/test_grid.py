@@ -17,6 +17,12 @@ def test_moves_are_those_of_the_last_rotation() -> None:
     assert Grid.of("hop_rotation", CENTRE, 9, PAPER).moves == []
 
 
+def test_after_a_full_turn_nothing_has_moved() -> None:
+    first, turned = (Grid.of("hop_rotation", CENTRE, 9, PAPER, rotations=rotations) for rotations in (0, 57))
+    assert (turned.satellites, turned.centre, turned.moves) == (first.satellites, first.centre, [])
+    assert [bool(Grid.of("hop_rotation", CENTRE, 9, PAPER, rotations=rotations).moves) for rotations in (56, 58)] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("strategy", "centre", "servers", "rotations", "published", "told"),
     [
@@ -37,6 +43,10 @@ def test_moves_are_those_of_the_last_rotation() -> None:
         (
             "hop_rotation", CENTRE, 1, 1, False,
             ["The last rotation moved server 1 from slot 4 to slot 3.", "The farthest server is 0 hops from the centre."],
+        ),
+        (
+            "hop_rotation", CENTRE, 9, 57, False,  # 19 slots in windows of 3
+            ["A full turn: after 57 rotations every server is where it was.", "The farthest server is 2 hops from the centre."],
         ),
         (
             "rotation", CENTRE, 95, 1, False,
