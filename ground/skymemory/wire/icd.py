@@ -194,7 +194,8 @@ STATS_KVC_GOSSIP_PURGED: Final = 26
 STATS_KVC_HANDOVERS: Final = 27
 STATS_KVC_ROW: Final = 28
 STATS_KVC_ROWS: Final = 29
-STATS_KVC_COUNT: Final = 30
+STATS_KVC_SCRUBBED: Final = 30
+STATS_KVC_COUNT: Final = 31
 """counters of kvc, 8 bytes each"""
 STATS_ISL_UPTIME_MS: Final = 0
 STATS_ISL_DELIVERED: Final = 1
@@ -316,6 +317,7 @@ STATS_KVC: Final = (
     "handovers",
     "row",
     "rows",
+    "scrubbed",
 )
 STATS_ISL: Final = (
     "uptime_ms",

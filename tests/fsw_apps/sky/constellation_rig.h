@@ -36,6 +36,7 @@ static node_t   nodes[NODES];
 static flying_t fleet[FLEET_MAX]; /* packets on their way, first in, first out */
 static uint32_t fleet_first, fleet_count;
 static uint64_t now_us;
+static uint32_t scrub_period_ms; /* of satellites that are opened from now on */
 
 static const SKY_Addr_t centre = {3, 4};
 
@@ -79,7 +80,12 @@ static inline void node_open(node_t *node, SKY_Addr_t self, uint32_t slots, bool
 {
     const SKY_StoreCfg_t store = {CHUNK, slots, slots};
     const size_t         bytes = SKY_Store_MemoryBytes(&store);
-    SKY_ServiceCfg_t     cfg = {.self = self, .packet_bytes = 1472, .credit = 20, .part_lifetime_ms = LIFE_MS, .gossip = gossip};
+    SKY_ServiceCfg_t     cfg   = {.self             = self,
+                                  .packet_bytes     = 1472,
+                                  .credit           = 20,
+                                  .part_lifetime_ms = LIFE_MS,
+                                  .gossip           = gossip,
+                                  .scrub_period_ms  = scrub_period_ms};
 
     free(node->memory);
     node->memory = malloc(bytes);

@@ -116,7 +116,8 @@
 #define SKY_STATS_KVC_HANDOVERS 27u
 #define SKY_STATS_KVC_ROW 28u
 #define SKY_STATS_KVC_ROWS 29u
-#define SKY_STATS_KVC_COUNT 30u /**< counters of kvc, 8 bytes each */
+#define SKY_STATS_KVC_SCRUBBED 30u
+#define SKY_STATS_KVC_COUNT 31u /**< counters of kvc, 8 bytes each */
 #define SKY_STATS_ISL_UPTIME_MS 0u
 #define SKY_STATS_ISL_DELIVERED 1u
 #define SKY_STATS_ISL_FORWARDED 2u

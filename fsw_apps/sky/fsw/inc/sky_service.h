@@ -57,7 +57,8 @@ typedef struct
     uint64_t    clock_offset_us;  /**< from now_us to satellite time, which responses carry */
     bool        migrate_all_from_ground; /**< take MIGRATE of a whole tenant (key all 0) from ground hosts too: it needs no key.
                                               false: only from satellites, this one included (schedule, bus); others REFUSED */
-    bool gossip; /**< tell neighbours of blocks that are evicted, purge what they tell of, and pass it on. false: neither */
+    bool     gossip; /**< tell neighbours of blocks that are evicted, purge what they tell of, and pass it on. false: neither */
+    uint32_t scrub_period_ms; /**< all blocks are looked at once in it, if there is a schedule; 0: never */
 } SKY_ServiceCfg_t;
 
 /** Counters in the order of `stats.kvc` of the ICD are made from these and the store's. */
@@ -74,6 +75,7 @@ typedef struct
     uint64_t unsolicited;                   /**< responses that belong to no migration */
     uint64_t gossip_tx;                     /**< words told to a neighbour */
     uint64_t gossip_purged;                 /**< chunks purged at a neighbour's word */
+    uint64_t scrubbed;                      /**< chunks purged because their block was found broken */
     uint64_t gossip_lost;                   /**< words that were not told to all, because newer ones took their place */
     uint64_t errors[SKY_STATUS_SHORT + 1u]; /**< requests refused, and packets that were none, by status */
 } SKY_ServiceCounters_t;
@@ -135,6 +137,32 @@ typedef struct
     bool                  begun;      /**< in this row */
 } SKY_Handover_t;
 
+/** What the scrub does about the server after this one. */
+typedef enum
+{
+    SKY_SCRUB_IDLE = 0,
+    SKY_SCRUB_ASK,  /**< a question is to be sent */
+    SKY_SCRUB_ASKED /**< and has been */
+} SKY_ScrubState_t;
+
+typedef struct
+{
+    SKY_ScrubState_t state;
+    uint32_t         cursor;   /**< of SKY_Store_NextBlock */
+    uint64_t         next_us;  /**< of the next look, or when the answer is late */
+    uint64_t         rest_us;  /**< no look before */
+    uint32_t         row;      /**< of the schedule at the last look */
+    uint64_t         since_us; /**< first look in that row: what was suspected before does not count */
+    uint32_t         tenant;   /**< the block asked about */
+    uint8_t          key[SKY_KEY_BYTES];
+    SKY_Addr_t       server;
+    uint64_t         request_id;
+    uint32_t         base; /**< chunk set of the question */
+    uint32_t         count;
+    uint8_t          payload[SKY_CHUNKSET_MAX_BYTES];
+    uint32_t         payload_len;
+} SKY_Scrub_t;
+
 /** What Next makes of the packet that Begin was given. */
 typedef enum
 {
@@ -156,6 +184,7 @@ typedef struct
     uint32_t              pulled;                       /**< migrations that have no more to send in this pull */
     SKY_Handover_t        handover;
     SKY_Gossip_t          gossip;
+    SKY_Scrub_t           scrub;
     /* the response at hand */
     SKY_ServiceStage_t stage;
     SKY_Packet_t       reply;

@@ -37,6 +37,7 @@ typedef struct
     uint32_t epoch;        /**< the newest of its PUTs */
     uint32_t held;         /**< complete chunks held here */
     uint64_t put_until_us; /**< how long parts of its PUTs are kept, at most: until then it may be in the making */
+    uint64_t suspect_us;   /**< what SKY_Store_Suspect said; 0: nothing, or a chunk was put or went since */
 } SKY_BlockInfo_t;
 
 /** A block that made room. */
@@ -135,6 +136,8 @@ bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cur
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key);
 /** Forget one complete chunk (after it has moved elsewhere). @return false if it was not held */
 bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id);
+/** Note when a block was found broken elsewhere; 0: it was found whole. @p block was found and holds a complete chunk. */
+void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us);
 /** Forget parts whose time is over; looks at no more than @p most slots a call. @return chunks that were given up */
 uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
 /**

@@ -8,6 +8,7 @@
 
 #include "sky_service_gossip.h"
 #include "sky_service_migrate.h"
+#include "sky_service_scrub.h"
 
 #define SEQ_COUNT_MASK 0x3FFFu
 #define US_PER_MS      1000u
@@ -360,7 +361,7 @@ void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *
         ++svc->counters.requests;
         serve(svc, now_us, pkt);
     }
-    else if (!SKY_Service_MigrateResponse(svc, now_us, pkt))
+    else if (!SKY_Service_MigrateResponse(svc, now_us, pkt) && !SKY_Service_ScrubResponse(svc, now_us, pkt))
     {
         ++svc->counters.unsolicited;
     }
@@ -379,7 +380,8 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
             return get_next_missing(svc, now_us, out);
         case SKY_SERVICE_IDLE:
         default:
-            return SKY_Service_MigrateNext(svc, now_us, out) || SKY_Service_GossipNext(svc, now_us, out);
+            return SKY_Service_MigrateNext(svc, now_us, out) || SKY_Service_GossipNext(svc, now_us, out) ||
+                   SKY_Service_ScrubNext(svc, now_us, out);
     }
 }
 
@@ -398,7 +400,8 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
     {
         next = now_us + SKY_SERVICE_EXPIRE_US;
     }
-    *next_us = next;
+    const uint64_t scrub_us = SKY_Service_ScrubOnTime(svc, now_us);
+    *next_us                = scrub_us < next ? scrub_us : next;
 }
 
 /* ---- counters ----------------------------------------------------------------------------------------------------- */
@@ -447,6 +450,7 @@ void SKY_Service_Stats(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_HANDOVERS]       = c->handovers;
     out[SKY_STATS_KVC_ROW]             = schedule != NULL ? SKY_Schedule_RowAt(schedule, now_us) : SKY_SCHEDULE_NONE;
     out[SKY_STATS_KVC_ROWS]            = schedule != NULL ? schedule->count : 0;
+    out[SKY_STATS_KVC_SCRUBBED]        = c->scrubbed;
 }
 
 void SKY_Service_ResetCounters(SKY_Service_t *svc)

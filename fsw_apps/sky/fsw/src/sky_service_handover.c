@@ -11,6 +11,7 @@
  * disagree for a moment; then SKY_Service_MigrateGuard keeps either from letting go on the word of one that is letting go itself.
  */
 #include "sky_service_migrate.h"
+#include "sky_service_scrub.h"
 
 static bool is_home(const SKY_Service_t *svc, uint32_t row, uint32_t server, SKY_Addr_t satellite)
 {
@@ -40,6 +41,7 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
     svc->handover.schedule                         = schedule;
     svc->handover.row_end_us                       = 0;
     svc->migrations[SKY_SERVICE_MIGRATIONS].active = false;
+    SKY_Service_ScrubReset(svc);
     return true;
 }
 

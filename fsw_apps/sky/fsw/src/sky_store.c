@@ -100,6 +100,7 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
     {
         store->blocks[index].epoch = pkt->epoch;
     }
+    store->blocks[index].suspect_us = 0;
     if (store->blocks[index].put_until_us < expires_us)
     {
         store->blocks[index].put_until_us = expires_us;
@@ -219,6 +220,7 @@ static void block_info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
     info->epoch        = block->epoch;
     info->held         = block->held;
     info->put_until_us = block->put_until_us;
+    info->suspect_us   = block->suspect_us;
 }
 
 SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_BlockInfo_t *info)
@@ -229,6 +231,11 @@ SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_Block
     }
     block_info(&store->blocks[block], info);
     return SKY_STATUS_OK;
+}
+
+void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us)
+{
+    store->blocks[block].suspect_us = since_us;
 }
 
 uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from)

@@ -1,0 +1,220 @@
+/**
+ * @file
+ * Scrub: the periodic clean-up of incomplete blocks (paper, section 3.9). Nobody needs to ask for a broken block, and no word of
+ * gossip to arrive, for its rest to go.
+ *
+ * A satellite looks at one block after the other, all of them once in a period. Which server of a block it is shows in the ids of
+ * its chunks. Is its own share whole? Then it asks the server after it, by HAS over that server's share, whether that one is; so
+ * every share is asked about by one satellite. What is gone is thus found by one neighbour in the ring of servers, which purges
+ * what it holds and spreads the word; without gossip the next one in the ring finds that out.
+ *
+ * To purge what is whole would be worse than to keep what is not, so a block is purged only when it was found broken twice, a
+ * period apart, in the same row of the schedule, and no chunk of it came or went here in between. Left alone is what is being put,
+ * what lies for a later row, and what does not belong here now; and an answer that does not come says nothing. A satellite that is
+ * just moving its share away denies that it holds any of it, though it knows the block: that says nothing either.
+ */
+#include "sky_service_scrub.h"
+
+#include <string.h>
+
+#include "sky_service_gossip.h"
+#include "sky_service_migrate.h"
+
+#define US_PER_MS   1000u
+#define PATIENCE_US 1000000u /* for an answer */
+#define PAUSE_US    10000u   /* between two looks, at least */
+
+void SKY_Service_ScrubReset(SKY_Service_t *svc)
+{
+    svc->scrub.state = SKY_SCRUB_IDLE;
+    svc->scrub.row   = SKY_SCHEDULE_NONE;
+}
+
+static uint64_t period_us(const SKY_Service_t *svc)
+{
+    return (uint64_t)svc->cfg.scrub_period_ms * US_PER_MS;
+}
+
+/* When to look at the next block, so that all have their turn in just over a period. There is at least one. */
+static uint64_t pause_end_us(const SKY_Service_t *svc, uint64_t now_us)
+{
+    const uint64_t share_us = period_us(svc) / svc->store->counters.blocks + 1u;
+
+    return now_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
+}
+
+/* A share is not whole. */
+static void suspect(SKY_Service_t *svc, uint64_t now_us, uint32_t block, const SKY_BlockInfo_t *info)
+{
+    if (info->suspect_us == 0 || info->suspect_us < svc->scrub.since_us)
+    {
+        SKY_Store_Suspect(svc->store, block, now_us);
+    }
+    else if (now_us - info->suspect_us >= period_us(svc))
+    {
+        svc->counters.scrubbed += SKY_Store_Purge(svc->store, info->tenant, info->key);
+        SKY_Service_GossipBegin(svc, now_us, info->tenant, info->key);
+    }
+}
+
+/* Chunks of a block that a server has: server, server + servers, ... below @p total */
+static uint32_t share_size(uint32_t server, uint32_t servers, uint32_t total)
+{
+    return (total - 1u - server) / servers + 1u;
+}
+
+static void ask(SKY_Service_t *svc, const SKY_BlockInfo_t *info, uint32_t server, uint32_t servers)
+{
+    SKY_Scrub_t   *scrub = &svc->scrub;
+    const uint32_t size  = share_size(server, servers, info->chunk_total);
+    SKY_ChunkSet_t set;
+
+    scrub->count = size < SKY_LIMIT_CHUNK_SET ? size : SKY_LIMIT_CHUNK_SET; /* as many as one question can name */
+    (void)SKY_ChunkSet_Init(&set, server, servers, scrub->count);           /* all ids are below the total */
+    for (uint32_t i = 0; i < scrub->count; ++i)
+    {
+        SKY_ChunkSet_Add(&set, i);
+    }
+    scrub->payload_len = (uint32_t)SKY_ChunkSet_Encode(&set, scrub->payload, sizeof(scrub->payload));
+    scrub->base        = server;
+    scrub->tenant      = info->tenant;
+    (void)memcpy(scrub->key, info->key, SKY_KEY_BYTES);
+    scrub->server     = SKY_Schedule_Server(svc->handover.schedule, scrub->row, server);
+    scrub->request_id = svc->next_request_id;
+    svc->next_request_id += SKY_SERVICE_REQUEST_IDS;
+    scrub->state = SKY_SCRUB_ASK;
+}
+
+static void look(SKY_Service_t *svc, uint64_t now_us)
+{
+    const SKY_Schedule_t *schedule = svc->handover.schedule;
+    const uint32_t        servers  = schedule->placement.servers;
+    SKY_Scrub_t          *scrub    = &svc->scrub;
+    SKY_BlockInfo_t       info;
+
+    if (!SKY_Store_NextBlock(svc->store, &scrub->cursor, &info))
+    {
+        scrub->cursor = 0;
+        if (!SKY_Store_NextBlock(svc->store, &scrub->cursor, &info))
+        {
+            return; /* nothing but parts */
+        }
+    }
+    const uint32_t block  = SKY_Store_Find(svc->store, info.tenant, info.key);
+    const uint32_t server = SKY_Store_NextChunk(svc->store, block, 0) % servers;
+    if (now_us < info.put_until_us || info.epoch > scrub->row ||
+        !SKY_Addr_Equal(SKY_Schedule_Server(schedule, scrub->row, server), svc->cfg.self))
+    {
+        return;
+    }
+    if (info.held < share_size(server, servers, info.chunk_total))
+    {
+        suspect(svc, now_us, block, &info);
+        return;
+    }
+    const uint32_t sharing = servers < info.chunk_total ? servers : info.chunk_total;
+    if (sharing > 1u)
+    {
+        ask(svc, &info, (server + 1u) % sharing, servers);
+    }
+}
+
+uint64_t SKY_Service_ScrubOnTime(SKY_Service_t *svc, uint64_t now_us)
+{
+    SKY_Scrub_t *scrub = &svc->scrub;
+
+    if (svc->cfg.scrub_period_ms == 0 || svc->handover.schedule == NULL || svc->store->counters.blocks == 0)
+    {
+        scrub->state = SKY_SCRUB_IDLE;
+        return UINT64_MAX;
+    }
+    if (now_us >= scrub->next_us)
+    {
+        const uint32_t row = SKY_Schedule_RowAt(svc->handover.schedule, now_us);
+
+        scrub->since_us = row == scrub->row ? scrub->since_us : now_us;
+        scrub->row      = row;
+        scrub->rest_us  = pause_end_us(svc, now_us);
+        scrub->next_us  = scrub->rest_us;
+        scrub->state    = SKY_SCRUB_IDLE; /* an answer that has not come is late */
+        look(svc, now_us);
+        if (scrub->state == SKY_SCRUB_ASK && scrub->next_us < now_us + PATIENCE_US)
+        {
+            scrub->next_us = now_us + PATIENCE_US;
+        }
+    }
+    return scrub->next_us;
+}
+
+bool SKY_Service_ScrubNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
+{
+    SKY_Scrub_t *scrub = &svc->scrub;
+    SKY_Packet_t pkt;
+
+    if (scrub->state != SKY_SCRUB_ASK)
+    {
+        return false;
+    }
+    scrub->state = SKY_SCRUB_ASKED;
+    (void)memset(&pkt, 0, sizeof(pkt));
+    (void)memcpy(pkt.key, scrub->key, SKY_KEY_BYTES);
+    pkt.is_request = true;
+    pkt.apid       = SKY_APID_KVC;
+    pkt.seq_flags  = SKY_SEQ_WHOLE;
+    pkt.op         = SKY_OP_HAS;
+    pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
+    pkt.src        = svc->cfg.self;
+    pkt.dst        = scrub->server;
+    pkt.tenant     = scrub->tenant;
+    pkt.request_id = scrub->request_id;
+    pkt.chunk_id   = scrub->base;
+    pkt.length     = scrub->payload_len;
+    pkt.payload    = scrub->payload;
+    return SKY_Service_Emit(svc, now_us, &pkt, NULL, out);
+}
+
+/* What the server after this one says of its share. */
+static void judge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    const uint32_t  block = SKY_Store_Find(svc->store, pkt->tenant, pkt->key);
+    uint32_t        held  = 0;
+    SKY_BlockInfo_t info;
+    SKY_ChunkSet_t  set;
+
+    if (SKY_Store_Block(svc->store, block, &info) != SKY_STATUS_OK || now_us < info.put_until_us)
+    {
+        return; /* gone, or put meanwhile */
+    }
+    if (pkt->status == SKY_STATUS_OK && SKY_ChunkSet_Decode(pkt, &set) == SKY_STATUS_OK)
+    {
+        held = SKY_ChunkSet_Size(&set);
+    }
+    if (held >= svc->scrub.count)
+    {
+        SKY_Store_Suspect(svc->store, block, 0);
+    }
+    else if (held > 0 || pkt->status == SKY_STATUS_NOT_FOUND)
+    {
+        suspect(svc, now_us, block, &info);
+    }
+}
+
+bool SKY_Service_ScrubResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    SKY_Scrub_t *scrub = &svc->scrub;
+
+    if (scrub->state != SKY_SCRUB_ASKED || pkt->request_id != scrub->request_id || pkt->tenant != scrub->tenant ||
+        memcmp(pkt->key, scrub->key, SKY_KEY_BYTES) != 0)
+    {
+        return false;
+    }
+    scrub->state   = SKY_SCRUB_IDLE;
+    scrub->next_us = scrub->rest_us;
+    /* Others on the way may say why it did not get there. And if the row has changed, it was the wrong one that was asked. */
+    if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, scrub->server) &&
+        SKY_Schedule_RowAt(svc->handover.schedule, now_us) == scrub->row)
+    {
+        judge(svc, now_us, pkt);
+    }
+    return true;
+}
