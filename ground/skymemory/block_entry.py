@@ -15,6 +15,7 @@ class BlockEntry:
     """bytes of a full chunk; the last one may be shorter"""
     chunk_total: int
     epoch: int
-    """rotation epoch in which the block was set: tells where its chunks are now"""
+    """row of the schedule for whose window the block was laid in advance (`SkyStore.prefetch`); 0: it lies in the window of the
+    moment"""
     set_at: float
     """seconds since 1970; 0 if another host set it"""

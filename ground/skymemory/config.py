@@ -181,11 +181,13 @@ class Cache(_Section):
     layout: LayoutName = _choice("rotation_hop", "rotation", "hop", "rotation_hop")
     window: Literal["logical", "physical"] = _choice("logical", "logical", "physical")
     uplink: Literal["window", "nearest"] = _choice("window", "window", "nearest")
+    host: Literal["ground", "satellite"] = _choice("ground", "ground", "satellite")
     centre: SatelliteField = Field(default=Satellite(3, 10), description=_SATELLITE_ALLOWED)
     block_tokens: int = _whole(128, 1, 65536)
     codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("raw", "raw", "int8", "int4", "quanto", "hqq")
     tenant: int = _whole(0, 0, UINT32_MAX)
     deadline_ms: int = _whole(5000, 1, 3_600_000)
+    handover_s: float = _number(30.0, 0, 3600)
     lazy_purge: bool = _switch(True)
 
 
@@ -295,6 +297,11 @@ class Constellation(_Section):
             yield ("cache", "servers"), f"{_told('cache', cache, 'servers')}; allowed are 1 to {satellites} (planes x slots)"
         if cache.centre not in self.torus:
             yield ("cache", "centre"), f"{_told('cache', cache, 'centre')}; allowed are {self._places}"
+        if cache.host == "satellite":
+            for key, allowed in (("layout", "hop"), ("window", "logical")):
+                if getattr(cache, key) != allowed:
+                    told = f"{_told('cache', cache, key)} with a host on board (cache.host)"
+                    yield ("cache", key), f'{told}; allowed is "{allowed}"'
         network = IPv4Network(self.network.network)
         needed = 256 * grid.planes + grid.slots + 1  # and the broadcast address
         if needed >= network.num_addresses:

@@ -44,9 +44,9 @@ class KVCStatistics:
     encode_s: float = 0.0
     put_s: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
-    """by cause. Blocks: `damaged`; `encode`: could not be; the store's words for those that it could not bring or keep. Calls
-    that raised: `get`, `put`, `purge`. `find`: look-ups that raised or were not answered. `fingerprint`: prompts for which the
-    model could not be digested. `changed`: the model was changed while it computed"""
+    """by cause. Blocks: `damaged`; `encode`: could not be; the store's words for those that it could not bring, keep or lay in
+    advance. Calls that raised: `get`, `put`, `purge`, `prefetch`. `find`: look-ups that raised or were not answered.
+    `fingerprint`: prompts for which the model could not be digested. `changed`: the model was changed while it computed"""
 
 
 class Ledger:
@@ -113,3 +113,15 @@ class AddReport:
     failed: int
     """that could not be encoded or stored; the rest of `blocks` was not covered by the given cache"""
     bytes_up: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectReport:
+    """What `expect` did for one prompt."""
+
+    blocks: int
+    """full blocks of the prompt"""
+    placed: int
+    """of its first blocks, that are where they will be needed"""
+    failed: int
+    """that are in the sky, and did not all get there in time; what is left is not in the sky"""

@@ -9,6 +9,7 @@ The digest is checked at every `get`: whatever happened to a value between here 
 at all. Blocks of KV tensors have a digest of their own (`skymemory.blocks`) and go to the `SkyStore` directly.
 """
 
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -16,7 +17,8 @@ from blake3 import blake3
 
 from skymemory.link.native import Buffer
 from skymemory.progress import Progress
-from skymemory.store import PutResult, SkyStore
+from skymemory.results import PrefetchResult, PutResult
+from skymemory.store import SkyStore
 
 _MAGIC: Final = b"SKYV"
 _DIGEST_BYTES: Final = 32
@@ -85,6 +87,10 @@ class KeyValue:
             return None
         del data[:_ENVELOPE_BYTES]
         return data
+
+    def prefetch(self, names: Sequence[str], at_s: float) -> list[PrefetchResult]:
+        """Lay values so that they are in the window at a time to come; see `SkyStore.prefetch`, whose errors it raises."""
+        return self._store.prefetch([key_of(name, self._namespace) for name in names], at_s)
 
     def delete(self, name: str) -> bool:
         """Forget a value; False if no satellite held anything of it."""

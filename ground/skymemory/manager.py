@@ -13,8 +13,10 @@ by the model. Nothing that happens between here and the satellites raises into a
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import accumulate, takewhile
 from threading import Lock
 from types import TracebackType
@@ -24,13 +26,14 @@ from skymemory.block_entry import BlockEntry
 from skymemory.blocks import LAYOUT, BlockError, block_bytes_max, dtype_name, pack_block, unpack_block
 from skymemory.codecs import Codec, get_codec
 from skymemory.config import Constellation
-from skymemory.counters import AddReport, KVCStatistics, Ledger
+from skymemory.counters import AddReport, ExpectReport, KVCStatistics, Ledger
 from skymemory.engines.huggingface import HuggingFaceEngine
 from skymemory.fingerprint import Fingerprint
 from skymemory.keys import block_keys, digest_key, root_key
 from skymemory.progress import Progress
 from skymemory.prompts import Encoding, Prompt, Prompts, token_lists
-from skymemory.store import PutResult, SkyStore
+from skymemory.results import PrefetchResult, PutResult
+from skymemory.store import SkyStore
 from skymemory.wire import icd
 
 if TYPE_CHECKING:
@@ -225,6 +228,33 @@ class KVCManager:
         """`add_blocks` in a thread, for use in an event loop."""
         return await asyncio.to_thread(lambda: self._add_blocks(prompt, past_key_values, None))
 
+    @overload
+    def expect(self, prompt: Prompt, at: float | datetime) -> ExpectReport: ...
+    @overload
+    def expect(self, prompt: Prompts, at: float | datetime) -> list[ExpectReport]: ...
+    @overload
+    def expect(self, prompt: Encoding, at: float | datetime) -> ExpectReport | list[ExpectReport]: ...
+    def expect(self, prompt: Prompt | Prompts | Encoding, at: float | datetime) -> ExpectReport | list[ExpectReport]:
+        """Lay the cached blocks of a prompt so that they are in the window when it comes (`SkyStore.prefetch`).
+
+        Errors of the store are counted, not raised.
+
+        Args:
+            prompt: a prompt, or a list of prompts, or what a tokenizer returned.
+            at: when the prompt is expected: Unix time, or a datetime (local time if it names no zone).
+
+        Raises:
+            TypeError: not a prompt.
+            ValueError: a time that is past; a token id that the model does not have.
+        """
+        prompts, batch = self._tokens(prompt)
+        at_s = at.timestamp() if isinstance(at, datetime) else float(at)
+        if not at_s >= time.time():
+            raise ValueError(f"{at} is past; allowed are times from now on")
+        root = self._root_or_none() if prompts else None
+        reports = [self._expect(self._chain(root, tokens), at_s, len(tokens) // self._block_tokens) for tokens in prompts]
+        return reports if batch else reports[0]
+
     def close(self) -> None:
         """Close the store, if it was opened here."""
         if self._owns_store:
@@ -308,6 +338,19 @@ class KVCManager:
                 break  # what follows a hole cannot be found
         self._ledger.add(blocks_stored=len(sizes), bytes_up=sum(sizes))
         return AddReport(blocks, present, len(sizes), wanted - present - len(sizes), sum(sizes))
+
+    def _expect(self, keys: list[bytes], at_s: float, blocks: int) -> ExpectReport:
+        found = [entry.key for entry in self._find(keys)]
+        results: list[PrefetchResult] = []
+        if found:
+            try:
+                results = self._store.prefetch(found, max(at_s, time.time()))
+            except Exception as error:  # a cache never breaks a generation
+                self._ledger.outcome("prefetch", {"prefetch": 1}, error)
+            else:
+                self._ledger.outcome("prefetch", Counter(result.status for result in results if not result.ok))
+        placed = sum(1 for _ in takewhile(lambda result: result.ok, results))
+        return ExpectReport(blocks, placed, len(found) - placed)
 
     def _computed(self, tokens: list[int], prefix: list[torch.Tensor]) -> DynamicCache:
         cache = self._engine.cache(prefix, len(prefix) * self._block_tokens)

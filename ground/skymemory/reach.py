@@ -1,4 +1,4 @@
-"""Which satellites answer, and so the ways to the servers: around those that do not, and none while nobody does.
+"""Which satellites answer, and so the ways to the servers' places: around those that do not, and none while nobody does.
 
 Silence is judged by comparison. A satellite counts as lost only when another one answers at the same time; when nobody
 answers, it is this host that is cut off, or the whole sky is gone. Then nothing is asked for a while, so that whoever
@@ -7,14 +7,14 @@ waits for a cache does not wait for each prompt anew, and the next caller after 
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
-from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
 from skymemory.placement import window
 from skymemory.placement.torus import Satellite
+from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import Route
 
 _log = logging.getLogger(__name__)
@@ -32,16 +32,26 @@ _ROUNDS_MAX: Final = 8
 """steps of a look around: each finds more satellites lost, and others in their places"""
 
 
+class Ways(NamedTuple):
+    """Where a block's shares may be."""
+
+    places: tuple[tuple[Route, ...], ...]
+    """of each server, in the order in which they are asked; of one that moves the old and the new place"""
+    replaced: frozenset[int]
+    """servers that have a place only because another satellite is lost"""
+    rows: frozenset[int]
+    """of the schedule, to which the places belong"""
+
+
 class Reach:
     """The ways from this host to the servers of a constellation. Thread-safe."""
 
-    def __init__(self, constellation: Constellation, control: ControlPlane) -> None:
-        self._constellation = constellation
+    def __init__(self, where: Whereabouts, control: ControlPlane) -> None:
+        self._where = where
         self._control = control
-        self._layout = frozenset(window.server_satellites(constellation))
         self._lost: dict[Satellite, float] = {}  # when it was asked last
         self._doubts: dict[Satellite, int] = {}  # how often it was asked in vain whether it is back
-        self._placed: tuple[frozenset[Satellite] | None, list[Route]] = None, []
+        self._placed: tuple[tuple[frozenset[Satellite], int] | None, dict[int, list[Route]]] = None, {}
         self._pause_s = 0.0
         self._ask_again_s = 0.0
         self._lock = Lock()
@@ -53,25 +63,67 @@ class Reach:
         """True from when no satellite answered until one does."""
         return self._pause_s > 0
 
-    def stands_in(self, satellite: Satellite) -> bool:
-        """True if a satellite has a server's place only because another one is lost."""
-        return satellite not in self._layout
-
     def routes(self) -> list[Route]:
         """Routes to servers 0 to n - 1 now, around lost satellites.
 
         Returns:
             An empty list when no satellite is in sight, or while none answers (`silent`).
         """
-        if self.silent and not (self._is_my_turn() and self._look()):
-            return []
-        self._ask_lost(doubted=False)
-        return self._routes()
+        return self._routes() if self._is_open() else []
 
-    def look(self) -> None:
-        """After an answer that did not come: find out which satellites do not answer at all. Then `routes` leads around them."""
+    def routes_in(self, row: int) -> list[Route]:
+        """Routes, as they are now, to where servers 0 to n - 1 are in a row of the schedule; empty as `routes`."""
+        return self._routes(row) if self._is_open() else []
+
+    def ways(self, epoch: int = 0) -> Ways | None:
+        """Where the shares of a block may be now, around lost satellites; None when `routes` has none.
+
+        Args:
+            epoch: `BlockEntry.epoch`.
+        """
+        if not self._is_open():
+            return None
+        now_s = time.time()
+        rows = self._where.rows(now_s, epoch)
+        routes = [self._routes(row, now_s) for row in rows]
+        if not all(routes):
+            return None
+        placed = [self._where.servers(row) for row in rows]
+        places, replaced = [], set()
+        for server, one in enumerate(zip(*routes, strict=True)):
+            places.append(tuple(route for at, route in enumerate(one) if at == 0 or route != one[at - 1]))
+            if any(route.satellite != where[server] for route, where in zip(one, placed, strict=True)):
+                replaced.add(server)
+        return Ways(tuple(places), frozenset(replaced), frozenset(rows))
+
+    def lookup_routes(self) -> list[Route]:
+        """Whom to ask for a block, in this order (`window.lookup_routes`); while it may move, at its old place and at the new."""
+        if not self._is_open():
+            return []
+        now_s = time.time()
+        rows = self._where.rows(now_s)
+        if not self._where.is_moving(now_s):
+            rows = rows[:1]
+        found = (window.lookup_routes(self._where, row, self._routes(row, now_s)) for row in rows)
+        return list(dict.fromkeys(route for one in found for route in one))
+
+    def all_routes(self, epochs: Iterable[int]) -> list[Route]:
+        """Routes to every place that a share of blocks of these epochs may have now."""
+        ways = [self.ways(epoch) for epoch in set(epochs) | {0}]
+        return list(dict.fromkeys(route for one in ways if one is not None for place in one.places for route in place))
+
+    def has_moved(self, ways: Ways, epoch: int) -> bool:
+        """Has the window moved on since, so that a share may be at a place that was not asked?"""
+        return not ways.rows.issuperset(self._where.rows(time.time(), epoch))
+
+    def look(self, asked: Collection[Satellite] = ()) -> None:
+        """After an answer that did not come: find out which satellites do not answer at all. Then `routes` leads around them.
+
+        Args:
+            asked: satellites that were asked, if they are not the servers of now.
+        """
         if not self.silent:
-            self._look()
+            self._look(asked)
 
     def doubt(self) -> None:
         """After a stand-in did not have its share: is the lost satellite back? Then others put blocks there again."""
@@ -79,17 +131,30 @@ class Reach:
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _routes(self) -> list[Route]:
+    def _is_open(self) -> bool:
+        """False while no satellite answers."""
+        if self.silent and not (self._is_my_turn() and self._look()):
+            return False
+        self._ask_lost(doubted=False)
+        return True
+
+    def _routes(self, row: int | None = None, now_s: float | None = None) -> list[Route]:
+        now_s = time.time() if now_s is None else now_s
+        now = self._where.row(now_s)
+        row = now if row is None else row
         with self._lock:
             lost = frozenset(self._lost)
-        if self._constellation.cache.window == "physical":
-            return window.server_routes(self._constellation, time.time(), lost)
-        if self._placed[0] != lost:  # nothing else changes a logical window
-            self._placed = lost, window.server_routes(self._constellation, 0.0, lost)
-        return self._placed[1]
+        if self._where.constellation.cache.window == "physical":
+            return window.server_routes(self._where, now_s, lost, row)
+        if self._placed[0] != (lost, now):  # nothing else changes a logical window
+            self._placed = (lost, now), {}
+        placed = self._placed[1]
+        if row not in placed:
+            placed[row] = window.server_routes(self._where, now_s, lost, row)
+        return placed[row]
 
-    def _look(self) -> bool:
-        """Ask the servers until all who then have a server's place answer. False: nobody answers.
+    def _look(self, asked: Collection[Satellite] = ()) -> bool:
+        """Ask the servers, and others, until all who then have a server's place answer. False: nobody answers.
 
         Whoever looks at the same sky finds the same satellites in the same places, and so what another host has put there.
         """
@@ -97,6 +162,7 @@ class Reach:
             routes = self._routes()
             if not routes:
                 return False
+            routes = list(dict.fromkeys([*routes, *self._ways_to(asked)]))
             alive = self._ping(self._around(routes))
             if not alive:
                 self._fall_silent()
@@ -108,12 +174,20 @@ class Reach:
                 break
         return True
 
+    def _ways_to(self, satellites: Collection[Satellite]) -> list[Route]:
+        now_s = time.time()
+        with self._lock:
+            lost = frozenset(self._lost)
+        entry_points = window.entries(self._where, now_s, lost)
+        found = (window.route(self._where, one, entry_points) for one in satellites if one not in lost)
+        return [route for route in found if route is not None]
+
     def _around(self, routes: Sequence[Route]) -> list[Route]:
         """Whom to ask: the servers, the ways in, and a few others for comparison."""
         asked = dict.fromkeys([*routes, *(Route(route.entry, route.entry) for route in routes)])
         with self._lock:
             known = self._lost.keys() | {route.satellite for route in asked}
-        return [*asked, *(Route(one, one) for one in window.others(self._constellation, time.time(), known))]
+        return [*asked, *window.others(self._where, time.time(), known)]
 
     def _ping(self, routes: Sequence[Route]) -> set[Satellite]:
         return set(self._control.ping(routes, self._control.patience_s(routes)))
@@ -179,7 +253,7 @@ class Reach:
         with self._lock:
             lost = frozenset(self._lost)
         now_s = time.time()
-        ways, ways_left = (window.entries(self._constellation, now_s, left_out) for left_out in ((), lost))
+        ways, ways_left = (window.entries(self._where, now_s, left_out) for left_out in ((), lost))
         direct = [Route(one, one) for one in satellites if ways is None or one in ways]
-        behind = (window.route(self._constellation, one, ways_left) for one in satellites if ways is not None and one not in ways)
+        behind = (window.route(self._where, one, ways_left) for one in satellites if ways is not None and one not in ways)
         return direct + [found for found in behind if found is not None]

@@ -2,13 +2,15 @@
 
     block -> chunks of `cache.chunk_bytes` -> servers (chunk id mod n) -> satellites (layout) -> entry satellites (window)
 
+Where the sky follows a schedule, so does the store: blocks go to where servers are now, and are fetched from where they may be.
+
 Nothing that happens in the sky raises: a lost packet is asked for again, a lost satellite is a miss. What raises is a
 wrong argument.
 """
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 from types import TracebackType
 from typing import Final, Self
@@ -18,83 +20,29 @@ from skymemory.config import UINT32_MAX, Constellation
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer, NativeClient, Server, Transfer, TransferState
-from skymemory.placement.window import Route, lookup_routes
+from skymemory.lookup import Lookup
+from skymemory.placement.whereabouts import Playing, Whereabouts
+from skymemory.placement.window import Route
+from skymemory.prefetch import lay
 from skymemory.progress import Progress
-from skymemory.reach import LOST_S, Reach
+from skymemory.reach import Reach, Ways
+from skymemory.results import GetResult, PrefetchResult, PutResult, StoreStatistics
 from skymemory.wire import icd
 from skymemory.wire.packets import KEY_BYTES
+
+__all__ = ["GetResult", "PrefetchResult", "PutResult", "SkyStore", "StoreStatistics"]
 
 BLOCK_BYTES_MAX: Final = 1 << 26
 """the largest block that is fetched unless the caller says otherwise: a block's length is a satellite's word, and memory is
 taken by it"""
+PREFETCH_S: Final = 60.0
+"""how long blocks are on their way to where they will be needed, at most"""
 _TABLES_BYTES: Final = 224
 """what a satellite needs for each slot of its store besides the slot itself, at most: entries of two tables and their indexes"""
-_QUESTION_S: Final = 1.0
-"""how long a lookup waits at least for its answer, unless the deadline of blocks is shorter"""
+_ATTEMPTS: Final = 3
+"""of a fetch: the second around satellites that were found lost, and as long as the window moves on meanwhile"""
 _NO_WAY: Final = frozenset(("expired", "unreachable", "hop_limit"))
 """ends of a transfer that say nothing about the block: a satellite or a link may be lost"""
-
-
-@dataclass(frozen=True, slots=True)
-class PutResult:
-    """What became of a block that was to be stored."""
-
-    key: bytes
-    ok: bool
-    status: str
-    """`done`, or why not: `expired`, `cancelled`, `no_satellite` (none in sight), `unanswered` (no satellite answers, and none
-    was asked), or a status of the ICD such as `store_full`"""
-    entry: BlockEntry | None
-    """what must be known to fetch it; None if it was not stored"""
-    duration_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class GetResult:
-    """What became of a block that was asked for."""
-
-    key: bytes
-    data: bytearray | None
-    """None: a miss"""
-    status: str
-    """`done`, or why not: `miss`, `too_large` (longer than was allowed), `expired`, `cancelled`, `no_satellite`, `unanswered`,
-    or a status of the ICD"""
-    duration_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStatistics:
-    """Counts since the store was opened."""
-
-    puts: int = 0
-    """blocks stored"""
-    put_failures: int = 0
-    hits: int = 0
-    """blocks fetched"""
-    misses: int = 0
-    """blocks that did not come, for whatever reason"""
-    expired: int = 0
-    """of the misses and failures: past the deadline"""
-    purges: int = 0
-    """blocks purged, broken ones included"""
-    questions: int = 0
-    """blocks asked for with HAS"""
-    unanswered: int = 0
-    """lookups to which no answer came, or that were not made because no satellite answers"""
-    retries: int = 0
-    """requests and chunks that were sent again"""
-    corrupt: int = 0
-    """chunks that failed their CRC-32C and were asked for again"""
-    chunks_up: int = 0
-    chunks_down: int = 0
-    bytes_up: int = 0
-    bytes_down: int = 0
-    put_s: float = 0.0
-    """time in `put`"""
-    get_s: float = 0.0
-    """time in `get`"""
-    satellites_lost: int = 0
-    """times that a satellite was found not to answer while others did"""
 
 
 class SkyStore:
@@ -108,24 +56,25 @@ class SkyStore:
     While no satellite answers, calls end at once and bring nothing (`silent`), see `skymemory.reach`.
     """
 
-    def __init__(self, constellation: Constellation, tenant: int | None = None) -> None:
+    def __init__(self, constellation: Constellation, tenant: int | None = None, playing: Playing | None = None) -> None:
         """Open sockets; nothing is sent.
 
         Args:
             tenant: name space of the keys; by default the constellation's.
+            playing: the schedule that the constellation follows; without one the window stays around `cache.centre`.
 
         Raises:
+            ValueError: a schedule for another constellation.
             OSError: no socket to be had.
         """
         self.constellation = constellation
         self.index = RadixIndex()
         self._tenant = constellation.cache.tenant if tenant is None else tenant
-        self._deadline_s = constellation.cache.deadline_ms / 1000
-        self._incomplete: dict[bytes, float] = {}  # blocks that miss a lost satellite's share; until when
+        self._where = Whereabouts(constellation, playing)
         self._statistics = StoreStatistics()
         self._lock = Lock()
-        # One transfer and one lookup at a time, as the sockets have it anyway: who waits for them then knows what was learned
-        self._transfer_turn, self._lookup_turn = Lock(), Lock()
+        # One transfer at a time, as the socket has it anyway: who waits for it then knows what was learned
+        self._transfer_turn = Lock()
         self._closed = False
         self._control = ControlPlane(constellation)
         try:
@@ -133,7 +82,8 @@ class SkyStore:
         except BaseException:
             self._control.close()
             raise
-        self._reach = Reach(constellation, self._control)
+        self._reach = Reach(self._where, self._control)
+        self._lookup = Lookup(constellation, self._reach, self._control, self._tenant, self._add)
 
     def __enter__(self) -> Self:
         return self
@@ -158,6 +108,11 @@ class SkyStore:
         sky = self.constellation
         slots = (sky.satellite.store_mib << 20) // (sky.slot_bytes + _TABLES_BYTES)
         return min(sky.cache.servers * slots * sky.cache.chunk_bytes, UINT32_MAX)
+
+    @property
+    def follows(self) -> bool:
+        """True if the window follows a schedule."""
+        return self._where.playing is not None
 
     @property
     def silent(self) -> bool:
@@ -188,13 +143,12 @@ class SkyStore:
         self._check_open()
         start_s = time.perf_counter()
         transfers = [Transfer(self._entry(key, memoryview(data).nbytes), self._tenant, data) for key, data in items]
-        self._move(transfers, progress, up=True)
+        self._upload(transfers, progress)
         results = [self._put_result(transfer) for transfer in transfers]
         stored = [result.entry for result in results if result.entry is not None]
         self.index.add(stored)
-        with self._lock:
-            for entry in stored:
-                self._incomplete.pop(entry.key, None)
+        for entry in stored:
+            self._lookup.set_whole(entry.key)
         self._add(
             puts=len(stored),
             put_failures=len(results) - len(stored),
@@ -244,7 +198,7 @@ class SkyStore:
         if stale:
             for index in stale:
                 self.index.remove(keys[index])
-            answers = zip(stale, self._ask([keys[index] for index in stale]) or [], strict=False)
+            answers = zip(stale, self._lookup.ask([keys[index] for index in stale]) or [], strict=False)
             renewed = {index: entry for index, entry in answers if entry is not None}
             results = self._fetched(results, renewed, block_bytes_max, progress)
         if len(wanted) < len(keys) and (reason := self._no_routes()):
@@ -268,14 +222,13 @@ class SkyStore:
         """
         _check_key(key)
         self._check_open()
-        return self.index.get(key) or (self._ask([key]) or [None])[0]
+        return self.index.get(key) or (self._lookup.ask([key]) or [None])[0]
 
     def find_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[BlockEntry]:
         """The longest cached beginning of a chain of block keys.
 
-        As far as the local index knows the chain, its answer counts. For the blocks behind, the nearest server is asked:
-        for the first of them, as the end of a prompt is mostly new, and then by binary search: a block that is there has
-        its predecessors there too, unless one was evicted (paper, section 3.8, Get steps 3 to 6).
+        As far as the local index knows the chain, its answer counts. For the blocks behind, the nearest server is asked
+        (`Lookup.longest`).
 
         Args:
             keys: of a prompt's blocks, the first one first.
@@ -292,7 +245,7 @@ class SkyStore:
             _check_key(key)
         self._check_open()
         known = self.index.longest_prefix(keys)
-        found = known + self._search(keys[len(known) :])
+        found = known + self._lookup.longest(keys[len(known) :])
         fits = [entry.block_len <= block_bytes_max for entry in found]
         found = found[: fits.index(False)] if False in fits else found
         if len(found) > len(known):
@@ -312,14 +265,7 @@ class SkyStore:
             ValueError: a closed store.
         """
         self._check_open()
-        with self._lookup_turn:
-            routes = self._reach.routes()
-            if not routes or not entries:
-                return []
-            held = self._control.hold_all(routes, entries, self._tenant, self._question_s(routes))
-            self._add(questions=len(entries), unanswered=held.count(None))
-            if None in held:
-                self._reach.look()
+        held = self._lookup.whole(entries)
         for entry, whole in zip(entries, held, strict=True):
             if whole is False:
                 self.index.remove(entry.key)
@@ -334,12 +280,59 @@ class SkyStore:
         for key in keys:
             _check_key(key)
         self._check_open()
-        purged = self._forget(keys, self._reach.routes())
+        routes = self._routes_of(keys)
+        purged = self._forget(keys, routes)
         if purged.confirmed:
             return purged
-        self._reach.look()
-        again = self._forget(keys, self._reach.routes())
+        self._reach.look({route.satellite for route in routes})
+        again = self._forget(keys, self._routes_of(keys))
         return Purged(purged.chunks + again.chunks, again.confirmed)
+
+    def prefetch(self, keys: Sequence[bytes], at_s: float, *, deadline_s: float = PREFETCH_S) -> list[PrefetchResult]:
+        """Lay blocks for a time to come: their shares go to where the servers will be then (paper, end of section 3.7).
+
+        Each goes once, not through every step of the window on the way, and waits there; it can be fetched meanwhile, over
+        inter-satellite links. This host knows where; others find the blocks again when that time has come.
+
+        Args:
+            keys: of blocks; those that are not in the local index are looked up.
+            at_s: Unix time.
+            deadline_s: when what has not arrived counts as `expired`. It may still arrive.
+
+        Returns:
+            For each key its result, in order.
+
+        Raises:
+            ValueError: a key of another length, a time that is past, a closed store.
+        """
+        for key in keys:
+            _check_key(key)
+        self._check_open()
+        if not at_s >= time.time():
+            raise ValueError(f"{at_s:.0f} is past; allowed are Unix times from now on")
+        row = self._where.row(at_s)
+        known = self._resolve(keys)
+        reason = self._no_routes()
+        found = list({entry.key: entry for entry in known if entry is not None}.values())
+        if reason is not None or row == self._where.row(time.time()):
+            held = self._lookup.whole(found) if found and reason is None else []
+            statuses = {
+                entry.key: "unanswered" if whole is None else "done" if whole else "miss"
+                for entry, whole in zip(found, held, strict=False)
+            }
+            moved: dict[bytes, int] = {}
+        else:
+            # From here on shares may be there: whatever comes of it, they are looked for there as well
+            self.index.add([replace(entry, epoch=row) for entry in found])
+            laid = lay(found, row, self._reach, self._control, self._tenant, deadline_s)
+            statuses = {one.entry.key: one.status for one in laid}
+            moved = {one.entry.key: one.moved for one in laid}
+        results = []
+        for key in keys:
+            status = statuses.get(key, reason or "miss")
+            results.append(PrefetchResult(key, status == "done", status, row, moved.get(key, 0)))
+        self._add(prefetches=sum(result.ok for result in results))
+        return results
 
     def stats(self) -> StoreStatistics:
         """Counts as they are now."""
@@ -368,9 +361,8 @@ class SkyStore:
 
     # transfers
 
-    def _move(self, transfers: Sequence[Transfer], progress: Progress | None, *, up: bool) -> None:
-        """Put or get blocks; once more those for which there is a way that was not known before. RUNNING: not even begun."""
-        call = self._native.put if up else self._native.get
+    def _upload(self, transfers: Sequence[Transfer], progress: Progress | None) -> None:
+        """Put blocks; once more those for which there is a way that was not known before. RUNNING: not even begun."""
         left = list(transfers)
         with self._transfer_turn:
             tried: list[Route] = []
@@ -378,16 +370,45 @@ class SkyStore:
                 routes = self._reach.routes()
                 if not left or not routes or routes == tried:
                     return
-                call(left, self._servers(routes), self._deadline_ms(), progress)
-                self._count(left, up=up)
-                missed_stand_in = [transfer for transfer in left if self._stand_in_failed(transfer)]
+                self._native.put(left, self._servers(routes), self._deadline_ms(), progress)
+                self._count(left, up=True)
                 left = [transfer for transfer in left if _status(transfer) in _NO_WAY]
                 if left:
                     self._reach.look()
-                if missed_stand_in:
-                    self._reach.doubt()
-                left += missed_stand_in
                 tried = routes
+
+    def _download(self, transfers: Sequence[Transfer], progress: Progress | None) -> list[Ways | None]:
+        """Get blocks from where they may be; once more as `_upload`, and those that the window has moved on with meanwhile.
+
+        Returns:
+            For each block the ways on which it was asked for last.
+        """
+        asked: list[Ways | None] = [None] * len(transfers)
+        left = list(range(len(transfers)))
+        with self._transfer_turn:
+            tried: dict[int, Ways] = {}
+            for attempt in range(_ATTEMPTS):
+                epochs = {transfers[index].entry.epoch for index in left}
+                ways = {epoch: way for epoch in epochs if (way := self._reach.ways(epoch)) is not None}
+                if not left or len(ways) < len(epochs) or ways == tried:
+                    break
+                places = {epoch: [self._servers(place) for place in way.places] for epoch, way in ways.items()}
+                for index in left:
+                    transfers[index].places = places[transfers[index].entry.epoch]
+                    asked[index] = ways[transfers[index].entry.epoch]
+                batch = [transfers[index] for index in left]
+                self._native.get(batch, [place[0] for place in batch[0].places], self._deadline_ms(), progress)
+                self._count(batch, up=False)
+                lost = [index for index in left if _status(transfers[index]) in _NO_WAY]
+                doubtful = [index for index in left if self._stand_in_failed(transfers[index], asked[index])]
+                moved = [index for index in left if self._has_moved(transfers[index], asked[index])]
+                if lost:
+                    self._reach.look({one for index in lost if (one := transfers[index].failed) is not None})
+                if doubtful:
+                    self._reach.doubt()
+                left = sorted({*moved, *(lost + doubtful if attempt == 0 else [])})
+                tried = ways
+        return asked
 
     def _fetched(
         self, results: list[GetResult], wanted: dict[int, BlockEntry], block_bytes_max: int, progress: Progress | None
@@ -400,28 +421,37 @@ class SkyStore:
                 results[index] = replace(results[index], status="too_large")
             else:
                 transfers[index] = Transfer(entry, self._tenant, bytearray(entry.block_len))
-        self._move(list(transfers.values()), progress, up=False)
+        asked = self._download(list(transfers.values()), progress)
         gone: list[bytes] = []
-        for index, transfer in transfers.items():
+        for (index, transfer), ways in zip(transfers.items(), asked, strict=True):
             results[index] = self._get_result(transfer)
-            if results[index].status == "miss":
+            if results[index].status != "miss" or self._has_moved(transfer, ways):
+                continue
+            if self._stand_in_failed(transfer, ways) or not self.constellation.cache.lazy_purge:
+                # A stand-in never had its share. The lost satellite may still serve other hosts, so the block stays
+                self.index.remove(transfer.entry.key)
+                self._lookup.set_incomplete(transfer.entry.key)
+            else:
                 gone.append(transfer.entry.key)
-                if self._stand_in_failed(transfer) or not self.constellation.cache.lazy_purge:
-                    # A stand-in never had its share. The lost satellite may still serve other hosts, so the block stays
-                    self._set_incomplete(gone.pop())
         if gone:
-            self._forget(gone, self._reach.routes())
+            self._forget(gone, self._routes_of(gone))
         return results
 
-    def _stand_in_failed(self, transfer: Transfer) -> bool:
-        return _status(transfer) == "miss" and transfer.failed is not None and self._reach.stands_in(transfer.failed)
+    def _stand_in_failed(self, transfer: Transfer, ways: Ways | None) -> bool:
+        """Was a share missed for which another satellite stands in?"""
+        return (
+            ways is not None
+            and _status(transfer) == "miss"
+            and any(transfer.failed in {route.satellite for route in ways.places[server]} for server in ways.replaced)
+        )
 
-    def _set_incomplete(self, key: bytes) -> None:
-        self.index.remove(key)
-        now_s = time.monotonic()
-        with self._lock:
-            self._incomplete = {one: until_s for one, until_s in self._incomplete.items() if until_s > now_s}
-            self._incomplete[key] = now_s + LOST_S
+    def _has_moved(self, transfer: Transfer, ways: Ways | None) -> bool:
+        """Was a share missed that may have moved on to where it was not asked for?"""
+        return ways is not None and _status(transfer) == "miss" and self._reach.has_moved(ways, transfer.entry.epoch)
+
+    def _routes_of(self, keys: Sequence[bytes]) -> list[Route]:
+        """To every place that a share of these blocks may have."""
+        return self._reach.all_routes(entry.epoch for key in keys if (entry := self.index.get(key)) is not None)
 
     def _servers(self, routes: Sequence[Route]) -> list[Server]:
         return [
@@ -444,74 +474,11 @@ class SkyStore:
 
     # questions
 
-    def _question_s(self, routes: Sequence[Route]) -> float:
-        return min(self.constellation.cache.deadline_ms / 1000, max(_QUESTION_S, self._control.patience_s(routes)))
-
     def _resolve(self, entries: Sequence[BlockEntry | bytes]) -> list[BlockEntry | None]:
         known = [self.index.get(entry) if isinstance(entry, bytes) else entry for entry in entries]
         unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
-        answers = iter(self._ask(unknown) or [None] * len(unknown))
+        answers = iter(self._lookup.ask(unknown) or [None] * len(unknown))
         return [next(answers) if entry is None else entry for entry in known]
-
-    def _search(self, keys: Sequence[bytes]) -> list[BlockEntry]:
-        """The longest beginning of a chain that satellites know."""
-        asked: dict[int, BlockEntry | None] = {}
-        low, high = 0, len(keys)  # blocks before `low` are there, from `high` on they are not
-        while low < high:
-            middle = (low + high) // 2 if asked else 0
-            answer = self._ask([keys[middle]])
-            if answer is None:  # another question would wait as long
-                return []
-            asked[middle] = answer[0]
-            if answer[0] is None:
-                high = middle
-            else:
-                low = middle + 1
-        rest = [index for index in range(low) if index not in asked]
-        asked |= zip(rest, self._ask([keys[index] for index in rest]) or [], strict=False)
-        found: list[BlockEntry] = []
-        for index in range(low):
-            entry = asked.get(index)
-            if entry is None:
-                break
-            found.append(entry)
-        return found
-
-    def _ask(self, keys: Sequence[bytes]) -> list[BlockEntry | None] | None:
-        """HAS for blocks, all at once. None: nobody answers, after another way was tried if there is one."""
-        if not keys:
-            return []
-        with self._lookup_turn:
-            tried: list[Route] = []
-            for _ in range(2):
-                routes = self._reach.routes()
-                if not routes or routes == tried:
-                    break
-                found = self._asked(routes, keys)
-                if found is not None:
-                    return [None if self._is_incomplete(key) else entry for key, entry in zip(keys, found, strict=True)]
-                self._reach.look()
-                tried = routes
-        self._add(unanswered=len(keys))
-        return None
-
-    def _asked(self, routes: list[Route], keys: Sequence[bytes]) -> list[BlockEntry | None] | None:
-        """Ask over these routes. None: somebody did not answer at all."""
-        found: dict[bytes, BlockEntry] = {}
-        for route in lookup_routes(self.constellation, routes):
-            left = [key for key in keys if key not in found]
-            if not left:
-                break
-            answers, unanswered = self._control.find(route, left, self._tenant, self._question_s([route]))
-            self._add(questions=len(left))
-            if unanswered == len(left):
-                return None
-            found |= {entry.key: entry for entry in answers if entry is not None}
-        return [found.get(key) for key in keys]
-
-    def _is_incomplete(self, key: bytes) -> bool:
-        with self._lock:
-            return self._incomplete.get(key, 0.0) > time.monotonic()
 
     def _forget(self, keys: Sequence[bytes], routes: Sequence[Route]) -> Purged:
         for key in keys:

@@ -28,6 +28,7 @@ for command in (
     values.put,
     values.get,
     values.delete,
+    values.prefetch,
     demo.demo,
     schedule.schedule,
     bench.bench,

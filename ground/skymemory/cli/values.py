@@ -1,6 +1,8 @@
-"""`skymem put`, `skymem get`, `skymem del`: the general key-value store of the paper's section 3.10."""
+"""`skymem put`, `skymem get`, `skymem del`, `skymem prefetch`: the general key-value store of the paper's section 3.10."""
 
 import time
+from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import BinaryIO
 
@@ -84,3 +86,45 @@ def delete(key: str, as_json: bool) -> None:
         raise Failure(f"{key!r} was not there")
     if as_json:
         print_json({"key": key, "chunks": purged.chunks, "seconds": round(duration_s, 6)})
+
+
+@click.command(cls=KeyCommand, epilog=DASH.format("prefetch --at TIME", "..."))
+@click.argument("keys", metavar="KEY...", nargs=-1, required=True)
+@click.option(
+    "--at", "at", required=True, metavar="TIME", help="ISO 8601 (local time if it names no zone), or +SECONDS from now."
+)
+@json_option
+def prefetch(keys: tuple[str, ...], at: str, as_json: bool) -> None:
+    """Lay the values of KEYs so that they are in the window at a time to come."""
+    start_s = time.time()
+    at_s = _moment(at, start_s)
+    with SkyStore(require_running().constellation) as store:
+        if not store.follows:
+            raise Failure("the constellation follows no schedule: what it holds stays where it is")
+        results = KeyValue(store).prefetch(keys, max(at_s, time.time()))
+    duration_s = time.time() - start_s
+    failed = [f"{key!r}: {result.status}" for key, result in zip(keys, results, strict=True) if not result.ok]
+    moved = sum(result.moved for result in results if result.ok)
+    if as_json:
+        values = [
+            {"key": key, "ok": result.ok, "status": result.status, "moved": result.moved}
+            for key, result in zip(keys, results, strict=True)
+        ]
+        print_json({"row": results[0].row, "values": values, "seconds": round(duration_s, 6)})
+    else:
+        shares = "1 share" if moved == 1 else f"{moved:,} shares"
+        done = len(keys) - len(failed)
+        click.echo(f"{done} of {len(keys)} in the window of row {results[0].row}: {shares} moved in {duration_s:.3f} s")
+    if failed:
+        raise Failure("not laid: " + "; ".join(failed))
+
+
+def _moment(text: str, now_s: float) -> float:
+    """Unix time of what stands behind --at."""
+    try:
+        at_s = now_s + float(text[1:]) if text.startswith("+") else datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise BadInput(f"--at is {text!r}; allowed are +SECONDS and ISO 8601, as in 2026-11-20T15:00:00Z") from error
+    if not isfinite(at_s) or at_s < now_s:
+        raise BadInput(f"--at is {text!r}, which is past; allowed are times from now on")
+    return at_s

@@ -13,6 +13,7 @@ import struct
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
 from types import TracebackType
@@ -48,9 +49,18 @@ class Ask:
     apid: int = icd.APID_KVC
     flags: int = 0
     tenant: int = 0
+    epoch: int = 0
     key: bytes = NO_KEY
     chunk_id: int = 0
     payload: bytes = b""
+
+
+class Move(NamedTuple):
+    """What a satellite holds of a block is to go to another one."""
+
+    source: Route
+    target: Satellite
+    key: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +257,7 @@ class ControlPlane:
             request_id=self._next_id,
             flags=ask.flags,
             tenant=ask.tenant,
+            epoch=ask.epoch,
             key=ask.key,
             chunk_id=ask.chunk_id,
             payload=ask.payload,
@@ -349,23 +360,29 @@ class ControlPlane:
         return [_entry(ask.key, answer) for ask, answer in zip(asks, answers, strict=True)], answers.count(None)
 
     def hold_all(
-        self, routes: Sequence[Route], entries: Sequence[BlockEntry], tenant: int, deadline_s: float
+        self, blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]], tenant: int, deadline_s: float
     ) -> list[bool | None]:
-        """Ask all servers whether they hold their whole shares of blocks, all at once.
+        """Ask servers whether they hold their whole shares of blocks, all at once.
 
         Args:
-            routes: to servers 0 to n - 1.
+            blocks: each with the ways to servers 0 to n - 1. Of a server with several places the next one is asked for what those
+                before do not hold: a share that moves may lie in part at one and in part at another.
 
         Returns:
-            For each block: True, False, or None if it depends on a server that did not answer.
+            For each block: True, False, or None if it depends on a place that did not answer.
         """
-        shares = [(index, ask) for index, entry in enumerate(entries) for ask in _share_asks(routes, entry, tenant)]
-        held: list[bool | None] = [True] * len(entries)
-        for (index, ask), answer in zip(shares, self.exchange([ask for _, ask in shares], deadline_s), strict=True):
-            if answer is None:
-                held[index] = held[index] and None
-            elif not _holds(ask, answer, entries[index]):
-                held[index] = False
+        end_s = time.monotonic() + deadline_s
+        shares = [share for index, (entry, places) in enumerate(blocks) for share in _shares(index, entry, places)]
+        left = shares
+        while left:
+            asks = [share.ask(tenant) for share in left]
+            for share, answer in zip(left, self.exchange(asks, end_s - time.monotonic()), strict=True):
+                share.take(answer)
+            left = [share for share in left if share.missing and share.places]
+        held: list[bool | None] = [True] * len(blocks)
+        for share in shares:
+            if share.missing and held[share.index] is not False:
+                held[share.index] = None if share.unanswered else False
         return held
 
     def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> Purged:
@@ -390,9 +407,34 @@ class ControlPlane:
         Args:
             keep: the source keeps its copy.
         """
+        return self.migrate_blocks([Move(source, target, key)], tenant, deadline_s, keep=keep)[0]
+
+    def migrate_blocks(
+        self, moves: Sequence[Move], tenant: int, deadline_s: float, *, epoch: int = 0, keep: bool = False
+    ) -> list[Answer | None]:
+        """The same for many, all at once; a satellite that has no room for another job is asked again.
+
+        Args:
+            epoch: row of the schedule for whose window the blocks are laid; they stay until it is over. 0: they lie in the
+                window of the moment.
+
+        Returns:
+            For each move the answer, which says that the job began or that there is nothing to move.
+        """
         flags = icd.FLAG_KEEP if keep else 0
-        ask = Ask(source, icd.OP_MIGRATE, flags=flags, tenant=tenant, key=key, payload=migrate_payload(target))
-        return self.exchange([ask], deadline_s)[0]
+        asks = [
+            Ask(
+                move.source,
+                icd.OP_MIGRATE,
+                flags=flags,
+                tenant=tenant,
+                epoch=epoch,
+                key=move.key,
+                payload=migrate_payload(move.target),
+            )
+            for move in moves
+        ]
+        return self.exchange(asks, deadline_s)
 
     def relay(self, routes: Sequence[Route], message: bytes, deadline_s: float) -> list[Answer | None]:
         """Put a cFS message (a command, with its headers) on the Software Bus of satellites.
@@ -443,26 +485,47 @@ def _is_number_taken(packet: Packet) -> bool:
     return packet.status == icd.STATUS_REFUSED and packet.op != icd.OP_RELAY
 
 
-def _share_asks(routes: Sequence[Route], entry: BlockEntry, tenant: int) -> Iterator[Ask]:
-    """HAS for the chunks of a block that each server should hold."""
-    stride, most = len(routes), icd.LIMIT_CHUNK_SET
-    for server, route in enumerate(routes[: entry.chunk_total]):
-        for first in range(server, entry.chunk_total, stride * most):
-            count = min(-(-(entry.chunk_total - first) // stride), most)
-            chunks = ChunkSet(first, stride, (True,) * count).encode()
-            yield Ask(route, icd.OP_HAS, tenant=tenant, key=entry.key, chunk_id=first, payload=chunks)
+@dataclass(slots=True)
+class _Share:
+    """Chunks of a block that one server should hold, and where it may hold them."""
+
+    index: int
+    """of the block"""
+    entry: BlockEntry
+    places: list[Route]
+    """not asked yet"""
+    stride: int
+    missing: list[int]
+    """chunk ids, rising; found nowhere so far"""
+    unanswered: bool = False
+
+    def ask(self, tenant: int) -> Ask:
+        first = self.missing[0]
+        bits = [False] * ((self.missing[-1] - first) // self.stride + 1)
+        for chunk in self.missing:
+            bits[(chunk - first) // self.stride] = True
+        payload = ChunkSet(first, self.stride, tuple(bits)).encode()
+        return Ask(self.places.pop(0), icd.OP_HAS, tenant=tenant, key=self.entry.key, chunk_id=first, payload=payload)
+
+    def take(self, answer: Answer | None) -> None:
+        answered = answer is not None and answer.packet.status in (icd.STATUS_OK, icd.STATUS_NOT_FOUND)
+        self.unanswered = self.unanswered or not answered
+        found = _entry(self.entry.key, answer)
+        if answer is None or found is None:
+            return
+        if (found.block_len, found.chunk_len) != (self.entry.block_len, self.entry.chunk_len):
+            return  # another block of the name
+        with suppress(PacketError):
+            held = set(ChunkSet.of(answer.packet).chunks())
+            self.missing = [chunk for chunk in self.missing if chunk not in held]
 
 
-def _holds(ask: Ask, answer: Answer, entry: BlockEntry) -> bool:
-    """True if all chunks that were asked for are held, of this very block."""
-    found = _entry(ask.key, answer)
-    if found is None or (found.block_len, found.chunk_len) != (entry.block_len, entry.chunk_len):
-        return False
-    try:
-        held = ChunkSet.of(answer.packet)
-    except PacketError:
-        return False
-    return held.chunks() == ChunkSet.of(replace(answer.packet, chunk_id=ask.chunk_id, payload=ask.payload)).chunks()
+def _shares(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) -> Iterator[_Share]:
+    stride, most = len(places), icd.LIMIT_CHUNK_SET
+    for server, routes in enumerate(places[: entry.chunk_total]):
+        chunks = range(server, entry.chunk_total, stride)
+        for first in range(0, len(chunks), most):
+            yield _Share(index, entry, list(routes), stride, list(chunks[first : first + most]))
 
 
 def _entry(key: bytes, answer: Answer | None) -> BlockEntry | None:

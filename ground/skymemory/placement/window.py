@@ -1,99 +1,99 @@
-"""From servers to packets: the satellite of each server, and the satellite through which the ground reaches it.
+"""From servers to packets: the satellite of each server, and the satellite through which the host reaches it.
 
 *Logical* window: what the layout covers is taken to be in sight, as in the paper (figure 4). *Physical* window: only
 what stands above the site's elevation mask is; the rest is reached over inter-satellite links from what is. With uplink
-`nearest` the ground talks to one satellite only, and that one forwards (paper, section 3.2).
+`nearest` the ground talks to one satellite only, and that one forwards (paper, section 3.2). A host on board has one way: the
+satellite that it is attached to.
 
-The layout lies around `cache.centre` in both: a window that moves with the sky needs chunks that move with it (rotation).
+The layout lies around the same centre in both. That moves where the sky follows a schedule (`Whereabouts`).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from skymemory.config import Constellation
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
-from skymemory.placement.layouts import LAYOUTS, hop, substitute
+from skymemory.placement.layouts import hop, substitute
 from skymemory.placement.torus import Satellite
+from skymemory.placement.whereabouts import Whereabouts
 
 _OTHERS: Final = 4
 """satellites that are asked for comparison"""
 
 
 class Route(NamedTuple):
-    """Where a server is, and the satellite that the ground sends its packets to."""
+    """Where a server is, and the satellite that the host sends its packets to."""
 
     satellite: Satellite
     entry: Satellite
 
 
-def server_satellites(constellation: Constellation, lost: Collection[Satellite] = ()) -> list[Satellite]:
-    """Satellites of servers 0 to n - 1. Those of `lost` are replaced, see `layouts.substitute`."""
-    cache, torus = constellation.cache, constellation.torus
-    return substitute(LAYOUTS[cache.layout](cache.centre, cache.servers, torus), lost, cache.centre, torus)
-
-
-def entries(constellation: Constellation, time_s: float, lost: Collection[Satellite] = ()) -> list[Satellite] | None:
-    """Satellites that the ground can send to at a time, nearest first; None: any (logical window, uplink `window`).
+def entries(where: Whereabouts, time_s: float, lost: Collection[Satellite] = ()) -> list[Satellite] | None:
+    """Satellites that the host can send to at a time, nearest first; None: any (logical window that stays, uplink `window`).
 
     Args:
-        time_s: Unix time; used by the physical window only.
+        time_s: Unix time.
         lost: satellites that do not answer.
 
     Returns:
         An empty list when no satellite is in sight.
     """
-    cache = constellation.cache
+    cache, torus = where.constellation.cache, where.constellation.torus
+    if cache.host == "satellite":
+        return [cache.centre]
+    row = where.row(time_s)
+    centre = where.centre(row)
+    if cache.window == "logical" and cache.uplink == "nearest":
+        return substitute([centre], lost, centre, torus)
+    if cache.window == "logical" and where.playing is None:
+        return None
+    seen = where.in_sight(time_s)
     if cache.window == "logical":
-        if cache.uplink == "window":
-            return None
-        return substitute([cache.centre], lost, cache.centre, constellation.torus)
-    seen = [satellite for satellite in _in_sight(constellation, time_s) if satellite not in lost]
+        seen = sorted(where.servers(row, lost), key=lambda satellite: torus.hops(centre, satellite))
+    seen = [satellite for satellite in seen if satellite not in lost]
     return seen if cache.uplink == "window" else seen[:1]
 
 
-def others(constellation: Constellation, time_s: float, known: Collection[Satellite]) -> list[Satellite]:
-    """A few satellites besides the known ones that the ground can send to, nearest first: what tells a lost satellite from a
-    ground host that is cut off. Arguments as for `entries`."""
-    cache, torus = constellation.cache, constellation.torus
+def others(where: Whereabouts, time_s: float, known: Collection[Satellite]) -> list[Route]:
+    """Ways to a few satellites besides the known ones, nearest first: what tells a lost satellite from a host that is cut off.
+    Arguments as for `entries`."""
+    cache, torus = where.constellation.cache, where.constellation.torus
     if cache.window == "logical":
-        near = hop(cache.centre, min(len(known) + _OTHERS, torus.planes * torus.slots), torus)
+        near = hop(where.centre(where.row(time_s)), min(len(known) + _OTHERS, torus.planes * torus.slots), torus)
     else:
-        near = _in_sight(constellation, time_s)
-    return [satellite for satellite in near if satellite not in known][:_OTHERS]
+        near = where.in_sight(time_s)
+    found = [satellite for satellite in near if satellite not in known][:_OTHERS]
+    return [Route(satellite, cache.centre if cache.host == "satellite" else satellite) for satellite in found]
 
 
-def lookup_routes(constellation: Constellation, routes: list[Route]) -> list[Route]:
-    """Whom to ask for a block, in this order: the server nearest to the ground (paper, section 3.8), then server 0.
+def lookup_routes(where: Whereabouts, row: int, routes: Sequence[Route]) -> list[Route]:
+    """Whom to ask for a block in a row, in this order: the server nearest to the host (paper, section 3.8), then server 0.
 
     Every server has a chunk of a block with at least n chunks, a smaller one is on the first servers only. In two of the
     three layouts server 0 is the nearest.
     """
-    torus, centre = constellation.torus, constellation.cache.centre
+    torus, centre = where.constellation.torus, where.centre(row)
     nearest = min(routes, key=lambda one: (torus.hops(one.entry, one.satellite), torus.hops(centre, one.satellite)), default=None)
     return [] if nearest is None else list(dict.fromkeys((nearest, routes[0])))
 
 
-def route(constellation: Constellation, target: Satellite, entry_points: list[Satellite] | None) -> Route | None:
+def route(where: Whereabouts, target: Satellite, entry_points: list[Satellite] | None) -> Route | None:
     """How to reach a satellite: directly if it is an entry, else through the entry with the fewest hops to it.
 
-    Of several with the same hops the nearest to the ground is taken. None: there is no entry.
+    Of several with the same hops the nearest to the host is taken. None: there is no entry.
     """
-    if entry_points is None:
+    if entry_points is None or target in entry_points:
         return Route(target, target)
-    torus = constellation.torus
+    torus = where.constellation.torus
     entry = min(entry_points, key=lambda candidate: torus.hops(candidate, target), default=None)
     return None if entry is None else Route(target, entry)
 
 
-def server_routes(constellation: Constellation, time_s: float, lost: Collection[Satellite] = ()) -> list[Route]:
-    """Routes to servers 0 to n - 1 at a time; empty when no satellite is in sight. Arguments as for `entries`."""
-    entry_points = entries(constellation, time_s, lost)
-    routes = (route(constellation, satellite, entry_points) for satellite in server_satellites(constellation, lost))
+def server_routes(where: Whereabouts, time_s: float, lost: Collection[Satellite] = (), row: int | None = None) -> list[Route]:
+    """Routes to servers 0 to n - 1 at a time; empty when no satellite is in sight. Arguments as for `entries`.
+
+    Args:
+        row: where the servers are; by default as of the time. The ways there are always those of the time.
+    """
+    entry_points = entries(where, time_s, lost)
+    servers = where.servers(where.row(time_s) if row is None else row, lost)
+    routes = (route(where, satellite, entry_points) for satellite in servers)
     return [found for found in routes if found is not None]
-
-
-def _in_sight(constellation: Constellation, time_s: float) -> list[Satellite]:
-    site = constellation.site
-    place = Site(site.latitude_deg, site.longitude_deg)
-    return Walker.of(constellation).sky.in_sight(place, time_s, site.min_elevation_deg)

@@ -83,6 +83,15 @@ def test_empty_file_is_the_default(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("[cache]\n\nservers = 200\n", "constellation.toml:3: cache.servers is 200; allowed are 1 to 95 (planes x slots)"),
+        (
+            '[cache]\nhost = "satellite"',
+            "constellation.toml:1: cache.layout is rotation_hop by default with a host on board (cache.host); allowed is \"hop\"",
+        ),
+        (
+            '[cache]\nhost = "satellite"\nlayout = "hop"\nwindow = "physical"',
+            "constellation.toml:4: cache.window is physical with a host on board (cache.host); allowed is \"logical\"",
+        ),
+        ("[cache]\nhandover_s = -1", "constellation.toml:2: cache.handover_s is -1; allowed are numbers from 0 to 3600"),
         ("[cache]\nservers = 0", "constellation.toml:2: cache.servers is 0; allowed are whole numbers from 1 to planes x slots"),
         ('[network]\nport = "x"', 'constellation.toml:2: network.port is "x"; allowed are whole numbers from 1 to 65535'),
         ("[network]\nport = true", "constellation.toml:2: network.port is true; allowed are whole numbers from 1 to 65535"),

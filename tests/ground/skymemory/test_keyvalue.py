@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skymemory.keyvalue import KeyValue, key_of
 from skymemory.link.control import Purged
-from skymemory.placement.window import server_satellites
+from skymemory.placement.whereabouts import Whereabouts
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 
@@ -92,7 +92,7 @@ def test_who_slept_through_a_replacement_brings_no_old_value_back(start_sky: Sta
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         assert KeyValue(store).put("name", b"old" * 30_000).ok
-        with stopped(local, server_satellites(sky)[4]):
+        with stopped(local, Whereabouts(sky).servers(0)[4]):
             assert KeyValue(store).put("name", b"new" * 30_000).ok  # another stands in for it
         assert KeyValue(store).get("name") == b"new" * 30_000
         assert KeyValue(other).get("name") in (None, b"new" * 30_000)

@@ -3,15 +3,21 @@
 import asyncio
 import logging
 import os
+import time
+from datetime import UTC, datetime
 
 import pytest
 import torch
 
 from skymemory.codecs import codec_names
 from skymemory.config import Constellation
+from skymemory.counters import ExpectReport
 from skymemory.demo.model import demo_tokenizer
 from skymemory.demo.run import generate
 from skymemory.manager import KVCManager
+from skymemory.placement.torus import Satellite
+from skymemory.placement.track import Track
+from skymemory.placement.whereabouts import Playing
 from skymemory.store import SkyStore
 
 BLOCK = 16
@@ -382,3 +388,34 @@ def test_progress_is_told(manager) -> None:
     seen: list[tuple[int, int]] = []
     manager.add_blocks(prompt(64), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (4, 4)
+
+
+def test_a_prompt_that_is_expected_waits_where_it_will_be_needed(model, tokenizer, start_sky) -> None:
+    sky = start_sky(constellation={"planes": 5, "slots": 9}, cache={"servers": 9, "block_tokens": 16}).constellation
+    track = Track.of(sky.torus, [(0, Satellite(2, 3)), (3_600_000, Satellite(2, 5))])
+    playing = Playing(track, time.time() - 60)
+    with SkyStore(sky, playing=playing) as store:
+        manager = KVCManager(model, tokenizer, store)
+        assert manager.add_blocks(prompt(100)).stored == 6
+        at = datetime.fromtimestamp(playing.started_unix_s + 3_700, tz=UTC)
+        assert manager.expect(prompt(120), at) == ExpectReport(blocks=7, placed=6, failed=0)
+        assert manager.expect([prompt(100), prompt(50, start=7)], at.timestamp()) == [
+            ExpectReport(blocks=6, placed=6, failed=0),
+            ExpectReport(blocks=3, placed=0, failed=0),
+        ]
+        assert manager.get_cache(prompt(100)).get_seq_length() == 96
+        with pytest.raises(ValueError, match="is past"):
+            manager.expect(prompt(100), at=datetime(2020, 1, 1))
+        assert manager.statistics.errors == {}
+    for since_s in (0.5, 1000.0):
+        with SkyStore(sky, playing=Playing(track, time.time() - 3600 - since_s)) as store:
+            assert KVCManager(model, tokenizer, store).get_cache(prompt(100)).get_seq_length() == 96
+            assert store.stats().purges == 0
+
+
+def test_a_store_that_raises_does_not_break_an_expectation(manager, store, monkeypatch) -> None:
+    manager.add_blocks(prompt(100))
+    monkeypatch.setattr(store, "prefetch", lambda *_: 1 / 0)
+    report = manager.expect(prompt(100), time.time() + 100)
+    assert (report.placed, report.failed) == (0, report.blocks)
+    assert manager.statistics.errors == {"prefetch": 1}

@@ -13,7 +13,7 @@ from skymemory.demo.run import generate
 from skymemory.fingerprint import fingerprint
 from skymemory.keys import digest_key, root_key
 from skymemory.manager import KVCManager, _run_length
-from skymemory.placement.window import server_satellites
+from skymemory.placement.whereabouts import Whereabouts
 from skymemory.store import SkyStore
 
 BLOCK = 16
@@ -66,7 +66,7 @@ def test_blocks_that_other_satellites_lost_are_put_again_in_one_go(make_manager,
     sky = start_sky(cache={"chunk_bytes": 1000})
     with SkyStore(sky.constellation) as first, SkyStore(sky.constellation) as second:
         assert make_manager(first).add_blocks(IDS).stored == 6
-        for satellite in server_satellites(sky.constellation)[:1]:
+        for satellite in Whereabouts(sky.constellation).servers(0)[:1]:
             sky.kill(satellite)
             sky.restart(satellite)
         rounded = generate(model, IDS, 1).cache

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from skymemory.link.control import ControlPlane
-from skymemory.placement.window import server_routes, server_satellites
+from skymemory.placement.whereabouts import Whereabouts
+from skymemory.placement.window import server_routes
 from skymemory.reach import Reach
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
@@ -57,7 +58,7 @@ def test_a_host_that_thinks_a_satellite_lost_leaves_the_blocks_of_others(start_s
     with SkyStore(sky) as store, SkyStore(sky) as other:
         put_all(store)
         entries = store.find_longest(KEYS)
-        with stopped(local, server_satellites(sky)[4]):
+        with stopped(local, Whereabouts(sky).servers(0)[4]):
             assert {result.status for result in other.get(entries)} == {"miss"}
         assert (other.stats().purges, other.stats().satellites_lost) == (0, 1)
         assert statuses(store) == {"done"}
@@ -71,7 +72,7 @@ def test_a_host_that_did_not_see_the_loss_looks_where_the_others_put(start_sky: 
     local = start_sky(cache={"deadline_ms": 500})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
-        local.kill(server_satellites(sky)[4])
+        local.kill(Whereabouts(sky).servers(0)[4])
         put_all(store)  # at the second try, by itself
         assert store.stats().satellites_lost == 1
         assert statuses(other) == {"done"}
@@ -82,10 +83,10 @@ def test_who_stands_in_may_be_lost_too(start_sky: StartSky) -> None:
     local = start_sky(cache={"deadline_ms": 500})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
-        lost = set(server_satellites(sky)[3:5])
+        lost = set(Whereabouts(sky).servers(0)[3:5])
         for satellite in lost:
             local.kill(satellite)
-        for satellite in set(server_satellites(sky, lost)) - set(server_satellites(sky)):
+        for satellite in set(Whereabouts(sky).servers(0, lost)) - set(Whereabouts(sky).servers(0)):
             local.kill(satellite)
         put_all(store)
         assert statuses(other) == {"done"}
@@ -95,7 +96,7 @@ def test_who_stands_in_may_be_lost_too(start_sky: StartSky) -> None:
 def test_with_nobody_left_to_stand_in_a_block_is_not_stored(start_sky: StartSky) -> None:
     local = start_sky(cache={"servers": 15, "deadline_ms": 500})
     with SkyStore(local.constellation) as store:
-        local.kill(server_satellites(local.constellation)[4])
+        local.kill(Whereabouts(local.constellation).servers(0)[4])
         assert [result.status for result in store.put([(KEYS[0], BLOCK)])] == ["expired"]
         assert (store.silent, store.stats().satellites_lost) == (False, 1)
 
@@ -107,7 +108,7 @@ def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(
     local = start_sky(cache={"deadline_ms": 500})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
-        with stopped(local, server_satellites(sky)[4]):
+        with stopped(local, Whereabouts(sky).servers(0)[4]):
             assert other.put([(bytes(32), BLOCK)])[0].ok
         put_all(store)  # where they belong
         assert statuses(other) == {"done"}  # and not where the other one thinks that they are
@@ -120,8 +121,8 @@ def test_a_satellite_that_stays_away_is_asked_ever_more_rarely(start_sky: StartS
     local = start_sky()
     sky = local.constellation
     with ControlPlane(sky) as control:
-        reach = Reach(sky, control)
-        local.kill(server_satellites(sky)[4])
+        reach = Reach(Whereabouts(sky), control)
+        local.kill(Whereabouts(sky).servers(0)[4])
         reach.look()
         assert reach.losses == 1
         asked: list[float] = []
@@ -138,11 +139,11 @@ def test_satellites_come_back_though_the_way_to_them_does_not(start_sky: StartSk
     local = start_sky(satellite={"hello_s": 1}, cache={"servers": 5, "uplink": "nearest"})
     sky = local.constellation
     with ControlPlane(sky) as control:
-        reach = Reach(sky, control)
+        reach = Reach(Whereabouts(sky), control)
         local.kill(sky.cache.centre)
         reach.look()
         assert reach.losses > 1  # what lies behind it is silent until its neighbours have noticed
-        while set(server_satellites(sky)) - {route.satellite for route in reach.routes()} != {sky.cache.centre}:
+        while set(Whereabouts(sky).servers(0)) - {route.satellite for route in reach.routes()} != {sky.cache.centre}:
             assert not reach.silent
 
 
@@ -154,7 +155,7 @@ def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky, stopped: Stop
         entries = store.find_longest(KEYS)
         seen: list[str] = []
         begun = threading.Event()
-        with stopped(local, server_satellites(sky)[4]):
+        with stopped(local, Whereabouts(sky).servers(0)[4]):
             get = threading.Thread(
                 target=lambda: seen.extend(result.status for result in other.get(entries, lambda *_: begun.set()))
             )
@@ -236,7 +237,7 @@ def test_one_server_alone_can_be_lost(start_sky: StartSky) -> None:
 
 def test_two_hosts_with_one_number_find_their_own(full_sky: LocalConstellation) -> None:
     sky = full_sky.constellation.replace(cache={"uplink": "nearest"})  # answers that cross links are sent on by number
-    routes = server_routes(sky, 0)
+    routes = server_routes(Whereabouts(sky), 0)
     with SkyStore(sky) as store, SkyStore(sky) as other:
         assert len(store.control.ping(routes, 10)) == len(routes)
         other.control.host = store.control.host

@@ -14,7 +14,8 @@ import pytest
 from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route, server_satellites
+from skymemory.placement.whereabouts import Whereabouts
+from skymemory.placement.window import Route
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
@@ -74,7 +75,7 @@ def test_chunks_lie_on_their_servers(start_sky: StartSky) -> None:
     with SkyStore(sky) as store:
         store.put([(key("spread"), bytes(20 * sky.cache.chunk_bytes))])
         stats = store.control.store_stats(all_routes(sky), 5)
-    servers = server_satellites(sky)
+    servers = Whereabouts(sky).servers(0)
     held = {satellite: counters["slots_used"] for satellite, counters in stats.items() if counters["slots_used"]}
     assert held == {satellite: 3 if index < 2 else 2 for index, satellite in enumerate(servers)}
 
@@ -106,7 +107,7 @@ def test_loss_delay_and_reordering_are_repaired(start_sky: StartSky) -> None:
 def test_a_killed_satellite_is_a_miss_and_blocks_can_be_put_again(start_sky: StartSky) -> None:
     local = start_sky(cache={"deadline_ms": 700})
     sky = local.constellation
-    victim = server_satellites(sky)[4]
+    victim = Whereabouts(sky).servers(0)[4]
     with SkyStore(sky) as store:
         items = blocks([100_000, 100, 200_000])  # the small one is on the first server only
         store.put(list(items.items()))
@@ -127,7 +128,7 @@ def test_a_killed_satellite_is_a_miss_and_blocks_can_be_put_again(start_sky: Sta
 def test_a_satellite_that_returns_is_used_again(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skymemory.reach.LOST_S", 0.0)
     local = start_sky(cache={"deadline_ms": 700})
-    victim = server_satellites(local.constellation)[4]
+    victim = Whereabouts(local.constellation).servers(0)[4]
     with SkyStore(local.constellation) as store:
         local.kill(victim)
         assert store.put([(key("first"), bytes(100_000))])[0].ok  # on a substitute
@@ -154,7 +155,7 @@ def test_broken_blocks_are_purged_everywhere(start_sky: StartSky) -> None:
     sky = start_sky().constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("block"), bytes(100_000)), (key("whole"), bytes(100_000))])
-        gone = server_satellites(sky)[3]
+        gone = Whereabouts(sky).servers(0)[3]
         assert store.control.purge([Route(gone, gone)], [key("block")], 0, 5) == (2, True)
         results = store.get([key("block"), key("whole")])
         assert [result.status for result in results] == ["miss", "done"]
@@ -168,7 +169,7 @@ def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: St
     sky = start_sky(cache={"lazy_purge": False}).constellation
     with SkyStore(sky) as store:
         store.put([(key("block"), bytes(100_000))])
-        gone = server_satellites(sky)[3]
+        gone = Whereabouts(sky).servers(0)[3]
         assert store.control.purge([Route(gone, gone)], [key("block")], 0, 5) == (2, True)
         assert [result.status for result in store.get([key("block")])] == ["miss"]
         assert store.find(key("block")) is None  # though satellites hold the rest
@@ -182,7 +183,7 @@ def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: St
 def test_an_eviction_takes_all_shares_by_gossip(start_sky: StartSky) -> None:
     """One satellite is pressed until it evicts; the others hear of it from their neighbours, and the ground does nothing."""
     sky = start_sky(satellite={"store_mib": 1, "gossip": True}, cache={"deadline_ms": 300, "lazy_purge": False}).constellation
-    first = server_satellites(sky)[0]
+    first = Whereabouts(sky).servers(0)[0]
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("old"), bytes(100_000)), (key("whole"), bytes(100_000))])
         store.get([key("whole")])
@@ -412,7 +413,7 @@ def test_blocks_longer_than_allowed_are_misses(full_sky: LocalConstellation) -> 
 def test_a_forged_length_takes_no_memory(full_sky: LocalConstellation) -> None:
     """One chunk says that its block has 2 GB. Whoever wants the block must not believe it."""
     sky, one, chunk = full_sky.constellation, key("forged"), bytes(6000)
-    nearest = server_satellites(sky)[0]
+    nearest = Whereabouts(sky).servers(0)[0]
     total = 333_334
     with SkyStore(sky) as store, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as forger:
         packet = Packet(
@@ -449,7 +450,7 @@ def test_confirm_tells_whole_blocks(full_sky: LocalConstellation) -> None:
         assert store.confirm(entries) == entries
         assert store.confirm([]) == []
         asked = store.stats().questions
-        gone = server_satellites(sky)[7]
+        gone = Whereabouts(sky).servers(0)[7]
         store.control.purge([Route(gone, gone)], [entries[2].key], 0, 5)
         others = [replace(entries[0], block_len=89_999)]  # another block under the key
         assert store.confirm([*entries, *others]) == [entries[0], entries[1], entries[3]]
@@ -462,7 +463,7 @@ def test_lookups_go_to_the_nearest_server_first(start_sky: StartSky) -> None:
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         store.put([(key("large"), bytes(90_000))])
-        local.kill(server_satellites(sky)[0])  # the window's corner
+        local.kill(Whereabouts(sky).servers(0)[0])  # the window's corner
         assert other.find(key("large")) is not None
         assert (other.stats().questions, other.stats().satellites_lost) == (1, 0)
         assert other.find(key("unknown")) is None  # the corner is asked in vain, then what stands in for it
@@ -471,4 +472,4 @@ def test_lookups_go_to_the_nearest_server_first(start_sky: StartSky) -> None:
 
 def test_the_first_server_is_the_nearest_satellite() -> None:
     """Where all lookups go (paper, section 3.8, Get step 8)."""
-    assert server_satellites(Constellation())[0] == Satellite(3, 10)
+    assert Whereabouts(Constellation()).servers(0)[0] == Satellite(3, 10)

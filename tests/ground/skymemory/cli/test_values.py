@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.placement.torus import Satellite
-from skymemory.placement.window import server_satellites
+from skymemory.placement.whereabouts import Whereabouts
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.state import Running, State
 
@@ -75,7 +75,7 @@ def test_a_satellite_that_is_lost_after_the_put(start_sky: StartSky, tmp_path: P
     local = start_sky(cache={"deadline_ms": 700})
     user = User(local, tmp_path)
     user.put(OLD)
-    local.kill(server_satellites(local.constellation)[4])
+    local.kill(Whereabouts(local.constellation).servers(0)[4])
     assert user.get() is None
     user.put(NEW)
     assert user.get() == NEW
@@ -86,7 +86,7 @@ def test_a_satellite_that_comes_back_empty_after_the_put(start_sky: StartSky, tm
     """What a stand-in holds is not looked for there any more: a miss, put again and found; nothing old comes back."""
     local = start_sky(cache={"deadline_ms": 700})
     user = User(local, tmp_path)
-    victim = server_satellites(local.constellation)[server]
+    victim = Whereabouts(local.constellation).servers(0)[server]
     local.kill(victim)
     user.put(OLD)
     local.restart(victim)
@@ -108,3 +108,24 @@ def test_a_value_larger_than_the_sky_is_refused_with_the_limit(start_sky: StartS
     assert refused.returncode == 2
     assert refused.stderr == b"Error: <stdin>: value of 10,000,000 bytes; allowed are 0 to 8,855,964 (9 servers of 1 MiB)\n"
     assert user.get() == OLD
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("tomorrow", "--at is 'tomorrow'; allowed are +SECONDS and ISO 8601, as in 2026-11-20T15:00:00Z"),
+        ("+x", "--at is '+x'; allowed are +SECONDS and ISO 8601, as in 2026-11-20T15:00:00Z"),
+        ("+-5", "--at is '+-5', which is past; allowed are times from now on"),
+        ("+nan", "--at is '+nan', which is past; allowed are times from now on"),
+        ("2020-01-01T00:00:00Z", "--at is '2020-01-01T00:00:00Z', which is past; allowed are times from now on"),
+    ],
+)
+def test_a_time_that_is_none_is_told_in_one_line(full_sky: LocalConstellation, tmp_path: Path, at: str, said: str) -> None:
+    done = User(full_sky, tmp_path).run("prefetch", "name", "--at", at)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"Error: {said}\n")
+
+
+def test_without_a_schedule_there_is_nothing_to_prefetch(full_sky: LocalConstellation, tmp_path: Path) -> None:
+    done = User(full_sky, tmp_path).run("prefetch", "name", "--at", "+60")
+    assert done.returncode == 1
+    assert done.stderr == b"Error: the constellation follows no schedule: what it holds stays where it is\n"

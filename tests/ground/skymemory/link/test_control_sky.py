@@ -1,16 +1,23 @@
 """The control plane with real satellites."""
 
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from secrets import token_bytes
 
 from spacepackets.ccsds.spacepacket import SpacePacketHeader
 
+from skymemory.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
+from skymemory.link.native import NativeClient, Transfer
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 
+Stopped = Callable[..., AbstractContextManager[None]]
 KVC_CMD_APID = 0xD0
 """of the cFS message id 0x18D0"""
 
@@ -65,6 +72,43 @@ def test_migrate_takes_chunks_to_another_satellite(full_sky: LocalConstellation)
         assert moved is not None
         assert (moved.block_len, moved.chunk_total) == (6000, 1)
         assert control.purge([there], [key], 0, 5) == (1, True)
+
+
+def test_a_share_in_two_places_is_whole(full_sky: LocalConstellation) -> None:
+    """Of each of two servers some chunks are at one place and some at another, whatever the order."""
+    places = [Satellite(2, 5), Satellite(2, 6), Satellite(3, 5), Satellite(3, 6)]
+    data, total = b"u" * 30_000, 30
+    entry = BlockEntry(token_bytes(32), len(data), 1000, total, 0, 0.0)
+    port = full_sky.constellation.network.port
+    with NativeClient() as client, ControlPlane(full_sky.constellation) as control:
+        lies_at = [(one, one, full_sky.constellation.address(*one), port) for one in places]  # chunk i at places[i % 4]
+        client.put([Transfer(entry, 0, data)], lies_at, 10_000)
+        first, second = [[Route(one, one) for one in (places[i], places[i + 2])] for i in (0, 1)]
+        nowhere = BlockEntry(token_bytes(32), len(data), 1000, total, 0, 0.0)
+        longer = replace(entry, block_len=len(data) - 1)
+        questions = [
+            (entry, [first, second]),
+            (entry, [first[::-1], second[::-1]]),
+            (entry, [first[:1], second]),
+            (entry, [second, first]),
+            (nowhere, [first, second]),
+            (longer, [first, second]),
+        ]
+        assert control.hold_all(questions, 0, 10) == [True, True, False, False, False, False]
+        control.purge([first[1]], [entry.key], 0, 10)
+        assert control.hold_all(questions[:2], 0, 10) == [False, False]
+
+
+def test_who_does_not_answer_does_not_deny(start_sky: Callable[..., LocalConstellation], stopped: Stopped) -> None:
+    local = start_sky()
+    here, there = Satellite(1, 1), Satellite(2, 2)
+    entry = BlockEntry(token_bytes(32), 100, 100, 1, 0, 0.0)
+    with SkyStore(local.constellation.replace(cache={"servers": 1, "centre": list(here)})) as store:
+        store.put([(entry.key, bytes(100))])
+        places = [Route(there, there), Route(here, here)]
+        with stopped(local, there):
+            asked = [(entry, [places[::-1]]), (entry, [places[:1]]), (replace(entry, key=token_bytes(32)), [places[::-1]])]
+            assert store.control.hold_all(asked, 0, 0.5) == [True, None, None]
 
 
 def test_relay_puts_commands_on_the_bus(full_sky: LocalConstellation) -> None:

@@ -15,6 +15,7 @@ from skymemory.config import Constellation
 from skymemory.link import native
 from skymemory.link.native import NativeClient, Server, Transfer, TransferState
 from skymemory.placement.torus import Satellite
+from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
@@ -27,7 +28,7 @@ StartSky = Callable[..., LocalConstellation]
 def servers_of(constellation: Constellation) -> list[Server]:
     return [
         (satellite, entry, constellation.address(*entry), constellation.network.port)
-        for satellite, entry in server_routes(constellation, time.time())
+        for satellite, entry in server_routes(Whereabouts(constellation), time.time())
     ]
 
 

@@ -18,6 +18,7 @@ import pytest
 from skymemory.block_entry import BlockEntry
 from skymemory.link.native import NativeClient, Server, Transfer, TransferState
 from skymemory.placement.torus import Satellite
+from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
@@ -105,7 +106,7 @@ def test_a_host_number_in_use_is_drawn_again(full_sky: LocalConstellation) -> No
     sky = full_sky.constellation.replace(cache={"uplink": "nearest"})  # so that most chunks are forwarded
     port = sky.network.port
     servers: list[Server] = [
-        (satellite, entry, sky.address(*entry), port) for satellite, entry in server_routes(sky, time.time())
+        (satellite, entry, sky.address(*entry), port) for satellite, entry in server_routes(Whereabouts(sky), time.time())
     ]
     satellite, entry = next((satellite, entry) for satellite, entry, *_ in servers if satellite != entry)
     with NativeClient() as client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:

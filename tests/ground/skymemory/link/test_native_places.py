@@ -150,7 +150,7 @@ def test_chunks_that_move_meanwhile_are_found(start_sky: StartSky) -> None:
                     answer = control.migrate(Route(source, source), target, 0, 10, one.entry.key)
                     assert answer is not None
                     assert answer.ok
-                    while (held := control.hold_all([Route(target, target)], [one.entry], 0, 10)) != [True]:
+                    while (held := control.hold_all([(one.entry, [[Route(target, target)]])], 0, 10)) != [True]:
                         assert held == [False]
             over.set()
 

@@ -1,0 +1,128 @@
+"""What satellites say of blocks: which are there, how long a cached beginning is, which are whole (paper, section 3.8).
+
+Nothing here raises for what happens in the sky: no answer is told as such.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Final
+
+from skymemory.block_entry import BlockEntry
+from skymemory.config import Constellation
+from skymemory.link.control import ControlPlane
+from skymemory.placement.window import Route
+from skymemory.reach import LOST_S, Reach
+
+_QUESTION_S: Final = 1.0
+"""how long a lookup waits at least for its answer, unless the deadline of blocks is shorter"""
+
+
+class Lookup:
+    """Questions to the satellites of a constellation. Thread-safe: one at a time, so who waits knows then what was learned."""
+
+    def __init__(
+        self, constellation: Constellation, reach: Reach, control: ControlPlane, tenant: int, count: Callable[..., None]
+    ) -> None:
+        """`count`: takes counts by the names of `StoreStatistics`."""
+        self._constellation = constellation
+        self._reach = reach
+        self._control = control
+        self._tenant = tenant
+        self._count = count
+        self._incomplete: dict[bytes, float] = {}  # blocks that miss a share; until when
+        self._turn = Lock()
+        self._lock = Lock()
+
+    def set_incomplete(self, key: bytes) -> None:
+        """Take a block for missing for a while, though there is something of it."""
+        now_s = time.monotonic()
+        with self._lock:
+            self._incomplete = {one: until_s for one, until_s in self._incomplete.items() if until_s > now_s}
+            self._incomplete[key] = now_s + LOST_S
+
+    def set_whole(self, key: bytes) -> None:
+        """A block was stored."""
+        with self._lock:
+            self._incomplete.pop(key, None)
+
+    def ask(self, keys: Sequence[bytes]) -> list[BlockEntry | None] | None:
+        """HAS for blocks, all at once. None: nobody answers, after another way was tried if there is one."""
+        if not keys:
+            return []
+        with self._turn:
+            tried: list[Route] = []
+            for _ in range(2):
+                routes = self._reach.lookup_routes()
+                if not routes or routes == tried:
+                    break
+                found = self._asked(routes, keys)
+                if found is not None:
+                    return [None if self._is_incomplete(key) else entry for key, entry in zip(keys, found, strict=True)]
+                self._reach.look({route.satellite for route in routes})
+                tried = routes
+        self._count(unanswered=len(keys))
+        return None
+
+    def longest(self, keys: Sequence[bytes]) -> list[BlockEntry]:
+        """The longest beginning of a chain that satellites know.
+
+        The first block is asked for first, as the end of a prompt is mostly new, and then by binary search: a block that is there
+        has its predecessors there too, unless one was evicted (Get steps 3 to 6).
+        """
+        asked: dict[int, BlockEntry | None] = {}
+        low, high = 0, len(keys)  # blocks before `low` are there, from `high` on they are not
+        while low < high:
+            middle = (low + high) // 2 if asked else 0
+            answer = self.ask([keys[middle]])
+            if answer is None:  # another question would wait as long
+                return []
+            asked[middle] = answer[0]
+            if answer[0] is None:
+                high = middle
+            else:
+                low = middle + 1
+        rest = [index for index in range(low) if index not in asked]
+        asked |= zip(rest, self.ask([keys[index] for index in rest]) or [], strict=False)
+        found: list[BlockEntry] = []
+        for index in range(low):
+            entry = asked.get(index)
+            if entry is None:
+                break
+            found.append(entry)
+        return found
+
+    def whole(self, entries: Sequence[BlockEntry]) -> list[bool | None]:
+        """Is every chunk of these blocks held? None: that depends on a satellite that does not answer, or none can be asked."""
+        with self._turn:
+            ways = {epoch: self._reach.ways(epoch) for epoch in {entry.epoch for entry in entries}}
+            blocks = [(entry, way.places) for entry in entries if (way := ways[entry.epoch]) is not None]
+            if len(blocks) < len(entries):
+                return [None] * len(entries)
+            routes = list(dict.fromkeys(route for _, places in blocks for place in places for route in place))
+            held = self._control.hold_all(blocks, self._tenant, self._patience_s(routes))
+            self._count(questions=len(entries), unanswered=held.count(None))
+            if None in held:
+                self._reach.look({route.satellite for route in routes})
+            return held
+
+    def _patience_s(self, routes: Sequence[Route]) -> float:
+        return min(self._constellation.cache.deadline_ms / 1000, max(_QUESTION_S, self._control.patience_s(routes)))
+
+    def _asked(self, routes: Sequence[Route], keys: Sequence[bytes]) -> list[BlockEntry | None] | None:
+        """Ask over these routes. None: somebody did not answer at all."""
+        found: dict[bytes, BlockEntry] = {}
+        for route in routes:
+            left = [key for key in keys if key not in found]
+            if not left:
+                break
+            answers, unanswered = self._control.find(route, left, self._tenant, self._patience_s([route]))
+            self._count(questions=len(left))
+            if unanswered == len(left):
+                return None
+            found |= {entry.key: entry for entry in answers if entry is not None}
+        return [found.get(key) for key in keys]
+
+    def _is_incomplete(self, key: bytes) -> bool:
+        with self._lock:
+            return self._incomplete.get(key, 0.0) > time.monotonic()

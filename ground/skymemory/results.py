@@ -1,0 +1,84 @@
+"""What a `SkyStore` answers."""
+
+from dataclasses import dataclass
+
+from skymemory.block_entry import BlockEntry
+
+
+@dataclass(frozen=True, slots=True)
+class PutResult:
+    """What became of a block that was to be stored."""
+
+    key: bytes
+    ok: bool
+    status: str
+    """`done`, or why not: `expired`, `cancelled`, `no_satellite` (none in sight), `unanswered` (no satellite answers, and none
+    was asked), or a status of the ICD such as `store_full`"""
+    entry: BlockEntry | None
+    """what must be known to fetch it; None if it was not stored"""
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class GetResult:
+    """What became of a block that was asked for."""
+
+    key: bytes
+    data: bytearray | None
+    """None: a miss"""
+    status: str
+    """`done`, or why not: `miss`, `too_large` (longer than was allowed), `expired`, `cancelled`, `no_satellite`, `unanswered`,
+    or a status of the ICD"""
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchResult:
+    """What became of a block that was to be laid for a time to come."""
+
+    key: bytes
+    ok: bool
+    """every share is where it will be needed"""
+    status: str
+    """`done`, or why not: `miss` (not known, or not whole), `expired`, `no_satellite`, `unanswered`"""
+    row: int
+    """of the schedule, that holds at that time; 0: there is no schedule"""
+    moved: int
+    """shares that had to move"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatistics:
+    """Counts since the store was opened."""
+
+    puts: int = 0
+    """blocks stored"""
+    put_failures: int = 0
+    hits: int = 0
+    """blocks fetched"""
+    misses: int = 0
+    """blocks that did not come, for whatever reason"""
+    expired: int = 0
+    """of the misses and failures: past the deadline"""
+    purges: int = 0
+    """blocks purged, broken ones included"""
+    prefetches: int = 0
+    """blocks laid in advance"""
+    questions: int = 0
+    """blocks asked for with HAS"""
+    unanswered: int = 0
+    """lookups to which no answer came, or that were not made because no satellite answers"""
+    retries: int = 0
+    """requests and chunks that were sent again"""
+    corrupt: int = 0
+    """chunks that failed their CRC-32C and were asked for again"""
+    chunks_up: int = 0
+    chunks_down: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    put_s: float = 0.0
+    """time in `put`"""
+    get_s: float = 0.0
+    """time in `get`"""
+    satellites_lost: int = 0
+    """times that a satellite was found not to answer while others did"""
