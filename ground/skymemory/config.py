@@ -39,8 +39,9 @@ PACKET_BYTES_MIN = 1200
 PLANES_MAX = 255
 SLOTS_MAX = 254
 STORE_MIB_MAX = 512
+SCRUB_S_MAX = 86_400
 DELAY_US_MAX = 10_000_000
-"""what `skysat` takes, as the three above; a test asks it"""
+"""what `skysat` takes, as the four above; a test asks it"""
 _SLOT_STEP = 1024
 
 
@@ -148,6 +149,7 @@ class SatelliteSettings(_Section):
     credit: int = _whole(20, 1, icd.LIMIT_CHUNK_SET)
     hello_s: int = _whole(10, 1, 3600)
     gossip: bool = _switch(False)
+    scrub_s: int = _whole(0, 0, SCRUB_S_MAX)
 
 
 class Override(_Section):

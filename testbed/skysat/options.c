@@ -14,6 +14,7 @@
 #define PLANES_MAX   255u /* third byte of the address */
 #define SLOTS_MAX    254u /* fourth; 255 would be a broadcast address of some networks */
 #define DELAY_US_MAX 10000000u
+#define SCRUB_MS_MAX 86400000u /* what the table takes */
 
 typedef struct
 {
@@ -34,6 +35,7 @@ static const Number_t option_numbers[] = {
     {"--slot-bytes", 1, SKY_LIMIT_CHUNK_BYTES, OPTION(slot_bytes)},
     {"--credit", 1, SKY_LIMIT_CHUNK_SET, OPTION(credit)},
     {"--hello-s", 0, 3600, OPTION(hello_s)},
+    {"--scrub-ms", 0, SCRUB_MS_MAX, OPTION(scrub_ms)},
 };
 #undef OPTION
 
@@ -64,6 +66,7 @@ const char *const SKYSAT_Usage =
     "  --slot-bytes BYTES   largest chunk (6144)\n"
     "  --credit CHUNKS      chunks of one burst (20)\n"
     "  --hello-s SECONDS    time between two probes of a link, 0: no probes (10)\n"
+    "  --scrub-ms MS        look for incomplete blocks once in this time, and purge them; 0: do not (0)\n"
     "  --gossip             tell neighbours of evicted blocks, purge what they tell of\n"
     "  --seam-cut           no links between the last plane and the first\n"
     "  --link NAME:KEY=VALUE[,KEY=VALUE]...\n"

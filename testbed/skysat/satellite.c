@@ -102,6 +102,7 @@ static void MakeTables(const SKYSAT_Options_t *options)
     satellite_limits.Credit         = options->credit;
     satellite_limits.PartLifetimeMs = PART_LIFETIME_MS;
     satellite_limits.Gossip         = options->gossip;
+    satellite_limits.ScrubPeriodMs  = options->scrub_ms;
 }
 
 void SATELLITE_Endpoint(char *text, size_t size)

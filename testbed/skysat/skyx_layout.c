@@ -67,6 +67,7 @@ static const skyx_layout_t layouts[] = {
     FIELD(KVC_LimitsTable_t, PartLifetimeMs),
     FIELD(KVC_LimitsTable_t, MigrateAllFromGround),
     FIELD(KVC_LimitsTable_t, Gossip),
+    FIELD(KVC_LimitsTable_t, ScrubPeriodMs),
 
     WHOLE(ISL_SetLink_Payload_t),
     FIELD(ISL_SetLink_Payload_t, Link),

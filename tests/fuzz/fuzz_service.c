@@ -19,8 +19,9 @@
 #define CREDIT       8u
 #define PACKET_BYTES (SKY_SERVICE_PACKET_MIN + 10u) /* chunks of SLOT_BYTES fit, those of PARTED_BYTES go in parts */
 #define PARTED_BYTES 600u                           /* slot size of the inputs that are about parts */
-/* A pull gives at most one burst for the request and one, with its query, for each migration; a chunk has at most three parts. */
-#define PULL_MAX ((1u + SKY_SERVICE_JOBS) * (CREDIT * 3u + 1u) + SKY_SERVICE_WORDS * SKY_ISL_COUNT)
+/* A pull gives at most one burst for the request and one, with its query, for each migration; a chunk has at most three parts.
+ * Besides, words of gossip to all neighbours, and the scrub's question. */
+#define PULL_MAX ((1u + SKY_SERVICE_JOBS) * (CREDIT * 3u + 1u) + SKY_SERVICE_WORDS * SKY_ISL_COUNT + 1u)
 
 typedef struct
 {
@@ -350,8 +351,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     input_t              in    = {data, size};
     const uint8_t        setup = take(&in);
     const SKY_StoreCfg_t cfg   = {(setup & 1u) != 0 ? PARTED_BYTES : SLOT_BYTES, SLOTS, BLOCKS};
-    SKY_ServiceCfg_t     kvc   = {
-              .self = {1, 1}, .packet_bytes = PACKET_BYTES, .credit = CREDIT, .part_lifetime_ms = 100, .gossip = true};
+    SKY_ServiceCfg_t     kvc   = {.self             = {1, 1},
+                                  .packet_bytes     = PACKET_BYTES,
+                                  .credit           = CREDIT,
+                                  .part_lifetime_ms = 100,
+                                  .gossip           = true,
+                                  .scrub_period_ms  = 50};
 
     now_us    = 1000000;
     has_asked = false;

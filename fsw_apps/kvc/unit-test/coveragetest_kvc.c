@@ -190,6 +190,9 @@ static void Test_Limits(void)
     Limits        = good;
     Limits.Gossip = 2;
     UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&Limits), CFE_STATUS_VALIDATION_FAILURE);
+    Limits               = good;
+    Limits.ScrubPeriodMs = UINT32_MAX;
+    UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&Limits), CFE_STATUS_VALIDATION_FAILURE);
     Limits            = good;
     Limits.StoreBytes = 1;
     UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&Limits), CFE_STATUS_VALIDATION_FAILURE);

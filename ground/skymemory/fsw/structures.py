@@ -113,6 +113,7 @@ class KvcLimitsTable(LittleEndianStructure):
         ("part_lifetime_ms", c_uint32),
         ("migrate_all_from_ground", c_uint32),
         ("gossip", c_uint32),
+        ("scrub_period_ms", c_uint32),
     )
 
 

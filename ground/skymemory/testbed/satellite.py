@@ -35,6 +35,8 @@ def arguments(constellation: Constellation, satellite: Satellite) -> list[str]:
     words += ["--credit", str(own.credit), "--hello-s", str(own.hello_s)]
     if own.gossip:
         words.append("--gossip")
+    if own.scrub_s:
+        words += ["--scrub-ms", str(1000 * own.scrub_s)]
     if constellation.torus.seam_cut:
         words.append("--seam-cut")
     models = {d.value: m for d, m in constellation.link_models()[satellite].items()}

@@ -193,6 +193,10 @@ static void test_limits_table(void)
     limits.Gossip = 2;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "Gossip is 2");
+    limits               = good;
+    limits.ScrubPeriodMs = 86400001;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "ScrubPeriodMs is 86400001");
     limits            = good;
     limits.StoreBytes = UINT32_MAX;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));

@@ -100,7 +100,7 @@ static void test_off(void)
     sky_run(10u * PERIOD_US, STEP_US);
     CHECK_EQ(held(&block), 18);
     SKY_Service_Poll(&node_at(server(0))->svc, now_us, &next_us);
-    CHECK_EQ(next_us, UINT64_MAX);
+    CHECK_EQ(next_us, SKY_Schedule_EndUs(&schedule, 1)); /* the handover looks then */
 
     open_filled(PERIOD_MS, true);
     restart(server(8));
@@ -271,6 +271,34 @@ static void test_what_belongs_elsewhere_is_left_alone(void)
         fleet_count = 0; /* nobody takes it home */
     }
     CHECK_EQ(held(&stray), 1);
+}
+
+/* Shares follow the window; whoever looks asks where they are now. */
+static void test_a_moving_window(void)
+{
+    SKY_ScheduleRow_t moving[8];
+
+    open_filled(PERIOD_MS, true);
+    for (uint32_t i = 0; i < 8; ++i)
+    {
+        moving[i].time_ms      = i * 5u * PERIOD_MS / 2u;
+        moving[i].centre.plane = centre.plane + (int32_t)(i / 4u);
+        moving[i].centre.slot  = centre.slot - (int32_t)i;
+    }
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, moving, 8, now_us));
+    for (uint32_t i = 0; i < NODES; ++i)
+    {
+        follow(&nodes[i]);
+    }
+    sky_run(22u * PERIOD_US, STEP_US);
+    CHECK_EQ(SKY_Schedule_RowAt(&schedule, now_us), 8);
+    CHECK_EQ(held(&block), 20);
+    CHECK_EQ(held(&other), 4);
+    CHECK_EQ(scrubbed(), 0);
+    restart(SKY_Schedule_Server(&schedule, 8, 6));
+    sky_run(4u * PERIOD_US, STEP_US);
+    CHECK_EQ(held(&block), 0);
+    CHECK_EQ(held(&other), 4);
 }
 
 static void test_blocks_of_one_share(void)
@@ -551,6 +579,7 @@ int main(void)
     RUN(test_later_epochs_are_left_alone);
     RUN(test_a_new_row_begins_anew);
     RUN(test_what_belongs_elsewhere_is_left_alone);
+    RUN(test_a_moving_window);
     RUN(test_blocks_of_one_share);
     RUN(test_only_the_answer_counts);
     RUN(test_answers_that_say_nothing);

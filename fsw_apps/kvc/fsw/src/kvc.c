@@ -18,7 +18,7 @@ KVC_Data_t KVC_Data;
 
 CompileTimeAssert(sizeof(KVC_HkTlm_Payload_t) == 24u + 12u * sizeof(uint64), KvcHkHasNoPadding);
 CompileTimeAssert(sizeof(KVC_PurgeBlock_Payload_t) == 4 + KVC_KEY_BYTES, KvcPurgeBlockHasNoPadding);
-CompileTimeAssert(sizeof(KVC_LimitsTable_t) == 7u * sizeof(uint32), KvcLimitsHasNoPadding);
+CompileTimeAssert(sizeof(KVC_LimitsTable_t) == 8u * sizeof(uint32), KvcLimitsHasNoPadding);
 CompileTimeAssert(KVC_KEY_BYTES == SKY_KEY_BYTES, KvcKeyIsTheCores);
 
 static CFE_Status_t KVC_InitPipe(void)

@@ -75,6 +75,7 @@ static bool KVC_StartLocked(void)
     cfg.clock_offset_us         = SKY_LIB_ClockOffsetUs();
     cfg.migrate_all_from_ground = KVC_Service.limits.MigrateAllFromGround != 0;
     cfg.gossip                  = KVC_Service.limits.Gossip != 0;
+    cfg.scrub_period_ms         = KVC_Service.limits.ScrubPeriodMs;
     KVC_Service.credit_lowered  = cfg.credit < KVC_Service.limits.Credit;
     if (!KVC_Service.serving || !SKY_Service_Configure(&KVC_Service.service, &cfg))
     {

@@ -10,6 +10,7 @@
 
 #define KVC_CREDIT_MAX           SKY_LIMIT_CHUNK_SET
 #define KVC_PART_LIFETIME_MS_MAX 3600000u
+#define KVC_SCRUB_PERIOD_MS_MAX  86400000u
 
 static bool KVC_InRange(const char *field, uint32 value, uint32 least, uint32 most)
 {
@@ -31,7 +32,9 @@ int32 KVC_Tbl_ValidateLimits(void *data)
         !KVC_InRange("SlotBytes", limits->SlotBytes, 1, SKY_LIMIT_CHUNK_BYTES) ||
         !KVC_InRange("Credit", limits->Credit, 1, KVC_CREDIT_MAX) ||
         !KVC_InRange("PartLifetimeMs", limits->PartLifetimeMs, 1, KVC_PART_LIFETIME_MS_MAX) ||
-        !KVC_InRange("MigrateAllFromGround", limits->MigrateAllFromGround, 0, 1) || !KVC_InRange("Gossip", limits->Gossip, 0, 1))
+        !KVC_InRange("MigrateAllFromGround", limits->MigrateAllFromGround, 0, 1) ||
+        !KVC_InRange("Gossip", limits->Gossip, 0, 1) ||
+        !KVC_InRange("ScrubPeriodMs", limits->ScrubPeriodMs, 0, KVC_SCRUB_PERIOD_MS_MAX))
     {
         return CFE_STATUS_VALIDATION_FAILURE;
     }

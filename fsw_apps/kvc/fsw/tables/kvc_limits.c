@@ -13,6 +13,7 @@ KVC_LimitsTable_t KVC_Limits = {
     .PartLifetimeMs       = 10000,
     .MigrateAllFromGround = 0,
     .Gossip               = 0,
+    .ScrubPeriodMs        = 0,
 };
 
 CFE_TBL_FILEDEF(KVC_Limits, KVC.Limits, Limits of the chunk store, kvc_limits.tbl)

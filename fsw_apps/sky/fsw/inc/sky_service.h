@@ -12,7 +12,8 @@
  *
  * Work per call is bounded: Begin looks up at most SKY_LIMIT_CHUNK_SET chunks or takes in one packet (an eviction or PURGE walks
  * over the chunks of one block, a MIGRATE of all blocks over the table of blocks); Next makes one packet; a burst is at most
- * `credit` chunks, and as many again for each migration.
+ * `credit` chunks, and as many again for each migration. Besides, words of gossip (sky_service_gossip.c) go out with any pull, one
+ * packet each, and a question of the scrub (sky_service_scrub.c).
  */
 #ifndef SKY_SERVICE_H
 #define SKY_SERVICE_H
@@ -145,6 +146,7 @@ typedef enum
     SKY_SCRUB_ASKED /**< and has been */
 } SKY_ScrubState_t;
 
+/** The look for incomplete blocks. */
 typedef struct
 {
     SKY_ScrubState_t state;

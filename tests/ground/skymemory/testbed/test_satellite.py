@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from skymemory.config import DELAY_US_MAX, PLANES_MAX, SLOTS_MAX, STORE_MIB_MAX, Constellation
+from skymemory.config import DELAY_US_MAX, PLANES_MAX, SCRUB_S_MAX, SLOTS_MAX, STORE_MIB_MAX, Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.testbed.satellite import arguments, program
 
@@ -30,7 +30,8 @@ def test_of_the_default_constellation() -> None:
 
 
 def test_what_is_off_is_left_out() -> None:
-    assert options(Constellation().replace(satellite={"gossip": True}), Satellite(3, 10))[-1] == "gossip"
+    sky = Constellation().replace(satellite={"gossip": True, "scrub_s": 60})
+    assert options(sky, Satellite(3, 10))[-2:] == ["gossip", "scrub-ms 60000"]
 
 
 def test_links_that_do_something_are_named() -> None:
@@ -52,14 +53,16 @@ def test_links_that_do_something_are_named() -> None:
         ("--planes", "", PLANES_MAX),
         ("--slots", "", SLOTS_MAX),
         ("--store-mib", "", STORE_MIB_MAX),
+        ("--scrub-ms", "", 1000 * SCRUB_S_MAX),
         ("--link", "east:delay_us=", DELAY_US_MAX),
         ("--link", "east:jitter_us=", DELAY_US_MAX),
     ],
 )
 def test_the_satellite_takes_what_the_file_may_hold(option: str, name: str, most: int) -> None:
     words = [str(program()), *arguments(Constellation(), Satellite(1, 1)), option]
+    least = 0 if name or option == "--scrub-ms" else 1
     # Of what is in range it says nothing; it ends because of the option behind
-    for number, complaint in ((most, "--bad: "), (most + 1, f"allowed are {'0' if name else '1'} .. {most}")):
+    for number, complaint in ((most, "--bad: "), (most + 1, f"allowed are {least} .. {most}")):
         done = subprocess.run([*words, f"{name}{number}", "--bad", "1"], capture_output=True, text=True, timeout=30, check=False)
         assert done.returncode
         assert complaint in done.stderr
