@@ -1,0 +1,466 @@
+/**
+ * @file
+ * Creation of a twin, and its loop: take the next event, see to it.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define ACTIVE_MAX  4096u
+#define HOSTS_MAX   64u
+#define PACKETS_MAX (1u << 20)
+#define TRAIN_MAX   65536u /* shares, which have 16 bits in a request's number */
+
+/* ---- creation -------------------------------------------------------------------------------------------------------- */
+
+typedef struct
+{
+    const char *name;
+    uint32_t    value, low, high;
+} Range_t;
+
+static bool is_sound(const SKYT_Config_t *c, char *why)
+{
+    const Range_t ranges[] = {
+        {"planes", c->planes, 1, UINT16_MAX},
+        {"slots", c->slots, 1, UINT16_MAX},
+        {"layout", c->layout, SKY_LAYOUT_ROTATION, SKY_LAYOUT_ROTATION_HOP},
+        {"servers", c->servers, 1, SKY_PLACEMENT_SERVERS_MAX},
+        {"servers", c->servers, 1, c->planes * c->slots},
+        {"uplink", c->uplink, SKYT_UPLINK_DIRECT, SKYT_UPLINK_ENTRIES},
+        {"hosts", c->hosts, 1, HOSTS_MAX},
+        {"tenants", c->tenants, 1, UINT16_MAX},
+        {"slot_count", c->slot_count, 1, SKY_STORE_SLOT_MAX},
+        {"chunk_bytes", c->chunk_bytes, 8, c->slot_bytes},
+        {"packet_bytes", c->packet_bytes, SKY_SERVICE_PACKET_MIN, SKY_LIMIT_PACKET_BYTES},
+        {"credit", c->credit, 1, SKY_LIMIT_CHUNK_SET},
+        {"active_max", c->active_max, 1, ACTIVE_MAX},
+        {"active_max x servers", c->active_max * c->servers, 1, TRAIN_MAX},
+        {"packets_max", c->packets_max, 1, PACKETS_MAX},
+        {"start_us", c->start_us == 0 ? 0u : 1u, 1, UINT32_MAX},
+    };
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); ++i)
+    {
+        if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high)
+        {
+            (void)snprintf(why, SKYT_TEXT_BYTES, "%s is %u; allowed are %u to %u", ranges[i].name, ranges[i].value, ranges[i].low,
+                           ranges[i].high);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool take_memory(SKYT_Twin_t *twin)
+{
+    const SKYT_Config_t *c      = &twin->config;
+    const SKY_StoreCfg_t store  = {c->slot_bytes, c->slot_count, c->slot_count};
+    const size_t         nodes  = twin->node_count;
+    const size_t         shares = (size_t)c->active_max * c->servers;
+    const size_t         train  = c->packet_bytes > c->chunk_bytes ? c->packet_bytes : c->chunk_bytes;
+
+    twin->nodes       = calloc(nodes, sizeof(*twin->nodes));
+    twin->stores      = calloc(nodes, SKY_Store_MemoryBytes(&store));
+    twin->links       = calloc(nodes * SKYT_LINKS, sizeof(*twin->links));
+    twin->entries     = calloc(nodes, sizeof(*twin->entries));
+    twin->packets     = calloc(c->packets_max, sizeof(*twin->packets));
+    twin->packet_data = calloc(c->packets_max, c->packet_bytes);
+    twin->peers       = calloc(nodes * c->hosts, sizeof(*twin->peers));
+    twin->active      = calloc(c->active_max, sizeof(*twin->active));
+    twin->active_free = calloc(c->active_max, sizeof(*twin->active_free));
+    twin->shares      = calloc(shares, sizeof(*twin->shares));
+    twin->buffers     = calloc(c->active_max, c->block_bytes);
+    twin->scratch     = calloc(train, 1);
+    twin->scratch2    = calloc(train, 1);
+    return twin->nodes != NULL && twin->stores != NULL && twin->links != NULL && twin->entries != NULL && twin->packets != NULL &&
+           twin->packet_data != NULL && twin->peers != NULL && twin->active != NULL && twin->active_free != NULL &&
+           twin->shares != NULL && twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL &&
+           SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
+}
+
+static bool set_up(SKYT_Twin_t *twin, char *why)
+{
+    const SKYT_Config_t *c = &twin->config;
+
+    (void)SKY_Torus_Init(&twin->torus, c->planes, c->slots, c->seam_cut != 0); /* checked */
+    for (uint32_t i = 0; i < c->active_max; ++i)
+    {
+        twin->active_free[i]   = c->active_max - 1u - i;
+        twin->active[i].buffer = twin->buffers + (size_t)i * c->block_bytes;
+    }
+    twin->active_free_count = c->active_max;
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        if (!SKYT_Node_Init(twin, node))
+        {
+            (void)snprintf(why, SKYT_TEXT_BYTES, "slot_bytes %u do not go with packet_bytes %u, or are too many", c->slot_bytes,
+                           c->packet_bytes);
+            return false;
+        }
+    }
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        SKYT_Network_Notice(twin, node);
+    }
+    return true;
+}
+
+SKYT_Twin_t *SKYT_Create(const SKYT_Config_t *config, char *why)
+{
+    SKYT_Twin_t *twin;
+
+    if (!is_sound(config, why))
+    {
+        return NULL;
+    }
+    (void)snprintf(why, SKYT_TEXT_BYTES, "not enough memory");
+    twin = calloc(1, sizeof(*twin));
+    if (twin == NULL)
+    {
+        return NULL;
+    }
+    twin->config       = *config;
+    twin->node_count   = config->planes * config->slots;
+    twin->now_us       = config->start_us;
+    twin->random       = config->seed;
+    twin->packet_free  = SKYT_NONE;
+    twin->settle_first = SKYT_NONE;
+    if (!take_memory(twin) || !set_up(twin, why))
+    {
+        SKYT_Destroy(twin);
+        return NULL;
+    }
+    return twin;
+}
+
+void SKYT_Destroy(SKYT_Twin_t *twin)
+{
+    if (twin == NULL)
+    {
+        return;
+    }
+    for (uint32_t node = 0; twin->nodes != NULL && node < twin->node_count; ++node)
+    {
+        free(twin->nodes[node].late);
+    }
+    free(twin->nodes);
+    free(twin->stores);
+    free(twin->links);
+    free(twin->entries);
+    free(twin->packets);
+    free(twin->packet_data);
+    free(twin->peers);
+    free(twin->active);
+    free(twin->active_free);
+    free(twin->shares);
+    free(twin->buffers);
+    free(twin->scratch);
+    free(twin->scratch2);
+    free(twin->rows);
+    free(twin->blocks);
+    free(twin->truth);
+    free(twin->ops);
+    free(twin->results);
+    free(twin->faults);
+    SKYT_Queue_Free(&twin->queue);
+    free(twin);
+}
+
+/* ---- what it is to do ------------------------------------------------------------------------------------------------ */
+
+static void set_row_event(SKYT_Twin_t *twin)
+{
+    const uint64_t end_us = SKY_Schedule_EndUs(&twin->schedule, twin->row);
+
+    if (end_us != UINT64_MAX)
+    {
+        SKYT_Queue_Set(&twin->queue, SKYT_EventOfScript(twin, 2), end_us);
+    }
+}
+
+bool SKYT_SetRows(SKYT_Twin_t *twin, const uint32_t *time_ms, const int32_t *plane, const int32_t *slot, uint32_t count)
+{
+    twin->rows = calloc((size_t)count + 1u, sizeof(*twin->rows));
+    if (twin->rows == NULL)
+    {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        twin->rows[i].time_ms      = time_ms[i];
+        twin->rows[i].centre.plane = plane[i];
+        twin->rows[i].centre.slot  = slot[i];
+    }
+    if (!SKY_Schedule_Init(&twin->schedule, &twin->torus, (SKY_LayoutId_t)twin->config.layout, twin->config.servers, twin->rows,
+                           count, twin->config.start_us))
+    {
+        return false;
+    }
+    twin->row = 1;
+    set_row_event(twin);
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        SKYT_Node_SetSchedule(twin, node);
+        SKYT_Node_Poll(twin, node);
+    }
+    return true;
+}
+
+bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t count)
+{
+    twin->blocks = calloc((size_t)count + 1u, sizeof(*twin->blocks));
+    twin->truth  = calloc((size_t)count + 1u, sizeof(*twin->truth));
+    if (twin->blocks == NULL || twin->truth == NULL)
+    {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        twin->blocks[i] = blocks[i];
+        if (blocks[i].block_len == 0 || blocks[i].block_len > twin->config.block_bytes ||
+            blocks[i].epoch > twin->schedule.count ||
+            SKYT_Content_Total(twin, i) > (uint64_t)SKY_LIMIT_CHUNK_SET * twin->config.servers)
+        {
+            return false;
+        }
+    }
+    twin->block_count = count;
+    return true;
+}
+
+bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)
+{
+    twin->ops     = calloc((size_t)count + 1u, sizeof(*twin->ops));
+    twin->results = calloc((size_t)count + 1u, sizeof(*twin->results));
+    if (twin->ops == NULL || twin->results == NULL)
+    {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        const uint64_t earliest_us = i == 0 ? twin->now_us : ops[i - 1u].time_us;
+
+        if (ops[i].time_us < earliest_us || ops[i].kind < SKYT_OP_PUT || ops[i].kind > SKYT_OP_PURGE ||
+            ops[i].block >= twin->block_count || ops[i].host == 0 || ops[i].host > twin->config.hosts || ops[i].deadline_ms == 0)
+        {
+            return false;
+        }
+        twin->ops[i] = ops[i];
+    }
+    twin->op_count = count;
+    SKYT_Op_Next(twin);
+    return true;
+}
+
+static bool is_fault_sound(const SKYT_Twin_t *twin, const SKYT_Fault_t *fault, uint64_t earliest_us)
+{
+    const bool is_model = fault->kind == SKYT_FAULT_MODEL;
+    const bool has_link = is_model ? fault->link < SKYT_LINKS : fault->link < SKY_ISL_COUNT;
+
+    if (fault->time_us < earliest_us || fault->kind < SKYT_FAULT_MODEL || fault->kind > SKYT_FAULT_CLOCK)
+    {
+        return false;
+    }
+    if (fault->node >= twin->node_count)
+    {
+        return is_model && fault->node == SKYT_ALL;
+    }
+    if (is_model)
+    {
+        return has_link;
+    }
+    return fault->kind != SKYT_FAULT_CUT || (has_link && SKYT_Network_Neighbour(twin, fault->node, fault->link) != SKYT_NONE);
+}
+
+bool SKYT_AddFaults(SKYT_Twin_t *twin, const SKYT_Fault_t *faults, uint32_t count)
+{
+    twin->faults = calloc((size_t)count + 1u, sizeof(*twin->faults));
+    if (twin->faults == NULL)
+    {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        if (!is_fault_sound(twin, &faults[i], i == 0 ? twin->now_us : faults[i - 1u].time_us))
+        {
+            return false;
+        }
+        twin->faults[i] = faults[i];
+        if (faults[i].kind == SKYT_FAULT_CLOCK && twin->nodes[faults[i].node].late == NULL)
+        {
+            SKY_Schedule_t *late = malloc(sizeof(*late));
+
+            if (late == NULL)
+            {
+                return false;
+            }
+            *late                            = twin->schedule;
+            twin->nodes[faults[i].node].late = late;
+        }
+    }
+    twin->fault_count = count;
+    SKYT_Fault_Next(twin);
+    return true;
+}
+
+void SKYT_Break(SKYT_Twin_t *twin, SKYT_Break_t what)
+{
+    twin->broken = what;
+}
+
+/* ---- the sky --------------------------------------------------------------------------------------------------------- */
+
+void SKYT_SetDelays(SKYT_Twin_t *twin, const uint32_t *isl_us, const uint32_t *ground_us)
+{
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        SKYT_Link_t *links = &twin->links[node * SKYT_LINKS];
+
+        for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+        {
+            links[link].delay_us = isl_us[node * SKY_ISL_COUNT + link];
+        }
+        links[SKYT_LINK_DOWN].delay_us = ground_us[node];
+        links[SKYT_LINK_UP].delay_us   = ground_us[node];
+    }
+}
+
+void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down)
+{
+    twin->sky_links_down = 0;
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        const SKY_Addr_t addr = SKYT_AddrOf(twin, node);
+
+        for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+        {
+            const bool is_down = down[node * SKY_ISL_COUNT + link] != 0;
+            const bool is_seam =
+                (link == SKY_LINK_NORTH && addr.plane == 1u) || (link == SKY_LINK_SOUTH && addr.plane == twin->config.planes);
+
+            twin->links[node * SKYT_LINKS + link].sky_down = is_down;
+            twin->sky_links_down += is_down && !is_seam ? 1u : 0u;
+        }
+    }
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        SKYT_Network_Notice(twin, node);
+    }
+}
+
+bool SKYT_SetEntries(SKYT_Twin_t *twin, const uint32_t *nodes, uint32_t count)
+{
+    if (count > twin->node_count)
+    {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        if (nodes[i] >= twin->node_count)
+        {
+            return false;
+        }
+        twin->entries[i] = nodes[i];
+    }
+    twin->entry_count = count;
+    return true;
+}
+
+/* ---- the loop -------------------------------------------------------------------------------------------------------- */
+
+static void next_row(SKYT_Twin_t *twin)
+{
+    ++twin->row;
+    ++twin->counters.handovers;
+    SKYT_Digest(twin, twin->row, NULL, 0);
+    set_row_event(twin);
+}
+
+static void see_to(SKYT_Twin_t *twin, uint32_t id)
+{
+    const uint32_t first_share  = SKYT_EventOfShare(twin, 0);
+    const uint32_t first_active = SKYT_EventOfActive(twin, 0);
+    const uint32_t script       = SKYT_EventOfScript(twin, 0);
+    const uint32_t first_packet = SKYT_EventOfPacket(twin, 0);
+
+    if (id >= first_packet)
+    {
+        SKYT_Network_Arrive(twin, id - first_packet);
+    }
+    else if (id < first_share)
+    {
+        SKYT_Digest(twin, id, NULL, 0);
+        SKYT_Node_Poll(twin, id);
+    }
+    else if (id < first_active)
+    {
+        SKYT_Digest(twin, id, NULL, 0);
+        SKYT_Share_RunPeer(twin, twin->shares[id - first_share].peer);
+    }
+    else if (id < script)
+    {
+        SKYT_Op_Overdue(twin, id - first_active);
+    }
+    else if (id == script)
+    {
+        SKYT_Op_Next(twin);
+    }
+    else if (id == script + 1u)
+    {
+        SKYT_Fault_Next(twin);
+    }
+    else
+    {
+        next_row(twin);
+    }
+}
+
+void SKYT_Run(SKYT_Twin_t *twin, uint64_t until_us)
+{
+    SKYT_Event_t event;
+
+    while (SKYT_Queue_Take(&twin->queue, until_us, &event))
+    {
+        twin->now_us = event.time_us;
+        ++twin->counters.events;
+        see_to(twin, event.id);
+    }
+    twin->now_us = until_us > twin->now_us ? until_us : twin->now_us;
+    SKYT_Check_Packets(twin);
+}
+
+/* ---- what came of it ------------------------------------------------------------------------------------------------- */
+
+void SKYT_Counters(const SKYT_Twin_t *twin, SKYT_Counters_t *counters)
+{
+    *counters        = twin->counters;
+    counters->now_us = twin->now_us;
+    for (uint32_t i = 0; i < twin->node_count; ++i)
+    {
+        const SKYT_Node_t *node = &twin->nodes[i];
+
+        counters->migrated_chunks += node->migrated + node->service.counters.migrated_out;
+        counters->evicted_chunks += node->evicted + node->store.counters.evicted_chunks;
+        counters->expired_parts += node->expired + node->store.counters.expired_partial;
+        counters->stored_chunks += node->store.counters.slots_used - node->store.counters.partial;
+    }
+}
+
+const SKYT_Result_t *SKYT_Results(const SKYT_Twin_t *twin, uint32_t *count)
+{
+    *count = twin->op_count;
+    return twin->results;
+}
+
+bool SKYT_Violation(const SKYT_Twin_t *twin, uint32_t index, SKYT_Violation_t *violation)
+{
+    if (index >= twin->violation_count)
+    {
+        return false;
+    }
+    *violation = twin->violations[index];
+    return true;
+}

@@ -1,0 +1,242 @@
+/**
+ * @file
+ * The twin: all satellites of a constellation in one process under a virtual clock. Each is a router, a service and a store of the
+ * flight core, the same code that flies; the network between them delays, loses, damages, doubles and reorders packets as a seeded
+ * generator says. Seed and build give the same run, byte for byte, and a digest proves it.
+ *
+ *     twin = SKYT_Create(&config);  SKYT_SetRows, SKYT_AddBlocks, SKYT_AddOps, SKYT_AddFaults
+ *     SKYT_SetDelays, SKYT_SetLinksDown, SKYT_Run(twin, until_us)   as often as the sky is to be looked at
+ *     SKYT_Finish(twin)                                             what must hold when all has come to rest
+ *
+ * A block's content follows from its number, so that whatever comes back can be held against it without having been kept. What must
+ * always hold is checked while the twin runs; see SKYT_Invariant_t.
+ *
+ * Not flight code: memory is taken when a twin is created and filled, never while it runs.
+ */
+#ifndef TWIN_H
+#define TWIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SKYT_NONE            UINT32_MAX /**< no node, link, operation, block, chunk */
+#define SKYT_ALL             UINT32_MAX /**< every link (SKYT_FAULT_MODEL) */
+#define SKYT_LINKS           6u /**< directed links that begin at a node, or end there: north, east, south, west, down, up */
+#define SKYT_LINK_DOWN       4u
+#define SKYT_LINK_UP         5u
+#define SKYT_VIOLATIONS_KEPT 16u
+#define SKYT_TEXT_BYTES      160u
+
+typedef struct SKYT_Twin SKYT_Twin_t;
+
+/** How a ground host reaches a satellite. */
+typedef enum
+{
+    SKYT_UPLINK_DIRECT  = 0, /**< each satellite of the window by itself */
+    SKYT_UPLINK_CENTRE  = 1, /**< over the satellite at the centre of the window */
+    SKYT_UPLINK_ENTRIES = 2  /**< over the entry (SKYT_SetEntries) with the fewest hops; without entries every operation misses */
+} SKYT_Uplink_t;
+
+typedef struct
+{
+    uint64_t seed;
+    uint64_t start_us; /**< the schedule's epoch on the virtual clock; at least 1 */
+    uint32_t planes, slots;
+    uint32_t seam_cut;
+    uint32_t layout;  /**< SKY_LayoutId_t */
+    uint32_t servers; /**< of a block */
+    uint32_t uplink;  /**< SKYT_Uplink_t */
+    uint32_t hosts;   /**< ground hosts, numbers 1 .. hosts */
+    uint32_t tenants; /**< block b belongs to tenant b mod tenants; the blocks of one group of tenants have the same key */
+    uint32_t slot_bytes, slot_count; /**< of each store */
+    uint32_t packet_bytes, credit, part_lifetime_ms;
+    uint32_t chunk_bytes, block_bytes; /**< the largest */
+    uint32_t handover_ms;              /**< how long after a row's time chunks may still be where they were */
+    uint32_t active_max;               /**< operations at a time; more wait for their turn */
+    uint32_t packets_max;              /**< on their way at a time; more is a violation */
+    uint32_t isl_kbps, ground_kbps;    /**< 0: unlimited */
+    uint32_t queue_ms;                 /**< how long a packet may wait for a transmitter */
+    uint32_t gossip;                   /**< 1: satellites tell their neighbours of what they evict */
+    uint32_t lazy_purge;               /**< 1: a host that misses a block forgets what is left of it, as the manager does */
+} SKYT_Config_t;
+
+typedef struct
+{
+    uint32_t block_len;
+    uint32_t epoch; /**< row that it is laid for; 0: that of the moment */
+} SKYT_Block_t;
+
+typedef enum
+{
+    SKYT_OP_PUT   = 1,
+    SKYT_OP_GET   = 2,
+    SKYT_OP_PURGE = 3
+} SKYT_OpKind_t;
+
+typedef struct
+{
+    uint64_t time_us;
+    uint32_t kind; /**< SKYT_OpKind_t */
+    uint32_t block;
+    uint32_t host; /**< from 1 */
+    uint32_t deadline_ms;
+} SKYT_Op_t;
+
+/** Why a get did not bring its block, or a put did not end well. */
+typedef enum
+{
+    SKYT_CAUSE_NONE        = 0, /**< it did */
+    SKYT_CAUSE_ABSENT      = 1, /**< not put yet, or the put failed or is still going on */
+    SKYT_CAUSE_PURGED      = 2,
+    SKYT_CAUSE_CRASHED     = 3, /**< chunks were on a satellite that crashed */
+    SKYT_CAUSE_EVICTED     = 4, /**< chunks made room for others */
+    SKYT_CAUSE_EXPIRED     = 5, /**< the deadline passed */
+    SKYT_CAUSE_UNREACHABLE = 6, /**< no link led to a satellite, or the request ran out of hops */
+    SKYT_CAUSE_NOBODY      = 7, /**< no satellite in sight to send to */
+    SKYT_CAUSE_STRANDED    = 8, /**< a fault kept chunks from moving in time: they are held, where nobody looks */
+    SKYT_CAUSE_UNEXPLAINED = 9  /**< a violation */
+} SKYT_Cause_t;
+#define SKYT_CAUSES 10u
+
+typedef struct
+{
+    uint32_t ended; /**< 1: the operation has begun and ended */
+    uint32_t cause; /**< SKYT_Cause_t */
+    uint32_t duration_us;
+    uint32_t tries; /**< satellites asked, the servers' fallback places included */
+} SKYT_Result_t;
+
+/** What a link does to packets. Parts in a million. */
+typedef struct
+{
+    uint32_t loss_ppm;
+    uint32_t burst_enter_ppm, burst_leave_ppm, burst_loss_ppm; /**< Gilbert-Elliott: a packet in the bad state is lost so often */
+    uint32_t jitter_us;                                        /**< uniform in 0 .. jitter_us on top */
+    uint32_t reorder_ppm, reorder_us;                          /**< so many packets are held back for so long */
+    uint32_t duplicate_ppm;
+    uint32_t flip_ppm; /**< one to three bits anywhere in the datagram */
+} SKYT_Model_t;
+
+typedef enum
+{
+    SKYT_FAULT_MODEL    = 1, /**< from now on @c model, on one directed link or on all */
+    SKYT_FAULT_CUT      = 2, /**< @c value 1: an ISL is cut, both directions; 0: it is whole again, and both ends know */
+    SKYT_FAULT_NOTICE   = 3, /**< the neighbours of a node notice which links are down */
+    SKYT_FAULT_CRASH    = 4, /**< the store is empty, nothing is received */
+    SKYT_FAULT_RESTART  = 5,
+    SKYT_FAULT_PRESSURE = 6, /**< junk fills the store until @c value slots are free */
+    SKYT_FAULT_RELIEF   = 7, /**< the junk goes */
+    SKYT_FAULT_CLOCK    = 8  /**< the schedule comes @c value microseconds late on board */
+} SKYT_FaultKind_t;
+#define SKYT_FAULT_KINDS 9u
+
+typedef struct
+{
+    uint64_t     time_us;
+    uint32_t     kind; /**< SKYT_FaultKind_t */
+    uint32_t     node; /**< (plane - 1) x slots + slot - 1 */
+    uint32_t     link; /**< of the node; with SKYT_ALL as node: of all */
+    uint32_t     value;
+    SKYT_Model_t model;
+} SKYT_Fault_t;
+
+/** What must always hold. */
+typedef enum
+{
+    SKYT_INVARIANT_EXACT    = 0, /**< a get returns exactly what was put, or a miss */
+    SKYT_INVARIANT_FOREIGN  = 1, /**< nothing of another tenant or key arrives as data */
+    SKYT_INVARIANT_KEPT     = 2, /**< no chunk is lost by migration; a get misses only for a fault that explains it */
+    SKYT_INVARIANT_LIMIT    = 3, /**< no store over its limit */
+    SKYT_INVARIANT_DEADLINE = 4, /**< every operation ends by its deadline */
+    SKYT_INVARIANT_PACKETS  = 5  /**< packets on their way are bounded, and none is forgotten */
+} SKYT_Invariant_t;
+#define SKYT_INVARIANTS 6u
+
+typedef struct
+{
+    uint64_t time_us;
+    uint32_t invariant; /**< SKYT_Invariant_t */
+    uint32_t node;      /**< these four SKYT_NONE where they do not apply */
+    uint32_t op;
+    uint32_t block;
+    uint32_t chunk;
+    char     text[SKYT_TEXT_BYTES];
+} SKYT_Violation_t;
+
+/** Since the twin was created. */
+typedef struct
+{
+    uint64_t now_us;
+    uint64_t digest; /**< of every event so far: time, place, bytes of packets */
+    uint64_t events;
+    uint64_t packets, packet_bytes; /**< sent over a link */
+    uint64_t packets_on_way, packets_on_way_most;
+    uint64_t lost, lost_burst, lost_cut, lost_queue,
+        lost_dead; /**< packets: by chance, in a burst, on a link or to a satellite that is down */
+    uint64_t jittered, reordered, duplicated, flipped;
+    uint64_t damaged; /**< packets that did not decode where they arrived */
+    uint64_t cuts, crashes, pressures, late_clocks;
+    uint64_t puts, puts_failed, gets, hits, purges;
+    uint64_t misses[SKYT_CAUSES];
+    uint64_t fallback_hits; /**< gets that needed more than the first place of each server */
+    uint64_t handovers;     /**< rows that have begun to hold, but for the first */
+    uint64_t migrated_chunks,
+        migrated_bytes; /**< acknowledged by the new satellite; bytes that arrived there, repeats included */
+    uint64_t evicted_chunks, expired_parts;
+    uint64_t stored_chunks; /**< held now, junk included */
+    uint64_t violations[SKYT_INVARIANTS];
+    uint64_t blocks_checked,
+        blocks_misplaced; /**< by SKYT_Finish: held blocks; of these, some chunk not where the schedule has it */
+} SKYT_Counters_t;
+
+/** Ways to break the core on purpose, so that tests see each invariant fail. */
+typedef enum
+{
+    SKYT_BREAK_NOTHING  = 0,
+    SKYT_BREAK_FLIP     = 1, /**< EXACT: a satellite damages a chunk that it sends, and makes both checksums right */
+    SKYT_BREAK_SWAP     = 2, /**< FOREIGN: it sends the same chunk of another tenant instead */
+    SKYT_BREAK_FORGET   = 3, /**< KEPT: it forgets a chunk that came from another satellite once it has acknowledged it */
+    SKYT_BREAK_OVERFULL = 4, /**< LIMIT: it takes one more chunk than there are slots */
+    SKYT_BREAK_DEAF     = 5, /**< DEADLINE: the timers of ground hosts never run out */
+    SKYT_BREAK_LEAK     = 6  /**< PACKETS: what has arrived is not given back */
+} SKYT_Break_t;
+
+/** @return NULL: a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or no memory */
+SKYT_Twin_t *SKYT_Create(const SKYT_Config_t *config, char *why);
+void         SKYT_Destroy(SKYT_Twin_t *twin);
+/** The schedule: times in milliseconds since its epoch, unrolled centres. Copied. Once, before anything else. @return false: not sound */
+bool SKYT_SetRows(SKYT_Twin_t *twin, const uint32_t *time_ms, const int32_t *plane, const int32_t *slot, uint32_t count);
+/** Once, before the first run; copied. @return false: a block is too long, or no memory */
+bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t count);
+/** In order of time, once, after the blocks; copied. @return false: out of order, out of range, or no memory */
+bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count);
+bool SKYT_AddFaults(SKYT_Twin_t *twin, const SKYT_Fault_t *faults, uint32_t count);
+/** Delays of the moment. @param isl_us  planes x slots x 4. @param ground_us  planes x slots */
+void SKYT_SetDelays(SKYT_Twin_t *twin, const uint32_t *isl_us, const uint32_t *ground_us);
+/** Links that the sky does not give: behind the earth, over the seam. Both ends know. @param down  planes x slots x 4, not 0: down */
+void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down);
+/** Nodes that the ground can send to now. @return false: more than there are nodes */
+bool SKYT_SetEntries(SKYT_Twin_t *twin, const uint32_t *nodes, uint32_t count);
+void SKYT_Break(SKYT_Twin_t *twin, SKYT_Break_t what);
+/** Let everything happen that is due until @p until_us; then it is that time. */
+void SKYT_Run(SKYT_Twin_t *twin, uint64_t until_us);
+/** All operations and faults are over and the twin has come to rest: is every block that was put still there? */
+void SKYT_Finish(SKYT_Twin_t *twin);
+void SKYT_Counters(const SKYT_Twin_t *twin, SKYT_Counters_t *counters);
+/** One for each operation, in the order of SKYT_AddOps; valid as long as the twin. */
+const SKYT_Result_t *SKYT_Results(const SKYT_Twin_t *twin, uint32_t *count);
+/** The first SKYT_VIOLATIONS_KEPT. @return false: there is none with this number */
+bool SKYT_Violation(const SKYT_Twin_t *twin, uint32_t index, SKYT_Violation_t *violation);
+
+/** Where the fields of the structures lie, so that a binding can prove that it agrees. @return false at the end of the list */
+typedef struct
+{
+    const char *structure;
+    const char *field; /**< NULL: the structure itself */
+    uint64_t    offset;
+    uint64_t    size;
+} SKYT_Layout_t;
+bool SKYT_Layout(uint32_t index, SKYT_Layout_t *layout);
+
+#endif

@@ -1,0 +1,123 @@
+/**
+ * @file
+ * Keys and contents of blocks, all of them functions of the block's number: nothing need be kept to know what a chunk must be.
+ */
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define GOLDEN UINT64_C(0x9E3779B97F4A7C15)
+
+/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014). */
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+uint64_t SKYT_Random(SKYT_Twin_t *twin)
+{
+    twin->random += GOLDEN;
+    return mix(twin->random);
+}
+
+bool SKYT_Chance(SKYT_Twin_t *twin, uint32_t ppm)
+{
+    return ppm != 0 && SKYT_Random(twin) % PPM < ppm;
+}
+
+void SKYT_Digest(SKYT_Twin_t *twin, uint32_t what, const uint8_t *data, size_t len)
+{
+    const uint64_t crc = len == 0 ? 0 : SKY_Crc32c(0, data, len);
+
+    twin->counters.digest = mix(twin->counters.digest + GOLDEN) ^ mix(twin->now_us * GOLDEN ^ ((uint64_t)what << 32 | crc));
+}
+
+static uint64_t load(const uint8_t *data)
+{
+    uint64_t word = 0;
+
+    for (uint32_t i = 0; i < 8; ++i)
+    {
+        word = word << 8 | data[i];
+    }
+    return word;
+}
+
+static void store(uint8_t *data, uint64_t word)
+{
+    for (uint32_t i = 0; i < 8; ++i)
+    {
+        data[i] = (uint8_t)(word >> (56u - 8u * i) & 0xFFu);
+    }
+}
+
+/* Blocks of different tenants have the same key: only the tenant keeps them apart. */
+void SKYT_Content_Key(const SKYT_Twin_t *twin, uint32_t block, uint8_t *key)
+{
+    const uint64_t name = block / twin->config.tenants;
+
+    for (uint32_t i = 0; i < SKY_KEY_BYTES / 8u; ++i)
+    {
+        store(&key[8u * i], i == 0 ? name + 1u : mix(name * GOLDEN + i)); /* never all 0 */
+    }
+}
+
+uint32_t SKYT_Content_Tenant(const SKYT_Twin_t *twin, uint32_t block)
+{
+    return block % twin->config.tenants + 1u;
+}
+
+uint32_t SKYT_Content_BlockOf(const SKYT_Twin_t *twin, uint32_t tenant, const uint8_t *key)
+{
+    const uint64_t name = load(key) - 1u;
+    uint8_t        same[SKY_KEY_BYTES];
+
+    if (tenant == 0 || tenant > twin->config.tenants || name >= twin->block_count)
+    {
+        return SKYT_NONE;
+    }
+    const uint64_t block = name * twin->config.tenants + tenant - 1u;
+
+    if (block >= twin->block_count)
+    {
+        return SKYT_NONE;
+    }
+    SKYT_Content_Key(twin, (uint32_t)block, same);
+    return memcmp(same, key, SKY_KEY_BYTES) == 0 ? (uint32_t)block : SKYT_NONE;
+}
+
+void SKYT_Content_Chunk(uint32_t block, uint32_t chunk, uint8_t *out, uint32_t len)
+{
+    const uint64_t claim = (uint64_t)block << 32 | chunk;
+    uint64_t       state = mix(claim);
+
+    for (uint32_t at = 0; at < len; at += 8u)
+    {
+        uint8_t        word[8];
+        const uint32_t rest = len - at < 8u ? len - at : 8u;
+
+        state += GOLDEN;
+        store(word, at == 0 ? claim : mix(state));
+        (void)memcpy(&out[at], word, rest);
+    }
+}
+
+uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint32_t *chunk)
+{
+    const uint64_t claim = len >= 8u ? load(data) : UINT64_MAX;
+
+    *chunk = (uint32_t)(claim & UINT32_MAX);
+    return (uint32_t)(claim >> 32);
+}
+
+uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block)
+{
+    return (twin->blocks[block].block_len + twin->config.chunk_bytes - 1u) / twin->config.chunk_bytes;
+}
+
+uint32_t SKYT_Content_ChunkBytes(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+{
+    return SKY_ChunkBytes(twin->blocks[block].block_len, twin->config.chunk_bytes, SKYT_Content_Total(twin, block), chunk);
+}

@@ -1,0 +1,212 @@
+/**
+ * @file
+ * Faults that have a time: links, satellites, stores and clocks.
+ */
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define HARD_LOSS_PPM 200000u /* above this transfers do not get through in time */
+
+static bool is_hard(const SKYT_Model_t *model)
+{
+    return model->loss_ppm > HARD_LOSS_PPM || model->burst_enter_ppm != 0;
+}
+
+/* Faults that can keep chunks from moving are counted while they last, and remembered. */
+static void hard_begins(SKYT_Twin_t *twin)
+{
+    ++twin->hard_now;
+    twin->hard_last_us = twin->now_us;
+}
+
+static void hard_ends(SKYT_Twin_t *twin)
+{
+    --twin->hard_now;
+    twin->hard_last_us = twin->now_us;
+}
+
+bool SKYT_Fault_HardSince(const SKYT_Twin_t *twin, uint64_t since_us)
+{
+    return twin->hard_now > 0 || (twin->hard_last_us != 0 && twin->hard_last_us >= since_us);
+}
+
+static void set_model(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
+{
+    const SKYT_Model_t **model =
+        fault->node == SKYT_ALL ? &twin->model : &twin->links[fault->node * SKYT_LINKS + fault->link].model;
+
+    if (*model != NULL && is_hard(*model))
+    {
+        hard_ends(twin);
+    }
+    *model = &fault->model;
+    if (is_hard(*model))
+    {
+        hard_begins(twin);
+    }
+}
+
+static void cut(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
+{
+    static const uint32_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WEST, SKY_LINK_NORTH, SKY_LINK_EAST};
+
+    const uint32_t far   = SKYT_Network_Neighbour(twin, fault->node, fault->link);
+    SKYT_Link_t   *there = &twin->links[fault->node * SKYT_LINKS + fault->link];
+    SKYT_Link_t   *back  = &twin->links[far * SKYT_LINKS + opposite[fault->link]];
+
+    if (fault->value != 0)
+    {
+        ++there->cuts;
+        ++back->cuts;
+        ++twin->counters.cuts;
+        hard_begins(twin);
+    }
+    else
+    {
+        --there->cuts;
+        --back->cuts;
+        hard_ends(twin);
+        SKYT_Network_Notice(twin, fault->node);
+    }
+}
+
+static void junk_key(uint32_t number, uint8_t *key)
+{
+    (void)memset(key, 0, SKY_KEY_BYTES);
+    key[0] = 0xFFu; /* never all 0 */
+    key[1] = (uint8_t)(number >> 16 & 0xFFu);
+    key[2] = (uint8_t)(number >> 8 & 0xFFu);
+    key[3] = (uint8_t)(number & 0xFFu);
+}
+
+/* A put as if from a ground host: one chunk of one byte. */
+static void put_junk(SKYT_Twin_t *twin, uint32_t index)
+{
+    static const uint8_t byte;
+
+    SKYT_Node_t *node = &twin->nodes[index];
+    SKY_Packet_t pkt;
+
+    (void)memset(&pkt, 0, sizeof(pkt));
+    pkt.is_request  = true;
+    pkt.apid        = SKY_APID_KVC;
+    pkt.op          = SKY_OP_PUT;
+    pkt.dst         = node->router.self;
+    pkt.tenant      = SKYT_JUNK_TENANT;
+    pkt.chunk_total = 1;
+    pkt.block_len   = 1;
+    pkt.chunk_len   = 1;
+    pkt.length      = 1;
+    pkt.payload     = &byte;
+    pkt.chunk_crc   = SKY_Crc32c(0, &byte, 1);
+    junk_key(node->junk++, pkt.key);
+    SKYT_Node_Serve(twin, index, &pkt, 0);
+}
+
+/* Junk is what was used last, so what was there before goes first when there is no room. */
+static void press(SKYT_Twin_t *twin, uint32_t index, uint32_t slots_free)
+{
+    const SKYT_Node_t *node  = &twin->nodes[index];
+    const uint32_t     slots = node->store.cfg.slot_count;
+
+    if (!node->is_up)
+    {
+        return;
+    }
+    ++twin->counters.pressures;
+    for (uint32_t i = 0; i < slots && slots - node->store.counters.slots_used > slots_free; ++i)
+    {
+        put_junk(twin, index);
+    }
+}
+
+static void relieve(SKYT_Twin_t *twin, uint32_t index)
+{
+    SKYT_Node_t *node = &twin->nodes[index];
+    uint8_t      key[SKY_KEY_BYTES];
+
+    for (uint32_t i = 0; i < node->junk; ++i)
+    {
+        junk_key(i, key);
+        (void)SKY_Store_Purge(&node->store, SKYT_JUNK_TENANT, key); /* some has been evicted itself */
+    }
+    node->junk = 0;
+}
+
+static void set_clock(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
+{
+    SKYT_Node_t *node = &twin->nodes[fault->node];
+    const bool   was  = node->late->epoch_us != twin->schedule.epoch_us;
+
+    *node->late          = twin->schedule;
+    node->late->epoch_us = twin->schedule.epoch_us + fault->value;
+    if (fault->value != 0 && !was)
+    {
+        ++twin->counters.late_clocks;
+        hard_begins(twin);
+    }
+    else if (fault->value == 0 && was)
+    {
+        hard_ends(twin);
+    }
+    if (node->is_up)
+    {
+        SKYT_Node_SetSchedule(twin, fault->node);
+        SKYT_Node_Poll(twin, fault->node);
+    }
+}
+
+static void apply(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
+{
+    switch (fault->kind)
+    {
+        case SKYT_FAULT_MODEL:
+            set_model(twin, fault);
+            break;
+        case SKYT_FAULT_CUT:
+            cut(twin, fault);
+            break;
+        case SKYT_FAULT_NOTICE:
+            SKYT_Network_Notice(twin, fault->node);
+            break;
+        case SKYT_FAULT_CRASH:
+            if (twin->nodes[fault->node].is_up)
+            {
+                ++twin->counters.crashes;
+                hard_begins(twin);
+                SKYT_Node_Crash(twin, fault->node);
+            }
+            break;
+        case SKYT_FAULT_RESTART:
+            if (!twin->nodes[fault->node].is_up)
+            {
+                hard_ends(twin);
+                SKYT_Node_Restart(twin, fault->node);
+            }
+            break;
+        case SKYT_FAULT_PRESSURE:
+            press(twin, fault->node, fault->value);
+            break;
+        case SKYT_FAULT_RELIEF:
+            relieve(twin, fault->node);
+            break;
+        case SKYT_FAULT_CLOCK:
+        default:
+            set_clock(twin, fault);
+            break;
+    }
+}
+
+void SKYT_Fault_Next(SKYT_Twin_t *twin)
+{
+    while (twin->fault_next < twin->fault_count && twin->faults[twin->fault_next].time_us <= twin->now_us)
+    {
+        SKYT_Digest(twin, twin->faults[twin->fault_next].kind, NULL, 0);
+        apply(twin, &twin->faults[twin->fault_next++]);
+    }
+    if (twin->fault_next < twin->fault_count)
+    {
+        SKYT_Queue_Set(&twin->queue, SKYT_EventOfScript(twin, 1), twin->faults[twin->fault_next].time_us);
+    }
+}

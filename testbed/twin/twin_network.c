@@ -1,0 +1,276 @@
+/**
+ * @file
+ * Links between satellites and to the ground, and the packets on them. A link has a delay, a rate, and what faults do to it; a packet
+ * lies in a pool from when it is sent until it arrives.
+ */
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define NS_PER_US 1000u
+
+uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
+{
+    const SKY_Addr_t addr = SKY_Torus_Neighbour(&twin->torus, SKYT_AddrOf(twin, node), (SKY_LinkId_t)link);
+
+    return addr.plane == 0 ? SKYT_NONE : SKYT_NodeOf(twin, addr);
+}
+
+static SKYT_Link_t *link_of(SKYT_Twin_t *twin, uint32_t node, uint32_t link)
+{
+    return &twin->links[node * SKYT_LINKS + link];
+}
+
+static bool is_whole(const SKYT_Link_t *link)
+{
+    return link->cuts == 0 && !link->sky_down;
+}
+
+static void notice(SKYT_Twin_t *twin, uint32_t node)
+{
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        const uint32_t far = SKYT_Network_Neighbour(twin, node, link);
+        const bool     up  = far != SKYT_NONE && twin->nodes[far].is_up && is_whole(link_of(twin, node, link));
+
+        SKY_Router_SetLinkUp(&twin->nodes[node].router, (SKY_LinkId_t)link, up);
+    }
+}
+
+void SKYT_Network_Notice(SKYT_Twin_t *twin, uint32_t node)
+{
+    notice(twin, node);
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        const uint32_t far = SKYT_Network_Neighbour(twin, node, link);
+
+        if (far != SKYT_NONE)
+        {
+            notice(twin, far);
+        }
+    }
+}
+
+/* ---- the pool -------------------------------------------------------------------------------------------------------- */
+
+static uint8_t *data_of(const SKYT_Twin_t *twin, uint32_t packet)
+{
+    return twin->packet_data + (size_t)packet * twin->config.packet_bytes;
+}
+
+static uint32_t take(SKYT_Twin_t *twin)
+{
+    uint32_t packet = twin->packet_free;
+
+    if (packet != SKYT_NONE)
+    {
+        twin->packet_free = twin->packets[packet].next_free;
+    }
+    else if (twin->packet_fresh < twin->config.packets_max)
+    {
+        packet = twin->packet_fresh++;
+    }
+    else
+    {
+        return SKYT_NONE;
+    }
+    if (++twin->counters.packets_on_way > twin->counters.packets_on_way_most)
+    {
+        twin->counters.packets_on_way_most = twin->counters.packets_on_way;
+    }
+    return packet;
+}
+
+static void give_back(SKYT_Twin_t *twin, uint32_t packet)
+{
+    if (twin->broken == SKYT_BREAK_LEAK)
+    {
+        return;
+    }
+    twin->packets[packet].next_free = twin->packet_free;
+    twin->packet_free               = packet;
+    --twin->counters.packets_on_way;
+}
+
+/* ---- what happens on a link ------------------------------------------------------------------------------------------ */
+
+/* @return false: the packet is lost */
+static bool survives(SKYT_Twin_t *twin, const SKYT_Model_t *model, bool *bad)
+{
+    if (model->burst_enter_ppm != 0 || *bad)
+    {
+        *bad = *bad ? !SKYT_Chance(twin, model->burst_leave_ppm) : SKYT_Chance(twin, model->burst_enter_ppm);
+        if (*bad && SKYT_Chance(twin, model->burst_loss_ppm))
+        {
+            ++twin->counters.lost_burst;
+            return false;
+        }
+    }
+    if (SKYT_Chance(twin, model->loss_ppm))
+    {
+        ++twin->counters.lost;
+        return false;
+    }
+    return true;
+}
+
+static uint32_t late_us(SKYT_Twin_t *twin, const SKYT_Model_t *model)
+{
+    uint32_t late = 0;
+
+    if (model->jitter_us != 0)
+    {
+        late = (uint32_t)(SKYT_Random(twin) % ((uint64_t)model->jitter_us + 1u));
+        ++twin->counters.jittered;
+    }
+    if (SKYT_Chance(twin, model->reorder_ppm))
+    {
+        late += model->reorder_us;
+        ++twin->counters.reordered;
+    }
+    return late;
+}
+
+/* Three bits at most: within four kilobytes the CRC-16 finds any three, wherever they are. */
+static void flip(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, uint32_t len)
+{
+    if (SKYT_Chance(twin, model->flip_ppm))
+    {
+        const uint64_t bits = 1u + SKYT_Random(twin) % 3u;
+
+        for (uint64_t i = 0; i < bits; ++i)
+        {
+            const uint64_t bit = SKYT_Random(twin) % (len * 8u);
+
+            data[bit / 8u] = (uint8_t)(data[bit / 8u] ^ (0x80u >> bit % 8u));
+        }
+        ++twin->counters.flipped;
+    }
+}
+
+static void copy(uint8_t **to, const uint8_t *from, uint32_t len)
+{
+    if (len > 0)
+    {
+        (void)memcpy(*to, from, len);
+        *to += len;
+    }
+}
+
+static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_Parts_t *parts, uint64_t sent_us)
+{
+    const SKYT_Link_t *link   = &twin->links[index];
+    const uint32_t     packet = take(twin);
+    uint64_t           due_us = sent_us + link->delay_us;
+
+    if (packet == SKYT_NONE)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_PACKETS, index / SKYT_LINKS, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "more packets on their way than there may be");
+        return;
+    }
+    uint8_t *to = data_of(twin, packet);
+
+    copy(&to, parts->head, parts->head_len);
+    copy(&to, parts->body, parts->body_len);
+    copy(&to, parts->tail, parts->tail_len);
+    twin->packets[packet].link = index;
+    twin->packets[packet].host = host;
+    twin->packets[packet].len  = parts->head_len + parts->body_len + parts->tail_len;
+    if (twin->model != NULL)
+    {
+        due_us += late_us(twin, twin->model);
+        flip(twin, twin->model, data_of(twin, packet), twin->packets[packet].len);
+    }
+    if (link->model != NULL)
+    {
+        due_us += late_us(twin, link->model);
+        flip(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
+    }
+    ++twin->packets_queued;
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfPacket(twin, packet), due_us);
+}
+
+/* When the last bit has left the transmitter. @return false: it is busy for too long already */
+static bool transmit(const SKYT_Twin_t *twin, SKYT_Link_t *link, uint32_t kbps, uint32_t len, uint64_t *sent_us)
+{
+    const uint64_t now_ns = twin->now_us * NS_PER_US;
+
+    if (kbps == 0)
+    {
+        *sent_us = twin->now_us;
+        return true;
+    }
+    if (link->busy_until_ns > now_ns + (uint64_t)twin->config.queue_ms * US_PER_MS * NS_PER_US)
+    {
+        return false;
+    }
+    link->busy_until_ns = (link->busy_until_ns > now_ns ? link->busy_until_ns : now_ns) + (uint64_t)len * 8000000u / kbps;
+    *sent_us            = (link->busy_until_ns + NS_PER_US - 1u) / NS_PER_US;
+    return true;
+}
+
+void SKYT_Network_Send(SKYT_Twin_t *twin, uint32_t node, uint32_t id, uint16_t host, const SKYT_Parts_t *parts)
+{
+    const uint32_t index   = node * SKYT_LINKS + id;
+    const uint32_t len     = parts->head_len + parts->body_len + parts->tail_len;
+    SKYT_Link_t   *link    = &twin->links[index];
+    uint64_t       sent_us = 0;
+
+    ++twin->counters.packets;
+    twin->counters.packet_bytes += len;
+    if (!is_whole(link))
+    {
+        ++twin->counters.lost_cut;
+        return;
+    }
+    if (len > twin->config.packet_bytes ||
+        !transmit(twin, link, id < SKY_ISL_COUNT ? twin->config.isl_kbps : twin->config.ground_kbps, len, &sent_us))
+    {
+        ++twin->counters.lost_queue;
+        return;
+    }
+    if ((twin->model != NULL && !survives(twin, twin->model, &link->bad[0])) ||
+        (link->model != NULL && !survives(twin, link->model, &link->bad[1])))
+    {
+        return;
+    }
+    launch(twin, index, host, parts, sent_us);
+    if ((twin->model != NULL && SKYT_Chance(twin, twin->model->duplicate_ppm)) ||
+        (link->model != NULL && SKYT_Chance(twin, link->model->duplicate_ppm)))
+    {
+        ++twin->counters.duplicated;
+        launch(twin, index, host, parts, sent_us);
+    }
+}
+
+void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
+{
+    static const SKY_LinkId_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WEST, SKY_LINK_NORTH, SKY_LINK_EAST};
+
+    const SKYT_Packet_t packet = twin->packets[id];
+    const uint32_t      node   = packet.link / SKYT_LINKS;
+    const uint32_t      link   = packet.link % SKYT_LINKS;
+    const uint32_t      far    = link < SKY_ISL_COUNT ? SKYT_Network_Neighbour(twin, node, link) : node;
+
+    --twin->packets_queued;
+    SKYT_Digest(twin, packet.link, data_of(twin, id), packet.len);
+    if (!is_whole(&twin->links[packet.link]))
+    {
+        ++twin->counters.lost_cut;
+    }
+    else if (link == SKYT_LINK_DOWN)
+    {
+        SKYT_Share_Receive(twin, packet.host, data_of(twin, id), packet.len);
+    }
+    else if (far == SKYT_NONE || !twin->nodes[far].is_up)
+    {
+        ++twin->counters.lost_dead;
+    }
+    else
+    {
+        SKYT_Node_Receive(twin, far, link < SKY_ISL_COUNT ? opposite[link] : SKY_LINK_GROUND, packet.host, data_of(twin, id),
+                          packet.len);
+    }
+    give_back(twin, id);
+}

@@ -1,0 +1,264 @@
+/**
+ * @file
+ * One satellite: what `isl` and `kvc` do on board, in the same order (isl_node.c), with the network of the twin below.
+ */
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define NO_APID      0xFFFFu /* an APID has 11 bits */
+#define TYPE_REQUEST 0x10u   /* packet type in the first byte of the primary header */
+#define POLL_MIN_US  1000u   /* as isl does it */
+
+static void send(SKYT_Twin_t *twin, uint32_t node, const SKY_Route_t *route, const SKYT_Parts_t *parts)
+{
+    SKYT_Network_Send(twin, node, route->action == SKY_ROUTE_GROUND ? SKYT_LINK_DOWN : (uint32_t)route->link,
+                      (uint16_t)route->endpoint, parts);
+}
+
+/* Send what the service has to say. @param asker  host whose request is being served, 0: none */
+static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
+{
+    SKYT_Node_t *node = &twin->nodes[index];
+    SKY_Packet_t address; /* what the router looks at */
+    SKY_Route_t  route;
+    SKY_Out_t    out;
+
+    (void)memset(&address, 0, sizeof(address));
+    address.src       = node->router.self;
+    address.hop_limit = SKY_LIMIT_HOP_LIMIT;
+    while (SKY_Service_Next(&node->service, twin->now_us, &out)) /* ends: a burst is bounded */
+    {
+        SKYT_Parts_t parts = {out.head, out.body, out.tail, out.head_len, out.body_len, SKY_PEC_BYTES};
+
+        address.dst        = out.dst;
+        address.gateway    = out.gateway;
+        address.is_request = (out.head[0] & TYPE_REQUEST) != 0;
+        SKY_Router_Decide(&node->router, twin->now_us, &address, SKY_LINK_NONE, asker, &route);
+        if (route.action == SKY_ROUTE_FORWARD || route.action == SKY_ROUTE_GROUND)
+        {
+            const uint32_t changed = twin->broken == SKYT_BREAK_NOTHING ? 0 : SKYT_Break_Packet(twin, &out);
+
+            if (changed != 0)
+            {
+                const SKYT_Parts_t whole = {NULL, twin->scratch2, NULL, 0, changed, 0};
+
+                parts = whole;
+            }
+            send(twin, index, &route, &parts);
+        }
+    }
+}
+
+void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t index)
+{
+    uint64_t next_us = UINT64_MAX;
+
+    SKY_Service_Poll(&twin->nodes[index].service, twin->now_us, &next_us);
+    pull(twin, index, 0);
+    if (next_us == UINT64_MAX)
+    {
+        SKYT_Queue_Remove(&twin->queue, index);
+    }
+    else
+    {
+        SKYT_Queue_Set(&twin->queue, index, next_us < twin->now_us + POLL_MIN_US ? twin->now_us + POLL_MIN_US : next_us);
+    }
+}
+
+/* ---- packets of its own ---------------------------------------------------------------------------------------------- */
+
+static void answer(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, SKY_Status_t status, SKY_LinkId_t ingress,
+                   uint64_t asker)
+{
+    SKYT_Node_t *node = &twin->nodes[index];
+    uint8_t      head[SKY_HEAD_MAX];
+    uint8_t      tail[SKY_PEC_BYTES];
+    SKY_Packet_t reply;
+    SKY_Route_t  route;
+
+    SKY_Packet_Reply(pkt, node->router.self, status, &reply);
+    if (ingress == SKY_LINK_GROUND)
+    {
+        reply.gateway  = node->router.self;
+        route.action   = SKY_ROUTE_GROUND;
+        route.endpoint = asker;
+    }
+    else
+    {
+        SKY_Router_Decide(&node->router, twin->now_us, &reply, SKY_LINK_NONE, 0, &route);
+        if (route.action != SKY_ROUTE_FORWARD && route.action != SKY_ROUTE_GROUND)
+        {
+            return; /* counted by the router */
+        }
+    }
+    reply.seq_count = node->seq_count++;
+    SKY_Packet_SetTime(&reply, twin->now_us);
+
+    const uint32_t     head_len = (uint32_t)SKY_Packet_EncodeAround(&reply, NULL, head, tail);
+    const SKYT_Parts_t parts    = {head, reply.payload, tail, head_len, reply.length, SKY_PEC_BYTES};
+
+    send(twin, index, &route, &parts);
+}
+
+/* ---- arrivals -------------------------------------------------------------------------------------------------------- */
+
+static void refuse(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, SKY_Status_t status, SKY_LinkId_t ingress,
+                   uint64_t asker)
+{
+    SKYT_Node_t *node = &twin->nodes[index];
+
+    ++twin->counters.damaged;
+    SKY_Router_CountDrop(&node->router, status);
+    if (pkt->apid == NO_APID)
+    {
+        return; /* not even an address could be trusted */
+    }
+    if (SKY_Addr_Equal(pkt->dst, node->router.self) && pkt->apid == SKY_APID_KVC)
+    {
+        SKY_Service_CountError(&node->service, status);
+    }
+    if (pkt->is_request)
+    {
+        answer(twin, index, pkt, status, ingress, asker);
+    }
+}
+
+void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, uint64_t asker)
+{
+    SKYT_Node_t   *node    = &twin->nodes[index];
+    const uint64_t evicted = node->store.counters.evicted_blocks;
+
+    SKY_Service_Begin(&node->service, twin->now_us, pkt);
+    SKYT_Truth_Put(twin, index, evicted);
+    pull(twin, index, asker);
+    if (twin->broken != SKYT_BREAK_NOTHING)
+    {
+        SKYT_Break_Served(twin, index, pkt);
+    }
+    SKYT_Check_Store(twin, index);
+    SKYT_Node_Poll(twin, index); /* it may have got work to go on with */
+}
+
+static void deliver(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t asker)
+{
+    if (pkt->apid == SKY_APID_KVC)
+    {
+        const bool is_migrated = pkt->is_request && pkt->op == SKY_OP_PUT && pkt->src.plane != 0;
+
+        twin->counters.migrated_bytes += is_migrated ? pkt->length : 0;
+        SKYT_Node_Serve(twin, index, pkt, asker);
+        return;
+    }
+    ++twin->nodes[index].router.counters.no_service;
+    if (pkt->is_request)
+    {
+        answer(twin, index, pkt, SKY_STATUS_UNREACHABLE, ingress, asker);
+    }
+}
+
+static void pass_on(SKYT_Twin_t *twin, uint32_t index, uint8_t *data, uint32_t len, const SKY_Route_t *route)
+{
+    const SKYT_Parts_t parts = {NULL, data, NULL, 0, len, 0};
+
+    if (route->action == SKY_ROUTE_FORWARD)
+    {
+        SKY_Packet_Relabel(data, len, route->hop_limit, route->gateway);
+    }
+    send(twin, index, route, &parts);
+}
+
+void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t index, SKY_LinkId_t ingress, uint16_t host, uint8_t *data, uint32_t len)
+{
+    SKYT_Node_t *node = &twin->nodes[index];
+    SKY_Packet_t pkt;
+    SKY_Route_t  route;
+    SKY_Status_t status;
+
+    pkt.apid = NO_APID; /* stays if decoding fails so early that nothing of the packet can be trusted */
+    status   = SKY_Packet_Decode(data, len, &pkt);
+    if (status != SKY_STATUS_OK)
+    {
+        refuse(twin, index, &pkt, status, ingress, host);
+        return;
+    }
+    SKY_Router_Decide(&node->router, twin->now_us, &pkt, ingress, host, &route);
+    switch (route.action)
+    {
+        case SKY_ROUTE_DELIVER:
+            pkt.gateway = route.gateway; /* from the ground: ours, so that responses find back */
+            deliver(twin, index, &pkt, ingress, route.endpoint);
+            break;
+        case SKY_ROUTE_FORWARD:
+        case SKY_ROUTE_GROUND:
+            pass_on(twin, index, data, len, &route);
+            break;
+        case SKY_ROUTE_ANSWER:
+            answer(twin, index, &pkt, route.status, ingress, host);
+            break;
+        case SKY_ROUTE_DROP:
+        default:
+            break;
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------ */
+
+static bool start(SKYT_Twin_t *twin, uint32_t index)
+{
+    SKYT_Node_t     *node = &twin->nodes[index];
+    SKY_ServiceCfg_t cfg;
+
+    (void)memset(&cfg, 0, sizeof(cfg));
+    cfg.self             = SKYT_AddrOf(twin, index);
+    cfg.torus            = twin->torus;
+    cfg.packet_bytes     = twin->config.packet_bytes;
+    cfg.credit           = twin->config.credit;
+    cfg.part_lifetime_ms = twin->config.part_lifetime_ms;
+    cfg.gossip           = twin->config.gossip != 0;
+    node->is_up          = true;
+    return SKY_Router_Init(&node->router, &twin->torus, cfg.self) &&
+           SKY_Service_Init(&node->service, &cfg, &node->store, twin->now_us, SKYT_Random(twin));
+}
+
+bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index)
+{
+    const SKY_StoreCfg_t cfg   = {twin->config.slot_bytes, twin->config.slot_count, twin->config.slot_count};
+    const size_t         bytes = SKY_Store_MemoryBytes(&cfg);
+
+    twin->nodes[index].memory = twin->stores + index * bytes;
+    return SKY_Store_Init(&twin->nodes[index].store, &cfg, twin->nodes[index].memory, bytes, SKYT_Random(twin)) &&
+           start(twin, index);
+}
+
+void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index)
+{
+    SKYT_Node_t *node = &twin->nodes[index];
+
+    (void)node;
+}
+
+void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
+{
+    SKYT_Node_t *node = &twin->nodes[index];
+
+    SKYT_Truth_Crash(twin, index);
+    node->migrated += node->service.counters.migrated_out;
+    node->evicted += node->store.counters.evicted_chunks;
+    node->expired += node->store.counters.expired_partial;
+    node->store.counters.evicted_blocks  = 0;
+    node->store.counters.evicted_chunks  = 0;
+    node->store.counters.expired_partial = 0;
+    SKY_Store_Clear(&node->store);
+    (void)memset(&node->service.counters, 0, sizeof(node->service.counters));
+    node->is_up = false;
+    SKYT_Queue_Remove(&twin->queue, index);
+}
+
+void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t index)
+{
+    (void)start(twin, index); /* what was accepted once is accepted again */
+    SKYT_Node_SetSchedule(twin, index);
+    SKYT_Network_Notice(twin, index);
+    SKYT_Node_Poll(twin, index);
+}

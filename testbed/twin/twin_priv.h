@@ -1,0 +1,317 @@
+/**
+ * @file
+ * Private to the twin: its state, and what its files call of each other.
+ *
+ *     twin.c          creation, the loop          twin_network.c  links, packets on their way, what faults do to them
+ *     twin_node.c     one satellite               twin_fault.c    faults that have a time
+ *     twin_op.c       an operation of a host      twin_share.c    its part with one satellite, its packets
+ *     twin_check.c    what must always hold       twin_truth.c    what is known of each block, and why it may miss
+ *     twin_content.c  keys and chunks             twin_finish.c   where everything is in the end
+ *     twin_break.c    the core, broken on purpose
+ */
+#ifndef TWIN_PRIV_H
+#define TWIN_PRIV_H
+
+#include "sky.h"
+#include "twin.h"
+#include "twin_queue.h"
+
+#define SKYT_PLACES        10u        /**< satellites that one share asks at most */
+#define SKYT_JUNK_TENANT   UINT32_MAX /**< of what fills a store under pressure */
+#define SKYT_PURGE_ECHO_US 5000000u   /**< so long after a purge a copy of its packets may still be on its way */
+#define US_PER_MS          1000u
+#define PPM                1000000u
+
+/* ---- network --------------------------------------------------------------------------------------------------------- */
+
+typedef struct
+{
+    const SKYT_Model_t *model; /**< of this link alone, on top of what holds for all; NULL: none */
+    uint64_t            busy_until_ns;
+    uint32_t            delay_us;
+    uint16_t            cuts;     /**< faults that cut it now */
+    bool                sky_down; /**< behind the earth, or over the seam */
+    bool                bad[2];   /**< state of Gilbert and Elliott: for all links, of this one */
+} SKYT_Link_t;
+
+typedef struct
+{
+    uint32_t link; /**< that it is on */
+    uint32_t len;
+    uint32_t next_free;
+    uint16_t host;
+} SKYT_Packet_t;
+
+typedef struct
+{
+    const uint8_t *head, *body, *tail;
+    uint32_t       head_len, body_len, tail_len;
+} SKYT_Parts_t;
+
+/* ---- satellites ------------------------------------------------------------------------------------------------------ */
+
+typedef struct
+{
+    SKY_Router_t    router;
+    SKY_Service_t   service;
+    SKY_Store_t     store;
+    SKY_Schedule_t *late;   /**< its own schedule, if its clock is late */
+    uint8_t        *memory; /**< of the store */
+    bool            is_up;
+    uint16_t        seq_count;
+    uint32_t        junk;                       /**< blocks of junk put so far */
+    uint64_t        migrated, evicted, expired; /**< before its last crash */
+} SKYT_Node_t;
+
+/* ---- ground ---------------------------------------------------------------------------------------------------------- */
+
+/** What a host knows of a satellite, and its shares there. */
+typedef struct
+{
+    SKY_Peer_t peer;
+    bool       is_ready;
+    uint32_t   first; /**< share; SKYT_NONE */
+} SKYT_Peer_t;
+
+/** A request that is repeated until it is answered: PURGE. */
+typedef struct
+{
+    uint64_t due_us;
+    uint32_t rto_us;
+    uint16_t number;
+    bool     is_answered;
+} SKYT_Control_t;
+
+/** What an operation has to do with one server. */
+typedef struct
+{
+    bool       is_active;
+    bool       is_settled; /**< in the list of those that have ended */
+    uint32_t   active;     /**< operation */
+    uint32_t   server;
+    SKY_Addr_t places[SKYT_PLACES];
+    uint32_t   place_count, place;
+    uint32_t   node, entry;
+    uint32_t   peer;
+    uint32_t   prev, next; /**< of the peer */
+    uint32_t   settle_next;
+    uint64_t   request_id;
+    union
+    {
+        SKY_Fetch_t    fetch;
+        SKY_Push_t     push;
+        SKYT_Control_t control;
+    } u;
+} SKYT_Share_t;
+
+/** An operation that runs. */
+typedef struct
+{
+    bool         is_active;
+    uint32_t     op; /**< its number */
+    uint32_t     kind;
+    uint32_t     block, host;
+    uint64_t     started_us, deadline_us;
+    uint32_t     left; /**< shares that have not ended */
+    uint32_t     tries;
+    bool         fell_back;
+    bool         is_lazy; /**< a purge that follows a miss */
+    SKYT_Cause_t excuse;  /**< get: why it might miss, known when it began */
+    uint32_t     denied;  /**< chunk that nobody held, SKYT_NONE */
+    SKYT_Cause_t failed;
+    uint8_t     *buffer;
+} SKYT_Active_t;
+
+/** What is known of a block from above. */
+typedef struct
+{
+    bool     is_held; /**< a put ended well */
+    uint8_t  taint;   /**< bit (1 << SKYT_Cause_t): why chunks may be gone since */
+    uint8_t  fresh;   /**< the same, since the put that runs began */
+    uint16_t putting, purging;
+    uint64_t purged_us;
+} SKYT_Truth_t;
+
+struct SKYT_Twin
+{
+    SKYT_Config_t      config;
+    SKY_Torus_t        torus;
+    SKY_Schedule_t     schedule;
+    SKY_ScheduleRow_t *rows;
+    SKYT_Queue_t       queue;
+    uint64_t           now_us;
+    uint64_t           random;
+    uint32_t           node_count;
+    SKYT_Node_t       *nodes;
+    uint8_t           *stores;
+    /* network */
+    SKYT_Link_t        *links; /**< node x SKYT_LINKS + link */
+    const SKYT_Model_t *model; /**< of all links */
+    SKYT_Packet_t      *packets;
+    uint8_t            *packet_data;
+    uint32_t            packet_free, packet_fresh;
+    uint32_t            packets_queued;
+    uint32_t            sky_links_down; /**< besides those of the seam */
+    uint32_t           *entries;
+    uint32_t            entry_count;
+    /* ground */
+    SKYT_Peer_t   *peers; /**< (host - 1) x nodes + node */
+    SKYT_Active_t *active;
+    uint32_t      *active_free;
+    uint32_t       active_free_count;
+    SKYT_Share_t  *shares; /**< active x servers + server */
+    uint32_t       settle_first;
+    uint8_t       *buffers;
+    uint32_t       lanes; /**< requests begun */
+    uint16_t       seq_count;
+    /* script */
+    SKYT_Block_t  *blocks;
+    SKYT_Truth_t  *truth;
+    uint32_t       block_count;
+    SKYT_Op_t     *ops;
+    SKYT_Result_t *results;
+    uint32_t       op_count, op_next;
+    SKYT_Fault_t  *faults;
+    uint32_t       fault_count, fault_next;
+    uint32_t       hard_now;     /**< faults that can keep chunks from moving, now */
+    bool           hard_model;   /**< of them, loss that is too much */
+    uint64_t       hard_last_us; /**< when there was one last; 0: never */
+    uint32_t       row;
+    /* results */
+    SKYT_Break_t     broken;
+    SKYT_Counters_t  counters;
+    SKYT_Violation_t violations[SKYT_VIOLATIONS_KEPT];
+    uint32_t         violation_count;
+    uint8_t         *scratch, *scratch2; /**< a packet each */
+};
+
+/* ---- events ---------------------------------------------------------------------------------------------------------- */
+
+static inline uint32_t SKYT_EventOfShare(const SKYT_Twin_t *twin, uint32_t share)
+{
+    return twin->node_count + share;
+}
+static inline uint32_t SKYT_EventOfActive(const SKYT_Twin_t *twin, uint32_t active)
+{
+    return twin->node_count + twin->config.active_max * twin->config.servers + active;
+}
+/** 0: the next operation, 1: the next fault, 2: the next row of the schedule */
+static inline uint32_t SKYT_EventOfScript(const SKYT_Twin_t *twin, uint32_t which)
+{
+    return SKYT_EventOfActive(twin, twin->config.active_max) + which;
+}
+static inline uint32_t SKYT_EventOfPacket(const SKYT_Twin_t *twin, uint32_t packet)
+{
+    return SKYT_EventOfScript(twin, 3) + packet;
+}
+static inline uint32_t SKYT_Events(const SKYT_Twin_t *twin)
+{
+    return SKYT_EventOfPacket(twin, twin->config.packets_max);
+}
+static inline uint32_t SKYT_NodeOf(const SKYT_Twin_t *twin, SKY_Addr_t addr)
+{
+    return (addr.plane - 1u) * twin->config.slots + addr.slot - 1u;
+}
+static inline SKY_Addr_t SKYT_AddrOf(const SKYT_Twin_t *twin, uint32_t node)
+{
+    const SKY_Addr_t addr = {(uint16_t)(node / twin->config.slots + 1u), (uint16_t)(node % twin->config.slots + 1u)};
+
+    return addr;
+}
+
+/** The generator from which everything comes. */
+uint64_t SKYT_Random(SKYT_Twin_t *twin);
+bool     SKYT_Chance(SKYT_Twin_t *twin, uint32_t ppm);
+void     SKYT_Digest(SKYT_Twin_t *twin, uint32_t what, const uint8_t *data, size_t len);
+
+/* ---- twin_network.c -------------------------------------------------------------------------------------------------- */
+
+/** @param host  ground host it comes from or goes to, on the links down and up */
+void SKYT_Network_Send(SKYT_Twin_t *twin, uint32_t node, uint32_t link, uint16_t host, const SKYT_Parts_t *parts);
+void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t packet);
+/** Neighbours of @p node and itself look at which of its links are up. */
+void SKYT_Network_Notice(SKYT_Twin_t *twin, uint32_t node);
+/** The node at the other end of an ISL, SKYT_NONE without one. */
+uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t link);
+
+/* ---- twin_node.c ----------------------------------------------------------------------------------------------------- */
+
+bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t node);
+/** Let the service do what is due. */
+void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t node);
+/** A request for it, from nowhere: what it answers is lost. */
+void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, uint64_t asker);
+/** @param ingress  an ISL of the node, or SKY_LINK_GROUND with the host */
+void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t node, SKY_LinkId_t ingress, uint16_t host, uint8_t *data, uint32_t len);
+void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t node);
+void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t node);
+/** Give the service the schedule as this satellite sees it. */
+void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t node);
+
+/* ---- twin_fault.c ---------------------------------------------------------------------------------------------------- */
+
+void SKYT_Fault_Next(SKYT_Twin_t *twin);
+/** Was there a fault since @p since_us that can keep chunks from moving in time? */
+bool SKYT_Fault_HardSince(const SKYT_Twin_t *twin, uint64_t since_us);
+
+/* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
+
+/** Begin the operations that are due, as many as there is room for. */
+void SKYT_Op_Next(SKYT_Twin_t *twin);
+/** Its deadline has passed. */
+void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t active);
+/** Shares of the list have ended: go on at another place, or end the operation. */
+void SKYT_Op_Settle(SKYT_Twin_t *twin);
+
+/* ---- twin_share.c ---------------------------------------------------------------------------------------------------- */
+
+void SKYT_Share_Begin(SKYT_Twin_t *twin, uint32_t share, uint32_t entry, const SKY_ChunkSet_t *wanted);
+/** It has ended, or its operation: it leaves its satellite. */
+void SKYT_Share_End(SKYT_Twin_t *twin, uint32_t share);
+/** All shares with one satellite do what they can. */
+void             SKYT_Share_RunPeer(SKYT_Twin_t *twin, uint32_t peer);
+void             SKYT_Share_Receive(SKYT_Twin_t *twin, uint16_t host, const uint8_t *data, uint32_t len);
+SKY_ShareState_t SKYT_Share_State(const SKYT_Twin_t *twin, const SKYT_Share_t *share);
+
+/* ---- twin_content.c -------------------------------------------------------------------------------------------------- */
+
+void     SKYT_Content_Key(const SKYT_Twin_t *twin, uint32_t block, uint8_t *key);
+uint32_t SKYT_Content_Tenant(const SKYT_Twin_t *twin, uint32_t block);
+/** @return SKYT_NONE: not one of the twin's blocks */
+uint32_t SKYT_Content_BlockOf(const SKYT_Twin_t *twin, uint32_t tenant, const uint8_t *key);
+void     SKYT_Content_Chunk(uint32_t block, uint32_t chunk, uint8_t *out, uint32_t len);
+/** Whose chunk do these bytes say they are? Wrong where they are damaged. */
+uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint32_t *chunk);
+uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block);
+uint32_t SKYT_Content_ChunkBytes(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk);
+
+/* ---- twin_check.c ---------------------------------------------------------------------------------------------------- */
+
+void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t node, uint32_t op, uint32_t block, uint32_t chunk,
+                     const char *text);
+/** Chunk @p chunk of a get has arrived. */
+void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t chunk);
+void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node);
+void SKYT_Check_Packets(SKYT_Twin_t *twin);
+/** Hold the bytes of a chunk against what they must be. */
+void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint32_t node, uint32_t op, uint32_t block,
+                      uint32_t chunk);
+
+/* ---- twin_truth.c ---------------------------------------------------------------------------------------------------- */
+
+void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** @param cause  NONE: it ended well; else what its shares said. @return the cause in the light of what is known */
+SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause);
+/** Everything in this store is about to go. */
+void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node);
+/** This store has taken in a packet of a put. @param evicted_before  blocks that it had evicted until then */
+void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before);
+
+/* ---- twin_break.c ---------------------------------------------------------------------------------------------------- */
+
+/** A packet that a satellite is about to send. @return its length in twin->scratch2 if it is to be sent changed, else 0 */
+uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_Out_t *out);
+/** A request has been served. */
+void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
+
+#endif

@@ -1,0 +1,198 @@
+/**
+ * @file
+ * What is known of each block from above: was it put, and has anything happened since that explains a miss? Chunks that a crash or an
+ * eviction takes are seen when they go, so nothing has to be assumed.
+ */
+#include "twin_priv.h"
+
+#define BIT(cause) ((uint8_t)(1u << (cause)))
+
+static void taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause)
+{
+    if (block != SKYT_NONE)
+    {
+        twin->truth[block].taint |= BIT(cause);
+        twin->truth[block].fresh |= BIT(cause);
+    }
+}
+
+/* ---- chunks that go -------------------------------------------------------------------------------------------------- */
+
+void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node)
+{
+    SKY_BlockInfo_t info;
+    uint32_t        cursor = 0;
+
+    while (SKY_Store_NextBlock(&twin->nodes[node].store, &cursor, &info))
+    {
+        taint(twin, SKYT_Content_BlockOf(twin, info.tenant, info.key), SKYT_CAUSE_CRASHED);
+    }
+}
+
+void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before)
+{
+    const SKY_Store_t *store = &twin->nodes[node].store;
+
+    if (store->counters.evicted_blocks != evicted_before)
+    {
+        taint(twin, SKYT_Content_BlockOf(twin, store->evicted.tenant, store->evicted.key), SKYT_CAUSE_EVICTED);
+    }
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------------------ */
+
+/* Why a get might miss, as things are now; NONE: it must not. */
+static SKYT_Cause_t excuse(const SKYT_Truth_t *truth)
+{
+    static const SKYT_Cause_t order[] = {SKYT_CAUSE_PURGED, SKYT_CAUSE_CRASHED, SKYT_CAUSE_EVICTED};
+
+    if (!truth->is_held)
+    {
+        return SKYT_CAUSE_ABSENT;
+    }
+    for (uint32_t i = 0; i < sizeof(order) / sizeof(order[0]); ++i)
+    {
+        if ((truth->taint & BIT(order[i])) != 0)
+        {
+            return order[i];
+        }
+    }
+    return SKYT_CAUSE_NONE;
+}
+
+void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    SKYT_Truth_t *truth = &twin->truth[active->block];
+
+    switch (active->kind)
+    {
+        case SKYT_OP_PUT:
+            if (truth->putting++ == 0)
+            {
+                /* A purge may still be about, or a copy of one. */
+                const bool is_purged =
+                    truth->purging > 0 || (truth->purged_us != 0 && twin->now_us < truth->purged_us + SKYT_PURGE_ECHO_US);
+
+                truth->fresh = is_purged ? BIT(SKYT_CAUSE_PURGED) : 0;
+            }
+            break;
+        case SKYT_OP_PURGE:
+            ++truth->purging;
+            taint(twin, active->block, SKYT_CAUSE_PURGED);
+            break;
+        default:
+            active->excuse = excuse(truth);
+            break;
+    }
+}
+
+static bool has_fault(const SKYT_Twin_t *twin)
+{
+    return twin->fault_next > 0;
+}
+
+/* What expired or was unreachable is a fault's doing, or that of a sky whose links are behind the earth. */
+static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
+{
+    const bool is_sky = cause == SKYT_CAUSE_UNREACHABLE && twin->sky_links_down > 0;
+
+    if (cause == SKYT_CAUSE_NOBODY || (cause != SKYT_CAUSE_UNEXPLAINED && (has_fault(twin) || is_sky)))
+    {
+        return cause;
+    }
+    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
+                    cause == SKYT_CAUSE_EXPIRED ? "an operation expired without a fault" : "an operation failed without a fault");
+    return SKYT_CAUSE_UNEXPLAINED;
+}
+
+static uint32_t find_holder(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+{
+    uint8_t        key[SKY_KEY_BYTES];
+    const uint32_t tenant = SKYT_Content_Tenant(twin, block);
+
+    SKYT_Content_Key(twin, block, key);
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        const SKY_Store_t *store = &twin->nodes[node].store;
+
+        if (SKY_Store_Has(store, SKY_Store_Find(store, tenant, key), chunk))
+        {
+            return node;
+        }
+    }
+    return SKYT_NONE;
+}
+
+/* When a chunk should have left a satellite; UINT64_MAX: it never was its place. */
+static uint64_t left_us(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t node)
+{
+    const uint32_t   epoch = twin->blocks[block].epoch;
+    const SKY_Addr_t addr  = SKYT_AddrOf(twin, node);
+
+    for (uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us); row > 0; --row)
+    {
+        if (SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, row > epoch ? row : epoch, chunk), addr))
+        {
+            return SKY_Schedule_EndUs(&twin->schedule, row > epoch ? row : epoch);
+        }
+    }
+    return UINT64_MAX;
+}
+
+/* No satellite that was asked held a chunk. */
+static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const SKYT_Cause_t now = excuse(&twin->truth[active->block]);
+
+    if (active->excuse != SKYT_CAUSE_NONE || now != SKYT_CAUSE_NONE)
+    {
+        return now != SKYT_CAUSE_NONE ? now : active->excuse;
+    }
+    const uint32_t holder = find_holder(twin, active->block, active->denied);
+
+    if (holder == SKYT_NONE)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
+                        "a chunk is held nowhere, and no fault took it");
+        return SKYT_CAUSE_UNEXPLAINED;
+    }
+    const uint64_t since_us = left_us(twin, active->block, active->denied, holder);
+
+    if (since_us != UINT64_MAX && SKYT_Fault_HardSince(twin, since_us < active->started_us ? since_us : active->started_us))
+    {
+        return SKYT_CAUSE_STRANDED;
+    }
+    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder, active->op, active->block, active->denied,
+                    "a get missed a chunk that this satellite holds");
+    return SKYT_CAUSE_UNEXPLAINED;
+}
+
+SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
+{
+    SKYT_Truth_t *truth = &twin->truth[active->block];
+
+    switch (active->kind)
+    {
+        case SKYT_OP_PUT:
+            --truth->putting;
+            if (cause == SKYT_CAUSE_NONE)
+            {
+                truth->is_held = true;
+                truth->taint   = truth->fresh;
+                return cause;
+            }
+            truth->taint |= truth->fresh;
+            return judge_transfer(twin, active, cause);
+        case SKYT_OP_PURGE:
+            --truth->purging;
+            truth->purged_us = twin->now_us;
+            taint(twin, active->block, SKYT_CAUSE_PURGED);
+            return cause;
+        default:
+            if (cause == SKYT_CAUSE_NONE)
+            {
+                return cause;
+            }
+            return cause == SKYT_CAUSE_ABSENT ? judge_miss(twin, active) : judge_transfer(twin, active, cause);
+    }
+}
