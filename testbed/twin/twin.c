@@ -251,7 +251,10 @@ bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)
         twin->ops[i] = ops[i];
     }
     twin->op_count = count;
-    SKYT_Op_Next(twin);
+    if (count > 0)
+    {
+        SKYT_Queue_Set(&twin->queue, SKYT_EventOfScript(twin, 0), ops[0].time_us);
+    }
     return true;
 }
 
@@ -302,7 +305,10 @@ bool SKYT_AddFaults(SKYT_Twin_t *twin, const SKYT_Fault_t *faults, uint32_t coun
         }
     }
     twin->fault_count = count;
-    SKYT_Fault_Next(twin);
+    if (count > 0)
+    {
+        SKYT_Queue_Set(&twin->queue, SKYT_EventOfScript(twin, 1), faults[0].time_us);
+    }
     return true;
 }
 

@@ -235,7 +235,7 @@ void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index)
 {
     SKYT_Node_t *node = &twin->nodes[index];
 
-    (void)node;
+    (void)SKY_Service_SetSchedule(&node->service, node->late != NULL ? node->late : &twin->schedule); /* for this constellation */
 }
 
 void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)

@@ -1,0 +1,233 @@
+/**
+ * @file
+ * Each kind of fault alone: it shows in the counters, and no invariant is violated.
+ */
+#include "twin_rig.h"
+
+static void run(Rig_t *rig, SKYT_Counters_t *counters)
+{
+    rig_run(rig, SKYT_BREAK_NOTHING, counters);
+    CHECK_EQ(violations_of(counters), 0);
+    CHECK_EQ(counters->gets, GETS);
+    CHECK_EQ(counters->misses[SKYT_CAUSE_UNEXPLAINED], 0);
+    CHECK(counters->hits > GETS / 8u);
+}
+
+static SKYT_Model_t *on_all_links(Rig_t *rig, uint64_t seed)
+{
+    rig_init(rig, seed);
+    return &rig_fault(rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model;
+}
+
+static void test_loss(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    on_all_links(&rig, 1)->loss_ppm = 20000;
+    run(&rig, &counters);
+    CHECK(counters.lost > 100);
+    CHECK_EQ(counters.hits, GETS);
+}
+
+static void test_bursts_of_loss(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+    SKYT_Model_t   *model = on_all_links(&rig, 2);
+
+    model->burst_enter_ppm = 2000;
+    model->burst_leave_ppm = 100000;
+    model->burst_loss_ppm  = 900000;
+    run(&rig, &counters);
+    CHECK(counters.lost_burst > 100);
+    CHECK_EQ(counters.lost, 0);
+}
+
+static void test_jitter_reorders(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    on_all_links(&rig, 3)->jitter_us = 20000;
+    run(&rig, &counters);
+    CHECK(counters.jittered > 1000);
+    CHECK_EQ(counters.hits, GETS);
+}
+
+static void test_packets_held_back(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+    SKYT_Model_t   *model = on_all_links(&rig, 4);
+
+    model->reorder_ppm = 50000;
+    model->reorder_us  = 40000;
+    run(&rig, &counters);
+    CHECK(counters.reordered > 100);
+    CHECK_EQ(counters.hits, GETS);
+}
+
+static void test_duplicates(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    on_all_links(&rig, 5)->duplicate_ppm = 50000;
+    run(&rig, &counters);
+    CHECK(counters.duplicated > 100);
+    CHECK_EQ(counters.hits, GETS);
+}
+
+static void test_bit_flips(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    on_all_links(&rig, 6)->flip_ppm = 20000;
+    run(&rig, &counters);
+    CHECK(counters.flipped > 100);
+    CHECK(counters.damaged > counters.flipped * 9u / 10u); /* the rest met a link or a host that was gone */
+    CHECK_EQ(counters.hits, GETS);
+}
+
+static void test_one_link_alone(void)
+{
+    SKYT_Counters_t counters;
+    SKYT_Fault_t   *fault;
+    Rig_t           rig;
+
+    rig_init(&rig, 7);
+    fault                 = rig_fault(&rig, 0, SKYT_FAULT_MODEL, node_at(3, 10), 0);
+    fault->link           = SKYT_LINK_UP;
+    fault->model.loss_ppm = 100000;
+    fault                 = rig_fault(&rig, 40, SKYT_FAULT_MODEL, node_at(3, 10), 0); /* and whole again */
+    fault->link           = SKYT_LINK_UP;
+    run(&rig, &counters);
+    CHECK(counters.lost > 5);
+    CHECK(counters.lost < counters.packets / 50u);
+}
+
+static void test_a_cut(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 8);
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        const uint64_t at_s = 40u + 60u * i;
+
+        rig_fault(&rig, at_s, SKYT_FAULT_CUT, node_at(3, 9), 1)->link = SKY_LINK_EAST;
+        (void)rig_fault(&rig, at_s + 2u, SKYT_FAULT_NOTICE, node_at(3, 9), 0);
+        rig_fault(&rig, at_s + 40u, SKYT_FAULT_CUT, node_at(3, 9), 0)->link = SKY_LINK_EAST;
+    }
+    run(&rig, &counters);
+    CHECK_EQ(counters.cuts, 3);
+    CHECK(counters.lost_cut > 0);
+}
+
+static void test_a_partition(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 9);
+    for (uint32_t slot = 1; slot <= SLOTS; ++slot) /* between planes 2 and 3; the other way round leads over the seam */
+    {
+        rig_fault(&rig, 100, SKYT_FAULT_CUT, node_at(2, slot), 1)->link = SKY_LINK_SOUTH;
+    }
+    for (uint32_t slot = 1; slot <= SLOTS; ++slot)
+    {
+        (void)rig_fault(&rig, 103, SKYT_FAULT_NOTICE, node_at(2, slot), 0);
+    }
+    for (uint32_t slot = 1; slot <= SLOTS; ++slot)
+    {
+        rig_fault(&rig, 160, SKYT_FAULT_CUT, node_at(2, slot), 0)->link = SKY_LINK_SOUTH;
+    }
+    rig.config.seam_cut = 1;
+    run(&rig, &counters);
+    CHECK_EQ(counters.cuts, SLOTS);
+    CHECK(counters.misses[SKYT_CAUSE_UNREACHABLE] + counters.misses[SKYT_CAUSE_EXPIRED] > 0);
+}
+
+static void test_a_crash(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 10);
+    (void)rig_fault(&rig, 100, SKYT_FAULT_CRASH, node_at(3, 10), 0);
+    (void)rig_fault(&rig, 101, SKYT_FAULT_CRASH, node_at(3, 10), 0); /* it is down already */
+    (void)rig_fault(&rig, 102, SKYT_FAULT_NOTICE, node_at(3, 10), 0);
+    (void)rig_fault(&rig, 130, SKYT_FAULT_RESTART, node_at(3, 10), 0);
+    (void)rig_fault(&rig, 131, SKYT_FAULT_RESTART, node_at(3, 10), 0);
+    run(&rig, &counters);
+    CHECK_EQ(counters.crashes, 1);
+    CHECK(counters.misses[SKYT_CAUSE_CRASHED] > 0);
+    CHECK(counters.blocks_checked < BLOCKS);
+}
+
+static void test_pressure(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 11);
+    rig.config.gossip = 1;
+    for (uint32_t slot = 5; slot <= 9; ++slot) /* the window is about to come there */
+    {
+        (void)rig_fault(&rig, 50, SKYT_FAULT_PRESSURE, node_at(3, slot), 2);
+    }
+    (void)rig_fault(&rig, 300, SKYT_FAULT_RELIEF, node_at(3, 9), 0);
+    run(&rig, &counters);
+    CHECK_EQ(counters.pressures, 5);
+    CHECK(counters.evicted_chunks > 0);
+}
+
+static void test_pressure_evicts(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 12);
+    rig.config.slot_count = 128;
+    for (uint32_t plane = 2; plane <= 4; ++plane)
+    {
+        (void)rig_fault(&rig, 50, SKYT_FAULT_PRESSURE, node_at(plane, 8), 4);
+    }
+    run(&rig, &counters);
+    CHECK(counters.misses[SKYT_CAUSE_EVICTED] + counters.hits == GETS);
+}
+
+static void test_a_late_clock(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 13);
+    (void)rig_fault(&rig, 30, SKYT_FAULT_CLOCK, node_at(3, 11), 30000000);
+    (void)rig_fault(&rig, 31, SKYT_FAULT_CLOCK, node_at(2, 11), 50000000);
+    (void)rig_fault(&rig, 200, SKYT_FAULT_CLOCK, node_at(2, 11), 0);
+    run(&rig, &counters);
+    CHECK_EQ(counters.late_clocks, 2);
+    CHECK_EQ(counters.hits, GETS); /* within a row the old place is asked too */
+}
+
+int main(void)
+{
+    RUN(test_loss);
+    RUN(test_bursts_of_loss);
+    RUN(test_jitter_reorders);
+    RUN(test_packets_held_back);
+    RUN(test_duplicates);
+    RUN(test_bit_flips);
+    RUN(test_one_link_alone);
+    RUN(test_a_cut);
+    RUN(test_a_partition);
+    RUN(test_a_crash);
+    RUN(test_pressure);
+    RUN(test_pressure_evicts);
+    RUN(test_a_late_clock);
+    return CHECK_RESULT();
+}

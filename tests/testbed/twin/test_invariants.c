@@ -1,0 +1,96 @@
+/**
+ * @file
+ * A check that never fails proves nothing: each invariant is broken on purpose, and the twin says so.
+ */
+#include "twin_rig.h"
+
+static void check_broken(SKYT_Break_t broken, SKYT_Invariant_t invariant)
+{
+    SKYT_Violation_t first;
+    SKYT_Counters_t  counters;
+    SKYT_Twin_t     *twin;
+    Rig_t            rig;
+
+    rig_init(&rig, 3);
+    rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.loss_ppm = 2000;
+    twin                                                              = rig_create(&rig);
+    SKYT_Break(twin, broken);
+    SKYT_Run(twin, START_US + 460 * SECOND);
+    SKYT_Finish(twin);
+    SKYT_Counters(twin, &counters);
+    CHECK(counters.violations[invariant] > 0);
+    CHECK(SKYT_Violation(twin, 0, &first));
+    CHECK_EQ(first.invariant, invariant);
+    CHECK(first.text[0] != '\0');
+    CHECK(first.time_us > START_US);
+    SKYT_Destroy(twin);
+}
+
+static void test_damage_that_no_checksum_sees(void)
+{
+    check_broken(SKYT_BREAK_FLIP, SKYT_INVARIANT_EXACT);
+}
+
+static void test_a_chunk_of_another_tenant(void)
+{
+    check_broken(SKYT_BREAK_SWAP, SKYT_INVARIANT_FOREIGN);
+}
+
+static void test_a_chunk_lost_in_a_handover(void)
+{
+    check_broken(SKYT_BREAK_FORGET, SKYT_INVARIANT_KEPT);
+}
+
+static void test_a_store_over_its_limit(void)
+{
+    check_broken(SKYT_BREAK_OVERFULL, SKYT_INVARIANT_LIMIT);
+}
+
+static void test_an_operation_that_does_not_end(void)
+{
+    check_broken(SKYT_BREAK_DEAF, SKYT_INVARIANT_DEADLINE);
+}
+
+static void test_packets_that_are_not_given_back(void)
+{
+    check_broken(SKYT_BREAK_LEAK, SKYT_INVARIANT_PACKETS);
+}
+
+static void test_more_packets_than_there_may_be(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 3);
+    rig.config.packets_max = 10;
+    rig_run(&rig, SKYT_BREAK_LEAK, &counters);
+    CHECK(counters.violations[SKYT_INVARIANT_PACKETS] > 1);
+    CHECK_EQ(counters.packets_on_way_most, 10);
+}
+
+/* Gone in the end, although nobody asked for it. */
+static void test_a_chunk_that_is_missed_by_nobody(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 3);
+    rig.ops[0]   = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000};
+    rig.op_count = 1;
+    rig_run(&rig, SKYT_BREAK_FORGET, &counters);
+    CHECK(counters.violations[SKYT_INVARIANT_KEPT] > 0);
+    CHECK_EQ(counters.gets, 0);
+}
+
+int main(void)
+{
+    RUN(test_damage_that_no_checksum_sees);
+    RUN(test_a_chunk_of_another_tenant);
+    RUN(test_a_chunk_lost_in_a_handover);
+    RUN(test_a_store_over_its_limit);
+    RUN(test_an_operation_that_does_not_end);
+    RUN(test_packets_that_are_not_given_back);
+    RUN(test_more_packets_than_there_may_be);
+    RUN(test_a_chunk_that_is_missed_by_nobody);
+    return CHECK_RESULT();
+}
