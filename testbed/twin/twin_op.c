@@ -2,62 +2,82 @@
  * @file
  * Operations of ground hosts: put a block, get it, forget it. Each has a share with every server of the block, and a deadline.
  *
- * Where a share looks: while chunks may be moving, at the places of all rows around this time, oldest first, because chunks only
- * move forward; else where the chunk is, where it was, where it is. What one place denies is asked of the next.
+ * A get has one place after the other to look at for each share: what one denies is asked of the next.
  */
 #include <string.h>
 
 #include "twin_priv.h"
 
-#define ROWS_MAX         (SKYT_PLACES / 2u)
-#define PURGE_AFTER_MISS 2000u /* ms that a host spends on what is left of a block that it missed */
+#define SKEW_US          2000000u /* clocks of satellites and hosts are as far apart at most */
+#define PURGE_AFTER_MISS 2000u    /* ms that a host spends on what is left of a block that it missed */
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
 
-static void add_place(SKYT_Share_t *share, SKY_Addr_t place)
+/* Rows whose places are asked of a get, in this order: what `skymemory.placement.whereabouts` says. @return how many */
+static uint32_t rows_by_time(const SKYT_Twin_t *twin, uint32_t row, uint32_t *rows)
 {
-    if (share->place_count < SKYT_PLACES &&
-        (share->place_count == 0 || !SKY_Addr_Equal(share->places[share->place_count - 1u], place)))
+    const SKY_Schedule_t *schedule = &twin->schedule;
+    const uint64_t        from_us  = schedule->epoch_us + (uint64_t)twin->rows[row - 1u].time_ms * US_PER_MS;
+    const uint64_t        end_us   = SKY_Schedule_EndUs(schedule, row);
+    const uint64_t        half_us  = end_us == UINT64_MAX ? UINT64_MAX : (end_us - from_us) / 2u;
+    const uint64_t        moves_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
+
+    rows[0] = row;
+    if (end_us != UINT64_MAX && end_us - twin->now_us <= (half_us < SKEW_US ? half_us : SKEW_US))
     {
-        share->places[share->place_count++] = place;
+        rows[1] = row + 1u; /* somebody's clock may be fast */
+        return 2;
     }
+    if (row == 1)
+    {
+        return 1;
+    }
+    rows[1] = row - 1u;
+    rows[2] = row;
+    if (twin->now_us - from_us < (half_us < moves_us ? half_us : moves_us))
+    {
+        rows[0] = row - 1u; /* chunks only move forward in time */
+        rows[1] = row;
+        return 2;
+    }
+    return 3;
 }
 
-static SKY_Addr_t server_at(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t row, uint32_t server)
+static uint32_t rows_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t *rows)
 {
+    const uint32_t now   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
     const uint32_t epoch = twin->blocks[active->block].epoch;
+    uint32_t       count;
 
-    return SKY_Schedule_Server(&twin->schedule, row > epoch ? row : epoch, server);
+    if (active->kind == SKYT_OP_PUT || now < epoch)
+    {
+        rows[0] = now < epoch ? epoch : now; /* a block that was laid for a row to come waits there */
+        return 1;
+    }
+    count = rows_by_time(twin, now, rows);
+    if (now == epoch && count > 1u)
+    {
+        rows[0] = now;
+        rows[1] = now - 1u > 0 ? now - 1u : now;
+        rows[2] = now;
+        count   = 3;
+    }
+    return count;
 }
 
 static void find_places(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Share_t *share)
 {
-    const SKY_Schedule_t *schedule = &twin->schedule;
-    const uint64_t        back_us  = (uint64_t)twin->config.handover_ms * US_PER_MS;
-    const uint64_t        now_us   = twin->now_us;
-    const uint32_t        row      = SKY_Schedule_RowAt(schedule, now_us);
-    const uint32_t        last     = SKY_Schedule_RowAt(schedule, active->deadline_us);
-    uint32_t              first    = SKY_Schedule_RowAt(schedule, now_us > back_us ? now_us - back_us : 0);
+    uint32_t       rows[SKYT_PLACES];
+    const uint32_t count = rows_of(twin, active, rows);
 
     share->place_count = 0;
-    if (active->kind == SKYT_OP_PUT)
+    for (uint32_t i = 0; i < count; ++i)
     {
-        add_place(share, server_at(twin, active, row, share->server));
-        return;
-    }
-    if (first == last)
-    {
-        add_place(share, server_at(twin, active, row, share->server));
-        add_place(share, server_at(twin, active, row > 1u ? row - 1u : row, share->server));
-        add_place(share, server_at(twin, active, row, share->server));
-        return;
-    }
-    first = last - first < ROWS_MAX ? first : last - ROWS_MAX + 1u;
-    for (uint32_t round = 0; round < 2; ++round) /* a second time: what was overtaken by its denial */
-    {
-        for (uint32_t at = first; at <= last; ++at)
+        const SKY_Addr_t place = SKY_Schedule_Server(&twin->schedule, rows[i], share->server);
+
+        if (share->place_count == 0 || !SKY_Addr_Equal(share->places[share->place_count - 1u], place))
         {
-            add_place(share, server_at(twin, active, at, share->server));
+            share->places[share->place_count++] = place;
         }
     }
 }

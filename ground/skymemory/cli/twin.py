@@ -1,0 +1,187 @@
+"""`skymem twin`: a constellation in virtual time, with faults from a seed or a file; or a thousand of them."""
+
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from rich.table import Table
+
+from skymemory.cli.common import BadInput, Failure, json_option, print_json, print_table, progress_bar
+from skymemory.config import CONFIG_FILE, Constellation
+from skymemory.orbit.schedule import Schedule, ScheduleError
+from skymemory.orbit.sky import OrbitError
+
+_HOUR_MS: Final = 3_600_000
+_SEEDS_MAX: Final = 1_000_000
+_SEED_MAX: Final = 2**63 - 1
+
+
+@click.command()
+@click.argument("schedule_path", metavar="[SCHEDULE]", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--seed", type=int, help="From which workload and faults follow. Default: 1.")
+@click.option("--faults", "faults_path", type=click.Path(dir_okay=False, path_type=Path), help="What goes wrong, and when.")
+@click.option("--hours", type=float, help="Virtual time. Default: all of the schedule.")
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Constellation file. Default: constellation.toml of this folder if there is one, else the schedule's grid.",
+)
+@click.option("--seeds", type=int, metavar="N", help="Instead of a schedule: so many short runs, all different.")
+@click.option("--from", "first", type=int, metavar="SEED", help="The first of them. Default: 1.")
+@json_option
+def twin(
+    schedule_path: Path | None,
+    seed: int | None,
+    faults_path: Path | None,
+    hours: float | None,
+    config_path: Path | None,
+    seeds: int | None,
+    first: int | None,
+    as_json: bool,
+) -> None:
+    """Run the flight code of a whole constellation in virtual time, and check what must always hold."""
+    if (schedule_path is None) == (seeds is None):
+        raise BadInput("what to run: allowed is one of SCHEDULE and --seeds")
+    if seeds is not None:
+        if (seed, faults_path, hours, config_path) != (None, None, None, None):
+            raise BadInput("--seed, --faults, --hours and --config go with a schedule; --seeds has its own")
+        _check("--seeds", seeds, 1, _SEEDS_MAX)
+        _check("--from", 1 if first is None else first, 0, _SEED_MAX)
+        _many(1 if first is None else first, seeds, as_json)
+        return
+    if first is not None:
+        raise BadInput("--from goes with --seeds")
+    assert schedule_path is not None
+    _check("--seed", 1 if seed is None else seed, 0, _SEED_MAX)
+    _one(schedule_path, 1 if seed is None else seed, faults_path, hours, config_path, as_json)
+
+
+def _check(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise BadInput(f"{name} is {value}; allowed are {low} to {high}")
+
+
+def _one(path: Path, seed: int, faults_path: Path | None, hours: float | None, config_path: Path | None, as_json: bool) -> None:
+    from skymemory.twin.driver import Setup, Twin, TwinError, with_links
+    from skymemory.twin.faults import FaultError, Faults
+
+    command = ["skymem", "twin", str(path), "--seed", str(seed)]
+    try:
+        schedule = Schedule.load(path)
+        constellation = _constellation(config_path, schedule)
+        most_h = schedule.header.duration_ms / _HOUR_MS
+        if hours is not None and not 0 < hours <= most_h:
+            raise BadInput(f"--hours is {hours:g}; allowed are more than 0, up to {most_h:g}, the schedule's")
+        duration_ms = schedule.header.duration_ms if hours is None else max(1, round(hours * _HOUR_MS))
+        setup = Setup.of(constellation, schedule, duration_ms)
+        faults = Faults() if faults_path is None else Faults.load(faults_path, setup.torus)
+        for option, value in (("--faults", faults_path), ("--hours", hours), ("--config", config_path)):
+            command += [] if value is None else [option, str(value)]
+        with Twin(setup, seed, with_links(faults, constellation)) as run, progress_bar("virtual time, ms") as progress:
+            report = run.run(progress)
+    except TwinError as error:
+        raise BadInput(f"{path}: {error}") from error
+    except (FaultError, OrbitError, ScheduleError) as error:
+        raise BadInput(str(error)) from error
+    if as_json:
+        print_json({"schedule": str(path), **report.as_json(), "replay": shlex.join(command)})
+    else:
+        print_table(_table(report.as_json()))
+    if report.violated:
+        for violation in report.first:
+            click.echo(str(violation), err=True)
+        raise Failure(f"{report.violated} violations; this replays them: {shlex.join(command)}")
+
+
+def _constellation(config_path: Path | None, schedule: Schedule) -> Constellation:
+    """The file that was named or is here; else the defaults, on the grid of the schedule."""
+    if config_path is not None:
+        return Constellation.load(config_path)
+    if CONFIG_FILE.is_file():
+        return Constellation.load(CONFIG_FILE)
+    header = schedule.header
+    return Constellation().replace(
+        constellation={"planes": header.planes, "slots": header.slots, "geometry": header.pattern},
+        cache={
+            "centre": [-(-header.planes // 2), -(-header.slots // 2)],
+            "servers": min(Constellation().cache.servers, header.planes * header.slots),
+        },
+    )
+
+
+def _many(first: int, count: int, as_json: bool) -> None:
+    from skymemory.twin.seeds import run_seeds
+
+    total: dict[str, Any] = {}
+    failed: list[tuple[int, str]] = []
+    digests: dict[int, str] = {}
+    with progress_bar("seeds") as progress:
+        for done, report in enumerate(run_seeds(first, count), 1):
+            told = report.as_json()
+            _add(total, {name: value for name, value in told.items() if name not in ("seed", "digest", "first", "events_per_s")})
+            digests[report.seed] = report.digest
+            if report.violated:
+                failed.append((report.seed, str(report.first[0])))
+            progress(done, count)
+    total["events_per_s"] = total["events"] / total["wall_s"]
+    total["seeds"] = count
+    total["digest"] = f"{_joined(digests):016x}"
+    failed.sort()
+    commands = [f"skymem twin --seeds 1 --from {seed}" for seed, _ in failed]
+    if as_json:
+        told_failed = [{"seed": seed, "first": what} for seed, what in failed]
+        print_json({"first": first, **total, "failed": told_failed, "replay": commands})
+    else:
+        print_table(_table(total))
+    for (seed, what), command in zip(failed, commands, strict=True):
+        click.echo(f"seed {seed}: {what}; this replays it: {command}", err=True)
+    if failed:
+        raise Failure(f"{len(failed)} of {count} seeds violate what must always hold")
+
+
+def _joined(digests: dict[int, str]) -> int:
+    """One number for all runs, whatever the order in which they ended."""
+    total = 0
+    for seed, digest in sorted(digests.items()):
+        total = (total * 0x100000001B3 + int(digest, 16) + seed) % 2**64
+    return total
+
+
+def _add(total: dict[str, Any], more: dict[str, Any]) -> None:
+    for name, value in more.items():
+        if isinstance(value, dict):
+            _add(total.setdefault(name, {}), value)
+        elif name == "packets_on_way_most":
+            total[name] = max(total.get(name, 0), value)
+        else:
+            total[name] = total.get(name, 0) + value
+
+
+def _table(told: dict[str, Any]) -> Table:
+    def listed(counts: dict[str, int]) -> str:
+        return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "none"
+
+    table = Table(show_header=False, box=None)
+    rows = [
+        ("seeds", f"{told['seeds']:,}") if "seeds" in told else ("seed", f"{told['seed']}"),
+        ("virtual time", f"{told['virtual_s'] / 3600:,.2f} h in {told['wall_s']:,.1f} s of computing"),
+        ("events", f"{told['events']:,}, {told['events_per_s']:,.0f} a second"),
+        ("packets", f"{told['packets']:,}, {told['packet_bytes'] / 1e6:,.1f} MB; {told['packets_on_way_most']:,} at once"),
+        ("puts", f"{told['puts']:,}, of which {told['puts_failed']:,} failed"),
+        ("gets", f"{told['gets']:,}"),
+        ("hits", f"{told['hits']:,}, of which {told['fallback_hits']:,} at a second place"),
+        ("misses", listed(told["misses"])),
+        ("purges", f"{told['purges']:,}"),
+        ("handovers", f"{told['handovers']:,}"),
+        ("migrated", f"{told['migrated_chunks']:,} chunks, {told['migrated_bytes'] / 1e6:,.1f} MB"),
+        ("evicted", f"{told['evicted_chunks']:,} chunks"),
+        ("blocks in the end", f"{told['blocks_checked']:,} to be there, {told['blocks_misplaced']:,} not in their place"),
+        ("faults", listed(told["faults"])),
+        ("violations", listed(told["violations"]) if any(told["violations"].values()) else "0"),
+        ("digest", told["digest"]),
+    ]
+    for name, value in rows:
+        table.add_row(name, value)
+    return table

@@ -1,0 +1,445 @@
+"""One run of the twin: a constellation under its schedule, with delays of the moment, a workload and faults from a seed."""
+
+import ctypes
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skymemory.config import Constellation
+from skymemory.orbit.events import Link
+from skymemory.orbit.schedule import Schedule, WindowChange
+from skymemory.orbit.walker import Walker
+from skymemory.placement.layouts import LayoutName
+from skymemory.placement.torus import Satellite, Torus
+from skymemory.placement.track import Track
+from skymemory.progress import Progress
+from skymemory.twin import native
+from skymemory.twin.faults import Action, Faults, Jitter, Loss, link_of, node_of
+from skymemory.twin.geometry import delays
+from skymemory.twin.native import Break, Cause, Invariant, Uplink
+from skymemory.twin.workload import BlockPlan, OpPlan, Workload, plan
+
+SAMPLE_MS: Final = 60_000
+"""between two looks at the sky; within a minute a delay changes by 1.5 ms at most"""
+_START_US: Final = 1_000_000_000
+"""of virtual time: nothing on board is to see a clock at 0"""
+_QUIET_MS: Final = 90_000
+"""after the last operation and fault: longer than a satellite pauses between two looks for what a handover has left"""
+_HANDOVER_MS: Final = 30_000
+_ACTIVE_MAX: Final = 16
+_PACKETS_MAX: Final = 32_768
+_QUEUE_MS: Final = 500
+_PART_LIFETIME_MS: Final = 5000
+_PACKET_ROOM: Final = 128
+"""bytes of headers around a chunk"""
+_PACKET_BYTES_MIN: Final = 400
+_LAYOUTS: Final[dict[LayoutName, int]] = {"rotation": 1, "hop": 2, "rotation_hop": 3}
+
+_PLAIN: Final = (
+    "events",
+    "packets",
+    "packet_bytes",
+    "packets_on_way_most",
+    "puts",
+    "puts_failed",
+    "gets",
+    "hits",
+    "fallback_hits",
+    "purges",
+    "handovers",
+    "migrated_chunks",
+    "migrated_bytes",
+    "evicted_chunks",
+    "blocks_checked",
+    "blocks_misplaced",
+)
+"""counters that a report takes over as they are"""
+
+
+class TwinError(ValueError):
+    """What the twin cannot run: one line that says why."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that a run follows from, but for the core's own code."""
+
+    torus: Torus
+    layout: LayoutName
+    servers: int
+    uplink: Uplink
+    chunk_bytes: int
+    packet_bytes: int
+    credit: int
+    gossip: bool
+    lazy_purge: bool
+    rate_kbps: int
+    schedule: Schedule
+    duration_ms: int
+    from_ms: int = 0
+    """of the schedule, when the run begins"""
+    workload: Workload = field(default_factory=Workload)
+    slots: int | None = None
+    """of each store; None: twice what its share of all blocks takes"""
+
+    @classmethod
+    def of(cls, constellation: Constellation, schedule: Schedule, duration_ms: int, workload: Workload | None = None) -> "Setup":
+        """A run of a constellation file under a schedule.
+
+        Raises:
+            TwinError: the schedule is for another constellation, or not one of a Walker pattern.
+        """
+        header, cache = schedule.header, constellation.cache
+        if (header.planes, header.slots) != (constellation.planes, constellation.slots):
+            raise TwinError(
+                f"the schedule is for {header.planes} planes x {header.slots} slots,"
+                f" the constellation has {constellation.planes} x {constellation.slots}"
+            )
+        uplink = Uplink.CENTRE if cache.uplink == "nearest" else Uplink.DIRECT
+        packet_bytes = min(constellation.network.mtu, max(cache.chunk_bytes + _PACKET_ROOM, _PACKET_BYTES_MIN))
+        return cls(
+            torus=constellation.torus,
+            layout=cache.layout,
+            servers=cache.servers,
+            uplink=Uplink.ENTRIES if cache.window == "physical" else uplink,
+            chunk_bytes=cache.chunk_bytes,
+            packet_bytes=packet_bytes,
+            credit=constellation.satellite.credit,
+            gossip=constellation.satellite.gossip,
+            lazy_purge=cache.lazy_purge,
+            rate_kbps=constellation.links.rate_kbps,
+            schedule=schedule,
+            duration_ms=duration_ms,
+            workload=Workload(deadline_ms=cache.deadline_ms) if workload is None else workload,
+        )
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An invariant that did not hold."""
+
+    invariant: str
+    time_s: float
+    text: str
+    satellite: Satellite | None
+    operation: int | None
+    block: int | None
+    chunk: int | None
+
+    def __str__(self) -> str:
+        """One line: at 116.236 s, satellite [3, 10], operation 83, block 5, chunk 2: kept: a chunk is held nowhere..."""
+        where = [
+            f"{name} {value}"
+            for name, value in (
+                ("satellite", self.satellite),
+                ("operation", self.operation),
+                ("block", self.block),
+                ("chunk", self.chunk),
+            )
+            if value is not None
+        ]
+        return f"at {', '.join([f'{self.time_s:.6f} s', *where])}: {self.invariant}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a run."""
+
+    seed: int
+    digest: str
+    """of every event: the same for the same seed, faults, schedule and build"""
+    virtual_s: float
+    wall_s: float
+    events: int
+    packets: int
+    packet_bytes: int
+    packets_on_way_most: int
+    puts: int
+    puts_failed: int
+    gets: int
+    hits: int
+    fallback_hits: int
+    """of these, those that needed more than one place of a server"""
+    misses: dict[str, int]
+    """by cause"""
+    purges: int
+    handovers: int
+    migrated_chunks: int
+    migrated_bytes: int
+    evicted_chunks: int
+    blocks_checked: int
+    """in the end: blocks that were put and that nothing took"""
+    blocks_misplaced: int
+    """of these, those of which a chunk was not where the schedule has it"""
+    faults: dict[str, int]
+    """by kind; packets for what befalls packets"""
+    violations: dict[str, int]
+    """by invariant"""
+    first: tuple[Violation, ...] = field(repr=False)
+    """the first of them"""
+
+    @property
+    def events_per_s(self) -> float:
+        """Of real time."""
+        return self.events / self.wall_s if self.wall_s else 0.0
+
+    @property
+    def violated(self) -> int:
+        """Violations in all."""
+        return sum(self.violations.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "first"}
+        return {**told, "events_per_s": self.events_per_s, "first": [asdict(one) for one in self.first]}
+
+
+class Twin:
+    """A constellation under a virtual clock. A context manager; runs once."""
+
+    def __init__(self, setup: Setup, seed: int, faults: Faults | None = None, broken: Break = Break.NOTHING) -> None:
+        """Nothing happens yet.
+
+        Args:
+            faults: what the seed makes of their rates is part of the run. None: none.
+            broken: a way to break the core on purpose.
+
+        Raises:
+            TwinError: numbers that do not go together, or a schedule of satellites whose places are not known.
+        """
+        header = setup.schedule.header
+        if header.catalogue is not None or header.phasing is None:
+            raise TwinError("the schedule was made from elements; the twin takes schedules of Walker patterns")
+        most_ms = header.duration_ms - setup.from_ms
+        if not 0 < setup.duration_ms <= most_ms:
+            raise TwinError(f"a run of {setup.duration_ms} ms; allowed are 1 to {most_ms}, what is left of the schedule")
+        if setup.servers > setup.torus.planes * setup.torus.slots:
+            raise TwinError(f"{setup.servers} servers; the constellation has {setup.torus.planes * setup.torus.slots} satellites")
+        self.setup, self.seed = setup, seed
+        self._sky = Walker(
+            header.planes, header.slots, header.altitude_km, header.inclination_deg, header.pattern == "star", header.phasing
+        ).sky
+        track = setup.schedule.track.played(setup.from_ms, 1.0)
+        self._track = Track(track.torus, tuple(row for row in track.rows if row[0] < setup.duration_ms))
+        self._library = native.library()
+        rows_ms = [time_ms for time_ms, _ in self._track.rows]
+        blocks, ops = plan(setup.workload, seed, rows_ms, setup.duration_ms, setup.chunk_bytes)
+        faults = Faults() if faults is None else faults
+        actions = faults.actions(setup.torus, setup.duration_ms, seed)
+        self._begun = Counter(action.begins for action in actions if action.begins)
+        self._handle: int | None = self._create(blocks)
+        self._fill(blocks, ops, actions)
+        self._library.SKYT_Break(self._handle, int(broken))
+
+    def __enter__(self) -> "Twin":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the memory back; safe to call twice."""
+        if self._handle is not None:
+            self._library.SKYT_Destroy(self._handle)
+            self._handle = None
+
+    def run(self, progress: Progress | None = None) -> Report:
+        """Let the time pass to the end.
+
+        Args:
+            progress: called with (milliseconds passed, all).
+
+        Raises:
+            OrbitError: a satellite leaves its orbit.
+        """
+        assert self._handle is not None
+        began_s = time.perf_counter()
+        end_ms = self.setup.duration_ms + self.setup.workload.deadline_ms + _QUIET_MS
+        looks = self._looks(end_ms)
+        for time_ms, until_ms in zip(looks, [*looks[1:], end_ms], strict=True):
+            self._look(time_ms)
+            self._library.SKYT_Run(self._handle, _START_US + 1000 * until_ms)
+            if progress is not None:
+                progress(until_ms, end_ms)
+        self._library.SKYT_Finish(self._handle)
+        return self._report(time.perf_counter() - began_s)
+
+    def results(self) -> list[tuple[OpPlan, Cause | None, float, int]]:
+        """Of each operation: what it was, why it failed (None: not ended), how long it took in seconds, satellites asked."""
+        count = ctypes.c_uint32()
+        found = self._library.SKYT_Results(self._handle, ctypes.byref(count))
+        return [
+            (op, Cause(found[at].cause) if found[at].ended else None, found[at].duration_us / 1e6, found[at].tries)
+            for at, op in enumerate(self._ops)
+        ]
+
+    # ---- before the run
+
+    def _create(self, blocks: Sequence[BlockPlan]) -> int:
+        setup = self.setup
+        chunks = sum(-(-block.block_len // setup.chunk_bytes) for block in blocks)
+        slots = 2 * (chunks // setup.servers + len(blocks)) + 64 if setup.slots is None else setup.slots
+        config = native.Config(
+            seed=self.seed,
+            start_us=_START_US,
+            planes=setup.torus.planes,
+            slots=setup.torus.slots,
+            seam_cut=int(setup.torus.seam_cut),
+            layout=_LAYOUTS[setup.layout],
+            servers=setup.servers,
+            uplink=int(setup.uplink),
+            hosts=setup.workload.hosts,
+            tenants=setup.workload.tenants,
+            slot_bytes=setup.chunk_bytes,
+            slot_count=slots,
+            packet_bytes=setup.packet_bytes,
+            credit=setup.credit,
+            part_lifetime_ms=_PART_LIFETIME_MS,
+            chunk_bytes=setup.chunk_bytes,
+            block_bytes=max((block.block_len for block in blocks), default=1),
+            handover_ms=_HANDOVER_MS,
+            active_max=_ACTIVE_MAX,
+            packets_max=_PACKETS_MAX,
+            isl_kbps=setup.rate_kbps,
+            ground_kbps=setup.rate_kbps,
+            queue_ms=_QUEUE_MS,
+            gossip=int(setup.gossip),
+            lazy_purge=int(setup.lazy_purge),
+        )
+        why = ctypes.create_string_buffer(native.TEXT_BYTES)
+        handle = self._library.SKYT_Create(ctypes.byref(config), why)
+        if not handle:
+            raise TwinError(why.value.decode())
+        return int(handle)
+
+    def _fill(self, blocks: Sequence[BlockPlan], ops: Sequence[OpPlan], actions: Sequence[Action]) -> None:
+        setup, rows, handle = self.setup, self._track.rows, self._handle
+        self._ops = ops
+        times = (ctypes.c_uint32 * len(rows))(*(time_ms for time_ms, _ in rows))
+        planes = (ctypes.c_int32 * len(rows))(*(cell.plane for _, cell in rows))
+        slots = (ctypes.c_int32 * len(rows))(*(cell.slot for _, cell in rows))
+        c_blocks = (native.Block * len(blocks))(*blocks)
+        c_ops = (native.Op * len(ops))(
+            *((_START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms) for op in ops)
+        )
+        c_faults = (native.Fault * len(actions))(
+            *((_START_US + one.time_us, one.kind, one.node, one.link, one.value, native.Model(*one.model)) for one in actions)
+        )
+        good = (
+            self._library.SKYT_SetRows(handle, times, planes, slots, len(rows))
+            and self._library.SKYT_AddBlocks(handle, c_blocks, len(blocks))
+            and self._library.SKYT_AddFaults(handle, c_faults, len(actions))
+            and self._library.SKYT_AddOps(handle, c_ops, len(ops))
+        )
+        if not good:
+            self.close()
+            raise TwinError("schedule, workload or faults do not fit the constellation, or there is not enough memory")
+
+    # ---- the sky
+
+    def _looks(self, end_ms: int) -> list[int]:
+        """When delays are set anew, or other links are up, or other satellites in sight."""
+        looks = set(range(0, end_ms, SAMPLE_MS))
+        self._windows = {
+            max(change.time_ms - self.setup.from_ms, 0): change
+            for change in self.setup.schedule.changes
+            if isinstance(change, WindowChange) and change.time_ms - self.setup.from_ms < self.setup.duration_ms
+        }
+        looks.update(self._windows)
+        self._down: frozenset[Link] | None = None
+        first = self.setup.from_ms + np.arange(0, end_ms, SAMPLE_MS)
+        header = self.setup.schedule.header
+        self._delays = delays(
+            self._sky, self.setup.schedule.site, header.planes, header.slots, header.epoch_ms + first.astype(np.int64)
+        )
+        return sorted(looks)
+
+    def _look(self, time_ms: int) -> None:
+        if time_ms % SAMPLE_MS == 0:
+            isl_us, ground_us = next(self._delays)
+            self._library.SKYT_SetDelays(self._handle, _pointer(isl_us, ctypes.c_uint32), _pointer(ground_us, ctypes.c_uint32))
+        change = self._windows.get(time_ms)
+        if change is None:
+            return
+        down = self.setup.schedule.links_down(max(change.time_ms, self.setup.from_ms))
+        if down != self._down:
+            self._down = down
+            self._library.SKYT_SetLinksDown(self._handle, _pointer(self._links_down(down), ctypes.c_uint8))
+        if self.setup.uplink is Uplink.ENTRIES:
+            nodes = [node_of(satellite, self.setup.torus) for satellite in change.in_sight]
+            self._library.SKYT_SetEntries(self._handle, (ctypes.c_uint32 * len(nodes))(*nodes), len(nodes))
+
+    def _links_down(self, links: frozenset[Link]) -> NDArray[np.uint8]:
+        """Of each satellite's links those that are down; a seam that is declared logical is up."""
+        torus = self.setup.torus
+        down = np.zeros((torus.planes * torus.slots, 4), dtype=np.uint8)
+        star = self.setup.schedule.header.pattern == "star"
+        for origin, target in links:
+            over_seam = star and origin.plane == torus.planes and target.plane == 1 and torus.planes > 1
+            if over_seam and origin.slot == target.slot:
+                continue  # the torus says whether there is one
+            down[node_of(origin, torus), link_of(torus, origin, target)] = 1
+            down[node_of(target, torus), link_of(torus, target, origin)] = 1
+        return down
+
+    # ---- after the run
+
+    def _report(self, wall_s: float) -> Report:
+        counters = native.Counters()
+        self._library.SKYT_Counters(self._handle, ctypes.byref(counters))
+        faults = {
+            "loss": counters.lost,
+            "burst": counters.lost_burst,
+            "jitter": counters.jittered,
+            "reorder": counters.reordered,
+            "duplicate": counters.duplicated,
+            "flip": counters.flipped,
+            **{kind: self._begun[kind] for kind in ("cut", "partition", "crash", "pressure", "late_clock")},
+        }
+        return Report(
+            seed=self.seed,
+            digest=f"{counters.digest:016x}",
+            virtual_s=(counters.now_us - _START_US) / 1e6,
+            wall_s=wall_s,
+            misses={cause.name.lower(): counters.misses[cause] for cause in Cause if counters.misses[cause]},
+            faults=faults,
+            violations={one.name.lower(): counters.violations[one] for one in Invariant},
+            first=tuple(self._violations()),
+            **{name: getattr(counters, name) for name in _PLAIN},
+        )
+
+    def _violations(self) -> Iterator[Violation]:
+        found, index = native.Violation(), 0
+        while self._library.SKYT_Violation(self._handle, index, ctypes.byref(found)):
+            index += 1
+            slots = self.setup.torus.slots
+            yield Violation(
+                Invariant(found.invariant).name.lower(),
+                (found.time_us - _START_US) / 1e6,
+                found.text.decode(),
+                None if found.node == native.NONE else Satellite(found.node // slots + 1, found.node % slots + 1),
+                _some(found.op),
+                _some(found.block),
+                _some(found.chunk),
+            )
+
+
+def _some(number: int) -> int | None:
+    return None if number == native.NONE else number
+
+
+def _pointer(array: NDArray[Any], kind: Any) -> Any:
+    return array.ctypes.data_as(ctypes.POINTER(kind))
+
+
+def with_links(faults: Faults, constellation: Constellation) -> Faults:
+    """Faults, and what the constellation file says of loss and jitter on all links."""
+    links = constellation.links
+    loss = (Loss(rate=links.loss_ppm / 1e6),) if links.loss_ppm else ()
+    jitter = (Jitter(ms=min(links.jitter_us / 1000, 1000.0)),) if links.jitter_us else ()
+    return faults.model_copy(update={"loss": (*faults.loss, *loss), "jitter": (*faults.jitter, *jitter)})

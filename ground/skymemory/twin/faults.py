@@ -1,0 +1,499 @@
+"""Faults: what a file says (docs/twin.md), or a seed, as the actions that the twin takes at their times."""
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from skymemory.placement.torus import Direction, Satellite, Torus
+from skymemory.toml_lines import KeyPath, find_line
+from skymemory.twin import native
+from skymemory.twin.native import FaultKind
+
+NOTICE_MS: Final = 2000
+"""until the neighbours of a link that is cut, or of a satellite that is silent, route around it"""
+_HOURS_MAX: Final = 1000.0
+_DIRECTIONS: Final = tuple(Direction)
+
+
+class FaultError(ValueError):
+    """Faults that cannot be: one line for each mistake, `file:line: what is; allowed are ...`."""
+
+
+class LinkModel(NamedTuple):
+    """What a link does to packets; `SKYT_Model_t`."""
+
+    loss_ppm: int = 0
+    burst_enter_ppm: int = 0
+    burst_leave_ppm: int = 0
+    burst_loss_ppm: int = 0
+    jitter_us: int = 0
+    reorder_ppm: int = 0
+    reorder_us: int = 0
+    duplicate_ppm: int = 0
+    flip_ppm: int = 0
+
+
+class Action(NamedTuple):
+    """One step of a fault, in order of time; `SKYT_Fault_t`."""
+
+    time_us: int
+    """since the start"""
+    order: int
+    """of what happens at the same time"""
+    kind: FaultKind
+    node: int
+    link: int = 0
+    value: int = 0
+    model: LinkModel = LinkModel()
+    begins: str = ""
+    """the kind of the fault that begins with it"""
+
+
+def _number(default: float | None, low: float, high: float) -> Any:
+    text = f"numbers from {low:g} to {high:g}"
+    field = {"ge": low, "le": high, "description": text, "allow_inf_nan": False}
+    return Field(**field) if default is None else Field(default=default, **field)
+
+
+def _optional(low: float, high: float) -> Any:
+    return Field(default=None, ge=low, le=high, description=f"numbers from {low:g} to {high:g}", allow_inf_nan=False)
+
+
+def _satellite(value: object) -> Satellite:
+    if (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(number, int) and not isinstance(number, bool) and number >= 1 for number in value)
+    ):
+        return Satellite(*value)
+    raise ValueError("not a satellite")  # the text is replaced by the field's
+
+
+def _link(value: object) -> tuple[Satellite, Satellite]:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        return _satellite(value[0]), _satellite(value[1])
+    raise ValueError("not a link")
+
+
+def _planes(value: object) -> frozenset[int]:
+    if isinstance(value, list | tuple | frozenset) and value and all(isinstance(plane, int) and plane >= 1 for plane in value):
+        return frozenset(value)
+    raise ValueError("not planes")
+
+
+_SatelliteField = Annotated[Satellite, PlainValidator(_satellite)]
+_LinkField = Annotated[tuple[Satellite, Satellite], PlainValidator(_link)]
+_SATELLITE: Final = "satellites [plane, slot], both from 1"
+_LINK: Final = "links [[plane, slot], [plane, slot]]"
+
+
+class _Fault(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _Lasting(_Fault):
+    """Something about packets, from a time on, on all links or on one."""
+
+    link: _LinkField | None = Field(default=None, description=_LINK)
+    """both directions of it; none named, and no ground: all links"""
+    ground: _SatelliteField | None = Field(default=None, description=_SATELLITE)
+    """the way between this satellite and the ground, both directions"""
+    at_s: float = _number(0.0, 0, 3600 * _HOURS_MAX)
+    for_s: float | None = _optional(0.001, 3600 * _HOURS_MAX)
+    """none: to the end"""
+
+    def model(self) -> LinkModel:
+        """What it adds."""
+        raise NotImplementedError
+
+
+def _ppm(share: float) -> int:
+    return round(1e6 * share)
+
+
+class Loss(_Lasting):
+    """[[loss]]: packets are lost one by one."""
+
+    rate: float = _number(None, 0, 1)
+
+    def model(self) -> LinkModel:
+        return LinkModel(loss_ppm=_ppm(self.rate))
+
+
+class Burst(_Lasting):
+    """[[burst]]: packets are lost in bursts (Gilbert and Elliott)."""
+
+    rate: float = _number(None, 0, 1)
+    """of packets with which a burst begins"""
+    packets: float = _number(20.0, 1, 1e6)
+    """that a burst lasts, on average"""
+    loss: float = _number(0.9, 0, 1)
+    """share of packets lost in a burst"""
+
+    def model(self) -> LinkModel:
+        return LinkModel(burst_enter_ppm=_ppm(self.rate), burst_leave_ppm=_ppm(1 / self.packets), burst_loss_ppm=_ppm(self.loss))
+
+
+class Jitter(_Lasting):
+    """[[jitter]]: up to so much on top of each packet's delay; packets overtake each other."""
+
+    ms: float = _number(None, 0, 1000)
+
+    def model(self) -> LinkModel:
+        return LinkModel(jitter_us=round(1000 * self.ms))
+
+
+class Reorder(_Lasting):
+    """[[reorder]]: some packets are held back."""
+
+    rate: float = _number(None, 0, 1)
+    ms: float = _number(30.0, 0, 1000)
+
+    def model(self) -> LinkModel:
+        return LinkModel(reorder_ppm=_ppm(self.rate), reorder_us=round(1000 * self.ms))
+
+
+class Duplicate(_Lasting):
+    """[[duplicate]]: some packets come twice."""
+
+    rate: float = _number(None, 0, 1)
+
+    def model(self) -> LinkModel:
+        return LinkModel(duplicate_ppm=_ppm(self.rate))
+
+
+class Flip(_Lasting):
+    """[[flip]]: one to three bits of some packets are inverted, anywhere in the datagram."""
+
+    rate: float = _number(None, 0, 1)
+
+    def model(self) -> LinkModel:
+        return LinkModel(flip_ppm=_ppm(self.rate))
+
+
+class _Timed(_Fault):
+    """Something that happens at a time, or so often an hour at times from the seed."""
+
+    at_s: float | None = _optional(0, 3600 * _HOURS_MAX)
+    per_hour: float | None = _optional(0, 3600)
+    for_s: float = _number(60.0, 0.001, 3600 * _HOURS_MAX)
+
+    @model_validator(mode="after")
+    def _check(self) -> "_Timed":
+        if (self.at_s is None) == (self.per_hour is None):
+            raise PydanticCustomError("when", "needs one of at_s and per_hour")
+        return self
+
+    def times_us(self, duration_ms: int, rng: Random) -> list[int]:
+        """When it begins, before the end."""
+        if self.at_s is not None:
+            return [round(1e6 * self.at_s)] if 1000 * self.at_s < duration_ms else []
+        times, time_us = [], 0.0
+        while self.per_hour and (time_us := time_us + rng.expovariate(self.per_hour / 3600e6)) < 1000 * duration_ms:
+            times.append(int(time_us))
+        return times
+
+
+class Cut(_Timed):
+    """[[cut]]: a link between satellites is cut, both directions; without `link` one from the seed."""
+
+    link: _LinkField | None = Field(default=None, description=_LINK)
+
+
+class Partition(_Timed):
+    """[[partition]]: some planes are cut off from the others."""
+
+    planes: Annotated[frozenset[int], PlainValidator(_planes)] = Field(description="lists of planes such as [1, 2]")
+
+
+class Crash(_Timed):
+    """[[crash]]: a satellite forgets everything, and comes back after `for_s`; without `satellite` one from the seed."""
+
+    satellite: _SatelliteField | None = Field(default=None, description=_SATELLITE)
+
+
+class Pressure(_Timed):
+    """[[pressure]]: others' blocks fill a store until `slots_free` slots are left; they go after `for_s`."""
+
+    satellite: _SatelliteField | None = Field(default=None, description=_SATELLITE)
+    slots_free: int = Field(default=4, ge=0, le=65535, description="whole numbers from 0 to 65535")
+
+
+class LateClock(_Timed):
+    """[[late_clock]]: on a satellite the schedule comes `late_s` late."""
+
+    satellite: _SatelliteField | None = Field(default=None, description=_SATELLITE)
+    late_s: float = _number(5.0, 0.001, 3600)
+
+
+def _tables(kind: str) -> Any:
+    return Field(default=(), strict=False, description=f"tables [[{kind}]]")
+
+
+class Faults(_Fault):
+    """All that goes wrong in a run. Immutable."""
+
+    loss: tuple[Loss, ...] = _tables("loss")
+    burst: tuple[Burst, ...] = _tables("burst")
+    jitter: tuple[Jitter, ...] = _tables("jitter")
+    reorder: tuple[Reorder, ...] = _tables("reorder")
+    duplicate: tuple[Duplicate, ...] = _tables("duplicate")
+    flip: tuple[Flip, ...] = _tables("flip")
+    cut: tuple[Cut, ...] = _tables("cut")
+    partition: tuple[Partition, ...] = _tables("partition")
+    crash: tuple[Crash, ...] = _tables("crash")
+    pressure: tuple[Pressure, ...] = _tables("pressure")
+    late_clock: tuple[LateClock, ...] = _tables("late_clock")
+
+    @classmethod
+    def load(cls, path: Path, torus: Torus) -> "Faults":
+        """Read a faults file.
+
+        Raises:
+            FaultError: it cannot be read, or one line for each mistake.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+            raw = tomllib.loads(text)
+        except OSError as error:
+            raise FaultError(f"{path}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise FaultError(f"{path}: byte {error.start} is not UTF-8; TOML files are UTF-8") from error
+        except tomllib.TOMLDecodeError as error:
+            what, _, place = str(error).partition(" (at line ")
+            line = place.split(",")[0] if place else str(text.count("\n") + 1)
+            raise FaultError(f"{path}:{line}: not valid TOML: {what[:1].lower()}{what[1:]}") from error
+        try:
+            faults = cls.model_validate(raw)
+            found = list(faults._misplaced(torus))
+        except ValidationError as error:
+            found = [_mistake(detail["loc"], detail["type"], detail["input"]) for detail in error.errors(include_url=False)]
+        if found:
+            lines = sorted(((find_line(text, at) or 1, what) for at, what in found), key=lambda one: one[0])
+            raise FaultError("\n".join(f"{path}:{line}: {what}" for line, what in lines))
+        return faults
+
+    @classmethod
+    def random(cls, seed: int, duration_ms: int) -> "Faults":
+        """A mix of all kinds: each with probability one third, so that every seed has some and few have all."""
+        rng = Random(f"faults {seed}")
+
+        def some(make: Callable[[], Any]) -> tuple[Any, ...]:
+            return (make(),) if rng.random() < 1 / 3 else ()
+
+        per_hour = 3.6e6 / duration_ms  # one in the run, on average
+        return cls(
+            loss=some(lambda: Loss(rate=0.03 * rng.random())),
+            burst=some(lambda: Burst(rate=0.002 * rng.random(), packets=2 + 30 * rng.random())),
+            jitter=some(lambda: Jitter(ms=30 * rng.random())),
+            reorder=some(lambda: Reorder(rate=0.05 * rng.random(), ms=50 * rng.random())),
+            duplicate=some(lambda: Duplicate(rate=0.05 * rng.random())),
+            flip=some(lambda: Flip(rate=0.02 * rng.random())),
+            cut=some(lambda: Cut(per_hour=5 * per_hour, for_s=1 + 100 * rng.random())),
+            partition=some(
+                lambda: Partition(at_s=rng.random() * duration_ms / 2000, for_s=1 + 60 * rng.random(), planes=frozenset({1, 2}))
+            ),
+            crash=some(lambda: Crash(per_hour=2 * per_hour, for_s=1 + 100 * rng.random())),
+            pressure=some(
+                lambda: Pressure(per_hour=4 * per_hour, slots_free=int(20 * rng.random()), for_s=1 + 200 * rng.random())
+            ),
+            late_clock=some(lambda: LateClock(per_hour=2 * per_hour, late_s=0.1 + 20 * rng.random(), for_s=600.0)),
+        )
+
+    def _misplaced(self, torus: Torus) -> Iterator[tuple[KeyPath, str]]:
+        places = f"[1, 1] to [{torus.planes}, {torus.slots}]"
+        for kind in type(self).model_fields:
+            for index, fault in enumerate(getattr(self, kind)):
+                for key in ("satellite", "ground"):
+                    satellite = getattr(fault, key, None)
+                    if satellite is not None and satellite not in torus:
+                        yield (kind, index, key), f"{kind}.{key} is {satellite}; allowed are {places}"
+                link = getattr(fault, "link", None)
+                if link is not None and (link[0] not in torus or link[1] not in torus.neighbours(link[0]).values()):
+                    what = f"{kind}.link is from {link[0]} to {link[1]}"
+                    yield (kind, index, "link"), f"{what}; allowed are neighbours within {places}"
+                planes = getattr(fault, "planes", None)
+                if planes is not None and (max(planes) > torus.planes or len(planes) == torus.planes):
+                    told = ", ".join(map(str, sorted(planes)))
+                    yield (kind, index, "planes"), f"{kind}.planes are {told}; allowed are some of 1 to {torus.planes}, not all"
+
+    def actions(self, torus: Torus, duration_ms: int, seed: int) -> list[Action]:
+        """Everything that is to happen, in order of time. What begins before the end has ended by then."""
+        rng = Random(f"times {seed}")
+        found = [*self._model_actions(torus, duration_ms), *self._timed_actions(torus, duration_ms, rng)]
+        return [action._replace(order=0) for action in sorted(found, key=lambda action: action[:2])]
+
+    def _model_actions(self, torus: Torus, duration_ms: int) -> Iterator[Action]:
+        """For each link, and for all of them together, what holds from when on."""
+        lasting: list[_Lasting] = [
+            *self.loss,
+            *self.burst,
+            *self.jitter,
+            *self.reorder,
+            *self.duplicate,
+            *self.flip,
+        ]
+        by_place: dict[tuple[int, int], list[tuple[int, int, LinkModel]]] = {}
+        for fault in lasting:
+            begin_us = min(round(1e6 * fault.at_s), 1000 * duration_ms)
+            end_us = 1000 * duration_ms if fault.for_s is None else min(begin_us + round(1e6 * fault.for_s), 1000 * duration_ms)
+            for place in _places(fault, torus):
+                by_place.setdefault(place, []).append((begin_us, end_us, fault.model()))
+        for (node, link), spans in by_place.items():
+            for time_us in sorted({time_us for begin_us, end_us, _ in spans for time_us in (begin_us, end_us)}):
+                model = _together([model for begin_us, end_us, model in spans if begin_us <= time_us < end_us])
+                yield Action(time_us, 0, FaultKind.MODEL, node, link, 0, model)
+
+    def _timed_actions(self, torus: Torus, duration_ms: int, rng: Random) -> Iterator[Action]:
+        satellites = list(torus.satellites())
+        end_us = 1000 * duration_ms
+
+        def drawn(satellite: Satellite | None) -> int:
+            chosen = satellites[int(rng.random() * len(satellites))] if satellite is None else satellite
+            return node_of(chosen, torus)
+
+        for cut in self.cut:
+            for time_us in cut.times_us(duration_ms, rng):
+                link = _any_link(torus, rng) if cut.link is None else cut.link
+                if link is not None:
+                    yield from _cut(torus, link, time_us, min(time_us + round(1e6 * cut.for_s), end_us), "cut")
+        for partition in self.partition:
+            for time_us in partition.times_us(duration_ms, rng):
+                for number, link in enumerate(_border(torus, partition.planes)):
+                    ends_us = min(time_us + round(1e6 * partition.for_s), end_us)
+                    yield from _cut(torus, link, time_us, ends_us, "" if number else "partition")
+        for crash in self.crash:
+            for time_us in crash.times_us(duration_ms, rng):
+                node = drawn(crash.satellite)
+                yield Action(time_us, 1, FaultKind.CRASH, node, begins="crash")
+                yield Action(min(time_us + 1000 * NOTICE_MS, end_us), 2, FaultKind.NOTICE, node)
+                yield Action(min(time_us + round(1e6 * crash.for_s), end_us), 3, FaultKind.RESTART, node)
+        for pressure in self.pressure:
+            for time_us in pressure.times_us(duration_ms, rng):
+                node = drawn(pressure.satellite)
+                yield Action(time_us, 1, FaultKind.PRESSURE, node, 0, pressure.slots_free, begins="pressure")
+                yield Action(min(time_us + round(1e6 * pressure.for_s), end_us), 3, FaultKind.RELIEF, node)
+        for clock in self.late_clock:
+            for time_us in clock.times_us(duration_ms, rng):
+                node = drawn(clock.satellite)
+                yield Action(time_us, 1, FaultKind.CLOCK, node, 0, round(1e6 * clock.late_s), begins="late_clock")
+                yield Action(min(time_us + round(1e6 * clock.for_s), end_us), 3, FaultKind.CLOCK, node, 0, 0)
+
+
+def node_of(satellite: Satellite, torus: Torus) -> int:
+    """The twin's number of a satellite."""
+    return (satellite.plane - 1) * torus.slots + satellite.slot - 1
+
+
+def link_of(torus: Torus, origin: Satellite, target: Satellite) -> int:
+    """The number of the link from a satellite to its neighbour."""
+    return next(
+        _DIRECTIONS.index(direction) for direction, end in torus.neighbours(origin).items() if end == target
+    )
+
+
+def _places(fault: _Lasting, torus: Torus) -> list[tuple[int, int]]:
+    if fault.link is not None:
+        origin, target = fault.link
+        return [
+            (node_of(origin, torus), link_of(torus, origin, target)),
+            (node_of(target, torus), link_of(torus, target, origin)),
+        ]
+    if fault.ground is not None:
+        node = node_of(fault.ground, torus)
+        return [(node, native.LINK_DOWN), (node, native.LINK_UP)]
+    return [(native.ALL, 0)]
+
+
+def _together(models: list[LinkModel]) -> LinkModel:
+    """Losses are independent of each other, delays add up; of two bursts the worse."""
+    total = LinkModel()
+    for model in models:
+        burst = max(total[1:4], model[1:4])
+        total = LinkModel(
+            _either(total.loss_ppm, model.loss_ppm),
+            *burst,
+            total.jitter_us + model.jitter_us,
+            _either(total.reorder_ppm, model.reorder_ppm),
+            max(total.reorder_us, model.reorder_us),
+            _either(total.duplicate_ppm, model.duplicate_ppm),
+            _either(total.flip_ppm, model.flip_ppm),
+        )
+    return total
+
+
+def _either(one: int, other: int) -> int:
+    return one + other - one * other // 1_000_000
+
+
+def _any_link(torus: Torus, rng: Random) -> tuple[Satellite, Satellite] | None:
+    satellites = list(torus.satellites())
+    origin = satellites[int(rng.random() * len(satellites))]
+    ends = list(torus.neighbours(origin).values())
+    return (origin, ends[int(rng.random() * len(ends))]) if ends else None
+
+
+def _border(torus: Torus, planes: frozenset[int]) -> Iterator[tuple[Satellite, Satellite]]:
+    for origin in torus.satellites():
+        target = torus.neighbours(origin).get(Direction.SOUTH)
+        if target is not None and (origin.plane in planes) != (target.plane in planes):
+            yield origin, target
+
+
+def _cut(
+    torus: Torus, link: tuple[Satellite, Satellite], begin_us: int, end_us: int, begins: str
+) -> Iterator[Action]:
+    node, number = node_of(link[0], torus), link_of(torus, *link)
+    yield Action(begin_us, 1, FaultKind.CUT, node, number, 1, begins=begins)
+    yield Action(min(begin_us + 1000 * NOTICE_MS, end_us), 2, FaultKind.NOTICE, node)
+    yield Action(end_us, 3, FaultKind.CUT, node, number, 0)
+
+
+def _mistake(at: tuple[int | str, ...], what: str, value: object) -> tuple[KeyPath, str]:
+    """Key path and text of what pydantic found."""
+    name = ".".join(part for part in at if isinstance(part, str))
+    kind = Faults.model_fields.get(str(at[0])) if at else None
+    if kind is None:
+        return at, f"{name} is unknown; allowed are tables {', '.join(Faults.model_fields)}"
+    if len(at) < 3:
+        if what == "when":
+            has = "has both at_s and per_hour" if _has_both(value) else "has no time"
+            return at, f"{name} {has}; allowed is one of at_s and per_hour"
+        return at, f"{name} is {_shown(value)}; allowed are {kind.description}"
+    fields = _KINDS[str(at[0])].model_fields
+    field = fields.get(str(at[2]))
+    if field is None:
+        return at, f"{name} is unknown; allowed in [[{at[0]}]] are {', '.join(fields)}"
+    if what == "missing":
+        return at, f"{name} is missing; allowed are {field.description}"
+    return at, f"{name} is {_shown(value)}; allowed are {field.description}"
+
+
+def _has_both(value: object) -> bool:
+    return isinstance(value, dict) and "at_s" in value and "per_hour" in value
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+_KINDS: Final[dict[str, type[_Fault]]] = {
+    "loss": Loss,
+    "burst": Burst,
+    "jitter": Jitter,
+    "reorder": Reorder,
+    "duplicate": Duplicate,
+    "flip": Flip,
+    "cut": Cut,
+    "partition": Partition,
+    "crash": Crash,
+    "pressure": Pressure,
+    "late_clock": LateClock,
+}

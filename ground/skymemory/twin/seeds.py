@@ -1,0 +1,88 @@
+"""Many short runs, each with its own sky, workload and faults, all from one number: `skymem twin --seeds`."""
+
+from collections.abc import Iterator
+from functools import cache
+from multiprocessing import get_context
+from os import sched_getaffinity
+from random import Random
+from typing import Final
+
+from skymemory.orbit.schedule import Schedule
+from skymemory.orbit.sky import Site
+from skymemory.orbit.walker import Walker
+from skymemory.placement.layouts import LayoutName
+from skymemory.placement.torus import Torus
+from skymemory.twin.driver import Report, Setup, Twin
+from skymemory.twin.faults import Faults
+from skymemory.twin.native import Break, Uplink
+from skymemory.twin.workload import Workload
+
+_PLANES: Final = 5
+_SLOTS: Final = 19
+_DAY_MS: Final = 86_400_000
+_START_MS: Final = 1_795_186_800_000
+"""2026-11-20T15:00:00Z"""
+_LAYOUTS: Final[tuple[LayoutName, ...]] = ("rotation", "rotation_hop", "hop")
+_SEEDS_AT_ONCE: Final = 4
+"""handed to a worker"""
+
+
+@cache
+def schedule() -> Schedule:
+    """A day over Berlin, from which every seed takes its part."""
+    walker = Walker(_PLANES, _SLOTS, 550.0, 86.4, True)
+    return Schedule.compute(walker, f"walker star:{_PLANES}x{_SLOTS}", Site(52.5, 13.4), 10.0, _START_MS, _DAY_MS)
+
+
+def setup_of(seed: int) -> Setup:
+    """The sky of a seed: a part of the day, and every number that a constellation file could have set otherwise."""
+    rng = Random(f"setup {seed}")
+    duration_ms = 600_000 + int(rng.random() * 900_000)
+    chunk_bytes = 100 + int(rng.random() * 1100)
+    parts = rng.random() < 0.2
+    return Setup(
+        torus=Torus(_PLANES, _SLOTS, seam_cut=rng.random() < 0.5),
+        layout=_LAYOUTS[int(rng.random() ** 2 * len(_LAYOUTS))],
+        servers=1 + int(rng.random() * 24),
+        uplink=Uplink.CENTRE if rng.random() < 0.5 else Uplink.DIRECT,
+        chunk_bytes=chunk_bytes,
+        packet_bytes=400 if parts else chunk_bytes + 400,
+        credit=2 + int(rng.random() * 30),
+        gossip=rng.random() < 0.5,
+        lazy_purge=rng.random() < 0.5,
+        rate_kbps=0 if rng.random() < 0.7 else 20_000 + int(rng.random() * 100_000),
+        schedule=schedule(),
+        duration_ms=duration_ms,
+        from_ms=int(rng.random() * (_DAY_MS - duration_ms)),
+        workload=Workload(
+            tenants=1 + int(rng.random() * 3),
+            names=6 + int(rng.random() * 10),
+            chunks_max=1 + int(rng.random() * 60),
+            gets_per_minute=20.0,
+            puts_per_minute=2.0,
+            purges_per_minute=0.3,
+        ),
+    )
+
+
+def run_seed(seed: int, broken: Break = Break.NOTHING) -> Report:
+    """One run; one in ten without faults."""
+    setup = setup_of(seed)
+    faults = Faults() if seed % 10 == 0 else Faults.random(seed, setup.duration_ms)
+    with Twin(setup, seed, faults, broken) as twin:
+        return twin.run()
+
+
+def run_seeds(first: int, count: int, workers: int | None = None) -> Iterator[Report]:
+    """Runs of seeds first, first + 1, ..., over all cores, as they end.
+
+    Args:
+        workers: processes. None: one for each core that this process may use.
+    """
+    workers = min(len(sched_getaffinity(0)) if workers is None else workers, count)
+    seeds = range(first, first + count)
+    if workers <= 1:
+        yield from map(run_seed, seeds)
+        return
+    with get_context("spawn").Pool(workers) as pool:
+        yield from pool.imap_unordered(run_seed, seeds, chunksize=min(_SEEDS_AT_ONCE, -(-count // workers)))

@@ -1,0 +1,94 @@
+"""What ground hosts do while the sky turns: blocks that are put, fetched, put again and forgotten, all of it from a seed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final, NamedTuple
+
+from skymemory.twin.native import OpKind
+
+_FIRST_PUTS: Final = 0.1
+"""of the time: when all blocks have been put once"""
+_FIRST_PUTS_MS_MAX: Final = 60_000
+_AGAIN_US: Final = 20_000_000
+"""after a purge its block is put anew"""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How much, and how often."""
+
+    tenants: int = 2
+    names: int = 24
+    """blocks of each tenant; those of the same name have the same key"""
+    chunks_max: int = 40
+    """of a block; blocks have 1 to so many, most of them more than half"""
+    prefetched: float = 0.1
+    """share of the blocks that are laid for a later window"""
+    absent: float = 0.05
+    """share that is never put"""
+    hosts: int = 3
+    gets_per_minute: float = 6.0
+    puts_per_minute: float = 0.5
+    """of blocks that were put before"""
+    purges_per_minute: float = 0.05
+    deadline_ms: int = 5000
+
+
+class BlockPlan(NamedTuple):
+    """A block to be."""
+
+    block_len: int
+    epoch: int
+    """row that it is laid for; 0: that of the moment"""
+
+
+class OpPlan(NamedTuple):
+    """One operation."""
+
+    time_us: int
+    """since the start"""
+    kind: OpKind
+    block: int
+    host: int
+
+
+def plan(
+    workload: Workload, seed: int, rows_ms: Sequence[int], duration_ms: int, chunk_bytes: int
+) -> tuple[list[BlockPlan], list[OpPlan]]:
+    """Blocks, and operations in order of time.
+
+    Args:
+        rows_ms: when each row of the schedule begins.
+        duration_ms: all operations begin before.
+    """
+    rng = Random(f"workload {seed}")
+    blocks: list[BlockPlan] = []
+    ops: list[OpPlan] = []
+    first_us = int(1000 * min(_FIRST_PUTS * duration_ms, _FIRST_PUTS_MS_MAX))
+    for number in range(workload.names * workload.tenants):
+        chunks = 1 + int(workload.chunks_max * (1 - rng.random() ** 2))
+        block_len = min(chunks, workload.chunks_max) * chunk_bytes - int(rng.random() * chunk_bytes)
+        time_us, epoch = int(rng.random() * first_us), 0
+        if rng.random() < workload.prefetched:
+            later = [row for row, time_ms in enumerate(rows_ms, 1) if 1000 * time_ms > time_us]
+            epoch = later[int(rng.random() ** 2 * len(later))] if later else 0
+        blocks.append(BlockPlan(block_len, epoch))
+        if rng.random() >= workload.absent:
+            ops.append(OpPlan(time_us, OpKind.PUT, number, _host(workload, rng)))
+    for kind, per_minute in (
+        (OpKind.GET, workload.gets_per_minute),
+        (OpKind.PUT, workload.puts_per_minute),
+        (OpKind.PURGE, workload.purges_per_minute),
+    ):
+        time_us = first_us
+        while per_minute > 0 and (time_us := time_us + int(rng.expovariate(per_minute / 60e6))) < 1000 * duration_ms:
+            block = int(rng.random() * len(blocks))
+            ops.append(OpPlan(time_us, kind, block, _host(workload, rng)))
+            if kind is OpKind.PURGE and (again_us := time_us + _AGAIN_US) < 1000 * duration_ms:
+                ops.append(OpPlan(again_us, OpKind.PUT, block, _host(workload, rng)))
+    return blocks, sorted(ops)
+
+
+def _host(workload: Workload, rng: Random) -> int:
+    return 1 + int(rng.random() * workload.hosts)
