@@ -13,34 +13,29 @@
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
 
-/* Rows whose places are asked of a get, in this order: what `skymemory.placement.whereabouts` says. @return how many */
+/* Rows whose places are asked of a get, in this order. Chunks only move forward in time: while they may be moving, who asks all rows
+ * around this time, the oldest first, finds them however far they have come. Else where they are, where they were, and once more
+ * where they are. @return how many */
 static uint32_t rows_by_time(const SKYT_Twin_t *twin, uint32_t row, uint32_t *rows)
 {
-    const SKY_Schedule_t *schedule = &twin->schedule;
-    const uint64_t        from_us  = schedule->epoch_us + (uint64_t)twin->rows[row - 1u].time_ms * US_PER_MS;
-    const uint64_t        end_us   = SKY_Schedule_EndUs(schedule, row);
-    const uint64_t        half_us  = end_us == UINT64_MAX ? UINT64_MAX : (end_us - from_us) / 2u;
-    const uint64_t        moves_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
+    const uint64_t back_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
+    const uint32_t last    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us + SKEW_US);
+    uint32_t       first   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us > back_us ? twin->now_us - back_us : 0);
+    uint32_t       count   = 0;
 
-    rows[0] = row;
-    if (end_us != UINT64_MAX && end_us - twin->now_us <= (half_us < SKEW_US ? half_us : SKEW_US))
+    if (first == last)
     {
-        rows[1] = row + 1u; /* somebody's clock may be fast */
-        return 2;
+        rows[0] = row;
+        rows[1] = row > 1u ? row - 1u : row;
+        rows[2] = row;
+        return 3;
     }
-    if (row == 1)
+    first = last - first < SKYT_PLACES ? first : last - SKYT_PLACES + 1u;
+    for (uint32_t at = first; at <= last; ++at)
     {
-        return 1;
+        rows[count++] = at;
     }
-    rows[1] = row - 1u;
-    rows[2] = row;
-    if (twin->now_us - from_us < (half_us < moves_us ? half_us : moves_us))
-    {
-        rows[0] = row - 1u; /* chunks only move forward in time */
-        rows[1] = row;
-        return 2;
-    }
-    return 3;
+    return count;
 }
 
 static uint32_t rows_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t *rows)
@@ -55,12 +50,9 @@ static uint32_t rows_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, ui
         return 1;
     }
     count = rows_by_time(twin, now, rows);
-    if (now == epoch && count > 1u)
+    for (uint32_t i = 0; i < count; ++i)
     {
-        rows[0] = now;
-        rows[1] = now - 1u > 0 ? now - 1u : now;
-        rows[2] = now;
-        count   = 3;
+        rows[i] = rows[i] < epoch ? epoch : rows[i]; /* it never was at the places before */
     }
     return count;
 }

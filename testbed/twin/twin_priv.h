@@ -16,7 +16,7 @@
 #include "twin.h"
 #include "twin_queue.h"
 
-#define SKYT_PLACES        4u         /**< satellites that one share asks at most */
+#define SKYT_PLACES        6u         /**< satellites that one share asks at most */
 #define SKYT_JUNK_TENANT   UINT32_MAX /**< of what fills a store under pressure */
 #define SKYT_PURGE_ECHO_US 5000000u   /**< so long after a purge a copy of its packets may still be on its way */
 #define US_PER_MS          1000u
