@@ -7,28 +7,34 @@
 #include "twin_priv.h"
 
 #define HARD_LOSS_PPM 200000u /* above this transfers do not get through in time */
+#define LOSS_PPM      3000u   /* below this, over all hops, one repeated for seconds in vain is as good as impossible */
 
 static bool is_hard(const SKYT_Model_t *model)
 {
     return model->loss_ppm > HARD_LOSS_PPM || model->burst_enter_ppm != 0;
 }
 
-/* Faults that can keep chunks from moving are counted while they last, and remembered. */
-static void hard_begins(SKYT_Twin_t *twin)
+static bool is_lossy(const SKYT_Model_t *model)
 {
-    ++twin->hard_now;
-    twin->hard_last_us = twin->now_us;
+    return model->loss_ppm + model->flip_ppm > LOSS_PPM;
 }
 
-static void hard_ends(SKYT_Twin_t *twin)
+/* Faults that explain something are counted while they last, and remembered. */
+static void begins(const SKYT_Twin_t *twin, SKYT_Trouble_t *trouble)
 {
-    --twin->hard_now;
-    twin->hard_last_us = twin->now_us;
+    ++trouble->now;
+    trouble->last_us = twin->now_us;
 }
 
-bool SKYT_Fault_HardSince(const SKYT_Twin_t *twin, uint64_t since_us)
+static void ends(const SKYT_Twin_t *twin, SKYT_Trouble_t *trouble)
 {
-    return twin->hard_now > 0 || (twin->hard_last_us != 0 && twin->hard_last_us >= since_us);
+    --trouble->now;
+    trouble->last_us = twin->now_us;
+}
+
+bool SKYT_Fault_Since(const SKYT_Trouble_t *trouble, uint64_t since_us)
+{
+    return trouble->now > 0 || (trouble->last_us != 0 && trouble->last_us >= since_us);
 }
 
 static void set_model(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
@@ -38,12 +44,20 @@ static void set_model(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
 
     if (*model != NULL && is_hard(*model))
     {
-        hard_ends(twin);
+        ends(twin, &twin->hard);
+    }
+    if (*model != NULL && is_lossy(*model))
+    {
+        ends(twin, &twin->lossy);
     }
     *model = &fault->model;
     if (is_hard(*model))
     {
-        hard_begins(twin);
+        begins(twin, &twin->hard);
+    }
+    if (is_lossy(*model))
+    {
+        begins(twin, &twin->lossy);
     }
 }
 
@@ -60,13 +74,13 @@ static void cut(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
         ++there->cuts;
         ++back->cuts;
         ++twin->counters.cuts;
-        hard_begins(twin);
+        begins(twin, &twin->hard);
     }
     else
     {
         --there->cuts;
         --back->cuts;
-        hard_ends(twin);
+        ends(twin, &twin->hard);
         SKYT_Network_Notice(twin, fault->node);
     }
 }
@@ -144,11 +158,11 @@ static void set_clock(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
     if (fault->value != 0 && !was)
     {
         ++twin->counters.late_clocks;
-        hard_begins(twin);
+        begins(twin, &twin->hard);
     }
     else if (fault->value == 0 && was)
     {
-        hard_ends(twin);
+        ends(twin, &twin->hard);
     }
     if (node->is_up)
     {
@@ -174,14 +188,14 @@ static void apply(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
             if (twin->nodes[fault->node].is_up)
             {
                 ++twin->counters.crashes;
-                hard_begins(twin);
+                begins(twin, &twin->hard);
                 SKYT_Node_Crash(twin, fault->node);
             }
             break;
         case SKYT_FAULT_RESTART:
             if (!twin->nodes[fault->node].is_up)
             {
-                hard_ends(twin);
+                ends(twin, &twin->hard);
                 SKYT_Node_Restart(twin, fault->node);
             }
             break;

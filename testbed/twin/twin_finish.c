@@ -74,7 +74,7 @@ static void look_at_node(SKYT_Twin_t *twin, const Census_t *census, uint32_t nod
 
 static void judge(SKYT_Twin_t *twin, const Census_t *census, uint32_t block)
 {
-    const bool may_stray = SKYT_Fault_HardSince(twin, 1);
+    const bool may_stray = SKYT_Fault_Since(&twin->hard, 1);
     bool       is_home   = true;
 
     for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, block); ++chunk)

@@ -122,6 +122,13 @@ typedef struct
     uint8_t     *buffer;
 } SKYT_Active_t;
 
+/** Faults of some sort. */
+typedef struct
+{
+    uint32_t now;     /**< that last */
+    uint64_t last_us; /**< when there was one last; 0: never */
+} SKYT_Trouble_t;
+
 /** What is known of a block from above. */
 typedef struct
 {
@@ -173,9 +180,8 @@ struct SKYT_Twin
     uint32_t       op_count, op_next;
     SKYT_Fault_t  *faults;
     uint32_t       fault_count, fault_next;
-    uint32_t       hard_now;     /**< faults that can keep chunks from moving, now */
-    bool           hard_model;   /**< of them, loss that is too much */
-    uint64_t       hard_last_us; /**< when there was one last; 0: never */
+    SKYT_Trouble_t hard;  /**< what can keep chunks from moving, and requests from being answered */
+    SKYT_Trouble_t lossy; /**< what can keep requests from being answered */
     uint32_t       row;
     /* results */
     SKYT_Break_t     broken;
@@ -251,8 +257,8 @@ void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t node);
 /* ---- twin_fault.c ---------------------------------------------------------------------------------------------------- */
 
 void SKYT_Fault_Next(SKYT_Twin_t *twin);
-/** Was there a fault since @p since_us that can keep chunks from moving in time? */
-bool SKYT_Fault_HardSince(const SKYT_Twin_t *twin, uint64_t since_us);
+/** Was there one since @p since_us? */
+bool SKYT_Fault_Since(const SKYT_Trouble_t *trouble, uint64_t since_us);
 
 /* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,8 @@
  */
 #include "twin_priv.h"
 
-#define BIT(cause) ((uint8_t)(1u << (cause)))
+#define BIT(cause)  ((uint8_t)(1u << (cause)))
+#define SETTLING_US 60000000u /* so long after a fault its traces may last: timers that have backed off, queues */
 
 static void taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause)
 {
@@ -86,22 +87,35 @@ void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
 }
 
-static bool has_fault(const SKYT_Twin_t *twin)
+/* What expired or was unreachable is the doing of a fault that keeps packets from getting through, or of a sky whose links are behind
+ * the earth. Disorder, copies or a packet lost now and then explain neither. */
+static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
 {
-    return twin->fault_next > 0;
+    const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
+    const bool     is_hard  = SKYT_Fault_Since(&twin->hard, since_us);
+
+    switch (cause)
+    {
+        case SKYT_CAUSE_NOBODY:
+            return true;
+        case SKYT_CAUSE_UNREACHABLE:
+            return is_hard || twin->sky_links_down > 0;
+        case SKYT_CAUSE_EXPIRED:
+            return is_hard || SKYT_Fault_Since(&twin->lossy, since_us);
+        default:
+            return false;
+    }
 }
 
-/* What expired or was unreachable is a fault's doing, or that of a sky whose links are behind the earth. */
 static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
 {
-    const bool is_sky = cause == SKYT_CAUSE_UNREACHABLE && twin->sky_links_down > 0;
-
-    if (cause == SKYT_CAUSE_NOBODY || (cause != SKYT_CAUSE_UNEXPLAINED && (has_fault(twin) || is_sky)))
+    if (is_explained(twin, active, cause))
     {
         return cause;
     }
     SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
-                    cause == SKYT_CAUSE_EXPIRED ? "an operation expired without a fault" : "an operation failed without a fault");
+                    cause == SKYT_CAUSE_EXPIRED ? "an operation expired without a fault that explains it"
+                                                : "an operation failed without a fault that explains it");
     return SKYT_CAUSE_UNEXPLAINED;
 }
 
@@ -158,7 +172,7 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
     const uint64_t since_us = left_us(twin, active->block, active->denied, holder);
 
-    if (since_us != UINT64_MAX && SKYT_Fault_HardSince(twin, since_us < active->started_us ? since_us : active->started_us))
+    if (since_us != UINT64_MAX && SKYT_Fault_Since(&twin->hard, since_us < active->started_us ? since_us : active->started_us))
     {
         return SKYT_CAUSE_STRANDED;
     }
