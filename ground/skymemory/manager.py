@@ -86,8 +86,9 @@ class KVCManager:
         self._prefill_lock = Lock()  # two at a time would only share the machine
         self._tenant_secret = tenant_secret
         self._ledger = Ledger()
+        running = Constellation.running() if sky is None else None
         if sky is None:
-            sky = Constellation.running() or Constellation.default()
+            sky = running or Constellation.default()
         constellation = sky.constellation if isinstance(sky, SkyStore) else sky
         chosen = constellation.cache.codec if codec is None else codec
         self._codec = get_codec(chosen) if isinstance(chosen, str) else chosen
@@ -99,7 +100,10 @@ class KVCManager:
         self._root_or_none()
         # Last: nothing is left open when something above raises
         self._owns_store = not isinstance(sky, SkyStore)
-        self._store = sky if isinstance(sky, SkyStore) else SkyStore(sky)
+        if isinstance(sky, SkyStore):
+            self._store = sky
+        else:
+            self._store = (SkyStore.running() if running is not None else None) or SkyStore(sky)
 
     @property
     def statistics(self) -> KVCStatistics:

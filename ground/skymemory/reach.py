@@ -51,7 +51,7 @@ class Reach:
         self._control = control
         self._lost: dict[Satellite, float] = {}  # when it was asked last
         self._doubts: dict[Satellite, int] = {}  # how often it was asked in vain whether it is back
-        self._placed: tuple[tuple[frozenset[Satellite], int] | None, dict[int, list[Route]]] = None, {}
+        self._placed: tuple[tuple[frozenset[Satellite], int, int] | None, dict[int, list[Route]]] = None, {}
         self._pause_s = 0.0
         self._ask_again_s = 0.0
         self._lock = Lock()
@@ -146,8 +146,9 @@ class Reach:
             lost = frozenset(self._lost)
         if self._where.constellation.cache.window == "physical":
             return window.server_routes(self._where, now_s, lost, row)
-        if self._placed[0] != (lost, now):  # nothing else changes a logical window
-            self._placed = (lost, now), {}
+        what = lost, now, self._where.changes  # nothing else changes a logical window
+        if self._placed[0] != what:
+            self._placed = what, {}
         placed = self._placed[1]
         if row not in placed:
             placed[row] = window.server_routes(self._where, now_s, lost, row)

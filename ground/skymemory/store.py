@@ -21,7 +21,7 @@ from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer, NativeClient, Server, Transfer, TransferState
 from skymemory.lookup import Lookup
-from skymemory.placement.whereabouts import Playing, Whereabouts
+from skymemory.placement.whereabouts import Playing, Source, Whereabouts
 from skymemory.placement.window import Route
 from skymemory.prefetch import lay
 from skymemory.progress import Progress
@@ -56,12 +56,15 @@ class SkyStore:
     While no satellite answers, calls end at once and bring nothing (`silent`), see `skymemory.reach`.
     """
 
-    def __init__(self, constellation: Constellation, tenant: int | None = None, playing: Playing | None = None) -> None:
+    def __init__(
+        self, constellation: Constellation, tenant: int | None = None, playing: Playing | Source | None = None
+    ) -> None:
         """Open sockets; nothing is sent.
 
         Args:
             tenant: name space of the keys; by default the constellation's.
-            playing: the schedule that the constellation follows; without one the window stays around `cache.centre`.
+            playing: the schedule that the constellation follows, or what tells of it and is asked again by every call; without
+                one the window stays around `cache.centre`.
 
         Raises:
             ValueError: a schedule for another constellation.
@@ -84,6 +87,20 @@ class SkyStore:
             raise
         self._reach = Reach(self._where, self._control)
         self._lookup = Lookup(constellation, self._reach, self._control, self._tenant, self._add)
+
+    @classmethod
+    def running(cls) -> "SkyStore | None":
+        """A store on the constellation that `skymem up` started on this machine, None if none is up. It follows what is played
+        to that.
+
+        Raises:
+            StateError: the record of it cannot be read.
+            OSError: no socket to be had.
+        """
+        from skymemory.testbed.state import State  # for this only; the testbed knows the store
+
+        up = State().running()
+        return None if up is None else cls(up.constellation, playing=State().playing)
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +157,7 @@ class SkyStore:
             if not 1 <= memoryview(data).nbytes <= most:  # it would evict all else and then not fit
                 stores = f"{self.constellation.cache.servers} servers of {self.constellation.satellite.store_mib} MiB"
                 raise ValueError(f"block of {memoryview(data).nbytes:,} bytes; allowed are 1 to {most:,} ({stores})")
-        self._check_open()
+        self._begin()
         start_s = time.perf_counter()
         transfers = [Transfer(self._entry(key, memoryview(data).nbytes), self._tenant, data) for key, data in items]
         self._upload(transfers, progress)
@@ -187,7 +204,7 @@ class SkyStore:
         keys = [entry if isinstance(entry, bytes) else entry.key for entry in entries]
         for key in keys:
             _check_key(key)
-        self._check_open()
+        self._begin()
         start_s = time.perf_counter()
         known = self._resolve(entries)
         results = [GetResult(key, None, "miss", 0.0) for key in keys]
@@ -221,7 +238,7 @@ class SkyStore:
             ValueError: a key of another length, a closed store.
         """
         _check_key(key)
-        self._check_open()
+        self._begin()
         return self.index.get(key) or (self._lookup.ask([key]) or [None])[0]
 
     def find_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[BlockEntry]:
@@ -243,7 +260,7 @@ class SkyStore:
         """
         for key in keys:
             _check_key(key)
-        self._check_open()
+        self._begin()
         known = self.index.longest_prefix(keys)
         found = known + self._lookup.longest(keys[len(known) :])
         fits = [entry.block_len <= block_bytes_max for entry in found]
@@ -264,7 +281,7 @@ class SkyStore:
         Raises:
             ValueError: a closed store.
         """
-        self._check_open()
+        self._begin()
         held = self._lookup.whole(entries)
         for entry, whole in zip(entries, held, strict=True):
             if whole is False:
@@ -279,7 +296,7 @@ class SkyStore:
         """
         for key in keys:
             _check_key(key)
-        self._check_open()
+        self._begin()
         routes = self._routes_of(keys)
         purged = self._forget(keys, routes)
         if purged.confirmed:
@@ -307,7 +324,7 @@ class SkyStore:
         """
         for key in keys:
             _check_key(key)
-        self._check_open()
+        self._begin()
         if not at_s >= time.time():
             raise ValueError(f"{at_s:.0f} is past; allowed are Unix times from now on")
         row = self._where.row(at_s)
@@ -342,9 +359,10 @@ class SkyStore:
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _check_open(self) -> None:
+    def _begin(self) -> None:
         if self._closed:
             raise ValueError("the store was closed")
+        self._where.refresh()
 
     def _deadline_ms(self) -> int:
         return self.constellation.cache.deadline_ms

@@ -119,7 +119,6 @@ def _core() -> ctypes.CDLL:
     packet, data = ctypes.POINTER(CorePacket), ctypes.c_char_p
     torus, link = ctypes.POINTER(CoreTorus), ctypes.c_int
     core.SKY_Crc16.argtypes, core.SKY_Crc16.restype = [ctypes.c_uint16, data, ctypes.c_size_t], ctypes.c_uint16
-    core.SKY_Crc32c.argtypes, core.SKY_Crc32c.restype = [ctypes.c_uint32, data, ctypes.c_size_t], ctypes.c_uint32
     core.SKY_Crc_Implementation.argtypes, core.SKY_Crc_Implementation.restype = [], data
     core.SKY_Crc_ForcePortable.argtypes, core.SKY_Crc_ForcePortable.restype = [ctypes.c_int], None
     core.SKY_Packet_Decode.argtypes, core.SKY_Packet_Decode.restype = [data, ctypes.c_size_t, packet], ctypes.c_uint8

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from skymemory import progress
 from skymemory.config import ConfigError, Constellation
+from skymemory.store import SkyStore
 from skymemory.testbed.state import Running, State
 
 WIDE = 10_000
@@ -96,6 +97,15 @@ def require_running() -> Running:
         StateError: none is.
     """
     return State().require()
+
+
+def open_store() -> SkyStore:
+    """A store on the constellation that is up; it follows what is played to that.
+
+    Raises:
+        StateError: none is.
+    """
+    return SkyStore(require_running().constellation, playing=State().playing)
 
 
 def print_json(report: dict[str, Any]) -> None:

@@ -20,7 +20,9 @@ from skymemory.cli.common import (
     progress_bar,
 )
 from skymemory.config import Constellation
+from skymemory.placement.whereabouts import Source
 from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.testbed.state import State
 
 
 @click.command()
@@ -55,8 +57,8 @@ def demo(
 
     options = DemoOptions(model=model, prompt_file=prompt_file, codec=codec, new_tokens=tokens)
     try:
-        with _constellation(config_path) as constellation, _stages() as progress:
-            result = run_demo(options, constellation, progress)
+        with _constellation(config_path) as (constellation, playing), _stages() as progress:
+            result = run_demo(options, constellation, progress, playing)
     except UnicodeDecodeError as error:
         raise BadInput(f"{prompt_file} is not UTF-8: {error.reason} at byte {error.start}") from error
     except EmptyPromptError as error:
@@ -72,10 +74,11 @@ def demo(
 
 
 @contextmanager
-def _constellation(config_path: Path | None) -> Iterator[Constellation]:
+def _constellation(config_path: Path | None) -> Iterator[tuple[Constellation, Source | None]]:
+    """And what tells which schedule it follows."""
     running = Constellation.running() if config_path is None else None
     if running is not None:
-        yield running
+        yield running, State().playing
         return
     constellation = load_constellation(config_path)
     constellation = constellation.replace(network={"port": free_port(constellation)})
@@ -83,7 +86,7 @@ def _constellation(config_path: Path | None) -> Iterator[Constellation]:
     try:
         with progress_bar("starting satellites") as progress:
             local.start(progress)
-        yield constellation
+        yield constellation, None
     finally:
         local.stop()
 

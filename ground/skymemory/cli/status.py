@@ -1,5 +1,6 @@
 """`skymem status`: what every satellite says of itself."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,15 +11,18 @@ from rich.text import Text
 from skymemory.cli.common import json_option, output_console, print_json, print_table, require_running
 from skymemory.config import Constellation
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
+from skymemory.orbit.schedule_format import utc
 from skymemory.placement.torus import Satellite
+from skymemory.placement.whereabouts import Playing, Whereabouts
 from skymemory.placement.window import Route
+from skymemory.testbed.state import State
 
 DEADLINE_S = 3.0
 NEVER = 2**64 - 1
 """`last_heard_ms` of a link that was silent so far"""
 SHOWN = ("chunks", "bytes", "hits", "misses", "evictions")
 SLOT = "slot"
-GAP = 3
+GAP = 2
 """blanks between the columns of the grid"""
 
 Cells = dict[tuple[int, int], Text]
@@ -31,11 +35,12 @@ Cells = dict[tuple[int, int], Text]
 def status(show_links: bool, as_json: bool) -> None:
     """Show what the satellites hold and have done, as a grid of slots and planes."""
     constellation = require_running().constellation
-    report = collect(constellation)
+    report = collect(constellation, State().playing.load())
     if as_json:
         print_json(report)
         return
     print_grid(report)
+    click.echo(window_text(report["window"]))
     total = report["total"]
     click.echo(
         f"{report['alive']} of {len(report['satellites'])} satellites answer; they hold {total['chunks']} chunks, "
@@ -47,8 +52,12 @@ def status(show_links: bool, as_json: bool) -> None:
         print_table(link_table(report))
 
 
-def collect(constellation: Constellation) -> dict[str, Any]:
-    """Ask all satellites at once, each at its own address. One that does not answer in time is not alive."""
+def collect(constellation: Constellation, playing: Playing | None = None) -> dict[str, Any]:
+    """Ask all satellites at once, each at its own address. One that does not answer in time is not alive.
+
+    Args:
+        playing: the schedule that it follows.
+    """
     places = list(constellation.torus.satellites())
     routes = [Route(place, place) for place in places]
     with ControlPlane(constellation) as control:
@@ -65,9 +74,35 @@ def collect(constellation: Constellation) -> dict[str, Any]:
         "planes": constellation.planes,
         "slots": constellation.slots,
         "alive": len(alive),
+        "window": window(constellation, playing, time.time()),
         "total": total,
         "satellites": satellites,
     }
+
+
+def window(constellation: Constellation, playing: Playing | None, time_s: float) -> dict[str, Any]:
+    """Where the window is: its centre and the servers' satellites as [plane, slot]; the schedule's row and time if there is one.
+
+    Args:
+        time_s: Unix time.
+    """
+    whereabouts = Whereabouts(constellation, playing)
+    row = whereabouts.row(time_s)
+    told: dict[str, Any] = {"centre": whereabouts.centre(row), "servers": whereabouts.servers(row), "row": None, "rows": None}
+    if (playing := whereabouts.playing) is not None:
+        told |= {"row": row, "rows": len(playing.track.rows), "speed": playing.speed}
+        if playing.schedule is not None:
+            told["sky_time"] = utc(playing.schedule.header.epoch_ms + playing.schedule_ms(time_s))
+    return told
+
+
+def window_text(window: dict[str, Any]) -> str:
+    """The same in words."""
+    text = f"* {len(window['servers'])} servers, window around {Satellite(*window['centre'])}"
+    if window["row"] is not None:
+        text += f"\nrow {window['row']} of {window['rows']} at {window['speed']:g}x"
+        text += f"\nsky of {window['sky_time']}" if "sky_time" in window else ""
+    return text
 
 
 def _satellite(
@@ -115,13 +150,14 @@ def grid_cells(report: dict[str, Any], with_requests: bool) -> Cells:
         if entry["alive"]
     }
     chunks, megabytes = (max((len(texts[at]) for texts in held.values()), default=0) for at in (0, 1))
+    servers = set(map(tuple, report["window"]["servers"]))
     cells = {}
     for entry in report["satellites"]:
         place = entry["plane"], entry["slot"]
         if place not in held:
             cells[place] = Text("no answer", style="red")
             continue
-        text = f"{held[place][0]:>{chunks}} {held[place][1]:>{megabytes}}"
+        text = f"{'*' if place in servers else ' '}{held[place][0]:>{chunks}} {held[place][1]:>{megabytes}}"
         if with_requests:
             text += f" {entry['hits']}/{entry['misses']}/{entry['evictions']}"
         cells[place] = Text(text, style="green" if entry["chunks"] else "")

@@ -8,9 +8,8 @@ from typing import BinaryIO
 
 import click
 
-from skymemory.cli.common import BadInput, Failure, json_option, print_json, progress_bar, require_running
+from skymemory.cli.common import BadInput, Failure, json_option, open_store, print_json, progress_bar
 from skymemory.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
-from skymemory.store import SkyStore
 
 DASH = "A KEY that begins with a dash goes behind two of them: skymem {} -- KEY{}"
 
@@ -36,7 +35,7 @@ def put(key: str, file: BinaryIO, as_json: bool) -> None:
     value = file.read(VALUE_BYTES_MAX + 1)
     if len(value) > VALUE_BYTES_MAX:
         raise BadInput(f"{file.name} is too large; allowed are {VALUE_BYTES_MAX:,} bytes")
-    with SkyStore(require_running().constellation) as store, progress_bar("chunks up") as progress:
+    with open_store() as store, progress_bar("chunks up") as progress:
         try:
             result = KeyValue(store).put(key, value, progress)
         except ValueError as error:  # larger than the sky
@@ -59,7 +58,7 @@ def get(key: str, file: Path, as_json: bool) -> None:
     """Bring the value of KEY back into FILE (- is standard output)."""
     if as_json and str(file) == "-":
         raise BadInput("the value and --json both go to standard output; allowed with --json is a file")
-    with SkyStore(require_running().constellation) as store, progress_bar("chunks down") as progress:
+    with open_store() as store, progress_bar("chunks down") as progress:
         start_s = time.perf_counter()
         value = KeyValue(store).get(key, progress)
         duration_s = time.perf_counter() - start_s
@@ -78,7 +77,7 @@ def get(key: str, file: Path, as_json: bool) -> None:
 @json_option
 def delete(key: str, as_json: bool) -> None:
     """Forget the value of KEY."""
-    with SkyStore(require_running().constellation) as store:
+    with open_store() as store:
         start_s = time.perf_counter()
         purged = store.purge([key_of(key)])
         duration_s = time.perf_counter() - start_s
@@ -98,7 +97,7 @@ def prefetch(keys: tuple[str, ...], at: str, as_json: bool) -> None:
     """Lay the values of KEYs so that they are in the window at a time to come."""
     start_s = time.time()
     at_s = _moment(at, start_s)
-    with SkyStore(require_running().constellation) as store:
+    with open_store() as store:
         if not store.follows:
             raise Failure("the constellation follows no schedule: what it holds stays where it is")
         results = KeyValue(store).prefetch(keys, max(at_s, time.time()))

@@ -32,6 +32,7 @@ from skymemory.config import Constellation
 from skymemory.demo.model import demo_model, demo_prompt, demo_tokenizer, load
 from skymemory.engines.huggingface import HuggingFaceEngine
 from skymemory.manager import KVCManager
+from skymemory.placement.whereabouts import Source
 from skymemory.store import SkyStore
 
 StageProgress = Callable[[str, int, int], None]
@@ -110,12 +111,15 @@ class _Clock(BaseStreamer):
         """Nothing is left to do."""
 
 
-def run_demo(options: DemoOptions, constellation: Constellation, progress: StageProgress | None = None) -> DemoResult:
+def run_demo(
+    options: DemoOptions, constellation: Constellation, progress: StageProgress | None = None, playing: Source | None = None
+) -> DemoResult:
     """Generate from a prompt without the cache, store the prompt's blocks, generate again with them.
 
     Args:
         options: model, prompt, codec, number of tokens.
         constellation: must be running.
+        playing: tells which schedule it follows.
         progress: called as work goes on.
 
     Raises:
@@ -137,13 +141,13 @@ def run_demo(options: DemoOptions, constellation: Constellation, progress: Stage
     HuggingFaceEngine(model)  # tells of a model that cannot be cached now, not after a long run
     _warm_up(model, ids)
     cold = generate(model, ids, options.new_tokens, progress=lambda done, total: tell("without cache", done, total))
-    with SkyStore(constellation) as store, KVCManager(model, tokenizer, store, codec=options.codec) as manager:
+    with SkyStore(constellation, playing=playing) as store, KVCManager(model, tokenizer, store, codec=options.codec) as manager:
         keys = manager.keys(ids)
         store.purge(keys)
         added = manager.add_blocks(ids, cold.cache, progress=lambda done, total: tell("blocks up", done, total))
         entries = store.find_longest(keys)
         retries_up = store.stats().retries
-    with SkyStore(constellation) as store, KVCManager(model, tokenizer, store, codec=options.codec) as manager:
+    with SkyStore(constellation, playing=playing) as store, KVCManager(model, tokenizer, store, codec=options.codec) as manager:
         _warm_up(model, ids)
         warm = generate(
             model,

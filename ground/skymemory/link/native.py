@@ -211,7 +211,14 @@ def library() -> ctypes.CDLL:
     loaded.SKYC_Cancel.argtypes, loaded.SKYC_Cancel.restype = [client, ctypes.c_uint64], None
     loaded.SKYC_Progress.argtypes, loaded.SKYC_Progress.restype = [client, ctypes.POINTER(ProgressCounters)], None
     loaded.SKYC_Counters.argtypes, loaded.SKYC_Counters.restype = [client, ctypes.POINTER(Counters)], None
+    loaded.SKY_Crc32c.argtypes = [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
+    loaded.SKY_Crc32c.restype = ctypes.c_uint32
     return loaded
+
+
+def crc32c(data: bytes) -> int:
+    """The flight core's CRC-32C."""
+    return int(library().SKY_Crc32c(0, data, len(data)))
 
 
 class NativeClient:

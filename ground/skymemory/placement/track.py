@@ -100,14 +100,15 @@ class Track:
         """
         return RollingLayout(name, servers, self.torus, self.centre(1), self.steps)
 
-    def played(self, from_ms: int, speed: float) -> "Track":
-        """The same from an instant on, faster or slower.
+    def played(self, from_ms: int, speed: float, until_ms: int | None = None) -> "Track":
+        """A part of it, faster or slower.
 
         Each row begins at the first whole millisecond at which it holds; of several at the same one the last is left.
 
         Args:
             from_ms: becomes 0.
             speed: milliseconds of this track in one of the new one.
+            until_ms: what begins later is left out.
 
         Raises:
             ValueError: a speed that is not above 0.
@@ -115,16 +116,20 @@ class Track:
         if not (isfinite(speed) and speed > 0):
             raise ValueError(f"speed {speed}; allowed are numbers above 0")
         start = self.row_at(from_ms)
+        last = len(self.rows) if until_ms is None else self.row_at(until_ms)
         centres = {0: self.centre(start)}
-        for row in range(start + 1, len(self.rows) + 1):
+        for row in range(start + 1, last + 1):
             centres[ceil((self.rows[row - 1][0] - from_ms) / speed)] = self.centre(row)
         return Track.of(self.torus, centres.items())
 
-    def continued(self, row: int, later: "Track") -> "Track":
+    def continued(self, row: int, later: "Track", pause_ms: int = 0) -> "Track":
         """Another track behind the rows of this one, up to `row`, which pass by in a millisecond each.
 
         Where servers are follows from the first centre and from how the window came to the present one; what was stored under
         this track is therefore found under the continued one.
+
+        Args:
+            pause_ms: for how much longer than that `row` holds: the other track begins after `row + pause_ms` milliseconds.
 
         Raises:
             ValueError: another torus.
@@ -133,7 +138,8 @@ class Track:
         if (later.torus.planes, later.torus.slots) != (self.torus.planes, self.torus.slots):
             raise ValueError(f"a track over {later.torus} cannot follow one over {self.torus}")
         past = [(before, self.centre(before + 1)) for before in range(row)]
-        return Track.of(self.torus, [*past, *((row + time_ms, later.torus.wrap(*cell)) for time_ms, cell in later.rows)])
+        behind = ((row + pause_ms + time_ms, later.torus.wrap(*cell)) for time_ms, cell in later.rows)
+        return Track.of(self.torus, [*past, *behind])
 
     def held(self, row: int) -> "Track":
         """The same up to `row`, which then holds for weeks: the rows behind follow at the end of 32 bits of milliseconds.

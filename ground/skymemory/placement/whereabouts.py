@@ -13,10 +13,11 @@ A block that was laid for a row to come (`BlockEntry.epoch`, see `SkyStore.prefe
 first, and those of now after it, for what did not arrive.
 """
 
+import logging
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final
+from math import floor
+from typing import Final, Protocol
 
 from skymemory.config import Constellation
 from skymemory.orbit.schedule import Schedule
@@ -26,6 +27,8 @@ from skymemory.placement.layouts import LAYOUTS, substitute
 from skymemory.placement.rolling import RollingLayout
 from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
+
+_log = logging.getLogger(__name__)
 
 SKEW_S: Final = 2.0
 """clocks of satellites and hosts are taken to be as far apart at most"""
@@ -48,47 +51,93 @@ class Playing:
     speed: float = 1.0
     """milliseconds of the schedule in one of the track"""
 
+    def track_ms(self, time_s: float) -> int:
+        """The track's time at a Unix time."""
+        return floor((time_s - self.started_unix_s) * 1000)
+
+    def schedule_ms(self, time_s: float) -> int:
+        """The schedule's time at a Unix time; its ends before and after it. Of use with a schedule."""
+        most = 0 if self.schedule is None else self.schedule.header.duration_ms
+        return min(max(int(self.from_ms + self.speed * self.track_ms(time_s)), 0), most)
+
+
+class Source(Protocol):
+    """Tells what the constellation follows, and when that has changed."""
+
+    def changed(self) -> bool:
+        """Since the last `load`."""
+
+    def load(self) -> Playing | None:
+        """What it follows now. Raises OSError, RuntimeError, ValueError."""
+
 
 class Whereabouts:
     """Of the servers of a constellation. Times are Unix times in seconds."""
 
-    def __init__(self, constellation: Constellation, playing: Playing | None = None) -> None:
+    def __init__(self, constellation: Constellation, playing: Playing | Source | None = None) -> None:
         """`playing`: what the constellation follows. A cache whose host is a satellite moves with that and follows nothing.
 
         Raises:
-            ValueError: a schedule for another constellation, or for fewer satellites than there are servers.
+            ValueError: a schedule for another constellation.
         """
         self.constellation = constellation
-        self.playing = None if constellation.cache.host == "satellite" else playing
-        if self.playing is not None:
-            ours, theirs = constellation.torus, self.playing.track.torus
-            if (theirs.planes, theirs.slots) != (ours.planes, ours.slots):
-                raise ValueError(
-                    f"a schedule for {theirs.planes} planes x {theirs.slots} slots; the constellation has"
-                    f" {ours.planes} x {ours.slots}"
-                )
+        self.changes = 0
+        """times that another schedule was followed"""
+        self._following: tuple[Playing, RollingLayout] | None = None
+        self._source: Source | None = None
+        if playing is not None and not isinstance(playing, Playing):
+            self._source, playing = playing, playing.load()
+        self.follow(playing)
 
-    @cached_property
-    def _layout(self) -> RollingLayout:
-        assert self.playing is not None
-        return self.playing.track.layout(self.constellation.cache.layout, self.constellation.cache.servers)
+    @property
+    def playing(self) -> Playing | None:
+        """What the window follows."""
+        return None if self._following is None else self._following[0]
+
+    def refresh(self) -> None:
+        """See whether the source plays another schedule now. One that cannot be followed is left alone, and logged."""
+        if self._source is None or not self._source.changed():
+            return
+        try:
+            self.follow(self._source.load())
+        except (OSError, RuntimeError, ValueError) as error:
+            _log.warning("the window goes on as before: %s", error)
+
+    def follow(self, playing: Playing | None) -> None:
+        """From now on this. Raises ValueError: it is for another constellation."""
+        self.changes += 1
+        if playing is None or self.constellation.cache.host == "satellite":
+            self._following = None
+            return
+        ours, theirs = self.constellation.torus, playing.track.torus
+        if (theirs.planes, theirs.slots) != (ours.planes, ours.slots):
+            raise ValueError(
+                f"a schedule for {theirs.planes} planes x {theirs.slots} slots; "
+                f"the constellation has {ours.planes} x {ours.slots}"
+            )
+        cache = self.constellation.cache
+        self._following = playing, playing.track.layout(cache.layout, cache.servers)
 
     def row(self, time_s: float) -> int:
         """The row that holds, from 1; 0 without a schedule."""
-        return _STAYS if self.playing is None else self.playing.track.row_at(self._track_ms(time_s))
+        playing = self.playing
+        return _STAYS if playing is None else playing.track.row_at(playing.track_ms(time_s))
 
     def centre(self, row: int) -> Satellite:
         """The satellite in the middle of a row's window."""
-        return self.constellation.cache.centre if self.playing is None else self.playing.track.centre(row)
+        if self._following is None:
+            return self.constellation.cache.centre
+        track = self._following[0].track
+        return track.centre(_within(track, row))
 
     def servers(self, row: int, lost: Collection[Satellite] = ()) -> list[Satellite]:
         """Satellites of servers 0 to n - 1 in a row. Those of `lost` are replaced, see `layouts.substitute`."""
-        cache, torus = self.constellation.cache, self.constellation.torus
-        if self.playing is None:
-            placed = LAYOUTS[cache.layout](cache.centre, cache.servers, torus)
-        else:
-            placed = self._layout.servers_at(self.playing.track.cell(row))
-        return substitute(placed, lost, self.centre(row), torus)
+        cache, torus, following = self.constellation.cache, self.constellation.torus, self._following
+        if following is None:
+            return substitute(LAYOUTS[cache.layout](cache.centre, cache.servers, torus), lost, cache.centre, torus)
+        track, layout = following[0].track, following[1]
+        row = _within(track, row)
+        return substitute(layout.servers_at(track.cell(row)), lost, track.centre(row), torus)
 
     def rows(self, time_s: float, epoch: int = 0) -> tuple[int, ...]:
         """The rows whose places are asked for a block, in this order.
@@ -96,12 +145,14 @@ class Whereabouts:
         Args:
             epoch: `BlockEntry.epoch`. One that no row has is a satellite's word and worth nothing.
         """
-        if self.playing is None:
+        playing = self.playing
+        if playing is None:
             return (_STAYS,)
-        now = self.row(time_s)
-        if now < epoch <= len(self.playing.track.rows):
-            return epoch, *self._by_time(now, time_s), epoch
-        return (now, now - 1, now) if now == epoch > 1 else self._by_time(now, time_s)
+        now = playing.track.row_at(playing.track_ms(time_s))
+        by_time = self._by_time(playing, now, time_s)
+        if now < epoch <= len(playing.track.rows):
+            return epoch, *by_time, epoch
+        return (now, now - 1, now) if now == epoch > 1 else by_time
 
     def is_moving(self, time_s: float) -> bool:
         """Do satellites hand blocks over around now?"""
@@ -109,23 +160,17 @@ class Whereabouts:
 
     def in_sight(self, time_s: float) -> list[Satellite]:
         """Satellites above the site's minimum elevation, the nearest first."""
-        if self.playing is not None and self.playing.schedule is not None:
-            schedule = self.playing.schedule
-            passed_ms = int(self.playing.from_ms + self.playing.speed * self._track_ms(time_s))
-            time_ms = min(max(passed_ms, 0), schedule.header.duration_ms)
+        playing = self.playing
+        if playing is not None and playing.schedule is not None:
+            schedule, time_ms = playing.schedule, playing.schedule_ms(time_s)
             nearest, seen = schedule.nearest(time_ms), schedule.in_sight(time_ms)
             return [one for one in seen if one == nearest] + [one for one in seen if one != nearest]
         site = self.constellation.site
         place = Site(site.latitude_deg, site.longitude_deg)
         return Walker.of(self.constellation).sky.in_sight(place, time_s, site.min_elevation_deg)
 
-    def _track_ms(self, time_s: float) -> int:
-        assert self.playing is not None
-        return int((time_s - self.playing.started_unix_s) * 1000 // 1)
-
-    def _by_time(self, row: int, time_s: float) -> tuple[int, ...]:
-        assert self.playing is not None
-        track, now_ms = self.playing.track, self._track_ms(time_s)
+    def _by_time(self, playing: Playing, row: int, time_s: float) -> tuple[int, ...]:
+        track, now_ms = playing.track, playing.track_ms(time_s)
         since_ms, end_ms = now_ms - track.rows[row - 1][0], track.end_ms(row)
         half_ms = float("inf") if end_ms is None else (end_ms - track.rows[row - 1][0]) / 2
         if end_ms is not None and end_ms - now_ms <= min(1000 * SKEW_S, half_ms):
@@ -135,3 +180,8 @@ class Whereabouts:
         if since_ms < min(1000 * self.constellation.cache.handover_s, half_ms):
             return row - 1, row
         return row, row - 1, row
+
+
+def _within(track: Track, row: int) -> int:
+    """A row's number may come from the schedule that was followed a moment ago."""
+    return min(max(row, 1), len(track.rows))

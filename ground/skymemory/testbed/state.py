@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.testbed import satellite as skysat
+from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.processes import ProcessId, is_alive, writers
 
 FILE_NAME = "constellation.json"
@@ -59,6 +60,8 @@ class State:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_folder()
         self.path = self.folder / FILE_NAME
+        self.playing = PlayingRecord(self.folder)
+        """which schedule it follows"""
 
     @property
     def log_folder(self) -> Path:
@@ -77,6 +80,7 @@ class State:
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(".new")
         draft.write_text(json.dumps(record), encoding="utf-8")
+        self.playing.clear()
         draft.replace(self.path)
 
     def load(self) -> Running | None:
@@ -123,6 +127,7 @@ class State:
 
     def clear(self) -> None:
         """Forget it."""
+        self.playing.clear()
         self.path.unlink(missing_ok=True)
 
 

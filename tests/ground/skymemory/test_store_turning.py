@@ -152,20 +152,20 @@ def test_a_window_that_moves_on_during_a_get_loses_nothing(sky: Constellation, m
         def slow(client: NativeClient, transfers: Sequence[Transfer], *rest: Progress) -> None:
             get(client, transfers, *rest)
             calls.append(len(transfers))
-            store._where.playing = turning(sky, 2 if len(calls) == 1 else 3)
+            store._where.follow(turning(sky, 2 if len(calls) == 1 else 3))
 
         monkeypatch.setattr(NativeClient, "get", slow)
         assert [result.data for result in store.get(list(items))] == list(items.values())
         assert calls[0] == len(items)
         assert store.stats().purges == 0
 
-        store._where.playing = turning(sky, 1)
+        store._where.follow(turning(sky, 1))
         rows = iter([2, 3, 4])
 
         def slower(client: NativeClient, transfers: Sequence[Transfer], *rest: Progress) -> None:
-            store._where.playing = turning(sky, 1)
+            store._where.follow(turning(sky, 1))
             get(client, transfers, *rest)
-            store._where.playing = turning(sky, next(rows))
+            store._where.follow(turning(sky, next(rows)))
 
         monkeypatch.setattr(NativeClient, "get", slower)
         store.get(list(items))

@@ -156,6 +156,7 @@ def test_all_that_is_shown_fits_the_terminal(skymem: Command, monkeypatch: pytes
 REPORT = {
     "planes": 5,
     "slots": 19,
+    "window": {"servers": [(1, 1), (2, 1)]},
     "satellites": [
         {"plane": p, "slot": s, "alive": (p, s) != (2, 2), "chunks": 2600, "bytes": 15_600_000}
         | {"hits": 123_456, "misses": 7, "evictions": 4321}
@@ -172,7 +173,7 @@ def test_a_full_grid_drops_what_has_no_room(capsys: pytest.CaptureFixture[str], 
         title, heading, *rows = capsys.readouterr().out.splitlines()
         assert heading.split() == ["slot", *(word for plane in "12345" for word in ("plane", plane))]
         assert len(rows) == 19
-        assert rows[0].startswith(f"   1   {cell}")
+        assert rows[0].startswith(f"   1  *{cell}")
         assert rows[1].count("no answer") == 1
         assert title.startswith("chunks MB")
         assert ("134 columns" in title) == (columns == "80")

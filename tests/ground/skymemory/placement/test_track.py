@@ -156,11 +156,13 @@ def test_what_was_stored_under_a_track_is_found_under_what_follows_it(
     track = Track.of(torus, given_centres)
     row = data.draw(st.integers(1, len(track.rows)))
     later = Track.of(torus, [(0, data.draw(st.sampled_from(list(torus.satellites())))), *((7 + t, s) for t, s in given_centres)])
-    joined = track.continued(row, later)
+    pause_ms = data.draw(st.integers(0, 500))
+    joined = track.continued(row, later, pause_ms)
     for at in range(1, row + 1):
         assert (joined.cell(at), joined.row_at(at - 1)) == (track.cell(at), at)
+    assert joined.row_at(row - 1 + pause_ms) == row
     for time_ms in (0, 3, 7, 100, 20_000):
-        assert joined.centre(joined.row_at(row + time_ms)) == later.centre(later.row_at(time_ms))
+        assert joined.centre(joined.row_at(row + pause_ms + time_ms)) == later.centre(later.row_at(time_ms))
     if joined.steps == track.steps:
         before, after = track.layout("rotation", 1), joined.layout("rotation", 1)
         assert after.servers_at(joined.cell(row)) == before.servers_at(track.cell(row))
@@ -186,6 +188,7 @@ def test_played_sixty_times_faster() -> None:
     assert track.played(0, 60).rows == ((0, Cell(3, 4)), (5_000, Cell(3, 3)), (10_001, Cell(4, 2)))
     assert track.played(300_000, 60).rows == ((0, Cell(3, 3)), (5_001, Cell(4, 2)))
     assert track.played(700_000, 60).rows == ((0, Cell(4, 2)),)
+    assert track.played(0, 60, 600_001).rows == ((0, Cell(3, 4)), (5_000, Cell(3, 3)), (10_001, Cell(3, 2)))
     assert track.played(299_999, 1).rows[:2] == ((0, Cell(3, 4)), (1, Cell(3, 3)))
 
 

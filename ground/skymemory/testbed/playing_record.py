@@ -1,0 +1,111 @@
+"""Which schedule the constellation that is up follows: a file beside the record of what is up, and a copy of the schedule.
+
+Whoever opens a store on this machine reads it, so all see the window where the satellites have it.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+from skymemory.orbit.schedule import Schedule
+from skymemory.orbit.schedule_format import SUFFIXES
+from skymemory.placement.rolling import Cell
+from skymemory.placement.torus import Torus
+from skymemory.placement.track import Track
+from skymemory.placement.whereabouts import Playing
+
+FILE_NAME: Final = "playing.json"
+COPY_NAME: Final = "playing"
+"""of the schedule, and a suffix"""
+FORMAT: Final = 1
+
+
+class DamagedRecordError(RuntimeError):
+    """The record was read and is none."""
+
+
+class PlayingRecord:
+    """The record in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE_NAME
+        self._seen: tuple[int, int] | None = None
+
+    def changed(self) -> bool:
+        """Is there another record than at the last `load`?"""
+        return self._mark() != self._seen
+
+    def save(self, playing: Playing, source: Path) -> None:
+        """Write the record, whole or not at all. `source`: the schedule's file, which is copied."""
+        copy = self._copy(source.suffix)
+        draft = copy.with_suffix(".new")
+        if source.resolve() != copy.resolve():
+            shutil.copyfile(source, draft)
+            draft.replace(copy)
+        track = playing.track
+        record = {
+            "format": FORMAT,
+            "planes": track.torus.planes,
+            "slots": track.torus.slots,
+            "rows": [[time_ms, *cell] for time_ms, cell in track.rows],
+            "started_unix_s": playing.started_unix_s,
+            "schedule": copy.suffix,
+            "from_ms": playing.from_ms,
+            "speed": playing.speed,
+        }
+        draft = self.path.with_suffix(".new")
+        draft.write_text(json.dumps(record), encoding="utf-8")
+        draft.replace(self.path)
+
+    def load(self) -> Playing | None:
+        """What is recorded, or None.
+
+        Raises:
+            DamagedRecordError: the record does not say what it should.
+            OSError: it is there and the system does not let us read it.
+        """
+        self._seen = self._mark()
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        try:
+            return self._parse(json.loads(text))
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError, FileNotFoundError) as error:
+            why = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+            raise DamagedRecordError(f"{self.path} is damaged ({why}); `skymem down` clears it") from error
+
+    def clear(self) -> None:
+        """Forget it."""
+        for path in (self.path, *map(self._copy, SUFFIXES)):
+            path.unlink(missing_ok=True)
+
+    def _mark(self) -> tuple[int, int] | None:
+        """Of the file; each record is a file of its own."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+    def _copy(self, suffix: str) -> Path:
+        return self.path.with_name(COPY_NAME + suffix)
+
+    def _parse(self, record: dict[str, Any]) -> Playing:
+        if record["format"] != FORMAT:
+            raise ValueError(f"format {record['format']}, not {FORMAT}")
+        rows = tuple((int(time_ms), Cell(int(plane), int(slot))) for time_ms, plane, slot in record["rows"])
+        torus = Torus(int(record["planes"]), int(record["slots"]))
+        track = Track(torus, rows)
+        if Track.of(torus, ((time_ms, torus.wrap(*cell)) for time_ms, cell in rows)).steps != track.steps:
+            raise ValueError("its rows jump further than half the sky")
+        if record["schedule"] not in SUFFIXES:
+            raise ValueError(f"a schedule with the suffix {record['schedule']}")
+        return Playing(
+            track,
+            float(record["started_unix_s"]),
+            Schedule.load(self._copy(record["schedule"])),
+            int(record["from_ms"]),
+            float(record["speed"]),
+        )
