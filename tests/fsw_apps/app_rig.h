@@ -281,7 +281,7 @@ static inline void rig_command(uint32_t mid, uint8_t code, const void *payload, 
     union
     {
         CFE_SB_Buffer_t buffer;
-        uint8_t         bytes[256];
+        uint8_t         bytes[SKY_LIMIT_RELAY_BYTES];
     } command;
 
     (void)rig_command_bytes(mid, code, payload, payload_len, &command.buffer, sizeof(command));

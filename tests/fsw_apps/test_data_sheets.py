@@ -16,7 +16,7 @@ from skymemory.fsw.structures import LINKS, NEIGHBOURS
 
 APPS = Path(__file__).parents[2] / "fsw_apps"
 SEDS = "{http://www.ccsds.org/schema/sois/seds}"
-INTEGER_BITS = {f"uint{bits}": bits for bits in (8, 16, 32, 64)}
+INTEGER_BITS = {f"{sign}int{bits}": bits for sign in ("u", "") for bits in (8, 16, 32, 64)}
 HEADER_TYPES = {"CFE_HDR/CommandHeader": "CFE_MSG_CommandHeader_t", "CFE_HDR/TelemetryHeader": "CFE_MSG_TelemetryHeader_t"}
 # Interfaces of each app that have a topic id.
 TOPICS = ("CMD", "SEND_HK", "WAKEUP", "HK_TLM")
@@ -24,12 +24,13 @@ TOPICS = ("CMD", "SEND_HK", "WAKEUP", "HK_TLM")
 
 @dataclass(frozen=True)
 class Member:
-    """A field: an unsigned integer of `bits`, or the structure `kind` of the same app; `count` of them, 1 if no array."""
+    """A field: an integer of `bits`, or the structure `kind` of the same app; `count` of them, 1 if no array."""
 
     name: str
     kind: str
     bits: int
     count: int
+    signed: bool = False
 
 
 def header(app: str, part: str, source: str = "default") -> str:
@@ -67,7 +68,7 @@ class Headers:
         kind, name, length = match.groups()
         count = 1 if length is None else self.config[length] if length in self.config else int(length, 0)
         if kind in INTEGER_BITS:
-            return Member(name, "", INTEGER_BITS[kind], count)
+            return Member(name, "", INTEGER_BITS[kind], count, not kind.startswith("u"))
         return Member(name, kind.removesuffix("_t").removeprefix(self.prefix), 0, count)
 
 
@@ -100,7 +101,8 @@ class Sheet:
     def member(self, name: str, kind: str, count: int = 1) -> Member:
         """A field of a type of the sheet, down to integers and structures."""
         if kind.startswith("BASE_TYPES/"):
-            return Member(name, "", INTEGER_BITS[kind.removeprefix("BASE_TYPES/")], count)
+            integer = kind.removeprefix("BASE_TYPES/")
+            return Member(name, "", INTEGER_BITS[integer], count, not integer.startswith("u"))
         node = self.types[kind]
         if node.tag == f"{SEDS}ArrayDataType":
             assert count == 1, "an array of arrays"
@@ -213,7 +215,7 @@ def test_interfaces_are_the_topics_and_the_tables(app: str) -> None:
         "SEND_HK": ("CFE_SB/Telecommand", "SendHkCmd"),
         "WAKEUP": ("CFE_SB/Telecommand", "WakeupCmd"),
         "HK_TLM": ("CFE_SB/Telemetry", "HkTlm"),
-        **{table: ("CFE_TBL/Table", f"{table}Table") for table in headers.tables},
+        **{table: ("CFE_TBL/Table", f"{table.rstrip('0123456789')}Table") for table in headers.tables},
     }
     maps = {str(m.get("interface")): str(m.get("variableRef")) for m in sheet.package.iter(f"{SEDS}ParameterMap")}
     values = {str(v.get("name")): v.get("initialValue") for v in sheet.package.iter(f"{SEDS}Variable")}

@@ -10,6 +10,9 @@
 #define KVC_PLATFORM_STORE_BYTES (8 * 1024 * 1024)
 #endif
 
+/** Tables of the rotation schedule that are used, 1 .. 4: each has KVC_SEGMENT_ROWS rows. */
+#define KVC_PLATFORM_SCHEDULE_SEGMENTS 4
+
 #define KVC_PLATFORM_PIPE_DEPTH 16 /**< command pipe */
 
 /** Longest time that KVC's task sleeps: it has to see that the app ends, also if nobody sends it WAKEUP. */

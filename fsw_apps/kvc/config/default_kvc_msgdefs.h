@@ -8,12 +8,45 @@
 #include "common_types.h"
 #include "kvc_fcncodes.h"
 #include "kvc_interface_cfg.h"
+#include "kvc_tbldefs.h"
 
 typedef struct KVC_PurgeBlock_Payload
 {
     uint32 Tenant;
     uint8  Key[KVC_KEY_BYTES];
 } KVC_PurgeBlock_Payload_t;
+
+/** Fields as in KVC_ScheduleTable_t. */
+typedef struct KVC_ScheduleBegin_Payload
+{
+    uint32 Id;    /**< of this upload, any number; BEGIN with another one begins a new upload */
+    int32  AgeMs; /**< the schedule's epoch is so long ago; negative: still to come. The sender need not know this clock */
+    uint32 Planes;
+    uint32 Slots;
+    uint32 Layout;
+    uint32 Servers;
+    uint32 TotalRows; /**< 0: follow no schedule any more */
+} KVC_ScheduleBegin_Payload_t;
+
+typedef struct KVC_ScheduleRows_Payload
+{
+    uint32            Id;
+    uint32            FirstRow; /**< number of the first row here, from 1 */
+    uint32            RowCount; /**< 1 .. KVC_COMMAND_ROWS */
+    KVC_ScheduleRow_t Row[KVC_COMMAND_ROWS];
+} KVC_ScheduleRows_Payload_t;
+
+typedef struct KVC_ScheduleCommit_Payload
+{
+    uint32 Id;
+    uint32 RowsCrc;
+} KVC_ScheduleCommit_Payload_t;
+
+typedef struct KVC_Handover_Payload
+{
+    uint16 Plane; /**< of the satellite that is to hold the chunks */
+    uint16 Slot;
+} KVC_Handover_Payload_t;
 
 typedef struct KVC_HkTlm_Payload
 {
@@ -26,6 +59,8 @@ typedef struct KVC_HkTlm_Payload
     uint32 SlotsUsed;
     uint32 SlotsPartial; /**< chunks of which parts are missing */
     uint32 Blocks;
+    uint32 Row;        /**< of the schedule that holds now, from 1; 0: no schedule */
+    uint32 Rows;       /**< of the schedule */
     uint64 StoreBytes; /**< memory of the store */
     uint64 Bytes;      /**< of chunks held */
     uint64 Requests;
@@ -37,7 +72,8 @@ typedef struct KVC_HkTlm_Payload
     uint64 ExpiredParts;
     uint64 MigratedOut;
     uint64 MigratedIn;
-    uint64 Errors; /**< packets answered with an error, all causes */
+    uint64 Handovers; /**< rows in which something had to be handed over */
+    uint64 Errors;    /**< packets answered with an error, all causes */
 } KVC_HkTlm_Payload_t;
 
 #endif

@@ -29,6 +29,30 @@ typedef struct KVC_PurgeBlockCmd
     KVC_PurgeBlock_Payload_t Payload;
 } KVC_PurgeBlockCmd_t;
 
+typedef struct KVC_ScheduleBeginCmd
+{
+    CFE_MSG_CommandHeader_t     CommandHeader;
+    KVC_ScheduleBegin_Payload_t Payload;
+} KVC_ScheduleBeginCmd_t;
+
+typedef struct KVC_ScheduleRowsCmd
+{
+    CFE_MSG_CommandHeader_t    CommandHeader;
+    KVC_ScheduleRows_Payload_t Payload;
+} KVC_ScheduleRowsCmd_t;
+
+typedef struct KVC_ScheduleCommitCmd
+{
+    CFE_MSG_CommandHeader_t      CommandHeader;
+    KVC_ScheduleCommit_Payload_t Payload;
+} KVC_ScheduleCommitCmd_t;
+
+typedef struct KVC_HandoverCmd
+{
+    CFE_MSG_CommandHeader_t CommandHeader;
+    KVC_Handover_Payload_t  Payload;
+} KVC_HandoverCmd_t;
+
 typedef struct KVC_SendHkCmd
 {
     CFE_MSG_CommandHeader_t CommandHeader;

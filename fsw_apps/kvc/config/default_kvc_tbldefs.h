@@ -1,12 +1,25 @@
 /**
  * @file
- * Constants of the tables of KVC.
+ * Constants and parts of the tables of KVC.
  */
 #ifndef KVC_TBLDEFS_H
 #define KVC_TBLDEFS_H
 
+#include "common_types.h"
 #include "kvc_interface_cfg.h"
 
-#define KVC_LIMITS_TABLE_NAME "Limits" /**< KVC.Limits */
+#define KVC_LIMITS_TABLE_NAME    "Limits"    /**< KVC.Limits */
+#define KVC_SCHEDULE1_TABLE_NAME "Schedule1" /**< KVC.Schedule1, and so on */
+#define KVC_SCHEDULE2_TABLE_NAME "Schedule2"
+#define KVC_SCHEDULE3_TABLE_NAME "Schedule3"
+#define KVC_SCHEDULE4_TABLE_NAME "Schedule4"
+
+/** One row of the rotation schedule. */
+typedef struct KVC_ScheduleRow
+{
+    uint32 TimeMs; /**< from which on it holds, since the schedule's epoch; rising, the first row's is 0 */
+    int32  Plane; /**< centre of the window, unrolled: it goes on past the last plane instead of beginning anew, and is at most */
+    int32  Slot;  /**< half the torus from the row before. Modulo the torus it is the satellite, counted from 1 */
+} KVC_ScheduleRow_t;
 
 #endif

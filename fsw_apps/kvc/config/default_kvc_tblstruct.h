@@ -21,4 +21,24 @@ typedef struct KVC_LimitsTable
     uint32 ScrubPeriodMs; /**< with a schedule, incomplete blocks are looked for once in this time, and purged; 0: they are not */
 } KVC_LimitsTable_t;
 
+/**
+ * KVC.Schedule1 .. KVC.Schedule4: the rotation schedule in segments. Table k has the rows from (k - 1) * KVC_SEGMENT_ROWS + 1 on, as
+ * many as there are and fit. A schedule takes effect when all tables that it needs are loaded and say the same of it; until then the
+ * one before stays. TotalRows 0 in KVC.Schedule1: none, nothing moves by itself.
+ */
+typedef struct KVC_ScheduleTable
+{
+    uint32            EpochS;    /**< of the schedule, seconds in the scale of CFE_TIME_GetTime, */
+    uint32            EpochMs;   /**< and milliseconds, 0 .. 999 */
+    uint32            Planes;    /**< of the constellation that it is for */
+    uint32            Slots;     /**< a plane */
+    uint32            Layout;    /**< 1 rotation, 2 hop (never moves), 3 rotation_hop: SKY_LayoutId_t */
+    uint32            Servers;   /**< 1 .. 1,024 */
+    uint32            FirstRow;  /**< number of the first row here, from 1 */
+    uint32            RowCount;  /**< rows here */
+    uint32            TotalRows; /**< of all segments */
+    uint32            RowsCrc;   /**< CRC-32C of all rows of all segments, as they lie in memory */
+    KVC_ScheduleRow_t Row[KVC_SEGMENT_ROWS];
+} KVC_ScheduleTable_t;
+
 #endif

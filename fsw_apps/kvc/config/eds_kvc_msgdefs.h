@@ -9,5 +9,6 @@
 #include "kvc_eds_typedefs.h"
 #include "kvc_fcncodes.h"
 #include "kvc_interface_cfg.h"
+#include "kvc_tbldefs.h"
 
 #endif

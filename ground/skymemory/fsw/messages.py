@@ -34,6 +34,10 @@ ONBOARD_CMD_MIDS: Final = range(0x18E0, 0x18F0)
 
 NOOP: Final = 0
 RESET_COUNTERS: Final = 1
+KVC_SCHEDULE_BEGIN: Final = 4
+KVC_SCHEDULE_ROWS: Final = 5
+KVC_SCHEDULE_COMMIT: Final = 6
+KVC_HANDOVER: Final = 7
 
 
 class MessageError(ValueError):

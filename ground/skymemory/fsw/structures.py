@@ -4,9 +4,13 @@ Fields are named as in C, in Python's manner. All are in the byte order of the p
 aarch64 are both little-endian. A test holds sizes and offsets against the compiled library.
 """
 
-from ctypes import LittleEndianStructure, c_char, c_uint8, c_uint16, c_uint32, c_uint64
+from ctypes import LittleEndianStructure, c_char, c_int32, c_uint8, c_uint16, c_uint32, c_uint64
 
 KEY_BYTES = 32
+SEGMENT_ROWS = 1362
+"""rows of one table KVC.Schedule1 .. KVC.Schedule4"""
+COMMAND_ROWS = 83
+"""rows of one command SCHEDULE_ROWS"""
 NEIGHBOURS = ("north", "east", "south", "west")
 LINKS = (*NEIGHBOURS, "ground")
 
@@ -54,6 +58,47 @@ class KvcPurgeBlock(LittleEndianStructure):
     _fields_ = (("tenant", c_uint32), ("key", c_uint8 * KEY_BYTES))
 
 
+class KvcScheduleRow(LittleEndianStructure):
+    """KVC_ScheduleRow_t: from `time_ms` after the schedule's epoch on, the window's unrolled centre."""
+
+    time_ms: int
+    plane: int
+    slot: int
+    _fields_ = (("time_ms", c_uint32), ("plane", c_int32), ("slot", c_int32))
+
+
+class KvcScheduleBegin(LittleEndianStructure):
+    """KVC_ScheduleBegin_Payload_t: command that begins the upload of a schedule whose epoch was `age_ms` ago."""
+
+    _fields_ = (
+        ("id", c_uint32),
+        ("age_ms", c_int32),
+        ("planes", c_uint32),
+        ("slots", c_uint32),
+        ("layout", c_uint32),
+        ("servers", c_uint32),
+        ("total_rows", c_uint32),
+    )
+
+
+class KvcScheduleRows(LittleEndianStructure):
+    """KVC_ScheduleRows_Payload_t: command with `row_count` rows, the first of them number `first_row`, from 1."""
+
+    _fields_ = (("id", c_uint32), ("first_row", c_uint32), ("row_count", c_uint32), ("row", KvcScheduleRow * COMMAND_ROWS))
+
+
+class KvcScheduleCommit(LittleEndianStructure):
+    """KVC_ScheduleCommit_Payload_t: command that ends an upload, with the CRC-32C of all rows as they lie in memory."""
+
+    _fields_ = (("id", c_uint32), ("rows_crc", c_uint32))
+
+
+class KvcHandover(LittleEndianStructure):
+    """KVC_Handover_Payload_t: command to send everything to another satellite."""
+
+    _fields_ = (("plane", c_uint16), ("slot", c_uint16))
+
+
 class KvcHousekeeping(LittleEndianStructure):
     """KVC_HkTlm_Payload_t: counters of the app kvc and state of its store."""
 
@@ -65,6 +110,8 @@ class KvcHousekeeping(LittleEndianStructure):
     slots_used: int
     slots_partial: int
     blocks: int
+    row: int
+    rows: int
     store_bytes: int
     bytes: int
     requests: int
@@ -76,6 +123,7 @@ class KvcHousekeeping(LittleEndianStructure):
     expired_parts: int
     migrated_out: int
     migrated_in: int
+    handovers: int
     errors: int
     _fields_ = (
         ("command_counter", c_uint8),
@@ -87,6 +135,8 @@ class KvcHousekeeping(LittleEndianStructure):
         ("slots_used", c_uint32),
         ("slots_partial", c_uint32),
         ("blocks", c_uint32),
+        ("row", c_uint32),
+        ("rows", c_uint32),
         ("store_bytes", c_uint64),
         ("bytes", c_uint64),
         ("requests", c_uint64),
@@ -98,6 +148,7 @@ class KvcHousekeeping(LittleEndianStructure):
         ("expired_parts", c_uint64),
         ("migrated_out", c_uint64),
         ("migrated_in", c_uint64),
+        ("handovers", c_uint64),
         ("errors", c_uint64),
     )
 
@@ -114,6 +165,24 @@ class KvcLimitsTable(LittleEndianStructure):
         ("migrate_all_from_ground", c_uint32),
         ("gossip", c_uint32),
         ("scrub_period_ms", c_uint32),
+    )
+
+
+class KvcScheduleTable(LittleEndianStructure):
+    """KVC_ScheduleTable_t: the tables KVC.Schedule1 .. KVC.Schedule4, a segment of a rotation schedule each."""
+
+    _fields_ = (
+        ("epoch_s", c_uint32),
+        ("epoch_ms", c_uint32),
+        ("planes", c_uint32),
+        ("slots", c_uint32),
+        ("layout", c_uint32),
+        ("servers", c_uint32),
+        ("first_row", c_uint32),
+        ("row_count", c_uint32),
+        ("total_rows", c_uint32),
+        ("rows_crc", c_uint32),
+        ("row", KvcScheduleRow * SEGMENT_ROWS),
     )
 
 
@@ -227,8 +296,14 @@ C_NAMES: dict[type[LittleEndianStructure], str] = {
     EventPacketId: "CFE_EVS_PacketID_t",
     EventPayload: "CFE_EVS_LongEventTlm_Payload_t",
     KvcPurgeBlock: "KVC_PurgeBlock_Payload_t",
+    KvcScheduleRow: "KVC_ScheduleRow_t",
+    KvcScheduleBegin: "KVC_ScheduleBegin_Payload_t",
+    KvcScheduleRows: "KVC_ScheduleRows_Payload_t",
+    KvcScheduleCommit: "KVC_ScheduleCommit_Payload_t",
+    KvcHandover: "KVC_Handover_Payload_t",
     KvcHousekeeping: "KVC_HkTlm_Payload_t",
     KvcLimitsTable: "KVC_LimitsTable_t",
+    KvcScheduleTable: "KVC_ScheduleTable_t",
     IslSetLink: "ISL_SetLink_Payload_t",
     IslHousekeepingLink: "ISL_HkLink_t",
     IslHousekeeping: "ISL_HkTlm_Payload_t",

@@ -9,11 +9,12 @@
 
 #include <string.h>
 
-#define ISL_UPLINK_BATCH 64u     /* packets of the uplink line taken at a time */
-#define ISL_NO_APID      0xFFFFu /* an APID has 11 bits */
-#define ISL_TYPE_REQUEST 0x10u   /* packet type in the first byte of the primary header */
-#define ISL_POLL_MIN_US  1000u   /* a service that is always due must not keep the processor */
-#define ISL_PORT_MASK    0xFFFFu /* of an endpoint */
+#define ISL_UPLINK_BATCH 64u      /* packets of the uplink line taken at a time */
+#define ISL_NO_APID      0xFFFFu  /* an APID has 11 bits */
+#define ISL_TYPE_REQUEST 0x10u    /* packet type in the first byte of the primary header */
+#define ISL_POLL_MIN_US  1000u    /* a service that is always due must not keep the processor */
+#define ISL_POLL_MAX_US  1000000u /* one that gets work from its own app begins with it within this time */
+#define ISL_PORT_MASK    0xFFFFu  /* of an endpoint */
 
 CompileTimeAssert(ISL_IO_COPY_BYTES >= SKY_SERVICE_SCRATCH_BYTES, IslShortBodiesAreCopied);
 CompileTimeAssert(ISL_IO_COPY_BYTES >= SKY_LIMIT_RELAY_BYTES, IslRelayedMessagesAreCopied);
@@ -100,7 +101,7 @@ static void ISL_Pull(ISL_Node_t *node, uint64_t now_us)
 
 static void ISL_PollServices(ISL_Node_t *node, uint64_t now_us)
 {
-    uint64_t due_us = UINT64_MAX;
+    uint64_t due_us = now_us + ISL_POLL_MAX_US;
     uint32_t place;
 
     ISL_LetGo(node);

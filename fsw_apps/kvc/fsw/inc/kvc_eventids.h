@@ -12,6 +12,10 @@
 #define KVC_PURGE_INF_EID     5  /**< PURGE_BLOCK */
 #define KVC_STORE_INF_EID     6  /**< the store has been set up: its size */
 #define KVC_CREDIT_INF_EID    7  /**< the table's credit is too large for the links: what is used */
+#define KVC_SCHEDULE_INF_EID  8  /**< a schedule has been taken over, or none is followed any more */
+#define KVC_SEGMENT_INF_EID   9  /**< a schedule waits for another segment */
+#define KVC_UPLOAD_INF_EID    10 /**< SCHEDULE_BEGIN, SCHEDULE_COMMIT */
+#define KVC_HANDOVER_INF_EID  11 /**< HANDOVER */
 #define KVC_MID_ERR_EID       20 /**< message id not ours */
 #define KVC_CC_ERR_EID        21 /**< function code unknown */
 #define KVC_LEN_ERR_EID       22 /**< wrong length of a command */
@@ -21,5 +25,8 @@
 #define KVC_STORE_ERR_EID     26 /**< store could not be set up */
 #define KVC_REFUSED_ERR_EID   27 /**< requests refused, by cause; not for each packet */
 #define KVC_NOT_READY_ERR_EID 28 /**< command needs the store, which is not there */
+#define KVC_SCHEDULE_ERR_EID  29 /**< a schedule cannot be followed, and why */
+#define KVC_UPLOAD_ERR_EID    30 /**< SCHEDULE_BEGIN, _ROWS or _COMMIT refused */
+#define KVC_HANDOVER_ERR_EID  31 /**< HANDOVER refused */
 
 #endif

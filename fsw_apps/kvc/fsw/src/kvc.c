@@ -16,18 +16,25 @@
 
 KVC_Data_t KVC_Data;
 
-CompileTimeAssert(sizeof(KVC_HkTlm_Payload_t) == 24u + 12u * sizeof(uint64), KvcHkHasNoPadding);
+CompileTimeAssert(sizeof(KVC_HkTlm_Payload_t) == 32u + 13u * sizeof(uint64), KvcHkHasNoPadding);
 CompileTimeAssert(sizeof(KVC_PurgeBlock_Payload_t) == 4 + KVC_KEY_BYTES, KvcPurgeBlockHasNoPadding);
 CompileTimeAssert(sizeof(KVC_LimitsTable_t) == 8u * sizeof(uint32), KvcLimitsHasNoPadding);
+CompileTimeAssert(sizeof(KVC_ScheduleBegin_Payload_t) == 7u * sizeof(uint32), KvcScheduleBeginHasNoPadding);
+CompileTimeAssert(sizeof(KVC_ScheduleRows_Payload_t) == 12u + KVC_COMMAND_ROWS * 12u, KvcScheduleRowsHasNoPadding);
+CompileTimeAssert(sizeof(KVC_ScheduleRowsCmd_t) <= SKY_LIMIT_RELAY_BYTES, KvcScheduleRowsIsRelayed);
 CompileTimeAssert(KVC_KEY_BYTES == SKY_KEY_BYTES, KvcKeyIsTheCores);
 
 static CFE_Status_t KVC_InitPipe(void)
 {
-    const CFE_SB_MsgId_Atom_t mids[] = {KVC_CMD_MID, KVC_SEND_HK_MID, KVC_WAKEUP_MID};
+    const CFE_SB_MsgId_Atom_t mids[] = {KVC_SEND_HK_MID, KVC_WAKEUP_MID};
     CFE_Status_t              status;
     size_t                    i;
 
     status = CFE_SB_CreatePipe(&KVC_Data.Pipe, KVC_PLATFORM_PIPE_DEPTH, "KVC_CMD_PIPE");
+    if (status == CFE_SUCCESS) /* the pieces of a schedule come in a row */
+    {
+        status = CFE_SB_SubscribeEx(CFE_SB_ValueToMsgId(KVC_CMD_MID), KVC_Data.Pipe, CFE_SB_DEFAULT_QOS, KVC_PLATFORM_PIPE_DEPTH);
+    }
     for (i = 0; status == CFE_SUCCESS && i < sizeof(mids) / sizeof(mids[0]); ++i)
     {
         status = CFE_SB_Subscribe(CFE_SB_ValueToMsgId(mids[i]), KVC_Data.Pipe);

@@ -1,7 +1,7 @@
 /**
  * @file
  * KVC: the hashtable service of a satellite, as a cFS app. The service itself is SKY_Service of the `sky` library; this app gives
- * it memory, a table of limits, commands and housekeeping, and registers it so that `isl` can call it.
+ * it memory, tables (limits, schedule), commands and housekeeping, and registers it so that `isl` can call it.
  */
 #ifndef KVC_APP_H
 #define KVC_APP_H
@@ -18,6 +18,7 @@ typedef struct
     uint32           RunStatus;
     CFE_SB_PipeId_t  Pipe;
     CFE_TBL_Handle_t LimitsHandle;
+    CFE_TBL_Handle_t ScheduleHandle[KVC_PLATFORM_SCHEDULE_SEGMENTS];
     KVC_HkTlm_t      Hk;
 } KVC_Data_t;
 

@@ -8,6 +8,7 @@
 #include "kvc_eventids.h"
 #include "kvc_service.h"
 #include "kvc_tbl_manage.h"
+#include "kvc_upload.h"
 #include "kvc_version.h"
 
 void KVC_NoopCmd(void)
@@ -56,6 +57,51 @@ void KVC_PurgeBlockCmd(const KVC_PurgeBlockCmd_t *cmd)
         (void)CFE_EVS_SendEvent(KVC_PURGE_INF_EID, CFE_EVS_EventType_INFORMATION,
                                 "KVC: block %02x%02x%02x%02x... purged, %lu chunks", cmd->Payload.Key[0], cmd->Payload.Key[1],
                                 cmd->Payload.Key[2], cmd->Payload.Key[3], (unsigned long)chunks);
+    }
+}
+
+static void KVC_Count(bool done)
+{
+    KVC_Data.CommandCounter      = (uint8)(KVC_Data.CommandCounter + (done ? 1 : 0));
+    KVC_Data.CommandErrorCounter = (uint8)(KVC_Data.CommandErrorCounter + (done ? 0 : 1));
+}
+
+void KVC_ScheduleBeginCmd(const KVC_ScheduleBeginCmd_t *cmd)
+{
+    KVC_Count(KVC_Upload_Begin(&cmd->Payload));
+}
+
+void KVC_ScheduleRowsCmd(const KVC_ScheduleRowsCmd_t *cmd)
+{
+    KVC_Count(KVC_Upload_Rows(&cmd->Payload));
+}
+
+void KVC_ScheduleCommitCmd(const KVC_ScheduleCommitCmd_t *cmd)
+{
+    KVC_Count(KVC_Upload_Commit(&cmd->Payload));
+}
+
+void KVC_HandoverCmd(const KVC_HandoverCmd_t *cmd)
+{
+    const SKY_Addr_t target = {cmd->Payload.Plane, cmd->Payload.Slot};
+    SKY_Status_t     status = SKY_STATUS_BUSY;
+    const bool       ready  = KVC_Service_Evacuate(target, &status);
+
+    KVC_Count(ready && status == SKY_STATUS_OK);
+    if (!ready)
+    {
+        (void)CFE_EVS_SendEvent(KVC_NOT_READY_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: the service does not run yet");
+    }
+    else if (status != SKY_STATUS_OK)
+    {
+        (void)CFE_EVS_SendEvent(KVC_HANDOVER_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: no handover to (%u, %u): %s%s",
+                                (unsigned)target.plane, (unsigned)target.slot, SKY_LIB_StatusName(status),
+                                status == SKY_STATUS_REFUSED ? ", a schedule is followed" : "");
+    }
+    else
+    {
+        (void)CFE_EVS_SendEvent(KVC_HANDOVER_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: everything goes to (%u, %u)",
+                                (unsigned)target.plane, (unsigned)target.slot);
     }
 }
 

@@ -60,6 +60,30 @@ static void KVC_ProcessCommand(const CFE_SB_Buffer_t *buffer)
                 KVC_PurgeBlockCmd((const KVC_PurgeBlockCmd_t *)buffer);
             }
             break;
+        case KVC_SCHEDULE_BEGIN_CC:
+            if (KVC_VerifyLength(&buffer->Msg, sizeof(KVC_ScheduleBeginCmd_t)))
+            {
+                KVC_ScheduleBeginCmd((const KVC_ScheduleBeginCmd_t *)buffer);
+            }
+            break;
+        case KVC_SCHEDULE_ROWS_CC:
+            if (KVC_VerifyLength(&buffer->Msg, sizeof(KVC_ScheduleRowsCmd_t)))
+            {
+                KVC_ScheduleRowsCmd((const KVC_ScheduleRowsCmd_t *)buffer);
+            }
+            break;
+        case KVC_SCHEDULE_COMMIT_CC:
+            if (KVC_VerifyLength(&buffer->Msg, sizeof(KVC_ScheduleCommitCmd_t)))
+            {
+                KVC_ScheduleCommitCmd((const KVC_ScheduleCommitCmd_t *)buffer);
+            }
+            break;
+        case KVC_HANDOVER_CC:
+            if (KVC_VerifyLength(&buffer->Msg, sizeof(KVC_HandoverCmd_t)))
+            {
+                KVC_HandoverCmd((const KVC_HandoverCmd_t *)buffer);
+            }
+            break;
         default:
             ++KVC_Data.CommandErrorCounter;
             (void)CFE_EVS_SendEvent(KVC_CC_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: unknown function code %u", (unsigned)code);

@@ -15,6 +15,9 @@
 #define KVC_CAUSES          (SKY_STATUS_SHORT + 1u)
 #define KVC_SLOTS_MAX       (1u << 22) /* of SKY_Store */
 #define KVC_SLOTS_MAX_STEPS 23u        /* halvings of that */
+#define KVC_CLOCK_SET_US    50000      /* a change of the satellite's clock that cannot be drift */
+
+CompileTimeAssert(sizeof(SKY_ScheduleRow_t) == sizeof(KVC_ScheduleRow_t), KvcRowsAreTheCores);
 
 static struct
 {
@@ -27,12 +30,18 @@ static struct
     SKY_LIB_Node_t    node;
     SKY_Store_t       store;
     SKY_Service_t     service;
-    bool              credit_lowered;       /* and not yet reported */
+    bool              credit_lowered;  /* and not yet reported */
+    bool              following;       /* the schedule is one */
+    bool              foreign;         /* it is for another constellation: not yet reported */
+    uint64_t          epoch_us;        /* of the schedule, satellite time */
+    uint64_t          epoch_offset_us; /* from now_us to satellite time, when the schedule was given to the service */
+    SKY_Schedule_t    schedule;
     uint64_t          reported[KVC_CAUSES]; /* errors at the last event of a cause */
     uint64_t          reported_us[KVC_CAUSES];
 } KVC_Service;
 
-static uint64_t KVC_StoreMemory[KVC_PLATFORM_STORE_BYTES / sizeof(uint64_t)];
+static SKY_ScheduleRow_t KVC_ScheduleRows[KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS];
+static uint64_t          KVC_StoreMemory[KVC_PLATFORM_STORE_BYTES / sizeof(uint64_t)];
 
 static bool KVC_Enter(void)
 {
@@ -52,6 +61,17 @@ static uint32_t KVC_CreditMaxLocked(void)
     const uint32_t parts        = (KVC_Service.store.cfg.slot_bytes + part_bytes - 1u) / part_bytes;
 
     return parts < SKY_LIB_BURST_MAX ? (SKY_LIB_BURST_MAX - 1u) / parts : 1u;
+}
+
+/** Give the schedule, if there is one, to the service. Locked, and the service runs. */
+static void KVC_FollowLocked(void)
+{
+    if (KVC_Service.following)
+    {
+        KVC_Service.epoch_offset_us   = SKY_LIB_ClockOffsetUs();
+        KVC_Service.schedule.epoch_us = KVC_Service.epoch_us - KVC_Service.epoch_offset_us;
+        KVC_Service.foreign           = !SKY_Service_SetSchedule(&KVC_Service.service, &KVC_Service.schedule);
+    }
 }
 
 /** (Re)start the service if satellite and store are known. What can go on with the new values goes on. Locked. */
@@ -81,6 +101,10 @@ static bool KVC_StartLocked(void)
     {
         memset(KVC_Service.reported, 0, sizeof(KVC_Service.reported));
         KVC_Service.serving = SKY_Service_Init(&KVC_Service.service, &cfg, &KVC_Service.store, SKY_LIB_NowUs(), SKY_LIB_Seed());
+        if (KVC_Service.serving)
+        {
+            KVC_FollowLocked();
+        }
     }
     return KVC_Service.serving;
 }
@@ -285,6 +309,72 @@ bool KVC_Service_Purge(uint32 tenant, const uint8 *key, uint32 *chunks)
     return ready;
 }
 
+bool KVC_Service_Torus(SKY_Torus_t *torus)
+{
+    bool known;
+
+    if (!KVC_Enter())
+    {
+        return false;
+    }
+    known  = KVC_Service.node_known;
+    *torus = KVC_Service.node.torus;
+    KVC_Leave();
+    return known;
+}
+
+/** Take the rows of all segments together. Locked. @return false: they are no schedule */
+static bool KVC_JoinLocked(const KVC_ScheduleTable_t *const *segment, uint32 segments)
+{
+    const KVC_ScheduleTable_t *const first = segment[0];
+    SKY_Torus_t                      torus;
+    uint32                           k;
+
+    for (k = 0; k < segments; ++k)
+    {
+        memcpy(&KVC_ScheduleRows[k * KVC_SEGMENT_ROWS], segment[k]->Row, segment[k]->RowCount * sizeof(segment[k]->Row[0]));
+    }
+    KVC_Service.epoch_us = first->EpochS * UINT64_C(1000000) + first->EpochMs * UINT64_C(1000);
+    return SKY_Torus_Init(&torus, first->Planes, first->Slots, false) &&
+           SKY_Schedule_Init(&KVC_Service.schedule, &torus, (SKY_LayoutId_t)first->Layout, first->Servers, KVC_ScheduleRows,
+                             first->TotalRows, 0);
+}
+
+bool KVC_Service_Follow(const KVC_ScheduleTable_t *const *segment, uint32 segments)
+{
+    bool before;
+    bool now;
+
+    if (!KVC_Enter())
+    {
+        return false;
+    }
+    before = KVC_Service.following;
+    if (KVC_Service.serving)
+    {
+        (void)SKY_Service_SetSchedule(&KVC_Service.service, NULL); /* the rows that it reads are to change */
+    }
+    KVC_Service.following = segments > 0 && KVC_JoinLocked(segment, segments);
+    if (KVC_Service.serving)
+    {
+        KVC_FollowLocked();
+    }
+    now = KVC_Service.following;
+    KVC_Leave();
+    return segments > 0 ? now : before;
+}
+
+bool KVC_Service_Evacuate(SKY_Addr_t target, SKY_Status_t *status)
+{
+    if (!KVC_OnLock())
+    {
+        return false;
+    }
+    *status = SKY_Service_Evacuate(&KVC_Service.service, SKY_LIB_NowUs(), target);
+    KVC_Leave();
+    return true;
+}
+
 void KVC_Service_ResetCounters(void)
 {
     if (KVC_Enter())
@@ -302,6 +392,7 @@ void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk)
 {
     const SKY_ServiceCounters_t *counters = &KVC_Service.service.counters;
     const SKY_Store_t           *store    = &KVC_Service.store;
+    const SKY_Schedule_t        *schedule;
     uint32_t                     cause;
 
     memset(hk, 0, sizeof(*hk));
@@ -323,6 +414,7 @@ void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk)
     }
     if (KVC_Service.serving)
     {
+        schedule        = KVC_Service.service.handover.schedule;
         hk->Serving     = 1;
         hk->Requests    = counters->requests;
         hk->Puts        = counters->puts;
@@ -331,6 +423,12 @@ void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk)
         hk->Misses      = counters->misses;
         hk->MigratedOut = counters->migrated_out;
         hk->MigratedIn  = counters->migrated_in;
+        hk->Handovers   = counters->handovers;
+        if (schedule != NULL)
+        {
+            hk->Row  = SKY_Schedule_RowAt(schedule, SKY_LIB_NowUs());
+            hk->Rows = schedule->count;
+        }
         for (cause = 0; cause < KVC_CAUSES; ++cause)
         {
             hk->Errors += counters->errors[cause];
@@ -365,6 +463,7 @@ static uint32_t KVC_NextReportLocked(uint32_t from, uint64_t now_us, uint64_t *c
 static void KVC_Age(uint64_t now_us)
 {
     bool     lowered = false;
+    bool     foreign = false;
     uint32_t credit  = 0;
 
     if (!KVC_Enter())
@@ -377,12 +476,26 @@ static void KVC_Age(uint64_t now_us)
     }
     if (KVC_Service.serving)
     {
-        KVC_Service.service.cfg.clock_offset_us = SKY_LIB_ClockOffsetUs(); /* the satellite's clock may have been set */
+        const uint64_t offset_us = SKY_LIB_ClockOffsetUs(); /* the satellite's clock may have been set */
+
+        if (offset_us - KVC_Service.epoch_offset_us + KVC_CLOCK_SET_US > UINT64_C(2) * KVC_CLOCK_SET_US)
+        {
+            KVC_FollowLocked();
+        }
+        foreign                                 = KVC_Service.foreign;
+        KVC_Service.foreign                     = false;
+        KVC_Service.service.cfg.clock_offset_us = offset_us;
         lowered                                 = KVC_Service.credit_lowered;
         credit                                  = KVC_Service.service.cfg.credit;
         KVC_Service.credit_lowered              = false;
     }
     KVC_Leave();
+    if (foreign)
+    {
+        (void)CFE_EVS_SendEvent(
+            KVC_SCHEDULE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: the schedule is not followed: it is for %u x %u satellites",
+            (unsigned)KVC_Service.schedule.placement.torus.planes, (unsigned)KVC_Service.schedule.placement.torus.slots);
+    }
     if (lowered)
     {
         (void)CFE_EVS_SendEvent(KVC_CREDIT_INF_EID, CFE_EVS_EventType_INFORMATION,

@@ -27,6 +27,15 @@ bool KVC_Service_Clear(void);
 bool KVC_Service_Purge(uint32 tenant, const uint8 *key, uint32 *chunks);
 void KVC_Service_ResetCounters(void);
 void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk);
+/** The constellation. @return false: not known yet */
+bool KVC_Service_Torus(SKY_Torus_t *torus);
+/**
+ * Follow the schedule that @p segments tables have together, or none (0); they have been validated.
+ * @return false: it cannot be followed, and nothing is; without segments: there was none before
+ */
+bool KVC_Service_Follow(const KVC_ScheduleTable_t *const *segment, uint32 segments);
+/** Send everything to another satellite. @return false: the service does not run; else @p status says what became of it */
+bool KVC_Service_Evacuate(SKY_Addr_t target, SKY_Status_t *status);
 /** Once a second: parts whose time is over, events about refused requests. */
 void KVC_Service_Tick(void);
 

@@ -6,21 +6,27 @@
 
 #include "kvc_app.h"
 #include "kvc_eventids.h"
+#include "kvc_schedule.h"
 #include "kvc_service.h"
 
 #define KVC_CREDIT_MAX           SKY_LIMIT_CHUNK_SET
 #define KVC_PART_LIFETIME_MS_MAX 3600000u
 #define KVC_SCRUB_PERIOD_MS_MAX  86400000u
 
-static bool KVC_InRange(const char *field, uint32 value, uint32 least, uint32 most)
+bool KVC_Tbl_InRange(const char *table, const char *field, uint32 value, uint32 least, uint32 most)
 {
     if (value >= least && value <= most)
     {
         return true;
     }
-    (void)CFE_EVS_SendEvent(KVC_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC.Limits: %s is %lu, allowed %lu .. %lu", field,
+    (void)CFE_EVS_SendEvent(KVC_TBL_VALUE_ERR_EID, CFE_EVS_EventType_ERROR, "%s: %s is %lu, allowed %lu .. %lu", table, field,
                             (unsigned long)value, (unsigned long)least, (unsigned long)most);
     return false;
+}
+
+static bool KVC_InRange(const char *field, uint32 value, uint32 least, uint32 most)
+{
+    return KVC_Tbl_InRange("KVC.Limits", field, value, least, most);
 }
 
 int32 KVC_Tbl_ValidateLimits(void *data)
@@ -87,11 +93,13 @@ CFE_Status_t KVC_Tbl_Init(void)
                                 KVC_LIMITS_TABLE_FILE, (unsigned long)status);
         return status;
     }
-    return KVC_Tbl_Apply();
+    status = KVC_Tbl_Apply();
+    return status == CFE_SUCCESS ? KVC_Schedule_Init() : status;
 }
 
 void KVC_Tbl_Manage(void)
 {
     (void)CFE_TBL_Manage(KVC_Data.LimitsHandle);
     (void)KVC_Tbl_Apply();
+    KVC_Schedule_Manage();
 }

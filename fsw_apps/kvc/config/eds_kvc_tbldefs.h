@@ -1,0 +1,18 @@
+/**
+ * @file
+ * Constants and parts of the tables of KVC where its data sheet (eds/kvc.xml) is built in.
+ */
+#ifndef KVC_TBLDEFS_H
+#define KVC_TBLDEFS_H
+
+#include "common_types.h"
+#include "kvc_eds_typedefs.h"
+#include "kvc_interface_cfg.h"
+
+#define KVC_LIMITS_TABLE_NAME    "Limits"    /**< KVC.Limits */
+#define KVC_SCHEDULE1_TABLE_NAME "Schedule1" /**< KVC.Schedule1, and so on */
+#define KVC_SCHEDULE2_TABLE_NAME "Schedule2"
+#define KVC_SCHEDULE3_TABLE_NAME "Schedule3"
+#define KVC_SCHEDULE4_TABLE_NAME "Schedule4"
+
+#endif

@@ -1,0 +1,22 @@
+/**
+ * @file
+ * The tables KVC.Schedule1 ..: the rotation schedule in segments.
+ */
+#ifndef KVC_SCHEDULE_H
+#define KVC_SCHEDULE_H
+
+#include "cfe.h"
+#include "kvc_tbl.h"
+
+/** Register and load the tables, and follow what they say. */
+CFE_Status_t KVC_Schedule_Init(void);
+/** Let table services act, and take a new schedule over once all its segments are there. */
+void KVC_Schedule_Manage(void);
+/** Make @p image the table of a segment (from 0), through table services; it is taken over by KVC_Schedule_Manage. */
+CFE_Status_t KVC_Schedule_Load(uint32 segment, const KVC_ScheduleTable_t *image);
+/** Rows that the segment (from 0) of a schedule has. */
+uint32 KVC_Schedule_RowsOf(uint32 segment, uint32 total_rows);
+/** Validation function. @return CFE_SUCCESS or CFE_STATUS_VALIDATION_FAILURE, with an event that names what was found where */
+int32 KVC_Schedule_Validate(void *data);
+
+#endif
