@@ -1,0 +1,100 @@
+"""A schedule uploaded by commands over RELAY, and satellites that follow it by themselves."""
+
+import os
+import time
+from collections.abc import Callable
+from ctypes import LittleEndianStructure
+from itertools import count
+from secrets import token_bytes
+
+import crcmod
+
+from skymemory.fsw import messages
+from skymemory.fsw.messages import KVC_CMD_MID, Message
+from skymemory.fsw.structures import COMMAND_ROWS, KvcScheduleBegin, KvcScheduleCommit, KvcScheduleRow, KvcScheduleRows
+from skymemory.link.control import ControlPlane
+from skymemory.placement.torus import Satellite
+from skymemory.placement.track import Track
+from skymemory.placement.whereabouts import Playing, Whereabouts
+from skymemory.placement.window import Route
+from skymemory.store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+
+SERVERS, ROW_S = 6, 1000
+CENTRES = [Satellite(2, 3), Satellite(2, 4), Satellite(3, 5), Satellite(1, 1)]  # along the plane, to another one, over both seams
+LIMIT_S = 30.0
+ROTATION = 1  # SKY_LAYOUT_ROTATION
+crc32c = crcmod.mkCrcFun(0x11EDC6F41, initCrc=0, rev=True, xorOut=0xFFFFFFFF)
+ids = count(1)
+
+
+def routes_of(local: LocalConstellation) -> list[Route]:
+    return [Route(satellite, satellite) for satellite in local.constellation.torus.satellites()]
+
+
+def upload(local: LocalConstellation, control: ControlPlane, track: Track, age_s: float) -> None:
+    """To every satellite; the order of the pieces does not matter."""
+    torus, number = local.constellation.torus, next(ids)
+    rows = (KvcScheduleRow * len(track.rows))(*(KvcScheduleRow(at_ms, *cell) for at_ms, cell in track.rows))
+    pieces: list[tuple[int, LittleEndianStructure]] = [
+        (
+            messages.KVC_SCHEDULE_BEGIN,
+            KvcScheduleBegin(number, round(1000 * age_s), torus.planes, torus.slots, ROTATION, SERVERS, len(rows)),
+        )
+    ]
+    for first in reversed(range(0, len(rows), COMMAND_ROWS)):
+        some = rows[first : first + COMMAND_ROWS]
+        pieces.append(
+            (messages.KVC_SCHEDULE_ROWS, KvcScheduleRows(number, first + 1, len(some), (KvcScheduleRow * COMMAND_ROWS)(*some)))
+        )
+    pieces.append((messages.KVC_SCHEDULE_COMMIT, KvcScheduleCommit(number, crc32c(bytes(rows)))))
+    for code, payload in pieces:
+        answers = control.relay(routes_of(local), Message(KVC_CMD_MID, bytes(payload), code).encode(), 10)
+        assert all(answer is not None and answer.ok for answer in answers)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < end_s
+
+
+def test_blocks_follow_an_uploaded_schedule(start_sky: Callable[..., LocalConstellation]) -> None:
+    local = start_sky(cache={"servers": SERVERS, "centre": list(CENTRES[0]), "layout": "rotation"})
+    track = Track.of(local.constellation.torus, [(1000 * ROW_S * i, centre) for i, centre in enumerate(CENTRES)])
+    data = {token_bytes(32): os.urandom(100_001) for _ in range(4)}
+    with SkyStore(local.constellation) as store, ControlPlane(local.constellation) as control:
+        store.put(list(data.items()))  # by the layout in the file, which is that of the first row
+        chunks = sum(stats["slots_used"] for stats in control.store_stats(routes_of(local), 10).values())
+        for row in range(1, len(CENTRES) + 1):
+            age_s = (row - 1) * ROW_S + ROW_S / 2
+            upload(local, control, track, age_s)
+            playing = Playing(track, time.time() - age_s)
+            homes = set(Whereabouts(local.constellation, playing).servers(row))
+
+            def is_at_home(row: int = row, homes: set[Satellite] = homes) -> bool:
+                stats = control.store_stats(routes_of(local), 10)
+                return (
+                    all((one["row"], one["rows"]) == (row, len(CENTRES)) for one in stats.values())
+                    and sum(one["slots_used"] for one in stats.values()) == chunks
+                    and {satellite for satellite, one in stats.items() if one["slots_used"]} == homes
+                )
+
+            wait_for(is_at_home)
+            with SkyStore(local.constellation, playing=playing) as reader:
+                assert [result.data for result in reader.get(list(data))] == list(data.values())
+        moved = sum(stats["migrated_out"] for stats in control.store_stats(routes_of(local), 10).values())
+        assert moved >= 4  # some chunks of each block, at each step
+
+
+def test_a_schedule_of_many_rows(start_sky: Callable[..., LocalConstellation]) -> None:
+    """Three segments, some of whose pieces go twice."""
+    local = start_sky()
+    track = Track.of(local.constellation.torus, [(100 * i, CENTRES[i % 2]) for i in range(2800)])
+    with ControlPlane(local.constellation) as control:
+        upload(local, control, track, 250.0)
+        wait_for(lambda: all(stats["rows"] == 2800 for stats in control.store_stats(routes_of(local), 10).values()))
+        rows = {stats["row"] for stats in control.store_stats(routes_of(local), 10).values()}
+        assert min(rows) > 2500
+        upload(local, control, track, 0.0)
+        wait_for(lambda: all(0 < stats["row"] < 2500 for stats in control.store_stats(routes_of(local), 10).values()))
