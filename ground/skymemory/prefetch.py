@@ -53,7 +53,7 @@ def lay(
         if targets:
             round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
             answers = iter(control.migrate_blocks([move for one in moves for move in one], tenant, round_s, epoch=row))
-            nothing = [_has_nothing([next(answers) for _ in one]) for one in moves]
+            nothing = [_has_nothing(one, [next(answers) for _ in one]) for one in moves]
             round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
             held = control.hold_all([(one.entry, [[route] for route in targets]) for one in left], tenant, round_s)
             if None in held or None in nothing:
@@ -71,7 +71,7 @@ def lay(
 
 
 def _moves(one: Laid, targets: Sequence[Route], reach: Reach) -> list[Move]:
-    """From every place that a share may have now to the one that it is to have."""
+    """From every place that a share may have now to the one that it is to have; what is there already is told to stay."""
     ways = reach.ways(one.entry.epoch)
     if ways is None or not targets:
         return []
@@ -81,12 +81,14 @@ def _moves(one: Laid, targets: Sequence[Route], reach: Reach) -> list[Move]:
         Move(route, target.satellite, one.entry.key)
         for places, target in pairs
         for route in dict.fromkeys(places)
-        if route.satellite != target.satellite
     ]
 
 
-def _has_nothing(answers: Sequence[Answer | None]) -> bool | None:
+def _has_nothing(moves: Sequence[Move], answers: Sequence[Answer | None]) -> bool | None:
     """Do all that were asked say that they have nothing to move? None: one did not answer."""
     if None in answers:
         return None
-    return all(answer is not None and answer.packet.status == icd.STATUS_NOT_FOUND for answer in answers)
+    return all(
+        move.source.satellite == move.target or (answer is not None and answer.packet.status == icd.STATUS_NOT_FOUND)
+        for move, answer in zip(moves, answers, strict=True)
+    )

@@ -45,7 +45,7 @@ OP_HAS: Final = 3
 OP_PURGE: Final = 4
 """forget every chunk of the block; the response's chunk_total says how many were removed. With flag gossip: word from a neighbour, without a response"""
 OP_MIGRATE: Final = 5
-"""send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; with an epoch (prefetch) they are laid there for that row, and of a block only those that the row has there; the response says whether the job began"""
+"""send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; with an epoch (prefetch) they are laid there for that row, and of a block only those that the row has there; to the satellite itself: a block that is there already stays, for that row; the response says whether the job began"""
 OP_PING: Final = 6
 """echo"""
 OP_STATS: Final = 7

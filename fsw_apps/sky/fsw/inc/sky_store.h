@@ -138,6 +138,8 @@ uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key
 bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id);
 /** Note when a block was found broken elsewhere; 0: it was found whole. @p block was found and holds a complete chunk. */
 void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us);
+/** A block is for a later epoch than it was put for; for an earlier one never. @p block was found. */
+void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch);
 /** Forget parts whose time is over; looks at no more than @p most slots a call. @return chunks that were given up */
 uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
 /**

@@ -181,9 +181,9 @@ static void judge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
     SKY_BlockInfo_t info;
     SKY_ChunkSet_t  set;
 
-    if (SKY_Store_Block(svc->store, block, &info) != SKY_STATUS_OK || now_us < info.put_until_us)
+    if (SKY_Store_Block(svc->store, block, &info) != SKY_STATUS_OK || now_us < info.put_until_us || info.epoch > svc->scrub.row)
     {
-        return; /* gone, or put meanwhile */
+        return; /* gone, or put or laid for later meanwhile */
     }
     if (pkt->status == SKY_STATUS_OK && SKY_ChunkSet_Decode(pkt, &set) == SKY_STATUS_OK)
     {

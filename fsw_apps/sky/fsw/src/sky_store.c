@@ -76,6 +76,14 @@ static bool is_declared_as(const SKY_StoreBlock_t *block, const SKY_Packet_t *pk
     return block->chunk_total == pkt->chunk_total && block->block_len == pkt->block_len && block->chunk_len == chunk_len;
 }
 
+void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
+{
+    if (store->blocks[block].epoch < epoch)
+    {
+        store->blocks[block].epoch = epoch;
+    }
+}
+
 /* The block of a PUT, as the newest: declared by the packet if it is not here, or has nothing complete and was declared otherwise. */
 static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt, uint32_t chunk_len,
                         const uint64_t *name, uint32_t hash)
@@ -96,10 +104,7 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
         store->blocks[index].chunk_len   = chunk_len;
     }
     SKY_StoreTable_Touch(store, index);
-    if (store->blocks[index].epoch < pkt->epoch)
-    {
-        store->blocks[index].epoch = pkt->epoch;
-    }
+    SKY_Store_RaiseEpoch(store, index, pkt->epoch);
     store->blocks[index].suspect_us = 0;
     if (store->blocks[index].put_until_us < expires_us)
     {

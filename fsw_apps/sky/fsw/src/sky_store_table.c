@@ -131,7 +131,7 @@ static void slot_free(SKY_Store_t *store, uint32_t index)
     {
         --block->held;
         block->suspect_us = 0;
-        block->lowest = slot->chunk_id == block->lowest ? NONE : block->lowest;
+        block->lowest     = slot->chunk_id == block->lowest ? NONE : block->lowest;
         store->counters.bytes -= slot->len;
     }
     else
