@@ -226,6 +226,8 @@ void SKYT_Finish(SKYT_Twin_t *twin);
 void SKYT_Counters(const SKYT_Twin_t *twin, SKYT_Counters_t *counters);
 /** One for each operation, in the order of SKYT_AddOps; valid as long as the twin. */
 const SKYT_Result_t *SKYT_Results(const SKYT_Twin_t *twin, uint32_t *count);
+/** Who holds a chunk now. @param nodes  receives at most @p most of them. @return how many */
+uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t *nodes, uint32_t most);
 /** The first SKYT_VIOLATIONS_KEPT. @return false: there is none with this number */
 bool SKYT_Violation(const SKYT_Twin_t *twin, uint32_t index, SKYT_Violation_t *violation);
 

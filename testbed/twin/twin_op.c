@@ -282,19 +282,20 @@ static bool is_unreachable(SKY_Status_t status)
     return status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT;
 }
 
-/* Ask the next place. @return false: there is none */
-static bool ask_next(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *share)
+static bool has_next(const SKYT_Share_t *share)
 {
-    SKY_ChunkSet_t wanted;
+    return share->place + 1u < share->place_count;
+}
 
-    if (share->place + 1u >= share->place_count)
-    {
-        return false;
-    }
-    if (active->kind == SKYT_OP_GET)
-    {
-        const SKY_Fetch_t *fetch = &share->u.fetch;
+/* Ask the next place for what this one does not hold. */
+static void ask_next(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *share)
+{
+    const bool         is_get = active->kind == SKYT_OP_GET;
+    const SKY_Fetch_t *fetch  = &share->u.fetch;
+    SKY_ChunkSet_t     wanted;
 
+    if (is_get)
+    {
         wanted = fetch->missing;
         for (uint32_t i = SKY_ChunkSet_Next(&fetch->denied, 0); i < fetch->denied.count;
              i          = SKY_ChunkSet_Next(&fetch->denied, i + 1u))
@@ -302,18 +303,18 @@ static bool ask_next(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *sha
             SKY_ChunkSet_Add(&wanted, i);
         }
     }
-    SKYT_Share_End(twin, (uint32_t)(share - twin->shares));
-    ++share->place;
-    const uint32_t entry = find_entry(twin, share->places[share->place]);
+    const uint32_t entry = find_entry(twin, share->places[share->place + 1u]);
 
     if (entry == SKYT_NONE)
     {
-        return false;
+        finish(twin, active, SKYT_CAUSE_NOBODY);
+        return;
     }
+    SKYT_Share_End(twin, (uint32_t)(share - twin->shares));
+    ++share->place;
     ++active->tries;
     active->fell_back = true;
-    SKYT_Share_Begin(twin, (uint32_t)(share - twin->shares), entry, active->kind == SKYT_OP_GET ? &wanted : NULL);
-    return true;
+    SKYT_Share_Begin(twin, (uint32_t)(share - twin->shares), entry, is_get ? &wanted : NULL);
 }
 
 static void note_denied(SKYT_Active_t *active, const SKYT_Share_t *share)
@@ -334,23 +335,22 @@ static void settle(SKYT_Twin_t *twin, SKYT_Share_t *share)
     switch (state)
     {
         case SKY_SHARE_DONE:
-            if (active->kind == SKYT_OP_PURGE && ask_next(twin, active, share))
+            if (active->kind == SKYT_OP_PURGE && has_next(share))
             {
-                return; /* what moves meanwhile is to be forgotten at each place */
+                ask_next(twin, active, share); /* what moves meanwhile is to be forgotten at each place */
+                break;
             }
-            if (share->is_active)
-            {
-                SKYT_Share_End(twin, (uint32_t)(share - twin->shares));
-            }
+            SKYT_Share_End(twin, (uint32_t)(share - twin->shares));
             if (--active->left == 0)
             {
                 finish(twin, active, SKYT_CAUSE_NONE);
             }
             break;
         case SKY_SHARE_MISS:
-            if (status != SKY_STATUS_BAD_KEY && ask_next(twin, active, share))
+            if (status != SKY_STATUS_BAD_KEY && has_next(share))
             {
-                return;
+                ask_next(twin, active, share);
+                break;
             }
             note_denied(active, share);
             finish(twin, active, status == SKY_STATUS_BAD_KEY ? SKYT_CAUSE_UNEXPLAINED : SKYT_CAUSE_ABSENT);
@@ -359,9 +359,10 @@ static void settle(SKYT_Twin_t *twin, SKYT_Share_t *share)
             finish(twin, active, SKYT_CAUSE_EXPIRED);
             break;
         default:
-            if (is_unreachable(status) && ask_next(twin, active, share))
+            if (is_unreachable(status) && has_next(share))
             {
-                return;
+                ask_next(twin, active, share);
+                break;
             }
             finish(twin, active, is_unreachable(status) ? SKYT_CAUSE_UNREACHABLE : SKYT_CAUSE_UNEXPLAINED);
             break;

@@ -119,22 +119,23 @@ static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *activ
     return SKYT_CAUSE_UNEXPLAINED;
 }
 
-static uint32_t find_holder(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t *nodes, uint32_t most)
 {
-    uint8_t        key[SKY_KEY_BYTES];
     const uint32_t tenant = SKYT_Content_Tenant(twin, block);
+    uint32_t       count  = 0;
+    uint8_t        key[SKY_KEY_BYTES];
 
     SKYT_Content_Key(twin, block, key);
-    for (uint32_t node = 0; node < twin->node_count; ++node)
+    for (uint32_t node = 0; node < twin->node_count && count < most; ++node)
     {
         const SKY_Store_t *store = &twin->nodes[node].store;
 
         if (SKY_Store_Has(store, SKY_Store_Find(store, tenant, key), chunk))
         {
-            return node;
+            nodes[count++] = node;
         }
     }
-    return SKYT_NONE;
+    return count;
 }
 
 /* When a chunk should have left a satellite; UINT64_MAX: it never was its place. */
@@ -162,17 +163,18 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         return now != SKYT_CAUSE_NONE ? now : active->excuse;
     }
-    const uint32_t holder = find_holder(twin, active->block, active->denied);
+    uint32_t holder;
 
-    if (holder == SKYT_NONE)
+    if (SKYT_Holders(twin, active->block, active->denied, &holder, 1) == 0)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
                         "a chunk is held nowhere, and no fault took it");
         return SKYT_CAUSE_UNEXPLAINED;
     }
-    const uint64_t since_us = left_us(twin, active->block, active->denied, holder);
+    const uint64_t left     = left_us(twin, active->block, active->denied, holder);
+    const uint64_t since_us = left < active->started_us ? left : active->started_us;
 
-    if (since_us != UINT64_MAX && SKYT_Fault_Since(&twin->hard, since_us < active->started_us ? since_us : active->started_us))
+    if (left != UINT64_MAX && (SKYT_Fault_Since(&twin->hard, since_us) || SKYT_Fault_Since(&twin->lossy, since_us)))
     {
         return SKYT_CAUSE_STRANDED;
     }

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from math import ceil
 from typing import Any, Final
 
 import numpy as np
@@ -83,6 +84,8 @@ class Setup:
     duration_ms: int
     from_ms: int = 0
     """of the schedule, when the run begins"""
+    speed: float = 1.0
+    """of the schedule, as in a replay; links have the delays of the moment all the same"""
     workload: Workload = field(default_factory=Workload)
     slots: int | None = None
     """of each store; None: twice what its share of all blocks takes"""
@@ -215,7 +218,7 @@ class Twin:
         header = setup.schedule.header
         if header.catalogue is not None or header.phasing is None:
             raise TwinError("the schedule was made from elements; the twin takes schedules of Walker patterns")
-        most_ms = header.duration_ms - setup.from_ms
+        most_ms = int((header.duration_ms - setup.from_ms) / setup.speed)
         if not 0 < setup.duration_ms <= most_ms:
             raise TwinError(f"a run of {setup.duration_ms} ms; allowed are 1 to {most_ms}, what is left of the schedule")
         if setup.servers > setup.torus.planes * setup.torus.slots:
@@ -224,7 +227,7 @@ class Twin:
         self._sky = Walker(
             header.planes, header.slots, header.altitude_km, header.inclination_deg, header.pattern == "star", header.phasing
         ).sky
-        track = setup.schedule.track.played(setup.from_ms, 1.0)
+        track = setup.schedule.track.played(setup.from_ms, setup.speed)
         self._track = Track(track.torus, tuple(row for row in track.rows if row[0] < setup.duration_ms))
         self._library = native.library()
         rows_ms = [time_ms for time_ms, _ in self._track.rows]
@@ -277,6 +280,13 @@ class Twin:
             (op, Cause(found[at].cause) if found[at].ended else None, found[at].duration_us / 1e6, found[at].tries)
             for at, op in enumerate(self._ops)
         ]
+
+    def holders(self, block: int, chunk: int) -> list[Satellite]:
+        """Who holds a chunk now."""
+        most = self.setup.torus.planes * self.setup.torus.slots
+        nodes = (ctypes.c_uint32 * most)()
+        count = self._library.SKYT_Holders(self._handle, block, chunk, nodes, most)
+        return [Satellite(node // self.setup.torus.slots + 1, node % self.setup.torus.slots + 1) for node in nodes[:count]]
 
     # ---- before the run
 
@@ -345,10 +355,11 @@ class Twin:
     def _looks(self, end_ms: int) -> list[int]:
         """When delays are set anew, or other links are up, or other satellites in sight."""
         looks = set(range(0, end_ms, SAMPLE_MS))
+        begin_ms, speed = self.setup.from_ms, self.setup.speed
         self._windows = {
-            max(change.time_ms - self.setup.from_ms, 0): change
+            max(ceil((change.time_ms - begin_ms) / speed), 0): change
             for change in self.setup.schedule.changes
-            if isinstance(change, WindowChange) and change.time_ms - self.setup.from_ms < self.setup.duration_ms
+            if isinstance(change, WindowChange) and change.time_ms - begin_ms < speed * self.setup.duration_ms
         }
         looks.update(self._windows)
         self._down: frozenset[Link] | None = None

@@ -261,6 +261,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "SKYT_Finish": (None, [c_void_p]),
     "SKYT_Counters": (None, [c_void_p, POINTER(Counters)]),
     "SKYT_Results": (POINTER(Result), [c_void_p, POINTER(c_uint32)]),
+    "SKYT_Holders": (c_uint32, [c_void_p, c_uint32, c_uint32, POINTER(c_uint32), c_uint32]),
     "SKYT_Violation": (c_bool, [c_void_p, c_uint32, POINTER(Violation)]),
     "SKYT_Layout": (c_bool, [c_uint32, POINTER(_Layout)]),
 }

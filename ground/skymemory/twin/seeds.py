@@ -23,6 +23,7 @@ _DAY_MS: Final = 86_400_000
 _START_MS: Final = 1_795_186_800_000
 """2026-11-20T15:00:00Z"""
 _LAYOUTS: Final[tuple[LayoutName, ...]] = ("rotation", "rotation_hop", "hop")
+_UPLINKS: Final = (Uplink.DIRECT, Uplink.DIRECT, Uplink.CENTRE, Uplink.CENTRE, Uplink.ENTRIES)
 _SEEDS_AT_ONCE: Final = 4
 """handed to a worker"""
 
@@ -37,14 +38,15 @@ def schedule() -> Schedule:
 def setup_of(seed: int) -> Setup:
     """The sky of a seed: a part of the day, and every number that a constellation file could have set otherwise."""
     rng = Random(f"setup {seed}")
-    duration_ms = 600_000 + int(rng.random() * 900_000)
+    duration_ms = 1_200_000 + int(rng.random() * 3_600_000)
+    speed = 1.0 if rng.random() < 0.6 else 1 + 15 * rng.random() ** 2
     chunk_bytes = 100 + int(rng.random() * 1100)
     parts = rng.random() < 0.2
     return Setup(
         torus=Torus(_PLANES, _SLOTS, seam_cut=rng.random() < 0.5),
         layout=_LAYOUTS[int(rng.random() ** 2 * len(_LAYOUTS))],
         servers=1 + int(rng.random() * 24),
-        uplink=Uplink.CENTRE if rng.random() < 0.5 else Uplink.DIRECT,
+        uplink=_UPLINKS[int(rng.random() * len(_UPLINKS))],
         chunk_bytes=chunk_bytes,
         packet_bytes=400 if parts else chunk_bytes + 400,
         credit=2 + int(rng.random() * 30),
@@ -53,7 +55,8 @@ def setup_of(seed: int) -> Setup:
         rate_kbps=0 if rng.random() < 0.7 else 20_000 + int(rng.random() * 100_000),
         schedule=schedule(),
         duration_ms=duration_ms,
-        from_ms=int(rng.random() * (_DAY_MS - duration_ms)),
+        from_ms=int(rng.random() * max(_DAY_MS - speed * duration_ms - 1, 0)),
+        speed=speed,
         workload=Workload(
             tenants=1 + int(rng.random() * 3),
             names=6 + int(rng.random() * 10),
