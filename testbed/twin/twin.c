@@ -377,8 +377,19 @@ bool SKYT_SetEntries(SKYT_Twin_t *twin, const uint32_t *nodes, uint32_t count)
 
 /* ---- the loop -------------------------------------------------------------------------------------------------------- */
 
+static uint64_t row_us(const SKYT_Twin_t *twin)
+{
+    const uint64_t from_us = twin->schedule.epoch_us + (uint64_t)twin->rows[twin->row - 1u].time_ms * US_PER_MS;
+
+    return twin->row_moved_us > from_us ? twin->row_moved_us - from_us : 0;
+}
+
 static void next_row(SKYT_Twin_t *twin)
 {
+    const uint64_t took_us = row_us(twin);
+
+    twin->counters.handover_us += took_us;
+    twin->counters.handover_most_us = took_us > twin->counters.handover_most_us ? took_us : twin->counters.handover_most_us;
     ++twin->row;
     ++twin->counters.handovers;
     SKYT_Digest(twin, twin->row, NULL, 0);

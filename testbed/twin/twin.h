@@ -183,6 +183,8 @@ typedef struct
     uint64_t handovers;     /**< rows that have begun to hold, but for the first */
     uint64_t migrated_chunks,
         migrated_bytes; /**< acknowledged by the new satellite; bytes that arrived there, repeats included */
+    uint64_t handover_us,
+        handover_most_us; /**< from a row's time until the last chunk has come: all rows together, the longest */
     uint64_t evicted_chunks, expired_parts;
     uint64_t stored_chunks; /**< held now, junk included */
     uint64_t violations[SKYT_INVARIANTS];

@@ -7,7 +7,7 @@
 #include "twin_priv.h"
 
 #define HARD_LOSS_PPM 200000u /* above this transfers do not get through in time */
-#define LOSS_PPM      3000u   /* below this, over all hops, one repeated for seconds in vain is as good as impossible */
+#define LOSS_PPM      1000u   /* below this, over all hops, one repeated for seconds in vain is as good as impossible */
 
 static bool is_hard(const SKYT_Model_t *model)
 {

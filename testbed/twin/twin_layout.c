@@ -116,6 +116,8 @@ static const SKYT_Layout_t layouts[] = {
     FIELD(SKYT_Counters_t, handovers),
     FIELD(SKYT_Counters_t, migrated_chunks),
     FIELD(SKYT_Counters_t, migrated_bytes),
+    FIELD(SKYT_Counters_t, handover_us),
+    FIELD(SKYT_Counters_t, handover_most_us),
     FIELD(SKYT_Counters_t, evicted_chunks),
     FIELD(SKYT_Counters_t, expired_parts),
     FIELD(SKYT_Counters_t, stored_chunks),

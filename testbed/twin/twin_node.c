@@ -146,7 +146,11 @@ static void deliver(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, 
     {
         const bool is_migrated = pkt->is_request && pkt->op == SKY_OP_PUT && pkt->src.plane != 0;
 
-        twin->counters.migrated_bytes += is_migrated ? pkt->length : 0;
+        if (is_migrated)
+        {
+            twin->counters.migrated_bytes += pkt->length;
+            twin->row_moved_us = twin->now_us;
+        }
         SKYT_Node_Serve(twin, index, pkt, asker);
         return;
     }

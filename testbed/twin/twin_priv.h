@@ -16,7 +16,7 @@
 #include "twin.h"
 #include "twin_queue.h"
 
-#define SKYT_PLACES        6u         /**< satellites that one share asks at most */
+#define SKYT_PLACES        8u         /**< satellites that one share asks at most */
 #define SKYT_JUNK_TENANT   UINT32_MAX /**< of what fills a store under pressure */
 #define SKYT_PURGE_ECHO_US 5000000u   /**< so long after a purge a copy of its packets may still be on its way */
 #define US_PER_MS          1000u
@@ -183,6 +183,7 @@ struct SKYT_Twin
     SKYT_Trouble_t hard;  /**< what can keep chunks from moving, and requests from being answered */
     SKYT_Trouble_t lossy; /**< what can keep requests from being answered */
     uint32_t       row;
+    uint64_t       row_moved_us; /**< when a chunk last came from another satellite, since the row began; 0: none */
     /* results */
     SKYT_Break_t     broken;
     SKYT_Counters_t  counters;

@@ -127,6 +127,7 @@ def _many(first: int, count: int, as_json: bool) -> None:
             progress(done, count)
     total["events_per_s"] = total["events"] / total["wall_s"]
     total["seeds"] = count
+    total["handover_mean_s"] /= count
     total["digest"] = f"{_joined(digests):016x}"
     failed.sort()
     commands = [f"skymem twin --seeds 1 --from {seed}" for seed, _ in failed]
@@ -153,7 +154,7 @@ def _add(total: dict[str, Any], more: dict[str, Any]) -> None:
     for name, value in more.items():
         if isinstance(value, dict):
             _add(total.setdefault(name, {}), value)
-        elif name == "packets_on_way_most":
+        elif name in ("packets_on_way_most", "handover_most_s"):
             total[name] = max(total.get(name, 0), value)
         else:
             total[name] = total.get(name, 0) + value
@@ -174,7 +175,8 @@ def _table(told: dict[str, Any]) -> Table:
         ("hits", f"{told['hits']:,}, of which {told['fallback_hits']:,} at a second place"),
         ("misses", listed(told["misses"])),
         ("purges", f"{told['purges']:,}"),
-        ("handovers", f"{told['handovers']:,}"),
+        ("handovers", f"{told['handovers']:,}; until the last chunk {told['handover_mean_s']:,.1f} s"),
+        ("longest handover", f"{told['handover_most_s']:,.1f} s"),
         ("migrated", f"{told['migrated_chunks']:,} chunks, {told['migrated_bytes'] / 1e6:,.1f} MB"),
         ("evicted", f"{told['evicted_chunks']:,} chunks"),
         ("blocks in the end", f"{told['blocks_checked']:,} to be there, {told['blocks_misplaced']:,} not in their place"),

@@ -31,7 +31,6 @@ _START_US: Final = 1_000_000_000
 """of virtual time: nothing on board is to see a clock at 0"""
 _QUIET_MS: Final = 90_000
 """after the last operation and fault: longer than a satellite pauses between two looks for what a handover has left"""
-_HANDOVER_MS: Final = 30_000
 _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
@@ -80,6 +79,8 @@ class Setup:
     gossip: bool
     lazy_purge: bool
     rate_kbps: int
+    handover_ms: int
+    """how long after a row's time the places of the rows before are asked first"""
     schedule: Schedule
     duration_ms: int
     from_ms: int = 0
@@ -116,6 +117,7 @@ class Setup:
             gossip=constellation.satellite.gossip,
             lazy_purge=cache.lazy_purge,
             rate_kbps=constellation.links.rate_kbps,
+            handover_ms=30_000,
             schedule=schedule,
             duration_ms=duration_ms,
             workload=Workload(deadline_ms=cache.deadline_ms) if workload is None else workload,
@@ -174,6 +176,9 @@ class Report:
     handovers: int
     migrated_chunks: int
     migrated_bytes: int
+    handover_mean_s: float
+    """from a row's time until its last chunk has come"""
+    handover_most_s: float
     evicted_chunks: int
     blocks_checked: int
     """in the end: blocks that were put and that nothing took"""
@@ -312,7 +317,7 @@ class Twin:
             part_lifetime_ms=_PART_LIFETIME_MS,
             chunk_bytes=setup.chunk_bytes,
             block_bytes=max((block.block_len for block in blocks), default=1),
-            handover_ms=_HANDOVER_MS,
+            handover_ms=setup.handover_ms,
             active_max=_ACTIVE_MAX,
             packets_max=_PACKETS_MAX,
             isl_kbps=setup.rate_kbps,
@@ -417,6 +422,8 @@ class Twin:
             digest=f"{counters.digest:016x}",
             virtual_s=(counters.now_us - _START_US) / 1e6,
             wall_s=wall_s,
+            handover_mean_s=counters.handover_us / 1e6 / max(counters.handovers, 1),
+            handover_most_s=counters.handover_most_us / 1e6,
             misses={cause.name.lower(): counters.misses[cause] for cause in Cause if counters.misses[cause]},
             faults=faults,
             violations={one.name.lower(): counters.violations[one] for one in Invariant},

@@ -233,6 +233,8 @@ class Counters(ctypes.Structure):
         ("handovers", c_uint64),
         ("migrated_chunks", c_uint64),
         ("migrated_bytes", c_uint64),
+        ("handover_us", c_uint64),
+        ("handover_most_us", c_uint64),
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),

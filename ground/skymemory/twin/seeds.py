@@ -53,6 +53,7 @@ def setup_of(seed: int) -> Setup:
         gossip=rng.random() < 0.5,
         lazy_purge=rng.random() < 0.5,
         rate_kbps=0 if rng.random() < 0.7 else 20_000 + int(rng.random() * 100_000),
+        handover_ms=60_000,
         schedule=schedule(),
         duration_ms=duration_ms,
         from_ms=int(rng.random() * max(_DAY_MS - speed * duration_ms - 1, 0)),
