@@ -107,6 +107,21 @@ def test_whatever_has_moved_so_far_blocks_are_found(sky: Constellation, uplink: 
                 check_all_there(store, items)
 
 
+def test_the_only_server_may_move(sky: Constellation) -> None:
+    """Then the lookup has to find it as well."""
+    sky = sky.replace(cache={"servers": 1})
+    items = blocks()
+    with SkyStore(sky, playing=turning(sky, 1)) as store:
+        store.put(list(items.items()))
+    for has_moved in (False, True):
+        if has_moved:
+            hand_over(sky, list(items), 1, 2)
+        with SkyStore(sky, playing=turning(sky, 2, HANDOVER_S)) as store:
+            check_all_there(store, items)
+    with SkyStore(sky, playing=turning(sky, 2)) as store:
+        check_all_there(store, items)
+
+
 def test_a_moment_before_its_time_a_window_may_be_there(sky: Constellation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skymemory.placement.whereabouts.SKEW_S", ROW_S / 4)
     items = blocks()
@@ -159,17 +174,13 @@ def test_a_window_that_moves_on_during_a_get_loses_nothing(sky: Constellation, m
         assert calls[0] == len(items)
         assert store.stats().purges == 0
 
+        monkeypatch.setattr(NativeClient, "get", get)
+        monkeypatch.setattr(store._reach, "has_moved", lambda *_: True)  # faster than anybody can ask
         store._where.follow(turning(sky, 1))
-        rows = iter([2, 3, 4])
-
-        def slower(client: NativeClient, transfers: Sequence[Transfer], *rest: Progress) -> None:
-            store._where.follow(turning(sky, 1))
-            get(client, transfers, *rest)
-            store._where.follow(turning(sky, next(rows)))
-
-        monkeypatch.setattr(NativeClient, "get", slower)
-        store.get(list(items))
+        assert [result.status for result in store.get(list(items))] == ["miss"] * len(items)
         assert store.stats().purges == 0  # whoever looks in the wrong places is not to throw away
+        store._where.follow(turning(sky, 3))
+        check_all_there(store, items)
 
 
 def test_an_old_place_that_is_lost_takes_no_others_with_it(start_sky: StartSky) -> None:
@@ -287,7 +298,7 @@ def test_a_silent_sky_lays_nothing(start_sky: StartSky, stopped: Stopped) -> Non
 
 def test_on_board_all_goes_through_one_satellite_and_nothing_moves(start_sky: StartSky) -> None:
     local = start_sky(
-        constellation={"planes": 5, "slots": 9}, cache={"servers": 9, "host": "satellite", "layout": "hop", "centre": [2, 3]}
+        constellation={"planes": 5, "slots": 9}, cache={"servers": 9, "host": "satellite", "layout": "hop", "centre": [4, 6]}
     )
     sky = local.constellation
     items = blocks()
