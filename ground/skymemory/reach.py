@@ -104,8 +104,12 @@ class Reach:
         rows = self._where.rows(now_s)
         if not self._where.is_moving(now_s):
             rows = rows[:1]
-        found = (window.lookup_routes(self._where, row, self._routes(row, now_s)) for row in rows)
-        return list(dict.fromkeys(route for one in found for route in one))
+        found: list[Route] = []
+        asked: list[Route] = []
+        for row in rows:
+            before, asked = asked, window.lookup_routes(self._where, row, self._routes(row, now_s))
+            found += [route for route in asked if route not in before]
+        return found
 
     def all_routes(self, epochs: Iterable[int]) -> list[Route]:
         """Routes to every place that a share of blocks of these epochs may have now."""

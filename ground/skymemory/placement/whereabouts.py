@@ -4,10 +4,13 @@ Without a schedule the layout lies around `cache.centre` for ever. With one the 
 what falls out of the window goes, satellite by satellite, to what comes in; that takes a while. A chunk only moves forward in
 time, so whoever asks the places of its server in the order of time finds it, however far the move has come:
 
-    from a row's time on      old, new       for `cache.handover_s`, but no longer than half the row: the chunk may not have moved
+    soon after a row's time   old, new       no longer than half the row: the chunk may not have moved yet
     later                     new, old, new  it should have; if not, the old place is asked, and the new one once more, in case it
                                              moved between the two questions
-    before the next row       now, next      for a moment: somebody's clock may be fast
+    before the next row       and the next   for a moment: somebody's clock may be fast
+
+A handover may take `cache.handover_s`. Where rows are shorter than that several may be under way, and more than one old place is
+asked, the oldest first.
 
 A block that was laid for a row to come (`BlockEntry.epoch`, see `SkyStore.prefetch`) waits there, so that row's places are asked
 first, and those of now after it, for what did not arrive.
@@ -16,7 +19,7 @@ first, and those of now after it, for what did not arrive.
 import logging
 from collections.abc import Collection
 from dataclasses import dataclass
-from math import floor
+from math import floor, inf
 from typing import Final, Protocol
 
 from skymemory.config import Constellation
@@ -32,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 SKEW_S: Final = 2.0
 """clocks of satellites and hosts are taken to be as far apart at most"""
+_BACK_MAX: Final = 3
+"""old places that are asked at most"""
 _STAYS: Final = 0
 """the row of a sky that follows no schedule"""
 
@@ -149,14 +154,22 @@ class Whereabouts:
         if playing is None:
             return (_STAYS,)
         now = playing.track.row_at(playing.track_ms(time_s))
-        by_time = self._by_time(playing, now, time_s)
-        if now < epoch <= len(playing.track.rows):
-            return epoch, *by_time, epoch
-        return (now, now - 1, now) if now == epoch > 1 else by_time
+        rows = self._by_time(playing, now, time_s)
+        if now <= epoch <= len(playing.track.rows):
+            rows = rows if rows[0] == epoch else (epoch, *rows)
+            rows = rows if rows[-1] >= epoch else (*rows, epoch)
+        return rows
 
     def is_moving(self, time_s: float) -> bool:
-        """Do satellites hand blocks over around now?"""
-        return len(self.rows(time_s)) == 2
+        """May satellites hand blocks over now?"""
+        playing = self.playing
+        if playing is None:
+            return False
+        track, now_ms = playing.track, playing.track_ms(time_s)
+        row = track.row_at(now_ms)
+        end_ms = track.end_ms(row)
+        is_after = row > 1 and now_ms - track.rows[row - 1][0] < 1000 * self.constellation.cache.handover_s
+        return is_after or (end_ms is not None and end_ms - now_ms <= 1000 * SKEW_S)
 
     def in_sight(self, time_s: float) -> list[Satellite]:
         """Satellites above the site's minimum elevation, the nearest first."""
@@ -171,15 +184,18 @@ class Whereabouts:
 
     def _by_time(self, playing: Playing, row: int, time_s: float) -> tuple[int, ...]:
         track, now_ms = playing.track, playing.track_ms(time_s)
-        since_ms, end_ms = now_ms - track.rows[row - 1][0], track.end_ms(row)
-        half_ms = float("inf") if end_ms is None else (end_ms - track.rows[row - 1][0]) / 2
+        start_ms, end_ms = track.rows[row - 1][0], track.end_ms(row)
+        half_ms = inf if end_ms is None else (end_ms - start_ms) / 2
+        handover_ms = 1000 * self.constellation.cache.handover_s
+        first = max(1, row - 1)
+        while first > max(1, row - _BACK_MAX) and now_ms - track.rows[first - 1][0] < handover_ms:
+            first -= 1  # it began to hold so lately that not all may have come to it
+        before = tuple(range(first, row))
         if end_ms is not None and end_ms - now_ms <= min(1000 * SKEW_S, half_ms):
-            return row, row + 1
-        if row == 1:
+            return (row, *before, row, row + 1) if before else (row, row + 1)
+        if not before:
             return (row,)
-        if since_ms < min(1000 * self.constellation.cache.handover_s, half_ms):
-            return row - 1, row
-        return row, row - 1, row
+        return (*before, row) if now_ms - start_ms < min(handover_ms, half_ms) else (row, *before, row)
 
 
 def _within(track: Track, row: int) -> int:

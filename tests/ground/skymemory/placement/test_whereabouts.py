@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory.config import Constellation
+from skymemory.link.native import ROUNDS_MAX
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
@@ -57,29 +58,58 @@ def test_the_centre_is_that_of_the_row_of_now() -> None:
         (300 + HANDOVER_S - 0.001, (1, 2)),
         (300 + HANDOVER_S, (2, 1, 2)),
         (600 - SKEW_S - 0.001, (2, 1, 2)),
-        (600 - SKEW_S, (2, 3)),
+        (600 - SKEW_S, (2, 1, 2, 3)),
         (600, (2, 3)),
         (1004.999, (3, 4)),  # no longer than half a row
         (1005, (4, 3, 4)),
-        (1008, (4, 5)),
-        (1010 + HANDOVER_S - 0.001, (4, 5)),
+        (1008, (4, 3, 4, 5)),
+        (1010, (3, 4, 5)),  # the handover before may not be over
+        (1029.999, (3, 4, 5)),
+        (1030, (4, 5)),
+        (1010 + HANDOVER_S, (5, 4, 5)),
         (1e9, (5, 4, 5)),
     ],
 )
 def test_places_are_asked_in_the_order_of_time(time_s: float, rows: tuple[int, ...]) -> None:
     assert TURNING.rows(at(time_s)) == rows
-    assert TURNING.is_moving(at(time_s)) == (len(rows) == 2)
 
 
-def test_a_short_row_has_no_third_state() -> None:
-    track = Track.of(SKY.torus, [(0, CENTRES[0]), (1000, CENTRES[1]), (2000, CENTRES[0]), (9000, CENTRES[1])])
+def test_handovers_take_their_time() -> None:
+    for time_s, moving in (
+        (0, False),
+        (297, False),
+        (299, True),
+        (300, True),
+        (300 + HANDOVER_S - 0.001, True),
+        (300 + HANDOVER_S, False),
+        (1007, True),
+        (1e9, False),
+    ):
+        assert TURNING.is_moving(at(time_s)) == moving
+
+
+def test_of_short_rows_several_old_places_are_asked() -> None:
+    track = Track.of(SKY.torus, [(1000 * index, CENTRES[index % 2]) for index in range(6)] + [(100_000, CENTRES[2])])
     where = Whereabouts(SKY, Playing(track, STARTED_S))
-    assert [where.rows(at(time_s)) for time_s in (0, 0.5, 1, 1.499, 1.5, 1.999)] == [(1,), (1, 2), (1, 2), (1, 2), (2, 3), (2, 3)]
+    assert [where.rows(at(time_s)) for time_s in (0, 0.5, 1, 1.499, 1.5, 1.999)] == [
+        (1,),
+        (1, 2),
+        (1, 2),
+        (1, 2),
+        (2, 1, 2, 3),
+        (2, 1, 2, 3),
+    ]
+    assert where.rows(at(3)) == (1, 2, 3, 4)
+    assert where.rows(at(5)) == (3, 4, 5, 6)  # so many and no more
+    assert where.rows(at(5), 7) == (7, 3, 4, 5, 6, 7)
+    assert where.rows(at(4.6), 7) == (7, 5, 2, 3, 4, 5, 6, 7)
+    assert where.rows(at(5 + HANDOVER_S)) == (6, 5, 6)
 
 
 def test_a_block_laid_for_a_row_to_come_is_asked_for_there_first() -> None:
     assert TURNING.rows(at(100), 4) == (4, 1, 4)
     assert TURNING.rows(at(310), 4) == (4, 1, 2, 4)
+    assert TURNING.rows(at(599), 3) == (3, 2, 1, 2, 3)
     assert TURNING.rows(at(400), 4) == (4, 2, 1, 2, 4)
     assert TURNING.rows(at(600), 3) == (3, 2, 3)  # its time has come: it did not take part in the handover
     assert TURNING.rows(at(700), 2) == TURNING.rows(at(700))
@@ -94,7 +124,10 @@ def test_every_order_is_one_of_time(time_s: float, epoch: int) -> None:
     assert now in rows
     assert all(before != after for before, after in pairwise(rows))
     assert max(rows) == rows[-1]
-    assert set(rows) <= {now - 1, now, now + 1, epoch}
+    assert set(rows) <= {now - 3, now - 2, now - 1, now, now + 1, epoch}
+    assert len(rows) <= ROUNDS_MAX
+    missing = iter(rows)
+    assert all(row in missing for row in sorted(set(rows)))  # all of them, in this order
 
 
 def test_a_schedule_for_another_constellation_is_refused() -> None:
