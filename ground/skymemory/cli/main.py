@@ -2,7 +2,7 @@
 
 import click
 
-from skymemory.cli import bench, constellation, demo, layout, schedule, simulate, status, twin, values
+from skymemory.cli import bench, constellation, demo, layout, replay, schedule, simulate, status, twin, values
 from skymemory.cli.common import Commands
 
 
@@ -31,6 +31,7 @@ for command in (
     values.prefetch,
     demo.demo,
     schedule.schedule,
+    replay.replay,
     twin.twin,
     bench.bench,
     simulate.simulate,

@@ -1,0 +1,155 @@
+"""`skymem replay`: the constellation that is up follows a schedule."""
+
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import click
+
+from skymemory.cli.common import BadInput, json_option, print_json, progress_bar, require_running
+from skymemory.config import Constellation
+from skymemory.link.control import ControlPlane
+from skymemory.orbit.schedule import Schedule, ScheduleError
+from skymemory.orbit.schedule_format import unix_ms, utc
+from skymemory.placement.whereabouts import Playing
+from skymemory.testbed.replay import By, Handover, ReplayError, follow, held_now, playing_now, row_now, upload
+from skymemory.testbed.state import State
+
+_HOUR_MS: Final = 3_600_000
+SPEED_MAX: Final = 1000
+"""a window that moves more often than a few times a second is nowhere"""
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--speed", type=float, default=1.0, show_default=True, help=f"Times real time, up to {SPEED_MAX}.")
+@click.option("--from", "start", default="now", show_default=True, metavar="now|start|TIME", help="Where in the schedule; UTC.")
+@click.option("--hours", type=float, help="Of the schedule's time. Default: to its end.")
+@click.option(
+    "--by",
+    type=click.Choice(get_args(By)),
+    default="schedule",
+    show_default=True,
+    help="Who begins a handover: the satellites, by the schedule that they are given, or the ground, by command.",
+)
+@json_option
+def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as_json: bool) -> None:
+    """Let the sky turn: the window moves as in FILE, and satellites hand over what they hold. Gets and puts go on.
+
+    Ends after the last row, or by Ctrl-C; the window then stays where it is. Another replay goes on from there.
+    """
+    if not 0 < speed <= SPEED_MAX:
+        raise BadInput(f"--speed is {speed:g}; allowed are numbers above 0, up to {SPEED_MAX}")
+    if hours is not None and not hours > 0:  # not a number is not either
+        raise BadInput(f"--hours is {hours:g}; allowed are numbers above 0")
+    try:
+        schedule = Schedule.load(file)
+    except ScheduleError as error:
+        raise BadInput(str(error)) from error
+    state = State()
+    constellation = require_running().constellation
+    _check_sky(file, schedule, constellation)
+    from_ms = _from_ms(file, schedule, start)
+    until_ms = schedule.header.duration_ms if hours is None else from_ms + round(hours * _HOUR_MS)
+    before = state.playing.load()
+    try:
+        playing = playing_now(constellation, schedule, from_ms, until_ms, speed, before)
+    except ValueError as error:
+        raise BadInput(f"{file}: {error}") from error
+    done: list[Handover] = []
+    with ControlPlane(constellation) as control:
+        _begin(control, state, playing, before, file, by)
+        if not as_json:
+            rows, real_s = len(playing.track.rows), playing.track.rows[-1][0] / 1000
+            click.echo(f"{file}: {rows} rows in {real_s:,.0f} s, from {utc(schedule.header.epoch_ms + from_ms)} on")
+        try:
+            _look_on(control, playing, by, done, quiet=as_json)
+        except BaseException as reason:
+            held = held_now(playing)
+            state.playing.save(held, file)
+            if by == "schedule":
+                upload(control, held)
+            if not isinstance(reason, KeyboardInterrupt):
+                raise
+            centre = held.track.centre(row_now(held))
+            click.echo(f"stopped: the window stays around {centre}", err=True)
+    report = _report(done)
+    if as_json:
+        print_json(report)
+    else:
+        click.echo(
+            f"{report['handovers']} handovers: {report['chunks']:,} chunks, {report['bytes'] / 1e6:,.1f} MB moved; "
+            f"{report['duration_s_median']:.2f} s each (median)"
+        )
+
+
+def _check_sky(file: Path, schedule: Schedule, constellation: Constellation) -> None:
+    header, cache = schedule.header, constellation.cache
+    ours = f"the constellation that is up has {constellation.planes} planes x {constellation.slots} slots"
+    if (header.planes, header.slots) != (constellation.planes, constellation.slots):
+        raise BadInput(f"{file} is for {header.planes} planes x {header.slots} slots; {ours}")
+    if header.pattern != constellation.grid.geometry:
+        raise BadInput(f"{file} is for a {header.pattern}; the constellation that is up is a {constellation.grid.geometry}")
+    if cache.layout == "hop":
+        raise BadInput('cache.layout is "hop", which never moves; allowed for a replay are "rotation" and "rotation_hop"')
+
+
+def _from_ms(file: Path, schedule: Schedule, start: str) -> int:
+    """Where in the schedule the replay begins."""
+    header = schedule.header
+    first, last = header.epoch, utc(header.epoch_ms + header.duration_ms)
+    if start == "start":
+        return 0
+    try:
+        at_ms = (int(time.time() * 1000) if start == "now" else unix_ms(start)) - header.epoch_ms
+    except ValueError as error:
+        raise BadInput(f"--from is {start}; allowed are now, start and times such as {first}") from error
+    if at_ms > header.duration_ms:
+        when = "now" if start == "now" else start
+        raise BadInput(f"{file} ends at {last}, before {when}; --from start replays it from its beginning")
+    if at_ms < 0:
+        raise BadInput(f"{file} begins at {first}, after {start}; --from start replays it from its beginning")
+    return at_ms
+
+
+def _begin(control: ControlPlane, state: State, playing: Playing, before: Playing | None, file: Path, by: By) -> None:
+    """Record and upload it; if satellites do not take it, all is as it was."""
+    state.playing.save(playing, file)  # first: who opens a store from now on follows the window when it moves
+    try:
+        upload(control, playing if by == "schedule" else None)
+    except BaseException:
+        if before is None:
+            state.playing.clear()
+        else:
+            state.playing.save(before, file)
+        with suppress(ReplayError):
+            upload(control, before)
+        raise
+
+
+def _look_on(control: ControlPlane, playing: Playing, by: By, done: list[Handover], *, quiet: bool) -> None:
+    last_ms = playing.track.rows[-1][0]
+    with progress_bar("the sky turns") as progress:
+        for handover in follow(control, playing, by, tell=lambda now_ms: progress(min(now_ms, last_ms), last_ms)):
+            done.append(handover)
+            if not quiet:
+                click.echo(_told(handover))
+
+
+def _told(handover: Handover) -> str:
+    moved = f"{handover.chunks:,} chunks, {handover.bytes / 1e6:.1f} MB, in {handover.duration_s:.2f} s"
+    return f"row {handover.row}: window around {handover.centre}; {moved if handover.chunks else 'nothing to move'}"
+
+
+def _report(done: list[Handover]) -> dict[str, Any]:
+    moves = [handover for handover in done if handover.chunks]
+    durations_s = sorted(handover.duration_s for handover in moves)
+    return {
+        "handovers": len(done),
+        "chunks": sum(handover.chunks for handover in done),
+        "bytes": sum(handover.bytes for handover in done),
+        "duration_s_median": durations_s[len(durations_s) // 2] if durations_s else 0.0,
+        "rows": [asdict(handover) for handover in done],
+    }

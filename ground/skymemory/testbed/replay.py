@@ -1,0 +1,244 @@
+"""A running constellation follows a schedule: by itself, from a table that is uploaded to every satellite, or by commands.
+
+By schedule, each satellite knows when the window moves and hands over on its own; the ground only uploads and looks on. By
+command, the ground tells those that fall out of the window, row by row, to whom everything goes.
+"""
+
+import ctypes
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Literal
+
+from skymemory.config import Constellation
+from skymemory.fsw import messages, structures
+from skymemory.link.control import ControlPlane
+from skymemory.link.native import crc32c
+from skymemory.orbit.schedule import Schedule
+from skymemory.placement.layouts import LayoutName
+from skymemory.placement.torus import Satellite
+from skymemory.placement.track import Track
+from skymemory.placement.whereabouts import Playing
+from skymemory.placement.window import Route
+
+By = Literal["schedule", "command"]
+"""who begins a handover: the satellites, by the schedule they have; or the ground"""
+
+ROWS_MAX: Final = 4 * structures.SEGMENT_ROWS
+"""rows that a satellite has room for"""
+_LAYOUTS: Final[dict[LayoutName, int]] = {"rotation": 1, "hop": 2, "rotation_hop": 3}
+LEAD_S: Final = 3.0
+"""between the start of a replay and the first move of the window: all satellites have the schedule by then"""
+_MS_MAX: Final = 2**32
+_DAY_MS: Final = 86_400_000
+_ATTEMPTS: Final = 3
+_DEADLINE_S: Final = 5.0
+_LOOK_S: Final = 0.25
+"""how often satellites are asked how far a handover is"""
+_LOOK_SOON_S: Final = 0.05
+"""and in the first second of a row"""
+_SOON_MS: Final = 1000
+_QUIET_LOOKS: Final = 4
+"""looks without a chunk moved after which the last handover counts as over"""
+
+
+class ReplayError(RuntimeError):
+    """The satellites do not take the schedule, or not all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What a move of the window took."""
+
+    row: int
+    centre: Satellite
+    chunks: int
+    """that changed satellite"""
+    bytes: int
+    """of these: chunks times the mean length of what the satellites hold"""
+    duration_s: float
+    """from the row's time to the look that saw the last chunk moved; looks are 0.05 s apart at first, then 0.25 s"""
+
+
+def playing_now(
+    constellation: Constellation, schedule: Schedule, from_ms: int, until_ms: int, speed: float, before: Playing | None
+) -> Playing:
+    """What the constellation is to follow from now on; the window begins to move `LEAD_S` from now.
+
+    Args:
+        from_ms, until_ms: the part of the schedule that is followed.
+        before: what it follows so far: what is stored under that moves on from where it is.
+
+    Raises:
+        ValueError: more rows than satellites have room for, or over more time than they can count.
+    """
+    torus, now_s = constellation.torus, time.time()
+    past, row = Track.of(torus, [(0, constellation.cache.centre)]), 1
+    if before is not None:
+        past, row = before.track, before.track.row_at(before.track_ms(now_s))
+    pause_ms = round(1000 * LEAD_S)
+    track = past.continued(row, schedule.track.played(from_ms, speed, until_ms), pause_ms)
+    if len(track.rows) > ROWS_MAX:
+        cure = "choose fewer hours" + (", or start the constellation anew" if row > 1 else "")
+        raise ValueError(f"{len(track.rows):,} rows; satellites have room for {ROWS_MAX:,}: {cure}")
+    last_ms = track.rows[-1][0]
+    if last_ms >= _MS_MAX:
+        raise ValueError(f"at this speed the last row comes after {last_ms // _DAY_MS} days; {_MS_MAX // _DAY_MS} are allowed")
+    passed_ms = row + pause_ms  # of the track, when the schedule's part begins
+    return Playing(track, now_s - row / 1000, schedule, from_ms - round(speed * passed_ms), speed)
+
+
+def row_now(playing: Playing) -> int:
+    """The row that holds."""
+    return playing.track.row_at(_now_ms(playing))
+
+
+def held_now(playing: Playing) -> Playing:
+    """The same up to now; the window then stays where it is."""
+    return replace(playing, track=playing.track.held(row_now(playing)))
+
+
+def upload(control: ControlPlane, playing: Playing | None) -> None:
+    """Give every satellite the rows as tables of its app kvc, at their time; None: none, nothing moves by itself.
+
+    Raises:
+        ReplayError: satellites that do not answer, or do not follow it after some attempts.
+    """
+    routes = [Route(place, place) for place in control.constellation.torus.satellites()]
+    total = 0 if playing is None else len(playing.track.rows)
+    stats: dict[Satellite, dict[str, int]] = {}
+    for _ in range(_ATTEMPTS):
+        for piece in _pieces(control.constellation, playing):
+            control.relay(routes, piece(), _DEADLINE_S)
+        end_s = time.monotonic() + _DEADLINE_S  # commands wait on each satellite's bus
+        while routes and time.monotonic() < end_s:
+            stats = control.store_stats(routes, _DEADLINE_S)
+            routes = [route for route in routes if stats.get(route.satellite, {}).get("rows") != total]
+        if not routes:
+            return
+    silent = [route.satellite for route in routes if route.satellite not in stats]
+    what = "do not answer" if silent else "do not follow the schedule"
+    raise ReplayError(f"{len(silent or routes)} satellites {what}: {_named(silent or [route.satellite for route in routes])}")
+
+
+def hand_over(control: ControlPlane, playing: Playing, row: int) -> None:
+    """Command who falls out of the window of a row to send everything to who comes in."""
+    cache, torus = control.constellation.cache, control.constellation.torus
+    layout = playing.track.layout(cache.layout, cache.servers)
+    before, after = playing.track.cell(row - 1), playing.track.cell(row)
+    for place in torus.satellites():
+        heir = layout.successor(before, after, place)
+        if heir is not None:
+            control.relay([Route(place, place)], _message(messages.KVC_HANDOVER, structures.KvcHandover(*heir)), _DEADLINE_S)
+
+
+def follow(
+    control: ControlPlane, playing: Playing, by: By, *, tell: Callable[[int], None] = lambda _: None
+) -> Iterator[Handover]:
+    """Look on until the last row's handover is over.
+
+    Args:
+        tell: called now and then with the track's time in ms.
+
+    Yields:
+        Each handover, once the next one has begun or nothing moves any more.
+    """
+    track = playing.track
+    row = row_now(playing)
+    watch = _Watch(control, playing, by, row)
+    while True:
+        now_ms = _now_ms(playing)
+        tell(now_ms)
+        now_row = track.row_at(now_ms)
+        for passed in range(row + 1, now_row + 1):
+            watch.quiet = 0
+            if by == "command":
+                hand_over(control, playing, passed)
+        watch.look(now_row)
+        done = range(row, now_row)
+        if now_row == len(track.rows) and watch.quiet >= _QUIET_LOOKS:
+            done = range(row, now_row + 1)
+        for one in done:
+            if one > watch.first_row:
+                yield watch.handover(one)
+        if done and done[-1] == len(track.rows):
+            return
+        row = now_row
+        wait_s = _LOOK_SOON_S if _now_ms(playing) - track.rows[row - 1][0] < _SOON_MS else _LOOK_S
+        end_ms = track.end_ms(row)
+        left_s = wait_s if end_ms is None else (end_ms - _now_ms(playing)) / 1000
+        time.sleep(min(wait_s, max(left_s, 0.0)))
+
+
+class _Watch:
+    """Adds up what the satellites say they have handed on. What one did between two looks counts for the row it is in at the
+    second: it begins as soon as the row does."""
+
+    def __init__(self, control: ControlPlane, playing: Playing, by: By, first_row: int) -> None:
+        self._control, self._playing, self._by = control, playing, by
+        self._routes = [Route(place, place) for place in control.constellation.torus.satellites()]
+        self._out: dict[Satellite, int] = {}
+        self._chunks: Counter[int] = Counter()
+        self._seen_ms: dict[int, int] = {}
+        self._chunk_bytes = 0.0
+        self.first_row = first_row
+        self.quiet = 0
+        """looks in a row in which nothing had moved"""
+
+    def look(self, row: int) -> None:
+        stats = self._control.store_stats(self._routes, _DEADLINE_S)
+        now_ms = _now_ms(self._playing)
+        held = sum(one["slots_used"] for one in stats.values())
+        self._chunk_bytes = sum(one["bytes"] for one in stats.values()) / held if held else self._chunk_bytes
+        self.quiet += 1
+        for satellite, one in stats.items():
+            moved = one["migrated_out"] - self._out.get(satellite, one["migrated_out"])
+            self._out[satellite] = one["migrated_out"]
+            if moved > 0:  # less: it began anew
+                at = one["row"] if self._by == "schedule" else row
+                self._chunks[at] += moved
+                self._seen_ms[at] = now_ms
+                self.quiet = 0
+
+    def handover(self, row: int) -> Handover:
+        chunks, began_ms = self._chunks[row], self._playing.track.rows[row - 1][0]
+        duration_s = max(0, self._seen_ms.get(row, began_ms) - began_ms) / 1000
+        return Handover(row, self._playing.track.centre(row), chunks, round(chunks * self._chunk_bytes), duration_s)
+
+
+def _now_ms(playing: Playing) -> int:
+    return playing.track_ms(time.time())
+
+
+def _pieces(constellation: Constellation, playing: Playing | None) -> Iterator[Callable[[], bytes]]:
+    """Commands, made at the moment when they are sent."""
+    identity, cache = secrets.randbits(32), constellation.cache
+    rows = [] if playing is None else [structures.KvcScheduleRow(time_ms, *cell) for time_ms, cell in playing.track.rows]
+
+    def begin() -> bytes:
+        age_ms = 0 if playing is None else _now_ms(playing)
+        size = constellation.planes, constellation.slots
+        head = structures.KvcScheduleBegin(identity, age_ms, *size, _LAYOUTS[cache.layout], cache.servers, len(rows))
+        return _message(messages.KVC_SCHEDULE_BEGIN, head)
+
+    yield begin
+    for first in range(0, len(rows), structures.COMMAND_ROWS):
+        some = rows[first : first + structures.COMMAND_ROWS]
+        piece = structures.KvcScheduleRows(identity, first + 1, len(some))
+        piece.row[: len(some)] = some
+        yield partial(_message, messages.KVC_SCHEDULE_ROWS, piece)
+    yield partial(
+        _message, messages.KVC_SCHEDULE_COMMIT, structures.KvcScheduleCommit(identity, crc32c(b"".join(map(bytes, rows))))
+    )
+
+
+def _message(function_code: int, payload: ctypes.Structure) -> bytes:
+    return messages.Message(messages.KVC_CMD_MID, bytes(payload), function_code).encode()
+
+
+def _named(satellites: Sequence[Satellite]) -> str:
+    shown = ", ".join(map(str, satellites[:5]))
+    return shown + (f" and {len(satellites) - 5} more" if len(satellites) > 5 else "")
