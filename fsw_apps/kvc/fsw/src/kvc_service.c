@@ -332,7 +332,7 @@ static bool KVC_JoinLocked(const KVC_ScheduleTable_t *const *segment, uint32 seg
 
     for (k = 0; k < segments; ++k)
     {
-        memcpy(&KVC_ScheduleRows[k * KVC_SEGMENT_ROWS], segment[k]->Row, segment[k]->RowCount * sizeof(segment[k]->Row[0]));
+        memcpy(&KVC_ScheduleRows[segment[k]->FirstRow - 1u], segment[k]->Row, segment[k]->RowCount * sizeof(segment[k]->Row[0]));
     }
     KVC_Service.epoch_us = first->EpochS * UINT64_C(1000000) + first->EpochMs * UINT64_C(1000);
     return SKY_Torus_Init(&torus, first->Planes, first->Slots, false) &&
