@@ -15,7 +15,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Final, Self
 
-from skymemory.block_entry import BlockEntry
+from skymemory.block_entry import STAYS, BlockEntry
 from skymemory.config import UINT32_MAX, Constellation
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
@@ -369,7 +369,8 @@ class SkyStore:
 
     def _entry(self, key: bytes, block_len: int) -> BlockEntry:
         chunk_len = min(self.constellation.cache.chunk_bytes, block_len)
-        return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), 0, time.time())
+        stays = self.constellation.cache.host == "satellite"  # the satellites may follow a schedule of the ground's
+        return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), STAYS if stays else 0, time.time())
 
     def _no_routes(self) -> str | None:
         """The word for why nothing can be moved now; None: it can."""

@@ -87,6 +87,24 @@ def test_blocks_follow_an_uploaded_schedule(start_sky: Callable[..., LocalConste
         assert moved >= 4  # some chunks of each block, at each step
 
 
+def test_blocks_of_a_host_on_board_stay(start_sky: Callable[..., LocalConstellation]) -> None:
+    local = start_sky(cache={"servers": SERVERS, "centre": list(CENTRES[0]), "layout": "rotation"})
+    on_board = local.constellation.replace(cache={"host": "satellite", "layout": "hop"})
+    track = Track.of(local.constellation.torus, [(1000 * ROW_S * i, centre) for i, centre in enumerate(CENTRES)])
+    ours, theirs = token_bytes(32), token_bytes(32)
+    with SkyStore(local.constellation) as store, SkyStore(on_board) as host, ControlPlane(local.constellation) as control:
+        store.put([(ours, os.urandom(100_001))])
+        host.put([(theirs, data := os.urandom(100_001))])
+        upload(local, control, track, 2.5 * ROW_S)
+        homes = set(Whereabouts(local.constellation, Playing(track, time.time() - 2.5 * ROW_S)).servers(3))
+        wait_for(
+            lambda: (
+                {at for at in routes_of(local) if control.find(at, [ours], 0, 10)[0] != [None]} == {Route(at, at) for at in homes}
+            )
+        )
+        assert [result.data for result in host.get([theirs])] == [data]
+
+
 def test_a_schedule_of_many_rows(start_sky: Callable[..., LocalConstellation]) -> None:
     """Three segments, some of whose pieces go twice."""
     local = start_sky()
