@@ -8,7 +8,8 @@ import ctypes
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal
@@ -101,13 +102,17 @@ def held_now(playing: Playing) -> Playing:
     return replace(playing, track=playing.track.held(row_now(playing)))
 
 
-def upload(control: ControlPlane, playing: Playing | None) -> None:
-    """Give every satellite the rows as tables of its app kvc, at their time; None: none, nothing moves by itself.
+def upload(control: ControlPlane, playing: Playing | None, satellites: Collection[Satellite] | None = None) -> None:
+    """Give satellites the rows as tables of their app kvc, at their time; None: none, nothing moves by itself.
+
+    Args:
+        satellites: by default all.
 
     Raises:
         ReplayError: satellites that do not answer, or do not follow it after some attempts.
     """
-    routes = [Route(place, place) for place in control.constellation.torus.satellites()]
+    chosen = control.constellation.torus.satellites() if satellites is None else satellites
+    routes = [Route(place, place) for place in chosen]
     total = 0 if playing is None else len(playing.track.rows)
     stats: dict[Satellite, dict[str, int]] = {}
     for _ in range(_ATTEMPTS):
@@ -174,8 +179,10 @@ def follow(
 
 
 class _Watch:
-    """Adds up what the satellites say they have handed on. What one did between two looks counts for the row it is in at the
-    second: it begins as soon as the row does."""
+    """Adds up what the satellites say they have handed on, and gives the schedule to those that began anew.
+
+    What one handed on between two looks counts for the row it is in at the second: it begins as soon as the row does.
+    """
 
     def __init__(self, control: ControlPlane, playing: Playing, by: By, first_row: int) -> None:
         self._control, self._playing, self._by = control, playing, by
@@ -194,6 +201,12 @@ class _Watch:
         held = sum(one["slots_used"] for one in stats.values())
         self._chunk_bytes = sum(one["bytes"] for one in stats.values()) / held if held else self._chunk_bytes
         self.quiet += 1
+        if self._by == "schedule":
+            total = len(self._playing.track.rows)
+            anew = [satellite for satellite, one in stats.items() if one["rows"] != total]
+            if anew:
+                with suppress(ReplayError):  # the next look finds it again
+                    upload(self._control, self._playing, anew)
         for satellite, one in stats.items():
             moved = one["migrated_out"] - self._out.get(satellite, one["migrated_out"])
             self._out[satellite] = one["migrated_out"]
