@@ -41,7 +41,7 @@ OP_PUT: Final = 1
 OP_GET: Final = 2
 """send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any"""
 OP_HAS: Final = 3
-"""which chunks of the chunk set are held; acknowledges PUT"""
+"""which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none"""
 OP_PURGE: Final = 4
 """forget every chunk of the block; the response's chunk_total says how many were removed. With flag gossip: word from a neighbour, without a response"""
 OP_MIGRATE: Final = 5

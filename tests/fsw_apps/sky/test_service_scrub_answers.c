@@ -49,6 +49,7 @@ static void answer(SKY_Status_t status, SKY_Packet_t *pkt)
 {
     SKY_Packet_Reply(&question, question.dst, status, pkt);
     pkt->length = 0;
+    pkt->epoch  = SKY_Schedule_RowAt(&schedule, now_us);
 }
 
 static void test_only_the_answer_counts(void)
@@ -109,6 +110,12 @@ static void test_answers_that_say_nothing(void)
     answer(SKY_STATUS_OK, &pkt); /* it knows the block, and denies every chunk: it is moving them */
     pkt.payload = payload;
     pkt.length  = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
+    node_serve(node, &pkt);
+    CHECK_EQ(suspected(), 0);
+
+    node = catch_question();
+    answer(SKY_STATUS_NOT_FOUND, &pkt);
+    ++pkt.epoch; /* its share has gone on already */
     node_serve(node, &pkt);
     CHECK_EQ(suspected(), 0);
 

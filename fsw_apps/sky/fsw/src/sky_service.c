@@ -143,7 +143,7 @@ static void has_any(SKY_Service_t *svc, const SKY_Packet_t *req)
     svc->reply.status = describe_block(svc, block);
 }
 
-static void has(SKY_Service_t *svc, const SKY_Packet_t *req)
+static void has(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 {
     if ((req->flags & SKY_FLAG_ANY) != 0)
     {
@@ -168,7 +168,8 @@ static void has(SKY_Service_t *svc, const SKY_Packet_t *req)
         }
     }
     reply_with_set(svc, req, SKY_STATUS_OK, &held);
-    svc->reply.status = describe_block(svc, block);
+    svc->reply.epoch  = svc->handover.schedule != NULL ? SKY_Schedule_RowAt(svc->handover.schedule, now_us) : SKY_SCHEDULE_NONE;
+    svc->reply.status = describe_block(svc, block); /* of one that is here the epoch is known */
 }
 
 static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
@@ -332,7 +333,7 @@ static void serve(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
             get(svc, req);
             break;
         case SKY_OP_HAS:
-            has(svc, req);
+            has(svc, now_us, req);
             break;
         case SKY_OP_PURGE:
             purge(svc, now_us, req);

@@ -11,7 +11,8 @@
  * To purge what is whole would be worse than to keep what is not, so a block is purged only when it was found broken twice, a
  * period apart, in the same row of the schedule, and no chunk of it came or went here in between. Left alone is what is being put,
  * what lies for a later row, and what does not belong here now; and an answer that does not come says nothing. A satellite that is
- * just moving its share away denies that it holds any of it, though it knows the block: that says nothing either.
+ * just moving its share away denies that it holds any of it, though it knows the block: that says nothing either. Nor does one that
+ * holds nothing of it and is in another row, by its clock or its schedule, or in none.
  */
 #include "sky_service_scrub.h"
 
@@ -193,7 +194,7 @@ static void judge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
     {
         SKY_Store_Suspect(svc->store, block, 0);
     }
-    else if (held > 0 || pkt->status == SKY_STATUS_NOT_FOUND)
+    else if (held > 0 || (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == svc->scrub.row))
     {
         suspect(svc, now_us, block, &info);
     }
