@@ -105,6 +105,25 @@ def test_blocks_of_a_host_on_board_stay(start_sky: Callable[..., LocalConstellat
         assert [result.data for result in host.get([theirs])] == [data]
 
 
+def test_a_share_lost_by_a_restart_takes_its_blocks(start_sky: Callable[..., LocalConstellation]) -> None:
+    """Nobody asks for them: satellites find out by themselves."""
+    cache = {"servers": SERVERS, "centre": list(CENTRES[0]), "layout": "rotation", "deadline_ms": 500}
+    local = start_sky(satellite={"scrub_s": 1, "gossip": True}, cache=cache)
+    track = Track.of(local.constellation.torus, [(0, CENTRES[0])])
+    whole = token_bytes(32)
+    with SkyStore(local.constellation) as store, ControlPlane(local.constellation) as control:
+        assert all(result.ok for result in store.put([(token_bytes(32), bytes(100_001)), (whole, b"one chunk")]))
+        victim = Whereabouts(local.constellation, Playing(track, time.time())).servers(1)[-1]
+        local.kill(victim)
+        local.restart(victim)
+        upload(local, control, track, 1.0)
+        wait_for(lambda: sum(stats["slots_used"] for stats in control.store_stats(routes_of(local), 10).values()) == 1)
+        stats = control.store_stats(routes_of(local), 10).values()
+        assert sum(one["scrubbed"] + one["gossip_purged"] for one in stats) == 17 - 2  # all but the chunks that were lost
+        assert not any(one["purges"] for one in stats)
+        assert store.get([whole])[0].data == b"one chunk"
+
+
 def test_a_schedule_of_many_rows(start_sky: Callable[..., LocalConstellation]) -> None:
     """Three segments, some of whose pieces go twice."""
     local = start_sky()
