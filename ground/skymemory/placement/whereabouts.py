@@ -153,9 +153,8 @@ class Whereabouts:
         playing = self.playing
         if playing is None:
             return (_STAYS,)
-        now = playing.track.row_at(playing.track_ms(time_s))
-        rows = self._by_time(playing, now, time_s)
-        if now <= epoch <= len(playing.track.rows):
+        rows = self._by_time(playing, time_s)
+        if playing.track.row_at(playing.track_ms(time_s)) <= epoch <= len(playing.track.rows):
             rows = rows if rows[0] == epoch else (epoch, *rows)
             rows = rows if rows[-1] >= epoch else (*rows, epoch)
         return rows
@@ -182,8 +181,9 @@ class Whereabouts:
         place = Site(site.latitude_deg, site.longitude_deg)
         return Walker.of(self.constellation).sky.in_sight(place, time_s, site.min_elevation_deg)
 
-    def _by_time(self, playing: Playing, row: int, time_s: float) -> tuple[int, ...]:
+    def _by_time(self, playing: Playing, time_s: float) -> tuple[int, ...]:
         track, now_ms = playing.track, playing.track_ms(time_s)
+        row = track.row_at(now_ms)
         start_ms, end_ms = track.rows[row - 1][0], track.end_ms(row)
         half_ms = inf if end_ms is None else (end_ms - start_ms) / 2
         handover_ms = 1000 * self.constellation.cache.handover_s
