@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from skymemory.keyvalue import KeyValue
     from skymemory.manager import KVCManager
     from skymemory.placement.torus import Satellite
-    from skymemory.store import GetResult, PutResult, SkyStore, StoreStatistics
+    from skymemory.store import GetResult, PrefetchResult, PutResult, SkyStore, StoreStatistics
 
 __all__ = [
     "BlockEntry",
@@ -23,6 +23,7 @@ __all__ = [
     "GetResult",
     "KVCManager",
     "KeyValue",
+    "PrefetchResult",
     "PutResult",
     "Satellite",
     "SkyStore",
@@ -36,6 +37,7 @@ _MODULES = {
     "GetResult": "store",
     "KVCManager": "manager",
     "KeyValue": "keyvalue",
+    "PrefetchResult": "store",
     "PutResult": "store",
     "Satellite": "placement.torus",
     "SkyStore": "store",

@@ -10,6 +10,7 @@ from secrets import token_bytes
 import pytest
 
 from skymemory.config import Constellation
+from skymemory.keyvalue import KeyValue
 from skymemory.link.control import ControlPlane, Move
 from skymemory.link.native import NativeClient, Transfer
 from skymemory.placement.torus import Satellite
@@ -227,6 +228,18 @@ def test_a_block_waits_where_it_will_be_needed(sky: Constellation, row: int) -> 
     with SkyStore(sky, playing=playing) as store:  # this host does not know
         found = store.find_longest(list(items))
         assert all(entry.epoch == row for entry in found)  # shares that did not have to move too
+
+
+def test_a_value_waits_where_it_will_be_needed(sky: Constellation) -> None:
+    playing, value = turning(sky, 1), os.urandom(100_000)
+    with SkyStore(sky, playing=playing) as store:
+        assert KeyValue(store).put("name", value).ok
+        here, nowhere = KeyValue(store).prefetch(["name", "no name"], start_time(playing, 3))
+        assert (here.status, here.row, nowhere.status) == ("done", 3, "miss")
+        assert here.moved > 0
+        assert KeyValue(store).get("name") == value
+    with SkyStore(sky, playing=turning(sky, 3)) as store:
+        assert KeyValue(store).get("name") == value
 
 
 def test_a_block_can_be_laid_anew_for_another_time(sky: Constellation) -> None:
