@@ -71,7 +71,7 @@ def test_values_are_bounded(full_sky: LocalConstellation, monkeypatch: pytest.Mo
         values = KeyValue(store, "bounded")
         assert values.value_bytes_max == store.capacity_bytes - 36
         assert values.put("name", bytes(100)).ok
-        with pytest.raises(ValueError, match=r"of 159,000,000 bytes; allowed are 0 to 158,459,964 \(10 servers of 16 MiB\)"):
+        with pytest.raises(ValueError, match=r"of 159,000,000 bytes; allowed are 0 to 158,039,964 \(10 servers of 16 MiB\)"):
             values.put("name", bytes(159_000_000))
         assert values.get("name") == bytes(100)  # refused before the old one was purged
         monkeypatch.setattr("skymemory.keyvalue.VALUE_BYTES_MAX", 99)
