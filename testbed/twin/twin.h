@@ -58,6 +58,7 @@ typedef struct
     uint32_t isl_kbps, ground_kbps;    /**< 0: unlimited */
     uint32_t queue_ms;                 /**< how long a packet may wait for a transmitter */
     uint32_t gossip;                   /**< 1: satellites tell their neighbours of what they evict */
+    uint32_t scrub_ms;                 /**< period in which satellites look for broken blocks; 0: never */
     uint32_t lazy_purge;               /**< 1: a host that misses a block forgets what is left of it, as the manager does */
 } SKYT_Config_t;
 

@@ -37,6 +37,7 @@ static const SKYT_Layout_t layouts[] = {
     FIELD(SKYT_Config_t, ground_kbps),
     FIELD(SKYT_Config_t, queue_ms),
     FIELD(SKYT_Config_t, gossip),
+    FIELD(SKYT_Config_t, scrub_ms),
     FIELD(SKYT_Config_t, lazy_purge),
 
     WHOLE(SKYT_Block_t),

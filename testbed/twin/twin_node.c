@@ -220,6 +220,7 @@ static bool start(SKYT_Twin_t *twin, uint32_t index)
     cfg.credit           = twin->config.credit;
     cfg.part_lifetime_ms = twin->config.part_lifetime_ms;
     cfg.gossip           = twin->config.gossip != 0;
+    cfg.scrub_period_ms  = twin->config.scrub_ms;
     node->is_up          = true;
     return SKY_Router_Init(&node->router, &twin->torus, cfg.self) &&
            SKY_Service_Init(&node->service, &cfg, &node->store, twin->now_us, SKYT_Random(twin));

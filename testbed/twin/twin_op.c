@@ -9,33 +9,55 @@
 #include "twin_priv.h"
 
 #define SKEW_US          2000000u /* clocks of satellites and hosts are as far apart at most */
+#define BACK_MAX         3u       /* old places that are asked at most */
 #define PURGE_AFTER_MISS 2000u    /* ms that a host spends on what is left of a block that it missed */
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
 
-/* Rows whose places are asked of a get, in this order. Chunks only move forward in time: while they may be moving, who asks all rows
- * around this time, the oldest first, finds them however far they have come. Else where they are, where they were, and once more
- * where they are. @return how many */
-static uint32_t rows_by_time(const SKYT_Twin_t *twin, uint32_t row, uint32_t *rows)
+static uint64_t row_begins_us(const SKYT_Twin_t *twin, uint32_t row)
 {
-    const uint64_t back_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
-    const uint32_t last    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us + SKEW_US);
-    uint32_t       first   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us > back_us ? twin->now_us - back_us : 0);
-    uint32_t       count   = 0;
+    return twin->schedule.epoch_us + (uint64_t)twin->rows[row - 1u].time_ms * US_PER_MS;
+}
 
-    if (first == last)
+static uint32_t add_rows(uint32_t *rows, uint32_t count, uint32_t first, uint32_t last)
+{
+    for (uint32_t row = first; row <= last; ++row)
     {
-        rows[0] = row;
-        rows[1] = row > 1u ? row - 1u : row;
-        rows[2] = row;
-        return 3;
-    }
-    first = last - first < SKYT_PLACES ? first : last - SKYT_PLACES + 1u;
-    for (uint32_t at = first; at <= last; ++at)
-    {
-        rows[count++] = at;
+        rows[count++] = row;
     }
     return count;
+}
+
+/* Rows whose places are asked of a get, in this order: as `skymemory.placement.whereabouts` has it, and says why. @return how many */
+static uint32_t rows_by_time(const SKYT_Twin_t *twin, uint32_t row, uint32_t *rows)
+{
+    const uint64_t now_us   = twin->now_us;
+    const uint64_t start_us = row_begins_us(twin, row);
+    const uint64_t end_us   = SKY_Schedule_EndUs(&twin->schedule, row);
+    const uint64_t half_us  = end_us == UINT64_MAX ? UINT64_MAX : (end_us - start_us) / 2u;
+    const uint64_t moves_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
+    const bool     is_end   = end_us != UINT64_MAX && end_us - now_us <= (half_us < SKEW_US ? half_us : SKEW_US);
+    const bool     is_early = now_us - start_us < (half_us < moves_us ? half_us : moves_us);
+    uint32_t       first    = row > 1u ? row - 1u : row;
+    uint32_t       count    = 0;
+
+    while (first > 1u && row - first < BACK_MAX && now_us - row_begins_us(twin, first) < moves_us)
+    {
+        --first; /* it began to hold so lately that not all may have come to it */
+    }
+    if (is_end || !is_early)
+    {
+        count = add_rows(rows, count, row, row);
+    }
+    if (first < row)
+    {
+        count = add_rows(rows, count, first, row - 1u);
+    }
+    if (count == 0 || first < row)
+    {
+        count = add_rows(rows, count, row, row);
+    }
+    return is_end ? add_rows(rows, count, row + 1u, row + 1u) : count;
 }
 
 static uint32_t rows_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t *rows)
@@ -44,15 +66,21 @@ static uint32_t rows_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, ui
     const uint32_t epoch = twin->blocks[active->block].epoch;
     uint32_t       count;
 
-    if (active->kind == SKYT_OP_PUT || now < epoch)
+    if (active->kind == SKYT_OP_PUT)
     {
-        rows[0] = now < epoch ? epoch : now; /* a block that was laid for a row to come waits there */
+        rows[0] = now < epoch ? epoch : now; /* a block that is laid for a row to come waits there */
         return 1;
     }
     count = rows_by_time(twin, now, rows);
-    for (uint32_t i = 0; i < count; ++i)
+    if (now <= epoch && rows[0] != epoch)
     {
-        rows[i] = rows[i] < epoch ? epoch : rows[i]; /* it never was at the places before */
+        (void)memmove(&rows[1], rows, count * sizeof(*rows));
+        rows[0] = epoch;
+        ++count;
+    }
+    if (now <= epoch && rows[count - 1u] < epoch)
+    {
+        rows[count++] = epoch;
     }
     return count;
 }

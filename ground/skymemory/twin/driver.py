@@ -77,6 +77,7 @@ class Setup:
     packet_bytes: int
     credit: int
     gossip: bool
+    scrub_ms: int
     lazy_purge: bool
     rate_kbps: int
     handover_ms: int
@@ -115,9 +116,10 @@ class Setup:
             packet_bytes=packet_bytes,
             credit=constellation.satellite.credit,
             gossip=constellation.satellite.gossip,
+            scrub_ms=1000 * constellation.satellite.scrub_s,
             lazy_purge=cache.lazy_purge,
             rate_kbps=constellation.links.rate_kbps,
-            handover_ms=30_000,
+            handover_ms=round(1000 * cache.handover_s),
             schedule=schedule,
             duration_ms=duration_ms,
             workload=Workload(deadline_ms=cache.deadline_ms) if workload is None else workload,
@@ -324,6 +326,7 @@ class Twin:
             ground_kbps=setup.rate_kbps,
             queue_ms=_QUEUE_MS,
             gossip=int(setup.gossip),
+            scrub_ms=setup.scrub_ms,
             lazy_purge=int(setup.lazy_purge),
         )
         why = ctypes.create_string_buffer(native.TEXT_BYTES)

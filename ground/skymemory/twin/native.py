@@ -119,6 +119,7 @@ class Config(ctypes.Structure):
         ("ground_kbps", c_uint32),
         ("queue_ms", c_uint32),
         ("gossip", c_uint32),
+        ("scrub_ms", c_uint32),
         ("lazy_purge", c_uint32),
     )
 
