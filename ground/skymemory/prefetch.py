@@ -31,7 +31,7 @@ class Laid:
     status: str = "expired"
     """`done`, `miss` (a share is nowhere), `expired`"""
     moved: int = 0
-    """shares that had to move"""
+    """shares that have another place then"""
     strikes: int = 0
 
 
@@ -44,7 +44,8 @@ def lay(
         entries: with the epochs that they have now.
     """
     end_s = time.monotonic() + deadline_s
-    laid = [Laid(entry) for entry in entries]
+    away = [now.satellite != then.satellite for now, then in zip(reach.routes(), reach.routes_in(row), strict=False)]
+    laid = [Laid(entry, moved=sum(away[: entry.chunk_total])) for entry in entries]
     left = laid
     pause_s = _PAUSE_FIRST_S
     while left:
@@ -76,12 +77,7 @@ def _moves(one: Laid, targets: Sequence[Route], reach: Reach) -> list[Move]:
     if ways is None or not targets:
         return []
     pairs = list(zip(ways.places, targets, strict=True))[: one.entry.chunk_total]
-    one.moved = sum(any(route.satellite != target.satellite for route in places) for places, target in pairs)
-    return [
-        Move(route, target.satellite, one.entry.key)
-        for places, target in pairs
-        for route in dict.fromkeys(places)
-    ]
+    return [Move(route, target.satellite, one.entry.key) for places, target in pairs for route in dict.fromkeys(places)]
 
 
 def _has_nothing(moves: Sequence[Move], answers: Sequence[Answer | None]) -> bool | None:

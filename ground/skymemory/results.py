@@ -44,7 +44,7 @@ class PrefetchResult:
     row: int
     """of the schedule, that holds at that time; 0: there is no schedule"""
     moved: int
-    """shares that had to move"""
+    """shares that have another place then than now"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,6 +230,22 @@ def test_a_block_waits_where_it_will_be_needed(sky: Constellation, row: int) -> 
         assert all(entry.epoch == row for entry in found)  # shares that did not have to move too
 
 
+@pytest.mark.parametrize("since_s", [HANDOVER_S, LATER_S])
+def test_what_is_late_for_one_window_can_be_laid_for_the_next(sky: Constellation, since_s: float) -> None:
+    items = blocks()
+    with SkyStore(sky, playing=turning(sky, 1)) as store:
+        store.put(list(items.items()))
+        entries = store.find_longest(list(items))
+    hand_over(sky, list(items)[:3], 1, 2)
+    with SkyStore(sky, playing=turning(sky, 2, since_s)) as store:
+        store.index.add(entries)
+        results = store.prefetch(list(items), time.time() + ROW_S)
+        assert {(one.status, one.moved) for one in results} == {("done", len(moved_servers(sky, 2, 3)))}
+        check_all_there(store, items)
+    with SkyStore(sky, playing=turning(sky, 3)) as store:
+        check_all_there(store, items)
+
+
 def test_a_value_waits_where_it_will_be_needed(sky: Constellation) -> None:
     playing, value = turning(sky, 1), os.urandom(100_000)
     with SkyStore(sky, playing=playing) as store:
