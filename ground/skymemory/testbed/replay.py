@@ -1,14 +1,14 @@
 """A running constellation follows a schedule: by itself, from a table that is uploaded to every satellite, or by commands.
 
 By schedule, each satellite knows when the window moves and hands over on its own; the ground only uploads and looks on. By
-command, the ground tells those that fall out of the window, row by row, to whom everything goes.
+command, the ground tells those outside the window that hold something to whom it goes.
 """
 
 import ctypes
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from skymemory.config import Constellation
 from skymemory.fsw import messages, structures
-from skymemory.link.control import ControlPlane
+from skymemory.link.control import Ask, ControlPlane
 from skymemory.link.native import crc32c
 from skymemory.orbit.schedule import Schedule
 from skymemory.placement.layouts import LayoutName
@@ -24,6 +24,7 @@ from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
 from skymemory.placement.whereabouts import Playing
 from skymemory.placement.window import Route
+from skymemory.wire import icd
 
 By = Literal["schedule", "command"]
 """who begins a handover: the satellites, by the schedule they have; or the ground"""
@@ -44,6 +45,11 @@ _LOOK_SOON_S: Final = 0.05
 _SOON_MS: Final = 1000
 _QUIET_LOOKS: Final = 4
 """looks without a chunk moved after which the last handover counts as over"""
+
+
+_COMMAND_AGAIN_S: Final = 0.5
+"""after which a satellite that has not sent all away is told again: something may have come to it meanwhile"""
+_LOOK_BACK_ROWS: Final = 60
 
 
 class ReplayError(RuntimeError):
@@ -129,17 +135,6 @@ def upload(control: ControlPlane, playing: Playing | None, satellites: Collectio
     raise ReplayError(f"{len(silent or routes)} satellites {what}: {_named(silent or [route.satellite for route in routes])}")
 
 
-def hand_over(control: ControlPlane, playing: Playing, row: int) -> None:
-    """Command who falls out of the window of a row to send everything to who comes in."""
-    cache, torus = control.constellation.cache, control.constellation.torus
-    layout = playing.track.layout(cache.layout, cache.servers)
-    before, after = playing.track.cell(row - 1), playing.track.cell(row)
-    for place in torus.satellites():
-        heir = layout.successor(before, after, place)
-        if heir is not None:
-            control.relay([Route(place, place)], _message(messages.KVC_HANDOVER, structures.KvcHandover(*heir)), _DEADLINE_S)
-
-
 def follow(
     control: ControlPlane, playing: Playing, by: By, *, tell: Callable[[int], None] = lambda _: None
 ) -> Iterator[Handover]:
@@ -158,10 +153,6 @@ def follow(
         now_ms = _now_ms(playing)
         tell(now_ms)
         now_row = track.row_at(now_ms)
-        for passed in range(row + 1, now_row + 1):
-            watch.quiet = 0
-            if by == "command":
-                hand_over(control, playing, passed)
         watch.look(now_row)
         done = range(row, now_row)
         if now_row == len(track.rows) and watch.quiet >= _QUIET_LOOKS:
@@ -191,22 +182,26 @@ class _Watch:
         self._chunks: Counter[int] = Counter()
         self._seen_ms: dict[int, int] = {}
         self._chunk_bytes = 0.0
+        cache = control.constellation.cache
+        self._layout = playing.track.layout(cache.layout, cache.servers)
+        self._commanded_s: dict[tuple[Satellite, Satellite], float] = {}
+        self._row = first_row
         self.first_row = first_row
         self.quiet = 0
         """looks in a row in which nothing had moved"""
 
     def look(self, row: int) -> None:
+        if row != self._row:
+            self._row, self.quiet = row, 0
         stats = self._control.store_stats(self._routes, _DEADLINE_S)
         now_ms = _now_ms(self._playing)
         held = sum(one["slots_used"] for one in stats.values())
         self._chunk_bytes = sum(one["bytes"] for one in stats.values()) / held if held else self._chunk_bytes
         self.quiet += 1
         if self._by == "schedule":
-            total = len(self._playing.track.rows)
-            anew = [satellite for satellite, one in stats.items() if one["rows"] != total]
-            if anew:
-                with suppress(ReplayError):  # the next look finds it again
-                    upload(self._control, self._playing, anew)
+            self._give_again(satellite for satellite, one in stats.items() if one["rows"] != len(self._playing.track.rows))
+        else:
+            self._command(satellite for satellite, one in stats.items() if one["slots_used"])
         for satellite, one in stats.items():
             moved = one["migrated_out"] - self._out.get(satellite, one["migrated_out"])
             self._out[satellite] = one["migrated_out"]
@@ -215,6 +210,34 @@ class _Watch:
                 self._chunks[at] += moved
                 self._seen_ms[at] = now_ms
                 self.quiet = 0
+
+    def _give_again(self, satellites: Iterable[Satellite]) -> None:
+        """The schedule to those that began anew."""
+        if anew := list(satellites):
+            with suppress(ReplayError):  # the next look finds it again
+                upload(self._control, self._playing, anew)
+
+    def _command(self, satellites: Iterable[Satellite]) -> None:
+        """Tell who holds something and is outside the window to whom it goes, until nothing is left there."""
+        now_s, asks = time.monotonic(), []
+        for satellite in satellites:
+            heir = self._heir(satellite)
+            if heir is not None and now_s >= self._commanded_s.get((satellite, heir), 0.0):
+                self._commanded_s[satellite, heir] = now_s + _COMMAND_AGAIN_S
+                command = _message(messages.KVC_HANDOVER, structures.KvcHandover(*heir))
+                asks.append(Ask(Route(satellite, satellite), icd.OP_RELAY, icd.APID_ISL, payload=command))
+        self._control.exchange(asks, _DEADLINE_S)
+
+    def _heir(self, satellite: Satellite) -> Satellite | None:
+        """Who has the satellite's place in the window of now, by the last one it was in; None: it is inside, or never was."""
+        track = self._playing.track
+        cell = track.cell(self._row)
+        if self._layout.in_window(cell, satellite):
+            return None
+        for row in range(self._row - 1, max(0, self._row - _LOOK_BACK_ROWS), -1):
+            if self._layout.in_window(track.cell(row), satellite):
+                return self._layout.successor(track.cell(row), cell, satellite)
+        return None
 
     def handover(self, row: int) -> Handover:
         chunks, began_ms = self._chunks[row], self._playing.track.rows[row - 1][0]

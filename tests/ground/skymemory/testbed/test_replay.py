@@ -1,0 +1,202 @@
+"""Satellites that run follow a schedule faster than the sky turns; what they hold can be got all the time."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.link.control import ControlPlane
+from skymemory.orbit.schedule import Schedule
+from skymemory.orbit.sky import Site
+from skymemory.orbit.walker import Walker
+from skymemory.placement.torus import Satellite
+from skymemory.placement.whereabouts import Playing, Whereabouts
+from skymemory.placement.window import Route
+from skymemory.store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+from skymemory.testbed.playing_record import PlayingRecord
+from skymemory.testbed.replay import (
+    LEAD_S,
+    ROWS_MAX,
+    By,
+    Handover,
+    ReplayError,
+    follow,
+    held_now,
+    playing_now,
+    row_now,
+    upload,
+)
+
+StartSky = Callable[..., LocalConstellation]
+HOUR_MS = 3_600_000
+SPEED = 300.0
+"""handovers a second apart"""
+VALUE_BYTES = 120_000
+GRID = {"planes": 5, "slots": 9}
+
+
+@pytest.fixture(scope="module")
+def schedule() -> Schedule:
+    """Two hours over Berlin; satellites are ten minutes apart, and some handovers jump to another plane."""
+    orbits = Walker(5, 9, 550.0, 86.4, True, 1)
+    return Schedule.compute(orbits, "walker star:5x9", Site(52.5, 13.4), 10.0, 1_795_000_000_000, 2 * HOUR_MS)
+
+
+def blocks(count: int = 6) -> dict[bytes, bytes]:
+    return {os.urandom(32): os.urandom(VALUE_BYTES) for _ in range(count)}
+
+
+def held_at(sky: Constellation, key: bytes) -> set[Satellite]:
+    """Satellites that hold something of a block."""
+    with ControlPlane(sky) as control:
+        return {place for place in sky.torus.satellites() if control.find(Route(place, place), [key], 0, 5)[0] != [None]}
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < end_s
+
+
+def played(
+    sky: Constellation, schedule: Schedule, playing: Playing, by: By, store: SkyStore, items: dict[bytes, bytes]
+) -> tuple[list[Handover], int]:
+    """Follow a schedule to its end while blocks are got and put all the time.
+
+    Returns:
+        The handovers, and how many blocks were got meanwhile.
+    """
+    over, got = threading.Event(), [0]
+    failures: list[str] = []
+
+    def use() -> None:
+        while not over.is_set():
+            for result in store.get(list(items)):
+                got[0] += 1
+                if result.data != items[result.key]:
+                    failures.append(f"get in row {row_now(playing)}: {result.status}")
+            one = {os.urandom(32): os.urandom(VALUE_BYTES)}
+            if not all(result.ok for result in store.put(list(one.items()))):
+                failures.append(f"put in row {row_now(playing)}")
+            items.update(one)
+
+    user = threading.Thread(target=use)
+    with ControlPlane(sky) as control:
+        upload(control, playing if by == "schedule" else None)
+        user.start()
+        try:
+            done = list(follow(control, playing, by))
+        finally:
+            over.set()
+            user.join()
+    assert failures == []
+    return done, got[0]
+
+
+@pytest.mark.parametrize("by", ["schedule", "command"])
+def test_gets_and_puts_go_on_while_the_sky_turns(start_sky: StartSky, schedule: Schedule, by: By, tmp_path: Path) -> None:
+    sky = start_sky(constellation=GRID, cache={"servers": 10, "centre": [3, 5]}).constellation
+    items = blocks()
+    record = PlayingRecord(tmp_path)
+    schedule.save(source := tmp_path / "two-hours.csv")
+    with SkyStore(sky, playing=record) as store:
+        assert all(result.ok for result in store.put(list(items.items())))  # before anything moves
+        playing = playing_now(sky, schedule, 0, int(1.25 * HOUR_MS), SPEED, None)
+        record.save(playing, source)
+        done, got = played(sky, schedule, playing, by, store, items)
+        assert store.follows
+        assert got >= len(items)
+        assert [handover.row for handover in done] == list(range(2, len(playing.track.rows) + 1))
+        assert sum(handover.chunks for handover in done) > 0
+        assert any(before.centre.plane != after.centre.plane for before, after in pairwise(done))
+
+        homes = set(Whereabouts(sky, playing).servers(len(playing.track.rows)))
+        for key in items:
+            wait_until(lambda key=key: held_at(sky, key) == homes)  # type: ignore[misc]
+        assert all(result.data == items[result.key] for result in store.get(list(items)))
+        assert store.stats().misses == 0
+
+
+def test_a_second_replay_goes_on_where_the_first_one_ended(start_sky: StartSky, schedule: Schedule) -> None:
+    sky = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5], "layout": "rotation"}).constellation
+    items = blocks(3)
+    with SkyStore(sky) as store:
+        store.put(list(items.items()))
+    before = None
+    for from_ms in (0, HOUR_MS):
+        playing = playing_now(sky, schedule, from_ms, from_ms + HOUR_MS // 2, 600.0, before)
+        with SkyStore(sky, playing=playing) as store:
+            played(sky, schedule, playing, "schedule", store, items)
+        before = playing
+    with SkyStore(sky, playing=before) as store:
+        assert all(result.data == items[result.key] for result in store.get(list(items)))
+
+
+def test_a_held_window_stays(start_sky: StartSky, schedule: Schedule) -> None:
+    sky = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5]}).constellation
+    items = blocks(3)
+    playing = playing_now(sky, schedule, 0, schedule.header.duration_ms, SPEED, None)
+    with ControlPlane(sky) as control:
+        with SkyStore(sky) as store:
+            store.put(list(items.items()))
+        upload(control, playing)
+        wait_until(lambda: row_now(playing) == 3)
+        held = held_now(playing)
+        upload(control, held)
+        row = row_now(held)
+        next_ms = playing.track.end_ms(row)
+        assert next_ms is not None
+        wait_until(lambda: playing.track_ms(time.time()) > next_ms + 500)
+        routes = [Route(place, place) for place in sky.torus.satellites()]
+        assert {one["row"] for one in control.store_stats(routes, 5).values()} == {row} == {row_now(held)}
+    with SkyStore(sky, playing=held) as store:
+        assert all(result.data == items[result.key] for result in store.get(list(items)))
+
+
+def test_a_satellite_that_began_anew_follows_again(start_sky: StartSky, schedule: Schedule) -> None:
+    local = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5]})
+    playing = playing_now(local.constellation, schedule, 0, HOUR_MS, SPEED, None)
+    victim = Satellite(1, 1)
+    with ControlPlane(local.constellation) as control:
+        upload(control, playing)
+        local.kill(victim)
+        local.restart(victim)
+        assert control.store_stats([Route(victim, victim)], 5)[victim]["rows"] == 0
+        list(follow(control, playing, "schedule"))
+        assert control.store_stats([Route(victim, victim)], 5)[victim]["rows"] == len(playing.track.rows)
+
+
+def test_satellites_that_do_not_answer_are_named(start_sky: StartSky, schedule: Schedule) -> None:
+    local = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5]})
+    playing = playing_now(local.constellation, schedule, 0, HOUR_MS, SPEED, None)
+    local.kill(Satellite(2, 7))
+    with (
+        ControlPlane(local.constellation) as control,
+        pytest.raises(ReplayError, match=r"^1 satellites do not answer: \[2, 7\]$"),
+    ):
+        upload(control, playing)
+
+
+def test_what_satellites_have_no_room_for(schedule: Schedule) -> None:
+    sky = Constellation().replace(constellation=GRID, cache={"centre": [3, 5]})
+    playing = playing_now(sky, schedule, 0, schedule.header.duration_ms, 1.0, None)
+    assert playing.track.end_ms(1) == 1 + 1000 * LEAD_S
+    with pytest.raises(ValueError, match=r"after \d+ days; 49 are allowed"):
+        playing_now(sky, schedule, 0, schedule.header.duration_ms, 0.001, None)
+    long = centres(playing, ROWS_MAX)
+    with pytest.raises(ValueError, match=r"5,4\d\d rows; satellites have room for 5,448: choose fewer hours, or start the const"):
+        playing_now(sky, schedule, 0, schedule.header.duration_ms, 1.0, long)
+
+
+def centres(playing: Playing, count: int) -> Playing:
+    """A long past: a window that went to and fro."""
+    torus = playing.track.torus
+    places: Sequence[Satellite] = (Satellite(3, 5), Satellite(3, 6))
+    track = type(playing.track).of(torus, [(at, places[at % 2]) for at in range(count)])
+    return Playing(track, time.time() - count)
