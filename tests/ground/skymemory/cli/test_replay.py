@@ -1,0 +1,162 @@
+"""`skymem replay` as its user runs it, and what it refuses before anything starts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.orbit.schedule import Schedule
+from skymemory.orbit.sky import Site
+from skymemory.orbit.walker import Walker
+from skymemory.testbed.local import free_port
+from skymemory.testbed.state import State
+
+HOUR_MS = 3_600_000
+CONFIG = """
+[constellation]
+planes = 5
+slots = 9
+[network]
+port = {port}
+[cache]
+centre = [3, 5]
+servers = 6
+layout = "{layout}"
+"""
+
+
+class User:
+    """Runs `skymem` as a process, in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = State(folder / "state")
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", "from skymemory.cli import main; main()", *words]
+        environment = {**os.environ, "SKYMEM_STATE": str(self.state.folder)}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, cwd=self.folder, env=environment, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+
+    def run(self, *words: str, status: int = 0) -> str:
+        """What it prints; with another status, what it says of the mistake."""
+        process = self.start(*words)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == status, f"{out}\n{err}"
+        return out if status == 0 else err
+
+    def refused(self, *words: str) -> str:
+        """The line that says why."""
+        said = self.run("replay", *words, status=2)
+        assert said.startswith("Error: ")
+        assert said.count("\n") == 1
+        assert self.state.playing.load() is None
+        return said.removeprefix("Error: ").rstrip()
+
+
+def save(folder: Path, name: str, *, planes: int = 5, slots: int = 9, star: bool = True, ago_ms: int = HOUR_MS) -> str:
+    """A schedule of two hours that began some time ago."""
+    orbits = Walker(planes, slots, 550.0, 86.4, star, 1)
+    start_ms = int(time.time()) * 1000 - ago_ms
+    Schedule.compute(orbits, "walker", Site(52.5, 13.4), 10.0, start_ms, 2 * HOUR_MS).save(folder / name)
+    return name
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Iterator[User]:
+    """Beside a constellation of 5 x 9 satellites, which is stopped at the end."""
+    sky = Constellation().replace(constellation={"planes": 5, "slots": 9}, cache={"centre": [3, 5]})
+    (tmp_path / "constellation.toml").write_text(CONFIG.format(port=free_port(sky), layout="rotation_hop"))
+    user = User(tmp_path)
+    yield user
+    user.run("down")
+    assert user.state.playing.load() is None
+
+
+def test_the_window_moves_and_values_stay(user: User) -> None:
+    file = save(user.folder, "sky.csv")
+    user.run("up")
+    before = json.loads(user.run("status", "--json"))["window"]
+    assert (before["centre"], before["row"]) == ([3, 5], None)
+    (user.folder / "value").write_bytes(value := os.urandom(100_000))
+    user.run("put", "a key", "value")
+
+    report = json.loads(user.run("replay", file, "--speed", "600", "--hours", "0.5", "--json"))
+    assert report["handovers"] == len(report["rows"]) > 1
+    assert report["chunks"] == sum(row["chunks"] for row in report["rows"]) > 0
+
+    after = json.loads(user.run("status", "--json"))["window"]
+    assert after["centre"] == report["rows"][-1]["centre"] != before["centre"]
+    assert (after["row"], after["rows"]) == (report["rows"][-1]["row"], report["rows"][-1]["row"])
+    assert f"window around [{after['centre'][0]}, {after['centre'][1]}]" in user.run("status")
+    user.run("get", "a key", "copy")
+    assert (user.folder / "copy").read_bytes() == value
+
+    told = user.run("replay", file, "--speed", "600", "--hours", "0.3", "--by", "command")
+    assert " rows in " in told
+    assert "handovers: " in told
+    user.run("get", "a key", "copy")
+    assert (user.folder / "copy").read_bytes() == value
+    user.run("del", "a key")  # found by yet another process
+    user.run("get", "a key", "copy", status=1)
+
+
+def test_an_interrupted_replay_holds_the_window(user: User) -> None:
+    file = save(user.folder, "sky.jsonl")
+    user.run("up")
+    process = user.start("replay", file, "--speed", "300")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.readline()  # a handover
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert "stopped: the window stays around [" in err
+    assert process.returncode == 0
+    first, second = (json.loads(user.run("status", "--json"))["window"] for _ in range(2))
+    assert first["row"] == second["row"] > 1
+    assert first["row"] < first["rows"]
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "nan", "1001"])
+def test_speeds_that_are_refused(user: User, speed: str) -> None:
+    file = save(user.folder, "sky.csv")
+    assert user.refused(file, "--speed", speed) == f"--speed is {speed}; allowed are numbers above 0, up to 1000"
+
+
+def test_schedules_that_are_refused(user: User) -> None:
+    user.run("up")
+    over = save(user.folder, "over.csv", ago_ms=3 * HOUR_MS)
+    assert "over.csv ends at " in (said := user.refused(over))
+    assert ", before now; --from start replays it from its beginning" in said
+    later = save(user.folder, "later.csv", ago_ms=-HOUR_MS)
+    assert ", after now; --from start replays it" in user.refused(later)
+    other = save(user.folder, "other.csv", slots=8)
+    expected = "other.csv is for 5 planes x 8 slots; the constellation that is up has 5 planes x 9 slots"
+    assert user.refused(other) == expected
+    delta = save(user.folder, "delta.csv", star=False)
+    assert user.refused(delta) == "delta.csv is for a delta; the constellation that is up is a star"
+    (user.folder / "broken.csv").write_text("nonsense\n")
+    assert user.refused("broken.csv").startswith("broken.csv:1: ")
+    good = save(user.folder, "good.csv")
+    assert "--from is yesterday; allowed are now, start and times such as " in user.refused(good, "--from", "yesterday")
+    assert user.refused(good, "--hours", "0") == "--hours is 0; allowed are numbers above 0"
+    assert "rows; satellites" not in user.refused(good, "--speed", "0.0001")
+
+
+def test_a_layout_that_never_moves(user: User) -> None:
+    text = (user.folder / "constellation.toml").read_text()
+    (user.folder / "constellation.toml").write_text(text.replace("rotation_hop", "hop"))
+    user.run("up")
+    assert 'cache.layout is "hop", which never moves' in user.refused(save(user.folder, "sky.csv"))
+
+
+def test_nothing_is_up(user: User) -> None:
+    file = save(user.folder, "sky.csv")
+    assert "no constellation is up; `skymem up` starts one" in user.run("replay", file, status=1)
