@@ -92,13 +92,14 @@ typedef enum
     SKYT_CAUSE_PURGED      = 2,
     SKYT_CAUSE_CRASHED     = 3, /**< chunks were on a satellite that crashed */
     SKYT_CAUSE_EVICTED     = 4, /**< chunks made room for others */
-    SKYT_CAUSE_EXPIRED     = 5, /**< the deadline passed */
-    SKYT_CAUSE_UNREACHABLE = 6, /**< no link led to a satellite, or the request ran out of hops */
-    SKYT_CAUSE_NOBODY      = 7, /**< no satellite in sight to send to */
-    SKYT_CAUSE_STRANDED    = 8, /**< a fault kept chunks from moving in time: they are held, where nobody looks */
-    SKYT_CAUSE_UNEXPLAINED = 9  /**< a violation */
+    SKYT_CAUSE_SCRUBBED    = 5, /**< satellites took the block for broken while a fault kept it from moving */
+    SKYT_CAUSE_EXPIRED     = 6, /**< the deadline passed */
+    SKYT_CAUSE_UNREACHABLE = 7, /**< no link led to a satellite, or the request ran out of hops */
+    SKYT_CAUSE_NOBODY      = 8, /**< no satellite in sight to send to */
+    SKYT_CAUSE_STRANDED    = 9, /**< a fault kept chunks from moving in time: they are held, where nobody looks */
+    SKYT_CAUSE_UNEXPLAINED = 10 /**< a violation */
 } SKYT_Cause_t;
-#define SKYT_CAUSES 10u
+#define SKYT_CAUSES 11u
 
 typedef struct
 {

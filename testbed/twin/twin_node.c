@@ -52,9 +52,16 @@ static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
 
 void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t index)
 {
-    uint64_t next_us = UINT64_MAX;
+    SKY_Service_t *service  = &twin->nodes[index].service;
+    const uint32_t looked   = SKYT_Truth_Scrutinized(twin, index);
+    const uint64_t scrubbed = service->counters.scrubbed;
+    uint64_t       next_us  = UINT64_MAX;
 
-    SKY_Service_Poll(&twin->nodes[index].service, twin->now_us, &next_us);
+    SKY_Service_Poll(service, twin->now_us, &next_us);
+    if (service->counters.scrubbed != scrubbed)
+    {
+        SKYT_Truth_Scrubbed(twin, index, looked);
+    }
     pull(twin, index, 0);
     if (next_us == UINT64_MAX)
     {
@@ -126,11 +133,16 @@ static void refuse(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, S
 
 void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, uint64_t asker)
 {
-    SKYT_Node_t   *node    = &twin->nodes[index];
-    const uint64_t evicted = node->store.counters.evicted_blocks;
+    SKYT_Node_t   *node     = &twin->nodes[index];
+    const uint64_t evicted  = node->store.counters.evicted_blocks;
+    const uint64_t scrubbed = node->service.counters.scrubbed;
 
     SKY_Service_Begin(&node->service, twin->now_us, pkt);
     SKYT_Truth_Put(twin, index, evicted);
+    if (node->service.counters.scrubbed != scrubbed)
+    {
+        SKYT_Truth_Scrubbed(twin, index, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key));
+    }
     pull(twin, index, asker);
     if (twin->broken != SKYT_BREAK_NOTHING)
     {

@@ -36,7 +36,7 @@ static uint32_t rows_by_time(const SKYT_Twin_t *twin, uint32_t row, uint32_t *ro
     const uint64_t end_us   = SKY_Schedule_EndUs(&twin->schedule, row);
     const uint64_t half_us  = end_us == UINT64_MAX ? UINT64_MAX : (end_us - start_us) / 2u;
     const uint64_t moves_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
-    const bool     is_end   = end_us != UINT64_MAX && end_us - now_us <= (half_us < SKEW_US ? half_us : SKEW_US);
+    const bool     is_end   = end_us != UINT64_MAX && end_us - now_us <= SKEW_US;
     const bool     is_early = now_us - start_us < (half_us < moves_us ? half_us : moves_us);
     uint32_t       first    = row > 1u ? row - 1u : row;
     uint32_t       count    = 0;
@@ -45,7 +45,7 @@ static uint32_t rows_by_time(const SKYT_Twin_t *twin, uint32_t row, uint32_t *ro
     {
         --first; /* it began to hold so lately that not all may have come to it */
     }
-    if (is_end || !is_early)
+    if (!is_early)
     {
         count = add_rows(rows, count, row, row);
     }

@@ -313,6 +313,10 @@ SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, S
 void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node);
 /** This store has taken in a packet of a put. @param evicted_before  blocks that it had evicted until then */
 void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before);
+/** The block that the scrub of a satellite looks at next. @return SKYT_NONE: it does not look now */
+uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node);
+/** The scrub of a satellite has purged a block. */
+void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 
 /* ---- twin_break.c ---------------------------------------------------------------------------------------------------- */
 

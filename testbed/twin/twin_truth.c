@@ -40,12 +40,48 @@ void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before)
     }
 }
 
+uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node)
+{
+    const SKY_Scrub_t *scrub  = &twin->nodes[node].service.scrub;
+    const SKY_Store_t *store  = &twin->nodes[node].store;
+    uint32_t           cursor = scrub->cursor;
+    uint32_t           first  = 0;
+    SKY_BlockInfo_t    info;
+
+    if (twin->config.scrub_ms == 0 || twin->now_us < scrub->next_us ||
+        (!SKY_Store_NextBlock(store, &cursor, &info) && !SKY_Store_NextBlock(store, &first, &info)))
+    {
+        return SKYT_NONE;
+    }
+    return SKYT_Content_BlockOf(twin, info.tenant, info.key);
+}
+
+/* A share that a fault keeps from moving looks like one that is gone. */
+void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
+{
+    if (block == SKYT_NONE)
+    {
+        return;
+    }
+    const SKYT_Truth_t *truth    = &twin->truth[block];
+    const uint64_t      back_us  = SETTLING_US + 2u * US_PER_MS * twin->config.scrub_ms;
+    const uint64_t      since_us = twin->now_us > back_us ? twin->now_us - back_us : 0;
+
+    if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us) &&
+        !SKYT_Fault_Since(&twin->lossy, since_us))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
+                        "the scrub purged a block that nothing was missing of");
+    }
+    taint(twin, block, SKYT_CAUSE_SCRUBBED);
+}
+
 /* ---- operations ------------------------------------------------------------------------------------------------------ */
 
 /* Why a get might miss, as things are now; NONE: it must not. */
 static SKYT_Cause_t excuse(const SKYT_Truth_t *truth)
 {
-    static const SKYT_Cause_t order[] = {SKYT_CAUSE_PURGED, SKYT_CAUSE_CRASHED, SKYT_CAUSE_EVICTED};
+    static const SKYT_Cause_t order[] = {SKYT_CAUSE_PURGED, SKYT_CAUSE_CRASHED, SKYT_CAUSE_EVICTED, SKYT_CAUSE_SCRUBBED};
 
     if (!truth->is_held)
     {

@@ -48,11 +48,12 @@ class Cause(IntEnum):
     PURGED = 2
     CRASHED = 3
     EVICTED = 4
-    EXPIRED = 5
-    UNREACHABLE = 6
-    NOBODY = 7
-    STRANDED = 8
-    UNEXPLAINED = 9
+    SCRUBBED = 5
+    EXPIRED = 6
+    UNREACHABLE = 7
+    NOBODY = 8
+    STRANDED = 9
+    UNEXPLAINED = 10
 
 
 class FaultKind(IntEnum):
