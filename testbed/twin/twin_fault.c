@@ -108,6 +108,7 @@ static void put_junk(SKYT_Twin_t *twin, uint32_t index)
     pkt.op          = SKY_OP_PUT;
     pkt.dst         = node->router.self;
     pkt.tenant      = SKYT_JUNK_TENANT;
+    pkt.epoch       = UINT32_MAX; /* laid for a row that never comes, so that it stays where it is to be in the way */
     pkt.chunk_total = 1;
     pkt.block_len   = 1;
     pkt.chunk_len   = 1;
@@ -116,23 +117,6 @@ static void put_junk(SKYT_Twin_t *twin, uint32_t index)
     pkt.chunk_crc   = SKY_Crc32c(0, &byte, 1);
     junk_key(node->junk++, pkt.key);
     SKYT_Node_Serve(twin, index, &pkt, 0);
-}
-
-/* Junk is what was used last, so what was there before goes first when there is no room. */
-static void press(SKYT_Twin_t *twin, uint32_t index, uint32_t slots_free)
-{
-    const SKYT_Node_t *node  = &twin->nodes[index];
-    const uint32_t     slots = node->store.cfg.slot_count;
-
-    if (!node->is_up)
-    {
-        return;
-    }
-    ++twin->counters.pressures;
-    for (uint32_t i = 0; i < slots && slots - node->store.counters.slots_used > slots_free; ++i)
-    {
-        put_junk(twin, index);
-    }
 }
 
 static void relieve(SKYT_Twin_t *twin, uint32_t index)
@@ -146,6 +130,24 @@ static void relieve(SKYT_Twin_t *twin, uint32_t index)
         (void)SKY_Store_Purge(&node->store, SKYT_JUNK_TENANT, key); /* some has been evicted itself */
     }
     node->junk = 0;
+}
+
+/* The junk is put anew each time, so that it is what was used last, and others' blocks go first when there is no room. */
+static void press(SKYT_Twin_t *twin, uint32_t index, uint32_t slots_free)
+{
+    const SKYT_Node_t *node  = &twin->nodes[index];
+    const uint32_t     slots = node->store.cfg.slot_count;
+
+    if (!node->is_up)
+    {
+        return;
+    }
+    ++twin->counters.pressures;
+    relieve(twin, index);
+    for (uint32_t i = 0; i < slots && slots - node->store.counters.slots_used > slots_free; ++i)
+    {
+        put_junk(twin, index);
+    }
 }
 
 static void set_clock(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)

@@ -174,7 +174,7 @@ uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, u
     return count;
 }
 
-/* When a chunk should have left a satellite; UINT64_MAX: it never was its place. */
+/* When a chunk should have left a satellite; UINT64_MAX: it is to be there, or never was. */
 static uint64_t left_us(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t node)
 {
     const uint32_t   epoch = twin->blocks[block].epoch;
@@ -210,7 +210,7 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     const uint64_t left     = left_us(twin, active->block, active->denied, holder);
     const uint64_t since_us = left < active->started_us ? left : active->started_us;
 
-    if (left != UINT64_MAX && (SKYT_Fault_Since(&twin->hard, since_us) || SKYT_Fault_Since(&twin->lossy, since_us)))
+    if (SKYT_Fault_Since(&twin->hard, since_us) || SKYT_Fault_Since(&twin->lossy, since_us))
     {
         return SKYT_CAUSE_STRANDED;
     }

@@ -17,6 +17,8 @@ from skymemory.twin.native import FaultKind
 
 NOTICE_MS: Final = 2000
 """until the neighbours of a link that is cut, or of a satellite that is silent, route around it"""
+_REFILL_US: Final = 2_000_000
+"""while there is pressure the store is filled again and again"""
 _HOURS_MAX: Final = 1000.0
 _DIRECTIONS: Final = tuple(Direction)
 
@@ -219,7 +221,7 @@ class Crash(_Timed):
 
 
 class Pressure(_Timed):
-    """[[pressure]]: others' blocks fill a store until `slots_free` slots are left; they go after `for_s`."""
+    """[[pressure]]: others' blocks fill a store again and again until `slots_free` slots are left; they go after `for_s`."""
 
     satellite: _SatelliteField | None = Field(default=None, description=_SATELLITE)
     slots_free: int = Field(default=4, ge=0, le=65535, description="whole numbers from 0 to 65535")
@@ -377,8 +379,11 @@ class Faults(_Fault):
         for pressure in self.pressure:
             for time_us in pressure.times_us(duration_ms, rng):
                 node = drawn(pressure.satellite)
-                yield Action(time_us, 1, FaultKind.PRESSURE, node, 0, pressure.slots_free, begins="pressure")
-                yield Action(min(time_us + round(1e6 * pressure.for_s), end_us), 3, FaultKind.RELIEF, node)
+                ends_us = min(time_us + round(1e6 * pressure.for_s), end_us)
+                for again_us in range(time_us, ends_us, _REFILL_US):
+                    begins = "pressure" if again_us == time_us else ""
+                    yield Action(again_us, 1, FaultKind.PRESSURE, node, 0, pressure.slots_free, begins=begins)
+                yield Action(ends_us, 3, FaultKind.RELIEF, node)
         for clock in self.late_clock:
             for time_us in clock.times_us(duration_ms, rng):
                 node = drawn(clock.satellite)
