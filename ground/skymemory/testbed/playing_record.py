@@ -97,6 +97,8 @@ class PlayingRecord:
             raise ValueError(f"format {record['format']}, not {FORMAT}")
         rows = tuple((int(time_ms), Cell(int(plane), int(slot))) for time_ms, plane, slot in record["rows"])
         torus = Torus(int(record["planes"]), int(record["slots"]))
+        if min(torus.planes, torus.slots) < 1:
+            raise ValueError(f"{torus.planes} planes x {torus.slots} slots")
         track = Track(torus, rows)
         if Track.of(torus, ((time_ms, torus.wrap(*cell)) for time_ms, cell in rows)).steps != track.steps:
             raise ValueError("its rows jump further than half the sky")
