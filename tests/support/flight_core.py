@@ -138,17 +138,11 @@ def _core() -> ctypes.CDLL:
     core.SKY_Placement_Init.restype = ctypes.c_bool
     core.SKY_Placement_AllowSteps.argtypes, core.SKY_Placement_AllowSteps.restype = [placement, number, number], None
     core.SKY_Placement_Server.argtypes, core.SKY_Placement_Server.restype = [placement, CoreCell, number], CoreAddress
-    core.SKY_Placement_InWindow.argtypes = [placement, CoreCell, CoreAddress]
-    core.SKY_Placement_InWindow.restype = ctypes.c_bool
-    core.SKY_Placement_Successor.argtypes = [placement, CoreCell, CoreCell, CoreAddress]
-    core.SKY_Placement_Successor.restype = CoreAddress
-    core.SKY_Placement_Unroll.argtypes, core.SKY_Placement_Unroll.restype = [torus, CoreCell, CoreAddress], CoreCell
     core.SKY_Schedule_Init.argtypes = [schedule, torus, ctypes.c_int, number, ctypes.POINTER(CoreScheduleRow), number, now]
     core.SKY_Schedule_Init.restype = ctypes.c_bool
     core.SKY_Schedule_RowAt.argtypes, core.SKY_Schedule_RowAt.restype = [schedule, now], number
     core.SKY_Schedule_EndUs.argtypes, core.SKY_Schedule_EndUs.restype = [schedule, number], now
     core.SKY_Schedule_Server.argtypes, core.SKY_Schedule_Server.restype = [schedule, number, number], CoreAddress
-    core.SKY_Schedule_Heir.argtypes, core.SKY_Schedule_Heir.restype = [schedule, number, number, CoreAddress], CoreAddress
     return core
 
 
@@ -233,13 +227,6 @@ def next_hop(torus: Torus, origin: Satellite, target: Satellite) -> Direction | 
     return _LINKS[link] if link < len(_LINKS) else None
 
 
-def unroll(torus: Torus, origin: Cell, satellite: Satellite) -> Cell:
-    """`SKY_Placement_Unroll`."""
-    raw = _core_torus(torus)
-    cell = _core().SKY_Placement_Unroll(ctypes.byref(raw), CoreCell(*origin), CoreAddress(*satellite))
-    return Cell(cell.plane, cell.slot)
-
-
 def _satellite(address: CoreAddress) -> Satellite | None:
     return Satellite(address.plane, address.slot) if address.plane else None
 
@@ -263,15 +250,6 @@ class Placement:
         """`SKY_Placement_Server`, for all."""
         raw = CoreCell(*centre)
         return [_satellite(_core().SKY_Placement_Server(self._at, raw, server)) for server in range(self._raw.servers)]
-
-    def in_window(self, centre: Cell, satellite: Satellite) -> bool:
-        """`SKY_Placement_InWindow`."""
-        return bool(_core().SKY_Placement_InWindow(self._at, CoreCell(*centre), CoreAddress(*satellite)))
-
-    def successor(self, before: Cell, after: Cell, satellite: Satellite) -> Satellite | None:
-        """`SKY_Placement_Successor`; None: nothing moves."""
-        raw = CoreCell(*before), CoreCell(*after), CoreAddress(*satellite)
-        return _satellite(_core().SKY_Placement_Successor(self._at, *raw))
 
 
 class Rows:
@@ -300,7 +278,3 @@ class Rows:
     def servers_at(self, row: int) -> list[Satellite | None]:
         """`SKY_Schedule_Server`, for all."""
         return [_satellite(_core().SKY_Schedule_Server(self._at, row, server)) for server in range(self._servers)]
-
-    def heir(self, row: int, look_back: int, satellite: Satellite) -> Satellite | None:
-        """`SKY_Schedule_Heir`; None: nobody."""
-        return _satellite(_core().SKY_Schedule_Heir(self._at, row, look_back, CoreAddress(*satellite)))

@@ -1,4 +1,4 @@
-/* The rotation schedule: which row holds when, where servers are in it, and to whom a satellite outside leaves what it holds. */
+/* The rotation schedule: which row holds when, and where servers are in it. */
 #include "sky_schedule.h"
 
 #include "check.h"
@@ -116,31 +116,9 @@ static void WhereServersAre(void)
     CheckAt(SKY_Schedule_Server(&schedule, 4, 1), 5, 2); /* planes 3 to 5, slots 19 to 2 */
     CheckAt(SKY_Schedule_Server(&schedule, 0, 2), 2, 3);
     CheckAt(SKY_Schedule_Server(&schedule, UINT32_MAX, 1), 5, 18); /* as row 5: slots 18 to 1 */
-}
-
-static SKY_Addr_t Heir(uint32_t row, uint32_t look_back, uint32_t plane, uint32_t slot)
-{
-    return SKY_Schedule_Heir(&schedule, row, look_back, (SKY_Addr_t){(uint16_t)plane, (uint16_t)slot});
-}
-
-static void WhoInherits(void)
-{
-    CHECK(Init(rows, ROWS, EPOCH_US));
-    CheckAt(Heir(2, 9, 2, 3), 2, 19); /* slot 3 has left */
-    CheckAt(Heir(2, 9, 2, 2), 0, 0);  /* is inside */
-    CheckAt(Heir(2, 9, 2, 4), 0, 0);  /* was never */
-    CheckAt(Heir(1, 9, 2, 3), 0, 0);
-    CheckAt(Heir(4, 1, 2, 18), 5, 2); /* a plane and a slot at once */
-    CheckAt(Heir(4, 2, 2, 3), 0, 0);  /* row 1 is three back */
-    CheckAt(Heir(4, 3, 2, 3), 5, 19); /* straight to where it is to be */
-    CheckAt(Heir(5, 0, 2, 3), 0, 0);
-    CheckAt(Heir(UINT32_MAX, UINT32_MAX, 3, 3), 3, 19);
-    CheckAt(Heir(0, UINT32_MAX, 2, 4), 0, 0); /* as row 1 */
-    CheckAt(Heir(0, UINT32_MAX, 2, 3), 0, 0);
 
     CHECK(SKY_Schedule_Init(&schedule, &torus, SKY_LAYOUT_HOP, 9, rows, ROWS, EPOCH_US));
-    CheckAt(Heir(2, 9, 2, 3), 0, 0);
-    CheckAt(SKY_Schedule_Server(&schedule, 5, 0), 3, 2);
+    CheckAt(SKY_Schedule_Server(&schedule, 5, 0), 3, 2); /* never moves */
 }
 
 /* Rows that jump too far for the window make it as large as the torus there, and nothing moves on that axis. */
@@ -165,7 +143,6 @@ int main(void)
     RUN(AClockThatBeganLater);
     RUN(EveryRowOfALongOne);
     RUN(WhereServersAre);
-    RUN(WhoInherits);
     RUN(FarJumps);
     return CHECK_RESULT();
 }

@@ -63,14 +63,5 @@ bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SK
 void SKY_Placement_AllowSteps(SKY_Placement_t *placement, uint32_t planes, uint32_t slots);
 /** The satellite of a server (from 0; @p server is taken modulo the number of servers) while the centre is @p centre. */
 SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t centre, uint32_t server);
-/** Is a satellite in the window around @p centre? With the hop-aware layout, and for what is no satellite: never. */
-bool SKY_Placement_InWindow(const SKY_Placement_t *placement, SKY_Cell_t centre, SKY_Addr_t self);
-/**
- * Where what @p self held in the window around @p before is to be in the window around @p after.
- * @return {0,0}: it was not in the window, or it stays
- */
-SKY_Addr_t SKY_Placement_Successor(const SKY_Placement_t *placement, SKY_Cell_t before, SKY_Cell_t after, SKY_Addr_t self);
-/** The cell of @p satellite nearest to @p from, which is one, the shorter way round each axis; a tie goes south, resp. east. */
-SKY_Cell_t SKY_Placement_Unroll(const SKY_Torus_t *torus, SKY_Cell_t from, SKY_Addr_t satellite);
 
 #endif

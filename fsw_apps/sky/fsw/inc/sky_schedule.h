@@ -40,11 +40,5 @@ uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us);
 uint64_t SKY_Schedule_EndUs(const SKY_Schedule_t *schedule, uint32_t row);
 /** The satellite of a server in the window of a row (clamped to 1 .. count). */
 SKY_Addr_t SKY_Schedule_Server(const SKY_Schedule_t *schedule, uint32_t row, uint32_t server);
-/**
- * Where what @p self still holds belongs in the window of @p row: from the last window of a row <= @p row that it was in, looking
- * back over @p look_back rows at most.
- * @return {0,0}: it is in the window, or was in none of these
- */
-SKY_Addr_t SKY_Schedule_Heir(const SKY_Schedule_t *schedule, uint32_t row, uint32_t look_back, SKY_Addr_t self);
 
 #endif

@@ -32,12 +32,6 @@ static int64_t Keep(int64_t cell, int64_t first, uint16_t size)
     return first + Modulo(cell - first, size);
 }
 
-/* How many planes (slots) behind @p first a satellite comes; less than the window's size: it is inside. */
-static int64_t Behind(int64_t first, uint16_t at, uint16_t size)
-{
-    return Modulo(at - first, size);
-}
-
 /* The smallest box with room for all: ceil(sqrt(n)) slots wide where the torus allows, wider where it has too few planes. */
 static void Box(SKY_Placement_t *placement)
 {
@@ -177,49 +171,4 @@ SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t cen
         slot  = Keep(slot, First(centre.slot, placement->width), placement->width);
     }
     return Wrap(&placement->torus, plane, slot);
-}
-
-bool SKY_Placement_InWindow(const SKY_Placement_t *placement, SKY_Cell_t centre, SKY_Addr_t self)
-{
-    const SKY_Torus_t *torus = &placement->torus;
-
-    return placement->layout != SKY_LAYOUT_HOP && SKY_Torus_Contains(torus, self) &&
-           Behind(First(centre.plane, placement->height), self.plane, torus->planes) < placement->height &&
-           Behind(First(centre.slot, placement->width), self.slot, torus->slots) < placement->width;
-}
-
-SKY_Addr_t SKY_Placement_Successor(const SKY_Placement_t *placement, SKY_Cell_t before, SKY_Cell_t after, SKY_Addr_t self)
-{
-    const SKY_Addr_t none  = {0, 0};
-    const int64_t    north = First(before.plane, placement->height);
-    const int64_t    west  = First(before.slot, placement->width);
-    SKY_Addr_t       to;
-    int64_t          plane, slot;
-
-    if (!SKY_Placement_InWindow(placement, before, self))
-    {
-        return none;
-    }
-    plane = Keep(north + Behind(north, self.plane, placement->torus.planes), First(after.plane, placement->height),
-                 placement->height);
-    slot  = Keep(west + Behind(west, self.slot, placement->torus.slots), First(after.slot, placement->width), placement->width);
-    to    = Wrap(&placement->torus, plane, slot);
-    return SKY_Addr_Equal(to, self) ? none : to;
-}
-
-/* The shorter way from a coordinate to one of the torus; a tie goes forward. */
-static int32_t Nearest(int32_t from, uint16_t to, uint16_t size)
-{
-    const int64_t forward = Modulo((int64_t)to - from, size);
-
-    return (int32_t)(2 * forward <= size ? from + forward : from + forward - size);
-}
-
-SKY_Cell_t SKY_Placement_Unroll(const SKY_Torus_t *torus, SKY_Cell_t from, SKY_Addr_t satellite)
-{
-    SKY_Cell_t cell;
-
-    cell.plane = Nearest(from.plane, satellite.plane, torus->planes);
-    cell.slot  = Nearest(from.slot, satellite.slot, torus->slots);
-    return cell;
 }

@@ -89,25 +89,3 @@ SKY_Addr_t SKY_Schedule_Server(const SKY_Schedule_t *schedule, uint32_t row, uin
 {
     return SKY_Placement_Server(&schedule->placement, Centre(schedule, row), server);
 }
-
-SKY_Addr_t SKY_Schedule_Heir(const SKY_Schedule_t *schedule, uint32_t row, uint32_t look_back, SKY_Addr_t self)
-{
-    const SKY_Addr_t none   = {0, 0};
-    const uint32_t   last   = row < schedule->count ? row : schedule->count;
-    const SKY_Cell_t centre = Centre(schedule, last);
-
-    if (SKY_Placement_InWindow(&schedule->placement, centre, self))
-    {
-        return none;
-    }
-    for (uint32_t back = 1; back <= look_back && back < last; ++back)
-    {
-        const SKY_Cell_t before = Centre(schedule, last - back);
-
-        if (SKY_Placement_InWindow(&schedule->placement, before, self))
-        {
-            return SKY_Placement_Successor(&schedule->placement, before, centre, self);
-        }
-    }
-    return none;
-}

@@ -86,17 +86,13 @@ def test_nothing_moves_around_a_model_on_board(path: tuple[RollingLayout, list[C
         assert layout.successor(cells[0], cells[-1], satellite) is None
 
 
-@given(paths(), st.integers(-9, 9), st.integers(-9, 9))
-def test_flight_core_has_the_same(path: tuple[RollingLayout, list[Cell]], planes: int, slots: int) -> None:
+@given(paths())
+def test_flight_core_has_the_same(path: tuple[RollingLayout, list[Cell]]) -> None:
     layout, cells = path
     core = flight_core.Placement(layout.layout_name, layout.servers, layout.torus, cells[0], layout.steps)
     assert core.size == (layout.height, layout.width)
-    elsewhere = Cell(cells[0].plane + planes, cells[0].slot + slots)
     for cell in cells:
         assert core.servers_at(cell) == layout.servers_at(cell)
-        for satellite in (*layout.torus.satellites(), Satellite(0, 1), Satellite(1, 0)):
-            assert core.in_window(cell, satellite) is layout.in_window(cell, satellite)
-            assert core.successor(cell, elsewhere, satellite) == layout.successor(cell, elsewhere, satellite)
 
 
 def test_a_plane_jump_moves_one_row() -> None:
