@@ -13,8 +13,8 @@ from skymemory.placement.track import Track
 from skymemory.placement.whereabouts import Playing, Whereabouts
 from skymemory.placement.window import Route
 from skymemory.store import SkyStore
+from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation
-from support import onboard_schedule
 
 StartSky = Callable[..., LocalConstellation]
 CENTRES = [Satellite(2, 3), Satellite(2, 4), Satellite(3, 4), Satellite(3, 5), Satellite(4, 6), Satellite(4, 7)]
@@ -40,7 +40,7 @@ def test_gets_and_puts_go_on_and_nothing_is_missed(start_sky: StartSky, layout: 
     with SkyStore(sky, playing=playing) as store, SkyStore(sky, playing=playing) as other:
         items = blocks(20)
         assert all(result.ok for result in store.put(list(items.items())))
-        onboard_schedule.upload(store.control, playing)
+        replay.upload(store.control, playing)
         assert where.row(time.time()) == 1
         seen: set[int] = set()
         while time.time() < end_s:
@@ -66,7 +66,7 @@ def test_what_was_laid_in_advance_does_not_move_again(start_sky: StartSky) -> No
     with SkyStore(sky, playing=playing) as store:
         items = blocks(10)
         assert all(result.ok for result in store.put(list(items.items())))
-        onboard_schedule.upload(store.control, playing)
+        replay.upload(store.control, playing)
         results = store.prefetch(list(items), playing.started_unix_s + ROW_S * (row - 1) + 0.1)
         assert {(result.status, result.row) for result in results} == {("done", row)}
         entries = [entry for key in items if (entry := store.find(key)) is not None]
