@@ -6,80 +6,35 @@
 #ifndef CONSTELLATION_RIG_H
 #define CONSTELLATION_RIG_H
 
-#include "check.h"
-#include "fixture.h"
+#define PLANES 5u
+#define SLOTS  7u
 
-#define PLANES    5u
-#define SLOTS     7u
-#define NODES     (PLANES * SLOTS)
+#include "nodes.h"
+
 #define FLEET_MAX 4096u
 #define CHUNK     100u
 #define LIFE_MS   500u                         /* of parts */
 #define QUIET_US  (1001000u + LIFE_MS * 1000u) /* after a PUT: words about its block count again */
 
-typedef struct
-{
-    SKY_Store_t   store;
-    SKY_Service_t svc;
-    void         *memory;
-    bool          deaf; /* packets to it are lost */
-} node_t;
-
-typedef struct
-{
-    SKY_Addr_t dst;
-    uint32_t   len;
-    uint8_t    bytes[600];
-} flying_t;
-
-static node_t   nodes[NODES];
 static flying_t fleet[FLEET_MAX]; /* packets on their way, first in, first out */
 static uint32_t fleet_first, fleet_count;
-static uint64_t now_us;
 static uint32_t scrub_period_ms; /* of satellites that are opened from now on */
 
 static const SKY_Addr_t centre = {3, 4};
 
-static inline node_t *node_at(SKY_Addr_t addr)
+/* What satellites say goes on its way; what they say to the ground is lost. */
+static void node_send(const SKY_Out_t *out)
 {
-    return &nodes[(addr.plane - 1u) * SLOTS + addr.slot - 1u];
-}
-
-/* What it says goes on its way; what it says to the ground is lost. */
-static inline void node_pull(node_t *node)
-{
-    SKY_Out_t out;
-
-    while (SKY_Service_Next(&node->svc, now_us, &out))
+    if (out->dst.plane != 0)
     {
-        if (out.dst.plane == 0)
-        {
-            continue;
-        }
-        flying_t *to = &fleet[(fleet_first + fleet_count++) % FLEET_MAX];
-
-        to->dst = out.dst;
-        to->len = out.head_len + out.body_len + SKY_PEC_BYTES;
-        CHECK(fleet_count < FLEET_MAX && to->len <= sizeof(to->bytes));
-        (void)memcpy(to->bytes, out.head, out.head_len);
-        if (out.body_len > 0)
-        {
-            (void)memcpy(to->bytes + out.head_len, out.body, out.body_len);
-        }
-        (void)memcpy(to->bytes + out.head_len + out.body_len, out.tail, SKY_PEC_BYTES);
+        fleet[(fleet_first + fleet_count++) % FLEET_MAX] = flying_of(out);
+        CHECK(fleet_count < FLEET_MAX);
     }
-}
-
-static inline void node_serve(node_t *node, const SKY_Packet_t *pkt)
-{
-    SKY_Service_Begin(&node->svc, now_us, pkt);
-    node_pull(node);
 }
 
 static inline void node_open(node_t *node, SKY_Addr_t self, uint32_t slots, bool gossip)
 {
     const SKY_StoreCfg_t store = {CHUNK, slots, slots};
-    const size_t         bytes = SKY_Store_MemoryBytes(&store);
     SKY_ServiceCfg_t     cfg   = {.self             = self,
                                   .packet_bytes     = 1472,
                                   .credit           = 20,
@@ -87,12 +42,7 @@ static inline void node_open(node_t *node, SKY_Addr_t self, uint32_t slots, bool
                                   .gossip           = gossip,
                                   .scrub_period_ms  = scrub_period_ms};
 
-    free(node->memory);
-    node->memory = malloc(bytes);
-    node->deaf   = false;
-    CHECK(node->memory != NULL && SKY_Store_Init(&node->store, &store, node->memory, bytes, 3));
-    CHECK(SKY_Torus_Init(&cfg.torus, PLANES, SLOTS, false));
-    CHECK(SKY_Service_Init(&node->svc, &cfg, &node->store, now_us, self.plane * 1000u + self.slot));
+    node_init(node, &store, &cfg, 3, self.plane * 1000u + self.slot);
 }
 
 static inline void sky_open(uint32_t slots, bool gossip)
@@ -120,16 +70,10 @@ static inline void sky_close(void)
 static inline void sky_deliver(void)
 {
     const flying_t flying = fleet[fleet_first];
-    node_t        *node   = node_at(flying.dst);
-    SKY_Packet_t   pkt;
 
     fleet_first = (fleet_first + 1u) % FLEET_MAX;
     --fleet_count;
-    CHECK_EQ(SKY_Packet_Decode(flying.bytes, flying.len, &pkt), SKY_STATUS_OK);
-    if (!node->deaf)
-    {
-        node_serve(node, &pkt);
-    }
+    node_hear(&flying);
 }
 
 /* @return packets that were on their way until none was left */

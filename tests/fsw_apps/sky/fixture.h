@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "sky.h"
 
 /** xorshift64*: repeatable, and the same everywhere. */
@@ -87,6 +88,21 @@ static inline void fx_part(SKY_Packet_t *pkt, uint32_t offset, uint32_t length)
     pkt->length        = length;
     pkt->payload       = pkt->payload + offset;
     pkt->payload_crc16 = SKY_Crc16(0, pkt->payload, length);
+}
+
+/** The datagram that a service gives in three pieces. @p bytes: @p room of them @return its length */
+static inline uint32_t fx_join(const SKY_Out_t *out, uint8_t *bytes, size_t room)
+{
+    const uint32_t len = out->head_len + out->body_len + SKY_PEC_BYTES;
+
+    CHECK(len <= room);
+    (void)memcpy(bytes, out->head, out->head_len);
+    if (out->body_len > 0)
+    {
+        (void)memcpy(bytes + out->head_len, out->body, out->body_len);
+    }
+    (void)memcpy(bytes + out->head_len + out->body_len, out->tail, SKY_PEC_BYTES);
+    return len;
 }
 
 #endif

@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "sky_crc.h"
-#include "sky_service.h"
+#include "fixture.h"
 
 #define LOSSY_PACKETS 512u
 #define LOSSY_BYTES   1600u
@@ -126,10 +125,7 @@ static void lossy_serve(uint64_t now_us, const SKY_Packet_t *pkt)
     SKY_Service_Begin(&lossy_service, now_us, pkt);
     while (SKY_Service_Next(&lossy_service, now_us, &out))
     {
-        (void)memcpy(data, out.head, out.head_len);
-        (void)memcpy(data + out.head_len, out.body, out.body_len);
-        (void)memcpy(data + out.head_len + out.body_len, out.tail, SKY_PEC_BYTES);
-        Lossy_SendBytes(now_us, false, data, out.head_len + out.body_len + SKY_PEC_BYTES);
+        Lossy_SendBytes(now_us, false, data, fx_join(&out, data, sizeof(data)));
     }
 }
 

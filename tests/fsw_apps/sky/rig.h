@@ -56,14 +56,7 @@ static inline void rig_pull(rig_t *rig)
 
         to->dst     = out.dst;
         to->gateway = out.gateway;
-        to->len     = out.head_len + out.body_len + SKY_PEC_BYTES;
-        CHECK(to->len <= rig->svc.cfg.packet_bytes);
-        (void)memcpy(to->bytes, out.head, out.head_len);
-        if (out.body_len > 0)
-        {
-            (void)memcpy(to->bytes + out.head_len, out.body, out.body_len);
-        }
-        (void)memcpy(to->bytes + out.head_len + out.body_len, out.tail, SKY_PEC_BYTES);
+        to->len     = fx_join(&out, to->bytes, rig->svc.cfg.packet_bytes);
         CHECK_EQ(SKY_Packet_Decode(to->bytes, to->len, &to->pkt), SKY_STATUS_OK);
         CHECK(SKY_Addr_Equal(to->dst, to->pkt.dst));
         CHECK(SKY_Addr_Equal(to->pkt.src, rig->svc.cfg.self));

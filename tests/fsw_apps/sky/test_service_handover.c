@@ -14,22 +14,22 @@ static void step_to(uint32_t row, int32_t plane, int32_t slot)
     rows[row - 1].centre.slot  = slot;
 }
 
-static uint64_t stat(satellite_t *sat, uint32_t index)
+static uint64_t stat(node_t *sat, uint32_t index)
 {
     uint64_t counters[SKY_STATS_KVC_COUNT];
 
-    SKY_Service_Stats(&sat->svc, clock_of(sat), counters);
+    SKY_Service_Stats(&sat->svc, node_clock(sat), counters);
     return counters[index];
 }
 
-static SKY_Migration_t *handover_of(satellite_t *sat)
+static SKY_Migration_t *handover_of(node_t *sat)
 {
     return &sat->svc.migrations[SKY_SERVICE_MIGRATIONS];
 }
 
-static satellite_t *server(uint32_t row, uint32_t number)
+static node_t *server(uint32_t row, uint32_t number)
 {
-    return at(SKY_Schedule_Server(&schedule, row, number));
+    return node_at(SKY_Schedule_Server(&schedule, row, number));
 }
 
 static void test_follows_the_window(void)
@@ -42,24 +42,24 @@ static void test_follows_the_window(void)
     step_to(2, 2, 2);
     step_to(3, 3, 2);
     follow(SKY_LAYOUT_ROTATION, 6, 3);
-    CHECK_EQ(stat(&sats[0], SKY_STATS_KVC_ROWS), 3);
+    CHECK_EQ(stat(&nodes[0], SKY_STATS_KVC_ROWS), 3);
     block = put_block(20, 1, 0);
     run_for(1000000);
     CHECK(is_at_home(block, 1));
-    for (uint32_t i = 0; i < SATELLITES; ++i)
+    for (uint32_t i = 0; i < NODES; ++i)
     {
-        CHECK_EQ(stat(&sats[i], SKY_STATS_KVC_ROW), 1);
-        CHECK_EQ(sats[i].next_us, sats[i].store.counters.blocks > 0 ? START_US + ROW_US : UINT64_MAX);
+        CHECK_EQ(stat(&nodes[i], SKY_STATS_KVC_ROW), 1);
+        CHECK_EQ(nodes[i].next_us, nodes[i].store.counters.blocks > 0 ? START_US + ROW_US : UINT64_MAX);
     }
     run_for(ROW_US);
-    CHECK_EQ(stat(&sats[0], SKY_STATS_KVC_ROW), 2);
+    CHECK_EQ(stat(&nodes[0], SKY_STATS_KVC_ROW), 2);
     CHECK(is_at_home(block, 2));
     run_for(ROW_US);
     CHECK(is_at_home(block, 3));
-    for (uint32_t i = 0; i < SATELLITES; ++i)
+    for (uint32_t i = 0; i < NODES; ++i)
     {
-        left += (uint32_t)stat(&sats[i], SKY_STATS_KVC_HANDOVERS);
-        CHECK_EQ(sats[i].next_us, UINT64_MAX); /* the last row holds for ever */
+        left += (uint32_t)stat(&nodes[i], SKY_STATS_KVC_HANDOVERS);
+        CHECK_EQ(nodes[i].next_us, UINT64_MAX); /* the last row holds for ever */
     }
     CHECK(left >= 2);
 }
@@ -113,8 +113,8 @@ static void test_target_that_is_silent(void)
     step_to(1, 2, 3);
     step_to(2, 2, 2);
     follow(SKY_LAYOUT_ROTATION, 1, 2);
-    block                = put_block(8, 1, 0);
-    server(2, 0)->silent = true;
+    block              = put_block(8, 1, 0);
+    server(2, 0)->deaf = true;
     run_for(ROW_US + 100000);
     CHECK(handover_of(server(1, 0))->active);
     run_for(15000000);
@@ -122,8 +122,8 @@ static void test_target_that_is_silent(void)
     run_for(100000000); /* looked again and again, less and less often */
     CHECK_EQ(server(1, 0)->svc.handover.pause_us, SKY_SERVICE_HANDOVER_MAX_US);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVERS), 1);
-    server(2, 0)->silent = false;
-    asked_us             = now_us;
+    server(2, 0)->deaf = false;
+    asked_us           = now_us;
     while (!is_at_home(block, 2))
     {
         step();
@@ -131,7 +131,7 @@ static void test_target_that_is_silent(void)
     }
 }
 
-/* Chunks of two servers at one satellite, one of whose homes is silent: the others do not wait for it. */
+/* Chunks of two servers at one satellite, one of whose homes is deaf: the others do not wait for it. */
 static void test_one_silent_target_of_two(void)
 {
     const SKY_Addr_t  host = {4, 1};
@@ -142,14 +142,14 @@ static void test_one_silent_target_of_two(void)
     follow(SKY_LAYOUT_ROTATION, 2, 1);
     block = put_block(2, 1, 0);
     run_for(1000000);
-    server(1, 0)->silent = true;
+    server(1, 0)->deaf = true;
     SKY_Store_Clear(&server(1, 0)->store);
     SKY_Store_Clear(&server(1, 1)->store);
     put_at(host, block, 0, 0);
     put_at(host, block, 1, 0);
     run_for(40000000);
-    CHECK(sat_holds(server(1, 1), block, 1) && sat_holds(at(host), block, 0) && !sat_holds(at(host), block, 1));
-    server(1, 0)->silent = false;
+    CHECK(sat_holds(server(1, 1), block, 1) && sat_holds(node_at(host), block, 0) && !sat_holds(node_at(host), block, 1));
+    server(1, 0)->deaf = false;
     run_for(40000000);
     CHECK(is_at_home(block, 1));
 }
@@ -164,8 +164,8 @@ static void test_window_moves_on_meanwhile(void)
     step_to(3, 2, 1);
     step_to(4, 2, 2);
     follow(SKY_LAYOUT_ROTATION, 1, 4);
-    block                = put_block(20, 1, 0);
-    server(2, 0)->silent = true;
+    block              = put_block(20, 1, 0);
+    server(2, 0)->deaf = true;
     run_for(ROW_US + 5000000);
     CHECK(SKY_Addr_Equal(handover_of(server(1, 0))->target, SKY_Schedule_Server(&schedule, 2, 0)));
     run_for(6000000); /* sooner than the silence would end it */
@@ -175,15 +175,15 @@ static void test_window_moves_on_meanwhile(void)
     step_to(4, 2, 1);
     open_constellation(6, 0);
     follow(SKY_LAYOUT_ROTATION, 1, 4);
-    block                = put_block(20, 1, 0);
-    server(3, 0)->silent = true;
+    block              = put_block(20, 1, 0);
+    server(3, 0)->deaf = true;
     run_for(3u * ROW_US - 1000000u);
     CHECK(handover_of(server(2, 0))->active);
     CHECK_EQ(handover_of(server(2, 0))->row, 3);
     run_for(1100000);
     CHECK(handover_of(server(2, 0))->active);
     CHECK_EQ(handover_of(server(2, 0))->row, 4);
-    server(3, 0)->silent = false;
+    server(3, 0)->deaf = false;
     run_for(20000000);
     CHECK(is_at_home(block, 4));
 }
@@ -257,11 +257,11 @@ static void test_share_of_a_prefetch(void)
     {
         some.number = 50;
         CHECK_EQ(sat_holds(server(2, 1), &some, id), id % 2 == 1);
-        CHECK_EQ(sat_holds(at(host), &some, id), id % 2 == 0);
+        CHECK_EQ(sat_holds(node_at(host), &some, id), id % 2 == 0);
         some.number = 51;
         CHECK(sat_holds(server(2, 1), &some, id));
         some.number = 52;
-        CHECK(sat_holds(&sats[17], &some, id));
+        CHECK(sat_holds(&nodes[17], &some, id));
     }
 }
 
@@ -274,8 +274,8 @@ static void test_requests_do_not_lock_it_out(void)
     step_to(1, 2, 3);
     step_to(2, 2, 2);
     follow(SKY_LAYOUT_ROTATION, 1, 2);
-    block           = put_block(4, 1, 0);
-    sats[19].silent = true;
+    block          = put_block(4, 1, 0);
+    nodes[19].deaf = true;
     for (; some.number < 50 + SKY_SERVICE_MIGRATIONS; ++some.number)
     {
         put_at(SKY_Schedule_Server(&schedule, 1, 0), &some, 0, 9);
@@ -297,29 +297,29 @@ static void test_schedules_come_and_go(void)
     step_to(2, 2, 2);
     CHECK(SKY_Torus_Init(&torus, PLANES, SLOTS + 1u, false));
     CHECK(SKY_Schedule_Init(&strange, &torus, SKY_LAYOUT_ROTATION, 4, rows, 2, 0));
-    CHECK(!SKY_Service_SetSchedule(&sats[0].svc, &strange));
+    CHECK(!SKY_Service_SetSchedule(&nodes[0].svc, &strange));
     CHECK(SKY_Torus_Init(&torus, PLANES + 1u, SLOTS, false));
     CHECK(SKY_Schedule_Init(&strange, &torus, SKY_LAYOUT_ROTATION, 4, rows, 2, 0));
-    CHECK(!SKY_Service_SetSchedule(&sats[0].svc, &strange));
-    CHECK_EQ(stat(&sats[0], SKY_STATS_KVC_ROWS), 0);
-    CHECK_EQ(stat(&sats[0], SKY_STATS_KVC_ROW), SKY_SCHEDULE_NONE);
+    CHECK(!SKY_Service_SetSchedule(&nodes[0].svc, &strange));
+    CHECK_EQ(stat(&nodes[0], SKY_STATS_KVC_ROWS), 0);
+    CHECK_EQ(stat(&nodes[0], SKY_STATS_KVC_ROW), SKY_SCHEDULE_NONE);
 
     follow(SKY_LAYOUT_HOP, 4, 2);
     block = put_block(8, 1, 0);
     put_at((SKY_Addr_t){4, 5}, block, 1, 0);
     run_for(ROW_US + 5000000);
-    CHECK(sat_holds(&sats[19], block, 1)); /* nothing of it ever moves */
-    CHECK_EQ(sats[19].next_us, UINT64_MAX);
+    CHECK(sat_holds(&nodes[19], block, 1)); /* nothing of it ever moves */
+    CHECK_EQ(nodes[19].next_us, UINT64_MAX);
 
     open_constellation(10, 0);
     follow(SKY_LAYOUT_ROTATION, 1, 2);
-    block                = put_block(8, 1, 0);
-    server(2, 0)->silent = true;
+    block              = put_block(8, 1, 0);
+    server(2, 0)->deaf = true;
     run_for(ROW_US + 1000000);
     CHECK(handover_of(server(1, 0))->active);
     CHECK(SKY_Service_SetSchedule(&server(1, 0)->svc, NULL));
     CHECK(!handover_of(server(1, 0))->active);
-    server(2, 0)->silent = false;
+    server(2, 0)->deaf = false;
     run_for(20000000);
     CHECK(is_at_home(block, 1));
 }
@@ -330,7 +330,7 @@ static void test_evacuation_by_order(void)
     fx_block_t       some = {50, 0, 7, 100, 700};
     uint8_t          data[CHUNK_BYTES];
     SKY_Packet_t     pkt;
-    SKY_Service_t   *svc = &at(from)->svc;
+    SKY_Service_t   *svc = &node_at(from)->svc;
 
     open_constellation(11, 0);
     CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_NOT_FOUND);
@@ -344,17 +344,17 @@ static void test_evacuation_by_order(void)
     pkt.tenant = 9;
     CHECK_EQ(ask(from, &pkt), SKY_STATUS_OK);
     CHECK_EQ(migrate(from, &some, (SKY_Addr_t){4, 5}, 0, 500), SKY_STATUS_OK);
-    sats[19].silent = true;
+    nodes[19].deaf = true;
     CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_OK);
     CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_OK); /* going on already */
     svc->cfg.migrate_all_from_ground = true;
     CHECK_EQ(migrate(from, NULL, to, 0, 0), SKY_STATUS_OK); /* of a tenant: another job */
     CHECK_EQ(SKY_Service_Evacuate(svc, now_us, (SKY_Addr_t){4, 4}), SKY_STATUS_OK);
     CHECK_EQ(SKY_Service_Evacuate(svc, now_us, (SKY_Addr_t){4, 3}), SKY_STATUS_BUSY);
-    at(from)->next_us = 0; /* the host comes by now and then */
+    node_at(from)->next_us = 0; /* the host comes by now and then */
     run_for(5000000);
-    CHECK_EQ(at(from)->store.counters.blocks, 0);
-    CHECK(sat_holds(at(to), &some, 0) && sat_holds(at(to), &some, 6) && at(to)->store.counters.blocks == 2);
+    CHECK_EQ(node_at(from)->store.counters.blocks, 0);
+    CHECK(sat_holds(node_at(to), &some, 0) && sat_holds(node_at(to), &some, 6) && node_at(to)->store.counters.blocks == 2);
 
     step_to(1, 2, 3);
     follow(SKY_LAYOUT_ROTATION, 1, 1);

@@ -6,12 +6,11 @@
 #ifndef TURNING_RIG_H
 #define TURNING_RIG_H
 
-#include "check.h"
-#include "fixture.h"
+#define PLANES 4u
+#define SLOTS  5u
 
-#define PLANES       4u
-#define SLOTS        5u
-#define SATELLITES   (PLANES * SLOTS)
+#include "nodes.h"
+
 #define STORE_SLOTS  256u
 #define CHUNK_BYTES  300u
 #define PACKET_BYTES SKY_SERVICE_PACKET_MIN /* a full chunk takes two */
@@ -21,30 +20,10 @@
 #define BLOCKS       32u
 #define ROWS         32u
 
-typedef struct
-{
-    SKY_Store_t   store;
-    SKY_Service_t svc;
-    bool          silent;  /* hears nothing */
-    uint32_t      skew_us; /* its clock is late by so much */
-    uint64_t      next_us; /* on its clock */
-    uint64_t      memory[(STORE_SLOTS * (CHUNK_BYTES + 256u)) / 8u];
-} satellite_t;
-
-typedef struct
-{
-    uint64_t   at_us;
-    SKY_Addr_t dst;
-    uint32_t   len;
-    uint8_t    bytes[PACKET_BYTES];
-} packet_t;
-
-static satellite_t       sats[SATELLITES];
-static packet_t          packets[PACKETS];
+static flying_t          packets[PACKETS];
 static uint32_t          packet_count;
 static uint32_t          to_ground; /* packets, and the status of the last */
 static SKY_Status_t      last_status;
-static uint64_t          now_us;
 static uint64_t          random_state;
 static uint32_t          loss_percent, repeat_percent, jitter_us;
 static SKY_ScheduleRow_t rows[ROWS];
@@ -53,17 +32,7 @@ static fx_block_t        blocks[BLOCKS];
 static uint32_t          block_count;
 static uint32_t          holder[BLOCKS][64]; /* where a chunk was seen last */
 
-static inline satellite_t *at(SKY_Addr_t addr)
-{
-    return &sats[(addr.plane - 1u) * SLOTS + addr.slot - 1u];
-}
-
-static inline uint64_t clock_of(const satellite_t *sat)
-{
-    return now_us - sat->skew_us;
-}
-
-static inline bool sat_holds(const satellite_t *sat, const fx_block_t *block, uint32_t id)
+static inline bool sat_holds(const node_t *sat, const fx_block_t *block, uint32_t id)
 {
     uint8_t         key[SKY_KEY_BYTES], data[CHUNK_BYTES];
     SKY_ChunkView_t view;
@@ -83,7 +52,6 @@ static inline void open_constellation(uint64_t seed, uint32_t late_us)
     const SKY_StoreCfg_t store = {CHUNK_BYTES, STORE_SLOTS, STORE_SLOTS};
     SKY_ServiceCfg_t     cfg   = {.packet_bytes = PACKET_BYTES, .credit = 8, .part_lifetime_ms = 500};
 
-    CHECK(SKY_Torus_Init(&cfg.torus, PLANES, SLOTS, false));
     now_us         = START_US;
     packet_count   = 0;
     random_state   = seed * 0x9E3779B97F4A7C15ull + 1u;
@@ -91,31 +59,28 @@ static inline void open_constellation(uint64_t seed, uint32_t late_us)
     repeat_percent = 0;
     jitter_us      = 0;
     block_count    = 0;
-    for (uint32_t i = 0; i < SATELLITES; ++i)
+    for (uint32_t i = 0; i < NODES; ++i)
     {
-        satellite_t *sat = &sats[i];
+        node_t *sat = &nodes[i];
 
         cfg.self.plane = (uint16_t)(i / SLOTS + 1u);
         cfg.self.slot  = (uint16_t)(i % SLOTS + 1u);
-        sat->silent    = false;
-        sat->next_us   = UINT64_MAX;
         sat->skew_us   = fx_below(&random_state, late_us + 1u);
-        CHECK(SKY_Store_Init(&sat->store, &store, sat->memory, sizeof(sat->memory), seed + i));
-        CHECK(SKY_Service_Init(&sat->svc, &cfg, &sat->store, clock_of(sat), fx_random(&random_state)));
+        node_init(sat, &store, &cfg, seed + i, fx_random(&random_state));
     }
 }
 
 /* Lay @p servers out around the first of @p count rows, and tell every satellite. */
 static inline void follow(SKY_LayoutId_t layout, uint32_t servers, uint32_t count)
 {
-    CHECK(SKY_Schedule_Init(&schedule, &sats[0].svc.cfg.torus, layout, servers, rows, count, START_US));
-    for (uint32_t i = 0; i < SATELLITES; ++i)
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.cfg.torus, layout, servers, rows, count, START_US));
+    for (uint32_t i = 0; i < NODES; ++i)
     {
-        CHECK(SKY_Service_SetSchedule(&sats[i].svc, &schedule));
+        CHECK(SKY_Service_SetSchedule(&nodes[i].svc, &schedule));
     }
 }
 
-static inline void send(const SKY_Out_t *out)
+static void node_send(const SKY_Out_t *out)
 {
     const uint32_t copies = fx_below(&random_state, 100) < repeat_percent ? 2u : 1u;
 
@@ -127,41 +92,24 @@ static inline void send(const SKY_Out_t *out)
     }
     for (uint32_t i = 0; i < copies; ++i)
     {
-        packet_t *packet = &packets[packet_count];
-
         if (fx_below(&random_state, 100) < loss_percent)
         {
             continue;
         }
         CHECK(packet_count < PACKETS - 1u);
+        packets[packet_count]       = flying_of(out);
+        packets[packet_count].at_us = now_us + STEP_US + fx_below(&random_state, jitter_us + 1u);
+        CHECK(packets[packet_count].len <= PACKET_BYTES);
         ++packet_count;
-        packet->at_us = now_us + STEP_US + fx_below(&random_state, jitter_us + 1u);
-        packet->dst   = out->dst;
-        packet->len   = out->head_len + out->body_len + SKY_PEC_BYTES;
-        CHECK(packet->len <= PACKET_BYTES);
-        (void)memcpy(packet->bytes, out->head, out->head_len);
-        if (out->body_len > 0)
-        {
-            (void)memcpy(packet->bytes + out->head_len, out->body, out->body_len);
-        }
-        (void)memcpy(packet->bytes + out->head_len + out->body_len, out->tail, SKY_PEC_BYTES);
     }
 }
 
-static inline void pull_and_poll(satellite_t *sat)
+static inline void pull_and_poll(node_t *node)
 {
-    SKY_Out_t out;
-
-    while (SKY_Service_Next(&sat->svc, clock_of(sat), &out))
-    {
-        send(&out);
-    }
-    SKY_Service_Poll(&sat->svc, clock_of(sat), &sat->next_us);
-    CHECK(sat->next_us > clock_of(sat));
-    while (SKY_Service_Next(&sat->svc, clock_of(sat), &out))
-    {
-        send(&out);
-    }
+    node_pull(node);
+    SKY_Service_Poll(&node->svc, node_clock(node), &node->next_us);
+    CHECK(node->next_us > node_clock(node));
+    node_pull(node);
 }
 
 /* A packet of the ground. @return the status of its answer; OK if there is none */
@@ -170,12 +118,12 @@ static inline SKY_Status_t ask(SKY_Addr_t dst, SKY_Packet_t *pkt)
     to_ground   = 0;
     last_status = SKY_STATUS_OK;
     pkt->dst    = dst;
-    SKY_Service_Begin(&at(dst)->svc, clock_of(at(dst)), pkt);
-    pull_and_poll(at(dst));
+    node_serve(node_at(dst), pkt);
+    pull_and_poll(node_at(dst));
     return last_status;
 }
 
-static inline bool is_listed(const satellite_t *sat, const uint8_t *key, uint32_t id)
+static inline bool is_listed(const node_t *sat, const uint8_t *key, uint32_t id)
 {
     return SKY_Store_Has(&sat->store, SKY_Store_Find(&sat->store, 0, key), id);
 }
@@ -190,11 +138,11 @@ static inline void check_all_held(void)
         fx_key(key, blocks[i].number);
         for (uint32_t id = 0; id < blocks[i].chunk_total; ++id)
         {
-            for (uint32_t looks = 0; looks < SATELLITES && !is_listed(&sats[holder[i][id]], key, id); ++looks)
+            for (uint32_t looks = 0; looks < NODES && !is_listed(&nodes[holder[i][id]], key, id); ++looks)
             {
-                holder[i][id] = (holder[i][id] + 1u) % SATELLITES;
+                holder[i][id] = (holder[i][id] + 1u) % NODES;
             }
-            if (!is_listed(&sats[holder[i][id]], key, id))
+            if (!is_listed(&nodes[holder[i][id]], key, id))
             {
                 CHECK(!"a chunk is nowhere");
             }
@@ -210,27 +158,25 @@ static inline void step(void)
     now_us += STEP_US;
     for (uint32_t i = packet_count; i-- > 0;)
     {
-        const packet_t packet = packets[i];
-        SKY_Packet_t   pkt;
+        const flying_t packet = packets[i];
 
         if (packet.at_us > now_us)
         {
             continue;
         }
         packets[i] = packets[--packet_count]; /* of those that come on the way none is due */
-        if (!at(packet.dst)->silent)
+        node_hear(&packet);
+        if (!node_at(packet.dst)->deaf)
         {
-            CHECK_EQ(SKY_Packet_Decode(packet.bytes, packet.len, &pkt), SKY_STATUS_OK);
-            SKY_Service_Begin(&at(packet.dst)->svc, clock_of(at(packet.dst)), &pkt);
-            pull_and_poll(at(packet.dst));
+            pull_and_poll(node_at(packet.dst));
             arrived = true;
         }
     }
-    for (uint32_t i = 0; i < SATELLITES; ++i)
+    for (uint32_t i = 0; i < NODES; ++i)
     {
-        if (clock_of(&sats[i]) >= sats[i].next_us)
+        if (node_clock(&nodes[i]) >= nodes[i].next_us)
         {
-            pull_and_poll(&sats[i]);
+            pull_and_poll(&nodes[i]);
         }
     }
     if (arrived) /* by time alone nothing goes */
@@ -296,9 +242,9 @@ static inline bool is_at_home(const fx_block_t *block, uint32_t row)
 
     for (uint32_t id = 0; id < block->chunk_total; ++id)
     {
-        for (uint32_t i = 0; i < SATELLITES; ++i)
+        for (uint32_t i = 0; i < NODES; ++i)
         {
-            good = good && sat_holds(&sats[i], block, id) == (&sats[i] == at(SKY_Schedule_Server(&schedule, row, id)));
+            good = good && sat_holds(&nodes[i], block, id) == (&nodes[i] == node_at(SKY_Schedule_Server(&schedule, row, id)));
         }
     }
     return good;
