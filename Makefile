@@ -16,7 +16,7 @@ SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.tom
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h)
 
 .PHONY: all demo test bench lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c test-sanitized coverage \
-        test-aarch64 fuzz test-python test-docker clean
+        test-aarch64 fuzz twin test-python test-docker clean
 
 all: $(VENV)/.installed
 
@@ -36,6 +36,7 @@ test: $(VENV)/.dev
 	$(MAKE) --no-print-directory -j$(JOBS) -Otarget lint-python lint-cppcheck lint-tidy test-c
 	$(MAKE) --no-print-directory -j$(JOBS) -Otarget coverage test-sanitized test-aarch64
 	$(MAKE) --no-print-directory test-python
+	$(MAKE) --no-print-directory twin
 	$(MAKE) --no-print-directory fuzz
 	$(MAKE) --no-print-directory test-docker
 	@echo "make test: all passed"
@@ -117,6 +118,10 @@ fuzz: $(VENV)/.dev
 
 test-python: $(VENV)/.dev $(VENV)/.installed
 	$(BIN)/pytest -m "not docker"
+
+# A thousand skies in virtual time, each with its own faults; one that violates an invariant says how to replay it.
+twin: $(VENV)/.installed
+	$(BIN)/skymem twin --seeds 1000
 
 test-docker: $(VENV)/.dev $(VENV)/.installed
 	$(BIN)/pytest -m docker

@@ -323,11 +323,11 @@ void SKYT_SetDelays(SKYT_Twin_t *twin, const uint32_t *isl_us, const uint32_t *g
 {
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
-        SKYT_Link_t *links = &twin->links[node * SKYT_LINKS];
+        SKYT_Link_t *links = SKYT_LinkOf(twin, node, 0);
 
         for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
         {
-            links[link].delay_us = isl_us[node * SKY_ISL_COUNT + link];
+            links[link].delay_us = isl_us[(size_t)node * SKY_ISL_COUNT + link];
         }
         links[SKYT_LINK_DOWN].delay_us = ground_us[node];
         links[SKYT_LINK_UP].delay_us   = ground_us[node];
@@ -343,11 +343,11 @@ void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down)
 
         for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
         {
-            const bool is_down = down[node * SKY_ISL_COUNT + link] != 0;
+            const bool is_down = down[(size_t)node * SKY_ISL_COUNT + link] != 0;
             const bool is_seam =
                 (link == SKY_LINK_NORTH && addr.plane == 1u) || (link == SKY_LINK_SOUTH && addr.plane == twin->config.planes);
 
-            twin->links[node * SKYT_LINKS + link].sky_down = is_down;
+            SKYT_LinkOf(twin, node, link)->sky_down = is_down;
             twin->sky_links_down += is_down && !is_seam ? 1u : 0u;
         }
     }

@@ -39,8 +39,7 @@ bool SKYT_Fault_Since(const SKYT_Trouble_t *trouble, uint64_t since_us)
 
 static void set_model(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
 {
-    const SKYT_Model_t **model =
-        fault->node == SKYT_ALL ? &twin->model : &twin->links[fault->node * SKYT_LINKS + fault->link].model;
+    const SKYT_Model_t **model = fault->node == SKYT_ALL ? &twin->model : &SKYT_LinkOf(twin, fault->node, fault->link)->model;
 
     if (*model != NULL && is_hard(*model))
     {
@@ -66,8 +65,8 @@ static void cut(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
     static const uint32_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WEST, SKY_LINK_NORTH, SKY_LINK_EAST};
 
     const uint32_t far   = SKYT_Network_Neighbour(twin, fault->node, fault->link);
-    SKYT_Link_t   *there = &twin->links[fault->node * SKYT_LINKS + fault->link];
-    SKYT_Link_t   *back  = &twin->links[far * SKYT_LINKS + opposite[fault->link]];
+    SKYT_Link_t   *there = SKYT_LinkOf(twin, fault->node, fault->link);
+    SKYT_Link_t   *back  = SKYT_LinkOf(twin, far, opposite[fault->link]);
 
     if (fault->value != 0)
     {

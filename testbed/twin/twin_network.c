@@ -16,11 +16,6 @@ uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t
     return addr.plane == 0 ? SKYT_NONE : SKYT_NodeOf(twin, addr);
 }
 
-static SKYT_Link_t *link_of(SKYT_Twin_t *twin, uint32_t node, uint32_t link)
-{
-    return &twin->links[node * SKYT_LINKS + link];
-}
-
 static bool is_whole(const SKYT_Link_t *link)
 {
     return link->cuts == 0 && !link->sky_down;
@@ -31,7 +26,7 @@ static void notice(SKYT_Twin_t *twin, uint32_t node)
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
         const uint32_t far = SKYT_Network_Neighbour(twin, node, link);
-        const bool     up  = far != SKYT_NONE && twin->nodes[far].is_up && is_whole(link_of(twin, node, link));
+        const bool     up  = far != SKYT_NONE && twin->nodes[far].is_up && is_whole(SKYT_LinkOf(twin, node, link));
 
         SKY_Router_SetLinkUp(&twin->nodes[node].router, (SKY_LinkId_t)link, up);
     }
@@ -140,7 +135,7 @@ static void flip(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, ui
 
         for (uint64_t i = 0; i < bits; ++i)
         {
-            const uint64_t bit = SKYT_Random(twin) % (len * 8u);
+            const uint64_t bit = SKYT_Random(twin) % ((uint64_t)len * 8u);
 
             data[bit / 8u] = (uint8_t)(data[bit / 8u] ^ (0x80u >> bit % 8u));
         }

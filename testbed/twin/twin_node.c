@@ -84,6 +84,7 @@ static void answer(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, S
     SKY_Packet_t reply;
     SKY_Route_t  route;
 
+    (void)memset(&route, 0, sizeof(route));
     SKY_Packet_Reply(pkt, node->router.self, status, &reply);
     if (ingress == SKY_LINK_GROUND)
     {

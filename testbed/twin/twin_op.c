@@ -8,9 +8,9 @@
 
 #include "twin_priv.h"
 
-#define SKEW_US          2000000u /* clocks of satellites and hosts are as far apart at most */
-#define BACK_MAX         3u       /* old places that are asked at most */
-#define PURGE_AFTER_MISS 2000u    /* ms that a host spends on what is left of a block that it missed */
+#define SKEW_US             2000000u /* clocks of satellites and hosts are as far apart at most */
+#define BACK_MAX            3u       /* old places that are asked at most */
+#define PURGE_AFTER_MISS_US 2000000u /* that a host spends on what is left of a block that it missed */
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
 
@@ -139,10 +139,10 @@ static uint32_t find_entry(const SKYT_Twin_t *twin, SKY_Addr_t target)
 
 static SKYT_Share_t *shares_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    return &twin->shares[(uint32_t)(active - twin->active) * twin->config.servers];
+    return &twin->shares[(size_t)(active - twin->active) * twin->config.servers];
 }
 
-static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t cause);
+static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed);
 
 static void begin_shares(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
@@ -247,7 +247,7 @@ static void become_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
     active->kind        = SKYT_OP_PURGE;
     active->is_lazy     = true;
     active->started_us  = twin->now_us;
-    active->deadline_us = twin->now_us + PURGE_AFTER_MISS * US_PER_MS;
+    active->deadline_us = twin->now_us + PURGE_AFTER_MISS_US;
     SKYT_Truth_OpBegins(twin, active);
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), active->deadline_us + 1u);
     begin_shares(twin, active);

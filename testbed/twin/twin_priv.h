@@ -142,13 +142,11 @@ typedef struct
 struct SKYT_Twin
 {
     SKYT_Config_t      config;
-    SKY_Torus_t        torus;
     SKY_Schedule_t     schedule;
     SKY_ScheduleRow_t *rows;
     SKYT_Queue_t       queue;
     uint64_t           now_us;
     uint64_t           random;
-    uint32_t           node_count;
     SKYT_Node_t       *nodes;
     uint8_t           *stores;
     /* network */
@@ -156,40 +154,43 @@ struct SKYT_Twin
     const SKYT_Model_t *model; /**< of all links */
     SKYT_Packet_t      *packets;
     uint8_t            *packet_data;
-    uint32_t            packet_free, packet_fresh;
-    uint32_t            packets_queued;
-    uint32_t            sky_links_down; /**< besides those of the seam */
     uint32_t           *entries;
-    uint32_t            entry_count;
     /* ground */
     SKYT_Peer_t   *peers; /**< (host - 1) x nodes + node */
     SKYT_Active_t *active;
     uint32_t      *active_free;
-    uint32_t       active_free_count;
     SKYT_Share_t  *shares; /**< active x servers + server */
-    uint32_t       settle_first;
     uint8_t       *buffers;
-    uint32_t       lanes; /**< requests begun */
-    uint16_t       seq_count;
+    uint8_t       *scratch, *scratch2; /**< a packet each */
     /* script */
     SKYT_Block_t  *blocks;
     SKYT_Truth_t  *truth;
-    uint32_t       block_count;
     SKYT_Op_t     *ops;
     SKYT_Result_t *results;
-    uint32_t       op_count, op_next;
     SKYT_Fault_t  *faults;
-    uint32_t       fault_count, fault_next;
-    SKYT_Trouble_t hard;  /**< what can keep chunks from moving, and requests from being answered */
-    SKYT_Trouble_t lossy; /**< what can keep requests from being answered */
-    uint32_t       row;
-    uint64_t       row_moved_us; /**< when a chunk last came from another satellite, since the row began; 0: none */
+    SKYT_Trouble_t hard;         /**< what can keep chunks from moving, and requests from being answered */
+    SKYT_Trouble_t lossy;        /**< what can keep requests from being answered */
+    uint64_t       row_moved_us; /**< when a chunk last came from another satellite; 0: never */
     /* results */
-    SKYT_Break_t     broken;
     SKYT_Counters_t  counters;
     SKYT_Violation_t violations[SKYT_VIOLATIONS_KEPT];
     uint32_t         violation_count;
-    uint8_t         *scratch, *scratch2; /**< a packet each */
+    SKYT_Break_t     broken;
+    /* counts and heads of lists */
+    SKY_Torus_t torus;
+    uint16_t    seq_count;
+    uint32_t    node_count;
+    uint32_t    packet_free, packet_fresh;
+    uint32_t    packets_queued;
+    uint32_t    sky_links_down; /**< besides those of the seam */
+    uint32_t    entry_count;
+    uint32_t    active_free_count;
+    uint32_t    settle_first;
+    uint32_t    lanes; /**< requests begun */
+    uint32_t    block_count;
+    uint32_t    op_count, op_next;
+    uint32_t    fault_count, fault_next;
+    uint32_t    row;
 };
 
 /* ---- events ---------------------------------------------------------------------------------------------------------- */
@@ -226,6 +227,11 @@ static inline SKY_Addr_t SKYT_AddrOf(const SKYT_Twin_t *twin, uint32_t node)
     return addr;
 }
 
+static inline SKYT_Link_t *SKYT_LinkOf(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
+{
+    return &twin->links[(size_t)node * SKYT_LINKS + link];
+}
+
 /** The generator from which everything comes. */
 uint64_t SKYT_Random(SKYT_Twin_t *twin);
 bool     SKYT_Chance(SKYT_Twin_t *twin, uint32_t ppm);
@@ -233,9 +239,9 @@ void     SKYT_Digest(SKYT_Twin_t *twin, uint32_t what, const uint8_t *data, size
 
 /* ---- twin_network.c -------------------------------------------------------------------------------------------------- */
 
-/** @param host  ground host it comes from or goes to, on the links down and up */
-void SKYT_Network_Send(SKYT_Twin_t *twin, uint32_t node, uint32_t link, uint16_t host, const SKYT_Parts_t *parts);
-void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t packet);
+/** @param id  of the link. @param host  ground host it comes from or goes to, on the links down and up */
+void SKYT_Network_Send(SKYT_Twin_t *twin, uint32_t node, uint32_t id, uint16_t host, const SKYT_Parts_t *parts);
+void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id);
 /** Neighbours of @p node and itself look at which of its links are up. */
 void SKYT_Network_Notice(SKYT_Twin_t *twin, uint32_t node);
 /** The node at the other end of an ISL, SKYT_NONE without one. */
@@ -243,17 +249,17 @@ uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t
 
 /* ---- twin_node.c ----------------------------------------------------------------------------------------------------- */
 
-bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t node);
+bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index);
 /** Let the service do what is due. */
-void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t node);
+void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t index);
 /** A request for it, from nowhere: what it answers is lost. */
-void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, uint64_t asker);
+void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, uint64_t asker);
 /** @param ingress  an ISL of the node, or SKY_LINK_GROUND with the host */
-void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t node, SKY_LinkId_t ingress, uint16_t host, uint8_t *data, uint32_t len);
-void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t node);
-void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t node);
+void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t index, SKY_LinkId_t ingress, uint16_t host, uint8_t *data, uint32_t len);
+void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index);
+void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t index);
 /** Give the service the schedule as this satellite sees it. */
-void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t node);
+void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index);
 
 /* ---- twin_fault.c ---------------------------------------------------------------------------------------------------- */
 
@@ -266,15 +272,15 @@ bool SKYT_Fault_Since(const SKYT_Trouble_t *trouble, uint64_t since_us);
 /** Begin the operations that are due, as many as there is room for. */
 void SKYT_Op_Next(SKYT_Twin_t *twin);
 /** Its deadline has passed. */
-void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t active);
+void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index);
 /** Shares of the list have ended: go on at another place, or end the operation. */
 void SKYT_Op_Settle(SKYT_Twin_t *twin);
 
 /* ---- twin_share.c ---------------------------------------------------------------------------------------------------- */
 
-void SKYT_Share_Begin(SKYT_Twin_t *twin, uint32_t share, uint32_t entry, const SKY_ChunkSet_t *wanted);
+void SKYT_Share_Begin(SKYT_Twin_t *twin, uint32_t index, uint32_t entry, const SKY_ChunkSet_t *wanted);
 /** It has ended, or its operation: it leaves its satellite. */
-void SKYT_Share_End(SKYT_Twin_t *twin, uint32_t share);
+void SKYT_Share_End(SKYT_Twin_t *twin, uint32_t index);
 /** All shares with one satellite do what they can. */
 void             SKYT_Share_RunPeer(SKYT_Twin_t *twin, uint32_t peer);
 void             SKYT_Share_Receive(SKYT_Twin_t *twin, uint16_t host, const uint8_t *data, uint32_t len);
@@ -323,6 +329,6 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 /** A packet that a satellite is about to send. @return its length in twin->scratch2 if it is to be sent changed, else 0 */
 uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_Out_t *out);
 /** A request has been served. */
-void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
+void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
 
 #endif

@@ -20,7 +20,8 @@ from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.track import Track
 from skymemory.progress import Progress
 from skymemory.twin import native
-from skymemory.twin.faults import Action, Faults, Jitter, Loss, link_of, node_of
+from skymemory.twin.actions import Action, link_of, node_of
+from skymemory.twin.faults import Faults, Jitter, Loss
 from skymemory.twin.geometry import delays
 from skymemory.twin.native import Break, Cause, Invariant, Uplink
 from skymemory.twin.workload import BlockPlan, OpPlan, Workload, plan
@@ -341,12 +342,15 @@ class Twin:
         times = (ctypes.c_uint32 * len(rows))(*(time_ms for time_ms, _ in rows))
         planes = (ctypes.c_int32 * len(rows))(*(cell.plane for _, cell in rows))
         slots = (ctypes.c_int32 * len(rows))(*(cell.slot for _, cell in rows))
-        c_blocks = (native.Block * len(blocks))(*blocks)
+        c_blocks = (native.Block * len(blocks))(*(native.Block(*block) for block in blocks))
         c_ops = (native.Op * len(ops))(
-            *((_START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms) for op in ops)
+            *(native.Op(_START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms) for op in ops)
         )
         c_faults = (native.Fault * len(actions))(
-            *((_START_US + one.time_us, one.kind, one.node, one.link, one.value, native.Model(*one.model)) for one in actions)
+            *(
+                native.Fault(_START_US + one.time_us, one.kind, one.node, one.link, one.value, native.Model(*one.model))
+                for one in actions
+            )
         )
         good = (
             self._library.SKYT_SetRows(handle, times, planes, slots, len(rows))

@@ -5,62 +5,30 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from skymemory.placement.torus import Direction, Satellite, Torus
+from skymemory.placement.torus import Satellite, Torus
 from skymemory.toml_lines import KeyPath, find_line
 from skymemory.twin import native
+from skymemory.twin.actions import NOTICE_MS, Action, LinkModel, any_link, border, cut, link_of, node_of, together
 from skymemory.twin.native import FaultKind
 
-NOTICE_MS: Final = 2000
-"""until the neighbours of a link that is cut, or of a satellite that is silent, route around it"""
 _REFILL_US: Final = 2_000_000
 """while there is pressure the store is filled again and again"""
 _HOURS_MAX: Final = 1000.0
-_DIRECTIONS: Final = tuple(Direction)
 
 
 class FaultError(ValueError):
     """Faults that cannot be: one line for each mistake, `file:line: what is; allowed are ...`."""
 
 
-class LinkModel(NamedTuple):
-    """What a link does to packets; `SKYT_Model_t`."""
-
-    loss_ppm: int = 0
-    burst_enter_ppm: int = 0
-    burst_leave_ppm: int = 0
-    burst_loss_ppm: int = 0
-    jitter_us: int = 0
-    reorder_ppm: int = 0
-    reorder_us: int = 0
-    duplicate_ppm: int = 0
-    flip_ppm: int = 0
-
-
-class Action(NamedTuple):
-    """One step of a fault, in order of time; `SKYT_Fault_t`."""
-
-    time_us: int
-    """since the start"""
-    order: int
-    """of what happens at the same time"""
-    kind: FaultKind
-    node: int
-    link: int = 0
-    value: int = 0
-    model: LinkModel = LinkModel()
-    begins: str = ""
-    """the kind of the fault that begins with it"""
-
-
 def _number(default: float | None, low: float, high: float) -> Any:
-    text = f"numbers from {low:g} to {high:g}"
-    field = {"ge": low, "le": high, "description": text, "allow_inf_nan": False}
-    return Field(**field) if default is None else Field(default=default, **field)
+    """`default` None: it must be given."""
+    given = ... if default is None else default
+    return Field(default=given, ge=low, le=high, description=f"numbers from {low:g} to {high:g}", allow_inf_nan=False)
 
 
 def _optional(low: float, high: float) -> Any:
@@ -192,8 +160,15 @@ class _Timed(_Fault):
             raise PydanticCustomError("when", "needs one of at_s and per_hour")
         return self
 
-    def times_us(self, duration_ms: int, rng: Random) -> list[int]:
-        """When it begins, before the end."""
+    def actions(self, torus: Torus, duration_ms: int, rng: Random) -> Iterator[Action]:
+        """All that comes of it."""
+        for begin_us in self._times_us(duration_ms, rng):
+            yield from self._once(torus, begin_us, min(begin_us + round(1e6 * self.for_s), 1000 * duration_ms), rng)
+
+    def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
+        raise NotImplementedError
+
+    def _times_us(self, duration_ms: int, rng: Random) -> list[int]:
         if self.at_s is not None:
             return [round(1e6 * self.at_s)] if 1000 * self.at_s < duration_ms else []
         times, time_us = [], 0.0
@@ -207,31 +182,63 @@ class Cut(_Timed):
 
     link: _LinkField | None = Field(default=None, description=_LINK)
 
+    def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
+        link = any_link(torus, rng) if self.link is None else self.link
+        if link is not None:
+            yield from cut(torus, link, begin_us, end_us, "cut")
+
 
 class Partition(_Timed):
     """[[partition]]: some planes are cut off from the others."""
 
     planes: Annotated[frozenset[int], PlainValidator(_planes)] = Field(description="lists of planes such as [1, 2]")
 
+    def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
+        for number, link in enumerate(border(torus, self.planes)):
+            yield from cut(torus, link, begin_us, end_us, "" if number else "partition")
 
-class Crash(_Timed):
-    """[[crash]]: a satellite forgets everything, and comes back after `for_s`; without `satellite` one from the seed."""
 
+class _OnSatellite(_Timed):
     satellite: _SatelliteField | None = Field(default=None, description=_SATELLITE)
+    """None: one from the seed"""
+
+    def _node(self, torus: Torus, rng: Random) -> int:
+        satellites = list(torus.satellites())
+        return node_of(satellites[int(rng.random() * len(satellites))] if self.satellite is None else self.satellite, torus)
 
 
-class Pressure(_Timed):
+class Crash(_OnSatellite):
+    """[[crash]]: a satellite forgets everything, and comes back after `for_s`."""
+
+    def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
+        node = self._node(torus, rng)
+        yield Action(begin_us, 1, FaultKind.CRASH, node, begins="crash")
+        yield Action(min(begin_us + 1000 * NOTICE_MS, end_us), 2, FaultKind.NOTICE, node)
+        yield Action(end_us, 3, FaultKind.RESTART, node)
+
+
+class Pressure(_OnSatellite):
     """[[pressure]]: others' blocks fill a store again and again until `slots_free` slots are left; they go after `for_s`."""
 
-    satellite: _SatelliteField | None = Field(default=None, description=_SATELLITE)
     slots_free: int = Field(default=4, ge=0, le=65535, description="whole numbers from 0 to 65535")
 
+    def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
+        node = self._node(torus, rng)
+        for again_us in range(begin_us, end_us, _REFILL_US):
+            begins = "pressure" if again_us == begin_us else ""
+            yield Action(again_us, 1, FaultKind.PRESSURE, node, 0, self.slots_free, begins=begins)
+        yield Action(end_us, 3, FaultKind.RELIEF, node)
 
-class LateClock(_Timed):
+
+class LateClock(_OnSatellite):
     """[[late_clock]]: on a satellite the schedule comes `late_s` late."""
 
-    satellite: _SatelliteField | None = Field(default=None, description=_SATELLITE)
     late_s: float = _number(5.0, 0.001, 3600)
+
+    def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
+        node = self._node(torus, rng)
+        yield Action(begin_us, 1, FaultKind.CLOCK, node, 0, round(1e6 * self.late_s), begins="late_clock")
+        yield Action(end_us, 3, FaultKind.CLOCK, node)
 
 
 def _tables(kind: str) -> Any:
@@ -328,7 +335,10 @@ class Faults(_Fault):
     def actions(self, torus: Torus, duration_ms: int, seed: int) -> list[Action]:
         """Everything that is to happen, in order of time. What begins before the end has ended by then."""
         rng = Random(f"times {seed}")
-        found = [*self._model_actions(torus, duration_ms), *self._timed_actions(torus, duration_ms, rng)]
+        timed: list[_Timed] = [*self.cut, *self.partition, *self.crash, *self.pressure, *self.late_clock]
+        found = list(self._model_actions(torus, duration_ms))
+        for fault in timed:
+            found.extend(fault.actions(torus, duration_ms, rng))
         return [action._replace(order=0) for action in sorted(found, key=lambda action: action[:2])]
 
     def _model_actions(self, torus: Torus, duration_ms: int) -> Iterator[Action]:
@@ -349,58 +359,8 @@ class Faults(_Fault):
                 by_place.setdefault(place, []).append((begin_us, end_us, fault.model()))
         for (node, link), spans in by_place.items():
             for time_us in sorted({time_us for begin_us, end_us, _ in spans for time_us in (begin_us, end_us)}):
-                model = _together([model for begin_us, end_us, model in spans if begin_us <= time_us < end_us])
+                model = together([model for begin_us, end_us, model in spans if begin_us <= time_us < end_us])
                 yield Action(time_us, 0, FaultKind.MODEL, node, link, 0, model)
-
-    def _timed_actions(self, torus: Torus, duration_ms: int, rng: Random) -> Iterator[Action]:
-        satellites = list(torus.satellites())
-        end_us = 1000 * duration_ms
-
-        def drawn(satellite: Satellite | None) -> int:
-            chosen = satellites[int(rng.random() * len(satellites))] if satellite is None else satellite
-            return node_of(chosen, torus)
-
-        for cut in self.cut:
-            for time_us in cut.times_us(duration_ms, rng):
-                link = _any_link(torus, rng) if cut.link is None else cut.link
-                if link is not None:
-                    yield from _cut(torus, link, time_us, min(time_us + round(1e6 * cut.for_s), end_us), "cut")
-        for partition in self.partition:
-            for time_us in partition.times_us(duration_ms, rng):
-                for number, link in enumerate(_border(torus, partition.planes)):
-                    ends_us = min(time_us + round(1e6 * partition.for_s), end_us)
-                    yield from _cut(torus, link, time_us, ends_us, "" if number else "partition")
-        for crash in self.crash:
-            for time_us in crash.times_us(duration_ms, rng):
-                node = drawn(crash.satellite)
-                yield Action(time_us, 1, FaultKind.CRASH, node, begins="crash")
-                yield Action(min(time_us + 1000 * NOTICE_MS, end_us), 2, FaultKind.NOTICE, node)
-                yield Action(min(time_us + round(1e6 * crash.for_s), end_us), 3, FaultKind.RESTART, node)
-        for pressure in self.pressure:
-            for time_us in pressure.times_us(duration_ms, rng):
-                node = drawn(pressure.satellite)
-                ends_us = min(time_us + round(1e6 * pressure.for_s), end_us)
-                for again_us in range(time_us, ends_us, _REFILL_US):
-                    begins = "pressure" if again_us == time_us else ""
-                    yield Action(again_us, 1, FaultKind.PRESSURE, node, 0, pressure.slots_free, begins=begins)
-                yield Action(ends_us, 3, FaultKind.RELIEF, node)
-        for clock in self.late_clock:
-            for time_us in clock.times_us(duration_ms, rng):
-                node = drawn(clock.satellite)
-                yield Action(time_us, 1, FaultKind.CLOCK, node, 0, round(1e6 * clock.late_s), begins="late_clock")
-                yield Action(min(time_us + round(1e6 * clock.for_s), end_us), 3, FaultKind.CLOCK, node, 0, 0)
-
-
-def node_of(satellite: Satellite, torus: Torus) -> int:
-    """The twin's number of a satellite."""
-    return (satellite.plane - 1) * torus.slots + satellite.slot - 1
-
-
-def link_of(torus: Torus, origin: Satellite, target: Satellite) -> int:
-    """The number of the link from a satellite to its neighbour."""
-    return next(
-        _DIRECTIONS.index(direction) for direction, end in torus.neighbours(origin).items() if end == target
-    )
 
 
 def _places(fault: _Lasting, torus: Torus) -> list[tuple[int, int]]:
@@ -414,50 +374,6 @@ def _places(fault: _Lasting, torus: Torus) -> list[tuple[int, int]]:
         node = node_of(fault.ground, torus)
         return [(node, native.LINK_DOWN), (node, native.LINK_UP)]
     return [(native.ALL, 0)]
-
-
-def _together(models: list[LinkModel]) -> LinkModel:
-    """Losses are independent of each other, delays add up; of two bursts the worse."""
-    total = LinkModel()
-    for model in models:
-        burst = max(total[1:4], model[1:4])
-        total = LinkModel(
-            _either(total.loss_ppm, model.loss_ppm),
-            *burst,
-            total.jitter_us + model.jitter_us,
-            _either(total.reorder_ppm, model.reorder_ppm),
-            max(total.reorder_us, model.reorder_us),
-            _either(total.duplicate_ppm, model.duplicate_ppm),
-            _either(total.flip_ppm, model.flip_ppm),
-        )
-    return total
-
-
-def _either(one: int, other: int) -> int:
-    return one + other - one * other // 1_000_000
-
-
-def _any_link(torus: Torus, rng: Random) -> tuple[Satellite, Satellite] | None:
-    satellites = list(torus.satellites())
-    origin = satellites[int(rng.random() * len(satellites))]
-    ends = list(torus.neighbours(origin).values())
-    return (origin, ends[int(rng.random() * len(ends))]) if ends else None
-
-
-def _border(torus: Torus, planes: frozenset[int]) -> Iterator[tuple[Satellite, Satellite]]:
-    for origin in torus.satellites():
-        target = torus.neighbours(origin).get(Direction.SOUTH)
-        if target is not None and (origin.plane in planes) != (target.plane in planes):
-            yield origin, target
-
-
-def _cut(
-    torus: Torus, link: tuple[Satellite, Satellite], begin_us: int, end_us: int, begins: str
-) -> Iterator[Action]:
-    node, number = node_of(link[0], torus), link_of(torus, *link)
-    yield Action(begin_us, 1, FaultKind.CUT, node, number, 1, begins=begins)
-    yield Action(min(begin_us + 1000 * NOTICE_MS, end_us), 2, FaultKind.NOTICE, node)
-    yield Action(end_us, 3, FaultKind.CUT, node, number, 0)
 
 
 def _mistake(at: tuple[int | str, ...], what: str, value: object) -> tuple[KeyPath, str]:

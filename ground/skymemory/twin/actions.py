@@ -1,0 +1,97 @@
+"""What faults come to: steps that the twin takes at their times, and what a link does to packets."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Final, NamedTuple
+
+from skymemory.placement.torus import Direction, Satellite, Torus
+from skymemory.twin.native import FaultKind
+
+NOTICE_MS: Final = 2000
+"""until the neighbours of a link that is cut, or of a satellite that is silent, route around it"""
+_DIRECTIONS: Final = tuple(Direction)
+
+
+class LinkModel(NamedTuple):
+    """What a link does to packets; `SKYT_Model_t`."""
+
+    loss_ppm: int = 0
+    burst_enter_ppm: int = 0
+    burst_leave_ppm: int = 0
+    burst_loss_ppm: int = 0
+    jitter_us: int = 0
+    reorder_ppm: int = 0
+    reorder_us: int = 0
+    duplicate_ppm: int = 0
+    flip_ppm: int = 0
+
+
+class Action(NamedTuple):
+    """One step of a fault, in order of time; `SKYT_Fault_t`."""
+
+    time_us: int
+    """since the start"""
+    order: int
+    """of what happens at the same time"""
+    kind: FaultKind
+    node: int
+    link: int = 0
+    value: int = 0
+    model: LinkModel = LinkModel()
+    begins: str = ""
+    """the kind of the fault that begins with it"""
+
+
+def node_of(satellite: Satellite, torus: Torus) -> int:
+    """The twin's number of a satellite."""
+    return (satellite.plane - 1) * torus.slots + satellite.slot - 1
+
+
+def link_of(torus: Torus, origin: Satellite, target: Satellite) -> int:
+    """The number of the link from a satellite to its neighbour."""
+    return next(_DIRECTIONS.index(direction) for direction, end in torus.neighbours(origin).items() if end == target)
+
+
+def together(models: list[LinkModel]) -> LinkModel:
+    """Losses are independent of each other, delays add up; of two bursts the worse."""
+    total = LinkModel()
+    for model in models:
+        burst = max(total[1:4], model[1:4])
+        total = LinkModel(
+            _either(total.loss_ppm, model.loss_ppm),
+            *burst,
+            total.jitter_us + model.jitter_us,
+            _either(total.reorder_ppm, model.reorder_ppm),
+            max(total.reorder_us, model.reorder_us),
+            _either(total.duplicate_ppm, model.duplicate_ppm),
+            _either(total.flip_ppm, model.flip_ppm),
+        )
+    return total
+
+
+def _either(one: int, other: int) -> int:
+    return one + other - one * other // 1_000_000
+
+
+def any_link(torus: Torus, rng: Random) -> tuple[Satellite, Satellite] | None:
+    """A link between satellites; None: there is none."""
+    satellites = list(torus.satellites())
+    origin = satellites[int(rng.random() * len(satellites))]
+    ends = list(torus.neighbours(origin).values())
+    return (origin, ends[int(rng.random() * len(ends))]) if ends else None
+
+
+def border(torus: Torus, planes: frozenset[int]) -> Iterator[tuple[Satellite, Satellite]]:
+    """Links between these planes and the others."""
+    for origin in torus.satellites():
+        target = torus.neighbours(origin).get(Direction.SOUTH)
+        if target is not None and (origin.plane in planes) != (target.plane in planes):
+            yield origin, target
+
+
+def cut(torus: Torus, link: tuple[Satellite, Satellite], begin_us: int, end_us: int, begins: str) -> Iterator[Action]:
+    """A link is cut, in both directions; after a while both ends notice."""
+    node, number = node_of(link[0], torus), link_of(torus, *link)
+    yield Action(begin_us, 1, FaultKind.CUT, node, number, 1, begins=begins)
+    yield Action(min(begin_us + 1000 * NOTICE_MS, end_us), 2, FaultKind.NOTICE, node)
+    yield Action(end_us, 3, FaultKind.CUT, node, number, 0)

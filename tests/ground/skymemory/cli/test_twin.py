@@ -1,0 +1,108 @@
+"""`skymem twin`, from the outside."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skymemory.cli import main
+from skymemory.twin import driver, seeds
+from skymemory.twin.native import Break
+
+
+@pytest.fixture(scope="session")
+def berlin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("twin") / "berlin.csv"
+    seeds.schedule().save(path)
+    return path
+
+
+def skymem(folder: Path, *words: str, status: int = 0) -> Result:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        result = CliRunner().invoke(main, ["twin", *words], prog_name="skymem")
+    finally:
+        os.chdir(before)
+    assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
+    return result
+
+
+def test_an_hour_with_faults(tmp_path: Path, berlin: Path) -> None:
+    (tmp_path / "faults.toml").write_text("[[loss]]\nrate = 0.01\n[[crash]]\nper_hour = 5\n")
+    words = (str(berlin), "--seed", "7", "--faults", "faults.toml", "--hours", "1")
+    told = skymem(tmp_path, *words).stdout
+    for row in ("virtual time", "events", "gets", "misses", "handovers", "migrated", "faults", "violations", "digest"):
+        assert any(line.strip().startswith(row) for line in told.splitlines())
+    report = json.loads(skymem(tmp_path, *words, "--json").stdout)
+    assert report["digest"] in told
+    assert report["seed"] == 7
+    assert report["faults"]["loss"] > 100
+    assert sum(report["violations"].values()) == 0
+    assert report["hits"] + sum(report["misses"].values()) == report["gets"]
+    assert report["replay"] == f"skymem twin {berlin} --seed 7 --faults faults.toml --hours 1.0"
+
+
+def test_the_constellation_file_of_the_folder_counts(tmp_path: Path, berlin: Path) -> None:
+    plain = json.loads(skymem(tmp_path, str(berlin), "--hours", "0.2", "--json").stdout)
+    (tmp_path / "constellation.toml").write_text("[cache]\nservers = 5\n")
+    assert json.loads(skymem(tmp_path, str(berlin), "--hours", "0.2", "--json").stdout)["digest"] != plain["digest"]
+
+
+def test_some_seeds(tmp_path: Path) -> None:
+    told = skymem(tmp_path, "--seeds", "2", "--from", "10").stdout
+    assert "seeds" in told
+    report = json.loads(skymem(tmp_path, "--seeds", "2", "--from", "10", "--json").stdout)
+    assert (report["seeds"], report["first"], report["failed"], report["replay"]) == (2, 10, [], [])
+    assert report["digest"] in told
+
+
+def test_a_violation_ends_with_the_command_that_replays_it(
+    tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = driver.Twin.__init__
+
+    def broken(self: driver.Twin, setup: driver.Setup, seed: int, faults: object = None, _: object = None) -> None:
+        plain(self, setup, seed, None, Break.FLIP)
+
+    monkeypatch.setattr(driver.Twin, "__init__", broken)
+    result = skymem(tmp_path, str(berlin), "--seed", "3", "--hours", "0.1", status=1)
+    assert "exact: a chunk is not what was put" in result.stderr
+    assert result.stderr.splitlines()[-1].endswith(f"violations; this replays them: skymem twin {berlin} --seed 3 --hours 0.1")
+    result = skymem(tmp_path, "--seeds", "1", "--from", "5", status=1)
+    assert "seed 5: at " in result.stderr
+    assert "; this replays it: skymem twin --seeds 1 --from 5" in result.stderr
+    assert result.stderr.splitlines()[-1] == "Error: 1 of 1 seeds violate what must always hold"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "what to run: allowed is one of SCHEDULE and --seeds"),
+        (("berlin.csv", "--seeds", "5"), "what to run: allowed is one of SCHEDULE and --seeds"),
+        (("--seeds", "0"), "--seeds is 0; allowed are 1 to 1000000"),
+        (("--seeds", "5", "--from", "-1"), "--from is -1; allowed are 0 to 9223372036854775807"),
+        (("--seeds", "5", "--hours", "1"), "--seed, --faults, --hours and --config go with a schedule; --seeds has its own"),
+        (("berlin.csv", "--from", "1"), "--from goes with --seeds"),
+        (("berlin.csv", "--seed", "-1"), "--seed is -1; allowed are 0 to 9223372036854775807"),
+        (("berlin.csv", "--hours", "0"), "--hours is 0; allowed are more than 0, up to 24, the schedule's"),
+        (("berlin.csv", "--hours", "25"), "--hours is 25; allowed are more than 0, up to 24, the schedule's"),
+        (("berlin.csv", "--hours", "nan"), "--hours is nan; allowed are more than 0, up to 24, the schedule's"),
+        (("berlin.csv", "--config", "other.toml"), "berlin.csv: the schedule is for 5 planes x 19 slots, the "),
+        (("berlin.csv", "--config", "many.toml"), "many.toml:2: cache.servers is 96; allowed are 1 to 95 (planes x slots)"),
+        (("berlin.csv", "--faults", "bad.toml"), "bad.toml:2: loss.rate is 2; allowed are numbers from 0 to 1"),
+        (("berlin.csv", "--faults", "none.toml"), "none.toml: No such file or directory"),
+        (("other.toml",), "other.toml: "),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path: Path, berlin: Path, words: tuple[str, ...], message: str) -> None:
+    (tmp_path / "berlin.csv").write_bytes(berlin.read_bytes())
+    (tmp_path / "other.toml").write_text("[constellation]\nplanes = 6\nslots = 4\n[cache]\ncentre = [1, 1]\n")
+    (tmp_path / "many.toml").write_text("[cache]\nservers = 96\n")
+    (tmp_path / "bad.toml").write_text("[[loss]]\nrate = 2\n")
+    result = skymem(tmp_path, *words, status=2)
+    assert result.stdout == ""
+    assert result.stderr.startswith(f"Error: {message}")
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,32 @@
+"""Runs that differ in everything. CI runs a thousand of them: `make twin`."""
+
+import pytest
+
+from skymemory.twin import seeds
+from skymemory.twin.native import Break
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_a_handful(seed: int) -> None:
+    report = seeds.run_seed(seed)
+    assert report.seed == seed
+    assert report.violated == 0, [str(one) for one in report.first]
+
+
+def test_seeds_differ_in_everything() -> None:
+    setups = [seeds.setup_of(seed) for seed in range(100)]
+    assert seeds.setup_of(5) == setups[5]
+    for name in ("layout", "servers", "uplink", "credit", "gossip", "lazy_purge", "speed", "chunk_bytes", "from_ms"):
+        assert len({getattr(setup, name) for setup in setups}) > 1
+    assert all(one.from_ms >= 0 and one.from_ms + one.speed * one.duration_ms <= 86_400_000 for one in setups)
+
+
+def test_workers_run_what_one_process_runs() -> None:
+    alone = {report.seed: report.digest for report in seeds.run_seeds(20, 3, workers=1)}
+    together = {report.seed: report.digest for report in seeds.run_seeds(20, 3, workers=2)}
+    assert alone == together
+    assert set(alone) == {20, 21, 22}
+
+
+def test_a_broken_core_fails_its_seed() -> None:
+    assert seeds.run_seed(30, Break.FLIP).violations["exact"] > 0

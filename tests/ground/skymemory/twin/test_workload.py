@@ -1,0 +1,44 @@
+"""What ground hosts do, from a seed."""
+
+from skymemory.twin.native import OpKind
+from skymemory.twin.workload import Workload, plan
+
+ROWS_MS = [0, 300_000, 600_000, 900_000]
+HOUR_MS = 3_600_000
+
+
+def test_a_plan_repeats_and_differs() -> None:
+    assert plan(Workload(), 1, ROWS_MS, HOUR_MS, 600) == plan(Workload(), 1, ROWS_MS, HOUR_MS, 600)
+    assert plan(Workload(), 1, ROWS_MS, HOUR_MS, 600) != plan(Workload(), 2, ROWS_MS, HOUR_MS, 600)
+
+
+def test_operations_are_in_order_and_in_time() -> None:
+    workload = Workload(names=50, tenants=3, hosts=4)
+    blocks, ops = plan(workload, 5, ROWS_MS, HOUR_MS, 600)
+    assert len(blocks) == 150
+    assert all(1 <= block.block_len <= 40 * 600 and 0 <= block.epoch <= len(ROWS_MS) for block in blocks)
+    assert ops == sorted(ops)
+    assert all(0 <= op.time_us < 1000 * HOUR_MS and op.block < 150 and 1 <= op.host <= 4 for op in ops)
+    assert {op.host for op in ops} == {1, 2, 3, 4}
+    gets = sum(op.kind is OpKind.GET for op in ops)
+    assert 250 < gets < 450  # 6 a minute
+
+
+def test_blocks_are_laid_for_rows_that_are_still_to_come() -> None:
+    blocks, ops = plan(Workload(names=200, prefetched=0.5, absent=0), 5, ROWS_MS, HOUR_MS, 600)
+    first = {}
+    for op in ops:
+        first.setdefault(op.block, op)
+    prefetched = [number for number, block in enumerate(blocks) if block.epoch]
+    assert len(prefetched) > 100
+    assert all(first[number].kind is OpKind.PUT for number in prefetched)
+    assert all(first[number].time_us < 1000 * ROWS_MS[blocks[number].epoch - 1] for number in prefetched)
+    assert plan(Workload(prefetched=1.0), 5, [0], HOUR_MS, 600)[0][0].epoch == 0  # nothing is still to come
+
+
+def test_a_purged_block_is_put_anew() -> None:
+    _, ops = plan(Workload(purges_per_minute=2, puts_per_minute=0, gets_per_minute=0), 5, ROWS_MS, HOUR_MS, 600)
+    purges = [op for op in ops if op.kind is OpKind.PURGE]
+    puts = {(op.time_us, op.block) for op in ops if op.kind is OpKind.PUT}
+    assert len(purges) > 50
+    assert all((op.time_us + 20_000_000, op.block) in puts for op in purges if op.time_us < 1000 * HOUR_MS - 20_000_000)
