@@ -191,11 +191,9 @@ class Whereabouts:
         while first > max(1, row - _BACK_MAX) and now_ms - track.rows[first - 1][0] < handover_ms:
             first -= 1  # it began to hold so lately that not all may have come to it
         before = tuple(range(first, row))
-        if end_ms is not None and end_ms - now_ms <= min(1000 * SKEW_S, half_ms):
-            return (row, *before, row, row + 1) if before else (row, row + 1)
-        if not before:
-            return (row,)
-        return (*before, row) if now_ms - start_ms < min(handover_ms, half_ms) else (row, *before, row)
+        rows = (*before, row) if not before or now_ms - start_ms < min(handover_ms, half_ms) else (row, *before, row)
+        is_near = end_ms is not None and end_ms - now_ms <= 1000 * SKEW_S
+        return (*rows, row + 1) if is_near else rows
 
 
 def _within(track: Track, row: int) -> int:

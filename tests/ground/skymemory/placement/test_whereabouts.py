@@ -92,14 +92,14 @@ def test_of_short_rows_several_old_places_are_asked() -> None:
     track = Track.of(SKY.torus, [(1000 * index, CENTRES[index % 2]) for index in range(6)] + [(100_000, CENTRES[2])])
     where = Whereabouts(SKY, Playing(track, STARTED_S))
     assert [where.rows(at(time_s)) for time_s in (0, 0.5, 1, 1.499, 1.5, 1.999)] == [
-        (1,),
         (1, 2),
         (1, 2),
-        (1, 2),
+        (1, 2, 3),  # what moves on while the others are asked is at the next row's place
+        (1, 2, 3),
         (2, 1, 2, 3),
         (2, 1, 2, 3),
     ]
-    assert where.rows(at(3)) == (1, 2, 3, 4)
+    assert where.rows(at(3)) == (1, 2, 3, 4, 5)
     assert where.rows(at(5)) == (3, 4, 5, 6)  # so many and no more
     assert where.rows(at(5), 7) == (7, 3, 4, 5, 6, 7)
     assert where.rows(at(4.6), 7) == (7, 5, 2, 3, 4, 5, 6, 7)
