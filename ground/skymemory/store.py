@@ -282,7 +282,7 @@ class SkyStore:
             ValueError: a closed store.
         """
         self._begin()
-        held = self._lookup.whole(entries)
+        held = self._lookup.whole([self._as_laid(entry) for entry in entries])
         for entry, whole in zip(entries, held, strict=True):
             if whole is False:
                 self.index.remove(entry.key)
@@ -407,6 +407,8 @@ class SkyStore:
         with self._transfer_turn:
             tried: dict[int, Ways] = {}
             for attempt in range(_ATTEMPTS):
+                for index in left:
+                    transfers[index].entry = self._as_laid(transfers[index].entry)
                 epochs = {transfers[index].entry.epoch for index in left}
                 ways = {epoch: way for epoch in epochs if (way := self._reach.ways(epoch)) is not None}
                 if not left or len(ways) < len(epochs) or ways == tried:
@@ -466,7 +468,9 @@ class SkyStore:
 
     def _has_moved(self, transfer: Transfer, ways: Ways | None) -> bool:
         """Was a share missed that may have moved on to where it was not asked for?"""
-        return ways is not None and _status(transfer) == "miss" and self._reach.has_moved(ways, transfer.entry.epoch)
+        if ways is None or _status(transfer) != "miss":
+            return False
+        return self._as_laid(transfer.entry) != transfer.entry or self._reach.has_moved(ways, transfer.entry.epoch)
 
     def _routes_of(self, keys: Sequence[bytes]) -> list[Route]:
         """To every place that a share of these blocks may have."""
@@ -494,10 +498,15 @@ class SkyStore:
     # questions
 
     def _resolve(self, entries: Sequence[BlockEntry | bytes]) -> list[BlockEntry | None]:
-        known = [self.index.get(entry) if isinstance(entry, bytes) else entry for entry in entries]
+        known = [self.index.get(entry) if isinstance(entry, bytes) else self._as_laid(entry) for entry in entries]
         unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
         answers = iter(self._lookup.ask(unknown) or [None] * len(unknown))
         return [next(answers) if entry is None else entry for entry in known]
+
+    def _as_laid(self, entry: BlockEntry) -> BlockEntry:
+        """The entry, with the row that this host has laid its block for since somebody was told of it."""
+        known = self.index.get(entry.key)
+        return entry if known is None or known.epoch in (0, entry.epoch) else replace(entry, epoch=known.epoch)
 
     def _forget(self, keys: Sequence[bytes], routes: Sequence[Route]) -> Purged:
         for key in keys:

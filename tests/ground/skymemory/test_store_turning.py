@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from secrets import token_bytes
+from typing import Any
 
 import pytest
 
@@ -266,6 +267,33 @@ def test_a_block_can_be_laid_anew_for_another_time(sky: Constellation) -> None:
         for row in (3, 4, 2):
             assert {one.status for one in store.prefetch(list(items), start_time(playing, row) + 1)} == {"done"}
             check_all_there(store, items)
+
+
+def test_who_was_told_of_a_block_before_it_was_laid_anew_finds_it(sky: Constellation) -> None:
+    items = blocks()
+    playing = turning(sky, 1)
+    with SkyStore(sky, playing=playing) as store:
+        entries = [result.entry for result in store.put(list(items.items())) if result.entry is not None]
+        assert all(one.ok for one in store.prefetch(list(items), start_time(playing, 4) + 1))
+        assert [result.status for result in store.get(entries)] == ["done"] * len(items)
+        assert store.confirm(entries) == entries
+        check_all_there(store, items)
+
+
+def test_a_block_that_is_laid_anew_during_a_get_is_not_purged(sky: Constellation, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = blocks()
+    playing = turning(sky, 1)
+    get = NativeClient.get
+    with SkyStore(sky, playing=playing) as store:
+        store.put(list(items.items()))
+
+        def laid_meanwhile(client: NativeClient, *asked: Any) -> None:
+            monkeypatch.setattr(NativeClient, "get", get)
+            assert all(one.ok for one in store.prefetch(list(items), start_time(playing, 4) + 1))
+            get(client, *asked)
+
+        monkeypatch.setattr(NativeClient, "get", laid_meanwhile)
+        check_all_there(store, items)
 
 
 def test_blocks_in_advance_and_others_come_in_one_get(sky: Constellation) -> None:
