@@ -50,6 +50,8 @@ _QUIET_LOOKS: Final = 4
 _COMMAND_AGAIN_S: Final = 0.5
 """after which a satellite that has not sent all away is told again: something may have come to it meanwhile"""
 _LOOK_BACK_ROWS: Final = 60
+_END_MS: Final = 30_000
+"""after the last row, when satellites that are not there keep a replay by command from its end"""
 
 
 class ReplayError(RuntimeError):
@@ -155,7 +157,7 @@ def follow(
         now_row = track.row_at(now_ms)
         watch.look(now_row)
         done = range(row, now_row)
-        if now_row == len(track.rows) and watch.quiet >= _QUIET_LOOKS:
+        if now_row == len(track.rows) and watch.is_over():
             done = range(row, now_row + 1)
         for one in done:
             if one > watch.first_row:
@@ -185,6 +187,7 @@ class _Watch:
         cache = control.constellation.cache
         self._layout = playing.track.layout(cache.layout, cache.servers)
         self._commanded_s: dict[tuple[Satellite, Satellite], float] = {}
+        self._outside = 0  # satellites that are told to send away what they hold
         self._row = first_row
         self.first_row = first_row
         self.quiet = 0
@@ -220,8 +223,10 @@ class _Watch:
     def _command(self, satellites: Iterable[Satellite]) -> None:
         """Tell who holds something and is outside the window to whom it goes, until nothing is left there."""
         now_s, asks = time.monotonic(), []
+        self._outside = 0
         for satellite in satellites:
             heir = self._heir(satellite)
+            self._outside += heir is not None
             if heir is not None and now_s >= self._commanded_s.get((satellite, heir), 0.0):
                 self._commanded_s[satellite, heir] = now_s + _COMMAND_AGAIN_S
                 command = _message(messages.KVC_HANDOVER, structures.KvcHandover(*heir))
@@ -238,6 +243,11 @@ class _Watch:
             if self._layout.in_window(track.cell(row), satellite):
                 return self._layout.successor(track.cell(row), cell, satellite)
         return None
+
+    def is_over(self) -> bool:
+        """Does nothing move any more, in the last row? By command nobody goes on after us, so nothing may be left outside."""
+        waited_ms = _now_ms(self._playing) - self._playing.track.rows[self._row - 1][0]
+        return self.quiet >= _QUIET_LOOKS and (not self._outside or waited_ms > _END_MS)
 
     def handover(self, row: int) -> Handover:
         chunks, began_ms = self._chunks[row], self._playing.track.rows[row - 1][0]
