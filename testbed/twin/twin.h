@@ -60,6 +60,7 @@ typedef struct
     uint32_t gossip;                   /**< 1: satellites tell their neighbours of what they evict */
     uint32_t scrub_ms;                 /**< period in which satellites look for broken blocks; 0: never */
     uint32_t lazy_purge;               /**< 1: a host that misses a block forgets what is left of it, as the manager does */
+    uint32_t chunk_us;                 /**< processing time of a chunk on board, one after the other; 0: none */
 } SKYT_Config_t;
 
 typedef struct

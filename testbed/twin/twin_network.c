@@ -186,31 +186,30 @@ static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfPacket(twin, packet), due_us);
 }
 
-/* When the last bit has left the transmitter. @return false: it is busy for too long already */
+/* When the last bit has left the transmitter: @p sent_us is first when the packet is ready. @return false: it is busy for too long already */
 static bool transmit(const SKYT_Twin_t *twin, SKYT_Link_t *link, uint32_t kbps, uint32_t len, uint64_t *sent_us)
 {
-    const uint64_t now_ns = twin->now_us * NS_PER_US;
+    const uint64_t ready_ns = *sent_us * NS_PER_US;
 
     if (kbps == 0)
     {
-        *sent_us = twin->now_us;
         return true;
     }
-    if (link->busy_until_ns > now_ns + (uint64_t)twin->config.queue_ms * US_PER_MS * NS_PER_US)
+    if (link->busy_until_ns > ready_ns + (uint64_t)twin->config.queue_ms * US_PER_MS * NS_PER_US)
     {
         return false;
     }
-    link->busy_until_ns = (link->busy_until_ns > now_ns ? link->busy_until_ns : now_ns) + (uint64_t)len * 8000000u / kbps;
+    link->busy_until_ns = (link->busy_until_ns > ready_ns ? link->busy_until_ns : ready_ns) + (uint64_t)len * 8000000u / kbps;
     *sent_us            = (link->busy_until_ns + NS_PER_US - 1u) / NS_PER_US;
     return true;
 }
 
-void SKYT_Network_Send(SKYT_Twin_t *twin, uint32_t node, uint32_t id, uint16_t host, const SKYT_Parts_t *parts)
+void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint32_t id, uint16_t host, const SKYT_Parts_t *parts)
 {
     const uint32_t index   = node * SKYT_LINKS + id;
     const uint32_t len     = parts->head_len + parts->body_len + parts->tail_len;
     SKYT_Link_t   *link    = &twin->links[index];
-    uint64_t       sent_us = 0;
+    uint64_t       sent_us = ready_us;
 
     ++twin->counters.packets;
     twin->counters.packet_bytes += len;
@@ -247,10 +246,11 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
     const uint32_t      node   = packet.link / SKYT_LINKS;
     const uint32_t      link   = packet.link % SKYT_LINKS;
     const uint32_t      far    = link < SKY_ISL_COUNT ? SKYT_Network_Neighbour(twin, node, link) : node;
+    const bool          waited = SKYT_Work_Release(twin, far, id);
 
     --twin->packets_queued;
     SKYT_Digest(twin, packet.link, data_of(twin, id), packet.len);
-    if (!is_whole(&twin->links[packet.link]))
+    if (!waited && !is_whole(&twin->links[packet.link]))
     {
         ++twin->counters.lost_cut;
     }
@@ -261,6 +261,10 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
     else if (far == SKYT_NONE || !twin->nodes[far].is_up)
     {
         ++twin->counters.lost_dead;
+    }
+    else if (!waited && SKYT_Work_Hold(twin, far, id, data_of(twin, id)))
+    {
+        return;
     }
     else
     {

@@ -10,9 +10,9 @@
 #define TYPE_REQUEST 0x10u   /* packet type in the first byte of the primary header */
 #define POLL_MIN_US  1000u   /* as isl does it */
 
-static void send(SKYT_Twin_t *twin, uint32_t node, const SKY_Route_t *route, const SKYT_Parts_t *parts)
+static void send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, const SKY_Route_t *route, const SKYT_Parts_t *parts)
 {
-    SKYT_Network_Send(twin, node, route->action == SKY_ROUTE_GROUND ? SKYT_LINK_DOWN : (uint32_t)route->link,
+    SKYT_Network_Send(twin, ready_us, node, route->action == SKY_ROUTE_GROUND ? SKYT_LINK_DOWN : (uint32_t)route->link,
                       (uint16_t)route->endpoint, parts);
 }
 
@@ -23,13 +23,15 @@ static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
     SKY_Packet_t address; /* what the router looks at */
     SKY_Route_t  route;
     SKY_Out_t    out;
+    bool         is_chunk = SKYT_Work_IsChunk(twin, index);
 
     (void)memset(&address, 0, sizeof(address));
     address.src       = node->router.self;
     address.hop_limit = SKY_LIMIT_HOP_LIMIT;
     while (SKY_Service_Next(&node->service, twin->now_us, &out)) /* ends: a burst is bounded */
     {
-        SKYT_Parts_t parts = {out.head, out.body, out.tail, out.head_len, out.body_len, SKY_PEC_BYTES};
+        const uint64_t ready_us = SKYT_Work_Add(twin, index, is_chunk ? 1u : 0u);
+        SKYT_Parts_t   parts    = {out.head, out.body, out.tail, out.head_len, out.body_len, SKY_PEC_BYTES};
 
         address.dst        = out.dst;
         address.gateway    = out.gateway;
@@ -45,8 +47,9 @@ static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
 
                 parts = whole;
             }
-            send(twin, index, &route, &parts);
+            send(twin, ready_us, index, &route, &parts);
         }
+        is_chunk = SKYT_Work_IsChunk(twin, index);
     }
 }
 
@@ -106,7 +109,7 @@ static void answer(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, S
     const uint32_t     head_len = (uint32_t)SKY_Packet_EncodeAround(&reply, NULL, head, tail);
     const SKYT_Parts_t parts    = {head, reply.payload, tail, head_len, reply.length, SKY_PEC_BYTES};
 
-    send(twin, index, &route, &parts);
+    send(twin, twin->now_us, index, &route, &parts);
 }
 
 /* ---- arrivals -------------------------------------------------------------------------------------------------------- */
@@ -182,7 +185,7 @@ static void pass_on(SKYT_Twin_t *twin, uint32_t index, uint8_t *data, uint32_t l
     {
         SKY_Packet_Relabel(data, len, route->hop_limit, route->gateway);
     }
-    send(twin, index, route, &parts);
+    send(twin, twin->now_us, index, route, &parts);
 }
 
 void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t index, SKY_LinkId_t ingress, uint16_t host, uint8_t *data, uint32_t len)
@@ -269,7 +272,8 @@ void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
     node->store.counters.expired_partial = 0;
     SKY_Store_Clear(&node->store);
     (void)memset(&node->service.counters, 0, sizeof(node->service.counters));
-    node->is_up = false;
+    node->busy_until_us = 0;
+    node->is_up         = false;
     SKYT_Queue_Remove(&twin->queue, index);
 }
 

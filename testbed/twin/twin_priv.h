@@ -7,7 +7,7 @@
  *     twin_op.c       an operation of a host      twin_share.c    its part with one satellite, its packets
  *     twin_check.c    what must always hold       twin_truth.c    what is known of each block, and why it may miss
  *     twin_content.c  keys and chunks             twin_finish.c   where everything is in the end
- *     twin_break.c    the core, broken on purpose
+ *     twin_break.c    the core, broken on purpose     twin_work.c     chunks that take time on board
  */
 #ifndef TWIN_PRIV_H
 #define TWIN_PRIV_H
@@ -40,6 +40,7 @@ typedef struct
     uint32_t len;
     uint32_t next_free;
     uint16_t host;
+    bool     is_held; /**< it has arrived, and waits until the satellite has time */
 } SKYT_Packet_t;
 
 typedef struct
@@ -61,6 +62,8 @@ typedef struct
     uint16_t        seq_count;
     uint32_t        junk;                       /**< blocks of junk put so far */
     uint64_t        migrated, evicted, expired; /**< before its last crash */
+    uint64_t        busy_until_us;              /**< with chunks */
+    uint32_t        held;                       /**< packets that wait for that */
 } SKYT_Node_t;
 
 /* ---- ground ---------------------------------------------------------------------------------------------------------- */
@@ -239,8 +242,13 @@ void     SKYT_Digest(SKYT_Twin_t *twin, uint32_t what, const uint8_t *data, size
 
 /* ---- twin_network.c -------------------------------------------------------------------------------------------------- */
 
-/** @param id  of the link. @param host  ground host it comes from or goes to, on the links down and up */
-void SKYT_Network_Send(SKYT_Twin_t *twin, uint32_t node, uint32_t id, uint16_t host, const SKYT_Parts_t *parts);
+/**
+ * @param ready_us  when it can go, at least now
+ * @param id        of the link
+ * @param host      ground host it comes from or goes to, on the links down and up
+ */
+void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint32_t id, uint16_t host,
+                       const SKYT_Parts_t *parts);
 void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id);
 /** Neighbours of @p node and itself look at which of its links are up. */
 void SKYT_Network_Notice(SKYT_Twin_t *twin, uint32_t node);
@@ -260,6 +268,17 @@ void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index);
 void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t index);
 /** Give the service the schedule as this satellite sees it. */
 void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index);
+
+/* ---- twin_work.c ----------------------------------------------------------------------------------------------------- */
+
+/** The satellite begins with so many more chunks. @return when it will be done with all that it has */
+uint64_t SKYT_Work_Add(SKYT_Twin_t *twin, uint32_t index, uint32_t chunks);
+/** Is what the service says next the beginning of a chunk that a get has asked for? */
+bool SKYT_Work_IsChunk(const SKYT_Twin_t *twin, uint32_t index);
+/** A packet has arrived. @return true: it is for this satellite, which has no time yet; its event comes again */
+bool SKYT_Work_Hold(SKYT_Twin_t *twin, uint32_t index, uint32_t id, const uint8_t *data);
+/** @return true: the packet has waited, and its time has come */
+bool SKYT_Work_Release(SKYT_Twin_t *twin, uint32_t index, uint32_t id);
 
 /* ---- twin_fault.c ---------------------------------------------------------------------------------------------------- */
 

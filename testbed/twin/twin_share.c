@@ -174,7 +174,7 @@ static void send_packet(SKYT_Twin_t *twin, const SKYT_Share_t *share, SKY_Packet
     const uint32_t     head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
     const SKYT_Parts_t parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES};
 
-    SKYT_Network_Send(twin, share->entry, SKYT_LINK_UP, (uint16_t)active_of(twin, share)->host, &parts);
+    SKYT_Network_Send(twin, twin->now_us, share->entry, SKYT_LINK_UP, (uint16_t)active_of(twin, share)->host, &parts);
 }
 
 static void send_chunk(SKYT_Twin_t *twin, const SKYT_Share_t *share, SKY_Packet_t *pkt)

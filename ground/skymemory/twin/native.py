@@ -122,6 +122,7 @@ class Config(ctypes.Structure):
         ("gossip", c_uint32),
         ("scrub_ms", c_uint32),
         ("lazy_purge", c_uint32),
+        ("chunk_us", c_uint32),
     )
 
 

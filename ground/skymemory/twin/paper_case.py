@@ -1,0 +1,162 @@
+"""One case of the paper's simulation (section 4) as packets: a block is put and got once, in a sky that stands still.
+
+Distances are those of equations (1) to (4), as the simulation has them, not SGP4's. Hop-aware, the host is at the satellite
+in the middle and its packets go over inter-satellite links; otherwise it has a direct link to each server, as long as the
+straight line. The rate of links is unlimited, and window and credit let a whole share through at once: what is left is what
+the simulation counts too, the way and the processing of chunks on board.
+"""
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skymemory.orbit.geometry import cross_plane_km, grid_km, ground_km, in_plane_km
+from skymemory.placement.layouts import LayoutName
+from skymemory.placement.torus import Satellite, Torus
+from skymemory.twin import native
+from skymemory.twin.driver import TwinError
+from skymemory.twin.native import OpKind, Uplink
+
+_START_US: Final = 1_000_000_000
+_DEADLINE_MS: Final = 600_000
+_BETWEEN_US: Final = 1000 * _DEADLINE_MS
+_PACKET_ROOM: Final = 128
+"""bytes of headers around a chunk: one packet each"""
+_LAYOUTS: Final[dict[LayoutName, int]] = {"rotation": 1, "hop": 2, "rotation_hop": 3}
+
+
+@dataclass(frozen=True)
+class PaperCase:
+    """What a point of figure 16 follows from."""
+
+    torus: Torus
+    centre: Satellite
+    layout: LayoutName
+    servers: int
+    block_bytes: int
+    chunk_bytes: int
+    processing_us: int
+    """of a chunk"""
+    altitude_km: float
+    light_km_per_s: float
+
+    @property
+    def on_board(self) -> bool:
+        """Whether the model is on the satellite in the middle."""
+        return self.layout == "hop"
+
+    @property
+    def chunks(self) -> int:
+        """Of the block."""
+        return -(-self.block_bytes // self.chunk_bytes)
+
+    @property
+    def share(self) -> int:
+        """Chunks of the first server, which nobody has more of."""
+        return -(-self.chunks // self.servers)
+
+    def delays_us(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Of the links to neighbours, shape (satellites, 4), north, east, south, west; to the host, shape (satellites,)."""
+        planes, slots = self.torus.planes, self.torus.slots
+        cross_km, in_km = cross_plane_km(planes, self.altitude_km), in_plane_km(slots, self.altitude_km)
+        isl_us = [round(1e6 * km / self.light_km_per_s) for km in (cross_km, in_km, cross_km, in_km)]
+        ground_us = np.zeros((planes, slots))
+        for plane in range(planes if not self.on_board else 0):
+            for slot in range(slots):
+                steps = (abs(plane + 1 - self.centre.plane), abs(slot + 1 - self.centre.slot))
+                across, along = (min(step, size - step) for step, size in zip(steps, (planes, slots), strict=True))
+                km = ground_km(grid_km(across, along, cross_km, in_km), self.altitude_km)
+                ground_us[plane, slot] = round(1e6 * km / self.light_km_per_s)
+        return (
+            np.tile(np.array(isl_us, dtype=np.uint32), (planes * slots, 1)),
+            np.ascontiguousarray(ground_us.ravel(), dtype=np.uint32),
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the packets took."""
+
+    put_s: float
+    """until the last server has acknowledged its last chunk"""
+    get_s: float
+    """until the last chunk has come"""
+    packets: int
+    """over links, a packet that goes over three links three times"""
+    digest: str
+    """of every event"""
+
+
+def measure(case: PaperCase) -> Measured:
+    """Put the block, get it, and look at the virtual clock.
+
+    Raises:
+        TwinError: the case is out of range, or the block did not come back as it was put.
+    """
+    library = native.library()
+    why = ctypes.create_string_buffer(native.TEXT_BYTES)
+    handle = library.SKYT_Create(ctypes.byref(_config(case)), why)
+    if not handle:
+        raise TwinError(why.value.decode())
+    try:
+        return _run(case, library, handle)
+    finally:
+        library.SKYT_Destroy(handle)
+
+
+def _config(case: PaperCase) -> native.Config:
+    return native.Config(
+        seed=1,
+        start_us=_START_US,
+        planes=case.torus.planes,
+        slots=case.torus.slots,
+        seam_cut=int(case.torus.seam_cut),
+        layout=_LAYOUTS[case.layout],
+        servers=case.servers,
+        uplink=int(Uplink.CENTRE if case.on_board else Uplink.DIRECT),
+        hosts=2,
+        tenants=1,
+        slot_bytes=case.chunk_bytes,
+        slot_count=case.share,
+        packet_bytes=case.chunk_bytes + _PACKET_ROOM,
+        credit=case.share,
+        part_lifetime_ms=_DEADLINE_MS,
+        chunk_bytes=case.chunk_bytes,
+        block_bytes=case.block_bytes,
+        active_max=1,
+        packets_max=2 * case.chunks + 16 * case.servers,
+        chunk_us=case.processing_us,
+    )
+
+
+def _run(case: PaperCase, library: ctypes.CDLL, handle: int) -> Measured:
+    isl_us, ground_us = case.delays_us()
+    library.SKYT_SetDelays(handle, _pointer(isl_us), _pointer(ground_us))
+    # The host that gets is another: what the first has learned of round trips and windows does not help it.
+    ops = (
+        native.Op(_START_US, OpKind.PUT, 0, 1, _DEADLINE_MS),
+        native.Op(_START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS),
+    )
+    good = (
+        library.SKYT_SetRows(
+            handle, (ctypes.c_uint32 * 1)(0), (ctypes.c_int32 * 1)(case.centre.plane), (ctypes.c_int32 * 1)(case.centre.slot), 1
+        )
+        and library.SKYT_AddBlocks(handle, (native.Block * 1)(native.Block(case.block_bytes, 0)), 1)
+        and library.SKYT_AddOps(handle, (native.Op * 2)(*ops), 2)
+    )
+    if not good:
+        raise TwinError("the case does not fit the constellation, or there is not enough memory")
+    library.SKYT_Run(handle, _START_US + 2 * _BETWEEN_US)
+    counters = native.Counters()
+    library.SKYT_Counters(handle, ctypes.byref(counters))
+    results = library.SKYT_Results(handle, ctypes.byref(ctypes.c_uint32()))
+    if counters.hits != 1 or counters.puts_failed != 0 or any(counters.violations):
+        raise TwinError(f"{case}: the block was put or got wrongly")
+    return Measured(results[0].duration_us / 1e6, results[1].duration_us / 1e6, counters.packets, f"{counters.digest:016x}")
+
+
+def _pointer(array: NDArray[np.uint32]) -> Any:
+    return array.ctypes.data_as(ctypes.POINTER(ctypes.c_uint32))

@@ -1,0 +1,65 @@
+/**
+ * @file
+ * Chunks that take time on board (the processing time of the paper's simulation, section 4): a satellite sees to one after the other.
+ * A chunk of a put is taken in when its time is over, one of a get goes out then. What else is for the service of this satellite
+ * waits behind them and takes no time itself; what it only passes on does not wait.
+ */
+#include "twin_priv.h"
+
+uint64_t SKYT_Work_Add(SKYT_Twin_t *twin, uint32_t index, uint32_t chunks)
+{
+    SKYT_Node_t *node = &twin->nodes[index];
+
+    if (node->busy_until_us < twin->now_us)
+    {
+        node->busy_until_us = twin->now_us;
+    }
+    node->busy_until_us += (uint64_t)chunks * twin->config.chunk_us;
+    return node->busy_until_us;
+}
+
+bool SKYT_Work_IsChunk(const SKYT_Twin_t *twin, uint32_t index)
+{
+    const SKY_Service_t *service = &twin->nodes[index].service;
+
+    return service->stage == SKY_SERVICE_CHUNKS && service->part_offset == 0;
+}
+
+bool SKYT_Work_Hold(SKYT_Twin_t *twin, uint32_t index, uint32_t id, const uint8_t *data)
+{
+    SKYT_Node_t   *node   = &twin->nodes[index];
+    SKYT_Packet_t *packet = &twin->packets[id];
+    SKY_Packet_t   pkt;
+
+    if (twin->config.chunk_us == 0 || SKY_Packet_Decode(data, packet->len, &pkt) != SKY_STATUS_OK || pkt.apid != SKY_APID_KVC ||
+        !SKY_Addr_Equal(pkt.dst, node->router.self))
+    {
+        return false;
+    }
+    const bool is_chunk =
+        pkt.is_request && pkt.op == SKY_OP_PUT && pkt.offset + pkt.length == pkt.chunk_len; /* or its last part */
+    const uint64_t due_us = SKYT_Work_Add(twin, index, is_chunk ? 1u : 0u);
+
+    if (due_us == twin->now_us && node->held == 0)
+    {
+        return false;
+    }
+    ++node->held;
+    packet->is_held = true;
+    ++twin->packets_queued;
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfPacket(twin, id), due_us);
+    return true;
+}
+
+bool SKYT_Work_Release(SKYT_Twin_t *twin, uint32_t index, uint32_t id)
+{
+    SKYT_Packet_t *packet = &twin->packets[id];
+
+    if (!packet->is_held)
+    {
+        return false;
+    }
+    packet->is_held = false;
+    --twin->nodes[index].held;
+    return true;
+}

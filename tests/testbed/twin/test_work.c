@@ -1,0 +1,139 @@
+/**
+ * @file
+ * Chunks that take time on board: one after the other at each satellite, in parallel at several.
+ */
+#include "twin_rig.h"
+
+#define WAY_US   3000u
+#define CHUNK_US 20000u
+
+static const uint32_t block_of_two = 10; /* 10,000 bytes: 20 chunks, two for each of ten servers */
+
+static void begin(Rig_t *rig)
+{
+    rig_init(rig, 1);
+    rig->rows            = 1;
+    rig->config.uplink   = SKYT_UPLINK_DIRECT;
+    rig->config.chunk_us = CHUNK_US;
+}
+
+static void add(Rig_t *rig, uint64_t at_us, SKYT_OpKind_t kind, uint32_t host)
+{
+    const SKYT_Op_t op = {START_US + at_us, (uint32_t)kind, block_of_two, host, 5000};
+
+    rig->ops[rig->op_count++] = op;
+}
+
+/* @param took_us  receives how long each operation took */
+static void run(Rig_t *rig, uint64_t *took_us, SKYT_Counters_t *counters)
+{
+    SKYT_Twin_t         *twin = rig_create(rig);
+    const SKYT_Result_t *results;
+    uint32_t             count;
+
+    SKYT_Run(twin, START_US + 20u * SECOND);
+    SKYT_Finish(twin);
+    SKYT_Counters(twin, counters);
+    show_violations(twin);
+    CHECK_EQ(violations_of(counters), 0);
+    CHECK_EQ(counters->packets_on_way, 0);
+    results = SKYT_Results(twin, &count);
+    CHECK_EQ(count, rig->op_count);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        CHECK_EQ(results[i].ended, 1);
+        took_us[i] = results[i].duration_us;
+    }
+    SKYT_Destroy(twin);
+}
+
+static void test_the_chunks_of_a_satellite_follow_each_other(void)
+{
+    SKYT_Counters_t counters;
+    uint64_t        took_us[2];
+    Rig_t           rig;
+
+    begin(&rig);
+    add(&rig, 0, SKYT_OP_PUT, 1);
+    add(&rig, SECOND, SKYT_OP_GET, 1);
+    run(&rig, took_us, &counters);
+    CHECK_EQ(counters.hits, 1);
+    CHECK_EQ(took_us[0], 2u * WAY_US + 2u * CHUNK_US);
+    CHECK_EQ(took_us[1], 2u * WAY_US + 2u * CHUNK_US);
+}
+
+static void test_parts_of_a_chunk_take_no_longer_than_the_chunk(void)
+{
+    SKYT_Counters_t counters;
+    uint64_t        took_us[2];
+    Rig_t           rig;
+
+    begin(&rig);
+    rig.config.packet_bytes = 400; /* two parts and more */
+    add(&rig, 0, SKYT_OP_PUT, 1);
+    add(&rig, SECOND, SKYT_OP_GET, 1);
+    run(&rig, took_us, &counters);
+    CHECK_EQ(counters.hits, 1);
+    CHECK_EQ(took_us[0], 2u * WAY_US + 2u * CHUNK_US);
+    CHECK_EQ(took_us[1], 2u * WAY_US + 2u * CHUNK_US);
+}
+
+static void test_hosts_wait_for_each_other(void)
+{
+    SKYT_Counters_t counters;
+    uint64_t        took_us[3];
+    Rig_t           rig;
+
+    begin(&rig);
+    add(&rig, 0, SKYT_OP_PUT, 1);
+    add(&rig, SECOND, SKYT_OP_GET, 1);
+    add(&rig, SECOND, SKYT_OP_GET, 2);
+    run(&rig, took_us, &counters);
+    CHECK_EQ(counters.hits, 2);
+    CHECK_EQ(took_us[1], 2u * WAY_US + 2u * CHUNK_US);
+    CHECK_EQ(took_us[2], 2u * WAY_US + 4u * CHUNK_US);
+}
+
+static void test_what_waits_is_lost_in_a_crash(void)
+{
+    SKYT_Counters_t counters;
+    uint64_t        took_us[2];
+    Rig_t           rig;
+
+    begin(&rig);
+    add(&rig, 0, SKYT_OP_PUT, 1);
+    add(&rig, 10u * SECOND, SKYT_OP_GET, 1);
+    rig_fault(&rig, 0, SKYT_FAULT_CRASH, node_at(3, 10), 0)->time_us   = START_US + WAY_US + 1u; /* server 1: chunks have come */
+    rig_fault(&rig, 0, SKYT_FAULT_RESTART, node_at(3, 10), 0)->time_us = START_US + SECOND / 10u;
+    run(&rig, took_us, &counters);
+    CHECK_EQ(counters.lost_dead, 3); /* two chunks and the question after them */
+    CHECK_EQ(counters.puts_failed, 0);
+    CHECK_EQ(counters.hits, 1);
+    CHECK(took_us[0] > 300000u); /* the timer that finds it out */
+    CHECK_EQ(took_us[1], 2u * WAY_US + 2u * CHUNK_US);
+}
+
+static void test_without_processing_time_there_are_only_ways(void)
+{
+    SKYT_Counters_t counters;
+    uint64_t        took_us[2];
+    Rig_t           rig;
+
+    begin(&rig);
+    rig.config.chunk_us = 0;
+    add(&rig, 0, SKYT_OP_PUT, 1);
+    add(&rig, SECOND, SKYT_OP_GET, 1);
+    run(&rig, took_us, &counters);
+    CHECK_EQ(took_us[0], 2u * WAY_US);
+    CHECK_EQ(took_us[1], 2u * WAY_US);
+}
+
+int main(void)
+{
+    RUN(test_the_chunks_of_a_satellite_follow_each_other);
+    RUN(test_parts_of_a_chunk_take_no_longer_than_the_chunk);
+    RUN(test_hosts_wait_for_each_other);
+    RUN(test_what_waits_is_lost_in_a_crash);
+    RUN(test_without_processing_time_there_are_only_ways);
+    return CHECK_RESULT();
+}
