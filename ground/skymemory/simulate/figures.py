@@ -4,6 +4,7 @@ Each function returns a picture; each `..._data` what it draws, which is also wh
 `drawing.look()`.
 """
 
+from collections.abc import Sequence
 from math import asin, ceil, pi
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from skymemory.orbit.geometry import EARTH_RADIUS_KM, in_plane_km
 from skymemory.simulate.drawing import INK, SOFT, STYLES, new_figure
 from skymemory.simulate.mapping import STRATEGIES, STRATEGY_TEXTS
+from skymemory.simulate.packets import MeasuredRow
 from skymemory.simulate.table import LIGHT_M_PER_S, SWEEP, TORUS, Parameter, Row, held
 
 if TYPE_CHECKING:
@@ -118,12 +120,37 @@ def strategies_figure(rows: list[Row], *, published: bool) -> "Figure":
     return figure
 
 
-def _panel(axes: "Axes", letter: str, parameter: Parameter, rows: list[Row]) -> None:
+def packets_figure(rows: list[MeasuredRow]) -> "Figure":
+    """Figure 16 beside what the twin measures: as lines the former, as marks the latter."""
+    more_ms = [1000 * (row.measured_get_s - row.max_s) for row in rows]
+    sentence = (
+        "Lines: equations, the way to the last chunk and its processing. Marks: a get of the same block as packets of the flight "
+        f"code under a virtual clock. It takes {min(more_ms):.0f} to {max(more_ms):.0f} ms longer, the way of the request."
+    )
+    figure = new_figure(9.6, 6.6, "Figure 16 as packets: time to the last chunk of a block", sentence)
+    for axes, letter, parameter in zip(figure.subplots(2, 2).flat, "abcd", _PANELS, strict=True):
+        chosen = [row for row in rows if row.parameter == parameter]
+        _panel(axes, letter, parameter, chosen, marked=False)
+        _, unit = _PANELS[parameter]
+        for strategy in STRATEGIES:
+            points = [(row.value / unit, row.measured_get_s) for row in chosen if row.strategy == strategy]
+            style = {**STYLES[strategy], "linestyle": "none", "label": f"{STRATEGY_TEXTS[strategy]}, as packets"}
+            axes.plot(*zip(*points, strict=True), markersize=4.5, markerfacecolor="none", **style)
+        bottom, highest = axes.get_ylim()[0], max(row.measured_get_s for row in chosen)
+        axes.set_ylim(bottom, highest + 0.05 * (highest - bottom))
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    order = [0, 3, 1, 4, 2, 5]  # a column for each strategy
+    figure.legend([handles[at] for at in order], [labels[at] for at in order], loc="outside lower center", ncols=3)
+    return figure
+
+
+def _panel(axes: "Axes", letter: str, parameter: Parameter, rows: Sequence[Row | MeasuredRow], *, marked: bool = True) -> None:
     label, unit = _PANELS[parameter]
     for strategy in STRATEGIES:
         points = [row for row in rows if row.strategy == strategy]
         values, seconds = [row.value / unit for row in points], [row.max_s for row in points]
-        axes.plot(values, seconds, label=STRATEGY_TEXTS[strategy], linewidth=1.6, markersize=4.5, **STYLES[strategy])
+        style = STYLES[strategy] if marked else {**STYLES[strategy], "marker": "none"}
+        axes.plot(values, seconds, label=STRATEGY_TEXTS[strategy], linewidth=1.6, markersize=4.5, **style)
     axes.set(xlabel=label, ylabel="largest time of a server, s")
     axes.set_title(f"({letter})  {_held(parameter)}", fontsize=8.5, color=SOFT, loc="left")
     if parameter == "SERVERS":

@@ -1,0 +1,63 @@
+"""Figure 16 beside what the twin measures when the same cases run as packets of the flight code.
+
+A point of figure 16 is one way and the processing of chunks. A get needs the request's way besides, a put that of the
+acknowledgement: both take at least one more way to the server that is the last.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from skymemory.progress import Progress
+from skymemory.simulate.mapping import STRATEGIES, Strategy
+from skymemory.simulate.table import CENTRE, CHUNK_BYTES, LIGHT_M_PER_S, TORUS, Parameter, Row, held
+from skymemory.twin.paper_case import Measured, PaperCase, measure
+
+
+class MeasuredRow(NamedTuple):
+    """A point of figure 16, and what the twin measured."""
+
+    strategy: Strategy
+    parameter: Parameter
+    value: float
+    max_s: float
+    min_s: float
+    mean_s: float
+    std_s: float
+    measured_put_s: float
+    """until the last server has acknowledged its last chunk"""
+    measured_get_s: float
+    """until the last chunk has come"""
+
+
+def case_of(row: Row) -> PaperCase:
+    """The case that a point of figure 16 stands for."""
+    values = held(row.parameter) | {row.parameter: row.value}
+    return PaperCase(
+        torus=TORUS,
+        centre=CENTRE,
+        layout=STRATEGIES[row.strategy],
+        servers=int(values["SERVERS"]),
+        block_bytes=int(values["KVC_BYTES"]),
+        chunk_bytes=CHUNK_BYTES,
+        processing_us=round(1e6 * values["CHUNK_PROCESSING_TIME"]),
+        altitude_km=values["ALTITUDE"] / 1000,
+        light_km_per_s=LIGHT_M_PER_S / 1000,
+    )
+
+
+def measured(rows: Sequence[Row], progress: Progress | None = None) -> Iterator[MeasuredRow]:
+    """Run the case of each row as packets; cases that several rows have in common once.
+
+    Args:
+        progress: called with (rows measured, all).
+
+    Raises:
+        TwinError: a block did not come back as it was put.
+    """
+    once = cache(measure)
+    for count, row in enumerate(rows, start=1):
+        found: Measured = once(case_of(row))
+        if progress is not None:
+            progress(count, len(rows))
+        yield MeasuredRow(*row, found.put_s, found.get_s)
