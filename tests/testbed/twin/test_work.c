@@ -50,7 +50,7 @@ static void run(Rig_t *rig, uint64_t *took_us, SKYT_Counters_t *counters)
 static void test_the_chunks_of_a_satellite_follow_each_other(void)
 {
     SKYT_Counters_t counters;
-    uint64_t        took_us[2];
+    uint64_t        took_us[2] = {0};
     Rig_t           rig;
 
     begin(&rig);
@@ -65,7 +65,7 @@ static void test_the_chunks_of_a_satellite_follow_each_other(void)
 static void test_parts_of_a_chunk_take_no_longer_than_the_chunk(void)
 {
     SKYT_Counters_t counters;
-    uint64_t        took_us[2];
+    uint64_t        took_us[2] = {0};
     Rig_t           rig;
 
     begin(&rig);
@@ -81,7 +81,7 @@ static void test_parts_of_a_chunk_take_no_longer_than_the_chunk(void)
 static void test_hosts_wait_for_each_other(void)
 {
     SKYT_Counters_t counters;
-    uint64_t        took_us[3];
+    uint64_t        took_us[3] = {0};
     Rig_t           rig;
 
     begin(&rig);
@@ -97,7 +97,7 @@ static void test_hosts_wait_for_each_other(void)
 static void test_what_waits_is_lost_in_a_crash(void)
 {
     SKYT_Counters_t counters;
-    uint64_t        took_us[2];
+    uint64_t        took_us[2] = {0};
     Rig_t           rig;
 
     begin(&rig);
@@ -116,7 +116,7 @@ static void test_what_waits_is_lost_in_a_crash(void)
 static void test_without_processing_time_there_are_only_ways(void)
 {
     SKYT_Counters_t counters;
-    uint64_t        took_us[2];
+    uint64_t        took_us[2] = {0};
     Rig_t           rig;
 
     begin(&rig);
