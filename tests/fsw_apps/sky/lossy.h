@@ -43,7 +43,7 @@ static uint8_t       lossy_memory[LOSSY_SLOTS * (LOSSY_SLOT + 512u)];
 static const SKY_Addr_t lossy_ground    = {0, 77};
 static const SKY_Addr_t lossy_satellite = {2, 3};
 
-static uint32_t Lossy_Random(uint32_t below)
+static inline uint32_t Lossy_Random(uint32_t below)
 {
     lossy_random ^= lossy_random << 13; /* xorshift64 */
     lossy_random ^= lossy_random >> 7;
@@ -51,7 +51,7 @@ static uint32_t Lossy_Random(uint32_t below)
     return (uint32_t)(lossy_random >> 33) % below;
 }
 
-static void Lossy_Start(uint64_t seed, const LossyModel_t *model, uint32_t packet_bytes, uint32_t credit)
+static inline void Lossy_Start(uint64_t seed, const LossyModel_t *model, uint32_t packet_bytes, uint32_t credit)
 {
     const SKY_StoreCfg_t store = {LOSSY_SLOT, LOSSY_SLOTS, 16};
     SKY_ServiceCfg_t     cfg;
@@ -71,7 +71,7 @@ static void Lossy_Start(uint64_t seed, const LossyModel_t *model, uint32_t packe
     CHECK(SKY_Service_Init(&lossy_service, &cfg, &lossy_store, 0, seed));
 }
 
-static void lossy_keep(uint64_t at_us, bool up, const uint8_t *data, size_t len)
+static inline void lossy_keep(uint64_t at_us, bool up, const uint8_t *data, size_t len)
 {
     for (uint32_t i = 0; i < LOSSY_PACKETS; ++i)
     {
@@ -94,7 +94,7 @@ static void lossy_keep(uint64_t at_us, bool up, const uint8_t *data, size_t len)
     ++lossy_crowded;
 }
 
-static void Lossy_SendBytes(uint64_t now_us, bool up, const uint8_t *data, size_t len)
+static inline void Lossy_SendBytes(uint64_t now_us, bool up, const uint8_t *data, size_t len)
 {
     const uint32_t copies = Lossy_Random(1000) < lossy_model.repeat ? 2 : 1;
 
@@ -108,7 +108,7 @@ static void Lossy_SendBytes(uint64_t now_us, bool up, const uint8_t *data, size_
 }
 
 /* A packet of the ground. */
-static void Lossy_Send(uint64_t now_us, const SKY_Packet_t *pkt)
+static inline void Lossy_Send(uint64_t now_us, const SKY_Packet_t *pkt)
 {
     uint8_t      data[LOSSY_BYTES];
     const size_t len = SKY_Packet_Encode(pkt, data, sizeof(data));
@@ -117,7 +117,7 @@ static void Lossy_Send(uint64_t now_us, const SKY_Packet_t *pkt)
     Lossy_SendBytes(now_us, true, data, len);
 }
 
-static void lossy_serve(uint64_t now_us, const SKY_Packet_t *pkt)
+static inline void lossy_serve(uint64_t now_us, const SKY_Packet_t *pkt)
 {
     uint8_t   data[LOSSY_BYTES];
     SKY_Out_t out;
@@ -129,7 +129,7 @@ static void lossy_serve(uint64_t now_us, const SKY_Packet_t *pkt)
     }
 }
 
-static LossyPacket_t *lossy_first(void)
+static inline LossyPacket_t *lossy_first(void)
 {
     LossyPacket_t *first = NULL;
 
@@ -147,7 +147,7 @@ static LossyPacket_t *lossy_first(void)
 }
 
 /* When the next packet arrives; UINT64_MAX: none is on its way. */
-static uint64_t Lossy_NextUs(void)
+static inline uint64_t Lossy_NextUs(void)
 {
     const LossyPacket_t *first = lossy_first();
 
@@ -155,7 +155,7 @@ static uint64_t Lossy_NextUs(void)
 }
 
 /* Deliver all that has arrived; what is for the ground goes to @p on_packet. What is damaged goes nowhere. */
-static void Lossy_Deliver(uint64_t now_us, void (*on_packet)(uint64_t now_us, const SKY_Packet_t *pkt))
+static inline void Lossy_Deliver(uint64_t now_us, void (*on_packet)(uint64_t now_us, const SKY_Packet_t *pkt))
 {
     for (LossyPacket_t *packet = lossy_first(); packet != NULL && packet->at_us <= now_us; packet = lossy_first())
     {
@@ -175,7 +175,7 @@ static void Lossy_Deliver(uint64_t now_us, void (*on_packet)(uint64_t now_us, co
 }
 
 /* A share of a block of @p chunks chunks of @p chunk_len bytes, the last @p last bytes long. */
-static void Lossy_Share(SKY_ShareCfg_t *cfg, uint32_t chunks, uint32_t chunk_len, uint32_t last, uint32_t packet_bytes)
+static inline void Lossy_Share(SKY_ShareCfg_t *cfg, uint32_t chunks, uint32_t chunk_len, uint32_t last, uint32_t packet_bytes)
 {
     (void)memset(cfg, 0, sizeof(*cfg));
     cfg->self         = lossy_ground;

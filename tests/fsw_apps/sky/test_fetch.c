@@ -1,40 +1,9 @@
-/* Fetching a share: what is asked for, what an answer means, and that the block comes whole over a bad network. */
-#include "sky_transfer.h"
+/* Fetching a share: what is asked for, and what an answer means. */
+#include "fetch_rig.h"
 
-#include "lossy.h"
-
-static const SKY_PeerCfg_t cfg =
-    {.window_initial = 4, .window_max = 32, .burst = 4, .rto_initial_us = 1000, .rto_min_us = 100, .rto_max_us = 50000};
-
-static SKY_Peer_t     peer;
-static SKY_Fetch_t    fetch;
-static SKY_ShareCfg_t share;
-static SKY_Packet_t   req, answer;
+static SKY_Packet_t   answer;
 static SKY_ChunkSet_t set;
-static uint8_t        payload[SKY_CHUNKSET_MAX_BYTES], reply_payload[SKY_CHUNKSET_MAX_BYTES];
-static uint8_t        source[300 * 1000], block[300 * 1000];
-
-static void fill(void)
-{
-    lossy_random = 99;
-    for (uint32_t i = 0; i < sizeof(source); ++i)
-    {
-        source[i] = (uint8_t)Lossy_Random(256);
-    }
-}
-
-static void start(uint32_t chunks)
-{
-    Lossy_Share(&share, chunks, 1000, 10, 1500);
-    SKY_Peer_Init(&peer, &cfg, lossy_satellite);
-    (void)memset(block, 0, sizeof(block));
-    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block));
-}
-
-static bool next(uint64_t now_us)
-{
-    return SKY_Fetch_Next(&fetch, now_us, 1000, &req, payload);
-}
+static uint8_t        reply_payload[SKY_CHUNKSET_MAX_BYTES];
 
 static void answer_start(uint16_t number, uint8_t status)
 {
@@ -282,7 +251,7 @@ static void AnotherBlock(void)
     }
 }
 
-static void answer_absent(uint32_t base, uint32_t count)
+static void answer_denial(uint32_t base, uint32_t count)
 {
     answer_start(1, SKY_STATUS_NOT_FOUND);
     CHECK(SKY_ChunkSet_Init(&set, base, 1, count));
@@ -293,6 +262,11 @@ static void answer_absent(uint32_t base, uint32_t count)
     answer.chunk_id = base;
     answer.payload  = reply_payload;
     answer.length   = (uint32_t)SKY_ChunkSet_Encode(&set, reply_payload, sizeof(reply_payload));
+}
+
+static void absent(uint32_t base, uint32_t count)
+{
+    answer_denial(base, count);
     SKY_Fetch_OnPacket(&fetch, 10, &answer);
 }
 
@@ -302,11 +276,11 @@ static void NotFound(void)
     CHECK(next(0));
     data(10, 1, 0, false);
     data(10, 1, 1, false);
-    answer_absent(0, 2); /* evicted since, but here */
+    absent(0, 2); /* evicted since, but here */
     CHECK_EQ(fetch.state, SKY_SHARE_RUNNING);
-    answer_absent(7, 2); /* not of this share */
+    absent(7, 2); /* not of this share */
     CHECK_EQ(fetch.state, SKY_SHARE_RUNNING);
-    answer_absent(1, 2);
+    absent(1, 2);
     CHECK_EQ(fetch.state, SKY_SHARE_MISS);
     CHECK_EQ(fetch.last_status, SKY_STATUS_NOT_FOUND);
 
@@ -325,14 +299,14 @@ static void Collect(void)
     CHECK(next(0)); /* 0 to 3 */
     CHECK(!next(0));
     data(10, 1, 0, false);
-    answer_absent(1, 1);
+    absent(1, 1);
     CHECK_EQ(fetch.state, SKY_SHARE_RUNNING);
     CHECK_EQ(fetch.left, 6);
     CHECK_EQ(fetch.denials, 1);
     CHECK_EQ(peer.outstanding, 2);
-    answer_absent(0, 3); /* 0 came before, 1 was denied already */
+    absent(0, 3); /* 0 came before, 1 was denied already */
     CHECK_EQ(fetch.denials, 2);
-    answer_absent(5, 1); /* not even asked for */
+    absent(5, 1); /* not even asked for */
     CHECK_EQ(fetch.left, 4);
     CHECK_EQ(peer.outstanding, 1);
     CHECK(fetch.timer_us != 0);
@@ -361,7 +335,7 @@ static void Collect(void)
     SKY_Fetch_Collect(&fetch);
     CHECK(next(0));
     data(10, 1, 0, false);
-    answer_absent(1, 1);
+    absent(1, 1);
     CHECK_EQ(fetch.state, SKY_SHARE_MISS);
     CHECK_EQ(fetch.timer_us, 0);
 
@@ -379,12 +353,8 @@ static void DenialEndsBurst(void)
     start(4);
     SKY_Fetch_Collect(&fetch);
     CHECK(next(0));
-    answer_start(1, SKY_STATUS_NOT_FOUND);
+    answer_denial(0, 1);
     answer.flags = SKY_FLAG_LAST;
-    CHECK(SKY_ChunkSet_Init(&set, 0, 1, 1));
-    SKY_ChunkSet_Add(&set, 0);
-    answer.payload = reply_payload;
-    answer.length  = (uint32_t)SKY_ChunkSet_Encode(&set, reply_payload, sizeof(reply_payload));
     SKY_Fetch_OnPacket(&fetch, 100, &answer);
     CHECK(fetch.gap_us != 0);
     CHECK(SKY_Fetch_OnTime(&fetch, fetch.gap_us) > 0);
@@ -562,129 +532,6 @@ static void Parts(void)
     CHECK_EQ(fetch.left, 36);
 }
 
-/* ---- over a bad network, against the real service ------------------------------------------------------------------ */
-
-static void on_packet(uint64_t now_us, const SKY_Packet_t *response)
-{
-    SKY_Fetch_OnPacket(&fetch, now_us, response);
-}
-
-/* A packet of the ground that takes no time and no harm. */
-static void put_at_once(const SKY_Packet_t *pkt)
-{
-    uint8_t      data[LOSSY_BYTES];
-    const size_t len = SKY_Packet_Encode(pkt, data, sizeof(data));
-    SKY_Packet_t decoded;
-    SKY_Out_t    out;
-
-    CHECK_EQ(SKY_Packet_Decode(data, len, &decoded), SKY_STATUS_OK);
-    SKY_Service_Begin(&lossy_service, 0, &decoded);
-    CHECK(!SKY_Service_Next(&lossy_service, 0, &out)); /* PUT is answered only on error */
-}
-
-static void store_block(uint32_t packet_bytes)
-{
-    SKY_Push_t push;
-
-    SKY_Peer_Init(&peer, &cfg, lossy_satellite);
-    CHECK(SKY_Push_Init(&push, &share, &peer)); /* only to make the PUTs */
-    peer.window    = SKY_LIMIT_CHUNK_SET;
-    peer.cfg.burst = SKY_LIMIT_CHUNK_SET;
-    while (SKY_Push_Next(&push, 0, 1, &req, payload) == SKY_PUSH_CHUNK)
-    {
-        const uint8_t *chunk = source + (size_t)req.chunk_id * share.chunk_len;
-
-        req.chunk_crc = SKY_Crc32c(0, chunk, req.chunk_len);
-        for (uint32_t at = 0; at < req.chunk_len;)
-        {
-            at = SKY_Packet_CutPart(&req, chunk, at, packet_bytes);
-            put_at_once(&req);
-        }
-    }
-}
-
-static void run(uint64_t seed, const LossyModel_t *model, uint32_t chunks, uint32_t packet_bytes, uint32_t credit)
-{
-    uint64_t now_us = 1;
-    uint32_t steps  = 0;
-
-    Lossy_Start(seed, model, packet_bytes, credit);
-    Lossy_Share(&share, chunks, 1000, 10, packet_bytes);
-    store_block(packet_bytes);
-    SKY_Peer_Init(&peer, &cfg, lossy_satellite);
-    (void)memset(block, 0, sizeof(block));
-    CHECK(SKY_Fetch_Init(&fetch, &share, &peer, block));
-    while (fetch.state == SKY_SHARE_RUNNING && ++steps < 200000)
-    {
-        while (next(now_us))
-        {
-            Lossy_Send(now_us, &req);
-        }
-        const uint64_t arrives_us = Lossy_NextUs();
-        const uint64_t due_us     = SKY_Fetch_OnTime(&fetch, now_us);
-
-        now_us = arrives_us < due_us ? arrives_us : due_us;
-        Lossy_Deliver(now_us, on_packet);
-        (void)SKY_Fetch_OnTime(&fetch, now_us);
-    }
-    CHECK_EQ(fetch.state, SKY_SHARE_DONE);
-    CHECK_EQ(peer.outstanding, 0);
-    CHECK_EQ(lossy_crowded, 0);
-    CHECK(memcmp(block, source, share.block_len) == 0);
-}
-
-static void CleanNetwork(void)
-{
-    const LossyModel_t clean = {.delay_us = 400};
-
-    run(1, &clean, 300, 1500, 20);
-    CHECK_EQ(fetch.repeats + fetch.duplicates, 0);
-    run(2, &clean, 100, 1500, 2); /* asks for more than it gets */
-    CHECK_EQ(fetch.duplicates, 0);
-    run(3, &clean, 1, 400, 20);
-}
-
-/* Every packet may overtake any other of its burst: nothing is lost, and nothing is taken for lost. */
-static void Disorder(void)
-{
-    const LossyModel_t jitter = {.delay_us = 400, .jitter_us = 90};
-
-    for (uint64_t seed = 1; seed <= 10; ++seed)
-    {
-        run(seed, &jitter, 300, 1500, 20);
-        CHECK_EQ(fetch.repeats + fetch.duplicates, 0);
-        CHECK_EQ(peer.window, 32);
-    }
-}
-
-static void BadNetwork(void)
-{
-    const LossyModel_t bad = {.loss = 50, .repeat = 20, .damage = 20, .delay_us = 500, .jitter_us = 700};
-
-    for (uint64_t seed = 1; seed <= 30; ++seed)
-    {
-        run(seed, &bad, 100, 1500, 20);
-        run(seed, &bad, 60, 400, 20); /* four parts a chunk */
-    }
-}
-
-static void NothingThere(void)
-{
-    const LossyModel_t clean  = {.delay_us = 400};
-    uint64_t           now_us = 1;
-
-    Lossy_Start(1, &clean, 1500, 20);
-    start(50);
-    CHECK(next(now_us));
-    Lossy_Send(now_us, &req);
-    while (fetch.state == SKY_SHARE_RUNNING && now_us < 2000)
-    {
-        now_us = Lossy_NextUs();
-        Lossy_Deliver(now_us, on_packet);
-    }
-    CHECK_EQ(fetch.state, SKY_SHARE_MISS);
-}
-
 int main(void)
 {
     fill();
@@ -708,9 +555,5 @@ int main(void)
     RUN(LastOvertakes);
     RUN(NumbersWrap);
     RUN(Parts);
-    RUN(CleanNetwork);
-    RUN(Disorder);
-    RUN(BadNetwork);
-    RUN(NothingThere);
     return CHECK_RESULT();
 }
