@@ -129,7 +129,7 @@ OFF_GATEWAY_SLOT: Final = 18
 OFF_TENANT: Final = 20
 """name space of the key"""
 OFF_EPOCH: Final = 24
-"""PUT, MIGRATE: number of the schedule's row for whose window the chunk is laid; it stays there in earlier rows. 0: it lies where the window of the moment has it; in MIGRATE: as the block has it. 4294967295: it never moves by itself"""
+"""PUT, MIGRATE: number of the schedule's row for whose window the chunk is laid; it stays there in earlier rows, if that row has it there. 0: it lies where the window of the moment has it; in MIGRATE: as the block has it. 4294967295: it never moves by itself"""
 OFF_DEADLINE_MS: Final = 28
 """time left when the packet was sent. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limits; elsewhere not acted upon. 0 = none"""
 OFF_REQUEST_ID: Final = 32

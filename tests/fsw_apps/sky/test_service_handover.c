@@ -229,6 +229,38 @@ static void test_prefetch(void)
     CHECK(is_at_home(other, 4));
 }
 
+/*
+ * Laid for the next time around the torus, where the same satellites have other shares; another host has not heard of it, misses the
+ * block, and puts it anew. What waits does not hold back what lies beside it.
+ */
+static void test_a_block_put_beside_its_prefetch(void)
+{
+    const fx_block_t *block;
+
+    open_constellation(9, 0);
+    for (uint32_t row = 1; row <= 6; ++row)
+    {
+        step_to(row, 2, 4 - (int32_t)row);
+    }
+    follow(SKY_LAYOUT_ROTATION, 4, 6);
+    block = put_block(12, 6, 6);
+    for (uint32_t id = 0; id < 12; ++id)
+    {
+        put_at(SKY_Schedule_Server(&schedule, 1, id), block, id, 0);
+    }
+    run_for(ROW_US / 2u);
+    for (uint32_t row = 1; row <= 6; ++row)
+    {
+        for (uint32_t id = 0; id < 12; ++id)
+        {
+            CHECK(sat_holds(server(row, id), block, id));
+            CHECK(sat_holds(server(6, id), block, id));
+        }
+        run_for(ROW_US);
+    }
+    CHECK(is_at_home(block, 6));
+}
+
 /* What the row has at the target goes there; without a word about it, all. */
 static void test_share_of_a_prefetch(void)
 {
@@ -243,7 +275,7 @@ static void test_share_of_a_prefetch(void)
     {
         for (uint32_t id = 0; id < 4; ++id)
         {
-            put_at(host, &some, id, 2);
+            put_at(host, &some, id, 9); /* that row is unknown: it waits */
         }
     }
     some.number = 50;
@@ -493,6 +525,7 @@ int main(void)
     RUN(test_one_silent_target_of_two);
     RUN(test_window_moves_on_meanwhile);
     RUN(test_prefetch);
+    RUN(test_a_block_put_beside_its_prefetch);
     RUN(test_share_of_a_prefetch);
     RUN(test_requests_do_not_lock_it_out);
     RUN(test_schedules_come_and_go);

@@ -68,7 +68,7 @@
 #define SKY_OFF_GATEWAY_PLANE 16u /**< satellite through which the ground host is reached; filled in by the first satellite */
 #define SKY_OFF_GATEWAY_SLOT 18u /**< its slot */
 #define SKY_OFF_TENANT 20u /**< name space of the key */
-#define SKY_OFF_EPOCH 24u /**< PUT, MIGRATE: number of the schedule's row for whose window the chunk is laid; it stays there in earlier rows. 0: it lies where the window of the moment has it; in MIGRATE: as the block has it. 4294967295: it never moves by itself */
+#define SKY_OFF_EPOCH 24u /**< PUT, MIGRATE: number of the schedule's row for whose window the chunk is laid; it stays there in earlier rows, if that row has it there. 0: it lies where the window of the moment has it; in MIGRATE: as the block has it. 4294967295: it never moves by itself */
 #define SKY_OFF_DEADLINE_MS 28u /**< time left when the packet was sent. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limits; elsewhere not acted upon. 0 = none */
 #define SKY_OFF_REQUEST_ID 32u /**< chosen by the requester, repeated in responses */
 #define SKY_OFF_KEY 40u /**< block key, opaque */

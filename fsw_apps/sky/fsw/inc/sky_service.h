@@ -95,7 +95,7 @@ typedef struct
     uint32_t        cursor;             /**< of SKY_Store_NextBlock */
     uint32_t        from;               /**< chunks below have been dealt with */
     uint32_t        stride, server;     /**< chunks server, server + stride, ...; the others of the block stay */
-    uint32_t        row;                /**< blocks of later epochs stay */
+    uint32_t        row;                /**< what waits for a later one stays */
     uint32_t        epoch;              /**< that the target is told; 0: the block's own */
     SKY_Addr_t      target;
     uint64_t        deadline_us;
@@ -228,7 +228,8 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
 void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us);
 /**
  * Follow a schedule, from the next Poll on. When a row begins, every chunk held here that belongs elsewhere in its window
- * (SKY_Schedule_Server of the chunk's server, chunk id modulo the number of servers) goes there, but for blocks of later epochs.
+ * (SKY_Schedule_Server of the chunk's server, chunk id modulo the number of servers) goes there, but for what waits: chunks of a
+ * block of a later epoch that this row has here.
  * What comes late, and what an interruption has left (target silent, restart of either), is found at a later look. A handover ends
  * when it is done, when its target is silent, or when the window has moved on. A look walks over all chunks held; there is none
  * while everything is where it belongs. With SKY_LAYOUT_HOP nothing moves.

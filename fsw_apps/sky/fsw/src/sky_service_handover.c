@@ -75,6 +75,11 @@ void SKY_Service_HandoverPut(SKY_Service_t *svc, uint64_t now_us, const SKY_Pack
     }
 }
 
+bool SKY_Service_HandoverWaits(const SKY_Service_t *svc, uint32_t epoch, uint32_t server)
+{
+    return epoch > svc->handover.row && (epoch > svc->handover.schedule->count || is_home(svc, epoch, server, svc->cfg.self));
+}
+
 /* ---- looking ------------------------------------------------------------------------------------------------------ */
 
 static void begin_row(SKY_Service_t *svc, uint64_t now_us)
@@ -107,12 +112,15 @@ static uint32_t next_stray(const SKY_Service_t *svc)
         uint32_t at = 0;
         uint32_t id = 0;
 
-        while (info.epoch <= handover->row && SKY_Store_EachChunk(svc->store, cursor - 1u, &at, &id))
+        while (SKY_Store_EachChunk(svc->store, cursor - 1u, &at, &id))
         {
             const uint32_t server = id % servers;
             const uint32_t turns  = (server + servers - 1u - handover->last) % servers;
 
-            nearest = server != handover->home && turns < nearest ? turns : nearest;
+            if (server != handover->home && turns < nearest && !SKY_Service_HandoverWaits(svc, info.epoch, server))
+            {
+                nearest = turns;
+            }
         }
     }
     return nearest == servers ? servers : (handover->last + 1u + nearest) % servers;

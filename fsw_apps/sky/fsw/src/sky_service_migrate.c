@@ -64,6 +64,7 @@ static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
     cfg.self         = svc->cfg.self;
     cfg.tenant       = job->tenant;
     cfg.epoch        = job->epoch != 0 ? job->epoch : info.epoch;
+    cfg.epoch        = cfg.epoch <= job->row ? cfg.epoch : 0; /* it lies beside what waits, and waits for nothing */
     cfg.chunk_total  = info.chunk_total;
     cfg.chunk_len    = info.chunk_len;
     cfg.block_len    = info.block_len;
@@ -94,7 +95,8 @@ static bool begin_next_block(const SKY_Service_t *svc, SKY_Migration_t *job)
 
     while (job->all_blocks && SKY_Store_NextBlock(svc->store, &job->cursor, &info))
     {
-        if ((job->all_tenants || info.tenant == job->tenant) && info.epoch <= job->row)
+        if ((job->all_tenants || info.tenant == job->tenant) &&
+            (info.epoch <= job->row || !SKY_Service_HandoverWaits(svc, info.epoch, job->server)))
         {
             job->tenant = info.tenant;
             (void)memcpy(job->key, info.key, SKY_KEY_BYTES);

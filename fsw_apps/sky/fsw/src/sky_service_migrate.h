@@ -23,7 +23,7 @@ SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet
 /** @return false if the response belongs to no migration */
 bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
 /**
- * Begin @p job: of all blocks up to epoch @p row the chunks server, server + stride, ... go to @p target.
+ * Begin @p job: the chunks server, server + stride, ... of all blocks go to @p target, but what waits for a row after @p row.
  * @return OK, or NOT_FOUND: there are none
  */
 SKY_Status_t SKY_Service_MigrateAll(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t target, uint64_t deadline_us,
@@ -38,6 +38,11 @@ uint64_t SKY_Service_MigrateOnTime(SKY_Service_t *svc, uint64_t now_us);
 void SKY_Service_HandoverPut(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req);
 /** The chunks that @p target has in the window of row @p epoch; all (stride 1) if no row says which. */
 void SKY_Service_HandoverShare(const SKY_Service_t *svc, uint32_t epoch, SKY_Addr_t target, uint32_t *stride, uint32_t *server);
+/**
+ * With a schedule: does what is held here of a server, of a block of that epoch, wait for a row to come? It does if that row has it
+ * here, or is unknown. Otherwise it only lies beside what waits: it was put anew by who did not know of the prefetch.
+ */
+bool SKY_Service_HandoverWaits(const SKY_Service_t *svc, uint32_t epoch, uint32_t server);
 /** Let the schedule act, before SKY_Service_MigrateOnTime. @return when to call again, UINT64_MAX if never */
 uint64_t SKY_Service_HandoverOnTime(SKY_Service_t *svc, uint64_t now_us);
 
