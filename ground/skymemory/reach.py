@@ -151,9 +151,10 @@ class Reach:
         if self._where.constellation.cache.window == "physical":
             return window.server_routes(self._where, now_s, lost, row)
         what = lost, now, self._where.changes  # nothing else changes a logical window
-        if self._placed[0] != what:
-            self._placed = what, {}
-        placed = self._placed[1]
+        known, placed = self._placed
+        if known != what:  # another thread's routes may be around other satellites
+            placed = {}
+            self._placed = what, placed
         if row not in placed:
             placed[row] = window.server_routes(self._where, now_s, lost, row)
         return placed[row]

@@ -110,9 +110,8 @@ class Whereabouts:
 
     def follow(self, playing: Playing | None) -> None:
         """From now on this. Raises ValueError: it is for another constellation."""
-        self.changes += 1
         if playing is None or self.constellation.cache.host == "satellite":
-            self._following = None
+            self._set(None)
             return
         ours, theirs = self.constellation.torus, playing.track.torus
         if (theirs.planes, theirs.slots) != (ours.planes, ours.slots):
@@ -121,7 +120,11 @@ class Whereabouts:
                 f"the constellation has {ours.planes} x {ours.slots}"
             )
         cache = self.constellation.cache
-        self._following = playing, playing.track.layout(cache.layout, cache.servers)
+        self._set((playing, playing.track.layout(cache.layout, cache.servers)))
+
+    def _set(self, following: tuple[Playing, RollingLayout] | None) -> None:
+        self._following = following
+        self.changes += 1  # last: other threads keep what they compute under the number they saw before
 
     def row(self, time_s: float) -> int:
         """The row that holds, from 1; 0 without a schedule."""

@@ -11,8 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
-from skymemory.placement.whereabouts import Whereabouts
+from skymemory.placement import track as placement
+from skymemory.placement.layouts import LayoutName
+from skymemory.placement.rolling import RollingLayout
+from skymemory.placement.torus import Satellite
+from skymemory.placement.whereabouts import Playing, Whereabouts
 from skymemory.placement.window import server_routes
 from skymemory.reach import Reach
 from skymemory.store import SkyStore
@@ -244,3 +249,21 @@ def test_two_hosts_with_one_number_find_their_own(full_sky: LocalConstellation) 
         assert len(other.control.ping(routes, 10)) == len(routes)
         assert other.control.host != store.control.host
         assert len(store.control.ping(routes, 10)) == len(routes)
+
+
+def test_routes_asked_for_while_another_schedule_is_taken_over_do_not_outlast_it() -> None:
+    sky = Constellation()
+    where = Whereabouts(sky)
+    asked = []
+
+    class Track(placement.Track):
+        def layout(self, name: LayoutName, servers: int) -> RollingLayout:
+            asked.append(reach.routes())  # as another thread would
+            return super().layout(name, servers)
+
+    with ControlPlane(sky) as control:
+        reach = Reach(where, control)
+        for centre in (Satellite(1, 1), Satellite(3, 3)):
+            where.follow(Playing(Track.of(sky.torus, [(0, centre)]), time.time()))
+            assert [route.satellite for route in reach.routes()] == where.servers(1)
+    assert len(asked) == 2
