@@ -103,6 +103,7 @@ static const skyx_layout_t layouts[] = {
     WHOLE(KVC_ScheduleTable_t),
     FIELD(KVC_ScheduleTable_t, EpochS),
     FIELD(KVC_ScheduleTable_t, EpochMs),
+    FIELD(KVC_ScheduleTable_t, Clock),
     FIELD(KVC_ScheduleTable_t, Planes),
     FIELD(KVC_ScheduleTable_t, Slots),
     FIELD(KVC_ScheduleTable_t, Layout),

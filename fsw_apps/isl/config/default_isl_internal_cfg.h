@@ -11,7 +11,7 @@
 #endif
 
 #define ISL_PLATFORM_PIPE_DEPTH     32 /**< commands and telemetry to relay */
-#define ISL_PLATFORM_DOWNLINK_LIMIT 4  /**< messages of one telemetry id that may wait */
+#define ISL_PLATFORM_DOWNLINK_LIMIT 8  /**< messages of one telemetry id that may wait; an upload ends in 5 events at once */
 
 #define ISL_PLATFORM_IO_STACK_BYTES 32768
 #define ISL_PLATFORM_IO_PRIORITY    60

@@ -28,8 +28,9 @@ typedef struct KVC_LimitsTable
  */
 typedef struct KVC_ScheduleTable
 {
-    uint32            EpochS;    /**< of the schedule, seconds in the scale of CFE_TIME_GetTime, */
-    uint32            EpochMs;   /**< and milliseconds, 0 .. 999 */
+    uint32            EpochS;    /**< of the schedule, seconds on Clock, */
+    uint16            EpochMs;   /**< and milliseconds, 0 .. 999 */
+    uint16            Clock;     /**< KVC_CLOCK_SATELLITE, which may be set, or KVC_CLOCK_MONOTONIC */
     uint32            Planes;    /**< of the constellation that it is for */
     uint32            Slots;     /**< a plane */
     uint32            Layout;    /**< 1 rotation, 2 hop (never moves), 3 rotation_hop: SKY_LayoutId_t */

@@ -15,4 +15,8 @@
 #define KVC_SCHEDULE3_TABLE_NAME "Schedule3"
 #define KVC_SCHEDULE4_TABLE_NAME "Schedule4"
 
+/** Clocks that the epoch of a schedule can be on. */
+#define KVC_CLOCK_SATELLITE 0u /**< CFE_TIME_GetTime: the schedule goes with it when it is set */
+#define KVC_CLOCK_MONOTONIC 1u /**< OS_GetMonotonicTime, seconds modulo 2^32: nobody sets it; good until the processor restarts */
+
 #endif

@@ -313,8 +313,8 @@ static void MakeSchedule(uint32 total)
 
 static void Test_ScheduleTables(void)
 {
-    uint32 *const fields  = (uint32 *)&Table.schedule; /* all of 32 bits */
-    const uint32  wrong[] = {0, 1000, 0, 65536, 4, 10, 2, 7, KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS + 1};
+    uint32 *const fields  = (uint32 *)&Table.schedule; /* all of 32 bits but EpochMs and Clock */
+    const uint32  wrong[] = {0, 0xFFFFFFFF, 0, 65536, 4, 10, 2, 7, KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS + 1};
     uint32        i;
 
     Start();
@@ -328,6 +328,12 @@ static void Test_ScheduleTables(void)
         UtAssert_INT32_EQ(KVC_Schedule_Validate(&Table), CFE_STATUS_VALIDATION_FAILURE);
         UtAssert_UINT32_EQ(LastEvent, KVC_TBL_VALUE_ERR_EID);
     }
+    MakeSchedule(8);
+    Table.schedule.EpochMs = 1000;
+    UtAssert_INT32_EQ(KVC_Schedule_Validate(&Table), CFE_STATUS_VALIDATION_FAILURE);
+    MakeSchedule(8);
+    Table.schedule.Clock = KVC_CLOCK_MONOTONIC + 1;
+    UtAssert_INT32_EQ(KVC_Schedule_Validate(&Table), CFE_STATUS_VALIDATION_FAILURE);
     MakeSchedule(8);
     Table.schedule.Row[0].TimeMs = 1;
     UtAssert_INT32_EQ(KVC_Schedule_Validate(&Table), CFE_STATUS_VALIDATION_FAILURE);
@@ -372,7 +378,8 @@ static void Test_Upload(void)
     memset(&commit, 0, sizeof(commit));
     begin.Id = 7;
     rows.Id = commit.Id = 8;
-    begin.AgeMs         = 1; /* before the clock begins */
+    begin.AgeMs         = 1; /* before the clock begins: any age will do */
+    begin.TotalRows     = KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS + 1;
     UtAssert_BOOL_FALSE(KVC_Upload_Begin(&begin));
     begin.AgeMs     = -1;
     begin.TotalRows = 2;
@@ -429,6 +436,44 @@ static void Test_HandoverCommand(void)
     UtAssert_UINT32_EQ(LastEvent, KVC_SCHEDULE_ERR_EID);
 }
 
+/** Row that holds now, by what housekeeping says. */
+static uint32 RowNow(void)
+{
+    Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
+    Send(KVC_SEND_HK_MID, 0, sizeof(KVC_SendHkCmd_t), NULL);
+    return KVC_Data.Hk.Payload.Row;
+}
+
+static void Test_Clocks(void)
+{
+    SKY_LIB_Node_t node;
+    uint32         clock;
+
+    UT_SetHandlerFunction(UT_KEY(SKY_LIB_Register), OnRegister, NULL);
+    Start();
+    memset(&node, 0, sizeof(node));
+    node.self.plane   = 1;
+    node.self.slot    = 1;
+    node.packet_bytes = 9000;
+    UtAssert_BOOL_TRUE(SKY_Torus_Init(&node.torus, 3, 3, false));
+    UtAssert_BOOL_TRUE(Service->Attach(&node));
+    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 1000000);
+    for (clock = KVC_CLOCK_SATELLITE; clock <= KVC_CLOCK_MONOTONIC; ++clock)
+    {
+        UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_ClockOffsetUs), 0);
+        UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_INFO_UPDATED);
+        MakeSchedule(8);
+        Table.schedule.EpochS  = clock == KVC_CLOCK_MONOTONIC ? 0xFFFFFFFF : 0; /* before that clock began */
+        Table.schedule.EpochMs = 998;
+        Table.schedule.Clock   = (uint16)clock;
+        KVC_Schedule_Manage();
+        UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_SUCCESS);
+        UtAssert_UINT32_EQ(RowNow(), clock == KVC_CLOCK_MONOTONIC ? 8 : 3);
+        UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_ClockOffsetUs), -1000000);
+        UtAssert_UINT32_EQ(RowNow(), clock == KVC_CLOCK_MONOTONIC ? 8 : 1);
+    }
+}
+
 void UtTest_Setup(void)
 {
     UtTest_Add(Test_StartFails, Setup, NULL, "start fails");
@@ -439,4 +484,5 @@ void UtTest_Setup(void)
     UtTest_Add(Test_ScheduleTables, Setup, NULL, "KVC.Schedule1 ..");
     UtTest_Add(Test_Upload, Setup, NULL, "upload of a schedule");
     UtTest_Add(Test_HandoverCommand, Setup, NULL, "handover");
+    UtTest_Add(Test_Clocks, Setup, NULL, "clocks of a schedule");
 }

@@ -173,7 +173,8 @@ class KvcScheduleTable(LittleEndianStructure):
 
     _fields_ = (
         ("epoch_s", c_uint32),
-        ("epoch_ms", c_uint32),
+        ("epoch_ms", c_uint16),
+        ("clock", c_uint16),
         ("planes", c_uint32),
         ("slots", c_uint32),
         ("layout", c_uint32),

@@ -4,6 +4,7 @@
  */
 #include "app_rig.h"
 #include "kvc_eventids.h"
+#include "sky_lib.h"
 
 #define CHUNK_BYTES 1000u
 #define ROWS        1400u /* two segments */
@@ -11,6 +12,25 @@
 static rig_t               rig;
 static KVC_ScheduleTable_t table[2];
 static uint32_t            upload = 100;
+static uint32_t            clock_set_s; /* how far the satellite's clock has been set on */
+
+CFE_TIME_SysTime_t __real_CFE_TIME_GetTime(void);
+CFE_TIME_SysTime_t __wrap_CFE_TIME_GetTime(void);
+
+/* In place of the executive's, by the linker. */
+CFE_TIME_SysTime_t __wrap_CFE_TIME_GetTime(void)
+{
+    CFE_TIME_SysTime_t time = __real_CFE_TIME_GetTime();
+
+    time.Seconds += __atomic_load_n(&clock_set_s, __ATOMIC_RELAXED);
+    return time;
+}
+
+static void set_clock_on(uint32_t seconds)
+{
+    __atomic_store_n(&clock_set_s, seconds, __ATOMIC_RELAXED);
+    rig_command(KVC_WAKEUP_MID, 0, NULL, 0);
+}
 
 /* A schedule whose window goes to and fro between (2, 2) and its neighbour in the east, one row every @p row_ms. */
 static void make_rows(KVC_ScheduleRow_t *rows, uint32_t count, uint32_t row_ms)
@@ -131,7 +151,8 @@ static void test_what_tables_must_not_say(void)
                                         "centre of row 3 is (2, 0), allowed are steps",
                                         "centre of row 1 is (2, 1073741825)",
                                         "centre of row 1 is (-1073741825, 2)",
-                                        "TimeMs of row 1364 is 7, allowed more than 4294967295"};
+                                        "TimeMs of row 1364 is 7, allowed more than 4294967295",
+                                        "Clock is 2, allowed 0 .. 1"};
 
     for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i)
     {
@@ -139,6 +160,7 @@ static void test_what_tables_must_not_say(void)
         table[0].TotalRows = i == 0 ? 0 : i == 7 ? 5449 : 10;
         table[0].RowCount  = i == 0 ? 1 : i == 11 ? 9 : 10;
         table[0].EpochMs   = i == 1 ? 1000 : 0;
+        table[0].Clock     = i == 19 ? 2 : 0;
         table[0].Planes    = i == 2 ? 0 : i == 4 ? 4 : 3;
         table[0].Slots     = i == 3 ? 65536 : i == 5 ? 4 : 3;
         table[0].Layout    = i == 6 ? 4 : 1;
@@ -260,6 +282,71 @@ static void test_pieces_that_are_refused(void)
     CHECK_EQ(rig_kvc_hk(&rig).Rows, 0);
 }
 
+/* ---- clocks -------------------------------------------------------------------------------------------------------- */
+
+/* Rows of 10 s: what passes while a test runs is no row more than one. */
+static bool row_is(uint32_t row)
+{
+    const uint32_t found = rig_kvc_hk(&rig).Row;
+
+    return found == row || found == row + 1u;
+}
+
+static void follow_upload(int32_t age_ms)
+{
+    send_begin(++upload, 83, age_ms);
+    send_rows(upload, 1, 83, 10000);
+    send_commit(upload, 83, 10000);
+    RIG_EVENT(&rig, "KVC", KVC_SCHEDULE_INF_EID, "83 rows");
+}
+
+static void test_tables_follow_the_clock(void)
+{
+    make_tables(83, 10000, 100);
+    load(0);
+    RIG_EVENT(&rig, "KVC", KVC_SCHEDULE_INF_EID, "83 rows");
+    CHECK(row_is(11));
+    set_clock_on(500);
+    CHECK(row_is(61));
+    set_clock_on(0);
+    CHECK(row_is(11));
+}
+
+static void test_uploads_stay_when_the_clock_is_set(void)
+{
+    KVC_LimitsTable_t limits = {.StoreBytes = 128 * 1024, .SlotBytes = 8192, .Credit = 3, .PartLifetimeMs = 1000};
+
+    follow_upload(100000);
+    CHECK(row_is(11));
+    set_clock_on(500);
+    CHECK(row_is(11));
+    rig_table_load("KVC.Limits", &limits, sizeof(limits)); /* starts the service anew */
+    RIG_EVENT(&rig, "KVC", KVC_STORE_INF_EID, "slots of 8192 bytes");
+    CHECK(row_is(11));
+    send_begin(++upload, 83, 300000); /* the clock is set in the middle of an upload */
+    send_rows(upload, 1, 83, 10000);
+    set_clock_on(0);
+    send_commit(upload, 83, 10000);
+    RIG_EVENT(&rig, "KVC", KVC_SCHEDULE_INF_EID, "83 rows");
+    CHECK(row_is(31));
+    test_tables_follow_the_clock(); /* in its place */
+}
+
+static void test_epochs_that_the_monotonic_clock_has_not(void)
+{
+    follow_upload(INT32_MAX); /* long before this machine started, or not */
+    CHECK_EQ(rig_kvc_hk(&rig).Row, 83);
+    follow_upload(INT32_MIN);
+    CHECK_EQ(rig_kvc_hk(&rig).Row, 1);
+    make_tables(83, 10000, 0);
+    table[0].Clock  = KVC_CLOCK_MONOTONIC; /* 100 s ago, and round the seconds' range to there */
+    table[0].EpochS = (uint32_t)(SKY_LIB_NowUs() / 1000000u) - 100u;
+    load(0);
+    RIG_EVENT(&rig, "KVC", KVC_SCHEDULE_INF_EID, "83 rows");
+    CHECK(row_is(11));
+    switch_off();
+}
+
 /* ---- handover ------------------------------------------------------------------------------------------------------ */
 
 static void put_chunk(void)
@@ -375,6 +462,13 @@ int main(void)
     {
         RUN(test_pieces_in_any_order);
         RUN(test_pieces_that_are_refused);
+        rig_close(&rig);
+    }
+    if (rig_open(&rig, NULL))
+    {
+        RUN(test_tables_follow_the_clock);
+        RUN(test_uploads_stay_when_the_clock_is_set);
+        RUN(test_epochs_that_the_monotonic_clock_has_not);
         RUN(test_handover_by_schedule);
         RUN(test_schedule_survives_a_new_store);
         RUN(test_handover_by_command);

@@ -50,7 +50,7 @@ static CFE_Status_t ISL_Init(void)
     status = CFE_EVS_Register(NULL, 0, CFE_EVS_EventFilter_BINARY);
     if (status != CFE_SUCCESS)
     {
-        (void)CFE_ES_WriteToSysLog("ISL: events cannot be registered, status 0x%08lX\n", (unsigned long)status);
+        (void)CFE_ES_WriteToSysLog("ISL: events cannot be registered, status 0x%08lX\n", (unsigned long)(uint32)status);
         return status;
     }
     status = CFE_MSG_Init(CFE_MSG_PTR(ISL_Data.Hk.TelemetryHeader), CFE_SB_ValueToMsgId(ISL_HK_TLM_MID), sizeof(ISL_Data.Hk));
@@ -61,7 +61,7 @@ static CFE_Status_t ISL_Init(void)
     if (status != CFE_SUCCESS)
     {
         (void)CFE_EVS_SendEvent(ISL_PIPE_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: pipe cannot be set up, status 0x%08lX",
-                                (unsigned long)status);
+                                (unsigned long)(uint32)status);
         return status;
     }
     status = ISL_Task_Open();
@@ -102,7 +102,7 @@ void ISL_AppMain(void)
         else if (status != CFE_SB_TIME_OUT)
         {
             (void)CFE_EVS_SendEvent(ISL_PIPE_ERR_EID, CFE_EVS_EventType_ERROR,
-                                    "ISL: pipe cannot be read, status 0x%08lX: the app ends", (unsigned long)status);
+                                    "ISL: pipe cannot be read, status 0x%08lX: the app ends", (unsigned long)(uint32)status);
             ISL_Data.RunStatus = CFE_ES_RunStatus_APP_ERROR;
         }
     }

@@ -195,7 +195,7 @@ CFE_Status_t ISL_Task_Start(uint32 ipv4, uint16 port)
     if (status != CFE_SUCCESS)
     {
         (void)CFE_EVS_SendEvent(ISL_TASK_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: no I/O task, status 0x%08lX",
-                                (unsigned long)status);
+                                (unsigned long)(uint32)status);
         ISL_IO_Close();
     }
     return status;

@@ -279,7 +279,7 @@ static CFE_Status_t ISL_Tbl_Update(void)
     if (status != CFE_SUCCESS)
     {
         (void)CFE_EVS_SendEvent(ISL_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: tables cannot be taken over, status 0x%08lX",
-                                (unsigned long)status);
+                                (unsigned long)(uint32)status);
     }
     if (neighbours != NULL)
     {
@@ -304,7 +304,7 @@ static CFE_Status_t ISL_LoadTable(CFE_TBL_Handle_t *handle, const char *name, si
     if (status != CFE_SUCCESS)
     {
         (void)CFE_EVS_SendEvent(ISL_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "ISL.%s cannot be loaded from %s, status 0x%08lX", name,
-                                file, (unsigned long)status);
+                                file, (unsigned long)(uint32)status);
     }
     return status;
 }

@@ -52,7 +52,7 @@ static CFE_Status_t KVC_Init(void)
     status = CFE_EVS_Register(NULL, 0, CFE_EVS_EventFilter_BINARY);
     if (status != CFE_SUCCESS)
     {
-        (void)CFE_ES_WriteToSysLog("KVC: events cannot be registered, status 0x%08lX\n", (unsigned long)status);
+        (void)CFE_ES_WriteToSysLog("KVC: events cannot be registered, status 0x%08lX\n", (unsigned long)(uint32)status);
         return status;
     }
     status = CFE_MSG_Init(CFE_MSG_PTR(KVC_Data.Hk.TelemetryHeader), CFE_SB_ValueToMsgId(KVC_HK_TLM_MID), sizeof(KVC_Data.Hk));
@@ -63,7 +63,7 @@ static CFE_Status_t KVC_Init(void)
     if (status != CFE_SUCCESS)
     {
         (void)CFE_EVS_SendEvent(KVC_PIPE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: pipe cannot be set up, status 0x%08lX",
-                                (unsigned long)status);
+                                (unsigned long)(uint32)status);
         return status;
     }
     status = KVC_Service_Open();
@@ -104,7 +104,7 @@ void KVC_AppMain(void)
         else if (status != CFE_SB_TIME_OUT)
         {
             (void)CFE_EVS_SendEvent(KVC_PIPE_ERR_EID, CFE_EVS_EventType_ERROR,
-                                    "KVC: pipe cannot be read, status 0x%08lX: the app ends", (unsigned long)status);
+                                    "KVC: pipe cannot be read, status 0x%08lX: the app ends", (unsigned long)(uint32)status);
             KVC_Data.RunStatus = CFE_ES_RunStatus_APP_ERROR;
         }
     }

@@ -108,9 +108,10 @@ static bool KVC_HeadIsGood(const KVC_ScheduleTable_t *table)
     const uint32 rows    = KVC_Schedule_RowsOf(segment, table->TotalRows);
     uint32       most;
 
-    if (!KVC_InRange("EpochMs", table->EpochMs, 0, KVC_EPOCH_MS_MAX) || !KVC_InRange("Planes", table->Planes, 1, KVC_TORUS_MAX) ||
-        !KVC_InRange("Slots", table->Slots, 1, KVC_TORUS_MAX) || !KVC_IsForUs(table) ||
-        !KVC_InRange("Layout", table->Layout, KVC_LAYOUT_LEAST, KVC_LAYOUT_MOST) ||
+    if (!KVC_InRange("EpochMs", table->EpochMs, 0, KVC_EPOCH_MS_MAX) ||
+        !KVC_InRange("Clock", table->Clock, KVC_CLOCK_SATELLITE, KVC_CLOCK_MONOTONIC) ||
+        !KVC_InRange("Planes", table->Planes, 1, KVC_TORUS_MAX) || !KVC_InRange("Slots", table->Slots, 1, KVC_TORUS_MAX) ||
+        !KVC_IsForUs(table) || !KVC_InRange("Layout", table->Layout, KVC_LAYOUT_LEAST, KVC_LAYOUT_MOST) ||
         !KVC_InRange("TotalRows", table->TotalRows, 0, KVC_ROWS_MAX) ||
         !KVC_InRange("FirstRow", table->FirstRow, 1, table->TotalRows))
     {
@@ -155,8 +156,9 @@ int32 KVC_Schedule_Validate(void *data)
 static bool KVC_Agree(const KVC_ScheduleTable_t *first, const KVC_ScheduleTable_t *table, uint32 k)
 {
     return table->FirstRow == KVC_FIRST_ROW(k) && table->EpochS == first->EpochS && table->EpochMs == first->EpochMs &&
-           table->Planes == first->Planes && table->Slots == first->Slots && table->Layout == first->Layout &&
-           table->Servers == first->Servers && table->TotalRows == first->TotalRows && table->RowsCrc == first->RowsCrc;
+           table->Clock == first->Clock && table->Planes == first->Planes && table->Slots == first->Slots &&
+           table->Layout == first->Layout && table->Servers == first->Servers && table->TotalRows == first->TotalRows &&
+           table->RowsCrc == first->RowsCrc;
 }
 
 /** Are all segments of one schedule, and whole? @return true if it can be followed; else an event says why not */
@@ -241,7 +243,7 @@ static CFE_Status_t KVC_Schedule_Apply(void)
         if (status != CFE_SUCCESS && status != CFE_TBL_INFO_UPDATED)
         {
             (void)CFE_EVS_SendEvent(KVC_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "KVC.%s cannot be read, status 0x%08lX",
-                                    KVC_Segments[taken].name, (unsigned long)status);
+                                    KVC_Segments[taken].name, (unsigned long)(uint32)status);
             break;
         }
         is_new         = is_new || status == CFE_TBL_INFO_UPDATED;
@@ -275,7 +277,7 @@ CFE_Status_t KVC_Schedule_Init(void)
         if (status != CFE_SUCCESS)
         {
             (void)CFE_EVS_SendEvent(KVC_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "KVC.%s cannot be loaded from %s, status 0x%08lX",
-                                    KVC_Segments[k].name, KVC_Segments[k].file, (unsigned long)status);
+                                    KVC_Segments[k].name, KVC_Segments[k].file, (unsigned long)(uint32)status);
         }
     }
     return status == CFE_SUCCESS ? KVC_Schedule_Apply() : status;

@@ -15,7 +15,8 @@
 #define KVC_CAUSES          (SKY_STATUS_SHORT + 1u)
 #define KVC_SLOTS_MAX       (1u << 22) /* of SKY_Store */
 #define KVC_SLOTS_MAX_STEPS 23u        /* halvings of that */
-#define KVC_CLOCK_SET_US    50000      /* a change of the satellite's clock that cannot be drift */
+#define KVC_US_PER_S        UINT64_C(1000000)
+#define KVC_CLOCK_SET_US    50000 /* a change of the satellite's clock that cannot be drift */
 
 CompileTimeAssert(sizeof(SKY_ScheduleRow_t) == sizeof(KVC_ScheduleRow_t), KvcRowsAreTheCores);
 
@@ -33,7 +34,8 @@ static struct
     bool              credit_lowered;  /* and not yet reported */
     bool              following;       /* the schedule is one */
     bool              foreign;         /* it is for another constellation: not yet reported */
-    uint64_t          epoch_us;        /* of the schedule, satellite time */
+    bool              clock_bound;     /* its epoch is satellite time; else on the clock of now_us */
+    uint64_t          epoch_us;        /* of the schedule */
     uint64_t          epoch_offset_us; /* from now_us to satellite time, when the schedule was given to the service */
     SKY_Schedule_t    schedule;
     uint64_t          reported[KVC_CAUSES]; /* errors at the last event of a cause */
@@ -69,7 +71,7 @@ static void KVC_FollowLocked(void)
     if (KVC_Service.following)
     {
         KVC_Service.epoch_offset_us   = SKY_LIB_ClockOffsetUs();
-        KVC_Service.schedule.epoch_us = KVC_Service.epoch_us - KVC_Service.epoch_offset_us;
+        KVC_Service.schedule.epoch_us = KVC_Service.epoch_us - (KVC_Service.clock_bound ? KVC_Service.epoch_offset_us : 0);
         KVC_Service.foreign           = !SKY_Service_SetSchedule(&KVC_Service.service, &KVC_Service.schedule);
     }
 }
@@ -202,7 +204,8 @@ CFE_Status_t KVC_Service_Offer(void)
     if (status != CFE_SUCCESS)
     {
         (void)CFE_EVS_SendEvent(KVC_STORE_ERR_EID, CFE_EVS_EventType_ERROR,
-                                "KVC: APID 0x%03X cannot be registered, status 0x%08lX", SKY_APID_KVC, (unsigned long)status);
+                                "KVC: APID 0x%03X cannot be registered, status 0x%08lX", SKY_APID_KVC,
+                                (unsigned long)(uint32)status);
     }
     return status;
 }
@@ -323,6 +326,20 @@ bool KVC_Service_Torus(SKY_Torus_t *torus)
     return known;
 }
 
+/** The epoch of a schedule on its clock. A monotonic clock may have begun after it: of what the table has room for, the nearest. */
+static uint64_t KVC_EpochUs(const KVC_ScheduleTable_t *table)
+{
+    uint64_t epoch_s = table->EpochS;
+
+    if (table->Clock == KVC_CLOCK_MONOTONIC)
+    {
+        const uint64_t now_s = SKY_LIB_NowUs() / KVC_US_PER_S;
+
+        epoch_s = now_s + (uint64_t)(int32)(table->EpochS - (uint32)now_s);
+    }
+    return epoch_s * KVC_US_PER_S + table->EpochMs * UINT64_C(1000);
+}
+
 /** Take the rows of all segments together. Locked. @return false: they are no schedule */
 static bool KVC_JoinLocked(const KVC_ScheduleTable_t *const *segment, uint32 segments)
 {
@@ -334,7 +351,8 @@ static bool KVC_JoinLocked(const KVC_ScheduleTable_t *const *segment, uint32 seg
     {
         memcpy(&KVC_ScheduleRows[segment[k]->FirstRow - 1u], segment[k]->Row, segment[k]->RowCount * sizeof(segment[k]->Row[0]));
     }
-    KVC_Service.epoch_us = first->EpochS * UINT64_C(1000000) + first->EpochMs * UINT64_C(1000);
+    KVC_Service.clock_bound = first->Clock == KVC_CLOCK_SATELLITE;
+    KVC_Service.epoch_us    = KVC_EpochUs(first);
     return SKY_Torus_Init(&torus, first->Planes, first->Slots, false) &&
            SKY_Schedule_Init(&KVC_Service.schedule, &torus, (SKY_LayoutId_t)first->Layout, first->Servers, KVC_ScheduleRows,
                              first->TotalRows, 0);
@@ -478,7 +496,8 @@ static void KVC_Age(uint64_t now_us)
     {
         const uint64_t offset_us = SKY_LIB_ClockOffsetUs(); /* the satellite's clock may have been set */
 
-        if (offset_us - KVC_Service.epoch_offset_us + KVC_CLOCK_SET_US > UINT64_C(2) * KVC_CLOCK_SET_US)
+        if (KVC_Service.clock_bound &&
+            offset_us - KVC_Service.epoch_offset_us + KVC_CLOCK_SET_US > UINT64_C(2) * KVC_CLOCK_SET_US)
         {
             KVC_FollowLocked();
         }

@@ -70,7 +70,7 @@ static CFE_Status_t KVC_Tbl_Apply(void)
     else if (status != CFE_SUCCESS)
     {
         (void)CFE_EVS_SendEvent(KVC_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "KVC.Limits cannot be read, status 0x%08lX",
-                                (unsigned long)status);
+                                (unsigned long)(uint32)status);
         return status;
     }
     (void)CFE_TBL_ReleaseAddress(KVC_Data.LimitsHandle);
@@ -90,7 +90,7 @@ CFE_Status_t KVC_Tbl_Init(void)
     if (status != CFE_SUCCESS)
     {
         (void)CFE_EVS_SendEvent(KVC_TBL_ERR_EID, CFE_EVS_EventType_ERROR, "KVC.Limits cannot be loaded from %s, status 0x%08lX",
-                                KVC_LIMITS_TABLE_FILE, (unsigned long)status);
+                                KVC_LIMITS_TABLE_FILE, (unsigned long)(uint32)status);
         return status;
     }
     status = KVC_Tbl_Apply();

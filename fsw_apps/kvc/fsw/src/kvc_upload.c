@@ -4,8 +4,8 @@
  * tables KVC.Schedule1 .., and the commit gives these to table services.
  *
  * Pieces may come twice and in any order between BEGIN and COMMIT: each says where it belongs, and the CRC tells whether all are
- * there. The epoch is counted back from when BEGIN comes, so that whoever sends it need not know the satellite's clock; a BEGIN
- * that comes again does not move it.
+ * there. The epoch is counted back from when BEGIN comes, on the monotonic clock: whoever sends it need not know the satellite's
+ * clock, and that may be set at any time. A BEGIN that comes again does not move it.
  */
 #include "kvc_upload.h"
 
@@ -18,8 +18,9 @@
 
 #define KVC_SEGMENTS  ((uint32)KVC_PLATFORM_SCHEDULE_SEGMENTS)
 #define KVC_ROWS_MAX  (KVC_SEGMENTS * KVC_SEGMENT_ROWS)
-#define KVC_US_PER_MS INT64_C(1000)
-#define KVC_MS_PER_S  INT64_C(1000)
+#define KVC_US_PER_MS UINT64_C(1000)
+#define KVC_MS_PER_S  UINT64_C(1000)
+#define KVC_WRAP_MS   ((UINT64_C(1) << 32) * KVC_MS_PER_S) /* of EpochS */
 
 static struct
 {
@@ -42,19 +43,19 @@ static bool KVC_IsUpload(const char *command, uint32 id)
 
 bool KVC_Upload_Begin(const KVC_ScheduleBegin_Payload_t *begin)
 {
-    const int64_t now_ms   = (int64_t)(SKY_LIB_NowUs() + SKY_LIB_ClockOffsetUs()) / KVC_US_PER_MS;
-    const int64_t epoch_ms = now_ms - begin->AgeMs;
-    uint32        k;
+    /* Modulo KVC_WRAP_MS: the clock may have begun after the epoch. */
+    const uint64_t epoch_ms = SKY_LIB_NowUs() / KVC_US_PER_MS + KVC_WRAP_MS - (uint64_t)begin->AgeMs;
+    uint32         k;
 
     if (KVC_Upload.begun && KVC_Upload.id == begin->Id)
     {
         return true; /* once more */
     }
-    if (begin->TotalRows > KVC_ROWS_MAX || epoch_ms < 0 || epoch_ms / KVC_MS_PER_S > UINT32_MAX)
+    if (begin->TotalRows > KVC_ROWS_MAX)
     {
         (void)CFE_EVS_SendEvent(KVC_UPLOAD_ERR_EID, CFE_EVS_EventType_ERROR,
-                                "KVC: SCHEDULE_BEGIN: TotalRows is %lu, allowed 0 .. %lu; AgeMs is %ld",
-                                (unsigned long)begin->TotalRows, (unsigned long)KVC_ROWS_MAX, (long)begin->AgeMs);
+                                "KVC: SCHEDULE_BEGIN: TotalRows is %lu, allowed 0 .. %lu", (unsigned long)begin->TotalRows,
+                                (unsigned long)KVC_ROWS_MAX);
         return false;
     }
     KVC_Upload.begun     = true;
@@ -65,7 +66,8 @@ bool KVC_Upload_Begin(const KVC_ScheduleBegin_Payload_t *begin)
         KVC_ScheduleTable_t *const image = &KVC_Upload.image[k];
 
         image->EpochS    = (uint32)(epoch_ms / KVC_MS_PER_S);
-        image->EpochMs   = (uint32)(epoch_ms % KVC_MS_PER_S);
+        image->EpochMs   = (uint16)(epoch_ms % KVC_MS_PER_S);
+        image->Clock     = KVC_CLOCK_MONOTONIC;
         image->Planes    = begin->Planes;
         image->Slots     = begin->Slots;
         image->Layout    = begin->Layout;
@@ -151,7 +153,7 @@ bool KVC_Upload_Commit(const KVC_ScheduleCommit_Payload_t *commit)
     {
         (void)CFE_EVS_SendEvent(KVC_UPLOAD_ERR_EID, CFE_EVS_EventType_ERROR,
                                 "KVC: SCHEDULE_COMMIT: KVC.Schedule%lu cannot be loaded, status 0x%08lX", (unsigned long)k,
-                                (unsigned long)status);
+                                (unsigned long)(uint32)status);
         return false;
     }
     KVC_Upload.committed = true;
