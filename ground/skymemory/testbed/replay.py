@@ -124,12 +124,18 @@ def upload(control: ControlPlane, playing: Playing | None, satellites: Collectio
     total = 0 if playing is None else len(playing.track.rows)
     stats: dict[Satellite, dict[str, int]] = {}
     for _ in range(_ATTEMPTS):
+        told = {route.satellite for route in routes}  # the rows alone do not tell one schedule from another with as many
         for piece in _pieces(control.constellation, playing):
-            control.relay(routes, piece(), _DEADLINE_S)
+            answers = control.relay(routes, piece(), _DEADLINE_S)
+            told -= {route.satellite for route, answer in zip(routes, answers, strict=True) if answer is None or not answer.ok}
         end_s = time.monotonic() + _DEADLINE_S  # commands wait on each satellite's bus
         while routes and time.monotonic() < end_s:
             stats = control.store_stats(routes, _DEADLINE_S)
-            routes = [route for route in routes if stats.get(route.satellite, {}).get("rows") != total]
+            follow_it = {satellite for satellite in told if stats.get(satellite, {}).get("rows") == total}
+            routes = [route for route in routes if route.satellite not in follow_it]
+            told -= follow_it
+            if not told:
+                break  # the others have not got all of it
         if not routes:
             return
     silent = [route.satellite for route in routes if route.satellite not in stats]

@@ -4,13 +4,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from skymemory.config import Constellation
-from skymemory.link.control import ControlPlane
+from skymemory.link.control import Answer, ControlPlane
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
@@ -157,6 +158,28 @@ def test_a_held_window_stays(start_sky: StartSky, schedule: Schedule) -> None:
         assert {one["row"] for one in control.store_stats(routes, 5).values()} == {row} == {row_now(held)}
     with SkyStore(sky, playing=held) as store:
         assert all(result.data == items[result.key] for result in store.get(list(items)))
+
+
+def test_a_schedule_with_as_many_rows_as_the_one_before_is_told_until_it_is_heard(
+    start_sky: StartSky, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sky = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5]}).constellation
+    playing = playing_now(sky, schedule, 0, HOUR_MS, 1, None)
+    routes = [Route(place, place) for place in sky.torus.satellites()]
+    with ControlPlane(sky) as control:
+        upload(control, playing)
+        last = replace(playing, started_unix_s=time.time() - playing.track.rows[-1][0] / 1000 - 1)
+        relay, lost = control.relay, [3]  # of three commands the last does not come to one satellite
+
+        def relay_some(asked: Sequence[Route], message: bytes, deadline_s: float) -> list[Answer | None]:
+            lost[0] -= 1
+            if lost[0] != 0:
+                return relay(asked, message, deadline_s)
+            return [relay([one], message, deadline_s)[0] if one.satellite != Satellite(1, 2) else None for one in asked]
+
+        monkeypatch.setattr(control, "relay", relay_some)
+        upload(control, last)
+        wait_until(lambda: {one["row"] for one in control.store_stats(routes, 5).values()} == {len(last.track.rows)})
 
 
 def test_a_satellite_that_began_anew_follows_again(start_sky: StartSky, schedule: Schedule) -> None:
