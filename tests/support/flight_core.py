@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from skymemory.link.native import library
-from skymemory.placement.layouts import LayoutName
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.placement.rolling import Cell
 from skymemory.placement.torus import Direction, Satellite, Torus
 from skymemory.wire import icd
@@ -19,7 +19,6 @@ from skymemory.wire.packets import Packet
 _CRC16_INIT = 0xFFFF
 _LINKS = tuple(Direction)
 _ALL_LINKS = (1 << len(_LINKS)) - 1
-_LAYOUTS: dict[LayoutName, int] = {"rotation": 1, "hop": 2, "rotation_hop": 3}
 PLACEMENT_SERVERS_MAX = 1024
 
 
@@ -237,7 +236,7 @@ class Placement:
     def __init__(self, layout: LayoutName, servers: int, torus: Torus, origin: Cell, steps: tuple[int, int] = (1, 1)) -> None:
         self._raw, raw_torus = CorePlacement(), _core_torus(torus)
         self._at = ctypes.byref(self._raw)
-        if not _core().SKY_Placement_Init(self._at, ctypes.byref(raw_torus), _LAYOUTS[layout], servers, CoreCell(*origin)):
+        if not _core().SKY_Placement_Init(self._at, ctypes.byref(raw_torus), LAYOUT_IDS[layout], servers, CoreCell(*origin)):
             raise ValueError(f"{layout} of {servers} servers around {origin}")
         _core().SKY_Placement_AllowSteps(self._at, *steps)
 
@@ -263,7 +262,7 @@ class Rows:
         self._servers = servers
         self._raw, raw_torus = CoreSchedule(), _core_torus(torus)
         self._at = ctypes.byref(self._raw)
-        raw = self._at, ctypes.byref(raw_torus), _LAYOUTS[layout], servers, self._rows, len(held), epoch_us
+        raw = self._at, ctypes.byref(raw_torus), LAYOUT_IDS[layout], servers, self._rows, len(held), epoch_us
         if not _core().SKY_Schedule_Init(*raw):
             raise ValueError(f"{layout} of {servers} servers along {len(held)} rows")
 

@@ -18,11 +18,13 @@ the next satellites come from, so the longer arm is the one that stays in sight 
 
 from collections.abc import Callable, Collection
 from math import ceil, isqrt
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from skymemory.placement.torus import Direction, Satellite, Torus
 
 LayoutName = Literal["rotation", "hop", "rotation_hop"]
+LAYOUT_IDS: Final[dict[LayoutName, int]] = {"rotation": 1, "hop": 2, "rotation_hop": 3}
+"""`SKY_LayoutId_t`"""
 Layout = Callable[[Satellite, int, Torus], list[Satellite]]
 
 

@@ -19,7 +19,7 @@ from skymemory.fsw import messages, structures
 from skymemory.link.control import Ask, ControlPlane
 from skymemory.link.native import crc32c
 from skymemory.orbit.schedule import Schedule
-from skymemory.placement.layouts import LayoutName
+from skymemory.placement.layouts import LAYOUT_IDS
 from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
 from skymemory.placement.whereabouts import Playing
@@ -31,7 +31,6 @@ By = Literal["schedule", "command"]
 
 ROWS_MAX: Final = 4 * structures.SEGMENT_ROWS
 """rows that a satellite has room for"""
-_LAYOUTS: Final[dict[LayoutName, int]] = {"rotation": 1, "hop": 2, "rotation_hop": 3}
 LEAD_S: Final = 3.0
 """between the start of a replay and the first move of the window: all satellites have the schedule by then"""
 _MS_MAX: Final = 2**32
@@ -273,7 +272,7 @@ def _pieces(constellation: Constellation, playing: Playing | None) -> Iterator[C
     def begin() -> bytes:
         age_ms = 0 if playing is None else _now_ms(playing)
         size = constellation.planes, constellation.slots
-        head = structures.KvcScheduleBegin(identity, age_ms, *size, _LAYOUTS[cache.layout], cache.servers, len(rows))
+        head = structures.KvcScheduleBegin(identity, age_ms, *size, LAYOUT_IDS[cache.layout], cache.servers, len(rows))
         return _message(messages.KVC_SCHEDULE_BEGIN, head)
 
     yield begin

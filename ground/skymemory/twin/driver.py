@@ -15,7 +15,7 @@ from skymemory.config import Constellation
 from skymemory.orbit.events import Link
 from skymemory.orbit.schedule import Schedule, WindowChange
 from skymemory.orbit.walker import Walker
-from skymemory.placement.layouts import LayoutName
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.track import Track
 from skymemory.progress import Progress
@@ -39,7 +39,6 @@ _PART_LIFETIME_MS: Final = 5000
 _PACKET_ROOM: Final = 128
 """bytes of headers around a chunk"""
 _PACKET_BYTES_MIN: Final = 400
-_LAYOUTS: Final[dict[LayoutName, int]] = {"rotation": 1, "hop": 2, "rotation_hop": 3}
 
 _PLAIN: Final = (
     "events",
@@ -308,7 +307,7 @@ class Twin:
             planes=setup.torus.planes,
             slots=setup.torus.slots,
             seam_cut=int(setup.torus.seam_cut),
-            layout=_LAYOUTS[setup.layout],
+            layout=LAYOUT_IDS[setup.layout],
             servers=setup.servers,
             uplink=int(setup.uplink),
             hosts=setup.workload.hosts,
