@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from errno import EINVAL
 from functools import cache
-from pathlib import Path
 from socket import inet_aton
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
+from skymemory import compiled
 from skymemory.block_entry import BlockEntry
 from skymemory.placement.torus import Satellite
 from skymemory.progress import Progress
@@ -29,9 +29,6 @@ Server = tuple[Satellite, Satellite, str, int]
 Places = Sequence[Sequence[Server]]
 """of each server the places of its share, in the order in which they are asked; at least one"""
 
-NATIVE_DIR_VARIABLE: Final = "SKYMEM_NATIVE_DIR"
-"""names the folder of a build whose library is used instead of the installed one (development)"""
-_INSTALLED: Final = Path(__file__).resolve().parent.parent / "_native"
 _LIBRARY: Final = "libskymem_client.so"
 _PROGRESS_S: Final = 0.05
 ROUNDS_MAX: Final = 8
@@ -178,20 +175,18 @@ class ProgressCounters(ctypes.Structure):
     _fields_ = (("chunks_done", ctypes.c_uint64), ("chunks_total", ctypes.c_uint64), ("calls", ctypes.c_uint64))
 
 
-def library_path() -> Path:
-    """Where the library is.
-
-    Raises:
-        FileNotFoundError: it is not there.
-    """
-    folder = Path(os.environ.get(NATIVE_DIR_VARIABLE) or _INSTALLED)
-    path = folder / _LIBRARY
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is missing: the package was not built; `pip install .` builds it,"
-            f" or {NATIVE_DIR_VARIABLE} names the folder of a build"
-        )
-    return path
+_CLIENT = ctypes.c_void_p
+_TRANSFER: Final[tuple[Any, list[Any]]] = ctypes.c_int, [_CLIENT, ctypes.POINTER(Block), ctypes.c_uint32]
+_SIGNATURES: Final[compiled.Signatures] = {
+    "SKYC_Open": (_CLIENT, [ctypes.POINTER(Config), ctypes.POINTER(ctypes.c_int)]),
+    "SKYC_Close": (None, [_CLIENT]),
+    "SKYC_Put": _TRANSFER,
+    "SKYC_Get": _TRANSFER,
+    "SKYC_Cancel": (None, [_CLIENT, ctypes.c_uint64]),
+    "SKYC_Progress": (None, [_CLIENT, ctypes.POINTER(ProgressCounters)]),
+    "SKYC_Counters": (None, [_CLIENT, ctypes.POINTER(Counters)]),
+    "SKY_Crc32c": (ctypes.c_uint32, [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]),
+}
 
 
 @cache
@@ -202,18 +197,7 @@ def library() -> ctypes.CDLL:
         FileNotFoundError: it is not there.
         OSError: it is not for this machine.
     """
-    loaded = ctypes.CDLL(str(library_path()))
-    client, error = ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)
-    loaded.SKYC_Open.argtypes, loaded.SKYC_Open.restype = [ctypes.POINTER(Config), error], client
-    loaded.SKYC_Close.argtypes, loaded.SKYC_Close.restype = [client], None
-    for call in (loaded.SKYC_Put, loaded.SKYC_Get):
-        call.argtypes, call.restype = [client, ctypes.POINTER(Block), ctypes.c_uint32], ctypes.c_int
-    loaded.SKYC_Cancel.argtypes, loaded.SKYC_Cancel.restype = [client, ctypes.c_uint64], None
-    loaded.SKYC_Progress.argtypes, loaded.SKYC_Progress.restype = [client, ctypes.POINTER(ProgressCounters)], None
-    loaded.SKYC_Counters.argtypes, loaded.SKYC_Counters.restype = [client, ctypes.POINTER(Counters)], None
-    loaded.SKY_Crc32c.argtypes = [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
-    loaded.SKY_Crc32c.restype = ctypes.c_uint32
-    return loaded
+    return compiled.load(compiled.library_path(_LIBRARY), _SIGNATURES)
 
 
 def crc32c(data: bytes) -> int:

@@ -3,13 +3,13 @@
 import os
 from pathlib import Path
 
+from skymemory.compiled import FOLDER
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 
 NAME = "skysat"
 READY_WORD = "ready"
 """in the line that `skysat` prints once it listens"""
-NATIVE_FOLDER = Path(__file__).resolve().parent.parent / "_native"
 
 
 def program() -> Path:
@@ -18,7 +18,7 @@ def program() -> Path:
     Raises:
         FileNotFoundError: the package was not built.
     """
-    path = NATIVE_FOLDER / NAME
+    path = FOLDER / NAME
     if not os.access(path, os.X_OK):
         raise FileNotFoundError(f"{path} is missing: the package was not built; `pip install .` builds it")
     return path

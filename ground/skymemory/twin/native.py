@@ -1,14 +1,12 @@
 """The compiled twin, `libskymem_twin.so`: its structures and functions as ctypes sees them (`testbed/twin/twin.h`)."""
 
 import ctypes
-import os
 from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
 from enum import IntEnum
 from functools import cache
-from pathlib import Path
 from typing import Final
 
-from skymemory.link.native import NATIVE_DIR_VARIABLE
+from skymemory import compiled
 
 TEXT_BYTES: Final = 160
 NONE: Final = 2**32 - 1
@@ -18,7 +16,6 @@ ALL: Final = 2**32 - 1
 LINK_DOWN: Final = 4
 LINK_UP: Final = 5
 _LIBRARY: Final = "libskymem_twin.so"
-_INSTALLED: Final = Path(__file__).resolve().parent.parent / "_native"
 
 
 class Uplink(IntEnum):
@@ -251,7 +248,7 @@ class _Layout(ctypes.Structure):
     _fields_ = (("structure", c_char_p), ("field", c_char_p), ("offset", c_uint64), ("size", c_uint64))
 
 
-_SIGNATURES: dict[str, tuple[object, list[object]]] = {
+_SIGNATURES: compiled.Signatures = {
     "SKYT_Create": (c_void_p, [POINTER(Config), c_char_p]),
     "SKYT_Destroy": (None, [c_void_p]),
     "SKYT_SetRows": (c_bool, [c_void_p, POINTER(c_uint32), POINTER(c_int32), POINTER(c_int32), c_uint32]),
@@ -274,20 +271,12 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 
 @cache
 def library() -> ctypes.CDLL:
-    """Load the library, once.
+    """The library, loaded once.
 
     Raises:
         FileNotFoundError: the package was not built.
     """
-    path = Path(os.environ.get(NATIVE_DIR_VARIABLE) or _INSTALLED) / _LIBRARY
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: the package was not built; `pip install .` builds it")
-    loaded = ctypes.CDLL(str(path))
-    for name, (result, arguments) in _SIGNATURES.items():
-        function = getattr(loaded, name)
-        function.restype = result
-        function.argtypes = arguments
-    return loaded
+    return compiled.load(compiled.library_path(_LIBRARY), _SIGNATURES)
 
 
 def layouts() -> dict[tuple[str, str], tuple[int, int]]:

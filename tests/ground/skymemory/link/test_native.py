@@ -106,12 +106,6 @@ def test_states_are_those_of_the_store_and_its_messages() -> None:
     assert [state.name for state in TransferState] == ["RUNNING", "DONE", "MISS", "EXPIRED", "REFUSED", "CANCELLED"]
 
 
-def test_a_missing_library_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(native.NATIVE_DIR_VARIABLE, "/nonexistent")
-    with pytest.raises(FileNotFoundError, match=r"/nonexistent/libskymem_client\.so is missing.*pip install"):
-        native.library_path()
-
-
 @pytest.mark.parametrize("numbers", [{"packet_bytes": 118}, {"packet_bytes": 65508}, {"burst": 2049}, {"window_max": 2049}])
 def test_numbers_out_of_range_are_refused(numbers: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="119 to 65507"):
