@@ -339,7 +339,7 @@ static void test_epochs_that_the_monotonic_clock_has_not(void)
     follow_upload(INT32_MIN);
     CHECK_EQ(rig_kvc_hk(&rig).Row, 1);
     make_tables(83, 10000, 0);
-    table[0].Clock  = KVC_CLOCK_MONOTONIC; /* 100 s ago, and round the seconds' range to there */
+    table[0].Clock  = KVC_CLOCK_MONOTONIC; /* 100 s ago */
     table[0].EpochS = (uint32_t)(SKY_LIB_NowUs() / 1000000u) - 100u;
     load(0);
     RIG_EVENT(&rig, "KVC", KVC_SCHEDULE_INF_EID, "83 rows");
