@@ -212,11 +212,16 @@ class SkyStore:
         results = self._fetched(results, wanted, block_bytes_max, progress)
         # Another host may have replaced a block since this one heard of it
         stale = [index for index in wanted if results[index].status == "bad_key"]
-        if stale:
-            for index in stale:
-                self.index.remove(keys[index])
-            answers = zip(stale, self._lookup.ask([keys[index] for index in stale]) or [], strict=False)
-            renewed = {index: entry for index, entry in answers if entry is not None}
+        for index in stale:
+            self.index.remove(keys[index])
+        answers = zip(stale, self._lookup.ask([keys[index] for index in stale]) or [], strict=False)
+        renewed = {index: entry for index, entry in answers if entry is not None}
+        # or laid it for a time to come
+        for index in (index for index in wanted if results[index].status == "miss"):
+            entry = self.index.get(keys[index])
+            if entry is not None and entry.epoch != wanted[index].epoch:
+                renewed[index] = entry
+        if renewed:
             results = self._fetched(results, renewed, block_bytes_max, progress)
         if len(wanted) < len(keys) and (reason := self._no_routes()):
             results = [one if index in wanted else replace(one, status=reason) for index, one in enumerate(results)]
@@ -454,9 +459,24 @@ class SkyStore:
                 self._lookup.set_incomplete(transfer.entry.key)
             else:
                 gone.append(transfer.entry.key)
+        ahead = self._laid_ahead(gone)
+        self.index.add(ahead.values())
+        gone = [key for key in gone if key not in ahead]
         if gone:
             self._forget(gone, self._routes_of(gone))
         return results
+
+    def _laid_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
+        """Blocks that another host has laid for a row to come, as satellites say that are servers now and then.
+
+        They are not to be purged; and who has no such server loses nothing, for his purge meets none of the block either.
+        """
+        if not keys or not self.follows:
+            return {}
+        now_s, routes = time.time(), self._reach.routes()
+        found = self._control.find_latest(routes, keys, self._tenant, self._control.patience_s(routes))
+        row, rows = self._where.row(now_s), self._where.rows
+        return {key: entry for key, entry in found.items() if entry.epoch > row and entry.epoch in rows(now_s, entry.epoch)}
 
     def _stand_in_failed(self, transfer: Transfer, ways: Ways | None) -> bool:
         """Was a share missed for which another satellite stands in?"""

@@ -9,6 +9,7 @@
 #include "twin_priv.h"
 
 #define SKEW_US             2000000u /* clocks of satellites and hosts are as far apart at most */
+#define EARLY               10u      /* part of a handover in which old places come first */
 #define BACK_MAX            3u       /* old places that are asked at most */
 #define PURGE_AFTER_MISS_US 2000000u /* that a host spends on what is left of a block that it missed */
 
@@ -37,7 +38,8 @@ static uint32_t rows_by_time(const SKYT_Twin_t *twin, uint32_t row, uint32_t *ro
     const uint64_t half_us  = end_us == UINT64_MAX ? UINT64_MAX : (end_us - start_us) / 2u;
     const uint64_t moves_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
     const bool     is_end   = end_us != UINT64_MAX && end_us - now_us <= SKEW_US;
-    const bool     is_early = now_us - start_us < (half_us < moves_us ? half_us : moves_us);
+    const uint64_t early_us = moves_us / EARLY;
+    const bool     is_early = now_us - start_us < (half_us < early_us ? half_us : early_us);
     uint32_t       first    = row > 1u ? row - 1u : row;
     uint32_t       count    = 0;
 

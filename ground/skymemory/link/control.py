@@ -359,6 +359,23 @@ class ControlPlane:
         answers = self.exchange(asks, deadline_s)
         return [_entry(ask.key, answer) for ask, answer in zip(asks, answers, strict=True)], answers.count(None)
 
+    def find_latest(
+        self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
+    ) -> dict[bytes, BlockEntry]:
+        """Ask several satellites, all at once, what they know of blocks; of what they say of one the highest epoch counts."""
+        any_chunk = ChunkSet(0, 1, (True,)).encode()
+        asks = [
+            Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk)
+            for key in keys
+            for route in routes
+        ]
+        found: dict[bytes, BlockEntry] = {}
+        for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
+            entry = _entry(ask.key, answer)
+            if entry is not None and (entry.key not in found or entry.epoch > found[entry.key].epoch):
+                found[entry.key] = entry
+        return found
+
     def hold_all(
         self, blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]], tenant: int, deadline_s: float
     ) -> list[bool | None]:

@@ -4,7 +4,7 @@ Without a schedule the layout lies around `cache.centre` for ever. With one the 
 what falls out of the window goes, satellite by satellite, to what comes in; that takes a while. A chunk only moves forward in
 time, so whoever asks the places of its server in the order of time finds it, however far the move has come:
 
-    soon after a row's time   old, new       no longer than half the row: the chunk may not have moved yet
+    soon after a row's time   old, new       a tenth of a handover, at most half the row: the chunk may not have moved yet
     later                     new, old, new  it should have; if not, the old place is asked, and the new one once more, in case it
                                              moved between the two questions
     before the next row       and the next   for a moment: somebody's clock may be fast
@@ -37,6 +37,8 @@ SKEW_S: Final = 2.0
 """clocks of satellites and hosts are taken to be as far apart at most"""
 _BACK_MAX: Final = 3
 """old places that are asked at most"""
+_EARLY: Final = 0.1
+"""of the time that a handover may take old places are asked first for so much: few take longer, and asking in vain takes time"""
 _STAYS: Final = 0
 """the row of a sky that follows no schedule"""
 
@@ -194,7 +196,8 @@ class Whereabouts:
         while first > max(1, row - _BACK_MAX) and now_ms - track.rows[first - 1][0] < handover_ms:
             first -= 1  # it began to hold so lately that not all may have come to it
         before = tuple(range(first, row))
-        rows = (*before, row) if not before or now_ms - start_ms < min(handover_ms, half_ms) else (row, *before, row)
+        is_early = now_ms - start_ms < min(_EARLY * handover_ms, half_ms)
+        rows = (*before, row) if not before or is_early else (row, *before, row)
         is_near = end_ms is not None and end_ms - now_ms <= 1000 * SKEW_S
         return (*rows, row + 1) if is_near else rows
 

@@ -360,6 +360,7 @@ static void test_evacuation_by_order(void)
 {
     const SKY_Addr_t from = {2, 2}, to = {3, 4}, nowhere = {5, 1};
     fx_block_t       some = {50, 0, 7, 100, 700};
+    fx_block_t       kept = {51, 0, 7, 100, 700};
     uint8_t          data[CHUNK_BYTES];
     SKY_Packet_t     pkt;
     SKY_Service_t   *svc = &node_at(from)->svc;
@@ -387,6 +388,14 @@ static void test_evacuation_by_order(void)
     run_for(5000000);
     CHECK_EQ(node_at(from)->store.counters.blocks, 0);
     CHECK(sat_holds(node_at(to), &some, 0) && sat_holds(node_at(to), &some, 6) && node_at(to)->store.counters.blocks == 2);
+
+    put_at(from, &kept, 3, UINT32_MAX); /* of a host on board */
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_NOT_FOUND);
+    put_at(from, &some, 1, 0);
+    CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_OK);
+    node_at(from)->next_us = 0;
+    run_for(5000000);
+    CHECK(sat_holds(node_at(from), &kept, 3) && node_at(from)->store.counters.blocks == 1);
 
     step_to(1, 2, 3);
     follow(SKY_LAYOUT_ROTATION, 1, 1);

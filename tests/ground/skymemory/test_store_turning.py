@@ -280,6 +280,22 @@ def test_who_was_told_of_a_block_before_it_was_laid_anew_finds_it(sky: Constella
         check_all_there(store, items)
 
 
+@pytest.mark.parametrize("row", [2, 3, 4])
+def test_another_host_that_does_not_know_destroys_nothing(sky: Constellation, row: int) -> None:
+    items = blocks()
+    playing = turning(sky, 1)
+    with SkyStore(sky, playing=playing) as store, SkyStore(sky, playing=playing) as other:
+        store.put(list(items.items()))
+        assert len(other.find_longest(list(items))) == len(items)
+        assert all(one.ok for one in store.prefetch(list(items), start_time(playing, row) + 1))
+        if len(moved_servers(sky, 1, row)) < sky.cache.servers:  # those that are the same in both rows tell
+            check_all_there(other, items)
+            assert other.stats().purges == 0
+        else:
+            assert {result.status for result in other.get(list(items))} == {"miss"}
+        check_all_there(store, items)
+
+
 def test_a_block_that_is_laid_anew_during_a_get_is_not_purged(sky: Constellation, monkeypatch: pytest.MonkeyPatch) -> None:
     items = blocks()
     playing = turning(sky, 1)

@@ -77,7 +77,10 @@ void SKY_Service_HandoverPut(SKY_Service_t *svc, uint64_t now_us, const SKY_Pack
 
 bool SKY_Service_HandoverWaits(const SKY_Service_t *svc, uint32_t epoch, uint32_t server)
 {
-    return epoch > svc->handover.row && (epoch > svc->handover.schedule->count || is_home(svc, epoch, server, svc->cfg.self));
+    const SKY_Schedule_t *schedule = svc->handover.schedule;
+
+    return epoch > svc->handover.row &&
+           (schedule == NULL || epoch > schedule->count || is_home(svc, epoch, server, svc->cfg.self));
 }
 
 /* ---- looking ------------------------------------------------------------------------------------------------------ */

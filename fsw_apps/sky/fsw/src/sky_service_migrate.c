@@ -308,8 +308,8 @@ SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_
     {
         return SKY_STATUS_BUSY;
     }
-    return SKY_Service_MigrateAll(svc, job, target, now_us + (uint64_t)SKY_SERVICE_MIGRATION_MAX_MS * US_PER_MS, UINT32_MAX, 1,
-                                  0);
+    return SKY_Service_MigrateAll(svc, job, target, now_us + (uint64_t)SKY_SERVICE_MIGRATION_MAX_MS * US_PER_MS, UINT32_MAX - 1u,
+                                  1, 0); /* all but what never moves */
 }
 
 static bool is_before(SKY_Addr_t a, SKY_Addr_t b)

@@ -55,17 +55,20 @@ def test_the_centre_is_that_of_the_row_of_now() -> None:
         (300 - SKEW_S, (1, 2)),  # somebody's clock may be fast
         (299.999, (1, 2)),
         (300, (1, 2)),
-        (300 + HANDOVER_S - 0.001, (1, 2)),
+        (300 + HANDOVER_S / 10 - 0.001, (1, 2)),
+        (300 + HANDOVER_S / 10, (2, 1, 2)),
         (300 + HANDOVER_S, (2, 1, 2)),
         (600 - SKEW_S - 0.001, (2, 1, 2)),
         (600 - SKEW_S, (2, 1, 2, 3)),
         (600, (2, 3)),
-        (1004.999, (3, 4)),  # no longer than half a row
-        (1005, (4, 3, 4)),
+        (1002.999, (3, 4)),
+        (1003, (4, 3, 4)),
         (1008, (4, 3, 4, 5)),
         (1010, (3, 4, 5)),  # the handover before may not be over
-        (1029.999, (3, 4, 5)),
-        (1030, (4, 5)),
+        (1012.999, (3, 4, 5)),
+        (1013, (5, 3, 4, 5)),
+        (1029.999, (5, 3, 4, 5)),
+        (1030, (5, 4, 5)),
         (1010 + HANDOVER_S, (5, 4, 5)),
         (1e9, (5, 4, 5)),
     ],
@@ -108,7 +111,8 @@ def test_of_short_rows_several_old_places_are_asked() -> None:
 
 def test_a_block_laid_for_a_row_to_come_is_asked_for_there_first() -> None:
     assert TURNING.rows(at(100), 4) == (4, 1, 4)
-    assert TURNING.rows(at(310), 4) == (4, 1, 2, 4)
+    assert TURNING.rows(at(301), 4) == (4, 1, 2, 4)
+    assert TURNING.rows(at(310), 4) == (4, 2, 1, 2, 4)
     assert TURNING.rows(at(599), 3) == (3, 2, 1, 2, 3)
     assert TURNING.rows(at(400), 4) == (4, 2, 1, 2, 4)
     assert TURNING.rows(at(600), 3) == (3, 2, 3)  # its time has come: it did not take part in the handover
