@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skymemory.orbit.geometry import cross_plane_km, grid_km, ground_km, in_plane_km
-from skymemory.placement.layouts import LayoutName
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.twin import native
 from skymemory.twin.driver import TwinError
@@ -25,7 +25,6 @@ _DEADLINE_MS: Final = 600_000
 _BETWEEN_US: Final = 1000 * _DEADLINE_MS
 _PACKET_ROOM: Final = 128
 """bytes of headers around a chunk: one packet each"""
-_LAYOUTS: Final[dict[LayoutName, int]] = {"rotation": 1, "hop": 2, "rotation_hop": 3}
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def _config(case: PaperCase) -> native.Config:
         planes=case.torus.planes,
         slots=case.torus.slots,
         seam_cut=int(case.torus.seam_cut),
-        layout=_LAYOUTS[case.layout],
+        layout=LAYOUT_IDS[case.layout],
         servers=case.servers,
         uplink=int(Uplink.CENTRE if case.on_board else Uplink.DIRECT),
         hosts=2,
