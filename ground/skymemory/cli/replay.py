@@ -38,7 +38,8 @@ SPEED_MAX: Final = 1000
 def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as_json: bool) -> None:
     """Let the sky turn: the window moves as in FILE, and satellites hand over what they hold. Gets and puts go on.
 
-    Ends after the last row, or by Ctrl-C; the window then stays where it is. Another replay goes on from there.
+    Ends after the last row, or by Ctrl-C; the window then stays where it is. Another replay goes on from there, and ends one
+    that still runs.
     """
     if not 0 < speed <= SPEED_MAX:
         raise BadInput(f"--speed is {speed:g}; allowed are numbers above 0, up to {SPEED_MAX}")
@@ -65,8 +66,10 @@ def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as
             rows, real_s = len(playing.track.rows), playing.track.rows[-1][0] / 1000
             click.echo(f"{file}: {rows} rows in {real_s:,.0f} s, from {utc(schedule.header.epoch_ms + from_ms)} on")
         try:
-            _look_on(control, playing, by, done, quiet=as_json)
+            _look_on(control, state, playing, by, done, quiet=as_json)
         except BaseException as reason:
+            if not state.playing.is_kept():  # the constellation is somebody else's now
+                raise
             held = held_now(playing)
             state.playing.save(held, file)
             if by == "schedule":
@@ -120,6 +123,8 @@ def _begin(control: ControlPlane, state: State, playing: Playing, before: Playin
     try:
         upload(control, playing if by == "schedule" else None)
     except BaseException:
+        if not state.playing.is_kept():
+            raise
         if before is None:
             state.playing.clear()
         else:
@@ -129,10 +134,16 @@ def _begin(control: ControlPlane, state: State, playing: Playing, before: Playin
         raise
 
 
-def _look_on(control: ControlPlane, playing: Playing, by: By, done: list[Handover], *, quiet: bool) -> None:
+def _look_on(control: ControlPlane, state: State, playing: Playing, by: By, done: list[Handover], *, quiet: bool) -> None:
     last_ms = playing.track.rows[-1][0]
     with progress_bar("the sky turns") as progress:
-        for handover in follow(control, playing, by, tell=lambda now_ms: progress(min(now_ms, last_ms), last_ms)):
+
+        def tell(now_ms: int) -> None:
+            if not state.playing.is_kept():  # two that give satellites their schedules in turn would tear blocks apart
+                raise ReplayError("another replay, or `skymem down`, has ended this one")
+            progress(min(now_ms, last_ms), last_ms)
+
+        for handover in follow(control, playing, by, tell=tell):
             done.append(handover)
             if not quiet:
                 click.echo(_told(handover))

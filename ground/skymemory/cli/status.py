@@ -100,7 +100,8 @@ def window_text(window: dict[str, Any]) -> str:
     """The same in words."""
     text = f"* {len(window['servers'])} servers, window around {Satellite(*window['centre'])}"
     if window["row"] is not None:
-        text += f"\nrow {window['row']} of {window['rows']} at {window['speed']:g}x"
+        moves = f"at {window['speed']:g}x" if window["row"] < window["rows"] else "(the last: it stays)"
+        text += f"\nrow {window['row']} of {window['rows']} {moves}"
         text += f"\nsky of {window['sky_time']}" if "sky_time" in window else ""
     return text
 

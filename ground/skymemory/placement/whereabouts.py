@@ -63,9 +63,11 @@ class Playing:
         return floor((time_s - self.started_unix_s) * 1000)
 
     def schedule_ms(self, time_s: float) -> int:
-        """The schedule's time at a Unix time; its ends before and after it. Of use with a schedule."""
+        """The schedule's time at a Unix time; its ends before and after it. It stays at the track's last row, as the window does.
+        Of use with a schedule."""
         most = 0 if self.schedule is None else self.schedule.header.duration_ms
-        return min(max(int(self.from_ms + self.speed * self.track_ms(time_s)), 0), most)
+        track_ms = min(self.track_ms(time_s), self.track.rows[-1][0])
+        return min(max(int(self.from_ms + self.speed * track_ms), 0), most)
 
 
 class Source(Protocol):

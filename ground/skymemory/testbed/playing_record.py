@@ -31,10 +31,15 @@ class PlayingRecord:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         self._seen: tuple[int, int] | None = None
+        self._saved: tuple[int, int] | None = None
 
     def changed(self) -> bool:
         """Is there another record than at the last `load`?"""
-        return self._mark() != self._seen
+        return _mark(self.path) != self._seen
+
+    def is_kept(self) -> bool:
+        """Is it still what was last saved here?"""
+        return _mark(self.path) == self._saved
 
     def save(self, playing: Playing, source: Path) -> None:
         """Write the record, whole or not at all. `source`: the schedule's file, which is copied."""
@@ -56,6 +61,7 @@ class PlayingRecord:
         }
         draft = self.path.with_suffix(".new")
         draft.write_text(json.dumps(record), encoding="utf-8")
+        self._saved = _mark(draft)
         draft.replace(self.path)
 
     def load(self) -> Playing | None:
@@ -65,7 +71,7 @@ class PlayingRecord:
             DamagedRecordError: the record does not say what it should.
             OSError: it is there and the system does not let us read it.
         """
-        self._seen = self._mark()
+        self._seen = _mark(self.path)
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -80,14 +86,6 @@ class PlayingRecord:
         """Forget it."""
         for path in (self.path, *map(self._copy, SUFFIXES)):
             path.unlink(missing_ok=True)
-
-    def _mark(self) -> tuple[int, int] | None:
-        """Of the file; each record is a file of its own."""
-        try:
-            status = self.path.stat()
-        except OSError:
-            return None
-        return status.st_ino, status.st_mtime_ns
 
     def _copy(self, suffix: str) -> Path:
         return self.path.with_name(COPY_NAME + suffix)
@@ -111,3 +109,12 @@ class PlayingRecord:
             int(record["from_ms"]),
             float(record["speed"]),
         )
+
+
+def _mark(path: Path) -> tuple[int, int] | None:
+    """Of the file; each record is a file of its own."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns

@@ -124,6 +124,48 @@ def test_an_interrupted_replay_holds_the_window(user: User) -> None:
     assert first["row"] < first["rows"]
 
 
+def test_another_replay_ends_the_first(user: User) -> None:
+    file = save(user.folder, "sky.csv")
+    user.run("up")
+    (user.folder / "value").write_bytes(value := os.urandom(100_000))
+    user.run("put", "a key", "value")
+    first = user.start("replay", file, "--speed", "300")
+    assert first.stdout is not None
+    first.stdout.readline()
+    second = json.loads(user.run("replay", file, "--speed", "600", "--hours", "0.3", "--json"))
+    _, err = first.communicate(timeout=60)
+    assert err == "Error: another replay, or `skymem down`, has ended this one\n"
+    assert first.returncode == 1
+    after = json.loads(user.run("status", "--json"))["window"]
+    assert (after["row"], after["centre"]) == (second["rows"][-1]["row"], second["rows"][-1]["centre"])
+    user.run("get", "a key", "copy")
+    assert (user.folder / "copy").read_bytes() == value
+
+
+def test_a_replay_ends_with_its_constellation(user: User) -> None:
+    file = save(user.folder, "sky.csv")
+    user.run("up")
+    process = user.start("replay", file, "--speed", "300")
+    assert process.stdout is not None
+    process.stdout.readline()
+    user.run("down")
+    user.run("up")
+    _, err = process.communicate(timeout=60)
+    assert err == "Error: another replay, or `skymem down`, has ended this one\n"
+    assert process.returncode == 1
+    assert user.state.playing.load() is None
+    assert json.loads(user.run("status", "--json"))["window"]["row"] is None
+
+
+def test_the_sky_stays_when_a_replay_is_over(user: User) -> None:
+    file = save(user.folder, "sky.csv")
+    user.run("up")
+    user.run("replay", file, "--speed", "600", "--hours", "0.2")
+    first, second = (json.loads(user.run("status", "--json"))["window"] for _ in range(2))
+    assert first == second
+    assert "(the last: it stays)" in user.run("status")
+
+
 @pytest.mark.parametrize("speed", ["0", "-1", "nan", "1001"])
 def test_speeds_that_are_refused(user: User, speed: str) -> None:
     file = save(user.folder, "sky.csv")

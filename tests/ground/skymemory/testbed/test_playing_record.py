@@ -59,6 +59,18 @@ def test_what_is_saved_is_loaded(schedule: Schedule, source: Path, tmp_path: Pat
     assert list((tmp_path / "state").iterdir()) == []
 
 
+def test_a_record_is_kept_until_another_is_saved(schedule: Schedule, source: Path, tmp_path: Path) -> None:
+    mine, other = PlayingRecord(tmp_path), PlayingRecord(tmp_path)
+    mine.save(playing(schedule), source)
+    assert mine.is_kept()
+    assert not other.is_kept()
+    other.save(playing(schedule), source)
+    assert other.is_kept()
+    assert not mine.is_kept()
+    mine.clear()
+    assert not other.is_kept()
+
+
 def test_another_constellation_follows_nothing(schedule: Schedule, source: Path, tmp_path: Path) -> None:
     state = State(tmp_path / "state")
     state.save(Running("local", Constellation(), {}))
