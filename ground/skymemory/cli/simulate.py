@@ -100,10 +100,11 @@ def _print_rows(published: bool, packets: bool, as_json: bool) -> None:
         click.echo(json.dumps([row._asdict() for row in points], indent=2))
         return
     which = "as published" if published else "corrected"
-    table = Table(title=f"times of the servers, mappings {which}: {len(points)} rows in {elapsed_ms:.1f} ms")
+    title = f"times of the servers, mappings {which}: {len(points)} rows in {elapsed_ms:.1f} ms"
+    table = Table(title=title, box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for name in points[0]._fields:
-        table.add_column(name, justify="left" if name in {"strategy", "parameter"} else "right")
+        table.add_column(name, justify="left" if name in {"strategy", "parameter"} else "right", overflow="fold")
     for row in points:
-        seconds = (f"{value:.6f}" for value in row[3:])
+        seconds = (f"{value:.5f}" for value in row[3:])  # 80 columns have room for that
         table.add_row(row.strategy, row.parameter, f"{row.value:g}" if row.value < 1 else f"{row.value:,}", *seconds)
     print_table(table)

@@ -18,7 +18,9 @@ _SEED_MAX: Final = 2**63 - 1
 
 
 @click.command()
-@click.argument("schedule_path", metavar="[SCHEDULE]", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument(
+    "schedule_path", metavar="[SCHEDULE]", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
 @click.option("--seed", type=int, help="From which workload and faults follow. Default: 1.")
 @click.option("--faults", "faults_path", type=click.Path(dir_okay=False, path_type=Path), help="What goes wrong, and when.")
 @click.option("--hours", type=float, help="Virtual time. Default: all of the schedule.")

@@ -28,6 +28,15 @@ def test_table(published: bool) -> None:
     assert ("as published" if published else "corrected") in shown
 
 
+def test_table_in_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = skymem("--table").output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == 2 + len(rows())
+    assert "CHUNK_PROCESSING_TIME" in "".join(lines)
+    assert "22,020,096" in "".join(lines)
+
+
 def test_packets(monkeypatch: pytest.MonkeyPatch) -> None:
     first = rows()[:2]
     monkeypatch.setattr("skymemory.cli.simulate.rows", lambda **_: first)

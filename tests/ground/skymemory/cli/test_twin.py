@@ -95,6 +95,7 @@ def test_a_violation_ends_with_the_command_that_replays_it(
         (("berlin.csv", "--faults", "bad.toml"), "bad.toml:2: loss.rate is 2; allowed are numbers from 0 to 1"),
         (("berlin.csv", "--faults", "none.toml"), "none.toml: No such file or directory"),
         (("other.toml",), "other.toml: "),
+        (("none.csv",), "Invalid value for '[SCHEDULE]': File 'none.csv' does not exist; see `skymem twin --help`"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path: Path, berlin: Path, words: tuple[str, ...], message: str) -> None:
