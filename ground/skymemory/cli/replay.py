@@ -36,7 +36,9 @@ SPEED_MAX: Final = 1000
 )
 @json_option
 def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as_json: bool) -> None:
-    """Let the sky turn: the window moves as in FILE, and satellites hand over what they hold. Gets and puts go on.
+    """Let the sky turn as in FILE.
+
+    The window moves, and satellites hand over what they hold; gets and puts go on.
 
     Ends after the last row, or by Ctrl-C; the window then stays where it is. Another replay goes on from there, and ends one
     that still runs.
@@ -82,10 +84,9 @@ def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as
     if as_json:
         print_json(report)
     else:
-        click.echo(
-            f"{report['handovers']} handovers: {report['chunks']:,} chunks, {report['bytes'] / 1e6:,.1f} MB moved; "
-            f"{report['duration_s_median']:.2f} s each (median)"
-        )
+        median = f"; {report['duration_s_median']:.2f} s each (median)" if report["chunks"] else ""
+        moved = f"{report['chunks']:,} chunks, {report['bytes'] / 1e6:,.1f} MB moved"
+        click.echo(f"{report['handovers']} handovers: {moved}{median}")
 
 
 def _check_sky(file: Path, schedule: Schedule, constellation: Constellation) -> None:

@@ -57,7 +57,10 @@ def schedule(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Write when the sky over a site changes: the nearest satellite, the window, links that are down."""
+    """Write when the sky over a site changes.
+
+    That is: the nearest satellite, the window, and links that are down.
+    """
     place = _site(site)
     _check("--min-elevation-deg", min_elevation_deg, 0, 90)
     if not 0 < hours <= _HOURS_MAX:

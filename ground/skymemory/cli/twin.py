@@ -43,7 +43,10 @@ def twin(
     first: int | None,
     as_json: bool,
 ) -> None:
-    """Run the flight code of a whole constellation in virtual time, and check what must always hold."""
+    """Run a constellation in virtual time.
+
+    All of its flight code in one process, with faults; what must always hold is checked all the while.
+    """
     if (schedule_path is None) == (seeds is None):
         raise BadInput("what to run: allowed is one of SCHEDULE and --seeds")
     if seeds is not None:

@@ -94,7 +94,10 @@ def delete(key: str, as_json: bool) -> None:
 )
 @json_option
 def prefetch(keys: tuple[str, ...], at: str, as_json: bool) -> None:
-    """Lay the values of KEYs so that they are in the window at a time to come."""
+    """Lay values where they will be needed.
+
+    The values of KEYs go to where the window will be at a time to come, once.
+    """
     start_s = time.time()
     at_s = _moment(at, start_s)
     with open_store() as store:

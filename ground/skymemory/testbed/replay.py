@@ -33,7 +33,8 @@ ROWS_MAX: Final = 4 * structures.SEGMENT_ROWS
 """rows that a satellite has room for"""
 LEAD_S: Final = 3.0
 """between the start of a replay and the first move of the window: all satellites have the schedule by then"""
-_MS_MAX: Final = 2**32
+_MS_MAX: Final = 2**31
+"""how long ago a schedule may have begun: a satellite is told in 32 bits with a sign"""
 _DAY_MS: Final = 86_400_000
 _ATTEMPTS: Final = 3
 _DEADLINE_S: Final = 5.0
