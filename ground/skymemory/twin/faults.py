@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -67,7 +68,7 @@ class _Fault(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class _Lasting(_Fault):
+class _Lasting(_Fault, ABC):
     """Something about packets, from a time on, on all links or on one."""
 
     link: _LinkField | None = Field(default=None, description=_LINK)
@@ -78,9 +79,9 @@ class _Lasting(_Fault):
     for_s: float | None = _optional(0.001, 3600 * _HOURS_MAX)
     """none: to the end"""
 
+    @abstractmethod
     def model(self) -> LinkModel:
         """What it adds."""
-        raise NotImplementedError
 
 
 def _ppm(share: float) -> int:
@@ -147,7 +148,7 @@ class Flip(_Lasting):
         return LinkModel(flip_ppm=_ppm(self.rate))
 
 
-class _Timed(_Fault):
+class _Timed(_Fault, ABC):
     """Something that happens at a time, or so often an hour at times from the seed."""
 
     at_s: float | None = _optional(0, 3600 * _HOURS_MAX)
@@ -165,8 +166,9 @@ class _Timed(_Fault):
         for begin_us in self._times_us(duration_ms, rng):
             yield from self._once(torus, begin_us, min(begin_us + round(1e6 * self.for_s), 1000 * duration_ms), rng)
 
+    @abstractmethod
     def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
-        raise NotImplementedError
+        """What comes of one of its times."""
 
     def _times_us(self, duration_ms: int, rng: Random) -> list[int]:
         if self.at_s is not None:

@@ -42,8 +42,8 @@ class User:
     def start(self, *words: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", "from skymemory.cli import main; main()", *words]
         environment = {**os.environ, "SKYMEM_STATE": str(self.state.folder)}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(command, cwd=self.folder, env=environment, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=self.folder, env=environment, text=True, stdout=pipe, stderr=pipe)
 
     def run(self, *words: str, status: int = 0) -> str:
         """What it prints; with another status, what it says of the mistake."""

@@ -28,7 +28,7 @@ def test_the_sweep() -> None:
         (strategy, parameter, value)
         for strategy in ("rotation", "hop", "hop_rotation")
         for parameter in COLUMNS
-        for value in SWEEP[parameter]  # type: ignore[index]
+        for value in SWEEP[parameter]  # type: ignore[index]  # a parameter is any word to the checker
     ]
 
 

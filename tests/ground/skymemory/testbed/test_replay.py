@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -53,10 +54,11 @@ def blocks(count: int = 6) -> dict[bytes, bytes]:
     return {os.urandom(32): os.urandom(VALUE_BYTES) for _ in range(count)}
 
 
-def held_at(sky: Constellation, key: bytes) -> set[Satellite]:
-    """Satellites that hold something of a block."""
+def is_held_at(sky: Constellation, key: bytes, homes: set[Satellite]) -> bool:
+    """Do these satellites hold something of a block, and no others?"""
     with ControlPlane(sky) as control:
-        return {place for place in sky.torus.satellites() if control.find(Route(place, place), [key], 0, 5)[0] != [None]}
+        places = sky.torus.satellites()
+        return homes == {place for place in places if control.find(Route(place, place), [key], 0, 5)[0] != [None]}
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
@@ -119,7 +121,7 @@ def test_gets_and_puts_go_on_while_the_sky_turns(start_sky: StartSky, schedule: 
 
         homes = set(Whereabouts(sky, playing).servers(len(playing.track.rows)))
         for key in items if by == "schedule" else ():  # by command satellites send all they hold, and know nothing of servers
-            wait_until(lambda key=key: held_at(sky, key) == homes)  # type: ignore[misc]
+            wait_until(partial(is_held_at, sky, key, homes))
         assert all(result.data == items[result.key] for result in store.get(list(items)))
         assert store.stats().misses == 0
 

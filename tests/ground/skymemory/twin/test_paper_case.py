@@ -66,4 +66,4 @@ def test_chunks_of_a_server_wait_for_each_other() -> None:
 )
 def test_what_cannot_be(change: dict[str, object], said: str) -> None:
     with pytest.raises(TwinError, match=said):
-        measure(replace(CASE, **change))  # type: ignore[arg-type]
+        measure(replace(CASE, **change))  # type: ignore[arg-type]  # fields are named by the test
