@@ -48,7 +48,7 @@ $(VENV)/.run: tools/setup_venv.py pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PYTHON) tools/setup_venv.py $(VENV) model bench figures dev
+	$(PYTHON) tools/setup_venv.py $(VENV) model bench figures tracing dev
 	@touch $@
 
 # The wheel, as a user gets it: the tests run against what is installed, not against the source tree.
