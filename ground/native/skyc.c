@@ -139,6 +139,15 @@ void SKYC_Cancel(SKYC_Client_t *client, uint64_t call)
     SKYC_Socket_Wake(client->engine.sock);
 }
 
+uint32_t SKYC_Served(SKYC_Client_t *client, SKYC_Served_t *served, uint32_t room)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    const uint32_t count = SKYC_Engine_Served(&client->engine, served, room);
+
+    (void)pthread_mutex_unlock(&client->lock);
+    return count;
+}
+
 void SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress)
 {
     progress->chunks_done  = __atomic_load_n(&client->engine.progress.chunks_done, __ATOMIC_RELAXED);

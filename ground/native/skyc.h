@@ -93,6 +93,19 @@ typedef struct
     uint64_t host_number;
 } SKYC_Counters_t;
 
+/** What one satellite did in a call. Times are from the start of the call, 0: that did not happen. */
+typedef struct
+{
+    uint16_t plane, slot;
+    uint16_t entry_plane, entry_slot;
+    uint32_t srtt_us; /**< smoothed round trip, over all calls so far; 0: none was measured */
+    uint32_t chunks;  /**< received from it, respectively acknowledged by it, also of blocks that did not come whole */
+    uint32_t requests, repeats;
+    uint64_t bytes;             /**< of these chunks */
+    uint64_t asked_us;          /**< when the first request (PUT: chunk) left */
+    uint64_t first_us, last_us; /**< when it first and last answered */
+} SKYC_Served_t;
+
 typedef struct
 {
     uint64_t chunks_done, chunks_total; /**< of the call that runs, or of the last one */
@@ -115,8 +128,14 @@ int SKYC_Get(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count);
  * @param call  SKYC_Progress_t.calls while it runs, or just before. If that call has ended already, nothing happens
  */
 void SKYC_Cancel(SKYC_Client_t *client, uint64_t call);
-void SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress);
-void SKYC_Counters(SKYC_Client_t *client, SKYC_Counters_t *counters);
+/**
+ * Who did what in the call that ended last. Threads that share a client keep each other from calls in between.
+ * @param served  receives the first @p room of them; NULL if @p room is 0
+ * @return how many there are
+ */
+uint32_t SKYC_Served(SKYC_Client_t *client, SKYC_Served_t *served, uint32_t room);
+void     SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress);
+void     SKYC_Counters(SKYC_Client_t *client, SKYC_Counters_t *counters);
 
 /** Where the fields of the structures lie, so that a binding can prove that it agrees. @return false at the end of the list */
 typedef struct

@@ -95,20 +95,28 @@ static void lane_close(SKYC_Engine_t *engine, uint32_t index)
     SKYC_Block_t         *block   = work->block;
     const uint32_t        chunks  = lane->left_begun - lane_left(engine, lane);
     const uint32_t        last    = SKY_ChunkSet_IndexOf(missing, cfg->chunk_total - 1);
+    const uint32_t        repeats = is_put ? lane->u.push.repeats : lane->u.fetch.repeats;
+    SKYC_Peer_t          *peer    = peer_of(engine, index);
+    const uint32_t        asked   = is_put ? lane->u.push.queries : lane->u.fetch.requests;
+    uint64_t              bytes   = (uint64_t)chunks * cfg->chunk_len;
 
-    block->chunks += chunks;
-    block->bytes += (uint64_t)chunks * cfg->chunk_len;
     if (last < cfg->count && lane_has(engine, lane, last) && !work_has(work, cfg->chunk_total - 1))
     {
-        block->bytes -= (uint64_t)cfg->chunk_total * cfg->chunk_len - cfg->block_len; /* the last chunk is shorter */
+        bytes -= (uint64_t)cfg->chunk_total * cfg->chunk_len - cfg->block_len; /* the last chunk is shorter */
     }
-    block->requests += is_put ? lane->u.push.queries : lane->u.fetch.requests;
-    block->repeats += is_put ? lane->u.push.repeats : lane->u.fetch.repeats;
+    block->chunks += chunks;
+    block->bytes += bytes;
+    block->requests += asked;
+    block->repeats += repeats;
+    peer->served.chunks += chunks;
+    peer->served.bytes += bytes;
+    peer->served.requests += asked;
+    peer->served.repeats += repeats;
     block->duplicates += is_put ? 0 : lane->u.fetch.duplicates;
     block->corrupt += is_put ? 0 : lane->u.fetch.corrupt;
     block->last_status = status != SKY_STATUS_OK ? status : block->last_status;
     lane->request_id   = 0;
-    peer_of(engine, index)->lanes_busy &= ~(1u << (index % SKYC_LANES));
+    peer->lanes_busy &= ~(1u << (index % SKYC_LANES));
 }
 
 void SKYC_Block_Stop(SKYC_Engine_t *engine, uint32_t work, SKYC_State_t state)
@@ -369,8 +377,9 @@ void SKYC_Lane_OnPacket(SKYC_Engine_t *engine, uint32_t index, const SKY_Packet_
     SKYC_Lane_t *lane = &engine->lanes[index];
     SKYC_Peer_t *peer = peer_of(engine, index);
 
-    peer->heard_us = engine->now_us;
-    peer->silent   = false;
+    peer->heard_us        = engine->now_us;
+    peer->served.first_us = peer->served.first_us == 0 ? engine->now_us : peer->served.first_us;
+    peer->silent          = false;
     if (engine->is_put)
     {
         SKY_Push_OnPacket(&lane->u.push, engine->now_us, pkt);

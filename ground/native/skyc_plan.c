@@ -169,6 +169,7 @@ static uint32_t peer_use(SKYC_Engine_t *engine, uint32_t after, const SKYC_Satel
         peer->call                           = engine->call;
         peer->job_first                      = SKYC_NO_JOB;
         peer->silent                         = false;
+        peer->served                         = (SKYC_Served_t){0};
         peer->at                             = engine->active_count;
         engine->active[engine->active_count] = i;
         ++engine->active_count;

@@ -219,9 +219,9 @@ static bool engine_send(SKYC_Engine_t *engine)
     }
     for (uint32_t n = 0; n < engine->active_count; ++n)
     {
-        const uint32_t     at   = (engine->turn + n) % engine->active_count;
-        const SKYC_Peer_t *peer = &engine->peers[engine->active[at]];
-        SKYC_Way_t        *way  = &engine->ways[peer->way];
+        const uint32_t at   = (engine->turn + n) % engine->active_count;
+        SKYC_Peer_t   *peer = &engine->peers[engine->active[at]];
+        SKYC_Way_t    *way  = &engine->ways[peer->way];
 
         for (uint32_t i = at * SKYC_LANES; i < (at + 1) * SKYC_LANES; ++i)
         {
@@ -235,6 +235,10 @@ static bool engine_send(SKYC_Engine_t *engine)
 
                 budget    = less(budget, used);
                 way->room = less(way->room, used);
+                if (used > 0 && peer->served.asked_us == 0)
+                {
+                    peer->served.asked_us = engine->now_us;
+                }
             }
         }
     }
@@ -382,6 +386,43 @@ int SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, ui
     engine->active_count = 0;
     (void)__atomic_fetch_add(&engine->progress.calls, 1, __ATOMIC_RELAXED);
     return error;
+}
+
+/* A time of the clock as one of the call; 0 stays what it is. */
+static uint64_t since_start(const SKYC_Engine_t *engine, uint64_t at_us)
+{
+    return at_us == 0 ? 0 : at_us - engine->started_us;
+}
+
+uint32_t SKYC_Engine_Served(const SKYC_Engine_t *engine, SKYC_Served_t *served, uint32_t room)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < engine->peer_count; ++i)
+    {
+        const SKYC_Peer_t *peer = &engine->peers[i];
+
+        if (peer->call != engine->call)
+        {
+            continue;
+        }
+        if (count < room)
+        {
+            SKYC_Served_t *one = &served[count];
+
+            *one             = peer->served;
+            one->plane       = peer->peer.addr.plane;
+            one->slot        = peer->peer.addr.slot;
+            one->entry_plane = peer->entry.plane;
+            one->entry_slot  = peer->entry.slot;
+            one->srtt_us     = peer->peer.srtt_us;
+            one->asked_us    = since_start(engine, one->asked_us);
+            one->last_us     = one->first_us == 0 ? 0 : since_start(engine, peer->heard_us);
+            one->first_us    = since_start(engine, one->first_us);
+        }
+        ++count;
+    }
+    return count;
 }
 
 void SKYC_Engine_Free(SKYC_Engine_t *engine)

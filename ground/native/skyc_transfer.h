@@ -39,6 +39,7 @@ typedef struct
     uint32_t        lanes_busy;          /* bits */
     uint64_t        heard_us;            /* when it last answered */
     bool            silent;              /* it was passed over in this call, and has said nothing since */
+    SKYC_Served_t   served;              /* in this call; its times are those of the clock, and the last is heard_us */
 } SKYC_Peer_t;
 
 /** A piece of what one server has to do for one block: at most SKY_LIMIT_CHUNK_SET chunks. It is in the queue of the satellite
@@ -113,6 +114,8 @@ typedef struct
 /** @return 0, EINVAL or ENOMEM */
 int  SKYC_Engine_Run(SKYC_Engine_t *engine, bool is_put, SKYC_Block_t *blocks, uint32_t count);
 void SKYC_Engine_Free(SKYC_Engine_t *engine);
+/** Who did what in the call that ended last: SKYC_Served. */
+uint32_t SKYC_Engine_Served(const SKYC_Engine_t *engine, SKYC_Served_t *served, uint32_t room);
 
 uint64_t SKYC_NowUs(void);
 

@@ -6,6 +6,7 @@ released meanwhile. Whatever happens in the sky ends up in each transfer's `stat
 
 import ctypes
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -14,7 +15,7 @@ from functools import cache
 from socket import inet_aton
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -78,6 +79,36 @@ class Transfer:
     """chunks that came with a wrong CRC-32C, and were asked for again"""
     duration_s: float = field(default=0.0, init=False)
     """from the start of the call"""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What one satellite did in a call; `SKYC_Served_t`. Times are from the start of the call, None: that did not happen."""
+
+    satellite: Satellite
+    entry: Satellite
+    """through which it was reached"""
+    rtt_s: float | None
+    """smoothed round trip, over all calls of the client so far"""
+    chunks: int
+    """received from it, or acknowledged by it, also of blocks that did not come whole"""
+    bytes: int
+    requests: int
+    repeats: int
+    asked_s: float | None
+    """when the first request left (for `put` the first chunk)"""
+    first_s: float | None
+    last_s: float | None
+    """when it first and last answered"""
+
+
+class Call(NamedTuple):
+    """When a call ran, and who did what in it."""
+
+    started_ns: int
+    """since 1970; what was waited for other calls lies before it"""
+    ended_ns: int
+    served: tuple[Served, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +200,25 @@ class Counters(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_uint64) for name in ClientCounters.__slots__)
 
 
+class ServedEntry(ctypes.Structure):
+    """`SKYC_Served_t`."""
+
+    _fields_ = (
+        ("plane", ctypes.c_uint16),
+        ("slot", ctypes.c_uint16),
+        ("entry_plane", ctypes.c_uint16),
+        ("entry_slot", ctypes.c_uint16),
+        ("srtt_us", ctypes.c_uint32),
+        ("chunks", ctypes.c_uint32),
+        ("requests", ctypes.c_uint32),
+        ("repeats", ctypes.c_uint32),
+        ("bytes", ctypes.c_uint64),
+        ("asked_us", ctypes.c_uint64),
+        ("first_us", ctypes.c_uint64),
+        ("last_us", ctypes.c_uint64),
+    )
+
+
 class ProgressCounters(ctypes.Structure):
     """`SKYC_Progress_t`."""
 
@@ -183,6 +233,7 @@ _SIGNATURES: Final[compiled.Signatures] = {
     "SKYC_Put": _TRANSFER,
     "SKYC_Get": _TRANSFER,
     "SKYC_Cancel": (None, [_CLIENT, ctypes.c_uint64]),
+    "SKYC_Served": (ctypes.c_uint32, [_CLIENT, ctypes.POINTER(ServedEntry), ctypes.c_uint32]),
     "SKYC_Progress": (None, [_CLIENT, ctypes.POINTER(ProgressCounters)]),
     "SKYC_Counters": (None, [_CLIENT, ctypes.POINTER(Counters)]),
     "SKY_Crc32c": (ctypes.c_uint32, [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]),
@@ -264,7 +315,7 @@ class NativeClient:
 
     def put(
         self, transfers: Sequence[Transfer], servers: Sequence[Server], deadline_ms: int, progress: Progress | None = None
-    ) -> None:
+    ) -> Call:
         """Send blocks: chunk i of each to server i mod n.
 
         Args:
@@ -273,16 +324,19 @@ class NativeClient:
             deadline_ms: from now, for all of them; at least 1.
             progress: called now and then; what it raises ends the call and is raised again.
 
+        Returns:
+            What each satellite did.
+
         Raises:
             ValueError: lengths contradict each other, a client that was closed.
         """
-        self._run(self._library.SKYC_Put, transfers, servers, deadline_ms, progress, writable=False)
+        return self._run(self._library.SKYC_Put, transfers, servers, deadline_ms, progress, writable=False)
 
     def get(
         self, transfers: Sequence[Transfer], servers: Sequence[Server], deadline_ms: int, progress: Progress | None = None
-    ) -> None:
-        """Fetch blocks into their `data`; arguments and errors as for `put`. Data of a block that is not DONE means nothing."""
-        self._run(self._library.SKYC_Get, transfers, servers, deadline_ms, progress, writable=True)
+    ) -> Call:
+        """Fetch blocks into their `data`; all else as for `put`. Data of a block that is not DONE means nothing."""
+        return self._run(self._library.SKYC_Get, transfers, servers, deadline_ms, progress, writable=True)
 
     def cancel(self) -> None:
         """End the call that runs now in another thread; without one nothing happens."""
@@ -316,9 +370,9 @@ class NativeClient:
         progress: Progress | None,
         *,
         writable: bool,
-    ) -> None:
+    ) -> Call:
         if not transfers:
-            return
+            return Call(time.time_ns(), time.time_ns(), ())
         if not servers or not 1 <= deadline_ms < 1 << 32:
             raise ValueError(f"{len(servers)} servers, deadline {deadline_ms} ms; at least 1 server and 1 ms are needed")
         own = [(server,) for server in servers]
@@ -336,10 +390,12 @@ class NativeClient:
                 block.fallbacks, block.rounds = rounds[1], len(rounds[1]) // len(rounds[0])
         with self._lock:
             handle = self._open_handle()
+            started_ns = time.time_ns()
             if progress is None:
                 error = call(handle, blocks, len(blocks))
             else:
                 error = self._run_with_progress(call, handle, blocks, progress)
+            done = Call(started_ns, time.time_ns(), self._served(handle) if error == 0 else ())
         if error == EINVAL:  # only the first block at fault has been looked at
             wrong = next((t for t, block in zip(transfers, blocks, strict=True) if block.last_status), transfers[0]).entry
             raise ValueError(
@@ -351,6 +407,13 @@ class NativeClient:
             raise MemoryError(os.strerror(error))
         for block, transfer in zip(blocks, transfers, strict=True):
             _fill_in(transfer, block)
+        return done
+
+    def _served(self, handle: int) -> tuple[Served, ...]:
+        """Of the call that has just ended; no other may run meanwhile."""
+        entries = (ServedEntry * self._library.SKYC_Served(handle, None, 0))()
+        self._library.SKYC_Served(handle, entries, len(entries))
+        return tuple(_served_of(entry) for entry in entries)
 
     def _run_with_progress(self, call: Callable[..., int], handle: int, blocks: ctypes.Array[Block], progress: Progress) -> int:
         """The call in a thread of its own, so that this one can tell how it goes, and can be interrupted."""
@@ -374,6 +437,20 @@ class NativeClient:
             self._library.SKYC_Progress(handle, ctypes.byref(counts))  # a short call is over before the first look
             progress(counts.chunks_done, counts.chunks_total)
         return errors[0]
+
+
+def _served_of(entry: ServedEntry) -> Served:
+    seconds = (us / 1e6 if us else None for us in (entry.asked_us, entry.first_us, entry.last_us))
+    return Served(
+        Satellite(entry.plane, entry.slot),
+        Satellite(entry.entry_plane, entry.entry_slot),
+        entry.srtt_us / 1e6 if entry.srtt_us else None,
+        entry.chunks,
+        entry.bytes,
+        entry.requests,
+        entry.repeats,
+        *seconds,
+    )
 
 
 def _rounds(places: Places) -> list[ctypes.Array[ServerEntry]]:

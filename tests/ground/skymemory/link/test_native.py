@@ -85,6 +85,7 @@ def test_structures_are_those_of_the_c_side() -> None:
         "SKYC_Satellite_t": native.ServerEntry,
         "SKYC_Block_t": native.Block,
         "SKYC_Counters_t": native.Counters,
+        "SKYC_Served_t": native.ServedEntry,
         "SKYC_Progress_t": native.ProgressCounters,
         "SKY_Addr_t": core.CoreAddress,
         "SKY_Packet_t": core.CorePacket,

@@ -1,0 +1,242 @@
+/**
+ * @file
+ * What a call reports of each satellite. Two services of the flight core behind sockets of their own; one of them answers late,
+ * and loses what it is told to lose.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rig.h"
+#include "skyc.h"
+
+#define SATELLITES 2u
+#define SLOW       1u /* which one is */
+#define HOLD_MS    30u
+#define CHUNK      1000u
+#define CHUNKS     41u
+#define BLOCK      ((CHUNKS - 1u) * CHUNK + 1u)
+#define CALL_MS    20000u
+
+static rig_t            rigs[SATELLITES];
+static int              sockets[SATELLITES];
+static SKYC_Satellite_t servers[SATELLITES];
+static uint32_t         to_lose; /* responses of the slow one, atomic */
+static bool             is_over; /* atomic */
+static uint8_t          block_up[BLOCK], block_down[BLOCK];
+
+static void hold(void)
+{
+    const struct timespec time = {0, HOLD_MS * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+static void serve(uint32_t i)
+{
+    static uint8_t     data[SKY_LIMIT_PACKET_BYTES];
+    struct sockaddr_in from;
+    socklen_t          from_len = sizeof(from);
+    const ssize_t      len      = recvfrom(sockets[i], data, sizeof(data), 0, (struct sockaddr *)&from, &from_len);
+    SKY_Packet_t       pkt;
+
+    if (len <= 0 || SKY_Packet_Decode(data, (size_t)len, &pkt) != SKY_STATUS_OK)
+    {
+        return;
+    }
+    rigs[i].now_us += 1000;
+    SKY_Service_Begin(&rigs[i].svc, rigs[i].now_us, &pkt);
+    rig_pull(&rigs[i]);
+    if (i == SLOW && rigs[i].count > 0)
+    {
+        hold();
+    }
+    for (uint32_t n = 0; n < rigs[i].count; ++n)
+    {
+        if (i == SLOW && __atomic_load_n(&to_lose, __ATOMIC_RELAXED) > 0)
+        {
+            (void)__atomic_fetch_sub(&to_lose, 1, __ATOMIC_RELAXED);
+            continue;
+        }
+        (void)sendto(sockets[i], rigs[i].out[n].bytes, rigs[i].out[n].len, 0, (struct sockaddr *)&from, from_len);
+    }
+}
+
+static void *fly(void *unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+    {
+        struct pollfd ready[SATELLITES];
+
+        for (uint32_t i = 0; i < SATELLITES; ++i)
+        {
+            ready[i] = (struct pollfd){sockets[i], POLLIN, 0};
+        }
+        if (poll(ready, SATELLITES, 10) <= 0)
+        {
+            continue;
+        }
+        for (uint32_t i = 0; i < SATELLITES; ++i)
+        {
+            if ((ready[i].revents & POLLIN) != 0)
+            {
+                serve(i);
+            }
+        }
+    }
+    return NULL;
+}
+
+static void launch(void)
+{
+    for (uint32_t i = 0; i < SATELLITES; ++i)
+    {
+        struct sockaddr_in at     = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t          at_len = sizeof(at);
+
+        rig_open(&rigs[i], (SKY_Addr_t){1, (uint16_t)(i + 1)}, 64, 1472);
+        sockets[i] = socket(AF_INET, SOCK_DGRAM, 0);
+        CHECK(bind(sockets[i], (struct sockaddr *)&at, sizeof(at)) == 0);
+        CHECK(getsockname(sockets[i], (struct sockaddr *)&at, &at_len) == 0);
+        servers[i].plane       = 1;
+        servers[i].slot        = (uint16_t)(i + 1);
+        servers[i].entry_port  = ntohs(at.sin_port);
+        servers[i].entry_ipv4  = INADDR_LOOPBACK;
+        servers[i].entry_plane = 1;
+        servers[i].entry_slot  = (uint16_t)(i + 1);
+    }
+}
+
+static SKYC_Block_t block_of(uint8_t *data, uint32_t number)
+{
+    SKYC_Block_t block = {0};
+
+    fx_key(block.key, number);
+    block.block_len    = BLOCK;
+    block.chunk_len    = CHUNK;
+    block.chunk_total  = CHUNKS;
+    block.deadline_ms  = CALL_MS;
+    block.data         = data;
+    block.servers      = servers;
+    block.server_count = SATELLITES;
+    return block;
+}
+
+static void test_nothing_was_done_yet(void)
+{
+    SKYC_Client_t *client = SKYC_Open(&(SKYC_Config_t){0}, NULL);
+
+    CHECK_EQ(SKYC_Served(client, NULL, 0), 0);
+    CHECK_EQ(SKYC_Get(client, NULL, 0), 0);
+    CHECK_EQ(SKYC_Served(client, NULL, 0), 0);
+    SKYC_Close(client);
+}
+
+static void check_times(const SKYC_Served_t *served, uint64_t duration_us)
+{
+    CHECK(served->asked_us <= served->first_us); /* the first microsecond may not be over when the first request leaves */
+    CHECK(served->first_us > 0 && served->first_us <= served->last_us);
+    CHECK(served->last_us <= duration_us);
+    CHECK(served->srtt_us > 0);
+}
+
+static void test_each_satellite_is_reported(void)
+{
+    SKYC_Client_t *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
+    SKYC_Block_t   up     = block_of(block_up, 1);
+    SKYC_Block_t   down   = block_of(block_down, 1);
+    SKYC_Served_t  served[3];
+
+    for (uint32_t i = 0; i < BLOCK; ++i)
+    {
+        block_up[i] = (uint8_t)(i * 7);
+    }
+    CHECK_EQ(SKYC_Put(client, &up, 1), 0);
+    CHECK_EQ(up.state, SKYC_DONE);
+    CHECK_EQ(SKYC_Served(client, served, 3), SATELLITES);
+    CHECK_EQ(served[0].chunks, 21);
+    CHECK_EQ(served[1].chunks, 20);
+    CHECK_EQ(served[0].bytes + served[1].bytes, BLOCK);
+    check_times(&served[0], up.duration_us);
+
+    __atomic_store_n(&to_lose, 3, __ATOMIC_RELAXED);
+    CHECK_EQ(SKYC_Get(client, &down, 1), 0);
+    CHECK_EQ(down.state, SKYC_DONE);
+    CHECK(memcmp(block_up, block_down, BLOCK) == 0);
+    CHECK_EQ(SKYC_Served(client, served, 1), SATELLITES); /* room for one: the second is not written */
+    CHECK_EQ(SKYC_Served(client, served, 3), SATELLITES);
+    CHECK_EQ(served[0].slot, 1);
+    CHECK_EQ(served[1].slot, 2);
+    CHECK_EQ(served[1].plane, 1);
+    CHECK_EQ(served[1].entry_slot, 2);
+    CHECK_EQ(served[0].chunks + served[1].chunks, down.chunks);
+    CHECK_EQ(served[0].bytes, 20 * CHUNK + 1); /* the last chunk is its own, and shorter */
+    CHECK_EQ(served[1].bytes, 20 * CHUNK);
+    CHECK_EQ(served[0].requests + served[1].requests, down.requests);
+    CHECK_EQ(served[0].repeats + served[1].repeats, down.repeats);
+    CHECK(served[1].repeats >= 3);
+    check_times(&served[0], down.duration_us);
+    check_times(&served[1], down.duration_us);
+    CHECK(served[1].first_us >= HOLD_MS * 1000); /* it answers late */
+    CHECK(served[1].srtt_us >= HOLD_MS * 1000);
+    SKYC_Close(client);
+}
+
+static void test_one_that_is_silent(void)
+{
+    SKYC_Client_t *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
+    SKYC_Block_t   down   = block_of(block_down, 1);
+    SKYC_Served_t  served[2];
+
+    down.deadline_ms = 1000;
+    __atomic_store_n(&to_lose, UINT32_MAX, __ATOMIC_RELAXED);
+    CHECK_EQ(SKYC_Get(client, &down, 1), 0);
+    CHECK_EQ(down.state, SKYC_EXPIRED);
+    CHECK_EQ(SKYC_Served(client, served, 2), SATELLITES);
+    CHECK_EQ(served[0].chunks, 21); /* also of a block that did not come whole */
+    CHECK_EQ(served[1].chunks, 0);
+    CHECK_EQ(served[1].bytes, 0);
+    CHECK_EQ(served[1].first_us, 0);
+    CHECK_EQ(served[1].last_us, 0);
+    CHECK_EQ(served[1].srtt_us, 0);
+    __atomic_store_n(&to_lose, 0, __ATOMIC_RELAXED);
+
+    /* A call that is refused leaves no report of its own, and the next one begins anew. */
+    down.block_len = 0;
+    CHECK(SKYC_Get(client, &down, 1) != 0);
+    down             = block_of(block_down, 1);
+    down.deadline_ms = CALL_MS;
+    CHECK_EQ(SKYC_Get(client, &down, 1), 0);
+    CHECK_EQ(down.state, SKYC_DONE);
+    CHECK_EQ(SKYC_Served(client, served, 2), SATELLITES);
+    CHECK_EQ(served[0].chunks, 21);
+    CHECK_EQ(served[1].chunks, 20);
+    SKYC_Close(client);
+}
+
+int main(void)
+{
+    pthread_t flight;
+
+    launch();
+    if (pthread_create(&flight, NULL, fly, NULL) != 0)
+    {
+        return 1;
+    }
+    RUN(test_nothing_was_done_yet);
+    RUN(test_each_satellite_is_reported);
+    RUN(test_one_that_is_silent);
+    __atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+    (void)pthread_join(flight, NULL);
+    for (uint32_t i = 0; i < SATELLITES; ++i)
+    {
+        (void)close(sockets[i]);
+        free(rigs[i].memory);
+    }
+    return CHECK_RESULT();
+}
