@@ -21,6 +21,7 @@ import tempfile
 import urllib.parse
 import urllib.request
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 try:
@@ -64,27 +65,36 @@ def torch_index() -> list[str]:
         return []
 
 
-def main() -> int:
-    if len(sys.argv) < 2:
-        print(__doc__, file=sys.stderr)
-        return 2
-    folder, extras = Path(sys.argv[1]), sys.argv[2:]
+def make_venv(folder: Path) -> Path:
+    """A virtual environment with pip in `folder`, unless there is one; returns its interpreter."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        print(f"{Path(sys.argv[0]).stem}: virtual environment in {folder}", flush=True)
+        has_ensurepip = importlib.util.find_spec("ensurepip") is not None
+        venv.create(folder, with_pip=has_ensurepip, symlinks=True)
+        if not has_ensurepip:
+            add_pip(python)
+    return python
+
+
+def project_needs(extras: Sequence[str]) -> list[str]:
+    """What the project, these extras of it and the build of its wheel need."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     known = project["project"]["optional-dependencies"]
     wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"], *BUILD_TOOLS]
     for extra in extras:
         if extra not in known:
-            print(f"setup_venv: no extra {extra!r}; there are {', '.join(known)}", file=sys.stderr)
-            return 2
+            sys.exit(f"{Path(sys.argv[0]).stem}: no extra {extra!r}; there are {', '.join(known)}")
         wanted += known[extra]
+    return wanted
 
-    python = folder / "bin" / "python"
-    if not python.exists():
-        print(f"setup_venv: virtual environment in {folder}", flush=True)
-        has_ensurepip = importlib.util.find_spec("ensurepip") is not None
-        venv.create(folder, with_pip=has_ensurepip, symlinks=True)
-        if not has_ensurepip:
-            add_pip(python)
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    wanted = project_needs(sys.argv[2:])
+    python = make_venv(Path(sys.argv[1]))
     print(f"setup_venv: installing {len(wanted)} packages and what they need; the first time takes minutes", flush=True)
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pip += [*torch_index(), "--constraint", ROOT / "constraints.txt"]
