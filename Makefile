@@ -1,5 +1,6 @@
 # make demo    build, start 95 satellites, run a prompt without and with the cache
 # make test    everything that CI checks; what a missing tool leaves out is said, and is a failure when CI is set
+# make test-engines  vLLM, LMCache and SGLang over a constellation, in an environment of their own of 4 GB
 #
 # On a fresh machine Python 3.11, gcc and make are enough: the rest comes from PyPI into .venv.
 
@@ -10,13 +11,14 @@ FUZZ_SECONDS ?= $(if $(CI),60,10)
 
 VENV := .venv
 BIN := $(VENV)/bin
+ENGINES := .venv-engines
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.toml -type f -not -path '*/__pycache__/*' -not -path '*/_native/*.so' -not -name skysat)
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h)
 
 .PHONY: all demo test bench lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c test-sanitized coverage \
-        test-aarch64 fuzz twin test-python test-docker clean
+        test-aarch64 fuzz twin test-python test-docker test-engines clean
 
 all: $(VENV)/.installed
 
@@ -54,6 +56,16 @@ $(VENV)/.dev: $(VENV)/.run
 # The wheel, as a user gets it: the tests run against what is installed, not against the source tree.
 $(VENV)/.installed: $(VENV)/.run $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	@touch $@
+
+# The engines pin each other's libraries to versions of their own.
+$(ENGINES)/.run: tools/setup_engines.py tools/setup_venv.py pyproject.toml constraints-engines.txt
+	$(PYTHON) tools/setup_engines.py $(ENGINES)
+	@touch $@
+
+$(ENGINES)/.installed: $(ENGINES)/.run $(SOURCES)
+	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	    --no-build-isolation --force-reinstall .
 	@touch $@
 
 # --- lint -------------------------------------------------------------------------------------------------------------------
@@ -117,7 +129,10 @@ fuzz: $(VENV)/.dev
 # --- Python and containers --------------------------------------------------------------------------------------------------
 
 test-python: $(VENV)/.dev $(VENV)/.installed
-	$(BIN)/pytest -m "not docker"
+	$(BIN)/pytest -m "not docker and not engines"
+
+test-engines: $(ENGINES)/.installed
+	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python -m pytest -m engines tests/engines
 
 # A thousand skies in virtual time, each with its own faults; one that violates an invariant says how to replay it.
 twin: $(VENV)/.installed
@@ -127,4 +142,4 @@ test-docker: $(VENV)/.dev $(VENV)/.installed
 	$(BIN)/pytest -m docker
 
 clean:
-	rm -rf build build-* dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build build-* dist $(VENV) $(ENGINES) .mypy_cache .ruff_cache .pytest_cache .hypothesis
