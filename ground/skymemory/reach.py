@@ -133,6 +133,21 @@ class Reach:
         """After a stand-in did not have its share: is the lost satellite back? Then others put blocks there again."""
         self._ask_lost(doubted=True)
 
+    def probe(self, control: ControlPlane) -> dict[Satellite, float]:
+        """Ask the servers, the ways in and a few others whether they are there; an answer ends the silence.
+
+        Args:
+            control: whose socket asks.
+
+        Returns:
+            Round trip times in seconds of those that answer.
+        """
+        routes = self._around(self._routes())
+        answered = control.ping(routes, control.patience_s(routes))
+        if answered:
+            self._wake()
+        return answered
+
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _is_open(self) -> bool:

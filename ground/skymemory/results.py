@@ -25,11 +25,16 @@ class GetResult:
 
     key: bytes
     data: bytearray | None
-    """None: a miss"""
+    """None: a miss, or the block is where the caller wanted it"""
     status: str
-    """`done`, or why not: `miss`, `too_large` (longer than was allowed), `expired`, `cancelled`, `no_satellite`, `unanswered`,
-    or a status of the ICD"""
+    """`done`, or why not: `miss`, `too_large` (longer than was allowed), `bad_length` (not as long as the memory for it),
+    `expired`, `cancelled`, `no_satellite`, `unanswered`, or a status of the ICD"""
     duration_s: float
+
+    @property
+    def ok(self) -> bool:
+        """The block is here, whole."""
+        return self.status == "done"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ wrong argument.
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from threading import Lock
 from types import TracebackType
@@ -21,6 +22,7 @@ from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer, NativeClient, Server, Transfer, TransferState
 from skymemory.lookup import Lookup
+from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Source, Whereabouts
 from skymemory.placement.window import Route
 from skymemory.prefetch import lay
@@ -76,15 +78,17 @@ class SkyStore:
         self._where = Whereabouts(constellation, playing)
         self._statistics = StoreStatistics()
         self._lock = Lock()
-        # One transfer at a time, as the socket has it anyway: who waits for it then knows what was learned
-        self._transfer_turn = Lock()
+        # One transfer a way at a time, as its socket has it anyway: who waits for it then knows what was learned. Each way has
+        # a socket of its own, so that a put never holds up a get
+        self._up_turn = Lock()
+        self._down_turn = Lock()
         self._closed = False
-        self._control = ControlPlane(constellation)
-        try:
-            self._native = NativeClient(packet_bytes=constellation.network.mtu, burst=constellation.satellite.credit)
-        except BaseException:
-            self._control.close()
-            raise
+        with ExitStack() as opened:
+            self._control = opened.enter_context(ControlPlane(constellation))
+            packet_bytes, burst = constellation.network.mtu, constellation.satellite.credit
+            self._up = opened.enter_context(NativeClient(packet_bytes, burst))
+            self._down = opened.enter_context(NativeClient(packet_bytes, burst))
+            opened.pop_all()
         self._reach = Reach(self._where, self._control)
         self._lookup = Lookup(constellation, self._reach, self._control, self._tenant, self._add)
 
@@ -111,7 +115,8 @@ class SkyStore:
     def close(self) -> None:
         """End what runs and close the sockets; safe to call twice. Blocks stay where they are."""
         self._closed = True
-        self._native.close()
+        self._up.close()
+        self._down.close()
         self._control.close()
 
     @property
@@ -135,6 +140,21 @@ class SkyStore:
     def silent(self) -> bool:
         """True from when no satellite answered until one does: blocks are then neither looked for nor stored."""
         return self._reach.silent
+
+    def probe(self, control: ControlPlane) -> dict[Satellite, float]:
+        """Ask the servers, the ways in and a few others whether they are there, silence or not; an answer ends the silence.
+
+        Args:
+            control: whose socket asks; another one than the store's keeps no lookup waiting.
+
+        Returns:
+            Round trip times in seconds of those that answer.
+
+        Raises:
+            ValueError: a closed store.
+        """
+        self._begin()
+        return self._reach.probe(control)
 
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
@@ -179,6 +199,7 @@ class SkyStore:
         entries: Sequence[BlockEntry | bytes],
         progress: Progress | None = None,
         *,
+        into: Sequence[memoryview | None] | None = None,
         block_bytes_max: int = BLOCK_BYTES_MAX,
     ) -> list[GetResult]:
         """Fetch blocks, all at once.
@@ -193,23 +214,28 @@ class SkyStore:
         Args:
             entries: what `put`, `find` or `find_longest` told about blocks; or keys, which are looked up first.
             progress: called now and then.
+            into: for each entry the caller's memory to which its block goes, writable; None: memory is taken for it. A block of
+                another length is a miss, and nothing of it is written; of one that does not come whole parts may be.
             block_bytes_max: longer blocks are misses; their memory is not taken.
 
         Returns:
             For each entry its result, in order.
 
         Raises:
-            ValueError: a key of another length, a closed store.
+            ValueError: a key of another length, not as many buffers as entries, a closed store.
         """
         keys = [entry if isinstance(entry, bytes) else entry.key for entry in entries]
         for key in keys:
             _check_key(key)
+        room = [None] * len(keys) if into is None else into
+        if len(room) != len(keys):
+            raise ValueError(f"{len(room)} buffers for {len(keys)} blocks; each needs one, or none is given")
         self._begin()
         start_s = time.perf_counter()
         known = self._resolve(entries)
         results = [GetResult(key, None, "miss", 0.0) for key in keys]
         wanted = {index: entry for index, entry in enumerate(known) if entry is not None}
-        results = self._fetched(results, wanted, block_bytes_max, progress)
+        results = self._fetched(results, wanted, room, block_bytes_max, progress)
         # Another host may have replaced a block since this one heard of it
         stale = [index for index in wanted if results[index].status == "bad_key"]
         for index in stale:
@@ -222,10 +248,10 @@ class SkyStore:
             if entry is not None and entry.epoch != wanted[index].epoch:
                 renewed[index] = entry
         if renewed:
-            results = self._fetched(results, renewed, block_bytes_max, progress)
+            results = self._fetched(results, renewed, room, block_bytes_max, progress)
         if len(wanted) < len(keys) and (reason := self._no_routes()):
             results = [one if index in wanted else replace(one, status=reason) for index, one in enumerate(results)]
-        hits = sum(result.data is not None for result in results)
+        hits = sum(result.ok for result in results)
         self._add(
             hits=hits,
             misses=len(results) - hits,
@@ -242,9 +268,18 @@ class SkyStore:
         Raises:
             ValueError: a key of another length, a closed store.
         """
-        _check_key(key)
+        return self.find_each([key])[0]
+
+    def find_each(self, keys: Sequence[bytes]) -> list[BlockEntry | None]:
+        """What is known of blocks, as `find`, all at once.
+
+        Raises:
+            ValueError: a key of another length, a closed store.
+        """
+        for key in keys:
+            _check_key(key)
         self._begin()
-        return self.index.get(key) or (self._lookup.ask([key]) or [None])[0]
+        return self._resolve(keys)
 
     def find_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[BlockEntry]:
         """The longest cached beginning of a chain of block keys.
@@ -388,13 +423,13 @@ class SkyStore:
     def _upload(self, transfers: Sequence[Transfer], progress: Progress | None) -> None:
         """Put blocks; once more those for which there is a way that was not known before. RUNNING: not even begun."""
         left = list(transfers)
-        with self._transfer_turn:
+        with self._up_turn:
             tried: list[Route] = []
             for _ in range(2):
                 routes = self._reach.routes()
                 if not left or not routes or routes == tried:
                     return
-                self._native.put(left, self._servers(routes), self._deadline_ms(), progress)
+                self._up.put(left, self._servers(routes), self._deadline_ms(), progress)
                 self._count(left, up=True)
                 left = [transfer for transfer in left if _status(transfer) in _NO_WAY]
                 if left:
@@ -409,7 +444,7 @@ class SkyStore:
         """
         asked: list[Ways | None] = [None] * len(transfers)
         left = list(range(len(transfers)))
-        with self._transfer_turn:
+        with self._down_turn:
             tried: dict[int, Ways] = {}
             for attempt in range(_ATTEMPTS):
                 for index in left:
@@ -423,7 +458,7 @@ class SkyStore:
                     transfers[index].places = places[transfers[index].entry.epoch]
                     asked[index] = ways[transfers[index].entry.epoch]
                 batch = [transfers[index] for index in left]
-                self._native.get(batch, [place[0] for place in batch[0].places], self._deadline_ms(), progress)
+                self._down.get(batch, [place[0] for place in batch[0].places], self._deadline_ms(), progress)
                 self._count(batch, up=False)
                 lost = [index for index in left if _status(transfers[index]) in _NO_WAY]
                 doubtful = [index for index in left if self._stand_in_failed(transfers[index], asked[index])]
@@ -437,16 +472,24 @@ class SkyStore:
         return asked
 
     def _fetched(
-        self, results: list[GetResult], wanted: dict[int, BlockEntry], block_bytes_max: int, progress: Progress | None
+        self,
+        results: list[GetResult],
+        wanted: dict[int, BlockEntry],
+        room: Sequence[memoryview | None],
+        block_bytes_max: int,
+        progress: Progress | None,
     ) -> list[GetResult]:
         """The results with those of the wanted blocks filled in; what is gone is forgotten."""
         results = list(results)
         transfers: dict[int, Transfer] = {}
         for index, entry in wanted.items():
+            data = room[index]
             if entry.block_len > block_bytes_max:
                 results[index] = replace(results[index], status="too_large")
+            elif data is not None and data.nbytes != entry.block_len:
+                results[index] = replace(results[index], status="bad_length")
             else:
-                transfers[index] = Transfer(entry, self._tenant, bytearray(entry.block_len))
+                transfers[index] = Transfer(entry, self._tenant, bytearray(entry.block_len) if data is None else data)
         asked = self._download(list(transfers.values()), progress)
         gone: list[bytes] = []
         for (index, transfer), ways in zip(transfers.items(), asked, strict=True):
@@ -506,8 +549,8 @@ class SkyStore:
         return PutResult(transfer.entry.key, ok, self._end(transfer), transfer.entry if ok else None, transfer.duration_s)
 
     def _get_result(self, transfer: Transfer) -> GetResult:
-        data = transfer.data if transfer.state is TransferState.DONE else None
-        assert data is None or isinstance(data, bytearray)
+        taken = transfer.data if transfer.state is TransferState.DONE else None
+        data = taken if isinstance(taken, bytearray) else None
         return GetResult(transfer.entry.key, data, self._end(transfer), transfer.duration_s)
 
     def _end(self, transfer: Transfer) -> str:
