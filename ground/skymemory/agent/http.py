@@ -1,0 +1,74 @@
+"""HTTP of the agent: health, readiness, metrics, and the page."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+from prometheus_client.exposition import choose_encoder
+
+if TYPE_CHECKING:
+    from skymemory.agent.service import Agent
+
+_log = logging.getLogger(__name__)
+
+
+class HttpServer:
+    """`/healthz`, `/readyz`, `/metrics`, and the routes of the page."""
+
+    def __init__(self, agent: Agent, host: str, port: int) -> None:
+        """`port` 0: any that is free."""
+        self._agent = agent
+        self._host = host
+        self.port = port
+        """where it listens, once it was started"""
+        self._started_s = time.monotonic()
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            OSError: the address is in use, or is none of this machine.
+        """
+        app = web.Application()
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._metrics)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        try:
+            site = web.TCPSite(self._runner, self._host, self.port)
+            await site.start()
+        except BaseException:
+            await self.close()
+            raise
+        self.port = self._runner.addresses[0][1]
+
+    async def close(self) -> None:
+        """Stop listening and end what is left of the connections."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        """The process lives and its loop turns; nothing is said of the sky."""
+        up_s = round(time.monotonic() - self._started_s, 1)
+        return web.json_response({"healthy": True, "uptime_seconds": up_s})
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        """A constellation is known, and a satellite answered lately. 503: not so; the reason says why."""
+        why = self._agent.sky.unready
+        report: dict[str, object] = {"ready": why is None}
+        if why is not None:
+            report["reason"] = why
+        store = self._agent.sky.store
+        if store is not None:
+            report["planes"], report["slots"] = store.constellation.planes, store.constellation.slots
+        return web.json_response(report, status=200 if why is None else 503)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._agent.registry), headers={"Content-Type": content_type})

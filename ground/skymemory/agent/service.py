@@ -1,0 +1,103 @@
+"""The agent: its parts, in the order in which they start, and its clean end."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
+
+from skymemory.agent.http import HttpServer
+from skymemory.agent.notify import notify
+from skymemory.agent.settings import Settings
+from skymemory.agent.sky import Sky
+from skymemory.agent.source import FileSource, RunningSource
+
+_log = logging.getLogger(__name__)
+
+CLOSE_S: Final = 15.0
+"""a part that has not ended after so long is left behind"""
+
+
+class Part(Protocol):
+    """What the agent is made of."""
+
+    async def start(self) -> None:
+        """Begin to serve. Raises OSError, RuntimeError."""
+
+    async def close(self) -> None:
+        """End within a bounded time; safe to call twice, and without `start`."""
+
+
+class Agent:
+    """All of one host's agent. Used from one event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Nothing is opened yet.
+
+        Raises:
+            ConfigError: the constellation file is wrong.
+            OSError: it cannot be read.
+        """
+        self.settings = settings
+        self.registry = CollectorRegistry()
+        for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+            self.registry.register(collector)
+        self.sky = Sky(FileSource(settings.constellation) if settings.constellation else RunningSource(), self.registry)
+        self.http: HttpServer | None = None
+        self._parts: list[Part] = [self.sky]
+        """in the order of their start; they end in the opposite one"""
+        if settings.http_port is not None:
+            self.http = HttpServer(self, settings.http_host, settings.http_port)
+            self._parts.append(self.http)
+
+    async def start(self) -> None:
+        """Start all parts; the constellation need not be reachable.
+
+        Raises:
+            OSError, RuntimeError: one could not; those before it have ended again.
+        """
+        try:
+            for part in self._parts:
+                await part.start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """End all parts, the last one first. What was asked for has a few seconds to come to its end."""
+        for part in reversed(self._parts):
+            try:
+                await asyncio.wait_for(part.close(), CLOSE_S)
+            except Exception:  # the others have to end all the same
+                _log.exception("%s did not end well", type(part).__name__)
+
+    def addresses(self) -> dict[str, str]:
+        """Where it serves, once it was started."""
+        found = {}
+        if self.http is not None:
+            found["http"] = f"http://{self.settings.http_host}:{self.http.port}"
+        return found
+
+
+async def run(settings: Settings, tell: Callable[[dict[str, str]], None]) -> None:
+    """Run an agent until SIGTERM or SIGINT.
+
+    Args:
+        tell: called with `Agent.addresses()` when all parts serve.
+
+    Raises:
+        ConfigError, OSError, RuntimeError: it could not start.
+    """
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    agent = Agent(settings)
+    await agent.start()
+    tell(agent.addresses())
+    notify("READY=1")
+    await ended.wait()
+    notify("STOPPING=1")
+    await agent.close()

@@ -1,0 +1,285 @@
+"""The constellation, for all parts of the agent: one store, its threads, and whether a satellite answers.
+
+Nothing here raises for what happens in the sky, nor because there is none yet: answers are then misses.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from skymemory.agent.lane import Lane
+from skymemory.agent.source import Source
+from skymemory.block_entry import BlockEntry
+from skymemory.link.control import ControlPlane, Purged
+from skymemory.link.native import Buffer
+from skymemory.placement.torus import Satellite
+from skymemory.results import GetResult, PutResult
+from skymemory.store import BLOCK_BYTES_MAX, SkyStore
+from skymemory.wire.packets import KEY_BYTES
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+LATELY_S: Final = 6.0
+"""a satellite that answered so long ago still counts as answering: three questions"""
+_PROBE_S: Final = 2.0
+"""how often satellites are asked whether they are there"""
+_POLL_S: Final = 0.5
+"""how often the source is asked whether there is another constellation; how often nobody is asked while none answers"""
+_BATCH_BLOCKS: Final = 512
+"""of several requests that go into one call"""
+_BATCH_BYTES: Final = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Get:
+    keys: Sequence[bytes]
+    into: Sequence[memoryview | None]
+    block_bytes_max: int
+
+
+_Put = Sequence[tuple[bytes, Buffer]]
+_Question = Callable[[SkyStore | None], Any]
+
+
+class Sky:
+    """Used from one event loop. Gets, puts and questions have a thread each, and a put never holds up a get.
+
+    What raises is a wrong argument: `ValueError` for a key of another length than 32 bytes.
+    """
+
+    def __init__(self, source: Source, registry: CollectorRegistry) -> None:
+        """Nothing is opened yet."""
+        self.store: SkyStore | None = None
+        """None: no constellation is known; closed and replaced when another one comes up"""
+        self.rtt_s: dict[Satellite, float] = {}
+        """of the satellites that answered when they were asked last"""
+        self._source = source
+        self._why = source.missing()
+        self._prober: ControlPlane | None = None
+        self._answered_s: float | None = None
+        self._probed_s: float | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._closing = False
+        self._down: Lane[_Get, list[GetResult]] = Lane("skymem-get", self._get, _joins_get)
+        self._up: Lane[_Put, list[PutResult]] = Lane("skymem-put", self._put, _joins_put)
+        self._asks: Lane[Sequence[bytes], list[BlockEntry | None]] = Lane("skymem-find", self._find, _joins_find)
+        self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
+        self._watch: Lane[None, None] = Lane("skymem-watch", self._look)
+        up = Gauge("skymem_sky_reachable", "1 while a satellite has answered lately.", registry=registry)
+        up.set_function(lambda: float(self.reachable))
+
+    @property
+    def reachable(self) -> bool:
+        """A satellite answered lately."""
+        return self.store is not None and self._answered_s is not None and time.monotonic() - self._answered_s <= LATELY_S
+
+    @property
+    def unready(self) -> str | None:
+        """Why no block can be fetched now; None: they can."""
+        if self.store is None:
+            return self._why
+        return None if self.reachable else "no satellite of the constellation answers"
+
+    async def start(self) -> None:
+        """Look for the constellation once, and again from then on. It need not be there."""
+        self._watcher = asyncio.create_task(self._watch_on())
+
+    async def close(self, grace_s: float = 5.0) -> None:
+        """Let what was asked for come to its end for a while; then cancel it and close the sockets."""
+        self._closing = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watcher
+        lanes = (self._down, self._up, self._asks, self._questions, self._watch)
+        waits = [asyncio.create_task(lane.drained()) for lane in lanes]
+        await asyncio.wait(waits, timeout=grace_s)
+        store, self.store = self.store, None
+        if store is not None:
+            await asyncio.to_thread(store.close)  # cancels transfers; what waited for them ends
+        await asyncio.wait(waits)
+        if self._prober is not None:
+            self._prober.close()
+        for lane in lanes:
+            lane.close()
+
+    # ---- blocks -----------------------------------------------------------------------------------------------------
+
+    async def get(
+        self,
+        keys: Sequence[bytes],
+        *,
+        into: Sequence[memoryview] | None = None,
+        block_bytes_max: int = BLOCK_BYTES_MAX,
+    ) -> list[GetResult]:
+        """Fetch blocks (`SkyStore.get`).
+
+        Raises:
+            ValueError: a key of another length, or memory that cannot be written to.
+        """
+        _check(keys)
+        room = [None] * len(keys) if into is None else into
+        if len(room) != len(keys) or any(view is not None and (view.readonly or not view.c_contiguous) for view in room):
+            raise ValueError("each block needs memory that is writable and contiguous, or none is given")
+        return await self._down.run(_Get(keys, room, block_bytes_max)) if keys else []
+
+    async def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
+        """Store blocks (`SkyStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
+        _check([key for key, _ in items])
+        return await self._up.run(items) if items else []
+
+    async def find(self, keys: Sequence[bytes]) -> list[BlockEntry | None]:
+        """What is known of blocks (`SkyStore.find`)."""
+        _check(keys)
+        return await self._asks.run(keys) if keys else []
+
+    async def find_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[BlockEntry]:
+        """The longest cached beginning of a chain of blocks (`SkyStore.find_longest`)."""
+
+        _check(keys)
+
+        def ask(store: SkyStore) -> list[BlockEntry]:
+            return store.find_longest(keys, block_bytes_max=block_bytes_max)
+
+        return await self._ask(ask, []) if keys else []
+
+    async def purge(self, keys: Sequence[bytes]) -> Purged:
+        """Forget blocks, here and on the satellites (`SkyStore.purge`). Not confirmed while there is no constellation."""
+        _check(keys)
+        return await self._ask(lambda store: store.purge(keys), Purged(0, False)) if keys else Purged(0, True)
+
+    async def _ask(self, call: Callable[[SkyStore], T], otherwise: T) -> T:
+        def ask(store: SkyStore | None) -> T:
+            return self._tried(store, call, otherwise)
+
+        result: T = await self._questions.run(ask)
+        return result
+
+    # ---- in the threads ---------------------------------------------------------------------------------------------
+
+    def _tried(self, store: SkyStore | None, call: Callable[[SkyStore], T], otherwise: T) -> T:
+        if store is None:
+            return otherwise
+        try:
+            return call(store)
+        except Exception:
+            if store is self.store:  # not closed under its feet: a fault of ours, and a miss for who asked
+                _log.exception("the store failed")
+            return otherwise
+
+    def _get(self, requests: list[_Get]) -> list[list[GetResult]]:
+        keys = [key for request in requests for key in request.keys]
+        into = [view for request in requests for view in request.into]
+        most = requests[0].block_bytes_max
+        missed = [GetResult(key, None, "unanswered", 0.0) for key in keys]
+        results = self._tried(self.store, lambda store: store.get(keys, into=into, block_bytes_max=most), missed)
+        return _split(results, [len(request.keys) for request in requests])
+
+    def _put(self, requests: list[_Put]) -> list[list[PutResult]]:
+        items = [item for request in requests for item in request]
+        results = [PutResult(key, False, "unanswered", None, 0.0) for key, _ in items]
+        store = self.store
+        if store is not None:
+            most = store.capacity_bytes
+            lengths = [memoryview(data).nbytes for _, data in items]
+            fits = [index for index, length in enumerate(lengths) if 1 <= length <= most]
+            for index, length in enumerate(lengths):
+                if not 1 <= length <= most:
+                    status = "bad_length" if length == 0 else "too_large"
+                    results[index] = PutResult(items[index][0], False, status, None, 0.0)
+            nothing: list[PutResult] = []
+            done = self._tried(store, lambda store: store.put([items[index] for index in fits]), nothing) if fits else nothing
+            for index, result in zip(fits, done, strict=False):
+                results[index] = result
+        return _split(results, [len(request) for request in requests])
+
+    def _find(self, requests: list[Sequence[bytes]]) -> list[list[BlockEntry | None]]:
+        keys = [key for request in requests for key in request]
+        nothing: list[BlockEntry | None] = [None] * len(keys)
+        return _split(self._tried(self.store, lambda store: store.find_each(keys), nothing), [len(one) for one in requests])
+
+    # ---- which constellation, and does it answer --------------------------------------------------------------------
+
+    async def _watch_on(self) -> None:
+        while True:
+            try:
+                await self._watch.run(None)
+            except Exception:  # whatever it was, the next look may do
+                _log.exception("looking for the constellation failed")
+            await asyncio.sleep(_POLL_S)
+
+    def _look(self, calls: list[None]) -> list[None]:
+        if self._source.changed():
+            self._open()
+        now_s = time.monotonic()
+        if self.store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
+            return calls
+        self._probed_s = now_s
+        assert self._prober is not None
+        self.rtt_s = self.store.probe(self._prober)
+        if self.rtt_s:
+            self._answered_s = time.monotonic()
+        else:
+            self._prober.new_host()  # another host may have this one's number, and get its answers
+        return calls
+
+    def _open(self) -> None:
+        """Serve what the source tells of now."""
+        serving = None
+        try:
+            serving = self._source.load()
+            why = self._source.missing() if serving is None else ""
+            store = None if serving is None else SkyStore(serving.constellation, playing=serving.playing)
+            prober = None if serving is None else ControlPlane(serving.constellation)
+        except (OSError, RuntimeError, ValueError) as error:
+            why, store, prober = str(error), None, None
+        if why and (self.store is not None or why != self._why):
+            _log.warning("%s; all is a miss until then", why)
+        if serving is not None and store is not None:
+            grid = serving.constellation
+            _log.info("constellation of %d planes x %d slots", grid.planes, grid.slots)
+        before, before_prober = self.store, self._prober
+        self._why, self._answered_s, self._probed_s, self.rtt_s = why, None, None, {}
+        self.store, self._prober = store, prober
+        if before is not None:
+            before.close()
+        if before_prober is not None:
+            before_prober.close()
+
+
+def _check(keys: Sequence[bytes]) -> None:
+    wrong = next((key for key in keys if len(key) != KEY_BYTES), None)
+    if wrong is not None:
+        raise ValueError(f"key of {len(wrong)} bytes; {KEY_BYTES} are allowed")
+
+
+def _split(results: Sequence[T], counts: Sequence[int]) -> list[list[T]]:
+    left = iter(results)
+    return [[next(left) for _ in range(count)] for count in counts]
+
+
+def _joins_get(batch: list[_Get], request: _Get) -> bool:
+    count = sum(len(one.keys) for one in batch)
+    return request.block_bytes_max == batch[0].block_bytes_max and count + len(request.keys) <= _BATCH_BLOCKS
+
+
+def _joins_put(batch: list[_Put], request: _Put) -> bool:
+    """Of two blocks under one key the later one is to stay: not in one call."""
+    items = [item for one in [*batch, request] for item in one]
+    return (
+        len(items) <= _BATCH_BLOCKS
+        and len({key for key, _ in items}) == len(items)
+        and sum(memoryview(data).nbytes for _, data in items) <= _BATCH_BYTES
+    )
+
+
+def _joins_find(batch: list[Sequence[bytes]], request: Sequence[bytes]) -> bool:
+    return sum(map(len, batch)) + len(request) <= _BATCH_BLOCKS

@@ -1,0 +1,79 @@
+"""`skymem agent`."""
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+
+import click
+
+from skymemory.agent.settings import ENVIRONMENT, Settings, default_socket, load_file
+
+_PORT = click.IntRange(0, 65535)
+
+
+def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
+    """What the file says stands behind the environment and the flags."""
+    if path is not None:
+        context.default_map = load_file(path)
+    return path
+
+
+@click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT, "show_default": True})
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=_use_file,
+    show_envvar=True,
+    help="Settings in TOML, named as the flags with underscores.",
+)
+@click.option(
+    "--constellation",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    show_envvar=True,
+    help="Constellation file. Default: the constellation that `skymem up` started on this machine, now or later.",
+)
+@click.option(
+    "--socket",
+    type=click.Path(path_type=Path),
+    show_envvar=True,
+    help="Unix socket of engines. Default: agent.sock in the state folder.",
+)
+@click.option("--resp-port", type=_PORT, show_envvar=True, help="Port of Redis clients. Default: they are not served.")
+@click.option("--resp-host", default=Settings.resp_host, show_envvar=True, help="Where that port is.")
+@click.option("--http-port", type=_PORT, show_envvar=True, help="Port of page, health and metrics. Default: none.")
+@click.option("--http-host", default=Settings.http_host, show_envvar=True, help="Where that port is.")
+def agent(
+    constellation: Path | None,
+    socket: Path | None,
+    resp_port: int | None,
+    resp_host: str,
+    http_port: int | None,
+    http_host: str,
+) -> None:
+    """Run this host's agent: it owns the links to the sky, for engines, Redis clients and browsers.
+
+    Starts with the constellation unreachable, and ends by SIGTERM or Ctrl-C. Settings come from the file, the environment and
+    flags; of what several name the later one counts.
+    """
+    from skymemory.agent.service import run  # aiohttp takes a third of a second
+
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    settings = Settings(
+        socket=socket or default_socket(),
+        constellation=constellation,
+        resp_port=resp_port,
+        resp_host=resp_host,
+        http_port=http_port,
+        http_host=http_host,
+    )
+    asyncio.run(run(settings, _tell))
+
+
+def _tell(addresses: dict[str, str]) -> None:
+    for name, address in addresses.items():
+        click.echo(f"{name}: {address}")
+    click.echo("serving")
+    sys.stdout.flush()
