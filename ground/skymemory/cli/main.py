@@ -2,7 +2,7 @@
 
 import click
 
-from skymemory.cli import bench, constellation, demo, layout, replay, schedule, simulate, status, twin, values
+from skymemory.cli import agent, bench, constellation, demo, layout, replay, schedule, simulate, status, twin, values
 from skymemory.cli.common import Commands
 
 
@@ -33,6 +33,7 @@ for command in (
     schedule.schedule,
     replay.replay,
     twin.twin,
+    agent.agent,
     bench.bench,
     simulate.simulate,
     layout.layout,
