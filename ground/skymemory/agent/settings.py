@@ -7,18 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from skymemory.config import ConfigError
-from skymemory.testbed.state import default_folder
 from skymemory.toml_lines import find_line
 
 ENVIRONMENT: Final = "SKYMEM_AGENT"
 """each setting's variable: this, an underscore, and its name in capitals"""
-SOCKET_NAME: Final = "agent.sock"
-"""in the state folder"""
-
-
-def default_socket() -> Path:
-    """Where agents listen and engines look for them unless `$SKYMEM_AGENT_SOCKET` says otherwise."""
-    return default_folder() / SOCKET_NAME
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from skymemory.agent.settings import ENVIRONMENT, Settings, default_socket, load_file
+from skymemory.agent.settings import ENVIRONMENT, Settings, load_file
+from skymemory.state_folder import agent_socket
 
 _PORT = click.IntRange(0, 65535)
 
@@ -62,7 +63,7 @@ def agent(
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     settings = Settings(
-        socket=socket or default_socket(),
+        socket=socket or agent_socket(),
         constellation=constellation,
         resp_port=resp_port,
         resp_host=resp_host,

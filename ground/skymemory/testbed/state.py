@@ -1,13 +1,13 @@
 """Which constellation is up: one small file that `up` writes, `down` removes and the other commands read."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
+from skymemory.state_folder import default_folder
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.processes import ProcessId, is_alive, writers
@@ -44,14 +44,6 @@ class Running:
     def alive(self) -> dict[Satellite, ProcessId]:
         """Those of its processes that still run."""
         return {place: process for place, process in self.processes.items() if is_alive(process)}
-
-
-def default_folder() -> Path:
-    """$SKYMEM_STATE, else $XDG_STATE_HOME/skymemory, else ~/.local/state/skymemory."""
-    if chosen := os.environ.get("SKYMEM_STATE"):
-        return Path(chosen)
-    home = os.environ.get("XDG_STATE_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "state") / "skymemory"
 
 
 class State:

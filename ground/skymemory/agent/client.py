@@ -1,0 +1,540 @@
+"""An engine's end of the agent's socket. Needs the standard library and msgspec; no torch, no numpy.
+
+Nothing here raises for what happens behind the socket, and nothing waits for it: the agent may be away, be killed, or come back.
+What was asked then ends as `no_agent`, and the engine computes.
+"""
+
+import logging
+import math
+import os
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from mmap import mmap
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import msgspec
+
+from skymemory.agent import arena, protocol
+from skymemory.agent.arena import Allocator
+from skymemory.agent.protocol import FrameError
+from skymemory.state_folder import agent_socket
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+RETRY_FIRST_S: Final = 0.1
+RETRY_MAX_S: Final = 5.0
+"""between attempts to reach the agent; the pause doubles"""
+HELLO_S: Final = 5.0
+"""how long the agent may take to say `Welcome`"""
+SILENCE_S: Final = 10.0
+"""of an agent that owes an answer, and says `Alive` more often than that; then it counts as gone"""
+QUEUE_MAX: Final = 1024
+"""questions that wait for their answers; more are answered `busy` here"""
+_READ_BYTES: Final = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """Who the engine is, and what its blocks are like."""
+
+    name: str
+    """`vllm`, `sglang`"""
+    model: str
+    root: bytes
+    """32 bytes: digest of all that decides the bytes of a block"""
+    block_tokens: int
+    block_bytes: int
+    """of each block as it is stored, with its header"""
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the agent says of a prompt's blocks."""
+
+    blocks: int
+    """of the longest cached beginning, from the first key on"""
+    fetch: int
+    """how many of them to fetch, from the first one on that the engine has not itself (`keys[cached:cached + fetch]`); 0:
+    there are none, or it is faster to compute them"""
+    fetch_s: float | None
+    """estimate for these; None: unknown"""
+    recompute_s: float | None
+    """estimate for computing these; None: unknown"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a block."""
+
+    key: bytes
+    status: str
+    """`done`, or why not: `miss`, `expired`, `unanswered`, `bad_length` (stored with another length), `too_large`; `no_agent`
+    (away, or gone meanwhile), `busy` (too many questions at once); or a status of the ICD"""
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """The block is where it was to go."""
+        return self.status == "done"
+
+
+NOTHING: Final = Found(0, 0, None, None)
+
+
+class Lease:
+    """A piece of the arena; a context manager. Thread-safe."""
+
+    def __init__(self, holder: "_Holder", offset: int, length: int) -> None:
+        self.view = memoryview(holder.memory)[offset : offset + length]
+        """its memory; of use until `release`"""
+        self._holder = holder
+        self._offset = offset
+        self._length = length
+        self._uses = 1
+        """by the engine until it releases, and by requests that are not answered"""
+        self._released = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """The engine needs it no more; safe to call twice. Others get it once the agent has answered what it was used for."""
+        with self._holder.room:
+            if self._released:
+                return
+            self._released = True
+            with suppress(BufferError):  # an array of the engine's still refers to it
+                self.view.release()
+            self._drop()
+
+    def _place(self, key: bytes) -> protocol.Place:
+        return key, self._offset, self._length
+
+    def _drop(self) -> None:
+        self._uses -= 1
+        if self._uses == 0:
+            self._holder.allocator.give_back(self._offset, self._length)
+            self._holder.room.notify_all()
+
+
+class _Holder:
+    """An arena and what of it is leased. Each connection has its own: late writes of an agent hit nothing in use."""
+
+    def __init__(self, memory: mmap) -> None:
+        self.memory = memory
+        self.allocator = Allocator(len(memory))
+        self.room = threading.Condition()
+
+
+class AgentClient:
+    """A connection to this host's agent, made and made again by a thread of its own. Thread-safe; one per engine process.
+
+    Not to be carried over a fork: make it in the process that uses it. Callbacks of futures run in the client's thread and must
+    be short.
+    """
+
+    def __init__(self, path: Path | None = None, *, engine: EngineInfo, arena_bytes: int = 1 << 28) -> None:
+        """Returns at once; whether there is an agent shows later (`connected`).
+
+        Args:
+            path: of the agent's socket. Default: `$SKYMEM_AGENT_SOCKET`, else `agent.sock` in the state folder.
+            arena_bytes: memory for blocks on their way; it is taken page by page as it is used.
+
+        Raises:
+            ValueError: a number that the protocol does not allow.
+        """
+        self.path = path or agent_socket()
+        self.engine = engine
+        self.notes: list[str] = []
+        """what the agent said at the last connection, for who runs the engine"""
+        if not 1 <= arena_bytes <= protocol.ARENA_BYTES_MAX:
+            raise ValueError(f"arena_bytes is {arena_bytes}; allowed are 1 to {protocol.ARENA_BYTES_MAX}")
+        self._hello = _hello(engine, arena_bytes)
+        self._arena_bytes = arena_bytes
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._holder: _Holder | None = None
+        """of this connection; None: there is none"""
+        self._waiting: dict[int, Callable[[Any], None]] = {}
+        """what to do with each answer, or with None when there will be none"""
+        self._outbox: deque[bytes] = deque()
+        self._next_id = 0
+        self._closed = False
+        self._heard_s = 0.0
+        self._connected = threading.Event()
+        self._trouble = ""
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._thread = threading.Thread(target=self._run, name="skymem-agent-client", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def connected(self) -> bool:
+        """The agent is there, and has mapped the arena."""
+        return self._connected.is_set()
+
+    def wait_connected(self, timeout_s: float) -> bool:
+        """Wait until the agent is there, for engines that like to begin with it. False: it is not."""
+        return self._connected.wait(timeout_s)
+
+    def lease(self, length: int, timeout_s: float | None = 0) -> Lease | None:
+        """Memory of the arena, for a block that is to be fetched or stored.
+
+        Args:
+            timeout_s: how long to wait for room; 0 never waits, None waits until there is room.
+
+        Returns:
+            None: no room in time, or no agent.
+
+        Raises:
+            ValueError: a length that the arena never holds.
+        """
+        if not 1 <= length <= self._arena_bytes:
+            raise ValueError(f"lease of {length} bytes; the arena has {self._arena_bytes}")
+        holder = self._current()
+        if holder is None:
+            return None
+        end_s = None if timeout_s is None else time.monotonic() + timeout_s
+        with holder.room:
+            while self._holder is holder:
+                offset = holder.allocator.take(length)
+                if offset is not None:
+                    return Lease(holder, offset, length)
+                left_s = None if end_s is None else end_s - time.monotonic()
+                if left_s is not None and left_s <= 0:
+                    return None
+                holder.room.wait(left_s)
+        return None
+
+    def find(self, keys: Sequence[bytes], *, cached: int = 0) -> Future[Found]:
+        """How long is the cached beginning of a prompt, and is it worth fetching?
+
+        Args:
+            keys: of its blocks, the first one first; what is beyond the protocol's limit is not asked for.
+            cached: of these blocks, the first that the engine has itself.
+        """
+        asked = list(keys[: protocol.FIND_KEYS_MAX])
+
+        def read(answer: Any) -> Found | None:
+            if not isinstance(answer, protocol.Found):
+                return None
+            return Found(answer.blocks, answer.fetch, answer.fetch_s, answer.recompute_s)
+
+        return self._ask(lambda number: protocol.Find(number, asked, cached), read, lambda _: NOTHING)
+
+    def get(self, blocks: Sequence[tuple[bytes, Lease]]) -> Future[list[Outcome]]:
+        """Fetch blocks into leased memory, whose length each must have. What is not `done` may have been written in part.
+
+        Raises:
+            ValueError: more blocks than the protocol allows at once.
+        """
+        return self._move(blocks, protocol.Get)
+
+    def put(self, blocks: Sequence[tuple[bytes, Lease]]) -> Future[list[Outcome]]:
+        """Store blocks from leased memory, which must not change until the answer is there.
+
+        Raises:
+            ValueError: more blocks than the protocol allows at once.
+        """
+        return self._move(blocks, protocol.Put)
+
+    def purge(self, keys: Sequence[bytes]) -> Future[int]:
+        """Forget blocks. The result: chunks that satellites gave up.
+
+        Raises:
+            ValueError: more blocks than the protocol allows at once.
+        """
+        _check_count(keys)
+
+        def read(answer: Any) -> int | None:
+            return answer.chunks if isinstance(answer, protocol.Purged) else None
+
+        return self._ask(lambda number: protocol.Purge(number, list(keys)), read, lambda _: 0)
+
+    def prefilled(self, tokens: int, duration_s: float) -> None:
+        """Tell the agent how fast this engine computes: so many tokens of prompts in so many seconds."""
+        told = protocol.frame(protocol.Prefilled(tokens, duration_s))
+        with self._lock:
+            if self._current() is not None and len(self._outbox) < QUEUE_MAX:
+                self._outbox.append(told)
+                os.eventfd_write(self._wake, 1)
+
+    def close(self) -> None:
+        """End the connection; what is not answered ends as `no_agent`. Safe to call twice."""
+        with self._lock:
+            if not self._closed and self._process == os.getpid():
+                os.eventfd_write(self._wake, 1)
+            self._closed = True
+        if threading.current_thread() is not self._thread and self._process == os.getpid():
+            self._thread.join()
+
+    # ---- questions --------------------------------------------------------------------------------------------------
+
+    def _move(
+        self, blocks: Sequence[tuple[bytes, Lease]], kind: Callable[[int, list[protocol.Place]], protocol.Message]
+    ) -> Future[list[Outcome]]:
+        _check_count(blocks)
+        asked = list(blocks)
+        leases = [lease for _, lease in asked]
+
+        def read(answer: Any) -> list[Outcome] | None:
+            if not isinstance(answer, protocol.Done) or len(answer.outcomes) != len(asked):
+                return None
+            return [Outcome(key, *told) for (key, _), told in zip(asked, answer.outcomes, strict=True)]
+
+        def without(status: str) -> list[Outcome]:
+            return [Outcome(key, status, 0.0) for key, _ in asked]
+
+        return self._ask(lambda number: kind(number, [lease._place(key) for key, lease in asked]), read, without, leases)
+
+    def _current(self) -> _Holder | None:
+        """The arena of the connection; none in a process that was forked off, for the client's thread is not there."""
+        return self._holder if self._process == os.getpid() else None
+
+    def _ask(
+        self,
+        question: Callable[[int], protocol.Message],
+        read: Callable[[Any], T | None],
+        without: Callable[[str], T],
+        leases: Sequence[Lease] = (),
+    ) -> Future[T]:
+        """
+        Args:
+            question: makes the message with its number.
+            read: the result from the answer; None: it is no answer to that.
+            without: the result when there is no answer; takes why.
+            leases: memory that the agent works on until it has answered.
+        """
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()  # nobody can take back what was sent
+        holder = self._current()
+        if holder is None or any(lease._holder is not holder for lease in leases):
+            future.set_result(without("no_agent"))
+            return future
+        with holder.room:
+            if any(lease._released for lease in leases):
+                raise ValueError("a lease was released before its use")
+            for lease in leases:
+                lease._uses += 1
+
+        def end(answer: Any, why: str = "no_agent") -> None:
+            with holder.room:
+                for lease in leases:
+                    lease._drop()
+            result = None if answer is None else read(answer)
+            future.set_result(without(why) if result is None else result)
+
+        with self._lock:
+            why = "no_agent" if self._holder is not holder else "busy" if len(self._waiting) >= QUEUE_MAX else ""
+            if not why:
+                self._next_id += 1
+                self._outbox.append(protocol.frame(question(self._next_id)))
+                if not self._waiting:
+                    self._heard_s = time.monotonic()
+                self._waiting[self._next_id] = end
+                os.eventfd_write(self._wake, 1)
+        if why:
+            end(None, why)
+        return future
+
+    # ---- the client's thread ----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        pause_s = RETRY_FIRST_S
+        while not self._closed:
+            try:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as link:
+                    self._connect(link)
+                    pause_s = RETRY_FIRST_S
+                    self._serve(link)
+            except (OSError, _GoneError, FrameError, msgspec.ValidationError, msgspec.DecodeError) as error:
+                self._lose(str(error))
+            except Exception as error:  # a fault of ours must not leave anybody waiting
+                _log.exception("the agent's client failed")
+                self._lose(repr(error))
+            if not self._closed:
+                self._pause(pause_s)
+                pause_s = min(2 * pause_s, RETRY_MAX_S)
+        self._lose("closed")
+        with self._lock:
+            os.close(self._wake)
+
+    def _connect(self, link: socket.socket) -> None:
+        """Say Hello with a new arena. Raises what `_run` takes."""
+        end_s = time.monotonic() + HELLO_S
+        link.settimeout(HELLO_S)
+        link.connect(str(self.path))
+        descriptor, memory = arena.make(self._arena_bytes)
+        try:
+            socket.send_fds(link, [self._hello], [descriptor])  # a frame as short as this goes in one piece
+        finally:
+            os.close(descriptor)
+        link.setblocking(False)
+        buffer = bytearray()
+        while (body := _take_frame(buffer)) is None:
+            left_s = end_s - time.monotonic()
+            if left_s <= 0 or self._closed:
+                raise _GoneError("it does not say Welcome")
+            if self._poll(link, sending=False, timeout_s=left_s):
+                _receive(link, buffer)
+        welcome = protocol.WELCOMED.decode(body)
+        if isinstance(welcome, protocol.Refusal):
+            raise _GoneError(f"it refuses this engine: {welcome.why}")
+        self.notes = welcome.notes
+        for note in welcome.notes:
+            _log.warning("agent: %s", note)
+        if self._trouble:
+            _log.warning("agent at %s: is there again", self.path)
+            self._trouble = ""
+        with self._lock:
+            self._holder = _Holder(memory)
+        self._connected.set()
+
+    def _serve(self, link: socket.socket) -> None:
+        """Carry questions and answers until something ends that. Raises what `_run` takes."""
+        inbox, outgoing = bytearray(), memoryview(b"")
+        while not self._closed:
+            outgoing = self._write(link, outgoing)
+            with self._lock:
+                left_s = self._heard_s + SILENCE_S - time.monotonic() if self._waiting else None
+            if left_s is not None and left_s <= 0:
+                raise _GoneError(f"has not said anything for {SILENCE_S:g} s, and owes answers")
+            if self._poll(link, sending=bool(outgoing), timeout_s=left_s):
+                _receive(link, inbox)
+                self._heard_s = time.monotonic()
+            while (body := _take_frame(inbox)) is not None:
+                self._take(protocol.ANSWERED.decode(body))
+
+    def _write(self, link: socket.socket, outgoing: memoryview) -> memoryview:
+        """Send what the socket takes; returns what is left of a frame."""
+        while True:
+            if not outgoing:
+                with self._lock:
+                    if not self._outbox:
+                        return outgoing
+                    outgoing = memoryview(self._outbox.popleft())
+            try:
+                outgoing = outgoing[link.send(outgoing) :]
+            except BlockingIOError:
+                return outgoing
+
+    def _take(self, answer: protocol.Answered) -> None:
+        if isinstance(answer, protocol.Refusal):
+            raise _GoneError(f"refuses: {answer.why}")
+        if isinstance(answer, protocol.Alive):
+            return
+        with self._lock:
+            end = self._waiting.pop(answer.id, None)
+        if end is not None:
+            end(answer)
+
+    def _lose(self, why: str) -> None:
+        """There is no agent: all that waits ends."""
+        with self._lock:
+            holder, self._holder = self._holder, None
+            waiting, self._waiting = self._waiting, {}
+            self._outbox.clear()
+        self._connected.clear()
+        if holder is not None:
+            with holder.room:
+                holder.room.notify_all()
+        for end in waiting.values():
+            end(None)
+        if not self._closed and why != self._trouble:
+            _log.warning("agent at %s: %s; all is computed until it is there", self.path, why)
+        self._trouble = why
+
+    def _pause(self, duration_s: float) -> None:
+        self._poll(None, sending=False, timeout_s=duration_s)
+
+    def _poll(self, link: socket.socket | None, *, sending: bool, timeout_s: float | None) -> bool:
+        """Wait for the socket, or for somebody who wants something. Returns whether there is something to receive."""
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        if link is not None:
+            poll.register(link, select.POLLIN | (select.POLLOUT if sending else 0))
+        ready = dict(poll.poll(None if timeout_s is None else max(0, math.ceil(timeout_s * 1000))))
+        if self._wake in ready:
+            os.eventfd_read(self._wake)
+        return link is not None and bool(ready.get(link.fileno(), 0) & ~select.POLLOUT)
+
+
+class _GoneError(Exception):
+    """The agent is not there, or no use."""
+
+
+def _hello(engine: EngineInfo, arena_bytes: int) -> bytes:
+    """
+    Raises:
+        ValueError: something that the protocol does not allow.
+    """
+    told = protocol.Hello(
+        protocol.VERSION,
+        engine.name,
+        engine.model,
+        engine.root,
+        engine.block_tokens,
+        engine.block_bytes,
+        engine.dtype,
+        arena_bytes,
+    )
+    hello = protocol.frame(told)
+    protocol.HELLO.decode(hello[protocol.LENGTH.size :])
+    return hello
+
+
+def _check_count(blocks: Sequence[object]) -> None:
+    if len(blocks) > protocol.BLOCKS_MAX:
+        raise ValueError(f"{len(blocks)} blocks at once; {protocol.BLOCKS_MAX} are allowed")
+
+
+def _receive(link: socket.socket, buffer: bytearray) -> None:
+    """Add what is there.
+
+    Raises:
+        _GoneError, OSError: nothing comes any more.
+    """
+    try:
+        data = link.recv(_READ_BYTES)
+    except BlockingIOError:
+        return
+    if not data:
+        raise _GoneError("has ended the connection")
+    buffer += data
+
+
+def _take_frame(buffer: bytearray) -> bytes | None:
+    """The body of the first frame, if all of it is there.
+
+    Raises:
+        FrameError: a length that is not allowed.
+    """
+    head = protocol.LENGTH.size
+    if len(buffer) < head:
+        return None
+    end = head + protocol.frame_length(bytes(buffer[:head]))
+    if len(buffer) < end:
+        return None
+    body = bytes(buffer[head:end])
+    del buffer[:end]
+    return body
