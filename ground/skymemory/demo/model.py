@@ -98,18 +98,27 @@ def random_llama(config: LlamaConfig, *, seed: int, dtype: torch.dtype = torch.f
     return _ready(model)
 
 
-def load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load(
+    model: str, *, dtype: str = "auto", device: str | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A causal language model and its tokenizer from a directory or the Hugging Face hub.
+
+    Args:
+        dtype: of the weights; "auto": as they were saved.
+        device: of torch; by default a GPU if there is one.
 
     Raises:
         OSError: there is none.
+        RuntimeError: no such device.
     """
     try:
-        loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(model, dtype="auto")
+        loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(model, dtype=dtype)
     except ValueError as error:  # a folder that is there, without a model that transformers knows
         raise OSError(str(error)) from error
-    if torch.cuda.is_available():
-        torch.nn.Module.to(loaded, "cuda")
+    if device is None and torch.cuda.is_available():
+        device = "cuda"
+    if device is not None:
+        torch.nn.Module.to(loaded, device)
     return _ready(loaded), AutoTokenizer.from_pretrained(model)
 
 

@@ -1,0 +1,120 @@
+"""`skymem serve`: an OpenAI-compatible server."""
+
+import logging
+from pathlib import Path
+
+import click
+
+from skymemory.cli.common import BadInput, Failure
+from skymemory.config import Constellation
+
+
+@click.command(context_settings={"show_default": True})
+@click.argument("model")
+@click.option("--host", default="127.0.0.1", envvar="SKYMEM_SERVE_HOST", show_envvar=True, help="Address to listen at.")
+@click.option(
+    "--port",
+    default=8000,
+    type=click.IntRange(0, 65535),
+    envvar="SKYMEM_SERVE_PORT",
+    show_envvar=True,
+    help="Port to listen at; 0: one that is free.",
+)
+@click.option(
+    "--served-model-name",
+    "served_name",
+    envvar="SKYMEM_SERVE_MODEL_NAME",
+    show_envvar=True,
+    help="The model's name for clients. Default: MODEL.",
+)
+@click.option(
+    "--api-key",
+    envvar="SKYMEM_SERVE_API_KEY",
+    show_envvar=True,
+    help="Key that clients must send. As an option others on this machine see it; better in the environment.",
+)
+@click.option(
+    "--max-queue",
+    "queue_max",
+    default=32,
+    type=click.IntRange(0),
+    envvar="SKYMEM_SERVE_MAX_QUEUE",
+    show_envvar=True,
+    help="Requests that may wait for the model; more are refused with status 429.",
+)
+@click.option(
+    "--max-model-len",
+    "context_tokens",
+    type=click.IntRange(2),
+    envvar="SKYMEM_SERVE_MAX_MODEL_LEN",
+    show_envvar=True,
+    help="Most tokens of prompt and answer together. Default: as many as the model was made for.",
+)
+@click.option(
+    "--dtype",
+    default="auto",
+    type=click.Choice(["auto", "float32", "float16", "bfloat16"]),
+    envvar="SKYMEM_SERVE_DTYPE",
+    show_envvar=True,
+    help="Type of the weights; auto: as the model was saved.",
+)
+@click.option(
+    "--device",
+    envvar="SKYMEM_SERVE_DEVICE",
+    show_envvar=True,
+    help="Where the model runs, in torch's words: cpu, cuda, cuda:1, mps. Default: cuda if there is one, else cpu.",
+)
+@click.option(
+    "--constellation",
+    "constellation_path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar="SKYMEM_SERVE_CONSTELLATION",
+    show_envvar=True,
+    help="File of the constellation to use. Default: the one that `skymem up` starts, now or later.",
+)
+def serve(
+    model: str,
+    host: str,
+    port: int,
+    served_name: str | None,
+    api_key: str | None,
+    queue_max: int,
+    context_tokens: int | None,
+    dtype: str,
+    device: str | None,
+    constellation_path: Path | None,
+) -> None:
+    """Serve MODEL over HTTP as OpenAI does, with its prompts cached in the sky.
+
+    MODEL is a folder or a name on the hub: a causal language model of transformers with full attention in all layers. Clients
+    use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end, the second cancels them.
+    """
+    try:
+        from skymemory.engines.huggingface import UnsupportedModelError
+        from skymemory.serve.service import ServeOptions, serve
+    except ModuleNotFoundError as error:
+        raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    options = ServeOptions(
+        model=model,
+        served_name=served_name,
+        host=host,
+        port=port,
+        api_key=api_key or None,
+        queue_max=queue_max,
+        dtype=dtype,
+        device=device,
+        context_tokens=context_tokens,
+        constellation=None if constellation_path is None else Constellation.load(constellation_path),
+    )
+    try:
+        serve(
+            options,
+            stage=lambda text: click.echo(f"{text} ...", err=True),
+            ready=lambda address: click.echo(f"{options.served_name or model} at {address}/v1"),
+        )
+    except UnsupportedModelError as error:
+        raise Failure(f"model {model}: {error}") from error
+    except (ValueError, RuntimeError) as error:  # torch's word for a device or a dtype that is not there
+        raise BadInput(f"model {model}: {str(error).splitlines()[0]}") from error

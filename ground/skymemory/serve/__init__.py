@@ -1,0 +1,1 @@
+"""`skymem serve`: an OpenAI-compatible server over `KVCManager`, for hosts without vLLM."""

@@ -1,0 +1,350 @@
+"""The HTTP side: routes, keys, errors, streams."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from skymemory.serve.answers import Answer, Kind, Usage
+from skymemory.serve.errors import ApiError, busy, failed
+from skymemory.serve.generation import Cancelled, Ended, Event, Job, Piece
+from skymemory.serve.metrics import Metrics
+from skymemory.serve.prompting import Prompting
+from skymemory.serve.requests import CHOICES_MAX, ChatRequest, CompletionRequest, parse
+from skymemory.serve.sampling import Sampling
+from skymemory.serve.worker import QueueFullError, Worker
+
+_log = logging.getLogger(__name__)
+
+BODY_BYTES_MAX = 1 << 23
+_API = "/v1/"
+_JSON = msgspec.json.Encoder()
+_RETRY_DRAINING_S = 5
+
+_T = TypeVar("_T")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the model's own settings say about sampling; requests may say otherwise."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served, and to whom."""
+
+    name: str
+    """of the model, for clients"""
+    context_tokens: int
+    defaults: Defaults
+    api_key: str | None = None
+    """that clients must have; None: no key is asked for"""
+
+
+class Api:
+    """The routes of the server."""
+
+    def __init__(self, served: Served, worker: Worker, prompting: Prompting, metrics: Metrics) -> None:
+        self._served = served
+        self._worker = worker
+        self._prompting = prompting
+        self._metrics = metrics
+        self._created = int(time.time())
+        self._encoding = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
+        self._draining = False
+        self._jobs: list[Job] = []
+        self._accepted = 0  # requests that are not answered yet
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def application(self) -> web.Application:
+        """The application of aiohttp."""
+        application = web.Application(middlewares=[self._guarded], client_max_size=BODY_BYTES_MAX)
+        application.add_routes(
+            [
+                web.get("/v1/models", self._models),
+                web.get("/v1/models/{name:.+}", self._model),
+                web.post("/v1/completions", self._completions),
+                web.post("/v1/chat/completions", self._chat),
+                web.get("/health", self._health),
+                web.get("/metrics", self._scrape),
+            ]
+        )
+        return application
+
+    async def drain(self) -> None:
+        """Refuse new requests, wait until all that were accepted are answered."""
+        self._draining = True
+        await self._idle.wait()
+
+    def cancel_all(self) -> None:
+        """Have all jobs end now."""
+        for job in self._jobs:
+            self._worker.cancel(job)
+
+    def close(self) -> None:
+        """End the thread of the tokenizer."""
+        self._encoding.shutdown(cancel_futures=True)
+
+    # ---- routes -----------------------------------------------------------------------------------------------------
+
+    async def _models(self, request: web.Request) -> web.StreamResponse:
+        return _json({"object": "list", "data": [self._card()]})
+
+    async def _model(self, request: web.Request) -> web.StreamResponse:
+        self._check_model(request.match_info["name"])
+        return _json(self._card())
+
+    async def _health(self, request: web.Request) -> web.StreamResponse:
+        return _json({"status": "draining" if self._draining else "ok"}, status=503 if self._draining else 200)
+
+    async def _scrape(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _completions(self, request: web.Request) -> web.StreamResponse:
+        asked = parse(CompletionRequest, await _body(request))
+        self._check_model(asked.model)
+        self._check_room()
+        prompts = await self._in_thread(lambda: self._prompting.completion(asked.prompt))
+        if len(prompts) * asked.n > CHOICES_MAX:
+            raise ApiError(f"n: {len(prompts)} prompts with {asked.n} answers each; allowed are {CHOICES_MAX} answers", param="n")
+        max_tokens = self._prompting.room(prompts, asked.max_tokens, "prompt")
+        echoes = [self._prompting.text(one) if asked.echo else "" for one in asked.prompt for _ in range(asked.n)]
+        return await self._answer(request, "completion", asked, prompts, max_tokens, echoes)
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        asked = parse(ChatRequest, await _body(request))
+        self._check_model(asked.model)
+        self._check_room()
+        prompt = await self._in_thread(lambda: self._prompting.chat(asked.messages))
+        wanted = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
+        max_tokens = self._prompting.room([prompt], wanted, "messages")
+        return await self._answer(request, "chat", asked, [prompt], max_tokens, [""] * asked.n)
+
+    # ---- answers ----------------------------------------------------------------------------------------------------
+
+    async def _answer(
+        self,
+        request: web.Request,
+        kind: Kind,
+        asked: CompletionRequest | ChatRequest,
+        prompts: Sequence[Sequence[int]],
+        max_tokens: int,
+        echoes: list[str],
+    ) -> web.StreamResponse:
+        defaults = self._served.defaults
+        sampling = Sampling(
+            max_tokens=max_tokens,
+            temperature=defaults.temperature if asked.temperature is None else asked.temperature,
+            top_p=defaults.top_p if asked.top_p is None else asked.top_p,
+            seed=asked.seed,
+            stop=tuple(asked.stop),
+            choices=asked.n,
+        )
+        usage = Usage(sum(map(len, prompts)))
+        answer = Answer(kind, self._served.name, usage, echoes, usage_in_chunks=asked.include_usage)
+        async with aclosing(self._events(prompts, sampling, usage)) as events:
+            if asked.stream:
+                return await _stream(request, answer, events, with_usage=asked.include_usage)
+            async for event in events:
+                answer.take(event)
+        return _json(answer.whole())
+
+    async def _events(
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, usage: Usage
+    ) -> AsyncGenerator[Event, None]:
+        """What happens to a job until it ends; leaving early cancels it.
+
+        Raises:
+            ApiError: the queue is full, or the generation failed.
+        """
+        events: asyncio.Queue[Event] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def tell(event: Event) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, event)
+
+        job = Job(prompts, sampling, tell)
+        self._check_room()
+        self._worker.submit(job)
+        self._jobs.append(job)
+        first_s: float | None = None
+        event: Event = Ended()
+        try:
+            while not isinstance(event := await events.get(), Ended):
+                if first_s is None and isinstance(event, Piece):
+                    first_s = time.monotonic() - job.submitted_s
+                    self._metrics.first_token.observe(first_s)
+                yield event
+        finally:
+            self._worker.cancel(job)
+            self._jobs.remove(job)
+            self._count(usage, time.monotonic() - job.submitted_s, first_s, whole=event == Ended())
+        if isinstance(event.error, Cancelled):
+            raise _ending() from event.error
+        if event.error is not None:
+            _log.error("a generation failed", exc_info=event.error)
+            raise failed() from event.error
+
+    def _count(self, usage: Usage, duration_s: float, first_s: float | None, *, whole: bool) -> None:
+        metrics = self._metrics
+        metrics.duration.observe(duration_s)
+        metrics.prompt_tokens.inc(usage.prompt_tokens)
+        metrics.cached_tokens.inc(usage.cached_tokens)
+        metrics.completion_tokens.inc(usage.completion_tokens)
+        metrics.cancelled.inc(not whole)
+        _log.info(
+            "%s: %d tokens of prompt, %d of them from the sky, %d new; first text after %s, end after %.2f s",
+            "done" if whole else "cancelled or failed",
+            usage.prompt_tokens,
+            usage.cached_tokens,
+            usage.completion_tokens,
+            "-" if first_s is None else f"{first_s:.2f} s",
+            duration_s,
+        )
+
+    # ---- checks -----------------------------------------------------------------------------------------------------
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Ask for the key, refuse while draining, and give every error the shape that clients know."""
+        status = 500
+        generates = request.method == "POST"
+        self._accepted += generates
+        self._idle.clear()
+        try:
+            response = await self._admitted(request, handler)
+            status = response.status
+            return response
+        except asyncio.CancelledError:
+            status = 499  # as nginx counts who went away
+            raise
+        finally:
+            resource = request.match_info.route.resource
+            path = "unknown" if resource is None else resource.canonical
+            self._metrics.requests.labels(path, str(status)).inc()
+            self._accepted -= generates
+            if not self._accepted:
+                self._idle.set()
+
+    async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            self._check_key(request)
+            if request.method == "POST":
+                if self._draining:
+                    raise _ending()
+                if request.content_type != "application/json":  # what a page of another site may send without being asked
+                    raise ApiError("Content-Type: allowed is application/json", status=415)
+            return await handler(request)
+        except ApiError as error:
+            return _refused(error)
+        except web.HTTPRequestEntityTooLarge:
+            return _refused(ApiError(f"the body is too large; allowed are {BODY_BYTES_MAX:,} bytes", status=413))
+        except web.HTTPException as error:
+            return _refused(ApiError(f"{request.method} {request.path}: {error.reason}", status=error.status))
+        except Exception:
+            _log.exception("%s %s failed", request.method, request.path)
+            return _refused(failed())
+
+    def _check_key(self, request: web.Request) -> None:
+        if self._served.api_key is None or not request.path.startswith(_API):
+            return
+        kind, _, key = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not hmac.compare_digest(key.encode(), self._served.api_key.encode()):
+            headers = {"WWW-Authenticate": "Bearer"}
+            message = "no API key, or a wrong one; send it as Authorization: Bearer KEY"
+            raise ApiError(message, status=401, code="invalid_api_key", headers=headers)
+
+    def _check_model(self, name: str) -> None:
+        if name != self._served.name:
+            raise ApiError(
+                f"the model {name!r} does not exist here; served is {self._served.name!r}",
+                status=404,
+                param="model",
+                code="model_not_found",
+            )
+
+    def _check_room(self) -> None:
+        """Before any work is done for a request."""
+        try:
+            self._worker.check_room()
+        except QueueFullError as error:
+            raise busy(str(error), "queue_full", error.retry_after_s, 429) from error
+
+    def _card(self) -> dict[str, Any]:
+        return {
+            "id": self._served.name,
+            "object": "model",
+            "created": self._created,
+            "owned_by": "skymemory",
+            "max_model_len": self._served.context_tokens,
+        }
+
+    async def _in_thread(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._encoding, work)
+
+
+async def _stream(
+    request: web.Request, answer: Answer, events: AsyncGenerator[Event, None], *, with_usage: bool
+) -> web.StreamResponse:
+    """Server-sent events. Begins when the model does, so that until then a failure has a status of its own."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+
+    async def send(data: bytes) -> None:
+        if not response.prepared:
+            await response.prepare(request)
+        await response.write(b"data: " + data + b"\n\n")
+
+    try:
+        async for event in events:
+            for chunk in answer.take(event):
+                await send(_JSON.encode(chunk))
+        if with_usage:
+            await send(_JSON.encode(answer.last_chunk()))
+        await send(b"[DONE]")
+        await response.write_eof()
+    except ApiError as error:
+        if not response.prepared:
+            raise
+        await send(_JSON.encode(error.body))
+    except ConnectionError:
+        _log.info("a client went away")
+    return response
+
+
+async def _body(request: web.Request) -> bytes:
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise
+    except (ConnectionError, web.RequestPayloadError) as error:  # half a request
+        raise ApiError("the request ended before its body did") from error
+
+
+def _ending() -> ApiError:
+    return busy("the server is about to end", "shutting_down", _RETRY_DRAINING_S, 503)
+
+
+def _json(value: Any, status: int = 200) -> web.Response:
+    return web.Response(body=_JSON.encode(value), status=status, content_type="application/json")
+
+
+def _refused(error: ApiError) -> web.Response:
+    response = _json(error.body, error.status)
+    response.headers.update(error.headers)
+    return response

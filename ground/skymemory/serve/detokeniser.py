@@ -1,0 +1,84 @@
+"""Text of tokens as they come, and where it ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_UNFINISHED = "\ufffd"
+"""what decoders write for bytes that are no character, or not yet"""
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+"""a token that stands for a byte, in vocabularies that fall back to these"""
+
+
+def decoded(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> str:
+    """The text of an answer."""
+    text = tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    assert isinstance(text, str)
+    return text
+
+
+class Detokeniser:
+    """Pieces of text whose join is the text of all tokens.
+
+    What a token adds depends on those before it: a decoder drops the first space, and characters are spread over tokens.
+    So tokens are decoded behind those of the last piece, and a piece ends where a character does. A run of bytes in a vocabulary
+    with byte tokens is one piece: with one wrong byte all of it is decoded otherwise.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._tokenizer = tokenizer
+        self._tokens: list[int] = []
+        """those of the last piece, then those that are in none yet"""
+        self._told_tokens = 0
+        self._told = ""
+
+    def add(self, token: int) -> str:
+        """The piece that is finished with this token; often none."""
+        self._tokens.append(token)
+        if _BYTE.fullmatch(str(self._tokenizer.convert_ids_to_tokens(token))):
+            return ""
+        text = decoded(self._tokenizer, self._tokens)
+        if len(text) <= len(self._told) or text.endswith(_UNFINISHED):
+            return ""
+        piece = text[len(self._told) :]
+        del self._tokens[: self._told_tokens]
+        self._told_tokens = len(self._tokens)
+        self._told = decoded(self._tokenizer, self._tokens)
+        return piece
+
+    def end(self) -> str:
+        """The last piece: what no further token can change."""
+        piece = decoded(self._tokenizer, self._tokens)[len(self._told) :]
+        self._tokens, self._told_tokens, self._told = [], 0, ""
+        return piece
+
+
+class StopStrings:
+    """Cuts a text that comes in pieces before the first of some strings."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = stops
+        self._held = ""
+        """the end of the text, which may be the beginning of a stop string"""
+
+    def add(self, piece: str) -> tuple[str, bool]:
+        """What can go out, and whether that was the end."""
+        text = self._held + piece
+        starts = [start for stop in self._stops if (start := text.find(stop)) >= 0]
+        if starts:
+            self._held = ""
+            return text[: min(starts)], True
+        begun = (size for stop in self._stops for size in range(1, len(stop)) if text.endswith(stop[:size]))
+        cut = len(text) - max(begun, default=0)
+        self._held = text[cut:]
+        return text[:cut], False
+
+    def end(self) -> str:
+        """What was held back, as no more text comes."""
+        held, self._held = self._held, ""
+        return held

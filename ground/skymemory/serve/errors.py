@@ -1,0 +1,35 @@
+"""Errors as clients of OpenAI's API know them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ApiError(Exception):
+    """A request that is refused or failed: one object `error`, and a status of HTTP."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        kind: str = "invalid_request_error",
+        param: str | None = None,
+        code: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = headers or {}
+        self.body: dict[str, Any] = {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def busy(message: str, code: str, retry_after_s: int, status: int) -> ApiError:
+    """The server cannot take the request now; clients ask again after so many seconds."""
+    headers = {"Retry-After": str(retry_after_s)}
+    return ApiError(message, status=status, kind="server_busy", code=code, headers=headers)
+
+
+def failed() -> ApiError:
+    """Not the client's fault; the log has more."""
+    return ApiError("the server failed to answer; its log says why", status=500, kind="server_error", code="internal_error")

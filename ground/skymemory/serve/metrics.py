@@ -1,0 +1,78 @@
+"""What the server counts, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from skymemory.counters import KVCStatistics
+
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+
+
+class Metrics:
+    """Counters of requests and tokens; the cache's own are read when they are asked for."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.requests = Counter(
+            "skymem_serve_requests_total", "Requests to the API, by path and status", ("path", "status"), registry=registry
+        )
+        self.prompt_tokens = Counter("skymem_serve_prompt_tokens_total", "Tokens of prompts", registry=registry)
+        self.cached_tokens = Counter(
+            "skymem_serve_cached_tokens_total", "Tokens of prompts that came from the sky", registry=registry
+        )
+        self.completion_tokens = Counter("skymem_serve_completion_tokens_total", "Tokens of answers", registry=registry)
+        self.cancelled = Counter(
+            "skymem_serve_cancelled_total", "Generations whose client went away before the end", registry=registry
+        )
+        self.first_token = Histogram(
+            "skymem_serve_time_to_first_token_seconds",
+            "From the request's acceptance to its first text",
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.duration = Histogram(
+            "skymem_serve_request_seconds", "From the request's acceptance to its end", buckets=_SECONDS, registry=registry
+        )
+
+    def watch(
+        self,
+        *,
+        running: Callable[[], float],
+        waiting: Callable[[], float],
+        storing: Callable[[], float],
+        dropped: Callable[[], float],
+        cache: Callable[[], KVCStatistics],
+    ) -> None:
+        """Read these at every scrape."""
+        for name, text, read in (
+            ("skymem_serve_running", "Requests that are generated", running),
+            ("skymem_serve_waiting", "Requests that wait for the model", waiting),
+            ("skymem_serve_storing", "Answers that are not stored yet", storing),
+            ("skymem_serve_not_stored", "Answers not stored, because too many were waiting for it", dropped),
+        ):
+            Gauge(name, text, registry=self.registry).set_function(read)
+        self.registry.register(_CacheCollector(cache))
+
+
+class _CacheCollector(Collector):
+    """`KVCStatistics`."""
+
+    def __init__(self, read: Callable[[], KVCStatistics]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """One counter for each of them."""
+        counts = asdict(self._read())
+        errors = CounterMetricFamily("skymem_serve_cache_errors", "Misses of the cache by cause", labels=("cause",))
+        for cause, count in counts.pop("errors").items():
+            errors.add_metric((cause,), count)
+        yield errors
+        for name, count in counts.items():
+            words = f"{name[:-2]}_seconds" if name.endswith("_s") else name
+            yield CounterMetricFamily(f"skymem_serve_cache_{words}", f"KVCStatistics.{name}", value=count)

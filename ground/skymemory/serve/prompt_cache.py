@@ -1,0 +1,202 @@
+"""What the server has in the sky: caches of prompts are fetched before an answer, and stored after it."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Condition, Thread
+from typing import TYPE_CHECKING
+
+from skymemory.config import Constellation
+from skymemory.counters import KVCStatistics
+from skymemory.engines.huggingface import HuggingFaceEngine
+from skymemory.manager import KVCManager
+from skymemory.store import SkyStore
+from skymemory.testbed.state import State, StateError
+
+if TYPE_CHECKING:
+    from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+
+_log = logging.getLogger(__name__)
+
+_WAITING_MAX = 2
+"""caches that wait to be stored: each holds the memory of a whole prompt"""
+_GIVE_UP_S = 10.0
+"""an answer waits so long for the blocks of the one that it continues"""
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    manager: KVCManager
+    tokens: list[int]
+    """of prompt and answer"""
+    prompt_tokens: int
+    cache: DynamicCache
+
+
+class PromptCache:
+    """A `KVCManager` for the constellation that is up, if one is; stores in a thread of its own.
+
+    `get` and `keep` are for one thread. Nothing that happens in the sky raises.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, constellation: Constellation | None = None
+    ) -> None:
+        """Reads all weights once, for the keys, if a constellation is there.
+
+        Args:
+            constellation: the one to use; by default the one that `skymem up` started, looked for again before each prompt.
+
+        Raises:
+            UnsupportedModelError: the model's cache cannot be cut into blocks.
+            ValueError: the constellation that was named cannot take the model's tensors.
+        """
+        self.engine = HuggingFaceEngine(model)
+        self.dropped = 0
+        """answers that were not stored, because those before them still were being stored"""
+        self._model = model
+        self._tokenizer = tokenizer
+        self._named = constellation
+        self._record: tuple[int, ...] | None = None  # of the file that was read last
+        self._constellation: Constellation | None = None
+        self._store: SkyStore | None = None
+        self._manager: KVCManager | None = None
+        self._waiting: deque[_Kept] = deque()
+        self._changed = Condition()
+        self._closed = False
+        if constellation is not None:
+            self._open(SkyStore(constellation))
+        else:
+            self._follow(first=True)
+        self._thread = Thread(target=self._store_all, name="store", daemon=True)
+        self._thread.start()
+
+    @property
+    def block_tokens(self) -> int:
+        """Tokens of a block."""
+        return Constellation().cache.block_tokens if self._manager is None else self._manager.block_tokens
+
+    @property
+    def statistics(self) -> KVCStatistics:
+        """Of the manager in use."""
+        manager = self._manager
+        return KVCStatistics() if manager is None else manager.statistics
+
+    @property
+    def waiting(self) -> int:
+        """Answers that are not stored yet."""
+        return len(self._waiting)
+
+    def get(self, tokens: Sequence[int], cancelled: Callable[[], bool]) -> DynamicCache:
+        """Keys and values of the longest beginning of a prompt that is in the sky; at least one token is left out.
+
+        Blocks of an answer that this prompt continues may still be on their way up: they are waited for.
+        """
+        if self._named is None:
+            self._follow()
+        if self._manager is None:
+            return self.engine.empty_cache()
+        with self._changed:
+            self._wait(lambda: cancelled() or not any(_continues(tokens, kept) for kept in self._waiting))
+        return self._manager.get_cache(list(tokens))
+
+    def keep(self, tokens: Sequence[int], prompt_tokens: int, cache: DynamicCache) -> None:
+        """Store what a run of the model left, soon.
+
+        Args:
+            tokens: of prompt and answer, as far as the cache covers them, or more.
+            prompt_tokens: how many of them are the prompt's.
+            cache: must not be changed any more.
+        """
+        if self._manager is None:
+            return
+        with self._changed:
+            if len(self._waiting) >= _WAITING_MAX:
+                self.dropped += 1
+                return
+            self._waiting.append(_Kept(self._manager, list(tokens), prompt_tokens, cache))
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Store what waits, then close the sockets."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        self._open(None)
+
+    def _wait(self, done: Callable[[], bool]) -> None:
+        """The lock must be held. A cancellation comes without a notice, so it is looked for."""
+        for _ in range(int(_GIVE_UP_S / _LOOK_S)):
+            if self._changed.wait_for(done, _LOOK_S):
+                return
+
+    def _store_all(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._closed)
+                if not self._waiting:
+                    return
+            _store(self._waiting[0])
+            with self._changed:
+                self._waiting.popleft()
+                self._changed.notify_all()
+
+    def _follow(self, *, first: bool = False) -> None:
+        """Look which constellation is up, if the record of it was written since."""
+        state = State()
+        try:
+            found = state.path.stat()
+            record: tuple[int, ...] | None = (found.st_ino, found.st_mtime_ns, found.st_size)
+        except OSError:
+            record = None
+        if record == self._record and not first:
+            return
+        self._record = record
+        constellation = None
+        try:
+            running = state.running()
+            constellation = None if running is None else running.constellation
+        except StateError as error:
+            _log.warning("%s", error)
+        if constellation is not None and constellation == self._constellation:
+            return
+        store = None
+        try:
+            store = None if constellation is None else SkyStore(constellation, playing=state.playing)
+            self._open(store)
+            self._constellation = constellation
+        except Exception as error:  # a cache never breaks a server
+            _log.warning("the constellation that is up cannot be used: %s", error)
+            if store is not None:
+                store.close()
+        if self._manager is None:
+            _log.warning("no constellation is up: every prompt is computed in full; `skymem up` starts one")
+
+    def _open(self, store: SkyStore | None) -> None:
+        """Use this store instead of the one before."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting or self._closed)
+        before, self._store, self._manager, self._constellation = self._store, None, None, None
+        if before is not None:
+            before.close()
+        if store is not None:
+            self._manager = KVCManager(self._model, self._tokenizer, store)
+            self._store = store
+            grid = store.constellation.grid
+            _log.info("prompts are kept on %d x %d satellites", grid.planes, grid.slots)
+
+
+def _store(kept: _Kept) -> None:
+    try:
+        kept.manager.add_blocks(kept.tokens, kept.cache)
+    except Exception:  # a cache never breaks a server
+        _log.exception("an answer of %d tokens could not be stored", len(kept.tokens))
+
+
+def _continues(tokens: Sequence[int], kept: _Kept) -> bool:
+    return list(tokens[: kept.prompt_tokens]) == kept.tokens[: kept.prompt_tokens]

@@ -1,0 +1,100 @@
+"""Requests brought to token ids."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+
+from skymemory.serve.errors import ApiError
+from skymemory.serve.requests import Message
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+class Prompting:
+    """Tokens of prompts and chats, for one model. For one thread: tokenizers are not made for several."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, vocabulary: int, context_tokens: int) -> None:
+        """
+        Args:
+            vocabulary: token ids of the model are 0 to this minus 1.
+            context_tokens: most tokens of prompt and answer together.
+        """
+        self._tokenizer = tokenizer
+        self._vocabulary = vocabulary
+        self._context_tokens = context_tokens
+
+    def completion(self, prompts: Sequence[str | list[int]]) -> list[list[int]]:
+        """Token ids of each prompt.
+
+        Raises:
+            ApiError: a prompt without a token, a token id that the model does not have.
+        """
+        return [self._checked(self._tokenizer(one)["input_ids"] if isinstance(one, str) else one) for one in prompts]
+
+    def text(self, prompt: str | list[int]) -> str:
+        """A prompt as it is echoed."""
+        if isinstance(prompt, str):
+            return prompt
+        text = self._tokenizer.decode(prompt, clean_up_tokenization_spaces=False)
+        assert isinstance(text, str)
+        return text
+
+    def chat(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids of a chat, up to where the answer begins.
+
+        Raises:
+            ApiError: the tokenizer has no chat template, or that refuses the messages.
+        """
+        if not self._tokenizer.chat_template:
+            raise ApiError(
+                "the model's tokenizer has no chat template; use /v1/completions", param="messages", code="no_chat_template"
+            )
+        try:
+            ids: Any = self._tokenizer.apply_chat_template(
+                [message.for_template() for message in messages], add_generation_prompt=True, return_dict=False
+            )
+        except (jinja2.TemplateError, ValueError, TypeError) as error:
+            raise ApiError(f"messages: the model's chat template refuses them: {error}", param="messages") from error
+        return self._checked(ids, "messages")
+
+    def room(self, prompts: Sequence[Sequence[int]], max_tokens: int | None, param: str) -> int:
+        """How many tokens an answer may have.
+
+        Args:
+            max_tokens: that were asked for; None: as many as fit.
+            param: the parameter that the prompts came in.
+
+        Raises:
+            ApiError: prompt and answer do not fit the model's context.
+        """
+        longest = max(map(len, prompts))
+        wanted = 1 if max_tokens is None else max_tokens
+        if longest + wanted > self._context_tokens:
+            raise ApiError(
+                f"the model's context is {self._context_tokens:,} tokens; the prompt has {longest:,} and the answer was to have "
+                f"{'at least ' if max_tokens is None else ''}{wanted:,}",
+                param=param,
+                code="context_length_exceeded",
+            )
+        return self._context_tokens - longest if max_tokens is None else max_tokens
+
+    def _checked(self, tokens: list[int], param: str = "prompt") -> list[int]:
+        if not tokens:
+            raise ApiError(f"{param}: there is no token in it; at least one is needed", param=param)
+        for index, token in enumerate(tokens):
+            if not 0 <= token < self._vocabulary:
+                raise ApiError(
+                    f"{param}: token id {token} at position {index}; the model has 0 to {self._vocabulary - 1}", param=param
+                )
+        return tokens
+
+
+def context_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Tokens that a model was made for; practically no limit if it does not say."""
+    of_model = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    return int(of_model or min(tokenizer.model_max_length, sys.maxsize))

@@ -1,0 +1,187 @@
+"""What clients may send, checked. What the server does not do is refused, never ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, model_validator
+from pydantic_core import from_json
+
+from skymemory.serve.errors import ApiError
+
+CHOICES_MAX = 128
+"""answers to one request"""
+_STOPS_MAX = 16
+_STOP_CHARACTERS_MAX = 256
+_INT64_MAX = (1 << 63) - 1
+
+_NO_EFFECT = frozenset(("user", "metadata", "safety_identifier", "prompt_cache_key"))
+"""parameters that say something about a request and nothing about its answer"""
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "best_of": (1,),
+    "frequency_penalty": (0,),
+    "function_call": ("none",),
+    "functions": ([],),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "modalities": (["text"],),
+    "parallel_tool_calls": (True, False),
+    "presence_penalty": (0,),
+    "response_format": ({"type": "text"},),
+    "service_tier": ("auto", "default"),
+    "store": (False,),
+    "suffix": ("",),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+}
+"""parameters that are not supported, with the values that ask for nothing"""
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _prompts(value: Any) -> list[str | list[int]]:
+    """Prompts as text or token ids; raises ValueError."""
+    given = [value] if isinstance(value, str) or _is_tokens(value) else value
+    if not isinstance(given, list) or not 1 <= len(given) <= CHOICES_MAX:
+        given = [None]
+    if all(isinstance(one, str) for one in given) or all(_is_tokens(one) for one in given):
+        return given
+    raise ValueError(f"allowed are text, token ids, and lists of 1 to {CHOICES_MAX} of either")
+
+
+def _is_tokens(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0 and all(type(token) is int for token in value)
+
+
+def _content(value: Any) -> Any:
+    return [{"type": "text", "text": value}] if isinstance(value, str) else value
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_not_given(cls, given: Any) -> Any:
+        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
+
+
+class StreamOptions(_Strict):
+    include_usage: bool = False
+
+
+class TextPart(_Strict):
+    type: Literal["text"]
+    text: str
+
+
+class Message(_Strict):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[list[TextPart], BeforeValidator(_content)]
+    name: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_is_not_given(cls, given: Any) -> Any:
+        """Clients send back the message that they got, with lists of what was not in it."""
+        return {name: value for name, value in given.items() if value != []} if isinstance(given, dict) else given
+
+    def for_template(self) -> dict[str, str]:
+        """As chat templates take it; they know no developers."""
+        role = "system" if self.role == "developer" else self.role
+        named = {} if self.name is None else {"name": self.name}
+        return {"role": role, "content": "\n".join(part.text for part in self.content), **named}
+
+
+class _Generation(_Strict):
+    """What both kinds of requests have."""
+
+    model: str
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    n: Annotated[int, Field(ge=1, le=CHOICES_MAX)] = 1
+    stop: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=_STOP_CHARACTERS_MAX)]],
+        Field(max_length=_STOPS_MAX),
+        BeforeValidator(_listed),
+    ] = []
+    seed: Annotated[int, Field(ge=-_INT64_MAX, le=_INT64_MAX)] | None = None
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+
+    @property
+    def include_usage(self) -> bool:
+        """Whether a stream ends with a chunk of the usage."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+class CompletionRequest(_Generation):
+    """`POST /v1/completions`."""
+
+    prompt: Annotated[list[str | list[int]], PlainValidator(_prompts)]
+    max_tokens: Annotated[int, Field(ge=1)] = 16
+    echo: bool = False
+
+
+class ChatRequest(_Generation):
+    """`POST /v1/chat/completions`."""
+
+    messages: Annotated[list[Message], Field(min_length=1)]
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+
+
+_R = TypeVar("_R", bound=_Generation)
+
+
+def parse(kind: type[_R], body: bytes) -> _R:
+    """A request from its JSON.
+
+    Raises:
+        ApiError: with the parameter that is wrong, and what is allowed.
+    """
+    try:
+        given = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise ApiError(f"the body is not JSON: {error}", code="invalid_json") from error
+    if not isinstance(given, dict):
+        raise ApiError("the body is not a JSON object", code="invalid_json")
+    try:
+        request = kind.model_validate(_supported(kind, given))
+    except ValidationError as error:
+        raise _told(error) from error
+    if request.stream_options is not None and not request.stream:
+        raise ApiError("stream_options: allowed only with stream", param="stream_options")
+    return request
+
+
+def _supported(kind: type[_Generation], given: dict[str, Any]) -> dict[str, Any]:
+    """What is left to check: parameters that change the answer."""
+    left = {}
+    for name, value in given.items():
+        if name in kind.model_fields:
+            left[name] = value
+        elif name not in _NO_EFFECT and value is not None and not _asks_nothing(name, value):
+            raise ApiError(f"{name}: not supported by this server", param=name, code="unsupported_parameter")
+    return left
+
+
+def _asks_nothing(name: str, value: Any) -> bool:
+    # To Python False is 0; to the API they are different answers
+    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in _NEUTRAL.get(name, ()))
+
+
+def _told(error: ValidationError) -> ApiError:
+    """The first mistake; what is missing or too much is told last, as it often follows from another one."""
+    mistakes = error.errors(include_url=False, include_context=False, include_input=False)
+    first = min(mistakes, key=lambda mistake: mistake["type"] in ("missing", "extra_forbidden"))
+    param = ""
+    for part in first["loc"]:
+        param += f"[{part}]" if isinstance(part, int) else f".{part}" if param else part
+    words = {"missing": "is missing", "extra_forbidden": "not supported by this server"}
+    message = words.get(first["type"], first["msg"].removeprefix("Value error, "))
+    code = "unsupported_parameter" if first["type"] == "extra_forbidden" else None
+    return ApiError(f"{param}: {message}", param=param, code=code)

@@ -1,0 +1,160 @@
+"""The server as a whole: a model is loaded, served and put away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from skymemory.config import Constellation
+from skymemory.demo.model import load
+from skymemory.serve.app import Api, Defaults, Served
+from skymemory.serve.generation import Generator
+from skymemory.serve.metrics import Metrics
+from skymemory.serve.prompt_cache import PromptCache
+from skymemory.serve.prompting import Prompting, context_tokens
+from skymemory.serve.worker import Worker
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_log = logging.getLogger(__name__)
+
+_LAST_BYTES_S = 5.0
+"""to send the end of answers when the server ends"""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What the command's options say."""
+
+    model: str
+    """folder, or name on the hub"""
+    served_name: str | None = None
+    """for clients; None: as `model`"""
+    host: str = "127.0.0.1"
+    port: int = 8000
+    """0: any that is free"""
+    api_key: str | None = None
+    queue_max: int = 32
+    """requests that may wait"""
+    dtype: str = "auto"
+    device: str | None = None
+    """of torch; None: a GPU if there is one"""
+    context_tokens: int | None = None
+    """None: as many as the model was made for"""
+    constellation: Constellation | None = None
+    """None: the one that is up"""
+
+
+def serve(options: ServeOptions, stage: Callable[[str], None], ready: Callable[[str], None]) -> None:
+    """Serve until a signal says to end.
+
+    Args:
+        stage: called with what is done before.
+        ready: called with the address when clients can come.
+
+    Raises:
+        OSError: the model cannot be read, the address cannot be had.
+        UnsupportedModelError: the model's cache cannot be cut into blocks.
+        ValueError: a device, dtype or constellation that does not go with the model.
+    """
+    with _bound(options.host, options.port) as listener:  # first: a model takes long to load
+        stage("loading the model")
+        model, tokenizer = load(options.model, dtype=options.dtype, device=options.device)
+        stage("reading all weights, for the keys of blocks")
+        cache = PromptCache(model, tokenizer, options.constellation)
+        try:
+            asyncio.run(_serve(options, listener, model, tokenizer, cache, ready))
+        finally:
+            cache.close()
+
+
+async def _serve(
+    options: ServeOptions,
+    listener: socket.socket,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    cache: PromptCache,
+    ready: Callable[[str], None],
+) -> None:
+    tokens = context_tokens(model, tokenizer)
+    served = Served(
+        name=options.served_name or options.model,
+        context_tokens=tokens if options.context_tokens is None else min(tokens, options.context_tokens),
+        defaults=_defaults(model),
+        api_key=options.api_key,
+    )
+    worker = Worker(Generator(model, tokenizer, cache).run, options.queue_max)
+    metrics = Metrics(CollectorRegistry())
+    metrics.watch(
+        running=lambda: worker.running,
+        waiting=lambda: worker.waiting,
+        storing=lambda: cache.waiting,
+        dropped=lambda: cache.dropped,
+        cache=lambda: cache.statistics,
+    )
+    api = Api(served, worker, Prompting(tokenizer, cache.engine.vocabulary, served.context_tokens), metrics)
+    runner = web.AppRunner(
+        api.application(), handler_cancellation=True, shutdown_timeout=_LAST_BYTES_S, access_log=None
+    )
+    await runner.setup()
+    try:
+        ending = _signalled(api)
+        await web.SockSite(runner, listener).start()
+        ready(_address(listener))
+        await ending.wait()
+        await api.drain()
+    finally:
+        api.cancel_all()
+        await runner.cleanup()
+        worker.close()
+        api.close()
+
+
+def _signalled(api: Api) -> asyncio.Event:
+    """Set by the first signal to end. The second one cancels what still runs."""
+    ending = asyncio.Event()
+
+    def end() -> None:
+        if ending.is_set():
+            _log.warning("ending at once: what is not answered is cancelled")
+            api.cancel_all()
+        else:
+            _log.info("ending: accepted requests are answered, new ones refused; a second signal ends at once")
+        ending.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    return ending
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket that has the address, and takes no client yet."""
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from error
+    return listener
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
+
+
+def _defaults(model: PreTrainedModel) -> Defaults:
+    settings = model.generation_config
+    temperature, top_p = (getattr(settings, name, None) for name in ("temperature", "top_p"))
+    return Defaults(1.0 if temperature is None else float(temperature), 1.0 if top_p is None else float(top_p))
