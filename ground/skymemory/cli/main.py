@@ -2,7 +2,7 @@
 
 import click
 
-from skymemory.cli import agent, bench, constellation, demo, layout, replay, schedule, simulate, status, twin, values
+from skymemory.cli import agent, bench, constellation, demo, layout, replay, schedule, serve, simulate, status, twin, values
 from skymemory.cli.common import Commands
 
 
@@ -30,6 +30,7 @@ for command in (
     values.delete,
     values.prefetch,
     demo.demo,
+    serve.serve,
     schedule.schedule,
     replay.replay,
     twin.twin,
