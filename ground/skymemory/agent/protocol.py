@@ -28,7 +28,7 @@ ALIVE_S: Final = 2.0
 
 LENGTH: Final = struct.Struct(">I")
 
-Number: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 63)]
+Number: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Key: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Word: TypeAlias = Annotated[str, Meta(min_length=1, max_length=64)]
 Text: TypeAlias = Annotated[str, Meta(max_length=1024)]

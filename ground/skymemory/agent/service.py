@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
+from skymemory.agent.engine_server import EngineServer
 from skymemory.agent.http import HttpServer
 from skymemory.agent.notify import notify
 from skymemory.agent.settings import Settings
@@ -46,7 +47,8 @@ class Agent:
             self.registry.register(collector)
         self.sky = Sky(FileSource(settings.constellation) if settings.constellation else RunningSource(), self.registry)
         self.http: HttpServer | None = None
-        self._parts: list[Part] = [self.sky]
+        self.engines = EngineServer(self.sky, settings.socket, self.registry)
+        self._parts: list[Part] = [self.sky, self.engines]
         """in the order of their start; they end in the opposite one"""
         if settings.http_port is not None:
             self.http = HttpServer(self, settings.http_host, settings.http_port)
@@ -75,7 +77,7 @@ class Agent:
 
     def addresses(self) -> dict[str, str]:
         """Where it serves, once it was started."""
-        found = {}
+        found = {"engines": str(self.settings.socket)}
         if self.http is not None:
             found["http"] = f"http://{self.settings.http_host}:{self.http.port}"
         return found

@@ -1,0 +1,320 @@
+"""One engine at the agent's socket: what it asks is checked, done, and answered in any order.
+
+What a connection takes is bounded: an arena, which is the engine's own memory, a few requests in work, and no more bytes of them
+than two frames. Who asks more waits, by not being read. An engine that breaks the protocol is told so and its connection ends;
+one that dies leaves nothing behind.
+"""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from mmap import mmap
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from skymemory.agent import arena, protocol
+from skymemory.agent.arena import ArenaError
+from skymemory.agent.protocol import FrameError
+from skymemory.agent.sky import Sky
+from skymemory.block_entry import BlockEntry
+from skymemory.config import UINT32_MAX
+from skymemory.results import GetResult, PutResult
+
+HELLO_S: Final = 5.0
+"""how long an engine may take to say Hello"""
+FRAME_S: Final = 10.0
+"""how long it may take to send a frame that it has begun"""
+DRAIN_S: Final = 5.0
+"""what is in work when the agent stops has so long to come to its end"""
+REQUESTS_MAX: Final = 64
+"""of an engine, in work"""
+WORK_BYTES_MAX: Final = 2 * protocol.FRAME_BYTES_MAX
+"""of their frames"""
+_SEND_BYTES_MAX: Final = 1 << 16
+"""answers that wait for an engine to read them before others wait as well"""
+
+
+class Worth(Protocol):
+    """What `find` answers besides the number of blocks."""
+
+    fetch: int
+    fetch_s: float | None
+    recompute_s: float | None
+
+
+class Advisor(Protocol):
+    """Who knows whether it is faster to fetch or to compute (`skymemory.agent.estimate`)."""
+
+    def worth(self, engine: str, entries: Sequence[BlockEntry], tokens_before: int, block_tokens: int) -> Worth:
+        """Of these blocks, how many to fetch."""
+
+    def prefilled(self, engine: str, tokens: int, duration_s: float) -> None:
+        """An engine has computed tokens."""
+
+
+class Ledger(Protocol):
+    """Who counts what engines do."""
+
+    def answered(self, operation: str, statuses: Sequence[str], duration_s: float) -> None:
+        """A request was answered; for each block how it ended."""
+
+
+class Connection:
+    """An engine that has connected. Used from one event loop."""
+
+    def __init__(
+        self,
+        link: socket.socket,
+        sky: Sky,
+        notes: Callable[[protocol.Hello], Awaitable[list[str]]],
+        stored: Callable[[protocol.Hello], None],
+        ledger: Ledger,
+        advisor: Advisor | None,
+    ) -> None:
+        """
+        Args:
+            link: connected; it is closed when `run` has ended.
+            notes: what an engine should be told at its Hello.
+            stored: told when an engine has stored a block.
+        """
+        self.hello: protocol.Hello | None = None
+        """None until the engine has said it"""
+        self._link = link
+        self._sky = sky
+        self._notes = notes
+        self._stored = stored
+        self._ledger = ledger
+        self._advisor = advisor
+        self._memory: mmap | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._work_bytes = 0
+        self._ended_one = asyncio.Event()
+        self.why = ""
+        """why the agent ended the connection; empty: the engine did, or nobody yet"""
+
+    @property
+    def arena_bytes(self) -> int:
+        """Mapped for this engine."""
+        return 0 if self._memory is None else len(self._memory)
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Serve the engine until it goes, breaks the protocol, or `stopping` is set and its requests have ended."""
+        try:
+            reader = await self._greeted()
+            watch = asyncio.create_task(stopping.wait())
+            beat = asyncio.create_task(self._beat())
+            reading = asyncio.create_task(self._read_on(reader))
+            try:
+                await asyncio.wait({watch, reading}, return_when=asyncio.FIRST_COMPLETED)
+                if not reading.done() and self._tasks:
+                    await asyncio.wait(self._tasks, timeout=DRAIN_S)
+            finally:
+                await _cancelled({watch, beat, reading, *self._tasks})
+            if not reading.cancelled():
+                reading.result()
+        except (FrameError, ArenaError, msgspec.ValidationError, msgspec.DecodeError) as error:
+            await self._refuse(str(error))
+        except TimeoutError:
+            await self._refuse("an engine says Hello, and a frame comes whole, within seconds")
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # it is gone
+        finally:
+            await self._close()
+
+    # ---- Hello ------------------------------------------------------------------------------------------------------
+
+    async def _greeted(self) -> asyncio.StreamReader:
+        descriptors: list[int] = []
+        try:
+            async with asyncio.timeout(HELLO_S):
+                head = await self._first_bytes(descriptors)
+                # From here on descriptors that come are closed by the kernel, for nobody makes room for them
+                reader, self._writer = await asyncio.open_unix_connection(sock=self._link)
+                hello = protocol.HELLO.decode(await reader.readexactly(protocol.frame_length(head)))
+            if hello.version != protocol.VERSION:
+                raise FrameError(f"the engine speaks version {hello.version} of the protocol, the agent {protocol.VERSION}")
+            if len(descriptors) != 1:
+                raise ArenaError(f"{len(descriptors)} descriptors came with Hello; one is needed, of the arena")
+            self._memory = arena.adopt(descriptors[0], hello.arena_bytes)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        self.hello = hello
+        await self._send(protocol.Welcome(protocol.VERSION, os.getpid(), await self._notes(hello)))
+        return reader
+
+    async def _first_bytes(self, descriptors: list[int]) -> bytes:
+        """The length of the first frame, and what came with it."""
+        head = b""
+        while len(head) < protocol.LENGTH.size:
+            await _readable(self._link)
+            try:
+                more, came, _, _ = socket.recv_fds(
+                    self._link, protocol.LENGTH.size - len(head), 1, socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
+                )
+            except BlockingIOError:
+                continue
+            descriptors += came
+            if not more:
+                raise asyncio.IncompleteReadError(head, protocol.LENGTH.size)
+            head += more
+        return head
+
+    # ---- questions --------------------------------------------------------------------------------------------------
+
+    async def _read_on(self, reader: asyncio.StreamReader) -> None:
+        while True:
+            length = protocol.frame_length(await reader.readexactly(protocol.LENGTH.size))
+            while len(self._tasks) >= REQUESTS_MAX or (self._tasks and self._work_bytes + length > WORK_BYTES_MAX):
+                self._ended_one.clear()
+                await self._ended_one.wait()
+            async with asyncio.timeout(FRAME_S):
+                body = await reader.readexactly(length)
+            asked = protocol.ASKED.decode(body)
+            del body
+            task = asyncio.create_task(self._work(self._begun(asked)))
+            self._tasks.add(task)
+            self._work_bytes += length
+            task.add_done_callback(lambda task, length=length: self._ended(task, length))  # type: ignore[misc]
+
+    def _ended(self, task: asyncio.Task[None], length: int) -> None:
+        self._tasks.discard(task)
+        self._work_bytes -= length
+        self._ended_one.set()
+
+    def _begun(self, asked: protocol.Asked) -> Awaitable[protocol.Message | None]:
+        """Check a question, and begin with it. What is wrong raises here, in the reader, and ends the connection."""
+        match asked:
+            case protocol.Find():
+                return self._find(asked)
+            case protocol.Get():
+                return self._get(asked, self._views(asked.blocks))
+            case protocol.Put():
+                return self._put(asked, self._views(asked.blocks))
+            case protocol.Purge():
+                return self._purge(asked)
+            case protocol.Prefilled():
+                return self._prefilled(asked)
+
+    async def _work(self, answer: Awaitable[protocol.Message | None]) -> None:
+        """Answer a question. The engine may be gone meanwhile."""
+        message = await answer
+        if message is not None:
+            with suppress(OSError):
+                await self._send(message)
+
+    def _views(self, blocks: Sequence[protocol.Place]) -> list[memoryview]:
+        """Memory of blocks in the arena.
+
+        Raises:
+            FrameError: a place that is not in the arena.
+        """
+        assert self._memory is not None
+        size = len(self._memory)
+        whole = memoryview(self._memory)
+        for _, offset, length in blocks:
+            if length < 1 or offset + length > size:
+                raise FrameError(f"a block of {length} bytes at {offset}; the arena has {size}")
+        return [whole[offset : offset + length] for _, offset, length in blocks]
+
+    async def _find(self, asked: protocol.Find) -> protocol.Found:
+        assert self.hello is not None
+        start_s = time.perf_counter()
+        entries = await self._sky.find_longest(asked.keys, block_bytes_max=self.hello.block_bytes)
+        # A shorter block of that name is none that this engine can read
+        other = next((at for at, entry in enumerate(entries) if entry.block_len != self.hello.block_bytes), len(entries))
+        new = entries[asked.cached : other]
+        found = protocol.Found(asked.id, other, len(new), None, None)
+        if new and self._advisor is not None:
+            tokens = self.hello.block_tokens
+            worth = self._advisor.worth(self.hello.name, new, asked.cached * tokens, tokens)
+            found = protocol.Found(asked.id, other, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s)
+        self._ledger.answered("find", ["done"] * other + ["miss"] * (len(asked.keys) - other), time.perf_counter() - start_s)
+        return found
+
+    async def _get(self, asked: protocol.Get, views: list[memoryview]) -> protocol.Done:
+        keys = [key for key, _, _ in asked.blocks]
+        # The memory is the engine's, and there: no other bound is needed
+        results = await self._sky.get(keys, into=views, block_bytes_max=UINT32_MAX)
+        return self._done("get", asked.id, results)
+
+    async def _put(self, asked: protocol.Put, views: list[memoryview]) -> protocol.Done:
+        results = await self._sky.put([(key, view) for (key, _, _), view in zip(asked.blocks, views, strict=True)])
+        if self.hello is not None and any(result.ok for result in results):
+            self._stored(self.hello)
+        return self._done("put", asked.id, results)
+
+    async def _purge(self, asked: protocol.Purge) -> protocol.Purged:
+        start_s = time.perf_counter()
+        purged = await self._sky.purge(asked.keys)
+        self._ledger.answered("purge", ["done"] * len(asked.keys), time.perf_counter() - start_s)
+        return protocol.Purged(asked.id, purged.chunks)
+
+    async def _prefilled(self, asked: protocol.Prefilled) -> None:
+        if self._advisor is not None and self.hello is not None:
+            self._advisor.prefilled(self.hello.name, asked.tokens, asked.duration_s)
+
+    def _done(self, operation: str, number: int, results: Sequence[GetResult | PutResult]) -> protocol.Done:
+        longest_s = max((result.duration_s for result in results), default=0.0)
+        self._ledger.answered(operation, [result.status for result in results], longest_s)
+        return protocol.Done(number, [(result.status, result.duration_s) for result in results])
+
+    # ---- answers ----------------------------------------------------------------------------------------------------
+
+    async def _send(self, message: protocol.Message) -> None:
+        assert self._writer is not None
+        self._writer.write(protocol.frame(message))
+        await self._writer.drain()
+
+    async def _beat(self) -> None:
+        """Say now and then that what was asked is in work; who does not read what was said already is told nothing more."""
+        assert self._writer is not None
+        with suppress(OSError):
+            while True:
+                await asyncio.sleep(protocol.ALIVE_S)
+                if self._tasks and self._writer.transport.get_write_buffer_size() == 0:
+                    await self._send(protocol.Alive())
+
+    async def _refuse(self, why: str) -> None:
+        self.why = why
+        if self._writer is not None:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._send(protocol.Refusal(why[:1024]))
+
+    async def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.transport.abort() if self._writer.transport.get_write_buffer_size() else self._writer.close()
+        else:
+            self._link.close()
+        if self._memory is not None:
+            with suppress(BufferError):  # a call of the store's still writes there; it goes with that
+                self._memory.close()
+            self._memory = None
+
+
+async def _readable(link: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def tell() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(link, tell)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(link)
+
+
+async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for their end; what they raised is theirs."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

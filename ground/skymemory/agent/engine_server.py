@@ -1,0 +1,145 @@
+"""The Unix socket at which engines find the agent."""
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import Counter as Total
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from skymemory.agent.engine_connection import DRAIN_S, Advisor, Connection
+from skymemory.agent.formats import Formats
+from skymemory.agent.sky import Sky
+from skymemory.agent.socket_lock import OwnedSocket
+
+_log = logging.getLogger(__name__)
+
+ENGINES_MAX: Final = 256
+"""connections at a time"""
+_NO_DESCRIPTOR_S: Final = 0.2
+"""pause when the system has no descriptor for another connection"""
+_PEER: Final = struct.Struct("3i")
+"""pid, uid, gid"""
+_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class EngineServer:
+    """Serves engines of this host and of this user. Used from one event loop."""
+
+    def __init__(self, sky: Sky, path: Path, registry: CollectorRegistry, advisor: Advisor | None = None) -> None:
+        """`advisor`: knows what is worth fetching; without one everything is."""
+        self.path = path
+        self._sky = sky
+        self._advisor = advisor
+        self._formats = Formats(sky)
+        self._ledger = _Ledger(registry)
+        self._socket: OwnedSocket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._stopping = asyncio.Event()
+        registry.register(self)
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            SocketError: another agent serves there, or the path cannot be one of a socket.
+            OSError: the system does not let us.
+        """
+        self._socket = OwnedSocket(self.path)
+        self._accepting = asyncio.create_task(self._accept(self._socket.listener))
+
+    async def close(self) -> None:
+        """Take no more questions, answer those in work within some seconds, and end the connections."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._accepting
+        self._stopping.set()
+        if self._connections:
+            _, left = await asyncio.wait(self._connections, timeout=DRAIN_S + 2)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def collect(self) -> Iterable[Metric]:
+        """Engines and their memory, for Prometheus."""
+        engines = GaugeMetricFamily("skymem_engines", "Engines that are connected.", labels=["engine"])
+        arenas = GaugeMetricFamily("skymem_engine_arena_bytes", "Memory that engines share with the agent.", labels=["engine"])
+        served = [one for one in self._connections.values() if one.hello is not None]
+        mapped: Counter[str] = Counter()
+        for one in served:
+            assert one.hello is not None
+            mapped[_known(one.hello.name)] += one.arena_bytes
+        for name, count in Counter(_known(one.hello.name) for one in served if one.hello is not None).items():
+            engines.add_metric([name], count)
+            arenas.add_metric([name], mapped[name])
+        return [engines, arenas]
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                link, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                _log.warning("no engine can connect at the moment: %s", error)
+                await asyncio.sleep(_NO_DESCRIPTOR_S)
+                continue
+            link.setblocking(False)
+            pid, uid, _ = _PEER.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+            if uid not in (os.geteuid(), 0) or len(self._connections) >= ENGINES_MAX:
+                why = f"of user {uid}" if uid not in (os.geteuid(), 0) else f"one more than {ENGINES_MAX}"
+                _log.warning("engine (pid %d) was turned away: it is %s", pid, why)
+                link.close()
+                continue
+            one = Connection(link, self._sky, self._formats.notes, self._formats.stored, self._ledger, self._advisor)
+            task = asyncio.create_task(self._serve(one, pid))
+            self._connections[task] = one
+            task.add_done_callback(self._connections.pop)
+
+    async def _serve(self, one: Connection, pid: int) -> None:
+        try:
+            await one.run(self._stopping)
+        except Exception:
+            _log.exception("serving the engine of pid %d failed", pid)
+        if one.why:
+            self._ledger.refusals.inc()
+            _log.warning("engine (pid %d) was refused: %s", pid, one.why)
+
+
+class _Ledger:
+    """What engines did, for Prometheus."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._blocks = Total(
+            "skymem_engine_blocks",
+            "Blocks that engines asked for, by what became of them.",
+            ["operation", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "skymem_engine_request_seconds", "Requests of engines.", ["operation"], buckets=_SECONDS, registry=registry
+        )
+        self.refusals = Total("skymem_engine_refusals", "Connections ended because of what an engine said.", registry=registry)
+
+    def answered(self, operation: str, statuses: Sequence[str], duration_s: float) -> None:
+        """A request was answered; for each block how it ended."""
+        for status, count in Counter(statuses).items():
+            self._blocks.labels(operation, status).inc(count)
+        self._seconds.labels(operation).observe(duration_s)
+
+
+def _known(name: str) -> str:
+    """A label of few values, whatever engines call themselves."""
+    return name if name in ("vllm", "sglang", "transformers") else "other"

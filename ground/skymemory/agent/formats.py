@@ -1,0 +1,114 @@
+"""In which formats a model's blocks lie in the sky, so that an engine that finds none of them is told why.
+
+Keys of blocks depend on the format: an engine with another block size or dtype never gets a wrong block, it only misses. A record
+for each model, in the sky beside the blocks, tells it apart from a cold cache. It is a hint: it may be lost or out of date.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+from blake3 import blake3
+from msgspec import Meta, Struct
+
+from skymemory.agent import protocol
+from skymemory.agent.sky import Sky
+
+_log = logging.getLogger(__name__)
+
+_DOMAIN: Final = "skymemory 1 formats of a model's blocks"
+_FORMATS_MAX: Final = 8
+"""of a model, the ones last stored"""
+_RECORD_BYTES_MAX: Final = 4096
+_PATIENCE_S: Final = 1.0
+"""how long a Hello waits for it"""
+
+
+class _Format(Struct, frozen=True, array_like=True):
+    engine: protocol.Word
+    block_tokens: protocol.Number
+    dtype: protocol.Word
+    root: protocol.Key
+    stored_at: float
+    """seconds since 1970"""
+
+    @property
+    def words(self) -> str:
+        return f"blocks of {self.block_tokens} tokens in {self.dtype}"
+
+
+class _Record(Struct, frozen=True, array_like=True):
+    digest: bytes
+    formats: Annotated[list[_Format], Meta(max_length=_FORMATS_MAX)]
+
+
+_DECODER: Final = msgspec.msgpack.Decoder(_Record)
+
+
+class Formats:
+    """Used from one event loop."""
+
+    def __init__(self, sky: Sky) -> None:
+        self._sky = sky
+        self._recorded: set[bytes] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def notes(self, hello: protocol.Hello) -> list[str]:
+        """What an engine should be told: others have stored this model in another format, and nobody in this one."""
+        try:
+            formats = await asyncio.wait_for(self._load(hello.model), _PATIENCE_S)
+        except TimeoutError:
+            return []
+        own = _of(hello)
+        if not formats or any(one.root == own.root for one in formats):
+            return []
+        other = formats[0]
+        if other.words != own.words:
+            why = f"this engine has {own.words}"
+        else:
+            why = "this engine has other weights, adapters, shares of the tensors, layouts or secrets"
+        return [f"{hello.model} is stored as {other.words} by {other.engine}; {why}, and finds none of those"]
+
+    def stored(self, hello: protocol.Hello) -> None:
+        """An engine has stored a block: remember its format."""
+        if hello.root in self._recorded:
+            return
+        self._recorded.add(hello.root)
+        task = asyncio.create_task(self._save(hello))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _load(self, model: str) -> list[_Format]:
+        key = _key(model)
+        result = (await self._sky.get([key], block_bytes_max=_RECORD_BYTES_MAX))[0]
+        if result.data is None:
+            return []
+        try:
+            record = _DECODER.decode(result.data)
+        except (msgspec.ValidationError, msgspec.DecodeError):
+            return []
+        return record.formats if record.digest == _digest(key, record.formats) else []
+
+    async def _save(self, hello: protocol.Hello) -> None:
+        own, key = _of(hello), _key(hello.model)
+        others = [one for one in await self._load(hello.model) if one.root != own.root]
+        formats = [own, *others][:_FORMATS_MAX]
+        result = (await self._sky.put([(key, msgspec.msgpack.encode(_Record(_digest(key, formats), formats)))]))[0]
+        if not result.ok:
+            self._recorded.discard(hello.root)  # with its next block
+            _log.info("the format of %s was not recorded: %s", hello.model, result.status)
+
+
+def _of(hello: protocol.Hello) -> _Format:
+    return _Format(hello.name, hello.block_tokens, hello.dtype, hello.root, time.time())
+
+
+def _key(model: str) -> bytes:
+    return blake3(model.encode(), derive_key_context=_DOMAIN).digest()
+
+
+def _digest(key: bytes, formats: Sequence[_Format]) -> bytes:
+    return blake3(msgspec.msgpack.encode(list(formats)), key=key).digest()
