@@ -8,7 +8,8 @@
 
 #include <sys/random.h>
 
-#define LANES_ALL ((1u << SKYC_LANES) - 1u)
+#define LANES_ALL  ((1u << SKYC_LANES) - 1u)
+#define LANES_FULL 4u /* of large shares */
 
 static void progress_add(SKYC_Engine_t *engine, uint32_t chunks)
 {
@@ -294,12 +295,30 @@ static void lane_begin(SKYC_Engine_t *engine, uint32_t index, SKYC_Peer_t *peer,
     peer->lanes_busy |= 1u << (index % SKYC_LANES);
 }
 
+/* Has a satellite enough to do for now? A few shares fill the window, with one that begins as another ends. Small shares take more
+ * of them, for each that waits for another one waits a round trip. */
+static bool lanes_fill(const SKYC_Engine_t *engine, uint32_t at, const SKYC_Peer_t *peer)
+{
+    uint32_t lanes  = 0;
+    uint32_t chunks = 0;
+
+    for (uint32_t i = 0; i < SKYC_LANES; ++i)
+    {
+        if ((peer->lanes_busy & 1u << i) != 0)
+        {
+            ++lanes;
+            chunks += lane_left(engine, &engine->lanes[at * SKYC_LANES + i]);
+        }
+    }
+    return lanes >= LANES_FULL && chunks >= peer->peer.window;
+}
+
 bool SKYC_Lanes_Begin(SKYC_Engine_t *engine, uint32_t at)
 {
     SKYC_Peer_t *peer  = &engine->peers[engine->active[at]];
     bool         began = false;
 
-    while (peer->job_first != SKYC_NO_JOB && peer->lanes_busy != LANES_ALL)
+    while (peer->job_first != SKYC_NO_JOB && peer->lanes_busy != LANES_ALL && !lanes_fill(engine, at, peer))
     {
         const uint32_t    number = peer->job_first;
         const SKYC_Job_t *job    = &engine->jobs[number];

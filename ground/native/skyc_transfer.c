@@ -37,13 +37,15 @@ static uint64_t engine_on_time(SKYC_Engine_t *engine)
 
     for (uint32_t at = 0; at < engine->active_count; ++at)
     {
+        const SKYC_Peer_t *peer = &engine->peers[engine->active[at]];
+
         if (SKYC_Lanes_Begin(engine, at))
         {
             due_us = engine->now_us; /* it has something to send */
         }
         for (uint32_t i = at * SKYC_LANES; may_act && i < (at + 1) * SKYC_LANES; ++i)
         {
-            if (engine->lanes[i].request_id == 0)
+            if ((peer->lanes_busy & 1u << i % SKYC_LANES) == 0) /* not by the lane: those that are idle stay out of the cache */
             {
                 continue;
             }
@@ -225,10 +227,9 @@ static bool engine_send(SKYC_Engine_t *engine)
 
         for (uint32_t i = at * SKYC_LANES; i < (at + 1) * SKYC_LANES; ++i)
         {
-            SKYC_Lane_t *lane = &engine->lanes[i];
-
-            if (lane->request_id != 0)
+            if ((peer->lanes_busy & 1u << i % SKYC_LANES) != 0)
             {
+                SKYC_Lane_t   *lane = &engine->lanes[i];
                 const uint32_t room = peer_room(engine, peer, budget);
                 const uint32_t used =
                     engine->is_put ? lane_offer(engine, peer, lane, room, &more) : lane_ask(engine, peer, lane, room);

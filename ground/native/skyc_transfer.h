@@ -8,10 +8,9 @@
 #include "skyc_socket.h"
 #include "sky_transfer.h"
 
-#define SKYC_NO_JOB  UINT32_MAX
-#define SKYC_NO_PEER UINT32_MAX
-#define SKYC_LANES \
-    4u /* shares of one satellite that run at a time: together they fill its window, and the next begins as one ends */
+#define SKYC_NO_JOB    UINT32_MAX
+#define SKYC_NO_PEER   UINT32_MAX
+#define SKYC_LANES     16u    /* shares of one satellite that run at a time, at most */
 #define SKYC_LANES_MAX 65536u /* of all satellites: a lane has 16 bits of the request id */
 
 /** Chunks on their way through one satellite to or from several. Its links hold so many packets of a chunk each, and not many
