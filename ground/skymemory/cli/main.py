@@ -2,7 +2,21 @@
 
 import click
 
-from skymemory.cli import agent, bench, constellation, demo, layout, replay, schedule, serve, simulate, status, twin, values
+from skymemory.cli import (
+    agent,
+    bench,
+    constellation,
+    demo,
+    layout,
+    relay,
+    replay,
+    schedule,
+    serve,
+    simulate,
+    status,
+    twin,
+    values,
+)
 from skymemory.cli.common import Commands
 
 
@@ -38,5 +52,6 @@ for command in (
     bench.bench,
     simulate.simulate,
     layout.layout,
+    relay.relay,
 ):
     main.add_command(command)
