@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -31,6 +31,8 @@ _RTO_MIN_S: Final = 0.02
 _RTO_MAX_S: Final = 1.0
 _RENEW_S: Final = 2.0
 """how often a lease for telemetry is renewed"""
+_LOOK_S: Final = 0.25
+"""how often a listener looks whether to stop"""
 _PATIENCE_MIN_S: Final = 0.5
 """a busy host may need as long to let a satellite's process run"""
 _IN_FLIGHT_MAX: Final = 256
@@ -272,8 +274,8 @@ class ControlPlane:
         """Send a request; returns when to send it again."""
         pending.sent_s = time.monotonic()
         pending.first_s = pending.first_s or pending.sent_s
-        left_ms = max(1, round((end_s - pending.sent_s) * 1000))
-        datagram = replace(pending.packet, deadline_ms=min(left_ms, 0xFFFFFFFF)).encode()
+        left_ms = min(max(1.0, (end_s - pending.sent_s) * 1000), 0xFFFFFFFF)
+        datagram = replace(pending.packet, deadline_ms=round(left_ms)).encode()
         try:
             self._socket.sendto(datagram, pending.endpoint)
         except OSError as error:  # a full queue or no way there at the moment: the timer tries again
@@ -465,22 +467,32 @@ class ControlPlane:
         return self.exchange(asks, deadline_s)
 
     def telemetry(self, routes: Sequence[Route], duration_s: float) -> list[tuple[Satellite, bytes]]:
-        """Telemetry that goes over the Software Bus of satellites in a time, each message with its headers, as it came.
+        """What `listen` gives in a time."""
+        return list(self.listen(routes, duration_s))
 
-        Satellites send it for the time of a lease; here it is renewed, and requests that were lost with it.
+    def listen(
+        self, routes: Sequence[Route], duration_s: float, stopped: Callable[[], bool] = lambda: False
+    ) -> Iterator[tuple[Satellite, bytes]]:
+        """Telemetry that goes over the Software Bus of satellites, each message with its headers, as it comes.
+
+        Satellites send it for the time of a lease; here it is renewed, and requests that were lost with it. Nobody else can use
+        this control plane meanwhile.
+
+        Args:
+            stopped: asked now and then; True ends it before its time.
         """
-        heard: list[tuple[Satellite, bytes]] = []
         with self._lock:
+            self._check_open()
             end_s = time.monotonic() + duration_s
             asks = [Ask(route, icd.OP_RELAY, icd.APID_ISL, flags=icd.FLAG_TLM) for route in routes]
             listening = {pending.packet.request_id: pending for pending in map(self._pending, range(len(asks)), asks)}
             renew_s = 0.0
-            while (now_s := time.monotonic()) < end_s:
+            while (now_s := time.monotonic()) < end_s and not stopped():
                 if now_s >= renew_s:
                     for pending in listening.values():
                         self._send(pending, end_s)
                     renew_s = now_s + _RENEW_S
-                self._selector.select(max(0.0, min(end_s, renew_s) - time.monotonic()))
+                self._selector.select(max(0.0, min(end_s, renew_s, now_s + _LOOK_S) - time.monotonic()))
                 for packet, endpoint in self._received():
                     found = listening.get(packet.request_id)
                     if (
@@ -489,8 +501,7 @@ class ControlPlane:
                         and self._answers(found, replace(packet, flags=0), endpoint)
                         and packet.status == icd.STATUS_OK
                     ):
-                        heard.append((packet.src, packet.payload))
-        return heard
+                        yield packet.src, packet.payload
 
 
 def _new_host() -> Satellite:

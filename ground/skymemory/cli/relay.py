@@ -1,0 +1,64 @@
+"""`skymem relay`: a satellite for mission control."""
+
+import signal
+import socket
+from pathlib import Path
+
+import click
+
+from skymemory.cli.common import BadInput, require_running
+from skymemory.config import Constellation
+from skymemory.link.relay import COMMAND_PORT, TELEMETRY_PORT, Relay
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+
+PORT_MAX = 65535
+
+
+class Endpoint(click.ParamType[tuple[str, int]]):
+    """HOST:PORT on the command line."""
+
+    name = "host:port"
+
+    def convert(self, value: str | tuple[str, int], param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """A name or an IPv4 address, a colon, a port; the name becomes an address."""
+        if isinstance(value, tuple):
+            return value
+        host, _, port = value.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
+            self.fail(f"{value!r} is not HOST:PORT with a port from 1 to {PORT_MAX}", param, ctx)
+        try:
+            return socket.gethostbyname(host), int(port)
+        except OSError as error:
+            self.fail(f"{host}: {error.strerror}", param, ctx)
+
+
+@click.command()
+@click.argument("plane", type=click.IntRange(min=1))
+@click.argument("slot", type=click.IntRange(min=1))
+@click.option(
+    "--commands", type=Endpoint(), default=f"127.0.0.1:{COMMAND_PORT}", show_default=True, help="Where commands are taken."
+)
+@click.option(
+    "--telemetry", type=Endpoint(), default=f"127.0.0.1:{TELEMETRY_PORT}", show_default=True, help="Where telemetry goes."
+)
+@click.option(
+    "--constellation",
+    "constellation_path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Constellation file. Default: the constellation that is up.",
+)
+def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str, int], constellation_path: Path | None) -> None:
+    """Connect mission control to satellite PLANE SLOT, as cFS's ci_lab and to_lab would, until Ctrl-C.
+
+    Commands for its Software Bus come as cFS packets over UDP, and telemetry from it goes out the same way.
+    """
+    constellation = require_running().constellation if constellation_path is None else Constellation.load(constellation_path)
+    place = Satellite(plane, slot)
+    if place not in constellation.torus:
+        raise BadInput(f"{plane} {slot}: planes are 1 to {constellation.planes}, slots 1 to {constellation.slots}")
+    stop = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, stop)  # all threads inherit it; this one waits for them
+    with Relay(constellation, Route(place, place), commands, telemetry, lambda text: click.echo(text, err=True)) as running:
+        click.echo(f"satellite {place}: commands at {commands[0]}:{running.port}, telemetry to {telemetry[0]}:{telemetry[1]}")
+        signal.sigwait(stop)
