@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make the C header, the Python module and the document of the interface from icd/skymemory.toml.
+"""Make the C header, the Python module and the document of the interface from icd/skymemory.toml, and mission/ with it.
 
 usage: tools/gen_icd.py [--check]      --check: write nothing, exit 1 if a generated file differs
 """
@@ -10,6 +10,8 @@ import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+
+import gen_mission
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "icd" / "skymemory.toml"
@@ -142,6 +144,7 @@ def main() -> int:
         ROOT / "fsw_apps/sky/fsw/inc/sky_icd.h": c_header(icd),
         ROOT / "ground/skymemory/wire/icd.py": python_module(icd),
         ROOT / "docs/icd.md": document(icd),
+        **{ROOT / "mission" / name: text for name, text in gen_mission.outputs(icd).items()},
     }
     stale = [p for p, text in outputs.items() if not p.exists() or p.read_text() != text]
     if "--check" in sys.argv[1:]:
