@@ -282,9 +282,9 @@ class AgentClient:
     def close(self) -> None:
         """End the connection; what is not answered ends as `no_agent`. Safe to call twice."""
         with self._lock:
-            if not self._closed and self._process == os.getpid():
+            first, self._closed = not self._closed, True
+            if first and self._process == os.getpid():
                 os.eventfd_write(self._wake, 1)
-            self._closed = True
         if threading.current_thread() is not self._thread and self._process == os.getpid():
             self._thread.join()
 

@@ -102,6 +102,11 @@ class Connection:
         """Mapped for this engine."""
         return 0 if self._memory is None else len(self._memory)
 
+    @property
+    def in_work(self) -> int:
+        """Questions that are not answered yet."""
+        return len(self._tasks)
+
     async def run(self, stopping: asyncio.Event) -> None:
         """Serve the engine until it goes, breaks the protocol, or `stopping` is set and its requests have ended."""
         try:

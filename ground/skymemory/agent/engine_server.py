@@ -85,7 +85,9 @@ class EngineServer:
         for name, count in Counter(_known(one.hello.name) for one in served if one.hello is not None).items():
             engines.add_metric([name], count)
             arenas.add_metric([name], mapped[name])
-        return [engines, arenas]
+        in_work = sum(one.in_work for one in self._connections.values())
+        working = GaugeMetricFamily("skymem_engine_requests_in_work", "Requests of engines not answered yet.", value=in_work)
+        return [engines, arenas, working]
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()

@@ -1,0 +1,242 @@
+"""The agent as a process: it starts with nothing there, becomes ready, survives what dies, and ends cleanly."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from skymemory.placement.torus import Satellite
+from skymemory.testbed.local import LocalConstellation
+from skymemory.testbed.state import State
+from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
+
+StartSky = Callable[..., LocalConstellation]
+StartAgent = Callable[..., AgentProcess]
+BLOCK = 100_000
+
+
+def key(name: object) -> bytes:
+    return sha256(f"{__name__} {name}".encode()).digest()
+
+
+def test_it_starts_with_nothing_there_and_follows_what_comes_up(start_agent: StartAgent, start_sky: StartSky) -> None:
+    agent = start_agent()
+    assert json.loads(agent.get("/healthz")[1])["healthy"] is True
+    status, body = agent.get("/readyz")
+    assert status == 503
+    assert "`skymem up` starts one" in json.loads(body)["reason"]
+    with closing(agent.client(block_bytes=BLOCK)) as client:
+        assert client.wait_connected(PATIENCE_S)  # engines are served all the same: all is a miss
+        assert client.find([key(1)]).result(PATIENCE_S).blocks == 0
+        local = start_sky()
+        tell_up(agent.folder, local)
+        agent.wait_ready()
+        assert agent.get("/readyz")[0] == 200
+        lease = client.lease(BLOCK)
+        assert lease is not None
+        with lease:
+            assert [one.status for one in client.put([(key(1), lease)]).result(PATIENCE_S)] == ["done"]
+        assert client.find([key(1)]).result(PATIENCE_S).blocks == 1
+        State(agent.folder).clear()
+        wait_until(lambda: "`skymem up` starts one" in agent.ready().get("reason", ""), "it sees that the sky went down")
+        assert client.find([key(1)]).result(PATIENCE_S).blocks == 0
+
+
+def test_it_becomes_unready_when_the_sky_falls_silent_and_ready_again(
+    start_agent: StartAgent, start_sky: StartSky, stopped: Callable[..., object]
+) -> None:
+    local = start_sky()
+    agent = start_agent(local)
+    with stopped(local):  # type: ignore[attr-defined]
+        wait_until(lambda: not agent.ready()["ready"], "it sees that nobody answers")
+        assert agent.ready()["reason"] == "no satellite of the constellation answers"
+    agent.wait_ready()
+    assert agent.metric("skymem_sky_reachable") == 1
+
+
+def test_a_constellation_from_a_file(start_agent: StartAgent, start_sky: StartSky, tmp_path: Path) -> None:
+    local = start_sky()
+    file = tmp_path / "sky.toml"
+    port = local.constellation.network.port
+    file.write_text(
+        f"[constellation]\nplanes = 3\nslots = 5\n[network]\nport = {port}\n[cache]\nservers = 9\ncentre = [2, 3]\n"
+    )
+    agent = start_agent(None, "--constellation", str(file))
+    agent.wait_ready()
+    assert (agent.ready()["planes"], agent.ready()["slots"]) == (3, 5)
+
+
+def test_engines_go_on_when_the_agent_is_killed(start_agent: StartAgent, start_sky: StartSky) -> None:
+    """`kill -9` while it works: `no_agent` at once, then a new agent on the same socket, and the block comes from the sky."""
+    local = start_sky()
+    first = start_agent(local)
+    data = os.urandom(BLOCK)
+    with closing(first.client(block_bytes=BLOCK)) as client:
+        assert client.wait_connected(PATIENCE_S)
+        lease = client.lease(BLOCK)
+        assert lease is not None
+        with lease:
+            lease.view[:] = data
+            assert client.put([(key("kept"), lease)]).result(PATIENCE_S)[0].ok
+        os.kill(first.pid, signal.SIGSTOP)  # so that the questions are certainly open when it dies
+        old = client.lease(BLOCK)
+        assert old is not None
+        waiting = client.get([(key("kept"), old)]), client.find([key("kept")]), client.purge([key("kept")])
+        first.kill()
+        assert waiting[0].result(PATIENCE_S)[0].status == "no_agent"
+        assert waiting[1].result(PATIENCE_S).blocks == 0
+        assert waiting[2].result(PATIENCE_S) == 0
+        wait_until(lambda: not client.connected, "the client sees it")
+        assert client.lease(BLOCK) is None
+        assert client.get([(key("kept"), old)]).result(0)[0].status == "no_agent"
+        assert first.socket.is_socket()  # left behind by the dead
+
+        start_agent(local)
+        assert client.wait_connected(PATIENCE_S)
+        # A lease of the old connection's arena is of no use with the new one
+        assert client.get([(key("kept"), old)]).result(0)[0].status == "no_agent"
+        old.release()
+        with client.lease(BLOCK) as new:  # type: ignore[union-attr]
+            assert client.get([(key("kept"), new)]).result(PATIENCE_S)[0].ok
+            assert new.view == data
+
+
+def test_engines_go_on_when_a_satellite_is_killed(start_agent: StartAgent, start_sky: StartSky) -> None:
+    local = start_sky()
+    agent = start_agent(local)
+    data = {key(("satellite", number)): os.urandom(BLOCK) for number in range(6)}
+    with closing(agent.client(block_bytes=BLOCK)) as client:
+        assert client.wait_connected(PATIENCE_S)
+        for name, block in data.items():
+            with client.lease(BLOCK) as lease:  # type: ignore[union-attr]
+                lease.view[:] = block
+                assert client.put([(name, lease)]).result(PATIENCE_S)[0].ok
+        local.kill(Satellite(2, 3))
+        for name, block in data.items():
+            with client.lease(BLOCK) as lease:  # type: ignore[union-attr]
+                outcome = client.get([(name, lease)]).result(PATIENCE_S)[0]
+                assert outcome.status != "no_agent"
+                assert not outcome.ok  # each has a share there
+                lease.view[:] = block  # computed again
+                assert client.put([(name, lease)]).result(PATIENCE_S)[0].ok
+                lease.view[:] = bytes(BLOCK)
+                assert client.get([(name, lease)]).result(PATIENCE_S)[0].ok
+                assert lease.view == block
+        assert agent.ready()["ready"]
+
+
+def test_two_agents_on_one_socket(start_agent: StartAgent) -> None:
+    first = start_agent()
+    with pytest.raises(RuntimeError) as error:
+        start_agent()
+    line = str(error.value).strip().splitlines()[-1]
+    assert line.startswith(f"the agent ended with 1: Error: another agent (pid {first.pid}) serves {first.socket}")
+    with closing(first.client()) as client:
+        assert client.wait_connected(PATIENCE_S)
+
+
+@pytest.mark.parametrize(
+    ("flags", "status", "words"),
+    [
+        (["--socket", "/tmp/" + "x" * 103], 1, "108 bytes; the path of a socket has at most 107"),
+        (["--socket", "/proc/version"], 1, "/proc/version"),
+        (["--http-port", "70000"], 2, "70000 is not in the range 0<=x<=65535"),
+        (["--http-host", "192.0.2.1"], 1, "192.0.2.1"),
+        (["--constellation", "{folder}/wrong.toml"], 2, "wrong.toml:2: constellation.planes is 0"),
+        (["--config", "{folder}/agent.toml"], 2, "agent.toml:1: resp_prot is unknown (did you mean resp_port?)"),
+    ],
+)
+def test_bad_settings_are_told(tmp_path: Path, flags: list[str], status: int, words: str) -> None:
+    (tmp_path / "wrong.toml").write_text("[constellation]\nplanes = 0\n")
+    (tmp_path / "agent.toml").write_text("resp_prot = 1\n")
+    flags = [flag.format(folder=tmp_path) for flag in flags]
+    with pytest.raises(RuntimeError) as error:
+        AgentProcess(tmp_path, *flags)
+    assert f"ended with {status}: Error: " in str(error.value)
+    assert words in str(error.value)
+    assert "Traceback" not in str(error.value)
+
+
+def test_a_file_at_the_sockets_place_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "agent.sock").write_text("mine")
+    with pytest.raises(RuntimeError, match="is no socket"):
+        AgentProcess(tmp_path)
+    assert (tmp_path / "agent.sock").read_text() == "mine"
+
+
+def test_flags_before_environment_before_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "agent.toml"
+    file.write_text(f'socket = "{tmp_path}/file.sock"\nhttp_port = 0\n')
+    program = [sys.executable, "-c", "from skymemory.cli import main; main()", "agent", "--config", str(file)]
+
+    def engines(*flags: str, **environment: str) -> str:
+        with subprocess.Popen(
+            [*program, *flags],
+            env={**os.environ, "SKYMEM_STATE": str(tmp_path), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as child:
+            assert child.stdout is not None
+            line = child.stdout.readline()
+            child.terminate()
+        return line.strip()
+
+    assert engines() == f"engines: {tmp_path}/file.sock"
+    assert engines(SKYMEM_AGENT_SOCKET=f"{tmp_path}/env.sock") == f"engines: {tmp_path}/env.sock"
+    flag = ["--socket", f"{tmp_path}/flag.sock"]
+    assert engines(*flag, SKYMEM_AGENT_SOCKET=f"{tmp_path}/env.sock") == f"engines: {tmp_path}/flag.sock"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_cleanly(start_agent: StartAgent, start_sky: StartSky, number: signal.Signals) -> None:
+    agent = start_agent(start_sky())
+    with closing(agent.client(block_bytes=BLOCK)) as client:
+        assert client.wait_connected(PATIENCE_S)
+        agent.child.send_signal(number)
+        assert agent.child.wait(PATIENCE_S) == 0
+        wait_until(lambda: not client.connected, "the client sees it")
+    assert not agent.socket.exists()
+    assert "Traceback" not in agent.log.read_text()
+
+
+def test_what_is_in_work_is_answered_before_it_ends(
+    start_agent: StartAgent, start_sky: StartSky, stopped: Callable[..., object]
+) -> None:
+    """A get that waits for a silent sky ends by its deadline, and the engine hears of it before the agent goes."""
+    local = start_sky(cache={"deadline_ms": 2000})
+    agent = start_agent(local)
+    with closing(agent.client(block_bytes=BLOCK)) as client:
+        assert client.wait_connected(PATIENCE_S)
+        with client.lease(BLOCK) as lease, stopped(local):  # type: ignore[union-attr,attr-defined]
+            asked = client.put([(key("late"), lease)])
+            wait_until(lambda: agent.metric("skymem_engine_requests_in_work") == 1, "the agent works on it")
+            agent.child.send_signal(signal.SIGTERM)
+            outcome = asked.result(PATIENCE_S)[0]
+        assert outcome.status == "expired"
+        assert agent.child.wait(PATIENCE_S) == 0
+
+
+def test_systemd_is_told(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "notify"))
+        listener.settimeout(PATIENCE_S)
+        os.environ["NOTIFY_SOCKET"] = str(tmp_path / "notify")
+        try:
+            agent = AgentProcess(tmp_path)
+        finally:
+            del os.environ["NOTIFY_SOCKET"]
+        assert listener.recv(100) == b"READY=1"
+        start_s = time.monotonic()
+        assert agent.stop() == 0
+        assert listener.recv(100) == b"STOPPING=1"
+        assert time.monotonic() - start_s < PATIENCE_S
