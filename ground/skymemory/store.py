@@ -125,6 +125,11 @@ class SkyStore:
         return self._control
 
     @property
+    def whereabouts(self) -> Whereabouts:
+        """Where its servers are, and which schedule they follow."""
+        return self._where
+
+    @property
     def capacity_bytes(self) -> int:
         """The longest block that its servers' stores surely hold, when all other blocks make room for it."""
         sky = self.constellation
