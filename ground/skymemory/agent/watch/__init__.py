@@ -1,0 +1,1 @@
+"""The page to watch the sky: what the agent knows of its constellation, sampled, kept for some hours, and served."""

@@ -1,0 +1,155 @@
+"""A frame: everything that the page shows of one moment, as columns of numbers.
+
+Satellites stand plane by plane; each has two links of its own, east and south, so that every link is there once: link 2i is the
+one east of satellite i, 2i + 1 the one south of it.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[Any]
+
+SATELLITE_COLUMNS: Final[dict[str, type[np.generic]]] = {
+    "state": np.uint8,
+    "chunks": np.uint32,
+    "bytes": np.uint32,
+    "hits_per_s": np.float16,
+    "misses_per_s": np.float16,
+    "evictions_per_s": np.float16,
+    "moved_per_s": np.float16,
+    "server": np.int32,
+    "server_before": np.int32,
+}
+"""of each satellite. `moved`: chunks handed on to others. `server`: the number of the server that it is, -1: none.
+`server_before`: the one that it was before the handover that runs now; everywhere -1 while none does"""
+LINK_COLUMNS: Final[dict[str, type[np.generic]]] = {
+    "link_state": np.uint8,
+    "packets_per_s": np.float16,
+    "drops_per_s": np.float16,
+}
+"""of each link, both directions together, without the hellos by which satellites see that a link is there"""
+MOMENT_COLUMNS: Final[dict[str, type[np.generic]]] = {
+    "time_ms": np.int64,
+    "sky_ms": np.int64,
+    "centre": np.uint16,
+    "row": np.uint32,
+    "alive": np.uint16,
+    "hit_ratio": np.float32,
+    "get_p50_s": np.float32,
+    "get_p99_s": np.float32,
+    "loss_ratio": np.float32,
+    "retry_ratio": np.float32,
+    "bytes_up_per_s": np.float32,
+    "bytes_down_per_s": np.float32,
+}
+"""of the moment itself. Times are Unix times; `sky_ms` is the one that the sky is in, which differs in a replay. What was not
+measured is NaN"""
+COLUMNS: Final = MOMENT_COLUMNS | SATELLITE_COLUMNS | LINK_COLUMNS
+SERIES: Final = ("alive", "chunks", *(name for name, kind in MOMENT_COLUMNS.items() if kind is np.float32))
+"""what is drawn over time"""
+
+SILENT: Final = 0
+"""`state` of a satellite that did not answer"""
+ANSWERS: Final = 1
+UNASKED: Final = 2
+"""of one that was not asked yet"""
+
+NO_LINK: Final = 0
+"""`link_state`: the seam of a star, or an axis of one"""
+LINK_UP: Final = 1
+LINK_DOWN: Final = 2
+LINK_UNKNOWN: Final = 3
+"""neither end answers"""
+
+_RATE_MAX: Final = float(np.finfo(np.float16).max)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How long columns are."""
+
+    planes: int
+    slots: int
+
+    @property
+    def satellites(self) -> int:
+        """Of the constellation."""
+        return self.planes * self.slots
+
+    def width(self, column: str) -> int:
+        """Values of a column in a frame."""
+        if column in MOMENT_COLUMNS:
+            return 1
+        return self.satellites if column in SATELLITE_COLUMNS else 2 * self.satellites
+
+    @property
+    def frame_bytes(self) -> int:
+        """Memory of a frame."""
+        return sum(self.width(name) * np.dtype(kind).itemsize for name, kind in COLUMNS.items())
+
+
+class Frame:
+    """One moment; `columns` has an array for each name of `COLUMNS`."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.columns: dict[str, Column] = {name: np.zeros(shape.width(name), kind) for name, kind in COLUMNS.items()}
+        for name in ("server", "server_before"):
+            self[name][:] = -1
+        for name, kind in MOMENT_COLUMNS.items():
+            if kind is np.float32:
+                self[name][:] = np.nan
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    @property
+    def time_ms(self) -> int:
+        """When it was taken: Unix time."""
+        return int(self["time_ms"][0])
+
+    @property
+    def sky_ms(self) -> int:
+        """The time in which the sky is."""
+        return int(self["sky_ms"][0])
+
+    def moves(self) -> list[tuple[int, int, int]]:
+        """What the handover that runs takes where: (server, satellite before, satellite now)."""
+        now = {int(number): place for place, number in enumerate(self["server"]) if number >= 0}
+        before = ((int(number), place) for place, number in enumerate(self["server_before"]) if number >= 0)
+        return [(number, place, now[number]) for number, place in before if now.get(number, place) != place]
+
+    def told(self) -> dict[str, Any]:
+        """For JSON: lists, in the order of satellites and links; None for what was not measured."""
+        told: dict[str, Any] = {}
+        for name in MOMENT_COLUMNS:
+            told[name] = number(self[name][0])
+        for name in (*SATELLITE_COLUMNS, *LINK_COLUMNS):
+            if name not in ("server", "server_before"):
+                told[name] = numbers(self[name])
+        told["servers"] = [place for _, place in sorted((int(n), place) for place, n in enumerate(self["server"]) if n >= 0)]
+        told["moves"] = self.moves()
+        return told
+
+
+def rate(counts: Column | float, seconds: float) -> Column:
+    """Counts in a time as a rate that half a float can hold."""
+    return np.minimum(np.asarray(counts, np.float64) / max(seconds, 1e-3), _RATE_MAX).astype(np.float16)
+
+
+def number(value: Any) -> int | float | None:
+    """One value for JSON, of a rate or a ratio four digits."""
+    if isinstance(value, np.floating):
+        return float(f"{float(value):.4g}") if np.isfinite(value) else None
+    return int(value)
+
+
+def numbers(column: Column) -> list[int | float | None]:
+    """A column for JSON."""
+    if column.dtype.kind == "f":
+        return [number(value) if value else 0 for value in column]
+    values: list[int | float | None] = column.tolist()
+    return values

@@ -1,0 +1,186 @@
+"""The last hours in memory: frames in rings of columns, as many as fit, older ones further apart.
+
+A fine ring has every frame of the last minutes. A coarse one has the last hours, in frames some seconds apart that each stand for
+what was between them. Memory is bounded by `BYTES_MAX`: coarse frames of a large constellation are further apart.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from skymemory.agent.watch.frame import COLUMNS, SERIES, Column, Frame, Shape, number
+
+HOURS: Final = 6.0
+FINE_S: Final = 15 * 60.0
+FINE_STEP_S: Final = 2.0
+COARSE_STEP_S: Final = 10.0
+BYTES_MAX: Final = 32 << 20
+"""for both rings together"""
+POINTS_MAX: Final = 2000
+"""instants of one answer"""
+VALUES_MAX: Final = 400_000
+"""satellites times frames of one answer"""
+
+
+class Ring:
+    """Frames in order of time; the oldest makes room. Memory is taken as it fills."""
+
+    def __init__(self, shape: Shape, capacity: int) -> None:
+        self.shape = shape
+        self.capacity = max(2, capacity)
+        self._columns = {name: np.zeros((self.capacity, shape.width(name)), kind) for name, kind in COLUMNS.items()}
+        self._next = 0
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def bytes(self) -> int:
+        """That its frames take now."""
+        return self._count * self.shape.frame_bytes
+
+    def append(self, frame: Frame) -> None:
+        """The next frame; one that is not later than the last takes its place (a clock was set back)."""
+        if self._count and frame.time_ms <= self.time_ms(self._count - 1):
+            self.clear()
+        for name, column in self._columns.items():
+            column[self._next] = frame[name]
+        self._next = (self._next + 1) % self.capacity
+        self._count = min(self._count + 1, self.capacity)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._next = self._count = 0
+
+    def time_ms(self, index: int) -> int:
+        """Of a frame; 0 is the oldest."""
+        return int(self._columns["time_ms"][self._at(index), 0])
+
+    def column(self, name: str) -> Column:
+        """All values of a column, the oldest first; shape (frames, width)."""
+        return self._columns[name][self._order()]
+
+    def frame(self, index: int) -> Frame:
+        """A copy of a frame; 0 is the oldest."""
+        found = Frame(self.shape)
+        for name, column in self._columns.items():
+            found[name][:] = column[self._at(index)]
+        return found
+
+    def _at(self, index: int) -> int:
+        return (self._next - self._count + index) % self.capacity
+
+    def _order(self) -> Column:
+        return (np.arange(self._count) + self._next - self._count) % self.capacity
+
+
+class History:
+    """Of one constellation. Not thread-safe: the agent's event loop has it."""
+
+    def __init__(self, shape: Shape) -> None:
+        fits = BYTES_MAX // shape.frame_bytes
+        fine = min(int(FINE_S / FINE_STEP_S), fits // 3)
+        coarse = min(int(HOURS * 3600 / COARSE_STEP_S), fits - fine)
+        self.fine, self.coarse = Ring(shape, fine), Ring(shape, coarse)
+        self.step_s = max(COARSE_STEP_S, HOURS * 3600 / self.coarse.capacity)
+        """between coarse frames"""
+        self._since: list[Frame] = []  # frames that the next coarse one stands for
+        self._gathered = 0
+
+    @property
+    def bytes(self) -> int:
+        """Of memory in use."""
+        return self.fine.bytes + self.coarse.bytes
+
+    def append(self, frame: Frame) -> None:
+        """The next frame."""
+        self.fine.append(frame)
+        if self._since and frame.time_ms <= self._since[-1].time_ms:
+            self._since = []
+        self._since.append(frame)
+        began_ms = self.coarse.time_ms(len(self.coarse) - 1) if len(self.coarse) else self._since[0].time_ms - 1000 * self.step_s
+        if frame.time_ms - began_ms >= 1000 * self.step_s - 500 or frame.time_ms < began_ms:
+            self.coarse.append(mean(self._since))
+            self._since = []
+        elif len(self._since) > _GATHER_MAX:
+            self._since = [mean(self._since)]
+
+    @property
+    def span_ms(self) -> tuple[int, int] | None:
+        """Times of the oldest and the newest frame; None: there is none."""
+        if not len(self.fine):
+            return None
+        first = self.fine.time_ms(0)
+        return min(first, self.coarse.time_ms(0)) if len(self.coarse) else first, self.fine.time_ms(len(self.fine) - 1)
+
+    def frames(self, from_ms: int, to_ms: int, step_ms: int) -> Iterator[Frame]:
+        """Frames of a time, at least a step apart, and no more than one answer may have; the last one is always there."""
+        most = max(1, min(POINTS_MAX, VALUES_MAX // self.fine.shape.satellites))
+        for ring, index in self._picked(from_ms, to_ms, step_ms, most):
+            yield ring.frame(index)
+
+    def at(self, time_ms: int) -> Frame | None:
+        """The frame that held at a time: the last one until then, else the first; None: there is none."""
+        found = [*self._picked(0, time_ms, 0, 1)] or [*self._picked(0, 2**62, 0, POINTS_MAX)][:1]
+        return found[-1][0].frame(found[-1][1]) if found else None
+
+    def series(self, from_ms: int, to_ms: int, step_ms: int) -> dict[str, list[Any]]:
+        """`time_ms` and each of `SERIES` over a time, as lists for JSON; `moving` is 1 where a handover ran."""
+        picked = self._picked(from_ms, to_ms, step_ms, POINTS_MAX)
+        told: dict[str, list[Any]] = {"time_ms": [ring.time_ms(index) for ring, index in picked]}
+        columns: dict[int, dict[str, Any]] = {}
+        for ring in (self.fine, self.coarse):
+            columns[id(ring)] = {name: _sum(name, ring.column(name)) for name in SERIES}
+            columns[id(ring)]["moving"] = (ring.column("server_before") >= 0).any(axis=1)
+            columns[id(ring)]["row"] = ring.column("row")[:, 0]
+        for name in (*SERIES, "moving", "row"):
+            told[name] = [number(columns[id(ring)][name][index]) for ring, index in picked]
+        return told
+
+    def _picked(self, from_ms: int, to_ms: int, step_ms: int, most: int) -> list[tuple[Ring, int]]:
+        """Coarse frames, and fine ones from where these begin; the newest `most` of them that are a step apart."""
+        fine_ms = self.fine.time_ms(0) if len(self.fine) else 0
+        times: list[tuple[int, Ring, int]] = []
+        for ring, low, high in ((self.coarse, from_ms, min(to_ms, fine_ms - 1)), (self.fine, max(from_ms, fine_ms), to_ms)):
+            all_ms = ring.column("time_ms")[:, 0]
+            first, end = np.searchsorted(all_ms, low, "left"), np.searchsorted(all_ms, high, "right")
+            times += [(int(all_ms[index]), ring, int(index)) for index in range(first, end)]
+        if not times:
+            return []
+        step_ms = max(step_ms, (times[-1][0] - times[0][0]) // most + 1 if len(times) > most else 0)
+        picked: list[tuple[Ring, int]] = []
+        next_ms = None
+        for time_ms, ring, index in reversed(times):  # from the newest, so that it is there
+            if next_ms is None or time_ms <= next_ms:
+                picked.append((ring, index))
+                next_ms = time_ms - max(step_ms, 1)
+        return picked[most - 1 :: -1] if len(picked) > most else picked[::-1]
+
+
+_GATHER_MAX: Final = 32
+"""frames that are kept until they become a coarse one"""
+
+
+def mean(frames: list[Frame]) -> Frame:
+    """One frame for several: rates and what was measured are means, all else is as in the last. A handover that ran in one of
+    them is in it."""
+    last = frames[-1]
+    found = Frame(last.shape)
+    for name, kind in COLUMNS.items():
+        if np.issubdtype(kind, np.floating) and len(frames) > 1:
+            values = np.stack([frame[name] for frame in frames]).astype(np.float64)
+            known = np.isfinite(values)
+            count = known.sum(axis=0)
+            found[name][:] = np.where(count > 0, np.where(known, values, 0).sum(axis=0) / np.maximum(count, 1), np.nan)
+        else:
+            found[name][:] = last[name]
+    moving = next((frame for frame in reversed(frames) if (frame["server_before"] >= 0).any()), last)
+    for name in ("server_before", "server", "centre", "row"):
+        found[name][:] = moving[name]
+    return found
+
+
+def _sum(name: str, column: Column) -> Column:
+    return column.sum(axis=1) if column.shape[1] > 1 else column[:, 0]

@@ -1,0 +1,56 @@
+"""Who may ask: the pages of this agent, and programs; not a page of somebody else that a browser here has open.
+
+The agent has no password. It listens on loopback, and a browser on this machine runs what strangers' pages tell it. Two ways lead
+from such a page to a server on loopback: a WebSocket, which browsers do not keep to one origin; and a name of the stranger's that
+he lets point to 127.0.0.1 (DNS rebinding), so that his page and the agent are one origin. `Origin` tells the first, `Host` the
+second.
+"""
+
+import socket
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    # What is new on the agent is new on the page; the files' marks (ETag) keep that cheap
+    "Cache-Control": "no-cache",
+}
+"""of every answer"""
+
+
+def refusal(request: web.Request) -> str | None:
+    """Why a request is not answered; None: it is."""
+    host = request.headers.get("Host", "")
+    name = _name(f"//{host}")
+    if not _is_ours(name):
+        return f"Host is {host[:80]!r}; allowed are addresses such as 127.0.0.1, localhost, and this machine's name"
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        return f"Origin is {origin[:80]!r}; allowed is the page of this agent, {request.scheme}://{host}"
+    return None
+
+
+def _name(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _is_ours(name: str) -> bool:
+    if name == "localhost" or name.endswith(".localhost") or name == socket.gethostname().lower():
+        return True
+    try:
+        ip_address(name)  # nobody lets an address point elsewhere
+    except ValueError:
+        return False
+    return True

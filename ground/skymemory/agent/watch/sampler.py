@@ -1,0 +1,181 @@
+"""Looks at the constellation now and then: every 2 s while somebody watches, every 10 s otherwise, so that there is a history."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from skymemory.agent.watch.frame import Frame
+from skymemory.agent.watch.history import History
+from skymemory.agent.watch.survey import Latency, Survey
+from skymemory.store import SkyStore
+
+_log = logging.getLogger(__name__)
+
+WATCHED_S: Final = 2.0
+ALONE_S: Final = 10.0
+LOOKED_S: Final = 15.0
+"""who asks over HTTP counts as watching for so long"""
+
+NOBODY_UP: Final = "The agent knows of no constellation; it looks for one all the time."
+ALL_SILENT: Final = {
+    "why": "No satellite answers.",
+    "cure": "`skymem status` asks them from the command line; `skymem down` and `skymem up` start them anew. Engines compute "
+    "meanwhile what they would have fetched.",
+}
+
+
+class Watched(Protocol):
+    """What the page needs of the agent's sky."""
+
+    @property
+    def store(self) -> SkyStore | None:
+        """Another one when another constellation is up."""
+
+    @property
+    def unready(self) -> str | None:
+        """Why no block can be fetched now."""
+
+
+class Sampler:
+    """Takes frames, keeps them, and tells who waits for the next one."""
+
+    def __init__(self, sky: Watched, latency: Latency = lambda: None) -> None:
+        self._sky, self._latency = sky, latency
+        self._survey: Survey | None = None
+        self._surveyed: SkyStore | None = None
+        self._identity = 0  # of the constellation, so that a browser knows another one
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="skymem-page")
+        self._task: asyncio.Task[None] | None = None
+        self._lookers = 0
+        self._looked_s = -LOOKED_S
+        self._wake = asyncio.Event()
+        self._news: asyncio.Event = asyncio.Event()
+        self._told: dict[str, Any] = {"state": "none", "sky": None, "frame": None, "why": NOBODY_UP, "cure": ""}
+        self._texts: dict[bool, bytes] = {}
+        self._version: tuple[int, int] = (0, 0)
+        self.history: History | None = None
+        """of the constellation that is up; None: there is none"""
+
+    async def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.create_task(self._run(), name="skymem-page")
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._leave)
+        self._thread.shutdown()
+
+    # ---- who watches --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Within, somebody watches."""
+        self._lookers += 1
+        self._wake.set()
+        try:
+            yield
+        finally:
+            self._lookers -= 1
+
+    def touch(self) -> None:
+        """Somebody looked."""
+        self._looked_s = time.monotonic()
+        self._wake.set()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Of what `text` tells of the constellation itself."""
+        return self._version
+
+    def text(self, *, whole: bool = True) -> bytes:
+        """The newest state as JSON; not `whole`: without the constellation itself, for who knows it."""
+        if whole not in self._texts:
+            told = {**self._told}
+            if not whole:
+                del told["sky"]
+            self._texts[whole] = msgspec.json.encode(told)
+        return self._texts[whole]
+
+    async def news(self) -> AsyncIterator[None]:
+        """Once now, and whenever there is a newer state; states between are passed over."""
+        while True:
+            seen = self._news
+            yield
+            await seen.wait()
+
+    def frame_told(self, frame: Frame) -> dict[str, Any]:
+        """A frame of the history, for JSON, with where satellites were then."""
+        positions = None if self._survey is None else self._survey.positions(frame.sky_ms, 1.0)
+        return {**frame.told(), "positions": positions}
+
+    # ---- inside -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_watched(self) -> bool:
+        return self._lookers > 0 or time.monotonic() - self._looked_s < LOOKED_S
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began_s = time.monotonic()
+            try:
+                frame, told = await loop.run_in_executor(self._thread, self._look)
+                self._take(frame, told)
+            except Exception as error:  # whatever happens up there, the agent goes on and the page says what is known
+                _log.warning("the page shows what was seen last: %s", error, exc_info=not isinstance(error, OSError | ValueError))
+            while (left_s := began_s + (WATCHED_S if self._is_watched else ALONE_S) - time.monotonic()) > 0:
+                self._wake.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), left_s)
+
+    def _look(self) -> tuple[Frame | None, dict[str, Any]]:
+        """In the thread: a frame, and what is told of this moment only."""
+        store = self._sky.store
+        if store is not self._surveyed:
+            self._leave()
+            if store is not None:
+                self._survey = Survey(store, self._latency)
+            self._surveyed = store
+        if self._survey is None:
+            return None, {}
+        frame = self._survey.take()
+        return frame, self._survey.now()
+
+    def _leave(self) -> None:
+        if self._survey is not None:
+            self._survey.close()
+        self._survey = self._surveyed = None
+
+    def _take(self, frame: Frame | None, now: dict[str, Any]) -> None:
+        survey = self._survey
+        if frame is None or survey is None:
+            why = self._sky.unready or ""
+            cure = f"{why[:1].upper()}{why[1:]}."
+            told: dict[str, Any] = {"state": "none", "sky": None, "frame": None, "why": NOBODY_UP, "cure": cure}
+            self.history, self._constellation = None, None
+            self._version = (self._identity, -1)
+        else:
+            if self.history is None or survey.constellation != self._constellation:
+                self.history, self._constellation = History(survey.shape), survey.constellation
+                self._identity += 1
+            self.history.append(frame)
+            self._version = (self._identity, survey.version)
+            told = {"state": "up" if frame["alive"][0] else "silent", "sky": {"id": self._identity, **survey.sky()}}
+            told |= {} if frame["alive"][0] else ALL_SILENT
+            told["frame"] = {**frame.told(), **now}
+            told["history"] = {"span_ms": self.history.span_ms, "bytes": self.history.bytes, "step_s": self.history.step_s}
+        self._told, self._texts = told, {}
+        before, self._news = self._news, asyncio.Event()
+        before.set()
+
+    _constellation: Any = None

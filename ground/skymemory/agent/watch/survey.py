@@ -1,0 +1,263 @@
+"""Asks satellites for their counters and makes a frame of the answers: what changed since they were asked last, per second.
+
+It has a control plane of its own. That of the store serves one caller at a time, and a get's questions would wait while this
+waits for a silent satellite.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from skymemory.agent.watch import motion
+from skymemory.agent.watch.frame import (
+    ANSWERS,
+    LINK_DOWN,
+    LINK_UNKNOWN,
+    LINK_UP,
+    NO_LINK,
+    SILENT,
+    UNASKED,
+    Column,
+    Frame,
+    Shape,
+    rate,
+)
+from skymemory.agent.watch.globe import Globe
+from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+from skymemory.results import StoreStatistics
+from skymemory.store import SkyStore
+
+DEADLINE_S: Final = 1.5
+"""a satellite that has not answered by then is silent in this frame"""
+SLICE: Final = 512
+"""satellites that are asked for one frame; of a larger constellation the next ones follow with the next frame"""
+_HELLOS: Final = 2
+"""packets that an end of a link sends in each `hello_s`: its own hello, and the answer to the other end's"""
+
+Latency = Callable[[], tuple[float, float] | None]
+"""p50 and p99 of the gets since it was asked last, in seconds; None: there were none"""
+
+_RATES: Final = (
+    ("hits", "hits_per_s"),
+    ("misses", "misses_per_s"),
+    ("evictions", "evictions_per_s"),
+    ("migrated_out", "moved_per_s"),
+)
+"""counters of a satellite, and the columns that have them per second"""
+_AGENT: Final = ("hits", "misses", "puts", "expired", "retries", "corrupt", "bytes_up", "bytes_down", "satellites_lost")
+"""counts of the store that are told"""
+_EAST, _WEST, _NORTH, _SOUTH, _GROUND = (LINK_NAMES.index(name) for name in ("east", "west", "north", "south", "ground"))
+
+
+class Survey:
+    """Of the constellation of one store. Blocks while satellites are asked: for a thread of its own."""
+
+    def __init__(self, store: SkyStore, latency: Latency = lambda: None) -> None:
+        """Raises OSError: no socket to be had."""
+        self.constellation = store.constellation
+        self.shape = Shape(self.constellation.planes, self.constellation.slots)
+        self._store, self._where, self._latency = store, store.whereabouts, latency
+        self._control = ControlPlane(self.constellation)
+        self._places = list(self.constellation.torus.satellites())
+        self._first = 0  # of the next slice
+        self._stores: dict[Satellite, dict[str, int]] = {}
+        self._links: dict[Satellite, LinkStats] = {}
+        self._asked_s = np.zeros(len(self._places))
+        self._state = np.full(len(self._places), UNASKED, np.uint8)
+        self._rates = {column: np.zeros(len(self._places), np.float16) for _, column in _RATES}
+        self._sent = np.zeros((len(self._places), len(LINK_NAMES)))
+        self._dropped = np.zeros_like(self._sent)
+        self._counted: tuple[StoreStatistics, float] | None = None
+        self._globe = Globe(self.constellation, self._where.playing)
+        self._changes = self._where.changes
+        self.version = 1
+        """goes up when `sky` tells something else"""
+
+    def close(self) -> None:
+        """Close its socket."""
+        self._control.close()
+
+    # ---- what changes seldom ------------------------------------------------------------------------------------------------
+
+    def sky(self) -> dict[str, Any]:
+        """The constellation, for JSON."""
+        grid, cache = self.constellation.grid, self.constellation.cache
+        slots = {one["slots"] for one in self._stores.values()}
+        return {
+            "planes": grid.planes,
+            "slots": grid.slots,
+            "geometry": grid.geometry,
+            "seam": grid.seam,
+            "altitude_km": grid.altitude_km,
+            "inclination_deg": grid.inclination_deg,
+            "servers": cache.servers,
+            "layout": cache.layout,
+            "window": cache.window,
+            "uplink": cache.uplink,
+            "host": cache.host,
+            "chunk_bytes": cache.chunk_bytes,
+            "deadline_ms": cache.deadline_ms,
+            "store_chunks": max(slots, default=0),
+            "links": self.constellation.links.model,
+            "site": self._globe.site,
+            "globe": self._globe.known,
+        }
+
+    def positions(self, sky_ms: int, speed: float) -> dict[str, Any] | None:
+        """Where satellites are at a time in the sky (`Globe.told`)."""
+        return self._globe.told(sky_ms, speed)
+
+    def now(self) -> dict[str, Any]:
+        """What is told of the newest frame only: the schedule, positions, and counts since satellites and agent began."""
+        time_s = time.time()
+        playing = self._where.playing
+        names = ("hits", "misses", "evictions", "blocks", "uptime_ms")
+        count = self._store.stats()
+        return {
+            "schedule": motion.told(self._where, time_s),
+            "positions": self.positions(motion.sky_ms(playing, time_s), motion.sky_rate(playing, time_s)),
+            "totals": {name: [self._stores.get(place, {}).get(name) for place in self._places] for name in names},
+            "delay_us": self._delays_us(),
+            "agent": {name: getattr(count, name) for name in _AGENT},
+        }
+
+    # ---- a frame ------------------------------------------------------------------------------------------------------------
+
+    def take(self) -> Frame:
+        """Ask, and tell what came.
+
+        Raises:
+            ValueError: it was closed.
+        """
+        self._where.refresh()
+        if self._where.changes != self._changes:
+            self._changes = self._where.changes
+            self._globe = Globe(self.constellation, self._where.playing)
+            self.version += 1
+        known = bool(self._stores)
+        some = range(self._first, min(self._first + SLICE, len(self._places)))
+        self._first = some.stop % len(self._places)
+        self._ask(some)
+        self.version += bool(self._stores) != known
+        frame = Frame(self.shape)
+        time_s = time.time()
+        frame["time_ms"][0] = round(1000 * time_s)
+        frame["state"][:] = self._state
+        frame["alive"][0] = (self._state == ANSWERS).sum()
+        for index, place in enumerate(self._places):
+            if self._state[index] == ANSWERS:
+                frame["chunks"][index] = min(self._stores[place]["slots_used"], 2**32 - 1)
+                frame["bytes"][index] = min(self._stores[place]["bytes"], 2**32 - 1)
+        for name, column in self._rates.items():
+            frame[name][:] = column
+        self._fill_links(frame)
+        self._fill_agent(frame, time_s)
+        lost = [place for index, place in enumerate(self._places) if self._state[index] == SILENT]
+        motion.place(frame, self._where, time_s, lost if len(lost) < len(self._places) else ())
+        return frame
+
+    def _ask(self, some: range) -> None:
+        routes = [Route(self._places[index], self._places[index]) for index in some]
+        deadline_s = min(self._control.patience_s(routes), DEADLINE_S)
+        stores = self._control.store_stats(routes, deadline_s)
+        links = self._control.link_stats([route for route in routes if route.satellite in stores], deadline_s)
+        now_s = time.monotonic()
+        for index in some:
+            place = self._places[index]
+            new, old = stores.get(place), self._stores.get(place)
+            new_links, old_links = links.get(place), self._links.get(place)
+            self._state[index] = SILENT if new is None else ANSWERS
+            # Who began anew counts from 0, and so do we
+            again = old is not None and new is not None and new["uptime_ms"] < old["uptime_ms"]
+            since_s = now_s - self._asked_s[index]
+            for name, column in _RATES:
+                before = 0 if again or old is None else old[name]
+                self._rates[column][index] = 0 if new is None or old is None else rate(max(0, new[name] - before), since_s)
+            self._sent[index], self._dropped[index] = 0, 0
+            if new_links is not None and old_links is not None:
+                before_links = {} if again else old_links.links
+                hellos = _HELLOS * (1 + int(since_s / self.constellation.satellite.hello_s))
+                for at, name in enumerate(LINK_NAMES):
+                    sent, dropped = _moved(before_links.get(name), new_links.links[name])
+                    spared = 0 if at == _GROUND else hellos
+                    self._sent[index, at] = max(0, sent - spared) / since_s
+                    self._dropped[index, at] = max(0, dropped - spared) / since_s
+            if new is not None:
+                self._stores[place], self._asked_s[index] = new, now_s
+            if new_links is not None:
+                self._links[place] = new_links
+
+    def _fill_links(self, frame: Frame) -> None:
+        sent, dropped = _both_ends(self._sent, self.shape), _both_ends(self._dropped, self.shape)
+        frame["packets_per_s"][:] = rate(sent, 1.0)
+        frame["drops_per_s"][:] = rate(dropped, 1.0)
+        for index, place in enumerate(self._places):
+            for side, (name, back) in enumerate((("east", "west"), ("south", "north"))):
+                ends = ((place, name), (self._other(index, side), back))
+                told = [self._links[one].links[link] for one, link in ends if one in self._links and self._answers(one)]
+                state = LINK_UNKNOWN
+                if told:
+                    state = LINK_UP if all(one["up"] for one in told) else LINK_DOWN
+                    state = state if told[0]["plane"] else NO_LINK
+                frame["link_state"][2 * index + side] = state
+        all_sent, all_dropped = self._sent.sum(), self._dropped.sum()
+        if all_sent + all_dropped > 0:
+            frame["loss_ratio"][0] = all_dropped / (all_sent + all_dropped)
+
+    def _fill_agent(self, frame: Frame, time_s: float) -> None:
+        count = self._store.stats()
+        before, self._counted = self._counted, (count, time_s)
+        if before is None:
+            return
+        old, seconds = before[0], max(time_s - before[1], 1e-3)
+        hits, misses = count.hits - old.hits, count.misses - old.misses
+        if hits + misses > 0:
+            frame["hit_ratio"][0] = hits / (hits + misses)
+        chunks = count.chunks_up + count.chunks_down - old.chunks_up - old.chunks_down
+        repeats = count.retries - old.retries
+        if chunks + repeats > 0:
+            frame["retry_ratio"][0] = repeats / (chunks + repeats)
+        frame["bytes_up_per_s"][0] = (count.bytes_up - old.bytes_up) / seconds
+        frame["bytes_down_per_s"][0] = (count.bytes_down - old.bytes_down) / seconds
+        if (latency := self._latency()) is not None:
+            frame["get_p50_s"][0], frame["get_p99_s"][0] = latency
+
+    def _delays_us(self) -> list[int | None]:
+        """Measured one-way delay of each link; None: not measured."""
+        found: list[int | None] = []
+        for index, place in enumerate(self._places):
+            for side, (name, back) in enumerate((("east", "west"), ("south", "north"))):
+                ends = ((place, name), (self._other(index, side), back))
+                told = [self._links[one].links[link]["delay_measured_us"] for one, link in ends if one in self._links]
+                found.append(next((delay for delay in told if delay), None))
+        return found
+
+    def _answers(self, place: Satellite) -> bool:
+        return bool(self._state[(place.plane - 1) * self.shape.slots + place.slot - 1] == ANSWERS)
+
+    def _other(self, index: int, side: int) -> Satellite:
+        """East, respectively south of a satellite."""
+        plane, slot = self._places[index]
+        return self.constellation.torus.wrap(plane + side, slot + 1 - side)
+
+
+def _moved(old: dict[str, int] | None, new: dict[str, int]) -> tuple[int, int]:
+    """Packets sent and dropped between two records of a link."""
+
+    def drops(record: dict[str, int] | None) -> int:
+        return sum(value for name, value in record.items() if name.startswith("drop_")) if record else 0
+
+    return max(0, new["tx_packets"] - (old["tx_packets"] if old else 0)), max(0, drops(new) - drops(old))
+
+
+def _both_ends(counts: Column, shape: Shape) -> Column:
+    """From what each satellite sends over its links to what goes over each link; shape (2 satellites,)."""
+    grid = counts.reshape(shape.planes, shape.slots, len(LINK_NAMES))
+    east = grid[:, :, _EAST] + np.roll(grid[:, :, _WEST], -1, axis=1)
+    south = grid[:, :, _SOUTH] + np.roll(grid[:, :, _NORTH], -1, axis=0)
+    both: Column = np.stack([east, south], axis=-1).ravel()
+    return both

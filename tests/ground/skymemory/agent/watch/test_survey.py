@@ -1,0 +1,220 @@
+"""Frames of real satellites: what they hold, what went over which link, who is lost, what a handover moves."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import numpy as np
+import pytest
+
+from skymemory.agent.watch import survey as surveying
+from skymemory.agent.watch.frame import ANSWERS, LINK_DOWN, LINK_UP, NO_LINK, SILENT, UNASKED, Frame
+from skymemory.agent.watch.survey import Survey
+from skymemory.config import Constellation
+from skymemory.link.control import ControlPlane
+from skymemory.orbit.schedule import Schedule
+from skymemory.orbit.sky import Site
+from skymemory.orbit.walker import Walker
+from skymemory.placement.torus import Satellite
+from skymemory.placement.track import Track
+from skymemory.placement.whereabouts import Playing
+from skymemory.store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+from skymemory.testbed.replay import upload
+
+StartSky = Callable[..., LocalConstellation]
+HOUR_MS = 3_600_000
+
+
+@contextmanager
+def surveyed(constellation: Constellation, playing: Playing | None = None) -> Iterator[tuple[SkyStore, Survey]]:
+    with SkyStore(constellation, playing=playing) as store, closing(Survey(store)) as survey:
+        yield store, survey
+
+
+def until(survey: Survey, true: Callable[[Frame], object]) -> Frame:
+    """The first frame of which it is true."""
+    end_s = time.monotonic() + 60
+    while not true(frame := survey.take()):
+        assert time.monotonic() < end_s
+    return frame
+
+
+def index(sky: Constellation, satellite: Satellite) -> int:
+    return (satellite.plane - 1) * sky.slots + satellite.slot - 1
+
+
+def test_what_satellites_hold_and_do(start_sky: StartSky) -> None:
+    sky = start_sky().constellation
+    with surveyed(sky) as (store, survey):
+        frame = survey.take()
+        assert frame["alive"][0] == 15
+        assert (frame["state"] == ANSWERS).all()
+        assert not frame["chunks"].any()
+        assert np.isnan(frame["hit_ratio"][0])  # nobody asked
+        keys = [os.urandom(32) for _ in range(4)]
+        store.put([(key, os.urandom(200_000)) for key in keys])
+        assert all(result.data for result in store.get(keys))
+        frame = survey.take()
+        told = frame.told()
+        servers = [index(sky, one) for one in store.whereabouts.servers(0)]
+        assert told["servers"] == servers
+        assert told["centre"] == index(sky, sky.cache.centre)
+        assert {place for place, chunks in enumerate(told["chunks"]) if chunks} == set(servers)
+        assert sum(told["chunks"]) == 4 * 34
+        assert sum(told["bytes"]) == 800_000
+        assert all(told["hits_per_s"][place] > 0 for place in servers)
+        assert told["hit_ratio"] == 1
+        assert told["bytes_down_per_s"] > 0
+        assert told["moves"] == []
+        store.get([os.urandom(32)])
+        assert survey.take()["hit_ratio"][0] == 0
+        now = survey.now()
+        assert now["agent"]["bytes_down"] == 800_000
+        assert sum(now["totals"]["hits"]) == 4 * 34
+        assert survey.sky()["store_chunks"] > 0
+
+
+def test_links_in_use_cut_and_none(start_sky: StartSky) -> None:
+    """All goes in over the satellite above the host, so what leaves over its links is the work of the others."""
+    cut = [{"from": [1, 1], "to": [1, 2], "cut": True}]
+    sky = start_sky(constellation={"seam": "cut"}, cache={"uplink": "nearest"}, links={"override": cut}).constellation
+    with surveyed(sky) as (store, survey):
+        frame = survey.take()
+        east, south = frame["link_state"][0::2], frame["link_state"][1::2]
+        assert east[index(sky, Satellite(1, 1))] == LINK_DOWN
+        assert (np.delete(east, index(sky, Satellite(1, 1))) == LINK_UP).all()
+        assert (south[:10] == LINK_UP).all()
+        assert (south[10:] == NO_LINK).all()
+        assert not survey.take()["packets_per_s"].any()  # hellos are not use
+        keys = [os.urandom(32) for _ in range(4)]
+        store.put([(key, os.urandom(400_000)) for key in keys])
+        store.get(keys)
+        frame = survey.take()
+        used = frame["packets_per_s"] > 0
+        centre = index(sky, sky.cache.centre)
+        assert used[2 * centre]
+        assert used[2 * centre + 1]
+        assert not used[2 * index(sky, Satellite(1, 5))]  # beyond the window
+        assert frame["loss_ratio"][0] == 0
+
+
+def test_losses_are_seen(start_sky: StartSky) -> None:
+    sky = start_sky(links={"loss_ppm": 200_000}, cache={"uplink": "nearest"}).constellation
+    with surveyed(sky) as (store, survey):
+        survey.take()
+        store.put([(os.urandom(32), os.urandom(400_000)) for _ in range(4)])
+        frame = until(survey, lambda one: one["loss_ratio"][0] > 0)
+        assert 0.02 < frame["loss_ratio"][0] < 0.6
+        assert frame["drops_per_s"].any()
+        assert frame["retry_ratio"][0] > 0
+
+
+def test_a_lost_satellite_and_its_stand_in(start_sky: StartSky) -> None:
+    local = start_sky()
+    sky, lost = local.constellation, Satellite(2, 4)
+    with surveyed(sky) as (store, survey):
+        survey.take()
+        store.put([(os.urandom(32), os.urandom(200_000))])
+        local.kill(lost)
+        frame = until(survey, lambda one: one["alive"][0] == 14)
+        place = index(sky, lost)
+        assert frame["state"][place] == SILENT
+        assert frame["chunks"][place] == 0
+        assert place not in frame.told()["servers"]
+        assert len(frame.told()["servers"]) == 9
+        local.restart(lost)
+        frame = until(survey, lambda one: one["alive"][0] == 15)
+        assert place in frame.told()["servers"]
+        # It counts from 0 again: nothing of it is negative, or as large as the difference of two counts
+        assert (frame["hits_per_s"] >= 0).all()
+
+
+def test_nobody_answers(start_sky: StartSky, stopped: Callable[..., object]) -> None:
+    local = start_sky()
+    with surveyed(local.constellation) as (_, survey):
+        survey.take()
+        with stopped(local):  # type: ignore[attr-defined]
+            frame = survey.take()
+            assert frame["alive"][0] == 0
+            assert len(frame.told()["servers"]) == 9  # where they would be
+        until(survey, lambda one: one["alive"][0] == 15)
+
+
+def test_gets_do_not_wait_for_what_the_page_asks(start_sky: StartSky, stopped: Callable[..., object]) -> None:
+    """A survey waits for silent satellites; the store's control plane is free meanwhile."""
+    local = start_sky()
+    with surveyed(local.constellation) as (store, survey):
+        survey.take()
+        assert survey._control is not store.control
+        with stopped(local, Satellite(1, 1), Satellite(3, 5)):  # type: ignore[attr-defined]
+            survey.take()
+            assert not store.control._lock.locked()
+
+
+def test_large_constellations_are_asked_in_slices(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surveying, "SLICE", 4)
+    with surveyed(start_sky().constellation) as (_, survey):
+        seen = []
+        for _ in range(5):
+            state = survey.take()["state"]
+            seen.append(int((state == ANSWERS).sum()))
+            assert ((state == ANSWERS) | (state == UNASKED)).all()
+        assert seen == [4, 8, 12, 15, 15]
+
+
+def test_a_handover_is_shown_from_place_to_place(start_sky: StartSky) -> None:
+    sky = start_sky(cache={"servers": 4}).constellation
+    track = Track.of(sky.torus, [(0, Satellite(2, 3)), (1000, Satellite(2, 2)), (HOUR_MS, Satellite(2, 1))])
+    playing = Playing(track, time.time())
+    with ControlPlane(sky) as control:
+        upload(control, playing)
+    with surveyed(sky, playing) as (store, survey):
+        store.put([(os.urandom(32), os.urandom(200_000)) for _ in range(4)])
+        frame = until(survey, lambda one: one["row"][0] == 2)
+        before, after = store.whereabouts.servers(1), store.whereabouts.servers(2)
+        pairs = enumerate(zip(before, after, strict=True))
+        moved = [(number, index(sky, old), index(sky, new)) for number, (old, new) in pairs if old != new]
+        assert moved
+        assert sorted(frame.moves()) == moved
+        assert frame["centre"][0] == index(sky, Satellite(2, 2))
+        told = survey.now()["schedule"]
+        assert (told["rows"], told["speed"]) == (3, 1)
+        assert [(move["row"], move["centre"]) for move in told["moves"]] == [(2, 6), (3, 5)]
+        assert all(move["servers_moved"] for move in told["moves"])
+        frame = until(survey, lambda one: bool(one["moved_per_s"].any()))
+        assert set(np.flatnonzero(frame["moved_per_s"])) <= {index(sky, one) for one in before}
+
+
+def test_the_sky_of_a_replay(start_sky: StartSky) -> None:
+    """Positions are those of the schedule's orbits at its time, not at ours."""
+    sky = start_sky().constellation
+    orbits = Walker(3, 5, 1200.0, 80.0, True, 1)
+    schedule = Schedule.compute(orbits, "walker star:3x5", Site(52.5, 13.4), 10.0, 1_795_000_000_000, HOUR_MS)
+    playing = Playing(schedule.track.played(0, 60.0), time.time(), schedule, 0, 60.0)
+    with surveyed(sky, playing) as (_, survey):
+        frame, now = survey.take(), survey.now()
+        assert 1_795_000_000_000 <= frame.sky_ms < 1_795_000_000_000 + HOUR_MS
+        assert now["schedule"]["sky_time"].startswith("2026-11-18T")
+        places = now["positions"]
+        assert places["rate"] == 60
+        assert np.allclose(np.reshape(places["now"], (-1, 3))[:, 2], 1200, atol=40)
+        expected = orbits.sky.positions_km(np.array([places["sky_ms"]]))[:, 0]
+        longitudes = np.degrees(np.arctan2(expected[:, 1], expected[:, 0]))
+        assert np.allclose(np.reshape(places["now"], (-1, 3))[:, 0], longitudes, atol=0.01)
+        seen = schedule.in_sight(places["sky_ms"] - 1_795_000_000_000)
+        assert sorted(places["in_sight"]) == sorted(index(sky, one) for one in seen)
+        assert survey.sky()["site"] == {"latitude_deg": 52.5, "longitude_deg": 13.4, "min_elevation_deg": 10}
+
+
+def test_a_schedule_of_elements_does_not_say_where_satellites_are(start_sky: StartSky) -> None:
+    sky = start_sky().constellation
+    orbits = Walker(3, 5, 1200.0, 80.0, True, 1)
+    schedule = Schedule.compute(orbits, "walker star:3x5", Site(52.5, 13.4), 10.0, 1_795_000_000_000, HOUR_MS)
+    catalogue = {f"{plane}.{slot}": 10 * plane + slot for plane, slot in sky.torus.satellites()}
+    of_elements = Schedule(schedule.header.model_copy(update={"catalogue": catalogue}), schedule.changes)
+    with surveyed(sky, Playing(schedule.track, time.time(), of_elements)) as (_, survey):
+        survey.take()
+        assert survey.now()["positions"] is None
+        assert survey.sky()["globe"] is False

@@ -1,0 +1,55 @@
+"""The page's routes in an application of their own, over a sky that is only a store."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from skymemory.agent.watch.routes import PAGE, add_routes
+from skymemory.agent.watch.sampler import Sampler
+from skymemory.store import SkyStore
+
+Client = TestClient[web.Request, web.Application]
+Serve = Callable[..., Any]
+
+
+@dataclass
+class OnlyStore:
+    """What the page needs of the agent's sky."""
+
+    store: SkyStore | None = None
+    unready: str | None = "nothing is up; `skymem up` starts one"
+
+
+@dataclass
+class Double:
+    """What the page needs of the agent."""
+
+    sky: OnlyStore = field(default_factory=OnlyStore)
+
+
+@asynccontextmanager
+async def served(store: SkyStore | None = None, page: Path = PAGE) -> AsyncIterator[tuple[Client, Sampler, OnlyStore]]:
+    """A client of an application that has the page's routes."""
+    agent = Double(OnlyStore(store))
+    app = web.Application()
+    sampler = add_routes(app, agent, page=page)
+    async with TestClient(TestServer(app)) as client:
+        yield client, sampler, agent.sky
+
+
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    """An asynchronous test."""
+    asyncio.run(asyncio.wait_for(scenario, 120))
+
+
+async def until(true: Callable[[], Awaitable[Any]]) -> Any:
+    """What a question brings once it is true."""
+    while not (found := await true()):
+        await asyncio.sleep(0.01)
+    return found
