@@ -1,0 +1,86 @@
+// One satellite in numbers: the one under the pointer or with the focus, else the centre of the window.
+import { make, say } from "../live/dom.js";
+import { LINK_DOWN, LINK_UP, NO_LINK, SILENT, UNASKED, ends, named } from "../live/state.js";
+import * as words from "../live/words.js";
+
+const SIDES = ["north", "east", "south", "west"];
+const LINK_WORDS = { [NO_LINK]: "none", [LINK_UP]: "up", [LINK_DOWN]: "down" };
+
+export function startDetails(holder, where, state) {
+  const facts = make("dl", { class: "facts" });
+  const body = make("tbody");
+  const head = make("tr", {}, ...["link", "to", "state", "packets", "lost", "one way"].map((name) => make("th", { scope: "col" }, name)));
+  const links = make("table", { class: "links-table" }, make("thead", {}, head), body);
+  holder.append(facts, links);
+  const update = () => {
+    const { sky, frame } = state;
+    const index = state.looked;
+    holder.hidden = !sky || !frame || index === null;
+    say(where, holder.hidden ? "" : `${named(sky, index)}${state.chosen === null ? ", centre of the window" : ""}`);
+    if (holder.hidden) return;
+    show(facts, factsOf(state, index));
+    showLinks(body, sky, frame, index);
+  };
+  state.on("sky frame chosen", update);
+}
+
+function factsOf(state, index) {
+  const { sky, frame } = state;
+  const server = frame.servers.indexOf(index);
+  const roles = [server >= 0 ? `server ${server} of ${frame.servers.length}` : "no server now"];
+  const move = frame.moves.find(([, from, to]) => from === index || to === index);
+  if (move) roles.push(move[1] === index ? `hands over to ${named(sky, move[2])}` : `takes over from ${named(sky, move[1])}`);
+  const total = (name) => frame.totals?.[name]?.[index];
+  const facts = [
+    ["state", { [SILENT]: "no answer", [UNASKED]: "not asked yet" }[frame.state[index]] ?? "answers"],
+    ["role", roles.join("; ")],
+    ["holds", `${frame.chunks[index].toLocaleString("en")} chunks, ${words.bytes(frame.bytes[index])}`],
+    ["store", sky.store_chunks ? `${words.ratio(frame.chunks[index] / sky.store_chunks)} of ${sky.store_chunks.toLocaleString("en")} chunks` : "–"],
+    ["hits", withTotal(frame.hits_per_s[index], total("hits"))],
+    ["misses", withTotal(frame.misses_per_s[index], total("misses"))],
+    ["evicted", withTotal(frame.evictions_per_s[index], total("evictions"))],
+    ["handed on", words.perSecond(frame.moved_per_s[index])],
+  ];
+  if (total("uptime_ms") != null) facts.push(["up for", words.duration(total("uptime_ms"))]);
+  return facts;
+}
+
+const withTotal = (rate, total) => words.perSecond(rate) + (total == null ? "" : `, ${words.count(total)} in all`);
+
+function show(list, facts) {
+  while (list.children.length > facts.length) list.lastChild.remove();
+  facts.forEach(([name, value], at) => {
+    const row = list.children[at] ?? list.appendChild(make("div", {}, make("dt"), make("dd")));
+    say(row.firstChild, name);
+    say(row.lastChild, value);
+  });
+}
+
+function showLinks(body, sky, frame, index) {
+  const rows = linksOf(sky, index).map(([side, link, other]) => [
+    SIDES[side],
+    named(sky, other),
+    LINK_WORDS[frame.link_state[link]] ?? "unknown",
+    words.perSecond(frame.packets_per_s[link]),
+    words.perSecond(frame.drops_per_s[link]),
+    frame.delay_us?.[link] ? `${(frame.delay_us[link] / 1000).toFixed(2)} ms` : "–",
+  ]);
+  rows.forEach((cells, at) => {
+    const row = body.children[at] ?? body.appendChild(make("tr", {}, make("th", { scope: "row" }), ...cells.slice(1).map(() => make("td"))));
+    cells.forEach((text, column) => say(row.children[column], text));
+  });
+}
+
+/** The four links of a satellite: side, number, other end. */
+export function linksOf(sky, index) {
+  const count = sky.planes * sky.slots;
+  const slot = index % sky.slots;
+  const west = index - slot + ((slot + sky.slots - 1) % sky.slots);
+  const north = (index + count - sky.slots) % count;
+  return [
+    [0, 2 * north + 1, north],
+    [1, 2 * index, ends(sky, 2 * index)[1]],
+    [2, 2 * index + 1, ends(sky, 2 * index + 1)[1]],
+    [3, 2 * west, west],
+  ];
+}

@@ -1,0 +1,85 @@
+// What the page shows: the newest state of the agent, or a frame of the past. All parts draw from here, when it says so.
+
+export class State {
+  /** The constellation; null: none is known. */
+  sky = null;
+  /** The newest message of the agent. */
+  newest = null;
+  /** A frame of the past; null: the newest is shown. */
+  past = null;
+  /** Index of the satellite that is looked at, by pointer or focus; null: the window's centre. */
+  chosen = null;
+  #listeners = new Map();
+
+  /** Calls `listener` when one of these happened: "sky", "frame" (another one is shown), "newest", "chosen". */
+  on(names, listener) {
+    for (const name of names.split(" ")) {
+      if (!this.#listeners.has(name)) this.#listeners.set(name, []);
+      this.#listeners.get(name).push(listener);
+    }
+  }
+
+  #tell(name) {
+    for (const listener of this.#listeners.get(name) ?? []) listener(this);
+  }
+
+  /** The frame that is shown; null: there is none. */
+  get frame() {
+    return this.past ?? this.newest?.frame ?? null;
+  }
+
+  get isLive() {
+    return this.past === null;
+  }
+
+  /** A message came. */
+  take(message) {
+    const isOther = "sky" in message && JSON.stringify(message.sky) !== JSON.stringify(this.sky);
+    if (isOther) {
+      const isNew = this.sky?.id !== message.sky?.id;
+      this.sky = message.sky;
+      if (isNew) this.past = this.chosen = null;
+    }
+    this.newest = { ...message, received_ms: performance.now() };
+    if (isOther) this.#tell("sky");
+    this.#tell("newest");
+    if (this.isLive) this.#tell("frame");
+  }
+
+  /** Show a frame of the past; null: the newest. */
+  show(frame) {
+    this.past = frame;
+    this.#tell("frame");
+  }
+
+  choose(index) {
+    if (this.chosen === index) return;
+    this.chosen = index;
+    this.#tell("chosen");
+  }
+
+  /** The satellite that details are shown of. */
+  get looked() {
+    return this.chosen ?? this.frame?.centre ?? null;
+  }
+}
+
+/** Plane and slot, from 1, of a satellite's index. */
+export const place = (sky, index) => [Math.floor(index / sky.slots) + 1, (index % sky.slots) + 1];
+
+/** As everywhere in SkyMemory: [plane, slot]. */
+export const named = (sky, index) => `[${place(sky, index).join(", ")}]`;
+
+/** Ends of a link: 2i is east of satellite i, 2i + 1 south of it; both axes wrap. */
+export function ends(sky, link) {
+  const from = link >> 1;
+  const [plane, slot] = place(sky, from);
+  const to = link & 1 ? (plane % sky.planes) * sky.slots + slot - 1 : (plane - 1) * sky.slots + (slot % sky.slots);
+  return [from, to];
+}
+
+export const SILENT = 0;
+export const UNASKED = 2;
+export const NO_LINK = 0;
+export const LINK_UP = 1;
+export const LINK_DOWN = 2;

@@ -1,0 +1,56 @@
+// Numbers as people read them: three digits, a unit, and nothing where nothing was measured.
+
+const NONE = "–";
+const digits = (value) => (value >= 100 ? 0 : value >= 10 ? 1 : 2);
+
+function scaled(value, step, units) {
+  let at = 0;
+  while (value >= 999.5 && at < units.length - 1) {
+    value /= step;
+    at += 1;
+  }
+  return [value, units[at]];
+}
+
+export function bytes(value) {
+  if (value == null) return NONE;
+  const [number, unit] = scaled(value, 1000, ["B", "kB", "MB", "GB", "TB"]);
+  return `${unit === "B" ? Math.round(number) : number.toFixed(digits(number))} ${unit}`;
+}
+
+export const rate = (value) => (value == null ? NONE : `${bytes(value)}/s`);
+
+export function seconds(value) {
+  if (value == null) return NONE;
+  if (value < 1e-3) return `${(value * 1e6).toFixed(0)} µs`;
+  return value < 1 ? `${(value * 1e3).toFixed(digits(value * 1e3))} ms` : `${value.toFixed(digits(value))} s`;
+}
+
+export function ratio(value) {
+  if (value == null) return NONE;
+  const percent = value * 100;
+  if (percent === 0 || percent === 100) return `${percent} %`;
+  return percent < 0.01 ? "< 0.01 %" : `${percent.toFixed(percent < 10 ? 2 : 1)} %`;
+}
+
+export function count(value) {
+  if (value == null) return NONE;
+  if (value < 1000) return String(Math.round(value));
+  const [number, unit] = scaled(value, 1000, ["", "k", "M", "G"]);
+  return `${number.toFixed(number >= 100 ? 0 : 1)}${unit}`;
+}
+
+export const perSecond = (value) => (value == null ? NONE : value === 0 ? "0 /s" : `${value < 10 ? value.toFixed(1) : count(value)} /s`);
+
+export function duration(ms) {
+  const total = Math.max(0, Math.round(ms / 1000));
+  const [hours, minutes, rest] = [Math.floor(total / 3600), Math.floor(total / 60) % 60, total % 60];
+  const two = (value) => String(value).padStart(2, "0");
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+export const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB");
+
+export const utc = (ms) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+
+export const degrees = (value, [plus, minus]) => `${Math.abs(value).toFixed(1)}° ${value < 0 ? minus : plus}`;

@@ -1,0 +1,54 @@
+// Puts the page's parts together.
+import { startGlobe } from "./globe/globe.js";
+import { startDetails } from "./grid/details.js";
+import { legend, startGrid } from "./grid/grid.js";
+import { startTable } from "./grid/table.js";
+import { startHeadline } from "./headline/headline.js";
+import { Connection } from "./live/connection.js";
+import { State } from "./live/state.js";
+import { clock } from "./live/words.js";
+import { Player } from "./scrubber/player.js";
+import { startScrubber } from "./scrubber/scrubber.js";
+import { Timeline } from "./scrubber/timeline.js";
+import { startSeries } from "./series/series.js";
+import { startTheme } from "./theme/theme.js";
+
+const part = (name) => document.getElementById(name);
+const state = new State();
+
+let lost = null;
+const connection = new Connection(
+  (message) => state.take(message),
+  (how, seconds) => {
+    lost = how === "lost" ? seconds : null;
+    tell();
+  },
+);
+
+const grid = startGrid(part("grid"), part("grid-note"), state);
+const tellScale = legend(part("legend"));
+state.on("frame", () => tellScale(grid.most));
+startGlobe(part("globe"), part("globe-note"), state, grid);
+startDetails(part("details"), part("details-place"), state);
+startTable(part("table"), state);
+const timeline = new Timeline(state);
+const status = startHeadline(part("headline"), part("status"), part("schedule"), part("notice"), state, timeline);
+const player = new Player(state, timeline, connection);
+startScrubber(part("scrubber"), part("controls"), state, timeline, player);
+startSeries(part("series"), timeline, player);
+startTheme(part("theme"));
+
+function tell() {
+  const kind = lost !== null ? "lost" : !state.newest ? "waiting" : !state.isLive ? "past" : state.newest.state;
+  const words = {
+    lost: `no agent; trying again in ${Math.max(1, Math.round(lost))} s`,
+    waiting: "connecting",
+    past: `replay, ${state.past && clock(state.past.shown_ms)}`,
+    none: "no constellation",
+    silent: "no answer",
+    up: "live",
+  };
+  status(kind, words[kind]);
+  document.body.dataset.shows = kind;
+}
+state.on("sky frame newest", tell);

@@ -1,0 +1,107 @@
+// The time that is shown in series and scrubber, and what the agent knows of it.
+
+const POINTS = 900;
+const LEAST_MS = 60_000;
+/** Gets come now and then; what they took is told for so long. */
+const LATELY_MS = 60_000;
+const AGAIN_MS = 5 * 60_000;
+
+export const SPANS = [
+  ["15 min", 15 * 60_000, 2_000],
+  ["1 h", 3_600_000, 10_000],
+  ["6 h", 6 * 3_600_000, 10_000],
+];
+
+const NAMES = ["hit_ratio", "get_p50_s", "get_p99_s", "loss_ratio", "retry_ratio", "bytes_up_per_s", "bytes_down_per_s", "alive"];
+
+export class Timeline {
+  /** Columns of the series, `time_ms` first. */
+  data = empty();
+  from_ms = 0;
+  to_ms = 1;
+  #state;
+  #span = SPANS[0];
+  #fetched_ms = 0;
+  #id = null;
+  #listeners = [];
+
+  constructor(state) {
+    this.#state = state;
+    state.on("newest", () => this.#take());
+  }
+
+  onChange(listener) {
+    this.#listeners.push(listener);
+  }
+
+  get step_ms() {
+    return this.#span[2];
+  }
+
+  /** The instant that is shown. */
+  get shown_ms() {
+    return this.#state.isLive ? this.to_ms : this.#state.past.shown_ms;
+  }
+
+  set span(span) {
+    this.#span = span;
+    this.#fetch();
+  }
+
+  /** What a series says at an instant: the last value until then that is not older than a minute; null: there is none. */
+  at(time_ms, name) {
+    const { time_ms: times } = this.data;
+    for (let at = times.length - 1; at >= 0 && times[at] >= time_ms - LATELY_MS; at -= 1) {
+      if (times[at] <= time_ms && this.data[name][at] !== null) return this.data[name][at];
+    }
+    return null;
+  }
+
+  #take() {
+    const { frame, history } = this.#state.newest;
+    if (!frame) {
+      this.data = empty();
+      this.#id = null;
+      return this.#tell();
+    }
+    const { id } = this.#state.sky;
+    if (this.#id !== id || performance.now() - this.#fetched_ms > AGAIN_MS) {
+      this.#id = id;
+      this.#fetch();
+    }
+    const { data } = this;
+    if (frame.time_ms > (data.time_ms.at(-1) ?? 0)) {
+      data.time_ms.push(frame.time_ms);
+      for (const name of NAMES) data[name].push(frame[name]);
+      data.moving.push(frame.moves.length > 0);
+    }
+    if (this.#state.isLive) {
+      this.to_ms = frame.time_ms;
+      this.from_ms = Math.min(Math.max(history?.span_ms?.[0] ?? 0, this.to_ms - this.#span[1]), this.to_ms - LEAST_MS);
+    }
+    return this.#tell();
+  }
+
+  async #fetch() {
+    this.#fetched_ms = performance.now();
+    const to = this.#state.newest?.frame?.time_ms;
+    if (!to) return;
+    const from = to - this.#span[1];
+    const answer = await fetch(`api/history?from=${from}&to=${to}&step=${Math.floor(this.#span[1] / POINTS)}`);
+    if (!answer.ok) return;
+    const data = await answer.json();
+    // What came meanwhile is behind it
+    const first = this.data.time_ms.findIndex((time_ms) => time_ms > to);
+    if (first >= 0) for (const name of Object.keys(this.data)) data[name].push(...this.data[name].slice(first));
+    this.data = { ...empty(), ...data };
+    if (!this.#state.isLive) this.from_ms = Math.min(this.data.time_ms[0] ?? this.from_ms, this.from_ms);
+    this.from_ms = Math.min(Math.max(this.data.time_ms[0] ?? 0, this.to_ms - this.#span[1]), this.to_ms - LEAST_MS);
+    this.#tell();
+  }
+
+  #tell() {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+const empty = () => Object.fromEntries(["time_ms", "moving", ...NAMES].map((name) => [name, []]));

@@ -1,0 +1,13 @@
+// What the page uses of others' code and data, and nothing more: esbuild leaves out the rest.
+import { feature } from "topojson-client";
+import land from "world-atlas/land-110m.json";
+
+export { bisector, extent, max } from "d3-array";
+export { geoCircle, geoDistance, geoGraticule10, geoInterpolate, geoOrthographic, geoPath } from "d3-geo";
+export { scaleLinear, scaleTime } from "d3-scale";
+export { interpolateCividis } from "d3-scale-chromatic";
+export { select } from "d3-selection";
+export { area, line } from "d3-shape";
+
+/** Coastlines as GeoJSON: Natural Earth 1:110 million. */
+export const coastlines = feature(land, land.objects.land);
