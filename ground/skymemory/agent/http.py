@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
+from skymemory.agent.watch.routes import add_routes
+
 if TYPE_CHECKING:
     from skymemory.agent.service import Agent
 
@@ -37,6 +39,7 @@ class HttpServer:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
+        add_routes(app, self._agent)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         try:
