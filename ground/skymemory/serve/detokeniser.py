@@ -36,11 +36,15 @@ class Detokeniser:
         """those of the last piece, then those that are in none yet"""
         self._told_tokens = 0
         self._told = ""
+        self._in_run = False
 
     def add(self, token: int) -> str:
         """The piece that is finished with this token; often none."""
         self._tokens.append(token)
-        if _BYTE.fullmatch(str(self._tokenizer.convert_ids_to_tokens(token))):
+        # A token without text, as special ones are, does not end a run
+        is_byte = _BYTE.fullmatch(str(self._tokenizer.convert_ids_to_tokens(token))) is not None
+        self._in_run = is_byte or (self._in_run and not decoded(self._tokenizer, [token]))
+        if self._in_run:
             return ""
         text = decoded(self._tokenizer, self._tokens)
         if len(text) <= len(self._told) or text.endswith(_UNFINISHED):
@@ -54,7 +58,7 @@ class Detokeniser:
     def end(self) -> str:
         """The last piece: what no further token can change."""
         piece = decoded(self._tokenizer, self._tokens)[len(self._told) :]
-        self._tokens, self._told_tokens, self._told = [], 0, ""
+        self._tokens, self._told_tokens, self._told, self._in_run = [], 0, "", False
         return piece
 
 

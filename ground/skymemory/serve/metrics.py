@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import fields
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily
@@ -68,11 +68,12 @@ class _CacheCollector(Collector):
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         """One counter for each of them."""
-        counts = asdict(self._read())
+        statistics = self._read()
         errors = CounterMetricFamily("skymem_serve_cache_errors", "Misses of the cache by cause", labels=("cause",))
-        for cause, count in counts.pop("errors").items():
+        for cause, count in statistics.errors.items():
             errors.add_metric((cause,), count)
         yield errors
-        for name, count in counts.items():
+        for name in (one.name for one in fields(statistics) if one.name != "errors"):
             words = f"{name[:-2]}_seconds" if name.endswith("_s") else name
+            count = getattr(statistics, name)
             yield CounterMetricFamily(f"skymem_serve_cache_{words}", f"KVCStatistics.{name}", value=count)

@@ -175,9 +175,9 @@ def _asks_nothing(name: str, value: Any) -> bool:
 
 
 def _told(error: ValidationError) -> ApiError:
-    """The first mistake; what is missing or too much is told last, as it often follows from another one."""
+    """The first mistake; what is too much or missing is told last, as it often follows from another one."""
     mistakes = error.errors(include_url=False, include_context=False, include_input=False)
-    first = min(mistakes, key=lambda mistake: mistake["type"] in ("missing", "extra_forbidden"))
+    first = min(mistakes, key=lambda mistake: {"extra_forbidden": 1, "missing": 2}.get(mistake["type"], 0))
     param = ""
     for part in first["loc"]:
         param += f"[{part}]" if isinstance(part, int) else f".{part}" if param else part

@@ -73,8 +73,8 @@ class Worker:
             job.tell(Ended(Cancelled()))
 
     def close(self) -> None:
-        """Wait for the job that runs."""
-        self._pool.shutdown(cancel_futures=True)
+        """Wait for all jobs."""
+        self._pool.shutdown()
 
     def _timed(self, job: Job) -> None:
         start_s = time.monotonic()

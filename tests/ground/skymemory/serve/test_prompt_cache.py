@@ -1,0 +1,136 @@
+"""The cache follows the constellation that is up, and an answer waits for what it continues."""
+
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from skymemory.demo.model import load
+from skymemory.manager import KVCManager
+from skymemory.serve import prompt_cache
+from skymemory.serve.prompt_cache import PromptCache
+from skymemory.testbed.local import LocalConstellation
+from skymemory.testbed.state import Running, State
+
+pytestmark = pytest.mark.model
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture(scope="module")
+def loaded(babbler: Path):
+    return load(str(babbler), device="cpu")
+
+
+@pytest.fixture
+def tokens(request: pytest.FixtureRequest) -> list[int]:
+    """Of each test's own."""
+    seed = sum(map(ord, request.node.name))
+    return [(seed + seed % 89 * index) % 90 for index in range(100)]
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path))
+    return State()
+
+
+def running(local: LocalConstellation) -> Running:
+    return Running("local", local.constellation, dict(local.processes))
+
+
+def computed(cache: PromptCache, tokens: list[int]):
+    return cache.engine.prefill(tokens)
+
+
+def test_a_constellation_comes_and_goes_and_comes(loaded, tokens, state, small_sky, caplog) -> None:
+    caplog.set_level(logging.INFO, "skymemory.serve")
+    cache = PromptCache(*loaded)
+    for _ in range(3):
+        assert cache.get(tokens, never).get_seq_length() == 0
+        cache.keep(tokens, 100, computed(cache, tokens))
+    assert cache.waiting == 0
+    state.save(running(small_sky))
+    assert cache.get(tokens, never).get_seq_length() == 0
+    assert cache.block_tokens == 16
+    cache.keep(tokens, 100, computed(cache, tokens))
+    assert cache.get(tokens, never).get_seq_length() == 96
+    state.clear()
+    assert cache.get(tokens, never).get_seq_length() == 0
+    state.path.write_text("{}")
+    assert cache.get(tokens, never).get_seq_length() == 0
+    state.save(running(small_sky))
+    assert cache.get(tokens, never).get_seq_length() == 96
+    cache.close()
+    said = [record.message.partition(":")[0].partition(" is damaged")[0] for record in caplog.records]
+    none, some = "no constellation is up", "prompts are kept on 3 x 5 satellites"
+    assert said == [none, some, none, str(state.path), none, some]
+
+
+def test_a_constellation_that_cannot_be_used_is_told_and_left(loaded, tokens, state, small_sky, caplog, monkeypatch) -> None:
+    state.save(running(small_sky))
+
+    def refuse(*words: object, **more: object) -> None:
+        raise ValueError("not with this model")
+
+    monkeypatch.setattr(prompt_cache, "KVCManager", refuse)
+    cache = PromptCache(*loaded)
+    assert cache.get(tokens, never).get_seq_length() == 0
+    cache.close()
+    assert caplog.messages[0] == "the constellation that is up cannot be used: not with this model"
+
+
+def test_who_continues_an_answer_waits_for_its_blocks_and_others_do_not(loaded, tokens, small_sky, monkeypatch) -> None:
+    let = threading.Event()
+    add = KVCManager.add_blocks
+
+    def held(self, *words):
+        let.wait(60)
+        return add(self, *words)
+
+    monkeypatch.setattr(KVCManager, "add_blocks", held)
+    cache = PromptCache(*loaded, small_sky.constellation)
+    cache.keep(tokens, 90, computed(cache, tokens))
+    assert cache.get([*tokens[:50], *range(50)], never).get_seq_length() == 0  # at once
+    assert cache.get([*tokens, 1], lambda: True).get_seq_length() == 0  # nobody wants it any more
+    assert cache.waiting == 1
+    asked = threading.Thread(target=lambda: found.append(cache.get([*tokens, 1], never).get_seq_length()))
+    found: list[int] = []
+    asked.start()
+    let.set()
+    asked.join()
+    assert found == [96]
+    cache.close()
+
+
+def test_not_more_than_some_answers_wait_and_closing_stores_them(loaded, tokens, small_sky, monkeypatch) -> None:
+    let = threading.Event()
+    add = KVCManager.add_blocks
+
+    def held(self, *words):
+        let.wait(60)
+        return add(self, *words)
+
+    monkeypatch.setattr(KVCManager, "add_blocks", held)
+    cache = PromptCache(*loaded, small_sky.constellation)
+    given = computed(cache, tokens)
+    for _ in range(prompt_cache._WAITING_MAX + 3):
+        cache.keep(tokens, 100, given)
+    assert (cache.waiting, cache.dropped) == (prompt_cache._WAITING_MAX, 3)
+    let.set()
+    cache.close()
+    again = PromptCache(*loaded, small_sky.constellation)
+    assert again.get(tokens, never).get_seq_length() == 96
+    again.close()
+
+
+def test_what_cannot_be_stored_is_logged_and_no_more(loaded, tokens, small_sky, caplog) -> None:
+    cache = PromptCache(*loaded, small_sky.constellation)
+    cache.keep(tokens, 100, "no cache")  # type: ignore[arg-type]
+    cache.keep(tokens, 100, computed(cache, tokens))
+    assert cache.get(tokens, never).get_seq_length() == 96
+    assert [record.message for record in caplog.records] == ["an answer of 100 tokens could not be stored"]
+    cache.close()

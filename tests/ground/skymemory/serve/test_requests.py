@@ -1,0 +1,164 @@
+"""Bad input is told by name; what asks for nothing is taken."""
+
+import json
+from typing import Any
+
+import pytest
+
+from skymemory.serve.errors import ApiError
+from skymemory.serve.requests import ChatRequest, CompletionRequest, parse
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+def completion(**more: Any) -> CompletionRequest:
+    return parse(CompletionRequest, json.dumps({"model": "m", "prompt": "p", **more}).encode())
+
+
+def chat(**more: Any) -> ChatRequest:
+    return parse(ChatRequest, json.dumps({"model": "m", "messages": HELLO, **more}).encode())
+
+
+def message(content: Any, **more: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": content, **more}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b'{"model": "\\ud800"}', "not JSON"),
+        (b'{"temperature": NaN}', "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "not a JSON object"),
+        (b'"text"', "not a JSON object"),
+    ],
+)
+def test_what_is_no_json_object(body: bytes, words: str) -> None:
+    with pytest.raises(ApiError, match=words) as caught:
+        parse(ChatRequest, body)
+    assert caught.value.status == 400
+    assert caught.value.body["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("more", "param"),
+    [
+        ({"model": None}, "model"),
+        ({"model": 3}, "model"),
+        ({"prompt": None}, "prompt"),
+        ({"prompt": []}, "prompt"),
+        ({"prompt": [[]]}, "prompt"),
+        ({"prompt": ["a", 1]}, "prompt"),
+        ({"prompt": ["a", [1]]}, "prompt"),
+        ({"prompt": [1.5]}, "prompt"),
+        ({"prompt": [True]}, "prompt"),
+        ({"prompt": {"a": 1}}, "prompt"),
+        ({"prompt": ["a"] * 129}, "prompt"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": "5"}, "max_tokens"),
+        ({"max_tokens": 1.5}, "max_tokens"),
+        ({"max_tokens": True}, "max_tokens"),
+        ({"temperature": -0.1}, "temperature"),
+        ({"temperature": 2.1}, "temperature"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"top_p": 0}, "top_p"),
+        ({"top_p": 1.01}, "top_p"),
+        ({"n": 0}, "n"),
+        ({"n": 129}, "n"),
+        ({"seed": 1 << 70}, "seed"),
+        ({"stop": [""]}, "stop[0]"),
+        ({"stop": ["a"] * 17}, "stop"),
+        ({"stop": "a" * 257}, "stop[0]"),
+        ({"stop": [1]}, "stop[0]"),
+        ({"stream": "yes"}, "stream"),
+        ({"stream_options": {"include_usage": True}}, "stream_options"),
+        ({"stream": True, "stream_options": {"include_usage": 1}}, "stream_options.include_usage"),
+        ({"stream": True, "stream_options": {"other": 1}}, "stream_options.other"),
+        ({"echo": 1}, "echo"),
+        ({"suffix": "s"}, "suffix"),
+        ({"best_of": 2}, "best_of"),
+        ({"logprobs": 0}, "logprobs"),
+        ({"logprobs": 3}, "logprobs"),
+        ({"logit_bias": {"1": 5}}, "logit_bias"),
+        ({"presence_penalty": 0.5}, "presence_penalty"),
+        ({"frequency_penalty": False}, "frequency_penalty"),
+        ({"messages": HELLO}, "messages"),
+        ({"top_k": 5}, "top_k"),
+    ],
+)
+def test_completions_that_are_refused(more: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        completion(**more)
+    error = caught.value.body["error"]
+    assert (caught.value.status, error["param"]) == (400, param)
+    assert error["message"].startswith(f"{param}: ")
+
+
+@pytest.mark.parametrize(
+    ("more", "param"),
+    [
+        ({"messages": None}, "messages"),
+        ({"messages": []}, "messages"),
+        ({"messages": "hello"}, "messages"),
+        ({"messages": ["hello"]}, "messages[0]"),
+        ({"messages": [{"content": "hello"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [*HELLO, {"role": "tool", "content": "5", "tool_call_id": "x"}]}, "messages[1].role"),
+        ({"messages": [*HELLO, {"role": "assistant", "tool_calls": [{"id": "x"}]}]}, "messages[1].tool_calls"),
+        (message(5), "messages[0].content"),
+        (message([]), "messages[0].content"),
+        (message([{"type": "text"}]), "messages[0].content[0].text"),
+        (message([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}]), "messages[0].content[1].type"),
+        (message("a", name=3), "messages[0].name"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_completion_tokens": -1}, "max_completion_tokens"),
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"logprobs": True}, "logprobs"),
+        ({"top_logprobs": 2}, "top_logprobs"),
+        ({"modalities": ["text", "audio"]}, "modalities"),
+        ({"store": True}, "store"),
+        ({"prompt": "p"}, "prompt"),
+        ({"echo": True}, "echo"),
+    ],
+)
+def test_chats_that_are_refused(more: dict[str, Any], param: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        chat(**more)
+    error = caught.value.body["error"]
+    assert (caught.value.status, error["param"]) == (400, param)
+    assert error["message"].startswith(f"{param}: ")
+
+
+def test_what_asks_for_nothing_is_taken() -> None:
+    neutral = {"logit_bias": {}, "presence_penalty": 0.0, "frequency_penalty": 0, "user": "u", "stream_options": None, "n": None}
+    assert completion(**neutral, best_of=1, suffix="", logprobs=None).n == 1
+    chat(**neutral, tools=[], tool_choice="none", response_format={"type": "text"}, logprobs=False, store=False)
+    chat(metadata={"a": "b"}, parallel_tool_calls=True, service_tier="auto", modalities=["text"], temperature=1, top_p=1)
+
+
+def test_prompts_of_all_kinds() -> None:
+    for given, prompts in (("a", ["a"]), (["a", ""], ["a", ""]), ([1, 2], [[1, 2]]), ([[1], [2, 3]], [[1], [2, 3]])):
+        assert completion(prompt=given).prompt == prompts
+
+
+def test_stop_is_one_string_or_some() -> None:
+    assert completion(stop="a").stop == ["a"]
+    assert completion(stop=["a", "b"]).stop == ["a", "b"]
+    assert completion(stop=None).stop == []
+
+
+def test_a_message_comes_back_as_clients_got_it() -> None:
+    got = {"role": "assistant", "content": "hi", "refusal": None, "annotations": [], "audio": None, "tool_calls": None}
+    request = chat(messages=[*HELLO, got])
+    assert [one.for_template() for one in request.messages][1] == {"role": "assistant", "content": "hi"}
+
+
+def test_parts_are_lines_and_developers_are_the_system() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    request = chat(messages=[{"role": "developer", "content": parts, "name": "n"}])
+    assert request.messages[0].for_template() == {"role": "system", "content": "a\nb", "name": "n"}
