@@ -21,8 +21,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-import msgspec
-
 from skymemory.agent import arena, protocol
 from skymemory.agent.arena import Allocator
 from skymemory.agent.protocol import FrameError
@@ -367,7 +365,7 @@ class AgentClient:
                     self._connect(link)
                     pause_s = RETRY_FIRST_S
                     self._serve(link)
-            except (OSError, _GoneError, FrameError, msgspec.ValidationError, msgspec.DecodeError) as error:
+            except (OSError, _GoneError, FrameError) as error:
                 self._lose(str(error))
             except Exception as error:  # a fault of ours must not leave anybody waiting
                 _log.exception("the agent's client failed")
@@ -397,7 +395,7 @@ class AgentClient:
                 raise _GoneError("it does not say Welcome")
             if self._poll(link, sending=False, timeout_s=left_s):
                 _receive(link, buffer)
-        welcome = protocol.WELCOMED.decode(body)
+        welcome = protocol.read(protocol.WELCOMED, body)
         if isinstance(welcome, protocol.Refusal):
             raise _GoneError(f"it refuses this engine: {welcome.why}")
         self.notes = welcome.notes
@@ -423,7 +421,7 @@ class AgentClient:
                 _receive(link, inbox)
                 self._heard_s = time.monotonic()
             while (body := _take_frame(inbox)) is not None:
-                self._take(protocol.ANSWERED.decode(body))
+                self._take(protocol.read(protocol.ANSWERED, body))
 
     def _write(self, link: socket.socket, outgoing: memoryview) -> memoryview:
         """Send what the socket takes; returns what is left of a frame."""
@@ -499,7 +497,7 @@ def _hello(engine: EngineInfo, arena_bytes: int) -> bytes:
         arena_bytes,
     )
     hello = protocol.frame(told)
-    protocol.HELLO.decode(hello[protocol.LENGTH.size :])
+    protocol.read(protocol.HELLO, hello[protocol.LENGTH.size :])
     return hello
 
 

@@ -14,8 +14,6 @@ from contextlib import suppress
 from mmap import mmap
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from skymemory.agent import arena, protocol
 from skymemory.agent.arena import ArenaError
 from skymemory.agent.protocol import FrameError
@@ -122,7 +120,7 @@ class Connection:
                 await _cancelled({watch, beat, reading, *self._tasks})
             if not reading.cancelled():
                 reading.result()
-        except (FrameError, ArenaError, msgspec.ValidationError, msgspec.DecodeError) as error:
+        except (FrameError, ArenaError) as error:
             await self._refuse(str(error))
         except TimeoutError:
             await self._refuse("an engine says Hello, and a frame comes whole, within seconds")
@@ -140,7 +138,7 @@ class Connection:
                 head = await self._first_bytes(descriptors)
                 # From here on descriptors that come are closed by the kernel, for nobody makes room for them
                 reader, self._writer = await asyncio.open_unix_connection(sock=self._link)
-                hello = protocol.HELLO.decode(await reader.readexactly(protocol.frame_length(head)))
+                hello = protocol.read(protocol.HELLO, await reader.readexactly(protocol.frame_length(head)))
             if hello.version != protocol.VERSION:
                 raise FrameError(f"the engine speaks version {hello.version} of the protocol, the agent {protocol.VERSION}")
             if len(descriptors) != 1:
@@ -180,7 +178,7 @@ class Connection:
                 await self._ended_one.wait()
             async with asyncio.timeout(FRAME_S):
                 body = await reader.readexactly(length)
-            asked = protocol.ASKED.decode(body)
+            asked = protocol.read(protocol.ASKED, body)
             del body
             task = asyncio.create_task(self._work(self._begun(asked)))
             self._tasks.add(task)

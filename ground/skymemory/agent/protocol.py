@@ -10,7 +10,7 @@ connection ends: after that nothing that comes over it can be trusted.
 """
 
 import struct
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -149,8 +149,10 @@ class Alive(Message, tag="alive"):
 Asked: TypeAlias = Find | Get | Put | Purge | Prefilled
 Answered: TypeAlias = Found | Done | Purged | Refusal | Alive
 
+T = TypeVar("T")
+
 _ENCODER: Final = msgspec.msgpack.Encoder()
-HELLO: Final = msgspec.msgpack.Decoder(Hello)
+HELLO: Final[msgspec.msgpack.Decoder[Hello]] = msgspec.msgpack.Decoder(Hello)
 ASKED: Final[msgspec.msgpack.Decoder[Asked]] = msgspec.msgpack.Decoder(Asked)
 WELCOMED: Final[msgspec.msgpack.Decoder[Welcome | Refusal]] = msgspec.msgpack.Decoder(Welcome | Refusal)
 ANSWERED: Final[msgspec.msgpack.Decoder[Answered]] = msgspec.msgpack.Decoder(Answered)
@@ -166,6 +168,18 @@ def frame(message: Message) -> bytes:
     if len(body) > FRAME_BYTES_MAX:
         raise FrameError(f"frame of {len(body)} bytes; {FRAME_BYTES_MAX} are allowed")
     return LENGTH.pack(len(body)) + body
+
+
+def read(decoder: msgspec.msgpack.Decoder[T], body: bytes) -> T:
+    """The message of a frame.
+
+    Raises:
+        FrameError: it is none that may come here.
+    """
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, ValueError) as error:  # a text that is no UTF-8 is a ValueError
+        raise FrameError(str(error)) from error
 
 
 def frame_length(head: bytes) -> int:

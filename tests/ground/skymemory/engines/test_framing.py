@@ -1,0 +1,124 @@
+"""Blocks of engines as bytes: packed in place, checked in place, and what differs is told."""
+
+import random
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skymemory.engines import framing
+from skymemory.engines.framing import HEADER_BYTES, BlockFormat, FrameError, Framing
+
+FORMAT = BlockFormat(block_tokens=16, layers=3, layer_bytes=500, dtype="bfloat16", layout="k|v,token,kv_head,head_dim")
+ROOT = framing.root(FORMAT, ["model", "revision"])
+KEY = framing.block_key(ROOT, b"first")
+
+
+def packed(block_format: BlockFormat = FORMAT, root: bytes = ROOT, key: bytes = KEY) -> bytearray:
+    own = Framing(block_format, root)
+    block = bytearray(own.block_bytes)
+    for number, layer in enumerate(own.layers(memoryview(block))):
+        layer[:] = random.Random(number).randbytes(block_format.layer_bytes)
+    own.seal(memoryview(block), key)
+    return block
+
+
+@settings(deadline=None)
+@given(
+    tokens=st.integers(1, 1 << 20),
+    layers=st.integers(1, 8),
+    layer_bytes=st.integers(1, 300),
+    dtype=st.sampled_from(["float32", "bfloat16", "float8_e4m3fn"]),
+    data=st.data(),
+)
+def test_round_trip(tokens: int, layers: int, layer_bytes: int, dtype: str, data: st.DataObject) -> None:
+    block_format = BlockFormat(tokens, layers, layer_bytes, dtype, "k|v,token,kv_head,head_dim")
+    own = Framing(block_format, framing.root(block_format, []))
+    contents = [data.draw(st.binary(min_size=layer_bytes, max_size=layer_bytes)) for _ in range(layers)]
+    block = memoryview(bytearray(own.block_bytes))
+    for place, content in zip(own.layers(block), contents, strict=True):
+        place[:] = content
+    own.seal(block, KEY)
+    own.check(block.toreadonly(), KEY)
+    assert [bytes(layer) for layer in own.layers(block)] == contents
+    assert len(block) == block_format.block_bytes == HEADER_BYTES + layers * layer_bytes
+
+
+@settings(max_examples=300, deadline=None)
+@given(at=st.integers(0, FORMAT.block_bytes - 1), bit=st.integers(0, 7))
+def test_any_damage_is_found(at: int, bit: int) -> None:
+    block = packed()
+    block[at] ^= 1 << bit
+    with pytest.raises(FrameError):
+        Framing(FORMAT, ROOT).check(memoryview(block), KEY)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"block_tokens": 128}, "block_tokens 16, not 128"),
+        ({"dtype": "float32"}, "dtype bfloat16, not float32"),
+        ({"layers": 1, "layer_bytes": 1500}, "layers 3, not 1; layer_bytes 500, not 1500"),
+        ({"layout": "v|k"}, "layout k|v,token,kv_head,head_dim, not v|k"),
+    ],
+)
+def test_what_differs_is_told(changes: dict[str, int | str], words: str) -> None:
+    other = replace(FORMAT, **changes)  # type: ignore[arg-type]
+    with pytest.raises(FrameError) as error:
+        Framing(other, ROOT).check(memoryview(packed()), KEY)
+    assert words in str(error.value)
+
+
+def test_another_key_another_root_another_thing() -> None:
+    own = Framing(FORMAT, ROOT)
+    with pytest.raises(FrameError, match="of another key"):
+        own.check(memoryview(packed()), framing.block_key(ROOT, b"second"))
+    with pytest.raises(FrameError, match="of another model"):
+        Framing(FORMAT, framing.root(FORMAT, ["model", "other"])).check(memoryview(packed()), KEY)
+    with pytest.raises(FrameError, match="not an engine's block"):
+        own.check(memoryview(bytes(own.block_bytes)), KEY)
+    later = packed()
+    later[4] = 9
+    with pytest.raises(FrameError, match="format 9; known is 1"):
+        own.check(memoryview(later), KEY)
+    with pytest.raises(ValueError, match="1627 bytes of memory for a block of 1628"):
+        own.check(memoryview(bytes(own.block_bytes - 1)), KEY)
+
+
+def test_roots_depend_on_everything_and_on_where_it_stands() -> None:
+    others = [replace(FORMAT, dtype="float16"), replace(FORMAT, block_tokens=17), replace(FORMAT, layout="v|k")]
+    roots = [framing.root(one, ["a", "bc"]) for one in (FORMAT, *others)]
+    roots += [framing.root(FORMAT, parts) for parts in ([], ["a"], ["ab", "c"], ["abc"], ["a", "bc", ""], ["bc", "a"])]
+    assert len(set(roots)) == len(roots)
+    assert {len(one) for one in roots} == {32}
+    assert framing.root(FORMAT, [b"a", "bc"]) == roots[0]
+    keys = {framing.block_key(root, name) for root in roots for name in (b"", b"1", b"2")}
+    assert len(keys) == 3 * len(roots)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"block_tokens": 0}, "block_tokens is 0; allowed are 1 to 4294967295"),
+        ({"layer_bytes": 1 << 40}, "layer_bytes is 1099511627776"),
+        ({"dtype": "x" * 17}, "allowed are 1 to 16 ASCII"),
+        ({"layout": ""}, "allowed are 1 to 56 ASCII"),
+        ({"layout": "ü"}, "allowed are 1 to 56 ASCII"),
+    ],
+)
+def test_formats_that_cannot_be(changes: dict[str, int | str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        replace(FORMAT, **changes)  # type: ignore[arg-type]
+
+
+def test_engines_need_little() -> None:
+    """What engines import brings no torch, no numpy and no part of the agent that they do not need."""
+    program = (
+        "import sys, skymemory.engines.framing, skymemory.agent.client\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules} & {'torch', 'numpy', 'pydantic', 'aiohttp', 'click'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
