@@ -6,11 +6,12 @@ one that dies leaves nothing behind.
 """
 
 import asyncio
+import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from mmap import mmap
 from typing import Any, Final, Protocol
 
@@ -21,6 +22,8 @@ from skymemory.agent.sky import Sky
 from skymemory.block_entry import BlockEntry
 from skymemory.config import UINT32_MAX
 from skymemory.results import GetResult, PutResult
+
+_log = logging.getLogger(__name__)
 
 HELLO_S: Final = 5.0
 """how long an engine may take to say Hello"""
@@ -180,7 +183,9 @@ class Connection:
                 body = await reader.readexactly(length)
             asked = protocol.read(protocol.ASKED, body)
             del body
-            task = asyncio.create_task(self._work(self._begun(asked)))
+            if isinstance(asked, protocol.Get | protocol.Put):
+                self._check_places(asked.blocks)
+            task = asyncio.create_task(self._work(asked))
             self._tasks.add(task)
             self._work_bytes += length
             task.add_done_callback(lambda task, length=length: self._ended(task, length))  # type: ignore[misc]
@@ -190,40 +195,54 @@ class Connection:
         self._work_bytes -= length
         self._ended_one.set()
 
-    def _begun(self, asked: protocol.Asked) -> Awaitable[protocol.Message | None]:
-        """Check a question, and begin with it. What is wrong raises here, in the reader, and ends the connection."""
+    async def _work(self, asked: protocol.Asked) -> None:
+        """Answer a question. The engine may be gone meanwhile."""
+        try:
+            answer = await self._answer(asked)
+            if answer is not None:
+                await self._send(answer)
+        except OSError:
+            pass
+        except Exception:
+            _log.exception("a question was not answered")
+            if self._writer is not None:
+                self._writer.transport.abort()  # better no agent than one that keeps somebody waiting
+
+    async def _answer(self, asked: protocol.Asked) -> protocol.Message | None:
         match asked:
             case protocol.Find():
-                return self._find(asked)
+                return await self._find(asked)
             case protocol.Get():
-                return self._get(asked, self._views(asked.blocks))
+                return await self._get(asked)
             case protocol.Put():
-                return self._put(asked, self._views(asked.blocks))
+                return await self._put(asked)
             case protocol.Purge():
-                return self._purge(asked)
+                return await self._purge(asked)
             case protocol.Prefilled():
-                return self._prefilled(asked)
+                if self._advisor is not None and self.hello is not None:
+                    self._advisor.prefilled(self.hello.name, asked.tokens, asked.duration_s)
+                return None
 
-    async def _work(self, answer: Awaitable[protocol.Message | None]) -> None:
-        """Answer a question. The engine may be gone meanwhile."""
-        message = await answer
-        if message is not None:
-            with suppress(OSError):
-                await self._send(message)
-
-    def _views(self, blocks: Sequence[protocol.Place]) -> list[memoryview]:
-        """Memory of blocks in the arena.
-
+    def _check_places(self, blocks: Sequence[protocol.Place]) -> None:
+        """
         Raises:
             FrameError: a place that is not in the arena.
         """
-        assert self._memory is not None
-        size = len(self._memory)
-        whole = memoryview(self._memory)
         for _, offset, length in blocks:
-            if length < 1 or offset + length > size:
-                raise FrameError(f"a block of {length} bytes at {offset}; the arena has {size}")
-        return [whole[offset : offset + length] for _, offset, length in blocks]
+            if length < 1 or offset + length > self.arena_bytes:
+                raise FrameError(f"a block of {length} bytes at {offset}; the arena has {self.arena_bytes}")
+
+    @contextmanager
+    def _views(self, blocks: Sequence[protocol.Place]) -> Iterator[list[memoryview]]:
+        """Memory of blocks in the arena. It is let go at once, whatever still refers to it: an arena ends with its engine."""
+        assert self._memory is not None
+        with memoryview(self._memory) as whole:
+            views = [whole[offset : offset + length] for _, offset, length in blocks]
+        try:
+            yield views
+        finally:
+            for view in views:
+                view.release()
 
     async def _find(self, asked: protocol.Find) -> protocol.Found:
         assert self.hello is not None
@@ -240,14 +259,15 @@ class Connection:
         self._ledger.answered("find", ["done"] * other + ["miss"] * (len(asked.keys) - other), time.perf_counter() - start_s)
         return found
 
-    async def _get(self, asked: protocol.Get, views: list[memoryview]) -> protocol.Done:
-        keys = [key for key, _, _ in asked.blocks]
-        # The memory is the engine's, and there: no other bound is needed
-        results = await self._sky.get(keys, into=views, block_bytes_max=UINT32_MAX)
+    async def _get(self, asked: protocol.Get) -> protocol.Done:
+        with self._views(asked.blocks) as views:
+            # The memory is the engine's, and there: no other bound is needed
+            results = await self._sky.get([key for key, _, _ in asked.blocks], into=views, block_bytes_max=UINT32_MAX)
         return self._done("get", asked.id, results)
 
-    async def _put(self, asked: protocol.Put, views: list[memoryview]) -> protocol.Done:
-        results = await self._sky.put([(key, view) for (key, _, _), view in zip(asked.blocks, views, strict=True)])
+    async def _put(self, asked: protocol.Put) -> protocol.Done:
+        with self._views(asked.blocks) as views:
+            results = await self._sky.put([(key, view) for (key, _, _), view in zip(asked.blocks, views, strict=True)])
         if self.hello is not None and any(result.ok for result in results):
             self._stored(self.hello)
         return self._done("put", asked.id, results)
@@ -257,10 +277,6 @@ class Connection:
         purged = await self._sky.purge(asked.keys)
         self._ledger.answered("purge", ["done"] * len(asked.keys), time.perf_counter() - start_s)
         return protocol.Purged(asked.id, purged.chunks)
-
-    async def _prefilled(self, asked: protocol.Prefilled) -> None:
-        if self._advisor is not None and self.hello is not None:
-            self._advisor.prefilled(self.hello.name, asked.tokens, asked.duration_s)
 
     def _done(self, operation: str, number: int, results: Sequence[GetResult | PutResult]) -> protocol.Done:
         longest_s = max((result.duration_s for result in results), default=0.0)
@@ -296,8 +312,7 @@ class Connection:
         else:
             self._link.close()
         if self._memory is not None:
-            with suppress(BufferError):  # a call of the store's still writes there; it goes with that
-                self._memory.close()
+            self._memory.close()  # nobody uses it: cancelled tasks end when their calls have ended
             self._memory = None
 
 

@@ -65,10 +65,8 @@ class EngineServer:
                 await self._accepting
         self._stopping.set()
         if self._connections:
-            _, left = await asyncio.wait(self._connections, timeout=DRAIN_S + 2)
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+            # What is left then waits for the sky, whose end is its end
+            await asyncio.wait(self._connections, timeout=DRAIN_S + 1)
         if self._socket is not None:
             self._socket.close()
             self._socket = None

@@ -4,10 +4,19 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
+
+
+@dataclass(slots=True, eq=False)
+class _Asked(Generic[Request, Result]):
+    request: Request
+    future: asyncio.Future[Result]
+    begun: bool = False
+    given_up: bool = False
 
 
 class Lane(Generic[Request, Result]):
@@ -28,16 +37,27 @@ class Lane(Generic[Request, Result]):
         self._call = call
         self._joins = joins
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._waiting: deque[tuple[Request, asyncio.Future[Result]]] = deque()
+        self._waiting: deque[_Asked[Request, Result]] = deque()
         self._runner: asyncio.Task[None] | None = None
 
     async def run(self, request: Request) -> Result:
-        """The result of a request. Who is cancelled while it waits is not asked for; a call that has begun goes on."""
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._waiting.append((request, future))
+        """The result of a request.
+
+        Who is cancelled before the call has begun is not asked for. Later the call goes on, and the cancelling takes effect when
+        it has ended: memory that it works on is then free.
+        """
+        asked: _Asked[Request, Result] = _Asked(request, asyncio.get_running_loop().create_future())
+        self._waiting.append(asked)
         if self._runner is None:
             self._runner = asyncio.create_task(self._run())
-        return await future
+        try:
+            return await asyncio.shield(asked.future)
+        except asyncio.CancelledError:
+            asked.given_up = True
+            if asked.begun:
+                await asyncio.wait([asked.future])
+                asked.future.exception()  # nobody else asks
+            raise
 
     async def drained(self) -> None:
         """Wait until nothing runs and nothing waits."""
@@ -49,30 +69,32 @@ class Lane(Generic[Request, Result]):
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
             while batch := self._batch():
-                try:
-                    results = await loop.run_in_executor(self._thread, self._call, [request for request, _ in batch])
-                except Exception as error:  # those who asked have to know, and the lane goes on
-                    for _, future in batch:
-                        if not future.done():
-                            future.set_exception(error)
-                    continue
-                for (_, future), result in zip(batch, results, strict=True):
-                    if not future.done():
-                        future.set_result(result)
-                del batch, results  # blocks are not kept until the next call
+                await self._call_for(batch)
+                del batch  # blocks are not kept until the next call
         finally:
             self._runner = None
 
-    def _batch(self) -> list[tuple[Request, asyncio.Future[Result]]]:
-        batch: list[tuple[Request, asyncio.Future[Result]]] = []
+    async def _call_for(self, batch: list[_Asked[Request, Result]]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            results = await loop.run_in_executor(self._thread, self._call, [asked.request for asked in batch])
+        except Exception as error:  # those who asked have to know, and the lane goes on
+            for asked in batch:
+                asked.future.set_exception(error)
+            return
+        for asked, result in zip(batch, results, strict=True):
+            asked.future.set_result(result)
+
+    def _batch(self) -> list[_Asked[Request, Result]]:
+        batch: list[_Asked[Request, Result]] = []
         while self._waiting:
-            request, future = self._waiting[0]
-            if not future.done():
-                if batch and not self._joins([one for one, _ in batch], request):
+            asked = self._waiting[0]
+            if not asked.given_up:
+                if batch and not self._joins([one.request for one in batch], asked.request):
                     break
-                batch.append((request, future))
+                asked.begun = True
+                batch.append(asked)
             self._waiting.popleft()
         return batch

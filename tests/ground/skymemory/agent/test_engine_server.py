@@ -1,0 +1,276 @@
+"""The engines' socket: what a good engine gets, and what is said to a bad one. The agent is a process of its own."""
+
+import os
+import resource
+import socket
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from skymemory.agent import arena, protocol
+from skymemory.agent.client import AgentClient
+from skymemory.store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
+from support.raw_engine import ARENA_BYTES, RawEngine, hello
+
+BLOCK = 100_000
+
+
+def key(name: object) -> bytes:
+    return sha256(f"{__name__} {name}".encode()).digest()
+
+
+def chain(name: object, length: int) -> list[bytes]:
+    return [key((name, number)) for number in range(length)]
+
+
+@pytest.fixture(scope="module")
+def agent(full_sky: LocalConstellation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentProcess]:
+    """One for all tests of this file; each uses keys of its own."""
+    folder = tmp_path_factory.mktemp("agent")
+    tell_up(folder, full_sky)
+    with AgentProcess(folder) as started:
+        started.wait_ready()
+        yield started
+
+
+@pytest.fixture
+def client(agent: AgentProcess) -> Iterator[AgentClient]:
+    with closing(agent.client(block_bytes=BLOCK)) as started:
+        assert started.wait_connected(PATIENCE_S)
+        yield started
+
+
+@pytest.fixture
+def engine(agent: AgentProcess) -> Iterator[RawEngine]:
+    """It has said a good Hello."""
+    with RawEngine(agent.socket) as started:
+        assert isinstance(started.greet(), protocol.Welcome)
+        yield started
+
+
+def store(client: AgentClient, keys: list[bytes], block_bytes: int = BLOCK) -> dict[bytes, bytes]:
+    data = {}
+    for one in keys:
+        lease = client.lease(block_bytes)
+        assert lease is not None
+        with lease:
+            data[one] = os.urandom(block_bytes)
+            lease.view[:] = data[one]
+            assert client.put([(one, lease)]).result(PATIENCE_S)[0].ok
+    return data
+
+
+def test_blocks_go_and_come_back(client: AgentClient, full_sky: LocalConstellation) -> None:
+    keys = chain("round trip", 4)
+    data = store(client, keys)
+    with SkyStore(full_sky.constellation) as other:  # what is in the sky is what a store finds there
+        assert [bytes(result.data or b"") for result in other.get(keys)] == list(data.values())
+    leases = [client.lease(BLOCK) for _ in keys]
+    pairs = [(one, lease) for one, lease in zip(keys, leases, strict=True) if lease is not None]
+    outcomes = client.get(pairs).result(PATIENCE_S)
+    assert [(one.key, one.status) for one in outcomes] == [(one, "done") for one in keys]
+    assert all(one.seconds > 0 for one in outcomes)
+    assert {one: bytes(lease.view) for one, lease in pairs} == data
+
+
+def test_the_longest_beginning_is_found(client: AgentClient) -> None:
+    keys = chain("beginning", 6)
+    store(client, keys[:3])
+    store(client, keys[4:5])
+    found = client.find(keys).result(PATIENCE_S)
+    assert (found.blocks, found.fetch) == (3, 3)
+    assert client.find(keys, cached=2).result(PATIENCE_S).fetch == 1
+    assert client.find(keys, cached=5).result(PATIENCE_S).fetch == 0
+    assert client.find(keys[:1]).result(PATIENCE_S).blocks == 1
+    assert client.find([]).result(PATIENCE_S).blocks == 0
+    assert client.find(chain("nothing", 3)).result(PATIENCE_S).blocks == 0
+
+
+def test_a_block_of_another_length_ends_a_beginning_and_is_not_fetched(client: AgentClient) -> None:
+    keys = chain("lengths", 3)
+    store(client, keys[:1])
+    store(client, keys[1:2], BLOCK - 1)
+    store(client, keys[2:])
+    assert client.find(keys).result(PATIENCE_S).blocks == 1
+    with client.lease(BLOCK) as lease:  # type: ignore[union-attr]
+        lease.view[:] = bytes(BLOCK)
+        assert client.get([(keys[1], lease)]).result(PATIENCE_S)[0].status == "bad_length"
+        assert lease.view == bytes(BLOCK)
+
+
+def test_misses_and_purges(client: AgentClient) -> None:
+    keys = chain("purge", 2)
+    store(client, keys)
+    assert client.purge(keys).result(PATIENCE_S) > 0
+    for one in keys:
+        with client.lease(BLOCK) as lease:  # type: ignore[union-attr]
+            assert client.get([(one, lease)]).result(PATIENCE_S)[0].status == "miss"
+
+
+def test_many_engines_ask_at_once(agent: AgentProcess) -> None:
+    """Each gets its own; what they ask together goes in few calls."""
+
+    def work(number: int, failures: list[object]) -> None:
+        try:
+            with closing(agent.client(block_bytes=6000)) as one:
+                assert one.wait_connected(PATIENCE_S)
+                keys = chain(("many", number), 20)
+                data = {name: os.urandom(6000) for name in keys}
+                leases = {name: one.lease(6000) for name in keys}
+                for name, lease in leases.items():
+                    assert lease is not None
+                    lease.view[:] = data[name]
+                assert all(done.result(PATIENCE_S)[0].ok for done in [one.put([(n, w)]) for n, w in leases.items() if w])
+                for lease in leases.values():
+                    assert lease is not None
+                    lease.view[:] = bytes(6000)
+                gets = [one.get([(name, lease)]) for name, lease in leases.items() if lease]
+                finds = [one.find(keys) for _ in range(5)]
+                assert all(done.result(PATIENCE_S)[0].ok for done in gets)
+                assert {name: bytes(lease.view) for name, lease in leases.items() if lease} == data
+                assert [found.result(PATIENCE_S).blocks for found in finds] == [20] * 5
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    failures: list[object] = []
+    threads = [threading.Thread(target=work, args=(number, failures)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_the_socket_is_for_its_user_alone(agent: AgentProcess) -> None:
+    assert stat.S_IMODE(agent.socket.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"version": 99}, "version 99 of the protocol, the agent 1"),
+        ({"arena_bytes": 2 * ARENA_BYTES}, "1048576 bytes, and 2097152 were announced"),
+        ({"arena_bytes": protocol.ARENA_BYTES_MAX + 1}, "arena_bytes|<= 274877906944"),
+        ({"root": bytes(31)}, "32"),
+        ({"name": ""}, "length >= 1"),
+        ({"block_bytes": 0}, ">= 1"),
+    ],
+)
+def test_a_hello_that_is_wrong(agent: AgentProcess, changes: dict[str, object], words: str) -> None:
+    descriptor, _ = arena.make(ARENA_BYTES)
+    with RawEngine(agent.socket) as engine:
+        answer = engine.greet(hello(**changes), [descriptor])
+        os.close(descriptor)
+        assert isinstance(answer, protocol.Refusal)
+        assert any(word in answer.why for word in words.split("|"))
+        assert engine.gone()
+
+
+def test_a_hello_without_an_arena_or_with_two(agent: AgentProcess) -> None:
+    with RawEngine(agent.socket) as engine:
+        engine.send(hello())
+        assert engine.answer(protocol.WELCOMED).why == "0 descriptors came with Hello; one is needed, of the arena"
+    with RawEngine(agent.socket) as engine, Path("/proc/self/exe").open("rb") as file:
+        first, _ = arena.make(ARENA_BYTES)
+        # The kernel hands over the first only; it is as if there were no other
+        assert isinstance(engine.greet(descriptors=[first, file.fileno()]), protocol.Welcome)
+        os.close(first)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (protocol.Get(1, [(bytes(32), ARENA_BYTES - 9, 10)]), "a block of 10 bytes at 1048567; the arena has 1048576"),
+        (protocol.Get(1, [(bytes(32), (1 << 62) - 1, (1 << 62) - 1)]), "the arena has 1048576"),
+        (protocol.Put(1, [(bytes(32), 0, 10), (bytes(32), 0, 0)]), "a block of 0 bytes at 0"),
+        (protocol.Put(1, [(bytes(32), 0, ARENA_BYTES + 1)]), "a block of 1048577 bytes at 0"),
+        (protocol.Purge(1, [bytes(31)]), "32"),
+        (protocol.Welcome(1, 1, []), "welcome"),
+        (hello(), "hello"),
+        (protocol.LENGTH.pack(protocol.FRAME_BYTES_MAX + 1), "frame of 4194305 bytes; allowed are 1 to 4194304"),
+        (protocol.LENGTH.pack(3) + b"\xff\xff\xff", "unsupported opcode|MessagePack|array|byte"),
+        (protocol.LENGTH.pack(8) + b"\x92\xa5\x80\x80\x80\x80\x80\x01", "utf-8"),
+        (b"GET / HTTP/1.1\r\n\r\n", "frame of 1195725856 bytes"),
+    ],
+)
+def test_what_a_bad_engine_hears(engine: RawEngine, client: AgentClient, said: bytes | protocol.Message, words: str) -> None:
+    engine.send(said)
+    answer = engine.answer()
+    assert isinstance(answer, protocol.Refusal)
+    assert any(word in answer.why for word in words.split("|")), answer.why
+    assert engine.gone()
+    assert client.connected  # others are not concerned
+    assert client.find(chain("others", 2)).result(PATIENCE_S).blocks == 0
+
+
+def test_descriptors_that_come_later_are_not_taken(agent: AgentProcess, engine: RawEngine) -> None:
+    before = agent.open_files()
+    with Path("/proc/self/exe").open("rb") as file:
+        for number in range(50):
+            socket.send_fds(engine.link, [protocol.frame(protocol.Find(number, [], 0))], [file.fileno()] * 3)
+            assert engine.answer().id == number
+    assert agent.open_files() == before
+
+
+def test_an_engine_that_does_not_read_takes_no_more_memory(agent: AgentProcess, engine: RawEngine) -> None:
+    """It asks and asks and never reads an answer: after some it is not read any more, and others are served."""
+
+    def resident() -> int:
+        return int(Path(f"/proc/{agent.pid}/statm").read_text().split()[1]) * resource.getpagesize()
+
+    # Each answer is three times as long as its question is cheap to answer: blocks of a length that no lease has
+    question = protocol.frame(protocol.Get(1, [(key("never"), 0, 1)] * 2000))
+    engine.link.settimeout(2.0)
+    before, sent = resident(), 0
+    with suppress(TimeoutError):
+        while sent < protocol.FRAME_BYTES_MAX * 8:
+            sent += engine.link.send(question)
+    assert sent < protocol.FRAME_BYTES_MAX * 8
+    assert resident() - before < 200 << 20
+    with closing(agent.client()) as other:
+        assert other.wait_connected(PATIENCE_S)
+        assert other.find([key("x")]).result(PATIENCE_S).blocks == 0
+
+
+def test_half_a_frame_ends_after_a_while(agent: AgentProcess, engine: RawEngine) -> None:
+    engine.send(protocol.LENGTH.pack(1000) + b"half")
+    assert engine.answer().why == "an engine says Hello, and a frame comes whole, within seconds"
+    with RawEngine(agent.socket) as silent:  # never says Hello
+        assert silent.gone()
+
+
+def test_an_engine_is_told_that_its_model_is_stored_in_another_format(agent: AgentProcess) -> None:
+    model = "a model of two minds"
+    with closing(agent.client(model=model, root=key("a"), block_bytes=BLOCK)) as first:
+        assert first.wait_connected(PATIENCE_S)
+        assert first.notes == []
+        store(first, chain("format", 1))
+
+    def notes(**changes: object) -> list[str]:
+        with closing(agent.client(model=model, **changes)) as other:
+            assert other.wait_connected(PATIENCE_S)
+            return other.notes
+
+    wait_until(lambda: notes(root=key("b")), "the format is recorded")
+    assert notes(root=key("a")) == []
+    assert notes(root=key("b"), block_tokens=128, dtype="bfloat16") == [
+        "a model of two minds is stored as blocks of 16 tokens in float32 by vllm;"
+        " this engine has blocks of 128 tokens in bfloat16, and finds none of those"
+    ]
+    assert "other weights" in notes(root=key("b"))[0]
+
+
+def test_metrics(agent: AgentProcess, client: AgentClient) -> None:
+    before = agent.metric('skymem_engine_blocks_total{operation="put",status="done"}')
+    store(client, chain("metrics", 3))
+    assert agent.metric('skymem_engine_blocks_total{operation="put",status="done"}') == before + 3
+    assert agent.metric('skymem_engines{engine="vllm"}') >= 1
+    assert agent.metric('skymem_engine_arena_bytes{engine="vllm"}') >= 1 << 24

@@ -1,0 +1,48 @@
+"""Nothing leaks: file descriptors and shared memory of an agent over a thousand bad events."""
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+
+from skymemory.testbed.local import LocalConstellation
+from support import bad_engines
+from support.agents import PATIENCE_S, AgentProcess, wait_until
+
+BLOCK = 100_000
+KEY = sha256(__name__.encode()).digest()
+
+# Each part with clients of its own adds what these may do: (event, how often), where an event is a function of the agent.
+EVENTS: list[tuple[Callable[[AgentProcess], None], int]] = [*bad_engines.EVENTS]
+
+
+def test_nothing_leaks(start_agent: Callable[..., AgentProcess], full_sky: LocalConstellation) -> None:
+    """A good engine works on beside them, and gets what it asks for."""
+    agent = start_agent(full_sky)
+    with closing(agent.client(block_bytes=BLOCK)) as good:
+        assert good.wait_connected(PATIENCE_S)
+        data = os.urandom(BLOCK)
+        with good.lease(BLOCK) as lease:  # type: ignore[union-attr]
+            lease.view[:] = data
+            assert good.put([(KEY, lease)]).result(PATIENCE_S)[0].ok
+        for event, _ in EVENTS:  # what is opened once and stays is open now
+            event(agent)
+
+        def counts() -> tuple[int, int]:
+            return agent.open_files(), agent.shared_bytes()
+
+        wait_until(lambda: agent.metric('skymem_engine_arena_bytes{engine="vllm"}') == 1 << 24, "only the good engine is left")
+        wait_until(lambda: counts()[1] == 1 << 24, "and its memory")
+        before = counts()
+        done = 0
+        for event, times in EVENTS:
+            for _ in range(times):
+                event(agent)
+            done += times
+            with good.lease(BLOCK) as lease:  # type: ignore[union-attr]
+                assert good.get([(KEY, lease)]).result(PATIENCE_S)[0].ok, event.__name__
+                assert lease.view == data
+        assert done >= 1000
+        wait_until(lambda: counts() == before, f"as many descriptors and as much shared memory as before, {before}")
+        assert good.connected
+    assert "Traceback" not in agent.log.read_text()
