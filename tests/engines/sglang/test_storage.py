@@ -1,0 +1,281 @@
+"""Our storage backend behind the interface of SGLang's wheel, with real agents and satellites. SGLang's engine needs a GPU."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from skymemory.store import SkyStore
+from support.agent_process import AgentProcess
+
+pytestmark = pytest.mark.engines
+
+PAGE = 4
+_prompts = itertools.count()
+
+
+def hashes(pages: int) -> list[str]:
+    """SGLang's hashes of the pages of a prompt that no other test has."""
+    from sglang.srt.mem_cache.utils import get_hash_str
+
+    first = next(_prompts)
+    found: list[str] = []
+    for page in range(pages):
+        found.append(get_hash_str([1000 + first, page, 2, 3], found[-1] if found else None))
+    return found
+
+
+def indices(pages: int, first: int = 0) -> Any:
+    import torch
+
+    return torch.arange(first * PAGE, (first + pages) * PAGE)
+
+
+def page_bytes(pool: Any, first: int, pages: int) -> list[bytes]:
+    import torch
+
+    flat = [pool.get_data_page(page * PAGE).contiguous() for page in range(first, first + pages)]
+    return [page.view(torch.uint8).numpy().tobytes() for page in flat]
+
+
+LAYOUTS = ["layer_first", "page_first", "page_first_direct", "page_head"]
+
+
+def test_the_factory_of_the_wheel_makes_it(make_pool: Callable, make_storage: Callable) -> None:
+    from sglang.srt.mem_cache.hicache_storage import HiCacheStorage
+
+    storage = make_storage(make_pool("page_first"))
+    assert isinstance(storage, HiCacheStorage)
+    assert not type(storage).__abstractmethods__
+    assert storage.get_stats() is None
+    storage.clear()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_pages_come_back_into_another_pool_at_other_places(layout: str, make_pool: Callable, make_storage: Callable) -> None:
+    pool, other = make_pool(layout, seed=1), make_pool(layout, seed=2)
+    keys = hashes(5)
+    storage = make_storage(pool)
+    assert storage.batch_exists(keys) == 0
+    assert storage.batch_set_v1(keys, indices(5)) == [True] * 5
+    reader = make_storage(other)
+    assert reader.batch_exists(keys) == 5
+    assert reader.exists(keys[3])
+    before = page_bytes(other, 0, 8)
+    assert reader.batch_get_v1(keys, indices(5, first=8)) == [True] * 5
+    assert page_bytes(other, 8, 5) == page_bytes(pool, 0, 5)
+    assert page_bytes(other, 0, 8) == before
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_without_interface_v1_pages_are_tensors(layout: str, make_pool: Callable, make_storage: Callable) -> None:
+    import torch
+
+    pool = make_pool(layout)
+    storage = make_storage(pool, extra={"interface_v1": 0})
+    keys = hashes(3)
+    values = [pool.get_data_page(page * PAGE).contiguous() for page in range(3)]
+    assert storage.batch_set(keys, values)
+    targets = [pool.get_dummy_flat_data_page() for _ in range(4)]
+    got = storage.batch_get([*keys, hashes(1)[0]], targets)
+    assert [None if one is None else torch.equal(one, value) for one, value in zip(got, [*values, None], strict=True)] == [
+        True,
+        True,
+        True,
+        None,
+    ]
+    assert torch.equal(storage.get(keys[1]), values[1])
+    (lone,) = hashes(1)
+    assert storage.set(lone, values[0])
+    assert storage.exists(lone)
+    assert not storage.set(lone)
+    assert make_storage(make_pool(layout)).batch_exists(keys) == 0, "the other interface orders bytes in another way"
+
+
+def test_only_pages_from_the_first_one_on_count(make_pool: Callable, make_storage: Callable) -> None:
+    pool = make_pool("page_first")
+    storage = make_storage(pool)
+    keys = hashes(6)
+    there = [0, 1, 2, 4]
+    for page in there:
+        assert storage.batch_set_v1([keys[page]], indices(1, first=page)) == [True]
+    assert storage.batch_exists(keys) == 3
+    got = storage.batch_get_v1(keys, indices(6, first=10))
+    assert got == [page in there for page in range(6)]
+
+
+def test_pages_after_a_prefix(make_pool: Callable, make_storage: Callable) -> None:
+    from sglang.srt.mem_cache.hicache_storage import HiCacheStorageExtraInfo
+
+    storage = make_storage(make_pool("page_first"))
+    keys = hashes(6)
+    assert all(storage.batch_set_v1(keys, indices(6)))
+    assert storage.batch_exists(keys[2:5], HiCacheStorageExtraInfo(prefix_keys=keys[:2])) == 3
+    assert storage.batch_exists(keys[2:5], HiCacheStorageExtraInfo(prefix_keys=hashes(2))) == 0
+
+
+def test_who_computes_otherwise_finds_nothing(make_pool: Callable, make_storage: Callable, tmp_path: Any) -> None:
+    pool = make_pool("page_first")
+    keys = hashes(2)
+    assert all(make_storage(pool).batch_set_v1(keys, indices(2)))
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"ours")
+    assert make_storage(pool).batch_exists(keys) == 2
+    assert make_storage(pool, tp_rank=1, tp_size=2).batch_exists(keys) == 0
+    assert make_storage(pool, tp_rank=0, tp_size=2).batch_exists(keys) == 0
+    assert make_storage(pool, pp_rank=1, pp_size=2).batch_exists(keys) == 0
+    assert make_storage(make_pool("page_first", layers=2)).batch_exists(keys) == 0
+    assert make_storage(make_pool("page_first_direct")).batch_exists(keys) == 0
+    assert make_storage(pool, extra={"tenant_secret_file": str(secret)}).batch_exists(keys) == 0
+
+
+def test_ranks_share_pages_of_latent_attention(make_pool: Callable, make_storage: Callable) -> None:
+    pool, other = make_pool("page_first"), make_pool("page_first", seed=2)
+    keys = hashes(2)
+    assert all(make_storage(pool, is_mla_model=True, tp_rank=0, tp_size=2).batch_set_v1(keys, indices(2)))
+    reader = make_storage(other, is_mla_model=True, tp_rank=1, tp_size=2)
+    assert reader.batch_exists(keys) == 2
+    assert reader.batch_get_v1(keys, indices(2)) == [True, True]
+
+
+def test_a_batch_of_more_than_the_arena_holds(make_pool: Callable, make_storage: Callable) -> None:
+    pool, other = (make_pool("page_first", seed=seed, head_dim=1024) for seed in (1, 2))
+    storage = make_storage(pool, extra={"arena_mib": 1})
+    assert 20 * storage._kv.framing.block_bytes > 1 << 20
+    keys = hashes(20)
+    assert all(storage.batch_set_v1(keys, indices(20)))
+    assert all(make_storage(other, extra={"arena_mib": 1}).batch_get_v1(keys, indices(20)))
+    assert page_bytes(other, 0, 20) == page_bytes(pool, 0, 20)
+    with pytest.raises(ValueError, match="arena_mib is to be 2 or more"):
+        make_storage(make_pool("page_first", head_dim=8192), extra={"arena_mib": 1})
+
+
+def test_a_damaged_page_is_missing_and_stored_again(full_sky: Any, make_pool: Callable, make_storage: Callable) -> None:
+    pool, other = make_pool("page_first"), make_pool("page_first", seed=2)
+    storage = make_storage(pool)
+    keys = hashes(4)
+    assert all(storage.batch_set_v1(keys, indices(4)))
+    name = storage._kv.key(keys[2])
+    with SkyStore(full_sky.constellation) as store:
+        data = bytearray(store.get([name])[0].data)
+        data[-1] ^= 1
+        store.purge([name])
+        assert store.put([(name, bytes(data))])[0].ok
+    reader = make_storage(other)
+    before = page_bytes(other, 2, 1)
+    assert reader.batch_get_v1(keys, indices(4)) == [True, True, False, True]
+    assert page_bytes(other, 2, 1) == before
+    assert page_bytes(other, 3, 1) == page_bytes(pool, 3, 1)
+    assert reader.batch_exists(keys) == 2
+    assert all(storage.batch_set_v1(keys, indices(4)))
+    assert reader.batch_get_v1(keys, indices(4)) == [True] * 4
+
+
+def test_without_an_agent_all_is_missing_and_with_it_again_all_is_there(
+    full_sky: Any, tmp_path_factory: pytest.TempPathFactory, make_pool: Callable, make_storage: Callable
+) -> None:
+    with AgentProcess(tmp_path_factory.mktemp("a"), full_sky.constellation) as agent:
+        _kill_and_start(agent, make_storage(make_pool("page_first"), extra={"socket": str(agent.socket)}))
+
+
+def _kill_and_start(agent: AgentProcess, storage: Any) -> None:
+    pool = storage.mem_pool_host
+    keys = hashes(3)
+    assert all(storage.batch_set_v1(keys, indices(3)))
+    before = page_bytes(pool, 0, 9)
+    agent.kill()
+    assert storage.batch_exists(keys) == 0
+    assert storage.batch_get_v1(keys, indices(3, first=6)) == [False] * 3
+    assert storage.batch_set_v1(hashes(3), indices(3)) == [False] * 3
+    assert storage.batch_get(keys, None) == [None] * 3
+    assert not storage.batch_set(keys, [pool.get_data_page(0)] * 3)
+    assert page_bytes(pool, 0, 9) == before
+    agent.start()
+    assert storage._kv.client.wait_connected(20)
+    assert storage.batch_exists(keys) == 3
+    assert storage.batch_get_v1(keys, indices(3, first=6)) == [True] * 3
+    storage.close()
+    assert storage.batch_exists(keys) == 0
+
+
+def test_nonsense_is_a_miss(make_pool: Callable, make_storage: Callable) -> None:
+    storage = make_storage(make_pool("page_first"))
+    keys = hashes(2)
+    assert storage.batch_set_v1(keys, indices(1)) == [False, False]
+    assert storage.batch_get_v1(keys, indices(5)) == [False, False]
+    assert storage.batch_exists([]) == 0
+    assert storage.batch_get_v1([], indices(0)) == []
+    assert storage.batch_get_v1(hashes(2), indices(2)) == [False, False]
+
+
+# ---- pools beside keys and values ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def beside(make_pool: Callable, make_storage: Callable) -> tuple[Any, Any, Any]:
+    """A backend with a pool of recurrent state beside its own, as hybrid models have."""
+    from sglang.srt.mem_cache.hicache_storage import PoolName
+
+    pool, state = make_pool("page_first"), make_pool("page_first", seed=3, layers=1)
+    storage = make_storage(pool)
+    storage.register_mem_host_pool_v2(pool, PoolName.KV)
+    storage.register_mem_host_pool_v2(state, PoolName.MAMBA)
+    assert storage._pools["mamba"].client.wait_connected(10)
+    return storage, pool, state
+
+
+def test_state_beside_pages_goes_and_comes_with_them(beside: tuple[Any, Any, Any]) -> None:
+    from sglang.srt.mem_cache.hicache_storage import PoolHitPolicy, PoolName, PoolTransfer
+
+    storage, _, state = beside
+    keys = hashes(4)
+    assert all(storage.batch_set_v1(keys, indices(4)))
+
+    def moved(pages: list[int], first: int) -> list[PoolTransfer]:
+        where = indices(len(pages), first=first)
+        return [PoolTransfer(name=PoolName.MAMBA, host_indices=where, keys=[keys[page] for page in pages])]
+
+    asked = [PoolTransfer(name=PoolName.MAMBA, keys=[keys[3]], hit_policy=PoolHitPolicy.TRAILING_PAGES)]
+    assert storage.batch_exists_v2(keys, asked).kv_hit_pages == 0
+    assert storage.batch_set_v2(moved([1], 1)) == {PoolName.MAMBA: [True]}
+    hit = storage.batch_exists_v2(keys, asked)
+    assert (hit.kv_hit_pages, hit.restorable_prefix_pages) == (2, [2])
+    assert hit.extra_pool_hit_pages == {PoolName.KV: 4, PoolName.MAMBA: 2}
+    assert storage.batch_set_v2(moved([0, 2, 3], 10)) == {PoolName.MAMBA: [True] * 3}
+    every = [PoolTransfer(name=PoolName.MAMBA)]
+    assert storage.batch_exists_v2(keys, every).kv_hit_pages == 4
+    assert storage.batch_exists_v2(keys).kv_hit_pages == 4
+    assert storage.batch_get_v2(moved([1], 30)) == {PoolName.MAMBA: [True]}
+    assert page_bytes(state, 30, 1) == page_bytes(state, 1, 1)
+
+
+def test_transfers_that_name_no_pool_of_ours(beside: tuple[Any, Any, Any]) -> None:
+    from sglang.srt.mem_cache.hicache_storage import PoolName, PoolTransfer
+
+    storage, _, _ = beside
+    keys = hashes(1)
+    assert storage.batch_get_v2([PoolTransfer(name=PoolName.SWA, host_indices=indices(1), keys=keys)]) == {PoolName.SWA: [False]}
+    assert storage.batch_set_v2([PoolTransfer(name=PoolName.MAMBA, keys=keys)]) == {PoolName.MAMBA: [False]}
+    assert storage.batch_set_v2([PoolTransfer(name=PoolName.MAMBA)]) == {PoolName.MAMBA: []}
+
+
+# ---- settings -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("extra", "told"),
+    [
+        ({"arena_mib": 0}, "arena_mib is 0; allowed are whole numbers from 1"),
+        ({"arena_mib": True}, "arena_mib is True"),
+        ({"socket": 7}, "socket is 7; allowed is a path"),
+        ({"tenant_secret_file": "/nowhere/secret"}, "tenant_secret_file /nowhere/secret: No such file"),
+    ],
+)
+def test_a_wrong_setting_is_told_before_the_server_starts(
+    extra: dict[str, Any], told: str, make_pool: Callable, make_storage: Callable
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        make_storage(make_pool("page_first"), extra=extra)
