@@ -63,6 +63,12 @@ class Reach:
         """True from when no satellite answered until one does."""
         return self._pause_s > 0
 
+    @property
+    def lost(self) -> frozenset[Satellite]:
+        """Satellites that do not answer while others do."""
+        with self._lock:
+            return frozenset(self._lost)
+
     def routes(self) -> list[Route]:
         """Routes to servers 0 to n - 1 now, around lost satellites.
 
@@ -271,8 +277,7 @@ class Reach:
 
     def _ways_back(self, satellites: Sequence[Satellite]) -> list[Route]:
         """To lost satellites: straight to those that would be ways in, to the others over ways in that are there."""
-        with self._lock:
-            lost = frozenset(self._lost)
+        lost = self.lost
         now_s = time.time()
         ways, ways_left = (window.entries(self._where, now_s, left_out) for left_out in ((), lost))
         direct = [Route(one, one) for one in satellites if ways is None or one in ways]

@@ -9,18 +9,18 @@ wrong argument.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Lock
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from skymemory.block_entry import STAYS, BlockEntry
 from skymemory.config import UINT32_MAX, Constellation
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
-from skymemory.link.native import Buffer, NativeClient, Server, Transfer, TransferState
+from skymemory.link.native import Buffer, Call, NativeClient, Server, Transfer, TransferState
 from skymemory.lookup import Lookup
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Source, Whereabouts
@@ -47,6 +47,16 @@ _NO_WAY: Final = frozenset(("expired", "unreachable", "hop_limit"))
 """ends of a transfer that say nothing about the block: a satellite or a link may be lost"""
 
 
+class Moved(NamedTuple):
+    """One call that moved blocks. A get or a put may take several, around satellites that are lost."""
+
+    up: bool
+    call: Call
+    transfers: Sequence[Transfer]
+    servers: Sequence[Satellite]
+    """satellites of servers 0 to n - 1; while the sky turns shares may have come from others"""
+
+
 class SkyStore:
     """Blocks of 1 byte to 4 GiB - 1 under keys of 32 bytes. Thread-safe; a context manager.
 
@@ -59,7 +69,11 @@ class SkyStore:
     """
 
     def __init__(
-        self, constellation: Constellation, tenant: int | None = None, playing: Playing | Source | None = None
+        self,
+        constellation: Constellation,
+        tenant: int | None = None,
+        playing: Playing | Source | None = None,
+        watch: Callable[[Moved], None] | None = None,
     ) -> None:
         """Open sockets; nothing is sent.
 
@@ -67,6 +81,7 @@ class SkyStore:
             tenant: name space of the keys; by default the constellation's.
             playing: the schedule that the constellation follows, or what tells of it and is asked again by every call; without
                 one the window stays around `cache.centre`.
+            watch: is told of each call that moved blocks, in the thread that made it; others wait meanwhile.
 
         Raises:
             ValueError: a schedule for another constellation.
@@ -76,6 +91,7 @@ class SkyStore:
         self.index = RadixIndex()
         self._tenant = constellation.cache.tenant if tenant is None else tenant
         self._where = Whereabouts(constellation, playing)
+        self._watch = watch
         self._statistics = StoreStatistics()
         self._lock = Lock()
         # One transfer a way at a time, as its socket has it anyway: who waits for it then knows what was learned. Each way has
@@ -160,6 +176,11 @@ class SkyStore:
         """
         self._begin()
         return self._reach.probe(control)
+
+    @property
+    def lost(self) -> frozenset[Satellite]:
+        """Satellites that do not answer while others do."""
+        return self._reach.lost
 
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
@@ -434,8 +455,9 @@ class SkyStore:
                 routes = self._reach.routes()
                 if not left or not routes or routes == tried:
                     return
-                self._up.put(left, self._servers(routes), self._deadline_ms(), progress)
+                call = self._up.put(left, self._servers(routes), self._deadline_ms(), progress)
                 self._count(left, up=True)
+                self._tell(True, call, left, routes)
                 left = [transfer for transfer in left if _status(transfer) in _NO_WAY]
                 if left:
                     self._reach.look()
@@ -463,8 +485,9 @@ class SkyStore:
                     transfers[index].places = places[transfers[index].entry.epoch]
                     asked[index] = ways[transfers[index].entry.epoch]
                 batch = [transfers[index] for index in left]
-                self._down.get(batch, [place[0] for place in batch[0].places], self._deadline_ms(), progress)
+                call = self._down.get(batch, [place[0] for place in batch[0].places], self._deadline_ms(), progress)
                 self._count(batch, up=False)
+                self._tell(False, call, batch, [place[0] for place in ways[batch[0].entry.epoch].places])
                 lost = [index for index in left if _status(transfers[index]) in _NO_WAY]
                 doubtful = [index for index in left if self._stand_in_failed(transfers[index], asked[index])]
                 moved = [index for index in left if self._has_moved(transfers[index], asked[index])]
@@ -596,6 +619,10 @@ class SkyStore:
                 "corrupt": sum(transfer.corrupt for transfer in done),
             }
         )
+
+    def _tell(self, up: bool, call: Call, transfers: Sequence[Transfer], routes: Sequence[Route]) -> None:
+        if self._watch is not None:
+            self._watch(Moved(up, call, transfers, [route.satellite for route in routes]))
 
     def _add(self, **counts: float) -> None:
         with self._lock:
