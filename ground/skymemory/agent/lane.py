@@ -59,6 +59,11 @@ class Lane(Generic[Request, Result]):
                 asked.future.exception()  # nobody else asks
             raise
 
+    @property
+    def waiting(self) -> list[Request]:
+        """What will go into the next call, or into those after it."""
+        return [request for request, future in self._waiting if not future.done()]
+
     async def drained(self) -> None:
         """Wait until nothing runs and nothing waits."""
         while self._runner is not None:

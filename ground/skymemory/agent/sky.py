@@ -8,13 +8,15 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from skymemory.agent.lane import Lane
-from skymemory.agent.source import Source
+from skymemory.agent.observer import Observer
+from skymemory.agent.source import Serving, Source
+from skymemory.agent.tracing import Asked, Tracing
 from skymemory.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer
@@ -43,6 +45,8 @@ class _Get:
     keys: Sequence[bytes]
     into: Sequence[memoryview | None]
     block_bytes_max: int
+    traceparent: str
+    asked_ns: int = field(default_factory=time.time_ns)
 
 
 _Put = Sequence[tuple[bytes, Buffer]]
@@ -55,12 +59,15 @@ class Sky:
     What raises is a wrong argument: `ValueError` for a key of another length than 32 bytes.
     """
 
-    def __init__(self, source: Source, registry: CollectorRegistry) -> None:
-        """Nothing is opened yet."""
+    def __init__(self, source: Source, registry: CollectorRegistry, tracing: Tracing | None = None) -> None:
+        """Nothing is opened yet. `tracing` is closed with it."""
         self.store: SkyStore | None = None
         """None: no constellation is known; closed and replaced when another one comes up"""
         self.rtt_s: dict[Satellite, float] = {}
         """of the satellites that answered when they were asked last"""
+        self.observer = Observer(registry, lambda: self.rtt_s, tracing)
+        """also knows what is worth fetching"""
+        self.observer.estimator.waiting = self._waiting
         self._source = source
         self._why = source.missing()
         self._prober: ControlPlane | None = None
@@ -110,6 +117,7 @@ class Sky:
             self._prober.close()
         for lane in lanes:
             lane.close()
+        await asyncio.to_thread(self.observer.close)
 
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
@@ -119,8 +127,9 @@ class Sky:
         *,
         into: Sequence[memoryview] | None = None,
         block_bytes_max: int = BLOCK_BYTES_MAX,
+        traceparent: str = "",
     ) -> list[GetResult]:
-        """Fetch blocks (`SkyStore.get`).
+        """Fetch blocks (`SkyStore.get`). `traceparent`: of the span that it belongs to (W3C trace context).
 
         Raises:
             ValueError: a key of another length, or memory that cannot be written to.
@@ -129,7 +138,7 @@ class Sky:
         room = [None] * len(keys) if into is None else into
         if len(room) != len(keys) or any(view is not None and (view.readonly or not view.c_contiguous) for view in room):
             raise ValueError("each block needs memory that is writable and contiguous, or none is given")
-        return await self._down.run(_Get(keys, room, block_bytes_max)) if keys else []
+        return await self._down.run(_Get(keys, room, block_bytes_max, traceparent)) if keys else []
 
     async def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
         """Store blocks (`SkyStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
@@ -147,7 +156,10 @@ class Sky:
         _check(keys)
 
         def ask(store: SkyStore) -> list[BlockEntry]:
-            return store.find_longest(keys, block_bytes_max=block_bytes_max)
+            start_s = time.perf_counter()
+            found = store.find_longest(keys, block_bytes_max=block_bytes_max)
+            self.observer.found(time.perf_counter() - start_s)
+            return found
 
         return await self._ask(ask, []) if keys else []
 
@@ -180,13 +192,19 @@ class Sky:
         into = [view for request in requests for view in request.into]
         most = requests[0].block_bytes_max
         missed = [GetResult(key, None, "unanswered", 0.0) for key in keys]
-        results = self._tried(self.store, lambda store: store.get(keys, into=into, block_bytes_max=most), missed)
-        return _split(results, [len(request.keys) for request in requests])
+        store = self.store
+        self.observer.get_begins(store, keys)
+        results = self._tried(store, lambda store: store.get(keys, into=into, block_bytes_max=most), missed)
+        each = _split(results, [len(request.keys) for request in requests])
+        self.observer.get_ends(
+            results, lambda: [Asked(one.asked_ns, one.traceparent, its) for one, its in zip(requests, each, strict=True)]
+        )
+        return each
 
     def _put(self, requests: list[_Put]) -> list[list[PutResult]]:
         items = [item for request in requests for item in request]
         results = [PutResult(key, False, "unanswered", None, 0.0) for key, _ in items]
-        store = self.store
+        store, start_s = self.store, time.perf_counter()
         if store is not None:
             most = store.capacity_bytes
             lengths = [memoryview(data).nbytes for _, data in items]
@@ -199,12 +217,22 @@ class Sky:
             done = self._tried(store, lambda store: store.put([items[index] for index in fits]), nothing) if fits else nothing
             for index, result in zip(fits, done, strict=False):
                 results[index] = result
+        self.observer.put_ended(results, time.perf_counter() - start_s)
         return _split(results, [len(request) for request in requests])
 
     def _find(self, requests: list[Sequence[bytes]]) -> list[list[BlockEntry | None]]:
         keys = [key for request in requests for key in request]
         nothing: list[BlockEntry | None] = [None] * len(keys)
-        return _split(self._tried(self.store, lambda store: store.find_each(keys), nothing), [len(one) for one in requests])
+        start_s = time.perf_counter()
+        found = self._tried(self.store, lambda store: store.find_each(keys), nothing)
+        self.observer.found(time.perf_counter() - start_s)
+        return _split(found, [len(one) for one in requests])
+
+    def _waiting(self) -> list[BlockEntry]:
+        """Blocks of the gets that wait for the one that runs."""
+        store = self.store
+        keys = (key for request in self._down.waiting for key in request.keys)
+        return [] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None]
 
     # ---- which constellation, and does it answer --------------------------------------------------------------------
 
@@ -225,6 +253,7 @@ class Sky:
         self._probed_s = now_s
         assert self._prober is not None
         self.rtt_s = self.store.probe(self._prober)
+        self.observer.estimator.links(self.rtt_s)
         if self.rtt_s:
             self._answered_s = time.monotonic()
         else:
@@ -237,7 +266,7 @@ class Sky:
         try:
             serving = self._source.load()
             why = self._source.missing() if serving is None else ""
-            store = None if serving is None else SkyStore(serving.constellation, playing=serving.playing)
+            store = None if serving is None else self._new_store(serving)
             prober = None if serving is None else ControlPlane(serving.constellation)
         except (OSError, RuntimeError, ValueError) as error:
             why, store, prober = str(error), None, None
@@ -249,10 +278,16 @@ class Sky:
         before, before_prober = self.store, self._prober
         self._why, self._answered_s, self._probed_s, self.rtt_s = why, None, None, {}
         self.store, self._prober = store, prober
+        self.observer.serves(store)
         if before is not None:
             before.close()
         if before_prober is not None:
             before_prober.close()
+
+    def _new_store(self, serving: Serving) -> SkyStore:
+        store: SkyStore
+        store = SkyStore(serving.constellation, playing=serving.playing, watch=lambda moved: self.observer.moved(store, moved))
+        return store
 
 
 def _check(keys: Sequence[bytes]) -> None:

@@ -1,0 +1,167 @@
+"""OpenTelemetry traces of a get: what it waited for, and how long each satellite took.
+
+    skymem.get            from the request on; child of the engine's span, if that said which
+      skymem.wait         for the get that ran
+      skymem.lookup       which blocks, and where: the index, or satellites
+      skymem.transfer     one call of the native client; a get may take several, around satellites that are lost
+        skymem.burst      of one satellite, from its first request to its last answer
+        skymem.reassembly from the last answer of all: chunks are where they belong as they come, so little is left to do
+      skymem.decode       the engine's own, in its process: digest, and back to tensors (`AgentClient.get(traceparent=...)`)
+
+Spans are made when a get has ended, from times that were taken anyway. Where no exporter is configured nothing is made at all.
+Configured as everywhere: `OTEL_EXPORTER_OTLP_ENDPOINT` switches it on, `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER` and the others
+mean what they mean elsewhere. It needs `pip install skymemory[tracing]`.
+"""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Link, Span, SpanKind, TracerProvider
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from skymemory.link.native import Served
+from skymemory.placement.torus import Satellite
+from skymemory.results import GetResult
+from skymemory.store import Moved
+
+_log = logging.getLogger(__name__)
+
+SERVICE: Final = "skymemory-agent"
+_FLUSH_MS: Final = 2000
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request of those that went into one get. Times are nanoseconds since 1970."""
+
+    asked_ns: int
+    traceparent: str
+    """of the engine's span; empty: it has none"""
+    results: Sequence[GetResult]
+
+
+class Tracing:
+    """Makes the spans. Thread-safe."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._tracer = provider.get_tracer("skymemory", version("skymemory"))
+        self._provider = provider
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Tracing | None":
+        """As the variables `OTEL_*` say; None: nobody wants traces, or the SDK is not installed."""
+        endpoints = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+        wanted = any(environment.get(name) for name in endpoints) or environment.get("OTEL_TRACES_EXPORTER", "") == "otlp"
+        if (
+            not wanted
+            or environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
+            or environment.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp"
+        ):
+            return None
+        try:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+            from opentelemetry.sdk.trace import TracerProvider as SdkProvider
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        except ImportError:
+            _log.warning("traces are wanted (OTEL_*), but the SDK is not installed: pip install 'skymemory[tracing]'")
+            return None
+        # What the environment says of the service counts; this is for who says nothing
+        named = environment.get("OTEL_SERVICE_NAME") or "service.name=" in environment.get("OTEL_RESOURCE_ATTRIBUTES", "")
+        provider = SdkProvider(resource=Resource.create({} if named else {SERVICE_NAME: SERVICE}))
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        return cls(provider)
+
+    def close(self) -> None:
+        """Export what is left, for some seconds."""
+        provider = self._provider
+        if hasattr(provider, "force_flush") and hasattr(provider, "shutdown"):
+            provider.force_flush(_FLUSH_MS)
+            provider.shutdown()
+
+    def got(self, requests: Sequence[Asked], began_ns: int, moves: Sequence[Moved], ended_ns: int) -> None:
+        """A get has ended.
+
+        Args:
+            requests: that came together. What was done for all is in the trace of the first one; the others are linked to it.
+            began_ns: when the waiting was over.
+            moves: calls of the native client.
+        """
+        first: Span | None = None
+        for request in requests:
+            links = [] if first is None else [Link(first.get_span_context())]
+            span = self._tracer.start_span(
+                "skymem.get",
+                context=_PROPAGATOR.extract({"traceparent": request.traceparent}, Context()),
+                kind=SpanKind.SERVER,
+                links=links,
+                start_time=request.asked_ns,
+            )
+            if span.is_recording():
+                here = trace.set_span_in_context(span)
+                done = [result for result in request.results if result.ok]
+                span.set_attribute("skymem.blocks", len(request.results))
+                span.set_attribute("skymem.hits", len(done))
+                self._span("skymem.wait", here, request.asked_ns, began_ns)
+                if first is None:
+                    self._moved(here, began_ns, moves)
+            first = first or span
+            span.end(ended_ns)
+
+    def _moved(self, here: Context, began_ns: int, moves: Sequence[Moved]) -> None:
+        if moves:
+            self._span("skymem.lookup", here, began_ns, moves[0].call.started_ns)
+        for move in moves:
+            call = move.call
+            transfers = move.transfers
+            attributes = {
+                "skymem.blocks": len(transfers),
+                "skymem.bytes": sum(transfer.bytes for transfer in transfers),
+                "skymem.chunks": sum(transfer.chunks for transfer in transfers),
+            }
+            span = self._tracer.start_span("skymem.transfer", here, attributes=attributes, start_time=call.started_ns)
+            inside = trace.set_span_in_context(span)
+            last_ns = call.started_ns
+            for one in call.served:
+                last_ns = max(last_ns, self._burst(inside, call.started_ns, one))
+            self._span("skymem.reassembly", inside, last_ns, call.ended_ns)
+            span.end(call.ended_ns)
+
+    def _burst(self, here: Context, started_ns: int, one: Served) -> int:
+        """@return: when it ended."""
+        asked_ns = started_ns + _ns(one.asked_s)
+        ended_ns = asked_ns if one.last_s is None else started_ns + _ns(one.last_s)
+        attributes: dict[str, str | int | float] = {
+            "skymem.satellite": _name(one.satellite),
+            "skymem.entry": _name(one.entry),
+            "skymem.chunks": one.chunks,
+            "skymem.bytes": one.bytes,
+            "skymem.requests": one.requests,
+            "skymem.repeats": one.repeats,
+        }
+        if one.rtt_s is not None:
+            attributes["skymem.rtt"] = one.rtt_s
+        span = self._tracer.start_span("skymem.burst", here, SpanKind.CLIENT, attributes, start_time=asked_ns)
+        if one.first_s is not None:
+            span.add_event("first answer", timestamp=started_ns + _ns(one.first_s))
+        span.end(ended_ns)
+        return ended_ns
+
+    def _span(self, name: str, here: Context, start_ns: int, end_ns: int) -> None:
+        self._tracer.start_span(name, here, start_time=start_ns).end(max(start_ns, end_ns))
+
+
+def _ns(seconds: float | None) -> int:
+    return round((seconds or 0.0) * 1e9)
+
+
+def _name(satellite: Satellite) -> str:
+    """As in addresses: plane.slot"""
+    return f"{satellite.plane}.{satellite.slot}"

@@ -1,0 +1,93 @@
+"""Estimates against what happens: real satellites, over links that are emulated or ideal."""
+
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from skymemory.agent.sky import Sky
+from skymemory.testbed.local import LocalConstellation
+from support.fixed_source import FixedSource
+
+StartSky = Callable[..., LocalConstellation]
+WARM_UP = 5
+GETS = 45
+
+
+@asynccontextmanager
+async def sky_of(local: LocalConstellation) -> AsyncIterator[Sky]:
+    sky = Sky(FixedSource(local.constellation), CollectorRegistry())
+    await sky.start()
+    try:
+        while not sky.reachable:
+            await asyncio.sleep(0.01)
+        yield sky
+    finally:
+        await sky.close()
+
+
+async def stored(sky: Sky, rng: random.Random, largest: float) -> list[bytes]:
+    """Keys of some blocks of one size."""
+    size = int(10 ** rng.uniform(4, largest))
+    items = [(rng.randbytes(32), rng.randbytes(size)) for _ in range(rng.choice([1, 1, 2, 4, 8, 16]))]
+    assert all(result.ok for result in await sky.put(items))
+    return [key for key, _ in items]
+
+
+async def get(sky: Sky, keys: list[bytes]) -> float:
+    """Seconds that it took."""
+    start_s = time.perf_counter()
+    assert all(result.ok for result in await sky.get(keys))
+    return time.perf_counter() - start_s
+
+
+def expected_s(sky: Sky, keys: list[bytes]) -> float | None:
+    assert sky.store is not None
+    entries = [sky.store.index.get(key) for key in keys]
+    return sky.observer.estimator.fetch_s([entry for entry in entries if entry is not None])
+
+
+async def median_errors(sky: Sky, rng: random.Random, largest: float, gets: int) -> tuple[float, float]:
+    """How far estimates are off, and how far the same get is from itself when it is made once more, at once."""
+    off, apart = [], []
+    for _ in range(gets):
+        keys = await stored(sky, rng, largest)
+        estimate_s = expected_s(sky, keys)
+        duration_s, again_s = await get(sky, keys), await get(sky, keys)
+        apart.append(abs(again_s / duration_s - 1))
+        if estimate_s is not None:
+            off.append(abs(estimate_s / duration_s - 1))
+    return statistics.median(off), statistics.median(apart)
+
+
+@pytest.mark.parametrize(
+    ("links", "uplink", "largest"),
+    [
+        pytest.param({}, "window", 6.4, id="ideal"),
+        pytest.param({"model": "geometry"}, "window", 6.4, id="geometry"),
+        pytest.param({"model": "geometry", "rate_kbps": 100_000}, "window", 6.2, id="100 Mbit/s each"),
+        pytest.param({"model": "geometry", "rate_kbps": 200_000}, "nearest", 5.5, id="200 Mbit/s in all"),
+        pytest.param({"model": "geometry", "rate_kbps": 100_000, "jitter_us": 500}, "window", 6.2, id="jitter"),
+    ],
+)
+def test_estimates_are_within_a_fifth_of_what_happens(
+    start_sky: StartSky, links: dict[str, object], uplink: str, largest: float
+) -> None:
+    local = start_sky(
+        constellation={"planes": 5, "slots": 19}, cache={"servers": 10, "centre": [3, 10], "uplink": uplink}, links=links
+    )
+
+    async def errors() -> tuple[float, float]:
+        rng = random.Random(4)
+        async with sky_of(local) as sky:
+            await median_errors(sky, rng, largest, WARM_UP)
+            return await median_errors(sky, rng, largest, GETS)
+
+    off, apart = asyncio.run(errors())
+    print(f"median of |estimate / actual - 1| is {off:.3f}, of a get and itself {apart:.3f}")
+    assert off <= max(0.2, 2 * apart)  # where other processes decide how long a get takes nobody can foresee it
