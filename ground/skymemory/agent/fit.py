@@ -27,8 +27,8 @@ class Fit:
     """`duration = c1 f1 + c2 f2 + ...` with costs c that are never negative, so that more work is never expected to end sooner.
 
     Least squares of relative errors, in which older samples count less and less. A sample that surprises is taken for one that
-    surprises a little: a packet was lost, another process ran. If the next one surprises in the same direction it is the past that
-    counts little from then on: the link is another one.
+    surprises a little: a packet was lost, another process ran. If the next one surprises in the same direction it is the past
+    that counts little from then on: the link is another one.
     """
 
     def __init__(self, features: int) -> None:
