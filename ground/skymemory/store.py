@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from skymemory.block_entry import STAYS, BlockEntry
+from skymemory.clearing import clear_first_shares
 from skymemory.config import UINT32_MAX, Constellation
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
@@ -268,10 +269,10 @@ class SkyStore:
             self.index.remove(keys[index])
         answers = zip(stale, self._lookup.ask([keys[index] for index in stale]) or [], strict=False)
         renewed = {index: entry for index, entry in answers if entry is not None}
-        # or laid it for a time to come
+        # or laid it for a time to come; or its shares were found missing before that of the new one was seen
         for index in (index for index in wanted if results[index].status == "miss"):
             entry = self.index.get(keys[index])
-            if entry is not None and entry.epoch != wanted[index].epoch:
+            if entry is not None and (entry.epoch, entry.block_len) != (wanted[index].epoch, wanted[index].block_len):
                 renewed[index] = entry
         if renewed:
             results = self._fetched(results, renewed, room, block_bytes_max, progress)
@@ -305,7 +306,9 @@ class SkyStore:
         for key in keys:
             _check_key(key)
         self._begin()
-        return self._resolve(keys)
+        found = self._resolve(keys)
+        self.index.add([entry for entry in found if entry is not None])  # so that who wants it need not ask again
+        return found
 
     def find_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[BlockEntry]:
         """The longest cached beginning of a chain of block keys.
@@ -370,6 +373,25 @@ class SkyStore:
         self._reach.look({route.satellite for route in routes})
         again = self._forget(keys, self._routes_of(keys))
         return Purged(purged.chunks + again.chunks, again.confirmed)
+
+    def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
+        """Forget blocks so that others can be put under their keys.
+
+        As `purge`, for each block; but the first server is asked alone, who has a share of every block, and the others only for
+        blocks that have chunks elsewhere. What is left of a block without its first share is found by the `put` (`bad_key`).
+
+        Raises:
+            ValueError: a key of another length, a closed store.
+        """
+        for key in keys:
+            _check_key(key)
+        self._begin()
+        cleared = clear_first_shares(keys, self.index, self._reach, self._control, self._tenant)
+        self._add(purges=len(keys))
+        rest = [key for key, one in zip(keys, cleared, strict=True) if one.more or not one.confirmed]
+        confirmed = not rest or self.purge(rest).confirmed
+        left = set() if confirmed else set(rest)
+        return [Purged(one.chunks, key not in left) for key, one in zip(keys, cleared, strict=True)]
 
     def prefetch(self, keys: Sequence[bytes], at_s: float, *, deadline_s: float = PREFETCH_S) -> list[PrefetchResult]:
         """Lay blocks for a time to come: their shares go to where the servers will be then (paper, end of section 3.7).
@@ -519,7 +541,7 @@ class SkyStore:
             else:
                 transfers[index] = Transfer(entry, self._tenant, bytearray(entry.block_len) if data is None else data)
         asked = self._download(list(transfers.values()), progress)
-        gone: list[bytes] = []
+        gone: dict[bytes, BlockEntry] = {}
         for (index, transfer), ways in zip(transfers.items(), asked, strict=True):
             results[index] = self._get_result(transfer)
             if results[index].status != "miss" or self._has_moved(transfer, ways):
@@ -529,13 +551,22 @@ class SkyStore:
                 self.index.remove(transfer.entry.key)
                 self._lookup.set_incomplete(transfer.entry.key)
             else:
-                gone.append(transfer.entry.key)
-        ahead = self._laid_ahead(gone)
-        self.index.add(ahead.values())
-        gone = [key for key in gone if key not in ahead]
-        if gone:
-            self._forget(gone, self._routes_of(gone))
+                gone[transfer.entry.key] = transfer.entry
+        stay = self._laid_ahead(list(gone)) | self._replaced(list(gone.values()))
+        self.index.add(stay.values())
+        useless = [key for key in gone if key not in stay]
+        if useless:
+            self._forget(useless, self._routes_of(useless))
         return results
+
+    def _replaced(self, entries: Sequence[BlockEntry]) -> dict[bytes, BlockEntry]:
+        """Blocks that another host has put in place of these: what missed its share is the old one."""
+        told = self._lookup.ask([entry.key for entry in entries]) or []
+        return {
+            new.key: new
+            for old, new in zip(entries, told, strict=False)
+            if new is not None and (new.block_len, new.chunk_len) != (old.block_len, old.chunk_len)
+        }
 
     def _laid_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
         """Blocks that another host has laid for a row to come, as satellites say that are servers now and then.

@@ -71,6 +71,8 @@ class Answer:
 
     packet: Packet
     rtt_s: float
+    repeated: bool = False
+    """the request was sent more than once: what it was to do may have been done before"""
 
     @property
     def ok(self) -> bool:
@@ -93,6 +95,17 @@ class Purged(NamedTuple):
     """given up, by the satellites that answered"""
     confirmed: bool
     """every satellite that was asked answered"""
+
+
+class Cleared(NamedTuple):
+    """What became of one block at some of its places."""
+
+    chunks: int
+    """given up, by the satellites that answered"""
+    confirmed: bool
+    """every satellite that was asked answered"""
+    more: bool
+    """the block has chunks elsewhere; or may have them: an answer was lost, and the next one does not tell"""
 
 
 class _Timer:
@@ -244,7 +257,7 @@ class ControlPlane:
                     timer.measure(rtt_s)
                 elif not timer.measured:  # Karn: one cannot tell which sending was answered; the first is the upper bound
                     timer.measure(time.monotonic() - found.first_s)
-                answers[found.index] = Answer(packet, rtt_s)
+                answers[found.index] = Answer(packet, rtt_s, found.attempt > 0)
                 del on_way[packet.request_id]
         return answers
 
@@ -406,10 +419,14 @@ class ControlPlane:
 
     def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> Purged:
         """Let every satellite forget its chunks of some blocks."""
-        asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key in keys for route in routes]
-        answers = self.exchange(asks, deadline_s)
-        done = [answer.packet.chunk_total for answer in answers if answer is not None and answer.ok]
-        return Purged(sum(done), len(done) == len(asks))
+        each = self.purge_each([(key, routes) for key in keys], tenant, deadline_s)
+        return Purged(sum(one.chunks for one in each), all(one.confirmed for one in each))
+
+    def purge_each(self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float) -> list[Cleared]:
+        """Let satellites forget their chunks of blocks, all at once; those that are asked are named for each block's key."""
+        asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key, routes in blocks for route in routes]
+        answers = iter(self.exchange(asks, deadline_s))
+        return [_cleared([next(answers) for _ in routes]) for _, routes in blocks]
 
     def migrate(
         self,
@@ -511,6 +528,13 @@ def _new_host() -> Satellite:
 def _is_number_taken(packet: Packet) -> bool:
     """The first satellite refuses a host number that another host uses; RELAY may be refused for other reasons."""
     return packet.status == icd.STATUS_REFUSED and packet.op != icd.OP_RELAY
+
+
+def _cleared(answers: Sequence[Answer | None]) -> Cleared:
+    done = [answer for answer in answers if answer is not None and answer.ok]
+    chunks = sum(answer.packet.chunk_total for answer in done)
+    total = max((-(-one.packet.block_len // one.packet.chunk_len) for one in done if one.packet.chunk_len), default=0)
+    return Cleared(chunks, len(done) == len(answers), chunks < total or any(answer.repeated for answer in done))
 
 
 @dataclass(slots=True)

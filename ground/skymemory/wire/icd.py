@@ -43,7 +43,7 @@ OP_GET: Final = 2
 OP_HAS: Final = 3
 """which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none"""
 OP_PURGE: Final = 4
-"""forget every chunk of the block; the response's chunk_total says how many were removed. With flag gossip: word from a neighbour, without a response"""
+"""forget every chunk of the block; the response's chunk_total says how many were removed, block_len, chunk_len and epoch what the block was (0: none is here). With flag gossip: word from a neighbour, without a response"""
 OP_MIGRATE: Final = 5
 """send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; with an epoch (prefetch) they are laid there for that row, and of a block only those that the row has there; to the satellite itself: a block that is there already stays, for that row; the response says whether the job began"""
 OP_PING: Final = 6

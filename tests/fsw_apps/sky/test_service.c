@@ -385,10 +385,13 @@ static void test_purge(void)
     rig_serve(&rig, &req);
     CHECK_EQ(rig_status(&rig), SKY_STATUS_OK);
     CHECK_EQ(rig.out[0].pkt.chunk_total, 10);
+    CHECK_EQ(rig.out[0].pkt.block_len, block.block_len);
+    CHECK_EQ(rig.out[0].pkt.chunk_len, block.chunk_len);
     CHECK(!rig_holds(&rig, &block, 0));
     rig_serve(&rig, &req);
     CHECK_EQ(rig_status(&rig), SKY_STATUS_OK); /* repeated because the response was lost */
     CHECK_EQ(rig.out[0].pkt.chunk_total, 0);
+    CHECK_EQ(rig.out[0].pkt.block_len, 0);
     CHECK_EQ(rig.svc.counters.purges, 10);
 }
 

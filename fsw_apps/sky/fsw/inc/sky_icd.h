@@ -25,7 +25,7 @@
 #define SKY_OP_PUT 1u /**< store one chunk, or a part of it */
 #define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any */
 #define SKY_OP_HAS 3u /**< which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none */
-#define SKY_OP_PURGE 4u /**< forget every chunk of the block; the response's chunk_total says how many were removed. With flag gossip: word from a neighbour, without a response */
+#define SKY_OP_PURGE 4u /**< forget every chunk of the block; the response's chunk_total says how many were removed, block_len, chunk_len and epoch what the block was (0: none is here). With flag gossip: word from a neighbour, without a response */
 #define SKY_OP_MIGRATE 5u /**< send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; with an epoch (prefetch) they are laid there for that row, and of a block only those that the row has there; to the satellite itself: a block that is there already stays, for that row; the response says whether the job began */
 #define SKY_OP_PING 6u /**< echo */
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */

@@ -179,11 +179,12 @@ static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
         SKY_Service_GossipHear(svc, now_us, req);
         return;
     }
-    const uint32_t removed = SKY_Store_Purge(svc->store, req->tenant, req->key);
+    const uint32_t block = SKY_Store_Find(svc->store, req->tenant, req->key);
 
-    svc->counters.purges += removed;
     reply_with(svc, req, SKY_STATUS_OK, 0);
-    svc->reply.chunk_total = removed;
+    (void)describe_block(svc, block); /* of one that is not here the lengths stay 0 */
+    svc->reply.chunk_total = SKY_Store_Purge(svc->store, req->tenant, req->key);
+    svc->counters.purges += svc->reply.chunk_total;
 }
 
 static void migrate(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
