@@ -2,14 +2,22 @@
 
     bytes  field
     0-3    magic "SKYV"
-    4-35   BLAKE3 digest of the value
-    36-    the value
+    4-35   BLAKE3 digest of all that follows
+    36-43  when the value expires: milliseconds since 1970, 0: never
+    44-47  its length
+    48-    the value; behind it a zero, if the block's length says otherwise what is not so
+
+A block of an even length never expires, one of an odd length does: who asks whether a value is there need not fetch it to
+know, unless it may have expired. Integers are big-endian.
 
 The digest is checked at every `get`: whatever happened to a value between here and there, it comes back as it was or not
 at all. Blocks of KV tensors have a digest of their own (`skymemory.blocks`) and go to the `SkyStore` directly.
 """
 
+import struct
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
@@ -21,23 +29,86 @@ from skymemory.results import PrefetchResult, PutResult
 from skymemory.store import SkyStore
 
 _MAGIC: Final = b"SKYV"
-_DIGEST_BYTES: Final = 32
-_ENVELOPE_BYTES: Final = len(_MAGIC) + _DIGEST_BYTES
+_DIGEST_END: Final = len(_MAGIC) + 32
+_TERMS: Final = struct.Struct(">QI")
+ENVELOPE_BYTES: Final = _DIGEST_END + _TERMS.size
+"""in front of a value"""
+PAD_BYTES_MAX: Final = 1
+"""behind it"""
 _DOMAIN: Final = b"skymemory.keyvalue"
 VALUE_BYTES_MAX: Final = 1 << 30
 """of one value; it bounds the memory that a satellite can make a host take that asks for a name"""
 
 
-def key_of(name: str, namespace: str = "") -> bytes:
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value as it came from the sky."""
+
+    data: memoryview
+    """in the block's memory"""
+    expires_unix_ms: int
+    """0: never"""
+
+    def is_over(self, now_unix_ms: int) -> bool:
+        """Has it expired?"""
+        return 0 < self.expires_unix_ms <= now_unix_ms
+
+
+def now_unix_ms() -> int:
+    """Milliseconds since 1970 by this host's clock."""
+    return time.time_ns() // 1_000_000
+
+
+def key_of(name: str | bytes, namespace: str = "") -> bytes:
     """The 32-byte key of a name: SHA-256 over domain, namespace and name, each with its length.
 
-    A name may hold bytes that are no UTF-8, as the command line hands them on (surrogates of PEP 383).
+    A name may hold bytes that are no UTF-8, as the command line hands them on (surrogates of PEP 383); or it is bytes itself.
     Keys of other domains, such as those of prompt blocks, are never hit.
     """
     digest = sha256()
-    for part in (_DOMAIN, namespace.encode(), name.encode(errors="surrogateescape")):
+    raw = name if isinstance(name, bytes) else name.encode(errors="surrogateescape")
+    for part in (_DOMAIN, namespace.encode(), raw):
         digest.update(len(part).to_bytes(8) + part)
     return digest.digest()
+
+
+def may_expire(block_len: int) -> bool:
+    """Does a value expire whose block is as long?"""
+    return block_len % 2 == 1
+
+
+def block_length(length: int, expires_unix_ms: int) -> int:
+    """Bytes of a value's block."""
+    return ENVELOPE_BYTES + length + (length % 2 if expires_unix_ms == 0 else 1 - length % 2)
+
+
+def pack(value: Buffer, expires_unix_ms: int = 0) -> bytearray:
+    """A value's block."""
+    view = memoryview(value).cast("B")
+    block = bytearray(block_length(view.nbytes, expires_unix_ms))
+    block[ENVELOPE_BYTES : ENVELOPE_BYTES + view.nbytes] = view
+    seal(memoryview(block), view.nbytes, expires_unix_ms)
+    return block
+
+
+def seal(block: memoryview, length: int, expires_unix_ms: int = 0) -> None:
+    """Put the envelope around a value that is in place: `block_length` bytes of memory with the value at `ENVELOPE_BYTES`."""
+    block[:4] = _MAGIC
+    _TERMS.pack_into(block, _DIGEST_END, expires_unix_ms, length)
+    block[ENVELOPE_BYTES + length :] = bytes(block.nbytes - ENVELOPE_BYTES - length)
+    block[4:_DIGEST_END] = blake3(block[_DIGEST_END:]).digest()
+
+
+def unpack(block: Buffer) -> Value | None:
+    """The value of a block; None: it is none, or not as it was put."""
+    view = memoryview(block)
+    head = bytes(view[:_DIGEST_END])
+    if view.nbytes < ENVELOPE_BYTES or head != _MAGIC + blake3(view[_DIGEST_END:]).digest():
+        return None
+    expires_unix_ms, length = _TERMS.unpack_from(view, _DIGEST_END)
+    if block_length(length, expires_unix_ms) != view.nbytes:
+        return None
+    return Value(view[ENVELOPE_BYTES : ENVELOPE_BYTES + length], expires_unix_ms)
 
 
 class KeyValue:
@@ -51,13 +122,16 @@ class KeyValue:
     @property
     def value_bytes_max(self) -> int:
         """The longest value that can be put: one that the sky holds (`SkyStore.capacity_bytes`)."""
-        return min(VALUE_BYTES_MAX, self._store.capacity_bytes - _ENVELOPE_BYTES)
+        return min(VALUE_BYTES_MAX, self._store.capacity_bytes - ENVELOPE_BYTES - PAD_BYTES_MAX)
 
-    def put(self, name: str, value: Buffer, progress: Progress | None = None) -> PutResult:
+    def put(self, name: str, value: Buffer, progress: Progress | None = None, *, expires_unix_ms: int = 0) -> PutResult:
         """Store a value of 0 to `value_bytes_max` bytes, in place of any that the name has.
 
         The result is `unanswered` if a satellite did not confirm that it gave up the old value: stored beside what is left
         of that, the new one could not be told from it.
+
+        Args:
+            expires_unix_ms: from when on the name has no value any more, by the clock of who asks; 0: never.
 
         Raises:
             ValueError: the value is too large.
@@ -71,21 +145,22 @@ class KeyValue:
         # A block under a key never changes; a new value under an old name is another block, so the old one goes first
         if not self._store.purge([key]).confirmed:
             return PutResult(key, False, "unanswered", None, 0.0)
-        return self._store.put([(key, b"".join((_MAGIC, blake3(view).digest(), view)))], progress)[0]
+        return self._store.put([(key, pack(view, expires_unix_ms))], progress)[0]
 
     def get(self, name: str, progress: Progress | None = None) -> bytearray | None:
-        """The value as it was put, or None: there is none, or it did not come back whole."""
+        """The value as it was put, or None: there is none, it has expired, or it did not come back whole."""
         key = key_of(name, self._namespace)
-        data = self._store.get([key], progress, block_bytes_max=VALUE_BYTES_MAX + _ENVELOPE_BYTES)[0].data
+        most = VALUE_BYTES_MAX + ENVELOPE_BYTES + PAD_BYTES_MAX
+        data = self._store.get([key], progress, block_bytes_max=most)[0].data
         if data is None:
             return None
-        value = memoryview(data)[_ENVELOPE_BYTES:]
-        intact = data[: len(_MAGIC)] == _MAGIC and data[len(_MAGIC) : _ENVELOPE_BYTES] == blake3(value).digest()
-        value.release()
-        if not intact:
+        value = unpack(data)
+        if value is None or value.is_over(now_unix_ms()):
             self._store.purge([key])
             return None
-        del data[:_ENVELOPE_BYTES]
+        end = ENVELOPE_BYTES + value.data.nbytes
+        value.data.release()
+        del value, data[end:], data[:ENVELOPE_BYTES]
         return data
 
     def prefetch(self, names: Sequence[str], at_s: float) -> list[PrefetchResult]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skymemory.keyvalue import KeyValue, key_of
+from skymemory.keyvalue import ENVELOPE_BYTES, KeyValue, block_length, key_of, may_expire, now_unix_ms, pack, unpack
 from skymemory.link.control import Purged
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.store import SkyStore
@@ -69,17 +69,49 @@ def test_a_value_that_another_host_replaced(full_sky: LocalConstellation) -> Non
 def test_values_are_bounded(full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch) -> None:
     with SkyStore(full_sky.constellation) as store:
         values = KeyValue(store, "bounded")
-        assert values.value_bytes_max == store.capacity_bytes - 36
+        assert values.value_bytes_max == store.capacity_bytes - 49
         assert values.put("name", bytes(100)).ok
-        with pytest.raises(ValueError, match=r"of 159,000,000 bytes; allowed are 0 to 158,039,964 \(10 servers of 16 MiB\)"):
+        with pytest.raises(ValueError, match=r"of 159,000,000 bytes; allowed are 0 to 158,039,951 \(10 servers of 16 MiB\)"):
             values.put("name", bytes(159_000_000))
         assert values.get("name") == bytes(100)  # refused before the old one was purged
-        monkeypatch.setattr("skymemory.keyvalue.VALUE_BYTES_MAX", 99)
-        assert values.value_bytes_max == 99
+        monkeypatch.setattr("skymemory.keyvalue.VALUE_BYTES_MAX", 98)
+        assert values.value_bytes_max == 98
         assert values.get("name") is None
 
 
-@pytest.mark.parametrize("block", [b"SKYV", b"something else", b"SKYV" + bytes(32) + b"value"])
+@given(value=st.binary(max_size=100), expires_unix_ms=st.integers(0, (1 << 63) - 1))
+def test_a_block_tells_by_its_length_whether_it_expires(value: bytes, expires_unix_ms: int) -> None:
+    block = pack(value, expires_unix_ms)
+    assert len(block) == block_length(len(value), expires_unix_ms)
+    assert may_expire(len(block)) == (expires_unix_ms > 0)
+    found = unpack(block)
+    assert found is not None
+    assert (bytes(found.data), found.expires_unix_ms) == (value, expires_unix_ms)
+
+
+@given(value=st.binary(max_size=40), expires_unix_ms=st.sampled_from([0, 1, 1 << 62]), data=st.data())
+def test_a_block_with_any_bit_changed_or_cut_is_none(value: bytes, expires_unix_ms: int, data: st.DataObject) -> None:
+    block = pack(value, expires_unix_ms)
+    bit = data.draw(st.integers(0, 8 * len(block) - 1))
+    changed = bytearray(block)
+    changed[bit // 8] ^= 1 << bit % 8
+    assert unpack(changed) is None
+    assert unpack(block[: data.draw(st.integers(0, len(block) - 1))]) is None
+    assert unpack(block + b"\0") is None
+
+
+def test_a_value_that_expires_is_gone_for_all_hosts(hosts: tuple[SkyStore, SkyStore]) -> None:
+    store, other = hosts
+    assert KeyValue(store, "terms").put("later", b"value", expires_unix_ms=now_unix_ms() + 600_000).ok
+    assert KeyValue(other, "terms").get("later") == b"value"
+    assert KeyValue(store, "terms").put("past", b"value", expires_unix_ms=now_unix_ms() - 1).ok
+    assert KeyValue(other, "terms").get("past") is None
+    assert other.find(key_of("past", "terms")) is None
+
+
+@pytest.mark.parametrize(
+    "block", [b"SKYV", b"something else", b"SKYV" + bytes(ENVELOPE_BYTES) + b"value", bytes(pack(b"value")) + bytes(2)]
+)
 def test_what_is_not_a_value_is_a_miss_and_purged(full_sky: LocalConstellation, block: bytes) -> None:
     with SkyStore(full_sky.constellation) as store:
         store.put([(key_of("forged"), block)])
