@@ -168,6 +168,12 @@ class Sky:
         _check(keys)
         return await self._ask(lambda store: store.purge(keys), Purged(0, False)) if keys else Purged(0, True)
 
+    async def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
+        """Forget blocks so that others can be put under their keys (`SkyStore.make_way`)."""
+        _check(keys)
+        unconfirmed = [Purged(0, False) for _ in keys]
+        return await self._ask(lambda store: store.make_way(keys), unconfirmed) if keys else []
+
     async def _ask(self, call: Callable[[SkyStore], T], otherwise: T) -> T:
         def ask(store: SkyStore | None) -> T:
             return self._tried(store, call, otherwise)

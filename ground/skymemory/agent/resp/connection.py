@@ -1,0 +1,326 @@
+"""One connection of a Redis client: its commands go out to be done as they come, its answers back in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from skymemory.agent.resp.memory import ANSWERS_BYTES_MAX
+from skymemory.agent.resp.replies import CommandError, Piece, error
+from skymemory.agent.resp.requests import Command, Large, ProtocolError, RequestReader
+from skymemory.agent.resp.session import Session
+from skymemory.agent.resp.slots import Slot
+from skymemory.agent.resp.table import COMMANDS, Spec
+
+if TYPE_CHECKING:
+    from skymemory.agent.resp.gateway import Gateway
+
+_log = logging.getLogger(__name__)
+
+PIPELINE_MAX: Final = 1024
+"""answers of one connection that are under way; further commands wait, and at last in the client"""
+UNSENT_BYTES_MAX: Final = 1 << 20
+"""answers that the client has not taken, before further commands wait"""
+STALL_S: Final = 60.0
+"""who sends half a command, or does not take its answers, for so long is cut off"""
+_PIECES_MAX: Final = 256
+"""of one system call"""
+_SHOWN_BYTES: Final = 128
+"""of an unknown command, in the error"""
+
+
+class Connection:
+    """Lives until the client or the gateway ends it. Used from one event loop."""
+
+    def __init__(self, gateway: Gateway, client: socket.socket, session: Session) -> None:
+        """Begins to read."""
+        self.session = session
+        self.meter = gateway.meter
+        self.held_bytes = 0
+        """of the gateway's memory: values that came or that wait to be sent"""
+        self._gateway = gateway
+        self._socket = client
+        self._loop = asyncio.get_running_loop()
+        self._reader = RequestReader(gateway.scratch, gateway.admit, gateway.memory.release)
+        self._reader.is_stranger = not session.is_trusted
+        self._backlog: deque[Command] = deque()
+        self._slots: deque[Slot] = deque()
+        self._out: deque[Piece] = deque()
+        self._queued_bytes = 0  # of all answers so far
+        self._sent_bytes = 0
+        self._held: deque[tuple[int, int]] = deque()  # memory that is free once so many bytes are sent
+        self._has_ended = False  # nothing is read any more; what was asked for is still answered
+        self._wrong: str | None = None  # what is said when all that came before it is answered
+        self._is_open = True
+        self._reads = False
+        self._writes = False
+        self._flushes = False
+        self._moved_s = time.monotonic()
+        self._update()
+
+    # ---- for commands ---------------------------------------------------------------------------------------------------
+
+    def slot(self, meter: str | None) -> Slot:
+        """A place for the next answer; with the command that is done with it."""
+        slot = Slot(self, meter)
+        self._slots.append(slot)
+        return slot
+
+    def answered(self, slot: Slot) -> None:
+        """A slot has its answer."""
+        if not self._is_open:
+            self._free(slot.held_bytes)
+            slot.held_bytes = 0
+        elif not self._flushes and self._slots and slot is self._slots[0]:
+            self._flushes = True
+            self._loop.call_soon(self._flush)
+
+    def hold(self, slot: Slot, count: int) -> None:
+        """A slot's answer has a value in memory, until it is sent."""
+        self._gateway.memory.hold(count)
+        self._keep(slot, count)
+
+    def is_due(self, slot: Slot) -> bool:
+        """Are all answers before this one on their way?"""
+        return not self._is_open or self._slots[0] is slot
+
+    def trust(self) -> None:
+        """The client has said the password."""
+        self.session.is_trusted = True
+        self._reader.is_stranger = False
+
+    def end(self) -> None:
+        """Answer what was asked for, and close."""
+        self._has_ended = True
+        for args in self._backlog:
+            self._gateway.memory.release(_large_bytes(args))
+        self._backlog.clear()
+
+    def retire(self) -> None:
+        """Read nothing more; close when all that came is answered."""
+        self._has_ended = True
+        self._update()
+
+    def stalled(self, now_s: float) -> str | None:
+        """What the client does not do for too long; None: all is well."""
+        if now_s - self._moved_s < STALL_S:
+            return None
+        if self._out:
+            return "takes no answers"
+        return "has sent half a command" if self._reader.is_amid and not self._backlog and not self._slots else None
+
+    def cut_off(self, why: str) -> None:
+        """End a stalled connection; who has sent half a command is told."""
+        self.meter.failed("stalled")
+        if not self._out:
+            with suppress(OSError):
+                self._socket.send(error(f"ERR Protocol error: half a command, and nothing more for {STALL_S:.0f} s"))
+        _log.info("client %s %s for %g s: cut off", self.session.address, why, STALL_S)
+        self.close()
+
+    def close(self) -> None:
+        """End at once; safe to call twice."""
+        if not self._is_open:
+            return
+        self._is_open, self._has_ended = False, True
+        self._update()
+        self._socket.close()
+        self._reader.close()
+        self.end()
+        self._out.clear()
+        for _, count in self._held:
+            self._free(count)
+        self._held.clear()
+        for slot in self._slots:
+            if slot.pieces is not None:  # the others give theirs back when they are answered
+                self._free(slot.held_bytes)
+                slot.held_bytes = 0
+        self._gateway.left(self)
+        self._gateway.memory.retry()  # what waits for this client is done without waiting
+
+    # ---- commands -------------------------------------------------------------------------------------------------------
+
+    def _readable(self) -> None:
+        try:
+            count = self._socket.recv_into(self._reader.buffer())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self.close()
+            return
+        if count == 0:
+            self._has_ended = True
+            self._update()
+            return
+        self._moved_s = self.session.active_s = time.monotonic()
+        self.meter.received_bytes += count
+        commands: list[Command] = []
+        try:
+            self._reader.received(count, commands)
+        except ProtocolError as wrong:
+            self._wrong = str(wrong)
+            self._has_ended = True
+        self._backlog += commands
+        self._dispatch()
+
+    def _dispatch(self) -> None:
+        """Run the commands that may run now."""
+        while (
+            self._backlog
+            and len(self._slots) < PIPELINE_MAX
+            and self._queued_bytes - self._sent_bytes < UNSENT_BYTES_MAX
+            and self.held_bytes < ANSWERS_BYTES_MAX
+        ):
+            args = self._backlog[0]
+            spec = COMMANDS.get(args[0].lower()) if isinstance(args[0], bytes) else None
+            if spec is not None and spec.waits and self._slots:
+                break
+            self._backlog.popleft()
+            self._run(spec, args)
+        if self._wrong is not None and not self._backlog:
+            wrong, self._wrong = self._wrong, None
+            self.meter.failed("protocol")
+            self.slot(None).answer(error(f"ERR Protocol error: {wrong}"))
+        self._update()
+
+    def _run(self, spec: Spec | None, args: Command) -> None:
+        before = len(self._slots)
+        session = self.session
+        session.commands += 1
+        session.last_command = "unknown" if spec is None else spec.name
+        large = 0
+        try:
+            if spec is None:
+                raise CommandError(_unknown_command(args))
+            if not spec.takes(len(args)):
+                raise CommandError(f"ERR wrong number of arguments for '{spec.name}' command")
+            if not session.is_trusted and not spec.is_open:
+                raise CommandError("NOAUTH Authentication required.")
+            if any(type(one) is Large for one in args):
+                large = _large_bytes(args)
+                args = _usable(spec, args)
+            spec.run(self._gateway, self, args)
+        except CommandError as wrong:
+            self.slot(session.last_command).error(str(wrong))
+        except Exception:  # whatever it was, other clients and this one's other commands go on
+            _log.exception("command %s failed", session.last_command)
+            for slot in list(self._slots)[before:]:
+                if slot.pieces is None:
+                    slot.error("ERR internal error")
+            if len(self._slots) == before:
+                self.slot(session.last_command).error("ERR internal error")
+        if large:
+            self._keep(self._slots[-1], large)
+
+    # ---- answers --------------------------------------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        self._flushes = False
+        if not self._is_open:
+            return
+        now_s = time.perf_counter()
+        while self._slots and (pieces := self._slots[0].pieces) is not None:
+            slot = self._slots.popleft()
+            if not self._out:
+                self._moved_s = time.monotonic()
+            self._out.extend(pieces)
+            self._queued_bytes += sum(map(len, pieces))
+            if slot.held_bytes:
+                self._held.append((self._queued_bytes, slot.held_bytes))
+            if slot.meter is not None:
+                self.meter.done(slot.meter, now_s - slot.started_s)
+        self._send()
+        if self._is_open and self._backlog:
+            self._dispatch()
+        self._gateway.memory.retry()  # another answer is due now
+
+    def _send(self) -> None:
+        try:
+            while self._out:
+                some = [self._out[at] for at in range(min(len(self._out), _PIECES_MAX))]
+                self._took(self._socket.sendmsg(some))
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            self.close()
+            return
+        self._update()
+
+    def _took(self, count: int) -> None:
+        self._moved_s = time.monotonic()
+        self._sent_bytes += count
+        self.meter.sent_bytes += count
+        while count:
+            piece = self._out.popleft()
+            if len(piece) > count:
+                self._out.appendleft(memoryview(piece)[count:])
+                break
+            count -= len(piece)
+        while self._held and self._held[0][0] <= self._sent_bytes:
+            self._free(self._held.popleft()[1])
+
+    def _writable(self) -> None:
+        self._send()
+        if self._is_open and self._backlog:
+            self._dispatch()
+
+    # ---- inside ---------------------------------------------------------------------------------------------------------
+
+    def _update(self) -> None:
+        """Wait for the socket as there is use for it; close when all is said."""
+        if self._is_open and self._has_ended and not (self._backlog or self._slots or self._out):
+            self.close()
+            return
+        reads = self._is_open and not self._has_ended and not self._backlog
+        if reads != self._reads:
+            self._reads = reads
+            if reads:
+                self._loop.add_reader(self._socket, self._readable)
+            else:
+                self._loop.remove_reader(self._socket)
+        writes = self._is_open and bool(self._out)
+        if writes != self._writes:
+            self._writes = writes
+            if writes:
+                self._loop.add_writer(self._socket, self._writable)
+            else:
+                self._loop.remove_writer(self._socket)
+
+    def _keep(self, slot: Slot, count: int) -> None:
+        self.held_bytes += count
+        slot.held_bytes += count
+
+    def _free(self, count: int) -> None:
+        self.held_bytes -= count
+        self._gateway.memory.release(count)
+
+
+def _large_bytes(args: Command) -> int:
+    return sum(one.length for one in args if isinstance(one, Large) and one.refused is None)
+
+
+def _usable(spec: Spec, args: Command) -> list[Any]:
+    refused = next((one.refused for one in args if isinstance(one, Large) and one.refused is not None), None)
+    if refused is not None:
+        raise CommandError(refused)
+    if spec.takes_large:
+        takes = args[2::2] if spec.name == "mset" else args[2:]
+        kept = {id(one) for one in takes}
+        return [bytes(one.data) if isinstance(one, Large) and id(one) not in kept else one for one in args]
+    return [bytes(one.data) if isinstance(one, Large) else one for one in args]
+
+
+def _unknown_command(args: Command) -> str:
+    """As Redis says it, with the beginning of the arguments."""
+    words = [one if isinstance(one, bytes) else bytes(one.data[:_SHOWN_BYTES]) for one in args]
+    shown = ""
+    for word in words[1:]:
+        if len(shown) >= _SHOWN_BYTES:
+            break
+        shown += f"'{word[: _SHOWN_BYTES - len(shown)].decode('utf-8', 'replace')}' "
+    return f"ERR unknown command '{words[0][:_SHOWN_BYTES].decode('utf-8', 'replace')}', with args beginning with: {shown}"

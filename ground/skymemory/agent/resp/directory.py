@@ -1,0 +1,166 @@
+"""What this agent knows of values: those that it put or saw. Satellites have no list of names, so this is what SCAN walks.
+
+It is bounded: the oldest entries go first. What other hosts put is here once it was asked for; what satellites evicted stays
+until it is asked for.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final
+
+ENTRIES_MAX: Final = 1 << 20
+_DEAD_MAX: Final = 1024
+"""places of forgotten names, before as many as there are others are closed up"""
+
+
+@dataclass(slots=True)
+class Known:
+    """A value."""
+
+    length: int
+    """bytes"""
+    is_exact: bool
+    """False: the length may be one less; only the block's was seen"""
+    expires_unix_ms: int
+    """0: never"""
+    serial: int
+
+
+class _Names:
+    """Names of one database, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, Known] = {}
+        self.serials: list[int] = []
+        self.names: list[bytes] = []
+        self._first = 0  # no name before this place is there
+
+    def oldest(self) -> tuple[int, bytes] | None:
+        """Serial and name of the one that came first."""
+        for at in range(self._first, len(self.names)):
+            known = self.known.get(self.names[at])
+            if known is not None and known.serial == self.serials[at]:
+                self._first = at
+                return known.serial, self.names[at]
+        return None
+
+    def close_up(self) -> None:
+        """Forget the places of names that are gone."""
+        if len(self.names) < 2 * len(self.known) + _DEAD_MAX:
+            return
+        places = [(one.serial, name) for name, one in self.known.items()]
+        places.sort()
+        self.serials = [serial for serial, _ in places]
+        self.names = [name for _, name in places]
+        self._first = 0
+
+
+class Directory:
+    """Names of all databases. Used from one thread."""
+
+    def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
+        """`entries_max`: names that are remembered, about 0.4 kB each."""
+        self._entries_max = entries_max
+        self._databases: dict[int, _Names] = {}
+        self._count = 0
+        self._serial = 0
+        self._ends: list[tuple[int, int, bytes]] = []  # heap of (when, database, name); some are long past
+
+    def get(self, database: int, name: bytes, now_unix_ms: int) -> Known | None:
+        """What is known of a value; of one that has expired nothing."""
+        names = self._databases.get(database)
+        known = None if names is None else names.known.get(name)
+        if known is not None and 0 < known.expires_unix_ms <= now_unix_ms:
+            self.remove(database, name)
+            return None
+        return known
+
+    def put(self, database: int, name: bytes, length: int, expires_unix_ms: int, *, is_exact: bool = True) -> None:
+        """A value is there."""
+        names = self._databases.get(database)
+        if names is None:
+            names = self._databases[database] = _Names()
+        known = names.known.get(name)
+        if known is not None:
+            known.length, known.is_exact, known.expires_unix_ms = length, is_exact, expires_unix_ms
+        else:
+            self._serial += 1
+            names.known[name] = Known(length, is_exact, expires_unix_ms, self._serial)
+            names.serials.append(self._serial)
+            names.names.append(name)
+            self._count += 1
+            if self._count > self._entries_max:
+                self._drop_oldest()
+        if expires_unix_ms:
+            heappush(self._ends, (expires_unix_ms, database, name))
+            if len(self._ends) > 2 * self._count + _DEAD_MAX:
+                self._rebuild_ends()
+
+    def remove(self, database: int, name: bytes) -> None:
+        """A value is not there, as far as is known."""
+        names = self._databases.get(database)
+        if names is None or names.known.pop(name, None) is None:
+            return
+        self._count -= 1
+        names.close_up()
+
+    def count(self, database: int, now_unix_ms: int) -> int:
+        """Values that are there."""
+        self._expire(now_unix_ms)
+        names = self._databases.get(database)
+        return 0 if names is None else len(names.known)
+
+    def counts(self, now_unix_ms: int) -> dict[int, tuple[int, int]]:
+        """Of each database that has some: values, and how many of them expire."""
+        self._expire(now_unix_ms)
+        return {
+            number: (len(names.known), sum(one.expires_unix_ms > 0 for one in names.known.values()))
+            for number, names in sorted(self._databases.items())
+            if names.known
+        }
+
+    def scan(self, database: int, cursor: int, count: int, now_unix_ms: int) -> tuple[int, list[bytes]]:
+        """Names behind a cursor, about `count` of them, and the next cursor; 0: that was all.
+
+        A name that is there from the first call to the last is told once.
+        """
+        self._expire(now_unix_ms)
+        names = self._databases.get(database)
+        if names is None:
+            return 0, []
+        first = bisect_right(names.serials, cursor)
+        last = min(first + count, len(names.serials))
+        found = []
+        for at in range(first, last):
+            known = names.known.get(names.names[at])
+            if known is not None and known.serial == names.serials[at]:
+                found.append(names.names[at])
+        return (0 if last == len(names.serials) else names.serials[last - 1]), found
+
+    def names(self, database: int | None = None) -> list[tuple[int, bytes]]:
+        """All names, or those of one database, with its number."""
+        return [(number, name) for number, names in self._chosen(database) for name in names.known]
+
+    def _chosen(self, database: int | None) -> Iterator[tuple[int, _Names]]:
+        return ((number, names) for number, names in self._databases.items() if database in (None, number))
+
+    def _expire(self, now_unix_ms: int) -> None:
+        while self._ends and self._ends[0][0] <= now_unix_ms:
+            _, database, name = heappop(self._ends)
+            self.get(database, name, now_unix_ms)
+
+    def _rebuild_ends(self) -> None:
+        self._ends = sorted(
+            (one.expires_unix_ms, number, name)
+            for number, names in self._databases.items()
+            for name, one in names.known.items()
+            if one.expires_unix_ms
+        )
+
+    def _drop_oldest(self) -> None:
+        """Of the database that has the oldest."""
+        found = [(*oldest, number) for number, names in self._databases.items() if (oldest := names.oldest()) is not None]
+        _, name, database = min(found)
+        self.remove(database, name)

@@ -1,0 +1,81 @@
+"""Memory of values on their way between clients and the sky, over all connections: how much, and whose turn it is.
+
+A value that a client sends is refused when there is no room for it; one that a client asks for waits. What a client that reads
+slowly has waiting for it must not keep others waiting for good: so only half may be taken by answers that are not yet due. An
+answer that is due needs the other half, and whoever does not take it is cut off after a while (`Connection`).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+MEMORY_BYTES: Final = 1 << 30
+ANSWERS_BYTES_MAX: Final = 64 << 20
+"""of one connection that are fetched before they are due"""
+
+
+class Answer(Protocol):
+    """What a client waits for."""
+
+    @property
+    def is_due(self) -> bool:
+        """Are all answers before it on their way?"""
+
+    @property
+    def ahead_bytes(self) -> int:
+        """What its connection has taken already."""
+
+
+class Memory:
+    """Used from one event loop."""
+
+    def __init__(self, limit_bytes: int = MEMORY_BYTES) -> None:
+        """`limit_bytes`: for all values together; the half of it is to hold the longest one."""
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self._waiting: deque[tuple[Answer, int, Callable[[], None]]] = deque()
+
+    def admit(self, count: int) -> bool:
+        """Take memory for something to be stored, if there is some."""
+        if self.used_bytes + count > self.limit_bytes // 2 and self.used_bytes:
+            return False
+        self.used_bytes += count
+        return True
+
+    def fetch(self, answer: Answer, count: int, go: Callable[[], None]) -> None:
+        """Call `go` as soon as there is memory for an answer, at once if there is; it counts as taken then."""
+        if not self._waiting and self._fits(answer, count):
+            self.used_bytes += count
+            go()
+        else:
+            self._waiting.append((answer, count, go))
+            self.retry()
+
+    def hold(self, count: int) -> None:
+        """Take memory, whether there is some or not: for what is there already."""
+        self.used_bytes += count
+
+    def release(self, count: int) -> None:
+        """Give memory back."""
+        self.used_bytes -= count
+        self.retry()
+
+    def retry(self) -> None:
+        """Let go on for whom there is memory now, or whose turn it is."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, deque()
+        ready = []
+        for one in waiting:
+            if self._fits(one[0], one[1]):
+                self.used_bytes += one[1]
+                ready.append(one[2])
+            else:
+                self._waiting.append(one)
+        for go in ready:
+            go()
+
+    def _fits(self, answer: Answer, count: int) -> bool:
+        if answer.is_due:
+            return self.used_bytes + count <= self.limit_bytes or self.used_bytes == 0
+        return answer.ahead_bytes + count <= ANSWERS_BYTES_MAX and self.used_bytes + count <= self.limit_bytes // 2

@@ -1,0 +1,335 @@
+"""Values of Redis clients in the sky: for each name a line of operations, done in the order in which they came.
+
+Lines of different names go side by side; what they ask of the sky in one turn of the event loop is asked in one call.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Generic, TypeVar
+
+from skymemory.agent.resp.directory import Directory
+from skymemory.agent.resp.memory import Answer, Memory
+from skymemory.agent.resp.operations import Delete, Needs, Operation, State
+from skymemory.agent.resp.requests import BULK_BYTES_MAX
+from skymemory.agent.sky import Sky
+from skymemory.keyvalue import (
+    ENVELOPE_BYTES,
+    PAD_BYTES_MAX,
+    Value,
+    block_length,
+    key_of,
+    may_expire,
+    now_unix_ms,
+    pack,
+    seal,
+    unpack,
+)
+from skymemory.link.control import Purged
+from skymemory.link.native import Buffer
+from skymemory.results import GetResult, PutResult
+
+_log = logging.getLogger(__name__)
+
+BLOCK_BYTES_MAX: Final = BULK_BYTES_MAX + ENVELOPE_BYTES + PAD_BYTES_MAX
+_IN_THREAD_BYTES: Final = 1 << 18
+"""digests of longer values are computed beside the event loop"""
+_CALL_ITEMS: Final = 512
+_BREATH_S: Final = 0.002
+_SILENCE: Final = frozenset(("expired", "unanswered", "no_satellite", "unreachable", "hop_limit", "cancelled"))
+NO_ANSWER: Final = "ERR the constellation does not answer; nothing was stored, try again"
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Done = TypeVar("Done")
+
+
+def namespace_of(database: int) -> str:
+    """Database 0 is what `skymem put` and `skymem get` see."""
+    return "" if database == 0 else str(database)
+
+
+class _Calls(Generic[Item, Result]):
+    """What is asked for in one turn of the event loop goes into one call."""
+
+    def __init__(self, call: Callable[[list[Item]], Awaitable[Sequence[Result]]], otherwise: Callable[[Item], Result]) -> None:
+        """`otherwise`: the result if the call raises, which is a fault of ours."""
+        self._call = call
+        self._otherwise = otherwise
+        self._asked: list[tuple[Item, Callable[[Result], None]]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def ask(self, item: Item, take: Callable[[Result], None]) -> None:
+        """`take` is given the result."""
+        self._asked.append((item, take))
+        if len(self._asked) == 1:
+            asyncio.get_running_loop().call_soon(self._go)
+
+    def _go(self) -> None:
+        asked, self._asked = self._asked, []
+        for at in range(0, len(asked), _CALL_ITEMS):
+            task = asyncio.create_task(self._run(asked[at : at + _CALL_ITEMS]))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, asked: list[tuple[Item, Callable[[Result], None]]]) -> None:
+        results: Sequence[Result]
+        try:
+            results = await self._call([item for item, _ in asked])
+        except Exception:  # somebody waits for each of these
+            _log.exception("the sky was asked in vain")
+            results = [self._otherwise(item) for item, _ in asked]
+        for (_, take), result in zip(asked, results, strict=True):
+            take(result)
+
+    async def drained(self) -> None:
+        """Wait until all that was asked is answered."""
+        while self._asked or self._tasks:
+            await asyncio.sleep(0)
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+
+
+class _Line:
+    """Operations on one value."""
+
+    __slots__ = ("database", "doing", "key", "name", "taken", "waiting")
+
+    def __init__(self, database: int, name: bytes) -> None:
+        self.database = database
+        self.name = name
+        self.key = key_of(name, namespace_of(database))
+        self.waiting: list[tuple[Operation, Answer]] = []
+        self.doing: list[tuple[Operation, Answer]] = []
+        self.taken = 0
+        """memory for the value, while its operations are done"""
+
+
+class Values:
+    """Used from one event loop."""
+
+    def __init__(self, sky: Sky, memory: Memory, directory: Directory) -> None:
+        self._sky = sky
+        self._memory = memory
+        self.directory = directory
+        self._lines: dict[tuple[int, bytes], _Line] = {}
+        self._finds = _Calls(sky.find, lambda key: None)
+        self._gets: _Calls[bytes, GetResult] = _Calls(self._get, lambda key: GetResult(key, None, "unanswered", 0.0))
+        self._ways: _Calls[bytes, Purged] = _Calls(sky.make_way, lambda key: Purged(0, False))
+        self._puts: _Calls[tuple[bytes, Buffer], PutResult] = _Calls(
+            sky.put, lambda item: PutResult(item[0], False, "unanswered", None, 0.0)
+        )
+        self._purges: _Calls[bytes, Purged] = _Calls(self._purge, lambda key: Purged(0, False))
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def drained(self) -> None:
+        """Wait until all operations are done."""
+        while self._lines:
+            for calls in (self._finds, self._gets, self._ways, self._puts):
+                await calls.drained()
+            await asyncio.sleep(_BREATH_S)
+
+    @property
+    def value_bytes_max(self) -> int:
+        """The longest value that can be stored now."""
+        store = self._sky.store
+        most = BULK_BYTES_MAX if store is None else store.capacity_bytes - ENVELOPE_BYTES - PAD_BYTES_MAX
+        return min(BULK_BYTES_MAX, most)
+
+    def too_long(self, length: int) -> str | None:
+        """Why a value of this length cannot be stored; None: it can."""
+        if length <= self.value_bytes_max:
+            return None
+        text = f"ERR value of {length:,} bytes; allowed are 0 to {self.value_bytes_max:,}"
+        store = self._sky.store
+        if store is None or length > BULK_BYTES_MAX:
+            return text
+        return f"{text} ({store.constellation.cache.servers} servers of {store.constellation.satellite.store_mib} MiB)"
+
+    def do(self, database: int, name: bytes, operation: Operation, answer: Answer) -> None:
+        """Do something to a value once all before it is done; `answer` is who waits for it."""
+        line = self._lines.get((database, name))
+        if line is not None:
+            line.waiting.append((operation, answer))
+            return
+        line = self._lines[database, name] = _Line(database, name)
+        line.doing.append((operation, answer))
+        self._begin(line)
+
+    # ---- what must be known --------------------------------------------------------------------------------------------
+
+    def _begin(self, line: _Line) -> None:
+        needs = Needs.NOTHING
+        for operation, _ in line.doing:
+            needs = max(needs, operation.needs)
+            if operation.decides:
+                break
+        store = self._sky.store
+        if store is None or store.silent:
+            self._refuse(line, NO_ANSWER)
+        elif needs is Needs.NOTHING:
+            self._apply(line, State())
+        elif (entry := store.index.get(line.key)) is not None:
+            self._looked(line, needs, entry.block_len)
+        else:
+            self._finds.ask(line.key, lambda found: self._looked(line, needs, None if found is None else found.block_len))
+
+    def _looked(self, line: _Line, needs: Needs, block_len: int | None) -> None:
+        """The satellites, or this host's index, know of a block of this length, or of none."""
+        if block_len is None:
+            self._missed(line)
+            return
+        known = self.directory.get(line.database, line.name, now_unix_ms())
+        if known is None:
+            is_enough = needs is Needs.TERMS and not may_expire(block_len)
+        else:
+            is_enough = needs is Needs.TERMS or (needs is Needs.LENGTH and known.is_exact)
+        if not is_enough:
+            self._fetch(line, block_len)
+        elif known is None:
+            length = max(0, block_len - ENVELOPE_BYTES)
+            self.directory.put(line.database, line.name, length, 0, is_exact=False)
+            self._apply(line, State(is_there=True, length=length))
+        else:
+            self._apply(line, State(is_there=True, length=known.length, expires_unix_ms=known.expires_unix_ms))
+
+    def _fetch(self, line: _Line, block_len: int) -> None:
+        answer = next(who for operation, who in line.doing if operation.needs)
+
+        def go() -> None:
+            line.taken = block_len
+            self._gets.ask(line.key, lambda result: self._fetched(line, result))
+
+        self._memory.fetch(answer, block_len, go)
+
+    async def _get(self, keys: list[bytes]) -> list[GetResult]:
+        return await self._sky.get(keys, block_bytes_max=BLOCK_BYTES_MAX)
+
+    def _fetched(self, line: _Line, result: GetResult) -> None:
+        data = result.data
+        if data is None:
+            self._missed(line)
+        elif len(data) <= _IN_THREAD_BYTES:
+            self._opened(line, unpack(data))
+        else:
+            self._beside(line, lambda: unpack(data), lambda value: self._opened(line, value))
+
+    def _opened(self, line: _Line, value: Value | None) -> None:
+        if value is None or value.is_over(now_unix_ms()):
+            self._ways.ask(line.key, lambda _: self._missed(line))  # of no use to others either
+            return
+        length = len(value.data)
+        self.directory.put(line.database, line.name, length, value.expires_unix_ms)
+        self._apply(line, State(True, value.data, length, value.expires_unix_ms))
+
+    def _missed(self, line: _Line) -> None:
+        known = self.directory.get(line.database, line.name, now_unix_ms())
+        self.directory.remove(line.database, line.name)
+        self._apply(line, State(lost_length=None if known is None else known.length))
+
+    # ---- what is left in the end ---------------------------------------------------------------------------------------
+
+    def _apply(self, line: _Line, state: State) -> None:
+        for operation, _ in line.doing:
+            operation.do(state)
+        if not state.is_changed:
+            self._finish(line)
+        elif state.is_there and not 0 < state.expires_unix_ms <= now_unix_ms():
+            self._store(line, state)
+        else:
+            self._ways.ask(line.key, lambda purged: self._deleted(line, purged))
+
+    def _deleted(self, line: _Line, purged: Purged) -> None:
+        if not purged.confirmed:
+            self._refuse(line, NO_ANSWER)
+            return
+        self.directory.remove(line.database, line.name)
+        if purged.chunks == 0:  # known, but gone: another host deleted it
+            for operation, _ in line.doing:
+                if isinstance(operation, Delete) and operation.was_there:
+                    operation.was_there = False
+                    break
+        self._finish(line)
+
+    def _store(self, line: _Line, state: State) -> None:
+        data, large, terms = state.data, state.large, state.expires_unix_ms
+        assert data is not None
+        if large is None:
+            self._make_way(line, pack(data, terms), len(data), terms)
+            return
+        block = large.memory[: block_length(large.length, terms)]
+        if large.length <= _IN_THREAD_BYTES:
+            seal(block, large.length, terms)
+            self._make_way(line, block, large.length, terms)
+        else:
+            length = large.length
+            self._beside(line, lambda: seal(block, length, terms), lambda _: self._make_way(line, block, length, terms))
+
+    def _make_way(self, line: _Line, block: Buffer, length: int, terms: int) -> None:
+        def put(purged: Purged) -> None:
+            if purged.confirmed:
+                self._puts.ask((line.key, block), lambda result: stored(result, is_first=True))
+            else:
+                self._refuse(line, NO_ANSWER)
+
+        def stored(result: PutResult, *, is_first: bool) -> None:
+            if result.ok:
+                self.directory.put(line.database, line.name, length, terms)
+                self._finish(line)
+            elif result.status == "bad_key" and is_first:  # something is left of a block without its first share
+                self._purges.ask(line.key, again)
+            else:
+                self.directory.remove(line.database, line.name)
+                why = f"ERR not stored: {result.status.replace('_', ' ')}"
+                self._refuse(line, NO_ANSWER if result.status in _SILENCE else why)
+
+        def again(purged: Purged) -> None:
+            if purged.confirmed:
+                self._puts.ask((line.key, block), lambda result: stored(result, is_first=False))
+            else:
+                self._refuse(line, NO_ANSWER)
+
+        self._ways.ask(line.key, put)
+
+    async def _purge(self, keys: list[bytes]) -> list[Purged]:
+        purged = await self._sky.purge(keys)
+        return [purged] * len(keys)
+
+    # ---- the end -------------------------------------------------------------------------------------------------------
+
+    def _refuse(self, line: _Line, why: str) -> None:
+        """The value cannot be changed now; what reads it misses it."""
+        for operation, _ in line.doing:
+            operation.failed(why)
+        self._next(line)
+
+    def _finish(self, line: _Line) -> None:
+        for operation, _ in line.doing:
+            operation.done()
+        self._next(line)
+
+    def _next(self, line: _Line) -> None:
+        taken, line.taken = line.taken, 0
+        if taken:
+            self._memory.release(taken)  # what goes to clients they have taken again
+        line.doing, line.waiting = line.waiting, []
+        if line.doing:
+            self._begin(line)
+        else:
+            del self._lines[line.database, line.name]
+
+    def _beside(self, line: _Line, work: Callable[[], Done], take: Callable[[Done], None]) -> None:
+        """Do work on long values beside the event loop, and go on with its result."""
+
+        async def do() -> None:
+            try:
+                done = await asyncio.to_thread(work)
+            except Exception:  # somebody waits for this
+                _log.exception("a value could not be worked on")
+                self._refuse(line, "ERR internal error")
+            else:
+                take(done)
+
+        task = asyncio.create_task(do())
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
