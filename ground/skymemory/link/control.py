@@ -162,6 +162,7 @@ class ControlPlane:
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
         self._socket.bind(("", 0))
+        self._endpoints: dict[Satellite, tuple[str, int]] = {}  # of ways in; one is asked for with every request
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
 
@@ -278,7 +279,13 @@ class ControlPlane:
             payload=ask.payload,
             seq_count=self._next_id % 16384,
         )
-        return _Pending(index, packet, (self.constellation.address(*ask.route.entry), self.constellation.network.port))
+        return _Pending(index, packet, self._endpoint(ask.route.entry))
+
+    def _endpoint(self, entry: Satellite) -> tuple[str, int]:
+        found = self._endpoints.get(entry)
+        if found is None:
+            found = self._endpoints[entry] = self.constellation.address(*entry), self.constellation.network.port
+        return found
 
     def _timer(self, satellite: Satellite) -> _Timer:
         return self._timers.setdefault(satellite, _Timer())
@@ -288,7 +295,7 @@ class ControlPlane:
         pending.sent_s = time.monotonic()
         pending.first_s = pending.first_s or pending.sent_s
         left_ms = min(max(1.0, (end_s - pending.sent_s) * 1000), 0xFFFFFFFF)
-        datagram = replace(pending.packet, deadline_ms=round(left_ms)).encode()
+        datagram = pending.packet.encode(deadline_ms=round(left_ms))
         try:
             self._socket.sendto(datagram, pending.endpoint)
         except OSError as error:  # a full queue or no way there at the moment: the timer tries again

@@ -74,8 +74,11 @@ class Packet:
     time_subs: int = 0
     """responses only: 1/65536 s"""
 
-    def encode(self) -> bytes:
+    def encode(self, deadline_ms: int | None = None) -> bytes:
         """The datagram.
+
+        Args:
+            deadline_ms: in place of the packet's own, which is that of the moment it was made.
 
         Raises:
             PacketError: a field is out of its range or the packet too large.
@@ -94,7 +97,7 @@ class Packet:
                 *self.gateway,
                 self.tenant,
                 self.epoch,
-                self.deadline_ms,
+                self.deadline_ms if deadline_ms is None else deadline_ms,
                 self.request_id,
                 self.key,
                 self.chunk_id,
