@@ -25,6 +25,7 @@ STRANGER_ARGUMENTS_MAX: Final = 10
 """of one who has not said the password yet"""
 STRANGER_BULK_BYTES_MAX: Final = 16_384
 _HEADER_BYTES_MAX: Final = 32
+_WHOLE: Final = b"+whole\r\n"
 _LARGE_HEADER: Final = re.compile(rb"\r\n[*$%~>|][0-9+-]{6}")
 _QUOTED: Final = re.compile(
     rb"""\s*(?:"((?:[^"\\]|\\.)*)"(?=\s|$)|'((?:[^'\\]|\\.)*)'(?=\s|$)|([^\s"']\S*))""", re.DOTALL
@@ -124,7 +125,10 @@ class RequestReader:
 
     @staticmethod
     def _parsed_at_once(data: bytes, commands: list[Command]) -> bool:
-        """hiredis takes memory by what headers claim, so it gets those with small numbers only."""
+        """hiredis takes memory by what headers claim, so it gets those with small numbers only.
+
+        As it does, and Redis, the two bytes behind an argument are passed over, whatever they are.
+        """
         if _LARGE_HEADER.search(data) is not None or _LARGE_HEADER.match(b"\r\n" + data[:8]) is not None:
             return False
         reader = hiredis.Reader()
@@ -136,7 +140,8 @@ class RequestReader:
                     return False
                 if one:
                     found.append(one)
-            whole = not reader.has_data()
+            reader.feed(_WHOLE)  # comes out as it went in if nothing is left before it
+            whole = reader.gets() == _WHOLE[1:-2]
         except hiredis.ProtocolError:
             return False
         if whole:
@@ -197,7 +202,6 @@ class RequestReader:
             return self._begin_large(data, behind, length)
         if len(data) < behind + length + 2:
             return -1
-        _check_end(data[behind + length : behind + length + 2])
         if (why := self._admit(length)) is not None:  # many small ones are large
             raise ProtocolError(why)
         self._admitted += length
@@ -214,7 +218,7 @@ class RequestReader:
         if why is None:
             self._large.memory[ENVELOPE_BYTES : ENVELOPE_BYTES + len(here)] = here
         if self._filled == length + 2:
-            self._end_large(here[-2:])
+            self._end_large()
         return at + len(here)
 
     def _fill(self, count: int, commands: list[Command]) -> None:
@@ -222,16 +226,12 @@ class RequestReader:
         self._filled += count
         if self._filled < self._large.length + 2:
             return
-        if self._large.refused is None:
-            self._end_large(bytes(self._large.memory[-2:]))
-        else:
-            self._end_large(b"\r\n")
+        self._end_large()
         if self._left == 0:
             self._finish(commands)
 
-    def _end_large(self, end: bytes) -> None:
+    def _end_large(self) -> None:
         assert self._large is not None
-        _check_end(end)
         self._args.append(self._large)
         self._large = None
         self._left -= 1
@@ -287,11 +287,6 @@ def _number(line: bytes) -> int | None:
     if not digits.isdigit() or len(digits) > 10 or (digits[:1] == b"0" and line != b"0"):
         return None
     return int(line)
-
-
-def _check_end(end: bytes) -> None:
-    if end != b"\r\n":
-        raise ProtocolError("an argument is longer than its header says")
 
 
 def _shown(raw: bytes) -> str:
