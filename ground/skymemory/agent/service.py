@@ -11,6 +11,7 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 from skymemory.agent.engine_server import EngineServer
 from skymemory.agent.http import HttpServer
 from skymemory.agent.notify import notify
+from skymemory.agent.resp.gateway import Gateway
 from skymemory.agent.settings import Settings
 from skymemory.agent.sky import Sky
 from skymemory.agent.source import FileSource, RunningSource
@@ -50,6 +51,11 @@ class Agent:
         self.engines = EngineServer(self.sky, settings.socket, self.registry)
         self._parts: list[Part] = [self.sky, self.engines]
         """in the order of their start; they end in the opposite one"""
+        self.resp: Gateway | None = None
+        if settings.resp_port is not None:
+            password = settings.resp_password
+            self.resp = Gateway(self.sky, settings.resp_host, settings.resp_port, self.registry, password=password)
+            self._parts.append(self.resp)
         if settings.http_port is not None:
             self.http = HttpServer(self, settings.http_host, settings.http_port)
             self._parts.append(self.http)
@@ -78,6 +84,8 @@ class Agent:
     def addresses(self) -> dict[str, str]:
         """Where it serves, once it was started."""
         found = {"engines": str(self.settings.socket)}
+        if self.resp is not None:
+            found["redis"] = f"redis://{self.settings.resp_host}:{self.resp.port}"
         if self.http is not None:
             found["http"] = f"http://{self.settings.http_host}:{self.http.port}"
         return found

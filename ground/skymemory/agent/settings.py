@@ -24,6 +24,8 @@ class Settings:
     resp_port: int | None = None
     """of Redis clients; None: not served"""
     resp_host: str = "127.0.0.1"
+    resp_password: str | None = None
+    """that they have to say; None: none"""
     http_port: int | None = None
     """of health, metrics and the page; None: not served"""
     http_host: str = "127.0.0.1"

@@ -44,6 +44,9 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
 )
 @click.option("--resp-port", type=_PORT, show_envvar=True, help="Port of Redis clients. Default: they are not served.")
 @click.option("--resp-host", default=Settings.resp_host, show_envvar=True, help="Where that port is.")
+@click.option(
+    "--resp-password", show_envvar=True, help="What they have to say first (AUTH). Flags are seen by all on this machine."
+)
 @click.option("--http-port", type=_PORT, show_envvar=True, help="Port of page, health and metrics. Default: none.")
 @click.option("--http-host", default=Settings.http_host, show_envvar=True, help="Where that port is.")
 def agent(
@@ -51,6 +54,7 @@ def agent(
     socket: Path | None,
     resp_port: int | None,
     resp_host: str,
+    resp_password: str | None,
     http_port: int | None,
     http_host: str,
 ) -> None:
@@ -67,6 +71,7 @@ def agent(
         constellation=constellation,
         resp_port=resp_port,
         resp_host=resp_host,
+        resp_password=resp_password,
         http_port=http_port,
         http_host=http_host,
     )
