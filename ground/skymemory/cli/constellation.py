@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from skymemory.cli.common import Failure, config_option, load_constellation, progress_bar
+from skymemory.cli.common import BadInput, Failure, config_option, load_constellation, progress_bar
 from skymemory.config import CONFIG_FILE, Constellation
 from skymemory.testbed.compose import PROJECT, compose_file, in_containers
 from skymemory.testbed.docker import (
@@ -21,6 +21,7 @@ from skymemory.testbed.docker import (
 )
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
+from skymemory.testbed.several import kubernetes_file, stack_file
 from skymemory.testbed.state import DamagedStateError, Running, State
 
 
@@ -107,22 +108,40 @@ def _tell_of_containers() -> None:
 
 @click.command()
 @config_option
+@click.option("--swarm", "form", flag_value="swarm", help="A stack for Docker Swarm: planes on machines.")
+@click.option("--kubernetes", "form", flag_value="kubernetes", help="Manifests for Kubernetes: the same.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: standard output.")
-def compose(config_path: Path | None, output: Path | None) -> None:
+def compose(config_path: Path | None, form: str | None, output: Path | None) -> None:
     """Print the Compose file of the constellation: one container a satellite, (p, s) at 198.18.p.s.
 
     It builds the image from the checkout around FILE, or around the current folder; outside of one it expects the image to be
     there. What is printed is for a file in docker/ of the checkout.
+
+    With --swarm or --kubernetes addresses and packet size are those of the constellation file.
     """
     constellation = load_constellation(config_path)
-    source = str(config_path or (CONFIG_FILE if CONFIG_FILE.is_file() else "the defaults"))
+    file = config_path or (CONFIG_FILE if CONFIG_FILE.is_file() else None)
+    if form is None:
+        text = _compose_text(constellation, str(file or "the defaults"), output)
+    elif file is None:
+        raise BadInput(f"--{form}: ground hosts need the constellation file; name one with --config")
+    else:
+        folder = Path("docker") if output is None else output.parent
+        source = os.path.relpath(file, folder)
+        if form == "swarm":
+            text = stack_file(constellation, source=source)
+        else:
+            text = kubernetes_file(constellation, file.read_text(encoding="utf-8"), source=source)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
+def _compose_text(constellation: Constellation, source: str, output: Path | None) -> str:
     folder = Path() if output is None else output.parent
     checkout = find_checkout(folder) or find_checkout()
     context = None
     if checkout is not None:
         context = os.path.relpath(checkout, checkout / "docker" if output is None else folder.resolve())
-    text = compose_file(constellation, source=source, context=context)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        output.write_text(text, encoding="utf-8", errors="surrogateescape")
+    return compose_file(constellation, source=source, context=context)
