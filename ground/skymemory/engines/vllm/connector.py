@@ -1,0 +1,311 @@
+"""`SkyMemoryConnector`: the KV connector of vLLM (interface V1, as in vLLM 0.32).
+
+    vllm serve MODEL --block-size 128 --kv-transfer-config '{"kv_connector":"SkyMemoryConnector",
+        "kv_connector_module_path":"skymemory.engines.vllm","kv_role":"kv_both","kv_load_failure_policy":"recompute"}'
+
+vLLM makes one for its scheduler and one in each worker. Loads go on beside the engine's steps, and what fails of them is
+computed; saves are copied out within the step and sent after it. Nothing here waits for the sky.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import vllm
+from vllm.distributed.kv_transfer.kv_connector.v1.base import (
+    KVConnectorBase_V1,
+    KVConnectorHandshakeMetadata,
+    KVConnectorMetadata,
+    KVConnectorRole,
+    KVConnectorWorkerMetadata,
+)
+
+from skymemory.agent.client import AgentClient, EngineInfo
+from skymemory.engines.framing import BlockFormat
+from skymemory.engines.vllm import identity
+from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
+from skymemory.engines.vllm.scheduler import SchedulerSide, Session
+from skymemory.engines.vllm.settings import Settings, UnsupportedError, check
+from skymemory.engines.vllm.statistics import SkyMemoryMetrics, SkyMemoryStatistics
+from skymemory.engines.vllm.tally import Tally
+from skymemory.engines.vllm.worker import WorkerSide
+
+_log = logging.getLogger(__name__)
+
+_ASKING_ARENA_BYTES = 1 << 16
+"""the scheduler's client fetches nothing"""
+
+
+@dataclass
+class StepMetadata(KVConnectorMetadata):  # type: ignore[misc]
+    """From the scheduler to the workers, in each step."""
+
+    plan: StepPlan
+
+
+@dataclass
+class WorkerLayout(KVConnectorHandshakeMetadata):  # type: ignore[misc]
+    """From each worker to the scheduler, once."""
+
+    layout: Layout
+
+
+@dataclass
+class SavedMetadata(KVConnectorWorkerMetadata):  # type: ignore[misc]
+    """From the workers to the scheduler, after a step."""
+
+    saved: Saved
+
+    def aggregate(self, other: KVConnectorWorkerMetadata) -> SavedMetadata:
+        """Both workers' words."""
+        self.saved.add(other.saved)
+        return self
+
+
+class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
+    """Both sides; which one an object is, `role` says."""
+
+    def __init__(self, vllm_config: Any, role: KVConnectorRole, kv_cache_config: Any) -> None:
+        """
+        Raises:
+            UnsupportedError: vLLM was started in a way that cannot be served; the message names the option.
+        """
+        super().__init__(vllm_config=vllm_config, role=role, kv_cache_config=kv_cache_config)
+        check(vllm_config, kv_cache_config)
+        self._settings = Settings.of(self._kv_transfer_config.kv_connector_extra_config)
+        self._tally = Tally()
+        self._replicas = max(1, getattr(kv_cache_config, "kv_tp_replicas", 1))
+        self._tensor_parallel = vllm_config.parallel_config.tensor_parallel_size
+        self._scheduler: SchedulerSide | None = None
+        self._worker: WorkerSide | None = None
+        if role == KVConnectorRole.WORKER:
+            from vllm.distributed.parallel_state import get_tensor_model_parallel_rank
+
+            self._worker = WorkerSide(
+                rank=get_tensor_model_parallel_rank(),
+                replicas=self._replicas,
+                blocks=kv_cache_config.num_blocks,
+                block_tokens=vllm_config.cache_config.block_size,
+                layout_name=str(kv_cache_config.kv_cache_layout),
+                open_client=self._open_client,
+                arena_bytes=self._settings.arena_mib << 20,
+                load_timeout_s=self._settings.load_timeout_s,
+                tally=self._tally,
+            )
+            return
+        if self._kv_transfer_config.kv_load_failure_policy != "recompute":
+            _log.warning(
+                'kv_load_failure_policy is "%s": a block that does not come fails its request; with "recompute" it is computed',
+                self._kv_transfer_config.kv_load_failure_policy,
+            )
+        model, load = vllm_config.model_config, vllm_config.load_config
+        dummy = str(load.load_format) == "dummy"
+        self._weights = [] if dummy else identity.weight_files(model.model, model.revision, load.download_dir)
+        self._secret = self._settings.tenant_secret()
+        self._opening: Future[Session] = Future()
+        self._digests = ThreadPoolExecutor(1, thread_name_prefix="skymemory-digest")
+
+    # --- worker ---------------------------------------------------------------------------------------------------------------
+
+    def register_kv_caches(self, kv_caches: dict[str, torch.Tensor]) -> None:
+        """Take the paged cache."""
+        assert self._worker is not None
+        self._worker.register(kv_caches)
+
+    def get_handshake_metadata(self) -> WorkerLayout:
+        """How this worker lays out its part of a block."""
+        assert self._worker is not None
+        return WorkerLayout(self._worker.layout)
+
+    def bind_connector_metadata(self, connector_metadata: KVConnectorMetadata) -> None:
+        """A step begins."""
+        super().bind_connector_metadata(connector_metadata)
+        assert self._worker is not None
+        self._worker.begin(connector_metadata.plan)
+
+    def start_load_kv(self, forward_context: Any, **kwargs: Any) -> None:
+        """Begin this step's loads."""
+        assert self._worker is not None
+        self._worker.load()
+
+    def wait_for_layer_load(self, layer_name: str) -> None:
+        """Nothing: a request is not computed before all its blocks have come."""
+
+    def save_kv_layer(self, layer_name: str, kv_layer: torch.Tensor, attn_metadata: Any, **kwargs: Any) -> None:
+        """Copy out a layer of the blocks that this step has filled."""
+        assert self._worker is not None
+        self._worker.layer(layer_name)
+
+    def wait_for_save(self) -> None:
+        """All is copied out; the rest goes on beside the next steps."""
+        assert self._worker is not None
+        # vLLM calls this as well when the step has raised; then nobody knows what stands in the blocks
+        self._worker.end(computed=sys.exc_info()[0] is None)
+
+    def get_finished(self, finished_req_ids: set[str]) -> tuple[set[str] | None, set[str] | None]:
+        """Requests whose loads have ended."""
+        assert self._worker is not None
+        finished, self._errors = self._worker.loaded()
+        return None, finished or None
+
+    def get_block_ids_with_load_errors(self) -> set[int]:
+        """Blocks that did not come; called after `get_finished` in each step."""
+        errors: set[int] = getattr(self, "_errors", set())
+        self._errors = set()
+        return errors
+
+    def build_connector_worker_meta(self) -> SavedMetadata | None:
+        """What became of blocks that were to be stored."""
+        assert self._worker is not None
+        saved = self._worker.saved()
+        return SavedMetadata(saved) if saved is not None else None
+
+    # --- scheduler ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def requires_kv_delivery(self) -> bool:
+        """A block that is not stored is a miss later, no more."""
+        return False
+
+    def set_xfer_handshake_metadata(self, metadata: dict[int, KVConnectorHandshakeMetadata]) -> None:
+        """All workers have their caches: what is left is to read the weights, which goes on beside the first steps."""
+        layouts: list[Layout] = [metadata[rank].layout for rank in sorted(metadata)]
+        block_format = layouts[0].format
+        if any(layout.format != block_format for layout in layouts):
+            raise UnsupportedError(
+                f"SkyMemoryConnector: --tensor-parallel-size {self._tensor_parallel} gives the workers unequal parts of a block; "
+                "supported are equal parts"
+            )
+        transfer = self._kv_transfer_config
+        self._scheduler = SchedulerSide(
+            block_tokens=self._vllm_config.cache_config.block_size,
+            shards=self._tensor_parallel // self._replicas,
+            loads=transfer.is_kv_consumer,
+            saves=transfer.is_kv_producer,
+            lookup_timeout_s=self._settings.lookup_timeout_s,
+            saves_at_once=(self._settings.arena_mib << 20) // 2 // block_format.block_bytes,
+            open_session=self._opening,
+            adapter_digest=self._adapter_digest,
+            tally=self._tally,
+        )
+        self._digests.submit(self._open_session, block_format, [layout.facts for layout in layouts])
+
+    def on_new_request(self, request: Any) -> None:
+        """Keep it in view."""
+        if self._scheduler is not None:
+            self._scheduler.add(request)
+
+    def get_num_new_matched_tokens(self, request: Any, num_computed_tokens: int) -> tuple[int | None, bool]:
+        """See `SchedulerSide.matched`."""
+        return (0, False) if self._scheduler is None else self._scheduler.matched(request, num_computed_tokens)
+
+    def update_state_after_alloc(self, request: Any, blocks: Any, num_external_tokens: int) -> None:
+        """Plan a load."""
+        if self._scheduler is not None:
+            self._scheduler.allocated(request, blocks.get_block_ids()[0], num_external_tokens)
+
+    def build_connector_meta(self, scheduler_output: Any) -> StepMetadata:
+        """What the workers are to do."""
+        if self._scheduler is None:
+            return StepMetadata(StepPlan())
+        state = scheduler_output.kv_connector_block_state
+
+        def places(request: str) -> list[int] | None:
+            block_ids = state.get_block_ids(request) if state is not None else None
+            return None if block_ids is None else block_ids[0]
+
+        return StepMetadata(self._scheduler.plan(scheduler_output.num_scheduled_tokens, places))
+
+    def update_connector_output(self, connector_output: Any) -> None:
+        """What the workers did."""
+        if self._scheduler is None:
+            return
+        if connector_output.kv_connector_worker_meta is not None:
+            self._scheduler.saved(connector_output.kv_connector_worker_meta.saved)
+        self._scheduler.loaded(connector_output.finished_recving or (), connector_output.invalid_block_ids)
+
+    def request_finished(self, request: Any, block_ids: list[int]) -> tuple[bool, dict[str, Any] | None]:
+        """Its memory is free at once: what is to be stored was copied out."""
+        if self._scheduler is not None:
+            self._scheduler.remove(request, request.num_computed_tokens)
+        return False, None
+
+    def reset_cache(self) -> bool:
+        """The weights were changed, or nothing old is to be found: keys start anew, for this engine alone."""
+        if self._scheduler is not None:
+            self._scheduler.forget(os.urandom(32))
+        return True
+
+    # --- both -----------------------------------------------------------------------------------------------------------------
+
+    def get_kv_connector_stats(self) -> SkyMemoryStatistics | None:
+        """Counts and times since the last call."""
+        data = self._tally.take()
+        return SkyMemoryStatistics(data=data) if data else None
+
+    @classmethod
+    def build_kv_connector_stats(cls, data: dict[str, Any] | None = None) -> SkyMemoryStatistics:
+        """Statistics as they were taken elsewhere."""
+        return SkyMemoryStatistics(data=data or {})
+
+    @classmethod
+    def build_prom_metrics(
+        cls, vllm_config: Any, metric_types: Any, labelnames: list[str], per_engine_labelvalues: dict[int, list[object]]
+    ) -> SkyMemoryMetrics:
+        """Metrics of vLLM's own /metrics."""
+        return SkyMemoryMetrics(vllm_config, metric_types, labelnames, per_engine_labelvalues)
+
+    def shutdown(self) -> None:
+        """Leave the agent."""
+        if self._worker is not None:
+            self._worker.close()
+        if self.role == KVConnectorRole.SCHEDULER:
+            self._digests.shutdown(wait=False, cancel_futures=True)
+            if self._opening.done() and self._opening.exception() is None:
+                self._opening.result().client.close()
+
+    def _open_session(self, block_format: BlockFormat, workers: list[Any]) -> None:
+        try:
+            known = identity.facts(self._vllm_config, self._kv_cache_config, vllm.__version__, workers)
+            root = identity.root_key(block_format, known, identity.files_digest(self._weights), self._secret)
+            # To the agent a block is what one worker holds of it: so many tokens' worth of computing
+            tokens = max(1, block_format.block_tokens // (self._tensor_parallel // self._replicas))
+            who = Identity(root, str(self._vllm_config.model_config.model), tokens, block_format.dtype)
+            self._opening.set_result(Session(who, self._open_client(who, block_format.block_bytes, _ASKING_ARENA_BYTES)))
+        except Exception as error:
+            _log.exception("the engine goes on without SkyMemory")
+            self._opening.set_exception(error)
+
+    def _open_client(self, who: Identity, block_bytes: int, arena_bytes: int | None = None) -> AgentClient:
+        info = EngineInfo(
+            name="vllm",
+            model=who.model,
+            root=who.root,
+            block_tokens=who.block_tokens,
+            block_bytes=block_bytes,
+            dtype=who.dtype,
+        )
+        path = Path(self._settings.socket) if self._settings.socket is not None else None
+        return AgentClient(path, engine=info, arena_bytes=arena_bytes or self._settings.arena_mib << 20)
+
+    def _adapter_digest(self, adapter: Any) -> Future[bytes]:
+        def digest() -> bytes:
+            try:
+                return identity.files_digest(identity.weight_files(adapter.lora_path, None, None))
+            except (OSError, UnsupportedError) as error:
+                _log.warning("blocks of adapter %s are not cached: %s", adapter.lora_name, error)
+                raise
+
+        return self._digests.submit(digest)
+
+    def take_events(self) -> Iterable[Any]:
+        """None: who follows vLLM's KV events is told of its own cache only."""
+        return ()

@@ -1,0 +1,179 @@
+"""Blocks from the sky into the paged cache, beside the engine's steps."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Lock, Thread
+
+from skymemory.agent.client import AgentClient, Lease, Outcome
+from skymemory.engines.framing import FrameError
+from skymemory.engines.vllm.plans import BlockPlan, LoadPlan
+from skymemory.engines.vllm.tally import Tally
+
+_log = logging.getLogger(__name__)
+
+_RUN_BLOCKS = 8
+"""of one request to the agent: the first ones are copied while the next ones come"""
+_TICK_S = 0.02
+"""how often it is looked whether there is room, or a load has taken too long"""
+
+
+@dataclass(slots=True)
+class _Job:
+    plan: LoadPlan
+    started: float
+    waiting: deque[BlockPlan]
+    asked: set[int] = field(default_factory=set)
+    """places of blocks on their way"""
+    failed: set[int] = field(default_factory=set)
+    over: bool = False
+
+
+_Run = list[tuple[_Job, BlockPlan, Lease]]
+
+
+class Loader:
+    """A thread that fetches, checks and copies. What fails is said with the request, so that vLLM computes it."""
+
+    def __init__(
+        self,
+        client: AgentClient,
+        *,
+        block_bytes: int,
+        key_of: Callable[[bytes], bytes],
+        take: Callable[[memoryview, bytes, int], None],
+        timeout_s: float,
+        tally: Tally,
+    ) -> None:
+        """
+        Args:
+            block_bytes: of a block as it is stored.
+            key_of: what a plan's key is in the sky.
+            take: check a block and copy it to its place; raises FrameError if it is not what was stored.
+            timeout_s: of the load of one request.
+        """
+        self._client = client
+        self._block_bytes = block_bytes
+        self._key_of = key_of
+        self._take = take
+        self._timeout_s = timeout_s
+        self._tally = tally
+        self._jobs: list[_Job] = []
+        self._events: queue.SimpleQueue[LoadPlan | tuple[_Run, Future[list[Outcome]]] | None] = queue.SimpleQueue()
+        self._lock = Lock()
+        self._finished: set[str] = set()
+        self._errors: set[int] = set()
+        self._in_flight = 0
+        self._thread = Thread(target=self._work, name="skymemory-load", daemon=True)
+        self._thread.start()
+
+    def submit(self, plan: LoadPlan) -> None:
+        """Begin to load the blocks of a request."""
+        self._events.put(plan)
+
+    def results(self) -> tuple[set[str], set[int]]:
+        """Requests whose loads have ended since the last call, and places in the paged cache that hold nothing."""
+        with self._lock:
+            finished, self._finished = self._finished, set()
+            errors, self._errors = self._errors, set()
+            return finished, errors
+
+    def close(self) -> None:
+        """End the thread."""
+        self._events.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                event = self._events.get(timeout=_TICK_S if self._jobs else None)
+            except queue.Empty:
+                event = ()
+            if event is None:
+                return
+            if isinstance(event, LoadPlan):
+                self._jobs.append(_Job(event, time.monotonic(), deque(event.blocks)))
+            elif event:
+                self._came(*event)
+            self._give_up()
+            self._ask()
+            self._end()
+
+    def _ask(self) -> None:
+        """Ask for as many blocks as there is room for, the oldest request's first."""
+        for job in self._jobs:
+            while job.waiting:
+                run: _Run = []
+                while job.waiting and len(run) < _RUN_BLOCKS:
+                    lease = self._client.lease(self._block_bytes)
+                    if lease is None:
+                        break
+                    run.append((job, job.waiting.popleft(), lease))
+                if not run:
+                    return self._without_room()
+                job.asked.update(block.block_id for _, block, _ in run)
+                self._in_flight += 1
+                future = self._client.get([(self._key_of(block.key), lease) for _, block, lease in run])
+                future.add_done_callback(lambda future, run=run: self._events.put((run, future)))
+        return None
+
+    def _without_room(self) -> None:
+        if self._in_flight or self._client.connected:
+            return  # room comes when something that is on its way has come
+        for job in self._jobs:
+            self._fail(job, job.waiting, "no_agent")
+            job.waiting.clear()
+
+    def _came(self, run: _Run, future: Future[list[Outcome]]) -> None:
+        self._in_flight -= 1
+        outcomes: Sequence[Outcome | None] = future.result() if future.exception() is None else [None] * len(run)
+        for (job, block, lease), outcome in zip(run, outcomes, strict=True):
+            with lease:
+                if job.over:
+                    continue  # vLLM may use the place for something else by now
+                job.asked.discard(block.block_id)
+                status = outcome.status if outcome is not None else "no_agent"
+                if outcome is not None and outcome.ok:
+                    try:
+                        self._take(lease.view, block.key, block.block_id)
+                    except FrameError as error:
+                        status = "corrupt"
+                        self._client.purge([self._key_of(block.key)])  # so that it can be stored anew
+                        _log.warning("block %s is computed again: %s", self._key_of(block.key).hex()[:16], error)
+                    else:
+                        self._tally.count("loaded")
+                        self._tally.count("loaded_bytes", self._block_bytes)
+                        continue
+                self._fail(job, [block], status)
+                # Behind a gap nothing is of use
+                self._fail(job, job.waiting, None)
+                job.waiting.clear()
+
+    def _give_up(self) -> None:
+        now = time.monotonic()
+        for job in self._jobs:
+            if now - job.started > self._timeout_s:
+                _log.warning("blocks of request %s did not come within %g s: they are computed", job.plan.request, self._timeout_s)
+                late = [block for block in job.plan.blocks if block.block_id in job.asked]
+                self._fail(job, [*late, *job.waiting], "late")
+                job.waiting.clear()
+                job.asked.clear()
+
+    def _fail(self, job: _Job, blocks: Sequence[BlockPlan] | deque[BlockPlan], status: str | None) -> None:
+        job.failed.update(block.block_id for block in blocks)
+        self._tally.count(f"load_failed.{status or 'behind_a_gap'}", len(blocks))
+
+    def _end(self) -> None:
+        for job in [job for job in self._jobs if not job.waiting and not job.asked]:
+            job.over = True
+            self._jobs.remove(job)
+            self._tally.time("load", time.monotonic() - job.started)
+            with self._lock:
+                self._finished.add(job.plan.request)
+                self._errors |= job.failed

@@ -1,0 +1,160 @@
+"""Blocks from the paged cache to the sky: copied out layer by layer within the step, sealed and sent after it."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Lock, Thread
+from typing import Any
+
+import torch
+
+from skymemory.agent.client import AgentClient, Lease, Outcome
+from skymemory.engines.framing import HEADER_BYTES, Framing
+from skymemory.engines.vllm.pages import Pages
+from skymemory.engines.vllm.plans import BlockPlan, Saved
+from skymemory.engines.vllm.tally import Tally
+
+
+@dataclass(slots=True)
+class _Save:
+    plan: BlockPlan
+    lease: Lease
+    payload: torch.Tensor
+    """bytes in the arena, behind the header"""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Blocks of one step."""
+
+    saves: list[_Save]
+    started: float = field(default_factory=time.monotonic)
+    layers: set[int] = field(default_factory=set)
+    """copied out already"""
+    staged: list[tuple[int, torch.Tensor]] = field(default_factory=list)
+    """of a GPU: layer and its rows, in pinned memory"""
+    event: Any = None
+
+
+class Saver:
+    """Copies in the thread of the engine's steps; all else in a thread of its own. Never waits for room."""
+
+    def __init__(
+        self,
+        client: AgentClient,
+        pages: Pages,
+        frames: Framing,
+        *,
+        key_of: Callable[[bytes], bytes],
+        tally: Tally,
+    ) -> None:
+        """
+        Args:
+            key_of: what a plan's key is in the sky.
+        """
+        self._client = client
+        self._pages = pages
+        self._frames = frames
+        self._key_of = key_of
+        self._tally = tally
+        self._batch: _Batch | None = None
+        self._lock = Lock()
+        self._saved = Saved()
+        self._work: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
+        self._thread = Thread(target=self._send_all, name="skymemory-save", daemon=True)
+        self._thread.start()
+
+    def begin(self, plans: Sequence[BlockPlan]) -> None:
+        """Take memory for the blocks that are full after this step."""
+        saves: list[_Save] = []
+        for plan in plans:
+            lease = self._client.lease(self._frames.block_bytes)
+            if lease is None:
+                self._report(failed=[plan.key])
+                continue
+            payload = torch.frombuffer(lease.view, dtype=torch.uint8, offset=HEADER_BYTES)
+            saves.append(_Save(plan, lease, payload))
+        self._batch = _Batch(saves) if saves else None
+
+    def layer(self, index: int) -> None:
+        """Copy a layer, which is computed."""
+        batch = self._batch
+        if batch is None or index in batch.layers:
+            return
+        batch.layers.add(index)
+        if self._pages.device.type == "cpu":
+            for save in batch.saves:
+                self._pages.read(index, save.plan.block_id, save.payload)
+        else:
+            # In the order of the stream: what the next step writes comes after
+            batch.staged.append((index, self._pages.gather(index, [save.plan.block_id for save in batch.saves])))
+
+    def end(self, computed: bool) -> None:
+        """The step is over.
+
+        Args:
+            computed: False: it failed, and what was copied may be anything.
+        """
+        batch = self._batch
+        if batch is None:
+            return
+        if computed:
+            for index in range(len(self._pages)):  # a step in one CUDA graph does not stop at its layers
+                self.layer(index)
+            if batch.staged:
+                batch.event = torch.cuda.Event()
+                batch.event.record()
+            self._work.put(batch)
+        else:
+            self._drop(batch)
+        self._batch = None
+
+    def results(self) -> Saved | None:
+        """What became of blocks since the last call; None: nothing new."""
+        with self._lock:
+            saved, self._saved = self._saved, Saved()
+        return saved if saved.done or saved.failed else None
+
+    def close(self) -> None:
+        """End the thread; what was copied out is sent before."""
+        self._work.put(None)
+        self._thread.join()
+
+    def _send_all(self) -> None:
+        while (batch := self._work.get()) is not None:
+            if batch.event is not None:
+                batch.event.synchronize()
+            for index, rows in batch.staged:
+                for save, row in zip(batch.saves, rows, strict=True):
+                    self._pages.put(index, row, save.payload)
+            for save in batch.saves:
+                self._frames.seal(save.lease.view, self._key_of(save.plan.key))
+            future = self._client.put([(self._key_of(save.plan.key), save.lease) for save in batch.saves])
+            future.add_done_callback(lambda future, batch=batch: self._sent(batch, future))
+
+    def _sent(self, batch: _Batch, future: Future[list[Outcome]]) -> None:
+        if future.exception() is not None:
+            return self._drop(batch)
+        for save, outcome in zip(batch.saves, future.result(), strict=True):
+            save.lease.release()
+            if outcome.ok:
+                self._tally.count("saved")
+                self._tally.count("saved_bytes", self._frames.block_bytes)
+                self._report(done=[save.plan.key])
+            else:
+                self._report(failed=[save.plan.key])
+        self._tally.time("save", time.monotonic() - batch.started)
+        return None
+
+    def _drop(self, batch: _Batch) -> None:
+        for save in batch.saves:
+            save.lease.release()
+        self._report(failed=[save.plan.key for save in batch.saves])
+
+    def _report(self, done: Sequence[bytes] = (), failed: Sequence[bytes] = ()) -> None:
+        with self._lock:
+            self._saved.add(Saved(list(done), list(failed)))

@@ -1,0 +1,335 @@
+"""The scheduler's side: which blocks are in the sky, which are to be loaded and stored. Never waits.
+
+A request's blocks are asked for when vLLM first asks what is cached for it; until the answer is there vLLM is told "not
+known yet" and goes on with other requests. What was answered late is a miss. A block whose load failed is computed, and
+the request asks for no other: what else would a block that cannot be read be asked for again and again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from skymemory.agent.client import AgentClient
+from skymemory.engines.framing import block_key
+from skymemory.engines.vllm.identity import derived_root, shard_key
+from skymemory.engines.vllm.plans import BlockPlan, Identity, LoadPlan, Saved, StepPlan
+from skymemory.engines.vllm.tally import Tally
+
+_KNOWN_BLOCKS = 1 << 16
+"""keys that are remembered as stored"""
+_CONNECT_S = 1.0
+"""a fresh client has so long to find its agent before questions are answered without it"""
+
+
+class Request(Protocol):
+    """What is used of vLLM's `Request`."""
+
+    request_id: str
+    num_computed_tokens: int
+    num_prompt_tokens: int
+    num_tokens: int
+    block_hashes: Sequence[bytes]
+    skip_reading_prefix_cache: bool
+    lora_request: Any
+
+
+@dataclass(slots=True)
+class Session:
+    """The engine once its root is known."""
+
+    identity: Identity
+    client: AgentClient
+    since: float = field(default_factory=time.monotonic)
+
+
+@dataclass(slots=True)
+class _Lookup:
+    first: int
+    """first block asked for: those before are in vLLM's own cache"""
+    started: float
+    future: Future[Any] | None = None
+    """None: not asked yet, since root or agent are not there"""
+    fetch: int | None = None
+    """blocks to load; None: not known yet"""
+
+
+@dataclass(slots=True)
+class _Track:
+    """A request that vLLM has not finished."""
+
+    request: Request
+    keys: list[bytes] = field(default_factory=list)
+    """of its full blocks, as far as they were needed"""
+    lookup: _Lookup | None = None
+    barred: bool = False
+    """nothing is loaded for it any more"""
+    loading: dict[int, bytes] = field(default_factory=dict)
+    """blocks on their way into the paged cache: keys by place"""
+    saved: int = 0
+    """blocks at its beginning that are stored, on their way, or not to be stored"""
+    closed: bool = False
+    """nothing is stored of it any more"""
+
+
+class SchedulerSide:
+    """One per engine. Called by one thread."""
+
+    def __init__(
+        self,
+        *,
+        block_tokens: int,
+        shards: int,
+        loads: bool,
+        saves: bool,
+        lookup_timeout_s: float,
+        saves_at_once: int,
+        open_session: Future[Session],
+        adapter_digest: Callable[[Any], Future[bytes]],
+        tally: Tally,
+    ) -> None:
+        """
+        Args:
+            block_tokens: tokens of a block.
+            shards: workers with a part of their own of each block.
+            loads: whether blocks are fetched (`kv_role` is a consumer or both).
+            saves: whether blocks are stored (producer or both).
+            lookup_timeout_s: an answer that takes longer is a miss.
+            saves_at_once: blocks that the workers have room for.
+            open_session: ends when root and client are there; fails if there is no cache for this engine.
+            adapter_digest: of a LoRA request's weights.
+        """
+        self._block_tokens = block_tokens
+        self._shards = shards
+        self._loads_wanted = loads
+        self._saves_wanted = saves
+        self._timeout_s = lookup_timeout_s
+        self._saves_at_once = saves_at_once
+        self._opening = open_session
+        self._adapter_digest = adapter_digest
+        self._tally = tally
+        self._epoch = b""
+        self._tracks: dict[str, _Track] = {}
+        self._adapters: dict[Any, Future[bytes]] = {}
+        self._stored: OrderedDict[bytes, None] = OrderedDict()
+        self._saving: dict[bytes, int] = {}
+        """workers that have not yet stored their part, by key"""
+        self._loads: list[LoadPlan] = []
+
+    def add(self, request: Request) -> None:
+        """A request has come."""
+        self._tracks[request.request_id] = _Track(request)
+
+    def matched(self, request: Request, computed: int) -> tuple[int | None, bool]:
+        """Tokens behind the first `computed` that can be loaded, and whether that goes on beside the engine's steps.
+
+        Args:
+            computed: tokens that vLLM has itself, a multiple of a block's.
+
+        Returns:
+            (None, False) as long as it is not known.
+        """
+        track = self._tracks.get(request.request_id)
+        first = computed // self._block_tokens
+        blocks = min(request.num_tokens // self._block_tokens, len(request.block_hashes))
+        if not self._loads_wanted or track is None or track.barred or request.skip_reading_prefix_cache or blocks <= first:
+            return 0, False
+        if track.lookup is None or track.lookup.first != first:
+            track.lookup = _Lookup(first, time.monotonic())
+        fetch = self._poll(track, track.lookup, blocks)
+        if track.barred:
+            return 0, False
+        if fetch is None:
+            return None, False
+        # One token at least is computed: what comes after it is read off there
+        tokens = min((first + fetch) * self._block_tokens, request.num_tokens - 1) - computed
+        return (tokens, True) if tokens > 0 else (0, False)
+
+    def allocated(self, request: Request, block_ids: Sequence[int], external: int) -> None:
+        """vLLM made room for a request.
+
+        Args:
+            block_ids: places of all its blocks.
+            external: tokens to be loaded; 0: none.
+        """
+        track = self._tracks.get(request.request_id)
+        if external <= 0 or track is None or track.lookup is None:
+            return
+        first = track.lookup.first
+        end = -(-(first * self._block_tokens + external) // self._block_tokens)
+        track.loading = dict(zip(block_ids[first:end], track.keys[first:end], strict=True))
+        track.lookup = None
+        blocks = tuple(BlockPlan(place, key) for place, key in track.loading.items())
+        self._loads.append(LoadPlan(request.request_id, blocks))
+
+    def plan(self, scheduled: dict[str, int], places: Callable[[str], Sequence[int] | None]) -> StepPlan:
+        """What the workers are to do in this step.
+
+        Args:
+            scheduled: tokens to be computed, by request.
+            places: of a request's blocks in the paged cache.
+        """
+        session = self._session()
+        step = StepPlan(session.identity if session else None, loads=self._loads)
+        self._loads = []
+        for name, tokens in scheduled.items():
+            track = self._tracks.get(name)
+            if track is None:
+                continue
+            if track.request.num_computed_tokens < track.request.num_prompt_tokens:
+                step.prefill_tokens += tokens
+            else:
+                step.other_tokens += tokens
+            if session is not None and self._saves_wanted:
+                step.saves += self._to_save(track, track.request.num_computed_tokens + tokens, places)
+        return step
+
+    def _to_save(self, track: _Track, computed: int, places: Callable[[str], Sequence[int] | None]) -> list[BlockPlan]:
+        """Full blocks of a request that are not stored yet, the first ones first, as many as there is room for.
+
+        Tokens that were only guessed have no hash, so their blocks are not among them.
+        """
+        full = min(computed // self._block_tokens, len(track.request.block_hashes))
+        if track.closed or full <= track.saved or not self._extend_keys(track, full):
+            return []
+        found = places(track.request.request_id)
+        if found is None:
+            return []
+        plans: list[BlockPlan] = []
+        for index in range(track.saved, full):
+            key = track.keys[index]
+            if key not in self._stored and key not in self._saving:
+                if len(self._saving) >= self._saves_at_once:
+                    break  # the rest in a later step, if the request still runs then
+                self._saving[key] = self._shards
+                plans.append(BlockPlan(found[index], key))
+            track.saved = index + 1
+        return plans
+
+    def saved(self, outcome: Saved) -> None:
+        """Workers say what became of blocks that were to be stored."""
+        for key in outcome.failed:
+            if self._saving.pop(key, None) is not None:
+                self._tally.count("save_failed")
+        for key in outcome.done:
+            left = self._saving.get(key, 0) - 1
+            if left > 0:
+                self._saving[key] = left
+            elif left == 0:
+                del self._saving[key]
+                self._remember([key])
+
+    def loaded(self, finished: Iterable[str], failed: set[int]) -> None:
+        """Workers say which requests have their blocks, and which places hold nothing."""
+        if failed:
+            for track in self._tracks.values():
+                if lost := [key for place, key in track.loading.items() if place in failed]:
+                    track.barred = True
+                    track.saved = min(track.saved, track.keys.index(lost[0]))
+                    for key in lost:
+                        self._stored.pop(key, None)  # it is computed now, and can be stored anew
+        for name in finished:
+            if name in self._tracks:
+                self._tracks[name].loading = {}
+
+    def remove(self, request: Request, computed: int) -> None:
+        """A request is finished, or was aborted.
+
+        Args:
+            computed: tokens of it that were computed.
+        """
+        track = self._tracks.pop(request.request_id, None)
+        if track is None or track.closed or not self._saves_wanted:
+            return
+        full = min(computed // self._block_tokens, len(request.block_hashes))
+        self._tally.count("save_skipped", max(0, full - track.saved))
+
+    def forget(self, salt: bytes) -> None:
+        """The weights have changed, or the cache is to be cleared: nothing stored before is found again.
+
+        Args:
+            salt: bytes that were never used before.
+        """
+        self._epoch += salt
+        self._stored.clear()
+        for track in self._tracks.values():
+            track.lookup, track.barred, track.closed = None, True, True
+
+    def _session(self) -> Session | None:
+        if not self._opening.done() or self._opening.exception() is not None:
+            return None
+        return self._opening.result()
+
+    def _poll(self, track: _Track, lookup: _Lookup, blocks: int) -> int | None:
+        if lookup.fetch is not None:
+            return lookup.fetch
+        now = time.monotonic()
+        if lookup.future is None:
+            self._ask(track, lookup, blocks, now)
+        if lookup.future is not None and lookup.future.done():
+            found = lookup.future.result()
+            whole, lookup.fetch = found.blocks // self._shards, found.fetch // self._shards
+            self._remember(track.keys[:whole])
+            for key in track.keys[whole:blocks]:
+                self._stored.pop(key, None)
+            new = max(0, whole - lookup.first)
+            self._tally.count("found", new)
+            self._tally.count("declined", new - lookup.fetch)
+            self._tally.count("missing", blocks - lookup.first - new)
+        elif self._opening.done() and self._opening.exception() is not None:
+            lookup.fetch = 0
+        elif now - lookup.started > self._timeout_s:
+            lookup.fetch = 0
+            self._tally.count("lookup_late")
+        if lookup.fetch is not None:
+            self._tally.time("lookup", now - lookup.started)
+        return lookup.fetch
+
+    def _ask(self, track: _Track, lookup: _Lookup, blocks: int, now: float) -> None:
+        session = self._session()
+        if session is None or (not session.client.connected and now - session.since < _CONNECT_S):
+            return
+        if self._extend_keys(track, blocks):
+            keys = [shard_key(key, shard) for key in track.keys[:blocks] for shard in range(self._shards)]
+            lookup.future = session.client.find(keys, cached=lookup.first * self._shards)
+
+    def _extend_keys(self, track: _Track, blocks: int) -> bool:
+        """Have keys of so many blocks. False: the root is not known yet."""
+        session = self._session()
+        if session is None:
+            return False
+        if len(track.keys) < blocks:
+            root = self._root(session.identity.root, track)
+            if root is None:
+                return False
+            track.keys += [block_key(root, value) for value in track.request.block_hashes[len(track.keys) : blocks]]
+        return True
+
+    def _root(self, root: bytes, track: _Track) -> bytes | None:
+        """Where the keys of a request's blocks start; None: not known yet, or never (then the request is closed)."""
+        if self._epoch:
+            root = derived_root(root, self._epoch)
+        adapter = track.request.lora_request
+        if adapter is None:
+            return root
+        mark = (adapter.lora_name, adapter.lora_path)
+        if mark not in self._adapters:
+            self._adapters[mark] = self._adapter_digest(adapter)
+        digest = self._adapters[mark]
+        if not digest.done():
+            return None
+        if digest.exception() is not None:
+            track.barred = track.closed = True
+            return None
+        return derived_root(root, digest.result())
+
+    def _remember(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._stored[key] = None
+            self._stored.move_to_end(key)
+        while len(self._stored) > _KNOWN_BLOCKS:
+            self._stored.popitem(last=False)

@@ -1,0 +1,106 @@
+"""What a person sets in `kv_connector_extra_config`, and which configurations of vLLM cannot be served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+
+class UnsupportedError(ValueError):
+    """vLLM is started in a way that this connector cannot serve; the message names the option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of one engine; names and units are those of `kv_connector_extra_config`."""
+
+    socket: str | None = None
+    """path of the agent's socket; by default where the agent puts it"""
+    tenant_secret_file: str | None = None
+    """its bytes go into all keys and digests: without them blocks are neither found nor accepted"""
+    arena_mib: int = 256
+    """memory of each worker for blocks on their way; half of it at most for blocks to be stored"""
+    lookup_timeout_s: float = 1.0
+    """a question that is not answered by then is a miss"""
+    load_timeout_s: float = 30.0
+    """what has not come by then is computed"""
+
+    @classmethod
+    def of(cls, extra: dict[str, Any]) -> Settings:
+        """Check and take the settings.
+
+        Raises:
+            UnsupportedError: the message names the setting and what is allowed.
+        """
+        allowed = {field.name for field in fields(cls)}
+        if unknown := sorted(set(extra) - allowed):
+            raise UnsupportedError(
+                f"kv_connector_extra_config: there is no setting {unknown[0]!r}; there are {', '.join(sorted(allowed))}"
+            )
+        for name in ("socket", "tenant_secret_file"):
+            if not isinstance(extra.get(name, ""), str):
+                raise UnsupportedError(f"kv_connector_extra_config: {name} is {extra[name]!r}; allowed is a path")
+        for name, least, most in (("arena_mib", 1, 1 << 20), ("lookup_timeout_s", 0, 60), ("load_timeout_s", 0, 3600)):
+            value = extra.get(name, least)
+            whole = name == "arena_mib"
+            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not least <= value <= most:
+                kind = "whole numbers" if whole else "numbers"
+                raise UnsupportedError(f"kv_connector_extra_config: {name} is {value!r}; allowed are {kind} from {least} to {most}")
+        return cls(**extra)
+
+    def tenant_secret(self) -> bytes:
+        """Bytes of the file; empty without one.
+
+        Raises:
+            UnsupportedError: the file cannot be read, or is empty.
+        """
+        if self.tenant_secret_file is None:
+            return b""
+        try:
+            secret = Path(self.tenant_secret_file).read_bytes()
+        except OSError as error:
+            raise UnsupportedError(
+                f"kv_connector_extra_config: tenant_secret_file {self.tenant_secret_file} cannot be read: {error.strerror or error}"
+            ) from error
+        if not secret:
+            raise UnsupportedError(f"kv_connector_extra_config: tenant_secret_file {self.tenant_secret_file} is empty")
+        return secret
+
+
+def check(vllm_config: Any, kv_cache_config: Any) -> None:
+    """See whether vLLM is started in a way that can be served.
+
+    Raises:
+        UnsupportedError: it is not; the message names the option.
+    """
+    parallel = vllm_config.parallel_config
+    for option, name in (
+        ("--pipeline-parallel-size", "pipeline_parallel_size"),
+        ("--decode-context-parallel-size", "decode_context_parallel_size"),
+        ("--prefill-context-parallel-size", "prefill_context_parallel_size"),
+    ):
+        if (size := getattr(parallel, name, 1)) > 1:
+            raise UnsupportedError(f"SkyMemoryConnector: {option} is {size}; supported is 1")
+    algorithm = vllm_config.cache_config.prefix_caching_hash_algo
+    if not algorithm.startswith("sha256"):
+        raise UnsupportedError(
+            f"SkyMemoryConnector: --prefix-caching-hash-algo is {algorithm}; supported are sha256 and sha256_cbor (others "
+            "can be made to collide, and start anew in every process, so nobody finds what another has stored)"
+        )
+    groups = kv_cache_config.kv_cache_groups
+    if len(groups) != 1:
+        kinds = ", ".join(type(group.kv_cache_spec).__name__ for group in groups)
+        raise UnsupportedError(
+            f"SkyMemoryConnector: the model's layers are in {len(groups)} groups of their own blocks ({kinds}); supported is "
+            "one: start with --disable-hybrid-kv-cache-manager (a model with recurrent layers cannot be served)"
+        )
+    spec = groups[0].kv_cache_spec
+    per_layer = getattr(spec, "kv_cache_specs", {"": spec}).values()
+    for layer in per_layer:
+        # Attention over all tokens: a block once full does not change. MLA and Uniform... are of this family as well
+        if not any(kind.__name__ == "FullAttentionSpec" for kind in type(layer).__mro__):
+            raise UnsupportedError(
+                f"SkyMemoryConnector: layers of kind {type(layer).__name__} are not supported; supported is full attention "
+                "(sliding windows are with --disable-hybrid-kv-cache-manager)"
+            )

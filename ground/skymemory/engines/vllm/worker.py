@@ -1,0 +1,214 @@
+"""A worker's side: its part of each block between the paged cache and the agent."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import blake3
+import torch
+
+from skymemory.agent.client import AgentClient
+from skymemory.engines.framing import DTYPE_BYTES_MAX, HEADER_BYTES, LAYOUT_BYTES_MAX, BlockFormat, Framing
+from skymemory.engines.vllm.identity import shard_key
+from skymemory.engines.vllm.loads import Loader
+from skymemory.engines.vllm.pages import Pages
+from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
+from skymemory.engines.vllm.saves import Saver
+from skymemory.engines.vllm.settings import UnsupportedError
+from skymemory.engines.vllm.tally import Tally
+
+_PREFILL_TOKENS = 16
+"""steps of fewer tokens say little about how fast prefill is"""
+
+
+class _Session:
+    """From the step in which the engine's root was known."""
+
+    def __init__(self, client: AgentClient, loader: Loader, saver: Saver) -> None:
+        self.client = client
+        self.loader = loader
+        self.saver = saver
+
+    def close(self) -> None:
+        self.loader.close()
+        self.saver.close()
+        self.client.close()
+
+
+class WorkerSide:
+    """One per worker. Called by the thread of the engine's steps."""
+
+    def __init__(
+        self,
+        *,
+        rank: int,
+        replicas: int,
+        blocks: int,
+        block_tokens: int,
+        layout_name: str,
+        open_client: Callable[[Identity, int], AgentClient],
+        arena_bytes: int,
+        load_timeout_s: float,
+        tally: Tally,
+    ) -> None:
+        """
+        Args:
+            rank: among the workers with the same layers, from 0.
+            replicas: consecutive ranks that hold the same heads.
+            blocks: of the paged cache.
+            layout_name: what vLLM calls the order of the tensors.
+            open_client: by identity, and bytes of a block.
+            arena_bytes: of the client.
+        """
+        self._shard = rank // replicas
+        self._writes = rank % replicas == 0
+        self._times = rank == 0
+        self._blocks = blocks
+        self._block_tokens = block_tokens
+        self._layout_name = layout_name
+        self._open_client = open_client
+        self._arena_bytes = arena_bytes
+        self._load_timeout_s = load_timeout_s
+        self._tally = tally
+        self._pages: Pages | None = None
+        self._session: _Session | None = None
+        self._step: StepPlan | None = None
+        self._began = 0.0
+        self._events: list[tuple[Any, Any, int]] = []
+        """begin and end of steps on a GPU's stream, and their tokens"""
+
+    @property
+    def layout(self) -> Layout:
+        """How this worker lays out its part of a block."""
+        assert self._pages is not None
+        pages = self._pages
+        layers = len(pages) if pages.layer_bytes is not None else 1
+        mark = blake3.blake3(json.dumps(pages.facts).encode()).hexdigest(8)
+        return Layout(
+            BlockFormat(
+                block_tokens=self._block_tokens,
+                layers=layers,
+                layer_bytes=pages.payload_bytes // layers,
+                dtype=pages.dtype[:DTYPE_BYTES_MAX],
+                layout=f"{self._layout_name},{mark}"[:LAYOUT_BYTES_MAX],
+            ),
+            pages.facts,
+        )
+
+    def register(self, caches: dict[str, torch.Tensor]) -> None:
+        """Take the paged cache.
+
+        Raises:
+            UnsupportedError: it cannot be cut into blocks, or the arena is too small for them.
+        """
+        try:
+            self._pages = Pages(caches, self._blocks)
+        except (ValueError, RuntimeError) as error:
+            raise UnsupportedError(f"SkyMemoryConnector: the KV cache has a layout that is not supported: {error}") from error
+        block_bytes = self.layout.format.block_bytes
+        least = 4 * block_bytes
+        if self._arena_bytes < least:
+            raise UnsupportedError(
+                f"kv_connector_extra_config: arena_mib is {self._arena_bytes >> 20}; a block of this model has "
+                f"{block_bytes} bytes, so allowed are {-(-least >> 20)} and more"
+            )
+
+    def begin(self, step: StepPlan) -> None:
+        """A step begins."""
+        self._step = step
+        if step.identity is not None and self._session is None:
+            self._session = self._open(step.identity)
+        if self._session is not None and step.saves and self._writes:
+            self._session.saver.begin(step.saves)
+        self._began = time.perf_counter()
+        if self._pages is not None and self._pages.device.type == "cuda" and self._is_prefill(step):
+            self._events.append((_mark(), None, step.prefill_tokens))
+
+    def load(self) -> None:
+        """Begin the loads of this step; they go on beside the next ones."""
+        if self._step is None or not self._step.loads:
+            return
+        assert self._session is not None  # who plans loads knows the identity
+        for plan in self._step.loads:
+            self._session.loader.submit(plan)
+        self._step.loads = []
+
+    def layer(self, name: str) -> None:
+        """A layer is computed."""
+        if self._session is not None and self._pages is not None and (index := self._pages.layer(name)) is not None:
+            self._session.saver.layer(index)
+
+    def end(self, computed: bool) -> None:
+        """The step is over.
+
+        Args:
+            computed: False: it failed.
+        """
+        if self._session is None or self._step is None:
+            return
+        self._session.saver.end(computed)
+        if computed and self._is_prefill(self._step):
+            self._prefilled(self._step.prefill_tokens)
+
+    def loaded(self) -> tuple[set[str], set[int]]:
+        """Requests whose loads have ended since the last call, and places that hold nothing."""
+        return self._session.loader.results() if self._session is not None else (set(), set())
+
+    def saved(self) -> Saved | None:
+        """What became of blocks since the last call; None: nothing new."""
+        return self._session.saver.results() if self._session is not None else None
+
+    def close(self) -> None:
+        """Send what was copied out, and leave."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _is_prefill(self, step: StepPlan) -> bool:
+        return self._times and step.prefill_tokens >= _PREFILL_TOKENS and step.prefill_tokens >= 9 * step.other_tokens
+
+    def _prefilled(self, tokens: int) -> None:
+        """Tell the agent how long the step took; that of a GPU once it is over there as well."""
+        assert self._session is not None
+        if not self._events:
+            self._session.client.prefilled(tokens, time.perf_counter() - self._began)
+            return
+        began, _, tokens = self._events.pop()
+        self._events.append((began, _mark(), tokens))
+        while self._events and self._events[0][1].query():
+            began, ended, tokens = self._events.pop(0)
+            self._session.client.prefilled(tokens, began.elapsed_time(ended) / 1e3)
+
+    def _open(self, identity: Identity) -> _Session:
+        assert self._pages is not None
+        pages, frames = self._pages, Framing(self.layout.format, identity.root)
+        client = self._open_client(identity, frames.block_bytes)
+
+        def key_of(key: bytes) -> bytes:
+            return shard_key(key, self._shard)
+
+        def take(view: memoryview, key: bytes, place: int) -> None:
+            frames.check(view, key_of(key))
+            pages.write(place, torch.frombuffer(view, dtype=torch.uint8, offset=HEADER_BYTES))
+            if pages.device.type == "cuda":
+                torch.cuda.current_stream(pages.device).synchronize()
+
+        loader = Loader(
+            client,
+            block_bytes=frames.block_bytes,
+            key_of=key_of,
+            take=take,
+            timeout_s=self._load_timeout_s,
+            tally=self._tally,
+        )
+        saver = Saver(client, pages, frames, key_of=key_of, tally=self._tally)
+        return _Session(client, loader, saver)
+
+
+def _mark() -> Any:
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
