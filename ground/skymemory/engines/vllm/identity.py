@@ -23,7 +23,7 @@ import blake3
 from skymemory.engines import framing
 from skymemory.engines.framing import BlockFormat
 from skymemory.engines.vllm.settings import UnsupportedError
-from skymemory.testbed.state import default_folder
+from skymemory.state_folder import default_folder
 
 _log = logging.getLogger(__name__)
 

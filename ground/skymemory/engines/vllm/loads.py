@@ -8,7 +8,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock, Thread
 
 from skymemory.agent.client import AgentClient, Lease, Outcome
@@ -91,16 +93,14 @@ class Loader:
 
     def _work(self) -> None:
         while True:
-            try:
+            with suppress(queue.Empty):
                 event = self._events.get(timeout=_TICK_S if self._jobs else None)
-            except queue.Empty:
-                event = ()
-            if event is None:
-                return
-            if isinstance(event, LoadPlan):
-                self._jobs.append(_Job(event, time.monotonic(), deque(event.blocks)))
-            elif event:
-                self._came(*event)
+                if event is None:
+                    return
+                if isinstance(event, LoadPlan):
+                    self._jobs.append(_Job(event, time.monotonic(), deque(event.blocks)))
+                else:
+                    self._came(*event)
             self._give_up()
             self._ask()
             self._end()
@@ -120,8 +120,11 @@ class Loader:
                 job.asked.update(block.block_id for _, block, _ in run)
                 self._in_flight += 1
                 future = self._client.get([(self._key_of(block.key), lease) for _, block, lease in run])
-                future.add_done_callback(lambda future, run=run: self._events.put((run, future)))
+                future.add_done_callback(partial(self._tell, run))
         return None
+
+    def _tell(self, run: _Run, future: Future[list[Outcome]]) -> None:
+        self._events.put((run, future))
 
     def _without_room(self) -> None:
         if self._in_flight or self._client.connected:
@@ -159,7 +162,8 @@ class Loader:
         now = time.monotonic()
         for job in self._jobs:
             if now - job.started > self._timeout_s:
-                _log.warning("blocks of request %s did not come within %g s: they are computed", job.plan.request, self._timeout_s)
+                name = job.plan.request
+                _log.warning("blocks of request %s did not come within %g s: they are computed", name, self._timeout_s)
                 late = [block for block in job.plan.blocks if block.block_id in job.asked]
                 self._fail(job, [*late, *job.waiting], "late")
                 job.waiting.clear()

@@ -88,4 +88,4 @@ def _rows(name: str, cache: torch.Tensor, blocks: int) -> torch.Tensor:
     if cache.shape[0] % blocks:
         raise ValueError(f"layer {name}: its cache has {cache.shape[0]} rows, which are not {blocks} blocks")
     rows = cache.view(torch.uint8)
-    return rows if rows.shape[0] == blocks else rows.unflatten(0, (blocks, -1))
+    return rows if rows.shape[0] == blocks else rows.unflatten(0, (blocks, -1))  # type: ignore[no-untyped-call]

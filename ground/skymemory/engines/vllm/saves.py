@@ -5,8 +5,9 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock, Thread
 from typing import Any
 
@@ -17,6 +18,9 @@ from skymemory.engines.framing import HEADER_BYTES, Framing
 from skymemory.engines.vllm.pages import Pages
 from skymemory.engines.vllm.plans import BlockPlan, Saved
 from skymemory.engines.vllm.tally import Tally
+
+_LAST_S = 2.0
+"""for what is on its way when the engine ends; vLLM gives its workers five seconds"""
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ class Saver:
         self._batch: _Batch | None = None
         self._lock = Lock()
         self._saved = Saved()
+        self._sending: set[Future[list[Outcome]]] = set()
         self._work: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
         self._thread = Thread(target=self._send_all, name="skymemory-save", daemon=True)
         self._thread.start()
@@ -106,7 +111,7 @@ class Saver:
             for index in range(len(self._pages)):  # a step in one CUDA graph does not stop at its layers
                 self.layer(index)
             if batch.staged:
-                batch.event = torch.cuda.Event()
+                batch.event = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 batch.event.record()
             self._work.put(batch)
         else:
@@ -120,9 +125,10 @@ class Saver:
         return saved if saved.done or saved.failed else None
 
     def close(self) -> None:
-        """End the thread; what was copied out is sent before."""
+        """End the thread. What was copied out is sent before, if that takes no long."""
         self._work.put(None)
         self._thread.join()
+        wait(self._sending, timeout=_LAST_S)
 
     def _send_all(self) -> None:
         while (batch := self._work.get()) is not None:
@@ -134,7 +140,9 @@ class Saver:
             for save in batch.saves:
                 self._frames.seal(save.lease.view, self._key_of(save.plan.key))
             future = self._client.put([(self._key_of(save.plan.key), save.lease) for save in batch.saves])
-            future.add_done_callback(lambda future, batch=batch: self._sent(batch, future))
+            self._sending.add(future)
+            future.add_done_callback(self._sending.discard)
+            future.add_done_callback(partial(self._sent, batch))
 
     def _sent(self, batch: _Batch, future: Future[list[Outcome]]) -> None:
         if future.exception() is not None:

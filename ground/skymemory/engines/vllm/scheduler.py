@@ -141,8 +141,6 @@ class SchedulerSide:
         if track.lookup is None or track.lookup.first != first:
             track.lookup = _Lookup(first, time.monotonic())
         fetch = self._poll(track, track.lookup, blocks)
-        if track.barred:
-            return 0, False
         if fetch is None:
             return None, False
         # One token at least is computed: what comes after it is read off there
@@ -280,7 +278,7 @@ class SchedulerSide:
             self._tally.count("found", new)
             self._tally.count("declined", new - lookup.fetch)
             self._tally.count("missing", blocks - lookup.first - new)
-        elif self._opening.done() and self._opening.exception() is not None:
+        elif track.barred or (self._opening.done() and self._opening.exception() is not None):
             lookup.fetch = 0
         elif now - lookup.started > self._timeout_s:
             lookup.fetch = 0

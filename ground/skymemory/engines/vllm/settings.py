@@ -46,7 +46,9 @@ class Settings:
             whole = name == "arena_mib"
             if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) or not least <= value <= most:
                 kind = "whole numbers" if whole else "numbers"
-                raise UnsupportedError(f"kv_connector_extra_config: {name} is {value!r}; allowed are {kind} from {least} to {most}")
+                raise UnsupportedError(
+                    f"kv_connector_extra_config: {name} is {value!r}; allowed are {kind} from {least} to {most}"
+                )
         return cls(**extra)
 
     def tenant_secret(self) -> bytes:
@@ -61,7 +63,8 @@ class Settings:
             secret = Path(self.tenant_secret_file).read_bytes()
         except OSError as error:
             raise UnsupportedError(
-                f"kv_connector_extra_config: tenant_secret_file {self.tenant_secret_file} cannot be read: {error.strerror or error}"
+                f"kv_connector_extra_config: tenant_secret_file {self.tenant_secret_file} cannot be read: "
+                f"{error.strerror or error}"
             ) from error
         if not secret:
             raise UnsupportedError(f"kv_connector_extra_config: tenant_secret_file {self.tenant_secret_file} is empty")

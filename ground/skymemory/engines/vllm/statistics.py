@@ -34,7 +34,7 @@ class SkyMemoryStatistics(KVConnectorStats):  # type: ignore[misc]
 
     def reset(self) -> None:
         """Forget all."""
-        self.data = {}
+        self.data: dict[str, Any] = {}
 
     def is_empty(self) -> bool:
         """Whether there is nothing."""

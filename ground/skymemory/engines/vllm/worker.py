@@ -209,6 +209,6 @@ class WorkerSide:
 
 
 def _mark() -> Any:
-    event = torch.cuda.Event(enable_timing=True)
+    event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
     event.record()
     return event

@@ -1,0 +1,165 @@
+"""vLLM engines and an agent as processes of their own, told what to do by a test."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+BLOCK_TOKENS = 128
+VOCABULARY = 512
+START_S = 300.0
+"""vLLM takes half a minute to start, and longer on a machine that is busy"""
+CONNECTOR = {
+    "kv_connector": "SkyMemoryConnector",
+    "kv_connector_module_path": "skymemory.engines.vllm",
+    "kv_role": "kv_both",
+    "kv_load_failure_policy": "recompute",
+}
+
+
+def words(count: int, seed: int) -> list[int]:
+    """Token ids of a prompt; another seed, another first token."""
+    return [3 + (seed * 101 + position * (7 + seed % 5)) % (VOCABULARY - 3) for position in range(count)]
+
+
+class Agent:
+    """`skymem agent` as a process, with its socket and state in a folder."""
+
+    def __init__(self, constellation: Path, folder: Path) -> None:
+        self._constellation = constellation
+        self.folder = folder
+        self.socket = folder / "agent.sock"
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Wait until it serves."""
+        skymem = Path(sys.executable).with_name("skymem")
+        with (self.folder / "agent.log").open("a") as log:
+            self.process = subprocess.Popen(
+                [skymem, "agent", "--constellation", self._constellation, "--socket", self.socket],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        while (line := self.process.stdout.readline()) and line.strip() != "serving":
+            pass
+        assert line, self.log()
+
+    def kill(self) -> None:
+        """As `kill -9`."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def stop(self) -> None:
+        """As systemd does."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(60)
+            self.process.stdout.close()
+
+    def log(self) -> str:
+        return (self.folder / "agent.log").read_text()
+
+
+def as_toml(sections: dict[str, dict[str, Any]]) -> str:
+    """A constellation file."""
+    lines = []
+    for name, section in sections.items():
+        lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in section.items())]
+    return "\n".join(lines) + "\n"
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """For a vLLM that stays on this machine, small."""
+    return {
+        **os.environ,
+        "SKYMEM_STATE": str(folder),
+        "SKYMEM_AGENT_SOCKET": str(folder / "agent.sock"),
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_CPU_KVCACHE_SPACE": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+class Engine:
+    """A vLLM process."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        self._log = folder / f"engine-{time.monotonic_ns()}.log"
+        read, write = os.pipe()
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, Path(__file__).with_name("vllm_process.py"), str(write), json.dumps(settings)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                text=True,
+                pass_fds=[write],
+                env=environment(folder),
+            )
+        os.close(write)
+        self._answers = os.fdopen(read, encoding="utf-8")
+
+    def wait(self) -> None:
+        """Until it is up."""
+        self._answer()
+
+    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+        """Have it do something."""
+        self.begin(command, **arguments)
+        return self._answer()
+
+    def begin(self, command: str, **arguments: Any) -> None:
+        """As `ask`; the answer is fetched by `finish`."""
+        assert self._process.stdin is not None
+        print(json.dumps({"command": command, **arguments}), file=self._process.stdin, flush=True)
+
+    def finish(self) -> dict[str, Any]:
+        """The answer to what was begun."""
+        return self._answer()
+
+    def generate(self, *prompts: list[int], tokens: int = 8, salt: str | None = None) -> dict[str, Any]:
+        """Greedy tokens of prompts that come at once."""
+        return self.ask("generate", prompts=prompts, tokens=tokens, salts=[salt] * len(prompts))
+
+    def metrics(self) -> dict[str, float]:
+        return self.ask("metrics")
+
+    def until(self, **least: float) -> dict[str, float]:
+        """Metrics once these have come so far: what the workers did late is told in a later step."""
+        end = time.monotonic() + 60
+        seed = 1000
+        while True:
+            found = self.metrics()
+            if all(found[name] >= value for name, value in least.items()):
+                return found
+            assert time.monotonic() < end, f"{found} instead of {least}\n{self.log()}"
+            self.generate(words(4, seed))
+            seed += 1
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._answers.close()
+
+    def _answer(self) -> dict[str, Any]:
+        ready, _, _ = select.select([self._answers], [], [], START_S)
+        line = self._answers.readline() if ready else ""
+        assert line, f"no answer\n{self.log()[-8000:]}"
+        return json.loads(line)

@@ -1,0 +1,75 @@
+"""A vLLM engine as a process of its own, told what to do by JSON lines on its standard input; answers go to a descriptor.
+
+usage: vllm_process.py DESCRIPTOR SETTINGS       arguments of `LLM` as JSON
+"""
+
+import json
+import os
+import sys
+import time
+
+
+def main() -> None:
+    from vllm import LLM
+
+    llm = LLM(**json.loads(sys.argv[2]))
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as answers:
+        print("{}", file=answers, flush=True)
+        for line in sys.stdin:
+            asked = json.loads(line)
+            print(json.dumps(COMMANDS[asked.pop("command")](llm, **asked)), file=answers, flush=True)
+
+
+def generate(llm, prompts, tokens, salts):
+    """Greedy tokens of each prompt, how many of its tokens were not computed, and how long all took."""
+    from vllm import SamplingParams
+    from vllm.inputs import TokensPrompt
+
+    asked = [
+        TokensPrompt(prompt_token_ids=ids, **({"cache_salt": salt} if salt else {}))
+        for ids, salt in zip(prompts, salts, strict=True)
+    ]
+    start = time.perf_counter()
+    outputs = llm.generate(asked, SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True), use_tqdm=False)
+    return {
+        "tokens": [list(output.outputs[0].token_ids) for output in outputs],
+        "cached": [output.num_cached_tokens for output in outputs],
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def abort(llm, prompt, steps):
+    """A request that is given up after some steps of the engine."""
+    from vllm import SamplingParams
+    from vllm.inputs import TokensPrompt
+
+    engine = llm.llm_engine
+    engine.add_request("given-up", TokensPrompt(prompt_token_ids=prompt), SamplingParams(temperature=0, max_tokens=100))
+    for _ in range(steps):
+        engine.step()
+    engine.abort_request(["given-up"])
+    while engine.has_unfinished_requests():
+        engine.step()
+    return {}
+
+
+def forget(llm):
+    """vLLM's own cache is empty from here on; the connector's is not."""
+    return {"done": llm.reset_prefix_cache()}
+
+
+def metrics(llm):
+    """Counters of the connector, and of vLLM what tells about it."""
+    wanted = ("vllm:skymemory_", "vllm:external_prefix_cache", "vllm:num_preemptions")
+    return {
+        f"{one.name.removeprefix('vllm:')}{one.labels.get('reason', '')}": one.value if hasattr(one, "value") else one.count
+        for one in llm.get_metrics()
+        if one.name.startswith(wanted)
+    }
+
+
+COMMANDS = {"generate": generate, "abort": abort, "forget": forget, "metrics": metrics}
+
+
+if __name__ == "__main__":  # vLLM starts processes that import this file
+    main()
