@@ -86,6 +86,8 @@ def environment(folder: Path) -> dict[str, str]:
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "VLLM_RECORD": str(folder / "keys"),
     }
 
 
@@ -93,6 +95,7 @@ class Engine:
     """A vLLM process."""
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        self._keys = folder / "keys"
         self._log = folder / f"engine-{time.monotonic_ns()}.log"
         read, write = os.pipe()
         with self._log.open("w") as log:
@@ -130,6 +133,13 @@ class Engine:
         """Greedy tokens of prompts that come at once."""
         return self.ask("generate", prompts=prompts, tokens=tokens, salts=[salt] * len(prompts))
 
+    def fresh(self, *prompts: list[int], tokens: int = 8, salt: str | None = None) -> dict[str, Any]:
+        """As `generate`, with nothing in vLLM's own cache."""
+        end = time.monotonic() + 60
+        while not self.ask("forget")["done"]:  # a request that was given up holds its blocks until its load has ended
+            assert time.monotonic() < end, self.log()[-4000:]
+        return self.generate(*prompts, tokens=tokens, salt=salt)
+
     def metrics(self) -> dict[str, float]:
         return self.ask("metrics")
 
@@ -141,14 +151,21 @@ class Engine:
             found = self.metrics()
             if all(found[name] >= value for name, value in least.items()):
                 return found
-            assert time.monotonic() < end, f"{found} instead of {least}\n{self.log()}"
+            assert time.monotonic() < end, f"{found} instead of {least}\n{self.log()[-4000:]}"
             self.generate(words(4, seed))
             seed += 1
+
+    def keys(self) -> list[bytes]:
+        """Under which blocks were stored so far; of engines with the connector of `support.vllm_recording`."""
+        return [bytes.fromhex(line) for line in dict.fromkeys(self._keys.read_text().split())]
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
     def close(self) -> None:
+        """End it; safe to call twice."""
+        if self._answers.closed:
+            return
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -161,5 +178,5 @@ class Engine:
     def _answer(self) -> dict[str, Any]:
         ready, _, _ = select.select([self._answers], [], [], START_S)
         line = self._answers.readline() if ready else ""
-        assert line, f"no answer\n{self.log()[-8000:]}"
+        assert line, f"no answer\n{self.log()[-4000:]}"
         return json.loads(line)

@@ -1,4 +1,4 @@
-"""A small random Llama, an agent over real satellites, and vLLM engines."""
+"""A small random Llama, an agent over real satellites, and vLLM engines. All of a test module share the sky and the agent."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from skymemory.testbed.local import LocalConstellation
 from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, VOCABULARY, Agent, Engine, as_toml
+
+from skymemory.config import Constellation
+from skymemory.testbed.local import LocalConstellation, free_port
 
 
 @pytest.fixture(scope="session")
@@ -42,30 +43,38 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def sky(start_sky: Callable[..., LocalConstellation]) -> LocalConstellation:
-    """Three planes of five satellites."""
-    return start_sky()
+@pytest.fixture(scope="module")
+def sky() -> Iterator[LocalConstellation]:
+    """Three planes of five satellites, nine of them servers."""
+    sections = {"constellation": {"planes": 3, "slots": 5}, "cache": {"servers": 9, "centre": [2, 3]}}
+    base = Constellation.model_validate(sections, strict=False)
+    with LocalConstellation(base.replace(network={"port": free_port(base)})) as local:
+        yield local
 
 
-@pytest.fixture
-def agent(sky: LocalConstellation, tmp_path: Path) -> Iterator[Agent]:
+@pytest.fixture(scope="module")
+def agent(sky: LocalConstellation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     """An agent over `sky`."""
-    file = tmp_path / "constellation.toml"
+    folder = tmp_path_factory.mktemp("agent")
+    file = folder / "constellation.toml"
     file.write_text(as_toml(sky.constellation.model_dump(mode="json", by_alias=True, exclude_none=True)))
-    agent = Agent(file, tmp_path)
+    agent = Agent(file, folder)
     agent.start()
     yield agent
     agent.stop()
 
 
-@pytest.fixture
-def start_engine(model: Path, tmp_path: Path) -> Iterator[Callable[..., Engine]]:
+@pytest.fixture(scope="module")
+def start_engine(model: Path, agent: Agent) -> Iterator[Callable[..., Engine]]:
     """Start a vLLM: `start_engine(block_size=64, extra={...})`, arguments of `LLM` and of kv_connector_extra_config."""
     with ExitStack() as stack:
 
-        def start(*, extra: dict[str, Any] | None = None, wait: bool = True, **settings: Any) -> Engine:
-            connector = {**CONNECTOR, "kv_connector_extra_config": extra or {}}
+        def start(*, extra: dict[str, Any] | None = None, recording: bool = False, **settings: Any) -> Engine:
+            # What is shown here does not depend on how busy the machine is
+            patient = {"lookup_timeout_s": 60, "load_timeout_s": 120}
+            connector = {**CONNECTOR, "kv_connector_extra_config": patient | (extra or {})}
+            if recording:
+                connector["kv_connector_module_path"] = "support.vllm_recording"
             given = {
                 "model": str(model),
                 "dtype": "float32",
@@ -77,10 +86,9 @@ def start_engine(model: Path, tmp_path: Path) -> Iterator[Callable[..., Engine]]
                 "kv_transfer_config": connector,
                 **settings,
             }
-            engine = Engine(tmp_path, given)
+            engine = Engine(agent.folder, given)
             stack.callback(engine.close)
-            if wait:
-                engine.wait()
+            engine.wait()
             return engine
 
         yield start

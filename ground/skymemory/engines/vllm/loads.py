@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 
 _RUN_BLOCKS = 8
 """of one request to the agent: the first ones are copied while the next ones come"""
+_CONNECT_S = 5.0
+"""a fresh client has so long to find its agent"""
 _TICK_S = 0.02
 """how often it is looked whether there is room, or a load has taken too long"""
 
@@ -71,7 +73,8 @@ class Loader:
         self._lock = Lock()
         self._finished: set[str] = set()
         self._errors: set[int] = set()
-        self._in_flight = 0
+        self._opened = time.monotonic()
+        self._came_up = False
         self._thread = Thread(target=self._work, name="skymemory-load", daemon=True)
         self._thread.start()
 
@@ -117,8 +120,8 @@ class Loader:
                     run.append((job, job.waiting.popleft(), lease))
                 if not run:
                     return self._without_room()
+                self._came_up = True
                 job.asked.update(block.block_id for _, block, _ in run)
-                self._in_flight += 1
                 future = self._client.get([(self._key_of(block.key), lease) for _, block, lease in run])
                 future.add_done_callback(partial(self._tell, run))
         return None
@@ -127,14 +130,16 @@ class Loader:
         self._events.put((run, future))
 
     def _without_room(self) -> None:
-        if self._in_flight or self._client.connected:
+        if self._client.connected:
+            self._came_up = True
             return  # room comes when something that is on its way has come
+        if not self._came_up and time.monotonic() - self._opened < _CONNECT_S:
+            return  # the scheduler's client has found the agent a moment ago, and this one is about to
         for job in self._jobs:
             self._fail(job, job.waiting, "no_agent")
             job.waiting.clear()
 
     def _came(self, run: _Run, future: Future[list[Outcome]]) -> None:
-        self._in_flight -= 1
         outcomes: Sequence[Outcome | None] = future.result() if future.exception() is None else [None] * len(run)
         for (job, block, lease), outcome in zip(run, outcomes, strict=True):
             with lease:

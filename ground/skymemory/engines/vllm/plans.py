@@ -66,8 +66,15 @@ class Saved:
     done: list[bytes] = field(default_factory=list)
     """keys of plans, once for each worker that stored its part"""
     failed: list[bytes] = field(default_factory=list)
+    refused: list[bytes] = field(default_factory=list)
+    """not copied out, for there was no room or no agent"""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to say."""
+        return bool(self.done or self.failed or self.refused)
 
     def add(self, other: Saved) -> None:
         """Take over what another worker says."""
         self.done += other.done
         self.failed += other.failed
+        self.refused += other.refused

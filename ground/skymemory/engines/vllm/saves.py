@@ -79,7 +79,7 @@ class Saver:
         for plan in plans:
             lease = self._client.lease(self._frames.block_bytes)
             if lease is None:
-                self._report(failed=[plan.key])
+                self._report(Saved(refused=[plan.key]))
                 continue
             payload = torch.frombuffer(lease.view, dtype=torch.uint8, offset=HEADER_BYTES)
             saves.append(_Save(plan, lease, payload))
@@ -122,7 +122,7 @@ class Saver:
         """What became of blocks since the last call; None: nothing new."""
         with self._lock:
             saved, self._saved = self._saved, Saved()
-        return saved if saved.done or saved.failed else None
+        return saved or None
 
     def close(self) -> None:
         """End the thread. What was copied out is sent before, if that takes no long."""
@@ -152,17 +152,17 @@ class Saver:
             if outcome.ok:
                 self._tally.count("saved")
                 self._tally.count("saved_bytes", self._frames.block_bytes)
-                self._report(done=[save.plan.key])
+                self._report(Saved(done=[save.plan.key]))
             else:
-                self._report(failed=[save.plan.key])
+                self._report(Saved(failed=[save.plan.key]))
         self._tally.time("save", time.monotonic() - batch.started)
         return None
 
     def _drop(self, batch: _Batch) -> None:
         for save in batch.saves:
             save.lease.release()
-        self._report(failed=[save.plan.key for save in batch.saves])
+        self._report(Saved(failed=[save.plan.key for save in batch.saves]))
 
-    def _report(self, done: Sequence[bytes] = (), failed: Sequence[bytes] = ()) -> None:
+    def _report(self, saved: Saved) -> None:
         with self._lock:
-            self._saved.add(Saved(list(done), list(failed)))
+            self._saved.add(saved)

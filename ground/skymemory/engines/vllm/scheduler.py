@@ -22,8 +22,8 @@ from skymemory.engines.vllm.tally import Tally
 
 _KNOWN_BLOCKS = 1 << 16
 """keys that are remembered as stored"""
-_CONNECT_S = 1.0
-"""a fresh client has so long to find its agent before questions are answered without it"""
+_REFUSED_S = 0.1
+"""where workers had no room or no agent, nothing is planned for so long"""
 
 
 class Request(Protocol):
@@ -76,6 +76,17 @@ class _Track:
     """nothing is stored of it any more"""
 
 
+@dataclass(slots=True)
+class _Saving:
+    """A block on its way to the sky."""
+
+    track: _Track
+    index: int
+    """of the request's blocks"""
+    parts: int
+    """workers that have not yet stored theirs"""
+
+
 class SchedulerSide:
     """One per engine. Called by one thread."""
 
@@ -98,7 +109,7 @@ class SchedulerSide:
             shards: workers with a part of their own of each block.
             loads: whether blocks are fetched (`kv_role` is a consumer or both).
             saves: whether blocks are stored (producer or both).
-            lookup_timeout_s: an answer that takes longer is a miss.
+            lookup_timeout_s: an answer that takes longer is a miss; a new client has so long to find its agent.
             saves_at_once: blocks that the workers have room for.
             open_session: ends when root and client are there; fails if there is no cache for this engine.
             adapter_digest: of a LoRA request's weights.
@@ -116,9 +127,10 @@ class SchedulerSide:
         self._tracks: dict[str, _Track] = {}
         self._adapters: dict[Any, Future[bytes]] = {}
         self._stored: OrderedDict[bytes, None] = OrderedDict()
-        self._saving: dict[bytes, int] = {}
-        """workers that have not yet stored their part, by key"""
+        self._saving: dict[bytes, _Saving] = {}
+        """by key"""
         self._loads: list[LoadPlan] = []
+        self._save_after = 0.0
 
     def add(self, request: Request) -> None:
         """A request has come."""
@@ -182,7 +194,7 @@ class SchedulerSide:
                 step.prefill_tokens += tokens
             else:
                 step.other_tokens += tokens
-            if session is not None and self._saves_wanted:
+            if session is not None and self._saves_wanted and time.monotonic() >= self._save_after:
                 step.saves += self._to_save(track, track.request.num_computed_tokens + tokens, places)
         return step
 
@@ -203,7 +215,7 @@ class SchedulerSide:
             if key not in self._stored and key not in self._saving:
                 if len(self._saving) >= self._saves_at_once:
                     break  # the rest in a later step, if the request still runs then
-                self._saving[key] = self._shards
+                self._saving[key] = _Saving(track, index, self._shards)
                 plans.append(BlockPlan(found[index], key))
             track.saved = index + 1
         return plans
@@ -213,13 +225,16 @@ class SchedulerSide:
         for key in outcome.failed:
             if self._saving.pop(key, None) is not None:
                 self._tally.count("save_failed")
+        for key in outcome.refused:
+            if (saving := self._saving.pop(key, None)) is not None:
+                saving.track.saved = min(saving.track.saved, saving.index)
+                self._save_after = time.monotonic() + _REFUSED_S
         for key in outcome.done:
-            left = self._saving.get(key, 0) - 1
-            if left > 0:
-                self._saving[key] = left
-            elif left == 0:
-                del self._saving[key]
-                self._remember([key])
+            if (saving := self._saving.get(key)) is not None:
+                saving.parts -= 1
+                if saving.parts == 0:
+                    del self._saving[key]
+                    self._remember([key])
 
     def loaded(self, finished: Iterable[str], failed: set[int]) -> None:
         """Workers say which requests have their blocks, and which places hold nothing."""
@@ -289,7 +304,7 @@ class SchedulerSide:
 
     def _ask(self, track: _Track, lookup: _Lookup, blocks: int, now: float) -> None:
         session = self._session()
-        if session is None or (not session.client.connected and now - session.since < _CONNECT_S):
+        if session is None or (not session.client.connected and now - session.since < self._timeout_s):
             return
         if self._extend_keys(track, blocks):
             keys = [shard_key(key, shard) for key in track.keys[:blocks] for shard in range(self._shards)]
