@@ -7,6 +7,7 @@ import click
 
 from skymemory.cli.common import BadInput, Failure
 from skymemory.config import Constellation
+from skymemory.serve.listener import bound
 
 
 @click.command(context_settings={"show_default": True})
@@ -89,32 +90,33 @@ def serve(
     MODEL is a folder or a name on the hub: a causal language model of transformers with full attention in all layers. Clients
     use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end, the second cancels them.
     """
-    try:
-        from skymemory.engines.huggingface import UnsupportedModelError
-        from skymemory.serve.service import ServeOptions, serve
-    except ModuleNotFoundError as error:
-        raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
+    constellation = None if constellation_path is None else Constellation.load(constellation_path)
+    with bound(host, port) as listener:  # first: torch and models take long to load
+        try:
+            from skymemory.engines.huggingface import UnsupportedModelError
+            from skymemory.serve.service import ServeOptions, serve
+        except ModuleNotFoundError as error:
+            raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    options = ServeOptions(
-        model=model,
-        served_name=served_name,
-        host=host,
-        port=port,
-        api_key=api_key or None,
-        queue_max=queue_max,
-        dtype=dtype,
-        device=device,
-        context_tokens=context_tokens,
-        constellation=None if constellation_path is None else Constellation.load(constellation_path),
-    )
-    try:
-        serve(
-            options,
-            stage=lambda text: click.echo(f"{text} ...", err=True),
-            ready=lambda address: click.echo(f"{options.served_name or model} at {address}/v1"),
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        options = ServeOptions(
+            model=model,
+            served_name=served_name,
+            api_key=api_key or None,
+            queue_max=queue_max,
+            dtype=dtype,
+            device=device,
+            context_tokens=context_tokens,
+            constellation=constellation,
         )
-    except UnsupportedModelError as error:
-        raise Failure(f"model {model}: {error}") from error
-    except (ValueError, RuntimeError) as error:  # torch's word for a device or a dtype that is not there
-        raise BadInput(f"model {model}: {str(error).splitlines()[0]}") from error
+        try:
+            serve(
+                options,
+                listener,
+                stage=lambda text: click.echo(f"{text} ...", err=True),
+                ready=lambda address: click.echo(f"{served_name or model} at {address}/v1"),
+            )
+        except UnsupportedModelError as error:
+            raise Failure(f"model {model}: {error}") from error
+        except (ValueError, RuntimeError) as error:  # torch's word for a device or a dtype that is not there
+            raise BadInput(f"model {model}: {str(error).splitlines()[0]}") from error

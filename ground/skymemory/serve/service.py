@@ -17,6 +17,7 @@ from skymemory.config import Constellation
 from skymemory.demo.model import load
 from skymemory.serve.app import Api, Defaults, Served
 from skymemory.serve.generation import Generator
+from skymemory.serve.listener import url
 from skymemory.serve.metrics import Metrics
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.prompting import Prompting, context_tokens
@@ -39,9 +40,6 @@ class ServeOptions:
     """folder, or name on the hub"""
     served_name: str | None = None
     """for clients; None: as `model`"""
-    host: str = "127.0.0.1"
-    port: int = 8000
-    """0: any that is free"""
     api_key: str | None = None
     queue_max: int = 32
     """requests that may wait"""
@@ -54,27 +52,29 @@ class ServeOptions:
     """None: the one that is up"""
 
 
-def serve(options: ServeOptions, stage: Callable[[str], None], ready: Callable[[str], None]) -> None:
+def serve(
+    options: ServeOptions, listener: socket.socket, stage: Callable[[str], None], ready: Callable[[str], None]
+) -> None:
     """Serve until a signal says to end.
 
     Args:
+        listener: has the address (`listener.bound`).
         stage: called with what is done before.
         ready: called with the address when clients can come.
 
     Raises:
-        OSError: the model cannot be read, the address cannot be had.
+        OSError: the model cannot be read.
         UnsupportedModelError: the model's cache cannot be cut into blocks.
         ValueError: a device, dtype or constellation that does not go with the model.
     """
-    with _bound(options.host, options.port) as listener:  # first: a model takes long to load
-        stage("loading the model")
-        model, tokenizer = load(options.model, dtype=options.dtype, device=options.device)
-        stage("reading all weights, for the keys of blocks")
-        cache = PromptCache(model, tokenizer, options.constellation)
-        try:
-            asyncio.run(_serve(options, listener, model, tokenizer, cache, ready))
-        finally:
-            cache.close()
+    stage("loading the model")
+    model, tokenizer = load(options.model, dtype=options.dtype, device=options.device)
+    stage("reading all weights, for the keys of blocks")
+    cache = PromptCache(model, tokenizer, options.constellation)
+    try:
+        asyncio.run(_serve(options, listener, model, tokenizer, cache, ready))
+    finally:
+        cache.close()
 
 
 async def _serve(
@@ -109,7 +109,7 @@ async def _serve(
     try:
         ending = _signalled(api)
         await web.SockSite(runner, listener).start()
-        ready(_address(listener))
+        ready(url(listener))
         await ending.wait()
         await api.drain()
     finally:
@@ -134,24 +134,6 @@ def _signalled(api: Api) -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end)
     return ending
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """A socket that has the address, and takes no client yet."""
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        listener.close()
-        raise OSError(error.errno, error.strerror, f"{host}:{port}") from error
-    return listener
-
-
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
 def _defaults(model: PreTrainedModel) -> Defaults:

@@ -1,0 +1,29 @@
+"""The address, taken before a model is loaded."""
+
+import socket
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that has the address, and takes no client yet.
+
+    Raises:
+        OSError: the address cannot be had; `filename` names it.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from error
+    return listener
+
+
+def url(listener: socket.socket) -> str:
+    """Where clients find it."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
