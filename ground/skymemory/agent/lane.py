@@ -62,7 +62,7 @@ class Lane(Generic[Request, Result]):
     @property
     def waiting(self) -> list[Request]:
         """What will go into the next call, or into those after it."""
-        return [request for request, future in self._waiting if not future.done()]
+        return [asked.request for asked in self._waiting if not asked.given_up]
 
     async def drained(self) -> None:
         """Wait until nothing runs and nothing waits."""
