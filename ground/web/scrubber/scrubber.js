@@ -14,7 +14,7 @@ export function startScrubber(holder, controls, state, timeline, player) {
   const live = make("button", { type: "button", class: "live", onclick: () => player.live() }, "Live");
   const speeds = choice("Speed of replay", SPEEDS.map((speed) => [`${speed}×`, speed]), player.speed, (speed) => (player.speed = speed));
   const spans = choice("Time shown", SPANS.map((span) => [span[0], span]), SPANS[0], (span) => (timeline.span = span));
-  const time = make("output", { class: "time", "aria-live": "off" });
+  const time = make("span", { class: "time" });
   controls.append(time, make("span", { class: "group" }, back, play, forth), speeds, spans, live);
 
   const slider = make("input", { type: "range", class: "slider", "aria-label": "Time", oninput: () => player.seek(Number(slider.value)) });

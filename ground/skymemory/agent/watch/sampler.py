@@ -124,6 +124,11 @@ class Sampler:
     def _is_watched(self) -> bool:
         return self._lookers > 0 or time.monotonic() - self._looked_s < LOOKED_S
 
+    @property
+    def _pause_s(self) -> float:
+        # While there is no constellation nobody is asked
+        return WATCHED_S if self._is_watched or self._survey is None else ALONE_S
+
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
@@ -133,7 +138,7 @@ class Sampler:
                 self._take(frame, told)
             except Exception as error:  # whatever happens up there, the agent goes on and the page says what is known
                 _log.warning("the page shows what was seen last: %s", error, exc_info=not isinstance(error, OSError | ValueError))
-            while (left_s := began_s + (WATCHED_S if self._is_watched else ALONE_S) - time.monotonic()) > 0:
+            while (left_s := began_s + self._pause_s - time.monotonic()) > 0:
                 self._wake.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), left_s)

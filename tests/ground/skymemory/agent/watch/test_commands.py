@@ -16,7 +16,7 @@ def test_commands() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", "null", "go", '"go"', '{"do":"dance"}', '{"do":1}', '{"do":"pause","to":1}', '{"do":"pause"}{', "[" * 99],
+    ["", "{}", "[]", "pause", '"pause"', '{"do":"dance"}', '{"do":1}', '{"do":"pause","to":1}', '{"do":"pause"}{', "[" * 9],
 )
 def test_nonsense_is_told_what_is_allowed(text: str) -> None:
     with pytest.raises(CommandError, match=r'allowed are \{"do":"pause"\} and \{"do":"resume"\}'):

@@ -166,9 +166,8 @@ def test_a_browser_that_does_not_read_is_dropped(quick: None, monkeypatch: pytes
 
 def test_satellites_are_asked_while_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks: not for an hour. Somebody does: at once. The page is hidden: not again."""
-    monkeypatch.setattr(sampling, "ALONE_S", 3600.0)
+    monkeypatch.setattr(sampling.Sampler, "_pause_s", property(lambda self: 0.01 if self._is_watched else 3600.0))
     monkeypatch.setattr(sampling, "LOOKED_S", 0.0)
-    monkeypatch.setattr(sampling, "WATCHED_S", 0.01)
     looks = 0
     look = sampling.Sampler._look
 

@@ -1,0 +1,317 @@
+"""The page in a real browser, before a real agent and a real constellation that follows a schedule."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from skymemory.agent.client import AgentClient
+from skymemory.agent.watch.routes import PAGE
+from skymemory.config import Constellation
+from skymemory.link.control import ControlPlane
+from skymemory.orbit.schedule import Schedule
+from skymemory.orbit.sky import Site
+from skymemory.orbit.walker import Walker
+from skymemory.placement.torus import Satellite
+from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.testbed.replay import playing_now, upload
+from skymemory.testbed.state import State
+from support.agents import PATIENCE_S, AgentProcess, tell_up
+from support.browser import chromium, missing, visit
+
+HOUR_MS = 3_600_000
+BLOCK = 60_000
+SPEED = 60.0
+"""the window moves every ten seconds"""
+PAGE_BYTES_MAX = 1_000_000
+CHECKS = (Path(__file__).parent / "accessible.js").read_text(encoding="utf-8")
+MOVED = re.compile(r"handover: \d+ servers? moves?")
+expect.set_options(timeout=1000 * PATIENCE_S)
+REPLAY = re.compile(r"replay, \d\d:\d\d:\d\d")
+
+
+@dataclass
+class Watched:
+    """What the page shows, and where it is."""
+
+    local: LocalConstellation
+    agent: AgentProcess
+    engine: AgentClient
+
+    @property
+    def url(self) -> str:
+        return self.agent.addresses["http"]
+
+    def use(self, blocks: int = 8) -> None:
+        """Puts and gets, and one get that misses."""
+        keys = [os.urandom(32) for _ in range(blocks)]
+        for key in keys:
+            lease = self.engine.lease(BLOCK, PATIENCE_S)
+            assert lease is not None
+            with lease:
+                lease.view[:] = os.urandom(BLOCK)
+                assert [one.status for one in self.engine.put([(key, lease)]).result(PATIENCE_S)] == ["done"]
+        for key in [*keys, os.urandom(32)]:
+            lease = self.engine.lease(BLOCK, PATIENCE_S)
+            assert lease is not None
+            with lease:
+                self.engine.get([(key, lease)]).result(PATIENCE_S)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def page_is_built() -> None:
+    if not (PAGE / "index.html").is_file():
+        missing("the package was built without npm: it has no page")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """5 x 9 satellites that follow half a day over Berlin, their agent, and an engine."""
+    folder = tmp_path_factory.mktemp("agent")
+    sky = Constellation().replace(
+        constellation={"planes": 5, "slots": 9}, cache={"centre": [3, 5], "servers": 6, "uplink": "nearest"}
+    )
+    sky = sky.replace(network={"port": free_port(sky)})
+    orbits = Walker(5, 9, 550.0, 86.4, True, 1)
+    schedule = Schedule.compute(orbits, "walker star:5x9", Site(52.5, 13.4), 10.0, 1_795_000_000_000, 12 * HOUR_MS)
+    schedule.save(source := folder / "berlin.csv")
+    with LocalConstellation(sky) as local:
+        tell_up(folder, local)
+        playing = playing_now(sky, schedule, 0, 12 * HOUR_MS, SPEED, None)
+        State(folder).playing.save(playing, source)
+        with ControlPlane(sky) as control:
+            upload(control, playing)
+        with AgentProcess(folder) as agent:
+            agent.wait_ready()
+            with closing(agent.client(block_bytes=BLOCK)) as engine:
+                assert engine.wait_connected(PATIENCE_S)
+                yield Watched(local, agent, engine)
+
+
+def cells(page: Page) -> list[str]:
+    """What is said of each satellite in one frame."""
+    found = page.eval_on_selector_all("[role=gridcell]", "all => all.map(one => one.getAttribute('aria-label') ?? '')")
+    return [str(one) for one in found]
+
+
+def until(page: Page, true: Callable[[], object]) -> None:
+    """Wait for something that follows from frames to come."""
+    end_s = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < end_s
+        page.wait_for_timeout(50)
+
+
+def held(page: Page) -> int:
+    """Chunks on all satellites, as the grid has them."""
+    return sum(int(match[1]) for label in cells(page) if (match := re.search(r"; (\d+) chunks", label)))
+
+
+def test_the_grid_fills_and_the_past_comes_back(browser: Browser, watched: Watched) -> None:
+    with visit(browser, watched.url) as seen:
+        page = seen.page
+        expect(page.get_by_role("status")).to_have_text("live")
+        expect(page.get_by_role("gridcell")).to_have_count(45)
+        assert held(page) == 0
+        watched.use()
+        until(page, lambda: held(page) >= 8 * BLOCK / 6000)
+        assert sum("; server " in label for label in cells(page)) == 6
+        assert sum("centre of the window" in label for label in cells(page)) == 1
+        expect(page.locator("#headline")).to_contain_text(re.compile(r"hit rate\d"))
+        expect(page.locator(".plot .line").first).to_have_attribute("d", re.compile("^M"))
+
+        # Before anything was put, and back
+        slider = page.get_by_role("slider", name="Time")
+        slider.focus()
+        page.keyboard.press("Home")
+        expect(page.get_by_role("status")).to_have_text(REPLAY)
+        until(page, lambda: held(page) == 0)
+        assert "ago" in (slider.get_attribute("aria-valuetext") or "")
+        before = slider.input_value()
+        page.keyboard.press("ArrowRight")
+        until(page, lambda: int(slider.input_value()) == int(before) + 2000)
+        page.get_by_role("button", name="Live").click()
+        expect(page.get_by_role("status")).to_have_text("live")
+        until(page, lambda: held(page) > 0)
+
+        # And by itself: played from its beginning it comes to what was put, and to now
+        slider.focus()
+        page.keyboard.press("Home")
+        until(page, lambda: held(page) == 0)
+        page.get_by_label("Speed of replay").select_option("60×")
+        page.get_by_role("button", name="Play").click()
+        until(page, lambda: held(page) > 0)
+        expect(page.get_by_role("status")).to_have_text("live")
+
+
+def test_a_handover_is_drawn_on_grid_and_globe(browser: Browser, watched: Watched) -> None:
+    with visit(browser, watched.url) as seen:
+        page = seen.page
+        watched.use()
+        expect(page.locator("#schedule")).to_contain_text(re.compile(r"row \d+ of \d+ · 60× · next move in"))
+        expect(page.locator("#grid-note")).to_have_text(MOVED)
+        assert page.locator(".arcs .arc").count() >= 1
+        expect(page.locator("#globe-note")).to_have_text(re.compile(r"2026-11-18 \d\d:\d\d:\d\d UTC"))
+        canvas = page.locator("#globe canvas")
+        arc = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--arc')")
+        red, green, blue = (int(arc.strip()[at : at + 2], 16) for at in (1, 3, 5))
+        drawn = """(canvas, colour) => {
+            const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+            let found = 0;
+            for (let at = 0; at < data.length; at += 4) found += colour.every((part, of) => Math.abs(data[at + of] - part) < 12);
+            return found;
+        }"""
+        until(page, lambda: page.locator(".arcs .arc").count() and canvas.evaluate(drawn, [red, green, blue]) > 20)
+
+
+def test_a_lost_satellite_is_marked(browser: Browser, watched: Watched) -> None:
+    lost = Satellite(5, 1)
+    with visit(browser, watched.url) as seen:
+        page = seen.page
+        expect(page.get_by_role("gridcell")).to_have_count(45)
+        watched.local.kill(lost)
+        try:
+            cell = page.get_by_role("gridcell", name="Satellite 5, 1; lost: does not answer")
+            expect(cell).to_have_count(1)
+            expect(cell.locator(".cross")).to_be_visible()  # not by colour alone
+            expect(page.locator("#headline")).to_contain_text("44 of 45")
+        finally:
+            watched.local.restart(lost)
+        expect(page.locator("#headline")).to_contain_text("45 of 45")
+        expect(page.locator(".is-lost")).to_have_count(0)
+
+
+def test_keys_go_over_the_torus_and_turn_the_globe(browser: Browser, watched: Watched) -> None:
+    with visit(browser, watched.url) as seen:
+        page = seen.page
+        expect(page.get_by_role("gridcell")).to_have_count(45)
+
+        def focused() -> str:
+            return str(page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"))
+
+        for _ in range(8):
+            page.keyboard.press("Tab")
+            if focused().startswith("Satellite"):
+                break
+        assert "centre of the window" in focused()
+        page.keyboard.press("Home")
+        plane = int(re.match(r"Satellite (\d), 1;", focused())[1])  # type: ignore[index]
+        page.keyboard.press("ArrowLeft")
+        assert focused().startswith(f"Satellite {plane}, 9;")
+        for _ in range(5):
+            page.keyboard.press("ArrowDown")
+        assert focused().startswith(f"Satellite {plane}, 9;")
+        page.keyboard.press("ArrowUp")
+        expect(page.locator("#details-place")).to_have_text(f"[{(plane - 2) % 5 + 1}, 9]")
+        assert page.evaluate("getComputedStyle(document.activeElement.querySelector('.halo')).visibility") == "visible"
+        page.keyboard.press("Escape")
+        expect(page.locator("#details-place")).to_contain_text("centre of the window")
+
+        canvas = page.locator("#globe canvas")
+        canvas.focus()
+        assert focused().startswith("Globe with the site at 52.5° N, 13.4° E")
+        picture = "canvas => canvas.toDataURL()"
+        before = canvas.evaluate(picture)
+        page.keyboard.press("ArrowLeft")
+        assert canvas.evaluate(picture) != before
+
+
+def test_a_pointer_shows_details_and_drags(browser: Browser, watched: Watched) -> None:
+    with visit(browser, watched.url) as seen:
+        page = seen.page
+        page.get_by_role("gridcell").nth(10).hover()
+        expect(page.locator("#details-place")).to_have_text("[2, 2]")
+        expect(page.locator(".links-table tbody tr")).to_have_count(4)
+        page.locator(".plot svg").nth(1).click(position={"x": 200, "y": 20})
+        expect(page.get_by_role("status")).to_have_text(REPLAY)
+        page.get_by_role("button", name="Live").click()
+        expect(page.get_by_role("status")).to_have_text("live")
+
+
+def test_the_table_says_the_same(browser: Browser, watched: Watched) -> None:
+    with visit(browser, watched.url) as seen:
+        page = seen.page
+        expect(page.get_by_role("gridcell")).to_have_count(45)
+        page.get_by_text("All satellites as a table").click()
+        expect(page.locator(".all-table tbody tr")).to_have_count(45)
+        assert page.locator(".all-table tbody tr").first.inner_text().startswith("[1, 1]")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
+def test_it_is_accessible_and_fits(browser: Browser, watched: Watched, scheme: str, width: int) -> None:
+    size = {"width": width, "height": 900}
+    with visit(browser, watched.url, color_scheme=scheme, viewport=size, reduced_motion="reduce") as seen:
+        page = seen.page
+        expect(page.get_by_role("gridcell")).to_have_count(45)
+        page.get_by_text("All satellites as a table").click()
+        until(page, lambda: held(page) > 0 or watched.use())
+        assert page.evaluate(CHECKS) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(9, 13, 20)"
+        assert dark == (scheme == "dark")
+
+
+def test_the_theme_is_chosen_and_kept(browser: Browser, watched: Watched) -> None:
+    with visit(browser, watched.url, color_scheme="light") as seen:
+        page = seen.page
+        ground = "getComputedStyle(document.body).backgroundColor"
+        button = page.get_by_role("button", name=re.compile("^Theme"))
+        expect(button).to_have_text("Theme: system")
+        button.click()
+        button.click()
+        expect(button).to_have_text("Theme: dark")
+        assert page.evaluate(ground) == "rgb(9, 13, 20)"
+        page.reload()
+        expect(button).to_have_text("Theme: dark")
+        assert page.evaluate(ground) == "rgb(9, 13, 20)"
+
+
+def test_nothing_moves_for_who_does_not_want_it(browser: Browser, watched: Watched) -> None:
+    with visit(browser, watched.url, reduced_motion="reduce") as seen:
+        page = seen.page
+        watched.use(2)
+        expect(page.locator("#grid-note")).to_have_text(MOVED)
+        assert page.evaluate("document.getAnimations().length") == 0
+
+
+def test_without_a_constellation_and_without_an_agent(browser: Browser, tmp_path: Path) -> None:
+    agent = AgentProcess(tmp_path)
+    url = agent.addresses["http"]
+    with visit(browser, url, faults_allowed=True) as seen:
+        page = seen.page
+        expect(page.get_by_role("status")).to_have_text("no constellation")
+        expect(page.locator("#notice")).to_contain_text("skymem up starts one")
+        assert seen.faults == []
+        agent.stop()
+        expect(page.get_by_role("status")).to_have_text(re.compile("no agent; trying again in"))
+        with AgentProcess(tmp_path, "--http-port", url.rpartition(":")[2]):
+            expect(page.get_by_role("status")).to_have_text("no constellation")
+    assert all("ERR_CONNECTION_REFUSED" in fault for fault in seen.faults)
+
+
+def test_the_page_is_small(page_is_built: None) -> None:
+    total = sum(file.stat().st_size for file in PAGE.rglob("*") if file.is_file())
+    assert 0 < total < PAGE_BYTES_MAX, f"{total:,} bytes"
+
+
+def test_modules_are_small_and_name_no_registry() -> None:
+    web = Path(__file__).parents[5] / "ground" / "web"
+    sources = [file for file in web.rglob("*.js") if not {"node_modules", "vendor"} & set(file.parts)]
+    assert len(sources) > 20
+    assert all(len(file.read_text(encoding="utf-8").splitlines()) < 300 for file in sources)
+    lock = (web / "package-lock.json").read_text(encoding="utf-8")
+    assert "resolved" not in lock
+    assert "://" not in lock

@@ -1,0 +1,78 @@
+"""A real browser for tests of the page: Debian's Chromium, headless, driven by Playwright."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"]
+"""of containers, and nothing that Chromium fetches of its own"""
+
+
+@dataclass
+class Visit:
+    """A page that was opened, and what it did that no page may do."""
+
+    page: Page
+    faults: list[str] = field(default_factory=list)
+    """errors and warnings of the console, exceptions, requests that failed"""
+    hosts: set[str] = field(default_factory=set)
+    """that were asked for anything"""
+
+    def is_clean(self) -> None:
+        """Assert that there was no fault, and that nothing left this machine."""
+        assert self.faults == []
+        assert self.hosts == {"127.0.0.1"}
+
+
+def missing(what: str) -> None:
+    """Leave a test out for want of a program; where CI is set that is a failure."""
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        missing("no chromium: the page is not looked at")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def visit(browser: Browser, url: str, *, faults_allowed: bool = False, **settings: Any) -> Iterator[Visit]:
+    """Open a page in a profile of its own; at the end it must be clean.
+
+    Args:
+        settings: of the profile: `viewport`, `color_scheme`, `reduced_motion`.
+        faults_allowed: for a page whose server goes away.
+    """
+    context: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    seen = Visit(page)
+    page.on("console", lambda message: seen.faults.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: seen.faults.append(str(error)))
+    page.on("requestfailed", lambda request: seen.faults.append(f"{request.url}: {request.failure}"))
+    page.on("request", lambda request: seen.hosts.add(urlsplit(request.url).hostname or ""))
+    page.on("websocket", lambda socket: seen.hosts.add(urlsplit(socket.url).hostname or ""))
+    try:
+        page.goto(url)
+        yield seen
+        if not faults_allowed:
+            seen.is_clean()
+    finally:
+        context.close()
