@@ -39,6 +39,7 @@ class Lane(Generic[Request, Result]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._waiting: deque[_Asked[Request, Result]] = deque()
         self._runner: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def run(self, request: Request) -> Result:
         """The result of a request.
@@ -46,6 +47,8 @@ class Lane(Generic[Request, Result]):
         Who is cancelled before the call has begun is not asked for. Later the call goes on, and the cancelling takes effect when
         it has ended: memory that it works on is then free.
         """
+        if self._closed:
+            return self._call([request])[0]
         asked: _Asked[Request, Result] = _Asked(request, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         if self._runner is None:
@@ -70,7 +73,8 @@ class Lane(Generic[Request, Result]):
             await asyncio.wait([self._runner])
 
     def close(self) -> None:
-        """Let the thread go once its call has ended. Nothing may be asked any more."""
+        """Let the thread go once its call has ended. What is asked from then on is called in place, and must not wait."""
+        self._closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self) -> None:

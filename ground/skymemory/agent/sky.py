@@ -313,7 +313,7 @@ def _joins_get(batch: list[_Get], request: _Get) -> bool:
 
 
 def _joins_put(batch: list[_Put], request: _Put) -> bool:
-    """Of two blocks under one key the later one is to stay: not in one call."""
+    """A key stands in a call once: a block that two engines store at the same time is there already for the second."""
     items = [item for one in [*batch, request] for item in one]
     return (
         len(items) <= _BATCH_BLOCKS
