@@ -6,6 +6,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from hashlib import sha256
 
@@ -55,6 +56,57 @@ def check_round_trip(sky: Constellation, items: dict[bytes, bytes]) -> None:
 def test_round_trip(start_sky: StartSky, layout: str, uplink: str) -> None:
     local = start_sky(cache={"layout": layout, "uplink": uplink})
     check_round_trip(local.constellation, blocks())
+
+
+def test_blocks_go_where_the_caller_wants_them(full_sky: LocalConstellation) -> None:
+    items = blocks([1, 6001, 54_000, 300], name="into")
+    with SkyStore(full_sky.constellation) as store:
+        store.put(list(items.items()))
+        room = [memoryview(bytearray(1)), None, memoryview(bytearray(53_999)), memoryview(bytearray(301))]
+        results = store.get(list(items), into=room)
+        assert [result.status for result in results] == ["done", "done", "bad_length", "bad_length"]
+        assert [result.ok for result in results] == [True, True, False, False]
+        first, second, *_ = items.values()
+        assert (results[0].data, room[0]) == (None, first)
+        assert results[1].data == second
+        assert room[2] == bytes(53_999)  # nothing of it was written
+        assert store.stats().hits == 2
+        with pytest.raises(ValueError, match="1 buffers for 4 blocks"):
+            store.get(list(items), into=room[:1])
+        assert store.find_each([*items, key("into nothing")]) == [*(store.find(one) for one in items), None]
+
+
+def test_a_put_that_waits_does_not_hold_up_a_get(
+    start_sky: StartSky, stopped: Callable[..., AbstractContextManager[None]]
+) -> None:
+    """Each way has its own turn: a put to a satellite that says nothing lasts to its deadline, gets from others do not."""
+    local = start_sky(cache={"deadline_ms": 20_000, "chunk_bytes": 6000})
+    with SkyStore(local.constellation) as store:
+        small = blocks([100], name="small")  # one chunk, at the first server
+        store.put(list(small.items()))
+        last = store._reach.routes()[-1].satellite
+        with stopped(local, last):
+            putting = threading.Thread(target=store.put, args=([(key("held up"), os.urandom(54_000))],))
+            putting.start()
+            while not store._up_turn.locked():
+                os.sched_yield()
+            assert [result.data for result in store.get(list(small))] == list(small.values())
+            assert putting.is_alive()
+        putting.join()
+
+
+def test_a_probe_ends_the_silence(start_sky: StartSky, stopped: Callable[..., AbstractContextManager[None]]) -> None:
+    local = start_sky(cache={"deadline_ms": 300})
+    with SkyStore(local.constellation) as store, ControlPlane(local.constellation) as control:
+        assert len(store.probe(control)) >= 9
+        with stopped(local):
+            for _ in range(3):
+                store.get([key("silence")])
+            assert store.silent
+            assert store.probe(control) == {}
+        while not store.probe(control):
+            pass
+        assert not store.silent
 
 
 def test_round_trip_on_the_papers_constellation(full_sky: LocalConstellation) -> None:
