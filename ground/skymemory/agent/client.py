@@ -240,13 +240,15 @@ class AgentClient:
 
         return self._ask(lambda number: protocol.Find(number, asked, cached), read, lambda _: NOTHING)
 
-    def get(self, blocks: Sequence[tuple[bytes, Lease]]) -> Future[list[Outcome]]:
+    def get(self, blocks: Sequence[tuple[bytes, Lease]], traceparent: str = "") -> Future[list[Outcome]]:
         """Fetch blocks into leased memory, whose length each must have. What is not `done` may have been written in part.
+
+        `traceparent`: of the engine's span, so that the agent's become its children (W3C trace context).
 
         Raises:
             ValueError: more blocks than the protocol allows at once.
         """
-        return self._move(blocks, protocol.Get)
+        return self._move(blocks, lambda number, places: protocol.Get(number, places, traceparent))
 
     def put(self, blocks: Sequence[tuple[bytes, Lease]]) -> Future[list[Outcome]]:
         """Store blocks from leased memory, which must not change until the answer is there.
@@ -269,9 +271,12 @@ class AgentClient:
 
         return self._ask(lambda number: protocol.Purge(number, list(keys)), read, lambda _: 0)
 
-    def prefilled(self, tokens: int, duration_s: float) -> None:
-        """Tell the agent how fast this engine computes: so many tokens of prompts in so many seconds."""
-        told = protocol.frame(protocol.Prefilled(tokens, duration_s))
+    def prefilled(self, tokens: int, duration_s: float, before: int = 0) -> None:
+        """Tell the agent how fast this engine computes: so many tokens of a prompt in so many seconds.
+
+        `before`: tokens of that prompt that it had already, for attention looks at them too.
+        """
+        told = protocol.frame(protocol.Prefilled(tokens, duration_s, before))
         with self._lock:
             if self._current() is not None and len(self._outbox) < QUEUE_MAX:
                 self._outbox.append(told)

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 
 from skymemory.agent import arena, protocol
 from skymemory.agent.arena import ArenaError
+from skymemory.agent.estimate import Decision
 from skymemory.agent.protocol import FrameError
 from skymemory.agent.sky import Sky
 from skymemory.block_entry import BlockEntry
@@ -39,21 +40,13 @@ _SEND_BYTES_MAX: Final = 1 << 16
 """answers that wait for an engine to read them before others wait as well"""
 
 
-class Worth(Protocol):
-    """What `find` answers besides the number of blocks."""
-
-    fetch: int
-    fetch_s: float | None
-    recompute_s: float | None
-
-
 class Advisor(Protocol):
-    """Who knows whether it is faster to fetch or to compute (`skymemory.agent.estimate`)."""
+    """Who knows whether it is faster to fetch or to compute (`Observer`). Engines are who computes as fast as each other."""
 
-    def worth(self, engine: str, entries: Sequence[BlockEntry], tokens_before: int, block_tokens: int) -> Worth:
+    def worth(self, engine: str, entries: Sequence[BlockEntry], tokens_before: int, block_tokens: int) -> Decision:
         """Of these blocks, how many to fetch."""
 
-    def prefilled(self, engine: str, tokens: int, duration_s: float) -> None:
+    def prefilled(self, engine: str, tokens: int, duration_s: float, before: int) -> None:
         """An engine has computed tokens."""
 
 
@@ -219,8 +212,7 @@ class Connection:
             case protocol.Purge():
                 return await self._purge(asked)
             case protocol.Prefilled():
-                if self._advisor is not None and self.hello is not None:
-                    self._advisor.prefilled(self.hello.name, asked.tokens, asked.duration_s)
+                self._prefilled(asked)
                 return None
 
     def _check_places(self, blocks: Sequence[protocol.Place]) -> None:
@@ -254,15 +246,16 @@ class Connection:
         found = protocol.Found(asked.id, other, len(new), None, None)
         if new and self._advisor is not None:
             tokens = self.hello.block_tokens
-            worth = self._advisor.worth(self.hello.name, new, asked.cached * tokens, tokens)
+            worth = self._advisor.worth(_engine(self.hello), new, asked.cached * tokens, tokens)
             found = protocol.Found(asked.id, other, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s)
         self._ledger.answered("find", ["done"] * other + ["miss"] * (len(asked.keys) - other), time.perf_counter() - start_s)
         return found
 
     async def _get(self, asked: protocol.Get) -> protocol.Done:
+        keys = [key for key, _, _ in asked.blocks]
         with self._views(asked.blocks) as views:
             # The memory is the engine's, and there: no other bound is needed
-            results = await self._sky.get([key for key, _, _ in asked.blocks], into=views, block_bytes_max=UINT32_MAX)
+            results = await self._sky.get(keys, into=views, block_bytes_max=UINT32_MAX, traceparent=asked.traceparent)
         return self._done("get", asked.id, results)
 
     async def _put(self, asked: protocol.Put) -> protocol.Done:
@@ -277,6 +270,10 @@ class Connection:
         purged = await self._sky.purge(asked.keys)
         self._ledger.answered("purge", ["done"] * len(asked.keys), time.perf_counter() - start_s)
         return protocol.Purged(asked.id, purged.chunks)
+
+    def _prefilled(self, asked: protocol.Prefilled) -> None:
+        if self._advisor is not None and self.hello is not None:
+            self._advisor.prefilled(_engine(self.hello), asked.tokens, asked.duration_s, asked.before)
 
     def _done(self, operation: str, number: int, results: Sequence[GetResult | PutResult]) -> protocol.Done:
         longest_s = max((result.duration_s for result in results), default=0.0)
@@ -314,6 +311,10 @@ class Connection:
         if self._memory is not None:
             self._memory.close()  # nobody uses it: cancelled tasks end when their calls have ended
             self._memory = None
+
+
+def _engine(hello: protocol.Hello) -> str:
+    return f"{hello.name} {hello.model}"
 
 
 async def _readable(link: socket.socket) -> None:

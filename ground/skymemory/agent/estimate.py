@@ -163,18 +163,18 @@ class Estimator:
         """How much longer an engine would compute if it had to compute these tokens as well; None: nobody knows yet."""
         with self._lock:
             fit = self._engines.get(engine)
-            return None if fit is None or not fit.samples else fit.duration_s(_prefill(tokens_before, tokens, 0))
+            return None if fit is None or not fit.knows else fit.duration_s(_prefill(tokens_before, tokens, 0))
 
     def prefill_s(self, engine: str, tokens: int, before: int = 0) -> float | None:
         """How long a prefill takes as a whole, with what it costs to begin one; None: nobody knows yet."""
         with self._lock:
             fit = self._engines.get(engine)
-            return None if fit is None or not fit.samples else fit.duration_s(_prefill(before, tokens, 1))
+            return None if fit is None or not fit.knows else fit.duration_s(_prefill(before, tokens, 1))
 
     def worth(self, engine: str, entries: Sequence[BlockEntry], tokens_before: int, block_tokens: int) -> Decision:
         """How many of the blocks that were found are worth fetching: as many as make the wait for all of them shortest.
 
-        What would not come before the deadline is not. What is not known is tried: a first get tells how long gets take. Where
+        What would not come before the deadline is not. What is not known is tried: a few gets tell how long they take. Where
         computing is faster a block is fetched now and then all the same, for links change; that costs no more than a fiftieth of
         the time of computing.
 
@@ -193,7 +193,7 @@ class Estimator:
             fit = self._engines.get(engine)
             tokens = np.arange(count + 1) * block_tokens
             compute_s = None
-            if fit is not None and fit.samples:
+            if fit is not None and fit.knows:
                 token_s, attend_s, _ = fit.costs
                 compute_s = tokens / _TOKENS * token_s + tokens * (tokens_before + tokens / 2) / _TOKENS_SQUARED * attend_s
             if fetch_s is None:
@@ -243,7 +243,7 @@ class Estimator:
         return self._rtt_s.get(satellite) or self._any.costs[0], self._any.costs[1]
 
     def _call_s(self, entries: Sequence[BlockEntry]) -> float | None:
-        if not self._calls.samples or not self._servers:
+        if not self._calls.knows or not self._servers:
             return None
         return self._calls.duration_s(self._work(_shares(entries, len(self._servers))))
 
@@ -260,7 +260,7 @@ class Estimator:
 
     def _fetch_each_s(self, waiting: Sequence[BlockEntry], entries: Sequence[BlockEntry]) -> Numbers | None:
         """How long it takes to fetch the first k blocks, for each k from 0, after what waits; of none it is nothing."""
-        if not self._calls.samples or not self._servers:
+        if not self._calls.knows or not self._servers:
             return None
         servers = len(self._servers)
         before = np.array(_shares(waiting, servers), dtype=np.float64)

@@ -11,8 +11,8 @@ _SURPRISE: Final = 0.3
 _SPREADS: Final = 3.0
 """... beyond so many times what it mostly is: on a busy machine all durations spread"""
 _SPREAD_GAIN: Final = 0.1
-_SAMPLES_FEW: Final = 3
-"""before so many nothing is a surprise"""
+FEW: Final = 3
+"""samples; before so many nothing is a surprise, and nothing is known"""
 _SWEEPS: Final = 30
 _SETTLED: Final = 1e-4
 _LEAST_S: Final = 1e-6
@@ -42,6 +42,11 @@ class Fit:
         self._is_solved = True
 
     @property
+    def knows(self) -> bool:
+        """There were samples enough to go by."""
+        return self.samples >= FEW
+
+    @property
     def costs(self) -> list[float]:
         """Of each feature one unit, in seconds; all 0 before the first sample."""
         if not self._is_solved:
@@ -58,7 +63,7 @@ class Fit:
             return
         duration_s = max(duration_s, _LEAST_S)
         keep, scale_s = _KEEP, duration_s
-        if self.samples >= _SAMPLES_FEW:
+        if self.knows:
             expected_s = max(self.duration_s(features), _LEAST_S)
             surprise = math.log(duration_s / expected_s)
             most = max(_SURPRISE, _SPREADS * self._spread)

@@ -87,12 +87,12 @@ class Observer:
         self._metrics.decided(decision)
         return decision
 
-    def prefilled(self, engine: str, tokens: int, duration_s: float) -> None:
+    def prefilled(self, engine: str, tokens: int, duration_s: float, before: int) -> None:
         """`Estimator.prefilled`, and how far off the estimate would have been."""
-        expected_s = self.estimator.prefill_s(engine, tokens)
+        expected_s = self.estimator.prefill_s(engine, tokens, before)
         if expected_s is not None:
             self._metrics.prefilled(expected_s, duration_s)
-        self.estimator.prefilled(engine, tokens, duration_s)
+        self.estimator.prefilled(engine, tokens, duration_s, before)
 
 
 class _Get:

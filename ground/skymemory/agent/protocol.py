@@ -38,6 +38,10 @@ Place: TypeAlias = tuple[Key, Number, Number]
 """key, and offset and length in the arena"""
 
 
+Traceparent: TypeAlias = Annotated[str, Meta(max_length=64)]
+"""of the span that a request belongs to (W3C trace context); empty: of none"""
+
+
 class FrameError(ValueError):
     """A frame that is none; the message says why."""
 
@@ -76,6 +80,7 @@ class Get(Message, tag="get"):
 
     id: Number
     blocks: Annotated[list[Place], Meta(max_length=BLOCKS_MAX)]
+    traceparent: Traceparent = ""
 
 
 class Put(Message, tag="put"):
@@ -97,6 +102,8 @@ class Prefilled(Message, tag="prefilled"):
 
     tokens: Number
     duration_s: Seconds
+    before: Number = 0
+    """tokens of the prompt that the engine had already"""
 
 
 class Welcome(Message, tag="welcome"):

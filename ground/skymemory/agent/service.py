@@ -15,6 +15,7 @@ from skymemory.agent.resp.gateway import Gateway
 from skymemory.agent.settings import Settings
 from skymemory.agent.sky import Sky
 from skymemory.agent.source import FileSource, RunningSource
+from skymemory.agent.tracing import Tracing
 
 _log = logging.getLogger(__name__)
 
@@ -46,9 +47,10 @@ class Agent:
         self.registry = CollectorRegistry()
         for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             self.registry.register(collector)
-        self.sky = Sky(FileSource(settings.constellation) if settings.constellation else RunningSource(), self.registry)
+        source = FileSource(settings.constellation) if settings.constellation else RunningSource()
+        self.sky = Sky(source, self.registry, Tracing.from_environment())
         self.http: HttpServer | None = None
-        self.engines = EngineServer(self.sky, settings.socket, self.registry)
+        self.engines = EngineServer(self.sky, settings.socket, self.registry, self.sky.observer)
         self._parts: list[Part] = [self.sky, self.engines]
         """in the order of their start; they end in the opposite one"""
         self.resp: Gateway | None = None

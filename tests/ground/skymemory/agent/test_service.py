@@ -67,9 +67,7 @@ def test_a_constellation_from_a_file(start_agent: StartAgent, start_sky: StartSk
     local = start_sky()
     file = tmp_path / "sky.toml"
     port = local.constellation.network.port
-    file.write_text(
-        f"[constellation]\nplanes = 3\nslots = 5\n[network]\nport = {port}\n[cache]\nservers = 9\ncentre = [2, 3]\n"
-    )
+    file.write_text(f"[constellation]\nplanes = 3\nslots = 5\n[network]\nport = {port}\n[cache]\nservers = 9\ncentre = [2, 3]\n")
     agent = start_agent(None, "--constellation", str(file))
     agent.wait_ready()
     assert (agent.ready()["planes"], agent.ready()["slots"]) == (3, 5)
