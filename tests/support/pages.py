@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import CollectorRegistry
 
 from skymemory.agent.watch.routes import PAGE, add_routes
 from skymemory.agent.watch.sampler import Sampler
@@ -31,6 +32,7 @@ class Double:
     """What the page needs of the agent."""
 
     sky: OnlyStore = field(default_factory=OnlyStore)
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
 
 @asynccontextmanager

@@ -6,11 +6,12 @@ from typing import Any, Final, Protocol
 
 import msgspec
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
+from skymemory.agent.watch.latency import Latency
 from skymemory.agent.watch.live import Live
 from skymemory.agent.watch.origins import HEADERS, refusal
 from skymemory.agent.watch.sampler import Sampler, Watched
-from skymemory.agent.watch.survey import Latency
 
 PAGE: Final = Path(__file__).parents[1] / "page"
 """where the build puts the page's files"""
@@ -42,15 +43,18 @@ class Agent(Protocol):
     def sky(self) -> Watched:
         """The constellation."""
 
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Its metrics."""
 
-def add_routes(app: web.Application, agent: Agent, latency: Latency = lambda: None, page: Path = PAGE) -> Sampler:
+
+def add_routes(app: web.Application, agent: Agent, page: Path = PAGE) -> Sampler:
     """Add the page to an application, which starts and closes its parts.
 
     Args:
-        latency: tells how long gets took, for the page's series.
         page: folder of the page's files.
     """
-    sampler = Sampler(agent.sky, latency)
+    sampler = Sampler(agent.sky, Latency(agent.registry))
     live = Live(sampler)
     routes = _Routes(sampler, live)
 

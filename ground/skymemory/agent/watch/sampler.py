@@ -12,7 +12,7 @@ import msgspec
 
 from skymemory.agent.watch.frame import Frame
 from skymemory.agent.watch.history import History
-from skymemory.agent.watch.survey import Latency, Survey
+from skymemory.agent.watch.survey import Quantiles, Survey
 from skymemory.store import SkyStore
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Watched(Protocol):
 class Sampler:
     """Takes frames, keeps them, and tells who waits for the next one."""
 
-    def __init__(self, sky: Watched, latency: Latency = lambda: None) -> None:
+    def __init__(self, sky: Watched, latency: Quantiles = lambda: None) -> None:
         self._sky, self._latency = sky, latency
         self._survey: Survey | None = None
         self._surveyed: SkyStore | None = None

@@ -38,7 +38,7 @@ SLICE: Final = 512
 _HELLOS: Final = 2
 """packets that an end of a link sends in each `hello_s`: its own hello, and the answer to the other end's"""
 
-Latency = Callable[[], tuple[float, float] | None]
+Quantiles = Callable[[], tuple[float, float] | None]
 """p50 and p99 of the gets since it was asked last, in seconds; None: there were none"""
 
 _RATES: Final = (
@@ -56,7 +56,7 @@ _EAST, _WEST, _NORTH, _SOUTH, _GROUND = (LINK_NAMES.index(name) for name in ("ea
 class Survey:
     """Of the constellation of one store. Blocks while satellites are asked: for a thread of its own."""
 
-    def __init__(self, store: SkyStore, latency: Latency = lambda: None) -> None:
+    def __init__(self, store: SkyStore, latency: Quantiles = lambda: None) -> None:
         """Raises OSError: no socket to be had."""
         self.constellation = store.constellation
         self.shape = Shape(self.constellation.planes, self.constellation.slots)
