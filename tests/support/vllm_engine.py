@@ -149,7 +149,7 @@ class Engine:
         seed = 1000
         while True:
             found = self.metrics()
-            if all(found[name] >= value for name, value in least.items()):
+            if all(found.get(name, 0) >= value for name, value in least.items()):
                 return found
             assert time.monotonic() < end, f"{found} instead of {least}\n{self.log()[-4000:]}"
             self.generate(words(4, seed))

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, VOCABULARY, Agent, Engine, as_toml
 
 from skymemory.config import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
+from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, VOCABULARY, Agent, Engine, as_toml
 
 
 @pytest.fixture(scope="session")

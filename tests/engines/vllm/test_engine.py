@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from support.vllm_engine import BLOCK_TOKENS, Agent, Engine, words
 
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from support.vllm_engine import BLOCK_TOKENS, Agent, Engine, words
 
 pytestmark = pytest.mark.engines
 
@@ -131,10 +131,9 @@ def test_a_block_that_is_not_what_was_stored_is_computed_and_stored_anew(engine:
     before = engine.metrics()
     warm = engine.fresh(prompt)
     assert warm["tokens"] == [tokens]
-    after = engine.until(**{
-        "skymemory_load_failed_blockscorrupt": before.get("skymemory_load_failed_blockscorrupt", 0) + 1,
-        "skymemory_saved_blocks": before["skymemory_saved_blocks"] + 1,
-    })
+    corrupt = before.get("skymemory_load_failed_blockscorrupt", 0)
+    saved = before["skymemory_saved_blocks"]
+    after = engine.until(skymemory_load_failed_blockscorrupt=corrupt + 1, skymemory_saved_blocks=saved + 1)
     assert after["skymemory_loaded_blocks"] >= before["skymemory_loaded_blocks"] + 2
     assert keys[2].hex()[:16] in engine.log()
     healed = engine.fresh(prompt)

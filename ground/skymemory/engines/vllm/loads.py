@@ -154,6 +154,9 @@ class Loader:
                         status = "corrupt"
                         self._client.purge([self._key_of(block.key)])  # so that it can be stored anew
                         _log.warning("block %s is computed again: %s", self._key_of(block.key).hex()[:16], error)
+                    except Exception:
+                        status = "error"
+                        _log.exception("block %s is computed again", self._key_of(block.key).hex()[:16])
                     else:
                         self._tally.count("loaded")
                         self._tally.count("loaded_bytes", self._block_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from skymemory.engines.framing import HEADER_BYTES, Framing
 from skymemory.engines.vllm.pages import Pages
 from skymemory.engines.vllm.plans import BlockPlan, Saved
 from skymemory.engines.vllm.tally import Tally
+
+_log = logging.getLogger(__name__)
 
 _LAST_S = 2.0
 """for what is on its way when the engine ends; vLLM gives its workers five seconds"""
@@ -132,17 +135,25 @@ class Saver:
 
     def _send_all(self) -> None:
         while (batch := self._work.get()) is not None:
-            if batch.event is not None:
-                batch.event.synchronize()
-            for index, rows in batch.staged:
-                for save, row in zip(batch.saves, rows, strict=True):
-                    self._pages.put(index, row, save.payload)
-            for save in batch.saves:
-                self._frames.seal(save.lease.view, self._key_of(save.plan.key))
-            future = self._client.put([(self._key_of(save.plan.key), save.lease) for save in batch.saves])
+            try:
+                future = self._send(batch)
+            except Exception:
+                _log.exception("blocks are not stored")
+                self._drop(batch)
+                continue
             self._sending.add(future)
             future.add_done_callback(self._sending.discard)
             future.add_done_callback(partial(self._sent, batch))
+
+    def _send(self, batch: _Batch) -> Future[list[Outcome]]:
+        if batch.event is not None:
+            batch.event.synchronize()
+        for index, rows in batch.staged:
+            for save, row in zip(batch.saves, rows, strict=True):
+                self._pages.put(index, row, save.payload)
+        for save in batch.saves:
+            self._frames.seal(save.lease.view, self._key_of(save.plan.key))
+        return self._client.put([(self._key_of(save.plan.key), save.lease) for save in batch.saves])
 
     def _sent(self, batch: _Batch, future: Future[list[Outcome]]) -> None:
         if future.exception() is not None:

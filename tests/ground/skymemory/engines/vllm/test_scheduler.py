@@ -1,0 +1,351 @@
+"""The scheduler's side, asked as vLLM asks it; the agent is a double that answers when it is told to."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from skymemory.agent.client import NOTHING, Found
+from skymemory.engines.vllm.identity import shard_key
+from skymemory.engines.vllm.plans import Identity, Saved
+from skymemory.engines.vllm.scheduler import SchedulerSide, Session
+from skymemory.engines.vllm.tally import Tally
+
+BLOCK = 4
+
+
+@dataclass
+class Asked:
+    """As vLLM's request."""
+
+    request_id: str
+    num_tokens: int
+    num_computed_tokens: int = 0
+    num_prompt_tokens: int = 0
+    skip_reading_prefix_cache: bool = False
+    lora_request: Any = None
+    salt: str = ""
+    block_hashes: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.num_prompt_tokens = self.num_prompt_tokens or self.num_tokens
+        self.block_hashes = [f"{self.salt}{index}".encode() for index in range(self.num_tokens // BLOCK)]
+
+
+class Client:
+    """An agent that knows so many blocks of every prompt; `held` answers wait."""
+
+    def __init__(self) -> None:
+        self.connected = True
+        self.known = 0
+        self.fetch: int | None = None
+        self.held: list[Future[Found]] | None = None
+        self.questions: list[tuple[list[bytes], int]] = []
+
+    def find(self, keys: list[bytes], *, cached: int = 0) -> Future[Found]:
+        self.questions.append((keys, cached))
+        future: Future[Found] = Future()
+        if self.held is not None:
+            self.held.append(future)
+        else:
+            future.set_result(self.answer(cached) if self.connected else NOTHING)
+        return future
+
+    def answer(self, cached: int) -> Found:
+        new = max(0, self.known - cached)
+        return Found(self.known, new if self.fetch is None else self.fetch, None, None)
+
+
+class Scheduler:
+    """`SchedulerSide` and what is around it."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.client = Client()
+        self.opening: Future[Session] = Future()
+        self.digest: Future[bytes] = Future()
+        self.tally = Tally()
+        given = {"shards": 1, "loads": True, "saves": True, "lookup_timeout_s": 3600.0, "saves_at_once": 100, **settings}
+        self.side = SchedulerSide(
+            block_tokens=BLOCK,
+            open_session=self.opening,
+            adapter_digest=lambda _: self.digest,
+            tally=self.tally,
+            **given,
+        )
+
+    def open(self) -> None:
+        identity = Identity(bytes(32), "model", BLOCK, "float32")
+        self.opening.set_result(Session(identity, self.client))
+
+    def plan(self, **scheduled: int) -> Any:
+        return self.side.plan(scheduled, lambda _: range(100, 200))
+
+
+@pytest.fixture
+def scheduler() -> Scheduler:
+    made = Scheduler()
+    made.open()
+    return made
+
+
+def come(scheduler: Scheduler, tokens: int, name: str = "a", **more: Any) -> Asked:
+    request = Asked(name, tokens, **more)
+    scheduler.side.add(request)
+    return request
+
+
+def load(scheduler: Scheduler, request: Asked) -> Any:
+    """Have all found blocks of a request loaded; the plan."""
+    tokens, beside = scheduler.side.matched(request, 0)
+    assert tokens
+    assert beside
+    scheduler.side.allocated(request, range(50, 100), tokens)
+    [plan] = scheduler.plan().loads
+    return plan
+
+
+def test_nothing_is_known_before_root_and_agent_are_there() -> None:
+    scheduler = Scheduler()
+    scheduler.client.known = 2
+    request = come(scheduler, 9)
+    assert scheduler.side.matched(request, 0) == (None, False)
+    assert scheduler.plan(a=9).identity is None
+    scheduler.client.connected = False
+    scheduler.open()
+    assert scheduler.side.matched(request, 0) == (None, False)
+    scheduler.client.connected = True
+    assert scheduler.side.matched(request, 0) == (8, True)
+    assert scheduler.side.matched(request, 0) == (8, True)  # as often as vLLM asks
+    assert len(scheduler.client.questions) == 1
+
+
+def test_an_engine_without_a_root_misses_at_once() -> None:
+    scheduler = Scheduler()
+    scheduler.opening.set_exception(OSError())
+    assert scheduler.side.matched(come(scheduler, 9), 0) == (0, False)
+    assert scheduler.plan(a=9).saves == []
+
+
+def test_a_late_answer_is_a_miss() -> None:
+    scheduler = Scheduler(lookup_timeout_s=0)
+    scheduler.open()
+    scheduler.client.held = []
+    request = come(scheduler, 9)
+    assert scheduler.side.matched(request, 0) == (0, False)
+    scheduler.client.held[0].set_result(Found(2, 2, None, None))
+    assert scheduler.side.matched(request, 0) == (0, False)  # what was said to vLLM once stays so
+    assert scheduler.tally.take()["lookup_late"] == 1
+
+
+def test_one_token_is_always_computed(scheduler: Scheduler) -> None:
+    scheduler.client.known = 2
+    assert scheduler.side.matched(come(scheduler, 8), 0) == (7, True)
+    assert scheduler.side.matched(come(scheduler, 9, "b"), 0) == (8, True)
+    plan = load(scheduler, come(scheduler, 8, "c"))
+    assert [block.block_id for block in plan.blocks] == [50, 51]
+
+
+def test_what_vllm_has_is_neither_asked_for_nor_loaded(scheduler: Scheduler) -> None:
+    scheduler.client.known = 3
+    request = come(scheduler, 13)
+    assert scheduler.side.matched(request, 12) == (0, False)
+    assert scheduler.client.questions == []
+    assert scheduler.side.matched(request, 4) == (8, True)
+    assert scheduler.client.questions[0][1] == 1
+    scheduler.side.allocated(request, range(50, 100), 8)
+    [plan] = scheduler.plan().loads
+    assert [block.block_id for block in plan.blocks] == [51, 52]
+    keys, _ = scheduler.client.questions[0]
+    assert [shard_key(block.key, 0) for block in plan.blocks] == keys[1:]
+
+
+def test_vllm_has_lost_meanwhile_what_it_had(scheduler: Scheduler) -> None:
+    scheduler.client.known = 3
+    request = come(scheduler, 13)
+    assert scheduler.side.matched(request, 4) == (8, True)
+    assert scheduler.side.matched(request, 0) == (12, True)
+    assert [cached for _, cached in scheduler.client.questions] == [1, 0]
+
+
+def test_blocks_that_are_computed_faster_are_not_fetched(scheduler: Scheduler) -> None:
+    scheduler.client.known, scheduler.client.fetch = 3, 0
+    request = come(scheduler, 13)
+    assert scheduler.side.matched(request, 0) == (0, False)
+    assert scheduler.plan(a=13).saves == []  # they are in the sky
+    assert scheduler.tally.take()["declined"] == 3
+
+
+def test_blocks_are_stored_as_they_become_full(scheduler: Scheduler) -> None:
+    request = come(scheduler, 11)
+    scheduler.side.matched(request, 0)
+    assert [block.block_id for block in scheduler.plan(a=6).saves] == [100]
+    request.num_computed_tokens = 6
+    assert [block.block_id for block in scheduler.plan(a=5).saves] == [101]
+    request.num_computed_tokens = 11
+    assert scheduler.plan(a=1).saves == []  # full, but vLLM does not know its last token yet
+    request.block_hashes.append(b"2")
+    request.num_computed_tokens = 12
+    assert [block.block_id for block in scheduler.plan(a=1).saves] == [102]
+
+
+def test_a_block_is_stored_once(scheduler: Scheduler) -> None:
+    first, second = come(scheduler, 8, "a"), come(scheduler, 8, "b")
+    assert len(scheduler.plan(a=8, b=8).saves) == 2
+    keys = [*scheduler.side._saving]
+    scheduler.side.saved(Saved(done=keys[:1], failed=keys[1:]))
+    scheduler.side.remove(first, 8)
+    scheduler.side.remove(second, 8)
+    come(scheduler, 8, "c")
+    assert [block.key for block in scheduler.plan(c=8).saves] == keys[1:]
+    assert scheduler.tally.take() == {"save_failed": 1}
+
+
+def test_no_more_is_stored_at_once_than_there_is_room_for() -> None:
+    scheduler = Scheduler(saves_at_once=2)
+    scheduler.open()
+    request = come(scheduler, 12)
+    plans = scheduler.plan(a=12).saves
+    assert [block.block_id for block in plans] == [100, 101]
+    request.num_computed_tokens = 12
+    assert scheduler.plan(a=1).saves == []
+    scheduler.side.saved(Saved(done=[plans[0].key]))
+    assert [block.block_id for block in scheduler.plan(a=1).saves] == [102]
+
+
+def test_what_never_had_room_is_counted() -> None:
+    scheduler = Scheduler(saves_at_once=1)
+    scheduler.open()
+    request = come(scheduler, 12)
+    scheduler.plan(a=12)
+    scheduler.side.remove(request, 12)
+    assert scheduler.tally.take()["save_skipped"] == 2
+
+
+def test_what_was_refused_is_planned_again_later(scheduler: Scheduler) -> None:
+    request = come(scheduler, 12)
+    plans = scheduler.plan(a=12).saves
+    scheduler.side.saved(Saved(refused=[plan.key for plan in plans[1:]]))
+    request.num_computed_tokens = 12
+    assert scheduler.plan(a=1).saves == []  # not in every step
+    scheduler.side._save_after = 0.0
+    assert scheduler.plan(a=1).saves == plans[1:]
+
+
+def test_all_parts_of_a_block_count() -> None:
+    scheduler = Scheduler(shards=2)
+    scheduler.open()
+    scheduler.client.known = 3  # both parts of the first block, one of the second
+    request = come(scheduler, 12)
+    assert scheduler.side.matched(request, 0) == (4, True)
+    keys, _ = scheduler.client.questions[0]
+    assert len(set(keys)) == 6
+    [_, plan] = scheduler.plan(a=12).saves
+    assert [shard_key(plan.key, shard) for shard in (0, 1)] == keys[4:]
+    scheduler.side.saved(Saved(done=[plan.key]))
+    assert plan.key in scheduler.side._saving
+    scheduler.side.saved(Saved(done=[plan.key]))
+    assert plan.key not in scheduler.side._saving
+
+
+def test_a_failed_load_is_not_tried_again_and_stored_anew(scheduler: Scheduler) -> None:
+    scheduler.client.known = 3
+    request = come(scheduler, 13)
+    plan = load(scheduler, request)
+    scheduler.side.loaded(["a"], {51, 52})
+    assert scheduler.side.matched(request, 0) == (0, False)
+    request.num_computed_tokens = 4
+    assert [block.key for block in scheduler.plan(a=9).saves] == [block.key for block in plan.blocks[1:]]
+
+
+def test_a_load_of_others_that_fails_changes_nothing(scheduler: Scheduler) -> None:
+    scheduler.client.known = 2
+    request = come(scheduler, 9)
+    load(scheduler, request)
+    scheduler.side.loaded([], {7})
+    scheduler.side.loaded(["a", "unknown"], set())
+    scheduler.side.loaded([], {50})  # a place that is somebody else's by now
+    assert scheduler.side.matched(request, 0) == (8, True)
+
+
+def test_a_request_that_was_preempted_asks_anew(scheduler: Scheduler) -> None:
+    scheduler.client.known = 2
+    request = come(scheduler, 9)
+    load(scheduler, request)
+    scheduler.side.loaded(["a"], set())
+    assert scheduler.side.matched(request, 0) == (8, True)
+    assert len(scheduler.client.questions) == 2
+
+
+def test_a_block_that_the_sky_has_lost_is_stored_again(scheduler: Scheduler) -> None:
+    request = come(scheduler, 8)
+    plans = scheduler.plan(a=8).saves
+    scheduler.side.saved(Saved(done=[plan.key for plan in plans]))
+    scheduler.side.remove(request, 8)
+    scheduler.client.known = 1
+    again = come(scheduler, 8, "b")
+    assert scheduler.side.matched(again, 0) == (4, True)
+    assert scheduler.plan(b=8).saves == plans[1:]
+
+
+def test_requests_that_want_no_cache_and_unknown_ones(scheduler: Scheduler) -> None:
+    scheduler.client.known = 2
+    assert scheduler.side.matched(come(scheduler, 9, skip_reading_prefix_cache=True), 0) == (0, False)
+    assert scheduler.side.matched(Asked("never came", 9), 0) == (0, False)
+    scheduler.side.remove(Asked("never came", 9), 9)
+    scheduler.side.allocated(Asked("never came", 9), [1, 2], 8)
+    assert scheduler.plan(nobody=9).saves == []
+
+
+@pytest.mark.parametrize("role", ["loads", "saves"])
+def test_one_role_only(role: str) -> None:
+    scheduler = Scheduler(**{role: False})
+    scheduler.open()
+    scheduler.client.known = 2
+    request = come(scheduler, 13)
+    assert scheduler.side.matched(request, 0) == ((0, False) if role == "loads" else (8, True))
+    assert len(scheduler.plan(a=13).saves) == (3 if role == "loads" else 0)
+    scheduler.side.remove(request, 13)
+
+
+def test_an_adapter_has_keys_of_its_own(scheduler: Scheduler) -> None:
+    scheduler.client.known = 2
+    adapter = SimpleNamespace(lora_name="style", lora_path="/style")
+    request = come(scheduler, 9, lora_request=adapter)
+    assert scheduler.side.matched(request, 0) == (None, False)  # its weights are being read
+    scheduler.digest.set_result(bytes(32))
+    assert scheduler.side.matched(request, 0) == (8, True)
+    assert scheduler.side.matched(come(scheduler, 9, "b"), 0) == (8, True)
+    of_adapter, of_model = (keys for keys, _ in scheduler.client.questions)
+    assert not set(of_adapter) & set(of_model)
+
+
+def test_an_adapter_without_weights_is_not_cached(scheduler: Scheduler) -> None:
+    scheduler.digest.set_exception(OSError())
+    request = come(scheduler, 9, lora_request=SimpleNamespace(lora_name="style", lora_path="/style"))
+    assert scheduler.side.matched(request, 0) == (0, False)
+    assert scheduler.plan(a=9).saves == []
+
+
+def test_after_a_reset_nothing_old_is_found(scheduler: Scheduler) -> None:
+    scheduler.client.known = 2
+    old = come(scheduler, 13)
+    scheduler.side.matched(old, 0)
+    scheduler.side.forget(b"salt")
+    assert scheduler.side.matched(old, 0) == (0, False)
+    assert scheduler.plan(a=13).saves == []  # computed with what was before, perhaps
+    new = come(scheduler, 13, "b")
+    scheduler.side.matched(new, 0)
+    before, after = (keys for keys, _ in scheduler.client.questions)
+    assert not set(before) & set(after)
+    scheduler.side.remove(old, 13)
+
+
+def test_prefill_and_decode_are_told_apart(scheduler: Scheduler) -> None:
+    come(scheduler, 13, "a")
+    come(scheduler, 13, "b").num_computed_tokens = 13
+    step = scheduler.plan(a=13, b=1)
+    assert (step.prefill_tokens, step.other_tokens) == (13, 1)

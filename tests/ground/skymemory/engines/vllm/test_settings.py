@@ -1,0 +1,93 @@
+"""Settings and ways to start vLLM: what cannot be is refused, with its name."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from skymemory.engines.vllm.settings import Settings, UnsupportedError, check
+
+
+class FullAttentionSpec:
+    """As vLLM's."""
+
+
+class MLAAttentionSpec(FullAttentionSpec):
+    pass
+
+
+class MambaSpec:
+    pass
+
+
+def test_defaults() -> None:
+    settings = Settings.of({})
+    assert settings == Settings()
+    assert settings.tenant_secret() == b""
+
+
+def test_a_tenants_secret(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_bytes(b"xyz")
+    assert Settings.of({"tenant_secret_file": str(file), "arena_mib": 64}).tenant_secret() == b"xyz"
+    file.write_bytes(b"")
+    with pytest.raises(UnsupportedError, match="is empty"):
+        Settings.of({"tenant_secret_file": str(file)}).tenant_secret()
+    with pytest.raises(UnsupportedError, match="cannot be read: No such file"):
+        Settings.of({"tenant_secret_file": str(tmp_path / "none")}).tenant_secret()
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ({"arena": 1}, "no setting 'arena'; there are arena_mib, load_timeout_s"),
+        ({"arena_mib": 0}, "arena_mib is 0; allowed are whole numbers from 1"),
+        ({"arena_mib": 1.5}, "arena_mib is 1.5"),
+        ({"arena_mib": True}, "arena_mib is True"),
+        ({"lookup_timeout_s": -1}, "lookup_timeout_s is -1; allowed are numbers from 0 to 60"),
+        ({"load_timeout_s": "long"}, "load_timeout_s is 'long'"),
+        ({"socket": 7}, "socket is 7; allowed is a path"),
+    ],
+)
+def test_a_wrong_setting(extra: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        Settings.of(extra)
+
+
+def started(groups: list[Any] | None = None, algorithm: str = "sha256", **parallel: int) -> tuple[Any, Any]:
+    specs = [FullAttentionSpec()] if groups is None else groups
+    vllm = SimpleNamespace(
+        parallel_config=SimpleNamespace(**{"tensor_parallel_size": 1, "pipeline_parallel_size": 1, **parallel}),
+        cache_config=SimpleNamespace(prefix_caching_hash_algo=algorithm),
+    )
+    return vllm, SimpleNamespace(kv_cache_groups=[SimpleNamespace(kv_cache_spec=spec) for spec in specs])
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        started(),
+        started(algorithm="sha256_cbor", tensor_parallel_size=2),
+        started([MLAAttentionSpec()]),
+        started([SimpleNamespace(kv_cache_specs={"a": FullAttentionSpec(), "b": MLAAttentionSpec()})]),
+    ],
+)
+def test_what_can_be_served(started: tuple[Any, Any]) -> None:
+    check(*started)
+
+
+@pytest.mark.parametrize(
+    ("started", "message"),
+    [
+        (started(pipeline_parallel_size=2), "--pipeline-parallel-size is 2; supported is 1"),
+        (started(decode_context_parallel_size=2), "--decode-context-parallel-size is 2"),
+        (started(prefill_context_parallel_size=2), "--prefill-context-parallel-size is 2"),
+        (started(algorithm="xxhash"), "--prefix-caching-hash-algo is xxhash; supported are sha256"),
+        (started([FullAttentionSpec(), MambaSpec()]), "2 groups .*--disable-hybrid-kv-cache-manager"),
+        (started([MambaSpec()]), "layers of kind MambaSpec are not supported"),
+    ],
+)
+def test_what_cannot_be_served(started: tuple[Any, Any], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        check(*started)
