@@ -169,13 +169,9 @@ def test_the_agent_is_killed_and_comes_back(engine: Engine, agent: Agent) -> Non
 def test_a_satellite_is_killed(engine: Engine, sky: LocalConstellation) -> None:
     prompt = words(LONG, 300)
     tokens = stored(engine, prompt)
-    place = sky.constellation.cache.centre
-    sky.kill(place)
-    try:
+    sky.kill(sky.constellation.cache.centre)
+    for _ in range(2):
         assert engine.fresh(prompt)["tokens"] == [tokens]
-        assert engine.fresh(prompt)["tokens"] == [tokens]
-    finally:
-        sky.restart(place)
 
 
 def test_another_process_and_another_format(engine: Engine, start_engine: Callable[..., Engine]) -> None:
@@ -189,6 +185,6 @@ def test_another_process_and_another_format(engine: Engine, start_engine: Callab
     assert "another" not in second.log()
     second.close()
 
-    third = start_engine(block_size=64, dtype="bfloat16")
+    third = start_engine(block_size=64, dtype="bfloat16", num_gpu_blocks_override=32)
     assert third.generate(prompt)["cached"] == [0]
     assert "blocks of 128 tokens in float32" in third.log()

@@ -1,0 +1,100 @@
+"""`vllm serve` as the page says it, through its OpenAI endpoint."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+import pytest
+
+from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, START_S, Agent, environment
+
+pytestmark = pytest.mark.engines
+
+
+class Server:
+    """A server at a port of its own."""
+
+    def __init__(self, model: Path, folder: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self.model = str(model)
+        self._log = folder / "server.log"
+        command = ["serve", model, "--block-size", str(BLOCK_TOKENS), "--kv-transfer-config", json.dumps(CONNECTOR)]
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "vllm.entrypoints.cli.main", *command, "--port", str(self._port), "--enforce-eager"],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # It is asked to forget what it has itself
+                env={**environment(folder), "VLLM_SERVER_DEV_MODE": "1"},
+                start_new_session=True,
+            )
+
+    def wait(self) -> None:
+        end = time.monotonic() + START_S
+        while True:
+            try:
+                self.ask("/health")
+            except URLError:
+                assert self._process.poll() is None, self._log.read_text()[-4000:]
+                assert time.monotonic() < end, self._log.read_text()[-4000:]
+                time.sleep(0.5)
+            else:
+                return
+
+    def ask(self, path: str, body: dict[str, Any] | None = None) -> str:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self._port}{path}", data, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return answer.read().decode()
+
+    def complete(self, prompt: str) -> str:
+        body = {"model": self.model, "prompt": prompt, "max_tokens": 8, "temperature": 0, "ignore_eos": True}
+        return json.loads(self.ask("/v1/completions", body))["choices"][0]["text"]
+
+    def metric(self, name: str) -> float:
+        lines = [line for line in self.ask("/metrics").splitlines() if line.startswith(f"vllm:skymemory_{name}{{")]
+        return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+    def close(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@pytest.fixture
+def server(model: Path, agent: Agent) -> Iterator[Server]:
+    made = Server(model, agent.folder)
+    try:
+        made.wait()
+        yield made
+    finally:
+        made.close()
+
+
+def test_the_command_line_of_the_page(server: Server) -> None:
+    prompt = " ".join(f"w{7 * number % 500}" for number in range(3 * BLOCK_TOKENS + 20))
+    cold = server.complete(prompt)
+    end = time.monotonic() + 60
+    while server.metric("saved_blocks_total") < 3:  # told with a later step
+        assert time.monotonic() < end
+        server.complete("w1 w2")
+    server.ask("/reset_prefix_cache", {})
+    assert server.complete(prompt) == cold
+    while server.metric("loaded_blocks_total") < 3:
+        assert time.monotonic() < end
+        server.complete("w1 w2")
+    assert server.metric("lookup_seconds_count") == 2
+    assert server.metric("saved_blocks_total") == 3
