@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from skymemory.agent.source import FileSource, RunningSource
 from skymemory.cli.common import BadInput, Failure
-from skymemory.config import Constellation
 from skymemory.serve.listener import bound
 
 
@@ -90,7 +90,7 @@ def serve(
     MODEL is a folder or a name on the hub: a causal language model of transformers with full attention in all layers. Clients
     use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end, the second cancels them.
     """
-    constellation = None if constellation_path is None else Constellation.load(constellation_path)
+    source = RunningSource() if constellation_path is None else FileSource(constellation_path)
     with bound(host, port) as listener:  # first: torch and models take long to load
         try:
             from skymemory.engines.huggingface import UnsupportedModelError
@@ -107,11 +107,11 @@ def serve(
             dtype=dtype,
             device=device,
             context_tokens=context_tokens,
-            constellation=constellation,
         )
         try:
             serve(
                 options,
+                source,
                 listener,
                 stage=lambda text: click.echo(f"{text} ...", err=True),
                 ready=lambda address: click.echo(f"{served_name or model} at {address}/v1"),

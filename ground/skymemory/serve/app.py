@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -265,7 +265,7 @@ class Api:
         if self._served.api_key is None or not request.path.startswith(_API):
             return
         kind, _, key = request.headers.get("Authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not hmac.compare_digest(key.encode(), self._served.api_key.encode()):
+        if kind.lower() != "bearer" or not hmac.compare_digest(_bytes(key), _bytes(self._served.api_key)):
             headers = {"WWW-Authenticate": "Bearer"}
             message = "no API key, or a wrong one; send it as Authorization: Bearer KEY"
             raise ApiError(message, status=401, code="invalid_api_key", headers=headers)
@@ -321,7 +321,8 @@ async def _stream(
     except ApiError as error:
         if not response.prepared:
             raise
-        await send(_JSON.encode(error.body))
+        with suppress(ConnectionError):
+            await send(_JSON.encode(error.body))
     except ConnectionError:
         _log.info("a client went away")
     return response
@@ -334,6 +335,10 @@ async def _body(request: web.Request) -> bytes:
         raise
     except (ConnectionError, web.RequestPayloadError) as error:  # half a request
         raise ApiError("the request ended before its body did") from error
+
+
+def _bytes(key: str) -> bytes:
+    return key.encode("utf-8", "surrogateescape")  # as headers are read
 
 
 def _ending() -> ApiError:

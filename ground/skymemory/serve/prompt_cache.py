@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
+from skymemory.agent.source import Source
 from skymemory.config import Constellation
 from skymemory.counters import KVCStatistics
 from skymemory.engines.huggingface import HuggingFaceEngine
 from skymemory.manager import KVCManager
 from skymemory.store import SkyStore
-from skymemory.testbed.state import State, StateError
 
 if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
@@ -43,35 +43,27 @@ class PromptCache:
     `get` and `keep` are for one thread. Nothing that happens in the sky raises.
     """
 
-    def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, constellation: Constellation | None = None
-    ) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: Source) -> None:
         """Reads all weights once, for the keys, if a constellation is there.
 
         Args:
-            constellation: the one to use; by default the one that `skymem up` started, looked for again before each prompt.
+            source: tells of the constellation; asked again before each prompt.
 
         Raises:
             UnsupportedModelError: the model's cache cannot be cut into blocks.
-            ValueError: the constellation that was named cannot take the model's tensors.
         """
         self.engine = HuggingFaceEngine(model)
         self.dropped = 0
         """answers that were not stored, because those before them still were being stored"""
         self._model = model
         self._tokenizer = tokenizer
-        self._named = constellation
-        self._record: tuple[int, ...] | None = None  # of the file that was read last
-        self._constellation: Constellation | None = None
+        self._source = source
         self._store: SkyStore | None = None
         self._manager: KVCManager | None = None
         self._waiting: deque[_Kept] = deque()
         self._changed = Condition()
         self._closed = False
-        if constellation is not None:
-            self._open(SkyStore(constellation))
-        else:
-            self._follow(first=True)
+        self._follow()
         self._thread = Thread(target=self._store_all, name="store", daemon=True)
         self._thread.start()
 
@@ -96,8 +88,7 @@ class PromptCache:
 
         Blocks of an answer that this prompt continues may still be on their way up: they are waited for.
         """
-        if self._named is None:
-            self._follow()
+        self._follow()
         if self._manager is None:
             return self.engine.empty_cache()
         with self._changed:
@@ -146,42 +137,30 @@ class PromptCache:
                 self._waiting.popleft()
                 self._changed.notify_all()
 
-    def _follow(self, *, first: bool = False) -> None:
-        """Look which constellation is up, if the record of it was written since."""
-        state = State()
-        try:
-            found = state.path.stat()
-            record: tuple[int, ...] | None = (found.st_ino, found.st_mtime_ns, found.st_size)
-        except OSError:
-            record = None
-        if record == self._record and not first:
+    def _follow(self) -> None:
+        """Use the constellation that is there now."""
+        if not self._source.changed():
             return
-        self._record = record
-        constellation = None
-        try:
-            running = state.running()
-            constellation = None if running is None else running.constellation
-        except StateError as error:
-            _log.warning("%s", error)
-        if constellation is not None and constellation == self._constellation:
-            return
+        why = self._source.missing()
         store = None
         try:
-            store = None if constellation is None else SkyStore(constellation, playing=state.playing)
+            serving = self._source.load()
+            if serving is not None and self._store is not None and serving.constellation == self._store.constellation:
+                return
+            store = None if serving is None else SkyStore(serving.constellation, playing=serving.playing)
             self._open(store)
-            self._constellation = constellation
         except Exception as error:  # a cache never breaks a server
-            _log.warning("the constellation that is up cannot be used: %s", error)
+            why = f"the constellation cannot be used: {error}"
             if store is not None:
                 store.close()
         if self._manager is None:
-            _log.warning("no constellation is up: every prompt is computed in full; `skymem up` starts one")
+            _log.warning("every prompt is computed in full: %s", why)
 
     def _open(self, store: SkyStore | None) -> None:
         """Use this store instead of the one before."""
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting or self._closed)
-        before, self._store, self._manager, self._constellation = self._store, None, None, None
+        before, self._store, self._manager = self._store, None, None
         if before is not None:
             before.close()
         if store is not None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 
 _SEEDS = 1 << 63
+_TEMPERATURE_MIN = 1e-6
+"""less would divide by a float32 of 0"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Sampler:
         """
         if self._sampling.temperature == 0:
             return int(logits.argmax())
-        probabilities = torch.softmax(logits.float().cpu() / self._sampling.temperature, dim=-1)
+        below = logits.float().cpu() - logits.max().item()
+        probabilities = torch.softmax(below / max(self._sampling.temperature, _TEMPERATURE_MIN), dim=-1)
         if self._sampling.top_p < 1:
             ordered, tokens = probabilities.sort(descending=True, stable=True)
             before = ordered.cumsum(dim=-1) - ordered

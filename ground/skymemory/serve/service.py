@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from skymemory.config import Constellation
+from skymemory.agent.source import Source
 from skymemory.demo.model import load
 from skymemory.serve.app import Api, Defaults, Served
 from skymemory.serve.generation import Generator
@@ -48,16 +48,15 @@ class ServeOptions:
     """of torch; None: a GPU if there is one"""
     context_tokens: int | None = None
     """None: as many as the model was made for"""
-    constellation: Constellation | None = None
-    """None: the one that is up"""
 
 
 def serve(
-    options: ServeOptions, listener: socket.socket, stage: Callable[[str], None], ready: Callable[[str], None]
+    options: ServeOptions, source: Source, listener: socket.socket, stage: Callable[[str], None], ready: Callable[[str], None]
 ) -> None:
     """Serve until a signal says to end.
 
     Args:
+        source: tells which constellation to use.
         listener: has the address (`listener.bound`).
         stage: called with what is done before.
         ready: called with the address when clients can come.
@@ -65,12 +64,12 @@ def serve(
     Raises:
         OSError: the model cannot be read.
         UnsupportedModelError: the model's cache cannot be cut into blocks.
-        ValueError: a device, dtype or constellation that does not go with the model.
+        ValueError, RuntimeError: a device or dtype that is not there.
     """
     stage("loading the model")
     model, tokenizer = load(options.model, dtype=options.dtype, device=options.device)
     stage("reading all weights, for the keys of blocks")
-    cache = PromptCache(model, tokenizer, options.constellation)
+    cache = PromptCache(model, tokenizer, source)
     try:
         asyncio.run(_serve(options, listener, model, tokenizer, cache, ready))
     finally:

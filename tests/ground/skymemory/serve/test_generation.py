@@ -12,7 +12,6 @@ from skymemory.serve import generation
 from skymemory.serve.generation import Begun, Cancelled, Ended, Event, Finished, Generator, Job, Piece
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.sampling import Sampling
-from skymemory.testbed.local import LocalConstellation
 
 BLOCK = 16
 PROMPT = [(3 + 7 * index) % 90 for index in range(100)]
@@ -26,8 +25,8 @@ def loaded(babbler: Path):
 
 
 @pytest.fixture
-def cache(loaded, small_sky: LocalConstellation) -> Iterator[PromptCache]:
-    cache = PromptCache(*loaded, small_sky.constellation)
+def cache(loaded, small_source) -> Iterator[PromptCache]:
+    cache = PromptCache(*loaded, small_source())
     yield cache
     cache.close()
 

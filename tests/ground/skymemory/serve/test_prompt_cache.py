@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from skymemory.agent.source import RunningSource
 from skymemory.demo.model import load
 from skymemory.manager import KVCManager
 from skymemory.serve import prompt_cache
@@ -48,7 +49,7 @@ def computed(cache: PromptCache, tokens: list[int]):
 
 def test_a_constellation_comes_and_goes_and_comes(loaded, tokens, state, small_sky, caplog) -> None:
     caplog.set_level(logging.INFO, "skymemory.serve")
-    cache = PromptCache(*loaded)
+    cache = PromptCache(*loaded, RunningSource())
     for _ in range(3):
         assert cache.get(tokens, never).get_seq_length() == 0
         cache.keep(tokens, 100, computed(cache, tokens))
@@ -65,9 +66,11 @@ def test_a_constellation_comes_and_goes_and_comes(loaded, tokens, state, small_s
     state.save(running(small_sky))
     assert cache.get(tokens, never).get_seq_length() == 96
     cache.close()
-    said = [record.message.partition(":")[0].partition(" is damaged")[0] for record in caplog.records]
-    none, some = "no constellation is up", "prompts are kept on 3 x 5 satellites"
-    assert said == [none, some, none, str(state.path), none, some]
+    some = "prompts are kept on 3 x 5 satellites"
+    none = "every prompt is computed in full: no constellation is up"
+    damaged = f"every prompt is computed in full: the constellation cannot be used: {state.path} is damaged"
+    for said, wanted in zip(caplog.messages, (none, some, none, damaged, some), strict=True):
+        assert said.startswith(wanted)
 
 
 def test_a_constellation_that_cannot_be_used_is_told_and_left(loaded, tokens, state, small_sky, caplog, monkeypatch) -> None:
@@ -77,13 +80,13 @@ def test_a_constellation_that_cannot_be_used_is_told_and_left(loaded, tokens, st
         raise ValueError("not with this model")
 
     monkeypatch.setattr(prompt_cache, "KVCManager", refuse)
-    cache = PromptCache(*loaded)
+    cache = PromptCache(*loaded, RunningSource())
     assert cache.get(tokens, never).get_seq_length() == 0
     cache.close()
-    assert caplog.messages[0] == "the constellation that is up cannot be used: not with this model"
+    assert caplog.messages[0] == "every prompt is computed in full: the constellation cannot be used: not with this model"
 
 
-def test_who_continues_an_answer_waits_for_its_blocks_and_others_do_not(loaded, tokens, small_sky, monkeypatch) -> None:
+def test_who_continues_an_answer_waits_for_its_blocks_and_others_do_not(loaded, tokens, small_source, monkeypatch) -> None:
     let = threading.Event()
     add = KVCManager.add_blocks
 
@@ -92,7 +95,7 @@ def test_who_continues_an_answer_waits_for_its_blocks_and_others_do_not(loaded, 
         return add(self, *words)
 
     monkeypatch.setattr(KVCManager, "add_blocks", held)
-    cache = PromptCache(*loaded, small_sky.constellation)
+    cache = PromptCache(*loaded, small_source())
     cache.keep(tokens, 90, computed(cache, tokens))
     assert cache.get([*tokens[:50], *range(50)], never).get_seq_length() == 0  # at once
     assert cache.get([*tokens, 1], lambda: True).get_seq_length() == 0  # nobody wants it any more
@@ -106,7 +109,7 @@ def test_who_continues_an_answer_waits_for_its_blocks_and_others_do_not(loaded, 
     cache.close()
 
 
-def test_not_more_than_some_answers_wait_and_closing_stores_them(loaded, tokens, small_sky, monkeypatch) -> None:
+def test_not_more_than_some_answers_wait_and_closing_stores_them(loaded, tokens, small_source, monkeypatch) -> None:
     let = threading.Event()
     add = KVCManager.add_blocks
 
@@ -115,20 +118,20 @@ def test_not_more_than_some_answers_wait_and_closing_stores_them(loaded, tokens,
         return add(self, *words)
 
     monkeypatch.setattr(KVCManager, "add_blocks", held)
-    cache = PromptCache(*loaded, small_sky.constellation)
+    cache = PromptCache(*loaded, small_source())
     given = computed(cache, tokens)
     for _ in range(prompt_cache._WAITING_MAX + 3):
         cache.keep(tokens, 100, given)
     assert (cache.waiting, cache.dropped) == (prompt_cache._WAITING_MAX, 3)
     let.set()
     cache.close()
-    again = PromptCache(*loaded, small_sky.constellation)
+    again = PromptCache(*loaded, small_source())
     assert again.get(tokens, never).get_seq_length() == 96
     again.close()
 
 
-def test_what_cannot_be_stored_is_logged_and_no_more(loaded, tokens, small_sky, caplog) -> None:
-    cache = PromptCache(*loaded, small_sky.constellation)
+def test_what_cannot_be_stored_is_logged_and_no_more(loaded, tokens, small_source, caplog) -> None:
+    cache = PromptCache(*loaded, small_source())
     cache.keep(tokens, 100, "no cache")  # type: ignore[arg-type]
     cache.keep(tokens, 100, computed(cache, tokens))
     assert cache.get(tokens, never).get_seq_length() == 96

@@ -39,6 +39,7 @@ def test_top_p_keeps_the_likeliest_that_reach_it() -> None:
 
 def test_a_low_temperature_sharpens() -> None:
     assert drawn(temperature=0.1).count(1) > 1900
+    assert set(drawn(50, temperature=5e-324)) == {1}
 
 
 def test_half_precision_is_drawn_from_too() -> None:

@@ -72,9 +72,13 @@ def test_health_and_metrics(server) -> None:
 
 
 def test_without_its_key_nothing_is_served(reciting) -> None:
-    for key in ("wrong", "secret2", "sécret"):
-        with pytest.raises((openai.AuthenticationError, UnicodeEncodeError)):
+    for key in ("wrong", "secret2"):
+        with pytest.raises(openai.AuthenticationError):
             reciting.client_of(key).models.list()
+    host, port = reciting.address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(b"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \xff\xfe\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 40")
     response = reciting.request("/v1/models")
     assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
     assert response.json["error"]["code"] == "invalid_api_key"
@@ -417,19 +421,11 @@ def skymem(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_a_port_that_is_taken_is_told_before_the_model_is_loaded(server, babbler) -> None:
-    port = server.address.rpartition(":")[2]
-    result = skymem(babbler, "--port", port)
-    assert (result.returncode, result.stderr) == (1, f"Error: 127.0.0.1:{port}: Address already in use\n")
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("/nowhere",), "/nowhere"),
         (("MODEL", "--device", "abacus"), "abacus"),
-        (("MODEL", "--host", "no.such.host.invalid"), "Name or service not known"),
-        (("MODEL", "--dtype", "int8"), "int8"),
     ],
 )
 def test_what_cannot_start_is_told_in_one_line(babbler, words, said) -> None:
@@ -439,9 +435,3 @@ def test_what_cannot_start_is_told_in_one_line(babbler, words, said) -> None:
     assert last.startswith("Error: ")
     assert said in last
     assert "Traceback" not in result.stderr
-
-
-def test_help_names_the_environment() -> None:
-    text = skymem("--help").stdout
-    for name in ("HOST", "PORT", "MODEL_NAME", "API_KEY", "MAX_QUEUE", "MAX_MODEL_LEN", "DTYPE", "DEVICE", "CONSTELLATION"):
-        assert f"SKYMEM_SERVE_{name}" in text
