@@ -34,7 +34,7 @@ def scrape(agent: AgentProcess) -> dict[str, Metric]:
 def traffic(agent: AgentProcess) -> dict[str, Metric]:
     """Blocks go up, are found, and come down; one that nobody has is asked for; the engine says how fast it computes.
 
-    At Hello the agent has put a block of its own, and asked for it.
+    Of an engine that has stored something the agent stores a record of its own, a little later.
     """
     keys = [random.randbytes(32) for _ in range(BLOCKS)]
     with agent.client(block_bytes=BLOCK) as client:
@@ -83,16 +83,16 @@ def value(families: dict[str, Metric], name: str, **labels: str) -> float:
 
 
 def test_traffic_is_counted(families: dict[str, Metric]) -> None:
-    assert value(families, "skymem_store_blocks_total", operation="put", status="done") == BLOCKS + 1
+    assert value(families, "skymem_store_blocks_total", operation="put", status="done") in (BLOCKS, BLOCKS + 1)
     assert value(families, "skymem_store_blocks_total", operation="get", status="done") >= GETS * BLOCKS
     assert value(families, "skymem_store_blocks_total", operation="get", status="miss") >= 1
-    assert value(families, "skymem_store_bytes_total", operation="put") > BLOCKS * BLOCK
+    assert value(families, "skymem_store_bytes_total", operation="put") >= BLOCKS * BLOCK
     assert value(families, "skymem_store_bytes_total", operation="get") >= GETS * BLOCKS * BLOCK
     assert value(families, "skymem_store_chunks_total", operation="get") >= GETS * BLOCKS * 17
     assert value(families, "skymem_store_corrupt_chunks_total") == 0
     assert value(families, "skymem_store_seconds_count", operation="get") >= GETS
     assert value(families, "skymem_store_seconds_count", operation="find") >= GETS
-    assert value(families, "skymem_index_entries") == BLOCKS + 1
+    assert value(families, "skymem_index_entries") in (BLOCKS, BLOCKS + 1)
     assert value(families, "skymem_store_questions_total") >= 1
     assert value(families, "skymem_build_info") == 1
 
