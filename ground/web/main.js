@@ -13,6 +13,8 @@ import { Timeline } from "./scrubber/timeline.js";
 import { startSeries } from "./series/series.js";
 import { startTheme } from "./theme/theme.js";
 
+/** A state that is older than that is no longer "live": the agent asks every 2 s, and waits a moment for who is silent. */
+const OLD_MS = 8_000;
 const part = (name) => document.getElementById(name);
 const state = new State();
 
@@ -39,6 +41,7 @@ startSeries(part("series"), timeline, player);
 startTheme(part("theme"));
 
 function tell() {
+  const age_ms = state.newest ? performance.now() - state.newest.received_ms : 0;
   const kind = lost !== null ? "lost" : !state.newest ? "waiting" : !state.isLive ? "past" : state.newest.state;
   const words = {
     lost: `no agent; trying again in ${Math.max(1, Math.round(lost))} s`,
@@ -46,9 +49,10 @@ function tell() {
     past: `replay, ${state.past && clock(state.past.shown_ms)}`,
     none: "no constellation",
     silent: "no answer",
-    up: "live",
+    up: age_ms > OLD_MS ? `live, ${Math.round(age_ms / 1000)} s old` : "live",
   };
   status(kind, words[kind]);
   document.body.dataset.shows = kind;
 }
 state.on("sky frame newest", tell);
+setInterval(tell, 1000);

@@ -2,11 +2,9 @@
 import { feature } from "topojson-client";
 import land from "world-atlas/land-110m.json";
 
-export { bisector, extent, max } from "d3-array";
-export { geoCircle, geoDistance, geoGraticule10, geoInterpolate, geoOrthographic, geoPath } from "d3-geo";
+export { geoCircle, geoGraticule10, geoOrthographic, geoPath } from "d3-geo";
 export { scaleLinear, scaleTime } from "d3-scale";
 export { interpolateCividis } from "d3-scale-chromatic";
-export { select } from "d3-selection";
 export { area, line } from "d3-shape";
 
 /** Coastlines as GeoJSON: Natural Earth 1:110 million. */

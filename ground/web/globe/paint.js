@@ -4,6 +4,8 @@ import { fill } from "../grid/colour.js";
 import { LINK_UP, SILENT, ends } from "../live/state.js";
 import { horizon, subsolar, vector } from "./vectors.js";
 
+/** So many satellites are drawn small. */
+const MANY = 400;
 const graticule = geoGraticule10();
 
 export function paintEarth(context, camera, colours, site, sky_ms) {
@@ -48,9 +50,10 @@ export function paintSky(context, camera, colours, { sky, frame, site, places, c
   // Those on the far side first: near ones lie over them
   const order = seen.map((_, index) => index).sort((a, b) => (seen[a][2] ?? -9) - (seen[b][2] ?? -9));
   const servers = new Set(frame.servers);
+  const small = places.length > MANY;
   for (const index of order) {
     const [x, y, depth] = seen[index];
-    if (depth !== null) paintSatellite(context, colours, frame, index, { x, y, depth, most, server: servers.has(index), chosen: chosen === index });
+    if (depth !== null) paintSatellite(context, colours, frame, index, { x, y, depth, most, small, server: servers.has(index), chosen: chosen === index });
   }
 }
 
@@ -90,9 +93,9 @@ function paintSite(context, colours, [x, y, depth], frame, seen) {
   context.fill();
 }
 
-function paintSatellite(context, colours, frame, index, { x, y, depth, most, server, chosen }) {
+function paintSatellite(context, colours, frame, index, { x, y, depth, most, small, server, chosen }) {
   context.globalAlpha = depth < 0 ? 0.28 : 1;
-  const radius = server ? 4.6 : 3.1;
+  const radius = (server ? 4.6 : 3.1) * (small ? 0.6 : 1);
   if (frame.state[index] === SILENT) {
     context.strokeStyle = colours.lost;
     context.lineWidth = 1.8;

@@ -3,6 +3,8 @@ import { draw } from "../live/dom.js";
 import { place } from "../live/state.js";
 import { ways } from "./layout.js";
 
+const AWAY = 2.5; // from the edge of a cell
+
 export function arcs(sky, box, frame) {
   return frame.moves.flatMap(([, from, to]) => {
     const [start, end] = [from, to].map((index) => box.at(...place(sky, index)));
@@ -10,21 +12,33 @@ export function arcs(sky, box, frame) {
   });
 }
 
-/** Along the upper edge for what moves across, along the right one for what moves down or up. */
 function arc(box, from, to) {
-  const across = Math.abs(to.x - from.x) >= Math.abs(to.y - from.y);
-  const edge = across ? [0, -box.cell.height / 2 - 2.5] : [box.cell.width / 2 + 2.5, 0];
-  const lift = Math.min(9, (across ? box.pitch.y - box.cell.height : box.pitch.x - box.cell.width) * 0.7);
-  const [a, b] = [from, to].map(({ x, y }) => ({ x: x + edge[0], y: y + edge[1] }));
-  const rise = across ? [0, -lift] : [lift, 0];
-  const near = (share) => `${a.x + share * (b.x - a.x) + rise[0]} ${a.y + share * (b.y - a.y) + rise[1]}`;
-  const d = `M${a.x} ${a.y}C${near(0.12)} ${near(0.88)} ${b.x} ${b.y}`;
-  const [x, y] = near(0.88).split(" ").map(Number);
-  const angle = Math.atan2(b.y - y, b.x - x);
-  const wing = (turn) => `${b.x - 7 * Math.cos(angle + turn)} ${b.y - 7 * Math.sin(angle + turn)}`;
+  const [d, x, y, angle] = way(box, from, to);
+  const wing = (turn) => `${x - 7 * Math.cos(angle + turn)} ${y - 7 * Math.sin(angle + turn)}`;
   return [
     draw("path", { class: "arc-under", d }),
     draw("path", { class: "arc", d }),
-    draw("path", { class: "arc-head", d: `M${b.x} ${b.y}L${wing(0.45)}L${wing(-0.45)}Z` }),
+    draw("path", { class: "arc-head", d: `M${x} ${y}L${wing(0.45)}L${wing(-0.45)}Z` }),
   ];
+}
+
+/** Above the cells across, right of them down or up, first one and then the other: numbers stay readable. */
+function way(box, from, to) {
+  const above = box.cell.height / 2 + AWAY;
+  const beside = box.cell.width / 2 + AWAY;
+  const up = Math.min(9, (box.pitch.y - box.cell.height) * 0.7);
+  const out = Math.min(9, (box.pitch.x - box.cell.width) * 0.7);
+  if (Math.abs(to.y - from.y) < 1) {
+    const [y, ahead] = [from.y - above, 0.12 * (to.x - from.x)];
+    const angle = Math.atan2(up, ahead);
+    return [`M${from.x} ${y}C${from.x + ahead} ${y - up} ${to.x - ahead} ${y - up} ${to.x} ${y}`, to.x, y, angle];
+  }
+  const x = to.x + beside;
+  if (Math.abs(to.x - from.x) < 1) {
+    const ahead = 0.12 * (to.y - from.y);
+    const angle = Math.atan2(ahead, -out);
+    return [`M${x} ${from.y}C${x + out} ${from.y + ahead} ${x + out} ${to.y - ahead} ${x} ${to.y}`, x, to.y, angle];
+  }
+  const [high, wide] = [from.y - above - up / 2, x + out / 2 + 2];
+  return [`M${from.x} ${from.y - above}V${high}H${wide}V${to.y}H${x}`, x, to.y, Math.PI];
 }

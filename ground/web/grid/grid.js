@@ -72,6 +72,7 @@ class Grid {
       viewBox: `0 0 ${box.width} ${box.height}`,
       role: "grid",
       "aria-label": `Satellites: ${sky.planes} planes of ${sky.slots} slots. Arrow keys go from one to the next, around the torus`,
+      "data-small": box.is_small,
       "aria-rowcount": sky.planes,
       "aria-colcount": sky.slots,
     });
@@ -117,9 +118,9 @@ class Grid {
       }),
       // Larger than what is seen, so that the pointer loses nobody in the gaps
       area: draw("rect", { class: "area", x: -box.pitch.x / 2, y: -box.pitch.y / 2, width: box.pitch.x, height: box.pitch.y }),
-      halo: draw("rect", { class: "halo", ...grown(size, 4) }),
+      halo: draw("rect", { class: "halo", ...grown(size, box.is_small ? 2.5 : 4) }),
       body: draw("rect", { class: "body", ...size }),
-      ring: draw("rect", { class: "ring", ...grown(size, 1.5) }),
+      ring: draw("rect", { class: "ring", ...grown(size, box.is_small ? 0.4 : 1.5) }),
       number: draw("text", { class: "number", y: box.has_server ? 3 : 0 }),
       server: draw("text", { class: "server", x: size.x + 4, y: size.y + 8.5 }),
       centre: draw("path", { class: "centre", d: diamond(width / 2 - 7, -height / 2 + 7, 3.4) }),

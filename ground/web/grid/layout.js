@@ -28,6 +28,7 @@ export function layout(sky, width) {
     area: { x: origin.x - STUB, y: origin.y - STUB, width: columns * pitch_x + 2 * STUB, height: rows * pitch_y + 2 * STUB },
     width: Math.max(width, LABEL + 2 * STUB + columns * pitch_x),
     height: origin.y + rows * pitch_y + STUB + 2,
+    is_small: pitch_x - gap_x < 14 || pitch_y - gap_y < 14,
     has_text: pitch_x - gap_x >= 21 && pitch_y - gap_y >= 13,
     has_server: pitch_x - gap_x >= 24 && pitch_y - gap_y >= 30,
     label: { x: LABEL - 6, y: 12 },

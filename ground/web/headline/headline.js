@@ -25,7 +25,10 @@ export function startHeadline(list, status, schedule, notice, state, timeline) {
   const update = () => {
     const { frame } = state;
     const lately = (name) => timeline.at(timeline.shown_ms, name);
-    for (const [text, value] of tiles) say(text, frame ? value(frame, lately) : "–");
+    for (const [text, value] of tiles) {
+      say(text, frame ? value(frame, lately) : "–");
+      set(text, "data-long", text.textContent.length > 10 ? "" : null);
+    }
     list.querySelectorAll("div")[6].classList.toggle("is-bad", Boolean(frame?.state.includes(SILENT)));
     tellSchedule(schedule, state);
     tellNotice(notice, state.newest);

@@ -148,8 +148,13 @@ def number(value: Any) -> int | float | None:
 
 
 def numbers(column: Column) -> list[int | float | None]:
-    """A column for JSON."""
+    """The same for a column."""
     if column.dtype.kind == "f":
-        return [number(value) if value else 0 for value in column]
-    values: list[int | float | None] = column.tolist()
-    return values
+        values = column.astype(np.float64)
+        known = np.isfinite(values)
+        places = 3 - np.floor(np.log10(np.abs(values), out=np.zeros_like(values), where=known & (values != 0)))
+        scale = 10.0 ** np.abs(places)
+        rounded = np.where(places >= 0, np.round(values * scale) / scale, np.round(values / scale) * scale)
+        return [value if one else None for value, one in zip(rounded.tolist(), known.tolist(), strict=True)]
+    whole: list[int | float | None] = column.astype(np.int64).tolist()
+    return whole

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from skymemory.agent.watch.frame import COLUMNS, SERIES, Column, Frame, Shape, number
+from skymemory.agent.watch.frame import COLUMNS, MOMENT_COLUMNS, SERIES, Column, Frame, Shape, numbers
 
 HOURS: Final = 6.0
 FINE_S: Final = 15 * 60.0
@@ -18,9 +18,11 @@ COARSE_STEP_S: Final = 10.0
 BYTES_MAX: Final = 32 << 20
 """for both rings together"""
 POINTS_MAX: Final = 2000
-"""instants of one answer"""
-VALUES_MAX: Final = 400_000
-"""satellites times frames of one answer"""
+"""instants of an answer"""
+FRAMES_MAX: Final = 100
+"""frames of an answer"""
+PLACES_MAX: Final = 100_000
+"""satellites times frames of an answer"""
 
 
 class Ring:
@@ -117,7 +119,7 @@ class History:
 
     def frames(self, from_ms: int, to_ms: int, step_ms: int) -> Iterator[Frame]:
         """Frames of a time, at least a step apart, and no more than one answer may have; the last one is always there."""
-        most = max(1, min(POINTS_MAX, VALUES_MAX // self.fine.shape.satellites))
+        most = max(1, min(FRAMES_MAX, PLACES_MAX // self.fine.shape.satellites))
         for ring, index in self._picked(from_ms, to_ms, step_ms, most):
             yield ring.frame(index)
 
@@ -129,14 +131,11 @@ class History:
     def series(self, from_ms: int, to_ms: int, step_ms: int) -> dict[str, list[Any]]:
         """`time_ms` and each of `SERIES` over a time, as lists for JSON; `moving` is 1 where a handover ran."""
         picked = self._picked(from_ms, to_ms, step_ms, POINTS_MAX)
-        told: dict[str, list[Any]] = {"time_ms": [ring.time_ms(index) for ring, index in picked]}
-        columns: dict[int, dict[str, Any]] = {}
-        for ring in (self.fine, self.coarse):
-            columns[id(ring)] = {name: _sum(name, ring.column(name)) for name in SERIES}
-            columns[id(ring)]["moving"] = (ring.column("server_before") >= 0).any(axis=1)
-            columns[id(ring)]["row"] = ring.column("row")[:, 0]
-        for name in (*SERIES, "moving", "row"):
-            told[name] = [number(columns[id(ring)][name][index]) for ring, index in picked]
+        coarse, fine = ([index for ring, index in picked if ring is one] for one in (self.coarse, self.fine))
+        told: dict[str, list[Any]] = {}
+        for name in ("time_ms", *SERIES, "moving"):
+            columns = [_series(ring, name)[indexes] for ring, indexes in ((self.coarse, coarse), (self.fine, fine)) if indexes]
+            told[name] = numbers(np.concatenate(columns)) if columns else []
         return told
 
     def _picked(self, from_ms: int, to_ms: int, step_ms: int, most: int) -> list[tuple[Ring, int]]:
@@ -182,5 +181,9 @@ def mean(frames: list[Frame]) -> Frame:
     return found
 
 
-def _sum(name: str, column: Column) -> Column:
-    return column.sum(axis=1) if column.shape[1] > 1 else column[:, 0]
+def _series(ring: Ring, name: str) -> Column:
+    """One value for each frame: a sum over satellites; `moving`, whether a handover ran."""
+    if name == "moving":
+        return np.asarray(np.any(ring.column("server_before") >= 0, axis=1))
+    column = ring.column(name)
+    return column[:, 0] if name in MOMENT_COLUMNS else column.sum(axis=1)

@@ -107,7 +107,7 @@ class _Routes:
         frames = list(history.frames(from_ms, to_ms, step_ms))
         if (first := history.at(from_ms)) is not None and (not frames or first.time_ms < frames[0].time_ms):
             frames.insert(0, first)
-        return _json({"frames": [self._sampler.frame_told(frame) for frame in frames]})
+        return _json(await self._sampler.frames_text(frames))
 
 
 def _span(request: web.Request, span_ms: tuple[int, int]) -> tuple[int, int, int]:

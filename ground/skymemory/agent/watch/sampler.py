@@ -113,10 +113,16 @@ class Sampler:
             yield
             await seen.wait()
 
-    def frame_told(self, frame: Frame) -> dict[str, Any]:
-        """A frame of the history, for JSON, with where satellites were then."""
-        positions = None if self._survey is None else self._survey.positions(frame.sky_ms, 1.0)
-        return {**frame.told(), "positions": positions}
+    async def frames_text(self, frames: list[Frame]) -> bytes:
+        """Frames of the history as JSON, with where satellites were then; made in the thread: engines do not wait."""
+
+        def encode() -> bytes:
+            survey = self._survey
+            places = [None if survey is None else survey.positions(frame.sky_ms, 1.0) for frame in frames]
+            told = [{**frame.told(), "positions": place} for frame, place in zip(frames, places, strict=True)]
+            return msgspec.json.encode({"frames": told})
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, encode)
 
     # ---- inside -------------------------------------------------------------------------------------------------------------
 

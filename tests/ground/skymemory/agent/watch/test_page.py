@@ -305,13 +305,3 @@ def test_without_a_constellation_and_without_an_agent(browser: Browser, tmp_path
 def test_the_page_is_small(page_is_built: None) -> None:
     total = sum(file.stat().st_size for file in PAGE.rglob("*") if file.is_file())
     assert 0 < total < PAGE_BYTES_MAX, f"{total:,} bytes"
-
-
-def test_modules_are_small_and_name_no_registry() -> None:
-    web = Path(__file__).parents[5] / "ground" / "web"
-    sources = [file for file in web.rglob("*.js") if not {"node_modules", "vendor"} & set(file.parts)]
-    assert len(sources) > 20
-    assert all(len(file.read_text(encoding="utf-8").splitlines()) < 300 for file in sources)
-    lock = (web / "package-lock.json").read_text(encoding="utf-8")
-    assert "resolved" not in lock
-    assert "://" not in lock
