@@ -70,8 +70,8 @@ def start_engine(model: Path, agent: Agent) -> Iterator[Callable[..., Engine]]:
     with ExitStack() as stack:
 
         def start(*, extra: dict[str, Any] | None = None, recording: bool = False, **settings: Any) -> Engine:
-            # What is shown here does not depend on how busy the machine is
-            patient = {"lookup_timeout_s": 60, "load_timeout_s": 120}
+            # What is shown here does not depend on how busy the machine is, and so small a model computes fast
+            patient = {"always_fetch": True, "lookup_timeout_s": 60, "load_timeout_s": 120}
             connector = {**CONNECTOR, "kv_connector_extra_config": patient | (extra or {})}
             if recording:
                 connector["kv_connector_module_path"] = "support.vllm_recording"

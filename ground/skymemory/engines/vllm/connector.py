@@ -190,6 +190,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
             shards=self._tensor_parallel // self._replicas,
             loads=transfer.is_kv_consumer,
             saves=transfer.is_kv_producer,
+            always_fetch=self._settings.always_fetch,
             lookup_timeout_s=self._settings.lookup_timeout_s,
             saves_at_once=(self._settings.arena_mib << 20) // 2 // block_format.block_bytes,
             open_session=self._opening,

@@ -56,7 +56,14 @@ class StepPlan:
     saves: list[BlockPlan] = field(default_factory=list)
     """blocks that are full once this step is computed"""
     prefill_tokens: int = 0
+    prefill_pairs: float = 0.0
+    """of these tokens and all that each looks at"""
     other_tokens: int = 0
+
+    @property
+    def prefill_before(self) -> int:
+        """Tokens before those of the prefill, if it were one piece of one request that takes as long."""
+        return max(0, round(self.prefill_pairs / max(1, self.prefill_tokens) - self.prefill_tokens / 2))
 
 
 @dataclass(slots=True)

@@ -97,6 +97,7 @@ class SchedulerSide:
         shards: int,
         loads: bool,
         saves: bool,
+        always_fetch: bool,
         lookup_timeout_s: float,
         saves_at_once: int,
         open_session: Future[Session],
@@ -109,6 +110,7 @@ class SchedulerSide:
             shards: workers with a part of their own of each block.
             loads: whether blocks are fetched (`kv_role` is a consumer or both).
             saves: whether blocks are stored (producer or both).
+            always_fetch: whether blocks are fetched that are computed faster.
             lookup_timeout_s: an answer that takes longer is a miss; a new client has so long to find its agent.
             saves_at_once: blocks that the workers have room for.
             open_session: ends when root and client are there; fails if there is no cache for this engine.
@@ -118,6 +120,7 @@ class SchedulerSide:
         self._shards = shards
         self._loads_wanted = loads
         self._saves_wanted = saves
+        self._always_fetch = always_fetch
         self._timeout_s = lookup_timeout_s
         self._saves_at_once = saves_at_once
         self._opening = open_session
@@ -190,8 +193,9 @@ class SchedulerSide:
             track = self._tracks.get(name)
             if track is None:
                 continue
-            if track.request.num_computed_tokens < track.request.num_prompt_tokens:
+            if (before := track.request.num_computed_tokens) < track.request.num_prompt_tokens:
                 step.prefill_tokens += tokens
+                step.prefill_pairs += tokens * (before + tokens / 2)
             else:
                 step.other_tokens += tokens
             if session is not None and self._saves_wanted and time.monotonic() >= self._save_after:
@@ -285,11 +289,12 @@ class SchedulerSide:
             self._ask(track, lookup, blocks, now)
         if lookup.future is not None and lookup.future.done():
             found = lookup.future.result()
-            whole, lookup.fetch = found.blocks // self._shards, found.fetch // self._shards
+            whole = found.blocks // self._shards
             self._remember(track.keys[:whole])
             for key in track.keys[whole:blocks]:
                 self._stored.pop(key, None)
             new = max(0, whole - lookup.first)
+            lookup.fetch = new if self._always_fetch else min(new, found.fetch // self._shards)
             self._tally.count("found", new)
             self._tally.count("declined", new - lookup.fetch)
             self._tally.count("missing", blocks - lookup.first - new)

@@ -21,6 +21,8 @@ class Settings:
     """its bytes go into all keys and digests: without them blocks are neither found nor accepted"""
     arena_mib: int = 256
     """memory of each worker for blocks on their way; half of it at most for blocks to be stored"""
+    always_fetch: bool = False
+    """also what is computed faster than it comes: where energy counts, not time"""
     lookup_timeout_s: float = 1.0
     """a question that is not answered by then is a miss"""
     load_timeout_s: float = 30.0
@@ -41,6 +43,10 @@ class Settings:
         for name in ("socket", "tenant_secret_file"):
             if not isinstance(extra.get(name, ""), str):
                 raise UnsupportedError(f"kv_connector_extra_config: {name} is {extra[name]!r}; allowed is a path")
+        if not isinstance(extra.get("always_fetch", False), bool):
+            raise UnsupportedError(
+                f"kv_connector_extra_config: always_fetch is {extra['always_fetch']!r}; allowed are true and false"
+            )
         for name, least, most in (("arena_mib", 1, 1 << 20), ("lookup_timeout_s", 0, 60), ("load_timeout_s", 0, 3600)):
             value = extra.get(name, least)
             whole = name == "arena_mib"

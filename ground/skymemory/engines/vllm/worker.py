@@ -77,8 +77,8 @@ class WorkerSide:
         self._session: _Session | None = None
         self._step: StepPlan | None = None
         self._began = 0.0
-        self._events: list[tuple[Any, Any, int]] = []
-        """begin and end of steps on a GPU's stream, and their tokens"""
+        self._events: list[tuple[Any, Any, StepPlan]] = []
+        """begin and end of steps on a GPU's stream"""
 
     @property
     def layout(self) -> Layout:
@@ -125,7 +125,7 @@ class WorkerSide:
             self._session.saver.begin(step.saves)
         self._began = time.perf_counter()
         if self._pages is not None and self._pages.device.type == "cuda" and self._is_prefill(step):
-            self._events.append((_mark(), None, step.prefill_tokens))
+            self._events.append((_mark(), None, step))
 
     def load(self) -> None:
         """Begin the loads of this step; they go on beside the next ones."""
@@ -151,7 +151,7 @@ class WorkerSide:
             return
         self._session.saver.end(computed)
         if computed and self._is_prefill(self._step):
-            self._prefilled(self._step.prefill_tokens)
+            self._prefilled(self._session.client, self._step)
 
     def loaded(self) -> tuple[set[str], set[int]]:
         """Requests whose loads have ended since the last call, and places that hold nothing."""
@@ -170,17 +170,16 @@ class WorkerSide:
     def _is_prefill(self, step: StepPlan) -> bool:
         return self._times and step.prefill_tokens >= _PREFILL_TOKENS and step.prefill_tokens >= 9 * step.other_tokens
 
-    def _prefilled(self, tokens: int) -> None:
+    def _prefilled(self, client: AgentClient, step: StepPlan) -> None:
         """Tell the agent how long the step took; that of a GPU once it is over there as well."""
-        assert self._session is not None
         if not self._events:
-            self._session.client.prefilled(tokens, time.perf_counter() - self._began)
+            client.prefilled(step.prefill_tokens, time.perf_counter() - self._began, step.prefill_before)
             return
-        began, _, tokens = self._events.pop()
-        self._events.append((began, _mark(), tokens))
+        began, _, step = self._events.pop()
+        self._events.append((began, _mark(), step))
         while self._events and self._events[0][1].query():
-            began, ended, tokens = self._events.pop(0)
-            self._session.client.prefilled(tokens, began.elapsed_time(ended) / 1e3)
+            began, ended, step = self._events.pop(0)
+            client.prefilled(step.prefill_tokens, began.elapsed_time(ended) / 1e3, step.prefill_before)
 
     def _open(self, identity: Identity) -> _Session:
         assert self._pages is not None

@@ -68,7 +68,15 @@ class Scheduler:
         self.opening: Future[Session] = Future()
         self.digest: Future[bytes] = Future()
         self.tally = Tally()
-        given = {"shards": 1, "loads": True, "saves": True, "lookup_timeout_s": 3600.0, "saves_at_once": 100, **settings}
+        given = {
+            "shards": 1,
+            "loads": True,
+            "saves": True,
+            "always_fetch": False,
+            "lookup_timeout_s": 3600.0,
+            "saves_at_once": 100,
+            **settings,
+        }
         self.side = SchedulerSide(
             block_tokens=BLOCK,
             open_session=self.opening,
@@ -177,6 +185,13 @@ def test_blocks_that_are_computed_faster_are_not_fetched(scheduler: Scheduler) -
     assert scheduler.side.matched(request, 0) == (0, False)
     assert scheduler.plan(a=13).saves == []  # they are in the sky
     assert scheduler.tally.take()["declined"] == 3
+
+
+def test_all_are_fetched_where_that_is_wanted() -> None:
+    scheduler = Scheduler(always_fetch=True)
+    scheduler.open()
+    scheduler.client.known, scheduler.client.fetch = 3, 0
+    assert scheduler.side.matched(come(scheduler, 13), 0) == (12, True)
 
 
 def test_blocks_are_stored_as_they_become_full(scheduler: Scheduler) -> None:
@@ -348,4 +363,11 @@ def test_prefill_and_decode_are_told_apart(scheduler: Scheduler) -> None:
     come(scheduler, 13, "a")
     come(scheduler, 13, "b").num_computed_tokens = 13
     step = scheduler.plan(a=13, b=1)
-    assert (step.prefill_tokens, step.other_tokens) == (13, 1)
+    assert (step.prefill_tokens, step.prefill_before, step.other_tokens) == (13, 0, 1)
+
+
+def test_where_in_their_prompts_prefilled_tokens_stand(scheduler: Scheduler) -> None:
+    come(scheduler, 1000, "a").num_computed_tokens = 500
+    assert scheduler.plan(a=100).prefill_before == 500
+    come(scheduler, 1000, "b").num_computed_tokens = 700
+    assert scheduler.plan(a=100, b=100).prefill_before == 550  # 200 behind these are as many pairs

@@ -41,10 +41,11 @@ def test_a_tenants_secret(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ({"arena": 1}, "no setting 'arena'; there are arena_mib, load_timeout_s"),
+        ({"arena": 1}, "no setting 'arena'; there are always_fetch, arena_mib"),
         ({"arena_mib": 0}, "arena_mib is 0; allowed are whole numbers from 1"),
         ({"arena_mib": 1.5}, "arena_mib is 1.5"),
         ({"arena_mib": True}, "arena_mib is True"),
+        ({"always_fetch": 1}, "always_fetch is 1; allowed are true and false"),
         ({"lookup_timeout_s": -1}, "lookup_timeout_s is -1; allowed are numbers from 0 to 60"),
         ({"load_timeout_s": "long"}, "load_timeout_s is 'long'"),
         ({"socket": 7}, "socket is 7; allowed is a path"),

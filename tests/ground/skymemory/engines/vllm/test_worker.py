@@ -83,7 +83,7 @@ class Client:
     def purge(self, keys: list[bytes]) -> None:
         self.purged += keys
 
-    def prefilled(self, tokens: int, duration_s: float) -> None:
+    def prefilled(self, tokens: int, duration_s: float, before: int = 0) -> None:
         self.prefills.append((tokens, duration_s))
 
     def close(self) -> None:
