@@ -86,6 +86,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
         self._tensor_parallel = vllm_config.parallel_config.tensor_parallel_size
         self._scheduler: SchedulerSide | None = None
         self._worker: WorkerSide | None = None
+        self._errors: set[int] = set()
         if role == KVConnectorRole.WORKER:
             from vllm.distributed.parallel_state import get_tensor_model_parallel_rank
 
@@ -158,8 +159,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
 
     def get_block_ids_with_load_errors(self) -> set[int]:
         """Blocks that did not come; called after `get_finished` in each step."""
-        errors: set[int] = getattr(self, "_errors", set())
-        self._errors = set()
+        errors, self._errors = self._errors, set()
         return errors
 
     def build_connector_worker_meta(self) -> SavedMetadata | None:

@@ -38,6 +38,7 @@ class Pages:
         self._bytes = [layer[0].numel() for layer in self._layers]
         self._starts = [sum(self._bytes[:index]) for index in range(len(self._bytes))]
         self.device = self._layers[0].device
+        self._stream: Any = None
         self.payload_bytes = sum(self._bytes)
         """bytes of a block, of all layers"""
         self.facts: list[Any] = [
@@ -75,7 +76,17 @@ class Pages:
         self._slice(layer, payload).copy_(rows)
 
     def write(self, block: int, payload: torch.Tensor) -> None:
-        """Copy a block in, layer by layer."""
+        """Copy a block in, layer by layer; it is there on return. Beside what a GPU computes: one thread writes."""
+        if self.device.type != "cuda":
+            self._write(block, payload)
+            return
+        if self._stream is None:
+            self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(self._stream):
+            self._write(block, payload)
+        self._stream.synchronize()
+
+    def _write(self, block: int, payload: torch.Tensor) -> None:
         for layer, rows in enumerate(self._layers):
             rows[block].copy_(self._slice(layer, payload))
 

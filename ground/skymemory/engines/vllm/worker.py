@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -77,8 +78,10 @@ class WorkerSide:
         self._session: _Session | None = None
         self._step: StepPlan | None = None
         self._began = 0.0
-        self._events: list[tuple[Any, Any, StepPlan]] = []
-        """begin and end of steps on a GPU's stream"""
+        self._mark: Any = None
+        """where on a GPU's stream the step began"""
+        self._marks: deque[tuple[Any, Any, StepPlan]] = deque()
+        """begin and end of steps that the GPU may still be at"""
 
     @property
     def layout(self) -> Layout:
@@ -124,8 +127,8 @@ class WorkerSide:
         if self._session is not None and step.saves and self._writes:
             self._session.saver.begin(step.saves)
         self._began = time.perf_counter()
-        if self._pages is not None and self._pages.device.type == "cuda" and self._is_prefill(step):
-            self._events.append((_mark(), None, step))
+        on_gpu = self._pages is not None and self._pages.device.type == "cuda"
+        self._mark = _mark() if on_gpu and self._is_prefill(step) else None
 
     def load(self) -> None:
         """Begin the loads of this step; they go on beside the next ones."""
@@ -172,13 +175,12 @@ class WorkerSide:
 
     def _prefilled(self, client: AgentClient, step: StepPlan) -> None:
         """Tell the agent how long the step took; that of a GPU once it is over there as well."""
-        if not self._events:
+        if self._mark is None:
             client.prefilled(step.prefill_tokens, time.perf_counter() - self._began, step.prefill_before)
             return
-        began, _, step = self._events.pop()
-        self._events.append((began, _mark(), step))
-        while self._events and self._events[0][1].query():
-            began, ended, step = self._events.pop(0)
+        self._marks.append((self._mark, _mark(), step))
+        while self._marks and self._marks[0][1].query():
+            began, ended, step = self._marks.popleft()
             client.prefilled(step.prefill_tokens, began.elapsed_time(ended) / 1e3, step.prefill_before)
 
     def _open(self, identity: Identity) -> _Session:
@@ -192,8 +194,6 @@ class WorkerSide:
         def take(view: memoryview, key: bytes, place: int) -> None:
             frames.check(view, key_of(key))
             pages.write(place, torch.frombuffer(view, dtype=torch.uint8, offset=HEADER_BYTES))
-            if pages.device.type == "cuda":
-                torch.cuda.current_stream(pages.device).synchronize()
 
         loader = Loader(
             client,
