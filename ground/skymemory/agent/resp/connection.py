@@ -10,7 +10,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from skymemory.agent.resp.memory import ANSWERS_BYTES_MAX
+from skymemory.agent.resp.memory import ANSWERS_BYTES_MAX, Held
 from skymemory.agent.resp.replies import CommandError, Piece, error
 from skymemory.agent.resp.requests import Command, Large, ProtocolError, RequestReader
 from skymemory.agent.resp.session import Session
@@ -53,9 +53,10 @@ class Connection:
         self._out: deque[Piece] = deque()
         self._queued_bytes = 0  # of all answers so far
         self._sent_bytes = 0
-        self._held: deque[tuple[int, int]] = deque()  # memory that is free once so many bytes are sent
+        self._held: deque[tuple[int, Slot]] = deque()  # memory that is free once so many bytes are sent
         self._has_ended = False  # nothing is read any more; what was asked for is still answered
         self._wrong: str | None = None  # what is said when all that came before it is answered
+        self._is_blocked = False  # by the command that was run last
         self._is_open = True
         self._reads = False
         self._writes = False
@@ -74,20 +75,19 @@ class Connection:
     def answered(self, slot: Slot) -> None:
         """A slot has its answer."""
         if not self._is_open:
-            self._free(slot.held_bytes)
-            slot.held_bytes = 0
+            self._free(slot)
         elif not self._flushes and self._slots and slot is self._slots[0]:
             self._flushes = True
             self._loop.call_soon(self._flush)
 
-    def hold(self, slot: Slot, count: int) -> None:
-        """A slot's answer has a value in memory, until it is sent."""
-        self._gateway.memory.hold(count)
-        self._keep(slot, count)
+    def hold(self, slot: Slot, held: Held) -> None:
+        """A slot has memory, until its answer is sent."""
+        slot.held = held
+        self.held_bytes += held.count
 
     def is_due(self, slot: Slot) -> bool:
-        """Are all answers before this one on their way?"""
-        return not self._is_open or self._slots[0] is slot
+        """Has the client got all answers before this one?"""
+        return not self._is_open or (self._slots[0] is slot and not self._out)
 
     def trust(self) -> None:
         """The client has said the password."""
@@ -133,13 +133,12 @@ class Connection:
         self._reader.close()
         self.end()
         self._out.clear()
-        for _, count in self._held:
-            self._free(count)
+        for _, slot in self._held:
+            self._free(slot)
         self._held.clear()
         for slot in self._slots:
             if slot.pieces is not None:  # the others give theirs back when they are answered
-                self._free(slot.held_bytes)
-                slot.held_bytes = 0
+                self._free(slot)
         self._gateway.left(self)
         self._gateway.memory.retry()  # what waits for this client is done without waiting
 
@@ -178,8 +177,9 @@ class Connection:
         ):
             args = self._backlog[0]
             spec = COMMANDS.get(args[0].lower()) if isinstance(args[0], bytes) else None
-            if spec is not None and spec.waits and self._slots:
+            if self._slots and (self._is_blocked or (spec is not None and spec.waits)):
                 break
+            self._is_blocked = spec is not None and spec.blocks
             self._backlog.popleft()
             self._run(spec, args)
         if self._wrong is not None and not self._backlog:
@@ -215,7 +215,7 @@ class Connection:
             if len(self._slots) == before:
                 self.slot(session.last_command).error("ERR internal error")
         if large:
-            self._keep(self._slots[-1], large)
+            self.hold(self._slots[-1], Held(self._gateway.memory, large))
 
     # ---- answers --------------------------------------------------------------------------------------------------------
 
@@ -224,20 +224,21 @@ class Connection:
         if not self._is_open:
             return
         now_s = time.perf_counter()
-        while self._slots and (pieces := self._slots[0].pieces) is not None:
+        while (
+            self._slots
+            and (pieces := self._slots[0].pieces) is not None
+            and self._queued_bytes - self._sent_bytes < UNSENT_BYTES_MAX
+        ):
             slot = self._slots.popleft()
             if not self._out:
                 self._moved_s = time.monotonic()
             self._out.extend(pieces)
             self._queued_bytes += sum(map(len, pieces))
-            if slot.held_bytes:
-                self._held.append((self._queued_bytes, slot.held_bytes))
+            if slot.held is not None:
+                self._held.append((self._queued_bytes, slot))
             if slot.meter is not None:
                 self.meter.done(slot.meter, now_s - slot.started_s)
         self._send()
-        if self._is_open and self._backlog:
-            self._dispatch()
-        self._gateway.memory.retry()  # another answer is due now
 
     def _send(self) -> None:
         try:
@@ -249,6 +250,12 @@ class Connection:
         except OSError:
             self.close()
             return
+        if not self._out and self._slots:
+            if self._slots[0].pieces is not None:
+                self.answered(self._slots[0])
+            self._gateway.memory.retry()  # the next answer is due now
+        if self._backlog:
+            self._dispatch()
         self._update()
 
     def _took(self, count: int) -> None:
@@ -263,11 +270,6 @@ class Connection:
             count -= len(piece)
         while self._held and self._held[0][0] <= self._sent_bytes:
             self._free(self._held.popleft()[1])
-
-    def _writable(self) -> None:
-        self._send()
-        if self._is_open and self._backlog:
-            self._dispatch()
 
     # ---- inside ---------------------------------------------------------------------------------------------------------
 
@@ -287,17 +289,15 @@ class Connection:
         if writes != self._writes:
             self._writes = writes
             if writes:
-                self._loop.add_writer(self._socket, self._writable)
+                self._loop.add_writer(self._socket, self._send)
             else:
                 self._loop.remove_writer(self._socket)
 
-    def _keep(self, slot: Slot, count: int) -> None:
-        self.held_bytes += count
-        slot.held_bytes += count
-
-    def _free(self, count: int) -> None:
-        self.held_bytes -= count
-        self._gateway.memory.release(count)
+    def _free(self, slot: Slot) -> None:
+        if slot.held is not None:
+            self.held_bytes -= slot.held.count
+            slot.held.release()
+            slot.held = None
 
 
 def _large_bytes(args: Command) -> int:

@@ -5,6 +5,8 @@ slowly has waiting for it must not keep others waiting for good: so only half ma
 answer that is due needs the other half, and whoever does not take it is cut off after a while (`Connection`).
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -19,11 +21,35 @@ class Answer(Protocol):
 
     @property
     def is_due(self) -> bool:
-        """Are all answers before it on their way?"""
+        """Is it the next one that its client is to get?"""
 
     @property
     def ahead_bytes(self) -> int:
         """What its connection has taken already."""
+
+
+class Held:
+    """Memory that several answers share; it is given back when the last one is sent."""
+
+    __slots__ = ("_memory", "_users", "count")
+
+    def __init__(self, memory: Memory, count: int) -> None:
+        """Of one user; the memory is taken already."""
+        self._memory = memory
+        self._users = 1
+        self.count = count
+        """bytes"""
+
+    def share(self) -> Held:
+        """For another user."""
+        self._users += 1
+        return self
+
+    def release(self) -> None:
+        """One user less."""
+        self._users -= 1
+        if self._users == 0:
+            self._memory.release(self.count)
 
 
 class Memory:
@@ -50,10 +76,6 @@ class Memory:
         else:
             self._waiting.append((answer, count, go))
             self.retry()
-
-    def hold(self, count: int) -> None:
-        """Take memory, whether there is some or not: for what is there already."""
-        self.used_bytes += count
 
     def release(self, count: int) -> None:
         """Give memory back."""

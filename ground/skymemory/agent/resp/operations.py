@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from skymemory.agent.resp.memory import Held
 from skymemory.agent.resp.requests import Large
 
 
@@ -33,13 +34,15 @@ class State:
     expires_unix_ms: int = 0
     large: Large | None = None
     """whose memory the data is in, with room for the envelope"""
+    held: Held | None = None
+    """the data's memory, if it came from the sky"""
     is_changed: bool = False
     lost_length: int | None = None
     """of a value that is known and should be there, and is not"""
 
     def forget(self) -> None:
         """The value goes."""
-        self.is_there, self.data, self.large, self.length, self.expires_unix_ms = False, None, None, 0, 0
+        self.is_there, self.data, self.large, self.held, self.length, self.expires_unix_ms = False, None, None, None, 0, 0
         self.is_changed = True
 
 
@@ -144,12 +147,12 @@ class Write(Operation):
     def do(self, state: State) -> None:
         """Put the value in place of what is there."""
         if self.needs is Needs.DATA and state.is_there:
-            self._before = State(True, state.data, state.length)
+            self._before = replace(state)
         if self._if_there not in (None, state.is_there):
             return
         self._was_done = True
         terms = state.expires_unix_ms if self._keeps_terms and state.is_there else self._expires_unix_ms
-        state.is_there, state.data, state.large = True, self._data, self._large
+        state.is_there, state.data, state.large, state.held = True, self._data, self._large, None
         state.length, state.expires_unix_ms, state.is_changed = len(self._data), terms, True
 
     def done(self) -> None:

@@ -8,6 +8,7 @@ Pieces = tuple[Piece, ...]
 OK: Final = b"+OK\r\n"
 ZERO: Final = b":0\r\n"
 ONE: Final = b":1\r\n"
+_ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")
 _JOINED_BYTES: Final = 4096
 
 
@@ -31,7 +32,7 @@ def integer(number: int) -> bytes:
 
 def error(text: str) -> bytes:
     """An error; of its text one line."""
-    return b"-%b\r\n" % " ".join(text.split()).encode("utf-8", "replace")
+    return b"-%b\r\n" % text.encode("utf-8", "replace").translate(_ONE_LINE)
 
 
 def bulk(data: bytes | memoryview) -> Pieces:

@@ -141,7 +141,7 @@ class RequestReader:
                 if one:
                     found.append(one)
             reader.feed(_WHOLE)  # comes out as it went in if nothing is left before it
-            whole: bool = reader.gets() == _WHOLE[1:-2]
+            whole = bool(reader.gets() == _WHOLE[1:-2])
         except hiredis.ProtocolError:
             return False
         if whole:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
+from skymemory.agent.resp.numbers import whole_number
 from skymemory.agent.resp.pattern import Pattern
 from skymemory.agent.resp.replies import OK, CommandError, Text, bulk, encode
 from skymemory.agent.resp.requests import BULK_BYTES_MAX
@@ -71,11 +72,10 @@ def quit_(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None
 @command(2, "fast", group="connection")
 def select(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """Another database: names of their own. Database 0 is what `skymem get` sees."""
-    if not args[1].isdigit():
-        raise CommandError("ERR value is not an integer or out of range")
-    if int(args[1]) >= DATABASES:
+    number = whole_number(args[1])
+    if not 0 <= number < DATABASES:
         raise CommandError("ERR DB index is out of range")
-    connection.session.database = int(args[1])
+    connection.session.database = number
     connection.slot("select").answer(OK)
 
 

@@ -9,6 +9,7 @@ from skymemory.agent.resp.replies import ONE, ZERO, Pieces, bulk, error, header,
 
 if TYPE_CHECKING:
     from skymemory.agent.resp.connection import Connection
+    from skymemory.agent.resp.memory import Held
     from skymemory.agent.resp.operations import State
 
 KINDS_OF_ERRORS: Final = frozenset(("ERR", "NOAUTH", "WRONGPASS", "NOPROTO"))
@@ -17,7 +18,7 @@ KINDS_OF_ERRORS: Final = frozenset(("ERR", "NOAUTH", "WRONGPASS", "NOPROTO"))
 class Slot:
     """An answer, or a part of one: answers of several values have a slot for each."""
 
-    __slots__ = ("_connection", "_meter", "held_bytes", "pieces", "started_s")
+    __slots__ = ("_connection", "_meter", "held", "pieces", "started_s")
 
     def __init__(self, connection: Connection, meter: str | None) -> None:
         """`meter`: the command that is counted as done with this slot; None: another one ends it."""
@@ -25,13 +26,13 @@ class Slot:
         self._meter = meter
         self.pieces: Pieces | None = None
         """None: not known yet"""
-        self.held_bytes = 0
-        """of memory, until it is sent"""
+        self.held: Held | None = None
+        """memory, until it is sent"""
         self.started_s = time.perf_counter()
 
     @property
     def is_due(self) -> bool:
-        """Are all answers before it on their way?"""
+        """Is it the next one that its client is to get?"""
         return self._connection.is_due(self)
 
     @property
@@ -68,8 +69,8 @@ class Slot:
         if state.data is None:
             self.null()
             return
-        if isinstance(state.data, memoryview):
-            self._connection.hold(self, len(state.data))
+        if state.held is not None:
+            self._connection.hold(self, state.held.share())
         self.answer(*bulk(state.data))
 
     def array(self, count: int) -> None:

@@ -31,6 +31,8 @@ class Spec:
     step: int
     waits: bool
     """for all commands of its connection before it"""
+    blocks: bool
+    """all commands of its connection behind it wait for it"""
     is_open: bool
     """also for those who have not said the password"""
     takes_large: bool
@@ -52,6 +54,7 @@ def command(
     *flags: str,
     keys: tuple[int, int, int] = (0, 0, 0),
     waits: bool = False,
+    blocks: bool = False,
     is_open: bool = False,
     takes_large: bool = False,
     group: str = "string",
@@ -62,7 +65,7 @@ def command(
     def enter(run: Run) -> Run:
         called = name or getattr(run, "__name__", "").rstrip("_")
         summary = (run.__doc__ or "").partition("\n")[0]
-        COMMANDS[called.encode()] = Spec(called, run, arity, flags, *keys, waits, is_open, takes_large, group, summary)
+        COMMANDS[called.encode()] = Spec(called, run, arity, flags, *keys, waits, blocks, is_open, takes_large, group, summary)
         return run
 
     return enter

@@ -377,13 +377,13 @@ def dbsize(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> Non
     connection.slot("dbsize").integer(gateway.values.directory.count(connection.session.database, now_unix_ms()))
 
 
-@command(-1, "write", waits=True, group="server")
+@command(-1, "write", waits=True, blocks=True, group="server")
 def flushdb(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """Delete the values that this agent knows in the database."""
     _flush(gateway, connection, args, connection.session.database)
 
 
-@command(-1, "write", waits=True, group="server")
+@command(-1, "write", waits=True, blocks=True, group="server")
 def flushall(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """Delete the values that this agent knows."""
     _flush(gateway, connection, args, None)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 from skymemory.agent.resp.directory import Directory
-from skymemory.agent.resp.memory import Answer, Memory
+from skymemory.agent.resp.memory import Answer, Held, Memory
 from skymemory.agent.resp.operations import Delete, Needs, Operation, State
 from skymemory.agent.resp.requests import BULK_BYTES_MAX
 from skymemory.agent.sky import Sky
@@ -93,7 +93,7 @@ class _Calls(Generic[Item, Result]):
 class _Line:
     """Operations on one value."""
 
-    __slots__ = ("database", "doing", "key", "name", "taken", "waiting")
+    __slots__ = ("database", "doing", "held", "key", "name", "waiting")
 
     def __init__(self, database: int, name: bytes) -> None:
         self.database = database
@@ -101,8 +101,18 @@ class _Line:
         self.key = key_of(name, namespace_of(database))
         self.waiting: list[tuple[Operation, Answer]] = []
         self.doing: list[tuple[Operation, Answer]] = []
-        self.taken = 0
+        self.held: Held | None = None
         """memory for the value, while its operations are done"""
+
+    @property
+    def is_due(self) -> bool:
+        """Does a client wait for this, and for nothing else?"""
+        return any(answer.is_due for some in (self.doing, self.waiting) for _, answer in some)
+
+    @property
+    def ahead_bytes(self) -> int:
+        """What the client who has least has taken already."""
+        return min(answer.ahead_bytes for some in (self.doing, self.waiting) for _, answer in some)
 
 
 class Values:
@@ -194,13 +204,11 @@ class Values:
             self._apply(line, State(is_there=True, length=known.length, expires_unix_ms=known.expires_unix_ms))
 
     def _fetch(self, line: _Line, block_len: int) -> None:
-        answer = next(who for operation, who in line.doing if operation.needs)
-
         def go() -> None:
-            line.taken = block_len
+            line.held = Held(self._memory, block_len)
             self._gets.ask(line.key, lambda result: self._fetched(line, result))
 
-        self._memory.fetch(answer, block_len, go)
+        self._memory.fetch(line, block_len, go)
 
     async def _get(self, keys: list[bytes]) -> list[GetResult]:
         return await self._sky.get(keys, block_bytes_max=BLOCK_BYTES_MAX)
@@ -220,7 +228,7 @@ class Values:
             return
         length = len(value.data)
         self.directory.put(line.database, line.name, length, value.expires_unix_ms)
-        self._apply(line, State(True, value.data, length, value.expires_unix_ms))
+        self._apply(line, State(True, value.data, length, value.expires_unix_ms, held=line.held))
 
     def _missed(self, line: _Line) -> None:
         known = self.directory.get(line.database, line.name, now_unix_ms())
@@ -309,9 +317,9 @@ class Values:
         self._next(line)
 
     def _next(self, line: _Line) -> None:
-        taken, line.taken = line.taken, 0
-        if taken:
-            self._memory.release(taken)  # what goes to clients they have taken again
+        if line.held is not None:
+            line.held.release()
+            line.held = None
         line.doing, line.waiting = line.waiting, []
         if line.doing:
             self._begin(line)

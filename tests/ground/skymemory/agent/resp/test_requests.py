@@ -1,5 +1,8 @@
 """Commands out of bytes, however these come."""
 
+from contextlib import suppress
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +49,7 @@ def encoded(args: list[bytes]) -> bytes:
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     ends = sorted({place % (len(data) + 1) for place in places} | {0, len(data)})
-    return [data[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(ends)]
 
 
 arguments = st.one_of(st.binary(max_size=40), st.sampled_from([b"\r\n", b"*1\r\n$4\r\nPING\r\n", b"$5\r\n", b"\r\n*100000\r\n"]))
@@ -158,10 +161,8 @@ def test_a_command_of_many_arguments_is_bounded() -> None:
 @given(st.binary(max_size=300))
 def test_nonsense_is_either_commands_or_an_error(data: bytes) -> None:
     stream = Stream()
-    try:
+    with suppress(ProtocolError):
         stream.feed(data)
-    except ProtocolError as error:
-        assert str(error)
     assert all(stream.commands)
 
 
