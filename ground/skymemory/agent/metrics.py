@@ -49,17 +49,19 @@ class Metrics:
         self._blocks = Total(
             "skymem_store_blocks", "Blocks that were to be moved, by how that ended.", ["operation", "status"], registry=registry
         )
-        self._bytes = Total("skymem_store_bytes", "Bytes of chunks that arrived.", ["operation"], registry=registry)
-        self._chunks = Total("skymem_store_chunks", "Chunks that arrived.", ["operation"], registry=registry)
-        self._retries = Total("skymem_store_retries", "Chunks asked for, or sent, once more.", ["operation"], registry=registry)
+        lengths = Total("skymem_store_bytes", "Bytes of chunks that arrived.", ["operation"], registry=registry)
+        chunks = Total("skymem_store_chunks", "Chunks that arrived.", ["operation"], registry=registry)
+        retries = Total("skymem_store_retries", "Chunks asked for, or sent, once more.", ["operation"], registry=registry)
+        self._moved = {one: (chunks.labels(one), lengths.labels(one), retries.labels(one)) for one in ("get", "put")}
         self._corrupt = Total("skymem_store_corrupt_chunks", "Chunks that came with a wrong CRC-32C.", registry=registry)
-        self._seconds = Histogram(
+        seconds = Histogram(
             "skymem_store_seconds",
             "Calls of the store, each of one request or of several that came together.",
             ["operation"],
             buckets=LATENCY_S,
             registry=registry,
         )
+        self._seconds = {one: seconds.labels(one) for one in ("get", "put", "find")}
         self._decisions = Total(
             "skymem_fetch_decisions", "What engines were told to do with blocks that were found.", ["decision"], registry=registry
         )
@@ -80,27 +82,26 @@ class Metrics:
         )
         for decision in ("fetch", "recompute", "explore"):
             self._decisions.labels(decision)  # a rate begins at 0
-        for operation in ("get", "put"):
-            for counter in (self._bytes, self._chunks, self._retries):
-                counter.labels(operation)
+        for operation in self._moved:
             self._blocks.labels(operation, "done")
 
     def moved(self, operation: str, transfers: Sequence[Transfer]) -> None:
         """One call has moved chunks of blocks."""
-        self._chunks.labels(operation).inc(sum(transfer.chunks for transfer in transfers))
-        self._bytes.labels(operation).inc(sum(transfer.bytes for transfer in transfers))
-        self._retries.labels(operation).inc(sum(transfer.repeats for transfer in transfers))
+        chunks, lengths, retries = self._moved[operation]
+        chunks.inc(sum(transfer.chunks for transfer in transfers))
+        lengths.inc(sum(transfer.bytes for transfer in transfers))
+        retries.inc(sum(transfer.repeats for transfer in transfers))
         self._corrupt.inc(sum(transfer.corrupt for transfer in transfers))
 
     def ended(self, operation: str, results: Sequence[GetResult | PutResult], duration_s: float) -> None:
         """A get or a put of the store's has ended."""
         for status, count in Counter(result.status for result in results).items():
             self._blocks.labels(operation, status if status in _STATUSES else "other").inc(count)
-        self._seconds.labels(operation).observe(duration_s)
+        self._seconds[operation].observe(duration_s)
 
     def found(self, duration_s: float) -> None:
         """A lookup has ended."""
-        self._seconds.labels("find").observe(duration_s)
+        self._seconds["find"].observe(duration_s)
 
     def decided(self, decision: Decision) -> None:
         """An engine was told what to do."""
