@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,17 @@ def traffic(agent: AgentProcess) -> dict[str, Metric]:
         for _ in range(10):
             client.prefilled(100_000, 1e-3)
         wait_until(lambda: client.find(keys).result(60).fetch == 0, "it computes rather than fetches")
+        if "redis" in agent.addresses:
+            redis_traffic(*agent.addresses["redis"].split("://")[-1].rsplit(":", 1))
         return scrape(agent)
+
+
+def redis_traffic(host: str, port: str) -> None:
+    """A command that is one, and one that is none."""
+    with socket.create_connection((host, int(port))) as link:
+        for command, answer in ((b"PING", b"+"), (b"DANCE", b"-")):
+            link.sendall(command + b"\r\n")
+            assert link.recv(1000).startswith(answer)
 
 
 def move(call: Callable[..., Any], client: AgentClient, keys: list[bytes]) -> None:
@@ -69,7 +80,7 @@ def move(call: Callable[..., Any], client: AgentClient, keys: list[bytes]) -> No
 def families(tmp_path_factory: pytest.TempPathFactory, full_sky: LocalConstellation) -> dict[str, Metric]:
     folder = tmp_path_factory.mktemp("agent")
     tell_up(folder, full_sky)
-    with AgentProcess(folder) as agent:
+    with AgentProcess(folder, "--resp-port", "0") as agent:
         agent.wait_ready()
         return traffic(agent)
 
