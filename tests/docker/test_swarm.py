@@ -2,15 +2,21 @@
 come back, and a plane that dies is found at its new address."""
 
 import os
+import socket
+import subprocess
+import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import redis
 
 from skymemory.config import Constellation
 from skymemory.testbed.docker import build_image, find_checkout
-from skymemory.testbed.several import PLANE
+from skymemory.testbed.several import AGENT, HTTP_PORT, PLANE, RESP_PORT
 from support.ground_container import ALL_IS_WELL, ground, routes
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
@@ -22,22 +28,58 @@ OVERLAY = "198.51.100.0/24"
 """set aside for documentation (RFC 5737): no machine of the network that the test runs in has such an address"""
 
 @pytest.fixture(scope="module")
-def swarm(docker: Callable[..., str]) -> Iterator[Constellation]:
-    """The stack as it is in the repository, all planes on this machine."""
+def ports() -> dict[int, int]:
+    """Free ports of this machine, by those that the stack would publish."""
+    with ExitStack() as stack:
+        found = {}
+        for port in (RESP_PORT, HTTP_PORT):
+            probe = stack.enter_context(socket.socket())
+            probe.bind(("", 0))
+            found[port] = probe.getsockname()[1]
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheels() -> None:
+    """What the agent's image is made from: the wheel of the project, and those that it needs."""
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-build-isolation"]
+    subprocess.run([*command, "-c", "constraints.txt", "-w", "docker/wheels", "."], cwd=ROOT, check=True)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, ports: dict[int, int]) -> Path:
+    """The stack of the repository, but for what it takes of the machine: ports, and the folder of the agent's socket."""
+    folder = tmp_path_factory.mktemp("stack")
+    text = (ROOT / "docker" / "stack.yaml").read_text()
+    changes = {f"published: {port}": f"published: {free}" for port, free in ports.items()}
+    changes["'/run/skymemory:"] = f"'{folder}:"
+    changes['file: "five-hosts.toml"'] = f'file: "{CONSTELLATION}"'
+    for old, new in changes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path = folder / "stack.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def swarm(docker: Callable[..., str], stack: Path, wheels: None) -> Iterator[Constellation]:
+    """The stack with everything on this machine."""
     if docker("info", "--format", "{{.Swarm.LocalNodeState}}").strip() != "inactive":
         why = "this engine is in a swarm already: the test makes one of its own, and leaves yours alone"
         if os.environ.get("CI"):
             pytest.fail(why)
         pytest.skip(why)
-    build_image(find_checkout(ROOT), PLANE)
+    for image in (PLANE, AGENT):
+        build_image(find_checkout(ROOT), image)
     constellation = Constellation.load(CONSTELLATION)
     pool = ["--default-addr-pool", OVERLAY, "--default-addr-pool-mask-length", "26"]
     docker("swarm", "init", "--advertise-addr", "127.0.0.1", *pool)
     try:
         node = docker("node", "ls", "--quiet").strip()
-        for plane in range(1, constellation.planes + 1):
-            docker("node", "update", "--label-add", f"plane-{plane}=true", node)
-        docker("stack", "deploy", "--resolve-image", "never", "--compose-file", str(ROOT / "docker" / "stack.yaml"), STACK)
+        for label in ("agent", *(f"plane-{plane}" for plane in range(1, constellation.planes + 1))):
+            docker("node", "update", "--label-add", f"{label}=true", node)
+        docker("stack", "deploy", "--resolve-image", "never", "--compose-file", str(stack), STACK)
         await_planes(docker, constellation.planes)
         yield constellation
     finally:
@@ -50,7 +92,7 @@ def swarm(docker: Callable[..., str]) -> Iterator[Constellation]:
 
 def planes(docker: Callable[..., str], *filters: str) -> list[str]:
     """Ids of the containers of planes."""
-    words = ["--filter", f"label=com.docker.stack.namespace={STACK}"]
+    words = ["--filter", f"label=com.docker.stack.namespace={STACK}", "--filter", f"name={STACK}_plane-"]
     for one in filters:
         words += ["--filter", one]
     return docker("ps", "--quiet", *words).split()
@@ -69,6 +111,27 @@ def await_planes(docker: Callable[..., str], count: int) -> None:
 def test_all_satellites_answer_and_blocks_come_back(swarm: Constellation, docker: Callable[..., str]) -> None:
     with routes(docker, f"{STACK}_sky", swarm) as network:
         assert ground(network, CONSTELLATION) == ALL_IS_WELL
+
+
+def is_ready(port: int) -> bool:
+    """The agent is up and has found the sky; before that it says 503."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def test_the_agent_serves_redis_clients_of_its_machine(swarm: Constellation, ports: dict[int, int], stack: Path) -> None:
+    deadline_s = time.monotonic() + START_S
+    while not is_ready(ports[HTTP_PORT]):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.5)
+    value = os.urandom(300_000)
+    with redis.Redis("127.0.0.1", ports[RESP_PORT], socket_timeout=60) as client:
+        assert client.set("over five machines", value)
+        assert client.get("over five machines") == value
+    assert (stack.parent / "agent.sock").is_socket()
 
 
 def test_satellites_are_nobody(swarm: Constellation, docker: Callable[..., str]) -> None:
