@@ -59,7 +59,8 @@ class Lane(Generic[Request, Result]):
             asked.given_up = True
             if asked.begun:
                 await asyncio.wait([asked.future])
-                asked.future.exception()  # nobody else asks
+                if not asked.future.cancelled():
+                    asked.future.exception()  # nobody else asks
             raise
 
     @property
@@ -89,6 +90,10 @@ class Lane(Generic[Request, Result]):
         loop = asyncio.get_running_loop()
         try:
             results = await loop.run_in_executor(self._thread, self._call, [asked.request for asked in batch])
+        except asyncio.CancelledError:  # the loop ends under us: nobody may wait for a call that will not come back to it
+            for asked in batch:
+                asked.future.cancel()
+            raise
         except Exception as error:  # those who asked have to know, and the lane goes on
             for asked in batch:
                 asked.future.set_exception(error)

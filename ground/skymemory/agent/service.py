@@ -108,8 +108,10 @@ async def run(settings: Settings, tell: Callable[[dict[str, str]], None]) -> Non
         loop.add_signal_handler(number, ended.set)
     agent = Agent(settings)
     await agent.start()
-    tell(agent.addresses())
-    notify("READY=1")
-    await ended.wait()
-    notify("STOPPING=1")
-    await agent.close()
+    try:
+        tell(agent.addresses())
+        notify("READY=1")
+        await ended.wait()
+        notify("STOPPING=1")
+    finally:
+        await agent.close()

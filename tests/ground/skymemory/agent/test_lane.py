@@ -124,3 +124,17 @@ def test_blocks_are_not_kept_after_the_call() -> None:
         assert asyncio.run(work())() is None
     finally:
         gc.enable()
+
+
+def test_a_loop_that_ends_leaves_nobody_waiting() -> None:
+    held = Held()
+
+    async def work() -> None:
+        used = lane(held)
+        asyncio.get_running_loop().create_task(used.run(1))
+        await held.until_begun()
+        raise RuntimeError("the loop ends while a call runs")
+
+    threading.Timer(0.2, held.let_go.set).start()  # the loop waits for its threads
+    with pytest.raises(RuntimeError, match="while a call runs"):
+        asyncio.run(work())
