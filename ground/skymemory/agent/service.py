@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -19,8 +20,10 @@ from skymemory.agent.tracing import Tracing
 
 _log = logging.getLogger(__name__)
 
-CLOSE_S: Final = 15.0
-"""a part that has not ended after so long is left behind"""
+CLOSE_S: Final = 30.0
+"""all parts have so long to end; what has not ended then is left behind"""
+_PART_S: Final = 15.0
+"""and one of them so long"""
 
 
 class Part(Protocol):
@@ -77,9 +80,10 @@ class Agent:
 
     async def close(self) -> None:
         """End all parts, the last one first. What was asked for has a few seconds to come to its end."""
+        end_s = time.monotonic() + CLOSE_S
         for part in reversed(self._parts):
             try:
-                await asyncio.wait_for(part.close(), CLOSE_S)
+                await asyncio.wait_for(part.close(), min(_PART_S, max(0.1, end_s - time.monotonic())))
             except Exception:  # the others have to end all the same
                 _log.exception("%s did not end well", type(part).__name__)
 

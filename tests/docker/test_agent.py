@@ -1,0 +1,58 @@
+"""The agent's image: built from wheels, alive without a sky, for nobody's user, on a file system that it cannot write to."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from skymemory.testbed.docker import build_image, find_checkout
+from skymemory.testbed.several import AGENT
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
+FETCH = """
+import sys, urllib.error, urllib.request
+try:
+    with urllib.request.urlopen("http://127.0.0.1:8090" + sys.argv[1]) as answer:
+        print(answer.status, answer.read().decode())
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def agent(docker) -> Iterator[str]:
+    """A container of it, without any network."""
+    checkout = find_checkout(Path(__file__).parent)
+    assert checkout is not None
+    subprocess.run([checkout / "docker" / "agent-wheels"], env={**os.environ, "PYTHON": sys.executable}, check=True)
+    build_image(checkout, AGENT)
+    words = ["--network", "none", "--user", "65534:65534", "--read-only", "--tmpfs", "/run/skymemory", "--cap-drop", "ALL"]
+    name = docker("run", "--detach", *words, AGENT.name, "--resp-port", "6390").strip()
+    yield name
+    docker("rm", "--force", name)
+
+
+def fetch(docker, agent: str, path: str) -> tuple[int, str]:
+    status, _, body = docker("exec", agent, "python3", "-c", FETCH, path).partition(" ")
+    return int(status), body
+
+
+def test_it_lives_without_a_sky_and_says_so(docker, agent: str) -> None:
+    end_s = time.monotonic() + 60
+    while docker("inspect", "--format", "{{.State.Health.Status}}", agent).strip() != "healthy":
+        assert time.monotonic() < end_s, docker("logs", agent)
+        time.sleep(0.2)
+    assert fetch(docker, agent, "/healthz")[0] == 200
+    status, body = fetch(docker, agent, "/readyz")
+    assert (status, json.loads(body)["ready"]) == (503, False)
+    assert "<html" in fetch(docker, agent, "/")[1]
+
+
+def test_it_ends_when_it_is_told_to(docker, agent: str) -> None:
+    docker("stop", "--time", "40", agent)
+    assert docker("inspect", "--format", "{{.State.ExitCode}}", agent).strip() == "0"
