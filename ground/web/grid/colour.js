@@ -22,5 +22,5 @@ export function ink(colour) {
 export function nice(most) {
   if (!(most > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= most);
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => step * power).find((step) => step >= most);
 }

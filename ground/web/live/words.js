@@ -37,7 +37,7 @@ export function count(value) {
   if (value == null) return NONE;
   if (value < 1000) return String(Math.round(value));
   const [number, unit] = scaled(value, 1000, ["", "k", "M", "G"]);
-  return `${number.toFixed(number >= 100 ? 0 : 1)}${unit}`;
+  return `${number.toFixed(number >= 100 ? 0 : 1).replace(/\.0$/, "")}${unit}`;
 }
 
 export const perSecond = (value) => (value == null ? NONE : value === 0 ? "0 /s" : `${value < 10 ? value.toFixed(1) : count(value)} /s`);

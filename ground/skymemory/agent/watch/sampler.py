@@ -21,6 +21,8 @@ WATCHED_S: Final = 2.0
 ALONE_S: Final = 10.0
 LOOKED_S: Final = 15.0
 """who asks over HTTP counts as watching for so long"""
+SHARE_MAX: Final = 0.1
+"""of a core's time: of a constellation of tens of thousands frames are further apart"""
 
 NOBODY_UP: Final = "The agent knows of no constellation; it looks for one all the time."
 ALL_SILENT: Final = {
@@ -53,6 +55,7 @@ class Sampler:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="skymem-page")
         self._task: asyncio.Task[None] | None = None
         self._lookers = 0
+        self._spent_s = 0.0  # processor time that the last look took
         self._looked_s = -LOOKED_S
         self._wake = asyncio.Event()
         self._news: asyncio.Event = asyncio.Event()
@@ -133,7 +136,8 @@ class Sampler:
     @property
     def _pause_s(self) -> float:
         # While there is no constellation nobody is asked
-        return WATCHED_S if self._is_watched or self._survey is None else ALONE_S
+        wanted_s = WATCHED_S if self._is_watched or self._survey is None else ALONE_S
+        return max(wanted_s, self._spent_s / SHARE_MAX)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -159,8 +163,10 @@ class Sampler:
             self._surveyed = store
         if self._survey is None:
             return None, {}
-        frame = self._survey.take()
-        return frame, self._survey.now()
+        began_s = time.thread_time()
+        frame, now = self._survey.take(), self._survey.now()
+        self._spent_s = time.thread_time() - began_s
+        return frame, now
 
     def _leave(self) -> None:
         if self._survey is not None:

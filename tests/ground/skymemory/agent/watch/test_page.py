@@ -130,6 +130,7 @@ def test_the_grid_fills_and_the_past_comes_back(browser: Browser, watched: Watch
         assert sum("; server " in label for label in cells(page)) == 6
         assert sum("centre of the window" in label for label in cells(page)) == 1
         expect(page.locator("#headline")).to_contain_text(re.compile(r"hit rate\d"))
+        expect(page.locator("#headline")).to_contain_text(re.compile(r"get, median\d[\d.]* (µs|ms|s)"))
         expect(page.locator(".plot .line").first).to_have_attribute("d", re.compile("^M"))
 
         # Before anything was put, and back
