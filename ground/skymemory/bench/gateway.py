@@ -1,0 +1,167 @@
+"""`skymem bench gateway`: redis-benchmark on the agent's Redis gateway, and on a redis-server beside it.
+
+Both are processes of their own on this machine and are asked in turn, so that whatever else the machine does falls on both.
+Values lie under `names` names that are all there before anything is measured: so every GET is a hit, and every SET replaces
+a value. The work is not the same: Redis copies a value into its memory, in one process; behind the gateway it is purged where
+it was, cut into chunks and sent to satellites, which confirm it, and checked by digest, checksum and CRC on its way back.
+"""
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rich.table import Table
+
+from skymemory.bench.servers import ServerError, redis_client
+from skymemory.config import Constellation
+from skymemory.progress import Progress
+from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.testbed.state import Running, State
+
+VALUE_BYTES: Final = (3, 4096, 3_000_000)
+LOADS: Final = ((1, 1), (1, 16), (50, 1), (50, 16))
+"""clients, and commands that each has under way"""
+_LARGE_BYTES: Final = 1_000_000
+"""values from this length on are not asked for in pipelines: redis-benchmark keeps all of them in memory"""
+_TIMEOUT_S: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Speed:
+    per_s: float
+    p50_ms: float
+
+
+def run_gateway_bench(
+    constellation: Constellation,
+    value_bytes: Sequence[int] = VALUE_BYTES,
+    loads: Sequence[tuple[int, int]] = LOADS,
+    scale: float = 1.0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Measure the gateway over a local constellation, and redis-server.
+
+    Args:
+        constellation: its port is replaced by a free one.
+        loads: of clients and pipelined commands, see `LOADS`.
+        scale: of the number of requests.
+        progress: called with runs of redis-benchmark that are over, and how many there are.
+
+    Returns:
+        What `--json` prints: `rows`, one for each length, load and command: `requests`, and of `gateway` and `redis` each
+        `per_s` (commands a second) and `p50_ms` (of the time to an answer, all commands of a pipeline together).
+
+    Raises:
+        ServerError: a program is not installed, or does not do what it should.
+        StartError: the constellation does not start.
+    """
+    program = shutil.which("redis-benchmark")
+    if program is None:
+        raise ServerError("redis-benchmark is not installed; on Debian: apt-get install redis-tools")
+    runs = [(length, *load) for length in value_bytes for load in loads if length < _LARGE_BYTES or load[1] == 1]
+    sky = constellation.replace(network={"port": free_port(constellation)})
+    rows: list[dict[str, Any]] = []
+    with LocalConstellation(sky) as local, _agent(local) as port, redis_client() as redis:
+        ports = {"gateway": port, "redis": int(redis.connection_pool.connection_kwargs["port"])}
+        for done, (length, clients, pipeline) in enumerate(runs):
+            names = min(1000, max(10, 60_000_000 // length))
+            requests = max(clients * pipeline, names, int(scale * _requests(length, clients, pipeline)))
+            found: dict[str, dict[str, _Speed]] = {}
+            for name, one in ports.items():
+                _fill(redis, one, names, length)
+                options = ["-p", str(one), "-n", str(requests), "-c", str(clients), "-P", str(pipeline)]
+                found[name] = _measured([program, *options, "-d", str(length), "-r", str(names)])
+            for command in ("SET", "GET"):
+                row: dict[str, Any] = {"value_bytes": length, "clients": clients, "pipeline": pipeline, "command": command}
+                row |= {"names": names, "requests": requests}
+                rows.append(row | {name: _row(speeds[command]) for name, speeds in found.items()})
+            if progress is not None:
+                progress(done + 1, len(runs))
+    return {"rows": rows}
+
+
+def gateway_table(report: dict[str, Any]) -> Table:
+    """A report of `run_gateway_bench` for people."""
+    table = Table(title="commands a second, and median milliseconds to the answer")
+    for column in ("value, bytes", "clients", "pipeline", "", "gateway", "ms", "redis-server", "ms", "gateway, MB/s"):
+        table.add_column(column, justify="right" if column else "left")
+    for row in report["rows"]:
+        gateway, redis = row["gateway"], row["redis"]
+        table.add_row(
+            f"{row['value_bytes']:,}",
+            str(row["clients"]),
+            str(row["pipeline"]),
+            row["command"],
+            f"{gateway['per_s']:,.0f}",
+            f"{gateway['p50_ms']:,.2f}",
+            f"{redis['per_s']:,.0f}",
+            f"{redis['p50_ms']:,.2f}",
+            f"{gateway['per_s'] * row['value_bytes'] / 1e6:,.1f}",
+        )
+    return table
+
+
+def _requests(length: int, clients: int, pipeline: int) -> int:
+    if length >= _LARGE_BYTES:
+        return 100
+    return 2000 if clients * pipeline == 1 else 20_000
+
+
+def _row(speed: _Speed) -> dict[str, float]:
+    return {"per_s": round(speed.per_s, 1), "p50_ms": speed.p50_ms}
+
+
+def _fill(redis: Any, port: int, names: int, length: int) -> None:
+    """Put values under the names that redis-benchmark will ask for."""
+    client = type(redis)(port=port)
+    for first in range(0, names, 100):
+        several = range(first, min(first + 100, names))
+        client.mset({f"key:{number:012}": b"x" * length for number in several})
+    client.close()
+
+
+def _measured(command: list[str]) -> dict[str, _Speed]:
+    options = ["-t", "set,get", "--csv"]
+    try:
+        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise ServerError(f"redis-benchmark: {error}") from error
+    rows = list(csv.reader(done.stdout.splitlines()))[1:]
+    if len(rows) != 2 or "rror" in done.stderr:
+        raise ServerError(f"redis-benchmark: {done.stdout or done.stderr}")
+    return {row[0].partition(" ")[0]: _Speed(float(row[1]), float(row[4])) for row in rows}
+
+
+@contextmanager
+def _agent(local: LocalConstellation) -> Iterator[int]:
+    """An agent over these satellites; the port of its gateway."""
+    with tempfile.TemporaryDirectory(prefix="skymem-") as folder:
+        State(Path(folder)).save(Running("local", local.constellation, dict(local.processes)))
+        command = [sys.executable, "-c", "from skymemory.cli import main; main()", "agent", "--resp-port", "0"]
+        child = subprocess.Popen(
+            command,
+            env={**os.environ, "SKYMEM_STATE": folder},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            assert child.stdout is not None
+            port = 0
+            while (line := child.stdout.readline().strip()) and line != "serving":
+                if line.startswith("redis: "):
+                    port = int(line.rpartition(":")[2])
+            if line != "serving":
+                raise ServerError("the agent did not start")
+            yield port
+        finally:
+            child.terminate()
+            child.wait()
