@@ -302,6 +302,36 @@ def test_half_a_request_hurts_nobody(server) -> None:
     assert complete(server.client, "still there").usage.completion_tokens == 24
 
 
+def test_a_thousand_bad_clients_leave_nothing_behind(server) -> None:
+    host, port = server.address.removeprefix("http://").split(":")
+    stream = json.dumps({"model": "babbler", "prompt": "a", "stream": True, "max_tokens": 16_000}).encode()
+    head = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    bad = [
+        b"",
+        b"\x16\x03\x01\x02\x00",
+        b"POST /v1/completions HTT",
+        (head % 50).encode() + b"{",
+        (head % 2).encode() + b"[]",
+        (head % len(stream)).encode() + stream,  # and does not wait for the answer
+    ]
+
+    def descriptors() -> int:
+        return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+
+    server.wait("skymem_serve_running", 0)
+    before = descriptors()
+    for number in range(1000):
+        with socket.create_connection((host, int(port))) as client:
+            client.sendall(bad[number % len(bad)])
+    server.wait("skymem_serve_waiting", 0)
+    server.wait("skymem_serve_running", 0)
+    end_s = time.monotonic() + 60
+    while descriptors() > before:
+        assert time.monotonic() < end_s, f"{descriptors()} descriptors, {before} before"
+        time.sleep(0.01)
+    assert complete(server.client, "still there").usage.completion_tokens == 24
+
+
 def test_a_model_without_a_chat_template_says_so(reciting) -> None:
     with pytest.raises(openai.BadRequestError, match="no chat template; use /v1/completions") as caught:
         reciting.client.chat.completions.create(model="reciter", messages=user("a"))
