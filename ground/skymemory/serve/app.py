@@ -184,7 +184,7 @@ class Api:
         self._worker.submit(job)
         self._jobs.append(job)
         first_s: float | None = None
-        event: Event = Ended()
+        event: Event = Ended(Cancelled())  # if the client goes away before the first one
         try:
             while not isinstance(event := await events.get(), Ended):
                 if first_s is None and isinstance(event, Piece):

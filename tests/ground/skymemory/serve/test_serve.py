@@ -356,11 +356,13 @@ def test_who_goes_away_from_the_queue_leaves_it(server) -> None:
     host, port = server.address.removeprefix("http://").split(":")
     body = json.dumps({"model": "babbler", "prompt": "a"}).encode()
     head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    before = server.metric("skymem_serve_cancelled_total")
     stream = hold(server)
     with socket.create_connection((host, int(port))) as waiting:
         waiting.sendall(head.encode() + body)
         server.wait("skymem_serve_waiting", 1)
     server.wait("skymem_serve_waiting", 0)
+    server.wait("skymem_serve_cancelled_total", before + 1)
     assert server.metric("skymem_serve_running") == 1
     stream.close()
     server.wait("skymem_serve_running", 0)
