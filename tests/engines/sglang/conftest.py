@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.agent_process import AgentProcess
+from support.agents import AgentProcess, tell_up
 
 PAGE = 4
 """tokens"""
@@ -108,7 +108,10 @@ def make_pool(sglang: types.ModuleType) -> Callable[..., Any]:
 @pytest.fixture(scope="session")
 def agent(full_sky: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentProcess]:
     """An agent of the paper's constellation. Do not kill it."""
-    with AgentProcess(tmp_path_factory.mktemp("a"), full_sky.constellation, "--http-port=0") as agent:
+    folder = tmp_path_factory.mktemp("a")
+    tell_up(folder, full_sky)
+    with AgentProcess(folder) as agent:
+        agent.wait_ready()
         yield agent
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skymemory.store import SkyStore
-from support.agent_process import AgentProcess
+from support.agents import AgentProcess, tell_up
 
 pytestmark = pytest.mark.engines
 
@@ -177,28 +177,29 @@ def test_a_damaged_page_is_missing_and_stored_again(full_sky: Any, make_pool: Ca
 def test_without_an_agent_all_is_missing_and_with_it_again_all_is_there(
     full_sky: Any, tmp_path_factory: pytest.TempPathFactory, make_pool: Callable, make_storage: Callable
 ) -> None:
-    with AgentProcess(tmp_path_factory.mktemp("a"), full_sky.constellation) as agent:
-        _kill_and_start(agent, make_storage(make_pool("page_first"), extra={"socket": str(agent.socket)}))
-
-
-def _kill_and_start(agent: AgentProcess, storage: Any) -> None:
-    pool = storage.mem_pool_host
+    folder = tmp_path_factory.mktemp("a")
+    tell_up(folder, full_sky)
+    pool = make_pool("page_first")
     keys = hashes(3)
-    assert all(storage.batch_set_v1(keys, indices(3)))
-    before = page_bytes(pool, 0, 9)
-    agent.kill()
-    assert storage.batch_exists(keys) == 0
-    assert storage.batch_get_v1(keys, indices(3, first=6)) == [False] * 3
-    assert storage.batch_set_v1(hashes(3), indices(3)) == [False] * 3
-    assert storage.batch_get(keys, None) == [None] * 3
-    assert not storage.batch_set(keys, [pool.get_data_page(0)] * 3)
-    assert page_bytes(pool, 0, 9) == before
-    agent.start()
-    assert storage._kv.client.wait_connected(20)
-    assert storage.batch_exists(keys) == 3
-    assert storage.batch_get_v1(keys, indices(3, first=6)) == [True] * 3
-    storage.close()
-    assert storage.batch_exists(keys) == 0
+    with AgentProcess(folder) as agent:
+        agent.wait_ready()
+        storage = make_storage(pool, extra={"socket": str(agent.socket)})
+        assert all(storage.batch_set_v1(keys, indices(3)))
+        before = page_bytes(pool, 0, 9)
+        agent.kill()
+        assert storage.batch_exists(keys) == 0
+        assert storage.batch_get_v1(keys, indices(3, first=6)) == [False] * 3
+        assert storage.batch_set_v1(hashes(3), indices(3)) == [False] * 3
+        assert storage.batch_get(keys, None) == [None] * 3
+        assert not storage.batch_set(keys, [pool.get_data_page(0)] * 3)
+        assert page_bytes(pool, 0, 9) == before
+    with AgentProcess(folder) as agent:
+        agent.wait_ready()
+        assert storage._kv.client.wait_connected(20)
+        assert storage.batch_exists(keys) == 3
+        assert storage.batch_get_v1(keys, indices(3, first=6)) == [True] * 3
+        storage.close()
+        assert storage.batch_exists(keys) == 0
 
 
 def test_nonsense_is_a_miss(make_pool: Callable, make_storage: Callable) -> None:

@@ -1,0 +1,94 @@
+"""LMCache's server as a process of its own, with what it stores going through a Redis port."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+PATIENCE_S = 120.0
+"""it imports torch"""
+
+
+def resp_adapter(port: int) -> dict[str, object]:
+    """LMCache's own client of Redis servers."""
+    return {"type": "resp", "host": "127.0.0.1", "port": port}
+
+
+class LMCacheServer:
+    """`lmcache server` without a GPU, at the same ports whenever it starts."""
+
+    def __init__(self, folder: Path, adapter: dict[str, object], chunk_tokens: int) -> None:
+        self._folder = folder
+        self._adapter = adapter
+        self._chunk_tokens = chunk_tokens
+        self.port, self._http_port, self._metrics_port = _free_ports(3)
+        self._starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it with empty memory; wait until it serves."""
+        self._starts += 1
+        options = {
+            "port": self.port,
+            "http-port": self._http_port,
+            "prometheus-port": self._metrics_port,
+            "chunk-size": self._chunk_tokens,
+            "l1-size-gb": 1,
+            "l1-init-size-gb": 1,
+            "eviction-policy": "LRU",
+            "supported-transfer-mode": "auto",
+            "l2-adapter": json.dumps(self._adapter),
+        }
+        program = Path(sys.executable).with_name("lmcache")
+        command = [program, "server", *(f"--{name}={value}" for name, value in options.items())]
+        environment = {**os.environ, "LMCACHE_TRACK_USAGE": "false", "LMCACHE_DISABLE_BANNER": "1"}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+        end_s = time.monotonic() + PATIENCE_S
+        while not self._serves():
+            assert self._process.poll() is None, self.log()
+            assert time.monotonic() < end_s, self.log()
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """End it: what it held in memory is gone."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def log(self) -> str:
+        """What it said since it was started."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / f"lmcache-{self._starts}.log"
+
+    def _serves(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._http_port}/healthcheck", timeout=5) as reply:
+                return bool(json.loads(reply.read())["status"] == "healthy")
+        except OSError:
+            return False
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
