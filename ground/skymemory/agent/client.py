@@ -103,6 +103,7 @@ class Lease:
         self._uses = 1
         """by the engine until it releases, and by requests that are not answered"""
         self._released = False
+        self._taking: _Taking | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -119,6 +120,9 @@ class Lease:
             with suppress(BufferError):  # an array of the engine's still refers to it
                 self.view.release()
             self._drop()
+            taken = self._taking is not None and self._taking.one_less()
+        if taken and self._taking is not None:
+            self._taking.tell()
 
     def _place(self, key: bytes) -> protocol.Place:
         return key, self._offset, self._length
@@ -128,6 +132,27 @@ class Lease:
         if self._uses == 0:
             self._holder.allocator.give_back(self._offset, self._length)
             self._holder.room.notify_all()
+
+
+class _Taking:
+    """An engine checks and copies what a get has brought, until it has released all of it."""
+
+    def __init__(self, number: int, leases: Sequence[Lease], tell: Callable[[protocol.Message], None]) -> None:
+        self._number = number
+        self._tell = tell
+        self._began_ns = time.time_ns()
+        self._left = len(leases)
+        for lease in leases:
+            lease._taking = self
+
+    def one_less(self) -> bool:
+        """A lease was released. True: it was the last one."""
+        self._left -= 1
+        return self._left == 0
+
+    def tell(self) -> None:
+        """All are."""
+        self._tell(protocol.Taken(self._number, self._began_ns, time.time_ns()))
 
 
 class _Holder:
@@ -174,6 +199,7 @@ class AgentClient:
         self._next_id = 0
         self._closed = False
         self._heard_s = 0.0
+        self._traces = False
         self._connected = threading.Event()
         self._trouble = ""
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -276,11 +302,7 @@ class AgentClient:
 
         `before`: tokens of that prompt that it had already, for attention looks at them too.
         """
-        told = protocol.frame(protocol.Prefilled(tokens, duration_s, before))
-        with self._lock:
-            if self._current() is not None and len(self._outbox) < QUEUE_MAX:
-                self._outbox.append(told)
-                os.eventfd_write(self._wake, 1)
+        self._tell(protocol.Prefilled(tokens, duration_s, before))
 
     def close(self) -> None:
         """End the connection; what is not answered ends as `no_agent`. Safe to call twice."""
@@ -290,6 +312,14 @@ class AgentClient:
                 os.eventfd_write(self._wake, 1)
         if threading.current_thread() is not self._thread and self._process == os.getpid():
             self._thread.join()
+
+    def _tell(self, message: protocol.Message) -> None:
+        """Say something that is not answered, if somebody is there."""
+        told = protocol.frame(message)
+        with self._lock:
+            if self._current() is not None and len(self._outbox) < QUEUE_MAX:
+                self._outbox.append(told)
+                os.eventfd_write(self._wake, 1)
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
@@ -303,12 +333,23 @@ class AgentClient:
         def read(answer: Any) -> list[Outcome] | None:
             if not isinstance(answer, protocol.Done) or len(answer.outcomes) != len(asked):
                 return None
+            if self._traces and kind is not protocol.Put:
+                self._begin_taking(answer, leases)
             return [Outcome(key, *told) for (key, _), told in zip(asked, answer.outcomes, strict=True)]
 
         def without(status: str) -> list[Outcome]:
             return [Outcome(key, status, 0.0) for key, _ in asked]
 
         return self._ask(lambda number: kind(number, [lease._place(key) for key, lease in asked]), read, without, leases)
+
+    def _begin_taking(self, answer: protocol.Done, leases: Sequence[Lease]) -> None:
+        holder = self._current()
+        if holder is not None:
+            with holder.room:
+                came = [lease for lease, (status, _) in zip(leases, answer.outcomes, strict=True) if status == "done"]
+                kept = [lease for lease in came if not lease._released]
+                if kept:
+                    _Taking(answer.id, kept, self._tell)
 
     def _current(self) -> _Holder | None:
         """The arena of the connection; none in a process that was forked off, for the client's thread is not there."""
@@ -404,6 +445,7 @@ class AgentClient:
         if isinstance(welcome, protocol.Refusal):
             raise _GoneError(f"it refuses this engine: {welcome.why}")
         self.notes = welcome.notes
+        self._traces = welcome.traces
         for note in welcome.notes:
             _log.warning("agent: %s", note)
         if self._trouble:

@@ -20,6 +20,7 @@ from skymemory.agent.arena import ArenaError
 from skymemory.agent.estimate import Decision
 from skymemory.agent.protocol import FrameError
 from skymemory.agent.sky import Sky
+from skymemory.agent.tracing import Origin
 from skymemory.block_entry import BlockEntry
 from skymemory.config import UINT32_MAX
 from skymemory.results import GetResult, PutResult
@@ -144,7 +145,7 @@ class Connection:
             for descriptor in descriptors:
                 os.close(descriptor)
         self.hello = hello
-        await self._send(protocol.Welcome(protocol.VERSION, os.getpid(), await self._notes(hello)))
+        await self._send(protocol.Welcome(protocol.VERSION, os.getpid(), await self._notes(hello), self._sky.observer.traces))
         return reader
 
     async def _first_bytes(self, descriptors: list[int]) -> bytes:
@@ -214,6 +215,9 @@ class Connection:
             case protocol.Prefilled():
                 self._prefilled(asked)
                 return None
+            case protocol.Taken():
+                self._sky.observer.taken((id(self), asked.id), asked.began_ns, asked.ended_ns)
+                return None
 
     def _check_places(self, blocks: Sequence[protocol.Place]) -> None:
         """
@@ -254,8 +258,9 @@ class Connection:
     async def _get(self, asked: protocol.Get) -> protocol.Done:
         keys = [key for key, _, _ in asked.blocks]
         with self._views(asked.blocks) as views:
+            origin = Origin(asked.traceparent, (id(self), asked.id))
             # The memory is the engine's, and there: no other bound is needed
-            results = await self._sky.get(keys, into=views, block_bytes_max=UINT32_MAX, traceparent=asked.traceparent)
+            results = await self._sky.get(keys, into=views, block_bytes_max=UINT32_MAX, origin=origin)
         return self._done("get", asked.id, results)
 
     async def _put(self, asked: protocol.Put) -> protocol.Done:

@@ -1,7 +1,7 @@
 """What happens in `Sky`, told to those who want to know: metrics, the estimator, traces."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry
 
@@ -27,6 +27,16 @@ class Observer:
         self._sky = SkyCollector(registry, rtt_s)
         self._tracing = tracing
         self._get: _Get | None = None
+
+    @property
+    def traces(self) -> bool:
+        """Somebody wants traces."""
+        return self._tracing is not None
+
+    def taken(self, tag: Hashable, began_ns: int, ended_ns: int) -> None:
+        """An engine has taken what a get brought (`Origin.tag`)."""
+        if self._tracing is not None:
+            self._tracing.taken(tag, began_ns, ended_ns)
 
     def close(self) -> None:
         """Export what traces are left."""

@@ -106,6 +106,15 @@ class Prefilled(Message, tag="prefilled"):
     """tokens of the prompt that the engine had already"""
 
 
+class Taken(Message, tag="taken"):
+    """The engine has checked and copied what a `Get` brought. Not answered. Times are nanoseconds since 1970."""
+
+    id: Number
+    """of the `Get`"""
+    began_ns: Number
+    ended_ns: Number
+
+
 class Welcome(Message, tag="welcome"):
     """The agent has mapped the arena."""
 
@@ -113,6 +122,8 @@ class Welcome(Message, tag="welcome"):
     pid: Number
     notes: list[Text]
     """what the one who runs the engine should know: other engines have stored this model's blocks in another format"""
+    traces: bool = False
+    """the agent makes traces, and likes to be told `Taken`"""
 
 
 class Found(Message, tag="found"):
@@ -153,7 +164,7 @@ class Alive(Message, tag="alive"):
     """The agent works at what was asked."""
 
 
-Asked: TypeAlias = Find | Get | Put | Purge | Prefilled
+Asked: TypeAlias = Find | Get | Put | Purge | Prefilled | Taken
 Answered: TypeAlias = Found | Done | Purged | Refusal | Alive
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from skymemory.agent.lane import Lane
 from skymemory.agent.observer import Observer
 from skymemory.agent.source import Serving, Source
-from skymemory.agent.tracing import Asked, Tracing
+from skymemory.agent.tracing import NOWHERE, Asked, Origin, Tracing
 from skymemory.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer
@@ -45,7 +45,7 @@ class _Get:
     keys: Sequence[bytes]
     into: Sequence[memoryview | None]
     block_bytes_max: int
-    traceparent: str
+    origin: Origin
     asked_ns: int = field(default_factory=time.time_ns)
 
 
@@ -127,9 +127,9 @@ class Sky:
         *,
         into: Sequence[memoryview] | None = None,
         block_bytes_max: int = BLOCK_BYTES_MAX,
-        traceparent: str = "",
+        origin: Origin = NOWHERE,
     ) -> list[GetResult]:
-        """Fetch blocks (`SkyStore.get`). `traceparent`: of the span that it belongs to (W3C trace context).
+        """Fetch blocks (`SkyStore.get`). `origin`: for its trace.
 
         Raises:
             ValueError: a key of another length, or memory that cannot be written to.
@@ -138,7 +138,7 @@ class Sky:
         room = [None] * len(keys) if into is None else into
         if len(room) != len(keys) or any(view is not None and (view.readonly or not view.c_contiguous) for view in room):
             raise ValueError("each block needs memory that is writable and contiguous, or none is given")
-        return await self._down.run(_Get(keys, room, block_bytes_max, traceparent)) if keys else []
+        return await self._down.run(_Get(keys, room, block_bytes_max, origin)) if keys else []
 
     async def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
         """Store blocks (`SkyStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
@@ -203,7 +203,7 @@ class Sky:
         results = self._tried(store, lambda store: store.get(keys, into=into, block_bytes_max=most), missed)
         each = _split(results, [len(request.keys) for request in requests])
         self.observer.get_ends(
-            results, lambda: [Asked(one.asked_ns, one.traceparent, its) for one, its in zip(requests, each, strict=True)]
+            results, lambda: [Asked(one.asked_ns, one.origin, its) for one, its in zip(requests, each, strict=True)]
         )
         return each
 

@@ -6,7 +6,7 @@
       skymem.transfer     one call of the native client; a get may take several, around satellites that are lost
         skymem.burst      of one satellite, from its first request to its last answer
         skymem.reassembly from the last answer of all: chunks are where they belong as they come, so little is left to do
-      skymem.decode       the engine's own, in its process: digest, and back to tensors (`AgentClient.get(traceparent=...)`)
+      skymem.decode       the engine checks digests and copies to its tensors: from the answer until it released all memory
 
 Spans are made when a get has ended, from times that were taken anyway. Where no exporter is configured nothing is made at all.
 Configured as everywhere: `OTEL_EXPORTER_OTLP_ENDPOINT` switches it on, `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER` and the others
@@ -15,14 +15,16 @@ mean what they mean elsewhere. It needs `pip install skymemory[tracing]`.
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from threading import Lock
 from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, Span, SpanKind, TracerProvider
+from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from skymemory.link.native import Served
@@ -34,7 +36,22 @@ _log = logging.getLogger(__name__)
 
 SERVICE: Final = "skymemory-agent"
 _FLUSH_MS: Final = 2000
+_GETS_MAX: Final = 1024
+"""of which it is awaited that the engine has taken what came"""
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request comes from."""
+
+    traceparent: str = ""
+    """of the span that it belongs to (W3C trace context); empty: of none"""
+    tag: Hashable = None
+    """by which it will be told that what it brought was taken (`Tracing.taken`)"""
+
+
+NOWHERE: Final = Origin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +59,7 @@ class Asked:
     """One request of those that went into one get. Times are nanoseconds since 1970."""
 
     asked_ns: int
-    traceparent: str
-    """of the engine's span; empty: it has none"""
+    origin: Origin
     results: Sequence[GetResult]
 
 
@@ -53,6 +69,8 @@ class Tracing:
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("skymemory", version("skymemory"))
         self._provider = provider
+        self._lock = Lock()
+        self._gets: OrderedDict[Hashable, NonRecordingSpan] = OrderedDict()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Tracing | None":
@@ -99,7 +117,7 @@ class Tracing:
             links = [] if first is None else [Link(first.get_span_context())]
             span = self._tracer.start_span(
                 "skymem.get",
-                context=_PROPAGATOR.extract({"traceparent": request.traceparent}, Context()),
+                context=_PROPAGATOR.extract({"traceparent": request.origin.traceparent}, Context()),
                 kind=SpanKind.SERVER,
                 links=links,
                 start_time=request.asked_ns,
@@ -114,6 +132,21 @@ class Tracing:
                     self._moved(here, began_ns, moves)
             first = first or span
             span.end(ended_ns)
+            if request.origin.tag is not None:
+                self._remember(request.origin.tag, span)
+
+    def taken(self, tag: Hashable, began_ns: int, ended_ns: int) -> None:
+        """An engine has checked and copied what one of the last gets brought. Times are its own, and of the same clock."""
+        with self._lock:
+            get = self._gets.pop(tag, None)
+        if get is not None:
+            self._span("skymem.decode", trace.set_span_in_context(get, Context()), began_ns, ended_ns)
+
+    def _remember(self, tag: Hashable, span: Span) -> None:
+        with self._lock:
+            self._gets[tag] = NonRecordingSpan(span.get_span_context())
+            while len(self._gets) > _GETS_MAX:
+                self._gets.popitem(last=False)
 
     def _moved(self, here: Context, began_ns: int, moves: Sequence[Moved]) -> None:
         if moves:

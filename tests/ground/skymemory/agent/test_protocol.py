@@ -23,7 +23,8 @@ ASKED = st.one_of(
     st.builds(protocol.Get, NUMBER, PLACES),
     st.builds(protocol.Put, NUMBER, PLACES),
     st.builds(protocol.Purge, NUMBER, st.lists(KEY, max_size=5)),
-    st.builds(protocol.Prefilled, NUMBER, SECONDS),
+    st.builds(protocol.Prefilled, NUMBER, SECONDS, NUMBER),
+    st.builds(protocol.Taken, NUMBER, NUMBER, NUMBER),
 )
 ANSWERED = st.one_of(
     st.builds(protocol.Found, NUMBER, NUMBER, NUMBER, st.none() | SECONDS, st.none() | SECONDS),

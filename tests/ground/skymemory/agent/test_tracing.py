@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.sky import Sky
-from skymemory.agent.tracing import Tracing
+from skymemory.agent.tracing import Asked, Origin, Tracing
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up, wait_until
 from support.fixed_source import FixedSource
@@ -74,7 +74,7 @@ def check_inside(spans: list[ReadableSpan]) -> None:
 def test_a_get_with_all_its_parts(full_sky: LocalConstellation) -> None:
     async def use(sky: Sky) -> None:
         keys = await put_some(sky, 3)
-        await sky.get([*keys, random.randbytes(32)], traceparent=TRACEPARENT)
+        await sky.get([*keys, random.randbytes(32)], origin=Origin(TRACEPARENT))
 
     spans = traced(full_sky, use)
     (get,) = named(spans, "skymem.get")
@@ -122,7 +122,7 @@ def test_gets_that_came_together_are_linked(full_sky: LocalConstellation) -> Non
 
 def test_a_get_of_nothing_that_is_there(full_sky: LocalConstellation) -> None:
     async def use(sky: Sky) -> None:
-        await sky.get([random.randbytes(32)], traceparent="nonsense")
+        await sky.get([random.randbytes(32)], origin=Origin("nonsense"))
 
     spans = traced(full_sky, use)
     (get,) = named(spans, "skymem.get")
@@ -147,6 +147,19 @@ def test_a_lost_satellite_is_seen_in_its_burst(start_sky: StartSky) -> None:
     silent = [burst for burst in bursts if not burst.events]
     assert [burst.attributes["skymem.satellite"] for burst in silent if burst.attributes] == [f"{victim.plane}.{victim.slot}"]
     check_inside(spans)
+
+
+def test_what_was_taken_belongs_to_its_get_once_and_only_of_late() -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracing = Tracing(provider)
+    for tag in range(2000):
+        tracing.got([Asked(1, Origin("", tag), [])], 2, [], 3)
+    exporter.clear()
+    for tag in (1999, 1999, 0, "nobody"):
+        tracing.taken(tag, 4, 5)
+    assert [span.name for span in exporter.get_finished_spans()] == ["skymem.decode"]
 
 
 # ---- configured by the environment -----------------------------------------------------------------------------------
@@ -197,6 +210,8 @@ def one_get(agent: AgentProcess, traceparent: str = "") -> None:
         blocks = [(random.randbytes(32), lease)]
         assert client.put(blocks).result(60)[0].ok
         assert client.get(blocks, traceparent).result(60)[0].ok
+        lease.release()
+        assert client.find([blocks[0][0]]).result(60).blocks == 1  # what was said before has arrived as well
 
 
 def test_an_agent_exports_over_otlp(full_sky: LocalConstellation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,10 +226,13 @@ def test_an_agent_exports_over_otlp(full_sky: LocalConstellation, tmp_path: Path
     assert ("service.name", "skymemory-agent") in told
     spans = [span for one in resources for scope in one.scope_spans for span in scope.spans if span.trace_id.hex() == TRACE]
     assert {span.name for span in spans} == {
-        *("skymem.get", "skymem.wait", "skymem.lookup", "skymem.transfer", "skymem.burst", "skymem.reassembly")
+        *("skymem.get", "skymem.wait", "skymem.lookup", "skymem.transfer", "skymem.burst", "skymem.reassembly", "skymem.decode")
     }
     (get,) = [span for span in spans if span.name == "skymem.get"]
     assert get.parent_span_id.hex() == SPAN
+    (decode,) = [span for span in spans if span.name == "skymem.decode"]
+    assert decode.parent_span_id == get.span_id
+    assert get.start_time_unix_nano < decode.start_time_unix_nano <= decode.end_time_unix_nano
     assert sum(span.name == "skymem.burst" for span in spans) == full_sky.constellation.cache.servers
 
 
