@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -10,6 +11,7 @@ import pytest
 from skymemory.config import Constellation
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, in_containers
 from skymemory.testbed.docker import DockerConstellation, DockerError, build_image, compose_command, containers, find_checkout
+from skymemory.testbed.several import AGENT
 
 Docker = Callable[..., str]
 StartContainers = Callable[..., AbstractContextManager[Constellation]]
@@ -31,6 +33,16 @@ def docker() -> Docker:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def agent_image(docker: Docker) -> str:
+    """The agent's image, built from wheels; its name."""
+    checkout = find_checkout()
+    assert checkout is not None
+    subprocess.run([checkout / "docker" / "agent-wheels"], env={**os.environ, "PYTHON": sys.executable}, check=True)
+    build_image(checkout, AGENT)
+    return AGENT.name
 
 
 @pytest.fixture(scope="session")

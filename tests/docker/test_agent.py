@@ -1,17 +1,10 @@
 """The agent's image: built from wheels, alive without a sky, for nobody's user, on a file system that it cannot write to."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-from skymemory.testbed.docker import build_image, find_checkout
-from skymemory.testbed.several import AGENT
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 FETCH = """
@@ -25,14 +18,10 @@ except urllib.error.HTTPError as error:
 
 
 @pytest.fixture(scope="module")
-def agent(docker) -> Iterator[str]:
+def agent(docker, agent_image: str) -> Iterator[str]:
     """A container of it, without any network."""
-    checkout = find_checkout(Path(__file__).parent)
-    assert checkout is not None
-    subprocess.run([checkout / "docker" / "agent-wheels"], env={**os.environ, "PYTHON": sys.executable}, check=True)
-    build_image(checkout, AGENT)
     words = ["--network", "none", "--user", "65534:65534", "--read-only", "--tmpfs", "/run/skymemory", "--cap-drop", "ALL"]
-    name = docker("run", "--detach", *words, AGENT.name, "--resp-port", "6390").strip()
+    name = docker("run", "--detach", *words, agent_image, "--resp-port", "6390").strip()
     yield name
     docker("rm", "--force", name)
 

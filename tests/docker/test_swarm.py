@@ -3,8 +3,6 @@ come back, and a plane that dies is found at its new address."""
 
 import os
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -16,7 +14,7 @@ import redis
 
 from skymemory.config import Constellation
 from skymemory.testbed.docker import build_image, find_checkout
-from skymemory.testbed.several import AGENT, HTTP_PORT, PLANE, RESP_PORT
+from skymemory.testbed.several import HTTP_PORT, PLANE, RESP_PORT
 from support.ground_container import ALL_IS_WELL, ground, routes
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
@@ -40,13 +38,6 @@ def ports() -> dict[int, int]:
 
 
 @pytest.fixture(scope="module")
-def wheels() -> None:
-    """What the agent's image is made from: the wheel of the project, and those that it needs."""
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-build-isolation"]
-    subprocess.run([*command, "-c", "constraints.txt", "-w", "docker/wheels", "."], cwd=ROOT, check=True)
-
-
-@pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory, ports: dict[int, int]) -> Path:
     """The stack of the repository, but for what it takes of the machine: ports, and the folder of the agent's socket."""
     folder = tmp_path_factory.mktemp("stack")
@@ -63,15 +54,15 @@ def stack(tmp_path_factory: pytest.TempPathFactory, ports: dict[int, int]) -> Pa
 
 
 @pytest.fixture(scope="module")
-def swarm(docker: Callable[..., str], stack: Path, wheels: None) -> Iterator[Constellation]:
+def swarm(docker: Callable[..., str], stack: Path, agent_image: str) -> Iterator[Constellation]:
     """The stack with everything on this machine."""
     if docker("info", "--format", "{{.Swarm.LocalNodeState}}").strip() != "inactive":
         why = "this engine is in a swarm already: the test makes one of its own, and leaves yours alone"
         if os.environ.get("CI"):
             pytest.fail(why)
         pytest.skip(why)
-    for image in (PLANE, AGENT):
-        build_image(find_checkout(ROOT), image)
+    assert agent_image in stack.read_text()
+    build_image(find_checkout(ROOT), PLANE)
     constellation = Constellation.load(CONSTELLATION)
     pool = ["--default-addr-pool", OVERLAY, "--default-addr-pool-mask-length", "26"]
     docker("swarm", "init", "--advertise-addr", "127.0.0.1", *pool)
