@@ -37,8 +37,6 @@ REQUESTS_MAX: Final = 64
 """of an engine, in work"""
 WORK_BYTES_MAX: Final = 2 * protocol.FRAME_BYTES_MAX
 """of their frames"""
-_SEND_BYTES_MAX: Final = 1 << 16
-"""answers that wait for an engine to read them before others wait as well"""
 
 
 class Advisor(Protocol):
@@ -289,6 +287,8 @@ class Connection:
 
     async def _send(self, message: protocol.Message) -> None:
         assert self._writer is not None
+        if self._writer.is_closing():
+            return  # it is gone, as its reader will see
         self._writer.write(protocol.frame(message))
         await self._writer.drain()
 

@@ -11,6 +11,8 @@ from support.agents import PATIENCE_S, AgentProcess, wait_until
 
 BLOCK = 100_000
 KEY = sha256(__name__.encode()).digest()
+OPENED_LATER = 8
+"""descriptors that parts open once, when they first need them; of an event that leaks there would be a hundred"""
 
 # Each part with clients of its own adds what these may do: (event, how often), where an event is a function of the agent.
 EVENTS: list[tuple[Callable[[AgentProcess], None], int]] = [*bad_engines.EVENTS]
@@ -43,6 +45,9 @@ def test_nothing_leaks(start_agent: Callable[..., AgentProcess], full_sky: Local
                 assert good.get([(KEY, lease)]).result(PATIENCE_S)[0].ok, event.__name__
                 assert lease.view == data
         assert done >= 1000
-        wait_until(lambda: counts() == before, f"as many descriptors and as much shared memory as before, {before}")
+        wait_until(
+            lambda: counts()[0] <= before[0] + OPENED_LATER and counts()[1] == before[1],
+            f"as many descriptors and as much shared memory as before, {before}; now {counts()}",
+        )
         assert good.connected
     assert "Traceback" not in agent.log.read_text()
