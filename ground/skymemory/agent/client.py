@@ -196,6 +196,10 @@ class AgentClient:
         self._waiting: dict[int, Callable[[Any], None]] = {}
         """what to do with each answer, or with None when there will be none"""
         self._outbox: deque[bytes] = deque()
+        self._outgoing = memoryview(b"")
+        """what is left of the frame that is being sent"""
+        self._link: socket.socket | None = None
+        """to the agent, once it has said Welcome; who asks sends, as far as the socket takes it"""
         self._next_id = 0
         self._closed = False
         self._heard_s = 0.0
@@ -318,8 +322,7 @@ class AgentClient:
         told = protocol.frame(message)
         with self._lock:
             if self._current() is not None and len(self._outbox) < QUEUE_MAX:
-                self._outbox.append(told)
-                os.eventfd_write(self._wake, 1)
+                self._say(told)
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
@@ -392,14 +395,29 @@ class AgentClient:
             why = "no_agent" if self._holder is not holder else "busy" if len(self._waiting) >= QUEUE_MAX else ""
             if not why:
                 self._next_id += 1
-                self._outbox.append(protocol.frame(question(self._next_id)))
                 if not self._waiting:
                     self._heard_s = time.monotonic()
                 self._waiting[self._next_id] = end
-                os.eventfd_write(self._wake, 1)
+                self._say(protocol.frame(question(self._next_id)))
         if why:
             end(None, why)
         return future
+
+    def _say(self, frame: bytes) -> None:
+        """Send a frame; the rest of it is the thread's when the socket takes no more. The lock is held."""
+        self._outbox.append(frame)
+        self._flush()
+        if self._outgoing or self._outbox:
+            os.eventfd_write(self._wake, 1)
+
+    def _flush(self) -> None:
+        """Send what the socket takes now. The lock is held."""
+        while self._link is not None and (self._outgoing or self._outbox):
+            self._outgoing = self._outgoing or memoryview(self._outbox.popleft())
+            try:
+                self._outgoing = self._outgoing[self._link.send(self._outgoing) :]
+            except OSError:  # full; or nobody is there, as who receives will see
+                return
 
     # ---- the client's thread ----------------------------------------------------------------------------------------
 
@@ -410,7 +428,11 @@ class AgentClient:
                 with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as link:
                     self._connect(link)
                     pause_s = RETRY_FIRST_S
-                    self._serve(link)
+                    try:
+                        self._serve(link)
+                    finally:
+                        with self._lock:
+                            self._link = None
             except (OSError, _GoneError, FrameError) as error:
                 self._lose(str(error))
             except Exception as error:  # a fault of ours must not leave anybody waiting
@@ -457,31 +479,22 @@ class AgentClient:
 
     def _serve(self, link: socket.socket) -> None:
         """Carry questions and answers until something ends that. Raises what `_run` takes."""
-        inbox, outgoing = bytearray(), memoryview(b"")
+        inbox = bytearray()
+        with self._lock:
+            self._link = link
         while not self._closed:
-            outgoing = self._write(link, outgoing)
+            now_s = time.monotonic()
             with self._lock:
-                left_s = self._heard_s + SILENCE_S - time.monotonic() if self._waiting else None
-            if left_s is not None and left_s <= 0:
+                self._flush()
+                sending = bool(self._outgoing or self._outbox)
+                left_s = self._heard_s + SILENCE_S - now_s if self._waiting else SILENCE_S
+            if left_s <= 0:
                 raise _GoneError(f"has not said anything for {SILENCE_S:g} s, and owes answers")
-            if self._poll(link, sending=bool(outgoing), timeout_s=left_s):
+            if self._poll(link, sending=sending, timeout_s=left_s):
                 _receive(link, inbox)
                 self._heard_s = time.monotonic()
             while (body := _take_frame(inbox)) is not None:
                 self._take(protocol.read(protocol.ANSWERED, body))
-
-    def _write(self, link: socket.socket, outgoing: memoryview) -> memoryview:
-        """Send what the socket takes; returns what is left of a frame."""
-        while True:
-            if not outgoing:
-                with self._lock:
-                    if not self._outbox:
-                        return outgoing
-                    outgoing = memoryview(self._outbox.popleft())
-            try:
-                outgoing = outgoing[link.send(outgoing) :]
-            except BlockingIOError:
-                return outgoing
 
     def _take(self, answer: protocol.Answered) -> None:
         if isinstance(answer, protocol.Refusal):
@@ -499,6 +512,7 @@ class AgentClient:
             holder, self._holder = self._holder, None
             waiting, self._waiting = self._waiting, {}
             self._outbox.clear()
+            self._outgoing = memoryview(b"")
         self._connected.clear()
         if holder is not None:
             with holder.room:
