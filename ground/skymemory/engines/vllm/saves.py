@@ -69,6 +69,8 @@ class Saver:
         self._key_of = key_of
         self._tally = tally
         self._batch: _Batch | None = None
+        self._refused: list[BlockPlan] = []
+        """of this step, without memory"""
         self._lock = Lock()
         self._saved = Saved()
         self._sending: set[Future[list[Outcome]]] = set()
@@ -78,21 +80,47 @@ class Saver:
 
     def begin(self, plans: Sequence[BlockPlan]) -> None:
         """Take memory for the blocks that are full after this step."""
-        saves: list[_Save] = []
-        for plan in plans:
-            lease = self._client.lease(self._frames.block_bytes)
-            if lease is None:
-                self._report(Saved(refused=[plan.key]))
-                continue
-            payload = torch.frombuffer(lease.view, dtype=torch.uint8, offset=HEADER_BYTES)
-            saves.append(_Save(plan, lease, payload))
-        self._batch = _Batch(saves) if saves else None
+        self._batch, self._refused = self._leased(plans)
 
     def layer(self, index: int) -> None:
         """Copy a layer, which is computed."""
-        batch = self._batch
-        if batch is None or index in batch.layers:
+        if self._batch is not None and index not in self._batch.layers:
+            self._copy(self._batch, index)
+
+    def end(self, computed: bool) -> None:
+        """The step is over.
+
+        Args:
+            computed: False: it failed, and what was copied may be anything.
+        """
+        batch, self._batch = self._batch, None
+        refused, self._refused = self._refused, []
+        if not computed:
+            if batch is not None:
+                self._drop(batch)
+            self._report(Saved(failed=[plan.key for plan in refused]))
             return
+        # A step takes its time, and meanwhile there may be room, or an agent
+        late, refused = self._leased(refused)
+        self._report(Saved(refused=[plan.key for plan in refused]))
+        for one in (batch, late):
+            if one is not None:
+                self._finish(one)
+
+    def _leased(self, plans: Sequence[BlockPlan]) -> tuple[_Batch | None, list[BlockPlan]]:
+        """What there is memory for, and the rest."""
+        saves: list[_Save] = []
+        refused: list[BlockPlan] = []
+        for plan in plans:
+            lease = self._client.lease(self._frames.block_bytes)
+            if lease is None:
+                refused.append(plan)
+                continue
+            payload = torch.frombuffer(lease.view, dtype=torch.uint8, offset=HEADER_BYTES)
+            saves.append(_Save(plan, lease, payload))
+        return _Batch(saves) if saves else None, refused
+
+    def _copy(self, batch: _Batch, index: int) -> None:
         batch.layers.add(index)
         if self._pages.device.type == "cpu":
             for save in batch.saves:
@@ -101,25 +129,14 @@ class Saver:
             # In the order of the stream: what the next step writes comes after
             batch.staged.append((index, self._pages.gather(index, [save.plan.block_id for save in batch.saves])))
 
-    def end(self, computed: bool) -> None:
-        """The step is over.
-
-        Args:
-            computed: False: it failed, and what was copied may be anything.
-        """
-        batch = self._batch
-        if batch is None:
-            return
-        if computed:
-            for index in range(len(self._pages)):  # a step in one CUDA graph does not stop at its layers
-                self.layer(index)
-            if batch.staged:
-                batch.event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-                batch.event.record()
-            self._work.put(batch)
-        else:
-            self._drop(batch)
-        self._batch = None
+    def _finish(self, batch: _Batch) -> None:
+        for index in range(len(self._pages)):  # a step in one CUDA graph does not stop at its layers
+            if index not in batch.layers:
+                self._copy(batch, index)
+        if batch.staged:
+            batch.event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            batch.event.record()
+        self._work.put(batch)
 
     def results(self) -> Saved | None:
         """What became of blocks since the last call; None: nothing new."""

@@ -23,7 +23,7 @@ from skymemory.engines.vllm.tally import Tally
 _KNOWN_BLOCKS = 1 << 16
 """keys that are remembered as stored"""
 _REFUSED_S = 0.1
-"""where workers had no room or no agent, nothing is planned for so long"""
+"""where workers had no room or no agent for a block, its request plans nothing for so long"""
 
 
 class Request(Protocol):
@@ -72,6 +72,8 @@ class _Track:
     """blocks on their way into the paged cache: keys by place"""
     saved: int = 0
     """blocks at its beginning that are stored, on their way, or not to be stored"""
+    save_after: float = 0.0
+    """on the monotonic clock: there was no room"""
     closed: bool = False
     """nothing is stored of it any more"""
 
@@ -133,7 +135,6 @@ class SchedulerSide:
         self._saving: dict[bytes, _Saving] = {}
         """by key"""
         self._loads: list[LoadPlan] = []
-        self._save_after = 0.0
 
     def add(self, request: Request) -> None:
         """A request has come."""
@@ -198,7 +199,7 @@ class SchedulerSide:
                 step.prefill_pairs += tokens * (before + tokens / 2)
             else:
                 step.other_tokens += tokens
-            if session is not None and self._saves_wanted and time.monotonic() >= self._save_after:
+            if session is not None and self._saves_wanted:
                 step.saves += self._to_save(track, track.request.num_computed_tokens + tokens, places)
         return step
 
@@ -208,7 +209,7 @@ class SchedulerSide:
         Tokens that were only guessed have no hash, so their blocks are not among them.
         """
         full = min(computed // self._block_tokens, len(track.request.block_hashes))
-        if track.closed or full <= track.saved or not self._extend_keys(track, full):
+        if track.closed or full <= track.saved or time.monotonic() < track.save_after or not self._extend_keys(track, full):
             return []
         found = places(track.request.request_id)
         if found is None:
@@ -231,8 +232,11 @@ class SchedulerSide:
                 self._tally.count("save_failed")
         for key in outcome.refused:
             if (saving := self._saving.pop(key, None)) is not None:
-                saving.track.saved = min(saving.track.saved, saving.index)
-                self._save_after = time.monotonic() + _REFUSED_S
+                track = saving.track
+                track.saved = min(track.saved, saving.index)
+                track.save_after = time.monotonic() + _REFUSED_S
+                if self._tracks.get(track.request.request_id) is not track:
+                    self._tally.count("save_skipped")  # too late: it is finished
         for key in outcome.done:
             if (saving := self._saving.get(key)) is not None:
                 saving.parts -= 1

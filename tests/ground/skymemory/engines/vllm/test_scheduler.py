@@ -246,8 +246,12 @@ def test_what_was_refused_is_planned_again_later(scheduler: Scheduler) -> None:
     scheduler.side.saved(Saved(refused=[plan.key for plan in plans[1:]]))
     request.num_computed_tokens = 12
     assert scheduler.plan(a=1).saves == []  # not in every step
-    scheduler.side._save_after = 0.0
+    scheduler.side._tracks["a"].save_after = 0.0
     assert scheduler.plan(a=1).saves == plans[1:]
+    assert scheduler.tally.take() == {}
+    scheduler.side.remove(request, 12)
+    scheduler.side.saved(Saved(refused=[plan.key for plan in plans[1:]]))
+    assert scheduler.tally.take() == {"save_skipped": 2}
 
 
 def test_all_parts_of_a_block_count() -> None:

@@ -256,6 +256,19 @@ def test_without_room_nothing_is_copied_and_nothing_waits(make: Callable[..., Wo
     assert (len(told.done), told.refused) == (1, [plans(3, 4)[1].key])
 
 
+def test_an_agent_that_comes_within_the_step(make: Callable[..., Worker], client: Client) -> None:
+    worker = make()
+    client.connected = False
+    worker.side.begin(StepPlan(IDENTITY, saves=plans(3, 4)))
+    worker.side.layer("layer.0")
+    client.connected = True
+    worker.side.end(True)
+    assert len(worker.saved(2).done) == 2
+    worker.step(loads=[LoadPlan("a", tuple(plans(13, 14)))])
+    assert worker.loaded() == ({"a"}, set())
+    assert all(torch.equal(one, other) for one, other in zip(worker.bytes_of(13), worker.bytes_of(3), strict=True))
+
+
 def test_what_the_sky_does_not_take(make: Callable[..., Worker], client: Client) -> None:
     worker = make()
     client.status = "store_full"
