@@ -366,6 +366,11 @@ class Constellation(_Section):
     def _first_address(self) -> IPv4Address:
         return IPv4Network(self.network.network).network_address
 
+    @cached_property
+    def _addresses(self) -> dict[tuple[int, int], str]:
+        """Those that were asked for: every call of a store asks again."""
+        return {}
+
     @property
     def slot_bytes(self) -> int:
         """Bytes of a slot in a satellite's store: a chunk, rounded up to a multiple of 1,024 (6,000 -> 6,144)."""
@@ -377,9 +382,12 @@ class Constellation(_Section):
         Raises:
             ValueError: no such satellite.
         """
+        known = self._addresses.get((plane, slot))
+        if known is not None:
+            return known
         if (plane, slot) not in self.torus:
             raise ValueError(f"satellite [{plane}, {slot}] is outside {self.planes} planes x {self.slots} slots")
-        return str(self._first_address + 256 * plane + slot)
+        return self._addresses.setdefault((plane, slot), str(self._first_address + 256 * plane + slot))
 
     def link_models(self) -> dict[Satellite, dict[Direction, LinkModel]]:
         """For each satellite, what happens to packets that leave over each of its links.

@@ -9,6 +9,7 @@ wrong argument.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -93,7 +94,7 @@ class SkyStore:
         self._tenant = constellation.cache.tenant if tenant is None else tenant
         self._where = Whereabouts(constellation, playing)
         self._watch = watch
-        self._statistics = StoreStatistics()
+        self._counts: Counter[str] = Counter()  # by the names of `StoreStatistics`
         self._lock = Lock()
         # One transfer a way at a time, as its socket has it anyway: who waits for it then knows what was learned. Each way has
         # a socket of its own, so that a put never holds up a get
@@ -442,7 +443,7 @@ class SkyStore:
     def stats(self) -> StoreStatistics:
         """Counts as they are now."""
         with self._lock:
-            counted = self._statistics
+            counted = StoreStatistics(**self._counts)
         return replace(counted, retries=counted.retries + self._control.retries, satellites_lost=self._reach.losses)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
@@ -657,8 +658,7 @@ class SkyStore:
 
     def _add(self, **counts: float) -> None:
         with self._lock:
-            now = self._statistics
-            self._statistics = replace(now, **{name: getattr(now, name) + count for name, count in counts.items()})
+            self._counts.update(counts)
 
 
 def _check_key(key: bytes) -> None:

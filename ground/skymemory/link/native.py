@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from errno import EINVAL
-from functools import cache
+from functools import cache, lru_cache
 from socket import inet_aton
 from threading import Lock, Thread
 from types import TracebackType
@@ -379,7 +379,8 @@ class NativeClient:
             raise ValueError(f"{len(servers)} servers, deadline {deadline_ms} ms; at least 1 server and 1 ms are needed")
         own = [(server,) for server in servers]
         named = [transfer.places if writable and transfer.places else own for transfer in transfers]
-        rounds_of = {id(places): _rounds(places) for places in {id(places): places for places in named}.values()}
+        distinct = {id(places): places for places in named}
+        rounds_of = {id(places): _rounds(tuple(map(tuple, places))) for places in distinct.values()}
         views = [_view(transfer, writable=writable) for transfer in transfers]
         blocks = (Block * len(transfers))()
         for block, transfer, view, places in zip(blocks, transfers, views, named, strict=True):
@@ -455,7 +456,8 @@ def _served_of(entry: ServedEntry) -> Served:
     )
 
 
-def _rounds(places: Places) -> list[ctypes.Array[ServerEntry]]:
+@lru_cache(maxsize=64)  # they change when the window moves or a satellite is lost
+def _rounds(places: tuple[tuple[Server, ...], ...]) -> list[ctypes.Array[ServerEntry]]:
     """The servers' first places; behind them, if there are any, the others round by round."""
     most = max(len(one) for one in places)
     if min(len(one) for one in places) == 0:

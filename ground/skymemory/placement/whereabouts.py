@@ -94,6 +94,7 @@ class Whereabouts:
         """times that another schedule was followed"""
         self._following: tuple[Playing, RollingLayout] | None = None
         self._source: Source | None = None
+        self._fixed: list[Satellite] | None = None  # of a window that stays
         if playing is not None and not isinstance(playing, Playing):
             self._source, playing = playing, playing.load()
         self.follow(playing)
@@ -146,7 +147,9 @@ class Whereabouts:
         """Satellites of servers 0 to n - 1 in a row. Those of `lost` are replaced, see `layouts.substitute`."""
         cache, torus, following = self.constellation.cache, self.constellation.torus, self._following
         if following is None:
-            return substitute(LAYOUTS[cache.layout](cache.centre, cache.servers, torus), lost, cache.centre, torus)
+            if self._fixed is None:
+                self._fixed = LAYOUTS[cache.layout](cache.centre, cache.servers, torus)
+            return substitute(list(self._fixed), lost, cache.centre, torus)
         track, layout = following[0].track, following[1]
         row = _within(track, row)
         return substitute(layout.servers_at(track.cell(row)), lost, track.centre(row), torus)

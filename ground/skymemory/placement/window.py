@@ -9,10 +9,11 @@ The layout lies around the same centre in both. That moves where the sky follows
 """
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from skymemory.placement.layouts import hop, substitute
-from skymemory.placement.torus import Satellite
+from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.whereabouts import Whereabouts
 
 _OTHERS: Final = 4
@@ -70,9 +71,13 @@ def lookup_routes(where: Whereabouts, row: int, routes: Sequence[Route]) -> list
     Every server has a chunk of a block with at least n chunks, a smaller one is on the first servers only. In two of the
     three layouts server 0 is the nearest.
     """
-    torus, centre = where.constellation.torus, where.centre(row)
+    return list(_first_asked(tuple(routes), where.centre(row), where.constellation.torus))
+
+
+@lru_cache(maxsize=64)
+def _first_asked(routes: tuple[Route, ...], centre: Satellite, torus: Torus) -> tuple[Route, ...]:
     nearest = min(routes, key=lambda one: (torus.hops(one.entry, one.satellite), torus.hops(centre, one.satellite)), default=None)
-    return [] if nearest is None else list(dict.fromkeys((nearest, routes[0])))
+    return () if nearest is None else tuple(dict.fromkeys((nearest, routes[0])))
 
 
 def route(where: Whereabouts, target: Satellite, entry_points: list[Satellite] | None) -> Route | None:

@@ -1,6 +1,8 @@
 """A client that says what it is told to, and hears what comes."""
 
 import socket
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import hiredis
@@ -38,6 +40,12 @@ class RawClient:
                 raise ConnectionError
             self._reader.feed(data)
         return str(found) if isinstance(found, hiredis.ReplyError) else found
+
+    def rest(self) -> Iterator[Any]:
+        """Answers until the connection ends."""
+        with suppress(ConnectionError):
+            while True:
+                yield self.answer()
 
     def ask(self, *args: bytes | str) -> Any:
         self.send(encoded(*args))

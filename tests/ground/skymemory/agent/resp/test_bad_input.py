@@ -1,4 +1,4 @@
-"""Nonsense, oversize, halves, clients that stall: a clear error for them, nothing for others, nothing left behind."""
+"""Nonsense, oversize, halves, clients that stall: a clear error for them, nothing for others, and nothing is left behind."""
 
 import os
 import random

@@ -103,7 +103,4 @@ def test_a_clean_stop_answers_what_was_asked_for(sky: LocalConstellation, start_
         client.send(b"".join(encoded("SET", f"stop{number}", bytes(10_000)) for number in range(20)))
         assert client.answer() == b"OK"
         assert agent.stop() == 0
-        with pytest.raises(ConnectionError):
-            while (answer := client.answer()) == b"OK":
-                pass
-        assert answer == b"OK"
+        assert set(client.rest()) <= {b"OK"}
