@@ -1,0 +1,94 @@
+"""What an agent knows of names."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from skymemory.agent.resp.directory import Directory
+
+NAMES = st.sampled_from([bytes([65 + number]) for number in range(8)])
+DATABASES = st.integers(0, 1)
+
+
+class Modelled(RuleBasedStateMachine):
+    """Beside plain dictionaries."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Directory()
+        self.model: dict[tuple[int, bytes], tuple[int, int]] = {}
+        self.now_ms = 1000
+
+    @rule(database=DATABASES, name=NAMES, length=st.integers(0, 9), lives_ms=st.sampled_from([0, 5, 50]))
+    def put(self, database: int, name: bytes, length: int, lives_ms: int) -> None:
+        expires = lives_ms and self.now_ms + lives_ms
+        self.directory.put(database, name, length, expires)
+        self.model[database, name] = (length, expires)
+
+    @rule(database=DATABASES, name=NAMES)
+    def remove(self, database: int, name: bytes) -> None:
+        self.directory.remove(database, name)
+        self.model.pop((database, name), None)
+
+    @rule(step_ms=st.integers(1, 30))
+    def wait(self, step_ms: int) -> None:
+        self.now_ms += step_ms
+        self.model = {key: one for key, one in self.model.items() if one[1] == 0 or one[1] > self.now_ms}
+
+    @rule(database=DATABASES, count=st.integers(1, 4), changes=st.lists(st.tuples(NAMES, st.booleans()), max_size=3))
+    def scan(self, database: int, count: int, changes: list[tuple[bytes, bool]]) -> None:
+        """Names that are there all the time are told once, whatever happens to others meanwhile."""
+        steady = {name for number, name in self.model if number == database}
+        told: list[bytes] = []
+        cursor, first = 0, True
+        while first or cursor:
+            first = False
+            cursor, names = self.directory.scan(database, cursor, count, self.now_ms)
+            told += names
+            for name, is_put in changes:
+                steady.discard(name)
+                if is_put:
+                    self.put(database, name, 1, 0)
+                else:
+                    self.remove(database, name)
+            changes = []
+        assert steady <= set(told)
+        assert all(told.count(name) == 1 for name in steady)
+
+    @invariant()
+    def knows_the_same(self) -> None:
+        for (database, name), (length, expires) in self.model.items():
+            known = self.directory.get(database, name, self.now_ms)
+            assert known is not None
+            assert (known.length, known.expires_unix_ms) == (length, expires)
+        for database in range(2):
+            names = {name for number, name in self.model if number == database}
+            assert self.directory.count(database, self.now_ms) == len(names)
+            assert {name for _, name in self.directory.names(database)} == names
+        counts = self.directory.counts(self.now_ms)
+        assert sum(count for count, _ in counts.values()) == len(self.model)
+        assert sum(expiring for _, expiring in counts.values()) == sum(one[1] > 0 for one in self.model.values())
+
+
+TestModelled = Modelled.TestCase
+TestModelled.settings = settings(max_examples=50, deadline=None)
+
+
+def test_it_is_bounded_and_the_oldest_go() -> None:
+    directory = Directory(entries_max=100)
+    for number in range(10_000):
+        directory.put(number % 3, b"%d" % number, number, 1_000_000 if number % 2 else 0)
+    assert sum(directory.count(database, 0) for database in range(3)) == 100
+    assert {int(name) for _, name in directory.names()} == set(range(9_900, 10_000))
+    cursor, names = directory.scan(0, 0, 1 << 20, 0)
+    assert cursor == 0
+    assert len(names) == directory.count(0, 0)
+
+
+def test_ends_of_values_that_were_put_again_are_forgotten() -> None:
+    directory = Directory()
+    for number in range(10_000):
+        directory.put(0, b"name", 1, 1_000_000 + number)
+    assert len(directory._ends) < 3000
+    assert directory.count(0, 1_009_998) == 1
+    assert directory.count(0, 1_009_999) == 0
