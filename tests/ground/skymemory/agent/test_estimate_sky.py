@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from skymemory.agent.sky import Sky
 from skymemory.testbed.local import LocalConstellation
+from support.agents import AgentProcess
 from support.fixed_source import FixedSource
 
 StartSky = Callable[..., LocalConstellation]
@@ -91,3 +92,26 @@ def test_estimates_are_within_a_fifth_of_what_happens(
     off, apart = asyncio.run(errors())
     print(f"median of |estimate / actual - 1| is {off:.3f}, of a get and itself {apart:.3f}")
     assert off <= max(0.2, 2 * apart)  # where other processes decide how long a get takes nobody can foresee it
+
+
+def test_an_engine_is_told_how_long_it_will_take(start_sky: StartSky, start_agent: Callable[..., AgentProcess]) -> None:
+    local = start_sky(links={"model": "geometry", "rate_kbps": 50_000})
+    agent = start_agent(local)
+    rng, off, size = random.Random(6), [], 200_000
+    with agent.client(block_bytes=size) as client:
+        assert client.wait_connected(60)
+        for get_number in range(WARM_UP + 15):
+            keys = [rng.randbytes(32) for _ in range(rng.choice([1, 3, 8, 20]))]
+            leases = [lease for _ in keys if (lease := client.lease(size)) is not None]
+            blocks = list(zip(keys, leases, strict=True))
+            assert all(outcome.ok for outcome in client.put(blocks).result(60))
+            found = client.find(keys).result(60)
+            start_s = time.perf_counter()
+            assert all(outcome.ok for outcome in client.get(blocks).result(60))
+            if get_number >= WARM_UP:
+                assert found.fetch_s is not None
+                off.append(abs(found.fetch_s / (time.perf_counter() - start_s) - 1))
+            for lease in leases:
+                lease.release()
+    print(f"median of |estimate / actual - 1| is {statistics.median(off):.3f}")
+    assert statistics.median(off) <= 0.2
