@@ -7,10 +7,15 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.testbed.local import LocalConstellation, free_port
+
+# No test is timed against an absolute; a busy machine is no failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def at_free_port(constellation: Constellation) -> Constellation:
