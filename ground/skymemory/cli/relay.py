@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import threading
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 
 PORT_MAX = 65535
+LOOK_S = 0.5
 
 
 class Endpoint(click.ParamType[tuple[str, int]]):
@@ -57,8 +59,10 @@ def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str
     place = Satellite(plane, slot)
     if place not in constellation.torus:
         raise BadInput(f"{plane} {slot}: planes are 1 to {constellation.planes}, slots 1 to {constellation.slots}")
-    stop = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, stop)  # all threads inherit it; this one waits for them
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
     with Relay(constellation, Route(place, place), commands, telemetry, lambda text: click.echo(text, err=True)) as running:
         click.echo(f"satellite {place}: commands at {commands[0]}:{running.port}, telemetry to {telemetry[0]}:{telemetry[1]}")
-        signal.sigwait(stop)
+        while not stop.wait(LOOK_S):  # a library's thread may get the signal: then nothing else wakes this one
+            pass
