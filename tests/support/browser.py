@@ -9,10 +9,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, sync_playwright
 
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"]
 """of containers, and nothing that Chromium fetches of its own"""
+CHANGED = "net::ERR_NETWORK_CHANGED"
 
 
 @dataclass
@@ -24,6 +25,24 @@ class Visit:
     """errors and warnings of the console, exceptions, requests that failed"""
     hosts: set[str] = field(default_factory=set)
     """that were asked for anything"""
+    pending: set[str] = field(default_factory=set)
+    """requests without an answer yet"""
+
+    network_changed: bool = False
+    """Somebody on this machine has added or removed a network, as Docker does. Chromium then ends every request, those to
+    loopback as well; who sits before it loads the page again"""
+
+    def failed(self, request: Request) -> None:
+        """A request of the page has failed."""
+        if request.failure == CHANGED:
+            self.network_changed = True
+        else:
+            self.faults.append(f"{request.url}: {request.failure}")
+
+    def said(self, message: ConsoleMessage) -> None:
+        """The console has a line."""
+        if message.type in ("error", "warning") and CHANGED not in message.text:
+            self.faults.append(message.text)
 
     def is_clean(self) -> None:
         """Assert that there was no fault, and that nothing left this machine."""
@@ -64,15 +83,28 @@ def visit(browser: Browser, url: str, *, faults_allowed: bool = False, **setting
     context.set_default_timeout(60_000)
     page = context.new_page()
     seen = Visit(page)
-    page.on("console", lambda message: seen.faults.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("console", seen.said)
     page.on("pageerror", lambda error: seen.faults.append(str(error)))
-    page.on("requestfailed", lambda request: seen.faults.append(f"{request.url}: {request.failure}"))
+    page.on("requestfailed", seen.failed)
     page.on("request", lambda request: seen.hosts.add(urlsplit(request.url).hostname or ""))
+    page.on("request", lambda request: seen.pending.add(request.url))
+    page.on("requestfinished", lambda request: seen.pending.discard(request.url))
     page.on("websocket", lambda socket: seen.hosts.add(urlsplit(socket.url).hostname or ""))
     try:
-        page.goto(url)
+        while True:
+            seen.network_changed = False
+            try:
+                page.goto(url)
+            except Error as error:
+                if CHANGED not in error.message:
+                    raise
+            if not seen.network_changed:
+                break
         yield seen
         if not faults_allowed:
             seen.is_clean()
+    except BaseException:
+        print(f"{url}: faults {seen.faults}; no answer to {seen.pending}")
+        raise
     finally:
         context.close()

@@ -9,13 +9,13 @@ export function fill(share) {
   return interpolateCividis(isDark() ? 0.16 + 0.8 * clipped : 0.92 - 0.9 * clipped);
 }
 
-/** Black or white, whichever is read better on a colour. */
+/** Black or white, whichever is read better on a colour: at worst 4.58 to 1. */
 export function ink(colour) {
   const [red, green, blue] = colour.match(/\d+(\.\d+)?/g).map((part) => {
     const value = part / 255;
     return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
   });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.19 ? "#05080d" : "#ffffff";
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }
 
 /** The next number that ends a scale well. */

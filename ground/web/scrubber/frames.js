@@ -27,9 +27,12 @@ export class Frames {
     // A step below that of the frames, or every second one would be left out
     const query = `from=${first_ms}&to=${first_ms + length_ms - 1}&step=${Math.floor(step_ms * 0.8)}`;
     const frames = fetch(`api/frames?${query}`)
-      .then((answer) => (answer.ok ? answer.json() : { frames: [] }))
+      .then((answer) => answer.json())
       .then((answer) => answer.frames)
-      .catch(() => []);
+      .catch(() => {
+        this.#pieces.delete(key); // asked for again when it is needed again
+        return [];
+      });
     this.#pieces.delete(key);
     this.#pieces.set(key, { asked_ms: now_ms, frames });
     if (this.#pieces.size > PIECES) this.#pieces.delete(this.#pieces.keys().next().value);

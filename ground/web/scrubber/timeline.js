@@ -87,13 +87,18 @@ export class Timeline {
     const to = this.#state.newest?.frame?.time_ms;
     if (!to) return;
     const from = to - this.#span[1];
-    const answer = await fetch(`api/history?from=${from}&to=${to}&step=${Math.floor(this.#span[1] / POINTS)}`);
-    if (!answer.ok) return;
-    const data = await answer.json();
+    let data;
+    try {
+      const answer = await fetch(`api/history?from=${from}&to=${to}&step=${Math.floor(this.#span[1] / POINTS)}`);
+      data = { ...empty(), ...(await answer.json()) };
+    } catch {
+      this.#id = null; // with the next frame once more
+      return;
+    }
     // What came meanwhile is behind it
     const first = this.data.time_ms.findIndex((time_ms) => time_ms > to);
     if (first >= 0) for (const name of Object.keys(this.data)) data[name].push(...this.data[name].slice(first));
-    this.data = { ...empty(), ...data };
+    this.data = data;
     if (!this.#state.isLive) this.from_ms = Math.min(this.data.time_ms[0] ?? this.from_ms, this.from_ms);
     this.from_ms = Math.min(Math.max(this.data.time_ms[0] ?? 0, this.to_ms - this.#span[1]), this.to_ms - LEAST_MS);
     this.#tell();

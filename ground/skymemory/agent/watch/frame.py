@@ -64,6 +64,8 @@ LINK_DOWN: Final = 2
 LINK_UNKNOWN: Final = 3
 """neither end answers"""
 
+_NOTHING: Final = 1e-9
+"""less than that of anything here is none"""
 _RATE_MAX: Final = float(np.finfo(np.float16).max)
 
 
@@ -151,6 +153,7 @@ def numbers(column: Column) -> list[int | float | None]:
     """The same for a column."""
     if column.dtype.kind == "f":
         values = column.astype(np.float64)
+        values[np.abs(values) < _NOTHING] = 0
         known = np.isfinite(values)
         places = 3 - np.floor(np.log10(np.abs(values), out=np.zeros_like(values), where=known & (values != 0)))
         scale = 10.0 ** np.abs(places)
