@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from skymemory.bench.servers import ServerError, redis_client
 from skymemory.config import Constellation
 from skymemory.progress import Progress
 from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.testbed.processes import ProcessId, cpu_seconds, identify
 from skymemory.testbed.state import Running, State
 
 VALUE_BYTES: Final = (3, 4096, 3_000_000)
@@ -38,6 +39,7 @@ _TIMEOUT_S: Final = 300.0
 class _Speed:
     per_s: float
     p50_ms: float
+    cpu_us: float
 
 
 def run_gateway_bench(
@@ -57,7 +59,8 @@ def run_gateway_bench(
 
     Returns:
         What `--json` prints: `rows`, one for each length, load and command: `requests`, and of `gateway` and `redis` each
-        `per_s` (commands a second) and `p50_ms` (of the time to an answer, all commands of a pipeline together).
+        `per_s` (commands a second), `p50_ms` (of the time to an answer, all commands of a pipeline together) and `cpu_us`
+        (microseconds of processor that its process took for a command; that of the satellites is not counted).
 
     Raises:
         ServerError: a program is not installed, or does not do what it should.
@@ -69,20 +72,21 @@ def run_gateway_bench(
     runs = [(length, *load) for length in value_bytes for load in loads if length < _LARGE_BYTES or load[1] == 1]
     sky = constellation.replace(network={"port": free_port(constellation)})
     rows: list[dict[str, Any]] = []
-    with LocalConstellation(sky) as local, _agent(local) as port, redis_client() as redis:
-        ports = {"gateway": port, "redis": int(redis.connection_pool.connection_kwargs["port"])}
+    with LocalConstellation(sky) as local, _agent(local) as (port, agent), redis_client() as redis:
+        theirs = int(redis.connection_pool.connection_kwargs["port"]), _process(redis.info("server")["process_id"])
+        servers = {"gateway": (port, agent), "redis": theirs}
         for done, (length, clients, pipeline) in enumerate(runs):
             names = min(1000, max(10, 60_000_000 // length))
             requests = max(clients * pipeline, names, int(scale * _requests(length, clients, pipeline)))
-            found: dict[str, dict[str, _Speed]] = {}
-            for name, one in ports.items():
+            load = ["-n", str(requests), "-c", str(clients), "-P", str(pipeline), "-d", str(length), "-r", str(names)]
+            for one, _ in servers.values():
                 _fill(redis, one, names, length)
-                options = ["-p", str(one), "-n", str(requests), "-c", str(clients), "-P", str(pipeline)]
-                found[name] = _measured([program, *options, "-d", str(length), "-r", str(names)])
             for command in ("SET", "GET"):
                 row: dict[str, Any] = {"value_bytes": length, "clients": clients, "pipeline": pipeline, "command": command}
                 row |= {"names": names, "requests": requests}
-                rows.append(row | {name: _row(speeds[command]) for name, speeds in found.items()})
+                for name, (one, process) in servers.items():
+                    row[name] = asdict(_measured([program, "-p", str(one), *load, "-t", command.lower()], process, requests))
+                rows.append(row)
             if progress is not None:
                 progress(done + 1, len(runs))
     return {"rows": rows}
@@ -91,22 +95,21 @@ def run_gateway_bench(
 def gateway_table(report: dict[str, Any]) -> Table:
     """A report of `run_gateway_bench` for people."""
     table = Table(title="commands a second, and median milliseconds to the answer")
-    for column in ("value, bytes", "clients", "pipeline", "", "gateway", "ms", "redis-server", "ms", "gateway, MB/s"):
+    for column in ("value, bytes", "clients", "pipeline", "", "gateway", "ms", "us of CPU", "redis-server", "ms", "us of CPU"):
         table.add_column(column, justify="right" if column else "left")
     for row in report["rows"]:
-        gateway, redis = row["gateway"], row["redis"]
         table.add_row(
             f"{row['value_bytes']:,}",
             str(row["clients"]),
             str(row["pipeline"]),
             row["command"],
-            f"{gateway['per_s']:,.0f}",
-            f"{gateway['p50_ms']:,.2f}",
-            f"{redis['per_s']:,.0f}",
-            f"{redis['p50_ms']:,.2f}",
-            f"{gateway['per_s'] * row['value_bytes'] / 1e6:,.1f}",
+            *(cell for one in (row["gateway"], row["redis"]) for cell in _cells(one)),
         )
     return table
+
+
+def _cells(speed: dict[str, float]) -> list[str]:
+    return [f"{speed['per_s']:,.0f}", f"{speed['p50_ms']:,.2f}", f"{speed['cpu_us']:,.0f}"]
 
 
 def _requests(length: int, clients: int, pipeline: int) -> int:
@@ -115,8 +118,11 @@ def _requests(length: int, clients: int, pipeline: int) -> int:
     return 2000 if clients * pipeline == 1 else 20_000
 
 
-def _row(speed: _Speed) -> dict[str, float]:
-    return {"per_s": round(speed.per_s, 1), "p50_ms": speed.p50_ms}
+def _process(pid: int) -> ProcessId:
+    process = identify(pid)
+    if process is None:
+        raise ServerError(f"process {pid} has ended")
+    return process
 
 
 def _fill(redis: Any, port: int, names: int, length: int) -> None:
@@ -128,21 +134,22 @@ def _fill(redis: Any, port: int, names: int, length: int) -> None:
     client.close()
 
 
-def _measured(command: list[str]) -> dict[str, _Speed]:
-    options = ["-t", "set,get", "--csv"]
+def _measured(command: list[str], process: ProcessId, requests: int) -> _Speed:
+    before_s = cpu_seconds(process)
     try:
-        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
+        done = subprocess.run([*command, "--csv"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         raise ServerError(f"redis-benchmark: {error}") from error
+    cpu_us = (cpu_seconds(process) - before_s) / requests * 1e6
     rows = list(csv.reader(done.stdout.splitlines()))[1:]
-    if len(rows) != 2 or "rror" in done.stderr:
+    if len(rows) != 1 or "rror" in done.stderr:
         raise ServerError(f"redis-benchmark: {done.stdout or done.stderr}")
-    return {row[0].partition(" ")[0]: _Speed(float(row[1]), float(row[4])) for row in rows}
+    return _Speed(float(rows[0][1]), float(rows[0][4]), round(cpu_us, 1))
 
 
 @contextmanager
-def _agent(local: LocalConstellation) -> Iterator[int]:
-    """An agent over these satellites; the port of its gateway."""
+def _agent(local: LocalConstellation) -> Iterator[tuple[int, ProcessId]]:
+    """An agent over these satellites: the port of its gateway, and its process."""
     with tempfile.TemporaryDirectory(prefix="skymem-") as folder:
         State(Path(folder)).save(Running("local", local.constellation, dict(local.processes)))
         command = [sys.executable, "-c", "from skymemory.cli import main; main()", "agent", "--resp-port", "0"]
@@ -161,7 +168,7 @@ def _agent(local: LocalConstellation) -> Iterator[int]:
                     port = int(line.rpartition(":")[2])
             if line != "serving":
                 raise ServerError("the agent did not start")
-            yield port
+            yield port, _process(child.pid)
         finally:
             child.terminate()
             child.wait()

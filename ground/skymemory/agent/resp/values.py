@@ -50,44 +50,45 @@ def namespace_of(database: int) -> str:
 
 
 class _Calls(Generic[Item, Result]):
-    """What is asked for in one turn of the event loop goes into one call."""
+    """One call at a time; what is asked for meanwhile goes into the next one together: a call costs as much as many blocks."""
 
     def __init__(self, call: Callable[[list[Item]], Awaitable[Sequence[Result]]], otherwise: Callable[[Item], Result]) -> None:
         """`otherwise`: the result if the call raises, which is a fault of ours."""
         self._call = call
         self._otherwise = otherwise
         self._asked: list[tuple[Item, Callable[[Result], None]]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._runner: asyncio.Task[None] | None = None
 
     def ask(self, item: Item, take: Callable[[Result], None]) -> None:
         """`take` is given the result."""
         self._asked.append((item, take))
-        if len(self._asked) == 1:
-            asyncio.get_running_loop().call_soon(self._go)
+        if self._runner is None:
+            self._runner = asyncio.create_task(self._run())
 
-    def _go(self) -> None:
-        asked, self._asked = self._asked, []
-        for at in range(0, len(asked), _CALL_ITEMS):
-            task = asyncio.create_task(self._run(asked[at : at + _CALL_ITEMS]))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    async def _run(self, asked: list[tuple[Item, Callable[[Result], None]]]) -> None:
-        results: Sequence[Result]
+    async def _run(self) -> None:
         try:
-            results = await self._call([item for item, _ in asked])
+            while self._asked:
+                some, self._asked = self._asked[:_CALL_ITEMS], self._asked[_CALL_ITEMS:]
+                for (_, take), result in zip(some, await self._results([item for item, _ in some]), strict=True):
+                    try:
+                        take(result)
+                    except Exception:  # the others are waited for, too
+                        _log.exception("an answer of the sky could not be used")
+                del some  # blocks are not kept until the next call
+        finally:
+            self._runner = None
+
+    async def _results(self, items: list[Item]) -> Sequence[Result]:
+        try:
+            return await self._call(items)
         except Exception:  # somebody waits for each of these
             _log.exception("the sky was asked in vain")
-            results = [self._otherwise(item) for item, _ in asked]
-        for (_, take), result in zip(asked, results, strict=True):
-            take(result)
+            return [self._otherwise(item) for item in items]
 
     async def drained(self) -> None:
         """Wait until all that was asked is answered."""
-        while self._asked or self._tasks:
-            await asyncio.sleep(0)
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+        while self._runner is not None:
+            await asyncio.wait([self._runner])
 
 
 class _Line:
