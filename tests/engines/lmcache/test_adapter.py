@@ -184,7 +184,7 @@ def test_a_wrong_setting_is_told(make_adapter: Callable[..., Any]) -> None:
 
 def test_vllm_over_it(engine: Engine, lmcache: LMCacheServer, agent: AgentProcess) -> None:
     def puts() -> float:
-        return agent.metric('skymem_engine_blocks_total{engine="lmcache",operation="put",status="done"}')
+        return agent.metric('skymem_engine_blocks_total{operation="put",status="done"}')
 
     prompt = words(BLOCKS * BLOCK_TOKENS + 40, 1)
     before = puts()

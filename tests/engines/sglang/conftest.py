@@ -62,10 +62,10 @@ def sglang(model_folder: Path) -> types.ModuleType:
         module.__path__ = []
         sys.modules.setdefault(module.__name__, module)
     import sglang
-    from sglang.srt.runtime_context import publish
+    from sglang.srt.runtime_context import SpawnRanks, publish
     from sglang.srt.server_args import ServerArgs
 
-    publish(ServerArgs(model_path=str(model_folder), device="cpu"), role="scheduler")
+    publish(ServerArgs(model_path=str(model_folder), device="cpu"), role="scheduler", ranks=SpawnRanks(world_rank=0))
     return sglang
 
 
