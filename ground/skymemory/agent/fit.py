@@ -13,8 +13,8 @@ _SPREADS: Final = 3.0
 _SPREAD_GAIN: Final = 0.1
 FEW: Final = 3
 """samples; before so many nothing is a surprise, and nothing is known"""
-_SWEEPS: Final = 30
-_SETTLED: Final = 1e-4
+_DEPENDENT: Final = 1e-6
+"""a feature of which no more than this share is its own cannot be told from those before it"""
 _LEAST_S: Final = 1e-6
 """no duration is shorter: clocks tell no less"""
 _MOST: Final = 1e9
@@ -87,17 +87,34 @@ class Fit:
         self._is_solved = False
 
     def _solve(self) -> None:
-        """Coordinate descent, from the costs of before: they are nearly right."""
-        costs = self._costs
-        for _ in range(_SWEEPS):
-            most = 0.0
-            for at, (squares, product) in enumerate(zip(self._squares, self._products, strict=True)):
-                if squares[at] <= _NOTHING:
-                    continue
-                others = math.fsum(square * cost for square, cost in zip(squares, costs, strict=True)) - squares[at] * costs[at]
-                cost = max(0.0, (product - others) / squares[at])
-                most = max(most, abs(cost - costs[at]) * math.sqrt(squares[at]))
-                costs[at] = cost
-            if most < _SETTLED:
+        """Least squares; a cost that would be negative is none, and the others are sought again without it."""
+        used = [at for at, squares in enumerate(self._squares) if squares[at] > _NOTHING]
+        while used:
+            costs = self._least_squares(used)
+            worst = min(range(len(used)), key=lambda at: costs[at] * math.sqrt(self._squares[used[at]][used[at]]))
+            if costs[worst] >= 0:
+                for at, cost in zip(used, costs, strict=True):
+                    self._costs[at] = cost
                 break
+            self._costs[used.pop(worst)] = 0.0
         self._is_solved = True
+
+    def _least_squares(self, used: list[int]) -> list[float]:
+        """Elimination in order: what could be due to several features is due to the first of them."""
+        rows = [[*(self._squares[row][column] for column in used), self._products[row]] for row in used]
+        count = len(used)
+        for at in range(count):
+            if rows[at][at] <= _DEPENDENT * self._squares[used[at]][used[at]]:
+                rows[at] = [float(column == at) for column in range(count)] + [0.0]
+                for below in rows[at + 1 :]:
+                    below[at] = 0.0
+                continue
+            for below in rows[at + 1 :]:
+                share = below[at] / rows[at][at]
+                for column in range(at, count + 1):
+                    below[column] -= share * rows[at][column]
+        costs = [0.0] * count
+        for at in reversed(range(count)):
+            behind = math.fsum(rows[at][column] * costs[column] for column in range(at + 1, count))
+            costs[at] = (rows[at][count] - behind) / rows[at][at]
+        return costs
