@@ -6,7 +6,7 @@ from contextlib import closing
 from hashlib import sha256
 
 from skymemory.testbed.local import LocalConstellation
-from support import bad_engines
+from support import bad_clients, bad_engines
 from support.agents import PATIENCE_S, AgentProcess, wait_until
 
 BLOCK = 100_000
@@ -14,13 +14,12 @@ KEY = sha256(__name__.encode()).digest()
 OPENED_LATER = 8
 """descriptors that parts open once, when they first need them; of an event that leaks there would be a hundred"""
 
-# Each part with clients of its own adds what these may do: (event, how often), where an event is a function of the agent.
-EVENTS: list[tuple[Callable[[AgentProcess], None], int]] = [*bad_engines.EVENTS]
+EVENTS = [*bad_engines.EVENTS, *bad_clients.EVENTS]
 
 
 def test_nothing_leaks(start_agent: Callable[..., AgentProcess], full_sky: LocalConstellation) -> None:
     """A good engine works on beside them, and gets what it asks for."""
-    agent = start_agent(full_sky)
+    agent = start_agent(full_sky, "--resp-port", "0")
     with closing(agent.client(block_bytes=BLOCK)) as good:
         assert good.wait_connected(PATIENCE_S)
         data = os.urandom(BLOCK)
