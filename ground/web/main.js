@@ -5,6 +5,7 @@ import { legend, startGrid } from "./grid/grid.js";
 import { startTable } from "./grid/table.js";
 import { startHeadline } from "./headline/headline.js";
 import { Connection } from "./live/connection.js";
+import { say, set } from "./live/dom.js";
 import { State } from "./live/state.js";
 import { clock } from "./live/words.js";
 import { Player } from "./scrubber/player.js";
@@ -34,7 +35,7 @@ startGlobe(part("globe"), part("globe-note"), state, grid);
 startDetails(part("details"), part("details-place"), state);
 startTable(part("table"), state);
 const timeline = new Timeline(state);
-const status = startHeadline(part("headline"), part("status"), part("schedule"), part("notice"), state, timeline);
+startHeadline(part("headline"), part("schedule"), part("notice"), state, timeline);
 const player = new Player(state, timeline, connection);
 startScrubber(part("scrubber"), part("controls"), state, timeline, player);
 startSeries(part("series"), timeline, player);
@@ -43,15 +44,19 @@ startTheme(part("theme"));
 function tell() {
   const age_ms = state.newest ? performance.now() - state.newest.received_ms : 0;
   const kind = lost !== null ? "lost" : !state.newest ? "waiting" : !state.isLive ? "past" : state.newest.state;
-  const words = {
-    lost: `no agent; trying again in ${Math.max(1, Math.round(lost))} s`,
-    waiting: "connecting",
-    past: `replay, ${state.past && clock(state.past.shown_ms)}`,
-    none: "no constellation",
-    silent: "no answer",
-    up: age_ms > OLD_MS ? `live, ${Math.round(age_ms / 1000)} s old` : "live",
-  };
-  status(kind, words[kind]);
+  const old = age_ms > OLD_MS ? `, ${Math.round(age_ms / 1000)} s old` : "";
+  const [what, since = ""] = {
+    lost: [`no agent; trying again in ${Math.max(1, Math.round(lost))} s`],
+    waiting: ["connecting"],
+    past: ["replay", `, ${state.past && clock(state.past.shown_ms)}`],
+    none: ["no constellation"],
+    silent: ["no answer"],
+    up: ["live", old],
+  }[kind];
+  set(part("state"), "data-kind", kind);
+  // Readers are told what it is, not each second of it
+  say(part("status"), what);
+  say(part("since"), since);
   document.body.dataset.shows = kind;
 }
 state.on("sky frame newest", tell);

@@ -16,7 +16,7 @@ const TILES = [
 ];
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-export function startHeadline(list, status, schedule, notice, state, timeline) {
+export function startHeadline(list, schedule, notice, state, timeline) {
   const tiles = TILES.map(([name, value, more]) => {
     const text = make("dd", {}, "–");
     list.append(make("div", { title: more || null }, make("dt", {}, name), text));
@@ -36,10 +36,6 @@ export function startHeadline(list, status, schedule, notice, state, timeline) {
   state.on("sky frame newest", update);
   timeline.onChange(update);
   setInterval(() => tellSchedule(schedule, state), 1000);
-  return (kind, text) => {
-    set(status, "data-kind", kind);
-    say(status, text);
-  };
 }
 
 function tellSchedule(line, state) {

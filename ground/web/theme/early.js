@@ -1,7 +1,12 @@
 // Not a module, so that it runs before anything is drawn: a page that was dark does not flash white.
-try {
-  const chosen = localStorage.getItem("skymemory-theme");
-  if (chosen === "dark" || chosen === "light") document.documentElement.dataset.theme = chosen;
-} catch {
-  // No storage: the system's choice holds.
+{
+  const { dataset } = document.documentElement;
+  try {
+    dataset.chosen = localStorage.getItem("skymemory-theme") ?? "auto";
+  } catch {
+    dataset.chosen = "auto"; // no storage: the system's choice holds
+  }
+  if (dataset.chosen !== "dark" && dataset.chosen !== "light") dataset.chosen = "auto";
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  dataset.theme = dataset.chosen === "auto" ? (dark ? "dark" : "light") : dataset.chosen;
 }

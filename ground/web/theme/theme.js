@@ -1,13 +1,13 @@
-// Light and dark: as the system has it, until somebody chooses; the choice stays.
+// Light and dark: as the system has it, until somebody chooses; the choice stays. `early.js` has begun it.
 
 const NAMES = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" };
+const ORDER = Object.keys(NAMES);
 const KEY = "skymemory-theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
+const { dataset } = document.documentElement;
 const listeners = new Set();
 
-const chosen = () => document.documentElement.dataset.theme ?? "auto";
-
-export const isDark = () => (chosen() === "auto" ? system.matches : chosen() === "dark");
+export const isDark = () => dataset.theme === "dark";
 
 /** Colours of the style sheet by name, for what is drawn on a canvas. */
 export function colours(...names) {
@@ -22,16 +22,14 @@ export function onTheme(listener) {
 
 export function startTheme(button) {
   const tell = () => {
-    button.textContent = NAMES[chosen()];
+    dataset.theme = dataset.chosen === "auto" ? (system.matches ? "dark" : "light") : dataset.chosen;
+    button.textContent = NAMES[dataset.chosen];
     for (const listener of listeners) listener();
   };
   button.addEventListener("click", () => {
-    const order = ["auto", "light", "dark"];
-    const next = order[(order.indexOf(chosen()) + 1) % order.length];
-    if (next === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = next;
+    dataset.chosen = ORDER[(ORDER.indexOf(dataset.chosen) + 1) % ORDER.length];
     try {
-      localStorage.setItem(KEY, next);
+      localStorage.setItem(KEY, dataset.chosen);
     } catch {
       // Without storage the choice lasts as long as the page.
     }
