@@ -287,7 +287,9 @@ def test_nothing_moves_for_who_does_not_want_it(browser: Browser, watched: Watch
         assert page.evaluate("document.getAnimations().length") == 0
 
 
-def test_without_a_constellation_and_without_an_agent(browser: Browser, tmp_path: Path) -> None:
+def test_without_a_constellation_and_without_an_agent(
+    browser: Browser, tmp_path: Path, start_sky: Callable[..., LocalConstellation]
+) -> None:
     agent = AgentProcess(tmp_path)
     url = agent.addresses["http"]
     with visit(browser, url, faults_allowed=True) as seen:
@@ -298,6 +300,13 @@ def test_without_a_constellation_and_without_an_agent(browser: Browser, tmp_path
         agent.stop()
         expect(page.get_by_role("status")).to_have_text(re.compile("no agent; trying again in"))
         with AgentProcess(tmp_path, "--http-port", url.rpartition(":")[2]):
+            expect(page.get_by_role("status")).to_have_text("no constellation")
+            expect(page.get_by_role("gridcell")).to_have_count(0)
+            tell_up(tmp_path, start_sky())
+            expect(page.get_by_role("gridcell")).to_have_count(15)
+            expect(page.get_by_role("gridcell").first).to_be_visible()
+            expect(page.get_by_role("status")).to_have_text("live")
+            State(tmp_path).clear()
             expect(page.get_by_role("status")).to_have_text("no constellation")
     assert all("ERR_CONNECTION_REFUSED" in fault for fault in seen.faults)
 
