@@ -82,7 +82,7 @@ class Connection:
 
     def hold(self, slot: Slot, held: Held) -> None:
         """A slot has memory, until its answer is sent."""
-        slot.held = held
+        slot.held += (held,)
         self.held_bytes += held.count
 
     def is_due(self, slot: Slot) -> bool:
@@ -234,7 +234,7 @@ class Connection:
                 self._moved_s = time.monotonic()
             self._out.extend(pieces)
             self._queued_bytes += sum(map(len, pieces))
-            if slot.held is not None:
+            if slot.held:
                 self._held.append((self._queued_bytes, slot))
             if slot.meter is not None:
                 self.meter.done(slot.meter, now_s - slot.started_s)
@@ -294,10 +294,10 @@ class Connection:
                 self._loop.remove_writer(self._socket)
 
     def _free(self, slot: Slot) -> None:
-        if slot.held is not None:
-            self.held_bytes -= slot.held.count
-            slot.held.release()
-            slot.held = None
+        held, slot.held = slot.held, ()
+        for one in held:
+            self.held_bytes -= one.count
+            one.release()
 
 
 def _large_bytes(args: Command) -> int:

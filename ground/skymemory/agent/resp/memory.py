@@ -98,6 +98,6 @@ class Memory:
             go()
 
     def _fits(self, answer: Answer, count: int) -> bool:
-        if answer.is_due:
-            return self.used_bytes + count <= self.limit_bytes or self.used_bytes == 0
-        return answer.ahead_bytes + count <= ANSWERS_BYTES_MAX and self.used_bytes + count <= self.limit_bytes // 2
+        if self.used_bytes + count <= self.limit_bytes // 2 and answer.ahead_bytes + count <= ANSWERS_BYTES_MAX:
+            return True
+        return answer.is_due and (self.used_bytes + count <= self.limit_bytes or self.used_bytes == 0)

@@ -4,8 +4,10 @@ Operations on a value that wait at the same time are done together: what must be
 one after the other on what came back, and only what is left in the end goes to the sky.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 from skymemory.agent.resp.memory import Held
@@ -39,6 +41,10 @@ class State:
     is_changed: bool = False
     lost_length: int | None = None
     """of a value that is known and should be there, and is not"""
+
+    def copy(self) -> State:
+        """As it is now, for an answer."""
+        return State(self.is_there, self.data, self.length, self.expires_unix_ms, held=self.held, lost_length=self.lost_length)
 
     def forget(self) -> None:
         """The value goes."""
@@ -86,7 +92,7 @@ class Read(Operation):
 
     def do(self, state: State) -> None:
         """Remember what is there."""
-        self._found = replace(state)
+        self._found = state.copy()
 
     def done(self) -> None:
         """Answer with it."""
@@ -147,7 +153,7 @@ class Write(Operation):
     def do(self, state: State) -> None:
         """Put the value in place of what is there."""
         if self.needs is Needs.DATA and state.is_there:
-            self._before = replace(state)
+            self._before = state.copy()
         if self._if_there not in (None, state.is_there):
             return
         self._was_done = True

@@ -26,7 +26,7 @@ class Slot:
         self._meter = meter
         self.pieces: Pieces | None = None
         """None: not known yet"""
-        self.held: Held | None = None
+        self.held: tuple[Held, ...] = ()
         """memory, until it is sent"""
         self.started_s = time.perf_counter()
 
