@@ -73,6 +73,8 @@ class Gateway:
         self.connections: set[Connection] = set()
         self.scratch = memoryview(bytearray(READ_BYTES))
         """what is read lies here until it is taken in, of whichever connection"""
+        self.counted_bytes: int | None = None
+        """length of the last value of a client that counts bytes (`Session.counts_bytes`): its others are as long"""
         self.started_s = time.monotonic()
         self._number = 0
         self._listener: socket.socket | None = None

@@ -37,7 +37,7 @@ class Session:
         After any other answer it takes the rest of that for the answer to its next question: blocks under wrong names. So
         errors to it have the length that it reads. It does not say who it is.
         """
-        return self.is_plain and self.protocol == 2 and _LMCACHE_NAME.search(name) is not None
+        return self.is_plain and self.protocol == 2 and b"@" in name and _LMCACHE_NAME.search(name) is not None
 
 
 def error_of_length(count: int) -> bytes:

@@ -51,10 +51,13 @@ def _refusal(connection: Connection, slot: Slot, name: bytes, count: int) -> Cal
 
 def _fetch(gateway: Gateway, connection: Connection, name: bytes, slot: Slot) -> None:
     def respond(state: State) -> None:
-        if state.lost_length is not None and connection.session.counts_bytes(name):
-            slot.answer(miss_for_counting_client(state.lost_length))
-        else:
-            slot.value(state)
+        if connection.session.counts_bytes(name):
+            if state.is_there:
+                gateway.counted_bytes = state.length
+            elif (length := state.lost_length or gateway.counted_bytes) is not None:
+                slot.answer(miss_for_counting_client(length))
+                return
+        slot.value(state)
 
     gateway.values.do(connection.session.database, name, Read(Needs.DATA, respond), slot)
 
@@ -90,6 +93,8 @@ def set_(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
         if (why := gateway.values.too_long(_length(data))) is not None:
             _refusal(connection, slot, name, _OK_BYTES)(why)
         else:
+            if connection.session.counts_bytes(name):
+                gateway.counted_bytes = _length(data)
             _put(gateway, connection, name, data, slot)
         return
     if_there, returns, keeps_terms, expires_unix_ms = _options(args[3:])
