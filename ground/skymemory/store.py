@@ -10,28 +10,28 @@ wrong argument.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Lock
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 from skymemory.block_entry import STAYS, BlockEntry
 from skymemory.clearing import clear_first_shares
 from skymemory.config import UINT32_MAX, Constellation
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
-from skymemory.link.native import Buffer, Call, NativeClient, Server, Transfer, TransferState
+from skymemory.link.native import Buffer, Transfer, TransferState
 from skymemory.lookup import Lookup
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Source, Whereabouts
 from skymemory.placement.window import Route
 from skymemory.prefetch import lay
 from skymemory.progress import Progress
-from skymemory.reach import Reach, Ways
+from skymemory.reach import Reach
 from skymemory.results import GetResult, PrefetchResult, PutResult, StoreStatistics
-from skymemory.wire import icd
+from skymemory.transfers import Moved, Transfers, status_of
 from skymemory.wire.packets import KEY_BYTES
 
 __all__ = ["GetResult", "PrefetchResult", "PutResult", "SkyStore", "StoreStatistics"]
@@ -43,20 +43,6 @@ PREFETCH_S: Final = 60.0
 """how long blocks are on their way to where they will be needed, at most"""
 _TABLES_BYTES: Final = 224
 """what a satellite needs for each slot of its store besides the slot itself, at most: entries of two tables and their indexes"""
-_ATTEMPTS: Final = 3
-"""of a fetch: the second around satellites that were found lost, and as long as the window moves on meanwhile"""
-_NO_WAY: Final = frozenset(("expired", "unreachable", "hop_limit"))
-"""ends of a transfer that say nothing about the block: a satellite or a link may be lost"""
-
-
-class Moved(NamedTuple):
-    """One call that moved blocks. A get or a put may take several, around satellites that are lost."""
-
-    up: bool
-    call: Call
-    transfers: Sequence[Transfer]
-    servers: Sequence[Satellite]
-    """satellites of servers 0 to n - 1; while the sky turns shares may have come from others"""
 
 
 class SkyStore:
@@ -93,21 +79,14 @@ class SkyStore:
         self.index = RadixIndex()
         self._tenant = constellation.cache.tenant if tenant is None else tenant
         self._where = Whereabouts(constellation, playing)
-        self._watch = watch
         self._counts: Counter[str] = Counter()  # by the names of `StoreStatistics`
         self._lock = Lock()
-        # One transfer a way at a time, as its socket has it anyway: who waits for it then knows what was learned. Each way has
-        # a socket of its own, so that a put never holds up a get
-        self._up_turn = Lock()
-        self._down_turn = Lock()
         self._closed = False
         with ExitStack() as opened:
             self._control = opened.enter_context(ControlPlane(constellation))
-            packet_bytes, burst = constellation.network.mtu, constellation.satellite.credit
-            self._up = opened.enter_context(NativeClient(packet_bytes, burst))
-            self._down = opened.enter_context(NativeClient(packet_bytes, burst))
+            self._reach = Reach(self._where, self._control)
+            self._transfers = Transfers(constellation, self._reach, self._as_laid, self._add, watch)
             opened.pop_all()
-        self._reach = Reach(self._where, self._control)
         self._lookup = Lookup(constellation, self._reach, self._control, self._tenant, self._add)
 
     @classmethod
@@ -133,8 +112,7 @@ class SkyStore:
     def close(self) -> None:
         """End what runs and close the sockets; safe to call twice. Blocks stay where they are."""
         self._closed = True
-        self._up.close()
-        self._down.close()
+        self._transfers.close()
         self._control.close()
 
     @property
@@ -208,7 +186,7 @@ class SkyStore:
         self._begin()
         start_s = time.perf_counter()
         transfers = [Transfer(self._entry(key, memoryview(data).nbytes), self._tenant, data) for key, data in items]
-        self._upload(transfers, progress)
+        self._transfers.put(transfers, progress)
         results = [self._put_result(transfer) for transfer in transfers]
         stored = [result.entry for result in results if result.entry is not None]
         self.index.add(stored)
@@ -453,9 +431,6 @@ class SkyStore:
             raise ValueError("the store was closed")
         self._where.refresh()
 
-    def _deadline_ms(self) -> int:
-        return self.constellation.cache.deadline_ms
-
     def _entry(self, key: bytes, block_len: int) -> BlockEntry:
         chunk_len = min(self.constellation.cache.chunk_bytes, block_len)
         stays = self.constellation.cache.host == "satellite"  # the satellites may follow a schedule of the ground's
@@ -466,61 +441,6 @@ class SkyStore:
         if self._reach.silent:
             return "unanswered"
         return None if self._reach.routes() else "no_satellite"
-
-    # transfers
-
-    def _upload(self, transfers: Sequence[Transfer], progress: Progress | None) -> None:
-        """Put blocks; once more those for which there is a way that was not known before. RUNNING: not even begun."""
-        left = list(transfers)
-        with self._up_turn:
-            tried: list[Route] = []
-            for _ in range(2):
-                routes = self._reach.routes()
-                if not left or not routes or routes == tried:
-                    return
-                call = self._up.put(left, self._servers(routes), self._deadline_ms(), progress)
-                self._count(left, up=True)
-                self._tell(True, call, left, routes)
-                left = [transfer for transfer in left if _status(transfer) in _NO_WAY]
-                if left:
-                    self._reach.look()
-                tried = routes
-
-    def _download(self, transfers: Sequence[Transfer], progress: Progress | None) -> list[Ways | None]:
-        """Get blocks from where they may be; once more as `_upload`, and those that the window has moved on with meanwhile.
-
-        Returns:
-            For each block the ways on which it was asked for last.
-        """
-        asked: list[Ways | None] = [None] * len(transfers)
-        left = list(range(len(transfers)))
-        with self._down_turn:
-            tried: dict[int, Ways] = {}
-            for attempt in range(_ATTEMPTS):
-                for index in left:
-                    transfers[index].entry = self._as_laid(transfers[index].entry)
-                epochs = {transfers[index].entry.epoch for index in left}
-                ways = {epoch: way for epoch in epochs if (way := self._reach.ways(epoch)) is not None}
-                if not left or len(ways) < len(epochs) or ways == tried:
-                    break
-                places = {epoch: [self._servers(place) for place in way.places] for epoch, way in ways.items()}
-                for index in left:
-                    transfers[index].places = places[transfers[index].entry.epoch]
-                    asked[index] = ways[transfers[index].entry.epoch]
-                batch = [transfers[index] for index in left]
-                call = self._down.get(batch, [place[0] for place in batch[0].places], self._deadline_ms(), progress)
-                self._count(batch, up=False)
-                self._tell(False, call, batch, [place[0] for place in ways[batch[0].entry.epoch].places])
-                lost = [index for index in left if _status(transfers[index]) in _NO_WAY]
-                doubtful = [index for index in left if self._stand_in_failed(transfers[index], asked[index])]
-                moved = [index for index in left if self._has_moved(transfers[index], asked[index])]
-                if lost:
-                    self._reach.look({one for index in lost if (one := transfers[index].failed) is not None})
-                if doubtful:
-                    self._reach.doubt()
-                left = sorted({*moved, *(lost + doubtful if attempt == 0 else [])})
-                tried = ways
-        return asked
 
     def _fetched(
         self,
@@ -541,13 +461,13 @@ class SkyStore:
                 results[index] = replace(results[index], status="bad_length")
             else:
                 transfers[index] = Transfer(entry, self._tenant, bytearray(entry.block_len) if data is None else data)
-        asked = self._download(list(transfers.values()), progress)
+        asked = self._transfers.get(list(transfers.values()), progress)
         gone: dict[bytes, BlockEntry] = {}
         for (index, transfer), ways in zip(transfers.items(), asked, strict=True):
             results[index] = self._get_result(transfer)
-            if results[index].status != "miss" or self._has_moved(transfer, ways):
+            if results[index].status != "miss" or self._transfers.has_moved(transfer, ways):
                 continue
-            if self._stand_in_failed(transfer, ways) or not self.constellation.cache.lazy_purge:
+            if self._transfers.stand_in_failed(transfer, ways) or not self.constellation.cache.lazy_purge:
                 # A stand-in never had its share. The lost satellite may still serve other hosts, so the block stays
                 self.index.remove(transfer.entry.key)
                 self._lookup.set_incomplete(transfer.entry.key)
@@ -581,28 +501,9 @@ class SkyStore:
         row, rows = self._where.row(now_s), self._where.rows
         return {key: entry for key, entry in found.items() if entry.epoch > row and entry.epoch in rows(now_s, entry.epoch)}
 
-    def _stand_in_failed(self, transfer: Transfer, ways: Ways | None) -> bool:
-        """Was a share missed for which another satellite stands in?"""
-        return (
-            ways is not None
-            and _status(transfer) == "miss"
-            and any(transfer.failed in {route.satellite for route in ways.places[server]} for server in ways.replaced)
-        )
-
-    def _has_moved(self, transfer: Transfer, ways: Ways | None) -> bool:
-        """Was a share missed that may have moved on to where it was not asked for?"""
-        if ways is None or _status(transfer) != "miss":
-            return False
-        return self._as_laid(transfer.entry) != transfer.entry or self._reach.has_moved(ways, transfer.entry.epoch)
-
     def _routes_of(self, keys: Sequence[bytes]) -> list[Route]:
         """To every place that a share of these blocks may have."""
         return self._reach.all_routes(entry.epoch for key in keys if (entry := self.index.get(key)) is not None)
-
-    def _servers(self, routes: Sequence[Route]) -> list[Server]:
-        return [
-            (satellite, entry, self.constellation.address(*entry), self.constellation.network.port) for satellite, entry in routes
-        ]
 
     def _put_result(self, transfer: Transfer) -> PutResult:
         ok = transfer.state is TransferState.DONE
@@ -616,7 +517,7 @@ class SkyStore:
     def _end(self, transfer: Transfer) -> str:
         if transfer.state is TransferState.RUNNING:
             return "unanswered" if self._reach.silent else "no_satellite"
-        return _status(transfer)
+        return status_of(transfer)
 
     # questions
 
@@ -640,22 +541,6 @@ class SkyStore:
         self._add(purges=len(keys))
         return removed
 
-    def _count(self, transfers: Iterable[Transfer], *, up: bool) -> None:
-        done = list(transfers)
-        way = "up" if up else "down"
-        self._add(
-            **{
-                f"chunks_{way}": sum(transfer.chunks for transfer in done),
-                f"bytes_{way}": sum(transfer.bytes for transfer in done),
-                "retries": sum(transfer.repeats for transfer in done),
-                "corrupt": sum(transfer.corrupt for transfer in done),
-            }
-        )
-
-    def _tell(self, up: bool, call: Call, transfers: Sequence[Transfer], routes: Sequence[Route]) -> None:
-        if self._watch is not None:
-            self._watch(Moved(up, call, transfers, [route.satellite for route in routes]))
-
     def _add(self, **counts: float) -> None:
         with self._lock:
             self._counts.update(counts)
@@ -664,11 +549,3 @@ class SkyStore:
 def _check_key(key: bytes) -> None:
     if len(key) != KEY_BYTES:
         raise ValueError(f"key of {len(key)} bytes; {KEY_BYTES} are allowed")
-
-
-def _status(transfer: Transfer) -> str:
-    if transfer.state is TransferState.REFUSED or (
-        transfer.state is TransferState.MISS and transfer.status == icd.STATUS_BAD_KEY
-    ):
-        return icd.STATUS_NAMES.get(transfer.status, "refused")
-    return transfer.state.name.lower()

@@ -12,7 +12,8 @@ from skymemory.block_entry import BlockEntry
 from skymemory.link.native import TransferState
 from skymemory.placement.torus import Satellite
 from skymemory.results import GetResult, PutResult
-from skymemory.store import Moved, SkyStore
+from skymemory.store import SkyStore
+from skymemory.transfers import Moved
 
 
 class Observer:

@@ -30,7 +30,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from skymemory.link.native import Served
 from skymemory.placement.torus import Satellite
 from skymemory.results import GetResult
-from skymemory.store import Moved
+from skymemory.transfers import Moved
 
 _log = logging.getLogger(__name__)
 

@@ -88,7 +88,7 @@ def test_a_put_that_waits_does_not_hold_up_a_get(
         with stopped(local, last):
             putting = threading.Thread(target=store.put, args=([(key("held up"), os.urandom(54_000))],))
             putting.start()
-            while not store._up_turn.locked():
+            while not store._transfers._up_turn.locked():
                 os.sched_yield()
             assert [result.data for result in store.get(list(small))] == list(small.values())
             assert putting.is_alive()
