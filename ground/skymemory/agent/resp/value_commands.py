@@ -135,7 +135,7 @@ def _options(words: Sequence[bytes]) -> tuple[bool | None, bool, bool, int]:
             returns = True
         elif option == b"keepttl" and limit is None:
             keeps_terms = True
-        elif is_terms(option) and limit is None and not keeps_terms:
+        elif is_terms(option) and (limit is None or limit[0] == option) and not keeps_terms:
             raw = next(left, None)
             if raw is None:
                 raise CommandError(SYNTAX)
