@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
+from errno import errorcode
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -45,6 +47,11 @@ class HttpServer:
         try:
             site = web.TCPSite(self._runner, self._host, self.port)
             await site.start()
+        except OSError as error:
+            await self.close()
+            code = error.errno or 0
+            why = os.strerror(code) if code in errorcode else error.strerror  # asyncio's words repeat the address
+            raise OSError(code, f"page, health and metrics at {self._host}:{self.port}: {why}") from error
         except BaseException:
             await self.close()
             raise

@@ -148,7 +148,7 @@ def test_two_agents_on_one_socket(start_agent: StartAgent) -> None:
         (["--socket", "/tmp/" + "x" * 103], 1, "108 bytes; the path of a socket has at most 107"),
         (["--socket", "/proc/version"], 1, "/proc/version"),
         (["--http-port", "70000"], 2, "70000 is not in the range 0<=x<=65535"),
-        (["--http-host", "192.0.2.1"], 1, "192.0.2.1"),
+        (["--http-host", "192.0.2.1"], 1, "page, health and metrics at 192.0.2.1:0: Cannot assign requested address"),
         (["--constellation", "{folder}/wrong.toml"], 2, "wrong.toml:2: constellation.planes is 0"),
         (["--config", "{folder}/agent.toml"], 2, "agent.toml:1: resp_prot is unknown (did you mean resp_port?)"),
     ],
