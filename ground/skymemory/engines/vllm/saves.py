@@ -39,7 +39,8 @@ class _Batch:
     """Blocks of one step."""
 
     saves: list[_Save]
-    started: float = field(default_factory=time.monotonic)
+    ended: float = 0.0
+    """when the step was over, on the monotonic clock"""
     layers: set[int] = field(default_factory=set)
     """copied out already"""
     staged: list[tuple[int, torch.Tensor]] = field(default_factory=list)
@@ -130,6 +131,7 @@ class Saver:
             batch.staged.append((index, self._pages.gather(index, [save.plan.block_id for save in batch.saves])))
 
     def _finish(self, batch: _Batch) -> None:
+        batch.ended = time.monotonic()
         for index in range(len(self._pages)):  # a step in one CUDA graph does not stop at its layers
             if index not in batch.layers:
                 self._copy(batch, index)
@@ -183,7 +185,7 @@ class Saver:
                 self._report(Saved(done=[save.plan.key]))
             else:
                 self._report(Saved(failed=[save.plan.key]))
-        self._tally.time("save", time.monotonic() - batch.started)
+        self._tally.time("save", time.monotonic() - batch.ended)
         return None
 
     def _drop(self, batch: _Batch) -> None:

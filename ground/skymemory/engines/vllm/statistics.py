@@ -11,7 +11,7 @@ from vllm.v1.metrics.utils import create_metric_per_engine
 _TIMES = {
     "lookup_seconds": "Time from vLLM's first question about a request's blocks to the answer.",
     "load_seconds": "Time that the load of a request's blocks took.",
-    "save_seconds": "Time from the copy of a step's blocks to the satellites' acknowledgement.",
+    "save_seconds": "Time from the end of a step to the satellites' acknowledgement of its blocks.",
 }
 _COUNTS = {
     "found": "Blocks that were asked for and are in the sky.",
