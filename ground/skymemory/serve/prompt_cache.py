@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 _WAITING_MAX = 2
 """caches that wait to be stored: each holds the memory of a whole prompt"""
 _GIVE_UP_S = 10.0
-"""an answer waits so long for the blocks of the one that it continues"""
+"""an answer waits so long for the blocks of one that begins alike"""
 _LOOK_S = 0.1
 
 
@@ -86,7 +86,7 @@ class PromptCache:
     def get(self, tokens: Sequence[int], cancelled: Callable[[], bool]) -> DynamicCache:
         """Keys and values of the longest beginning of a prompt that is in the sky; at least one token is left out.
 
-        Blocks of an answer that this prompt continues may still be on their way up: they are waited for.
+        Blocks that this prompt continues, or shares for the most part, may still be on their way up: they are waited for.
         """
         self._follow()
         if self._manager is None:
@@ -178,4 +178,6 @@ def _store(kept: _Kept) -> None:
 
 
 def _continues(tokens: Sequence[int], kept: _Kept) -> bool:
-    return list(tokens[: kept.prompt_tokens]) == kept.tokens[: kept.prompt_tokens]
+    """Is this the next turn of that chat, or more than half of it the same, as with another question about a document?"""
+    more_than_half = len(tokens) // 2 + 1
+    return any(list(tokens[:count]) == kept.tokens[:count] for count in (kept.prompt_tokens, more_than_half))

@@ -1,4 +1,4 @@
-"""The cache follows the constellation that is up, and an answer waits for what it continues."""
+"""The cache follows the constellation that is up, and an answer waits for blocks that it shares with the one before."""
 
 import logging
 import threading
@@ -86,7 +86,10 @@ def test_a_constellation_that_cannot_be_used_is_told_and_left(loaded, tokens, st
     assert caplog.messages[0] == "every prompt is computed in full: the constellation cannot be used: not with this model"
 
 
-def test_who_continues_an_answer_waits_for_its_blocks_and_others_do_not(loaded, tokens, small_source, monkeypatch) -> None:
+@pytest.mark.parametrize(("shared", "found_tokens"), [(100, 96), (70, 64)])
+def test_who_begins_like_an_answer_waits_for_its_blocks_and_others_do_not(
+    loaded, tokens, small_source, monkeypatch, shared, found_tokens
+) -> None:
     let = threading.Event()
     add = KVCManager.add_blocks
 
@@ -100,12 +103,13 @@ def test_who_continues_an_answer_waits_for_its_blocks_and_others_do_not(loaded, 
     assert cache.get([*tokens[:50], *range(50)], never).get_seq_length() == 0  # at once
     assert cache.get([*tokens, 1], lambda: True).get_seq_length() == 0  # nobody wants it any more
     assert cache.waiting == 1
-    asked = threading.Thread(target=lambda: found.append(cache.get([*tokens, 1], never).get_seq_length()))
+    prompt = [*tokens[:shared], 1, 2, 3]
+    asked = threading.Thread(target=lambda: found.append(cache.get(prompt, never).get_seq_length()))
     found: list[int] = []
     asked.start()
     let.set()
     asked.join()
-    assert found == [96]
+    assert found == [found_tokens]
     cache.close()
 
 
