@@ -14,7 +14,7 @@ from skymemory.link.control import ControlPlane
 from skymemory.orbit.schedule import Schedule, ScheduleError
 from skymemory.orbit.schedule_format import unix_ms, utc
 from skymemory.placement.whereabouts import Playing
-from skymemory.testbed.replay import By, Handover, ReplayError, follow, held_now, playing_now, row_now, upload
+from skymemory.testbed.replay import By, Handover, ReplayError, follow, held_now, playing_now, require_all, row_now, upload
 from skymemory.testbed.state import State
 
 _HOUR_MS: Final = 3_600_000
@@ -120,6 +120,7 @@ def _from_ms(file: Path, schedule: Schedule, start: str) -> int:
 
 def _begin(control: ControlPlane, state: State, playing: Playing, before: Playing | None, file: Path, by: By) -> None:
     """Record and upload it; if satellites do not take it, all is as it was."""
+    require_all(control)
     state.playing.save(playing, file)  # first: who opens a store from now on follows the window when it moves
     try:
         upload(control, playing if by == "schedule" else None)

@@ -110,6 +110,21 @@ def held_now(playing: Playing) -> Playing:
     return replace(playing, track=playing.track.held(row_now(playing)))
 
 
+def require_all(control: ControlPlane) -> None:
+    """To be asked before any is told: what those moved that were told is not moved back when another one does not answer.
+
+    Raises:
+        ReplayError: satellites that do not answer.
+    """
+    routes = [Route(place, place) for place in control.constellation.torus.satellites()]
+    for _ in range(_ATTEMPTS):
+        stats = control.store_stats(routes, _DEADLINE_S)
+        routes = [route for route in routes if route.satellite not in stats]
+        if not routes:
+            return
+    raise ReplayError(f"{len(routes)} satellites do not answer: {_named([route.satellite for route in routes])}; nothing moves")
+
+
 def upload(control: ControlPlane, playing: Playing | None, satellites: Collection[Satellite] | None = None) -> None:
     """Give satellites the rows as tables of their app kvc, at their time; None: none, nothing moves by itself.
 

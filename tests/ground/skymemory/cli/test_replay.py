@@ -15,6 +15,7 @@ from skymemory.config import Constellation
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
+from skymemory.placement.torus import Satellite
 from skymemory.testbed.local import free_port
 from skymemory.testbed.state import State
 
@@ -190,6 +191,20 @@ def test_schedules_that_are_refused(user: User) -> None:
     assert "--from is yesterday; allowed are now, start and times such as " in user.refused(good, "--from", "yesterday")
     assert user.refused(good, "--hours", "0") == "--hours is 0; allowed are numbers above 0"
     assert "rows; satellites" not in user.refused(good, "--speed", "0.0001")
+
+
+def test_a_satellite_that_does_not_answer_leaves_all_as_it_was(user: User) -> None:
+    user.run("up")
+    (user.folder / "value").write_bytes(bytes(100_000))
+    user.run("put", "notes", "value")
+    running = user.state.load()
+    assert running is not None
+    os.kill(running.processes[Satellite(1, 2)].pid, signal.SIGKILL)  # none of the servers
+    said = user.run("replay", save(user.folder, "sky.csv"), "--speed", "60", status=1)
+    assert said == "Error: 1 satellites do not answer: [1, 2]; nothing moves\n"
+    assert user.state.playing.load() is None
+    user.run("get", "notes", "back")
+    assert (user.folder / "back").read_bytes() == bytes(100_000)
 
 
 def test_a_layout_that_never_moves(user: User) -> None:
