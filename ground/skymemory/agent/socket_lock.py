@@ -32,9 +32,12 @@ class OwnedSocket:
                 f"{path}: {len(name)} bytes; the path of a socket has at most {PATH_BYTES_MAX} (--socket names a shorter one)"
             )
         self.path = path
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock_path = path.with_name(path.name + ".lock")
-        self._lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise SocketError(f"{path}: no socket can be there: {error.strerror}; --socket names another place") from error
         try:
             self._take(lock_path)
             self.listener = self._listen()

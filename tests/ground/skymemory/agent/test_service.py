@@ -146,7 +146,8 @@ def test_two_agents_on_one_socket(start_agent: StartAgent) -> None:
     ("flags", "status", "words"),
     [
         (["--socket", "/tmp/" + "x" * 103], 1, "108 bytes; the path of a socket has at most 107"),
-        (["--socket", "/proc/version"], 1, "/proc/version"),
+        (["--socket", "/proc/version"], 1, "/proc/version: no socket can be there: "),
+        (["--socket", "/proc/version/agent.sock"], 1, "/proc/version/agent.sock: no socket can be there: "),
         (["--http-port", "70000"], 2, "70000 is not in the range 0<=x<=65535"),
         (["--http-host", "192.0.2.1"], 1, "page, health and metrics at 192.0.2.1:0: Cannot assign requested address"),
         (["--constellation", "{folder}/wrong.toml"], 2, "wrong.toml:2: constellation.planes is 0"),
