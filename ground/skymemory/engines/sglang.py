@@ -302,12 +302,12 @@ def _model() -> tuple[tuple[str, ...], bytes]:
     """What decides the bytes of all pages: words, and a digest of the weights.
 
     Raises:
-        ValueError: the weights are not in files of this machine.
+        WeightsError: the model is not in files of this machine.
     """
     import sglang
     from sglang.srt.runtime_context import get_server_args
 
-    from skymemory.engines.vllm.identity import files_digest, weight_files
+    from skymemory.engines.weights import files_digest, weight_files
 
     told = get_server_args()
     names = ("dtype", "quantization", "kv_cache_dtype", "load_format", "json_model_override_args", "context_length")

@@ -37,6 +37,7 @@ from skymemory.engines.vllm.settings import Settings, UnsupportedError, check
 from skymemory.engines.vllm.statistics import SkyMemoryMetrics, SkyMemoryStatistics
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
+from skymemory.engines.weights import WeightsError, files_digest, weight_files
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
         """
         Raises:
             UnsupportedError: vLLM was started in a way that cannot be served; the message names the option.
+            WeightsError: the model is not in files of this machine.
         """
         super().__init__(vllm_config=vllm_config, role=role, kv_cache_config=kv_cache_config)
         check(vllm_config, kv_cache_config)
@@ -109,7 +111,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
             )
         model, load = vllm_config.model_config, vllm_config.load_config
         dummy = str(load.load_format) == "dummy"
-        self._weights = [] if dummy else identity.weight_files(model.model, model.revision, load.download_dir)
+        self._weights = [] if dummy else weight_files(model.model, model.revision, load.download_dir)
         self._secret = self._settings.tenant_secret()
         self._opening: Future[Session] = Future()
         self._digests = ThreadPoolExecutor(1, thread_name_prefix="skymemory-digest")
@@ -276,7 +278,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
     def _open_session(self, block_format: BlockFormat, workers: list[Any]) -> None:
         try:
             known = identity.facts(self._vllm_config, self._kv_cache_config, vllm.__version__, workers)
-            root = identity.root_key(block_format, known, identity.files_digest(self._weights), self._secret)
+            root = identity.root_key(block_format, known, files_digest(self._weights), self._secret)
             # To the agent a block is what one worker holds of it: so many tokens' worth of computing
             tokens = max(1, block_format.block_tokens // (self._tensor_parallel // self._replicas))
             who = Identity(root, str(self._vllm_config.model_config.model), tokens, block_format.dtype)
@@ -300,8 +302,8 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
     def _adapter_digest(self, adapter: Any) -> Future[bytes]:
         def digest() -> bytes:
             try:
-                return identity.files_digest(identity.weight_files(adapter.lora_path, None, None))
-            except (OSError, UnsupportedError) as error:
+                return files_digest(weight_files(adapter.lora_path, None, None))
+            except (OSError, WeightsError) as error:
                 _log.warning("blocks of adapter %s are not cached: %s", adapter.lora_name, error)
                 raise
 

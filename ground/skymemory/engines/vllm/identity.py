@@ -12,97 +12,15 @@ not cover is here: the model's weights and those of the adapter, and how vLLM la
 from __future__ import annotations
 
 import json
-import logging
 import os
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
-
-import blake3
 
 from skymemory.engines import framing
 from skymemory.engines.framing import BlockFormat
-from skymemory.engines.vllm.settings import UnsupportedError
-from skymemory.state_folder import default_folder
 
-_log = logging.getLogger(__name__)
-
-_WEIGHTS = {".safetensors", ".bin", ".pt", ".pth", ".gguf"}
-_CODE = {".py"}
-"""a model's own code decides as its weights do"""
 _VOLATILE = {"_name_or_path", "transformers_version"}
 """of the model's configuration: where it lies and who wrote it"""
-_READ_THREADS = 4
-
-
-def weight_files(model: str, revision: str | None, download_dir: str | None) -> list[Path]:
-    """Files of a model (or an adapter) that decide what it computes, sorted.
-
-    Args:
-        model: a folder, a file, or a name on the Hugging Face hub whose files were loaded already.
-
-    Raises:
-        UnsupportedError: there are none on this machine.
-    """
-    place = Path(model)
-    if place.is_file():
-        return [place]
-    if not place.is_dir():
-        place = _snapshot(model, revision, download_dir)
-    files = sorted(path for path in place.iterdir() if path.suffix in _WEIGHTS | _CODE and path.is_file())
-    if not any(path.suffix in _WEIGHTS for path in files):
-        raise UnsupportedError(
-            f"SkyMemoryConnector: {place} holds no weights ({', '.join(sorted(_WEIGHTS))}), so it cannot be known which model's "
-            "tensors these are; supported are models in files of this machine"
-        )
-    return files
-
-
-def _snapshot(model: str, revision: str | None, download_dir: str | None) -> Path:
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(model, revision=revision, cache_dir=download_dir, local_files_only=True))
-    except Exception as error:
-        raise UnsupportedError(
-            f"SkyMemoryConnector: --model {model} is neither a file or folder of this machine nor in its Hugging Face cache "
-            f"({type(error).__name__}); supported are models in files of this machine"
-        ) from error
-
-
-def files_digest(files: Iterable[Path]) -> bytes:
-    """BLAKE3 over names and contents, 32 bytes. A file is read once, and again when its size or time has changed.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    hasher = blake3.blake3()
-    for path in files:
-        name = path.name.encode()
-        hasher.update(len(name).to_bytes(8) + name + _file_digest(path))
-    return hasher.digest()
-
-
-def _file_digest(path: Path) -> bytes:
-    real = path.resolve()
-    stat = real.stat()
-    mark = blake3.blake3(repr((str(real), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)).encode()).hexdigest()
-    kept = default_folder() / "weights" / mark
-    try:
-        digest = bytes.fromhex(kept.read_text(encoding="ascii"))
-        if len(digest) == blake3.blake3.digest_size:
-            return digest
-    except (OSError, ValueError):
-        pass
-    digest = blake3.blake3(max_threads=_READ_THREADS).update_mmap(real).digest()
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        draft = kept.with_suffix(f".{os.getpid()}")
-        draft.write_text(digest.hex(), encoding="ascii")
-        draft.replace(kept)
-    except OSError as error:
-        _log.warning("digest of %s cannot be kept in %s (%s): it is read again by the next engine", real, kept.parent, error)
-    return digest
 
 
 def facts(vllm_config: Any, kv_cache_config: Any, version: str, workers: Sequence[Any]) -> dict[str, Any]:

@@ -1,7 +1,5 @@
-"""What goes into keys, and where weights are read."""
+"""What goes into keys."""
 
-import os
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,27 +7,8 @@ import pytest
 
 from skymemory.engines.framing import BlockFormat
 from skymemory.engines.vllm import identity
-from skymemory.engines.vllm.settings import UnsupportedError
 
 FORMAT = BlockFormat(128, 3, 1000, "float32", "LBHNC")
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where digests of files are kept."""
-    folder = tmp_path / "state"
-    monkeypatch.setenv("SKYMEM_STATE", str(folder))
-    return folder
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A model's files."""
-    made = tmp_path / "model"
-    made.mkdir()
-    for name in ("b.safetensors", "a.safetensors", "modeling.py", "config.json", "README.md"):
-        made.joinpath(name).write_text(name)
-    return made
 
 
 def config(**changed: Any) -> tuple[SimpleNamespace, SimpleNamespace]:
@@ -101,59 +80,6 @@ def test_the_seed_of_vllms_hashes_is_part_of_it(monkeypatch: pytest.MonkeyPatch)
     before = root()
     monkeypatch.setenv("PYTHONHASHSEED", "7")
     assert root() != before
-
-
-def test_weights_and_code_are_read(folder: Path) -> None:
-    files = identity.weight_files(str(folder), None, None)
-    assert [file.name for file in files] == ["a.safetensors", "b.safetensors", "modeling.py"]
-    before = identity.files_digest(files)
-    folder.joinpath("config.json").write_text("other")  # vLLM's own reading of it is in the facts
-    assert identity.files_digest(files) == before
-    folder.joinpath("modeling.py").write_text("other, and longer")
-    assert identity.files_digest(files) != before
-
-
-def test_a_file_is_read_once(folder: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = identity.weight_files(str(folder), None, None)
-    first = identity.files_digest(files)
-    assert len(list(state.joinpath("weights").iterdir())) == 3
-    stat = files[0].stat()
-    files[0].write_bytes(b"Z" * stat.st_size)
-    os.utime(files[0], ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert identity.files_digest(files) == first  # neither size nor time has changed
-    os.utime(files[0])
-    assert identity.files_digest(files) != first
-
-
-def test_what_is_kept_and_damaged_is_made_anew(folder: Path, state: Path) -> None:
-    files = identity.weight_files(str(folder), None, None)
-    first = identity.files_digest(files)
-    for number, kept in enumerate(state.joinpath("weights").iterdir()):
-        kept.write_text(["", "zz", "ab"][number])
-    assert identity.files_digest(files) == first
-
-
-def test_without_a_place_to_keep_it_is_read_each_time(folder: Path, state: Path) -> None:
-    state.write_text("no folder")
-    files = identity.weight_files(str(folder), None, None)
-    assert identity.files_digest(files) == identity.files_digest(files)
-
-
-def test_one_file(folder: Path) -> None:
-    file = folder / "model.gguf"
-    file.write_text("weights")
-    assert identity.weight_files(str(file), None, None) == [file]
-
-
-def test_a_model_without_weights_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="holds no weights"):
-        identity.weight_files(str(tmp_path), None, None)
-
-
-@pytest.mark.model
-def test_a_model_that_is_nowhere_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="--model no-such/model is neither"):
-        identity.weight_files("no-such/model", None, str(tmp_path))
 
 
 def test_parts_of_a_block_have_keys_of_their_own() -> None:
