@@ -91,6 +91,11 @@ def check(vllm_config: Any, kv_cache_config: Any) -> None:
     ):
         if (size := getattr(parallel, name, 1)) > 1:
             raise UnsupportedError(f"SkyMemoryConnector: {option} is {size}; supported is 1")
+    if parallel.use_ubatching:
+        # The first half of a step would say "layer computed" while the other half's tokens are not in it yet
+        raise UnsupportedError(
+            "SkyMemoryConnector: steps in micro-batches are not supported: leave out --enable-dbo and --ubatch-size"
+        )
     algorithm = vllm_config.cache_config.prefix_caching_hash_algo
     if not algorithm.startswith("sha256"):
         raise UnsupportedError(

@@ -56,10 +56,12 @@ def test_a_wrong_setting(extra: dict[str, Any], message: str) -> None:
         Settings.of(extra)
 
 
-def started(groups: list[Any] | None = None, algorithm: str = "sha256", **parallel: int) -> tuple[Any, Any]:
+def started(groups: list[Any] | None = None, algorithm: str = "sha256", **parallel: Any) -> tuple[Any, Any]:
     specs = [FullAttentionSpec()] if groups is None else groups
     vllm = SimpleNamespace(
-        parallel_config=SimpleNamespace(**{"tensor_parallel_size": 1, "pipeline_parallel_size": 1, **parallel}),
+        parallel_config=SimpleNamespace(
+            **{"tensor_parallel_size": 1, "pipeline_parallel_size": 1, "use_ubatching": False, **parallel}
+        ),
         cache_config=SimpleNamespace(prefix_caching_hash_algo=algorithm),
     )
     return vllm, SimpleNamespace(kv_cache_groups=[SimpleNamespace(kv_cache_spec=spec) for spec in specs])
@@ -84,6 +86,7 @@ def test_what_can_be_served(started: tuple[Any, Any]) -> None:
         (started(pipeline_parallel_size=2), "--pipeline-parallel-size is 2; supported is 1"),
         (started(decode_context_parallel_size=2), "--decode-context-parallel-size is 2"),
         (started(prefill_context_parallel_size=2), "--prefill-context-parallel-size is 2"),
+        (started(use_ubatching=True), "leave out --enable-dbo and --ubatch-size"),
         (started(algorithm="xxhash"), "--prefix-caching-hash-algo is xxhash; supported are sha256"),
         (started([FullAttentionSpec(), MambaSpec()]), "2 groups .*--disable-hybrid-kv-cache-manager"),
         (started([MambaSpec()]), "layers of kind MambaSpec are not supported"),
