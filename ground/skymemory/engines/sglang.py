@@ -16,8 +16,10 @@ Nothing raises once SGLang serves: without an agent or a sky, and for damaged pa
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +46,13 @@ _GEOMETRY: Final = (
     "kv_cache_dim", "kv_lora_rank", "qk_rope_head_dim", "storage_format_tag",
 )  # fmt: skip
 """of a host pool: how the bytes of a page are to be read"""
+_WEIGHT_CHANGES: Final = (
+    "update_weights_from_disk", "begin_weight_update", "load_weights_from_distributed", "update_weights_from_tensor",
+    "update_weights_from_ipc",
+)  # fmt: skip
+"""of SGLang's `WeightUpdater`"""
+_weights_changed: Final = threading.Event()
+"""in this process: keys say no more what computed a page"""
 
 
 class _Pool:
@@ -149,7 +158,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
 
     def batch_exists(self, keys: list[str], extra_info: HiCacheStorageExtraInfo | None = None) -> int:
         """How many pages, from the first one on, are there and come faster than the engine computes them."""
-        if self._kv is None:
+        if self._kv is None or _weights_changed.is_set():
             return 0
         before = len(extra_info.prefix_keys or ()) if extra_info is not None else 0
         hashes = [*(extra_info.prefix_keys or ()), *keys] if before and extra_info is not None else keys
@@ -253,6 +262,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
     def _pool(self, name: str, host_pool: Any, *, flat: bool) -> _Pool:
         config = self._config
         if self._model is None:
+            _watch_weights()
             self._model, self._weights = _model()
         # Latent attention is the same on all ranks and written by one; state of recurrent layers never is
         shared = config.is_mla_model and name != PoolName.MAMBA
@@ -267,7 +277,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
     def _guarded(self, run: Callable[[_Pool], list[bool]], pool: _Pool | None, keys: Sequence[str]) -> list[bool]:
         """A fault of ours, or of a pool that is another than it said, ends as a miss."""
         nothing = [False] * len(keys)
-        if pool is None:
+        if pool is None or _weights_changed.is_set():
             return nothing
         try:
             return run(pool)
@@ -299,18 +309,47 @@ def _tensor_pages(pool: _Pool, hashes: Sequence[str], tensors: Sequence[torch.Te
 
 
 def _model() -> tuple[tuple[str, ...], bytes]:
-    """What decides the bytes of all pages: words, and a digest of the weights.
+    """What decides the bytes of all pages: words, and a digest of the weights of the model and of its adapters.
 
     Raises:
-        WeightsError: the model is not in files of this machine.
+        WeightsError: they are not in files of this machine.
     """
     import sglang
-    from sglang.srt.runtime_context import get_server_args
+    from sglang.srt.configs.model_config import ModelConfig
+    from sglang.srt.runtime_context import get_lora, get_server_args
 
-    from skymemory.engines.weights import files_digest, weight_files
+    from skymemory.engines.weights import adapter_files, config_text, files_digest, weight_files
 
     told = get_server_args()
     names = ("dtype", "quantization", "kv_cache_dtype", "load_format", "json_model_override_args", "context_length")
     words = {name: str(getattr(told, name, None)) for name in names}
+    config = config_text(ModelConfig.from_server_args(told).hf_config)
     files = weight_files(told.model_path, told.revision, told.download_dir)
-    return ("sglang", sglang.__version__, json.dumps(words, sort_keys=True)), files_digest(files)
+    # SGLang's hashes have an adapter's name and path. Those loaded at run time have numbers of their own, which nobody shares
+    adapters = {one.lora_id: files_digest(adapter_files(one.lora_path)).hex() for one in get_lora().lora_paths or ()}
+    known = (sglang.__version__, json.dumps(words, sort_keys=True), config, json.dumps(adapters, sort_keys=True))
+    return ("sglang", *known), files_digest(files)
+
+
+def _watch_weights() -> None:
+    """From the first change of the weights in this process on nothing is stored or found: what is there was computed by others,
+    and what SGLang keeps itself may be of both. SGLang tells its backends nothing of it.
+    """
+    from sglang.srt.model_executor.model_runner_components.weight_updater import WeightUpdater
+
+    for name in _WEIGHT_CHANGES:
+        change = getattr(WeightUpdater, name)
+        if not hasattr(change, "_skymemory"):
+            setattr(WeightUpdater, name, _told(change))
+
+
+def _told(change: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(change)
+    def changed(*given: Any, **named: Any) -> Any:
+        if not _weights_changed.is_set():
+            _weights_changed.set()
+            _log.warning("SkyMemory: the weights are changed; nothing is stored or found until this server is started again")
+        return change(*given, **named)
+
+    changed._skymemory = True  # type: ignore[attr-defined]
+    return changed

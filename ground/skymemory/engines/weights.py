@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import blake3
 
@@ -16,6 +18,8 @@ _log = logging.getLogger(__name__)
 _WEIGHTS = {".safetensors", ".bin", ".pt", ".pth", ".gguf"}
 _CODE = {".py"}
 """a model's own code decides as its weights do"""
+_VOLATILE = {"_name_or_path", "transformers_version"}
+"""of a model's configuration: where it lies and who wrote it"""
 _READ_THREADS = 4
 
 
@@ -24,7 +28,7 @@ class WeightsError(ValueError):
 
 
 def weight_files(model: str, revision: str | None, download_dir: str | None) -> list[Path]:
-    """Files of a model (or an adapter) that decide what it computes, sorted.
+    """Files of a model that decide what it computes, sorted; of its configuration the engine's own reading is to be taken.
 
     Args:
         model: a folder, a file, or a name on the Hugging Face hub whose files were loaded already.
@@ -46,6 +50,18 @@ def weight_files(model: str, revision: str | None, download_dir: str | None) -> 
     return files
 
 
+def adapter_files(adapter: str) -> list[Path]:
+    """As `weight_files`, of a LoRA adapter: with its configuration, which says by how much the weights count.
+
+    Raises:
+        WeightsError: there are none on this machine.
+    """
+    files = weight_files(adapter, None, None)
+    if Path(adapter).is_file():
+        return files
+    return sorted([*files, *(path for path in files[0].parent.glob("*.json") if path.is_file())])
+
+
 def _snapshot(model: str, revision: str | None, download_dir: str | None) -> Path:
     from huggingface_hub import snapshot_download
 
@@ -56,6 +72,12 @@ def _snapshot(model: str, revision: str | None, download_dir: str | None) -> Pat
             f"model {model} is neither a file or folder of this machine nor in its Hugging Face cache "
             f"({type(error).__name__}); supported are models in files of this machine"
         ) from error
+
+
+def config_text(hf_config: Any) -> str:
+    """A model's configuration as an engine has read it, with all that was overridden: rotary embeddings are nowhere else."""
+    config = {name: value for name, value in hf_config.to_dict().items() if name not in _VOLATILE}
+    return json.dumps(config, sort_keys=True, default=str)
 
 
 def files_digest(files: Iterable[Path]) -> bytes:

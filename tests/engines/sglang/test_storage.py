@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
+import shutil
+import threading
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -130,6 +135,86 @@ def test_who_computes_otherwise_finds_nothing(make_pool: Callable, make_storage:
     assert make_storage(make_pool("page_first", layers=2)).batch_exists(keys) == 0
     assert make_storage(make_pool("page_first_direct")).batch_exists(keys) == 0
     assert make_storage(pool, extra={"tenant_secret_file": str(secret)}).batch_exists(keys) == 0
+
+
+@pytest.fixture
+def told(sglang: Any, model_folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """`told(adapters, name=value)`: servers from here on have these adapters, and this in their model's config.json."""
+    from sglang.srt import runtime_context
+    from sglang.srt.server_args import ServerArgs
+
+    numbers = itertools.count()
+
+    def tell(adapters: list[Any], **changed: Any) -> None:
+        folder = tmp_path / f"same-weights-{next(numbers)}"  # SGLang reads a folder's configuration once
+        shutil.copytree(model_folder, folder)
+        config = folder / "config.json"
+        config.write_text(json.dumps({**json.loads(config.read_text()), **changed}))
+        served = ServerArgs(model_path=str(folder), device="cpu")
+        monkeypatch.setattr(runtime_context, "get_server_args", lambda: served)
+        monkeypatch.setattr(runtime_context, "get_lora", lambda: SimpleNamespace(lora_paths=adapters), raising=False)
+
+    return tell
+
+
+def test_where_a_model_lies_is_not_asked_and_how_it_is_configured_is(
+    make_pool: Callable, make_storage: Callable, told: Callable
+) -> None:
+    pool, keys = make_pool("page_first"), hashes(2)
+    assert all(make_storage(pool).batch_set_v1(keys, indices(2)))
+    told([])
+    assert make_storage(pool).batch_exists(keys) == 2
+    told([], rope_theta=70000.0, rope_parameters={"rope_type": "default", "rope_theta": 70000.0})
+    assert make_storage(pool).batch_exists(keys) == 0
+
+
+def test_other_adapters_under_the_same_names_find_nothing(
+    make_pool: Callable, make_storage: Callable, told: Callable, tmp_path: Path
+) -> None:
+    from sglang.srt.lora.lora_registry import LoRARef
+
+    folder = tmp_path / "style"
+    folder.mkdir()
+    (folder / "adapter_model.safetensors").write_bytes(b"weights")
+    (folder / "adapter_config.json").write_text('{"lora_alpha": 16}')
+    adapters = [LoRARef(LoRARef.deterministic_id("style", str(folder)), "style", str(folder))]
+    pool, keys = make_pool("page_first"), hashes(2)
+    told(adapters)
+    assert all(make_storage(pool).batch_set_v1(keys, indices(2)))
+    assert make_storage(pool).batch_exists(keys) == 2
+    (folder / "adapter_config.json").write_text('{"lora_alpha": 64}')
+    assert make_storage(pool).batch_exists(keys) == 0
+    (folder / "adapter_config.json").write_text('{"lora_alpha": 16}')
+    (folder / "adapter_model.safetensors").write_bytes(b"others")
+    assert make_storage(pool).batch_exists(keys) == 0
+
+
+def test_nothing_is_stored_or_found_once_weights_are_changed(
+    make_pool: Callable, make_storage: Callable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from sglang.srt.model_executor.model_runner_components.weight_updater import WeightUpdater
+
+    pool, keys = make_pool("page_first"), hashes(2)
+    storage = make_storage(pool)
+    assert all(storage.batch_set_v1(keys, indices(2)))
+    monkeypatch.setattr("skymemory.engines.sglang._weights_changed", threading.Event(), raising=False)
+    others: Any = dict.fromkeys(["model_config", "update_model_fields", "recapture_cuda_graph", "get_model_runner"])
+    updater = WeightUpdater(
+        tp_rank=0,
+        device="cpu",
+        gpu_id=0,
+        custom_weight_loaders={},
+        get_model=lambda: SimpleNamespace(load_weights=lambda weights: None, modules=lambda: ()),
+        **others,
+    )
+    monkeypatch.setattr(WeightUpdater, "_assert_weight_cache_inactive", lambda *_: None)
+    for _ in range(2):
+        assert updater.load_weights_from_distributed([])[0]
+    assert storage.batch_exists(keys) == 0
+    assert storage.batch_get_v1(keys, indices(2)) == [False] * 2
+    assert storage.batch_set_v1(hashes(2), indices(2)) == [False] * 2
+    assert make_storage(pool).batch_exists(keys) == 0, "attached anew"
+    assert caplog.text.count("the weights are changed") == 1
 
 
 def test_ranks_share_pages_of_latent_attention(make_pool: Callable, make_storage: Callable) -> None:

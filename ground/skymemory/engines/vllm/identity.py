@@ -18,9 +18,7 @@ from typing import Any
 
 from skymemory.engines import framing
 from skymemory.engines.framing import BlockFormat
-
-_VOLATILE = {"_name_or_path", "transformers_version"}
-"""of the model's configuration: where it lies and who wrote it"""
+from skymemory.engines.weights import config_text
 
 
 def facts(vllm_config: Any, kv_cache_config: Any, version: str, workers: Sequence[Any]) -> dict[str, Any]:
@@ -31,8 +29,7 @@ def facts(vllm_config: Any, kv_cache_config: Any, version: str, workers: Sequenc
         workers: what each worker says of its tensors, by rank.
     """
     model, cache = vllm_config.model_config, vllm_config.cache_config
-    config = {name: value for name, value in model.hf_config.to_dict().items() if name not in _VOLATILE}
-    text = json.dumps(config, sort_keys=True, default=str)
+    text = config_text(model.hf_config)
     return {
         "engine": ["vllm", version],
         "config": text,

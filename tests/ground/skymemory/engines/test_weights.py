@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.engines.weights import WeightsError, files_digest, weight_files
+from skymemory.engines.weights import WeightsError, adapter_files, files_digest, weight_files
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +66,16 @@ def test_one_file(folder: Path) -> None:
     file = folder / "model.gguf"
     file.write_text("weights")
     assert weight_files(str(file), None, None) == [file]
+
+
+def test_of_an_adapter_its_configuration_is_read_as_well(folder: Path) -> None:
+    folder.joinpath("adapter_config.json").write_text('{"lora_alpha": 16}')
+    files = adapter_files(str(folder))
+    assert {"adapter_config.json", "a.safetensors"} < {file.name for file in files}
+    before = files_digest(files)
+    folder.joinpath("adapter_config.json").write_text('{"lora_alpha": 64}')
+    assert files_digest(adapter_files(str(folder))) != before
+    assert adapter_files(str(folder / "a.safetensors")) == [folder / "a.safetensors"]
 
 
 def test_a_model_without_weights_is_refused(tmp_path: Path) -> None:
