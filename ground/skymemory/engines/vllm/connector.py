@@ -31,13 +31,14 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.engines.framing import BlockFormat
 from skymemory.engines.vllm import identity
+from skymemory.engines.vllm.adapters import Adapters
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
 from skymemory.engines.vllm.scheduler import SchedulerSide, Session
 from skymemory.engines.vllm.settings import Settings, UnsupportedError, check
 from skymemory.engines.vllm.statistics import SkyMemoryMetrics, SkyMemoryStatistics
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
-from skymemory.engines.weights import WeightsError, files_digest, weight_files
+from skymemory.engines.weights import files_digest, weight_files
 
 _log = logging.getLogger(__name__)
 
@@ -196,7 +197,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
             lookup_timeout_s=self._settings.lookup_timeout_s,
             saves_at_once=(self._settings.arena_mib << 20) // 2 // block_format.block_bytes,
             open_session=self._opening,
-            adapter_digest=self._adapter_digest,
+            adapter_digest=Adapters(self._digests).digest,
             tally=self._tally,
         )
         self._digests.submit(self._open_session, block_format, [layout.facts for layout in layouts])
@@ -298,16 +299,6 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
         )
         path = Path(self._settings.socket) if self._settings.socket is not None else None
         return AgentClient(path, engine=info, arena_bytes=arena_bytes or self._settings.arena_mib << 20)
-
-    def _adapter_digest(self, adapter: Any) -> Future[bytes]:
-        def digest() -> bytes:
-            try:
-                return files_digest(weight_files(adapter.lora_path, None, None))
-            except (OSError, WeightsError) as error:
-                _log.warning("blocks of adapter %s are not cached: %s", adapter.lora_name, error)
-                raise
-
-        return self._digests.submit(digest)
 
     def take_events(self) -> Iterable[Any]:
         """None: who follows vLLM's KV events is told of its own cache only."""

@@ -76,6 +76,8 @@ class _Track:
     """on the monotonic clock: there was no room"""
     closed: bool = False
     """nothing is stored of it any more"""
+    adapter: Future[bytes] | None = None
+    """digest of its LoRA adapter that was asked for"""
 
 
 @dataclass(slots=True)
@@ -116,7 +118,7 @@ class SchedulerSide:
             lookup_timeout_s: an answer that takes longer is a miss; a new client has so long to find its agent.
             saves_at_once: blocks that the workers have room for.
             open_session: ends when root and client are there; fails if there is no cache for this engine.
-            adapter_digest: of a LoRA request's weights.
+            adapter_digest: of a LoRA request's weights; fails where it is not, or no more, known what computes its blocks.
         """
         self._block_tokens = block_tokens
         self._shards = shards
@@ -130,7 +132,6 @@ class SchedulerSide:
         self._tally = tally
         self._epoch = b""
         self._tracks: dict[str, _Track] = {}
-        self._adapters: dict[Any, Future[bytes]] = {}
         self._stored: OrderedDict[bytes, None] = OrderedDict()
         self._saving: dict[bytes, _Saving] = {}
         """by key"""
@@ -338,12 +339,10 @@ class SchedulerSide:
         adapter = track.request.lora_request
         if adapter is None:
             return root
-        mark = (adapter.lora_name, adapter.lora_path)
-        if mark not in self._adapters:
-            self._adapters[mark] = self._adapter_digest(adapter)
-        digest = self._adapters[mark]
+        digest = track.adapter = track.adapter or self._adapter_digest(adapter)
         if not digest.done():
             return None
+        track.adapter = None  # its files may be others when the next block is full
         if digest.exception() is not None:
             track.barred = track.closed = True
             return None

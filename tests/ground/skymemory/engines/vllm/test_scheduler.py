@@ -342,6 +342,20 @@ def test_an_adapter_has_keys_of_its_own(scheduler: Scheduler) -> None:
     assert not set(of_adapter) & set(of_model)
 
 
+def test_an_adapter_is_looked_at_again_for_what_is_generated(scheduler: Scheduler) -> None:
+    scheduler.digest.set_result(bytes(32))
+    request = come(scheduler, 13, num_prompt_tokens=9, lora_request=SimpleNamespace(lora_name="style", lora_path="/style"))
+    assert len(scheduler.plan(a=9).saves) == 2
+    request.num_computed_tokens = 9
+    scheduler.digest = Future()
+    assert scheduler.plan(a=4).saves == []  # its files are being looked at
+    scheduler.digest.set_exception(OSError())
+    assert scheduler.plan(a=4).saves == []
+    scheduler.digest = Future()
+    scheduler.digest.set_result(bytes(32))
+    assert scheduler.plan(a=4).saves == []
+
+
 def test_an_adapter_without_weights_is_not_cached(scheduler: Scheduler) -> None:
     scheduler.digest.set_exception(OSError())
     request = come(scheduler, 9, lora_request=SimpleNamespace(lora_name="style", lora_path="/style"))

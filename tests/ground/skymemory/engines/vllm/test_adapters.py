@@ -1,0 +1,73 @@
+"""Which bytes of an adapter its blocks are keyed by, and when there are none."""
+
+import logging
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from skymemory.engines.vllm.adapters import Adapters, ChangedError
+from skymemory.engines.weights import WeightsError
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An adapter's files."""
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
+    made = tmp_path / "style"
+    made.mkdir()
+    made.joinpath("adapter_model.safetensors").write_text("weights")
+    made.joinpath("adapter_config.json").write_text('{"lora_alpha": 16}')
+    return made
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """Who reads."""
+    with ThreadPoolExecutor(1) as made:
+        yield made
+
+
+def digest(adapters: Adapters, folder: Path, **more: Any) -> bytes:
+    return adapters.digest(SimpleNamespace(lora_name="style", lora_path=str(folder), **more)).result()
+
+
+def test_how_much_the_weights_count_is_part_of_it(folder: Path, pool: ThreadPoolExecutor) -> None:
+    before = digest(Adapters(pool), folder)
+    folder.joinpath("adapter_config.json").write_text('{"lora_alpha": 64}')
+    assert digest(Adapters(pool), folder) != before
+
+
+def test_what_is_as_before_has_the_digest_of_before(folder: Path, pool: ThreadPoolExecutor) -> None:
+    adapters = Adapters(pool)
+    first = digest(adapters, folder, lora_int_id=1)
+    os.utime(folder / "adapter_model.safetensors")
+    assert digest(adapters, folder, lora_int_id=2, load_inplace=True) == first
+
+
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_config.json"])
+def test_what_changes_is_cached_no_more(
+    name: str, folder: Path, pool: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapters = Adapters(pool)
+    digest(adapters, folder)
+    before = folder.joinpath(name).read_bytes()
+    folder.joinpath(name).write_text("others")
+    for _ in range(2):
+        with pytest.raises(ChangedError):
+            digest(adapters, folder)
+    folder.joinpath(name).write_bytes(before)
+    with pytest.raises(ChangedError):  # vLLM may still have blocks of the others
+        digest(adapters, folder)
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "were changed; load a changed adapter from a path of its own" in caplog.text
+
+
+def test_without_files_there_is_none(tmp_path: Path, pool: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(WeightsError, match="holds no weights"):
+        digest(Adapters(pool), tmp_path)
+    assert "blocks of adapter style are not cached" in caplog.text
