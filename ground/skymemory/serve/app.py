@@ -16,6 +16,7 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from skymemory.agent.watch.origins import strange_name, strange_name_on_loopback
 from skymemory.serve.answers import Answer, Kind, Usage
 from skymemory.serve.errors import ApiError, busy, failed
 from skymemory.serve.generation import Cancelled, Ended, Event, Job, Piece
@@ -244,6 +245,7 @@ class Api:
 
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
+            self._check_host(request)
             self._check_key(request)
             if request.method == "POST":
                 if self._draining:
@@ -260,6 +262,17 @@ class Api:
         except Exception:
             _log.exception("%s %s failed", request.method, request.path)
             return _refused(failed())
+
+    def _check_host(self, request: web.Request) -> None:
+        """A stranger's page that lets its name point here (DNS rebinding) has no key; without one, the name counts."""
+        if not request.path.startswith(_API):
+            why, cure = strange_name_on_loopback(request), ""
+        elif self._served.api_key is None:
+            why, cure = strange_name(request), "; a server with an API key allows all"
+        else:
+            return
+        if why is not None:
+            raise ApiError(why + cure, status=403, code="host_not_allowed")
 
     def _check_key(self, request: web.Request) -> None:
         if self._served.api_key is None or not request.path.startswith(_API):

@@ -29,14 +29,31 @@ HEADERS: Final = {
 
 def refusal(request: web.Request) -> str | None:
     """Why a request is not answered; None: it is."""
-    host = request.headers.get("Host", "")
-    name = _name(f"//{host}")
-    if not _is_ours(name):
-        return f"Host is {host[:80]!r}; allowed are addresses such as 127.0.0.1, localhost, and this machine's name"
-    origin = request.headers.get("Origin")
+    why = strange_name(request)
+    if why is not None:
+        return why
+    host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
         return f"Origin is {origin[:80]!r}; allowed is the page of this agent, {request.scheme}://{host}"
     return None
+
+
+def strange_name(request: web.Request) -> str | None:
+    """What is wrong with the name that a request came by; None: no stranger lets it point here."""
+    host = request.headers.get("Host", "")
+    if _is_ours(_name(f"//{host}")):
+        return None
+    return f"Host is {host[:80]!r}; allowed are addresses such as 127.0.0.1, localhost, and this machine's name"
+
+
+def strange_name_on_loopback(request: web.Request) -> str | None:
+    """The same for what monitoring asks: it comes over the network by names that this machine does not know, such as a service's.
+
+    On loopback are programs of this machine, which have no use for such a name, and its browsers.
+    """
+    here = request.get_extra_info("sockname")
+    is_loopback = here is not None and ip_address(here[0].partition("%")[0]).is_loopback
+    return strange_name(request) if is_loopback else None
 
 
 def _name(url: str) -> str:

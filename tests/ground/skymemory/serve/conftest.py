@@ -132,9 +132,10 @@ class Server:
     def client_of(self, api_key: str) -> openai.OpenAI:
         return openai.OpenAI(base_url=f"{self.address}/v1", api_key=api_key, max_retries=0)
 
-    def request(self, path: str, body: bytes | None = None, content_type: str = "application/json") -> Response:
+    def request(self, path: str, body: bytes | None = None, content_type: str = "application/json", **headers: str) -> Response:
         """Plain HTTP: GET, or POST of a body."""
-        headers = {} if body is None else {"Content-Type": content_type}
+        if body is not None:
+            headers["Content-Type"] = content_type
         try:
             with urllib.request.urlopen(urllib.request.Request(self.address + path, body, headers), timeout=60) as answer:
                 return Response(answer.status, answer.headers, answer.read().decode())

@@ -86,6 +86,33 @@ def test_without_its_key_nothing_is_served(reciting) -> None:
     assert len(reciting.client.models.list().data) == 1
 
 
+@pytest.mark.parametrize(
+    ("host", "v1", "with_key", "health"),
+    [
+        ("127.0.0.1:1", 200, 200, 200),
+        ("localhost", 200, 200, 200),
+        (socket.gethostname(), 200, 200, 200),
+        ("evil.example:8000", 403, 200, 403),
+        ("127.0.0.1.evil.example", 403, 200, 403),
+        ("", 403, 200, 403),
+    ],
+)
+def test_a_name_that_a_stranger_may_point_here_needs_the_key(server, reciting, host, v1, with_key, health) -> None:
+    authorization = {"Authorization": "Bearer secret"}
+    assert server.request("/v1/models", Host=host).status == v1
+    assert reciting.request("/v1/models", Host=host, **authorization).status == with_key
+    for path in ("/health", "/metrics"):
+        assert server.request(path, Host=host).status == reciting.request(path, Host=host, **authorization).status == health
+
+
+def test_a_refused_name_is_told_with_its_cure(server) -> None:
+    body = json.dumps({"model": "babbler", "prompt": "a"}).encode()
+    error = server.request("/v1/completions", body, Host="sky.example:8000").json["error"]
+    assert error["code"] == "host_not_allowed"
+    assert error["message"].startswith("Host is 'sky.example:8000'; allowed are addresses such as 127.0.0.1, localhost, and ")
+    assert error["message"].endswith("; a server with an API key allows all")
+
+
 # ---- cold and warm --------------------------------------------------------------------------------------------------
 
 
@@ -293,7 +320,7 @@ def test_what_a_page_of_another_site_could_send_is_refused(server) -> None:
 def test_half_a_request_hurts_nobody(server) -> None:
     host, port = server.address.removeprefix("http://").split(":")
     for text in (
-        b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
         b"POST /v1/compl",
         b"\x00\xff\r\n\r\n",
     ):
@@ -305,7 +332,7 @@ def test_half_a_request_hurts_nobody(server) -> None:
 def test_a_thousand_bad_clients_leave_nothing_behind(server) -> None:
     host, port = server.address.removeprefix("http://").split(":")
     stream = json.dumps({"model": "babbler", "prompt": "a", "stream": True, "max_tokens": 16_000}).encode()
-    head = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     bad = [
         b"",
         b"\x16\x03\x01\x02\x00",
@@ -355,11 +382,11 @@ def test_who_goes_away_stops_the_model(server) -> None:
 def test_who_goes_away_from_the_queue_leaves_it(server) -> None:
     host, port = server.address.removeprefix("http://").split(":")
     body = json.dumps({"model": "babbler", "prompt": "a"}).encode()
-    head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     before = server.metric("skymem_serve_cancelled_total")
     stream = hold(server)
     with socket.create_connection((host, int(port))) as waiting:
-        waiting.sendall(head.encode() + body)
+        waiting.sendall((head % len(body)).encode() + body)
         server.wait("skymem_serve_waiting", 1)
     server.wait("skymem_serve_waiting", 0)
     server.wait("skymem_serve_cancelled_total", before + 1)
