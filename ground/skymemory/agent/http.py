@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
-from skymemory.agent.watch.routes import add_routes
+from skymemory.agent.watch.origins import strange_name_on_loopback
+from skymemory.agent.watch.routes import Handler, add_routes
 
 if TYPE_CHECKING:
     from skymemory.agent.service import Agent
@@ -38,9 +39,9 @@ class HttpServer:
             OSError: the address is in use, or is none of this machine.
         """
         app = web.Application()
-        app.router.add_get("/healthz", self._healthz)
-        app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/healthz", _monitored(self._healthz))
+        app.router.add_get("/readyz", _monitored(self._readyz))
+        app.router.add_get("/metrics", _monitored(self._metrics))
         add_routes(app, self._agent)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -82,3 +83,15 @@ class HttpServer:
     async def _metrics(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encode(self._agent.registry), headers={"Content-Type": content_type})
+
+
+def _monitored(handler: Handler) -> Handler:
+    """For probes and Prometheus, by whatever name they come over the network; not for pages that have their name on loopback."""
+
+    async def monitored(request: web.Request) -> web.StreamResponse:
+        why = strange_name_on_loopback(request)
+        if why is not None:
+            raise web.HTTPForbidden(text=f"{why}\n")
+        return await handler(request)
+
+    return monitored

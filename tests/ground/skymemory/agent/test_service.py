@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
@@ -49,6 +51,20 @@ def test_it_starts_with_nothing_there_and_follows_what_comes_up(start_agent: Sta
         State(agent.folder).clear()
         wait_until(lambda: "`skymem up` starts one" in agent.ready().get("reason", ""), "it sees that the sky went down")
         assert client.find([key(1)]).result(PATIENCE_S).blocks == 0
+
+
+def test_monitoring_on_loopback_is_by_address_or_this_machines_name(start_agent: StartAgent) -> None:
+    address = start_agent().addresses["http"]
+    for path in ("/healthz", "/readyz", "/metrics"):
+        for host, answered in (("127.0.0.1", True), ("localhost:1", True), ("10.0.0.7:8090", True), ("evil.example", False)):
+            request = urllib.request.Request(address + path, headers={"Host": host})
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                    status = answer.status
+            except urllib.error.HTTPError as error:
+                with error:
+                    status = error.code
+            assert (status != 403) == answered, (path, host, status)
 
 
 def test_it_becomes_unready_when_the_sky_falls_silent_and_ready_again(
