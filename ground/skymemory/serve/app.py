@@ -6,9 +6,9 @@ import asyncio
 import hmac
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 BODY_BYTES_MAX = 1 << 23
 _API = "/v1/"
 _JSON = msgspec.json.Encoder()
+BODY_S = 60.0
+"""in which a body has to come whole: until then its request has a place in the queue"""
 _RETRY_DRAINING_S = 5
 
 _T = TypeVar("_T")
@@ -69,6 +71,7 @@ class Api:
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
         self._draining = False
         self._jobs: list[Job] = []
+        self._coming = 0  # requests that have a place in the queue, and are no job yet
         self._accepted = 0  # requests that are not answered yet
         self._idle = asyncio.Event()
         self._idle.set()
@@ -118,10 +121,10 @@ class Api:
         return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _completions(self, request: web.Request) -> web.StreamResponse:
-        asked = parse(CompletionRequest, await _body(request))
-        self._check_model(asked.model)
-        self._check_room()
-        prompts = await self._in_thread(lambda: self._prompting.completion(asked.prompt))
+        with self._place():
+            asked = parse(CompletionRequest, await _body(request))
+            self._check_model(asked.model)
+            prompts = await self._in_thread(lambda: self._prompting.completion(asked.prompt))
         if len(prompts) * asked.n > CHOICES_MAX:
             raise ApiError(f"n: {len(prompts)} prompts with {asked.n} answers each; allowed are {CHOICES_MAX} answers", param="n")
         max_tokens = self._prompting.room(prompts, asked.max_tokens, "prompt")
@@ -129,10 +132,10 @@ class Api:
         return await self._answer(request, "completion", asked, prompts, max_tokens, echoes)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        asked = parse(ChatRequest, await _body(request))
-        self._check_model(asked.model)
-        self._check_room()
-        prompt = await self._in_thread(lambda: self._prompting.chat(asked.messages))
+        with self._place():
+            asked = parse(ChatRequest, await _body(request))
+            self._check_model(asked.model)
+            prompt = await self._in_thread(lambda: self._prompting.chat(asked.messages))
         wanted = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
         max_tokens = self._prompting.room([prompt], wanted, "messages")
         return await self._answer(request, "chat", asked, [prompt], max_tokens, [""] * asked.n)
@@ -172,7 +175,7 @@ class Api:
         """What happens to a job until it ends; leaving early cancels it.
 
         Raises:
-            ApiError: the queue is full, or the generation failed.
+            ApiError: the generation failed, or was cancelled because the server ends.
         """
         events: asyncio.Queue[Event] = asyncio.Queue()
         loop = asyncio.get_running_loop()
@@ -181,7 +184,6 @@ class Api:
             loop.call_soon_threadsafe(events.put_nowait, event)
 
         job = Job(prompts, sampling, tell)
-        self._check_room()
         self._worker.submit(job)
         self._jobs.append(job)
         first_s: float | None = None
@@ -292,12 +294,24 @@ class Api:
                 code="model_not_found",
             )
 
-    def _check_room(self) -> None:
-        """Before any work is done for a request."""
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """A place in the queue from before a body is read, as bodies take memory too, until the job is made of it.
+
+        The job then takes it at once: nothing is awaited in between.
+
+        Raises:
+            ApiError: as many requests wait as may.
+        """
         try:
-            self._worker.check_room()
+            self._worker.check_room(self._coming)
         except QueueFullError as error:
             raise busy(str(error), "queue_full", error.retry_after_s, 429) from error
+        self._coming += 1
+        try:
+            yield
+        finally:
+            self._coming -= 1
 
     def _card(self) -> dict[str, Any]:
         return {
@@ -343,7 +357,10 @@ async def _stream(
 
 async def _body(request: web.Request) -> bytes:
     try:
-        return await request.read()
+        async with asyncio.timeout(BODY_S):
+            return await request.read()
+    except TimeoutError as error:
+        raise ApiError(f"the body did not come within {BODY_S:.0f} s", status=408) from error
     except web.HTTPRequestEntityTooLarge:
         raise
     except (ConnectionError, web.RequestPayloadError) as error:  # half a request

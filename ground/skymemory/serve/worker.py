@@ -48,14 +48,16 @@ class Worker:
         """Jobs that wait."""
         return sum(not future.running() for future in self._all())
 
-    def check_room(self) -> None:
-        """Raises:
-        QueueFullError: a job would have to wait, and as many as may do.
+    def check_room(self, coming: int = 0) -> None:
+        """Args:
+            coming: requests that will become jobs, and have their places already.
+
+        Raises:
+            QueueFullError: a job would have to wait, and as many as may do.
         """
-        jobs = self._all()
-        if len(jobs) > self._waiting_max:
-            waiting = len(jobs) - 1
-            raise QueueFullError(waiting, max(1, math.ceil(self._mean_s)))
+        taken = len(self._all()) + coming
+        if taken > self._waiting_max:
+            raise QueueFullError(taken - 1, max(1, math.ceil(self._mean_s)))
 
     def submit(self, job: Job) -> None:
         """Have a job done, after those that wait."""

@@ -1,0 +1,37 @@
+"""Routes of the server without its model."""
+
+import asyncio
+from unittest.mock import Mock
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import CollectorRegistry
+
+from skymemory.serve import app
+from skymemory.serve.app import Api, Defaults, Served
+from skymemory.serve.metrics import Metrics
+from skymemory.serve.prompting import Prompting
+from skymemory.serve.worker import Worker
+
+pytestmark = pytest.mark.model
+
+
+def test_a_body_that_does_not_come_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body():
+        yield b"{"
+        await asyncio.Event().wait()
+
+    async def ask(api: Api) -> None:
+        async with TestClient(TestServer(api.application())) as client:
+            for _ in range(2):  # there is one place
+                answer = await client.post("/v1/completions", data=body(), headers={"Content-Type": "application/json"})
+                assert (answer.status, (await answer.json())["error"]["message"]) == (408, "the body did not come within 0 s")
+
+    monkeypatch.setattr(app, "BODY_S", 0.01)
+    worker = Worker(lambda _: None, 0)
+    api = Api(Served("model", 100, Defaults()), worker, Mock(spec=Prompting), Metrics(CollectorRegistry()))
+    try:
+        asyncio.run(asyncio.wait_for(ask(api), 60))
+    finally:
+        api.close()
+        worker.close()
