@@ -2,6 +2,7 @@
 come back, and a plane that dies is found at its new address."""
 
 import os
+import secrets
 import socket
 import time
 import urllib.request
@@ -14,7 +15,7 @@ import redis
 
 from skymemory.config import Constellation
 from skymemory.testbed.docker import build_image, find_checkout
-from skymemory.testbed.several import HTTP_PORT, PLANE, RESP_PORT
+from skymemory.testbed.several import AGENT_SECRET, HTTP_PORT, PLANE, RESP_PORT
 from support.ground_container import ALL_IS_WELL, ground, routes
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
@@ -54,7 +55,15 @@ def stack(tmp_path_factory: pytest.TempPathFactory, ports: dict[int, int]) -> Pa
 
 
 @pytest.fixture(scope="module")
-def swarm(docker: Callable[..., str], stack: Path, agent_image: str) -> Iterator[Constellation]:
+def password() -> str:
+    """What Redis clients have to say."""
+    return secrets.token_hex()
+
+
+@pytest.fixture(scope="module")
+def swarm(
+    docker: Callable[..., str], stack: Path, agent_image: str, password: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Constellation]:
     """The stack with everything on this machine."""
     if docker("info", "--format", "{{.Swarm.LocalNodeState}}").strip() != "inactive":
         why = "this engine is in a swarm already: the test makes one of its own, and leaves yours alone"
@@ -64,12 +73,14 @@ def swarm(docker: Callable[..., str], stack: Path, agent_image: str) -> Iterator
     assert agent_image in stack.read_text()
     build_image(find_checkout(ROOT), PLANE)
     constellation = Constellation.load(CONSTELLATION)
+    (settings := tmp_path_factory.mktemp("secret") / "agent.toml").write_text(f'resp_password = "{password}"\n')
     pool = ["--default-addr-pool", OVERLAY, "--default-addr-pool-mask-length", "26"]
     docker("swarm", "init", "--advertise-addr", "127.0.0.1", *pool)
     try:
         node = docker("node", "ls", "--quiet").strip()
         for label in ("agent", *(f"plane-{plane}" for plane in range(1, constellation.planes + 1))):
             docker("node", "update", "--label-add", f"{label}=true", node)
+        docker("secret", "create", AGENT_SECRET, str(settings))
         docker("stack", "deploy", "--resolve-image", "never", "--compose-file", str(stack), STACK)
         await_planes(docker, constellation.planes)
         yield constellation
@@ -113,13 +124,17 @@ def is_ready(port: int) -> bool:
         return False
 
 
-def test_the_agent_serves_redis_clients_of_its_machine(swarm: Constellation, ports: dict[int, int], stack: Path) -> None:
+def test_the_agent_serves_redis_clients_that_have_the_password(
+    swarm: Constellation, ports: dict[int, int], stack: Path, password: str
+) -> None:
     deadline_s = time.monotonic() + START_S
     while not is_ready(ports[HTTP_PORT]):
         assert time.monotonic() < deadline_s
         time.sleep(0.5)
     value = os.urandom(300_000)
-    with redis.Redis("127.0.0.1", ports[RESP_PORT], socket_timeout=60) as client:
+    with redis.Redis("127.0.0.1", ports[RESP_PORT], socket_timeout=60) as client, pytest.raises(redis.AuthenticationError):
+        client.get("over five machines")
+    with redis.Redis("127.0.0.1", ports[RESP_PORT], password=password, socket_timeout=60) as client:
         assert client.set("over five machines", value)
         assert client.get("over five machines") == value
     assert (stack.parent / "agent.sock").is_socket()

@@ -23,6 +23,9 @@ RESP_PORT, HTTP_PORT = 6390, 8090
 ROUTES_MIB = 32
 """memory of what routes addresses"""
 AGENT_FILE = "/etc/skymemory/constellation.toml"
+AGENT_SECRET = "skymemory-agent"
+"""of the swarm: settings of agents with the password of Redis clients; what Swarm publishes is open to all machines"""
+SECRET_FILE = "/run/secrets/agent.toml"
 
 
 def check(constellation: Constellation, overhead: int) -> None:
@@ -75,6 +78,11 @@ def stack_file(constellation: Constellation, *, source: str) -> str:
         "  constellation:",
         f"    file: {json.dumps(source, ensure_ascii=False)}",
         "",
+        "secrets:",
+        "  agent:  # settings with the password of Redis clients, made by hand: docs/multi-host.md",
+        "    external: true",
+        f"    name: {AGENT_SECRET}",
+        "",
         "x-plane: &plane",
         f"  image: {PLANE.name}",
         "  cap_drop: [ALL]",
@@ -106,7 +114,8 @@ def stack_file(constellation: Constellation, *, source: str) -> str:
         "  agent:",
         f"    image: {AGENT.name}",
         "    entrypoint: [sky-net]",
-        f'    command: ["{network.base}", "{constellation.planes}", "", "skymem", "agent", "--constellation", "{AGENT_FILE}",',
+        f'    command: ["{network.base}", "{constellation.planes}", "", "skymem", "agent", "--config", "{SECRET_FILE}",',
+        f'      "--constellation", "{AGENT_FILE}",',
         '      "--socket", "/run/skymemory/agent.sock", "--resp-host", "0.0.0.0", "--http-host", "0.0.0.0",',
         f'      "--resp-port", "{RESP_PORT}", "--http-port", "{HTTP_PORT}"]',
         "    environment: {SKY_USER: '0'}  # the socket is for engines of its user: here root",
@@ -114,6 +123,7 @@ def stack_file(constellation: Constellation, *, source: str) -> str:
         "    cap_add: [NET_ADMIN, SETUID, SETGID, SETPCAP]",
         "    networks: [sky]",
         f"    configs: [{{source: constellation, target: {AGENT_FILE}}}]",
+        "    secrets: [{source: agent, target: agent.toml, mode: 0400}]",
         "    volumes: ['/run/skymemory:/run/skymemory']",
         "    ports:",
         f"      - {{target: {RESP_PORT}, published: {RESP_PORT}, mode: host}}",

@@ -12,7 +12,7 @@ import yaml
 
 from skymemory.config import ConfigError, Constellation
 from skymemory.testbed import satellite as skysat
-from skymemory.testbed.several import kubernetes_file, stack_file
+from skymemory.testbed.several import AGENT_SECRET, kubernetes_file, stack_file
 
 ROOT = Path(__file__).resolve().parents[4]
 FILE = ROOT / "docker" / "five-hosts.toml"
@@ -72,6 +72,14 @@ def test_links_of_the_file_are_links_of_the_stack() -> None:
     made = yaml.safe_load(stack_file(SKY.replace(links={"delay_us": 5, "override": cut}), source="a.toml"))
     third = made["services"]["plane-2"]["command"][4 + 2]
     assert " --link east:delay_us=5,jitter_us=0,rate_kbps=0,loss_ppm=0,cut=1 " in third
+
+
+def test_redis_clients_of_other_machines_need_the_password_of_a_secret() -> None:
+    made = stack()
+    assert made["secrets"] == {"agent": {"external": True, "name": AGENT_SECRET}}
+    agent = made["services"]["agent"]
+    assert agent["secrets"] == [{"source": "agent", "target": "agent.toml", "mode": 0o400}]
+    assert agent["command"][agent["command"].index("--config") + 1] == "/run/secrets/agent.toml"
 
 
 # ---- Kubernetes -----------------------------------------------------------------------------------------------------------
