@@ -193,7 +193,7 @@ class Connection:
         session = self.session
         session.commands += 1
         session.last_command = "unknown" if spec is None else spec.name
-        large = 0
+        large = _large_bytes(args)  # taken when they came, whatever becomes of the command
         try:
             if spec is None:
                 raise CommandError(_unknown_command(args))
@@ -202,7 +202,6 @@ class Connection:
             if not session.is_trusted and not spec.is_open:
                 raise CommandError("NOAUTH Authentication required.")
             if any(type(one) is Large for one in args):
-                large = _large_bytes(args)
                 args = _usable(spec, args)
             spec.run(self._gateway, self, args)
         except CommandError as wrong:

@@ -1,0 +1,120 @@
+"""A gateway in the test's own process, with limits of the test's choice, over a sky that fails when it is told to."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, Self, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from skymemory.agent.resp.gateway import Gateway
+from skymemory.block_entry import BlockEntry
+from skymemory.config import Constellation
+from skymemory.link.control import Purged
+from skymemory.results import GetResult, PutResult
+
+T = TypeVar("T")
+TIMEOUT_S = 60.0
+
+
+class StubStore:
+    """What the gateway wants to know of a store."""
+
+    def __init__(self) -> None:
+        self.constellation = Constellation()
+        self.silent = False
+        self.index: dict[bytes, BlockEntry] = {}
+        self.capacity_bytes = 1 << 30
+
+
+class StubSky:
+    """Blocks in memory, under keys; what a test wants to go wrong does."""
+
+    def __init__(self) -> None:
+        self.store = StubStore()
+        self.reachable = True
+        self.blocks: dict[bytes, bytes] = {}
+        self.get_status: str | None = None
+        """what gets end with, whatever there is"""
+        self.held = asyncio.Event()
+        """puts wait for this one"""
+        self.held.set()
+        self.put_bytes: list[int] = []
+        """of each call"""
+        self.got: list[int] = []
+        """blocks of each call"""
+
+    def entry(self, key: bytes) -> BlockEntry | None:
+        data = self.blocks.get(key)
+        return None if data is None else BlockEntry(key, len(data), 6000, -(-len(data) // 6000), 0, 0.0)
+
+    async def find(self, keys: Sequence[bytes]) -> list[BlockEntry | None]:
+        return [self.entry(key) for key in keys]
+
+    async def get(self, keys: Sequence[bytes], *, block_bytes_max: int) -> list[GetResult]:
+        self.got.append(len(keys))
+        if self.get_status is not None:
+            return [GetResult(key, None, self.get_status, 0.0) for key in keys]
+        found = ((key, self.blocks.get(key)) for key in keys)
+        return [
+            GetResult(key, None, "miss", 0.0) if data is None else GetResult(key, bytearray(data), "done", 0.0)
+            for key, data in found
+        ]
+
+    async def put(self, items: Sequence[tuple[bytes, Any]]) -> list[PutResult]:
+        await self.held.wait()
+        self.put_bytes.append(sum(len(data) for _, data in items))
+        self.blocks |= {key: bytes(data) for key, data in items}
+        return [PutResult(key, True, "done", self.entry(key), 0.0) for key, _ in items]
+
+    async def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
+        return [Purged(int(self.blocks.pop(key, None) is not None), True) for key in keys]
+
+    async def purge(self, keys: Sequence[bytes]) -> Purged:
+        return Purged(sum(self.blocks.pop(key, None) is not None for key in keys), True)
+
+
+class InsideGateway:
+    """In a thread with its own event loop. A context manager."""
+
+    def __init__(self, **limits: Any) -> None:
+        """`limits`: of the `Gateway`."""
+        self._limits = limits
+        self._started: Future[None] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.result(TIMEOUT_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join(TIMEOUT_S)
+
+    @property
+    def port(self) -> int:
+        return self.gateway.port
+
+    @property
+    def used_bytes(self) -> int:
+        """Memory of values on their way."""
+        return self.run(lambda: self.gateway.memory.used_bytes)
+
+    def run(self, what: Callable[[], T]) -> T:
+        """Call something where the gateway runs."""
+
+        async def call() -> T:
+            return what()
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(TIMEOUT_S)
+
+    async def _main(self) -> None:
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        self.sky = StubSky()
+        self.gateway = Gateway(self.sky, "127.0.0.1", 0, CollectorRegistry(), **self._limits)  # type: ignore[arg-type]
+        await self.gateway.start()
+        self._started.set_result(None)
+        await self._ended.wait()
+        await self.gateway.close()
