@@ -164,6 +164,11 @@ class Connection:
         except ProtocolError as wrong:
             self._wrong = str(wrong)
             self._has_ended = True
+        except MemoryError:  # what came is lost, so nothing that follows can be understood
+            _log.warning("no memory for a command of client %s: cut off", self.session.address)
+            self.meter.failed("memory")
+            self.close()
+            return
         self._backlog += commands
         self._dispatch()
 

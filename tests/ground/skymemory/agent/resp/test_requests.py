@@ -158,6 +158,18 @@ def test_a_command_of_many_arguments_is_bounded() -> None:
     assert stream.held == 0
 
 
+@pytest.mark.parametrize("between", [b"\r\n", b"xx", b"\r\r"])
+def test_what_takes_memory_by_its_header_never_sees_a_large_one(between: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(requests.hiredis, "Reader", refuse)
+    stream = Stream()
+    with pytest.raises(ProtocolError, match="invalid multibulk length"):
+        stream.feed(b"*1\r\n$4\r\nPING" + between + b"*1000000000\r\n")
+    assert stream.plain() == [[b"PING"]]
+
+
 @given(st.binary(max_size=300))
 def test_nonsense_is_either_commands_or_an_error(data: bytes) -> None:
     stream = Stream()
