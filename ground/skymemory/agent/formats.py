@@ -6,6 +6,7 @@ for each model, in the sky beside the blocks, tells it apart from a cold cache. 
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -16,6 +17,7 @@ from msgspec import Meta, Struct
 
 from skymemory.agent import protocol
 from skymemory.agent.sky import Sky
+from skymemory.link.control import Purged
 
 _log = logging.getLogger(__name__)
 
@@ -25,6 +27,8 @@ _FORMATS_MAX: Final = 8
 _RECORD_BYTES_MAX: Final = 4096
 _PATIENCE_S: Final = 1.0
 """how long a Hello waits for it"""
+_AGAIN_S: Final = 60.0
+"""after a record that could not be stored; then with the engine's next block"""
 
 
 class _Format(Struct, frozen=True, array_like=True):
@@ -53,7 +57,10 @@ class Formats:
 
     def __init__(self, sky: Sky) -> None:
         self._sky = sky
-        self._recorded: set[bytes] = set()
+        self._next_s: dict[bytes, float] = {}
+        """by root: when its format is to be recorded, on the monotonic clock"""
+        self._saving = asyncio.Lock()
+        """two formats of a model do not forget each other"""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def notes(self, hello: protocol.Hello) -> list[str]:
@@ -74,9 +81,9 @@ class Formats:
 
     def stored(self, hello: protocol.Hello) -> None:
         """An engine has stored a block: remember its format."""
-        if hello.root in self._recorded:
+        if time.monotonic() < self._next_s.get(hello.root, 0.0):
             return
-        self._recorded.add(hello.root)
+        self._next_s[hello.root] = math.inf
         task = asyncio.create_task(self._save(hello))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -94,12 +101,27 @@ class Formats:
 
     async def _save(self, hello: protocol.Hello) -> None:
         own, key = _of(hello), _key(hello.model)
-        others = [one for one in await self._load(hello.model) if one.root != own.root]
-        formats = [own, *others][:_FORMATS_MAX]
-        result = (await self._sky.put([(key, msgspec.msgpack.encode(_Record(_digest(key, formats), formats)))]))[0]
-        if not result.ok:
-            self._recorded.discard(hello.root)  # with its next block
-            _log.info("the format of %s was not recorded: %s", hello.model, result.status)
+        async with self._saving:
+            others = [one for one in await self._load(hello.model) if one.root != own.root]
+            formats = [own, *others][:_FORMATS_MAX]
+            why = await self._replace(key, msgspec.msgpack.encode(_Record(_digest(key, formats), formats)))
+        if why:
+            self._next_s[hello.root] = time.monotonic() + _AGAIN_S
+            _log.info("the format of %s was not recorded: %s", hello.model, why)
+
+    async def _replace(self, key: bytes, record: bytes) -> str:
+        """Put a record in the place of another one. Returns why it could not be; empty: it is there."""
+        for make_way in (self._sky.make_way, self._purge):  # what is left without its first share only a purge finds
+            [purged] = await make_way([key])
+            if not purged.confirmed:
+                return "unanswered"
+            [result] = await self._sky.put([(key, record)])
+            if result.status != "bad_key":
+                break
+        return "" if result.ok else result.status
+
+    async def _purge(self, keys: Sequence[bytes]) -> list[Purged]:
+        return [await self._sky.purge(keys)]
 
 
 def _of(hello: protocol.Hello) -> _Format:

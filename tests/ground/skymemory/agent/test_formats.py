@@ -1,0 +1,113 @@
+"""Records of formats, over real satellites."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from skymemory.agent import formats
+from skymemory.agent.formats import Formats
+from skymemory.agent.protocol import VERSION, Hello
+from skymemory.agent.sky import Sky
+from skymemory.agent.source import Serving
+from skymemory.testbed.local import LocalConstellation
+from support.agents import PATIENCE_S
+
+
+class Of:
+    """A source that tells of the same constellation, or of none, always."""
+
+    def __init__(self, local: LocalConstellation | None) -> None:
+        self._local = local
+        self._asked = False
+
+    def changed(self) -> bool:
+        asked, self._asked = self._asked, True
+        return not asked
+
+    def load(self) -> Serving | None:
+        return None if self._local is None else Serving(self._local.constellation, None)
+
+    def missing(self) -> str:
+        return "none"
+
+
+def with_sky(local: LocalConstellation | None, work: Callable[[Sky], Awaitable[None]]) -> None:
+    async def run() -> None:
+        sky = Sky(Of(local), CollectorRegistry())
+        await sky.start()
+        end_s = time.monotonic() + PATIENCE_S
+        try:
+            while local is not None and not sky.reachable:
+                assert time.monotonic() < end_s
+                await asyncio.sleep(0.01)
+            await work(sky)
+        finally:
+            await sky.close()
+
+    asyncio.run(run())
+
+
+def hello(model: str, number: int) -> Hello:
+    root = sha256(bytes([number])).digest()
+    return Hello(VERSION, "vllm", model, root, 16 * number, 1000, "bfloat16", 1 << 20)
+
+
+async def recorded(records: Formats, *engines: Hello) -> None:
+    for engine in engines:
+        records.stored(engine)
+    await asyncio.gather(*records._tasks)
+
+
+async def known(records: Formats, model: str) -> list[int]:
+    return [one.block_tokens for one in await records._load(model)]
+
+
+def test_each_format_of_a_model_is_recorded_the_last_one_first(full_sky: LocalConstellation) -> None:
+    model = "formats: a model of three"
+
+    async def work(sky: Sky) -> None:
+        records = Formats(sky)
+        await recorded(records, hello(model, 1))
+        assert await known(records, model) == [16]
+        await recorded(records, hello(model, 2), hello(model, 3))
+        assert await known(records, model) == [48, 32, 16]
+        await recorded(Formats(sky), hello(model, 1))  # an agent that was started again: as long as what is there
+        assert await known(records, model) == [16, 48, 32]
+        assert "stored as blocks of 16 tokens" in (await records.notes(hello(model, 4)))[0]
+        assert await records.notes(hello(model, 3)) == []
+
+    with_sky(full_sky, work)
+
+
+def test_there_are_so_many_at_most(full_sky: LocalConstellation) -> None:
+    model = "formats: a model of many"
+
+    async def work(sky: Sky) -> None:
+        records = Formats(sky)
+        await recorded(records, *(hello(model, number) for number in range(1, 11)))
+        assert await known(records, model) == [16 * number for number in range(10, 2, -1)]
+
+    with_sky(full_sky, work)
+
+
+def test_what_cannot_be_recorded_is_not_tried_with_every_block(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, logger=formats.__name__)
+
+    async def work(sky: Sky) -> None:
+        records, engine = Formats(sky), hello("formats: a model without a sky", 1)
+        for _ in range(3):
+            await recorded(records, engine)
+        assert caplog.text.count("was not recorded: unanswered") == 1
+        monkeypatch.setattr(formats, "_AGAIN_S", 0.0)
+        for number in range(2, 5):
+            await recorded(records, hello(engine.model, 2))
+            assert caplog.text.count("was not recorded: unanswered") == number
+
+    with_sky(None, work)
