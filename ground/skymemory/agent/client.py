@@ -23,6 +23,7 @@ from typing import Any, Final, Self, TypeVar
 
 from skymemory.agent import arena, protocol
 from skymemory.agent.arena import Allocator
+from skymemory.agent.peers import stranger
 from skymemory.agent.protocol import FrameError
 from skymemory.state_folder import agent_socket
 
@@ -450,6 +451,8 @@ class AgentClient:
         end_s = time.monotonic() + HELLO_S
         link.settimeout(HELLO_S)
         link.connect(str(self.path))
+        if why := stranger(link, self.path):
+            raise _GoneError(why)
         descriptor, memory = arena.make(self._arena_bytes)
         try:
             socket.send_fds(link, [self._hello], [descriptor])  # a frame as short as this goes in one piece

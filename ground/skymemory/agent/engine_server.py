@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import socket
-import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from skymemory.agent.engine_connection import DRAIN_S, Advisor, Connection
 from skymemory.agent.formats import Formats
+from skymemory.agent.peers import peer
 from skymemory.agent.sky import Sky
 from skymemory.agent.socket_lock import OwnedSocket
 
@@ -26,8 +26,6 @@ ENGINES_MAX: Final = 256
 """connections at a time"""
 _NO_DESCRIPTOR_S: Final = 0.2
 """pause when the system has no descriptor for another connection"""
-_PEER: Final = struct.Struct("3i")
-"""pid, uid, gid"""
 _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -97,7 +95,7 @@ class EngineServer:
                 await asyncio.sleep(_NO_DESCRIPTOR_S)
                 continue
             link.setblocking(False)
-            pid, uid, _ = _PEER.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+            pid, uid = peer(link)
             if uid not in (os.geteuid(), 0) or len(self._connections) >= ENGINES_MAX:
                 why = f"of user {uid}" if uid not in (os.geteuid(), 0) else f"one more than {ENGINES_MAX}"
                 _log.warning("engine (pid %d) was turned away: it is %s", pid, why)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.agent import client as client_module
-from skymemory.agent import protocol
+from skymemory.agent import peers, protocol
 from skymemory.agent.client import AgentClient, EngineInfo
 from support.agents import PATIENCE_S, AgentProcess, wait_until
 
@@ -48,6 +48,8 @@ class FakeAgent:
             data, descriptors, _, _ = socket.recv_fds(link, 1 << 16, 1)
             for descriptor in descriptors:
                 os.close(descriptor)
+            if not data:  # the client has hung up
+                continue
             self.hellos.append(protocol.read(protocol.HELLO, data[protocol.LENGTH.size :]))
             with suppress(OSError):  # the client has hung up
                 self._behave(link)
@@ -196,6 +198,43 @@ def test_a_refusal_at_hello_is_told_and_tried_again(
         assert not client.connected
     told = [record.message for record in caplog.records if "version 1 of the protocol, the agent 2" in record.message]
     assert len(told) == 1  # once, not each time
+
+
+@pytest.mark.parametrize("own", [4711, 0])
+def test_who_listens_in_anothers_name_is_no_agent(
+    own: int, tmp_path: Path, fake: Callable[..., FakeAgent], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "peer", lambda link: (1, 4712))
+    monkeypatch.setattr(os, "geteuid", lambda: own)
+    agent = fake(welcome)
+    with connect(tmp_path) as client:
+        wait_until(lambda: f"who listens is user 4712; allowed are this user, {own}, and root" in caplog.text, "it is refused")
+        assert not client.connected
+    assert agent.hellos == []  # neither memory nor the root of the keys went there
+
+
+@pytest.mark.parametrize(("own", "agent"), [(4711, 4711), (4711, 0), (0, os.geteuid())])
+def test_agents_of_this_user_and_of_root_and_to_root_of_the_folders_owner(
+    own: int, agent: int, tmp_path: Path, fake: Callable[..., FakeAgent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "peer", lambda link: (1, agent))
+    monkeypatch.setattr(os, "geteuid", lambda: own)
+    fake(welcome)
+    with connect(tmp_path) as client:
+        assert client.wait_connected(PATIENCE_S)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_the_system_says_who_listens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
+        stranger.bind(str(tmp_path / "agent.sock"))
+        os.seteuid(65534)
+        try:
+            stranger.listen()
+        finally:
+            os.seteuid(0)
+        with connect(tmp_path):
+            wait_until(lambda: "who listens is user 65534" in caplog.text, "it is refused")
 
 
 def test_an_agent_that_hangs_is_given_up(start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch) -> None:
