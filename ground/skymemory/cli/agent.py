@@ -3,11 +3,13 @@
 import asyncio
 import logging
 import sys
+from ipaddress import ip_address
 from pathlib import Path
 
 import click
 
 from skymemory.agent.settings import ENVIRONMENT, Settings, load_file
+from skymemory.cli.common import BadInput
 from skymemory.state_folder import agent_socket
 
 _PORT = click.IntRange(0, 65535)
@@ -63,6 +65,10 @@ def agent(
     Starts with the constellation unreachable, and ends by SIGTERM or Ctrl-C. Settings come from the file, the environment and
     flags; of what several name the later one counts.
     """
+    if resp_port is not None and not resp_password and not _is_loopback(resp_host):
+        raise BadInput(
+            f"--resp-host is {resp_host}, where other machines may come: it needs a --resp-password; 127.0.0.1 needs none"
+        )
     from skymemory.agent.service import run  # aiohttp takes a third of a second
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
@@ -76,6 +82,13 @@ def agent(
         http_host=http_host,
     )
     asyncio.run(run(settings, _tell))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # another name
+        return False
 
 
 def _tell(addresses: dict[str, str]) -> None:
