@@ -43,10 +43,7 @@ def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as
     Ends after the last row, or by Ctrl-C; the window then stays where it is. Another replay goes on from there, and ends one
     that still runs.
     """
-    if not 0 < speed <= SPEED_MAX:
-        raise BadInput(f"--speed is {speed:g}; allowed are numbers above 0, up to {SPEED_MAX}")
-    if hours is not None and not hours > 0:  # not a number is not either
-        raise BadInput(f"--hours is {hours:g}; allowed are numbers above 0")
+    _check_numbers(speed, hours)
     try:
         schedule = Schedule.load(file)
     except ScheduleError as error:
@@ -63,11 +60,16 @@ def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as
         raise BadInput(f"{file}: {error}") from error
     done: list[Handover] = []
     with ControlPlane(constellation) as control:
-        _begin(control, state, playing, before, file, by)
-        if not as_json:
-            rows, real_s = len(playing.track.rows), playing.track.rows[-1][0] / 1000
-            click.echo(f"{file}: {rows} rows in {real_s:,.0f} s, from {utc(schedule.header.epoch_ms + from_ms)} on")
+        require_all(control)
+        state.playing.save(playing, file)  # first: who opens a store from now on follows the window when it moves
+        if by == "command":
+            _call_off(control, state, before, file)
         try:
+            if by == "schedule":  # whoever has it moves with it, also when others do not get it any more
+                upload(control, playing)
+            if not as_json:
+                rows, real_s = len(playing.track.rows), playing.track.rows[-1][0] / 1000
+                click.echo(f"{file}: {rows} rows in {real_s:,.0f} s, from {utc(schedule.header.epoch_ms + from_ms)} on")
             _look_on(control, state, playing, by, done, quiet=as_json)
         except BaseException as reason:
             if not state.playing.is_kept():  # the constellation is somebody else's now
@@ -87,6 +89,13 @@ def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as
         median = f"; {report['duration_s_median']:.2f} s each (median)" if report["chunks"] else ""
         moved = f"{report['chunks']:,} chunks, {report['bytes'] / 1e6:,.1f} MB moved"
         click.echo(f"{report['handovers']} handovers: {moved}{median}")
+
+
+def _check_numbers(speed: float, hours: float | None) -> None:
+    if not 0 < speed <= SPEED_MAX:
+        raise BadInput(f"--speed is {speed:g}; allowed are numbers above 0, up to {SPEED_MAX}")
+    if hours is not None and not hours > 0:  # not a number is not either
+        raise BadInput(f"--hours is {hours:g}; allowed are numbers above 0")
 
 
 def _check_sky(file: Path, schedule: Schedule, constellation: Constellation) -> None:
@@ -118,12 +127,10 @@ def _from_ms(file: Path, schedule: Schedule, start: str) -> int:
     return at_ms
 
 
-def _begin(control: ControlPlane, state: State, playing: Playing, before: Playing | None, file: Path, by: By) -> None:
-    """Record and upload it; if satellites do not take it, all is as it was."""
-    require_all(control)
-    state.playing.save(playing, file)  # first: who opens a store from now on follows the window when it moves
+def _call_off(control: ControlPlane, state: State, before: Playing | None, file: Path) -> None:
+    """No satellite moves by itself any more; if some do not take that, all is as it was: nothing has moved yet."""
     try:
-        upload(control, playing if by == "schedule" else None)
+        upload(control, None)
     except BaseException:
         if not state.playing.is_kept():
             raise

@@ -10,13 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from skymemory.cli import main
+from skymemory.cli import replay as cli_replay
 from skymemory.config import Constellation
+from skymemory.link.control import ControlPlane
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Satellite
+from skymemory.placement.whereabouts import Playing
+from skymemory.testbed import replay as testbed_replay
 from skymemory.testbed.local import free_port
+from skymemory.testbed.replay import ReplayError, row_now
 from skymemory.testbed.state import State
 
 HOUR_MS = 3_600_000
@@ -123,6 +130,38 @@ def test_an_interrupted_replay_holds_the_window(user: User) -> None:
     first, second = (json.loads(user.run("status", "--json"))["window"] for _ in range(2))
     assert first["row"] == second["row"] > 1
     assert first["row"] < first["rows"]
+
+
+@pytest.mark.parametrize("reason", [KeyboardInterrupt, ReplayError])
+def test_what_moved_is_found_when_half_of_the_satellites_have_the_schedule(
+    user: User, monkeypatch: pytest.MonkeyPatch, reason: type[BaseException]
+) -> None:
+    file = save(user.folder, "sky.csv")
+    user.run("up")
+    (user.folder / "value").write_bytes(value := os.urandom(300_000))
+    user.run("put", "notes", "value")
+    uploads: list[Playing | None] = []
+
+    def upload(control: ControlPlane, playing: Playing | None) -> None:
+        uploads.append(playing)
+        if len(uploads) > 1:
+            testbed_replay.upload(control, playing)
+            return
+        assert playing is not None
+        testbed_replay.upload(control, playing, list(control.constellation.torus.satellites())[::2])
+        while row_now(playing) < 3:  # the first is where the window was
+            time.sleep(0.05)
+        raise reason("in between")
+
+    monkeypatch.setenv("SKYMEM_STATE", str(user.state.folder))
+    monkeypatch.chdir(user.folder)
+    monkeypatch.setattr(cli_replay, "upload", upload)
+    result = CliRunner().invoke(main, ["replay", file, "--speed", "300"])
+    assert result.exit_code == (0 if reason is KeyboardInterrupt else 1), result.output
+    first, second = (json.loads(user.run("status", "--json"))["window"] for _ in range(2))
+    assert first["row"] == second["row"] > 1
+    user.run("get", "notes", "back")
+    assert (user.folder / "back").read_bytes() == value
 
 
 def test_another_replay_ends_the_first(user: User) -> None:
