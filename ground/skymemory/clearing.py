@@ -16,13 +16,13 @@ def clear_first_shares(
     first in a lookup gives up its share as well, so that nobody is told of the old block.
 
     Returns:
-        For each key what was purged; nothing, and confirmed, if no satellite can be asked now.
+        For each key what was purged; nothing, and not confirmed, if no satellite can be asked now.
     """
     entries = [index.get(key) for key in keys]
     ways = {epoch: reach.ways(epoch) for epoch in {0, *(entry.epoch for entry in entries if entry is not None)}}
     first = {epoch: one.places[0] for epoch, one in ways.items() if one is not None}
     if len(first) < len(ways):
-        return [Cleared(0, True, False) for _ in keys]
+        return [Cleared(0, False, False) for _ in keys]
     asked = reach.lookup_routes()
     blocks = []
     for key, entry in zip(keys, entries, strict=True):

@@ -20,6 +20,17 @@ class PutResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FindResult:
+    """What is known of a block that was looked for."""
+
+    key: bytes
+    entry: BlockEntry | None
+    """None: it is not there, or nobody could say"""
+    status: str
+    """`done`, `miss`, or `unanswered`: it may be there, and no satellite said"""
+
+
+@dataclass(frozen=True, slots=True)
 class GetResult:
     """What became of a block that was asked for."""
 

@@ -30,11 +30,11 @@ from skymemory.placement.window import Route
 from skymemory.prefetch import lay
 from skymemory.progress import Progress
 from skymemory.reach import Reach
-from skymemory.results import GetResult, PrefetchResult, PutResult, StoreStatistics
+from skymemory.results import FindResult, GetResult, PrefetchResult, PutResult, StoreStatistics
 from skymemory.transfers import Moved, Transfers, status_of
 from skymemory.wire.packets import KEY_BYTES
 
-__all__ = ["GetResult", "PrefetchResult", "PutResult", "SkyStore", "StoreStatistics"]
+__all__ = ["FindResult", "GetResult", "PrefetchResult", "PutResult", "SkyStore", "StoreStatistics"]
 
 BLOCK_BYTES_MAX: Final = 1 << 26
 """the largest block that is fetched unless the caller says otherwise: a block's length is a satellite's word, and memory is
@@ -282,12 +282,39 @@ class SkyStore:
         Raises:
             ValueError: a key of another length, a closed store.
         """
+        return [one.entry for one in self.look_up(keys)]
+
+    def look_up(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+        """As `find_each`, and says whether what is not found is not there or nobody answered.
+
+        Args:
+            fresh: the index is not believed, which knows nothing of what other hosts purged and satellites evicted: satellites
+                are asked, and of blocks of several chunks for all of them.
+
+        Raises:
+            ValueError: a key of another length, a closed store.
+        """
         for key in keys:
             _check_key(key)
         self._begin()
-        found = self._resolve(keys)
-        self.index.add([entry for entry in found if entry is not None])  # so that who wants it need not ask again
-        return found
+        known = [None if fresh else self.index.get(key) for key in keys]
+        unknown = [key for key, entry in zip(keys, known, strict=True) if entry is None]
+        told = self._lookup.ask(unknown)
+        found = {entry.key: self._as_laid(entry) for entry in told or () if entry is not None}
+        found |= {entry.key: entry for entry in known if entry is not None}
+        unanswered = set(unknown) if told is None else set()
+        if fresh:
+            several = [entry for entry in found.values() if entry.chunk_total > 1]
+            for entry, whole in zip(several, self._lookup.whole(several) if several else (), strict=True):
+                if not whole:
+                    del found[entry.key]
+                if whole is None:
+                    unanswered.add(entry.key)
+            for key in set(keys) - found.keys() - unanswered:
+                self.index.remove(key)
+        self.index.add(found.values())  # so that who wants it need not ask again
+        words = {key: "done" if key in found else "unanswered" if key in unanswered else "miss" for key in keys}
+        return [FindResult(key, found.get(key), words[key]) for key in keys]
 
     def find_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[BlockEntry]:
         """The longest cached beginning of a chain of block keys.
@@ -536,7 +563,7 @@ class SkyStore:
         for key in keys:
             self.index.remove(key)
         if not keys or not routes:
-            return Purged(0, True)
+            return Purged(0, not keys)  # what nobody is asked for may still be there
         removed = self._control.purge(routes, keys, self._tenant, self._control.patience_s(routes))
         self._add(purges=len(keys))
         return removed

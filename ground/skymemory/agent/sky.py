@@ -21,7 +21,7 @@ from skymemory.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer
 from skymemory.placement.torus import Satellite
-from skymemory.results import GetResult, PutResult
+from skymemory.results import FindResult, GetResult, PutResult
 from skymemory.store import BLOCK_BYTES_MAX, SkyStore
 from skymemory.wire.packets import KEY_BYTES
 
@@ -77,7 +77,7 @@ class Sky:
         self._closing = False
         self._down: Lane[_Get, list[GetResult]] = Lane("skymem-get", self._get, _joins_get)
         self._up: Lane[_Put, list[PutResult]] = Lane("skymem-put", self._put, _joins_put)
-        self._asks: Lane[Sequence[bytes], list[BlockEntry | None]] = Lane("skymem-find", self._find, _joins_find)
+        self._asks: Lane[Sequence[bytes], list[FindResult]] = Lane("skymem-find", self._find, _joins_find)
         self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
         self._watch: Lane[None, None] = Lane("skymem-watch", self._look)
         up = Gauge("skymem_sky_reachable", "1 while a satellite has answered lately.", registry=registry)
@@ -147,8 +147,15 @@ class Sky:
 
     async def find(self, keys: Sequence[bytes]) -> list[BlockEntry | None]:
         """What is known of blocks (`SkyStore.find`)."""
+        return [one.entry for one in await self.look_up(keys)]
+
+    async def look_up(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+        """What is known of blocks (`SkyStore.look_up`); `unanswered` while there is no constellation."""
         _check(keys)
-        return await self._asks.run(keys) if keys else []
+        if not fresh:
+            return await self._asks.run(keys) if keys else []
+        unanswered = [FindResult(key, None, "unanswered") for key in keys]
+        return await self._ask(lambda store: store.look_up(keys, fresh=True), unanswered) if keys else []
 
     async def find_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[BlockEntry]:
         """The longest cached beginning of a chain of blocks (`SkyStore.find_longest`)."""
@@ -226,11 +233,11 @@ class Sky:
         self.observer.put_ended(results, time.perf_counter() - start_s)
         return _split(results, [len(request) for request in requests])
 
-    def _find(self, requests: list[Sequence[bytes]]) -> list[list[BlockEntry | None]]:
+    def _find(self, requests: list[Sequence[bytes]]) -> list[list[FindResult]]:
         keys = [key for request in requests for key in request]
-        nothing: list[BlockEntry | None] = [None] * len(keys)
+        nothing = [FindResult(key, None, "unanswered") for key in keys]
         start_s = time.perf_counter()
-        found = self._tried(self.store, lambda store: store.find_each(keys), nothing)
+        found = self._tried(self.store, lambda store: store.look_up(keys), nothing)
         self.observer.found(time.perf_counter() - start_s)
         return _split(found, [len(one) for one in requests])
 

@@ -88,4 +88,5 @@ def test_a_first_server_that_is_silent_has_a_stand_in(start_sky: StartSky, stopp
             assert store.get([key("stopped")])[0].data == b"another"
         with stopped(local):
             assert not store.put([(key("stopped"), b"a third")])[0].ok
-            assert store.make_way([key("stopped")]) == [Purged(0, True)]  # nobody is asked
+            assert store.make_way([key("stopped")]) == [Purged(0, False)]  # nobody is asked
+            assert store.purge([key("stopped")]) == Purged(0, False)

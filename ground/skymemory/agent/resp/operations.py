@@ -58,6 +58,8 @@ class Operation:
     needs: Needs = Needs.NOTHING
     decides = False
     """nothing before it matters to what comes after it"""
+    asks = False
+    """satellites are to be asked whether there is a value: what this host knows may be out of date"""
     changes = False
     """it may change the value; if the sky does not take what is left in the end, it has failed"""
 
@@ -69,8 +71,8 @@ class Operation:
         """Answer: the sky has what is left in the end."""
         raise NotImplementedError
 
-    def failed(self, why: str) -> None:
-        """Answer: it has not. What was read of a change that came to nothing is a miss."""
+    def failed(self, why: str, lost_length: int | None = None) -> None:
+        """Answer: it has not. What was read of a change that came to nothing is a miss (`State.lost_length`)."""
         raise NotImplementedError
 
 
@@ -98,9 +100,9 @@ class Read(Operation):
         """Answer with it."""
         self._respond(self._found)
 
-    def failed(self, why: str) -> None:
+    def failed(self, why: str, lost_length: int | None = None) -> None:
         """Answer with a miss."""
-        self._respond(State())
+        self._respond(State(lost_length=lost_length))
 
 
 class Write(Operation):
@@ -116,6 +118,7 @@ class Write(Operation):
         "_refuse",
         "_respond",
         "_was_done",
+        "asks",
         "decides",
         "needs",
     )
@@ -147,6 +150,7 @@ class Write(Operation):
         self._keeps_terms = keeps_terms
         self._before: State | None = None
         self._was_done = False
+        self.asks = if_there is not None
         self.decides = if_there is None and not keeps_terms and not returns
         self.needs = Needs.DATA if returns else Needs.NOTHING if self.decides else Needs.TERMS
 
@@ -165,7 +169,7 @@ class Write(Operation):
         """Answer whether it was done."""
         self._respond(self._was_done, self._before)
 
-    def failed(self, why: str) -> None:
+    def failed(self, why: str, lost_length: int | None = None) -> None:
         """Answer why not."""
         self._refuse(why)
 
@@ -192,7 +196,7 @@ class Delete(Operation):
         """Answer with the number of values that went."""
         self._count(int(self.was_there))
 
-    def failed(self, why: str) -> None:
+    def failed(self, why: str, lost_length: int | None = None) -> None:
         """Answer why not."""
         self._refuse(why)
 
@@ -233,6 +237,6 @@ class SetTerms(Operation):
         """Answer with 1 if it was done."""
         self._count(int(self._was_done))
 
-    def failed(self, why: str) -> None:
+    def failed(self, why: str, lost_length: int | None = None) -> None:
         """Answer why not."""
         self._refuse(why)

@@ -27,7 +27,7 @@ from skymemory.keyvalue import (
 )
 from skymemory.link.control import Purged
 from skymemory.link.native import Buffer
-from skymemory.results import GetResult, PutResult
+from skymemory.results import FindResult, GetResult, PutResult
 
 _log = logging.getLogger(__name__)
 
@@ -124,7 +124,10 @@ class Values:
         self._memory = memory
         self.directory = directory
         self._lines: dict[tuple[int, bytes], _Line] = {}
-        self._finds = _Calls(sky.find, lambda key: None)
+        self._finds: _Calls[bytes, FindResult] = _Calls(sky.look_up, lambda key: FindResult(key, None, "unanswered"))
+        self._asks: _Calls[bytes, FindResult] = _Calls(
+            lambda keys: sky.look_up(keys, fresh=True), lambda key: FindResult(key, None, "unanswered")
+        )
         self._gets: _Calls[bytes, GetResult] = _Calls(self._get, lambda key: GetResult(key, None, "unanswered", 0.0))
         self._ways: _Calls[bytes, Purged] = _Calls(sky.make_way, lambda key: Purged(0, False))
         self._puts: _Calls[tuple[bytes, Buffer], PutResult] = _Calls(
@@ -136,7 +139,7 @@ class Values:
     async def drained(self) -> None:
         """Wait until all operations are done."""
         while self._lines:
-            for calls in (self._finds, self._gets, self._ways, self._puts):
+            for calls in (self._finds, self._asks, self._gets, self._ways, self._puts):
                 await calls.drained()
             await asyncio.sleep(_BREATH_S)
 
@@ -170,9 +173,9 @@ class Values:
     # ---- what must be known --------------------------------------------------------------------------------------------
 
     def _begin(self, line: _Line) -> None:
-        needs = Needs.NOTHING
+        needs, asks = Needs.NOTHING, False
         for operation, _ in line.doing:
-            needs = max(needs, operation.needs)
+            needs, asks = max(needs, operation.needs), asks or operation.asks
             if operation.decides:
                 break
         store = self._sky.store
@@ -180,10 +183,16 @@ class Values:
             self._refuse(line, NO_ANSWER)
         elif needs is Needs.NOTHING:
             self._apply(line, State())
-        elif (entry := store.index.get(line.key)) is not None:
+        elif not asks and (entry := store.index.get(line.key)) is not None:
             self._looked(line, needs, entry.block_len)
         else:
-            self._finds.ask(line.key, lambda found: self._looked(line, needs, None if found is None else found.block_len))
+            (self._asks if asks else self._finds).ask(line.key, lambda found: self._answered(line, needs, found))
+
+    def _answered(self, line: _Line, needs: Needs, found: FindResult) -> None:
+        if found.status in _SILENCE:
+            self._unanswered(line)
+        else:
+            self._looked(line, needs, None if found.entry is None else found.entry.block_len)
 
     def _looked(self, line: _Line, needs: Needs, block_len: int | None) -> None:
         """The satellites, or this host's index, know of a block of this length, or of none."""
@@ -191,6 +200,8 @@ class Values:
             self._missed(line)
             return
         known = self.directory.get(line.database, line.name, now_unix_ms())
+        if known is not None and block_length(known.length, known.expires_unix_ms) != block_len:
+            known = None  # another host put another value
         if known is None:
             is_enough = needs is Needs.TERMS and not may_expire(block_len)
         else:
@@ -216,7 +227,9 @@ class Values:
 
     def _fetched(self, line: _Line, result: GetResult) -> None:
         data = result.data
-        if data is None:
+        if data is None and result.status in _SILENCE:
+            self._unanswered(line)
+        elif data is None:
             self._missed(line)
         elif len(data) <= _IN_THREAD_BYTES:
             self._opened(line, unpack(data))
@@ -235,6 +248,16 @@ class Values:
         known = self.directory.get(line.database, line.name, now_unix_ms())
         self.directory.remove(line.database, line.name)
         self._apply(line, State(lost_length=None if known is None else known.length))
+
+    def _unanswered(self, line: _Line) -> None:
+        """There may be a value, and nobody says so: reads miss it, and what depends on it cannot be done."""
+        first = next((at for at, (operation, _) in enumerate(line.doing) if operation.decides), len(line.doing))
+        self._fail(line, line.doing[:first], NO_ANSWER)
+        line.doing = line.doing[first:]
+        if line.doing:
+            self._apply(line, State())
+        else:
+            self._next(line)
 
     # ---- what is left in the end ---------------------------------------------------------------------------------------
 
@@ -308,9 +331,13 @@ class Values:
 
     def _refuse(self, line: _Line, why: str) -> None:
         """The value cannot be changed now; what reads it misses it."""
-        for operation, _ in line.doing:
-            operation.failed(why)
+        self._fail(line, line.doing, why)
         self._next(line)
+
+    def _fail(self, line: _Line, some: list[tuple[Operation, Answer]], why: str) -> None:
+        known = self.directory.get(line.database, line.name, now_unix_ms())
+        for operation, _ in some:
+            operation.failed(why, None if known is None else known.length)
 
     def _finish(self, line: _Line) -> None:
         for operation, _ in line.doing:

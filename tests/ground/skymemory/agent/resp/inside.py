@@ -12,7 +12,7 @@ from skymemory.agent.resp.gateway import Gateway
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
 from skymemory.link.control import Purged
-from skymemory.results import GetResult, PutResult
+from skymemory.results import FindResult, GetResult, PutResult
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0
@@ -37,6 +37,8 @@ class StubSky:
         self.blocks: dict[bytes, bytes] = {}
         self.get_status: str | None = None
         """what gets end with, whatever there is"""
+        self.is_unanswered = False
+        """lookups are"""
         self.held = asyncio.Event()
         """puts wait for this one"""
         self.held.set()
@@ -49,8 +51,11 @@ class StubSky:
         data = self.blocks.get(key)
         return None if data is None else BlockEntry(key, len(data), 6000, -(-len(data) // 6000), 0, 0.0)
 
-    async def find(self, keys: Sequence[bytes]) -> list[BlockEntry | None]:
-        return [self.entry(key) for key in keys]
+    async def look_up(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+        if self.is_unanswered:
+            return [FindResult(key, None, "unanswered") for key in keys]
+        found = [self.store.index.get(key) or self.entry(key) if not fresh else self.entry(key) for key in keys]
+        return [FindResult(key, one, "miss" if one is None else "done") for key, one in zip(keys, found, strict=True)]
 
     async def get(self, keys: Sequence[bytes], *, block_bytes_max: int) -> list[GetResult]:
         self.got.append(len(keys))
