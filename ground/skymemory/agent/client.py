@@ -468,10 +468,10 @@ class AgentClient:
                 _receive(link, buffer)
         welcome = protocol.read(protocol.WELCOMED, body)
         if isinstance(welcome, protocol.Refusal):
-            raise _GoneError(f"it refuses this engine: {welcome.why}")
-        self.notes = welcome.notes
+            raise _GoneError(f"it refuses this engine: {_printable(welcome.why)}")
+        self.notes = [_printable(note) for note in welcome.notes]
         self._traces = welcome.traces
-        for note in welcome.notes:
+        for note in self.notes:
             _log.warning("agent: %s", note)
         if self._trouble:
             _log.warning("agent at %s: is there again", self.path)
@@ -501,7 +501,7 @@ class AgentClient:
 
     def _take(self, answer: protocol.Answered) -> None:
         if isinstance(answer, protocol.Refusal):
-            raise _GoneError(f"refuses: {answer.why}")
+            raise _GoneError(f"refuses: {_printable(answer.why)}")
         if isinstance(answer, protocol.Alive):
             return
         with self._lock:
@@ -568,6 +568,11 @@ def _hello(engine: EngineInfo, arena_bytes: int) -> bytes:
 def _check_count(blocks: Sequence[object]) -> None:
     if len(blocks) > protocol.BLOCKS_MAX:
         raise ValueError(f"{len(blocks)} blocks at once; {protocol.BLOCKS_MAX} are allowed")
+
+
+def _printable(told: str) -> str:
+    """For a log that somebody may look at in a terminal."""
+    return "".join(one if one.isprintable() else "?" for one in told)
 
 
 def _receive(link: socket.socket, buffer: bytearray) -> None:

@@ -200,6 +200,20 @@ def test_a_refusal_at_hello_is_told_and_tried_again(
     assert len(told) == 1  # once, not each time
 
 
+def test_what_an_agent_says_cannot_act_on_a_terminal(
+    tmp_path: Path, fake: Callable[..., FakeAgent], caplog: pytest.LogCaptureFixture
+) -> None:
+    note = "a model \x1b[2Jis stored\nroot: all is well\x9b1m"
+
+    said = iter([protocol.Refusal("no\r\x07"), protocol.Welcome(protocol.VERSION, os.getpid(), [note])])
+    fake(lambda link: link.sendall(protocol.frame(next(said))))
+    with connect(tmp_path) as client:
+        assert client.wait_connected(PATIENCE_S)
+        assert client.notes == ["a model ?[2Jis stored?root: all is well?1m"]
+    assert "it refuses this engine: no??" in caplog.text
+    assert all(record.message.isprintable() for record in caplog.records)
+
+
 @pytest.mark.parametrize("own", [4711, 0])
 def test_who_listens_in_anothers_name_is_no_agent(
     own: int, tmp_path: Path, fake: Callable[..., FakeAgent], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
