@@ -21,14 +21,12 @@ from typing import Final, NamedTuple, Self
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
+from skymemory.link.timer import Timer
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.wire import icd
 from skymemory.wire.packets import GROUND_PLANE, NO_KEY, ChunkSet, Packet, PacketError, decode, migrate_payload
 
-_RTO_FIRST_S: Final = 0.25
-_RTO_MIN_S: Final = 0.02
-_RTO_MAX_S: Final = 1.0
 _RENEW_S: Final = 2.0
 """how often a lease for telemetry is renewed"""
 _LOOK_S: Final = 0.25
@@ -108,31 +106,6 @@ class Cleared(NamedTuple):
     """the block has chunks elsewhere; or may have them: an answer was lost, and the next one does not tell"""
 
 
-class _Timer:
-    """Retransmission timer of one satellite from measured round trips (RFC 6298)."""
-
-    __slots__ = ("rttvar_s", "srtt_s")
-
-    def __init__(self) -> None:
-        self.srtt_s = 0.0
-        self.rttvar_s = 0.0
-
-    @property
-    def measured(self) -> bool:
-        return self.srtt_s > 0.0
-
-    def measure(self, rtt_s: float) -> None:
-        if not self.measured:
-            self.srtt_s, self.rttvar_s = rtt_s, rtt_s / 2
-        else:
-            self.rttvar_s += (abs(self.srtt_s - rtt_s) - self.rttvar_s) / 4
-            self.srtt_s += (rtt_s - self.srtt_s) / 8
-
-    def timeout_s(self, attempt: int) -> float:
-        base = self.srtt_s + 4 * self.rttvar_s if self.measured else _RTO_FIRST_S
-        return float(min(max(base, _RTO_MIN_S) * 2**attempt, _RTO_MAX_S))
-
-
 @dataclass(slots=True)
 class _Pending:
     index: int
@@ -156,7 +129,7 @@ class ControlPlane:
         """requests that were sent again"""
         self._closed = False
         self._next_id = secrets.randbits(62)
-        self._timers: dict[Satellite, _Timer] = {}
+        self._timers: dict[Satellite, Timer] = {}
         self._lock = Lock()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
@@ -192,7 +165,7 @@ class ControlPlane:
     def patience_s(self, routes: Sequence[Route]) -> float:
         """How long to wait before satellites count as silent: for three sendings, by the round trips measured so far."""
         with self._lock:
-            timers = [self._timers.get(route.satellite) or _Timer() for route in routes]
+            timers = [self._timers.get(route.satellite) or Timer() for route in routes]
         return max([_PATIENCE_MIN_S, *(sum(timer.timeout_s(n) for n in range(3)) for timer in timers)])
 
     def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[Answer | None]:
@@ -287,8 +260,8 @@ class ControlPlane:
             found = self._endpoints[entry] = self.constellation.address(*entry), self.constellation.network.port
         return found
 
-    def _timer(self, satellite: Satellite) -> _Timer:
-        return self._timers.setdefault(satellite, _Timer())
+    def _timer(self, satellite: Satellite) -> Timer:
+        return self._timers.setdefault(satellite, Timer())
 
     def _send(self, pending: _Pending, end_s: float) -> float:
         """Send a request; returns when to send it again."""
