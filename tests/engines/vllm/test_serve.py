@@ -20,6 +20,9 @@ from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, START_S, Agent, environ
 pytestmark = pytest.mark.engines
 
 
+_MORE = ("--enforce-eager", "--enable-prompt-tokens-details")
+
+
 class Server:
     """A server at a port of its own."""
 
@@ -39,7 +42,7 @@ class Server:
         command = ["serve", model, "--block-size", str(BLOCK_TOKENS), "--kv-transfer-config", json.dumps(CONNECTOR)]
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "vllm.entrypoints.cli.main", *command, "--port", str(self._port), "--enforce-eager"],
+                [sys.executable, "-m", "vllm.entrypoints.cli.main", *command, "--port", str(self._port), *_MORE],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=around,
@@ -64,9 +67,11 @@ class Server:
         with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.read().decode()
 
-    def complete(self, prompt: str) -> str:
+    def complete(self, prompt: str) -> tuple[str, int]:
+        """Text, and tokens of the prompt that came from a cache."""
         body = {"model": self.model, "prompt": prompt, "max_tokens": 8, "temperature": 0, "ignore_eos": True}
-        return json.loads(self.ask("/v1/completions", body))["choices"][0]["text"]
+        answer = json.loads(self.ask("/v1/completions", body))
+        return answer["choices"][0]["text"], answer["usage"]["prompt_tokens_details"]["cached_tokens"]
 
     def metric(self, name: str) -> float:
         lines = [line for line in self.ask("/metrics").splitlines() if line.startswith(f"vllm:skymemory_{name}{{")]
@@ -93,13 +98,14 @@ def server(model: Path, agent: Agent) -> Iterator[Server]:
 
 def test_the_command_line_of_the_page(server: Server) -> None:
     prompt = " ".join(f"w{7 * number % 500}" for number in range(3 * BLOCK_TOKENS + 20))
-    cold = server.complete(prompt)
+    cold, cached = server.complete(prompt)
+    assert cached == 0
     end = time.monotonic() + 60
     while server.metric("saved_blocks_total") < 3:  # told with a later step
         assert time.monotonic() < end
         server.complete("w1 w2")
     server.ask("/reset_prefix_cache", {})
-    assert server.complete(prompt) == cold
+    assert server.complete(prompt) == (cold, 3 * BLOCK_TOKENS)
     while server.metric("loaded_blocks_total") < 3:
         assert time.monotonic() < end
         server.complete("w1 w2")
