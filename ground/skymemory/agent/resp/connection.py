@@ -8,7 +8,7 @@ import socket
 import time
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from skymemory.agent.resp.memory import ANSWERS_BYTES_MAX, Held
 from skymemory.agent.resp.replies import CommandError, Piece, error
@@ -28,6 +28,14 @@ UNSENT_BYTES_MAX: Final = 1 << 20
 """answers that the client has not taken, before further commands wait"""
 STALL_S: Final = 60.0
 """who sends half a command, or does not take its answers, for so long is cut off"""
+LEAST_BYTES: Final = 8 << 20
+"""in so long, of a command or of answers that take the gateway's memory: 140 kB/s. Who is slower keeps it from others"""
+WORD_BYTES_MAX: Final = 1 << 16
+"""of an argument that is no value: names, patterns and options are looked through byte by byte while all others wait"""
+_HELD_BYTES_MIN: Final = 1024
+"""a command with less counts for nothing: there are at most `PIPELINE_MAX` of a client"""
+_ARGUMENT_BYTES: Final = 64
+"""that an argument takes besides its bytes"""
 _PIECES_MAX: Final = 256
 """of one system call"""
 _SHOWN_BYTES: Final = 128
@@ -46,7 +54,7 @@ class Connection:
         self._gateway = gateway
         self._socket = client
         self._loop = asyncio.get_running_loop()
-        self._reader = RequestReader(gateway.scratch, gateway.admit, gateway.memory.release)
+        self._reader = RequestReader(gateway.scratch, gateway.admit, gateway.memory.release, gateway.claim)
         self._reader.is_stranger = not session.is_trusted
         self._backlog: deque[Command] = deque()
         self._slots: deque[Slot] = deque()
@@ -62,6 +70,7 @@ class Connection:
         self._writes = False
         self._flushes = False
         self._moved_s = time.monotonic()
+        self._moved_bytes = 0  # since then
         self._update()
 
     # ---- for commands ---------------------------------------------------------------------------------------------------
@@ -119,7 +128,7 @@ class Connection:
         self.meter.failed("stalled")
         if not self._out:
             with suppress(OSError):
-                self._socket.send(error(f"ERR Protocol error: half a command, and nothing more for {STALL_S:.0f} s"))
+                self._socket.send(error(f"ERR Protocol error: half a command, and the rest does not come in {STALL_S:.0f} s"))
         _log.info("client %s %s for %g s: cut off", self.session.address, why, STALL_S)
         self.close()
 
@@ -156,9 +165,10 @@ class Connection:
             self._has_ended = True
             self._update()
             return
-        self._moved_s = self.session.active_s = time.monotonic()
+        self.session.active_s = time.monotonic()
         self.meter.received_bytes += count
         commands: list[Command] = []
+        is_new = not self._reader.is_amid
         try:
             self._reader.received(count, commands)
         except ProtocolError as wrong:
@@ -169,6 +179,8 @@ class Connection:
             self.meter.failed("memory")
             self.close()
             return
+        if not self._out:
+            self._moved(count, is_enough=is_new or bool(commands))
         self._backlog += commands
         self._dispatch()
 
@@ -200,15 +212,20 @@ class Connection:
         session.last_command = "unknown" if spec is None else spec.name
         large = _large_bytes(args)  # taken when they came, whatever becomes of the command
         try:
+            if (refused := _refused(args)) is not None:
+                raise CommandError(refused)
             if spec is None:
                 raise CommandError(_unknown_command(args))
             if not spec.takes(len(args)):
                 raise CommandError(f"ERR wrong number of arguments for '{spec.name}' command")
             if not session.is_trusted and not spec.is_open:
                 raise CommandError("NOAUTH Authentication required.")
-            if any(type(one) is Large for one in args):
-                args = _usable(spec, args)
-            spec.run(self._gateway, self, args)
+            small = _small_bytes(args)
+            if small >= _HELD_BYTES_MIN:
+                if (why := self._gateway.admit(small)) is not None:
+                    raise CommandError(why)
+                large += small
+            spec.run(self._gateway, self, _usable(spec, args))
         except CommandError as wrong:
             self.slot(session.last_command).error(str(wrong))
         except Exception:  # whatever it was, other clients and this one's other commands go on
@@ -235,7 +252,7 @@ class Connection:
         ):
             slot = self._slots.popleft()
             if not self._out:
-                self._moved_s = time.monotonic()
+                self._moved(0, is_enough=True)
             self._out.extend(pieces)
             self._queued_bytes += sum(map(len, pieces))
             if slot.held:
@@ -263,7 +280,7 @@ class Connection:
         self._update()
 
     def _took(self, count: int) -> None:
-        self._moved_s = time.monotonic()
+        self._moved(count, is_enough=not self._held)
         self._sent_bytes += count
         self.meter.sent_bytes += count
         while count:
@@ -286,6 +303,7 @@ class Connection:
         if reads != self._reads:
             self._reads = reads
             if reads:
+                self._moved(0, is_enough=not self._out)  # it could not send before
                 self._loop.add_reader(self._socket, self._readable)
             else:
                 self._loop.remove_reader(self._socket)
@@ -296,6 +314,12 @@ class Connection:
                 self._loop.add_writer(self._socket, self._send)
             else:
                 self._loop.remove_writer(self._socket)
+
+    def _moved(self, count: int, *, is_enough: bool) -> None:
+        """The client has sent or taken something: what it is not to be cut off for, or some bytes of that."""
+        self._moved_bytes += count
+        if is_enough or self._moved_bytes >= LEAST_BYTES:
+            self._moved_s, self._moved_bytes = time.monotonic(), 0
 
     def _free(self, slot: Slot) -> None:
         held, slot.held = slot.held, ()
@@ -308,15 +332,23 @@ def _large_bytes(args: Command) -> int:
     return sum(one.length for one in args if isinstance(one, Large) and one.refused is None)
 
 
-def _usable(spec: Spec, args: Command) -> list[Any]:
-    refused = next((one.refused for one in args if isinstance(one, Large) and one.refused is not None), None)
-    if refused is not None:
-        raise CommandError(refused)
-    if spec.takes_large:
-        takes = args[2::2] if spec.name == "mset" else args[2:]
-        kept = {id(one) for one in takes}
-        return [bytes(one.data) if isinstance(one, Large) and id(one) not in kept else one for one in args]
-    return [bytes(one.data) if isinstance(one, Large) else one for one in args]
+def _refused(args: Command) -> str | None:
+    return next((one.refused for one in args if isinstance(one, Large) and one.refused is not None), None)
+
+
+def _small_bytes(args: Command) -> int:
+    return sum([len(one) + _ARGUMENT_BYTES for one in args if type(one) is bytes])
+
+
+def _usable(spec: Spec, args: Command) -> Command:
+    """The arguments, if none but values is long."""
+    lengths = [len(one) if type(one) is bytes else one.length for one in args]  # type: ignore[union-attr]
+    if max(lengths) <= WORD_BYTES_MAX:
+        return args
+    lengths[spec.values] = [0] * len(lengths[spec.values])
+    if (longest := max(lengths)) > WORD_BYTES_MAX:
+        raise CommandError(f"ERR argument of {longest:,} bytes; allowed are 0 to {WORD_BYTES_MAX:,} where it is no value")
+    return args
 
 
 def _unknown_command(args: Command) -> str:

@@ -4,13 +4,15 @@ It is bounded: the oldest entries go first. What other hosts put is here once it
 until it is asked for.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 ENTRIES_MAX: Final = 1 << 20
+NAMES_BYTES_MAX: Final = 256 << 20
+"""of all names together: each may be long"""
 _DEAD_MAX: Final = 1024
 """places of forgotten names, before as many as there are others are closed up"""
 
@@ -46,7 +48,23 @@ class _Names:
                 return known.serial, self.names[at]
         return None
 
-    def close_up(self) -> None:
+    def forget(self, name: bytes) -> Known | None:
+        """A name is no longer there; its place is kept for a while, but not its bytes."""
+        known = self.known.pop(name, None)
+        if known is not None:
+            self.names[bisect_left(self.serials, known.serial)] = b""
+            self._close_up()
+        return known
+
+    def name_of(self, serial: int) -> bytes | None:
+        """The name that came so; None: it is gone."""
+        at = bisect_left(self.serials, serial)
+        if at == len(self.serials) or self.serials[at] != serial:
+            return None
+        known = self.known.get(self.names[at])
+        return self.names[at] if known is not None and known.serial == serial else None
+
+    def _close_up(self) -> None:
         """Forget the places of names that are gone."""
         if len(self.names) < 2 * len(self.known) + _DEAD_MAX:
             return
@@ -60,13 +78,15 @@ class _Names:
 class Directory:
     """Names of all databases. Used from one thread."""
 
-    def __init__(self, entries_max: int = ENTRIES_MAX) -> None:
-        """`entries_max`: names that are remembered, about 0.4 kB each."""
+    def __init__(self, entries_max: int = ENTRIES_MAX, bytes_max: int = NAMES_BYTES_MAX) -> None:
+        """`entries_max`: names that are remembered, about 0.4 kB each besides their bytes; `bytes_max`: of all these together."""
         self._entries_max = entries_max
+        self._bytes_max = bytes_max
+        self._bytes = 0
         self._databases: dict[int, _Names] = {}
         self._count = 0
         self._serial = 0
-        self._ends: list[tuple[int, int, bytes]] = []  # heap of (when, database, name); some are long past
+        self._ends: list[tuple[int, int, int]] = []  # heap of (when, database, serial); some are long past
 
     def get(self, database: int, name: bytes, now_unix_ms: int) -> Known | None:
         """What is known of a value; of one that has expired nothing."""
@@ -91,20 +111,22 @@ class Directory:
             names.serials.append(self._serial)
             names.names.append(name)
             self._count += 1
-            if self._count > self._entries_max:
+            self._bytes += len(name)
+            while self._count > self._entries_max or self._bytes > self._bytes_max:
                 self._drop_oldest()
-        if expires_unix_ms:
-            heappush(self._ends, (expires_unix_ms, database, name))
+        known = names.known.get(name)
+        if expires_unix_ms and known is not None:
+            heappush(self._ends, (expires_unix_ms, database, known.serial))
             if len(self._ends) > 2 * self._count + _DEAD_MAX:
                 self._rebuild_ends()
 
     def remove(self, database: int, name: bytes) -> None:
         """A value is not there, as far as is known."""
         names = self._databases.get(database)
-        if names is None or names.known.pop(name, None) is None:
+        if names is None or names.forget(name) is None:
             return
         self._count -= 1
-        names.close_up()
+        self._bytes -= len(name)
 
     def count(self, database: int, now_unix_ms: int) -> int:
         """Values that are there."""
@@ -121,8 +143,12 @@ class Directory:
             if names.known
         }
 
-    def scan(self, database: int, cursor: int, count: int, now_unix_ms: int) -> tuple[int, list[bytes]]:
+    def scan(
+        self, database: int, cursor: int, count: int, now_unix_ms: int, bytes_max: int = NAMES_BYTES_MAX
+    ) -> tuple[int, list[bytes]]:
         """Names behind a cursor, about `count` of them, and the next cursor; 0: that was all.
+
+        Of more than one there are at most `bytes_max` bytes.
 
         A name that is there from the first call to the last is told once.
         """
@@ -132,8 +158,12 @@ class Directory:
             return 0, []
         first = bisect_right(names.serials, cursor)
         last = min(first + count, len(names.serials))
-        found = []
+        found: list[bytes] = []
         for at in range(first, last):
+            bytes_max -= len(names.names[at])
+            if bytes_max < 0 and found:
+                last = at
+                break
             known = names.known.get(names.names[at])
             if known is not None and known.serial == names.serials[at]:
                 found.append(names.names[at])
@@ -148,14 +178,15 @@ class Directory:
 
     def _expire(self, now_unix_ms: int) -> None:
         while self._ends and self._ends[0][0] <= now_unix_ms:
-            _, database, name = heappop(self._ends)
-            self.get(database, name, now_unix_ms)
+            _, database, serial = heappop(self._ends)
+            if (name := self._databases[database].name_of(serial)) is not None:
+                self.get(database, name, now_unix_ms)
 
     def _rebuild_ends(self) -> None:
         self._ends = sorted(
-            (one.expires_unix_ms, number, name)
+            (one.expires_unix_ms, number, one.serial)
             for number, names in self._databases.items()
-            for name, one in names.known.items()
+            for one in names.known.values()
             if one.expires_unix_ms
         )
 

@@ -22,7 +22,7 @@ from skymemory.agent.resp.connection import Connection
 from skymemory.agent.resp.directory import Directory
 from skymemory.agent.resp.memory import MEMORY_BYTES, Memory
 from skymemory.agent.resp.meter import Meter
-from skymemory.agent.resp.requests import LARGE_BYTES, READ_BYTES
+from skymemory.agent.resp.requests import READ_BYTES
 from skymemory.agent.resp.session import Session
 from skymemory.agent.resp.values import Values
 from skymemory.agent.sky import Sky
@@ -131,12 +131,17 @@ class Gateway:
 
     # ---- for connections and commands -----------------------------------------------------------------------------------
 
-    def admit(self, length: int) -> str | None:
-        """May an argument of this length come? None: it may, and has its memory; else why not."""
-        if length >= LARGE_BYTES and (why := self.values.too_long(length)) is not None:
+    def claim(self, length: int) -> str | None:
+        """May a large argument of this length come, as far as is known now? None: it may; else why not."""
+        if (why := self.values.too_long(length)) is not None:
             return why
-        if self.memory.admit(length):
-            return None
+        return None if self.memory.has_room(length) else self._no_room(length)
+
+    def admit(self, length: int) -> str | None:
+        """May so many bytes stay that have come? None: they may, and have their memory; else why not."""
+        return None if self.memory.admit(length) else self._no_room(length)
+
+    def _no_room(self, length: int) -> str:
         limit, used = self.memory.limit_bytes // 2, self.memory.used_bytes
         return f"ERR no memory for {length:,} bytes: {used:,} of {limit:,} are on their way; try again"
 

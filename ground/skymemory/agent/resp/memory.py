@@ -63,10 +63,14 @@ class Memory:
 
     def admit(self, count: int) -> bool:
         """Take memory for something to be stored, if there is some."""
-        if self.used_bytes + count > self.limit_bytes // 2 and self.used_bytes:
+        if not self.has_room(count):
             return False
         self.used_bytes += count
         return True
+
+    def has_room(self, count: int) -> bool:
+        """Is there memory now for something to be stored?"""
+        return self.used_bytes + count <= self.limit_bytes // 2 or self.used_bytes == 0
 
     def fetch(self, answer: Answer, count: int, go: Callable[[], None]) -> None:
         """Call `go` as soon as there is memory for an answer, at once if there is; it counts as taken then."""

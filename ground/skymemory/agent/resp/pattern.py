@@ -2,6 +2,10 @@
 
 from typing import Final
 
+from skymemory.agent.resp.replies import CommandError
+
+PATTERN_BYTES_MAX: Final = 1024
+"""matching takes time in proportion, and all other clients wait"""
 _STAR: Final = None
 _ANY: Final = frozenset(range(256))
 
@@ -10,6 +14,12 @@ class Pattern:
     """Matches in time proportional to pattern times name, whatever the pattern."""
 
     def __init__(self, pattern: bytes) -> None:
+        """
+        Raises:
+            CommandError: it is too long.
+        """
+        if len(pattern) > PATTERN_BYTES_MAX:
+            raise CommandError(f"ERR pattern of {len(pattern):,} bytes; allowed are 0 to {PATTERN_BYTES_MAX:,}")
         self._tokens: list[frozenset[int] | None] = []
         at = 0
         while at < len(pattern):

@@ -16,7 +16,8 @@ from skymemory.keyvalue import ENVELOPE_BYTES
 
 BULK_BYTES_MAX: Final = 512 << 20
 """of one argument, as with Redis"""
-ARGUMENTS_MAX: Final = 1 << 20
+ARGUMENTS_MAX: Final = 1 << 15
+"""of one command: all other clients wait while it is begun, some microseconds for each"""
 INLINE_BYTES_MAX: Final = 1 << 16
 LARGE_BYTES: Final = 100_000
 """arguments from this length on have memory of their own. Of six digits, so that their headers are easily seen"""
@@ -67,17 +68,25 @@ class RequestReader:
     It is given its bytes in two steps: `buffer` says where to read to, `received` how much came.
     """
 
-    def __init__(self, scratch: memoryview, admit: Callable[[int], str | None], release: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        scratch: memoryview,
+        admit: Callable[[int], str | None],
+        release: Callable[[int], None],
+        claim: Callable[[int], str | None] = lambda length: None,
+    ) -> None:
         """
         Args:
             scratch: `READ_BYTES` of memory that others use as well, between calls.
-            admit: may an argument of this length come? None: it may, and its memory is accounted for; else why not.
+            admit: may so many bytes stay that have come? None: they may, and are accounted for; else why not.
+            claim: may an argument of this length come? It is accounted for as it comes: a header takes nothing from others.
             release: gives back what was admitted, when the command will never be whole.
         """
         self.is_stranger = False
         """limits are those of a client that has not said the password"""
         self._scratch = scratch
         self._admit = admit
+        self._claim = claim
         self._release = release
         self._tail = b""  # of the stream, where nothing could be understood yet
         self._args: Command = []  # of a command that is not whole
@@ -137,7 +146,7 @@ class RequestReader:
         found: list[Command] = []
         try:
             while (one := reader.gets()) is not False:
-                if type(one) is not list or not all(type(argument) is bytes for argument in one):
+                if type(one) is not list or len(one) > ARGUMENTS_MAX or not all(type(argument) is bytes for argument in one):
                     return False
                 if one:
                     found.append(one)
@@ -182,7 +191,7 @@ class RequestReader:
             return -1
         count = _number(line)
         if count is None or count > ARGUMENTS_MAX:
-            raise ProtocolError("invalid multibulk length")
+            raise ProtocolError(f"invalid multibulk length; allowed are up to {ARGUMENTS_MAX} arguments")
         if self.is_stranger and count > STRANGER_ARGUMENTS_MAX:
             raise ProtocolError("unauthenticated multibulk length")
         self._left = max(count, 0)
@@ -204,27 +213,42 @@ class RequestReader:
         if len(data) < behind + length + 2:
             return -1
         if (why := self._admit(length)) is not None:  # many small ones are large
-            raise ProtocolError(why)
-        self._admitted += length
-        self._args.append(data[behind : behind + length])
+            self._args.append(Large(length, why))
+        else:
+            self._admitted += length
+            self._args.append(data[behind : behind + length])
         self._left -= 1
         return behind + length + 2
 
     def _begin_large(self, data: bytes, at: int, length: int) -> int:
-        why = self._admit(length)
-        self._admitted += 0 if why else length
-        self._large = Large(length, why)
+        self._large = Large(length, self._claim(length))
         here = data[at : at + length + 2]
-        self._filled = len(here)
-        if why is None:
+        self._filled = 0
+        self._came(len(here))
+        if self._large.refused is None:
             self._large.memory[ENVELOPE_BYTES : ENVELOPE_BYTES + len(here)] = here
         if self._filled == length + 2:
             self._end_large()
         return at + len(here)
 
-    def _fill(self, count: int, commands: list[Command]) -> None:
+    def _came(self, count: int) -> None:
+        """More of the large argument; if there is no memory for that, nothing of it is kept, and the rest is passed over."""
         assert self._large is not None
+        length, before = self._large.length, min(self._filled, self._large.length)
         self._filled += count
+        more = min(self._filled, length) - before
+        if self._large.refused is not None or more == 0:
+            return
+        if (why := self._admit(more)) is None:
+            self._admitted += more
+        else:
+            self._release(before)
+            self._admitted -= before
+            self._large = Large(length, why)
+
+    def _fill(self, count: int, commands: list[Command]) -> None:
+        self._came(count)
+        assert self._large is not None
         if self._filled < self._large.length + 2:
             return
         self._end_large()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DATABASES: Final = 16
 REDIS_VERSION: Final = "7.0.0"
 """whose commands these are: clients choose by it what they send"""
+_ASKED_MAX: Final = 1024
+"""names and patterns in one question about commands or settings, of which there are fewer"""
 _USER: Final = b"default"
 _NO_PASSWORD: Final = (
     "ERR AUTH <password> called without any password configured for the default user."
@@ -256,6 +258,7 @@ def config(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> Non
         raise CommandError(f"ERR CONFIG {what.decode().upper()} is not possible here; see `skymem agent --help`")
     if len(args) < 3:
         raise _wrong_count("config|get")
+    _check_asked(args)
     settings = {
         "appendonly": "no",
         "bind": gateway.host,
@@ -276,6 +279,7 @@ def config(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> Non
 def command_(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """The commands that there are: all, COUNT, LIST, INFO of some, DOCS, GETKEYS."""
     what, rest = (args[1].lower() if len(args) > 1 else b""), args[2:]
+    _check_asked(args)
     named = [COMMANDS.get(word.lower()) for word in rest] if rest else list(COMMANDS.values())
     answer: object
     if what == b"count":
@@ -291,6 +295,11 @@ def command_(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> N
     else:
         raise _unknown("command", args[1])
     _tell(connection, "command", answer)
+
+
+def _check_asked(args: Sequence[Any]) -> None:
+    if len(args) > _ASKED_MAX:
+        raise CommandError(f"ERR {len(args):,} arguments; allowed are up to {_ASKED_MAX:,}")
 
 
 def _names_in(args: Sequence[bytes]) -> list[bytes]:

@@ -35,8 +35,8 @@ class Spec:
     """all commands of its connection behind it wait for it"""
     is_open: bool
     """also for those who have not said the password"""
-    takes_large: bool
-    """of a large argument it gets the memory"""
+    values: slice
+    """which arguments are values: of a large one it gets the memory; all others are short"""
     group: str
     summary: str
 
@@ -45,6 +45,7 @@ class Spec:
         return count == self.arity if self.arity >= 0 else count >= -self.arity
 
 
+NO_VALUES: Final = slice(0)
 COMMANDS: Final[dict[bytes, Spec]] = {}
 """by name in small letters"""
 
@@ -56,7 +57,7 @@ def command(
     waits: bool = False,
     blocks: bool = False,
     is_open: bool = False,
-    takes_large: bool = False,
+    values: slice = NO_VALUES,
     group: str = "string",
     name: str | None = None,
 ) -> Callable[[Run], Run]:
@@ -65,7 +66,7 @@ def command(
     def enter(run: Run) -> Run:
         called = name or getattr(run, "__name__", "").rstrip("_")
         summary = (run.__doc__ or "").partition("\n")[0]
-        COMMANDS[called.encode()] = Spec(called, run, arity, flags, *keys, waits, blocks, is_open, takes_large, group, summary)
+        COMMANDS[called.encode()] = Spec(called, run, arity, flags, *keys, waits, blocks, is_open, values, group, summary)
         return run
 
     return enter

@@ -24,6 +24,8 @@ _FLUSHED_AT_ONCE: Final = 512
 SCAN_COUNT: Final = 10
 SCAN_COUNT_MAX: Final = 100_000
 """names that one SCAN looks at, whatever was asked for: all others wait meanwhile"""
+_SCAN_STEPS_MAX: Final = 1 << 22
+"""bytes of names times bytes of the pattern that one SCAN looks at, but one name at least: some tenths of a second"""
 _OK_BYTES: Final = len(OK)
 _DIGIT_BYTES: Final = len(b":0\r\n")
 
@@ -84,7 +86,7 @@ def _put(
     gateway.values.do(connection.session.database, name, write, slot)
 
 
-@command(-3, "write", "denyoom", keys=(1, 1, 1), takes_large=True, name="set")
+@command(-3, "write", "denyoom", keys=(1, 1, 1), values=slice(2, 3), name="set")
 def set_(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """Store a value, for a while or for good, if there is none, or if there is one."""
     name, data = args[1], args[2]
@@ -145,7 +147,7 @@ def _options(words: Sequence[bytes]) -> tuple[bool | None, bool, bool, int]:
     return if_there, returns, keeps_terms, 0 if limit is None else terms(*limit, now_unix_ms(), "set")
 
 
-@command(3, "write", "denyoom", "fast", keys=(1, 1, 1), takes_large=True)
+@command(3, "write", "denyoom", "fast", keys=(1, 1, 1), values=slice(2, 3))
 def setnx(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """Store a value if there is none."""
     _check_length(gateway, args[2])
@@ -154,13 +156,13 @@ def setnx(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None
     gateway.values.do(connection.session.database, args[1], write, slot)
 
 
-@command(4, "write", "denyoom", keys=(1, 1, 1), takes_large=True)
+@command(4, "write", "denyoom", keys=(1, 1, 1), values=slice(3, 4))
 def setex(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """Store a value for some seconds."""
     _put_for_a_while(gateway, connection, args, b"ex", "setex")
 
 
-@command(4, "write", "denyoom", keys=(1, 1, 1), takes_large=True)
+@command(4, "write", "denyoom", keys=(1, 1, 1), values=slice(3, 4))
 def psetex(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """Store a value for some milliseconds."""
     _put_for_a_while(gateway, connection, args, b"px", "psetex")
@@ -199,7 +201,7 @@ def _summed(slot: Slot) -> Callable[[int, str | None], None]:
     return lambda total, why: slot.integer(total) if why is None else slot.error(why)
 
 
-@command(-3, "write", "denyoom", keys=(1, -1, 2), takes_large=True)
+@command(-3, "write", "denyoom", keys=(1, -1, 2), values=slice(2, None, 2))
 def mset(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """Store values. Others may see some of them before the last."""
     if len(args) % 2 == 0:
@@ -356,14 +358,14 @@ def scan(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
     """Names that this agent knows, some at a time: MATCH a pattern, COUNT how many to look at, TYPE string."""
     if not args[1].isdigit() or int(args[1]) >= 1 << 64:
         raise CommandError("ERR invalid cursor")
-    pattern, count, is_string = None, SCAN_COUNT, True
+    pattern, steps, count, is_string = None, 0, SCAN_COUNT, True
     words = iter(args[2:])
     for word in words:
         option, value = word.lower(), next(words, None)
         if value is None or option not in (b"match", b"count", b"type"):
             raise CommandError(SYNTAX)
         if option == b"match":
-            pattern = Pattern(value)
+            pattern, steps = Pattern(value), len(value)
         elif option == b"type":
             is_string = value.lower() == b"string"
         else:
@@ -371,7 +373,8 @@ def scan(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
             if count < 1:
                 raise CommandError(SYNTAX)
     directory, database = gateway.values.directory, connection.session.database
-    cursor, names = directory.scan(database, int(args[1]), min(count, SCAN_COUNT_MAX), now_unix_ms())
+    most = _SCAN_STEPS_MAX // max(1, steps)
+    cursor, names = directory.scan(database, int(args[1]), min(count, SCAN_COUNT_MAX), now_unix_ms(), bytes_max=most)
     found = [name for name in names if is_string and (pattern is None or pattern.matches(name))]
     connection.slot("scan").answer(encode([str(cursor), found], connection.session.protocol))
 

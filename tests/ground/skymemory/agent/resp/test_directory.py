@@ -85,6 +85,38 @@ def test_it_is_bounded_and_the_oldest_go() -> None:
     assert len(names) == directory.count(0, 0)
 
 
+def test_long_names_are_bounded_by_their_bytes() -> None:
+    directory = Directory(bytes_max=1000)
+    for number in range(100):
+        directory.put(number % 2, b"%099d" % number, 1, 1000)
+    assert {int(name) for _, name in directory.names()} == set(range(90, 100))
+    directory.put(0, bytes(1001), 1, 1000)
+    assert directory.names() == []
+
+
+def test_nothing_is_kept_of_the_bytes_of_names_that_are_gone() -> None:
+    directory = Directory()
+    for number in range(1000):
+        directory.put(0, b"%01000d" % number, 1, 1000)
+        directory.remove(0, b"%01000d" % number)
+    kept = [*directory._databases[0].names, *(name for *_, name in directory._ends)]
+    assert sum(len(name) for name in kept if isinstance(name, bytes)) == 0
+    assert directory.count(0, 2000) == 0
+
+
+def test_a_scan_of_long_names_tells_fewer() -> None:
+    directory = Directory()
+    names = [b"%0100d" % number for number in range(10)]
+    for name in names:
+        directory.put(0, name, 1, 0)
+    told, cursor, rounds = [], 0, 0
+    while rounds == 0 or cursor:
+        cursor, some = directory.scan(0, cursor, 100, 0, bytes_max=300)
+        told, rounds = told + some, rounds + 1
+    assert (told, rounds) == (names, 4)
+    assert directory.scan(0, 0, 100, 0, bytes_max=1)[1] == names[:1]
+
+
 def test_ends_of_values_that_were_put_again_are_forgotten() -> None:
     directory = Directory()
     for number in range(10_000):

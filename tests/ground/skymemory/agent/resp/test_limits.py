@@ -1,8 +1,11 @@
 """Limits of memory and of time, with small numbers."""
 
+import socket
+import time
+
 import pytest
 
-from skymemory.agent.resp import requests
+from skymemory.agent.resp import connection, requests
 from support.agents import wait_until
 
 from .inside import InsideGateway
@@ -34,3 +37,101 @@ def test_who_asks_for_memory_that_is_not_there_is_cut_off(monkeypatch: pytest.Mo
         assert client.has_ended()
         assert other.ask("SET", "k", "v") == b"OK"
         assert inside.used_bytes == 0
+
+
+def test_small_values_that_wait_take_memory() -> None:
+    with InsideGateway(memory_bytes=8 * MIB) as inside, RawClient(inside.port) as client:
+        client.socket.settimeout(10)
+        inside.run(inside.sky.held.clear)
+        client.send(b"".join(encoded("SET", f"k{number}", bytes(90_000)) for number in range(100)) + encoded("PING"))
+        wait_until(lambda: inside.gateway.meter.received_bytes > 9_000_000, "all has come")
+        assert 3 * MIB < inside.used_bytes <= 4 * MIB
+        inside.run(inside.sky.held.set)
+        answers = [client.answer() for _ in range(101)]
+        assert 44 <= answers.count(b"OK") <= 46
+        assert all(one == b"OK" or one.startswith("ERR no memory for 90,") for one in answers[:100])
+        assert answers[100] == b"PONG"
+        wait_until(lambda: inside.used_bytes == 0, "all is given back")
+
+
+WORD = bytes(65_537)
+LONG = "ERR argument of 65,537 bytes; allowed are 0 to 65,536 where it is no value"
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        (("GET", WORD), LONG),
+        (("SET", WORD, "v"), LONG),
+        (("SET", "k", "v", WORD), LONG),
+        (("MSET", "k", WORD, WORD, "v"), LONG),
+        (("CLIENT", "SETNAME", b"a" * 65_537), LONG),
+        (("SCAN", "0", "MATCH", bytes(1025)), "ERR pattern of 1,025 bytes; allowed are 0 to 1,024"),
+        (("CONFIG", "GET", bytes(1025)), "ERR pattern of 1,025 bytes; allowed are 0 to 1,024"),
+        (("CONFIG", "GET", *["*"] * 1023), "ERR 1,025 arguments; allowed are up to 1,024"),
+        (("COMMAND", "INFO", *["get"] * 1023), "ERR 1,025 arguments; allowed are up to 1,024"),
+    ],
+)
+def test_what_is_no_value_is_short(args: tuple[str | bytes, ...], why: str) -> None:
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        assert client.ask(*args) == why
+        assert client.ask("MSET", "k", WORD, "l", WORD) == b"OK"
+        assert client.ask("GET", "l") == WORD
+
+
+def header(name: str, length: int) -> bytes:
+    return b"*3\r\n$3\r\nSET\r\n$%d\r\n%b\r\n$%d\r\n" % (len(name), name.encode(), length)
+
+
+def test_what_has_not_come_takes_nothing_from_others() -> None:
+    with InsideGateway(memory_bytes=8 * MIB) as inside, RawClient(inside.port) as client, RawClient(inside.port) as other:
+        client.send(header("a", 3 * MIB))
+        other.send(header("b", 3 * MIB))
+        wait_until(lambda: inside.used_bytes == 8, "both have said what comes")
+        client.send(bytes(2 * MIB))
+        wait_until(lambda: inside.used_bytes == 2 * MIB + 8, "it came")
+        with RawClient(inside.port) as third:
+            assert third.ask("SET", "c", bytes(MIB)) == b"OK"
+        other.send(bytes(3 * MIB) + b"\r\n" + encoded("PING"))
+        assert other.answer().startswith("ERR no memory for ")  # it came after another's
+        assert other.answer() == b"PONG"
+        client.send(bytes(MIB) + b"\r\n")
+        assert client.answer() == b"OK"
+        wait_until(lambda: inside.used_bytes == 0, "all is given back")
+
+
+def test_who_sends_or_reads_too_slowly_is_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LEAST_BYTES", 300_000)
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+
+        def is_stalled() -> bool:
+            (one,) = inside.gateway.connections
+            return inside.run(lambda: one.stalled(begun_s + connection.STALL_S + 0.001)) is not None
+
+        def sent(data: bytes) -> None:
+            before = inside.gateway.meter.received_bytes
+            client.send(data)
+            wait_until(lambda: inside.gateway.meter.received_bytes == before + len(data), "it came")
+
+        assert client.ask("PING") == b"PONG"
+        sent(header("k", 2_000_000))
+        begun_s = time.monotonic()
+        sent(bytes(100_000))
+        assert is_stalled()
+        sent(bytes(250_000))
+        assert not is_stalled()
+        begun_s = time.monotonic()
+        sent(bytes(100_000))
+        assert is_stalled()
+        sent(bytes(1_550_000) + b"\r\n")
+        assert client.answer() == b"OK"
+        assert not is_stalled()
+
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        assert client.ask("SET", "k", bytes(20_000_000)) == b"OK"
+        client.send(encoded("GET", "k"))
+        wait_until(lambda: inside.gateway.meter.sent_bytes > 1000, "the answer goes out")
+        begun_s = time.monotonic()
+        client.socket.recv(10_000)
+        assert is_stalled()

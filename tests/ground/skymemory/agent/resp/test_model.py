@@ -81,9 +81,9 @@ class Pair(RuleBasedStateMachine):
     def several(self, who: int, names: list[bytes], command: str) -> None:
         self.both(who, command, *names)
 
-    @rule(who=st.integers(0, 1), pairs=st.lists(st.one_of(NAMES, VALUES), max_size=5))
-    def mset(self, who: int, pairs: list[bytes]) -> None:
-        self.both(who, "MSET", *pairs)
+    @rule(who=st.integers(0, 1), pairs=st.lists(st.tuples(NAMES, VALUES), max_size=3), odd=st.lists(NAMES, max_size=1))
+    def mset(self, who: int, pairs: list[tuple[bytes, bytes]], odd: list[bytes]) -> None:
+        self.both(who, "MSET", *(one for pair in pairs for one in pair), *odd)
 
     @rule(
         who=st.integers(0, 1),

@@ -109,7 +109,8 @@ def test_what_is_not_admitted_is_passed_over_and_the_command_knows_why() -> None
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"*3000000\r\n", "invalid multibulk length"),
+        (b"*32769\r\n", "invalid multibulk length; allowed are up to 32768 arguments"),
+        (b"*32769\r\n" + b"$0\r\n\r\n" * 32769, "invalid multibulk length"),
         (b"*12x\r\n", "invalid multibulk length"),
         (b"*" + b"1" * 40, "too big mbulk count string"),
         (b"*1\r\n$536870913\r\n", "invalid bulk length; allowed are 0 to 536870912 bytes"),
@@ -142,7 +143,7 @@ def test_strangers_may_say_little() -> None:
 
 def test_headers_alone_take_no_memory() -> None:
     stream = Stream()
-    stream.feed(b"*1000000\r\n")
+    stream.feed(b"*32768\r\n")
     assert stream.reader.is_amid
     stream.feed(encoded([b"x" * 1000])[4:] * 10)
     assert stream.held == 10_000
@@ -152,9 +153,13 @@ def test_headers_alone_take_no_memory() -> None:
 
 def test_a_command_of_many_arguments_is_bounded() -> None:
     stream = Stream(admit=50_000)
-    with pytest.raises(ProtocolError, match="no memory"):
-        stream.feed(b"*1000\r\n" + b"$90000\r\n%b\r\n" % bytes(90_000))
-    stream.reader.close()
+    data = encoded([b"SET", *[bytes(20_000)] * 10]) + encoded([b"PING"])
+    for at in range(0, len(data), 10_000):
+        stream.feed(data[at : at + 10_000])
+    kept = [one for one in stream.commands[0] if not isinstance(one, Large)]
+    assert kept == [b"SET", bytes(20_000), bytes(20_000)]
+    assert {one.refused for one in stream.commands[0] if isinstance(one, Large)} == {"ERR no memory"}
+    assert stream.commands[1:] == [[b"PING"]]
     assert stream.held == 0
 
 
