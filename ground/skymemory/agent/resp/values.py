@@ -35,6 +35,8 @@ BLOCK_BYTES_MAX: Final = BULK_BYTES_MAX + ENVELOPE_BYTES + PAD_BYTES_MAX
 _IN_THREAD_BYTES: Final = 1 << 18
 """digests of longer values are computed beside the event loop"""
 _CALL_ITEMS: Final = 512
+_CALL_BYTES: Final = 32 << 20
+"""of one call, but one item at least: what is asked together has one deadline, and engines wait for the call before theirs"""
 _BREATH_S: Final = 0.002
 _SILENCE: Final = frozenset(("expired", "unanswered", "no_satellite", "unreachable", "hop_limit", "cancelled"))
 NO_ANSWER: Final = "ERR the constellation does not answer; nothing was stored, try again"
@@ -52,10 +54,20 @@ def namespace_of(database: int) -> str:
 class _Calls(Generic[Item, Result]):
     """One call at a time; what is asked for meanwhile goes into the next one together: a call costs as much as many blocks."""
 
-    def __init__(self, call: Callable[[list[Item]], Awaitable[Sequence[Result]]], otherwise: Callable[[Item], Result]) -> None:
-        """`otherwise`: the result if the call raises, which is a fault of ours."""
+    def __init__(
+        self,
+        call: Callable[[list[Item]], Awaitable[Sequence[Result]]],
+        otherwise: Callable[[Item], Result],
+        length: Callable[[Item], int] = lambda item: 0,
+    ) -> None:
+        """
+        Args:
+            otherwise: the result if the call raises, which is a fault of ours.
+            length: bytes that an item moves.
+        """
         self._call = call
         self._otherwise = otherwise
+        self._length = length
         self._asked: list[tuple[Item, Callable[[Result], None]]] = []
         self._runner: asyncio.Task[None] | None = None
 
@@ -68,7 +80,8 @@ class _Calls(Generic[Item, Result]):
     async def _run(self) -> None:
         try:
             while self._asked:
-                some, self._asked = self._asked[:_CALL_ITEMS], self._asked[_CALL_ITEMS:]
+                count = self._count()
+                some, self._asked = self._asked[:count], self._asked[count:]
                 for (_, take), result in zip(some, await self._results([item for item, _ in some]), strict=True):
                     try:
                         take(result)
@@ -77,6 +90,15 @@ class _Calls(Generic[Item, Result]):
                 del some  # blocks are not kept until the next call
         finally:
             self._runner = None
+
+    def _count(self) -> int:
+        """Items of the next call."""
+        moved = 0
+        for count, (item, _) in enumerate(self._asked[:_CALL_ITEMS]):
+            moved += self._length(item)
+            if count and moved > _CALL_BYTES:
+                return count
+        return min(len(self._asked), _CALL_ITEMS)
 
     async def _results(self, items: list[Item]) -> Sequence[Result]:
         try:
@@ -128,10 +150,12 @@ class Values:
         self._asks: _Calls[bytes, FindResult] = _Calls(
             lambda keys: sky.look_up(keys, fresh=True), lambda key: FindResult(key, None, "unanswered")
         )
-        self._gets: _Calls[bytes, GetResult] = _Calls(self._get, lambda key: GetResult(key, None, "unanswered", 0.0))
+        self._gets: _Calls[tuple[bytes, int], GetResult] = _Calls(
+            self._get, lambda item: GetResult(item[0], None, "unanswered", 0.0), lambda item: item[1]
+        )
         self._ways: _Calls[bytes, Purged] = _Calls(sky.make_way, lambda key: Purged(0, False))
         self._puts: _Calls[tuple[bytes, Buffer], PutResult] = _Calls(
-            sky.put, lambda item: PutResult(item[0], False, "unanswered", None, 0.0)
+            sky.put, lambda item: PutResult(item[0], False, "unanswered", None, 0.0), lambda item: memoryview(item[1]).nbytes
         )
         self._purges: _Calls[bytes, Purged] = _Calls(self._purge, lambda key: Purged(0, False))
         self._working: set[asyncio.Task[None]] = set()
@@ -218,12 +242,12 @@ class Values:
     def _fetch(self, line: _Line, block_len: int) -> None:
         def go() -> None:
             line.held = Held(self._memory, block_len)
-            self._gets.ask(line.key, lambda result: self._fetched(line, result))
+            self._gets.ask((line.key, block_len), lambda result: self._fetched(line, result))
 
         self._memory.fetch(line, block_len, go)
 
-    async def _get(self, keys: list[bytes]) -> list[GetResult]:
-        return await self._sky.get(keys, block_bytes_max=BLOCK_BYTES_MAX)
+    async def _get(self, items: list[tuple[bytes, int]]) -> list[GetResult]:
+        return await self._sky.get([key for key, _ in items], block_bytes_max=BLOCK_BYTES_MAX)
 
     def _fetched(self, line: _Line, result: GetResult) -> None:
         data = result.data
