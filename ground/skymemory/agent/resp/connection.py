@@ -28,6 +28,8 @@ UNSENT_BYTES_MAX: Final = 1 << 20
 """answers that the client has not taken, before further commands wait"""
 STALL_S: Final = 60.0
 """who sends half a command, or does not take its answers, for so long is cut off"""
+STRANGER_S: Final = 10.0
+"""who has not said the password by then is cut off: places are few"""
 LEAST_BYTES: Final = 8 << 20
 """in so long, of a command or of answers that take the gateway's memory: 140 kB/s. Who is slower keeps it from others"""
 WORD_BYTES_MAX: Final = 1 << 16
@@ -117,19 +119,22 @@ class Connection:
 
     def stalled(self, now_s: float) -> str | None:
         """What the client does not do for too long; None: all is well."""
+        if not self.session.is_trusted and now_s - self.session.started_s >= STRANGER_S:
+            return f"no password in {STRANGER_S:.0f} s"
         if now_s - self._moved_s < STALL_S:
             return None
         if self._out:
-            return "takes no answers"
-        return "has sent half a command" if self._reader.is_amid and not self._backlog and not self._slots else None
+            return f"answers are not taken in {STALL_S:.0f} s"
+        is_half = self._reader.is_amid and not self._backlog and not self._slots
+        return f"half a command, and the rest does not come in {STALL_S:.0f} s" if is_half else None
 
     def cut_off(self, why: str) -> None:
-        """End a stalled connection; who has sent half a command is told."""
+        """End a stalled connection; who has taken all answers is told."""
         self.meter.failed("stalled")
         if not self._out:
             with suppress(OSError):
-                self._socket.send(error(f"ERR Protocol error: half a command, and the rest does not come in {STALL_S:.0f} s"))
-        _log.info("client %s %s for %g s: cut off", self.session.address, why, STALL_S)
+                self._socket.send(error(f"ERR Protocol error: {why}"))
+        _log.info("client %s cut off: %s", self.session.address, why)
         self.close()
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from skymemory.agent.resp.directory import Directory
 from skymemory.agent.resp.memory import MEMORY_BYTES, Memory
 from skymemory.agent.resp.meter import Meter
 from skymemory.agent.resp.requests import READ_BYTES
-from skymemory.agent.resp.session import Session
+from skymemory.agent.resp.session import Lengths, Session
 from skymemory.agent.resp.values import Values
 from skymemory.agent.sky import Sky
 
@@ -73,8 +73,8 @@ class Gateway:
         self.connections: set[Connection] = set()
         self.scratch = memoryview(bytearray(READ_BYTES))
         """what is read lies here until it is taken in, of whichever connection"""
-        self.counted_bytes: int | None = None
-        """length of the last value of a client that counts bytes (`Session.counts_bytes`): its others are as long"""
+        self.lengths = Lengths()
+        """of values of clients that count bytes, for those that have not put or seen one yet"""
         self.started_s = time.monotonic()
         self._number = 0
         self._listener: socket.socket | None = None

@@ -11,7 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-MEMORY_BYTES: Final = 1 << 30
+from skymemory.agent.resp.requests import BULK_BYTES_MAX
+
+MEMORY_BYTES: Final = 2 * (BULK_BYTES_MAX + (1 << 20))
+"""its half holds the longest value, and the rest of that one's command"""
 ANSWERS_BYTES_MAX: Final = 64 << 20
 """of one connection that are fetched before they are due"""
 

@@ -51,12 +51,18 @@ def _refusal(connection: Connection, slot: Slot, name: bytes, count: int) -> Cal
     return refuse
 
 
+def _seen(gateway: Gateway, connection: Connection, part: bytes, length: int) -> None:
+    connection.session.lengths.put(part, length)
+    gateway.lengths.put(part, length)
+
+
 def _fetch(gateway: Gateway, connection: Connection, name: bytes, slot: Slot) -> None:
     def respond(state: State) -> None:
-        if connection.session.counts_bytes(name):
+        if (part := connection.session.counted_part(name)) is not None:
+            known = (state.lost_length, connection.session.lengths.get(part), gateway.lengths.get(part))
             if state.is_there:
-                gateway.counted_bytes = state.length
-            elif (length := state.lost_length or gateway.counted_bytes) is not None:
+                _seen(gateway, connection, part, state.length)
+            elif (length := next((one for one in known if one is not None), None)) is not None:
                 slot.answer(miss_for_counting_client(length))
                 return
         slot.value(state)
@@ -95,8 +101,8 @@ def set_(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
         if (why := gateway.values.too_long(_length(data))) is not None:
             _refusal(connection, slot, name, _OK_BYTES)(why)
         else:
-            if connection.session.counts_bytes(name):
-                gateway.counted_bytes = _length(data)
+            if (part := connection.session.counted_part(name)) is not None:
+                _seen(gateway, connection, part, _length(data))
             _put(gateway, connection, name, data, slot)
         return
     if_there, returns, keeps_terms, expires_unix_ms = _options(args[3:])

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from skymemory.agent.resp import connection, requests
+from skymemory.agent.resp import connection, requests, values
+from skymemory.agent.resp.session import Lengths
 from support.agents import wait_until
 
 from .inside import InsideGateway
@@ -135,3 +136,67 @@ def test_who_sends_or_reads_too_slowly_is_stalled(monkeypatch: pytest.MonkeyPatc
         begun_s = time.monotonic()
         client.socket.recv(10_000)
         assert is_stalled()
+
+
+def test_large_values_do_not_share_a_call_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "_CALL_BYTES", 100_000)
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        inside.run(inside.sky.held.clear)
+        lengths = [10, 10, 90_000, 20_000, 300_000, 10, 10]
+        client.send(b"".join(encoded("SET", f"k{at}", bytes(length)) for at, length in enumerate(lengths)) + encoded("PING"))
+        wait_until(lambda: inside.used_bytes > 410_000, "all wait")
+        inside.run(inside.sky.held.set)
+        assert [client.answer() for _ in range(8)] == [b"OK"] * 7 + [b"PONG"]
+        assert sum(inside.sky.put_bytes) == sum(lengths) + 7 * 48
+        assert all(moved <= 100_000 or moved == 300_048 for moved in inside.sky.put_bytes)
+        client.send(encoded("MGET", *(f"k{at}" for at in range(7))))
+        assert [len(one) for one in client.answer()] == lengths
+        assert len(inside.sky.got) >= 4
+
+
+def test_who_does_not_say_the_password_loses_the_place() -> None:
+    with InsideGateway(password="secret") as inside, RawClient(inside.port) as client, RawClient(inside.port) as stranger:
+        assert client.ask("AUTH", "secret") == b"OK"
+        assert stranger.ask("PING") == "NOAUTH Authentication required."
+
+        def later(after_s: float) -> list[str]:
+            return inside.run(
+                lambda: [
+                    why for one in inside.gateway.connections if (why := one.stalled(time.monotonic() + after_s)) is not None
+                ]
+            )
+
+        assert later(0) == []
+        assert later(connection.STRANGER_S) == ["no password in 10 s"]
+        inside.run(lambda: [one.cut_off("no password in 10 s") for one in list(inside.gateway.connections) if one.stalled(1e12)])
+        assert stranger.answer() == "ERR Protocol error: no password in 10 s"
+        assert stranger.has_ended()
+        assert client.ask("PING") == b"PONG"
+
+
+def test_what_others_put_does_not_change_a_miss_that_is_read_by_its_length() -> None:
+    digest = "0123456789abcdef" * 4
+    with InsideGateway() as inside, RawClient(inside.port) as client, RawClient(inside.port) as other:
+
+        def missed(one: RawClient, part: str) -> bytes:
+            one.send(encoded("GET", f"{part}@{digest[::-1]}"))
+            data = b""
+            while not data.endswith(b"\r\n"):
+                data += one.socket.recv(100)
+            return data
+
+        assert client.ask("SET", f"org/model@00000001@0@{digest}", bytes(90_000)) == b"OK"
+        assert other.ask("SET", "x@00000000@0@0", "v") == b"OK"
+        assert other.ask("SET", f"org/model@00000001@0@{digest[1:]}", bytes(1_000)) == b"OK"
+        assert len(missed(client, "org/model@00000001@0")) == len("$90000\r\n")
+        assert len(missed(other, "org/model@00000001@0")) == len("$1000\r\n")
+        with RawClient(inside.port) as third:  # has put nothing itself
+            assert len(missed(third, "org/model@00000001@0")) == len("$1000\r\n")
+            assert missed(third, "org/other@00000001@0") == b"$-1\r\n"
+
+
+def test_lengths_are_bounded() -> None:
+    lengths = Lengths()
+    for number in range(1000):
+        lengths.put(b"%d" % number, number)
+    assert [lengths.get(b"%d" % number) for number in (0, 743, 744, 999)] == [None, None, 744, 999]

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from skymemory.agent.resp.connection import WORD_BYTES_MAX
 from skymemory.agent.resp.memory import ANSWERS_BYTES_MAX, Held, Memory
+from skymemory.agent.resp.requests import BULK_BYTES_MAX
 
 MIB = 1 << 20
 
@@ -19,6 +21,12 @@ def test_values_to_be_stored_are_refused_beyond_the_half() -> None:
     assert not memory.admit(1)
     memory.release(50)
     assert memory.admit(80)  # alone there is always room
+
+
+def test_the_longest_value_fits_beside_the_rest_of_its_command() -> None:
+    memory = Memory()
+    assert memory.admit(len("SET") + WORD_BYTES_MAX)
+    assert memory.admit(BULK_BYTES_MAX)
 
 
 def test_answers_that_are_not_due_leave_the_other_half() -> None:
