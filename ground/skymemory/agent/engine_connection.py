@@ -143,7 +143,8 @@ class Connection:
             for descriptor in descriptors:
                 os.close(descriptor)
         self.hello = hello
-        await self._send(protocol.Welcome(protocol.VERSION, os.getpid(), await self._notes(hello), self._sky.observer.traces))
+        notes = [note[: protocol.TEXT_MAX] for note in await self._notes(hello)]
+        await self._send(protocol.Welcome(protocol.VERSION, os.getpid(), notes, self._sky.observer.traces))
         return reader
 
     async def _first_bytes(self, descriptors: list[int]) -> bytes:
@@ -306,7 +307,7 @@ class Connection:
         if self._writer is not None:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(1.0):
-                    await self._send(protocol.Refusal(why[:1024]))
+                    await self._send(protocol.Refusal(why[: protocol.TEXT_MAX]))
 
     async def _close(self) -> None:
         if self._writer is not None:

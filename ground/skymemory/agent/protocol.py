@@ -23,6 +23,8 @@ FIND_KEYS_MAX: Final = 1 << 16
 BLOCKS_MAX: Final = 1 << 14
 """of one get, put or purge"""
 ARENA_BYTES_MAX: Final = 1 << 38
+TEXT_MAX: Final = 1024
+"""characters; what is longer is cut"""
 ALIVE_S: Final = 2.0
 """how often the agent says that it is still at work while somebody waits"""
 
@@ -31,7 +33,7 @@ LENGTH: Final = struct.Struct(">I")
 Number: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Key: TypeAlias = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Word: TypeAlias = Annotated[str, Meta(min_length=1, max_length=64)]
-Text: TypeAlias = Annotated[str, Meta(max_length=1024)]
+Text: TypeAlias = Annotated[str, Meta(max_length=TEXT_MAX)]
 Keys: TypeAlias = Annotated[list[Key], Meta(max_length=BLOCKS_MAX)]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Place: TypeAlias = tuple[Key, Number, Number]

@@ -268,12 +268,19 @@ def test_an_engine_is_told_that_its_model_is_stored_in_another_format(agent: Age
     assert "other weights" in notes(root=key("b"))[0]
 
 
-def test_what_the_sky_tells_of_others_is_printable(agent: AgentProcess) -> None:
-    model = "a model of a joker"
-    words = {"name": "\x1b[2Jvllm\n", "dtype": "\x07float32"}
-    with closing(agent.client(model=model, root=key("joker"), block_bytes=BLOCK, **words)) as joker:
-        assert joker.wait_connected(PATIENCE_S)
-        store(joker, chain("joker", 1))
+def test_metrics(agent: AgentProcess, client: AgentClient) -> None:
+    before = agent.metric('skymem_engine_blocks_total{operation="put",status="done"}')
+    store(client, chain("metrics", 3))
+    assert agent.metric('skymem_engine_blocks_total{operation="put",status="done"}') == before + 3
+    assert agent.metric('skymem_engines{engine="vllm"}') >= 1
+    assert agent.metric('skymem_engine_arena_bytes{engine="vllm"}') >= 1 << 24
+
+
+def test_what_a_model_with_a_long_name_is_told_fits(agent: AgentProcess) -> None:
+    model = "m" * protocol.TEXT_MAX
+    with closing(agent.client(model=model, root=key("long"), block_bytes=BLOCK)) as first:
+        assert first.wait_connected(PATIENCE_S)
+        store(first, chain("long", 1))
 
     def notes() -> list[str]:
         with closing(agent.client(model=model, root=key("b"))) as other:
@@ -281,14 +288,4 @@ def test_what_the_sky_tells_of_others_is_printable(agent: AgentProcess) -> None:
             return other.notes
 
     wait_until(notes, "the format is recorded")
-    assert notes()[0].startswith(
-        r"a model of a joker is stored as blocks of 16 tokens in '\x07float32' by '\x1b[2Jvllm\n'; this engine has blocks"
-    )
-
-
-def test_metrics(agent: AgentProcess, client: AgentClient) -> None:
-    before = agent.metric('skymem_engine_blocks_total{operation="put",status="done"}')
-    store(client, chain("metrics", 3))
-    assert agent.metric('skymem_engine_blocks_total{operation="put",status="done"}') == before + 3
-    assert agent.metric('skymem_engines{engine="vllm"}') >= 1
-    assert agent.metric('skymem_engine_arena_bytes{engine="vllm"}') >= 1 << 24
+    assert [len(note) for note in notes()] == [protocol.TEXT_MAX]
