@@ -31,14 +31,10 @@ _AGAIN_S: Final = 60.0
 """after a record that could not be stored; then with the engine's next block"""
 
 
-# Whoever can store in the sky can write a record, and words of it go to logs
-_Printable = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"\A[ -~]+\Z")]
-
-
 class _Format(Struct, frozen=True, array_like=True):
-    engine: _Printable
+    engine: protocol.Word
     block_tokens: protocol.Number
-    dtype: _Printable
+    dtype: protocol.Word
     root: protocol.Key
     stored_at: float
     """seconds since 1970"""

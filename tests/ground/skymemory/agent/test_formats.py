@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
-import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -92,21 +91,6 @@ def test_there_are_so_many_at_most(full_sky: LocalConstellation) -> None:
         records = Formats(sky)
         await recorded(records, *(hello(model, number) for number in range(1, 11)))
         assert await known(records, model) == [16 * number for number in range(10, 2, -1)]
-
-    with_sky(full_sky, work)
-
-
-@pytest.mark.parametrize("words", [("vllm\x1b[2J", "bfloat16"), ("vllm", "bfloat16\n"), ("vllm", "\u202e")])
-def test_a_record_with_words_for_a_terminal_is_none(full_sky: LocalConstellation, words: tuple[str, str]) -> None:
-    model = f"formats: a model of a stranger's {words}"
-
-    async def work(sky: Sky) -> None:
-        records, (engine, dtype) = Formats(sky), words
-        await recorded(records, msgspec.structs.replace(hello(model, 1), name=engine, dtype=dtype))
-        assert (await sky.get([formats._key(model)]))[0].ok
-        assert await records.notes(hello(model, 2)) == []
-        await recorded(records, hello(model, 2))
-        assert await known(records, model) == [32]
 
     with_sky(full_sky, work)
 
