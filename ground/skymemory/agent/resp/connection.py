@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from skymemory.agent.resp.memory import ANSWERS_BYTES_MAX, Held
-from skymemory.agent.resp.replies import CommandError, Piece, error
+from skymemory.agent.resp.replies import OK, CommandError, Piece, error
 from skymemory.agent.resp.requests import Command, Large, ProtocolError, RequestReader
-from skymemory.agent.resp.session import Session
+from skymemory.agent.resp.session import Session, error_of_length
 from skymemory.agent.resp.slots import Slot
 from skymemory.agent.resp.table import COMMANDS, Spec
 
@@ -232,7 +232,7 @@ class Connection:
                 large += small
             spec.run(self._gateway, self, _usable(spec, args))
         except CommandError as wrong:
-            self.slot(session.last_command).error(str(wrong))
+            self._say(spec, args, str(wrong))
         except Exception:  # whatever it was, other clients and this one's other commands go on
             _log.exception("command %s failed", session.last_command)
             for slot in list(self._slots)[before:]:
@@ -242,6 +242,16 @@ class Connection:
                 self.slot(session.last_command).error("ERR internal error")
         if large:
             self.hold(self._slots[-1], Held(self._gateway.memory, large))
+
+    def _say(self, spec: Spec | None, args: Command, why: str) -> None:
+        """Why a command is not done; to a SET of a client that counts bytes with as many as it reads."""
+        slot = self.slot(self.session.last_command)
+        is_set = spec is not None and spec.name == "set" and len(args) > 1
+        if is_set and isinstance(args[1], bytes) and self.session.counts_bytes(args[1]):
+            self.meter.failed("ERR")
+            slot.answer(error_of_length(len(OK)))
+        else:
+            slot.error(why)
 
     # ---- answers --------------------------------------------------------------------------------------------------------
 
