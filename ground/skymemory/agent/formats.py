@@ -41,7 +41,7 @@ class _Format(Struct, frozen=True, array_like=True):
 
     @property
     def words(self) -> str:
-        return f"blocks of {self.block_tokens} tokens in {self.dtype}"
+        return f"blocks of {self.block_tokens} tokens in {_shown(self.dtype)}"
 
 
 class _Record(Struct, frozen=True, array_like=True):
@@ -77,7 +77,7 @@ class Formats:
             why = f"this engine has {own.words}"
         else:
             why = "this engine has other weights, adapters, shares of the tensors, layouts or secrets"
-        return [f"{hello.model} is stored as {other.words} by {other.engine}; {why}, and finds none of those"]
+        return [f"{hello.model} is stored as {other.words} by {_shown(other.engine)}; {why}, and finds none of those"]
 
     def stored(self, hello: protocol.Hello) -> None:
         """An engine has stored a block: remember its format."""
@@ -126,6 +126,11 @@ class Formats:
 
 def _of(hello: protocol.Hello) -> _Format:
     return _Format(hello.name, hello.block_tokens, hello.dtype, hello.root, time.time())
+
+
+def _shown(word: str) -> str:
+    """Whoever can write to the sky chose it, and logs and terminals show it."""
+    return word if word.isprintable() else ascii(word)
 
 
 def _key(model: str) -> bytes:

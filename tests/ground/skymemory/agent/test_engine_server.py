@@ -268,6 +268,24 @@ def test_an_engine_is_told_that_its_model_is_stored_in_another_format(agent: Age
     assert "other weights" in notes(root=key("b"))[0]
 
 
+def test_what_the_sky_tells_of_others_is_printable(agent: AgentProcess) -> None:
+    model = "a model of a joker"
+    words = {"name": "\x1b[2Jvllm\n", "dtype": "\x07float32"}
+    with closing(agent.client(model=model, root=key("joker"), block_bytes=BLOCK, **words)) as joker:
+        assert joker.wait_connected(PATIENCE_S)
+        store(joker, chain("joker", 1))
+
+    def notes() -> list[str]:
+        with closing(agent.client(model=model, root=key("b"))) as other:
+            assert other.wait_connected(PATIENCE_S)
+            return other.notes
+
+    wait_until(notes, "the format is recorded")
+    assert notes()[0].startswith(
+        r"a model of a joker is stored as blocks of 16 tokens in '\x07float32' by '\x1b[2Jvllm\n'; this engine has blocks"
+    )
+
+
 def test_metrics(agent: AgentProcess, client: AgentClient) -> None:
     before = agent.metric('skymem_engine_blocks_total{operation="put",status="done"}')
     store(client, chain("metrics", 3))
