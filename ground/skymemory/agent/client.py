@@ -460,7 +460,7 @@ class AgentClient:
             os.close(descriptor)
         link.setblocking(False)
         buffer = bytearray()
-        while (body := _take_frame(buffer)) is None:
+        while (body := protocol.take_frame(buffer)) is None:
             left_s = end_s - time.monotonic()
             if left_s <= 0 or self._closed:
                 raise _GoneError("it does not say Welcome")
@@ -496,7 +496,7 @@ class AgentClient:
             if self._poll(link, sending=sending, timeout_s=left_s):
                 _receive(link, inbox)
                 self._heard_s = time.monotonic()
-            while (body := _take_frame(inbox)) is not None:
+            while (body := protocol.take_frame(inbox)) is not None:
                 self._take(protocol.read(protocol.ANSWERED, body))
 
     def _take(self, answer: protocol.Answered) -> None:
@@ -588,20 +588,3 @@ def _receive(link: socket.socket, buffer: bytearray) -> None:
     if not data:
         raise _GoneError("has ended the connection")
     buffer += data
-
-
-def _take_frame(buffer: bytearray) -> bytes | None:
-    """The body of the first frame, if all of it is there.
-
-    Raises:
-        FrameError: a length that is not allowed.
-    """
-    head = protocol.LENGTH.size
-    if len(buffer) < head:
-        return None
-    end = head + protocol.frame_length(bytes(buffer[:head]))
-    if len(buffer) < end:
-        return None
-    body = bytes(buffer[head:end])
-    del buffer[:end]
-    return body

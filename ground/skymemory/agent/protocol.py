@@ -212,3 +212,20 @@ def frame_length(head: bytes) -> int:
     if not 1 <= length <= FRAME_BYTES_MAX:
         raise FrameError(f"frame of {length} bytes; allowed are 1 to {FRAME_BYTES_MAX}")
     return length
+
+
+def take_frame(buffer: bytearray) -> bytes | None:
+    """The body of the first frame, if all of it is there; it is taken out of the buffer.
+
+    Raises:
+        FrameError: a length that is not allowed.
+    """
+    head = LENGTH.size
+    if len(buffer) < head:
+        return None
+    end = head + frame_length(bytes(buffer[:head]))
+    if len(buffer) < end:
+        return None
+    body = bytes(buffer[head:end])
+    del buffer[:end]
+    return body

@@ -6,6 +6,7 @@ one after the other on what came back, and only what is left in the end goes to 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -52,7 +53,7 @@ class State:
         self.is_changed = True
 
 
-class Operation:
+class Operation(ABC):
     """Of one command on one value."""
 
     needs: Needs = Needs.NOTHING
@@ -63,17 +64,17 @@ class Operation:
     changes = False
     """it may change the value; if the sky does not take what is left in the end, it has failed"""
 
+    @abstractmethod
     def do(self, state: State) -> None:
         """Do it to the value, and keep what is to be answered."""
-        raise NotImplementedError
 
+    @abstractmethod
     def done(self) -> None:
         """Answer: the sky has what is left in the end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def failed(self, why: str, lost_length: int | None = None) -> None:
         """Answer: it has not. What was read of a change that came to nothing is a miss (`State.lost_length`)."""
-        raise NotImplementedError
 
 
 Respond = Callable[[State], None]

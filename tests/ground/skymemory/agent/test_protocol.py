@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skymemory.agent import protocol
-from skymemory.agent.client import _take_frame
 from skymemory.agent.protocol import FrameError
 
 NUMBER = st.integers(0, (1 << 62) - 1)
@@ -53,7 +52,7 @@ def test_frames_are_found_however_they_come(messages: list[Any], cut: int) -> No
     buffer, found = bytearray(), []
     for at in range(0, len(stream), cut):
         buffer += stream[at : at + cut]
-        while (one := _take_frame(buffer)) is not None:
+        while (one := protocol.take_frame(buffer)) is not None:
             found.append(protocol.ANSWERED.decode(one))
     assert found == messages
     assert not buffer
