@@ -302,8 +302,11 @@ class Values:
         self.directory.remove(line.database, line.name)
         if purged.chunks == 0:  # known, but gone: another host deleted it
             for operation, _ in line.doing:
-                if isinstance(operation, Delete) and operation.was_there:
-                    operation.was_there = False
+                if isinstance(operation, Delete):
+                    if operation.was_there:
+                        operation.was_there = False
+                        break
+                elif operation.changes:  # what is deleted behind it came from it, and never got as far as the sky
                     break
         self._finish(line)
 

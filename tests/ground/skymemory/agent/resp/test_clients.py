@@ -115,6 +115,16 @@ def test_pipelines(connect: Connect, protocol: int) -> None:
     assert pipeline.execute() == [[str(1200 + number).encode() for number in range(300)], 300, True, 0, None]
 
 
+def test_what_is_set_and_deleted_while_another_command_runs_was_there(connect: Connect) -> None:
+    client = connect()
+    for command in ("GET", "STRLEN", "EXISTS"):
+        with client.pipeline(transaction=False) as pipe:
+            pipe.execute_command(command, "short-lived")
+            pipe.set("short-lived", "v").delete("short-lived").delete("short-lived")
+            assert pipe.execute()[1:] == [True, 1, 0]
+        assert client.get("short-lived") is None
+
+
 def test_large_values(connect: Connect) -> None:
     client = connect()
     values = {f"large{length}": os.urandom(length) for length in (99_999, 100_000, 262_144, 3_145_728, 20_000_001)}
