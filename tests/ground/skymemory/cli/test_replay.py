@@ -101,7 +101,8 @@ def test_the_window_moves_and_values_stay(user: User) -> None:
     assert report["chunks"] == sum(row["chunks"] for row in report["rows"]) > 0
 
     after = json.loads(user.run("status", "--json"))["window"]
-    assert after["centre"] == report["rows"][-1]["centre"] != before["centre"]
+    assert after["centre"] == report["rows"][-1]["centre"]
+    assert any(row["centre"] != before["centre"] for row in report["rows"])  # at some hours of the day it is back in the end
     assert (after["row"], after["rows"]) == (report["rows"][-1]["row"], report["rows"][-1]["row"])
     assert f"window around [{after['centre'][0]}, {after['centre'][1]}]" in user.run("status")
     user.run("get", "a key", "copy")
