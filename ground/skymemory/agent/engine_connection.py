@@ -181,7 +181,7 @@ class Connection:
             task = asyncio.create_task(self._work(asked))
             self._tasks.add(task)
             self._work_bytes += length
-            task.add_done_callback(lambda task, length=length: self._ended(task, length))  # type: ignore[misc]
+            task.add_done_callback(lambda task, length=length: self._ended(task, length))  # type: ignore[misc]  # a default is not inferred
 
     def _ended(self, task: asyncio.Task[None], length: int) -> None:
         self._tasks.discard(task)

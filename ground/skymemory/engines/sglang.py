@@ -351,5 +351,5 @@ def _told(change: Callable[..., Any]) -> Callable[..., Any]:
             _log.warning("SkyMemory: the weights are changed; nothing is stored or found until this server is started again")
         return change(*given, **named)
 
-    changed._skymemory = True  # type: ignore[attr-defined]
+    changed._skymemory = True  # type: ignore[attr-defined]  # functions take attributes
     return changed

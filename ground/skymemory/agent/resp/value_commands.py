@@ -413,7 +413,7 @@ def _flush(gateway: Gateway, connection: Connection, args: Sequence[Any], databa
         for at in range(0, len(names), _FLUSHED_AT_ONCE):
             some = names[at : at + _FLUSHED_AT_ONCE]
             ended: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-            all_ = _Several(len(some), lambda _, why, ended=ended: ended.set_result(why))  # type: ignore[misc]
+            all_ = _Several(len(some), lambda _, why, ended=ended: ended.set_result(why))  # type: ignore[misc]  # a default is not inferred
             for number, name in some:
                 gateway.values.do(number, name, Delete(all_.count, all_.refuse), slot)
             if (why := await ended) is not None:

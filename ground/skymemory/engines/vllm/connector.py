@@ -47,21 +47,21 @@ _ASKING_ARENA_BYTES = 1 << 16
 
 
 @dataclass
-class StepMetadata(KVConnectorMetadata):  # type: ignore[misc]
+class StepMetadata(KVConnectorMetadata):  # type: ignore[misc]  # vLLM is not installed where types are checked
     """From the scheduler to the workers, in each step."""
 
     plan: StepPlan
 
 
 @dataclass
-class WorkerLayout(KVConnectorHandshakeMetadata):  # type: ignore[misc]
+class WorkerLayout(KVConnectorHandshakeMetadata):  # type: ignore[misc]  # vLLM is not installed where types are checked
     """From each worker to the scheduler, once."""
 
     layout: Layout
 
 
 @dataclass
-class SavedMetadata(KVConnectorWorkerMetadata):  # type: ignore[misc]
+class SavedMetadata(KVConnectorWorkerMetadata):  # type: ignore[misc]  # vLLM is not installed where types are checked
     """From the workers to the scheduler, after a step."""
 
     saved: Saved
@@ -72,7 +72,7 @@ class SavedMetadata(KVConnectorWorkerMetadata):  # type: ignore[misc]
         return self
 
 
-class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]
+class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is not installed where types are checked
     """Both sides; which one an object is, `role` says."""
 
     def __init__(self, vllm_config: Any, role: KVConnectorRole, kv_cache_config: Any) -> None:

@@ -81,7 +81,7 @@ class Pages:
             self._write(block, payload)
             return
         if self._stream is None:
-            self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+            self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]  # torch leaves it untyped
         with torch.cuda.stream(self._stream):
             self._write(block, payload)
         self._stream.synchronize()
@@ -99,4 +99,4 @@ def _rows(name: str, cache: torch.Tensor, blocks: int) -> torch.Tensor:
     if cache.shape[0] % blocks:
         raise ValueError(f"layer {name}: its cache has {cache.shape[0]} rows, which are not {blocks} blocks")
     rows = cache.view(torch.uint8)
-    return rows if rows.shape[0] == blocks else rows.unflatten(0, (blocks, -1))  # type: ignore[no-untyped-call]
+    return rows if rows.shape[0] == blocks else rows.unflatten(0, (blocks, -1))  # type: ignore[no-untyped-call]  # torch leaves it untyped

@@ -136,7 +136,7 @@ class Saver:
             if index not in batch.layers:
                 self._copy(batch, index)
         if batch.staged:
-            batch.event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            batch.event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             batch.event.record()
         self._work.put(batch)
 
