@@ -14,6 +14,8 @@ from support.vllm_engine import BLOCK_TOKENS, Engine, words
 
 PATIENCE_S = 120.0
 """it imports torch"""
+MISSED = "LMCache server is unhealthy"
+"""what each part of vLLM says when the server has not answered in time"""
 
 
 def resp_adapter(port: int) -> dict[str, object]:
@@ -67,10 +69,6 @@ class LMCacheServer:
                 self._process.kill()
                 self._process.wait()
 
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
     def log(self) -> str:
         """What it said since it was started."""
         return self._log.read_text(errors="replace")
@@ -91,7 +89,12 @@ def restart_under(engine: Engine, lmcache: LMCacheServer) -> None:
     """LMCache with empty memory, and a vLLM that has found it again with all its parts: it takes a known block from there."""
     probe = words(BLOCK_TOKENS + 1, 99)
     engine.fresh(probe)
-    lmcache.restart()
+    missed = engine.log().count(MISSED) + 2  # vLLM's scheduler and its worker ask for themselves
+    lmcache.stop()
+    # LMCache's worker registers anew only if it has seen the server gone: of one that is back before a question to it has expired
+    # it would never know, and all that it stored would be lost
+    wait_until(lambda: engine.log().count(MISSED) >= missed, "vLLM misses LMCache")
+    lmcache.start()
     wait_until(lambda: "Registered" in lmcache.log(), "vLLM's workers find the new LMCache")  # what is asked before is lost
     wait_until(lambda: engine.fresh(probe)["cached"] == [BLOCK_TOKENS], "vLLM takes blocks from it")
 

@@ -29,6 +29,8 @@ _PATIENCE_S: Final = 1.0
 """how long a Hello waits for it"""
 _AGAIN_S: Final = 60.0
 """after a record that could not be stored; then with the engine's next block"""
+_REFRESH_S: Final = 600.0
+"""after one that was stored, for it may have been lost with a satellite; then with the engine's next block"""
 
 
 class _Format(Struct, frozen=True, array_like=True):
@@ -105,8 +107,8 @@ class Formats:
             others = [one for one in await self._load(hello.model) if one.root != own.root]
             formats = [own, *others][:_FORMATS_MAX]
             why = await self._replace(key, msgspec.msgpack.encode(_Record(_digest(key, formats), formats)))
+        self._next_s[hello.root] = time.monotonic() + (_AGAIN_S if why else _REFRESH_S)
         if why:
-            self._next_s[hello.root] = time.monotonic() + _AGAIN_S
             _log.info("the format of %s was not recorded: %s", hello.model, why)
 
     async def _replace(self, key: bytes, record: bytes) -> str:

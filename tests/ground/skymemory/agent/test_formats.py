@@ -95,6 +95,27 @@ def test_there_are_so_many_at_most(full_sky: LocalConstellation) -> None:
     with_sky(full_sky, work)
 
 
+def test_a_record_that_was_lost_is_written_again_with_a_later_block(
+    full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = hello("formats: a model whose record is lost", 1)
+
+    async def work(sky: Sky) -> None:
+        records = Formats(sky)
+        await recorded(records, engine)
+        assert (await sky.purge([formats._key(engine.model)])).confirmed
+        await recorded(records, engine)
+        assert await known(records, engine.model) == []  # not with every block
+        monkeypatch.setattr(formats, "_REFRESH_S", 0.0)
+        again = Formats(sky)
+        for _ in range(2):
+            assert (await sky.purge([formats._key(engine.model)])).confirmed
+            await recorded(again, engine)
+            assert await known(again, engine.model) == [16]
+
+    with_sky(full_sky, work)
+
+
 def test_what_cannot_be_recorded_is_not_tried_with_every_block(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
