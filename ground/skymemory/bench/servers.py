@@ -14,7 +14,7 @@ START_DEADLINE_S = 10.0
 
 
 class ServerError(RuntimeError):
-    """A program or its Python client is not installed, or it does not start."""
+    """A program or its Python client is not installed, or it does not start, or does not do what it should."""
 
 
 @contextmanager

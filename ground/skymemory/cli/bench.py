@@ -1,4 +1,4 @@
-"""`skymem bench`: gateway, idle, links, peers, prefix."""
+"""`skymem bench`: gateway, idle, links, peers, prefix, ttft."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from skymemory.cli.common import (
 
 @click.group()
 def bench() -> None:
-    """Measure. Each bench starts a constellation of its own, beside one that may be up."""
+    """Measure. Each bench but `ttft` starts a constellation of its own, beside one that may be up."""
 
 
 @bench.command()
@@ -145,6 +145,31 @@ def prefix(config_path: Path | None, rounds: int, codecs: tuple[str, ...], as_js
             f"{row['same_tokens']} of {report['new_tokens']}",
         )
     print_table(table)
+
+
+@bench.command()
+@click.argument("url")
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 10_000), help="Prompts that are measured.")
+@click.option("--words", default=1400, show_default=True, type=click.IntRange(1, 1_000_000), help="Length of a prompt.")
+@click.option("--api-key", default="-", envvar="OPENAI_API_KEY", help="If the server wants one. [env var: OPENAI_API_KEY]")
+@json_option
+def ttft(url: str, rounds: int, words: int, api_key: str, as_json: bool) -> None:
+    """Seconds to the first token of a server at URL (vLLM, skymem serve), without and with the prompt in the sky.
+
+    vLLM must tell what was cached, and forget what it has itself: --enable-prompt-tokens-details, VLLM_SERVER_DEV_MODE=1.
+    """
+    from skymemory.bench.servers import ServerError
+    from skymemory.bench.ttft import run_ttft_bench, ttft_table
+
+    with progress_bar("asking") as progress:
+        try:
+            report = run_ttft_bench(url, rounds=rounds, words=words, api_key=api_key, progress=progress)
+        except ServerError as error:
+            raise Failure(str(error)) from error
+    if as_json:
+        print_json(report)
+    else:
+        print_table(ttft_table(report))
 
 
 def _tell_wrong(wrong: dict[str, int]) -> None:

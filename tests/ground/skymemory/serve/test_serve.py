@@ -12,6 +12,7 @@ from pathlib import Path
 import openai
 import pytest
 
+from skymemory.bench.ttft import run_ttft_bench, ttft_table
 from skymemory.placement.whereabouts import Whereabouts
 
 BLOCK = 16
@@ -514,3 +515,18 @@ def test_what_cannot_start_is_told_in_one_line(babbler, words, said) -> None:
     assert last.startswith("Error: ")
     assert said in last
     assert "Traceback" not in result.stderr
+
+
+# ---- how fast ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_bench_of_first_tokens(server) -> None:
+    report = run_ttft_bench(server.address, rounds=2, words=30)
+    assert len(report["rounds"]) == 2
+    for row in report["rounds"]:
+        assert row["same_text"]
+        assert row["cached_tokens"] == whole_blocks(row["prompt_tokens"])
+        assert row["cold_s"] > 0
+        assert row["warm_s"] > 0
+    assert report["lookup"] is None
+    assert ttft_table(report).row_count == 3

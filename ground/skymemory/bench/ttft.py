@@ -1,0 +1,227 @@
+"""`skymem bench ttft`: seconds to the first token of an OpenAI-compatible server, without and with the prompt in the sky.
+
+Each round has a prompt that nobody has asked before: it is computed (cold), stored, and asked again (warm). What the server keeps
+in its own memory is forgotten in between (`/reset_prefix_cache` of vLLM), and what it reports as cached must then have come from
+the sky. A warm answer counts only if it was cached at all; whether it is the same text is reported.
+"""
+
+import asyncio
+import json
+import secrets
+import statistics
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import cycle, islice
+from typing import Any, Final
+
+import aiohttp
+from prometheus_client.parser import text_string_to_metric_families
+from rich.table import Table
+
+from skymemory.bench.servers import ServerError
+from skymemory.progress import Progress
+
+_LOOKUP: Final = "vllm:skymemory_lookup_seconds"
+_NEW_TOKENS: Final = 8
+_STORED_S: Final = 60.0
+"""how long the sky may take to have the blocks of a cold prompt"""
+_PAUSE_S: Final = 0.5
+_ANSWER_S: Final = 1800.0
+_REFUSED: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    first_token_s: float
+    text: str
+    prompt_tokens: int
+    cached_tokens: int
+
+
+def run_ttft_bench(
+    url: str, *, rounds: int = 5, words: int = 1400, api_key: str = "-", progress: Progress | None = None
+) -> dict[str, Any]:
+    """Measure a server that is up, its agent and its satellites behind it.
+
+    Args:
+        url: where it serves, without `/v1`.
+        rounds: prompts that are measured, after one that is not.
+        words: of a prompt; the shipped document is the text.
+        api_key: if the server wants one.
+        progress: called with rounds that are over, and how many there are.
+
+    Returns:
+        What `--json` prints: `model`; `rounds`, each with `prompt_tokens`, `cached_tokens`, `cold_s`, `warm_s` and `same_text`;
+        medians `cold_s` and `warm_s`, and `ratio`, cold to warm; `lookup`, where the server is a vLLM with our connector:
+        `count`, and `p50_ms` and `p99_ms` as they lie in its histogram (straight within a bucket); else None.
+
+    Raises:
+        ServerError: it cannot be asked, does not tell what was cached, or finds nothing in the sky within a minute.
+    """
+    return asyncio.run(_run(url.rstrip("/"), rounds, words, api_key, progress))
+
+
+def ttft_table(report: dict[str, Any]) -> Table:
+    """A report of `run_ttft_bench` for people."""
+    table = Table(title=f"{report['model']}: seconds to the first token")
+    for column in ("tokens", "from the sky", "cold", "warm", "cold / warm", "same text"):
+        table.add_column(column, justify="right")
+    for row in report["rounds"]:
+        table.add_row(*_cells(row), "yes" if row["same_text"] else "no")
+    table.add_row("median", "", f"{report['cold_s']:.3f}", f"{report['warm_s']:.3f}", f"{report['ratio']:.1f}", "", style="bold")
+    lookup = report["lookup"]
+    if lookup is not None:
+        table.caption = f"{lookup['count']} lookups: p50 {lookup['p50_ms']:.2f} ms, p99 {lookup['p99_ms']:.2f} ms"
+    return table
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    times = [f"{row['cold_s']:.3f}", f"{row['warm_s']:.3f}", f"{row['cold_s'] / row['warm_s']:.1f}"]
+    return [f"{row['prompt_tokens']:,}", f"{row['cached_tokens']:,}", *times]
+
+
+async def _run(url: str, rounds: int, words: int, api_key: str, progress: Progress | None) -> dict[str, Any]:
+    headers = {"Authorization": f"Bearer {api_key}"}
+    async with aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=_ANSWER_S)) as session:
+        try:
+            server = _Server(session, url, await _model(session, url))
+            await _round(server, words)  # what is slow only once: kernels, connections
+            before = await server.lookups()
+            rows = []
+            for done in range(rounds):
+                rows.append(await _round(server, words))
+                if progress is not None:
+                    progress(done + 1, rounds)
+            after = await server.lookups()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ServerError(f"{url}: {error or 'no answer in time'}") from error
+    cold, warm = (statistics.median(row[name] for row in rows) for name in ("cold_s", "warm_s"))
+    lookup = _quantiles({edge: after[edge] - before.get(edge, 0.0) for edge in after}) if after else None
+    return {"model": server.model, "rounds": rows, "cold_s": cold, "warm_s": warm, "ratio": cold / warm, "lookup": lookup}
+
+
+async def _round(server: "_Server", words: int) -> dict[str, Any]:
+    prompt = _prompt(words)
+    cold = await server.complete(prompt)
+    if cold.cached_tokens:
+        raise ServerError(f"{server.url}: {cold.cached_tokens} tokens of a new prompt are said to be cached")
+    end_s = time.monotonic() + _STORED_S
+    while True:
+        await server.forget()
+        warm = await server.complete(prompt)
+        if warm.cached_tokens:
+            break
+        if time.monotonic() > end_s:
+            raise ServerError(
+                f"{server.url}: nothing of a prompt of {cold.prompt_tokens} tokens came from the sky within {_STORED_S:.0f} s: "
+                "is it longer than a block, and the server switched to SkyMemory? Its log and the agent's /readyz say more"
+            )
+        await asyncio.sleep(_PAUSE_S)  # it is stored after the answer
+    return {
+        "prompt_tokens": cold.prompt_tokens,
+        "cached_tokens": warm.cached_tokens,
+        "cold_s": cold.first_token_s,
+        "warm_s": warm.first_token_s,
+        "same_text": warm.text == cold.text,
+    }
+
+
+def _prompt(words: int) -> str:
+    document = files("skymemory.demo").joinpath("handbook.txt").read_text(encoding="utf-8").split()
+    return " ".join([secrets.token_hex(8), *islice(cycle(document), words)])
+
+
+async def _model(session: aiohttp.ClientSession, url: str) -> str:
+    async with session.get(f"{url}/v1/models") as answer:
+        if answer.status >= _REFUSED:
+            raise ServerError(f"{url}/v1/models: {answer.status} {answer.reason}: {(await answer.text())[:200]}")
+        models = (await answer.json())["data"]
+    return str(models[0]["id"])
+
+
+class _Server:
+    """One that is asked one thing at a time."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, model: str) -> None:
+        self.url = url
+        self.model = model
+        self._session = session
+
+    async def complete(self, prompt: str) -> _Answer:
+        """Greedy tokens, and when the first one came."""
+        body = {
+            "model": self.model,
+            "prompt": prompt,
+            "max_tokens": _NEW_TOKENS,
+            "temperature": 0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        begin_s = time.perf_counter()
+        first_s, texts, usage = 0.0, [], None
+        async with self._session.post(f"{self.url}/v1/completions", json=body) as answer:
+            if answer.status >= _REFUSED:
+                raise ServerError(f"{self.url}: {answer.status} {answer.reason}: {(await answer.text())[:200]}")
+            async for event in _events(answer):
+                if event.get("choices") and not first_s:
+                    first_s = time.perf_counter() - begin_s
+                texts += [choice["text"] for choice in event.get("choices", ())]
+                usage = event.get("usage") or usage
+        if not first_s or usage is None:
+            raise ServerError(f"{self.url}: an answer without tokens or usage")
+        details = usage.get("prompt_tokens_details")
+        if details is None:
+            raise ServerError(f"{self.url} does not tell what was cached: start vLLM with --enable-prompt-tokens-details")
+        return _Answer(first_s, "".join(texts), usage["prompt_tokens"], details.get("cached_tokens") or 0)
+
+    async def forget(self) -> None:
+        """Have it drop what it keeps in its own memory."""
+        async with self._session.post(f"{self.url}/reset_prefix_cache") as answer:
+            if answer.status < _REFUSED:
+                return
+        async with self._session.get(f"{self.url}/v1/models") as models:
+            owner = (await models.json())["data"][0].get("owned_by")
+        if owner != "skymemory":  # `skymem serve` keeps nothing
+            raise ServerError(
+                f"{self.url}/reset_prefix_cache: {answer.status} {answer.reason}: what comes from the sky cannot be told from "
+                "the server's own cache; start vLLM with VLLM_SERVER_DEV_MODE=1 in its environment"
+            )
+
+    async def lookups(self) -> dict[float, float]:
+        """How many of vLLM's lookups took at most so many seconds; empty: it has none."""
+        async with self._session.get(f"{self.url}/metrics") as answer:
+            text = await answer.text() if answer.status < _REFUSED else ""
+        counts: dict[float, float] = {}
+        for family in text_string_to_metric_families(text):
+            if family.name == _LOOKUP:
+                for sample in family.samples:
+                    if sample.name.endswith("_bucket"):
+                        edge = float(sample.labels["le"])
+                        counts[edge] = counts.get(edge, 0.0) + sample.value  # of all engines
+        return counts
+
+
+async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:
+    async for line in answer.content:
+        data = line.strip().removeprefix(b"data:").strip()
+        if line.startswith(b"data:") and data != b"[DONE]":
+            yield json.loads(data)
+
+
+def _quantiles(counts: dict[float, float]) -> dict[str, float] | None:
+    """Of a histogram's cumulated counts by upper edge, as Prometheus' histogram_quantile has them."""
+    total = counts.get(float("inf"), 0.0)
+    if not total:
+        return None
+
+    def at(share: float) -> float:
+        below, low = 0.0, 0.0
+        for edge, count in sorted(counts.items()):
+            if count >= share * total:
+                return low if edge == float("inf") else low + (edge - low) * (share * total - below) / (count - below)
+            below, low = count, edge
+        return low
+
+    return {"count": int(total), "p50_ms": at(0.5) * 1e3, "p99_ms": at(0.99) * 1e3}
