@@ -17,6 +17,10 @@ from skymemory.testbed.local import LocalConstellation, free_port
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
+# What a shell starts in its background ignores Ctrl-C, and so do all processes from there on; tests interrupt some
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def at_free_port(constellation: Constellation) -> Constellation:
     """The same constellation at a UDP port that nobody uses."""
