@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
 from concurrent.futures import Executor, Future
 from pathlib import Path
@@ -11,13 +13,16 @@ from skymemory.engines.weights import WeightsError, adapter_files, files_digest
 
 _log = logging.getLogger(__name__)
 
+_Stats = list[tuple[str, int, int, int]]
+"""names, inodes, bytes and times of files"""
+
 
 class ChangedError(WeightsError):
     """An adapter's files are others than before under the same name and path."""
 
 
 class Adapters:
-    """Digests of adapters. Called by one thread, and reads in another one."""
+    """Digests of adapters. Called by one thread, and reads weights in another one."""
 
     def __init__(self, pool: Executor) -> None:
         """
@@ -25,8 +30,16 @@ class Adapters:
             pool: of one thread.
         """
         self._pool = pool
-        self._known: dict[tuple[str, str], tuple[Any, bytes]] = {}
-        """by name and path: files as they were first seen, and their digest; empty: nothing of it is cached any more"""
+        self._known: dict[tuple[str, str], tuple[_Stats, bytes | None]] = {}
+        """by name and path: files as they were first seen, and their digest; None: not read yet; empty: nothing of it is
+        cached any more"""
+
+    def look(self, adapter: Any) -> None:
+        """Remember what an adapter's files are like, before the engine reads them."""
+        key = (adapter.lora_name, adapter.lora_path)
+        if key not in self._known:
+            with contextlib.suppress(OSError, WeightsError):  # the engine fetches them, or says what is wrong
+                self._known[key] = (_stats(adapter_files(adapter.lora_path)), None)
 
     def digest(self, adapter: Any) -> Future[bytes]:
         """Of an adapter's weights and configuration, to be asked for again wherever more of it is computed.
@@ -35,23 +48,26 @@ class Adapters:
         of both, and nobody can tell which: then nothing is found or stored for it as long as the engine runs. So the future
         fails, as it does where there are no files.
         """
+        self.look(adapter)
         return self._pool.submit(self._digest, adapter.lora_name, adapter.lora_path)
 
     def _digest(self, name: str, path: str) -> bytes:
-        seen, digest = self._known.get((name, path), (None, None))
-        if digest == b"":
+        if self._known.get((name, path), ([], None))[1] == b"":
             raise ChangedError
         try:
             files = adapter_files(path)
             now = _stats(files)
+            seen, digest = self._known.setdefault((name, path), (now, None))
             if digest is not None and now == seen:
                 return digest
             new = files_digest(files)
+            # What was not read when the engine read it is known by its times only
+            same = new == digest if digest is not None else seen == now == _stats(files)
         except (OSError, WeightsError) as error:
             _log.warning("blocks of adapter %s are not cached: %s", name, error)
             raise
-        if digest is not None and new != digest:
-            self._known[name, path] = (None, b"")
+        if not same:
+            self._known[name, path] = ([], b"")
             _log.warning(
                 "blocks of adapter %s are not cached until this engine is started again: files in %s were changed; load a "
                 "changed adapter from a path of its own",
@@ -63,6 +79,25 @@ class Adapters:
         return new
 
 
-def _stats(files: list[Path]) -> list[tuple[str, int, int, int]]:
+def watch_loads(core: Any, adapters: Adapters) -> None:
+    """Have an adapter looked at when it is loaded ahead of its requests: vLLM tells no connector of that.
+
+    Args:
+        core: vLLM's class `EngineCore`, whose `add_lora` is replaced.
+    """
+    load = core.add_lora
+
+    @functools.wraps(load)
+    def look_and_load(self: Any, lora_request: Any) -> Any:
+        adapters.look(lora_request)
+        loaded = load(self, lora_request)
+        with contextlib.suppress(RuntimeError):  # of an engine of this process that has ended
+            adapters.digest(lora_request)
+        return loaded
+
+    core.add_lora = look_and_load
+
+
+def _stats(files: list[Path]) -> _Stats:
     found = [(str(file), file.stat()) for file in files]
     return [(name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in found]

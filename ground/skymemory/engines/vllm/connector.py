@@ -31,7 +31,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.engines.framing import BlockFormat
 from skymemory.engines.vllm import identity
-from skymemory.engines.vllm.adapters import Adapters
+from skymemory.engines.vllm.adapters import Adapters, watch_loads
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
 from skymemory.engines.vllm.scheduler import SchedulerSide, Session
 from skymemory.engines.vllm.settings import Settings, UnsupportedError, check
@@ -187,6 +187,11 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
                 f"SkyMemoryConnector: --tensor-parallel-size {self._tensor_parallel} gives the workers unequal parts of a block; "
                 "supported are equal parts"
             )
+        adapters = Adapters(self._digests)
+        if self._vllm_config.lora_config is not None:
+            from vllm.v1.engine.core import EngineCore  # which is what makes this object
+
+            watch_loads(EngineCore, adapters)
         transfer = self._kv_transfer_config
         self._scheduler = SchedulerSide(
             block_tokens=self._vllm_config.cache_config.block_size,
@@ -197,7 +202,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             lookup_timeout_s=self._settings.lookup_timeout_s,
             saves_at_once=(self._settings.arena_mib << 20) // 2 // block_format.block_bytes,
             open_session=self._opening,
-            adapter_digest=Adapters(self._digests).digest,
+            adapter_digest=adapters.digest,
             tally=self._tally,
         )
         self._digests.submit(self._open_session, block_format, [layout.facts for layout in layouts])

@@ -140,6 +140,8 @@ class SchedulerSide:
     def add(self, request: Request) -> None:
         """A request has come."""
         self._tracks[request.request_id] = _Track(request)
+        if request.lora_request is not None:
+            self._adapter_digest(request.lora_request)  # so that it is seen before the engine reads it
 
     def matched(self, request: Request, computed: int) -> tuple[int | None, bool]:
         """Tokens behind the first `computed` that can be loaded, and whether that goes on beside the engine's steps.

@@ -2,15 +2,17 @@
 
 import logging
 import os
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from skymemory.engines.vllm.adapters import Adapters, ChangedError
+from skymemory.engines.vllm.adapters import Adapters, ChangedError, watch_loads
 from skymemory.engines.weights import WeightsError
 
 
@@ -32,8 +34,12 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
+def style(folder: Path, **more: Any) -> SimpleNamespace:
+    return SimpleNamespace(lora_name="style", lora_path=str(folder), **more)
+
+
 def digest(adapters: Adapters, folder: Path, **more: Any) -> bytes:
-    return adapters.digest(SimpleNamespace(lora_name="style", lora_path=str(folder), **more)).result()
+    return adapters.digest(style(folder, **more)).result()
 
 
 def test_how_much_the_weights_count_is_part_of_it(folder: Path, pool: ThreadPoolExecutor) -> None:
@@ -71,3 +77,60 @@ def test_without_files_there_is_none(tmp_path: Path, pool: ThreadPoolExecutor, c
     with pytest.raises(WeightsError, match="holds no weights"):
         digest(Adapters(pool), tmp_path)
     assert "blocks of adapter style are not cached" in caplog.text
+
+
+def make_core(adapters: Adapters, *, fetches: Path | None = None) -> Any:
+    """As vLLM's core, which loads an adapter, and may fetch its files before."""
+
+    class Core:
+        def add_lora(self, lora_request: Any) -> bool:
+            if fetches is not None:
+                fetches.rename(lora_request.lora_path)
+            return True
+
+    watch_loads(Core, adapters)
+    return Core()
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_changes_between_its_load_and_its_first_request_is_not_cached(
+    in_place: bool, folder: Path, pool: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapters = Adapters(pool)
+    busy = Event()
+    pool.submit(busy.wait)  # reads the model's weights
+    assert make_core(adapters).add_lora(style(folder))
+    if in_place:
+        folder.joinpath("adapter_model.safetensors").write_text("others")
+    else:
+        shutil.copytree(folder, folder.with_name("next"))
+        folder.rename(folder.with_name("before"))
+        folder.with_name("next").rename(folder)
+    first = adapters.digest(style(folder))
+    busy.set()
+    with pytest.raises(ChangedError):
+        first.result()
+    assert "were changed" in caplog.text
+
+
+def test_what_is_loaded_ahead_is_cached(folder: Path, pool: ThreadPoolExecutor) -> None:
+    adapters = Adapters(pool)
+    make_core(adapters).add_lora(style(folder))
+    assert digest(adapters, folder) == digest(Adapters(pool), folder)
+
+
+def test_what_the_engine_fetches_is_cached_as_it_came(folder: Path, pool: ThreadPoolExecutor) -> None:
+    adapters = Adapters(pool)
+    source = folder.rename(folder.with_name("hub"))
+    make_core(adapters, fetches=source).add_lora(style(folder))
+    assert digest(adapters, folder) == digest(Adapters(pool), folder)
+    folder.joinpath("adapter_model.safetensors").write_text("others")
+    with pytest.raises(ChangedError):
+        digest(adapters, folder)
+
+
+def test_an_adapter_is_loaded_when_the_connector_has_gone(folder: Path) -> None:
+    gone = ThreadPoolExecutor(1)
+    core = make_core(Adapters(gone))
+    gone.shutdown()
+    assert core.add_lora(style(folder))

@@ -67,6 +67,7 @@ class Scheduler:
         self.client = Client()
         self.opening: Future[Session] = Future()
         self.digest: Future[bytes] = Future()
+        self.digested: list[Any] = []
         self.tally = Tally()
         given = {
             "shards": 1,
@@ -80,10 +81,14 @@ class Scheduler:
         self.side = SchedulerSide(
             block_tokens=BLOCK,
             open_session=self.opening,
-            adapter_digest=lambda _: self.digest,
+            adapter_digest=self._digest_of,
             tally=self.tally,
             **given,
         )
+
+    def _digest_of(self, adapter: Any) -> Future[bytes]:
+        self.digested.append(adapter)
+        return self.digest
 
     def open(self) -> None:
         identity = Identity(bytes(32), "model", BLOCK, "float32")
@@ -340,6 +345,13 @@ def test_an_adapter_has_keys_of_its_own(scheduler: Scheduler) -> None:
     assert scheduler.side.matched(come(scheduler, 9, "b"), 0) == (8, True)
     of_adapter, of_model = (keys for keys, _ in scheduler.client.questions)
     assert not set(of_adapter) & set(of_model)
+
+
+def test_an_adapter_is_looked_at_before_the_engine_reads_it() -> None:
+    scheduler = Scheduler()
+    adapter = SimpleNamespace(lora_name="style", lora_path="/style")
+    come(scheduler, 9, lora_request=adapter)
+    assert scheduler.digested == [adapter]  # though the model's weights are still being read
 
 
 def test_an_adapter_is_looked_at_again_for_what_is_generated(scheduler: Scheduler) -> None:
