@@ -129,16 +129,19 @@ class Engine:
         """The answer to what was begun."""
         return self._answer()
 
-    def generate(self, *prompts: list[int], tokens: int = 8, salt: str | None = None) -> dict[str, Any]:
+    def generate(
+        self, *prompts: list[int], tokens: int = 8, salt: str | None = None, adapter: Path | None = None
+    ) -> dict[str, Any]:
         """Greedy tokens of prompts that come at once."""
-        return self.ask("generate", prompts=prompts, tokens=tokens, salts=[salt] * len(prompts))
+        of_adapter = str(adapter) if adapter else None
+        return self.ask("generate", prompts=prompts, tokens=tokens, salts=[salt] * len(prompts), adapter=of_adapter)
 
-    def fresh(self, *prompts: list[int], tokens: int = 8, salt: str | None = None) -> dict[str, Any]:
+    def fresh(self, *prompts: list[int], **arguments: Any) -> dict[str, Any]:
         """As `generate`, with nothing in vLLM's own cache."""
         end = time.monotonic() + 60
         while not self.ask("forget")["done"]:  # a request that was given up holds its blocks until its load has ended
             assert time.monotonic() < end, self.log()[-4000:]
-        return self.generate(*prompts, tokens=tokens, salt=salt)
+        return self.generate(*prompts, **arguments)
 
     def metrics(self) -> dict[str, float]:
         return self.ask("metrics")

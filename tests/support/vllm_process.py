@@ -20,7 +20,7 @@ def main() -> None:
             print(json.dumps(COMMANDS[asked.pop("command")](llm, **asked)), file=answers, flush=True)
 
 
-def generate(llm, prompts, tokens, salts):
+def generate(llm, prompts, tokens, salts, adapter):
     """Greedy tokens of each prompt, how many of its tokens were not computed, and how long all took."""
     from vllm import SamplingParams
     from vllm.inputs import TokensPrompt
@@ -30,12 +30,26 @@ def generate(llm, prompts, tokens, salts):
         for ids, salt in zip(prompts, salts, strict=True)
     ]
     start = time.perf_counter()
-    outputs = llm.generate(asked, SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True), use_tqdm=False)
+    sampling = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True)
+    outputs = llm.generate(asked, sampling, use_tqdm=False, lora_request=adapter and lora_request(adapter))
     return {
         "tokens": [list(output.outputs[0].token_ids) for output in outputs],
         "cached": [output.num_cached_tokens for output in outputs],
         "seconds": time.perf_counter() - start,
     }
+
+
+def lora_request(folder):
+    """For the adapter in a folder, which it is named after; its number is that of the name."""
+    from vllm.lora.request import LoRARequest
+
+    name = os.path.basename(folder)
+    return LoRARequest(name, 1 + int.from_bytes(name.encode()) % 1_000_003, folder)
+
+
+def load(llm, adapter):
+    """As `--lora-modules` and `/v1/load_lora_adapter` do, ahead of requests."""
+    return {"done": llm.llm_engine.add_lora(lora_request(adapter))}
 
 
 def abort(llm, prompt, steps):
@@ -68,7 +82,7 @@ def metrics(llm):
     }
 
 
-COMMANDS = {"generate": generate, "abort": abort, "forget": forget, "metrics": metrics}
+COMMANDS = {"generate": generate, "load": load, "abort": abort, "forget": forget, "metrics": metrics}
 
 
 if __name__ == "__main__":  # vLLM starts processes that import this file
