@@ -427,10 +427,10 @@ class AgentClient:
         while not self._closed:
             try:
                 with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as link:
-                    self._connect(link)
+                    inbox = self._connect(link)
                     pause_s = RETRY_FIRST_S
                     try:
-                        self._serve(link)
+                        self._serve(link, inbox)
                     finally:
                         with self._lock:
                             self._link = None
@@ -446,8 +446,8 @@ class AgentClient:
         with self._lock:
             os.close(self._wake)
 
-    def _connect(self, link: socket.socket) -> None:
-        """Say Hello with a new arena. Raises what `_run` takes."""
+    def _connect(self, link: socket.socket) -> bytearray:
+        """Say Hello with a new arena; what came behind the answer. Raises what `_run` takes."""
         end_s = time.monotonic() + HELLO_S
         link.settimeout(HELLO_S)
         link.connect(str(self.path))
@@ -479,13 +479,15 @@ class AgentClient:
         with self._lock:
             self._holder = _Holder(memory)
         self._connected.set()
+        return buffer
 
-    def _serve(self, link: socket.socket) -> None:
-        """Carry questions and answers until something ends that. Raises what `_run` takes."""
-        inbox = bytearray()
+    def _serve(self, link: socket.socket, inbox: bytearray) -> None:
+        """Carry questions and answers until something ends that; `inbox`: what has come. Raises what `_run` takes."""
         with self._lock:
             self._link = link
         while not self._closed:
+            while (body := protocol.take_frame(inbox)) is not None:
+                self._take(protocol.read(protocol.ANSWERED, body))
             now_s = time.monotonic()
             with self._lock:
                 self._flush()
@@ -496,8 +498,6 @@ class AgentClient:
             if self._poll(link, sending=sending, timeout_s=left_s):
                 _receive(link, inbox)
                 self._heard_s = time.monotonic()
-            while (body := protocol.take_frame(inbox)) is not None:
-                self._take(protocol.read(protocol.ANSWERED, body))
 
     def _take(self, answer: protocol.Answered) -> None:
         if isinstance(answer, protocol.Refusal):

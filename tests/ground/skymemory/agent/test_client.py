@@ -189,6 +189,34 @@ def test_an_answer_to_another_question_is_none(tmp_path: Path, fake: Callable[..
         assert client.find([KEY]).result(PATIENCE_S).blocks == 0
 
 
+@pytest.mark.parametrize("cut", [1, 5, None])
+def test_what_comes_in_one_packet_with_the_welcome_is_heard(
+    tmp_path: Path, fake: Callable[..., FakeAgent], cut: int | None
+) -> None:
+    """The rest of it too: a frame that has begun goes on behind it."""
+    alive = protocol.frame(protocol.Alive())
+
+    def behave(link: socket.socket) -> None:
+        link.sendall(protocol.frame(protocol.Welcome(protocol.VERSION, os.getpid(), [])) + alive + alive[:cut])
+        link.recv(1 << 16)
+        link.sendall((b"" if cut is None else alive[cut:]) + protocol.frame(protocol.Found(1, 3, 2, 0.25, None)))
+
+    fake(behave)
+    with connect(tmp_path) as client:
+        assert client.wait_connected(PATIENCE_S)
+        assert client.find([KEY] * 4).result(PATIENCE_S).blocks == 3
+
+
+def test_a_refusal_right_behind_the_welcome_ends_the_connection(
+    tmp_path: Path, fake: Callable[..., FakeAgent], caplog: pytest.LogCaptureFixture
+) -> None:
+    said = [protocol.Welcome(protocol.VERSION, os.getpid(), []), protocol.Refusal("not you")]
+    agent = fake(lambda link: link.sendall(b"".join(map(protocol.frame, said))))
+    with connect(tmp_path):
+        wait_until(lambda: len(agent.hellos) > 1, "it tries again")
+    assert "refuses: not you" in caplog.text
+
+
 def test_a_refusal_at_hello_is_told_and_tried_again(
     tmp_path: Path, fake: Callable[..., FakeAgent], caplog: pytest.LogCaptureFixture
 ) -> None:
