@@ -70,8 +70,11 @@ class EngineServer:
             self._socket = None
 
     def collect(self) -> Iterable[Metric]:
-        """Engines and their memory, for Prometheus."""
-        engines = GaugeMetricFamily("skymem_engines", "Engines that are connected.", labels=["engine"])
+        """Connections of engines and their memory, for Prometheus."""
+        # An engine of several processes is not told from several engines, nor its worker from its scheduler
+        connections = GaugeMetricFamily(
+            "skymem_engine_connections", "Connections of engines; one engine may have several.", labels=["engine"]
+        )
         arenas = GaugeMetricFamily("skymem_engine_arena_bytes", "Memory that engines share with the agent.", labels=["engine"])
         served = [one for one in self._connections.values() if one.hello is not None]
         mapped: Counter[str] = Counter()
@@ -79,11 +82,11 @@ class EngineServer:
             assert one.hello is not None
             mapped[_known(one.hello.name)] += one.arena_bytes
         for name, count in Counter(_known(one.hello.name) for one in served if one.hello is not None).items():
-            engines.add_metric([name], count)
+            connections.add_metric([name], count)
             arenas.add_metric([name], mapped[name])
         in_work = sum(one.in_work for one in self._connections.values())
         working = GaugeMetricFamily("skymem_engine_requests_in_work", "Requests of engines not answered yet.", value=in_work)
-        return [engines, arenas, working]
+        return [connections, arenas, working]
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()

@@ -290,7 +290,9 @@ def test_metrics(agent: AgentProcess, client: AgentClient) -> None:
     before = agent.metric('skymem_engine_blocks_total{operation="put",status="done"}')
     store(client, chain("metrics", 3))
     assert agent.metric('skymem_engine_blocks_total{operation="put",status="done"}') == before + 3
-    assert agent.metric('skymem_engines{engine="vllm"}') >= 1
+    with closing(agent.client(block_bytes=BLOCK)) as another:  # as a worker besides its scheduler
+        assert another.wait_connected(PATIENCE_S)
+        assert agent.metric('skymem_engine_connections{engine="vllm"}') >= 2
     assert agent.metric('skymem_engine_arena_bytes{engine="vllm"}') >= 1 << 24
 
 
