@@ -31,7 +31,7 @@ from skymemory.prefetch import lay
 from skymemory.progress import Progress
 from skymemory.reach import Reach
 from skymemory.results import FindResult, GetResult, PrefetchResult, PutResult, StoreStatistics
-from skymemory.transfers import Moved, Transfers, status_of
+from skymemory.transfers import Moved, Transfers, memory_for, status_of
 from skymemory.wire.packets import KEY_BYTES
 
 __all__ = ["FindResult", "GetResult", "PrefetchResult", "PutResult", "SkyStore", "StoreStatistics"]
@@ -207,6 +207,7 @@ class SkyStore:
         *,
         into: Sequence[memoryview | None] | None = None,
         block_bytes_max: int = BLOCK_BYTES_MAX,
+        aside: bool = False,
     ) -> list[GetResult]:
         """Fetch blocks, all at once.
 
@@ -223,6 +224,7 @@ class SkyStore:
             into: for each entry the caller's memory to which its block goes, writable; None: memory is taken for it. A block of
                 another length is a miss, and nothing of it is written; of one that does not come whole parts may be.
             block_bytes_max: longer blocks are misses; their memory is not taken.
+            aside: over a socket of its own: gets without it do not wait for this one, whatever it brings.
 
         Returns:
             For each entry its result, in order.
@@ -241,7 +243,7 @@ class SkyStore:
         known = self._resolve(entries)
         results = [GetResult(key, None, "miss", 0.0) for key in keys]
         wanted = {index: entry for index, entry in enumerate(known) if entry is not None}
-        results = self._fetched(results, wanted, room, block_bytes_max, progress)
+        results = self._fetched(results, wanted, room, block_bytes_max, progress, aside)
         # Another host may have replaced a block since this one heard of it
         stale = [index for index in wanted if results[index].status == "bad_key"]
         for index in stale:
@@ -254,7 +256,7 @@ class SkyStore:
             if entry is not None and (entry.epoch, entry.block_len) != (wanted[index].epoch, wanted[index].block_len):
                 renewed[index] = entry
         if renewed:
-            results = self._fetched(results, renewed, room, block_bytes_max, progress)
+            results = self._fetched(results, renewed, room, block_bytes_max, progress, aside)
         if len(wanted) < len(keys) and (reason := self._no_routes()):
             results = [one if index in wanted else replace(one, status=reason) for index, one in enumerate(results)]
         hits = sum(result.ok for result in results)
@@ -476,6 +478,7 @@ class SkyStore:
         room: Sequence[memoryview | None],
         block_bytes_max: int,
         progress: Progress | None,
+        aside: bool,
     ) -> list[GetResult]:
         """The results with those of the wanted blocks filled in; what is gone is forgotten."""
         results = list(results)
@@ -487,8 +490,8 @@ class SkyStore:
             elif data is not None and data.nbytes != entry.block_len:
                 results[index] = replace(results[index], status="bad_length")
             else:
-                transfers[index] = Transfer(entry, self._tenant, bytearray(entry.block_len) if data is None else data)
-        asked = self._transfers.get(list(transfers.values()), progress)
+                transfers[index] = Transfer(entry, self._tenant, memory_for(entry.block_len) if data is None else data)
+        asked = self._transfers.get(list(transfers.values()), progress, aside=aside)
         gone: dict[bytes, BlockEntry] = {}
         for (index, transfer), ways in zip(transfers.items(), asked, strict=True):
             results[index] = self._get_result(transfer)

@@ -17,8 +17,18 @@ from skymemory.wire import icd
 
 _ATTEMPTS: Final = 3
 """of a fetch: the second around satellites that were found lost, and as long as the window moves on meanwhile"""
+_STEP_BYTES: Final = 1 << 22
 _NO_WAY: Final = frozenset(("expired", "unreachable", "hop_limit"))
 """ends of a transfer that say nothing about the block: a satellite or a link may be lost"""
+
+
+def memory_for(length: int) -> bytearray:
+    """Memory for a block, zeroed. Taken in steps: at once it would keep all other threads waiting for a millisecond per MB."""
+    step = bytes(min(length, _STEP_BYTES))
+    memory = bytearray(step)
+    while (left := length - len(memory)) > 0:
+        memory += step if left >= _STEP_BYTES else bytes(left)
+    return memory
 
 
 class Moved(NamedTuple):
@@ -29,10 +39,12 @@ class Moved(NamedTuple):
     transfers: Sequence[Transfer]
     servers: Sequence[Satellite]
     """satellites of servers 0 to n - 1; while the sky turns shares may have come from others"""
+    aside: bool = False
+    """a get beside the others"""
 
 
 class Transfers:
-    """Of one store. Thread-safe: a call up and a call down at a time."""
+    """Of one store. Thread-safe: a call up, a call down and one down beside that at a time."""
 
     def __init__(
         self,
@@ -58,19 +70,22 @@ class Transfers:
         self._add = count
         self._watch = watch
         # One transfer a way at a time, as its socket has it anyway: who waits for it then knows what was learned. Each way has
-        # a socket of its own, so that a put never holds up a get
+        # a socket of its own, so that a put never holds up a get, and gets of much that is not urgent have one beside the others
         self._up_turn = Lock()
         self._down_turn = Lock()
+        self._aside_turn = Lock()
         with ExitStack() as opened:
             packet_bytes, burst = constellation.network.mtu, constellation.satellite.credit
             self._up = opened.enter_context(NativeClient(packet_bytes, burst))
             self._down = opened.enter_context(NativeClient(packet_bytes, burst))
+            self._aside = opened.enter_context(NativeClient(packet_bytes, burst))
             opened.pop_all()
 
     def close(self) -> None:
         """End what runs and close the sockets; safe to call twice."""
         self._up.close()
         self._down.close()
+        self._aside.close()
 
     def put(self, transfers: Sequence[Transfer], progress: Progress | None) -> None:
         """Put blocks; once more those for which there is a way that was not known before. RUNNING: not even begun."""
@@ -89,15 +104,19 @@ class Transfers:
                     self._reach.look()
                 tried = routes
 
-    def get(self, transfers: Sequence[Transfer], progress: Progress | None) -> list[Ways | None]:
+    def get(self, transfers: Sequence[Transfer], progress: Progress | None, *, aside: bool = False) -> list[Ways | None]:
         """Get blocks from where they may be; once more as `put`, and those that the window has moved on with meanwhile.
+
+        Args:
+            aside: over the socket beside that of the others, so that these do not wait.
 
         Returns:
             For each block the ways on which it was asked for last.
         """
         asked: list[Ways | None] = [None] * len(transfers)
         left = list(range(len(transfers)))
-        with self._down_turn:
+        turn, client = (self._aside_turn, self._aside) if aside else (self._down_turn, self._down)
+        with turn:
             tried: dict[int, Ways] = {}
             for attempt in range(_ATTEMPTS):
                 for index in left:
@@ -111,9 +130,9 @@ class Transfers:
                     transfers[index].places = places[transfers[index].entry.epoch]
                     asked[index] = ways[transfers[index].entry.epoch]
                 batch = [transfers[index] for index in left]
-                call = self._down.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
+                call = client.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
                 self._count(batch, up=False)
-                self._tell(False, call, batch, [place[0] for place in ways[batch[0].entry.epoch].places])
+                self._tell(False, call, batch, [place[0] for place in ways[batch[0].entry.epoch].places], aside)
                 lost = [index for index in left if status_of(transfers[index]) in _NO_WAY]
                 doubtful = [index for index in left if self.stand_in_failed(transfers[index], asked[index])]
                 moved = [index for index in left if self.has_moved(transfers[index], asked[index])]
@@ -155,9 +174,9 @@ class Transfers:
             }
         )
 
-    def _tell(self, up: bool, call: Call, transfers: Sequence[Transfer], routes: Sequence[Route]) -> None:
+    def _tell(self, up: bool, call: Call, transfers: Sequence[Transfer], routes: Sequence[Route], aside: bool = False) -> None:
         if self._watch is not None:
-            self._watch(Moved(up, call, transfers, [route.satellite for route in routes]))
+            self._watch(Moved(up, call, transfers, [route.satellite for route in routes], aside))
 
 
 def status_of(transfer: Transfer) -> str:

@@ -17,7 +17,10 @@ from skymemory.transfers import Moved
 
 
 class Observer:
-    """Gets are told of in one thread, puts and lookups each in another."""
+    """Gets are told of in one thread, those aside in another, puts and lookups each in another.
+
+    What is fetched aside says nothing of how long engines wait: it counts in metrics and traces only.
+    """
 
     def __init__(
         self, registry: CollectorRegistry, rtt_s: Callable[[], Mapping[Satellite, float]], tracing: Tracing | None = None
@@ -27,7 +30,7 @@ class Observer:
         self._metrics = Metrics(registry)
         self._sky = SkyCollector(registry, rtt_s)
         self._tracing = tracing
-        self._get: _Get | None = None
+        self._gets: dict[bool, _Get] = {}  # that run; True: aside
 
     @property
     def traces(self) -> bool:
@@ -51,22 +54,27 @@ class Observer:
 
     # ---- gets and puts ----------------------------------------------------------------------------------------------
 
-    def get_begins(self, store: SkyStore | None, keys: Sequence[bytes]) -> None:
+    def get_begins(self, store: SkyStore | None, keys: Sequence[bytes], *, aside: bool = False) -> None:
         """In the thread of gets."""
+        if aside:
+            self._gets[True] = _Get(None)
+            return
         entries = [] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None]
         expected_s = self.estimator.begun(entries) if entries else None
-        self._get = _Get(expected_s if len(entries) == len(keys) else None)
+        self._gets[False] = _Get(expected_s if len(entries) == len(keys) else None)
 
-    def get_ends(self, results: Sequence[GetResult], asked: Callable[[], Sequence[Asked]]) -> None:
+    def get_ends(self, results: Sequence[GetResult], asked: Callable[[], Sequence[Asked]], *, aside: bool = False) -> None:
         """In the thread of gets. `asked`: the requests, for traces."""
-        get, self._get = self._get, None
+        get = self._gets.pop(aside, None)
         if get is None:
             return
         duration_s = time.perf_counter() - get.start_s
-        whole = get.moves[0].transfers if len(get.moves) == 1 and all(result.ok for result in results) else []
-        self.estimator.fetched([transfer.entry for transfer in whole], duration_s if len(whole) == len(results) > 0 else None)
-        if whole and get.expected_s is not None:
-            self._metrics.fetched(get.expected_s, duration_s)
+        if not aside:
+            whole = get.moves[0].transfers if len(get.moves) == 1 and all(result.ok for result in results) else []
+            entries = [transfer.entry for transfer in whole]
+            self.estimator.fetched(entries, duration_s if len(whole) == len(results) > 0 else None)
+            if whole and get.expected_s is not None:
+                self._metrics.fetched(get.expected_s, duration_s)
         self._metrics.ended("get", results, duration_s)
         if self._tracing is not None:
             self._tracing.got(asked(), get.began_ns, get.moves, time.time_ns())
@@ -85,9 +93,10 @@ class Observer:
         self.estimator.placed(moved.servers, store.constellation.cache.deadline_ms / 1e3)
         if moved.up:
             return
-        if self._get is not None:
-            self._get.moves.append(moved)
-        if all(transfer.state is TransferState.DONE for transfer in moved.transfers):
+        get = self._gets.get(moved.aside)
+        if get is not None:
+            get.moves.append(moved)
+        if not moved.aside and all(transfer.state is TransferState.DONE for transfer in moved.transfers):
             self.estimator.served([transfer.entry for transfer in moved.transfers], moved.call.served)
 
     # ---- for engines ------------------------------------------------------------------------------------------------

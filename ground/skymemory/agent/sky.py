@@ -54,7 +54,8 @@ _Question = Callable[[SkyStore | None], Any]
 
 
 class Sky:
-    """Used from one event loop. Gets, puts and questions have a thread each, and a put never holds up a get.
+    """Used from one event loop. Gets, gets aside, puts and questions have a thread each: a put never holds up a get, and what is
+    fetched aside no other get.
 
     What raises is a wrong argument: `ValueError` for a key of another length than 32 bytes.
     """
@@ -76,6 +77,7 @@ class Sky:
         self._watcher: asyncio.Task[None] | None = None
         self._closing = False
         self._down: Lane[_Get, list[GetResult]] = Lane("skymem-get", self._get, _joins_get)
+        self._aside: Lane[_Get, list[GetResult]] = Lane("skymem-aside", lambda gets: self._get(gets, aside=True), _joins_get)
         self._up: Lane[_Put, list[PutResult]] = Lane("skymem-put", self._put, _joins_put)
         self._asks: Lane[Sequence[bytes], list[FindResult]] = Lane("skymem-find", self._find, _joins_find)
         self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
@@ -106,7 +108,7 @@ class Sky:
             self._watcher.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watcher
-        lanes = (self._down, self._up, self._asks, self._questions, self._watch)
+        lanes = (self._down, self._aside, self._up, self._asks, self._questions, self._watch)
         waits = [asyncio.create_task(lane.drained()) for lane in lanes]
         await asyncio.wait(waits, timeout=grace_s)
         store, self.store = self.store, None
@@ -128,8 +130,13 @@ class Sky:
         into: Sequence[memoryview] | None = None,
         block_bytes_max: int = BLOCK_BYTES_MAX,
         origin: Origin = NOWHERE,
+        aside: bool = False,
     ) -> list[GetResult]:
-        """Fetch blocks (`SkyStore.get`). `origin`: for its trace.
+        """Fetch blocks (`SkyStore.get`).
+
+        Args:
+            origin: for its trace.
+            aside: for much that is not urgent: others do not wait for it.
 
         Raises:
             ValueError: a key of another length, or memory that cannot be written to.
@@ -138,7 +145,8 @@ class Sky:
         room = [None] * len(keys) if into is None else into
         if len(room) != len(keys) or any(view is not None and (view.readonly or not view.c_contiguous) for view in room):
             raise ValueError("each block needs memory that is writable and contiguous, or none is given")
-        return await self._down.run(_Get(keys, room, block_bytes_max, origin)) if keys else []
+        lane = self._aside if aside else self._down
+        return await lane.run(_Get(keys, room, block_bytes_max, origin)) if keys else []
 
     async def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
         """Store blocks (`SkyStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
@@ -200,17 +208,19 @@ class Sky:
                 _log.exception("the store failed")
             return otherwise
 
-    def _get(self, requests: list[_Get]) -> list[list[GetResult]]:
+    def _get(self, requests: list[_Get], *, aside: bool = False) -> list[list[GetResult]]:
         keys = [key for request in requests for key in request.keys]
         into = [view for request in requests for view in request.into]
         most = requests[0].block_bytes_max
         missed = [GetResult(key, None, "unanswered", 0.0) for key in keys]
         store = self.store
-        self.observer.get_begins(store, keys)
-        results = self._tried(store, lambda store: store.get(keys, into=into, block_bytes_max=most), missed)
+        self.observer.get_begins(store, keys, aside=aside)
+        results = self._tried(store, lambda store: store.get(keys, into=into, block_bytes_max=most, aside=aside), missed)
         each = _split(results, [len(request.keys) for request in requests])
         self.observer.get_ends(
-            results, lambda: [Asked(one.asked_ns, one.origin, its) for one, its in zip(requests, each, strict=True)]
+            results,
+            lambda: [Asked(one.asked_ns, one.origin, its) for one, its in zip(requests, each, strict=True)],
+            aside=aside,
         )
         return each
 

@@ -36,7 +36,9 @@ _IN_THREAD_BYTES: Final = 1 << 18
 """digests of longer values are computed beside the event loop"""
 _CALL_ITEMS: Final = 512
 _CALL_BYTES: Final = 32 << 20
-"""of one call, but one item at least: what is asked together has one deadline, and engines wait for the call before theirs"""
+"""of one call, but one item at least: what is asked together has one deadline"""
+_ASIDE_BYTES: Final = 1 << 20
+"""longer values are fetched aside; of others a call brings at most four times as much, as engines wait for it before theirs"""
 _BREATH_S: Final = 0.002
 _SILENCE: Final = frozenset(("expired", "unanswered", "no_satellite", "unreachable", "hop_limit", "cancelled"))
 NO_ANSWER: Final = "ERR the constellation does not answer; nothing was stored, try again"
@@ -59,15 +61,18 @@ class _Calls(Generic[Item, Result]):
         call: Callable[[list[Item]], Awaitable[Sequence[Result]]],
         otherwise: Callable[[Item], Result],
         length: Callable[[Item], int] = lambda item: 0,
+        most_bytes: int = 0,
     ) -> None:
         """
         Args:
             otherwise: the result if the call raises, which is a fault of ours.
             length: bytes that an item moves.
+            most_bytes: of a call, but one item at least.
         """
         self._call = call
         self._otherwise = otherwise
         self._length = length
+        self._most_bytes = most_bytes
         self._asked: list[tuple[Item, Callable[[Result], None]]] = []
         self._runner: asyncio.Task[None] | None = None
 
@@ -96,7 +101,7 @@ class _Calls(Generic[Item, Result]):
         moved = 0
         for count, (item, _) in enumerate(self._asked[:_CALL_ITEMS]):
             moved += self._length(item)
-            if count and moved > _CALL_BYTES:
+            if count and moved > self._most_bytes:
                 return count
         return min(len(self._asked), _CALL_ITEMS)
 
@@ -150,12 +155,14 @@ class Values:
         self._asks: _Calls[bytes, FindResult] = _Calls(
             lambda keys: sky.look_up(keys, fresh=True), lambda key: FindResult(key, None, "unanswered")
         )
-        self._gets: _Calls[tuple[bytes, int], GetResult] = _Calls(
-            self._get, lambda item: GetResult(item[0], None, "unanswered", 0.0), lambda item: item[1]
-        )
+        self._gets = self._calls_of_gets(4 * _ASIDE_BYTES, aside=False)
+        self._large_gets = self._calls_of_gets(_CALL_BYTES, aside=True)
         self._ways: _Calls[bytes, Purged] = _Calls(sky.make_way, lambda key: Purged(0, False))
         self._puts: _Calls[tuple[bytes, Buffer], PutResult] = _Calls(
-            sky.put, lambda item: PutResult(item[0], False, "unanswered", None, 0.0), lambda item: memoryview(item[1]).nbytes
+            sky.put,
+            lambda item: PutResult(item[0], False, "unanswered", None, 0.0),
+            lambda item: memoryview(item[1]).nbytes,
+            _CALL_BYTES,
         )
         self._purges: _Calls[bytes, Purged] = _Calls(self._purge, lambda key: Purged(0, False))
         self._working: set[asyncio.Task[None]] = set()
@@ -163,7 +170,7 @@ class Values:
     async def drained(self) -> None:
         """Wait until all operations are done."""
         while self._lines:
-            for calls in (self._finds, self._asks, self._gets, self._ways, self._puts):
+            for calls in (self._finds, self._asks, self._gets, self._large_gets, self._ways, self._puts):
                 await calls.drained()
             await asyncio.sleep(_BREATH_S)
 
@@ -242,12 +249,21 @@ class Values:
     def _fetch(self, line: _Line, block_len: int) -> None:
         def go() -> None:
             line.held = Held(self._memory, block_len)
-            self._gets.ask((line.key, block_len), lambda result: self._fetched(line, result))
+            gets = self._gets if block_len <= _ASIDE_BYTES else self._large_gets
+            gets.ask((line.key, block_len), lambda result: self._fetched(line, result))
 
         self._memory.fetch(line, block_len, go)
 
-    async def _get(self, items: list[tuple[bytes, int]]) -> list[GetResult]:
-        return await self._sky.get([key for key, _ in items], block_bytes_max=BLOCK_BYTES_MAX)
+    def _calls_of_gets(self, most_bytes: int, *, aside: bool) -> _Calls[tuple[bytes, int], GetResult]:
+        """Of keys, with the lengths of their blocks."""
+
+        async def get(items: list[tuple[bytes, int]]) -> list[GetResult]:
+            return await self._sky.get([key for key, _ in items], block_bytes_max=BLOCK_BYTES_MAX, aside=aside)
+
+        def otherwise(item: tuple[bytes, int]) -> GetResult:
+            return GetResult(item[0], None, "unanswered", 0.0)
+
+        return _Calls(get, otherwise, lambda item: item[1], most_bytes)
 
     def _fetched(self, line: _Line, result: GetResult) -> None:
         data = result.data

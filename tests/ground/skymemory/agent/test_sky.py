@@ -179,6 +179,32 @@ def test_a_put_does_not_hold_up_a_get(full_sky: LocalConstellation) -> None:
     with_sky(Of(full_sky), work)
 
 
+def test_what_is_fetched_aside_does_not_hold_up_a_get(start_sky: StartSky) -> None:
+    """Gets come and go while a very long block is under way."""
+    local = start_sky(satellite={"store_mib": 48}, cache={"deadline_ms": 60_000})
+
+    async def work(sky: Sky) -> None:
+        small, large = key("beside"), key("very long")
+        assert (await sky.put([(small, os.urandom(100_000))]))[0].ok
+        assert (await sky.put([(large, bytes(272 << 20))]))[0].ok
+        order = []
+
+        async def fetch_aside() -> None:
+            result = (await sky.get([large], block_bytes_max=512 << 20, aside=True))[0]
+            order.append("large")
+            assert result.ok
+
+        fetching = asyncio.create_task(fetch_aside())
+        while not fetching.done():
+            assert (await sky.get([small]))[0].ok
+            order.append("small")
+        await fetching
+        assert order.count("small") >= 10
+        assert order.index("large") >= 10
+
+    with_sky(Of(local), work)
+
+
 def test_silence_ends_as_soon_as_somebody_answers(
     start_sky: StartSky, stopped: Callable[..., object], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -44,8 +44,12 @@ class StubSky:
         self.held.set()
         self.put_bytes: list[int] = []
         """of each call"""
-        self.got: list[int] = []
-        """blocks of each call"""
+        self.got: list[list[int]] = []
+        """lengths of the blocks of each call"""
+        self.got_aside: list[list[int]] = []
+        self.held_aside = asyncio.Event()
+        """gets aside wait for this one"""
+        self.held_aside.set()
 
     def entry(self, key: bytes) -> BlockEntry | None:
         data = self.blocks.get(key)
@@ -57,8 +61,10 @@ class StubSky:
         found = [self.store.index.get(key) or self.entry(key) if not fresh else self.entry(key) for key in keys]
         return [FindResult(key, one, "miss" if one is None else "done") for key, one in zip(keys, found, strict=True)]
 
-    async def get(self, keys: Sequence[bytes], *, block_bytes_max: int) -> list[GetResult]:
-        self.got.append(len(keys))
+    async def get(self, keys: Sequence[bytes], *, block_bytes_max: int, aside: bool) -> list[GetResult]:
+        (self.got_aside if aside else self.got).append([len(self.blocks.get(key, b"")) for key in keys])
+        if aside:
+            await self.held_aside.wait()
         if self.get_status is not None:
             return [GetResult(key, None, self.get_status, 0.0) for key in keys]
         found = ((key, self.blocks.get(key)) for key in keys)

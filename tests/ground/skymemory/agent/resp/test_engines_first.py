@@ -1,0 +1,49 @@
+"""Engines beside Redis clients that move much: one agent, one sky."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+
+from skymemory.testbed.local import LocalConstellation
+from support.agents import PATIENCE_S, AgentProcess
+
+from .conftest import port_of
+from .raw import RawClient, encoded
+
+LARGE_BYTES = 260 << 20
+BLOCK_BYTES = 100_000
+
+
+def test_an_engine_does_not_wait_for_a_large_value(
+    start_sky: Callable[..., LocalConstellation], start_agent: Callable[..., AgentProcess]
+) -> None:
+    sky = start_sky(satellite={"store_mib": 48}, cache={"deadline_ms": 60_000})
+    agent = start_agent(sky, "--resp-port", "0")
+    key = sha256(b"an engine's block").digest()
+    with RawClient(port_of(agent)) as redis, closing(agent.client(block_bytes=BLOCK_BYTES)) as engine:
+        assert engine.wait_connected(PATIENCE_S)
+        lease = engine.lease(BLOCK_BYTES)
+        assert lease is not None
+        with lease:
+            lease.view[:] = os.urandom(BLOCK_BYTES)
+            assert engine.put([(key, lease)]).result(PATIENCE_S)[0].ok
+            assert redis.ask("SET", "large", bytes(LARGE_BYTES)) == b"OK"
+            took_s: list[float] = []
+
+            def first_bytes() -> None:
+                redis.send(encoded("GET", "large"))
+                assert redis.socket.recv(1) == b"$"  # all of it has come from the sky by now
+
+            waiting = threading.Thread(target=first_bytes)
+            begun_s = time.perf_counter()
+            waiting.start()
+            while waiting.is_alive():
+                asked_s = time.perf_counter()
+                assert engine.get([(key, lease)]).result(PATIENCE_S)[0].ok
+                took_s.append(time.perf_counter() - asked_s)
+            large_s = time.perf_counter() - begun_s
+            waiting.join()
+        assert max(took_s) < large_s / 2
