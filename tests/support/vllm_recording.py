@@ -11,10 +11,10 @@ RECORD = "VLLM_RECORD"
 
 
 class SkyMemoryConnector(connector.SkyMemoryConnector):
-    """One key in hexadecimal digits a line, in the order of the tokens."""
+    """One key in hexadecimal digits a line, in the order of the tokens; of all workers, each in this order."""
 
     def bind_connector_metadata(self, connector_metadata: Any) -> None:
         with Path(os.environ[RECORD]).open("a", encoding="ascii") as file:
             for plan in connector_metadata.plan.saves:
-                print(shard_key(plan.key, 0).hex(), file=file)
+                print(shard_key(plan.key, self._worker._shard).hex(), file=file)
         super().bind_connector_metadata(connector_metadata)

@@ -1,0 +1,78 @@
+"""vLLM with two workers, each of which holds half the heads: a block is two parts, and is there if both are."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from skymemory.store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+from support.vllm_engine import BLOCK_TOKENS, Engine, words
+
+pytestmark = pytest.mark.engines
+
+BLOCKS = 3
+LONG = BLOCKS * BLOCK_TOKENS + 40
+WORKERS = 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unbound() -> Iterator[None]:
+    """By itself vLLM wants a NUMA node for each worker."""
+    with pytest.MonkeyPatch.context() as around:
+        around.setenv("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+        yield
+
+
+@pytest.fixture(scope="module")
+def engine(start_engine: Callable[..., Engine]) -> Engine:
+    return start_engine(recording=True, tensor_parallel_size=WORKERS)
+
+
+def stored(engine: Engine, prompt: list[int]) -> list[int]:
+    """Have a prompt computed, and its blocks in the sky. Its tokens."""
+    before = engine.metrics().get("skymemory_saved_blocks", 0)
+    cold = engine.fresh(prompt)
+    assert cold["cached"] == [0]
+    engine.until(skymemory_saved_blocks=before + WORKERS * BLOCKS)
+    return cold["tokens"][0]
+
+
+def warm(engine: Engine, prompt: list[int]) -> tuple[list[int], int]:
+    """Tokens, and how many blocks of the prompt came from the sky."""
+    found = engine.fresh(prompt)
+    return found["tokens"][0], found["cached"][0] // BLOCK_TOKENS
+
+
+def test_a_warm_prompt_gives_the_tokens_of_a_cold_one(engine: Engine) -> None:
+    prompt = words(LONG, 1)
+    tokens = stored(engine, prompt)
+    assert warm(engine, prompt) == (tokens, BLOCKS)
+
+
+def test_a_part_that_is_not_what_was_stored_is_computed_by_all(engine: Engine, sky: LocalConstellation) -> None:
+    known = len(engine.keys())
+    prompt = words(LONG, 2)
+    tokens = stored(engine, prompt)
+    keys = engine.keys()[known:]
+    assert len(keys) == WORKERS * BLOCKS
+    with SkyStore(sky.constellation) as store:
+        for number, key in enumerate(keys, start=1):
+            [part] = store.get([key])
+            assert store.purge([key]).confirmed
+            assert store.put([(key, bytes(len(part.data)))])[0].ok
+            assert warm(engine, prompt)[0] == tokens
+            engine.until(skymemory_load_failed_blockscorrupt=number)
+            assert warm(engine, prompt) == (tokens, BLOCKS)  # stored anew
+
+
+def test_another_process_of_as_many_workers_and_one_of_one(engine: Engine, start_engine: Callable[..., Engine]) -> None:
+    prompt = words(LONG, 3)
+    tokens = stored(engine, prompt)
+    engine.close()
+
+    second = start_engine(tensor_parallel_size=WORKERS)
+    assert warm(second, prompt) == (tokens, BLOCKS)
+    second.close()
+
+    alone = start_engine()
+    assert warm(alone, prompt)[1] == 0
