@@ -28,6 +28,7 @@ from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Source, Whereabouts
 from skymemory.placement.window import Route
 from skymemory.prefetch import lay
+from skymemory.presence import Presence
 from skymemory.progress import Progress
 from skymemory.reach import Reach
 from skymemory.results import FindResult, GetResult, PrefetchResult, PutResult, StoreStatistics
@@ -88,6 +89,7 @@ class SkyStore:
             self._transfers = Transfers(constellation, self._reach, self._as_laid, self._add, watch)
             opened.pop_all()
         self._lookup = Lookup(constellation, self._reach, self._control, self._tenant, self._add)
+        self._presence = Presence(self.index, self._reach, self._control, self._tenant, self._add)
 
     @classmethod
     def running(cls) -> "SkyStore | None":
@@ -155,7 +157,9 @@ class SkyStore:
             ValueError: a closed store.
         """
         self._begin()
-        return self._reach.probe(control)
+        answered = self._reach.probe(control)
+        self._control.expect(answered)
+        return answered
 
     @property
     def lost(self) -> frozenset[Satellite]:
@@ -190,6 +194,7 @@ class SkyStore:
         results = [self._put_result(transfer) for transfer in transfers]
         stored = [result.entry for result in results if result.entry is not None]
         self.index.add(stored)
+        self.index.moved(entry.key for entry in stored)
         for entry in stored:
             self._lookup.set_whole(entry.key)
         self._add(
@@ -259,6 +264,7 @@ class SkyStore:
             results = self._fetched(results, renewed, room, block_bytes_max, progress, aside)
         if len(wanted) < len(keys) and (reason := self._no_routes()):
             results = [one if index in wanted else replace(one, status=reason) for index, one in enumerate(results)]
+        self.index.moved(result.key for result in results if result.ok)
         hits = sum(result.ok for result in results)
         self._add(
             hits=hits,
@@ -364,6 +370,32 @@ class SkyStore:
             if whole is False:
                 self.index.remove(entry.key)
         return [entry for entry, whole in zip(entries, held, strict=True) if whole]
+
+    def still_there(self, chains: Sequence[Sequence[BlockEntry]]) -> list[list[BlockEntry]]:
+        """Of chains that were found, what is still there, as far as a few quick questions tell (`Presence.check`).
+
+        Nobody waits for a satellite that is silent: then what was found counts. What is gone is forgotten, and its rest purged
+        as by `get`.
+
+        Returns:
+            Of each chain its beginning.
+
+        Raises:
+            ValueError: a closed store.
+        """
+        self._begin()
+        there, gone = self._presence.check(chains)
+        useless = [key for key, surely in gone.items() if surely and self.constellation.cache.lazy_purge]
+        for key in gone.keys() - set(useless):
+            self.index.remove(key)
+            self._lookup.set_incomplete(key)
+        stay = self._laid_ahead(useless)
+        self.index.add(stay.values())
+        useless = [key for key in useless if key not in stay]
+        if useless:
+            routes = self._presence.awake(self._routes_of(useless))
+            self._forget(useless, routes, self._control.hurry_s(routes))
+        return there
 
     def purge(self, keys: Sequence[bytes]) -> Purged:
         """Forget blocks, here and on the satellites; once more if one was silent and is taken for lost.
@@ -562,12 +594,13 @@ class SkyStore:
         known = self.index.get(entry.key)
         return entry if known is None or known.epoch in (0, entry.epoch) else replace(entry, epoch=known.epoch)
 
-    def _forget(self, keys: Sequence[bytes], routes: Sequence[Route]) -> Purged:
+    def _forget(self, keys: Sequence[bytes], routes: Sequence[Route], patience_s: float | None = None) -> Purged:
         for key in keys:
             self.index.remove(key)
         if not keys or not routes:
             return Purged(0, not keys)  # what nobody is asked for may still be there
-        removed = self._control.purge(routes, keys, self._tenant, self._control.patience_s(routes))
+        patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
+        removed = self._control.purge(routes, keys, self._tenant, patience_s)
         self._add(purges=len(keys))
         return removed
 

@@ -242,16 +242,14 @@ class Connection:
     async def _find(self, asked: protocol.Find) -> protocol.Found:
         assert self.hello is not None
         start_s = time.perf_counter()
-        entries = await self._sky.find_longest(asked.keys, block_bytes_max=self.hello.block_bytes)
-        # A shorter block of that name is none that this engine can read
-        other = next((at for at, entry in enumerate(entries) if entry.block_len != self.hello.block_bytes), len(entries))
-        new = entries[asked.cached : other]
-        found = protocol.Found(asked.id, other, len(new), None, None)
+        entries = await self._sky.find_longest(asked.keys, block_bytes=self.hello.block_bytes, cached=asked.cached)
+        count, new = len(entries), entries[asked.cached :]
+        found = protocol.Found(asked.id, count, len(new), None, None)
         if new and self._advisor is not None:
             tokens = self.hello.block_tokens
             worth = self._advisor.worth(_engine(self.hello), new, asked.cached * tokens, tokens)
-            found = protocol.Found(asked.id, other, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s)
-        self._ledger.answered("find", ["done"] * other + ["miss"] * (len(asked.keys) - other), time.perf_counter() - start_s)
+            found = protocol.Found(asked.id, count, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s)
+        self._ledger.answered("find", ["done"] * count + ["miss"] * (len(asked.keys) - count), time.perf_counter() - start_s)
         return found
 
     async def _get(self, asked: protocol.Get) -> protocol.Done:
@@ -264,7 +262,14 @@ class Connection:
 
     async def _put(self, asked: protocol.Put) -> protocol.Done:
         with self._views(asked.blocks) as views:
-            results = await self._sky.put([(key, view) for (key, _, _), view in zip(asked.blocks, views, strict=True)])
+            items = [(key, view) for (key, _, _), view in zip(asked.blocks, views, strict=True)]
+            results = await self._sky.put(items)
+            left = [index for index, result in enumerate(results) if result.status == "bad_key"]
+            if left:
+                # Chunks of when the block was computed another time, and its bytes were not the same to the last bit
+                await self._sky.purge([items[index][0] for index in left])
+                for index, result in zip(left, await self._sky.put([items[index] for index in left]), strict=True):
+                    results[index] = result
         if self.hello is not None and any(result.ok for result in results):
             self._stored(self.hello)
         return self._done("put", asked.id, results)

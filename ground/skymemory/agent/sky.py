@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge
@@ -49,6 +50,13 @@ class _Get:
     asked_ns: int = field(default_factory=time.time_ns)
 
 
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    keys: Sequence[bytes]
+    block_bytes: int
+    cached: int
+
+
 _Put = Sequence[tuple[bytes, Buffer]]
 _Question = Callable[[SkyStore | None], Any]
 
@@ -80,6 +88,7 @@ class Sky:
         self._aside: Lane[_Get, list[GetResult]] = Lane("skymem-aside", lambda gets: self._get(gets, aside=True), _joins_get)
         self._up: Lane[_Put, list[PutResult]] = Lane("skymem-put", self._put, _joins_put)
         self._asks: Lane[Sequence[bytes], list[FindResult]] = Lane("skymem-find", self._find, _joins_find)
+        self._chains: Lane[_Chain, list[BlockEntry]] = Lane("skymem-chain", self._find_longest, _joins_chain)
         self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
         self._watch: Lane[None, None] = Lane("skymem-watch", self._look)
         up = Gauge("skymem_sky_reachable", "1 while a satellite has answered lately.", registry=registry)
@@ -108,7 +117,7 @@ class Sky:
             self._watcher.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watcher
-        lanes = (self._down, self._aside, self._up, self._asks, self._questions, self._watch)
+        lanes = (self._down, self._aside, self._up, self._asks, self._chains, self._questions, self._watch)
         waits = [asyncio.create_task(lane.drained()) for lane in lanes]
         await asyncio.wait(waits, timeout=grace_s)
         store, self.store = self.store, None
@@ -165,18 +174,15 @@ class Sky:
         unanswered = [FindResult(key, None, "unanswered") for key in keys]
         return await self._ask(lambda store: store.look_up(keys, fresh=True), unanswered) if keys else []
 
-    async def find_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[BlockEntry]:
-        """The longest cached beginning of a chain of blocks (`SkyStore.find_longest`)."""
+    async def find_longest(self, keys: Sequence[bytes], *, block_bytes: int, cached: int = 0) -> list[BlockEntry]:
+        """The longest beginning of a chain of blocks that can be fetched (`SkyStore.find_longest`, `still_there`).
 
+        Args:
+            block_bytes: a block of another length ends the chain.
+            cached: the first blocks, which nobody will fetch; whether they are still there is not asked.
+        """
         _check(keys)
-
-        def ask(store: SkyStore) -> list[BlockEntry]:
-            start_s = time.perf_counter()
-            found = store.find_longest(keys, block_bytes_max=block_bytes_max)
-            self.observer.found(time.perf_counter() - start_s)
-            return found
-
-        return await self._ask(ask, []) if keys else []
+        return await self._chains.run(_Chain(keys, block_bytes, cached)) if keys else []
 
     async def purge(self, keys: Sequence[bytes]) -> Purged:
         """Forget blocks, here and on the satellites (`SkyStore.purge`). Not confirmed while there is no constellation."""
@@ -251,6 +257,18 @@ class Sky:
         self.observer.found(time.perf_counter() - start_s)
         return _split(found, [len(one) for one in requests])
 
+    def _find_longest(self, requests: list[_Chain]) -> list[list[BlockEntry]]:
+        def ask(store: SkyStore) -> list[list[BlockEntry]]:
+            found = [_known(store, one) for one in requests]
+            new = store.still_there([entries[one.cached :] for entries, one in zip(found, requests, strict=True)])
+            return [entries[: one.cached] + rest for entries, one, rest in zip(found, requests, new, strict=True)]
+
+        nothing: list[list[BlockEntry]] = [[] for _ in requests]
+        start_s = time.perf_counter()
+        found = self._tried(self.store, ask, nothing)
+        self.observer.found(time.perf_counter() - start_s)
+        return found
+
     def _waiting(self) -> list[BlockEntry]:
         """Blocks of the gets that wait for the one that runs."""
         store = self.store
@@ -313,6 +331,11 @@ class Sky:
         return store
 
 
+def _known(store: SkyStore, chain: _Chain) -> list[BlockEntry]:
+    found = store.find_longest(chain.keys, block_bytes_max=chain.block_bytes)
+    return list(takewhile(lambda entry: entry.block_len == chain.block_bytes, found))
+
+
 def _check(keys: Sequence[bytes]) -> None:
     wrong = next((key for key in keys if len(key) != KEY_BYTES), None)
     if wrong is not None:
@@ -337,6 +360,10 @@ def _joins_put(batch: list[_Put], request: _Put) -> bool:
         and len({key for key, _ in items}) == len(items)
         and sum(memoryview(data).nbytes for _, data in items) <= _BATCH_BYTES
     )
+
+
+def _joins_chain(batch: list[_Chain], request: _Chain) -> bool:
+    return sum(len(one.keys) for one in batch) + len(request.keys) <= _BATCH_BLOCKS
 
 
 def _joins_find(batch: list[Sequence[bytes]], request: Sequence[bytes]) -> bool:

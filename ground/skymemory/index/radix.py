@@ -20,6 +20,8 @@ class _Node:
     parent: "_Node | None"
     """None: a prompt's first block, or one whose place is not known yet"""
     children: set["_Node"] = field(default_factory=set)
+    moved: int = 0
+    """when its block was moved last: larger is later; 0: never by this host"""
 
 
 class RadixIndex:
@@ -35,6 +37,7 @@ class RadixIndex:
             raise ValueError(f"entries_max is {entries_max}; allowed are 1 and more")
         self._entries_max = entries_max
         self._nodes: OrderedDict[bytes, _Node] = OrderedDict()  # least recently used first
+        self._moves = 0
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -93,6 +96,21 @@ class RadixIndex:
                 else:
                     node.entry = entry
             self._make_room()
+
+    def moved(self, keys: Iterable[bytes]) -> None:
+        """These blocks were stored or fetched, in this order: satellites evict first what was not for the longest time."""
+        with self._lock:
+            for key in keys:
+                node = self._nodes.get(key)
+                if node is not None:
+                    self._moves += 1
+                    node.moved = self._moves
+
+    def stalest(self, entries: Sequence[BlockEntry]) -> BlockEntry | None:
+        """Of these blocks the one that was not moved for the longest time; None: there are none."""
+        with self._lock:
+            nodes = self._nodes
+            return min(entries, key=lambda entry: node.moved if (node := nodes.get(entry.key)) else 0, default=None)
 
     def remove(self, key: bytes) -> int:
         """Forget a block and all that follow it in its chains: without it they are of no use.

@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -106,6 +106,17 @@ class Cleared(NamedTuple):
     """the block has chunks elsewhere; or may have them: an answer was lost, and the next one does not tell"""
 
 
+class Held(NamedTuple):
+    """What servers say of a block."""
+
+    whole: bool | None
+    """every share is held; None: that depends on a place that did not answer, or on a server without a place"""
+    silent: list[Satellite]
+    """who did not answer"""
+    other: bool
+    """a block of other lengths has the name"""
+
+
 @dataclass(slots=True)
 class _Pending:
     index: int
@@ -168,6 +179,19 @@ class ControlPlane:
             timers = [self._timers.get(route.satellite) or Timer() for route in routes]
         return max([_PATIENCE_MIN_S, *(sum(timer.timeout_s(n) for n in range(3)) for timer in timers)])
 
+    def hurry_s(self, routes: Iterable[Route]) -> float:
+        """How long to wait for an answer that one can do without: for two sendings, by the round trips measured so far."""
+        with self._lock:
+            timers = [self._timers.get(route.satellite) or Timer() for route in routes]
+        return max((sum(timer.timeout_s(n) for n in range(2)) for timer in timers), default=0.0)
+
+    def expect(self, rtt_s: Mapping[Satellite, float]) -> None:
+        """Round trips that another control plane has measured, for satellites of which none is known here."""
+        with self._lock:
+            for satellite, measured_s in rtt_s.items():
+                if not self._timer(satellite).measured:
+                    self._timer(satellite).measure(measured_s)
+
     def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[Answer | None]:
         """Send requests, repeat what is lost, and collect answers until all are here or the deadline passes.
 
@@ -197,17 +221,17 @@ class ControlPlane:
         on_way: dict[int, _Pending] = {}
         renumbered = False
         timers: list[tuple[float, int]] = []  # heap of (when, request id); entries of answered requests stay behind
-        while waiting or on_way:
+        is_over = end_s <= time.monotonic()
+        while (waiting or on_way) and not is_over:
             now_s = time.monotonic()
-            if now_s >= end_s:
-                break
-            while timers and timers[0][0] <= now_s:
+            is_over = now_s >= end_s  # what is here by then counts, however late this thread has its turn
+            while timers and timers[0][0] <= now_s and not is_over:
                 _, request_id = heapq.heappop(timers)
                 if request_id in on_way:
                     on_way[request_id].attempt += 1
                     self.retries += 1
                     heapq.heappush(timers, (self._send(on_way[request_id], end_s), request_id))
-            while waiting and len(on_way) < _IN_FLIGHT_MAX:
+            while waiting and len(on_way) < _IN_FLIGHT_MAX and not is_over:
                 pending = waiting.popleft()
                 on_way[pending.packet.request_id] = pending
                 heapq.heappush(timers, (self._send(pending, end_s), pending.packet.request_id))
@@ -383,19 +407,26 @@ class ControlPlane:
         Returns:
             For each block: True, False, or None if it depends on a place that did not answer.
         """
+        return [one.whole for one in self.held(blocks, tenant, deadline_s)]
+
+    def held(self, blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]], tenant: int, deadline_s: float) -> list[Held]:
+        """As `hold_all`, with who did not answer. A server without a place is not asked."""
         end_s = time.monotonic() + deadline_s
         shares = [share for index, (entry, places) in enumerate(blocks) for share in _shares(index, entry, places)]
-        left = shares
+        found = [Held(True, [], False) for _ in blocks]
+        left = [share for share in shares if share.places]
         while left:
             asks = [share.ask(tenant) for share in left]
-            for share, answer in zip(left, self.exchange(asks, end_s - time.monotonic()), strict=True):
+            for share, ask, answer in zip(left, asks, self.exchange(asks, end_s - time.monotonic()), strict=True):
                 share.take(answer)
+                if answer is None:
+                    found[share.index].silent.append(ask.route.satellite)
             left = [share for share in left if share.missing and share.places]
-        held: list[bool | None] = [True] * len(blocks)
         for share in shares:
-            if share.missing and held[share.index] is not False:
-                held[share.index] = None if share.unanswered else False
-        return held
+            one = found[share.index]
+            whole = one.whole if not share.missing or one.whole is False else None if share.unanswered else False
+            found[share.index] = one._replace(whole=whole, other=one.other or share.other)
+        return found
 
     def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> Purged:
         """Let every satellite forget its chunks of some blocks."""
@@ -529,7 +560,8 @@ class _Share:
     stride: int
     missing: list[int]
     """chunk ids, rising; found nowhere so far"""
-    unanswered: bool = False
+    unanswered: bool
+    other: bool = False
 
     def ask(self, tenant: int) -> Ask:
         first = self.missing[0]
@@ -546,7 +578,8 @@ class _Share:
         if answer is None or found is None:
             return
         if (found.block_len, found.chunk_len) != (self.entry.block_len, self.entry.chunk_len):
-            return  # another block of the name
+            self.other = True
+            return
         with suppress(PacketError):
             held = set(ChunkSet.of(answer.packet).chunks())
             self.missing = [chunk for chunk in self.missing if chunk not in held]
@@ -557,7 +590,7 @@ def _shares(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) ->
     for server, routes in enumerate(places[: entry.chunk_total]):
         chunks = range(server, entry.chunk_total, stride)
         for first in range(0, len(chunks), most):
-            yield _Share(index, entry, list(routes), stride, list(chunks[first : first + most]))
+            yield _Share(index, entry, list(routes), stride, list(chunks[first : first + most]), unanswered=not routes)
 
 
 def _entry(key: bytes, answer: Answer | None) -> BlockEntry | None:

@@ -114,6 +114,16 @@ def test_misses_and_purges(client: AgentClient) -> None:
             assert client.get([(one, lease)]).result(PATIENCE_S)[0].status == "miss"
 
 
+def test_what_is_left_of_a_block_makes_way_for_it(client: AgentClient, full_sky: LocalConstellation) -> None:
+    """Whoever computes a block anew gets other bytes, in the last bits. Those that satellites still have are in its way."""
+    keys = chain("again", 3)
+    store(client, keys)
+    with SkyStore(full_sky.constellation) as other:
+        other.control.purge([other._reach.routes()[0]], keys[:1], 0, 5)  # as if evicted
+        data = store(client, keys)
+        assert [bytes(result.data or b"") for result in other.get(keys)] == list(data.values())
+
+
 def test_many_engines_ask_at_once(agent: AgentProcess) -> None:
     """Each gets its own; what they ask together goes in few calls."""
 

@@ -75,7 +75,7 @@ def test_blocks_go_and_come_back(full_sky: LocalConstellation) -> None:
         assert room == [data for _, data in items]
         entries = await sky.find([*keys, key("nothing")])
         assert [entry and entry.block_len for entry in entries] == [20_000] * 4 + [None]
-        assert len(await sky.find_longest([*keys, key("nothing")])) == 4
+        assert len(await sky.find_longest([*keys, key("nothing")], block_bytes=20_000)) == 4
         purged = await sky.purge(keys[:1])
         assert purged.confirmed
         assert purged.chunks == 4
@@ -120,16 +120,16 @@ def test_what_does_not_fit_is_told_and_others_go_on(full_sky: LocalConstellation
     with_sky(Of(full_sky), work)
 
 
-@pytest.mark.parametrize("method", ["get", "find", "find_longest", "purge"])
-def test_wrong_arguments_are_the_callers_alone(full_sky: LocalConstellation, method: str) -> None:
+@pytest.mark.parametrize(("method", "more"), [("get", {}), ("find", {}), ("find_longest", {"block_bytes": 1}), ("purge", {})])
+def test_wrong_arguments_are_the_callers_alone(full_sky: LocalConstellation, method: str, more: dict[str, int]) -> None:
     async def work(sky: Sky) -> None:
         with pytest.raises(ValueError, match="key of 5 bytes; 32 are allowed"):
-            await getattr(sky, method)([b"short"])
+            await getattr(sky, method)([b"short"], **more)
         with pytest.raises(ValueError, match="key of 5 bytes"):
             await sky.put([(b"short", b"x")])
         with pytest.raises(ValueError, match="writable"):
             await sky.get([key(1)], into=[memoryview(b"read only")])
-        assert await getattr(sky, method)([]) is not None
+        assert await getattr(sky, method)([], **more) is not None
 
     with_sky(Of(full_sky), work)
 
@@ -142,7 +142,7 @@ def test_without_a_constellation_all_is_a_miss(tmp_path: Path) -> None:
         assert (await sky.get([key(1)]))[0].status == "unanswered"
         assert (await sky.put([(key(1), b"x")]))[0].status == "unanswered"
         assert await sky.find([key(1)]) == [None]
-        assert await sky.find_longest([key(1)]) == []
+        assert await sky.find_longest([key(1)], block_bytes=1) == []
         assert not (await sky.purge([key(1)])).confirmed
 
     with_sky(RunningSource(State(tmp_path)), work, reachable=False)

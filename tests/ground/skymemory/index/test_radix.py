@@ -158,3 +158,23 @@ def test_many_threads() -> None:
         thread.join()
     assert not failures
     assert len(index) <= 50
+
+
+def test_the_stalest_block_is_the_one_that_was_not_moved_for_the_longest_time() -> None:
+    index = RadixIndex()
+    known, unknown = entries("abc"), entry(chain("x")[0])
+    assert index.stalest([]) is None
+    index.insert(known)
+    assert index.stalest(known) == known[0]  # none of them ever was
+    index.moved(one.key for one in known[:2])
+    assert index.stalest(known) == known[2]
+    index.moved([known[2].key, unknown.key])  # of who is not known nothing is kept
+    assert index.stalest(known) == known[0]
+    index.moved([known[0].key])
+    assert index.stalest(known) == known[1]
+    assert index.stalest([*known, unknown]) == unknown
+    index.add([known[1]])  # news of a block is no use of it
+    assert index.stalest(known) == known[1]
+    index.remove(known[0].key)
+    index.insert(known)
+    assert index.stalest(known) == known[0]

@@ -109,6 +109,23 @@ def test_who_does_not_answer_does_not_deny(start_sky: Callable[..., LocalConstel
         with stopped(local, there):
             asked = [(entry, [places[::-1]]), (entry, [places[:1]]), (replace(entry, key=token_bytes(32)), [places[::-1]])]
             assert store.control.hold_all(asked, 0, 0.5) == [True, None, None]
+            held = store.control.held([*asked, (entry, [[]]), (replace(entry, block_len=99), [places[1:]])], 0, 0.5)
+            assert [one.whole for one in held] == [True, None, None, None, False]
+            assert [one.silent for one in held] == [[], [there], [there], [], []]
+            assert [one.other for one in held] == [False, False, False, False, True]
+
+
+def test_a_hurry_goes_by_what_was_measured(full_sky: LocalConstellation) -> None:
+    near, far, unknown = [Route(Satellite(1, slot), Satellite(1, slot)) for slot in (1, 2, 3)]
+    with ControlPlane(full_sky.constellation) as control:
+        before_s = control.hurry_s([near])
+        assert control.hurry_s([]) == 0
+        control.expect({near.satellite: 0.001, far.satellite: 0.02})
+        assert control.hurry_s([near]) < control.hurry_s([near, far]) < before_s == control.hurry_s([near, far, unknown])
+        assert control.hurry_s([near, far]) < control.patience_s([near, far])
+        known_s = control.hurry_s([far])
+        control.expect({far.satellite: 0.1})  # this one has measured itself
+        assert control.hurry_s([far]) == known_s
 
 
 def test_relay_puts_commands_on_the_bus(full_sky: LocalConstellation) -> None:
