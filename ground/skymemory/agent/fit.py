@@ -4,6 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
 _KEEP: Final = 0.9
 """of the weight of all samples before, with each new one"""
 _SURPRISE: Final = 0.3
@@ -21,6 +26,14 @@ _MOST: Final = 1e9
 """no feature is larger, and no duration longer: so that nothing overflows"""
 _NOTHING: Final = 1e-20
 """a feature whose samples weigh no more keeps the cost that it had"""
+_LAST: Final = 48
+"""samples that are kept for a median; those before would weigh less than a hundredth of the newest"""
+_ROUNDS: Final = 6
+"""of squares, to come near the median"""
+_NEAR: Final = 0.05
+"""a sample that is nearer than this, relatively, is right"""
+_FAR: Final = 3.0
+"""times what was expected, or a part; when as many as a `FEW` are so in a row, what was before them is forgotten"""
 
 
 class Fit:
@@ -59,7 +72,7 @@ class Fit:
 
     def learn(self, features: Sequence[float], duration_s: float) -> None:
         """Take in what was measured. What cannot be (negative, beyond all bounds, no work at all) is passed over."""
-        if not all(0 <= feature <= _MOST for feature in features) or not any(features) or not 0 <= duration_s <= _MOST:
+        if not _can_be(features, duration_s):
             return
         duration_s = max(duration_s, _LEAST_S)
         keep, scale_s = _KEEP, duration_s
@@ -87,34 +100,98 @@ class Fit:
         self._is_solved = False
 
     def _solve(self) -> None:
-        """Least squares; a cost that would be negative is none, and the others are sought again without it."""
-        used = [at for at, squares in enumerate(self._squares) if squares[at] > _NOTHING]
-        while used:
-            costs = self._least_squares(used)
-            worst = min(range(len(used)), key=lambda at: costs[at] * math.sqrt(self._squares[used[at]][used[at]]))
-            if costs[worst] >= 0:
-                for at, cost in zip(used, costs, strict=True):
-                    self._costs[at] = cost
-                break
-            self._costs[used.pop(worst)] = 0.0
+        _solve(self._squares, self._products, self._costs)
         self._is_solved = True
 
-    def _least_squares(self, used: list[int]) -> list[float]:
-        """Elimination in order: what could be due to several features is due to the first of them."""
-        rows = [[*(self._squares[row][column] for column in used), self._products[row]] for row in used]
-        count = len(used)
-        for at in range(count):
-            if rows[at][at] <= _DEPENDENT * self._squares[used[at]][used[at]]:
-                rows[at] = [float(column == at) for column in range(count)] + [0.0]
-                for below in rows[at + 1 :]:
-                    below[at] = 0.0
-                continue
+
+class MedianFit:
+    """The same sum, right in the median: of the last durations half were longer than it says, half shorter.
+
+    For durations that a packet lost, or another process, makes twice as long now and then: what happens mostly is what counts,
+    however far off the others are. Of a link that is another one most of the weight is new after ten samples, and all of it after
+    three if it is far from what it was.
+    """
+
+    def __init__(self, features: int) -> None:
+        """`features`: as with `Fit`."""
+        self.samples = 0
+        self.costs = [0.0] * features
+        """of each feature one unit, in seconds"""
+        self._last = 0  # samples that count
+        self._far = 0  # in a row that were far off, below 0: that took far less than expected
+        self._work: Numbers = np.zeros((_LAST, features))
+        self._durations_s: Numbers = np.zeros(_LAST)
+
+    @property
+    def knows(self) -> bool:
+        """There were samples enough to go by."""
+        return self.samples >= FEW
+
+    def duration_s(self, features: Sequence[float]) -> float:
+        """What to expect."""
+        return math.fsum(cost * feature for cost, feature in zip(self.costs, features, strict=True))
+
+    def learn(self, features: Sequence[float], duration_s: float) -> None:
+        """Take in what was measured, as `Fit` does; it takes time here, 0.1 ms, and none where `costs` are asked for."""
+        if not _can_be(features, duration_s):
+            return
+        duration_s = max(duration_s, _LEAST_S)
+        far = 0
+        if self.knows:
+            ratio = duration_s / max(self.duration_s(features), _LEAST_S)
+            far = (ratio > _FAR) - (ratio < 1 / _FAR)
+        self._far = far if far * self._far <= 0 else self._far + far
+        at = self.samples % _LAST
+        self._work[at], self._durations_s[at] = features, duration_s
+        self.samples += 1
+        self._last = FEW if abs(self._far) == FEW else min(self._last + 1, _LAST)
+        ages = np.arange(self._last)
+        rows = (at - ages) % _LAST
+        work, durations_s, weights = self._work[rows], self._durations_s[rows], _KEEP**ages
+        if self._last > FEW:  # those that are far shorter would weigh most
+            durations_s = np.maximum(durations_s, work @ np.array(self.costs) / 2)
+        expected_s = durations_s
+        for _ in range(_ROUNDS):
+            # Squares over distances are distances: what is least then is their sum, and that is so at the median
+            distances = np.maximum(np.abs(np.log(expected_s / durations_s)), _NEAR)
+            weighed = work * (weights / distances / expected_s / durations_s)[:, None]
+            _solve((weighed.T @ work).tolist(), (weighed.T @ durations_s).tolist(), self.costs)
+            expected_s = np.maximum(work @ np.array(self.costs), _LEAST_S)
+
+
+def _can_be(features: Sequence[float], duration_s: float) -> bool:
+    return all(0 <= feature <= _MOST for feature in features) and any(features) and 0 <= duration_s <= _MOST
+
+
+def _solve(squares: list[list[float]], products: list[float], costs: list[float]) -> None:
+    """Least squares; a cost that would be negative is none, and the others are sought again without it."""
+    used = [at for at, row in enumerate(squares) if row[at] > _NOTHING]
+    while used:
+        found = _least_squares(squares, products, used)
+        worst = min(range(len(used)), key=lambda at: found[at] * math.sqrt(squares[used[at]][used[at]]))
+        if found[worst] >= 0:
+            for at, cost in zip(used, found, strict=True):
+                costs[at] = cost
+            break
+        costs[used.pop(worst)] = 0.0
+
+
+def _least_squares(squares: list[list[float]], products: list[float], used: list[int]) -> list[float]:
+    """Elimination in order: what could be due to several features is due to the first of them."""
+    rows = [[*(squares[row][column] for column in used), products[row]] for row in used]
+    count = len(used)
+    for at in range(count):
+        if rows[at][at] <= _DEPENDENT * squares[used[at]][used[at]]:
+            rows[at] = [float(column == at) for column in range(count)] + [0.0]
             for below in rows[at + 1 :]:
-                share = below[at] / rows[at][at]
-                for column in range(at, count + 1):
-                    below[column] -= share * rows[at][column]
-        costs = [0.0] * count
-        for at in reversed(range(count)):
-            behind = math.fsum(rows[at][column] * costs[column] for column in range(at + 1, count))
-            costs[at] = (rows[at][count] - behind) / rows[at][at]
-        return costs
+                below[at] = 0.0
+            continue
+        for below in rows[at + 1 :]:
+            share = below[at] / rows[at][at]
+            for column in range(at, count + 1):
+                below[column] -= share * rows[at][column]
+    costs = [0.0] * count
+    for at in reversed(range(count)):
+        behind = math.fsum(rows[at][column] * costs[column] for column in range(at + 1, count))
+        costs[at] = (rows[at][count] - behind) / rows[at][at]
+    return costs
