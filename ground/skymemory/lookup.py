@@ -13,6 +13,7 @@ from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
 from skymemory.placement.window import Route
 from skymemory.reach import LOST_S, Reach
+from skymemory.results import FindResult
 
 _QUESTION_S: Final = 1.0
 """how long a lookup waits at least for its answer, unless the deadline of blocks is shorter"""
@@ -46,23 +47,29 @@ class Lookup:
         with self._lock:
             self._incomplete.pop(key, None)
 
-    def ask(self, keys: Sequence[bytes]) -> list[BlockEntry | None] | None:
-        """HAS for blocks, all at once. None: nobody answers, after another way was tried if there is one."""
-        if not keys:
-            return []
+    def ask(self, keys: Sequence[bytes]) -> list[FindResult]:
+        """HAS for blocks, all at once. `unanswered`: nobody said so, after another way was tried if there is one."""
+        found: dict[bytes, BlockEntry] = {}
+        left = set(keys)
         with self._turn:
             tried: list[Route] = []
-            for _ in range(2):
+            for _ in range(2 if keys else 0):
                 routes = self._reach.lookup_routes()
                 if not routes or routes == tried:
                     break
-                found = self._asked(routes, keys)
-                if found is not None:
-                    return [None if self._is_incomplete(key) else entry for key, entry in zip(keys, found, strict=True)]
+                left = self._asked(routes, [key for key in keys if key in left], found)
+                if not left:
+                    break
                 self._reach.look({route.satellite for route in routes})
                 tried = routes
-        self._count(unanswered=len(keys))
-        return None
+        if left:
+            self._count(unanswered=len(left))
+        return [self._told(key, found.get(key), key in left) for key in keys]
+
+    def _told(self, key: bytes, entry: BlockEntry | None, is_unanswered: bool) -> FindResult:
+        if is_unanswered:
+            return FindResult(key, None, "unanswered")
+        return FindResult(key, None, "miss") if entry is None or self._is_incomplete(key) else FindResult(key, entry, "done")
 
     def longest(self, keys: Sequence[bytes]) -> list[BlockEntry]:
         """The longest beginning of a chain that satellites know.
@@ -74,16 +81,16 @@ class Lookup:
         low, high = 0, len(keys)  # blocks before `low` are there, from `high` on they are not
         while low < high:
             middle = (low + high) // 2 if asked else 0
-            answer = self.ask([keys[middle]])
-            if answer is None:  # another question would wait as long
+            (answer,) = self.ask([keys[middle]])
+            if answer.status == "unanswered":  # another question would wait as long
                 return []
-            asked[middle] = answer[0]
-            if answer[0] is None:
+            asked[middle] = answer.entry
+            if answer.entry is None:
                 high = middle
             else:
                 low = middle + 1
         rest = [index for index in range(low) if index not in asked]
-        asked |= zip(rest, self.ask([keys[index] for index in rest]) or [], strict=False)
+        asked |= zip(rest, (one.entry for one in self.ask([keys[index] for index in rest])), strict=True)
         found: list[BlockEntry] = []
         for index in range(low):
             entry = asked.get(index)
@@ -109,19 +116,24 @@ class Lookup:
     def _patience_s(self, routes: Sequence[Route]) -> float:
         return min(self._constellation.cache.deadline_ms / 1000, max(_QUESTION_S, self._control.patience_s(routes)))
 
-    def _asked(self, routes: Sequence[Route], keys: Sequence[bytes]) -> list[BlockEntry | None] | None:
-        """Ask over these routes. None: somebody did not answer at all."""
-        found: dict[bytes, BlockEntry] = {}
+    def _asked(self, routes: Sequence[Route], keys: Sequence[bytes], found: dict[bytes, BlockEntry]) -> set[bytes]:
+        """Ask over these routes, and add what is found.
+
+        Returns:
+            Keys of which somebody said nothing, and nobody that the block is there.
+        """
+        unanswered: set[bytes] = set()
         for route in routes:
             left = [key for key in keys if key not in found]
             if not left:
                 break
-            answers, unanswered = self._control.find(route, left, self._tenant, self._patience_s([route]))
+            answers, silent = self._control.find(route, left, self._tenant, self._patience_s([route]))
             self._count(questions=len(left))
-            if unanswered == len(left):
-                return None
             found |= {entry.key: entry for entry in answers if entry is not None}
-        return [found.get(key) for key in keys]
+            unanswered |= silent
+            if len(silent) == len(left):  # another one would be waited for as long
+                return silent
+        return unanswered - found.keys()
 
     def _is_incomplete(self, key: bytes) -> bool:
         with self._lock:

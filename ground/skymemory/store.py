@@ -245,16 +245,16 @@ class SkyStore:
             raise ValueError(f"{len(room)} buffers for {len(keys)} blocks; each needs one, or none is given")
         self._begin()
         start_s = time.perf_counter()
-        known = self._resolve(entries)
-        results = [GetResult(key, None, "miss", 0.0) for key in keys]
+        known, unanswered = self._resolve(entries)
+        results = [GetResult(key, None, "unanswered" if key in unanswered else "miss", 0.0) for key in keys]
         wanted = {index: entry for index, entry in enumerate(known) if entry is not None}
         results = self._fetched(results, wanted, room, block_bytes_max, progress, aside)
         # Another host may have replaced a block since this one heard of it
         stale = [index for index in wanted if results[index].status == "bad_key"]
         for index in stale:
             self.index.remove(keys[index])
-        answers = zip(stale, self._lookup.ask([keys[index] for index in stale]) or [], strict=False)
-        renewed = {index: entry for index, entry in answers if entry is not None}
+        answers = zip(stale, self._lookup.ask([keys[index] for index in stale]), strict=True)
+        renewed = {index: told.entry for index, told in answers if told.entry is not None}
         # or laid it for a time to come; or its shares were found missing before that of the new one was seen
         for index in (index for index in wanted if results[index].status == "miss"):
             entry = self.index.get(keys[index])
@@ -308,9 +308,9 @@ class SkyStore:
         known = [None if fresh else self.index.get(key) for key in keys]
         unknown = [key for key, entry in zip(keys, known, strict=True) if entry is None]
         told = self._lookup.ask(unknown)
-        found = {entry.key: self._as_laid(entry) for entry in told or () if entry is not None}
+        found = {one.key: self._as_laid(one.entry) for one in told if one.entry is not None}
         found |= {entry.key: entry for entry in known if entry is not None}
-        unanswered = set(unknown) if told is None else set()
+        unanswered = {one.key for one in told if one.status == "unanswered"}
         if fresh:
             several = [entry for entry in found.values() if entry.chunk_total > 1]
             for entry, whole in zip(several, self._lookup.whole(several) if several else (), strict=True):
@@ -456,7 +456,7 @@ class SkyStore:
         if not at_s >= time.time():
             raise ValueError(f"{at_s:.0f} is past; allowed are Unix times from now on")
         row = self._where.row(at_s)
-        known = self._resolve(keys)
+        known, unanswered = self._resolve(keys)
         reason = self._no_routes()
         found = list({entry.key: entry for entry in known if entry is not None}.values())
         if reason is not None or row == self._where.row(time.time()):
@@ -474,7 +474,7 @@ class SkyStore:
             moved = {one.entry.key: one.moved for one in laid}
         results = []
         for key in keys:
-            status = statuses.get(key, reason or "miss")
+            status = statuses.get(key, reason or ("unanswered" if key in unanswered else "miss"))
             results.append(PrefetchResult(key, status == "done", status, row, moved.get(key, 0)))
         self._add(prefetches=sum(result.ok for result in results))
         return results
@@ -544,11 +544,11 @@ class SkyStore:
 
     def _replaced(self, entries: Sequence[BlockEntry]) -> dict[bytes, BlockEntry]:
         """Blocks that another host has put in place of these: what missed its share is the old one."""
-        told = self._lookup.ask([entry.key for entry in entries]) or []
+        told = self._lookup.ask([entry.key for entry in entries])
         return {
-            new.key: new
-            for old, new in zip(entries, told, strict=False)
-            if new is not None and (new.block_len, new.chunk_len) != (old.block_len, old.chunk_len)
+            one.entry.key: one.entry
+            for old, one in zip(entries, told, strict=True)
+            if one.entry is not None and (one.entry.block_len, one.entry.chunk_len) != (old.block_len, old.chunk_len)
         }
 
     def _laid_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
@@ -583,11 +583,14 @@ class SkyStore:
 
     # questions
 
-    def _resolve(self, entries: Sequence[BlockEntry | bytes]) -> list[BlockEntry | None]:
+    def _resolve(self, entries: Sequence[BlockEntry | bytes]) -> tuple[list[BlockEntry | None], set[bytes]]:
+        """What is known of blocks, None if nothing; and the keys of which nobody said anything."""
         known = [self.index.get(entry) if isinstance(entry, bytes) else self._as_laid(entry) for entry in entries]
         unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
-        answers = iter(self._lookup.ask(unknown) or [None] * len(unknown))
-        return [next(answers) if entry is None else entry for entry in known]
+        told = self._lookup.ask(unknown)
+        answers = iter(told)
+        found = [next(answers).entry if entry is None else entry for entry in known]
+        return found, {one.key for one in told if one.status == "unanswered"}
 
     def _as_laid(self, entry: BlockEntry) -> BlockEntry:
         """The entry, with the row that this host has laid its block for since somebody was told of it."""

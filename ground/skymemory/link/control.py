@@ -367,16 +367,19 @@ class ControlPlane:
                 payload = answer.packet.payload
                 yield ask.route.satellite, struct.unpack(f">{len(payload) // 8}Q", payload)
 
-    def find(self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float) -> tuple[list[BlockEntry | None], int]:
+    def find(
+        self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float
+    ) -> tuple[list[BlockEntry | None], set[bytes]]:
         """Ask one satellite which blocks it holds any chunk of (HAS with the flag `any`).
 
         Returns:
-            For each key what the satellite knows of the block, None if it holds nothing; and how many did not answer.
+            For each key what the satellite knows of the block, None if it holds nothing; and the keys of which it said nothing.
         """
         any_chunk = ChunkSet(0, 1, (True,)).encode()
         asks = [Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk) for key in keys]
         answers = self.exchange(asks, deadline_s)
-        return [_entry(ask.key, answer) for ask, answer in zip(asks, answers, strict=True)], answers.count(None)
+        unanswered = {ask.key for ask, answer in zip(asks, answers, strict=True) if not _tells(answer)}
+        return [_entry(ask.key, answer) for ask, answer in zip(asks, answers, strict=True)], unanswered
 
     def find_latest(
         self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
@@ -572,8 +575,7 @@ class _Share:
         return Ask(self.places.pop(0), icd.OP_HAS, tenant=tenant, key=self.entry.key, chunk_id=first, payload=payload)
 
     def take(self, answer: Answer | None) -> None:
-        answered = answer is not None and answer.packet.status in (icd.STATUS_OK, icd.STATUS_NOT_FOUND)
-        self.unanswered = self.unanswered or not answered
+        self.unanswered = self.unanswered or not _tells(answer)
         found = _entry(self.entry.key, answer)
         if answer is None or found is None:
             return
@@ -591,6 +593,11 @@ def _shares(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) ->
         chunks = range(server, entry.chunk_total, stride)
         for first in range(0, len(chunks), most):
             yield _Share(index, entry, list(routes), stride, list(chunks[first : first + most]), unanswered=not routes)
+
+
+def _tells(answer: Answer | None) -> bool:
+    """Does it say what is held, and not why it could not be asked?"""
+    return answer is not None and answer.packet.status in (icd.STATUS_OK, icd.STATUS_NOT_FOUND)
 
 
 def _entry(key: bytes, answer: Answer | None) -> BlockEntry | None:

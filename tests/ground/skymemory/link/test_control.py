@@ -201,7 +201,24 @@ def test_statistics_of_a_wrong_length_do_not_count(size: int) -> None:
 )
 def test_blocks_whose_numbers_contradict_are_not_found(fields: dict[str, object]) -> None:
     with peer(lambda request, _: [answer(request, **fields)]) as (sky, _), ControlPlane(sky) as control:
-        assert control.find(DIRECT, [b"k" * 32], 0, 5) == ([None], 0)
+        assert control.find(DIRECT, [b"k" * 32], 0, 5) == ([None], set())
+
+
+def test_keys_of_which_nothing_is_said_are_told_apart() -> None:
+    """Of those whose question or answer is lost, and of those whose question did not get there."""
+    held, gone, lost, cut_off = (bytes([number]) * 32 for number in range(4))
+
+    def reply(request: Packet, _: int) -> list[Packet | bytes]:
+        if request.key == lost:
+            return []
+        if request.key == held:
+            return [answer(request, chunk_total=1, block_len=10, chunk_len=10)]
+        return [answer(request, status=icd.STATUS_NOT_FOUND if request.key == gone else icd.STATUS_UNREACHABLE)]
+
+    with peer(reply) as (sky, _), ControlPlane(sky) as control:
+        found, unanswered = control.find(DIRECT, [held, gone, lost, cut_off], 0, 0.5)
+    assert [None if entry is None else entry.key for entry in found] == [held, None, None, None]
+    assert unanswered == {lost, cut_off}
 
 
 def test_many_requests_at_once() -> None:

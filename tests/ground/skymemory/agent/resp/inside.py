@@ -39,6 +39,10 @@ class StubSky:
         """what gets end with, whatever there is"""
         self.is_unanswered = False
         """lookups are"""
+        self.unanswered: set[bytes] = set()
+        """keys of which nobody says anything, whatever is said of others"""
+        self.torn: set[bytes] = set()
+        """keys of blocks without their first shares"""
         self.held = asyncio.Event()
         """puts wait for this one"""
         self.held.set()
@@ -59,7 +63,12 @@ class StubSky:
         if self.is_unanswered:
             return [FindResult(key, None, "unanswered") for key in keys]
         found = [self.store.index.get(key) or self.entry(key) if not fresh else self.entry(key) for key in keys]
-        return [FindResult(key, one, "miss" if one is None else "done") for key, one in zip(keys, found, strict=True)]
+        return [
+            FindResult(key, None, "unanswered")
+            if key in self.unanswered
+            else FindResult(key, one, "miss" if one is None else "done")
+            for key, one in zip(keys, found, strict=True)
+        ]
 
     async def get(self, keys: Sequence[bytes], *, block_bytes_max: int, aside: bool) -> list[GetResult]:
         (self.got_aside if aside else self.got).append([len(self.blocks.get(key, b"")) for key in keys])
@@ -80,7 +89,7 @@ class StubSky:
         return [PutResult(key, True, "done", self.entry(key), 0.0) for key, _ in items]
 
     async def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
-        return [Purged(int(self.blocks.pop(key, None) is not None), True) for key in keys]
+        return [Purged(int(key not in self.torn and self.blocks.pop(key, None) is not None), True) for key in keys]
 
     async def purge(self, keys: Sequence[bytes]) -> Purged:
         return Purged(sum(self.blocks.pop(key, None) is not None for key in keys), True)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from skymemory.keyvalue import key_of
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
 
@@ -48,6 +49,18 @@ def test_a_lookup_that_nobody_answers_says_nothing_of_the_value() -> None:
         assert client.ask("GET", "k") == b"v1"
         assert client.ask("DEL", "k") == 1
         assert client.ask("FLUSHDB") == b"OK"
+
+
+def test_one_name_that_nobody_answers_for_does_not_change_what_is_said_of_others() -> None:
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        assert client.ask("MSET", "k1", "v", "k2", "v", "k3", "v") == b"OK"
+        inside.run(lambda: inside.sky.unanswered.add(key_of("k2")))
+        client.send(b"".join(encoded("SET", f"k{number}", "new", "NX") for number in range(1, 5)))
+        assert [client.answer() for _ in range(4)] == [None, NO_ANSWER, None, b"OK"]
+        client.send(b"".join(encoded("DEL", f"k{number}") for number in range(1, 6)))
+        assert [client.answer() for _ in range(5)] == [1, NO_ANSWER, 1, 1, 0]
+        inside.run(inside.sky.unanswered.clear)
+        assert client.ask("GET", "k2") == b"v"
 
 
 @pytest.mark.parametrize("value", ["v", "v" * 30_000])

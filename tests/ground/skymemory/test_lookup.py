@@ -1,0 +1,86 @@
+"""What is made of the answers of satellites, key by key."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from skymemory.block_entry import BlockEntry
+from skymemory.config import Constellation
+from skymemory.lookup import Lookup
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+
+FIRST, SECOND = (Route(Satellite(3, slot), Satellite(3, slot)) for slot in (10, 11))
+HERE, GONE, SILENT = (bytes([number]) * 32 for number in range(3))
+
+
+class Satellites:
+    """Each says what it holds; of a key it does not know of at all it says nothing."""
+
+    def __init__(self, *each: dict[bytes, bool]) -> None:
+        self.holds = dict(zip((FIRST, SECOND), each, strict=False))
+        self.asked: list[tuple[Route, set[bytes]]] = []
+        self.looks = 0
+        self.routes = list(self.holds)
+
+    def lookup_routes(self) -> list[Route]:
+        return list(self.routes)
+
+    def look(self, asked: set[Satellite]) -> None:
+        self.looks += 1
+
+    def patience_s(self, routes: Sequence[Route]) -> float:
+        return 1.0
+
+    def find(
+        self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float
+    ) -> tuple[list[BlockEntry | None], set[bytes]]:
+        self.asked.append((route, set(keys)))
+        held = self.holds[route]
+        return [BlockEntry(key, 10, 10, 1, 0, 0.0) if held.get(key) else None for key in keys], set(keys) - held.keys()
+
+
+def statuses(satellites: Satellites, *keys: bytes) -> tuple[list[str], dict[str, int]]:
+    counts: dict[str, int] = {}
+
+    def count(**more: int) -> None:
+        for name, number in more.items():
+            counts[name] = counts.get(name, 0) + number
+
+    lookup = Lookup(Constellation(), satellites, satellites, 0, count)  # type: ignore[arg-type]
+    return [one.status for one in lookup.ask(keys)], counts
+
+
+def test_a_key_of_which_nobody_says_anything_is_not_gone() -> None:
+    satellites = Satellites({HERE: True, GONE: False})
+    found, counts = statuses(satellites, HERE, SILENT, GONE)
+    assert found == ["done", "unanswered", "miss"]
+    assert satellites.looks == 1
+    assert counts == {"questions": 3, "unanswered": 1}
+
+
+@pytest.mark.parametrize(("has_it", "status"), [(True, "done"), (False, "unanswered")])
+def test_who_is_asked_next_may_have_it_but_cannot_deny_it(has_it: bool, status: str) -> None:
+    found, _ = statuses(Satellites({HERE: True, GONE: False}, {SILENT: has_it, GONE: False}), HERE, SILENT, GONE)
+    assert found == ["done", status, "miss"]
+
+
+def test_what_was_found_before_somebody_fell_silent_was_found() -> None:
+    found, counts = statuses(Satellites({HERE: True, GONE: False, SILENT: False}, {}), HERE, SILENT, GONE)
+    assert found == ["done", "unanswered", "unanswered"]
+    assert counts["unanswered"] == 2
+
+
+def test_only_what_is_left_is_asked_on_another_way() -> None:
+    satellites = Satellites({HERE: True, GONE: False}, {SILENT: True})
+    satellites.routes = [FIRST]
+    satellites.look = lambda asked: setattr(satellites, "routes", [SECOND])  # type: ignore[method-assign]
+    found, _ = statuses(satellites, HERE, SILENT, GONE)
+    assert found == ["done", "done", "miss"]
+    assert satellites.asked == [(FIRST, {HERE, SILENT, GONE}), (SECOND, {SILENT})]
+
+
+def test_nothing_is_asked_for_nothing() -> None:
+    satellites = Satellites({})
+    assert statuses(satellites) == ([], {})
+    assert satellites.asked == []
