@@ -170,7 +170,7 @@ class Values:
     async def drained(self) -> None:
         """Wait until all operations are done."""
         while self._lines:
-            for calls in (self._finds, self._asks, self._gets, self._large_gets, self._ways, self._puts):
+            for calls in (self._finds, self._asks, self._gets, self._large_gets, self._ways, self._puts, self._purges):
                 await calls.drained()
             await asyncio.sleep(_BREATH_S)
 
@@ -269,8 +269,10 @@ class Values:
         data = result.data
         if data is None and result.status in _SILENCE:
             self._unanswered(line)
-        elif data is None:
+        elif data is None and result.status == "miss":
             self._missed(line)
+        elif data is None:
+            self._unread(line, result.status)
         elif len(data) <= _IN_THREAD_BYTES:
             self._opened(line, unpack(data))
         else:
@@ -299,9 +301,24 @@ class Values:
         else:
             self._next(line)
 
+    def _unread(self, line: _Line, status: str) -> None:
+        """There is something that cannot be read: a longer block than a value's, or shares of several.
+
+        It can be deleted, or another be put in its place; reads miss it, and what depends on it cannot be done.
+        """
+        goes = (at for at, (operation, _) in enumerate(line.doing) if operation.decides or isinstance(operation, Delete))
+        first = next(goes, len(line.doing))
+        self._fail(line, line.doing[:first], f"ERR the value cannot be read: {status.replace('_', ' ')}; DEL deletes it")
+        line.doing = line.doing[first:]
+        if line.doing:
+            self._apply(line, State(is_there=True), is_whole=False)
+        else:
+            self._next(line)
+
     # ---- what is left in the end ---------------------------------------------------------------------------------------
 
-    def _apply(self, line: _Line, state: State) -> None:
+    def _apply(self, line: _Line, state: State, *, is_whole: bool = True) -> None:
+        """`is_whole`: what is there has its first share."""
         for operation, _ in line.doing:
             operation.do(state)
         if not state.is_changed:
@@ -309,7 +326,7 @@ class Values:
         elif state.is_there and not 0 < state.expires_unix_ms <= now_unix_ms():
             self._store(line, state)
         else:
-            self._ways.ask(line.key, lambda purged: self._deleted(line, purged))
+            (self._ways if is_whole else self._purges).ask(line.key, lambda purged: self._deleted(line, purged))
 
     def _deleted(self, line: _Line, purged: Purged) -> None:
         if not purged.confirmed:
@@ -367,8 +384,7 @@ class Values:
         self._ways.ask(line.key, put)
 
     async def _purge(self, keys: list[bytes]) -> list[Purged]:
-        purged = await self._sky.purge(keys)
-        return [purged] * len(keys)
+        return [await self._sky.purge([key]) for key in keys]  # few; and of each it counts how much went
 
     # ---- the end -------------------------------------------------------------------------------------------------------
 
