@@ -104,7 +104,8 @@ def test_losses_are_seen(start_sky: StartSky) -> None:
     sky = start_sky(links={"loss_ppm": 100_000}, cache={"uplink": "nearest"}).constellation
     with surveyed(sky) as (store, survey):
         survey.take()
-        store.put([(os.urandom(32), os.urandom(400_000))])
+        # So many that each link loses more than the hellos that are not counted
+        store.put([(os.urandom(32), os.urandom(400_000)) for _ in range(10)])
         frame = until(survey, lambda one: one["loss_ratio"][0] > 0)
         assert 0.01 < frame["loss_ratio"][0] < 0.6
         assert frame["drops_per_s"].any()
