@@ -65,6 +65,7 @@ def check_all_there(store: SkyStore, items: dict[bytes, bytes]) -> None:
     assert [result.data for result in store.get(list(items))] == list(items.values())
     entries = store.find_longest(list(items))
     assert len(store.confirm(entries)) == len(items)
+    assert store.still_there([entries]) == [entries]
     assert store.stats().purges == 0
 
 
