@@ -7,7 +7,8 @@ its table 1 are the motive). Both are learned from what is measured, and from no
     get         of that, shares, bytes, and 1    what the host adds: packets, calls, threads
     prefill     tokens + tokens x position + 1   of each engine; attention looks at all that was before
 
-What waits in the agent comes on top. All costs are positive, so more blocks are never estimated to be faster.
+What waits in the agent comes on top. All costs are positive, so more blocks are never estimated to be faster. Of a
+get it is the median that is estimated: if a lost packet doubles some of them, that is not expected, and if most, it is.
 """
 
 import math
@@ -18,14 +19,11 @@ from threading import Lock
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skymemory.agent.fit import Fit
+from skymemory.agent.fit import Fit, MedianFit, Numbers
 from skymemory.block_entry import BlockEntry
 from skymemory.link.native import LANES, Served
 from skymemory.placement.torus import Satellite
-
-Numbers = NDArray[np.float64]
 
 EXPLORE_SHARE: Final = 0.02
 """of the time that computing takes may be spent on finding out whether fetching has become faster"""
@@ -37,7 +35,7 @@ _TOKENS_SQUARED: Final = 1e9
 """features are small numbers"""
 _ENGINES_MAX: Final = 256
 _LEARN_ALWAYS: Final = 32
-"""gets; of later ones that are small (`_SMALL_BYTES`) one is learned from every `_LEARN_S`, so that they do not pay for it"""
+"""gets; of later ones that are small (`_SMALL_BYTES`) one is learned from every `_LEARN_S`: there is other work to do"""
 _LEARN_S: Final = 0.02
 _SMALL_BYTES: Final = 1 << 20
 
@@ -77,10 +75,11 @@ class Estimator:
             self._satellites: dict[Satellite, Fit] = {}
             self._any = Fit(2)
             """of all satellites, for one that has not served yet"""
-            self._calls = Fit(4)
+            self._calls = MedianFit(4)
             self._learned_s = -math.inf
             self._fetched_s = -math.inf
-            self._busy_until_s = -math.inf
+            self._running: tuple[Sequence[BlockEntry], float] | None = None
+            """blocks of the call that runs, and since when"""
 
     # ---- what was measured ------------------------------------------------------------------------------------------
 
@@ -95,44 +94,35 @@ class Estimator:
         with self._lock:
             self._rtt_s.update(rtt_s)
 
-    def begun(self, entries: Sequence[BlockEntry]) -> float | None:
-        """A call that gets these blocks begins.
+    def begun(self, entries: Sequence[BlockEntry]) -> None:
+        """A call that gets these blocks begins."""
+        with self._lock:
+            self._running = entries, self._clock()
+
+    def ended(self) -> None:
+        """The call that ran has ended."""
+        with self._lock:
+            self._running = None
+
+    def learn(self, entries: Sequence[BlockEntry], served: Sequence[Served], duration_s: float) -> float | None:
+        """What a get took whose blocks came whole in one call, and what each satellite did for that; takes a while itself.
 
         Returns:
-            How long it should take; None: that is not known, or not worth knowing of so many calls.
+            How long it should have taken by what was known before; None: that was nothing, or it is one of too many small gets.
         """
         now_s = self._clock()
         with self._lock:
+            if not entries or not self._servers:
+                return None
+            self._fetched_s = now_s
             if self._is_sated(entries, now_s):
                 return None
+            self._learned_s = now_s
             expected_s = self._call_s(entries)
-            self._busy_until_s = now_s + (expected_s or 0.0)
+            shares = _shares(entries, len(self._servers))
+            self._learn_satellites(dict(zip(self._servers, shares, strict=True)), served)
+            self._calls.learn(self._work(shares), duration_s)
             return expected_s
-
-    def served(self, entries: Sequence[BlockEntry], served: Sequence[Served]) -> None:
-        """What each satellite did for these blocks, which came whole, in one call."""
-        with self._lock:
-            if self._servers and not self._is_sated(entries, self._clock()):
-                shares = dict(zip(self._servers, _shares(entries, len(self._servers)), strict=True))
-                for one in served:
-                    self._rtt_s[one.satellite] = one.rtt_s or self._rtt_s.get(one.satellite, 0.0)
-                    pieces, length = shares.get(one.satellite, (0, 0))
-                    if one.bytes == length > 0 and one.last_s is not None:  # nothing of it came from elsewhere
-                        work = _rounds(pieces), length / 1e6
-                        self._satellites.setdefault(one.satellite, Fit(2)).learn(work, one.last_s)
-                        self._any.learn(work, one.last_s)
-
-    def fetched(self, entries: Sequence[BlockEntry], duration_s: float | None) -> None:
-        """The call has ended. None: a block did not come, which says nothing of how long those take that do."""
-        now_s = self._clock()
-        with self._lock:
-            self._busy_until_s = -math.inf
-            if duration_s is None or not entries or not self._servers:
-                return
-            self._fetched_s = now_s
-            if not self._is_sated(entries, now_s):
-                self._calls.learn(self._work(_shares(entries, len(self._servers))), duration_s)
-                self._learned_s = now_s
 
     def prefilled(self, engine: str, tokens: int, duration_s: float, before: int = 0) -> None:
         """An engine has computed tokens.
@@ -189,7 +179,8 @@ class Estimator:
             return Decision(0, None, None, "fetch")
         waiting = self.waiting()
         with self._lock:
-            fetch_s = self._fetch_each_s(waiting, entries)
+            ahead_s = self._ahead_s()
+            fetch_s = self._fetch_each_s(waiting, entries, ahead_s)
             fit = self._engines.get(engine)
             tokens = np.arange(count + 1) * block_tokens
             compute_s = None
@@ -202,7 +193,7 @@ class Estimator:
                 return Decision(count, float(fetch_s[count]), None, "fetch")
             # Of the blocks behind those that are fetched each is computed
             total_s = fetch_s + (compute_s[count] - compute_s)
-            total_s[fetch_s - self._ahead_s() > self._deadline_s] = math.inf
+            total_s[fetch_s - ahead_s > self._deadline_s] = math.inf
             best = count - int(np.argmin(total_s[::-1]))
             if best > 0:
                 return Decision(best, float(fetch_s[best]), float(compute_s[best]), "fetch")
@@ -231,9 +222,21 @@ class Estimator:
             and sum(entry.block_len for entry in entries) < _SMALL_BYTES
         )
 
+    def _learn_satellites(self, shares: Mapping[Satellite, tuple[int, int]], served: Sequence[Served]) -> None:
+        for one in served:
+            self._rtt_s[one.satellite] = one.rtt_s or self._rtt_s.get(one.satellite, 0.0)
+            pieces, length = shares.get(one.satellite, (0, 0))
+            if one.bytes == length > 0 and one.last_s is not None:  # nothing of it came from elsewhere
+                work = _rounds(pieces), length / 1e6
+                self._satellites.setdefault(one.satellite, Fit(2)).learn(work, one.last_s)
+                self._any.learn(work, one.last_s)
+
     def _ahead_s(self) -> float:
         """Of the call that runs."""
-        return max(0.0, self._busy_until_s - self._clock())
+        if self._running is None:
+            return 0.0
+        entries, began_s = self._running
+        return max(0.0, began_s + (self._call_s(entries) or 0.0) - self._clock())
 
     def _costs(self, satellite: Satellite) -> tuple[float, float]:
         """Of a round trip and of a megabyte."""
@@ -258,8 +261,8 @@ class Estimator:
         length = sum(length for _, length in shares)
         return 10 * slowest_s, pieces / 10, length / 1e6, 1.0
 
-    def _fetch_each_s(self, waiting: Sequence[BlockEntry], entries: Sequence[BlockEntry]) -> Numbers | None:
-        """How long it takes to fetch the first k blocks, for each k from 0, after what waits; of none it is nothing."""
+    def _fetch_each_s(self, waiting: Sequence[BlockEntry], entries: Sequence[BlockEntry], ahead_s: float) -> Numbers | None:
+        """How long it takes to fetch the first k blocks, for each k from 0, after what runs and waits; of none it is nothing."""
         if not self._calls.knows or not self._servers:
             return None
         servers = len(self._servers)
@@ -275,7 +278,7 @@ class Estimator:
         costs = np.array([self._costs(satellite) for satellite in self._servers])
         slowest_s = (np.ceil(pieces / LANES) * costs[:, 0] + megabytes * costs[:, 1]).max(axis=1)
         work = np.array([10 * slowest_s, pieces.sum(axis=1) / 10, megabytes.sum(axis=1), np.ones(len(entries))])
-        return np.concatenate(([0.0], self._ahead_s() + np.array(self._calls.costs) @ work))
+        return np.concatenate(([0.0], ahead_s + np.array(self._calls.costs) @ work))
 
 
 def _shares(entries: Sequence[BlockEntry], servers: int) -> list[tuple[int, int]]:

@@ -73,7 +73,7 @@ class Metrics:
         )
         self._fetch_ratio = Histogram(
             "skymem_fetch_estimate_ratio",
-            "Estimate for a get, made as it begins, over what it took.",
+            "Estimate for a get, by what was known before it, over what it took.",
             buckets=RATIO,
             registry=registry,
         )

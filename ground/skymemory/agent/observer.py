@@ -1,7 +1,11 @@
 """What happens in `Sky`, told to those who want to know: metrics, the estimator, traces."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 
@@ -9,17 +13,21 @@ from skymemory.agent.estimate import Decision, Estimator
 from skymemory.agent.metrics import Metrics, SkyCollector
 from skymemory.agent.tracing import Asked, Tracing
 from skymemory.block_entry import BlockEntry
-from skymemory.link.native import TransferState
+from skymemory.link.native import Served
 from skymemory.placement.torus import Satellite
 from skymemory.results import GetResult, PutResult
 from skymemory.store import SkyStore
 from skymemory.transfers import Moved
 
+_LESSONS_MAX: Final = 8
+"""gets that have ended and were not learned from yet; older ones are forgotten"""
+
 
 class Observer:
     """Gets are told of in one thread, those aside in another, puts and lookups each in another.
 
-    What is fetched aside says nothing of how long engines wait: it counts in metrics and traces only.
+    Nobody waits for what the estimator learns of a get: that is done when `learn` is called, after the answers. What is fetched
+    aside says nothing of how long engines wait: it counts in metrics and traces only.
     """
 
     def __init__(
@@ -31,6 +39,7 @@ class Observer:
         self._sky = SkyCollector(registry, rtt_s)
         self._tracing = tracing
         self._gets: dict[bool, _Get] = {}  # that run; True: aside
+        self._lessons: deque[_Lesson] = deque(maxlen=_LESSONS_MAX)
 
     @property
     def traces(self) -> bool:
@@ -49,35 +58,56 @@ class Observer:
 
     def serves(self, store: SkyStore | None) -> None:
         """Another constellation, or none."""
+        self._lessons.clear()
         self._sky.serves(store)
         self.estimator.forget_sky()
 
     # ---- gets and puts ----------------------------------------------------------------------------------------------
 
-    def get_begins(self, store: SkyStore | None, keys: Sequence[bytes], *, aside: bool = False) -> None:
-        """In the thread of gets."""
-        if aside:
-            self._gets[True] = _Get(None)
-            return
-        entries = [] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None]
-        expected_s = self.estimator.begun(entries) if entries else None
-        self._gets[False] = _Get(expected_s if len(entries) == len(keys) else None)
+    def get_begins(self, store: SkyStore | None, keys: Sequence[bytes], asked_s: float, *, aside: bool = False) -> None:
+        """In the thread of gets. `asked_s`: since when it could have begun (`time.perf_counter`): threads take time, too."""
+        if not aside:
+            self.estimator.begun([] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None])
+        self._gets[aside] = _Get(asked_s)
 
     def get_ends(self, results: Sequence[GetResult], asked: Callable[[], Sequence[Asked]], *, aside: bool = False) -> None:
         """In the thread of gets. `asked`: the requests, for traces."""
         get = self._gets.pop(aside, None)
         if get is None:
             return
-        duration_s = time.perf_counter() - get.start_s
+        ended_s = time.perf_counter()
         if not aside:
-            whole = get.moves[0].transfers if len(get.moves) == 1 and all(result.ok for result in results) else []
-            entries = [transfer.entry for transfer in whole]
-            self.estimator.fetched(entries, duration_s if len(whole) == len(results) > 0 else None)
-            if whole and get.expected_s is not None:
-                self._metrics.fetched(get.expected_s, duration_s)
-        self._metrics.ended("get", results, duration_s)
+            self.estimator.ended()
+            # How long those take that do not come, or not at once, says nothing of those that do
+            transfers = get.moves[0].transfers if len(get.moves) == 1 and all(result.ok for result in results) else []
+            if len(transfers) == len(results) > 0:
+                entries = [transfer.entry for transfer in transfers]
+                self._lessons.append(_Lesson(entries, get.moves[0].call.served, get.asked_s, ended_s))
+        self._metrics.ended("get", results, ended_s - get.start_s)
         if self._tracing is not None:
             self._tracing.got(asked(), get.began_ns, get.moves, time.time_ns())
+
+    def get_answered(self) -> None:
+        """In the thread that asked, as soon as it has the answer of the get that ended last."""
+        with suppress(IndexError):
+            lesson = self._lessons[-1]
+            lesson.answered_s = lesson.answered_s or time.perf_counter()
+
+    def learn(self) -> bool:
+        """Learn of one get that has ended.
+
+        Returns:
+            There was one.
+        """
+        try:
+            lesson = self._lessons.popleft()
+        except IndexError:
+            return False
+        duration_s = (lesson.answered_s or lesson.ended_s) - lesson.asked_s
+        expected_s = self.estimator.learn(lesson.entries, lesson.served, duration_s)
+        if expected_s is not None:
+            self._metrics.fetched(expected_s, duration_s)
+        return True
 
     def put_ended(self, results: Sequence[PutResult], duration_s: float) -> None:
         """In the thread of puts."""
@@ -91,13 +121,9 @@ class Observer:
         """One call of the store's native clients, in the thread that made it."""
         self._metrics.moved("put" if moved.up else "get", moved.transfers)
         self.estimator.placed(moved.servers, store.constellation.cache.deadline_ms / 1e3)
-        if moved.up:
-            return
-        get = self._gets.get(moved.aside)
+        get = None if moved.up else self._gets.get(moved.aside)
         if get is not None:
             get.moves.append(moved)
-        if not moved.aside and all(transfer.state is TransferState.DONE for transfer in moved.transfers):
-            self.estimator.served([transfer.entry for transfer in moved.transfers], moved.call.served)
 
     # ---- for engines ------------------------------------------------------------------------------------------------
 
@@ -118,8 +144,19 @@ class Observer:
 class _Get:
     """A get that runs."""
 
-    def __init__(self, expected_s: float | None) -> None:
-        self.expected_s = expected_s
+    def __init__(self, asked_s: float) -> None:
+        self.asked_s = asked_s
         self.start_s = time.perf_counter()
         self.began_ns = time.time_ns()
         self.moves: list[Moved] = []
+
+
+@dataclass(slots=True)
+class _Lesson:
+    """A get to learn from; keeps no block's memory. Times are those of `time.perf_counter`."""
+
+    entries: Sequence[BlockEntry]
+    served: Sequence[Served]
+    asked_s: float
+    ended_s: float
+    answered_s: float | None = None

@@ -36,6 +36,8 @@ _PROBE_S: Final = 2.0
 """how often satellites are asked whether they are there"""
 _POLL_S: Final = 0.5
 """how often the source is asked whether there is another constellation; how often nobody is asked while none answers"""
+_LEARN_AFTER_S: Final = 0.001
+"""from an answer until the agent learns from its get: by then it has left"""
 _BATCH_BLOCKS: Final = 512
 """of several requests that go into one call"""
 _BATCH_BYTES: Final = 256 << 20
@@ -48,6 +50,7 @@ class _Get:
     block_bytes_max: int
     origin: Origin
     asked_ns: int = field(default_factory=time.time_ns)
+    asked_s: float = field(default_factory=time.perf_counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,9 @@ class Sky:
         self._probed_s: float | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._closing = False
+        self._free_s = 0.0
+        """when the last get ended (`time.perf_counter`)"""
+        self._learning: asyncio.TimerHandle | None = None
         self._down: Lane[_Get, list[GetResult]] = Lane("skymem-get", self._get, _joins_get)
         self._aside: Lane[_Get, list[GetResult]] = Lane("skymem-aside", lambda gets: self._get(gets, aside=True), _joins_get)
         self._up: Lane[_Put, list[PutResult]] = Lane("skymem-put", self._put, _joins_put)
@@ -117,6 +123,8 @@ class Sky:
             self._watcher.cancel()
             with suppress(asyncio.CancelledError):
                 await self._watcher
+        if self._learning is not None:
+            self._learning.cancel()
         lanes = (self._down, self._aside, self._up, self._asks, self._chains, self._questions, self._watch)
         waits = [asyncio.create_task(lane.drained()) for lane in lanes]
         await asyncio.wait(waits, timeout=grace_s)
@@ -154,8 +162,21 @@ class Sky:
         room = [None] * len(keys) if into is None else into
         if len(room) != len(keys) or any(view is not None and (view.readonly or not view.c_contiguous) for view in room):
             raise ValueError("each block needs memory that is writable and contiguous, or none is given")
-        lane = self._aside if aside else self._down
-        return await lane.run(_Get(keys, room, block_bytes_max, origin)) if keys else []
+        if not keys:
+            return []
+        get = _Get(keys, room, block_bytes_max, origin)
+        if aside:
+            return await self._aside.run(get)
+        results = await self._down.run(get)
+        self.observer.get_answered()
+        if self._learning is None and not self._closing:
+            self._learning = asyncio.get_running_loop().call_later(_LEARN_AFTER_S, self._learn)
+        return results
+
+    def _learn(self) -> None:
+        """In the event loop: in another thread it would hold up this one as much, for one of them runs at a time."""
+        more = self.observer.learn() and not self._closing
+        self._learning = asyncio.get_running_loop().call_later(_LEARN_AFTER_S, self._learn) if more else None
 
     async def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
         """Store blocks (`SkyStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
@@ -220,7 +241,8 @@ class Sky:
         most = requests[0].block_bytes_max
         missed = [GetResult(key, None, "unanswered", 0.0) for key in keys]
         store = self.store
-        self.observer.get_begins(store, keys, aside=aside)
+        asked_s = requests[0].asked_s if aside else max(requests[0].asked_s, self._free_s)
+        self.observer.get_begins(store, keys, asked_s, aside=aside)
         results = self._tried(store, lambda store: store.get(keys, into=into, block_bytes_max=most, aside=aside), missed)
         each = _split(results, [len(request.keys) for request in requests])
         self.observer.get_ends(
@@ -228,6 +250,8 @@ class Sky:
             lambda: [Asked(one.asked_ns, one.origin, its) for one, its in zip(requests, each, strict=True)],
             aside=aside,
         )
+        if not aside:
+            self._free_s = time.perf_counter()
         return each
 
     def _put(self, requests: list[_Put]) -> list[list[PutResult]]:

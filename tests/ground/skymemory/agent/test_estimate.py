@@ -36,6 +36,8 @@ class World:
         self.clock = Clock()
         self.estimator = Estimator(self.clock)
         self.rtt_s, self.rate = rtt_s, rate
+        self.learned_s: float | None = None
+        """by what was known before it, how long the last get should have taken"""
         self.estimator.placed(SERVERS)
 
     def get(self, entries: Sequence[BlockEntry], lost: bool = False) -> float:
@@ -50,9 +52,9 @@ class World:
         ]
         duration_s = 5.0 if lost else max(last_s) + 0.0003
         self.clock.now_s += duration_s
+        self.estimator.ended()
         if not lost:
-            self.estimator.served(entries, served)
-        self.estimator.fetched(entries, None if lost else duration_s)
+            self.learned_s = self.estimator.learn(entries, served, duration_s)
         return duration_s
 
     def computes(self, token_s: float, prefills: int = 20) -> None:
@@ -156,8 +158,9 @@ def test_what_runs_and_what_waits_comes_first() -> None:
     together_s = world.estimator.fetch_s(blocks(*[BLOCK] * 4))
     assert alone_s is not None
     assert together_s is not None
-    runs_s = world.estimator.begun(blocks(*[BLOCK] * 8))
+    runs_s = world.estimator.fetch_s(blocks(*[BLOCK] * 8))
     assert runs_s is not None
+    world.estimator.begun(blocks(*[BLOCK] * 8))
     assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(runs_s + alone_s)
     world.clock.now_s += runs_s / 2
     assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(runs_s / 2 + alone_s)
@@ -166,6 +169,9 @@ def test_what_runs_and_what_waits_comes_first() -> None:
     decision = world.worth(blocks(BLOCK))
     assert decision.fetch_s == pytest.approx(runs_s / 2 + together_s)
     world.clock.now_s += 100  # it takes longer than it should; nobody knows how long
+    assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(together_s)
+    world.clock.now_s -= 100
+    world.estimator.ended()
     assert world.estimator.fetch_s(blocks(BLOCK)) == pytest.approx(together_s)
 
 
@@ -212,7 +218,7 @@ def test_more_blocks_never_take_less(
 ) -> None:
     world = World()
     for measured, duration_s in history:
-        world.estimator.fetched(blocks(*measured, chunk_len=chunk), duration_s)
+        world.estimator.learn(blocks(*measured, chunk_len=chunk), [], duration_s)
         world.estimator.prefilled("engine", sum(measured) % 5000 + 1, duration_s)
     fewer = blocks(*some, chunk_len=chunk)
     all_of_them = [*fewer, *blocks(*more, chunk_len=chunk)]
@@ -314,10 +320,23 @@ def test_small_gets_in_quick_succession_are_not_all_learned_from() -> None:
     for _ in range(40):
         world.clock.now_s += 0.1
         world.get(blocks(6000))
-    assert world.estimator.begun(blocks(6000)) is None
-    assert world.estimator.begun(blocks(1 << 21)) is not None
+    world.get(blocks(6000))
+    assert world.learned_s is None
+    world.get(blocks(1 << 21))
+    assert world.learned_s is not None
     world.clock.now_s += 0.1
-    assert world.estimator.begun(blocks(6000)) is not None
+    world.get(blocks(6000))
+    assert world.learned_s is not None
+
+
+def test_what_is_learned_of_a_get_was_not_known_before_it() -> None:
+    world, rng = World(), random.Random(2)
+    for _ in range(30):
+        world.rtt_s, world.rate = rng.uniform(0.01, 0.1), rng.uniform(1e6, 1e8)
+        entries = blocks(*[BLOCK] * rng.choice([1, 2, 8]))
+        before_s = world.estimator.fetch_s(entries)
+        world.get(entries)
+        assert world.learned_s == before_s
 
 
 def test_engines_are_bounded() -> None:

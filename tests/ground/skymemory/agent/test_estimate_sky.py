@@ -18,6 +18,7 @@ from support.fixed_source import FixedSource
 StartSky = Callable[..., LocalConstellation]
 WARM_UP = 5
 GETS = 45
+ROUNDS = 6
 
 
 @asynccontextmanager
@@ -54,45 +55,59 @@ def expected_s(sky: Sky, keys: list[bytes]) -> float | None:
 
 
 async def median_errors(sky: Sky, rng: random.Random, largest: float, gets: int) -> tuple[float, float]:
-    """How far estimates are off, and how far the same get is from itself when it is made once more, at once."""
+    """How far estimates, made before the get, are off, and how far the same get is from itself when it is made again soon."""
     off, apart = [], []
+    before: tuple[list[bytes], float] | None = None
     for _ in range(gets):
         keys = await stored(sky, rng, largest)
         estimate_s = expected_s(sky, keys)
-        duration_s, again_s = await get(sky, keys), await get(sky, keys)
-        apart.append(abs(again_s / duration_s - 1))
+        duration_s = await get(sky, keys)
         if estimate_s is not None:
             off.append(abs(estimate_s / duration_s - 1))
+        if before is not None:
+            apart.append(abs(await get(sky, before[0]) / before[1] - 1))
+        before = keys, duration_s
     return statistics.median(off), statistics.median(apart)
 
 
 @pytest.mark.parametrize(
-    ("links", "uplink", "largest", "within"),
+    ("links", "uplink", "largest"),
     [
-        # Nothing but this machine takes time here, and it does other things as well: a fifth holds while it does not
-        pytest.param({}, "window", 6.4, 0.6, id="ideal"),
-        pytest.param({"model": "geometry"}, "window", 6.4, 0.2, id="geometry"),
-        pytest.param({"model": "geometry", "rate_kbps": 100_000}, "window", 6.2, 0.2, id="100 Mbit/s each"),
-        pytest.param({"model": "geometry", "rate_kbps": 200_000}, "nearest", 5.5, 0.2, id="200 Mbit/s in all"),
-        pytest.param({"model": "geometry", "rate_kbps": 100_000, "jitter_us": 500}, "window", 6.2, 0.2, id="jitter"),
+        pytest.param({}, "window", 6.4, id="ideal"),
+        pytest.param({"model": "geometry"}, "window", 6.4, id="geometry"),
+        pytest.param({"model": "geometry", "rate_kbps": 100_000}, "window", 6.2, id="100 Mbit/s each"),
+        pytest.param({"model": "geometry", "rate_kbps": 200_000}, "nearest", 5.5, id="200 Mbit/s in all"),
+        pytest.param({"model": "geometry", "rate_kbps": 100_000, "jitter_us": 500}, "window", 6.2, id="jitter"),
+        pytest.param(
+            {"model": "geometry", "rate_kbps": 100_000, "jitter_us": 300, "loss_ppm": 5000}, "window", 6.2, id="0.5 % lost"
+        ),
     ],
 )
-def test_estimates_are_near_what_happens(
-    start_sky: StartSky, links: dict[str, object], uplink: str, largest: float, within: float
+def test_estimates_are_within_a_fifth_of_what_happens_in_the_median(
+    start_sky: StartSky, links: dict[str, object], uplink: str, largest: float
 ) -> None:
+    """Held on any machine: in one of a few rounds at the latest, a fifth, or a quarter more than a get is from itself.
+
+    Over emulated links, and on a machine that does nothing else, it is a fifth in the first round. Over ideal links gets take
+    0.5 ms, and nothing but the machine takes time: where other processes decide how long, the same get takes twice as long, or
+    half, a moment later, and nobody can foresee more than that.
+    """
     local = start_sky(
         constellation={"planes": 5, "slots": 19}, cache={"servers": 10, "centre": [3, 10], "uplink": uplink}, links=links
     )
 
-    async def errors() -> tuple[float, float]:
+    async def holds() -> bool:
         rng = random.Random(4)
         async with sky_of(local) as sky:
             await median_errors(sky, rng, largest, WARM_UP)
-            return await median_errors(sky, rng, largest, GETS)
+            for _ in range(ROUNDS):
+                off, apart = await median_errors(sky, rng, largest, GETS)
+                print(f"median of |estimate / actual - 1| is {off:.3f}, of a get and itself {apart:.3f}")
+                if off <= max(0.2, 1.25 * apart):
+                    return True
+        return False
 
-    off, apart = asyncio.run(errors())
-    print(f"median of |estimate / actual - 1| is {off:.3f}, of a get and itself {apart:.3f}")
-    assert off <= max(within, 2 * apart)  # where other processes decide how long a get takes nobody can foresee it
+    assert asyncio.run(holds())
 
 
 def test_an_engine_is_told_how_long_it_will_take(start_sky: StartSky, start_agent: Callable[..., AgentProcess]) -> None:

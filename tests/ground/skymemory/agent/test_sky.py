@@ -96,6 +96,44 @@ def test_what_is_asked_together_is_answered_apart(full_sky: LocalConstellation) 
     with_sky(Of(full_sky), work)
 
 
+def test_an_answer_does_not_wait_for_what_is_learned_of_it(full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(sky: Sky) -> None:
+        item = key("learned"), os.urandom(20_000)
+        assert (await sky.put([item]))[0].ok
+        learned: list[float] = []
+        learn = sky.observer.estimator.learn
+
+        def note(entries: object, served: object, duration_s: float) -> float | None:
+            learned.append(duration_s)
+            return learn(entries, served, duration_s)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(sky.observer.estimator, "learn", note)
+        start_s = time.perf_counter()
+        assert (await sky.get([item[0]]))[0].ok
+        took_s = time.perf_counter() - start_s
+        assert not learned
+        await until(lambda: learned)
+        assert 0 < learned[0] <= took_s  # as who asked for it sees it
+
+    with_sky(Of(full_sky), work)
+
+
+def test_what_nobody_has_learned_from_is_forgotten(full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(sky: Sky) -> None:
+        item = key("lessons"), os.urandom(20_000)
+        assert (await sky.put([item]))[0].ok
+        learn = sky.observer.learn
+        monkeypatch.setattr(sky.observer, "learn", lambda: False)  # there was no time
+        for _ in range(20):
+            assert (await sky.get([item[0]]))[0].ok
+        left = 0
+        while learn():
+            left += 1
+        assert 1 <= left <= 8
+
+    with_sky(Of(full_sky), work)
+
+
 def test_a_block_that_several_store_at_once(full_sky: LocalConstellation) -> None:
     """Two engines with one prompt: both hear that it is there."""
 
