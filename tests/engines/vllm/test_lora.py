@@ -54,18 +54,12 @@ def stored(engine: Engine, prompt: list[int], adapter: Path | None) -> list[int]
     return cold["tokens"][0]
 
 
-def warm(engine: Engine, prompt: list[int], adapter: Path | None) -> tuple[list[int], int]:
-    """Tokens, and how many blocks of the prompt came from the sky."""
-    found = engine.fresh(prompt, adapter=adapter)
-    return found["tokens"][0], found["cached"][0] // BLOCK_TOKENS
-
-
 def test_model_and_adapters_have_blocks_of_their_own(engine: Engine, adapters: dict[str, Path]) -> None:
     prompt = words(LONG, 1)
     of_whom = [None, adapters["style"], adapters["tone"]]
     tokens = [stored(engine, prompt, adapter) for adapter in of_whom]  # each finds nothing of those before
     assert len(set(map(tuple, tokens))) == 3
-    assert [warm(engine, prompt, adapter) for adapter in of_whom] == [(ids, BLOCKS) for ids in tokens]
+    assert [engine.loaded(prompt, BLOCKS, adapter=adapter) for adapter in of_whom] == tokens
 
 
 def test_an_adapter_that_is_replaced_before_its_first_request_is_not_cached(engine: Engine, adapters: dict[str, Path]) -> None:
@@ -73,9 +67,10 @@ def test_an_adapter_that_is_replaced_before_its_first_request_is_not_cached(engi
     assert engine.ask("load", adapter=str(adapter))["done"]
     write_adapter(adapter, 10)
     before = engine.metrics()["skymemory_saved_blocks"]
-    first = warm(engine, prompt, adapter)
-    assert warm(engine, prompt, adapter) == first
-    assert first[1] == 0
+    first = engine.fresh(prompt, adapter=adapter)
+    assert first["cached"] == [0]
+    again = engine.fresh(prompt, adapter=adapter)
+    assert (again["tokens"], again["cached"]) == (first["tokens"], [0])
     stored(engine, words(LONG, 3), None)
     assert engine.metrics()["skymemory_saved_blocks"] == before + BLOCKS  # of the last one only
     assert "blocks of adapter late are not cached" in engine.log()
@@ -91,7 +86,9 @@ def test_another_process_finds_blocks_of_the_same_weights(
     write_adapter(adapters["tone"], 11)
 
     second = start_engine(enable_lora=True, max_lora_rank=RANK)
-    assert warm(second, prompt, adapters["style"]) == (style, BLOCKS)
-    other, found = warm(second, prompt, adapters["tone"])
-    assert found == 0
-    assert other != tone
+    assert second.fresh(prompt, adapter=adapters["style"])["tokens"] == [style]
+    assert second.until(skymemory_found_blocks=1)["skymemory_found_blocks"] == BLOCKS  # of the first one
+    assert second.loaded(prompt, BLOCKS, adapter=adapters["style"]) == style
+    other = second.fresh(prompt, adapter=adapters["tone"])
+    assert other["cached"] == [0]
+    assert other["tokens"] != [tone]

@@ -20,6 +20,7 @@ def unbound() -> Iterator[None]:
     """By itself vLLM wants a NUMA node for each worker."""
     with pytest.MonkeyPatch.context() as around:
         around.setenv("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+        around.setenv("OMP_NUM_THREADS", "1")  # of each worker: more would wait for each other's cores
         yield
 
 
@@ -37,16 +38,10 @@ def stored(engine: Engine, prompt: list[int]) -> list[int]:
     return cold["tokens"][0]
 
 
-def warm(engine: Engine, prompt: list[int]) -> tuple[list[int], int]:
-    """Tokens, and how many blocks of the prompt came from the sky."""
-    found = engine.fresh(prompt)
-    return found["tokens"][0], found["cached"][0] // BLOCK_TOKENS
-
-
 def test_a_warm_prompt_gives_the_tokens_of_a_cold_one(engine: Engine) -> None:
     prompt = words(LONG, 1)
     tokens = stored(engine, prompt)
-    assert warm(engine, prompt) == (tokens, BLOCKS)
+    assert engine.loaded(prompt, BLOCKS) == tokens
 
 
 def test_a_part_that_is_not_what_was_stored_is_computed_by_all(engine: Engine, sky: LocalConstellation) -> None:
@@ -60,9 +55,9 @@ def test_a_part_that_is_not_what_was_stored_is_computed_by_all(engine: Engine, s
             [part] = store.get([key])
             assert store.purge([key]).confirmed
             assert store.put([(key, bytes(len(part.data)))])[0].ok
-            assert warm(engine, prompt)[0] == tokens
+            assert engine.fresh(prompt)["tokens"] == [tokens]
             engine.until(skymemory_load_failed_blockscorrupt=number)
-            assert warm(engine, prompt) == (tokens, BLOCKS)  # stored anew
+            assert engine.loaded(prompt, BLOCKS) == tokens  # once it is stored anew
 
 
 def test_another_process_of_as_many_workers_and_one_of_one(engine: Engine, start_engine: Callable[..., Engine]) -> None:
@@ -71,8 +66,11 @@ def test_another_process_of_as_many_workers_and_one_of_one(engine: Engine, start
     engine.close()
 
     second = start_engine(tensor_parallel_size=WORKERS)
-    assert warm(second, prompt) == (tokens, BLOCKS)
+    assert second.fresh(prompt)["tokens"] == [tokens]
+    assert second.until(skymemory_found_blocks=1)["skymemory_found_blocks"] == BLOCKS  # of the first one
+    assert second.loaded(prompt, BLOCKS) == tokens
     second.close()
 
     alone = start_engine()
-    assert warm(alone, prompt)[1] == 0
+    assert alone.fresh(prompt)["cached"] == [0]
+    assert alone.until(skymemory_missing_blocks=1).get("skymemory_found_blocks", 0) == 0
