@@ -15,8 +15,9 @@ from skymemory.agent.notify import notify
 from skymemory.agent.resp.gateway import Gateway
 from skymemory.agent.settings import Settings
 from skymemory.agent.sky import Sky
-from skymemory.agent.source import FileSource, RunningSource
+from skymemory.agent.source import FixedSource, RunningSource
 from skymemory.agent.tracing import Tracing
+from skymemory.config import Constellation
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +51,8 @@ class Agent:
         self.registry = CollectorRegistry()
         for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             self.registry.register(collector)
-        source = FileSource(settings.constellation) if settings.constellation else RunningSource()
+        path = settings.constellation
+        source = RunningSource() if path is None else FixedSource(Constellation.load(path))
         self.sky = Sky(source, self.registry, Tracing.from_environment())
         self.http: HttpServer | None = None
         self.engines = EngineServer(self.sky, settings.socket, self.registry, self.sky.observer)

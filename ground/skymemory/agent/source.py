@@ -1,6 +1,5 @@
 """Which constellation the agent serves: the one that `skymem up` started, followed as it comes and goes, or one of a file."""
 
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from skymemory.config import Constellation
@@ -29,16 +28,11 @@ class Source(Protocol):
         """Why there is none yet, and what to do about it."""
 
 
-class FileSource:
-    """A constellation file, read once: a mistake in it is told before the agent starts."""
+class FixedSource:
+    """One constellation, for good."""
 
-    def __init__(self, path: Path) -> None:
-        """
-        Raises:
-            ConfigError: with file, line and what is allowed.
-            OSError: it cannot be read.
-        """
-        self._serving = Serving(Constellation.load(path), None)
+    def __init__(self, constellation: Constellation) -> None:
+        self._serving = Serving(constellation, None)
         self._loaded = False
 
     def changed(self) -> bool:
@@ -46,7 +40,7 @@ class FileSource:
         return not self._loaded
 
     def load(self) -> Serving:
-        """The file's constellation."""
+        """The constellation."""
         self._loaded = True
         return self._serving
 

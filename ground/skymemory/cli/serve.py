@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
-from skymemory.agent.source import FileSource, RunningSource
+from skymemory.agent.source import FixedSource, RunningSource
 from skymemory.cli.common import BadInput, Failure
+from skymemory.config import Constellation
 from skymemory.serve.listener import bound
 
 
@@ -90,7 +91,7 @@ def serve(
     MODEL is a folder or a name on the hub: a causal language model of transformers with full attention in all layers. Clients
     use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end, the second cancels them.
     """
-    source = RunningSource() if constellation_path is None else FileSource(constellation_path)
+    source = RunningSource() if constellation_path is None else FixedSource(Constellation.load(constellation_path))
     with bound(host, port) as listener:  # first: torch and models take long to load
         try:
             from skymemory.engines.huggingface import UnsupportedModelError

@@ -11,9 +11,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.sky import Sky
+from skymemory.agent.source import FixedSource
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
-from support.fixed_source import FixedSource
 
 StartSky = Callable[..., LocalConstellation]
 WARM_UP = 5

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -13,36 +14,19 @@ from skymemory.agent import formats
 from skymemory.agent.formats import Formats
 from skymemory.agent.protocol import VERSION, Hello
 from skymemory.agent.sky import Sky
-from skymemory.agent.source import Serving
+from skymemory.agent.source import FixedSource, RunningSource, Source
 from skymemory.testbed.local import LocalConstellation
+from skymemory.testbed.state import State
 from support.agents import PATIENCE_S
 
 
-class Of:
-    """A source that tells of the same constellation, or of none, always."""
-
-    def __init__(self, local: LocalConstellation | None) -> None:
-        self._local = local
-        self._asked = False
-
-    def changed(self) -> bool:
-        asked, self._asked = self._asked, True
-        return not asked
-
-    def load(self) -> Serving | None:
-        return None if self._local is None else Serving(self._local.constellation, None)
-
-    def missing(self) -> str:
-        return "none"
-
-
-def with_sky(local: LocalConstellation | None, work: Callable[[Sky], Awaitable[None]]) -> None:
+def with_sky(source: Source, work: Callable[[Sky], Awaitable[None]], *, reachable: bool = True) -> None:
     async def run() -> None:
-        sky = Sky(Of(local), CollectorRegistry())
+        sky = Sky(source, CollectorRegistry())
         await sky.start()
         end_s = time.monotonic() + PATIENCE_S
         try:
-            while local is not None and not sky.reachable:
+            while reachable and not sky.reachable:
                 assert time.monotonic() < end_s
                 await asyncio.sleep(0.01)
             await work(sky)
@@ -81,7 +65,7 @@ def test_each_format_of_a_model_is_recorded_the_last_one_first(full_sky: LocalCo
         assert "stored as blocks of 16 tokens" in (await records.notes(hello(model, 4)))[0]
         assert await records.notes(hello(model, 3)) == []
 
-    with_sky(full_sky, work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_there_are_so_many_at_most(full_sky: LocalConstellation) -> None:
@@ -92,7 +76,7 @@ def test_there_are_so_many_at_most(full_sky: LocalConstellation) -> None:
         await recorded(records, *(hello(model, number) for number in range(1, 11)))
         assert await known(records, model) == [16 * number for number in range(10, 2, -1)]
 
-    with_sky(full_sky, work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_a_record_that_was_lost_is_written_again_with_a_later_block(
@@ -113,11 +97,11 @@ def test_a_record_that_was_lost_is_written_again_with_a_later_block(
             await recorded(again, engine)
             assert await known(again, engine.model) == [16]
 
-    with_sky(full_sky, work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_what_cannot_be_recorded_is_not_tried_with_every_block(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO, logger=formats.__name__)
 
@@ -131,4 +115,4 @@ def test_what_cannot_be_recorded_is_not_tried_with_every_block(
             await recorded(records, hello(engine.model, 2))
             assert caplog.text.count("was not recorded: unanswered") == number
 
-    with_sky(None, work)
+    with_sky(RunningSource(State(tmp_path)), work, reachable=False)

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.sky import Sky
-from skymemory.agent.source import RunningSource, Serving
+from skymemory.agent.source import FixedSource, RunningSource
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.state import State
 from support.agents import PATIENCE_S, tell_up
@@ -22,24 +22,6 @@ StartSky = Callable[..., LocalConstellation]
 
 def key(name: object) -> bytes:
     return sha256(f"{__name__} {name}".encode()).digest()
-
-
-class Of:
-    """A source that always tells of the same constellation."""
-
-    def __init__(self, local: LocalConstellation) -> None:
-        self._local = local
-        self._loaded = False
-
-    def changed(self) -> bool:
-        return not self._loaded
-
-    def load(self) -> Serving:
-        self._loaded = True
-        return Serving(self._local.constellation, None)
-
-    def missing(self) -> str:
-        return "none yet"
 
 
 async def until(true: Callable[[], object]) -> None:
@@ -81,7 +63,7 @@ def test_blocks_go_and_come_back(full_sky: LocalConstellation) -> None:
         assert purged.chunks == 4
         assert (await sky.find(keys[:1])) == [None]
 
-    with_sky(Of(full_sky), work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_what_is_asked_together_is_answered_apart(full_sky: LocalConstellation) -> None:
@@ -93,7 +75,7 @@ def test_what_is_asked_together_is_answered_apart(full_sky: LocalConstellation) 
         gets = await asyncio.gather(*map(sky.get, keys))
         assert [[one.data for one in results] for results in gets] == blocks
 
-    with_sky(Of(full_sky), work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_an_answer_does_not_wait_for_what_is_learned_of_it(full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +124,7 @@ def test_a_block_that_several_store_at_once(full_sky: LocalConstellation) -> Non
         assert [one[0].status for one in await asyncio.gather(*(sky.put([same]) for _ in range(6)))] == ["done"] * 6
         assert (await sky.get([same[0]]))[0].data == same[1]
 
-    with_sky(Of(full_sky), work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_what_does_not_fit_is_told_and_others_go_on(full_sky: LocalConstellation) -> None:
@@ -155,7 +137,7 @@ def test_what_does_not_fit_is_told_and_others_go_on(full_sky: LocalConstellation
         assert (await sky.get([names[2]], block_bytes_max=3))[0].status == "too_large"
         assert (await sky.get([names[2]], into=[memoryview(bytearray(5))]))[0].status == "bad_length"
 
-    with_sky(Of(full_sky), work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 @pytest.mark.parametrize(("method", "more"), [("get", {}), ("find", {}), ("find_longest", {"block_bytes": 1}), ("purge", {})])
@@ -169,7 +151,7 @@ def test_wrong_arguments_are_the_callers_alone(full_sky: LocalConstellation, met
             await sky.get([key(1)], into=[memoryview(b"read only")])
         assert await getattr(sky, method)([], **more) is not None
 
-    with_sky(Of(full_sky), work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_without_a_constellation_all_is_a_miss(tmp_path: Path) -> None:
@@ -214,7 +196,7 @@ def test_a_put_does_not_hold_up_a_get(full_sky: LocalConstellation) -> None:
             gets += 1
         assert gets >= 3
 
-    with_sky(Of(full_sky), work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_what_is_fetched_aside_does_not_hold_up_a_get(start_sky: StartSky) -> None:
@@ -240,7 +222,7 @@ def test_what_is_fetched_aside_does_not_hold_up_a_get(start_sky: StartSky) -> No
         assert order.count("small") >= 10
         assert order.index("large") >= 10
 
-    with_sky(Of(local), work)
+    with_sky(FixedSource(local.constellation), work)
 
 
 def test_silence_ends_as_soon_as_somebody_answers(
@@ -262,14 +244,14 @@ def test_silence_ends_as_soon_as_somebody_answers(
         assert (await sky.get([key("silence")]))[0].ok
 
     with caplog.at_level(logging.CRITICAL):
-        with_sky(Of(local), work)
+        with_sky(FixedSource(local.constellation), work)
 
 
 def test_closing_cancels_what_takes_too_long(start_sky: StartSky, stopped: Callable[..., object]) -> None:
     local = start_sky(cache={"deadline_ms": 3_600_000})
 
     async def run() -> None:
-        sky = Sky(Of(local), CollectorRegistry())
+        sky = Sky(FixedSource(local.constellation), CollectorRegistry())
         await sky.start()
         await until(lambda: sky.reachable)
         with stopped(local):  # type: ignore[attr-defined]

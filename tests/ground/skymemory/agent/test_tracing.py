@@ -19,10 +19,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.sky import Sky
+from skymemory.agent.source import FixedSource
 from skymemory.agent.tracing import Asked, Origin, Tracing
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up, wait_until
-from support.fixed_source import FixedSource
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"

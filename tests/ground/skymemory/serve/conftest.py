@@ -24,7 +24,7 @@ from aiohttp.test_utils import unused_port
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from skymemory.agent.source import Serving, Source
+from skymemory.agent.source import FixedSource, Source
 from skymemory.config import Constellation
 from skymemory.demo.model import random_llama
 from skymemory.testbed.local import LocalConstellation, free_port
@@ -217,27 +217,10 @@ def small_sky() -> Iterator[LocalConstellation]:
         yield local
 
 
-class Fixed:
-    """A source that knows one constellation."""
-
-    def __init__(self, constellation: Constellation) -> None:
-        self._constellation: Constellation | None = constellation
-
-    def changed(self) -> bool:
-        return self._constellation is not None
-
-    def load(self) -> Serving | None:
-        constellation, self._constellation = self._constellation, None
-        return None if constellation is None else Serving(constellation, None)
-
-    def missing(self) -> str:
-        return ""
-
-
 @pytest.fixture
 def small_source(small_sky: LocalConstellation) -> Callable[[], Source]:
     """Makes sources that tell of the small sky."""
-    return lambda: Fixed(small_sky.constellation)
+    return lambda: FixedSource(small_sky.constellation)
 
 
 @pytest.fixture(scope="session")
