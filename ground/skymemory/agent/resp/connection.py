@@ -26,6 +26,8 @@ PIPELINE_MAX: Final = 1024
 """answers of one connection that are under way; further commands wait, and at last in the client"""
 UNSENT_BYTES_MAX: Final = 1 << 20
 """answers that the client has not taken, before further commands wait"""
+TURN_S: Final = 0.01
+"""commands of one connection run for so long, then others have their turn: a thousand questions of twelve bytes take seconds"""
 STALL_S: Final = 60.0
 """who sends half a command, or does not take its answers, for so long is cut off"""
 STRANGER_S: Final = 10.0
@@ -61,6 +63,7 @@ class Connection:
         self._backlog: deque[Command] = deque()
         self._slots: deque[Slot] = deque()
         self._out: deque[Piece] = deque()
+        self._behind_bytes = 0  # of answers whose turn has not come; those in the gateway's memory are counted there
         self._queued_bytes = 0  # of all answers so far
         self._sent_bytes = 0
         self._held: deque[tuple[int, Slot]] = deque()  # memory that is free once so many bytes are sent
@@ -71,6 +74,7 @@ class Connection:
         self._reads = False
         self._writes = False
         self._flushes = False
+        self._rests = False  # until its next turn
         self._moved_s = time.monotonic()
         self._moved_bytes = 0  # since then
         self._update()
@@ -87,9 +91,9 @@ class Connection:
         """A slot has its answer."""
         if not self._is_open:
             self._free(slot)
-        elif not self._flushes and self._slots and slot is self._slots[0]:
-            self._flushes = True
-            self._loop.call_soon(self._flush)
+            return
+        self._behind_bytes += slot.loose_bytes
+        self._flush_soon(slot)
 
     def hold(self, slot: Slot, held: Held) -> None:
         """A slot has memory, until its answer is sent."""
@@ -191,10 +195,12 @@ class Connection:
 
     def _dispatch(self) -> None:
         """Run the commands that may run now."""
+        until_s = time.monotonic() + TURN_S
         while (
             self._backlog
+            and not self._rests
             and len(self._slots) < PIPELINE_MAX
-            and self._queued_bytes - self._sent_bytes < UNSENT_BYTES_MAX
+            and self._queued_bytes - self._sent_bytes + self._behind_bytes < UNSENT_BYTES_MAX
             and self.held_bytes < ANSWERS_BYTES_MAX
         ):
             args = self._backlog[0]
@@ -204,11 +210,19 @@ class Connection:
             self._is_blocked = spec is not None and spec.blocks
             self._backlog.popleft()
             self._run(spec, args)
+            if self._backlog and time.monotonic() >= until_s:
+                self._rests = True
+                self._loop.call_soon(self._go_on)
         if self._wrong is not None and not self._backlog:
             wrong, self._wrong = self._wrong, None
             self.meter.failed("protocol")
             self.slot(None).answer(error(f"ERR Protocol error: {wrong}"))
         self._update()
+
+    def _go_on(self) -> None:
+        self._rests = False
+        if self._is_open:
+            self._dispatch()
 
     def _run(self, spec: Spec | None, args: Command) -> None:
         before = len(self._slots)
@@ -255,6 +269,11 @@ class Connection:
 
     # ---- answers --------------------------------------------------------------------------------------------------------
 
+    def _flush_soon(self, slot: Slot) -> None:
+        if not self._flushes and self._slots and slot is self._slots[0]:
+            self._flushes = True
+            self._loop.call_soon(self._flush)
+
     def _flush(self) -> None:
         self._flushes = False
         if not self._is_open:
@@ -266,6 +285,7 @@ class Connection:
             and self._queued_bytes - self._sent_bytes < UNSENT_BYTES_MAX
         ):
             slot = self._slots.popleft()
+            self._behind_bytes -= slot.loose_bytes
             if not self._out:
                 self._moved(0, is_enough=True)
             self._out.extend(pieces)
@@ -288,7 +308,7 @@ class Connection:
             return
         if not self._out and self._slots:
             if self._slots[0].pieces is not None:
-                self.answered(self._slots[0])
+                self._flush_soon(self._slots[0])
             self._gateway.memory.retry()  # the next answer is due now
         if self._backlog:
             self._dispatch()

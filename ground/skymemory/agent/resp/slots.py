@@ -18,7 +18,7 @@ KINDS_OF_ERRORS: Final = frozenset(("ERR", "NOAUTH", "WRONGPASS", "NOPROTO"))
 class Slot:
     """An answer, or a part of one: answers of several values have a slot for each."""
 
-    __slots__ = ("_connection", "_meter", "held", "pieces", "started_s")
+    __slots__ = ("_connection", "_meter", "held", "loose_bytes", "pieces", "started_s")
 
     def __init__(self, connection: Connection, meter: str | None) -> None:
         """`meter`: the command that is counted as done with this slot; None: another one ends it."""
@@ -28,6 +28,8 @@ class Slot:
         """None: not known yet"""
         self.held: tuple[Held, ...] = ()
         """memory, until it is sent"""
+        self.loose_bytes = 0
+        """of the answer, where they are not in memory that is held"""
         self.started_s = time.perf_counter()
 
     @property
@@ -48,6 +50,7 @@ class Slot:
     def answer(self, *pieces: bytes | memoryview) -> None:
         """What goes out when its turn comes."""
         self.pieces = pieces
+        self.loose_bytes = 0 if self.held else sum(map(len, pieces))
         self._connection.answered(self)
 
     def integer(self, number: int) -> None:

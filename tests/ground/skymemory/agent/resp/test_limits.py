@@ -55,6 +55,37 @@ def test_small_values_that_wait_take_memory() -> None:
         wait_until(lambda: inside.used_bytes == 0, "all is given back")
 
 
+def test_long_answers_to_short_questions_are_not_piled_up() -> None:
+    with InsideGateway() as inside, RawClient(inside.port) as client, RawClient(inside.port) as other:
+        inside.run(inside.sky.held.clear)
+        client.send(encoded("SET", "k", "v") + encoded("COMMAND", "DOCS") * 1000)
+        (one,) = inside.run(lambda: [one for one in inside.gateway.connections if one.session.commands])
+        wait_until(lambda: inside.run(lambda: one._behind_bytes) >= connection.UNSENT_BYTES_MAX, "its answers wait")
+        assert other.ask("PING") == b"PONG"
+        piled = inside.run(lambda: sum(slot.loose_bytes for slot in one._slots))
+        assert piled < connection.UNSENT_BYTES_MAX + 20_000
+        inside.run(inside.sky.held.set)
+        assert client.answer() == b"OK"
+        assert all(client.answer() for _ in range(1000))
+        assert inside.run(lambda: one._behind_bytes) == 0
+
+
+def test_a_long_pipeline_leaves_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "TURN_S", 0.0)
+    with InsideGateway() as inside, RawClient(inside.port) as client:
+        assert client.ask("PING") == b"PONG"
+        (one,) = inside.gateway.connections
+
+        def begin() -> int:
+            one._backlog.extend([[b"PING"]] * 300)
+            one._dispatch()
+            return one.session.commands - 1
+
+        assert inside.run(begin) == 1
+        client.send(encoded("QUIT"))
+        assert list(client.rest()) == [b"PONG"] * 300 + [b"OK"]
+
+
 WORD = bytes(65_537)
 LONG = "ERR argument of 65,537 bytes; allowed are 0 to 65,536 where it is no value"
 
