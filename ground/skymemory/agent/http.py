@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
 from errno import errorcode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from skymemory.agent.service import Agent
 
 _log = logging.getLogger(__name__)
+
+CONNECTIONS_MAX: Final = 256
+"""with one more the oldest ends: whoever holds them, probes get in, and engines have descriptors left"""
+IDLE_S: Final = 60.0
+"""a connection without a whole request for so long ends"""
 
 
 class HttpServer:
@@ -31,6 +37,7 @@ class HttpServer:
         """where it listens, once it was started"""
         self._started_s = time.monotonic()
         self._runner: web.AppRunner | None = None
+        self._listener: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Listen.
@@ -43,11 +50,11 @@ class HttpServer:
         app.router.add_get("/readyz", _monitored(self._readyz))
         app.router.add_get("/metrics", _monitored(self._metrics))
         add_routes(app, self._agent)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_S)
         await self._runner.setup()
         try:
-            site = web.TCPSite(self._runner, self._host, self.port)
-            await site.start()
+            # Not a site of aiohttp's: those take whatever comes
+            self._listener = await asyncio.get_running_loop().create_server(self._admit, self._host, self.port)
         except OSError as error:
             await self.close()
             code = error.errno or 0
@@ -56,13 +63,26 @@ class HttpServer:
         except BaseException:
             await self.close()
             raise
-        self.port = self._runner.addresses[0][1]
+        self.port = self._listener.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         """Stop listening and end what is left of the connections."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+
+    def _admit(self) -> asyncio.Protocol:
+        """For a connection that has come."""
+        server = None if self._runner is None else self._runner.server
+        assert server is not None
+        connections = server.connections
+        for one in connections[: len(connections) + 1 - CONNECTIONS_MAX]:
+            if one.transport is not None:
+                one.transport.abort()
+        return server()
 
     async def _healthz(self, request: web.Request) -> web.Response:
         """The process lives and its loop turns; nothing is said of the sky."""

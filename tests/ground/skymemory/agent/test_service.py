@@ -10,12 +10,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from skymemory.agent.http import CONNECTIONS_MAX
 from skymemory.placement.torus import Satellite
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.state import State
@@ -65,6 +66,25 @@ def test_monitoring_on_loopback_is_by_address_or_this_machines_name(start_agent:
                 with error:
                     status = error.code
             assert (status != 403) == answered, (path, host, status)
+
+
+def test_whoever_holds_connections_probes_get_in_and_engines_too(start_agent: StartAgent) -> None:
+    agent = start_agent()
+    before = agent.open_files()
+    port = int(agent.addresses["http"].rpartition(":")[2])
+    with ExitStack() as stack:
+        held = []
+        for _ in range(2 * CONNECTIONS_MAX):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE_S))
+            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: local")  # half a request
+            held.append(one)
+        assert agent.get("/healthz")[0] == 200
+        wait_until(lambda: agent.open_files() <= before + CONNECTIONS_MAX, "the oldest end")
+        assert held[0].recv(1) == b""
+        held[-1].sendall(b"host\r\n\r\n")
+        assert held[-1].recv(100).startswith(b"HTTP/1.1 200 ")
+        with closing(agent.client()) as client:
+            assert client.wait_connected(PATIENCE_S)
 
 
 def test_it_becomes_unready_when_the_sky_falls_silent_and_ready_again(
