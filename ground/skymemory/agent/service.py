@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 import signal
 import time
 from collections.abc import Callable
@@ -25,6 +26,9 @@ CLOSE_S: Final = 30.0
 """all parts have so long to end; what has not ended then is left behind"""
 _PART_S: Final = 15.0
 """and one of them so long"""
+DESCRIPTORS: Final = 8192
+"""that the agent would like: a thousand Redis clients, 256 engines with an arena each, 256 connections of browsers, and the sky"""
+_FEW_DESCRIPTORS: Final = 2048
 
 
 class Part(Protocol):
@@ -108,6 +112,7 @@ async def run(settings: Settings, tell: Callable[[dict[str, str]], None]) -> Non
     Raises:
         ConfigError, OSError, RuntimeError: it could not start.
     """
+    _take_descriptors()
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -121,3 +126,14 @@ async def run(settings: Settings, tell: Callable[[dict[str, str]], None]) -> Non
         notify("STOPPING=1")
     finally:
         await agent.close()
+
+
+def _take_descriptors() -> None:
+    """Shells and service managers give 1,024, and let a process that asks have more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= DESCRIPTORS:
+        return
+    most = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < _FEW_DESCRIPTORS:
+        _log.warning("%d open files are allowed; all that may connect need %d (ulimit -Hn, LimitNOFILE)", most, _FEW_DESCRIPTORS)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.agent.http import CONNECTIONS_MAX
+from skymemory.agent.service import DESCRIPTORS
 from skymemory.placement.torus import Satellite
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.state import State
@@ -85,6 +87,16 @@ def test_whoever_holds_connections_probes_get_in_and_engines_too(start_agent: St
         assert held[-1].recv(100).startswith(b"HTTP/1.1 200 ")
         with closing(agent.client()) as client:
             assert client.wait_connected(PATIENCE_S)
+
+
+def test_it_takes_the_descriptors_that_it_may_have(start_agent: StartAgent) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        agent = start_agent()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert resource.prlimit(agent.pid, resource.RLIMIT_NOFILE) == (min(DESCRIPTORS, hard % (1 << 64)), hard)
 
 
 def test_it_becomes_unready_when_the_sky_falls_silent_and_ready_again(
