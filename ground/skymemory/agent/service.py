@@ -27,7 +27,7 @@ CLOSE_S: Final = 30.0
 _PART_S: Final = 15.0
 """and one of them so long"""
 DESCRIPTORS: Final = 8192
-"""that the agent would like: a thousand Redis clients, 256 engines with an arena each, 256 connections of browsers, and the sky"""
+"""that the agent would like: a thousand Redis clients, 256 engines with an arena each, 256 browsers, and the sky"""
 _FEW_DESCRIPTORS: Final = 2048
 
 

@@ -97,7 +97,7 @@ def test_an_answer_does_not_wait_for_what_is_learned_of_it(full_sky: LocalConste
         await until(lambda: learned)
         assert 0 < learned[0] <= took_s  # as who asked for it sees it
 
-    with_sky(Of(full_sky), work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_what_nobody_has_learned_from_is_forgotten(full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_what_nobody_has_learned_from_is_forgotten(full_sky: LocalConstellation,
             left += 1
         assert 1 <= left <= 8
 
-    with_sky(Of(full_sky), work)
+    with_sky(FixedSource(full_sky.constellation), work)
 
 
 def test_a_block_that_several_store_at_once(full_sky: LocalConstellation) -> None:
