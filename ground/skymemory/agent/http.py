@@ -10,6 +10,7 @@ from errno import errorcode
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from prometheus_client.exposition import choose_encoder
 
 from skymemory.agent.watch.origins import strange_name_on_loopback
@@ -50,7 +51,7 @@ class HttpServer:
         app.router.add_get("/readyz", _monitored(self._readyz))
         app.router.add_get("/metrics", _monitored(self._metrics))
         add_routes(app, self._agent)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_S)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_S, logger=_log)
         await self._runner.setup()
         try:
             # Not a site of aiohttp's: those take whatever comes
@@ -103,6 +104,14 @@ class HttpServer:
     async def _metrics(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encode(self._agent.registry), headers={"Content-Type": content_type})
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Not a fault of the one who asked: he is told of that, and could fill the log by it."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
+
+
+_log.addFilter(_is_ours)
 
 
 def _monitored(handler: Handler) -> Handler:

@@ -89,6 +89,19 @@ def test_whoever_holds_connections_probes_get_in_and_engines_too(start_agent: St
             assert client.wait_connected(PATIENCE_S)
 
 
+@pytest.mark.parametrize(
+    "nonsense", [b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\n\r\n", b"\x16\x03\x01\r\n\r\n", b"GET / HTTP/9\r\n\r\n"]
+)
+def test_what_is_no_request_is_told_and_does_not_fill_the_log(start_agent: StartAgent, nonsense: bytes) -> None:
+    agent = start_agent()
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", int(agent.addresses["http"].rpartition(":")[2])), PATIENCE_S) as client:
+            client.sendall(nonsense)
+            assert client.recv(100).startswith(b"HTTP/1.0 400 ")
+    assert agent.get("/healthz")[0] == 200
+    assert agent.log.read_text() == ""
+
+
 def test_it_takes_the_descriptors_that_it_may_have(start_agent: StartAgent) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
