@@ -46,6 +46,9 @@ def main() -> None:
         path = given.output / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    protocol = f"cosmos/targets/{gen_cosmos.TARGET}/lib/command_checksum_protocol.py"  # plugin.txt names it; the same for all
+    (given.output / protocol).parent.mkdir(parents=True, exist_ok=True)
+    (given.output / protocol).write_text((ROOT / "mission" / protocol).read_text())
 
 
 if __name__ == "__main__":

@@ -58,6 +58,13 @@ def leaves(structure: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
                 yield from leaves(inner, f"{prefix}{name}_{one}_")
 
 
+def test_a_mission_of_its_own_gets_every_file(tmp_path: Path) -> None:
+    def files(folder: Path) -> dict[Path, str]:
+        return {one.relative_to(folder): one.read_text() for one in folder.rglob("*") if one.suffix != ".pyc" and one.is_file()}
+
+    assert files(generate(tmp_path)) == files(ROOT / "mission")
+
+
 def read_by_xtce(definition: XtcePacketDefinition, packet: bytes) -> dict[str, Any]:
     """Values as on the wire."""
     return {name: getattr(value, "raw_value", value) for name, value in definition.parse_bytes(packet).items()}
