@@ -129,7 +129,8 @@ def document(icd: Icd) -> str:
               "PUT request and GET response: bytes of the chunk. GET request, HAS request and response: a chunk set, the "
               "fixed part below and a bitmap of (count + 7) / 8 bytes. A GET whose set names chunks that are not held is "
               "answered with `not_found` and the set of those missing, beside the chunks that are held. PING: echoed. "
-              "RELAY: one whole cFS message.", ""]
+              "RELAY: one whole cFS message; a command that is repeated under the number of its request, because its "
+              "answer was lost, is answered and not carried out again.", ""]
     for name, fields in icd["payload"].items():
         lines += [f"`{name}`", "", *table(["offset", "bytes", "field", "meaning"], field_rows(fields))]
     lines += ["## Counters", "", "8 bytes each, in this order.", ""]

@@ -30,6 +30,9 @@
 #define ISL_PLATFORM_LISTENER_LEASE_S 30
 #define ISL_PLATFORM_LISTENERS        4
 
+/** Commands that were put on the bus last and are known again when a ground host repeats them: their answers may be lost. */
+#define ISL_PLATFORM_RELAYED 16
+
 /** An event about dropped packets, for one cause: at the first, then at most once in this time. */
 #define ISL_PLATFORM_EVENT_PERIOD_S 60
 

@@ -489,6 +489,8 @@ class ControlPlane:
     def relay(self, routes: Sequence[Route], message: bytes, deadline_s: float) -> list[Answer | None]:
         """Put a cFS message (a command, with its headers) on the Software Bus of satellites.
 
+        Once, however often the request has to be repeated. Without an answer it may be there, or not.
+
         Raises:
             PacketError: the message is longer than the ICD allows.
         """

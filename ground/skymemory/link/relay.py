@@ -97,7 +97,7 @@ class Relay:
             return f"{what}: {len(packet)} bytes; RELAY carries up to {icd.LIMIT_RELAY_BYTES}"
         answer = self._up.relay([self._route], packet, _ANSWER_S)[0]
         if answer is None:
-            return f"{what}: satellite {self._route.satellite} does not answer"
+            return f"{what}: satellite {self._route.satellite} does not answer; it may have carried it out"
         if not answer.ok:
             return f"{what}: {icd.STATUS_NAMES.get(answer.packet.status, answer.packet.status)}"
         return None

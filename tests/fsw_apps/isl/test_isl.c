@@ -7,7 +7,8 @@
 #include "sky_lib.h"
 
 #define UNUSED_APID 0x123u
-#define LISTENERS   4u /* ISL_PLATFORM_LISTENERS */
+#define LISTENERS   4u  /* ISL_PLATFORM_LISTENERS */
+#define RELAYED     16u /* ISL_PLATFORM_RELAYED */
 
 static rig_t rig;
 
@@ -286,6 +287,47 @@ static void test_relay(void)
     CHECK_EQ(rig_isl_hk(&rig).Listeners, 1);
 }
 
+/** A ground host that has not got the answer asks again, under the same number. */
+static void test_a_repeated_command_is_carried_out_once(void)
+{
+    union
+    {
+        CFE_SB_Buffer_t buffer;
+        uint8_t         bytes[64];
+    } command;
+    SKY_Packet_t   request = rig_request(&rig, SKY_APID_ISL, SKY_OP_RELAY);
+    const uint32_t before  = rig_isl_hk(&rig).RelayedUp;
+    SKY_Packet_t   answer;
+    uint32_t       i;
+
+    request.payload = command.bytes;
+    request.length  = rig_command_bytes(KVC_CMD_MID, KVC_NOOP_CC, NULL, 0, &command.buffer, sizeof(command));
+    command.bytes[request.length - 1] ^= 0x40;
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_BAD_CHECKSUM); /* was not carried out, so it may be */
+    command.bytes[request.length - 1] ^= 0x40;
+    for (i = 0; i < 3; ++i)
+    {
+        CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_OK);
+    }
+    CHECK_EQ(rig_isl_hk(&rig).RelayedUp, before + 1);
+    request.src.slot += 1; /* another host's */
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_OK);
+    CHECK_EQ(rig_isl_hk(&rig).RelayedUp, before + 2);
+    request.length = rig_command_bytes(KVC_CMD_MID, KVC_RESET_COUNTERS_CC, NULL, 0, &command.buffer, sizeof(command));
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_OK); /* another command of a host that counts anew */
+    CHECK_EQ(rig_isl_hk(&rig).RelayedUp, before + 3);
+    request.length = rig_command_bytes(KVC_CMD_MID, KVC_NOOP_CC, NULL, 0, &command.buffer, sizeof(command));
+    for (i = 0; i < RELAYED; ++i) /* others make the oldest forgotten */
+    {
+        SKY_Packet_t other = request;
+
+        other.request_id = ++rig.request_id;
+        CHECK_EQ(rig_ask(&rig, &other, &answer), SKY_STATUS_OK);
+    }
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_OK);
+    CHECK_EQ(rig_isl_hk(&rig).RelayedUp, before + 3 + RELAYED + 1);
+}
+
 /** One lease for each endpoint, whatever numbers it gives itself; the oldest makes room for a new one. */
 static void test_listeners(void)
 {
@@ -491,6 +533,7 @@ int main(void)
         RUN(test_strangers_keep_nobody_out);
         RUN(test_responses_carry_the_satellites_time);
         RUN(test_relay);
+        RUN(test_a_repeated_command_is_carried_out_once);
         RUN(test_listeners);
         RUN(test_tables);
         rig_close(&rig);

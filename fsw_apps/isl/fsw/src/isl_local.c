@@ -3,7 +3,7 @@
  * What ISL itself serves at its APID: PING, STATS, and RELAY of Software Bus messages.
  *
  * RELAY puts commands on the bus of this satellite: only whole commands with a right checksum, and only message ids that the
- * table ISL.Neighbours admits. With the flag TLM the requester gets the telemetry of the table's list for as long as its lease
+ * table ISL.Neighbours admits. One that is repeated, because its answer was lost, is answered and not put there again. With the flag TLM the requester gets the telemetry of the table's list for as long as its lease
  * lasts.
  */
 #include <string.h>
@@ -109,6 +109,47 @@ static SKY_Status_t ISL_PutOnBus(const ISL_Node_t *node, const uint8_t *bytes, u
     return status;
 }
 
+/** Was this command put on the bus already? */
+static bool ISL_WasRelayed(const ISL_Node_t *node, const ISL_Relayed_t *command)
+{
+    uint32_t i;
+
+    for (i = 0; i < ISL_PLATFORM_RELAYED; ++i)
+    {
+        const ISL_Relayed_t *const before = &node->relayed[i];
+
+        if (SKY_Addr_Equal(before->host, command->host) && before->request_id == command->request_id &&
+            before->crc == command->crc)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Put a command on the bus, once. */
+static SKY_Status_t ISL_RelayOnce(ISL_Node_t *node, const SKY_Packet_t *pkt)
+{
+    ISL_Relayed_t command;
+    SKY_Status_t  status;
+
+    command.host       = pkt->src;
+    command.request_id = pkt->request_id;
+    command.crc        = SKY_Crc32c(0, pkt->payload, pkt->length);
+    if (ISL_WasRelayed(node, &command))
+    {
+        return SKY_STATUS_OK;
+    }
+    status = ISL_PutOnBus(node, pkt->payload, pkt->length);
+    if (status == SKY_STATUS_OK)
+    {
+        node->relayed[node->relayed_next] = command;
+        node->relayed_next                = (node->relayed_next + 1u) % ISL_PLATFORM_RELAYED;
+        ++node->relayed_up;
+    }
+    return status;
+}
+
 /** Is this the lease of whoever sent the packet? An endpoint has one, whatever numbers it gives itself. */
 static bool ISL_IsLeaseOf(const ISL_Listener_t *listener, const SKY_Packet_t *pkt, uint64_t endpoint)
 {
@@ -155,11 +196,7 @@ static SKY_Status_t ISL_Relay(ISL_Node_t *node, uint64_t now_us, const SKY_Packe
     }
     if (pkt->length > 0 || !listens)
     {
-        status = ISL_PutOnBus(node, pkt->payload, pkt->length);
-        if (status == SKY_STATUS_OK)
-        {
-            ++node->relayed_up;
-        }
+        status = ISL_RelayOnce(node, pkt);
     }
     if (status != SKY_STATUS_OK)
     {

@@ -55,6 +55,14 @@ typedef struct
     uint64_t   until_us; /**< 0: free */
 } ISL_Listener_t;
 
+/** A command that was put on the bus. The number alone would take another one for it from a host that counts anew. */
+typedef struct
+{
+    SKY_Addr_t host; /**< {0,0}: none */
+    uint64_t   request_id;
+    uint32_t   crc;
+} ISL_Relayed_t;
+
 typedef struct
 {
     SKY_Router_t   router;
@@ -69,6 +77,8 @@ typedef struct
     uint32_t       uplink_first_mid, uplink_last_mid;
     uint16_t       seq_count;
     ISL_Listener_t listeners[ISL_PLATFORM_LISTENERS];
+    ISL_Relayed_t  relayed[ISL_PLATFORM_RELAYED];
+    uint32_t       relayed_next; /**< place of the oldest */
     uint32_t       relayed_up, relayed_down, relay_errors;
 
     uint64_t asker; /**< endpoint of the ground host whose request is at hand, 0: none; answers go straight there */

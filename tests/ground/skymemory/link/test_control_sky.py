@@ -9,6 +9,8 @@ from secrets import token_bytes
 from spacepackets.ccsds.spacepacket import SpacePacketHeader
 
 from skymemory.block_entry import BlockEntry
+from skymemory.fsw.messages import KVC_HK_MID, KVC_SEND_HK_MID, Message
+from skymemory.fsw.structures import KvcHousekeeping
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import NativeClient, Transfer
 from skymemory.placement.torus import Satellite
@@ -140,6 +142,33 @@ def test_relay_puts_commands_on_the_bus(full_sky: LocalConstellation) -> None:
         assert statuses(command(KVC_CMD_APID, 0, checksum_error=1)) == {"bad_checksum"}
         assert statuses(command(1, 0)) == {"refused"}  # cFE's own commands are not for the ground
         assert statuses(b"short") == {"bad_length"}
+
+
+def test_a_command_whose_answer_is_lost_is_carried_out_once(start_sky: Callable[..., LocalConstellation]) -> None:
+    local = start_sky(links={"model": "geometry", "loss_ppm": 200_000})
+    route = Route(Satellite(2, 2), Satellite(2, 2))
+    enough = threading.Event()
+    with ControlPlane(local.constellation) as control, ControlPlane(local.constellation) as listener:
+        for _ in range(25):
+            answer = control.relay([route], command(KVC_CMD_APID, 0), 60)[0]
+            assert answer is not None
+            assert answer.ok
+        assert control.retries > 2
+
+        def ask() -> None:
+            while not enough.wait(0.1):
+                control.relay([route], Message(KVC_SEND_HK_MID).encode(), 60)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        counters = b""
+        for _, packet in listener.listen([route], 60):
+            if (message := Message.decode(packet)).mid == KVC_HK_MID:
+                counters = message.payload
+                break
+        enough.set()
+        thread.join()
+    assert KvcHousekeeping.from_buffer_copy(counters).command_counter == 25
 
 
 def test_telemetry_comes_back(full_sky: LocalConstellation) -> None:
