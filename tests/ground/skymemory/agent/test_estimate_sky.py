@@ -18,7 +18,7 @@ from support.agents import AgentProcess
 StartSky = Callable[..., LocalConstellation]
 WARM_UP = 5
 GETS = 45
-ROUNDS = 6
+ROUNDS = 8
 
 
 @asynccontextmanager
