@@ -148,13 +148,13 @@ class MedianFit:
         ages = np.arange(self._last)
         rows = (at - ages) % _LAST
         work, durations_s, weights = self._work[rows], self._durations_s[rows], _KEEP**ages
-        if self._last > FEW:  # those that are far shorter would weigh most
-            durations_s = np.maximum(durations_s, work @ np.array(self.costs) / 2)
         expected_s = durations_s
+        if self._last > FEW:  # errors are relative: what is far too short would be all that matters at first
+            expected_s = np.maximum(durations_s, work @ np.array(self.costs) / _FAR)
         for _ in range(_ROUNDS):
             # Squares over distances are distances: what is least then is their sum, and that is so at the median
-            distances = np.maximum(np.abs(np.log(expected_s / durations_s)), _NEAR)
-            weighed = work * (weights / distances / expected_s / durations_s)[:, None]
+            distances = np.maximum(np.abs(durations_s / expected_s - 1), _NEAR)
+            weighed = work * (weights / distances / expected_s**2)[:, None]
             _solve((weighed.T @ work).tolist(), (weighed.T @ durations_s).tolist(), self.costs)
             expected_s = np.maximum(work @ np.array(self.costs), _LEAST_S)
 
