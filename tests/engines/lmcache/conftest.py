@@ -1,24 +1,20 @@
-"""A small random Llama in vLLM, LMCache's server beside it, and an agent over real satellites. All tests share them."""
+"""vLLM, LMCache's server beside it, and an agent over real satellites. All tests share them."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up
 from support.lmcache_server import LMCacheServer, resp_adapter
-from support.vllm_engine import BLOCK_TOKENS, VOCABULARY, Engine
+from support.vllm_engine import BLOCK_TOKENS, Engine
 
 
 @pytest.fixture(scope="module")
-def sky() -> Iterator[LocalConstellation]:
-    """Three planes of five satellites, nine of them servers."""
-    sections = {"constellation": {"planes": 3, "slots": 5}, "cache": {"servers": 9, "centre": [2, 3], "deadline_ms": 3000}}
-    base = Constellation.model_validate(sections, strict=False)
-    with LocalConstellation(base.replace(network={"port": free_port(base)})) as local:
-        yield local
+def deadline_ms() -> int:
+    """So long a get waits for a satellite that is gone, and LMCache for the get."""
+    return 3000
 
 
 @pytest.fixture(scope="module")
@@ -43,31 +39,6 @@ def lmcache(redis_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     server.start()
     yield server
     server.stop()
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Llama of three layers with random weights."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    torch.manual_seed(1)
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=32,
-        max_position_embeddings=2048,
-        bos_token_id=1,
-        eos_token_id=2,
-        dtype="float32",
-    )
-    folder = tmp_path_factory.mktemp("model") / "small-llama"
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

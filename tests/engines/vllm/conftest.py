@@ -1,4 +1,4 @@
-"""A small random Llama, an agent over real satellites, and vLLM engines. All of a test module share the sky and the agent."""
+"""An agent over real satellites, and vLLM engines. All of a test module share the sky and the agent."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -7,49 +7,8 @@ from typing import Any
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.testbed.local import LocalConstellation, free_port
-from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, VOCABULARY, Agent, Engine, as_toml
-
-
-@pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Llama of three layers with random weights, and a tokenizer of numbered words."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("model") / "small-llama"
-    names = ["<unk>", "<s>", "</s>", *(f"w{number}" for number in range(VOCABULARY - 3))]
-    tokenizer = Tokenizer(models.WordLevel({name: number for number, name in enumerate(names)}, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    special = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
-    torch.manual_seed(1)
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=32,
-        max_position_embeddings=2048,
-        bos_token_id=1,
-        eos_token_id=2,
-        dtype="float32",
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def sky() -> Iterator[LocalConstellation]:
-    """Three planes of five satellites, nine of them servers."""
-    sections = {"constellation": {"planes": 3, "slots": 5}, "cache": {"servers": 9, "centre": [2, 3]}}
-    base = Constellation.model_validate(sections, strict=False)
-    with LocalConstellation(base.replace(network={"port": free_port(base)})) as local:
-        yield local
+from skymemory.testbed.local import LocalConstellation
+from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, Agent, Engine, as_toml
 
 
 @pytest.fixture(scope="module")
