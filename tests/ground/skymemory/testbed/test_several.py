@@ -10,9 +10,10 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from skymemory.agent.resp.memory import MEMORY_BYTES
 from skymemory.config import ConfigError, Constellation
 from skymemory.testbed import satellite as skysat
-from skymemory.testbed.several import AGENT_SECRET, kubernetes_file, stack_file
+from skymemory.testbed.several import AGENT, AGENT_SECRET, kubernetes_file, stack_file
 
 ROOT = Path(__file__).resolve().parents[4]
 FILE = ROOT / "docker" / "five-hosts.toml"
@@ -43,6 +44,11 @@ def test_the_files_that_are_checked_in_are_up_to_date(form: str, name: str, tmp_
     made = out.read_text().replace(os.path.relpath(FILE, tmp_path), os.path.relpath(FILE, (ROOT / "docker" / name).parent))
     again = f"skymem compose --{form} --config docker/five-hosts.toml --output docker/{name}"
     assert (ROOT / "docker" / name).read_text() == made, f"run: {again}"
+
+
+def test_an_agent_has_memory_for_what_its_clients_may_have_on_the_way() -> None:
+    arenas = 8 * 256
+    assert AGENT.memory_mib >= (MEMORY_BYTES >> 20) + arenas
 
 
 # ---- Swarm --------------------------------------------------------------------------------------------------------------
