@@ -31,6 +31,8 @@ class OwnedSocket:
             raise SocketError(
                 f"{path}: {len(name)} bytes; the path of a socket has at most {PATH_BYTES_MAX} (--socket names a shorter one)"
             )
+        if not path.name:
+            raise SocketError(f"{str(path)!r} is no path of a socket (--socket names one)")
         self.path = path
         lock_path = path.with_name(path.name + ".lock")
         try:

@@ -207,6 +207,7 @@ def test_two_agents_on_one_socket(start_agent: StartAgent) -> None:
     ("flags", "status", "words"),
     [
         (["--socket", "/tmp/" + "x" * 103], 1, "108 bytes; the path of a socket has at most 107"),
+        (["--socket", ""], 1, "'.' is no path of a socket (--socket names one)"),
         (["--socket", "/proc/version"], 1, "/proc/version: no socket can be there: "),
         (["--socket", "/proc/version/agent.sock"], 1, "/proc/version/agent.sock: no socket can be there: "),
         (["--http-port", "70000"], 2, "70000 is not in the range 0<=x<=65535"),
