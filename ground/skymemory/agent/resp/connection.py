@@ -36,8 +36,10 @@ LEAST_BYTES: Final = 8 << 20
 """in so long, of a command or of answers that take the gateway's memory: 140 kB/s. Who is slower keeps it from others"""
 WORD_BYTES_MAX: Final = 1 << 16
 """of an argument that is no value: names, patterns and options are looked through byte by byte while all others wait"""
-_HELD_BYTES_MIN: Final = 1024
-"""a command with less counts for nothing: there are at most `PIPELINE_MAX` of a client"""
+AHEAD_BYTES: Final = 1 << 16
+"""of commands under way; who has more is not read from while memory is full"""
+FULL_READ_BYTES: Final = 1 << 12
+"""from others, at a time, meanwhile"""
 _ARGUMENT_BYTES: Final = 64
 """that an argument takes besides its bytes"""
 _PIECES_MAX: Final = 256
@@ -60,13 +62,15 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._reader = RequestReader(gateway.scratch, gateway.admit, gateway.memory.release, gateway.claim)
         self._reader.is_stranger = not session.is_trusted
-        self._backlog: deque[Command] = deque()
+        self._backlog: deque[tuple[Command, int]] = deque()  # with the bytes of their short arguments
         self._slots: deque[Slot] = deque()
         self._out: deque[Piece] = deque()
         self._behind_bytes = 0  # of answers whose turn has not come; those in the gateway's memory are counted there
         self._queued_bytes = 0  # of all answers so far
         self._sent_bytes = 0
         self._held: deque[tuple[int, Slot]] = deque()  # memory that is free once so many bytes are sent
+        self._commands_bytes = 0  # of all commands that are not answered
+        self._said_bytes = 0  # of those of them whose answers are not taken
         self._has_ended = False  # nothing is read any more; what was asked for is still answered
         self._wrong: str | None = None  # what is said when all that came before it is answered
         self._is_blocked = False  # by the command that was run last
@@ -112,7 +116,8 @@ class Connection:
     def end(self) -> None:
         """Answer what was asked for, and close."""
         self._has_ended = True
-        for args in self._backlog:
+        for args, small in self._backlog:
+            self._commands_ended(small)
             self._gateway.memory.release(_large_bytes(args))
         self._backlog.clear()
 
@@ -151,6 +156,8 @@ class Connection:
         self._reader.close()
         self.end()
         self._out.clear()
+        self._commands_ended(self._said_bytes)
+        self._said_bytes = 0
         for _, slot in self._held:
             self._free(slot)
         self._held.clear()
@@ -163,8 +170,9 @@ class Connection:
     # ---- commands -------------------------------------------------------------------------------------------------------
 
     def _readable(self) -> None:
+        buffer = self._reader.buffer()
         try:
-            count = self._socket.recv_into(self._reader.buffer())
+            count = self._socket.recv_into(buffer[:FULL_READ_BYTES] if self._gateway.memory.is_full else buffer)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -186,11 +194,16 @@ class Connection:
         except MemoryError:  # what came is lost, so nothing that follows can be understood
             _log.warning("no memory for a command of client %s: cut off", self.session.address)
             self.meter.failed("memory")
+            self._backlog += [(args, 0) for args in commands]
             self.close()
             return
         if not self._out:
             self._moved(count, is_enough=is_new or bool(commands))
-        self._backlog += commands
+        if commands:
+            lengths = [_small_bytes(args) for args in commands]
+            self._backlog += zip(commands, lengths, strict=True)
+            self._commands_bytes += (came := sum(lengths))
+            self._gateway.memory.commands_came(came)
         self._dispatch()
 
     def _dispatch(self) -> None:
@@ -203,13 +216,14 @@ class Connection:
             and self._queued_bytes - self._sent_bytes + self._behind_bytes < UNSENT_BYTES_MAX
             and self.held_bytes < ANSWERS_BYTES_MAX
         ):
-            args = self._backlog[0]
+            args, small = self._backlog[0]
             spec = COMMANDS.get(args[0].lower()) if isinstance(args[0], bytes) else None
             if self._slots and (self._is_blocked or (spec is not None and spec.waits)):
                 break
             self._is_blocked = spec is not None and spec.blocks
             self._backlog.popleft()
             self._run(spec, args)
+            self._slots[-1].command_bytes += small
             if self._backlog and time.monotonic() >= until_s:
                 self._rests = True
                 self._loop.call_soon(self._go_on)
@@ -239,11 +253,6 @@ class Connection:
                 raise CommandError(f"ERR wrong number of arguments for '{spec.name}' command")
             if not session.is_trusted and not spec.is_open:
                 raise CommandError("NOAUTH Authentication required.")
-            small = _small_bytes(args)
-            if small >= _HELD_BYTES_MIN:
-                if (why := self._gateway.admit(small)) is not None:
-                    raise CommandError(why)
-                large += small
             spec.run(self._gateway, self, _usable(spec, args))
         except CommandError as wrong:
             self._say(spec, args, str(wrong))
@@ -290,6 +299,8 @@ class Connection:
                 self._moved(0, is_enough=True)
             self._out.extend(pieces)
             self._queued_bytes += sum(map(len, pieces))
+            self._said_bytes += slot.command_bytes
+            slot.command_bytes = 0
             if slot.held:
                 self._held.append((self._queued_bytes, slot))
             if slot.meter is not None:
@@ -306,6 +317,9 @@ class Connection:
         except OSError:
             self.close()
             return
+        if self._said_bytes and not self._out:
+            self._commands_ended(self._said_bytes)
+            self._said_bytes = 0
         if not self._out and self._slots:
             if self._slots[0].pieces is not None:
                 self._flush_soon(self._slots[0])
@@ -334,7 +348,7 @@ class Connection:
         if self._is_open and self._has_ended and not (self._backlog or self._slots or self._out):
             self.close()
             return
-        reads = self._is_open and not self._has_ended and not self._backlog
+        reads = self._is_open and not self._has_ended and not self._backlog and not self._waits_for_memory()
         if reads != self._reads:
             self._reads = reads
             if reads:
@@ -356,7 +370,18 @@ class Connection:
         if is_enough or self._moved_bytes >= LEAST_BYTES:
             self._moved_s, self._moved_bytes = time.monotonic(), 0
 
+    def _waits_for_memory(self) -> bool:
+        """Its own answers let it go on, whatever others do."""
+        return self._commands_bytes > AHEAD_BYTES and self._gateway.memory.is_full
+
+    def _commands_ended(self, count: int) -> None:
+        self._commands_bytes -= count
+        self._gateway.memory.commands_ended(count)
+
     def _free(self, slot: Slot) -> None:
+        if slot.command_bytes:
+            self._commands_ended(slot.command_bytes)
+            slot.command_bytes = 0
         held, slot.held = slot.held, ()
         for one in held:
             self.held_bytes -= one.count

@@ -22,6 +22,8 @@ INLINE_BYTES_MAX: Final = 1 << 16
 LARGE_BYTES: Final = 100_000
 """arguments from this length on have memory of their own. Of six digits, so that their headers are easily seen"""
 READ_BYTES: Final = 1 << 18
+FREE_BYTES: Final = 1 << 12
+"""of the arguments of a command that is not whole; more need memory"""
 STRANGER_ARGUMENTS_MAX: Final = 10
 """of one who has not said the password yet"""
 STRANGER_BULK_BYTES_MAX: Final = 16_384
@@ -94,6 +96,8 @@ class RequestReader:
         self._large: Large | None = None
         self._filled = 0
         self._admitted = 0
+        self._admitted_small = 0  # of that for arguments without memory of their own
+        self._small = 0  # bytes of such arguments
 
     @property
     def is_amid(self) -> bool:
@@ -128,7 +132,7 @@ class RequestReader:
     def close(self) -> None:
         """The connection ended: what was admitted for a command that will never be whole is given back."""
         self._release(self._admitted)
-        self._admitted = 0
+        self._admitted = self._admitted_small = self._small = 0
         self._args, self._left, self._large, self._tail = [], 0, None, b""
 
     # ---- whole commands -----------------------------------------------------------------------------------------------
@@ -212,10 +216,13 @@ class RequestReader:
             return self._begin_large(data, behind, length)
         if len(data) < behind + length + 2:
             return -1
-        if (why := self._admit(length)) is not None:  # many small ones are large
+        more = max(0, self._small + length - FREE_BYTES - self._admitted_small)
+        if more and (why := self._admit(more)) is not None:  # many small ones are large
             self._args.append(Large(length, why))
         else:
-            self._admitted += length
+            self._small += length
+            self._admitted += more
+            self._admitted_small += more
             self._args.append(data[behind : behind + length])
         self._left -= 1
         return behind + length + 2
@@ -263,9 +270,8 @@ class RequestReader:
 
     def _finish(self, commands: list[Command]) -> None:
         """A command is whole: who runs it accounts for its memory."""
-        small = sum(len(argument) for argument in self._args if isinstance(argument, bytes))
-        self._release(small)
-        self._admitted = 0
+        self._release(self._admitted_small)
+        self._admitted = self._admitted_small = self._small = 0
         commands.append(self._args)
         self._args = []
 

@@ -233,7 +233,7 @@ def _sections(gateway: Gateway) -> dict[str, dict[str, object]]:
             "uptime_in_days": up_s // 86_400,
         },
         "Clients": {"connected_clients": len(gateway.connections), "maxclients": gateway.clients_max},
-        "Memory": {"used_memory": gateway.memory.used_bytes, "maxmemory": gateway.memory.limit_bytes},
+        "Memory": {"used_memory": gateway.memory.values_bytes, "maxmemory": gateway.memory.limit_bytes},
         "Persistence": {"loading": 0},
         "Stats": {
             "total_connections_received": meter.connections_total,

@@ -18,7 +18,7 @@ KINDS_OF_ERRORS: Final = frozenset(("ERR", "NOAUTH", "WRONGPASS", "NOPROTO"))
 class Slot:
     """An answer, or a part of one: answers of several values have a slot for each."""
 
-    __slots__ = ("_connection", "_meter", "held", "loose_bytes", "pieces", "started_s")
+    __slots__ = ("_connection", "_meter", "command_bytes", "held", "loose_bytes", "pieces", "started_s")
 
     def __init__(self, connection: Connection, meter: str | None) -> None:
         """`meter`: the command that is counted as done with this slot; None: another one ends it."""
@@ -30,6 +30,8 @@ class Slot:
         """memory, until it is sent"""
         self.loose_bytes = 0
         """of the answer, where they are not in memory that is held"""
+        self.command_bytes = 0
+        """of the command that ends with this slot: its short arguments"""
         self.started_s = time.perf_counter()
 
     @property
