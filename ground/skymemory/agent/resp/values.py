@@ -121,7 +121,7 @@ class _Calls(Generic[Item, Result]):
 class _Line:
     """Operations on one value."""
 
-    __slots__ = ("database", "doing", "held", "key", "name", "waiting")
+    __slots__ = ("awaits_memory", "database", "doing", "held", "key", "name", "waiting")
 
     def __init__(self, database: int, name: bytes) -> None:
         self.database = database
@@ -131,6 +131,7 @@ class _Line:
         self.doing: list[tuple[Operation, Answer]] = []
         self.held: Held | None = None
         """memory for the value, while its operations are done"""
+        self.awaits_memory = False
 
     @property
     def is_due(self) -> bool:
@@ -196,6 +197,8 @@ class Values:
         line = self._lines.get((database, name))
         if line is not None:
             line.waiting.append((operation, answer))
+            if line.awaits_memory:  # for a client that has enough of it; this one may have none
+                self._memory.retry()
             return
         line = self._lines[database, name] = _Line(database, name)
         line.doing.append((operation, answer))
@@ -248,10 +251,12 @@ class Values:
 
     def _fetch(self, line: _Line, block_len: int) -> None:
         def go() -> None:
+            line.awaits_memory = False
             line.held = Held(self._memory, block_len)
             gets = self._gets if block_len <= _ASIDE_BYTES else self._large_gets
             gets.ask((line.key, block_len), lambda result: self._fetched(line, result))
 
+        line.awaits_memory = True
         self._memory.fetch(line, block_len, go)
 
     def _calls_of_gets(self, most_bytes: int, *, aside: bool) -> _Calls[tuple[bytes, int], GetResult]:

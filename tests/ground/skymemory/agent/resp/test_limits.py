@@ -1,6 +1,7 @@
 """Limits of memory and of time, with small numbers."""
 
 import contextlib
+import os
 import socket
 import struct
 import threading
@@ -231,6 +232,16 @@ def test_large_values_do_not_share_a_call_with_others(monkeypatch: pytest.Monkey
         assert [len(one) for one in client.answer()] == lengths
         assert sorted(inside.sky.got_aside) == [[90_048], [300_048]]
         assert all(sum(one) <= 100_000 for one in inside.sky.got)
+
+
+def test_who_takes_nothing_does_not_keep_a_name_from_others() -> None:
+    value = os.urandom(5 * MIB)
+    with InsideGateway() as inside, RawClient(inside.port) as slow, RawClient(inside.port) as other:
+        assert other.ask("SET", "k", value) == b"OK"
+        slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.send(encoded("GET", "k") * 2000)  # more than are done at a time: one of them waits for memory
+        for _ in range(5):
+            assert other.ask("GET", "k") == value
 
 
 def test_who_asks_for_little_does_not_wait_for_a_large_value() -> None:
