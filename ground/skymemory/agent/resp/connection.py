@@ -44,6 +44,9 @@ _ARGUMENT_BYTES: Final = 64
 """that an argument takes besides its bytes"""
 _PIECES_MAX: Final = 256
 """of one system call"""
+_BROWSERS: Final = (b"post", b"host:")
+"""how a browser begins, whatever its method. Redis ends these connections too: the page of a stranger that is open on this machine
+could have commands of its own in the body"""
 _SHOWN_BYTES: Final = 128
 """of an unknown command, in the error"""
 
@@ -218,6 +221,11 @@ class Connection:
         ):
             args, small = self._backlog[0]
             spec = COMMANDS.get(args[0].lower()) if isinstance(args[0], bytes) else None
+            if spec is None and isinstance(args[0], bytes) and args[0].lower() in _BROWSERS:
+                self.meter.failed("browser")
+                _log.warning("client %s speaks HTTP: cut off", self.session.address)
+                self.close()
+                return
             if self._slots and (self._is_blocked or (spec is not None and spec.waits)):
                 break
             self._is_blocked = spec is not None and spec.blocks

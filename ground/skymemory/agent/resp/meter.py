@@ -45,7 +45,7 @@ class Meter(Collector):
         self._sums_s[command] += duration_s
 
     def failed(self, kind: str) -> None:
-        """A client was told an error. Kinds: the first word of what was told, and `protocol`, `stalled`, `memory`."""
+        """A client was told an error. Kinds: the first word of what was told, and `protocol`, `browser`, `stalled`, `memory`."""
         self._errors[kind] += 1
 
     def describe(self) -> list[Metric]:

@@ -47,6 +47,15 @@ def test_what_is_no_command_is_told_and_ends_the_connection(port: int, data: byt
         assert client.has_ended()
 
 
+@pytest.mark.parametrize("head", ["POST / HTTP/1.1\r\nHost: 127.0.0.1:6390", "GET / HTTP/1.1\r\nhost: a", "PUT / HTTP/1.1\r\nHOST: a"])
+def test_a_page_in_a_browser_cannot_send_commands(port: int, head: str) -> None:
+    with RawClient(port) as client, RawClient(port) as browser:
+        assert client.ask("SET", "mine", "good") == b"OK"
+        browser.send(f"{head}\r\nContent-Length: 29\r\n\r\n\r\nSET mine evil\r\nFLUSHALL\r\n".encode())
+        assert browser.has_ended()
+        assert client.ask("GET", "mine") == b"good"
+
+
 def test_a_value_that_is_too_large_is_told_and_the_connection_goes_on(
     start_sky: Callable[..., LocalConstellation], start_agent: StartAgent
 ) -> None:
