@@ -45,8 +45,8 @@ _ARGUMENT_BYTES: Final = 64
 _PIECES_MAX: Final = 256
 """of one system call"""
 _BROWSERS: Final = (b"post", b"host:")
-"""how a browser begins, whatever its method. Redis ends these connections too: the page of a stranger that is open on this machine
-could have commands of its own in the body"""
+"""how a browser begins, whatever its method. Redis ends these connections too: the page of a stranger that is open on this
+machine could have commands of its own in the body"""
 _SHOWN_BYTES: Final = 128
 """of an unknown command, in the error"""
 

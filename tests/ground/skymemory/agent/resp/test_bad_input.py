@@ -47,7 +47,9 @@ def test_what_is_no_command_is_told_and_ends_the_connection(port: int, data: byt
         assert client.has_ended()
 
 
-@pytest.mark.parametrize("head", ["POST / HTTP/1.1\r\nHost: 127.0.0.1:6390", "GET / HTTP/1.1\r\nhost: a", "PUT / HTTP/1.1\r\nHOST: a"])
+@pytest.mark.parametrize(
+    "head", ["POST / HTTP/1.1\r\nHost: 127.0.0.1:6390", "GET / HTTP/1.1\r\nhost: a", "PUT / HTTP/1.1\r\nHOST: a"]
+)
 def test_a_page_in_a_browser_cannot_send_commands(port: int, head: str) -> None:
     with RawClient(port) as client, RawClient(port) as browser:
         assert client.ask("SET", "mine", "good") == b"OK"

@@ -124,7 +124,7 @@ def test_a_long_pipeline_leaves_others_their_turn(monkeypatch: pytest.MonkeyPatc
         (one,) = inside.gateway.connections
 
         def begin() -> int:
-            one._backlog.extend([[b"PING"]] * 300)
+            one._backlog.extend([([b"PING"], 0)] * 300)
             one._dispatch()
             return one.session.commands - 1
 
