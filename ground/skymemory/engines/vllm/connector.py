@@ -286,8 +286,11 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             known = identity.facts(self._vllm_config, self._kv_cache_config, vllm.__version__, workers)
             root = identity.root_key(block_format, known, files_digest(self._weights), self._secret)
             # To the agent a block is what one worker holds of it: so many tokens' worth of computing
-            tokens = max(1, block_format.block_tokens // (self._tensor_parallel // self._replicas))
-            who = Identity(root, str(self._vllm_config.model_config.model), tokens, block_format.dtype)
+            whole, shares = block_format.block_tokens, self._tensor_parallel // self._replicas
+            dtype = block_format.dtype
+            if shares > 1:
+                dtype += f" (a share of {whole} in each of {shares} workers)"
+            who = Identity(root, str(self._vllm_config.model_config.model), max(1, whole // shares), dtype)
             self._opening.set_result(Session(who, self._open_client(who, block_format.block_bytes, _ASKING_ARENA_BYTES)))
         except Exception as error:
             _log.exception("the engine goes on without SkyMemory")

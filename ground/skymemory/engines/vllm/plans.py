@@ -17,6 +17,7 @@ class Identity:
     model: str
     block_tokens: int
     dtype: str
+    """as it is told to people"""
 
 
 @dataclass(frozen=True, slots=True)
