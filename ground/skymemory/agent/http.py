@@ -79,10 +79,11 @@ class HttpServer:
         """For a connection that has come."""
         server = None if self._runner is None else self._runner.server
         assert server is not None
-        connections = server.connections
-        for one in connections[: len(connections) + 1 - CONNECTIONS_MAX]:
-            if one.transport is not None:
-                one.transport.abort()
+        # Those that were ended stay in aiohttp's list for a while
+        transports = [one.transport for one in server.connections]
+        open_ = [one for one in transports if one is not None and not one.is_closing()]
+        for oldest in open_[: max(0, len(open_) + 1 - CONNECTIONS_MAX)]:
+            oldest.abort()
         return server()
 
     async def _healthz(self, request: web.Request) -> web.Response:
