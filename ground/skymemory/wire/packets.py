@@ -6,7 +6,7 @@ against each other. Malformed input raises `PacketError` and nothing else.
 
 import struct
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import xor
 from typing import Final
 
@@ -22,6 +22,9 @@ _CHUNK_SET: Final = struct.Struct(">IHH")
 _MIGRATE: Final = struct.Struct(">HH")
 _FUNCTION_MASK: Final = 0x7F
 """of the command secondary header's first byte"""
+_SEQUENCE: Final = struct.Struct(">H")
+_SEQUENCE_AT: Final = 2
+_SEQUENCE_MASK: Final = 0x3FFF
 _crc16 = mkPredefinedCrcFun("crc-ccitt-false")
 
 KEY_BYTES: Final = icd.LIMIT_KEY_BYTES
@@ -117,17 +120,13 @@ class Packet:
         if size > icd.LIMIT_PACKET_BYTES:
             raise PacketError(icd.STATUS_TOO_LARGE, f"{size} bytes; {icd.LIMIT_PACKET_BYTES} are allowed")
         try:
-            primary = SpacePacketHeader(
-                packet_type=PacketType.TC if self.is_request else PacketType.TM,
-                apid=self.apid,
-                seq_count=self.seq_count,
-                data_len=size - icd.PRIMARY_BYTES - 1,
-                sec_header_flag=True,
-                seq_flags=SequenceFlags(self.seq_flags),
-            ).pack()
+            primary = _primary(self.is_request, self.apid, size - icd.PRIMARY_BYTES - 1, self.seq_flags)
+            if not 0 <= self.seq_count <= _SEQUENCE_MASK:
+                raise ValueError(f"sequence count {self.seq_count}; allowed are 0 to {_SEQUENCE_MASK}")
         except ValueError as error:
             raise PacketError(icd.STATUS_BAD_HEADER, str(error)) from error
         packet = bytearray().join((primary, secondary, header, self.payload))
+        _SEQUENCE.pack_into(packet, _SEQUENCE_AT, self.seq_flags << 14 | self.seq_count)
         if self.is_request:
             packet[icd.PRIMARY_BYTES] = self.op & _FUNCTION_MASK
             packet[icd.PRIMARY_BYTES + 1] = reduce(xor, packet, 0xFF)
@@ -143,7 +142,8 @@ def decode(datagram: bytes) -> Packet:
     """
     if len(datagram) < icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES:
         raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
-    primary = SpacePacketHeader.unpack(datagram[: icd.PRIMARY_BYTES])
+    (sequence,) = _SEQUENCE.unpack_from(datagram, _SEQUENCE_AT)
+    primary = _unpacked(datagram[:_SEQUENCE_AT] + _SEQUENCE.pack(sequence & ~_SEQUENCE_MASK) + datagram[4 : icd.PRIMARY_BYTES])
     if primary.ccsds_version != 0:
         raise PacketError(icd.STATUS_BAD_HEADER, f"packet version is {primary.ccsds_version}; 0 is allowed")
     is_request = primary.packet_type == PacketType.TC
@@ -178,12 +178,36 @@ def decode(datagram: bytes) -> Packet:
         is_request=is_request,
         apid=primary.apid,
         seq_flags=int(primary.seq_flags),
-        seq_count=primary.seq_count,
+        seq_count=sequence & _SEQUENCE_MASK,
         time_s=time_s,
         time_subs=time_subs,
         payload=payload,
         **fields,
     )
+
+
+# Packets of a kind differ in their count only, and making a header takes as long as all the rest
+
+
+@lru_cache(maxsize=1024)
+def _primary(is_request: bool, apid: int, data_len: int, seq_flags: int) -> bytes:
+    """The primary header with a count of 0. ValueError: a field is out of its range."""
+    return bytes(
+        SpacePacketHeader(
+            packet_type=PacketType.TC if is_request else PacketType.TM,
+            apid=apid,
+            seq_count=0,
+            data_len=data_len,
+            sec_header_flag=True,
+            seq_flags=SequenceFlags(seq_flags),
+        ).pack()
+    )
+
+
+@lru_cache(maxsize=1024)
+def _unpacked(primary: bytes) -> SpacePacketHeader:
+    """Of a primary header with a count of 0."""
+    return SpacePacketHeader.unpack(primary)
 
 
 @dataclass(frozen=True, slots=True)
