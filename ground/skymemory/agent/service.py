@@ -17,9 +17,10 @@ from skymemory.agent.notify import notify
 from skymemory.agent.resp.gateway import Gateway
 from skymemory.agent.settings import Settings
 from skymemory.agent.sky import Sky
-from skymemory.agent.source import FixedSource, RunningSource
+from skymemory.agent.source import FixedSource, RunningSource, Source
 from skymemory.agent.tracing import Tracing
 from skymemory.config import Constellation
+from skymemory.testbed.playing_record import PlayingRecord
 
 _log = logging.getLogger(__name__)
 
@@ -58,9 +59,7 @@ class Agent:
         self.registry = CollectorRegistry()
         for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             self.registry.register(collector)
-        path = settings.constellation
-        source = RunningSource() if path is None else FixedSource(Constellation.load(path))
-        self.sky = Sky(source, self.registry, Tracing.from_environment())
+        self.sky = Sky(_source(settings), self.registry, Tracing.from_environment())
         self.http: HttpServer | None = None
         self.engines = EngineServer(self.sky, settings.socket, self.registry, self.sky.observer)
         self._parts: list[Part] = [self.sky, self.engines]
@@ -104,6 +103,13 @@ class Agent:
         if self.http is not None:
             found["http"] = f"http://{self.settings.http_host}:{self.http.port}"
         return found
+
+
+def _source(settings: Settings) -> Source:
+    if settings.constellation is None:
+        return RunningSource()
+    playing = None if settings.replay is None else PlayingRecord(settings.replay)
+    return FixedSource(Constellation.load(settings.constellation), playing)
 
 
 async def run(settings: Settings, tell: Callable[[dict[str, str]], None]) -> None:

@@ -21,6 +21,8 @@ class Settings:
     """of engines"""
     constellation: Path | None = None
     """constellation file; None: what `skymem up` started, followed as it comes and goes"""
+    replay: Path | None = None
+    """state folder whose `skymem replay` the window follows; None: with a constellation file it stays where it is"""
     resp_port: int | None = None
     """of Redis clients; None: not served"""
     resp_host: str = "127.0.0.1"

@@ -31,8 +31,9 @@ class Source(Protocol):
 class FixedSource:
     """One constellation, for good."""
 
-    def __init__(self, constellation: Constellation) -> None:
-        self._serving = Serving(constellation, None)
+    def __init__(self, constellation: Constellation, playing: whereabouts.Source | None = None) -> None:
+        """`playing`: tells what its window follows; None: it stays where it is."""
+        self._serving = Serving(constellation, playing)
         self._loaded = False
 
     def changed(self) -> bool:

@@ -39,6 +39,12 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
     help="Constellation file. Default: the constellation that `skymem up` started on this machine, now or later.",
 )
 @click.option(
+    "--replay",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    show_envvar=True,
+    help="State folder whose `skymem replay` the window follows. Default, with a constellation file: it stays where it is.",
+)
+@click.option(
     "--socket",
     type=click.Path(path_type=Path),
     show_envvar=True,
@@ -53,6 +59,7 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
 @click.option("--http-host", default=Settings.http_host, show_envvar=True, help="Where that port is.")
 def agent(
     constellation: Path | None,
+    replay: Path | None,
     socket: Path | None,
     resp_port: int | None,
     resp_host: str,
@@ -69,12 +76,15 @@ def agent(
         raise BadInput(
             f"--resp-host is {resp_host}, where other machines may come: it needs a --resp-password; 127.0.0.1 needs none"
         )
+    if replay is not None and constellation is None:
+        raise BadInput("--replay needs a --constellation; what `skymem up` started is followed with its replay anyway")
     from skymemory.agent.service import run  # aiohttp takes a third of a second
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     settings = Settings(
         socket=socket or agent_socket(),
         constellation=constellation,
+        replay=replay,
         resp_port=resp_port,
         resp_host=resp_host,
         resp_password=resp_password,

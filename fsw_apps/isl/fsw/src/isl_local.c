@@ -3,8 +3,8 @@
  * What ISL itself serves at its APID: PING, STATS, and RELAY of Software Bus messages.
  *
  * RELAY puts commands on the bus of this satellite: only whole commands with a right checksum, and only message ids that the
- * table ISL.Neighbours admits. One that is repeated, because its answer was lost, is answered and not put there again. With the flag TLM the requester gets the telemetry of the table's list for as long as its lease
- * lasts.
+ * table ISL.Neighbours admits. One that is repeated, because its answer was lost, is answered and not put there again. With the
+ * flag TLM the requester gets the telemetry of the table's list for as long as its lease lasts.
  */
 #include <string.h>
 

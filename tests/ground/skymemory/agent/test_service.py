@@ -19,8 +19,15 @@ import pytest
 
 from skymemory.agent.http import CONNECTIONS_MAX
 from skymemory.agent.service import DESCRIPTORS
+from skymemory.orbit.schedule import Schedule
+from skymemory.orbit.sky import Site
+from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Satellite
+from skymemory.placement.track import Track
+from skymemory.placement.whereabouts import Playing, Whereabouts
+from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.state import State
 from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
 
@@ -136,6 +143,31 @@ def test_a_constellation_from_a_file(start_agent: StartAgent, start_sky: StartSk
     assert (agent.ready()["planes"], agent.ready()["slots"]) == (3, 5)
 
 
+def test_a_file_and_the_replay_of_a_folder(start_agent: StartAgent, start_sky: StartSky, tmp_path: Path) -> None:
+    sky = start_sky().constellation
+    (file := tmp_path / "sky.toml").write_text(
+        f"[constellation]\nplanes = 3\nslots = 5\n[network]\nport = {sky.network.port}\n[cache]\nservers = 9\ncentre = [2, 3]\n"
+    )
+    walker, site = Walker(3, 5, 550.0, 86.4, True, 1), Site(52.5, 13.4)
+    schedule = Schedule.compute(walker, "walker", site, 10.0, 1_795_000_000_000, 3_600_000)
+    schedule.save(source := tmp_path / "schedule.jsonl")
+    (folder := tmp_path / "replay").mkdir()
+    agent = start_agent(None, "--constellation", str(file), "--replay", str(folder))
+    agent.wait_ready()
+    track = Track.of(sky.torus, [(0, Satellite(2, 3)), (1, Satellite(3, 5)), (2, Satellite(1, 1))])
+    playing = Playing(track, time.time() - 10, schedule)
+    PlayingRecord(folder).save(playing, source)
+    with SkyStore(sky, playing=playing) as store, closing(agent.client(block_bytes=BLOCK)) as client:
+        assert store.put([(key("far"), data := os.urandom(BLOCK))])[0].ok
+        assert not set(Whereabouts(sky).servers(0)) >= set(store.whereabouts.servers(time.time()))
+        assert client.wait_connected(PATIENCE_S)
+        lease = client.lease(BLOCK)
+        assert lease is not None
+        with lease:
+            assert client.get([(key("far"), lease)]).result(PATIENCE_S)[0].ok
+            assert lease.view == data
+
+
 def test_engines_go_on_when_the_agent_is_killed(start_agent: StartAgent, start_sky: StartSky) -> None:
     """`kill -9` while it works: `no_agent` at once, then a new agent on the same socket, and the block comes from the sky."""
     local = start_sky()
@@ -217,6 +249,7 @@ def test_two_agents_on_one_socket(start_agent: StartAgent) -> None:
         (["--resp-port", "0", "--resp-host", "0.0.0.0"], 2, "--resp-host is 0.0.0.0, where other machines may come: it needs a"),
         (["--resp-port", "0", "--resp-host", "::", "--resp-password", ""], 2, "--resp-host is ::, where other machines"),
         (["--constellation", "{folder}/wrong.toml"], 2, "wrong.toml:2: constellation.planes is 0"),
+        (["--replay", "{folder}"], 2, "--replay needs a --constellation"),
         (["--config", "{folder}/agent.toml"], 2, "agent.toml:1: resp_prot is unknown (did you mean resp_port?)"),
     ],
 )
