@@ -230,7 +230,7 @@ class Connection:
                 break
             self._is_blocked = spec is not None and spec.blocks
             self._backlog.popleft()
-            self._run(spec, args)
+            self._run(spec, args, small)
             self._slots[-1].command_bytes += small
             if self._backlog and time.monotonic() >= until_s:
                 self._rests = True
@@ -246,7 +246,8 @@ class Connection:
         if self._is_open:
             self._dispatch()
 
-    def _run(self, spec: Spec | None, args: Command) -> None:
+    def _run(self, spec: Spec | None, args: Command, small: int) -> None:
+        """`small`: bytes of its short arguments."""
         before = len(self._slots)
         session = self.session
         session.commands += 1
@@ -261,7 +262,9 @@ class Connection:
                 raise CommandError(f"ERR wrong number of arguments for '{spec.name}' command")
             if not session.is_trusted and not spec.is_open:
                 raise CommandError("NOAUTH Authentication required.")
-            spec.run(self._gateway, self, _usable(spec, args))
+            if large or small > WORD_BYTES_MAX:  # else none can be long
+                args = _usable(spec, args)
+            spec.run(self._gateway, self, args)
         except CommandError as wrong:
             self._say(spec, args, str(wrong))
         except Exception:  # whatever it was, other clients and this one's other commands go on
@@ -397,11 +400,14 @@ class Connection:
 
 
 def _large_bytes(args: Command) -> int:
-    return sum(one.length for one in args if isinstance(one, Large) and one.refused is None)
+    return sum([one.length for one in args if type(one) is Large and one.refused is None])
 
 
 def _refused(args: Command) -> str | None:
-    return next((one.refused for one in args if isinstance(one, Large) and one.refused is not None), None)
+    for one in args:
+        if type(one) is Large and one.refused is not None:
+            return one.refused
+    return None
 
 
 def _small_bytes(args: Command) -> int:

@@ -141,6 +141,8 @@ class _Line:
     @property
     def ahead_bytes(self) -> int:
         """What the client who has least has taken already."""
+        if not self.waiting and len(self.doing) == 1:  # as nearly always
+            return self.doing[0][1].ahead_bytes
         return min(answer.ahead_bytes for some in (self.doing, self.waiting) for _, answer in some)
 
 
