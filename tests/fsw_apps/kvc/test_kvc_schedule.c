@@ -364,6 +364,16 @@ static void put_chunk(void)
     rig_send(&rig, rig.ground, &pkt);
 }
 
+/* What comes over the socket may be later than a command that is given after it */
+static void wait_until_held(uint64_t chunks)
+{
+    for (uint32_t i = 0; i < RIG_LIMIT_MS / RIG_POLL_MS && rig_kvc_hk(&rig).SlotsUsed < chunks; ++i)
+    {
+        (void)poll(NULL, 0, RIG_POLL_MS);
+    }
+    CHECK_EQ(rig_kvc_hk(&rig).SlotsUsed, chunks);
+}
+
 /* The neighbour takes what it is sent, and says so. @return chunks that came until then */
 static uint32_t take_in(int neighbour)
 {
@@ -439,6 +449,7 @@ static void test_handover_by_command(void)
     rig_command(KVC_CMD_MID, KVC_HANDOVER_CC, &target, sizeof(target));
     RIG_EVENT(&rig, "KVC", KVC_HANDOVER_ERR_EID, "not_found");
     put_chunk();
+    wait_until_held(1);
     target.Slot = 4;
     rig_command(KVC_CMD_MID, KVC_HANDOVER_CC, &target, sizeof(target));
     RIG_EVENT(&rig, "KVC", KVC_HANDOVER_ERR_EID, "no handover to (2, 4): bad_address");
