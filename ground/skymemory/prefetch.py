@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from skymemory.block_entry import BlockEntry
-from skymemory.link.control import Answer, ControlPlane, Move
+from skymemory.link.ask import Answer
+from skymemory.link.control import ControlPlane, Move
 from skymemory.placement.window import Route
 from skymemory.reach import Reach
 from skymemory.wire import icd

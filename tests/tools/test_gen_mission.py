@@ -21,7 +21,8 @@ from space_packet_parser.xtce.definitions import XtcePacketDefinition
 
 from skymemory.fsw import messages, structures
 from skymemory.fsw.messages import Message
-from skymemory.link.control import Ask, ControlPlane
+from skymemory.link.ask import Ask
+from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.testbed.local import LocalConstellation

@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from mmap import mmap
 from typing import Any, Final, Protocol
 
@@ -181,9 +182,9 @@ class Connection:
             task = asyncio.create_task(self._work(asked))
             self._tasks.add(task)
             self._work_bytes += length
-            task.add_done_callback(lambda task, length=length: self._ended(task, length))  # type: ignore[misc]  # a default is not inferred
+            task.add_done_callback(partial(self._ended, length))
 
-    def _ended(self, task: asyncio.Task[None], length: int) -> None:
+    def _ended(self, length: int, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._work_bytes -= length
         self._ended_one.set()

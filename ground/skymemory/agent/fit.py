@@ -36,23 +36,13 @@ _FAR: Final = 3.0
 """times what was expected, or a part; when as many as a `FEW` are so in a row, what was before them is forgotten"""
 
 
-class Fit:
-    """`duration = c1 f1 + c2 f2 + ...` with costs c that are never negative, so that more work is never expected to end sooner.
-
-    Least squares of relative errors, in which older samples count less and less. A sample that surprises is taken for one that
-    surprises a little: a packet was lost, another process ran. If the next one surprises in the same direction it is the past
-    that counts little from then on: the link is another one.
-    """
+class _Sum:
+    """`duration = c1 f1 + c2 f2 + ...` with costs c that are never negative, so more work is never expected to end sooner."""
 
     def __init__(self, features: int) -> None:
         """`features` is how many a sample has. Those that come first are the likelier cause of what could be due to several."""
         self.samples = 0
-        self._squares = [[0.0] * features for _ in range(features)]
-        self._products = [0.0] * features
         self._costs = [0.0] * features
-        self._surprise = 0.0
-        self._spread = 0.0
-        self._is_solved = True
 
     @property
     def knows(self) -> bool:
@@ -62,13 +52,33 @@ class Fit:
     @property
     def costs(self) -> list[float]:
         """Of each feature one unit, in seconds; all 0 before the first sample."""
-        if not self._is_solved:
-            self._solve()
         return self._costs
 
     def duration_s(self, features: Sequence[float]) -> float:
         """What to expect."""
         return math.fsum(cost * feature for cost, feature in zip(self.costs, features, strict=True))
+
+
+class Fit(_Sum):
+    """Least squares of relative errors, in which older samples count less and less. A sample that surprises is taken for one that
+    surprises a little: a packet was lost, another process ran. If the next one surprises in the same direction it is the past
+    that counts little from then on: the link is another one.
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__(features)
+        self._squares = [[0.0] * features for _ in range(features)]
+        self._products = [0.0] * features
+        self._surprise = 0.0
+        self._spread = 0.0
+        self._is_solved = True
+
+    @property
+    def costs(self) -> list[float]:
+        """As they are after the last sample."""
+        if not self._is_solved:
+            self._solve()
+        return self._costs
 
     def learn(self, features: Sequence[float], duration_s: float) -> None:
         """Take in what was measured. What cannot be (negative, beyond all bounds, no work at all) is passed over."""
@@ -104,8 +114,8 @@ class Fit:
         self._is_solved = True
 
 
-class MedianFit:
-    """The same sum, right in the median: of the last durations half were longer than it says, half shorter.
+class MedianFit(_Sum):
+    """Right in the median: of the last durations half were longer than it says, half shorter.
 
     For durations that a packet lost, or another process, makes twice as long now and then: what happens mostly is what counts,
     however far off the others are. Of a link that is another one most of the weight is new after ten samples, and all of it after
@@ -113,23 +123,11 @@ class MedianFit:
     """
 
     def __init__(self, features: int) -> None:
-        """`features`: as with `Fit`."""
-        self.samples = 0
-        self.costs = [0.0] * features
-        """of each feature one unit, in seconds"""
+        super().__init__(features)
         self._last = 0  # samples that count
         self._far = 0  # in a row that were far off, below 0: that took far less than expected
         self._work: Numbers = np.zeros((_LAST, features))
         self._durations_s: Numbers = np.zeros(_LAST)
-
-    @property
-    def knows(self) -> bool:
-        """There were samples enough to go by."""
-        return self.samples >= FEW
-
-    def duration_s(self, features: Sequence[float]) -> float:
-        """What to expect."""
-        return math.fsum(cost * feature for cost, feature in zip(self.costs, features, strict=True))
 
     def learn(self, features: Sequence[float], duration_s: float) -> None:
         """Take in what was measured, as `Fit` does; it takes time here, 0.1 ms, and none where `costs` are asked for."""
@@ -150,13 +148,13 @@ class MedianFit:
         work, durations_s, weights = self._work[rows], self._durations_s[rows], _KEEP**ages
         expected_s = durations_s
         if self._last > FEW:  # errors are relative: what is far too short would be all that matters at first
-            expected_s = np.maximum(durations_s, work @ np.array(self.costs) / _FAR)
+            expected_s = np.maximum(durations_s, work @ np.array(self._costs) / _FAR)
         for _ in range(_ROUNDS):
             # Squares over distances are distances: what is least then is their sum, and that is so at the median
             distances = np.maximum(np.abs(durations_s / expected_s - 1), _NEAR)
             weighed = work * (weights / distances / expected_s**2)[:, None]
-            _solve((weighed.T @ work).tolist(), (weighed.T @ durations_s).tolist(), self.costs)
-            expected_s = np.maximum(work @ np.array(self.costs), _LEAST_S)
+            _solve((weighed.T @ work).tolist(), (weighed.T @ durations_s).tolist(), self._costs)
+            expected_s = np.maximum(work @ np.array(self._costs), _LEAST_S)
 
 
 def _can_be(features: Sequence[float], duration_s: float) -> bool:

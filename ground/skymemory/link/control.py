@@ -13,7 +13,6 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
 from types import TracebackType
@@ -21,6 +20,8 @@ from typing import Final, NamedTuple, Self
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
+from skymemory.link.ask import Answer, Ask, entry_of, tells
+from skymemory.link.shares import shares_of
 from skymemory.link.timer import Timer
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
@@ -40,42 +41,12 @@ LINK_NAMES: Final = ("north", "east", "south", "west", "ground")
 """order of the link records in STATS of the application `isl`"""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One request: what to ask of which satellite, through which."""
-
-    route: Route
-    op: int
-    apid: int = icd.APID_KVC
-    flags: int = 0
-    tenant: int = 0
-    epoch: int = 0
-    key: bytes = NO_KEY
-    chunk_id: int = 0
-    payload: bytes = b""
-
-
 class Move(NamedTuple):
     """What a satellite holds of a block is to go to another one."""
 
     source: Route
     target: Satellite
     key: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The response and the time from the last sending of its request, in seconds."""
-
-    packet: Packet
-    rtt_s: float
-    repeated: bool = False
-    """the request was sent more than once: what it was to do may have been done before"""
-
-    @property
-    def ok(self) -> bool:
-        """True if the satellite did what it was asked."""
-        return self.packet.status == icd.STATUS_OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,8 +349,8 @@ class ControlPlane:
         any_chunk = ChunkSet(0, 1, (True,)).encode()
         asks = [Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk) for key in keys]
         answers = self.exchange(asks, deadline_s)
-        unanswered = {ask.key for ask, answer in zip(asks, answers, strict=True) if not _tells(answer)}
-        return [_entry(ask.key, answer) for ask, answer in zip(asks, answers, strict=True)], unanswered
+        unanswered = {ask.key for ask, answer in zip(asks, answers, strict=True) if not tells(answer)}
+        return [entry_of(ask.key, answer) for ask, answer in zip(asks, answers, strict=True)], unanswered
 
     def find_latest(
         self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
@@ -393,7 +364,7 @@ class ControlPlane:
         ]
         found: dict[bytes, BlockEntry] = {}
         for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
-            entry = _entry(ask.key, answer)
+            entry = entry_of(ask.key, answer)
             if entry is not None and (entry.key not in found or entry.epoch > found[entry.key].epoch):
                 found[entry.key] = entry
         return found
@@ -415,7 +386,7 @@ class ControlPlane:
     def held(self, blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]], tenant: int, deadline_s: float) -> list[Held]:
         """As `hold_all`, with who did not answer. A server without a place is not asked."""
         end_s = time.monotonic() + deadline_s
-        shares = [share for index, (entry, places) in enumerate(blocks) for share in _shares(index, entry, places)]
+        shares = [share for index, (entry, places) in enumerate(blocks) for share in shares_of(index, entry, places)]
         found = [Held(True, [], False) for _ in blocks]
         left = [share for share in shares if share.places]
         while left:
@@ -551,66 +522,3 @@ def _cleared(answers: Sequence[Answer | None]) -> Cleared:
     chunks = sum(answer.packet.chunk_total for answer in done)
     total = max((-(-one.packet.block_len // one.packet.chunk_len) for one in done if one.packet.chunk_len), default=0)
     return Cleared(chunks, len(done) == len(answers), chunks < total or any(answer.repeated for answer in done))
-
-
-@dataclass(slots=True)
-class _Share:
-    """Chunks of a block that one server should hold, and where it may hold them."""
-
-    index: int
-    """of the block"""
-    entry: BlockEntry
-    places: list[Route]
-    """not asked yet"""
-    stride: int
-    missing: list[int]
-    """chunk ids, rising; found nowhere so far"""
-    unanswered: bool
-    other: bool = False
-
-    def ask(self, tenant: int) -> Ask:
-        first = self.missing[0]
-        bits = [False] * ((self.missing[-1] - first) // self.stride + 1)
-        for chunk in self.missing:
-            bits[(chunk - first) // self.stride] = True
-        payload = ChunkSet(first, self.stride, tuple(bits)).encode()
-        return Ask(self.places.pop(0), icd.OP_HAS, tenant=tenant, key=self.entry.key, chunk_id=first, payload=payload)
-
-    def take(self, answer: Answer | None) -> None:
-        self.unanswered = self.unanswered or not _tells(answer)
-        found = _entry(self.entry.key, answer)
-        if answer is None or found is None:
-            return
-        if (found.block_len, found.chunk_len) != (self.entry.block_len, self.entry.chunk_len):
-            self.other = True
-            return
-        with suppress(PacketError):
-            held = set(ChunkSet.of(answer.packet).chunks())
-            self.missing = [chunk for chunk in self.missing if chunk not in held]
-
-
-def _shares(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) -> Iterator[_Share]:
-    stride, most = len(places), icd.LIMIT_CHUNK_SET
-    for server, routes in enumerate(places[: entry.chunk_total]):
-        chunks = range(server, entry.chunk_total, stride)
-        for first in range(0, len(chunks), most):
-            yield _Share(index, entry, list(routes), stride, list(chunks[first : first + most]), unanswered=not routes)
-
-
-def _tells(answer: Answer | None) -> bool:
-    """Does it say what is held, and not why it could not be asked?"""
-    return answer is not None and answer.packet.status in (icd.STATUS_OK, icd.STATUS_NOT_FOUND)
-
-
-def _entry(key: bytes, answer: Answer | None) -> BlockEntry | None:
-    if answer is None or not answer.ok:
-        return None
-    packet = answer.packet
-    lengths_fit = (
-        packet.chunk_total >= 1
-        and 1 <= packet.chunk_len <= icd.LIMIT_CHUNK_BYTES
-        and (packet.chunk_total - 1) * packet.chunk_len < packet.block_len <= packet.chunk_total * packet.chunk_len
-    )
-    if packet.key != key or not lengths_fit:
-        return None
-    return BlockEntry(key, packet.block_len, packet.chunk_len, packet.chunk_total, packet.epoch, 0.0)

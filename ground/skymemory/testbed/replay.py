@@ -16,7 +16,8 @@ from typing import Final, Literal
 
 from skymemory.config import Constellation
 from skymemory.fsw import messages, structures
-from skymemory.link.control import Ask, ControlPlane
+from skymemory.link.ask import Ask
+from skymemory.link.control import ControlPlane
 from skymemory.link.native import crc32c
 from skymemory.orbit.schedule import Schedule
 from skymemory.placement.layouts import LAYOUT_IDS

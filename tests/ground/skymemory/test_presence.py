@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from skymemory.block_entry import BlockEntry
-from skymemory.link.control import Ask
+from skymemory.link.ask import Ask
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.store import SkyStore

@@ -416,7 +416,7 @@ def _small_bytes(args: Command) -> int:
 
 def _usable(spec: Spec, args: Command) -> Command:
     """The arguments, if none but values is long."""
-    lengths = [len(one) if type(one) is bytes else one.length for one in args]  # type: ignore[union-attr]  # `type is` does not narrow
+    lengths = [len(one) if isinstance(one, bytes) else one.length for one in args]
     if max(lengths) <= WORD_BYTES_MAX:
         return args
     lengths[spec.values] = [0] * len(lengths[spec.values])

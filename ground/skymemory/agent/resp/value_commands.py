@@ -409,14 +409,16 @@ def _flush(gateway: Gateway, connection: Connection, args: Sequence[Any], databa
     slot = connection.slot(args[0].lower().decode())
     names = gateway.values.directory.names(database)
 
+    async def delete(some: Sequence[tuple[int, bytes]]) -> str | None:
+        ended: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        all_ = _Several(len(some), lambda _, why: ended.set_result(why))
+        for number, name in some:
+            gateway.values.do(number, name, Delete(all_.count, all_.refuse), slot)
+        return await ended
+
     async def flush() -> None:
         for at in range(0, len(names), _FLUSHED_AT_ONCE):
-            some = names[at : at + _FLUSHED_AT_ONCE]
-            ended: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-            all_ = _Several(len(some), lambda _, why, ended=ended: ended.set_result(why))  # type: ignore[misc]  # a default is not inferred
-            for number, name in some:
-                gateway.values.do(number, name, Delete(all_.count, all_.refuse), slot)
-            if (why := await ended) is not None:
+            if (why := await delete(names[at : at + _FLUSHED_AT_ONCE])) is not None:
                 slot.error(why)
                 return
         slot.answer(OK)

@@ -278,12 +278,8 @@ def test_an_engine_is_told_that_its_model_is_stored_in_another_format(agent: Age
     assert "other weights" in notes(root=key("b"))[0]
 
 
-def test_what_the_sky_tells_of_others_is_printable(agent: AgentProcess) -> None:
-    model = "a model of a joker"
-    words = {"name": "\x1b[2Jvllm\n", "dtype": "\x07float32"}
-    with closing(agent.client(model=model, root=key("joker"), block_bytes=BLOCK, **words)) as joker:
-        assert joker.wait_connected(PATIENCE_S)
-        store(joker, chain("joker", 1))
+def recorded_notes(agent: AgentProcess, model: str) -> list[str]:
+    """What another engine is told of a model, once its format is recorded."""
 
     def notes() -> list[str]:
         with closing(agent.client(model=model, root=key("b"))) as other:
@@ -291,7 +287,17 @@ def test_what_the_sky_tells_of_others_is_printable(agent: AgentProcess) -> None:
             return other.notes
 
     wait_until(notes, "the format is recorded")
-    assert notes()[0].startswith(
+    return notes()
+
+
+def test_what_the_sky_tells_of_others_is_printable(agent: AgentProcess) -> None:
+    model = "a model of a joker"
+    words = {"name": "\x1b[2Jvllm\n", "dtype": "\x07float32"}
+    with closing(agent.client(model=model, root=key("joker"), block_bytes=BLOCK, **words)) as joker:
+        assert joker.wait_connected(PATIENCE_S)
+        store(joker, chain("joker", 1))
+
+    assert recorded_notes(agent, model)[0].startswith(
         r"a model of a joker is stored as blocks of 16 tokens in '\x07float32' by '\x1b[2Jvllm\n'; this engine has blocks"
     )
 
@@ -312,10 +318,4 @@ def test_what_a_model_with_a_long_name_is_told_fits(agent: AgentProcess) -> None
         assert first.wait_connected(PATIENCE_S)
         store(first, chain("long", 1))
 
-    def notes() -> list[str]:
-        with closing(agent.client(model=model, root=key("b"))) as other:
-            assert other.wait_connected(PATIENCE_S)
-            return other.notes
-
-    wait_until(notes, "the format is recorded")
-    assert [len(note) for note in notes()] == [protocol.TEXT_MAX]
+    assert [len(note) for note in recorded_notes(agent, model)] == [protocol.TEXT_MAX]

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from skymemory.config import Constellation
-from skymemory.link.control import Ask, ControlPlane
+from skymemory.link.ask import Ask
+from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.wire import icd

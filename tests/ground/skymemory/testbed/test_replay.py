@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from skymemory.config import Constellation
-from skymemory.link.control import Answer, ControlPlane
+from skymemory.link.ask import Answer
+from skymemory.link.control import ControlPlane
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker

@@ -12,7 +12,8 @@ import pytest
 from spacepackets.ccsds.spacepacket import SpacePacketHeader
 
 from skymemory.fsw.messages import KVC_CMD_MID, Message
-from skymemory.link.control import Ask, ControlPlane
+from skymemory.link.ask import Ask
+from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.store import SkyStore
