@@ -12,6 +12,6 @@
 #define KVC_SCHEDULE_BEGIN_CC  4 /**< a schedule follows: what it is for */
 #define KVC_SCHEDULE_ROWS_CC   5 /**< some rows of it */
 #define KVC_SCHEDULE_COMMIT_CC 6 /**< that was all: load the tables KVC.Schedule1 .. and follow it */
-#define KVC_HANDOVER_CC        7 /**< send everything that is held here to another satellite */
+#define KVC_HANDOVER_CC        7 /**< send everything that is held here to another satellite; to this one: keep it */
 
 #endif

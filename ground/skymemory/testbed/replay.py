@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Final, Literal
 
 from skymemory.config import Constellation
@@ -48,7 +49,7 @@ _QUIET_LOOKS: Final = 4
 """looks without a chunk moved after which the last handover counts as over"""
 
 
-_COMMAND_AGAIN_S: Final = 0.5
+_COMMAND_AGAIN_S: Final = 0.25
 """after which a satellite that has not sent all away is told again: something may have come to it meanwhile"""
 _LOOK_BACK_ROWS: Final = 60
 _END_MS: Final = 30_000
@@ -174,10 +175,8 @@ def follow(
     row = row_now(playing)
     watch = _Watch(control, playing, by, row)
     while True:
-        now_ms = _now_ms(playing)
-        tell(now_ms)
-        now_row = track.row_at(now_ms)
-        watch.look(now_row)
+        tell(_now_ms(playing))
+        now_row = watch.look()
         done = range(row, now_row)
         if now_row == len(track.rows) and watch.is_over():
             done = range(row, now_row + 1)
@@ -208,18 +207,20 @@ class _Watch:
         self._chunk_bytes = 0.0
         cache = control.constellation.cache
         self._layout = playing.track.layout(cache.layout, cache.servers)
-        self._commanded_s: dict[tuple[Satellite, Satellite], float] = {}
+        self._told: dict[Satellite, tuple[Satellite, float]] = {}  # to whom all goes, and when that is said again
         self._outside = 0  # satellites that are told to send away what they hold
         self._row = first_row
         self.first_row = first_row
         self.quiet = 0
         """looks in a row in which nothing had moved"""
 
-    def look(self, row: int) -> None:
+    def look(self) -> int:
+        """Returns the row that holds now."""
+        stats = self._control.store_stats(self._routes, _DEADLINE_S)
+        now_ms = _now_ms(self._playing)  # after the answers: what is commanded is to be of the row that holds then
+        row = self._playing.track.row_at(now_ms)
         if row != self._row:
             self._row, self.quiet = row, 0
-        stats = self._control.store_stats(self._routes, _DEADLINE_S)
-        now_ms = _now_ms(self._playing)
         held = sum(one["slots_used"] for one in stats.values())
         self._chunk_bytes = sum(one["bytes"] for one in stats.values()) / held if held else self._chunk_bytes
         self.quiet += 1
@@ -235,6 +236,7 @@ class _Watch:
                 self._chunks[at] += moved
                 self._seen_ms[at] = now_ms
                 self.quiet = 0
+        return row
 
     def _give_again(self, satellites: Iterable[Satellite]) -> None:
         """The schedule to those that began anew."""
@@ -243,17 +245,22 @@ class _Watch:
                 upload(self._control, self._playing, anew)
 
     def _command(self, satellites: Iterable[Satellite]) -> None:
-        """Tell who holds something and is outside the window to whom it goes, until nothing is left there."""
+        """Tell who holds something and is outside the window to whom it goes, until nothing is left there; and who was told so
+        and is inside again that it keeps what it has."""
         now_s, asks = time.monotonic(), []
         self._outside = 0
         for satellite in satellites:
             heir = self._heir(satellite)
             self._outside += heir is not None
-            if heir is not None and now_s >= self._commanded_s.get((satellite, heir), 0.0):
-                self._commanded_s[satellite, heir] = now_s + _COMMAND_AGAIN_S
-                command = _message(messages.KVC_HANDOVER, structures.KvcHandover(*heir))
+            target = heir or satellite
+            told, again_s = self._told.get(satellite, (satellite, inf))
+            if target != told or now_s >= again_s:
+                self._told[satellite] = target, inf if heir is None else now_s + _COMMAND_AGAIN_S
+                command = _message(messages.KVC_HANDOVER, structures.KvcHandover(*target))
                 asks.append(Ask(Route(satellite, satellite), icd.OP_RELAY, icd.APID_ISL, payload=command))
-        self._control.exchange(asks, _DEADLINE_S)
+        for ask, answer in zip(asks, self._control.exchange(asks, _DEADLINE_S), strict=True):
+            if answer is None or not answer.ok:
+                self._told[ask.route.satellite] = self._told[ask.route.satellite][0], now_s  # at the next look again
 
     def _heir(self, satellite: Satellite) -> Satellite | None:
         """Who has the satellite's place in the window of now, by the last one it was in; None: it is inside, or never was."""

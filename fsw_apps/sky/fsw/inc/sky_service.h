@@ -239,9 +239,10 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us);
 bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule);
 /**
  * Send all blocks of all tenants to @p target, beginning with the next Poll: a handover that is ordered instead of scheduled. It
- * takes a place as a MIGRATE request does.
- * @return OK: begun, or going on already; BAD_ADDRESS; NOT_FOUND: nothing is held; BUSY; REFUSED: a schedule holds, which would
- *         bring everything back
+ * takes a place as a MIGRATE request does. Of orders the last one counts: one that is under way to another satellite ends, and
+ * with this satellite for a target what is still here stays.
+ * @return OK: begun, going on already, or ended; BAD_ADDRESS; NOT_FOUND: nothing is held; BUSY; REFUSED: a schedule holds, which
+ *         would bring everything back
  */
 SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target);
 /** Count a packet that never became a request (SKY_Packet_Decode failed). */

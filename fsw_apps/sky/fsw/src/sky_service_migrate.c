@@ -288,7 +288,10 @@ SKY_Status_t SKY_Service_MigrateAll(SKY_Service_t *svc, SKY_Migration_t *job, SK
 
 SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target)
 {
-    if (!can_go_to(svc, target))
+    const bool stays = SKY_Addr_Equal(target, svc->cfg.self);
+    bool       runs  = false;
+
+    if (!stays && !can_go_to(svc, target))
     {
         return SKY_STATUS_BAD_ADDRESS;
     }
@@ -298,10 +301,17 @@ SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_
     }
     for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
     {
-        if (svc->migrations[i].active && svc->migrations[i].all_tenants && SKY_Addr_Equal(svc->migrations[i].target, target))
+        SKY_Migration_t *job = &svc->migrations[i];
+
+        if (job->active && job->all_tenants)
         {
-            return SKY_STATUS_OK;
+            runs        = SKY_Addr_Equal(job->target, target);
+            job->active = runs; /* of orders the last one counts: there is one such job at most */
         }
+    }
+    if (stays || runs)
+    {
+        return SKY_STATUS_OK;
     }
     SKY_Migration_t *job = idle_job(svc);
     if (job == NULL)
