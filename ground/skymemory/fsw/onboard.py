@@ -9,6 +9,8 @@ from skymemory.fsw.bus import App, EventType, FswError
 from skymemory.fsw.messages import Message
 
 _STOP_S = 5.0
+_WAITING_MAX = 64
+"""messages that are taken before a period ends: they came in it, and a flood must not hold it up"""
 ERROR_EVENT_ID = 1
 """event with which an app reports that its Python code raised"""
 
@@ -34,7 +36,8 @@ class OnboardApp:
         """A message of a subscribed id has come."""
 
     def on_period(self) -> None:
-        """`period_s` seconds have passed."""
+        """`period_s` seconds have passed. A period that is missed by a whole one, on a machine that stood still, is left out:
+        what was asked for at the end of the one before has had no time to come."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -52,9 +55,18 @@ class OnboardApp:
                 message = self.pipe.receive(max(due_s - time.monotonic(), 0.0))
                 if message is not None:
                     self.on_message(message)
-                if time.monotonic() >= due_s:
-                    due_s += self.period_s
-                    self.on_period()
+                late_s = time.monotonic() - due_s
+                if late_s < 0:
+                    continue
+                due_s += self.period_s
+                if late_s >= self.period_s:
+                    due_s = time.monotonic() + self.period_s
+                    continue
+                for _ in range(_WAITING_MAX):
+                    if (message := self.pipe.receive(0.0)) is None:
+                        break
+                    self.on_message(message)
+                self.on_period()
         except Exception as error:
             if self._stop.is_set():
                 return

@@ -1,12 +1,14 @@
 """Code on board in Python: apps of one's own, the health monitor, and a plane of satellites with it."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import pytest
 
 from skymemory.config import Constellation
-from skymemory.fsw import Executive, Message, OnboardApp, Pipe, messages
+from skymemory.fsw import Executive, Message, OnboardApp, Pipe, messages, onboard
 from skymemory.fsw.health import HEALTH_MID, HealthMonitor, HealthTelemetry, State, decode, main
 from skymemory.fsw.structures import IslSetLink
 from skymemory.link.control import ControlPlane
@@ -80,10 +82,33 @@ def test_the_health_monitor_sees_a_cut_link(satellite: Executive) -> None:
             satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=0, cut_s=60)))
             report = next_report(pipe, lambda r: r.state == State.DEGRADED)
             assert (report.links_up, report.links_present) == (3, 4)
-            while (event := satellite.events.next_event(5)) is not None and event.packet_id.app_name != b"HEALTH":
-                pass
+            while (event := satellite.events.next_event(5)) is not None:
+                if event.packet_id.app_name == b"HEALTH" and event.message.startswith(b"health DEGRADED: links 3 of 4"):
+                    break
             assert event is not None
-            assert event.message.startswith(b"health DEGRADED: links 3 of 4")
+
+
+def test_periods_that_pass_while_the_machine_stands_still_are_left_out(
+    satellite: Executive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their end would find that what was asked for a moment ago has not come."""
+    stood_still_s = 0.0
+    monkeypatch.setattr(onboard, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + stood_still_s))
+    states: list[State] = []
+    done = threading.Event()
+
+    class Patient(HealthMonitor):
+        def on_period(self) -> None:
+            nonlocal stood_still_s
+            super().on_period()
+            states.append(self.state)
+            stood_still_s += 1000.0
+            if len(states) == 3:
+                done.set()
+
+    with Patient(period_s=0.2):
+        assert done.wait(60)
+    assert State.BAD not in states
 
 
 def test_apps_and_satellites_end_in_the_middle_of_their_work(words: list[str]) -> None:
@@ -122,7 +147,7 @@ def test_one_plane_with_the_monitor_on_board(start_health: Callable[[Constellati
                 message = Message.decode(packet)
                 if message.mid == HEALTH_MID:
                     heard[place] = decode(message.payload)
-            if len(heard) == len(places):
+            if len(heard) == len(places) and all(report.state == State.GOOD for report in heard.values()):
                 break
     assert {(place, report.plane, report.slot) for place, report in heard.items()} == {(p, p.plane, p.slot) for p in places}
     assert {(report.state, report.links_up) for report in heard.values()} == {(State.GOOD, 2)}
