@@ -1,8 +1,8 @@
 """Is what this host knows still there? Satellites evict blocks, or start anew, and tell nobody.
 
 Before somebody counts on a chain of blocks a few of them are asked for, in one exchange. Nobody waits for that longer than an
-answer takes: without one what is known counts, and who has not answered is left alone for a while. What silence means is for
-`Reach` to judge.
+answer takes: without one what is known counts, and who has not answered is left alone for a while. If nobody has, it may be this
+host that stood still, so that happens only the second time. What silence means is for `Reach` to judge.
 """
 
 import time
@@ -43,6 +43,7 @@ class Presence:
         self._tenant = tenant
         self._count = count
         self._quiet: dict[Satellite, float] = {}  # until when they are not asked
+        self._heard = True  # somebody, when satellites were asked last
         self._turn = Lock()
 
     def check(self, chains: Sequence[Sequence[BlockEntry]]) -> Checked:
@@ -103,8 +104,11 @@ class Presence:
             return {}
         patience_s = self._control.hurry_s(asked)
         told = self._control.held(blocks, self._tenant, patience_s)
-        until_s = time.monotonic() + QUIET_TIMES * patience_s
-        self._quiet |= {satellite: until_s for one in told for satellite in one.silent}
+        silent = {satellite for one in told for satellite in one.silent}
+        first = {place[0].satellite for _, places in blocks for place in places if place}
+        before, self._heard = self._heard, not first <= silent
+        if self._heard or not before:
+            self._quiet |= dict.fromkeys(silent, time.monotonic() + QUIET_TIMES * patience_s)
         self._count(questions=len(blocks))
         gone = {}
         for (entry, _), one in zip(blocks, told, strict=True):

@@ -284,6 +284,7 @@ class NativeClient:
             FileNotFoundError: the library was not built.
         """
         self._library = library()
+        self._closing = False
         self._lock = Lock()
         """held while a call runs"""
         self._handle_lock = Lock()
@@ -309,6 +310,7 @@ class NativeClient:
 
     def close(self) -> None:
         """Cancel what runs and close the socket; safe to call twice."""
+        self._closing = True
         self.cancel()
         with self._lock, self._handle_lock:
             if self._handle is not None:
@@ -392,6 +394,8 @@ class NativeClient:
             if len(rounds) > 1:
                 block.fallbacks, block.rounds = rounds[1], len(rounds[1]) // len(rounds[0])
         with self._lock:
+            if self._closing:  # nobody would cancel it any more
+                raise ValueError("the client was closed")
             handle = self._open_handle()
             started_ns = time.time_ns()
             if progress is None:

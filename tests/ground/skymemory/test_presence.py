@@ -156,6 +156,24 @@ def test_silence_is_not_waited_for_and_not_asked_again(
         assert silent in exchanges[-1][0]
 
 
+def test_a_host_that_stood_still_asks_all_once_more(
+    start_sky: StartSky, stopped: Stopped, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = start_sky()
+    keys = chain("stood still", 4)
+    with SkyStore(local.constellation) as store:
+        store.probe(store.control)
+        put(store, keys)
+        assert found(store, keys) == keys
+        exchanges = spy(store, monkeypatch)
+        for times in (1, 2):
+            with stopped(local):
+                for _ in range(times):
+                    assert found(store, keys) == keys  # as the index says
+            assert found(store, keys) == keys
+        assert [len(asked) for asked, _ in exchanges] == [9, 9, 9, 9]  # after the second silence in a row nobody
+
+
 def test_others_are_believed_while_one_is_silent(start_sky: StartSky, stopped: Stopped) -> None:
     local = start_sky()
     keys = chain("others", 4)
