@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import time
 from datetime import UTC, datetime
 
@@ -33,9 +32,9 @@ def store(full_sky):
 
 
 @pytest.fixture
-def model(make_llama):
+def model(make_llama, seed):
     """Of other weights for every test, so that no test finds the blocks of another."""
-    return make_llama(seed=int.from_bytes(os.urandom(4)))
+    return make_llama(seed=seed)
 
 
 @pytest.fixture
@@ -238,8 +237,8 @@ def test_settings_come_from_the_constellation(model, tokenizer, full_sky) -> Non
 
 @pytest.mark.parametrize("codec", codec_names())
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_each_codec(make_llama, tokenizer, store, codec, dtype) -> None:
-    model = make_llama(seed=int.from_bytes(os.urandom(4)), dtype=dtype)
+def test_each_codec(make_llama, seed, tokenizer, store, codec, dtype) -> None:
+    model = make_llama(seed=seed, dtype=dtype)
     with KVCManager(model, tokenizer, store, codec=codec, block_tokens=BLOCK) as manager:
         ids = prompt(100)
         run = generate(model, ids, 1)

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.model
 
 
 @pytest.fixture
-def model(make_llama):
+def model(make_llama, seed):
     """Of other weights for every test, so that no test finds the blocks of another."""
-    return make_llama(seed=int.from_bytes(os.urandom(4)))
+    return make_llama(seed=seed)
 
 
 @pytest.fixture
