@@ -10,10 +10,10 @@ STORE_FREE_MEMORY_BYTES = 3 << 20
 def test_idle_satellites_are_small_and_quiet() -> None:
     sky = Constellation().replace(constellation={"planes": 2, "slots": 5}, cache={"servers": 4, "centre": [1, 2]})
     calls: list[tuple[int, int]] = []
-    report = run_idle_bench(sky, seconds=1.0, progress=lambda done, total: calls.append((done, total)))
+    report = run_idle_bench(sky, seconds=4.0, progress=lambda done, total: calls.append((done, total)))
     assert report["satellites"] == 10
-    assert report["seconds"] >= 1.0
+    assert report["seconds"] >= 4.0
     assert calls
     assert 0 < report["private_bytes_max"] <= report["pss_bytes_max"] <= report["rss_bytes_max"] < STORE_FREE_MEMORY_BYTES
-    # Clock ticks of 10 ms: ten satellites that polled at 100 Hz would show.
+    # Clock ticks of 10 ms, and what is left of starting counts too: neither is much of 4 s. Ten that polled at 100 Hz would show.
     assert report["cpu_percent_of_a_core"] < 5

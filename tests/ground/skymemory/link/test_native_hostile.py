@@ -25,7 +25,7 @@ from skymemory.wire import icd
 from skymemory.wire.packets import Packet, decode
 
 DEADLINE_MS = 20_000
-SHORT_MS = 300
+SHORT_MS = 2000
 Endpoint = tuple[str, int]
 Change = Callable[[Packet], Packet]
 
@@ -99,7 +99,10 @@ def test_answers_count_only_from_where_they_are_waited_for(full_sky: LocalConste
             wanted = download(stored)
             client.get([wanted], [(satellite, satellite, *path)], DEADLINE_MS if state is TransferState.DONE else SHORT_MS)
             assert wanted.state is state
-            assert (client.counters().rx_stale > 0) == (state is TransferState.EXPIRED)
+            if state is TransferState.EXPIRED:
+                assert client.counters().rx_stale > 0
+            else:  # what was asked for twice is answered twice
+                assert client.counters().rx_stale == 0 or wanted.repeats > 0
 
 
 def test_a_host_number_in_use_is_drawn_again(full_sky: LocalConstellation) -> None:
