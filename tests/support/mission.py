@@ -49,6 +49,7 @@ class Link:
                     pass
             except TimeoutError:
                 continue
+            self._socket.settimeout(ANSWER_S)
             return packet
         raise AssertionError(f"no telemetry 0x{mid:04X}")
 
