@@ -1,5 +1,6 @@
 /* Operating system layer: semaphores, sockets, select, clock. */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "bench_app.h"
 
@@ -69,13 +70,14 @@ static osal_id_t Socket(OS_SockAddr_t *address, const char *ip)
     return socket;
 }
 
-/* Bind to a free port of an address of our own. */
+/* Bind to a port of an address of our own. Binding to one in use succeeds too: another run of this test has another one. */
 static osal_id_t BoundSocket(OS_SockAddr_t *address, const char *ip)
 {
     const osal_id_t socket = Socket(address, ip);
-    uint16          port   = 20000;
+    const uint16    first  = (uint16)(20000 + getpid() % 20000);
+    uint16          port   = first;
     CHECK_EQ(OS_SocketAddrSetPort(address, port), OS_SUCCESS);
-    while (OS_SocketBind(socket, address) != OS_SUCCESS && port < 20100)
+    while (OS_SocketBind(socket, address) != OS_SUCCESS && port < first + 100)
     {
         CHECK_EQ(OS_SocketAddrSetPort(address, ++port), OS_SUCCESS);
     }

@@ -374,7 +374,8 @@ static void wait_until_held(uint64_t chunks)
     CHECK_EQ(rig_kvc_hk(&rig).SlotsUsed, chunks);
 }
 
-/* The neighbour takes what it is sent, and says so. @return chunks that came until then */
+/* The neighbour takes what it is sent, and says so. What asks for chunks that came before is a question asked twice, as its
+   answer was late. @return chunks that came until then */
 static uint32_t take_in(int neighbour)
 {
     static uint8_t payload[SKY_CHUNKSET_MAX_BYTES];
@@ -393,7 +394,10 @@ static uint32_t take_in(int neighbour)
             answer.credit    = 20;
             answer.hop_limit = SKY_LIMIT_HOP_LIMIT;
             rig_send(&rig, neighbour, &answer);
-            return chunks;
+            if (chunks > 0)
+            {
+                return chunks;
+            }
         }
     }
     return 0;

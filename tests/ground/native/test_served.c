@@ -25,7 +25,7 @@
 static rig_t            rigs[SATELLITES];
 static int              sockets[SATELLITES];
 static SKYC_Satellite_t servers[SATELLITES];
-static uint32_t         to_lose; /* responses of the slow one, atomic */
+static uint32_t         to_lose; /* responses of the slow one to GET, atomic */
 static bool             is_over; /* atomic */
 static uint8_t          block_up[BLOCK], block_down[BLOCK];
 
@@ -57,10 +57,11 @@ static void serve(uint32_t i)
     }
     for (uint32_t n = 0; n < rigs[i].count; ++n)
     {
-        if (i == SLOW && __atomic_load_n(&to_lose, __ATOMIC_RELAXED) > 0)
+        uint32_t lose = i == SLOW && rigs[i].out[n].pkt.op == SKY_OP_GET ? __atomic_load_n(&to_lose, __ATOMIC_RELAXED) : 0;
+
+        if (lose > 0 && __atomic_compare_exchange_n(&to_lose, &lose, lose - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         {
-            (void)__atomic_fetch_sub(&to_lose, 1, __ATOMIC_RELAXED);
-            continue;
+            continue; /* not if it was set meanwhile */
         }
         (void)sendto(sockets[i], rigs[i].out[n].bytes, rigs[i].out[n].len, 0, (struct sockaddr *)&from, from_len);
     }
