@@ -70,10 +70,10 @@ def _config(vocabulary: int, **sizes: int) -> LlamaConfig:
 
 @pytest.fixture(scope="session")
 def babbler(tmp_path_factory: pytest.TempPathFactory, letters: PreTrainedTokenizerFast) -> Path:
-    """A Llama of random weights that never ends by itself; every run of the tests has another one, so that no block is left over
-    from an earlier one."""
+    """A Llama of random weights that never ends by itself; the same in every run, as rounding chooses among tokens that are
+    nearly equally likely."""
     folder = tmp_path_factory.mktemp("babbler")
-    random_llama(_config(len(letters)), seed=int.from_bytes(os.urandom(4))).save_pretrained(folder)
+    random_llama(_config(len(letters)), seed=1).save_pretrained(folder)
     letters.save_pretrained(folder)
     return folder
 
