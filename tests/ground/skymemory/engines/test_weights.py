@@ -44,7 +44,7 @@ def test_a_file_is_read_once(folder: Path, state: Path, monkeypatch: pytest.Monk
     files[0].write_bytes(b"Z" * stat.st_size)
     os.utime(files[0], ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert files_digest(files) == first  # neither size nor time has changed
-    os.utime(files[0])
+    os.utime(files[0], ns=(stat.st_atime_ns, stat.st_mtime_ns + 10**9))
     assert files_digest(files) != first
 
 
@@ -69,11 +69,14 @@ def test_one_file(folder: Path) -> None:
 
 
 def test_of_an_adapter_its_configuration_is_read_as_well(folder: Path) -> None:
-    folder.joinpath("adapter_config.json").write_text('{"lora_alpha": 16}')
+    config = folder / "adapter_config.json"
+    config.write_text('{"lora_alpha": 16}')
     files = adapter_files(str(folder))
     assert {"adapter_config.json", "a.safetensors"} < {file.name for file in files}
     before = files_digest(files)
-    folder.joinpath("adapter_config.json").write_text('{"lora_alpha": 64}')
+    stat = config.stat()
+    config.write_text('{"lora_alpha": 64}')
+    os.utime(config, ns=(stat.st_atime_ns, stat.st_mtime_ns + 10**9))  # clocks of files tick slowly
     assert files_digest(adapter_files(str(folder))) != before
     assert adapter_files(str(folder / "a.safetensors")) == [folder / "a.safetensors"]
 
