@@ -15,6 +15,7 @@ from support.agents import AgentProcess, wait_until
 
 from .conftest import port_of
 from .raw import RawClient, encoded
+from .test_silence import NO_ANSWER
 
 StartAgent = Callable[..., AgentProcess]
 EVENTS = 1000
@@ -90,7 +91,13 @@ def test_a_claim_takes_no_memory(agent: AgentProcess, port: int) -> None:
     with RawClient(port) as other:
         wait_until(lambda: "used_memory:60\r" in other.ask("INFO", "memory").decode(), "all that came is accounted for")
         assert resident_bytes(agent) - before < 20_000_000
-        assert other.ask("SET", "k", bytes(100_000_000)) == b"OK"
+
+        def stored() -> bool:
+            answer = other.ask("SET", "k", bytes(100_000_000))
+            assert answer in (b"OK", NO_ANSWER)  # satellites of a busy machine may take too long; there is memory
+            return bool(answer == b"OK")
+
+        wait_until(stored, "it is stored")
         for client in clients:
             client.socket.close()
         wait_until(lambda: "used_memory:0\r" in other.ask("INFO", "memory").decode(), "all is given back")

