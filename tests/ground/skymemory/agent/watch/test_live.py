@@ -126,7 +126,11 @@ def test_nothing_is_left_of_a_thousand_bad_browsers(serve: Serve) -> None:
             before = len(os.listdir("/proc/self/fd"))
             await asyncio.gather(*(many(range(first, EVENTS, 8)) for first in range(8)))
             await until(alone)
-            assert len(os.listdir("/proc/self/fd")) <= before + 8  # connections that the client keeps for later requests
+
+            async def closed() -> bool:
+                return len(os.listdir("/proc/self/fd")) <= before + 8  # connections that the client keeps for later requests
+
+            await until(closed)
             assert (await other.receive_json())["state"] == "none"
 
     run(scenario())
@@ -197,7 +201,7 @@ def test_satellites_are_asked_while_somebody_looks(monkeypatch: pytest.MonkeyPat
                     return sampler._lookers == 0
 
                 await until(hidden)
-                await asyncio.sleep(0.05)
+                await asyncio.get_running_loop().run_in_executor(sampler._thread, int)  # a look that had begun has ended
                 before = looks
                 await asyncio.sleep(0.1)
                 assert looks == before
