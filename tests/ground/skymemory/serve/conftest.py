@@ -20,7 +20,6 @@ from typing import Any
 import openai
 import pytest
 import torch
-from aiohttp.test_utils import unused_port
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -173,7 +172,7 @@ def start_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeMod
             state = state or folder / "state"
             if up is not None:
                 State(state).save(Running("local", up.constellation, dict(up.processes)))
-            command = [Path(sys.executable).with_name("skymem"), "serve", model, "--port", str(unused_port()), *words]
+            command = [Path(sys.executable).with_name("skymem"), "serve", model, "--port", "0", *words]
             environment = {**os.environ, "SKYMEM_STATE": str(state), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
             log = folder / "log"
             process = stack.enter_context(

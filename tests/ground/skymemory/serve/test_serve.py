@@ -438,7 +438,7 @@ def test_requests_have_their_place_in_the_queue_from_before_their_body(serve_mod
 
 
 def test_satellites_die_and_the_tokens_stay_the_same(serve_model, babbler, start_sky) -> None:
-    sky = start_sky(cache={"block_tokens": BLOCK, "chunk_bytes": 1000, "deadline_ms": 500})
+    sky = start_sky(cache={"block_tokens": BLOCK, "chunk_bytes": 1000, "deadline_ms": 2000})
     server = serve_model(babbler, "--served-model-name", "babbler", up=sky)
     prompt = "While satellites die. " + LONG
     cold = complete(server.client, prompt)
@@ -462,7 +462,7 @@ def test_satellites_die_and_the_tokens_stay_the_same(serve_model, babbler, start
 
 def test_sigterm_lets_accepted_requests_end_and_refuses_others(serve_model, babbler) -> None:
     server = serve_model(babbler, "--served-model-name", "babbler")
-    stream = hold(server, max_tokens=1500)
+    stream = hold(server, max_tokens=6000)
     waiting: list[openai.types.Completion] = []
     second = threading.Thread(target=lambda: waiting.append(complete(server.client, "second")))
     second.start()
