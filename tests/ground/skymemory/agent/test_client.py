@@ -297,13 +297,13 @@ def test_an_agent_that_hangs_is_given_up(start_agent: StartAgent, monkeypatch: p
 def test_an_agent_that_is_at_work_is_waited_for(
     tmp_path: Path, fake: Callable[..., FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "SILENCE_S", 0.5)
+    monkeypatch.setattr(client_module, "SILENCE_S", 3.5)
 
     def behave(link: socket.socket) -> None:
         welcome(link)
         link.recv(1 << 16)
         for _ in range(8):  # longer than the silence that is borne
-            time.sleep(0.1)
+            time.sleep(0.5)
             link.sendall(protocol.frame(protocol.Alive()))
         link.sendall(protocol.frame(protocol.Found(1, 3, 2, 0.25, None)))
 

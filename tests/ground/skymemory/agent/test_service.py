@@ -317,7 +317,7 @@ def test_what_is_in_work_is_answered_before_it_ends(
     start_agent: StartAgent, start_sky: StartSky, stopped: Callable[..., object]
 ) -> None:
     """A get that waits for a silent sky ends by its deadline, and the engine hears of it before the agent goes."""
-    local = start_sky(cache={"deadline_ms": 2000})
+    local = start_sky(cache={"deadline_ms": 3000})
     agent = start_agent(local)
     with closing(agent.client(block_bytes=BLOCK)) as client:
         assert client.wait_connected(PATIENCE_S)

@@ -229,7 +229,7 @@ def test_silence_ends_as_soon_as_somebody_answers(
     start_sky: StartSky, stopped: Callable[..., object], caplog: pytest.LogCaptureFixture
 ) -> None:
     """The store alone would not ask for a while; the agent asks on."""
-    local = start_sky(cache={"deadline_ms": 300})
+    local = start_sky(cache={"deadline_ms": 1500})
 
     async def work(sky: Sky) -> None:
         assert (await sky.put([(key("silence"), b"x")]))[0].ok

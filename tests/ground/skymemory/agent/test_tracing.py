@@ -132,7 +132,7 @@ def test_a_get_of_nothing_that_is_there(full_sky: LocalConstellation) -> None:
 
 
 def test_a_lost_satellite_is_seen_in_its_burst(start_sky: StartSky) -> None:
-    local = start_sky(cache={"deadline_ms": 1000})
+    local = start_sky(cache={"deadline_ms": 2000})
     victim = local.constellation.cache.centre
 
     async def use(sky: Sky) -> None:
