@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ _CODE = {".py"}
 _VOLATILE = {"_name_or_path", "transformers_version"}
 """of a model's configuration: where it lies and who wrote it"""
 _READ_THREADS = 4
+_TICK_NS = 2_000_000_000
+"""times of files are as far apart at least, on any file system: what changes twice in it may have one time for both"""
 
 
 class WeightsError(ValueError):
@@ -81,7 +84,8 @@ def config_text(hf_config: Any) -> str:
 
 
 def files_digest(files: Iterable[Path]) -> bytes:
-    """BLAKE3 over names and contents, 32 bytes. A file is read once, and again when its size or time has changed.
+    """BLAKE3 over names and contents, 32 bytes. A file is read once, and again when its size or time has changed; one
+    that changed a moment ago may do so unseen, and is read the next time as well.
 
     Raises:
         OSError: a file cannot be read.
@@ -95,7 +99,7 @@ def files_digest(files: Iterable[Path]) -> bytes:
 
 def _file_digest(path: Path) -> bytes:
     real = path.resolve()
-    stat = real.stat()
+    stat, now_ns = real.stat(), time.time_ns()
     mark = blake3.blake3(repr((str(real), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)).encode()).hexdigest()
     kept = default_folder() / "weights" / mark
     try:
@@ -105,6 +109,8 @@ def _file_digest(path: Path) -> bytes:
     except (OSError, ValueError):
         pass
     digest = blake3.blake3(max_threads=_READ_THREADS).update_mmap(real).digest()
+    if now_ns - stat.st_mtime_ns <= _TICK_NS:
+        return digest
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         draft = kept.with_suffix(f".{os.getpid()}")

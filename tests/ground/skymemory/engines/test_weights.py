@@ -1,6 +1,7 @@
 """Which files of a model are read, and how often."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A model's files."""
+    """A model's files, an hour old."""
     made = tmp_path / "model"
     made.mkdir()
+    then_s = time.time() - 3600
     for name in ("b.safetensors", "a.safetensors", "modeling.py", "config.json", "README.md"):
         made.joinpath(name).write_text(name)
+        os.utime(made / name, (then_s, then_s))
     return made
 
 
@@ -46,6 +49,17 @@ def test_a_file_is_read_once(folder: Path, state: Path, monkeypatch: pytest.Monk
     assert files_digest(files) == first  # neither size nor time has changed
     os.utime(files[0], ns=(stat.st_atime_ns, stat.st_mtime_ns + 10**9))
     assert files_digest(files) != first
+
+
+def test_a_file_that_changed_a_moment_ago_is_read_again(folder: Path, state: Path) -> None:
+    files = weight_files(str(folder), None, None)
+    files[0].write_bytes(b"A" * 10)
+    stat = files[0].stat()
+    first = files_digest(files)
+    files[0].write_bytes(b"B" * 10)
+    os.utime(files[0], ns=(stat.st_atime_ns, stat.st_mtime_ns))  # as if within a tick of the file system's clock
+    assert files_digest(files) != first
+    assert len(list(state.joinpath("weights").iterdir())) == 2
 
 
 def test_what_is_kept_and_damaged_is_made_anew(folder: Path, state: Path) -> None:
