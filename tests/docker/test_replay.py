@@ -22,6 +22,7 @@ MINUTES = 45
 VALUE_BYTES = 300_000
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_sky_turns_at_sixty_times_real_time(start_containers, tmp_path: Path) -> None:
     orbits = Walker(5, 19, 550.0, 86.4, True, 1)
     schedule = Schedule.compute(orbits, "walker star:5x19", Site(52.5, 13.4), 10.0, 1_795_000_000_000, MINUTES * 60_000)
@@ -32,7 +33,8 @@ def test_the_sky_turns_at_sixty_times_real_time(start_containers, tmp_path: Path
     windows: list[list[int]] = []
     over, gets = threading.Event(), [0]
 
-    with start_containers(Constellation()) as sky, SkyStore(sky, playing=record) as store, ControlPlane(sky) as control:
+    patient_sky = Constellation().replace(cache={"deadline_ms": 20_000})
+    with start_containers(patient_sky) as sky, SkyStore(sky, playing=record) as store, ControlPlane(sky) as control:
         assert all(result.ok for result in store.put(list(items.items())))
 
         def use() -> None:

@@ -105,9 +105,13 @@ def played(
     return done, got[0]
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("by", ["schedule", "command"])
-def test_gets_and_puts_go_on_while_the_sky_turns(start_sky: StartSky, schedule: Schedule, by: By, tmp_path: Path) -> None:
-    sky = start_sky(constellation=GRID, cache={"servers": 10, "centre": [3, 5]}).constellation
+def test_gets_and_puts_go_on_while_the_sky_turns(
+    start_sky: StartSky, schedule: Schedule, by: By, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skymemory.testbed.replay.LEAD_S", 6.0)  # a busy machine looks on before row 2 comes
+    sky = start_sky(constellation=GRID, cache={"servers": 10, "centre": [3, 5], "deadline_ms": 20_000}).constellation
     items = blocks()
     record = PlayingRecord(tmp_path)
     schedule.save(source := tmp_path / "two-hours.csv")
@@ -129,14 +133,16 @@ def test_gets_and_puts_go_on_while_the_sky_turns(start_sky: StartSky, schedule: 
         assert store.stats().misses == 0
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_second_replay_goes_on_where_the_first_one_ended(start_sky: StartSky, schedule: Schedule) -> None:
-    sky = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5], "layout": "rotation"}).constellation
+    cache = {"servers": 6, "centre": [3, 5], "layout": "rotation", "deadline_ms": 20_000}
+    sky = start_sky(constellation=GRID, cache=cache).constellation
     items = blocks(3)
     with SkyStore(sky) as store:
-        store.put(list(items.items()))
+        assert all(result.ok for result in store.put(list(items.items())))
     before = None
     for from_ms in (0, HOUR_MS):
-        playing = playing_now(sky, schedule, from_ms, from_ms + HOUR_MS // 2, 600.0, before)
+        playing = playing_now(sky, schedule, from_ms, from_ms + HOUR_MS // 2, SPEED / 2, before)
         with SkyStore(sky, playing=playing) as store:
             played(sky, schedule, playing, "schedule", store, items)
         before = playing
@@ -147,12 +153,12 @@ def test_a_second_replay_goes_on_where_the_first_one_ended(start_sky: StartSky, 
 def test_a_held_window_stays(start_sky: StartSky, schedule: Schedule) -> None:
     sky = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5]}).constellation
     items = blocks(3)
-    playing = playing_now(sky, schedule, 0, schedule.header.duration_ms, SPEED, None)
+    playing = playing_now(sky, schedule, 0, schedule.header.duration_ms, SPEED / 3, None)
     with ControlPlane(sky) as control:
         with SkyStore(sky) as store:
-            store.put(list(items.items()))
+            assert all(result.ok for result in store.put(list(items.items())))
         upload(control, playing)
-        wait_until(lambda: row_now(playing) == 3)
+        wait_until(lambda: row_now(playing) >= 3)
         held = held_now(playing)
         upload(control, held)
         row = row_now(held)
