@@ -78,10 +78,10 @@ def test_who_is_asked_in_lookups_knows_nothing_of_the_old_block(start_sky: Start
 
 
 def test_a_first_server_that_is_silent_has_a_stand_in(start_sky: StartSky, stopped: Stopped) -> None:
-    local = start_sky(cache={"deadline_ms": 1000})
+    local = start_sky(cache={"deadline_ms": 2000})
     sky = local.constellation
     with SkyStore(sky) as store:
-        store.put([(key("stopped"), bytes(60_001))])
+        assert store.put([(key("stopped"), bytes(60_001))])[0].ok
         with stopped(local, Whereabouts(sky).servers(0)[0]):
             assert store.make_way([key("stopped")])[0].confirmed
             assert store.put([(key("stopped"), b"another")])[0].ok

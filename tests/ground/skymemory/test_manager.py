@@ -353,7 +353,7 @@ def test_values_that_cannot_be_coded_are_not_stored(model, tokenizer, store) -> 
 
 
 def test_a_lost_satellite_is_a_miss_and_the_blocks_are_put_again(model, tokenizer, start_sky) -> None:
-    sky = start_sky(cache={"deadline_ms": 1000, "chunk_bytes": 1000})
+    sky = start_sky(cache={"deadline_ms": 2000, "chunk_bytes": 1000})
     ids = prompt(100)
     cold = generate(model, ids, NEW_TOKENS)
     with SkyStore(sky.constellation) as store:

@@ -48,7 +48,9 @@ def test_an_impatient_host_spoils_nothing(start_sky: StartSky) -> None:
         assert statuses(store) == {"done"}
 
 
-def test_a_slow_satellite_is_not_lost(start_sky: StartSky) -> None:
+def test_a_slow_satellite_is_not_lost(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skymemory.link.timer._FIRST_S", 0.5)  # shorter than the way, but three of them longer by far
+    monkeypatch.setattr("skymemory.link.timer._MAX_S", 4.0)
     sky = start_sky(links={"delay_us": 350_000}, cache={"deadline_ms": 100}).constellation
     with SkyStore(sky) as store:
         for _ in range(2):
@@ -58,7 +60,7 @@ def test_a_slow_satellite_is_not_lost(start_sky: StartSky) -> None:
 
 
 def test_a_host_that_thinks_a_satellite_lost_leaves_the_blocks_of_others(start_sky: StartSky, stopped: Stopped) -> None:
-    local = start_sky(cache={"deadline_ms": 500})
+    local = start_sky(cache={"deadline_ms": 2000})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         put_all(store)
@@ -74,7 +76,7 @@ def test_a_host_that_thinks_a_satellite_lost_leaves_the_blocks_of_others(start_s
 
 
 def test_a_host_that_did_not_see_the_loss_looks_where_the_others_put(start_sky: StartSky) -> None:
-    local = start_sky(cache={"deadline_ms": 500})
+    local = start_sky(cache={"deadline_ms": 2000})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         local.kill(Whereabouts(sky).servers(0)[4])
@@ -85,7 +87,7 @@ def test_a_host_that_did_not_see_the_loss_looks_where_the_others_put(start_sky: 
 
 def test_who_stands_in_may_be_lost_too(start_sky: StartSky) -> None:
     """One look around is enough, and two hosts that look find the same places."""
-    local = start_sky(cache={"deadline_ms": 500})
+    local = start_sky(cache={"deadline_ms": 2000})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         lost = set(Whereabouts(sky).servers(0)[3:5])
@@ -99,7 +101,7 @@ def test_who_stands_in_may_be_lost_too(start_sky: StartSky) -> None:
 
 
 def test_with_nobody_left_to_stand_in_a_block_is_not_stored(start_sky: StartSky) -> None:
-    local = start_sky(cache={"servers": 15, "deadline_ms": 500})
+    local = start_sky(cache={"servers": 15, "deadline_ms": 2000})
     with SkyStore(local.constellation) as store:
         local.kill(Whereabouts(local.constellation).servers(0)[4])
         assert [result.status for result in store.put([(KEYS[0], BLOCK)])] == ["expired"]
@@ -110,7 +112,7 @@ def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(
     start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped
 ) -> None:
     monkeypatch.setattr("skymemory.reach.DOUBT_S", 0.0)
-    local = start_sky(cache={"deadline_ms": 500})
+    local = start_sky(cache={"deadline_ms": 2000})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
         with stopped(local, Whereabouts(sky).servers(0)[4]):
@@ -177,7 +179,7 @@ def test_an_outage_of_the_ground_loses_no_satellite(
     start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stopped: Stopped
 ) -> None:
     monkeypatch.setattr("skymemory.reach.PAUSE_FIRST_S", 3600.0)  # nobody is asked again by itself
-    local = start_sky(cache={"deadline_ms": 300})
+    local = start_sky(cache={"deadline_ms": 2000})
     with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
         put_all(store)
         with stopped(local):
@@ -201,7 +203,7 @@ def test_after_an_outage_all_is_as_before(
 ) -> None:
     monkeypatch.setattr("skymemory.reach.PAUSE_FIRST_S", 0.05)
     monkeypatch.setattr("skymemory.reach.PAUSE_MAX_S", 0.1)
-    local = start_sky(cache={"deadline_ms": 300})
+    local = start_sky(cache={"deadline_ms": 2000})
     with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
         put_all(store)
         number = store.control.host
@@ -231,7 +233,7 @@ def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, monkeypatch:
 
 def test_one_server_alone_can_be_lost(start_sky: StartSky) -> None:
     """Other satellites tell that it is the server and not this host."""
-    local = start_sky(cache={"servers": 1, "deadline_ms": 300})
+    local = start_sky(cache={"servers": 1, "deadline_ms": 2000})
     sky = local.constellation
     with SkyStore(sky) as store:
         local.kill(sky.cache.centre)

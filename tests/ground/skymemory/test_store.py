@@ -161,16 +161,16 @@ def test_loss_delay_and_reordering_are_repaired(start_sky: StartSky) -> None:
 
 
 def test_a_killed_satellite_is_a_miss_and_blocks_can_be_put_again(start_sky: StartSky) -> None:
-    local = start_sky(cache={"deadline_ms": 700})
+    local = start_sky(cache={"deadline_ms": 2000})
     sky = local.constellation
     victim = Whereabouts(sky).servers(0)[4]
     with SkyStore(sky) as store:
         items = blocks([100_000, 100, 200_000])  # the small one is on the first server only
-        store.put(list(items.items()))
+        assert all(result.ok for result in store.put(list(items.items())))
         local.kill(victim)
         start_s = time.monotonic()
         results = store.get(list(items))
-        assert time.monotonic() - start_s < 0.7 + 5  # deadline, a look around, another try; generous for a busy machine
+        assert time.monotonic() - start_s < 2 + 20  # deadline, a look around, another try; generous for a busy machine
         assert [result.status for result in results] == ["miss", "done", "miss"]  # what stands in never had its share
         assert results[1].data == items[key(" 1")]
         stats = store.stats()
@@ -183,21 +183,22 @@ def test_a_killed_satellite_is_a_miss_and_blocks_can_be_put_again(start_sky: Sta
 
 def test_a_satellite_that_returns_is_used_again(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skymemory.reach.LOST_S", 0.0)
-    local = start_sky(cache={"deadline_ms": 700})
+    local = start_sky(cache={"deadline_ms": 2000})
     victim = Whereabouts(local.constellation).servers(0)[4]
     with SkyStore(local.constellation) as store:
         local.kill(victim)
         assert store.put([(key("first"), bytes(100_000))])[0].ok  # on a substitute
         assert store.put([(key("second"), bytes(100_000))])[0].ok
         local.restart(victim)
+        monkeypatch.setattr("skymemory.reach._BACK_S", 10.0)  # it answers now, however busy this machine is
         assert store.put([(key("third"), bytes(100_000))])[0].ok
         assert store.control.store_stats([Route(victim, victim)], 5)[victim]["slots_used"] == 2
 
 
 def test_a_killed_nearest_satellite(start_sky: StartSky) -> None:
-    local = start_sky(cache={"deadline_ms": 700, "uplink": "nearest"})
+    local = start_sky(cache={"deadline_ms": 2000, "uplink": "nearest"})
     with SkyStore(local.constellation) as store, SkyStore(local.constellation) as other:
-        store.put([(key("block"), bytes(50_000))])
+        assert store.put([(key("block"), bytes(50_000))])[0].ok
         local.kill(local.constellation.cache.centre)
         assert other.find_longest(chain(4)) == []
         assert not other.silent  # others answer: it is the satellite that is lost
@@ -238,15 +239,15 @@ def test_broken_blocks_are_left_to_the_satellites_if_so_configured(start_sky: St
 
 def test_an_eviction_takes_all_shares_by_gossip(start_sky: StartSky) -> None:
     """One satellite is pressed until it evicts; the others hear of it from their neighbours, and the ground does nothing."""
-    sky = start_sky(satellite={"store_mib": 1, "gossip": True}, cache={"deadline_ms": 300, "lazy_purge": False}).constellation
+    sky = start_sky(satellite={"store_mib": 1, "gossip": True}, cache={"deadline_ms": 2000, "lazy_purge": False}).constellation
     first = Whereabouts(sky).servers(0)[0]
     with SkyStore(sky) as store, SkyStore(sky) as other:
-        store.put([(key("old"), bytes(100_000)), (key("whole"), bytes(100_000))])
-        store.get([key("whole")])
-        time.sleep(1.5)  # as long after a PUT as satellites take no word about its block: its deadline and a second
+        assert all(result.ok for result in store.put([(key("old"), bytes(100_000)), (key("whole"), bytes(100_000))]))
+        assert store.get([key("whole")])[0].ok
+        time.sleep(3.5)  # as long after a PUT as satellites take no word about its block: its deadline and a second
         pressing = 0
         while not (stats := store.control.store_stats(all_routes(sky), 5))[first]["evictions"]:
-            store.put([(key(f"press {pressing}"), b"x")])  # of one chunk, for the first server only
+            assert store.put([(key(f"press {pressing}"), b"x")])[0].ok  # of one chunk, for the first server only
             pressing += 1
         assert stats[first]["evictions"] == 2
         until_s = time.monotonic() + 30

@@ -53,7 +53,7 @@ def test_a_link_that_the_file_cuts_is_passed_by_from_the_first_packet(start_sky:
 
 
 def test_a_satellite_that_is_lost_before_the_put(start_sky: StartSky, tmp_path: Path) -> None:
-    local = start_sky(cache={"deadline_ms": 700})
+    local = start_sky(cache={"deadline_ms": 2000})
     user = User(local, tmp_path)
     local.kill(Satellite(2, 4))
     assert user.put(OLD) == b"no answer from [2, 4]: others stand in; asked again in 30 s\n"
@@ -63,7 +63,7 @@ def test_a_satellite_that_is_lost_before_the_put(start_sky: StartSky, tmp_path: 
 @pytest.mark.parametrize("lost", [Satellite(3, 5), Satellite(3, 4)])
 def test_a_satellite_that_is_lost_and_with_it_the_ways_over_it(start_sky: StartSky, tmp_path: Path, lost: Satellite) -> None:
     """Its neighbours have not noticed: with one way in, those behind it are silent too. Others stand in for all, or for it."""
-    cache = {"uplink": "nearest", "centre": [3, 4], "deadline_ms": 700}
+    cache = {"uplink": "nearest", "centre": [3, 4], "deadline_ms": 2000}
     local = start_sky(constellation={"planes": 5, "slots": 7}, cache=cache)
     user = User(local, tmp_path)
     local.kill(lost)
@@ -72,7 +72,7 @@ def test_a_satellite_that_is_lost_and_with_it_the_ways_over_it(start_sky: StartS
 
 
 def test_a_satellite_that_is_lost_after_the_put(start_sky: StartSky, tmp_path: Path) -> None:
-    local = start_sky(cache={"deadline_ms": 700})
+    local = start_sky(cache={"deadline_ms": 2000})
     user = User(local, tmp_path)
     user.put(OLD)
     local.kill(Whereabouts(local.constellation).servers(0)[4])
@@ -84,7 +84,7 @@ def test_a_satellite_that_is_lost_after_the_put(start_sky: StartSky, tmp_path: P
 @pytest.mark.parametrize("server", [0, 4])
 def test_a_satellite_that_comes_back_empty_after_the_put(start_sky: StartSky, tmp_path: Path, server: int) -> None:
     """What a stand-in holds is not looked for there any more: a miss, put again and found; nothing old comes back."""
-    local = start_sky(cache={"deadline_ms": 700})
+    local = start_sky(cache={"deadline_ms": 2000})
     user = User(local, tmp_path)
     victim = Whereabouts(local.constellation).servers(0)[server]
     local.kill(victim)

@@ -252,11 +252,12 @@ def test_a_dead_satellite_is_a_miss_by_the_deadline(start_sky: StartSky) -> None
     with NativeClient() as client:
         stored = uploads(300_000, 6000)  # the second lies on server 0 alone
         client.put(stored, servers, DEADLINE_MS)
+        assert [transfer.state for transfer in stored] == [TransferState.DONE] * 2
         local.kill(victim)
         wanted = downloads(stored)
-        client.get(wanted, servers, 300)
+        client.get(wanted, servers, 2000)
         assert (wanted[0].state, wanted[0].failed) == (TransferState.EXPIRED, victim)
-        assert wanted[0].duration_s >= 0.3
+        assert wanted[0].duration_s >= 2.0
         assert wanted[1].state is TransferState.DONE
         local.restart(victim)
         check_round_trip(client, servers, stored)

@@ -70,8 +70,9 @@ def test_one_that_is_lost_says_nothing(start_sky: Callable[..., LocalConstellati
     with NativeClient() as client:
         transfer = new_transfer()
         client.put([transfer], servers, 5000)
+        assert transfer.state is TransferState.DONE
         local.kill(victim)
-        call = client.get([transfer], servers, 1000)
+        call = client.get([transfer], servers, 2000)
         assert transfer.state is TransferState.EXPIRED
         lost = next(one for one in call.served if one.satellite == victim)
         assert (lost.first_s, lost.last_s, lost.bytes, lost.chunks) == (None, None, 0, 0)
