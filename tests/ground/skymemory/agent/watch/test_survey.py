@@ -167,12 +167,13 @@ def test_large_constellations_are_asked_in_slices(start_sky: StartSky, monkeypat
 
 def test_a_handover_is_shown_from_place_to_place(start_sky: StartSky) -> None:
     sky = start_sky(cache={"servers": 4}).constellation
-    track = Track.of(sky.torus, [(0, Satellite(2, 3)), (1000, Satellite(2, 2)), (HOUR_MS, Satellite(2, 1))])
+    with SkyStore(sky) as before_it_begins:
+        before_it_begins.put([(os.urandom(32), os.urandom(200_000)) for _ in range(4)])
+    track = Track.of(sky.torus, [(0, Satellite(2, 3)), (3000, Satellite(2, 2)), (HOUR_MS, Satellite(2, 1))])
     playing = Playing(track, time.time())
     with ControlPlane(sky) as control:
         upload(control, playing)
     with surveyed(sky, playing) as (store, survey):
-        store.put([(os.urandom(32), os.urandom(200_000)) for _ in range(4)])
         frame = until(survey, lambda one: one["row"][0] == 2)
         before, after = store.whereabouts.servers(1), store.whereabouts.servers(2)
         pairs = enumerate(zip(before, after, strict=True))
