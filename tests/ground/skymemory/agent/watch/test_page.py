@@ -201,11 +201,16 @@ def test_keys_go_over_the_torus_and_turn_the_globe(browser: Browser, watched: Wa
         def focused() -> str:
             return str(page.evaluate("document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"))
 
-        for _ in range(8):
-            page.keyboard.press("Tab")
-            if focused().startswith("Satellite"):
-                break
-        assert "centre of the window" in focused()
+        def tab_to_the_centre() -> bool:
+            """From the top of the page; False: it has moved on meanwhile."""
+            page.mouse.click(1, 1)
+            for _ in range(8):
+                page.keyboard.press("Tab")
+                if focused().startswith("Satellite"):
+                    break
+            return "centre of the window" in focused()
+
+        until(page, tab_to_the_centre)
         page.keyboard.press("Home")
         plane = int(re.match(r"Satellite (\d), 1;", focused())[1])  # type: ignore[index]
         page.keyboard.press("ArrowLeft")
@@ -274,6 +279,9 @@ def test_the_theme_is_chosen_and_kept(browser: Browser, watched: Watched) -> Non
         button.click()
         expect(button).to_have_text("Theme: dark")
         assert page.evaluate(ground) == "rgb(9, 13, 20)"
+        # What is under way when a page is loaded anew fails
+        expect(page.get_by_role("status")).to_have_text("live")
+        until(page, lambda: page.evaluate("performance.getEntriesByType('resource').some(one => one.name.includes('/history'))"))
         page.reload()
         expect(button).to_have_text("Theme: dark")
         assert page.evaluate(ground) == "rgb(9, 13, 20)"
