@@ -206,7 +206,10 @@ def test_a_satellite_that_began_anew_follows_again(start_sky: StartSky, schedule
         assert control.store_stats([Route(victim, victim)], 5)[victim]["rows"] == len(playing.track.rows)
 
 
-def test_satellites_that_do_not_answer_are_named(start_sky: StartSky, schedule: Schedule) -> None:
+def test_satellites_that_do_not_answer_are_named(
+    start_sky: StartSky, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skymemory.testbed.replay._DEADLINE_S", 2.0)
     local = start_sky(constellation=GRID, cache={"servers": 6, "centre": [3, 5]})
     playing = playing_now(local.constellation, schedule, 0, HOUR_MS, SPEED, None)
     local.kill(Satellite(2, 7))
