@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ import urllib.request
 from pathlib import Path
 
 from support.agents import wait_until
+from support.ports import free_ports
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
 
 PATIENCE_S = 120.0
@@ -30,7 +30,7 @@ class LMCacheServer:
         self._folder = folder
         self._adapter = adapter
         self._chunk_tokens = chunk_tokens
-        self.port, self._http_port, self._metrics_port = _free_ports(3)
+        self.port, self._http_port, self._metrics_port = free_ports(3)
         self._starts = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -97,13 +97,3 @@ def restart_under(engine: Engine, lmcache: LMCacheServer) -> None:
     lmcache.start()
     wait_until(lambda: "Registered" in lmcache.log(), "vLLM's workers find the new LMCache")  # what is asked before is lost
     wait_until(lambda: engine.fresh(probe)["cached"] == [BLOCK_TOKENS], "vLLM takes blocks from it")
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
