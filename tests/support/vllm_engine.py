@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ CONNECTOR = {
 def words(count: int, seed: int) -> list[int]:
     """Token ids of a prompt; another seed, another first token."""
     return [3 + (seed * 101 + position * (7 + seed % 5)) % (VOCABULARY - 3) for position in range(count)]
+
+
+def _not_saved(metrics: dict[str, float]) -> float:
+    """Blocks that were computed and are not in the sky."""
+    return sum(metrics.get(f"skymemory_save_{why}_blocks", 0) for why in ("skipped", "failed"))
 
 
 class Agent:
@@ -143,8 +149,28 @@ class Engine:
             assert time.monotonic() < end, self.log()[-4000:]
         return self.generate(*prompts, **arguments)
 
+    def stored(self, prompt: list[int], blocks: int, **arguments: Any) -> list[int]:
+        """Tokens of a prompt of which nothing is known, once so many blocks more are in the sky.
+
+        On a busy machine a worker may find the agent when a short prompt is computed already, or a put may take too long; what is
+        missing then is computed once more.
+        """
+        before = self.metrics()
+        cold = self.fresh(prompt, **arguments)
+        assert cold["cached"] == [0]
+        least = before.get("skymemory_saved_blocks", 0) + blocks
+        end, seed, lost = time.monotonic() + 60, 1000, _not_saved(before)
+        while (found := self.metrics()).get("skymemory_saved_blocks", 0) < least:
+            assert time.monotonic() < end, f"{found} instead of {least} blocks\n{self.log()[-4000:]}"
+            if _not_saved(found) > lost:
+                lost = _not_saved(found)
+                assert self.fresh(prompt, **arguments)["tokens"] == cold["tokens"]
+            self.generate(words(4, seed))  # what the workers did late is told in a later step
+            seed += 1
+        return cold["tokens"][0]
+
     def loaded(self, prompt: list[int], blocks: int, **arguments: Any) -> list[int]:
-        """Tokens of a prompt of which so many blocks come from the sky.
+        """Tokens of a prompt of which so many blocks come from the sky, but for one token of it that is computed.
 
         On a busy machine a satellite may pass for lost; then they are computed, stored anew, and come the next time.
         """
@@ -154,9 +180,15 @@ class Engine:
             found = self.fresh(prompt, **arguments)
             assert tokens in (None, found["tokens"][0])
             tokens = found["tokens"][0]
-            if found["cached"] == [blocks * BLOCK_TOKENS]:
+            if found["cached"] == [min(blocks * BLOCK_TOKENS, len(prompt) - 1)]:
                 return tokens
             assert time.monotonic() < end, f"{found} instead of {blocks} blocks\n{self.log()[-4000:]}"
+
+    def again(self, attempt: Callable[[], bool]) -> None:
+        """Until an attempt succeeds; for the same reason, where more than tokens is to be seen."""
+        end = time.monotonic() + 60
+        while not attempt():
+            assert time.monotonic() < end, f"in vain\n{self.log()[-4000:]}"
 
     def metrics(self) -> dict[str, float]:
         return self.ask("metrics")
@@ -175,7 +207,11 @@ class Engine:
 
     def keys(self) -> list[bytes]:
         """Under which blocks were stored so far; of engines with the connector of `support.vllm_recording`."""
-        return [bytes.fromhex(line) for line in dict.fromkeys(self._keys.read_text().split())]
+        return list(dict.fromkeys(self.saves()))
+
+    def saves(self) -> list[bytes]:
+        """The same, once for each time that a block was to be stored."""
+        return [bytes.fromhex(line) for line in self._keys.read_text().split()] if self._keys.exists() else []
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")

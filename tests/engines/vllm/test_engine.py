@@ -1,7 +1,6 @@
 """vLLM with its connector over an agent and real satellites. One engine for all tests but the last: it takes long to start."""
 
 import random
-import time
 from collections.abc import Callable
 
 import pytest
@@ -23,78 +22,82 @@ def engine(start_engine: Callable[..., Engine]) -> Engine:
 
 def stored(engine: Engine, prompt: list[int], tokens: int = 8, salt: str | None = None) -> list[int]:
     """Have a prompt computed, and its blocks in the sky. Its tokens."""
-    before = engine.metrics()["skymemory_saved_blocks"]
-    cold = engine.fresh(prompt, tokens=tokens, salt=salt)
-    assert cold["cached"] == [0]
-    engine.until(skymemory_saved_blocks=before + len(prompt) // BLOCK_TOKENS)
-    return cold["tokens"][0]
+    return engine.stored(prompt, len(prompt) // BLOCK_TOKENS, tokens=tokens, salt=salt)
 
 
 def test_a_warm_prompt_gives_the_tokens_of_a_cold_one(engine: Engine) -> None:
     prompt = words(LONG, 1)
     tokens = stored(engine, prompt)
-    before = engine.metrics()
-    warm = engine.fresh(prompt)
-    assert warm["tokens"] == [tokens]
-    assert warm["cached"] == [4 * BLOCK_TOKENS]
-    after = engine.until(skymemory_loaded_blocks=before["skymemory_loaded_blocks"] + 4)
-    assert after["skymemory_saved_blocks"] == before["skymemory_saved_blocks"]  # nothing is stored twice
-    assert after["external_prefix_cache_hits"] - before["external_prefix_cache_hits"] == 4 * BLOCK_TOKENS
-    assert after["skymemory_loaded_bytes"] > before["skymemory_loaded_bytes"]
+
+    def warm() -> bool:
+        earlier = engine.metrics().get("skymemory_loaded_blocks", 0)
+        assert engine.loaded(prompt, 4) == tokens
+        before = engine.until(skymemory_loaded_blocks=earlier + 4)
+        found = engine.fresh(prompt)
+        assert found["tokens"] == [tokens]
+        if found["cached"] != [4 * BLOCK_TOKENS]:
+            return False
+        after = engine.until(skymemory_loaded_blocks=before["skymemory_loaded_blocks"] + 4)
+        assert after["skymemory_saved_blocks"] == before["skymemory_saved_blocks"]  # nothing is stored twice
+        assert after["external_prefix_cache_hits"] - before["external_prefix_cache_hits"] == 4 * BLOCK_TOKENS
+        assert after["skymemory_loaded_bytes"] > before["skymemory_loaded_bytes"]
+        return True
+
+    engine.again(warm)
 
 
 def test_of_a_prompt_of_whole_blocks_one_token_is_computed(engine: Engine) -> None:
     prompt = words(3 * BLOCK_TOKENS, 2)
     tokens = stored(engine, prompt)
-    warm = engine.fresh(prompt)
-    assert warm["tokens"] == [tokens]
-    assert warm["cached"] == [3 * BLOCK_TOKENS - 1]
+    assert engine.loaded(prompt, 3) == tokens
 
 
 def test_a_longer_prompt_finds_its_beginning_and_generated_tokens(engine: Engine) -> None:
     prompt = words(2 * BLOCK_TOKENS - 20, 3)
-    before = engine.metrics()["skymemory_saved_blocks"]
-    tokens = engine.fresh(prompt, tokens=60)["tokens"][0]
-    engine.until(skymemory_saved_blocks=before + 2)
+    tokens = engine.stored(prompt, 2, tokens=60)
     talk = [*prompt, *tokens, *words(50, 4)]
-    cold = engine.fresh(talk, salt="not what was stored")
-    warm = engine.fresh(talk)
-    assert warm["cached"] == [2 * BLOCK_TOKENS]
-    assert warm["tokens"] == cold["tokens"]
-    engine.until(skymemory_saved_blocks=before + 4)  # those of the other salt as well: the next test counts its own
+    cold = engine.stored(talk, 2, salt="not what was stored")
+    assert engine.loaded(talk, 2) == cold
 
 
 def test_what_vllm_has_itself_is_not_loaded(engine: Engine) -> None:
     prompt = words(LONG, 5)
     tokens = stored(engine, prompt)
-    engine.fresh(prompt[: 2 * BLOCK_TOKENS + 10])
-    before = engine.metrics()
-    warm = engine.generate(prompt)
-    assert (warm["tokens"], warm["cached"]) == ([tokens], [4 * BLOCK_TOKENS])
-    engine.until(skymemory_loaded_blocks=before["skymemory_loaded_blocks"] + 2)
+
+    def the_rest_comes() -> bool:
+        engine.fresh(prompt[: 2 * BLOCK_TOKENS + 10])
+        before = engine.metrics()
+        warm = engine.generate(prompt)
+        assert warm["tokens"] == [tokens]
+        if warm["cached"] != [4 * BLOCK_TOKENS]:
+            return False
+        engine.until(skymemory_loaded_blocks=before["skymemory_loaded_blocks"] + 2)
+        return True
+
+    engine.again(the_rest_comes)
 
 
 def test_another_salt_finds_nothing(engine: Engine) -> None:
     prompt = words(LONG, 6)
-    before = engine.metrics()["skymemory_saved_blocks"]
     tokens = stored(engine, prompt, salt="one")
-    other = engine.fresh(prompt, salt="two")
-    assert (other["tokens"], other["cached"]) == ([tokens], [0])
-    engine.until(skymemory_saved_blocks=before + 8)
-    same = engine.fresh(prompt, salt="one")
-    assert (same["tokens"], same["cached"]) == ([tokens], [4 * BLOCK_TOKENS])
+    assert stored(engine, prompt, salt="two") == tokens  # nothing of it was cached
+    assert engine.loaded(prompt, 4, salt="one") == tokens
 
 
 def test_requests_at_once_that_begin_alike(engine: Engine) -> None:
     common = words(2 * BLOCK_TOKENS, 7)
     prompts = [[*common, *words(BLOCK_TOKENS + 30, 8)], [*common, *words(BLOCK_TOKENS + 50, 9)]]
-    before = engine.metrics()["skymemory_saved_blocks"]
+    before = engine.saves()
     cold = engine.fresh(*prompts)
-    after = engine.until(skymemory_saved_blocks=before + 4)
-    assert after["skymemory_saved_blocks"] == before + 4  # what they have in common once
-    warm = engine.fresh(*prompts)
-    assert warm["tokens"] == cold["tokens"]
-    assert warm["cached"] == [3 * BLOCK_TOKENS] * 2
+    new = [key for key in engine.saves()[len(before) :] if key not in before]  # others may be stored anew meanwhile
+    assert len(new) == len(set(new)) == 4  # what they have in common once
+
+    def warm() -> bool:
+        found = engine.fresh(*prompts)
+        assert found["tokens"] == cold["tokens"]
+        return found["cached"] == [3 * BLOCK_TOKENS] * 2
+
+    engine.again(warm)
 
 
 def test_requests_that_are_preempted(engine: Engine) -> None:
@@ -116,8 +119,7 @@ def test_a_request_that_is_given_up(engine: Engine, steps: int) -> None:
     assert engine.ask("forget")["done"]
     engine.ask("abort", prompt=prompt, steps=steps)  # asked for, being loaded, or computed
     engine.ask("abort", prompt=words(LONG, 40 + steps), steps=steps)  # never stored
-    after = engine.fresh(prompt)
-    assert (after["tokens"], after["cached"]) == ([tokens], [4 * BLOCK_TOKENS])
+    assert engine.loaded(prompt, 4) == tokens
 
 
 def test_a_block_that_is_not_what_was_stored_is_computed_and_stored_anew(engine: Engine, sky: LocalConstellation) -> None:
@@ -139,8 +141,7 @@ def test_a_block_that_is_not_what_was_stored_is_computed_and_stored_anew(engine:
     after = engine.until(skymemory_load_failed_blockscorrupt=corrupt + 1, skymemory_saved_blocks=saved + 1)
     assert after["skymemory_loaded_blocks"] >= before["skymemory_loaded_blocks"] + 2
     assert keys[2].hex()[:16] in engine.log()
-    healed = engine.fresh(prompt)
-    assert (healed["tokens"], healed["cached"]) == ([tokens], [4 * BLOCK_TOKENS])
+    assert engine.loaded(prompt, 4) == tokens
 
 
 def test_a_first_block_that_is_not_what_was_stored(engine: Engine, sky: LocalConstellation) -> None:
@@ -162,10 +163,7 @@ def test_the_agent_is_killed_and_comes_back(engine: Engine, agent: Agent) -> Non
     without = engine.fresh(prompt)
     assert (without["tokens"], without["cached"]) == ([tokens], [0])
     agent.start()
-    end = time.monotonic() + 60
-    while (warm := engine.fresh(prompt))["cached"] == [0]:  # until both sides have found the agent
-        assert time.monotonic() < end, agent.log()
-    assert (warm["tokens"], warm["cached"]) == ([tokens], [4 * BLOCK_TOKENS])
+    assert engine.loaded(prompt, 4) == tokens  # once both sides have found the agent
     stored(engine, words(LONG, 61))
 
 
@@ -174,8 +172,9 @@ def test_another_process_and_another_format(engine: Engine, start_engine: Callab
     tokens = stored(engine, prompt)
 
     second = start_engine()
-    found = second.generate(prompt)
-    assert (found["tokens"], found["cached"]) == ([tokens], [4 * BLOCK_TOKENS])
+    assert second.generate(prompt)["tokens"] == [tokens]
+    assert second.until(skymemory_found_blocks=1)["skymemory_found_blocks"] == 4  # of the first one
+    assert second.loaded(prompt, 4) == tokens
     assert "another" not in second.log()
     second.close()
 

@@ -47,11 +47,7 @@ def engine(start_engine: Callable[..., Engine]) -> Engine:
 
 def stored(engine: Engine, prompt: list[int], adapter: Path | None) -> list[int]:
     """Have a prompt computed, and its blocks in the sky. Its tokens."""
-    before = engine.metrics().get("skymemory_saved_blocks", 0)
-    cold = engine.fresh(prompt, adapter=adapter)
-    assert cold["cached"] == [0]
-    engine.until(skymemory_saved_blocks=before + BLOCKS)
-    return cold["tokens"][0]
+    return engine.stored(prompt, BLOCKS, adapter=adapter)
 
 
 def test_model_and_adapters_have_blocks_of_their_own(engine: Engine, adapters: dict[str, Path]) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from urllib.error import URLError
 
 import pytest
 
+from support.ports import free_ports
 from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, START_S, Agent, environment
 
 pytestmark = pytest.mark.engines
@@ -26,9 +26,7 @@ class Server:
     """A server at a port of its own."""
 
     def __init__(self, model: Path, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        (self._port,) = free_ports(1)
         self.model = str(model)
         self._log = folder / "server.log"
         around = environment(folder)
@@ -95,13 +93,19 @@ def test_the_command_line_of_the_page(server: Server) -> None:
     cold, cached = server.complete(prompt)
     assert cached == 0
     end = time.monotonic() + 60
+    lookups, lost = 1, 0.0
     while server.metric("saved_blocks_total") < 3:  # told with a later step
         assert time.monotonic() < end
         server.complete("w1 w2")
+        if (now := server.metric("save_skipped_blocks_total") + server.metric("save_failed_blocks_total")) > lost:
+            lost = now  # on a busy machine the worker may find the agent when the prompt is computed
+            server.ask("/reset_prefix_cache", {})
+            assert server.complete(prompt)[0] == cold
+            lookups += 1
     server.ask("/reset_prefix_cache", {})
     assert server.complete(prompt) == (cold, 3 * BLOCK_TOKENS)
     while server.metric("loaded_blocks_total") < 3:
         assert time.monotonic() < end
         server.complete("w1 w2")
-    assert server.metric("lookup_seconds_count") == 2
+    assert server.metric("lookup_seconds_count") == lookups + 1
     assert server.metric("saved_blocks_total") == 3

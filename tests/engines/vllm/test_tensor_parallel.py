@@ -31,11 +31,7 @@ def engine(start_engine: Callable[..., Engine]) -> Engine:
 
 def stored(engine: Engine, prompt: list[int]) -> list[int]:
     """Have a prompt computed, and its blocks in the sky. Its tokens."""
-    before = engine.metrics().get("skymemory_saved_blocks", 0)
-    cold = engine.fresh(prompt)
-    assert cold["cached"] == [0]
-    engine.until(skymemory_saved_blocks=before + WORKERS * BLOCKS)
-    return cold["tokens"][0]
+    return engine.stored(prompt, WORKERS * BLOCKS)
 
 
 def test_a_warm_prompt_gives_the_tokens_of_a_cold_one(engine: Engine) -> None:
