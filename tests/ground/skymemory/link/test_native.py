@@ -327,6 +327,28 @@ def test_closing_ends_a_call() -> None:
         assert raised or wanted[0].state is TransferState.CANCELLED
 
 
+def test_closing_ends_calls_that_wait_for_their_turn() -> None:
+    with silent_server() as server:
+        client = NativeClient()
+        raised: list[ValueError] = []
+
+        def get() -> None:
+            try:
+                client.get(downloads(uploads(6000)), [server], 600_000)
+            except ValueError as error:
+                raised.append(error)
+
+        threads = [threading.Thread(target=target) for target in (get, client.close)]
+        with client._lock:  # as while another call runs
+            for thread in threads:
+                thread.start()
+            while not client._closing:
+                time.sleep(0)
+        for thread in threads:
+            thread.join()
+        assert [str(error) for error in raised] == ["the client was closed"]
+
+
 def test_threads_may_share_a_client(full_sky: LocalConstellation) -> None:
     servers = servers_of(full_sky.constellation)
     failed: list[BaseException] = []
