@@ -48,6 +48,12 @@ class OnboardApp:
         self.app.close()  # wakes the thread
         self._thread.join(_STOP_S)
 
+    def _take_waiting(self) -> None:
+        for _ in range(_WAITING_MAX):
+            if (message := self.pipe.receive(0.0)) is None:
+                return
+            self.on_message(message)
+
     def _run(self) -> None:
         try:
             due_s = time.monotonic() + self.period_s
@@ -58,14 +64,11 @@ class OnboardApp:
                 late_s = time.monotonic() - due_s
                 if late_s < 0:
                     continue
-                due_s += self.period_s
                 if late_s >= self.period_s:
                     due_s = time.monotonic() + self.period_s
                     continue
-                for _ in range(_WAITING_MAX):
-                    if (message := self.pipe.receive(0.0)) is None:
-                        break
-                    self.on_message(message)
+                due_s += self.period_s
+                self._take_waiting()
                 self.on_period()
         except Exception as error:
             if self._stop.is_set():

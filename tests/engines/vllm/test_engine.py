@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
@@ -114,12 +115,19 @@ def test_requests_that_are_preempted(engine: Engine) -> None:
 
 @pytest.mark.parametrize("steps", [1, 3, 6, 12])
 def test_a_request_that_is_given_up(engine: Engine, steps: int) -> None:
-    prompt = words(LONG, 20 + steps)
-    tokens = stored(engine, prompt)
-    assert engine.ask("forget")["done"]
-    engine.ask("abort", prompt=prompt, steps=steps)  # asked for, being loaded, or computed
-    engine.ask("abort", prompt=words(LONG, 40 + steps), steps=steps)  # never stored
-    assert engine.loaded(prompt, 4) == tokens
+    seeds = count(100 + 20 * steps)
+
+    def all_is_kept() -> bool:
+        prompt = words(LONG, next(seeds))
+        tokens = stored(engine, prompt)
+        assert engine.ask("forget")["done"]
+        engine.ask("abort", prompt=prompt, steps=steps)  # asked for, being loaded, or computed
+        engine.ask("abort", prompt=words(LONG, next(seeds)), steps=steps)  # never stored
+        after = engine.fresh(prompt)
+        assert after["tokens"] == [tokens]
+        return after["cached"] == [4 * BLOCK_TOKENS]
+
+    engine.again(all_is_kept)
 
 
 def test_a_block_that_is_not_what_was_stored_is_computed_and_stored_anew(engine: Engine, sky: LocalConstellation) -> None:

@@ -29,7 +29,7 @@ _FAILED = "load_failed."
 _BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
-class SkyMemoryStatistics(KVConnectorStats):  # type: ignore[misc]
+class SkyMemoryStatistics(KVConnectorStats):  # type: ignore[misc]  # vLLM is not installed where types are checked
     """Counts, and lists of seconds under names that end in `_seconds` (`tally.Tally.take`)."""
 
     def reset(self) -> None:
@@ -60,7 +60,7 @@ class SkyMemoryStatistics(KVConnectorStats):  # type: ignore[misc]
         return reduced
 
 
-class SkyMemoryMetrics(KVConnectorPromMetrics):  # type: ignore[misc]
+class SkyMemoryMetrics(KVConnectorPromMetrics):  # type: ignore[misc]  # vLLM is not installed where types are checked
     """The same as Prometheus metrics, `vllm:skymemory_*`."""
 
     def __init__(
