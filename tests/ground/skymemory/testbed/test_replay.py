@@ -1,6 +1,7 @@
 """Satellites that run follow a schedule faster than the sky turns; what they hold can be got all the time."""
 
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -8,16 +9,19 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from skymemory.config import Constellation
-from skymemory.link.ask import Answer
+from skymemory.link.ask import Answer, Ask
 from skymemory.link.control import ControlPlane
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Satellite
+from skymemory.placement.track import Track
 from skymemory.placement.whereabouts import Playing, Whereabouts
 from skymemory.placement.window import Route
 from skymemory.store import SkyStore
@@ -29,6 +33,7 @@ from skymemory.testbed.replay import (
     By,
     Handover,
     ReplayError,
+    _Watch,
     follow,
     held_now,
     playing_now,
@@ -204,6 +209,48 @@ def test_a_satellite_that_began_anew_follows_again(start_sky: StartSky, schedule
         assert control.store_stats([Route(victim, victim)], 5)[victim]["rows"] == 0
         list(follow(control, playing, "schedule"))
         assert control.store_stats([Route(victim, victim)], 5)[victim]["rows"] == len(playing.track.rows)
+
+
+class Commanded:
+    """In place of a control plane: satellites that keep all they hold, and what each was told last."""
+
+    def __init__(self, sky: Constellation) -> None:
+        self.constellation = sky
+        self.told: dict[Satellite, Satellite] = {}
+        self.deaf: set[Satellite] = set()
+
+    def store_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, dict[str, int]]:
+        return {route.satellite: {"slots_used": 1, "bytes": 1, "migrated_out": 0, "row": 0} for route in routes}
+
+    def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[Any]:
+        heard = {ask.route.satellite: Satellite(*struct.unpack("<HH", ask.payload[-4:])) for ask in asks}
+        self.told |= {satellite: target for satellite, target in heard.items() if satellite not in self.deaf}
+        return [None if satellite in self.deaf else SimpleNamespace(ok=True) for satellite in heard]
+
+
+def test_who_is_inside_the_window_again_is_told_to_keep_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    sky = Constellation().replace(constellation=GRID, cache={"servers": 6, "centre": [3, 5]})
+    track = Track.of(sky.torus, [(0, Satellite(3, 5)), (1000, Satellite(3, 7)), (2000, Satellite(3, 5))])
+    layout = track.layout(sky.cache.layout, sky.cache.servers)
+    first, second = ({one for one in sky.torus.satellites() if layout.in_window(track.cell(row), one)} for row in (1, 2))
+    now_ms = 0
+    monkeypatch.setattr("skymemory.testbed.replay._now_ms", lambda playing: now_ms)
+    control = Commanded(sky)
+    watch = _Watch(cast(ControlPlane, control), Playing(track, 0.0), "command", 1)
+    assert watch.look() == 1
+    assert control.told == {}
+    now_ms = 1500
+    assert watch.look() == 2
+    assert set(control.told) == first - second
+    assert set(control.told.values()) == second - first
+    now_ms = 2500
+    control.deaf = set(list(first - second)[:1])
+    for _ in range(2):  # who does not answer is told again
+        assert watch.look() == 3
+        control.deaf = set()
+    assert {one for one, target in control.told.items() if target == one} == first - second
+    assert {target for one, target in control.told.items() if target != one} == first - second
+    assert set(control.told) == first ^ second
 
 
 def test_satellites_that_do_not_answer_are_named(
