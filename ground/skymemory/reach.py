@@ -244,7 +244,7 @@ class Reach:
             _log.warning("satellites answer again")
 
     def _lose(self, satellites: set[Satellite]) -> bool:
-        """Leave satellites out. False: all of them are already, and there is nobody left to stand in."""
+        """Leave satellites out of the layout. Return False if all of them are left out already."""
         now_s = time.monotonic()
         with self._lock:
             new = sorted(satellites - self._lost.keys())

@@ -1,7 +1,8 @@
 """The three layouts: which satellite is server 0, 1, ... n - 1 (paper, sections 3.5 to 3.7).
 
 A layout is a pure function of centre, number of servers and torus. Server i holds the chunks with
-`chunk_id mod n == i`. The satellites are always distinct, so that losing one loses one share.
+`chunk_id mod n == i`. The satellites of a layout are distinct, so that losing one loses one share. Only stand-ins may
+have several shares (`substitute`).
 
 Corrected against the authors' public simulator, whose 15 x 15 grid with odd squares (9, 25, 49, 81 servers) hides three
 faults:
@@ -17,6 +18,7 @@ the next satellites come from, so the longer arm is the one that stays in sight 
 """
 
 from collections.abc import Callable, Collection
+from itertools import chain, cycle
 from math import ceil, isqrt
 from typing import Final, Literal, NamedTuple
 
@@ -79,17 +81,21 @@ def rotation_hop(centre: Satellite, servers: int, torus: Torus) -> list[Satellit
 
 
 def substitute(servers: list[Satellite], lost: Collection[Satellite], centre: Satellite, torus: Torus) -> list[Satellite]:
-    """The same servers, with each lost satellite replaced by the nearest one to the centre that is free.
+    """Return the same servers, with a stand-in for each lost satellite.
 
-    Servers on other satellites stay where they are, so only shares of lost satellites are missing; and whoever knows of
-    the same losses finds the same places. With nothing left to replace them lost satellites stay.
+    A stand-in is the satellite nearest to the centre that is neither lost nor a server. Where none is left, the satellites
+    that are there stand in once more, the nearest first: one satellite then holds the shares of several servers, which costs
+    it room and time but no deadline. Other servers stay where they are, so only shares of lost satellites are missing; and
+    whoever knows of the same losses finds the same places. Lost satellites stay only when all satellites are lost.
     """
     if not any(satellite in lost for satellite in servers):
         return servers
     taken = set(servers)
-    everywhere = hop(centre, torus.planes * torus.slots, torus)
-    spares = iter([satellite for satellite in everywhere if satellite not in taken and satellite not in lost])
-    return [next(spares, satellite) if satellite in lost else satellite for satellite in servers]
+    alive = [satellite for satellite in hop(centre, torus.planes * torus.slots, torus) if satellite not in lost]
+    if not alive:
+        return servers
+    spares = chain((satellite for satellite in alive if satellite not in taken), cycle(alive))
+    return [next(spares) if satellite in lost else satellite for satellite in servers]
 
 
 LAYOUTS: dict[LayoutName, Layout] = {"rotation": rotation, "hop": hop, "rotation_hop": rotation_hop}

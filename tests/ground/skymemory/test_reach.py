@@ -100,12 +100,14 @@ def test_who_stands_in_may_be_lost_too(start_sky: StartSky) -> None:
         assert (store.stats().satellites_lost, other.stats().satellites_lost) == (4, 4)
 
 
-def test_with_nobody_left_to_stand_in_a_block_is_not_stored(start_sky: StartSky) -> None:
+def test_with_nobody_free_servers_stand_in_for_others(start_sky: StartSky) -> None:
     local = start_sky(cache={"servers": 15, "deadline_ms": 2000})
-    with SkyStore(local.constellation) as store:
-        local.kill(Whereabouts(local.constellation).servers(0)[4])
-        assert [result.status for result in store.put([(KEYS[0], BLOCK)])] == ["expired"]
-        assert (store.silent, store.stats().satellites_lost) == (False, 1)
+    with SkyStore(local.constellation) as store, SkyStore(local.constellation) as other:
+        for satellite in Whereabouts(local.constellation).servers(0)[4:6]:
+            local.kill(satellite)
+        assert [result.status for result in store.put([(KEYS[0], BLOCK)])] == ["done"]
+        assert [result.data for result in other.get([KEYS[0]])] == [BLOCK]
+        assert (store.silent, store.stats().satellites_lost) == (False, 2)
 
 
 def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(

@@ -181,6 +181,23 @@ def test_a_killed_satellite_is_a_miss_and_blocks_can_be_put_again(start_sky: Sta
         assert [result.data for result in store.get(list(items))] == list(items.values())
 
 
+def test_where_all_satellites_are_servers_one_that_is_killed_costs_its_shares_once(start_sky: StartSky) -> None:
+    local = start_sky(
+        constellation={"planes": 3, "slots": 3}, cache={"servers": 9, "centre": [2, 2], "deadline_ms": 2000}
+    )
+    sky = local.constellation
+    local.kill(Whereabouts(sky).servers(0)[4])
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        store.put(list(blocks([100_000], "first").items()))  # finds the loss
+        items = blocks(name="then")
+        assert {result.status for result in store.put(list(items.items()))} == {"done"}
+        assert [result.data for result in store.get(list(items))] == list(items.values())
+        assert {result.status for result in other.get(list(items))} <= {"done", "miss"}  # finds the loss, too
+        assert [result.data for result in other.get(list(items))] == list(items.values())
+        assert store.stats().expired <= 1  # of "first"; nothing waits for the lost satellite any more
+        assert (store.stats().satellites_lost, store.stats().purges) == (1, 0)
+
+
 def test_a_satellite_that_returns_is_used_again(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skymemory.reach.LOST_S", 0.0)
     local = start_sky(cache={"deadline_ms": 2000})

@@ -1,5 +1,7 @@
 """The three layouts, against the paper's figures and for every size."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,10 +115,25 @@ def test_lost_satellites_are_replaced_and_the_others_stay(
     before = LAYOUTS[name](centre, servers, torus)
     lost = data.draw(st.sets(st.sampled_from(list(torus.satellites()))))
     after = substitute(before, lost, centre, torus)
-    assert len(after) == len(set(after)) == servers
+    assert len(after) == servers
     assert all(old == new for old, new in zip(before, after, strict=True) if old not in lost)
-    alive = torus.planes * torus.slots - len(lost)
-    assert len(set(after) - lost) == min(servers, alive)
+    alive = set(torus.satellites()) - lost
+    if alive:
+        assert not lost & set(after)
+        assert len(set(after)) == min(servers, len(alive))
+        shares = Counter(after)
+        assert max(shares.values()) - min(shares.values()) <= 1  # no satellite carries for two what another could carry
+    else:
+        assert after == before
+
+
+def test_without_a_spare_the_nearest_satellites_stand_in_once_more() -> None:
+    torus, centre = Torus(3, 3), Satellite(2, 2)
+    servers = rotation_hop(centre, 9, torus)
+    lost = set(servers[3:5])
+    after = substitute(servers, lost, centre, torus)
+    alive = [satellite for satellite in hop(centre, 9, torus) if satellite not in lost]
+    assert after == [*servers[:3], *alive[:2], *servers[5:]]
 
 
 @pytest.mark.parametrize("name", sorted(LAYOUTS))
