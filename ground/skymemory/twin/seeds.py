@@ -79,7 +79,7 @@ def run_seed(seed: int, broken: Break = Break.NOTHING) -> Report:
 
 
 def run_seeds(first: int, count: int, workers: int | None = None) -> Iterator[Report]:
-    """Runs of seeds first, first + 1, ..., over all cores, as they end.
+    """Run seeds first, first + 1, ... over all cores, and yield their reports in this order.
 
     Args:
         workers: processes. None: one for each core that this process may use.
@@ -90,4 +90,4 @@ def run_seeds(first: int, count: int, workers: int | None = None) -> Iterator[Re
         yield from map(run_seed, seeds)
         return
     with get_context("spawn").Pool(workers) as pool:
-        yield from pool.imap_unordered(run_seed, seeds, chunksize=min(_SEEDS_AT_ONCE, -(-count // workers)))
+        yield from pool.imap(run_seed, seeds, chunksize=min(_SEEDS_AT_ONCE, -(-count // workers)))

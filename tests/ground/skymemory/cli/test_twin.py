@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,14 @@ def test_an_hour_with_faults(tmp_path: Path, berlin: Path) -> None:
     assert sum(report["violations"].values()) == 0
     assert report["hits"] + sum(report["misses"].values()) == report["gets"]
     assert report["replay"] == f"skymem twin {berlin} --seed 7 --faults faults.toml --hours 1.0"
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_two_runs_of_one_seed_print_the_same_byte_for_byte(tmp_path: Path, berlin: Path, form: tuple[str, ...]) -> None:
+    for words in ((str(berlin), "--seed", "3", "--hours", "0.2"), ("--seeds", "6", "--from", "40")):
+        first, again = (skymem(tmp_path, *words, *form) for _ in range(2))
+        assert first.stdout == again.stdout
+        assert re.fullmatch(r"[\d,]+ events in [\d,.]+ s, [\d,]+ a second\n", first.stderr)
 
 
 def test_the_constellation_file_of_the_folder_counts(tmp_path: Path, berlin: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_day_without_faults_misses_nothing(day: Schedule, uplink: Uplink) -> N
 def test_same_seed_same_digest(quarter: Setup) -> None:
     faults = Faults.random(4, quarter.duration_ms)
     first, again, other = run(quarter, 7, faults), run(quarter, 7, faults), run(quarter, 8, faults)
-    assert replace(first, wall_s=0) == replace(again, wall_s=0)
+    assert first.as_json() == again.as_json()
     assert first.digest != other.digest
     assert run(quarter, 7).digest != first.digest
 
