@@ -41,6 +41,8 @@ class GetResult:
     """`done`, or why not: `miss`, `too_large` (longer than was allowed), `bad_length` (not as long as the memory for it),
     `expired`, `cancelled`, `no_satellite`, `unanswered`, or a status of the ICD"""
     duration_s: float
+    known: bool = True
+    """False: nobody knew of such a block, neither this host nor the satellites that were asked"""
 
     @property
     def ok(self) -> bool:

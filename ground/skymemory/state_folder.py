@@ -19,3 +19,8 @@ def default_folder() -> Path:
 def agent_socket() -> Path:
     """Where the agent listens and engines look for it: $SKYMEM_AGENT_SOCKET, else `agent.sock` in the state folder."""
     return Path(os.environ.get(SOCKET_VARIABLE) or default_folder() / SOCKET_NAME)
+
+
+def http_record(socket: Path) -> Path:
+    """Return the file in which an agent with that socket says where it serves HTTP, for `skymem status`."""
+    return socket.with_suffix(".http")

@@ -246,7 +246,7 @@ class SkyStore:
         self._begin()
         start_s = time.perf_counter()
         known, unanswered = self._resolve(entries)
-        results = [GetResult(key, None, "unanswered" if key in unanswered else "miss", 0.0) for key in keys]
+        results = [GetResult(key, None, "unanswered" if key in unanswered else "miss", 0.0, known=False) for key in keys]
         wanted = {index: entry for index, entry in enumerate(known) if entry is not None}
         results = self._fetched(results, wanted, room, block_bytes_max, progress, aside)
         # Another host may have replaced a block since this one heard of it

@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry
 
+from skymemory.agent.activity import Activity
 from skymemory.agent.watch.routes import PAGE, add_routes
 from skymemory.agent.watch.sampler import Sampler
 from skymemory.store import SkyStore
@@ -20,9 +21,17 @@ Serve = Callable[..., Any]
 
 
 @dataclass
+class OnlyActivity:
+    """What the page needs of the agent's observer."""
+
+    activity: Activity = field(default_factory=Activity)
+
+
+@dataclass
 class OnlyStore:
     """What the page needs of the agent's sky."""
 
+    observer: OnlyActivity = field(default_factory=OnlyActivity)
     store: SkyStore | None = None
     unready: str | None = "nothing is up; `skymem up` starts one"
 
@@ -38,7 +47,7 @@ class Double:
 @asynccontextmanager
 async def served(store: SkyStore | None = None, page: Path = PAGE) -> AsyncIterator[tuple[Client, Sampler, OnlyStore]]:
     """A client of an application that has the page's routes."""
-    agent = Double(OnlyStore(store))
+    agent = Double(OnlyStore(store=store))
     app = web.Application()
     sampler = add_routes(app, agent, page=page)
     async with TestClient(TestServer(app)) as client:

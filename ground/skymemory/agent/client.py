@@ -255,12 +255,13 @@ class AgentClient:
                 holder.room.wait(left_s)
         return None
 
-    def find(self, keys: Sequence[bytes], *, cached: int = 0) -> Future[Found]:
+    def find(self, keys: Sequence[bytes], *, cached: int = 0, wanted: bool = True) -> Future[Found]:
         """How long is the cached beginning of a prompt, and is it worth fetching?
 
         Args:
             keys: of its blocks, the first one first; what is beyond the protocol's limit is not asked for.
             cached: of these blocks, the first that the engine has itself.
+            wanted: False: the blocks are to be stored, not fetched, so what is not there counts as no miss.
         """
         asked = list(keys[: protocol.FIND_KEYS_MAX])
 
@@ -269,7 +270,7 @@ class AgentClient:
                 return None
             return Found(answer.blocks, answer.fetch, answer.fetch_s, answer.recompute_s)
 
-        return self._ask(lambda number: protocol.Find(number, asked, cached), read, lambda _: NOTHING)
+        return self._ask(lambda number: protocol.Find(number, asked, cached, wanted), read, lambda _: NOTHING)
 
     def get(self, blocks: Sequence[tuple[bytes, Lease]], traceparent: str = "") -> Future[list[Outcome]]:
         """Fetch blocks into leased memory, whose length each must have. What is not `done` may have been written in part.

@@ -246,10 +246,14 @@ class Connection:
         entries = await self._sky.find_longest(asked.keys, block_bytes=self.hello.block_bytes, cached=asked.cached)
         count, new = len(entries), entries[asked.cached :]
         found = protocol.Found(asked.id, count, len(new), None, None)
+        computing_s = None
         if new and self._advisor is not None:
             tokens = self.hello.block_tokens
             worth = self._advisor.worth(_engine(self.hello), new, asked.cached * tokens, tokens)
             found = protocol.Found(asked.id, count, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s)
+            computing_s = worth.recompute_s
+        if asked.wanted:
+            self._sky.observer.activity.looked_up("engine", asked.keys[asked.cached :], len(new), found.fetch, computing_s)
         self._ledger.answered("find", ["done"] * count + ["miss"] * (len(asked.keys) - count), time.perf_counter() - start_s)
         return found
 
@@ -257,8 +261,12 @@ class Connection:
         keys = [key for key, _, _ in asked.blocks]
         with self._views(asked.blocks) as views:
             origin = Origin(asked.traceparent, (id(self), asked.id))
+            start_s = time.perf_counter()
             # The memory is the engine's, and there: no other bound is needed
             results = await self._sky.get(keys, into=views, block_bytes_max=UINT32_MAX, origin=origin)
+        # LMCache does not tell how many tokens its chunks have
+        tokens = 0 if self.hello is None or self.hello.name == "lmcache" else self.hello.block_tokens
+        self._sky.observer.activity.got("engine", results, block_tokens=tokens, duration_s=time.perf_counter() - start_s)
         return self._done("get", asked.id, results)
 
     async def _put(self, asked: protocol.Put) -> protocol.Done:

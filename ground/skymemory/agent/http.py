@@ -36,6 +36,8 @@ class HttpServer:
         self._host = host
         self.port = port
         """where it listens, once it was started"""
+        self.url = ""
+        """under which this machine reaches it, once it was started"""
         self._started_s = time.monotonic()
         self._runner: web.AppRunner | None = None
         self._listener: asyncio.Server | None = None
@@ -64,7 +66,9 @@ class HttpServer:
         except BaseException:
             await self.close()
             raise
-        self.port = self._listener.sockets[0].getsockname()[1]
+        host, self.port = self._listener.sockets[0].getsockname()[:2]
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # nothing is opened here
+        self.url = f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
     async def close(self) -> None:
         """Stop listening and end what is left of the connections."""

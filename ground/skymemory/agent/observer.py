@@ -9,6 +9,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
+from skymemory.agent.activity import STEPS_MAX, Activity, LastGet
 from skymemory.agent.estimate import Decision, Estimator
 from skymemory.agent.metrics import Metrics, SkyCollector
 from skymemory.agent.tracing import Asked, Tracing
@@ -35,6 +36,8 @@ class Observer:
     ) -> None:
         """`rtt_s`: of the satellites that answered when they were asked last. `tracing`: None: no traces are made."""
         self.estimator = Estimator()
+        self.activity = Activity()
+        registry.register(self.activity)
         self._metrics = Metrics(registry)
         self._sky = SkyCollector(registry, rtt_s)
         self._tracing = tracing
@@ -84,6 +87,8 @@ class Observer:
                 entries = [transfer.entry for transfer in transfers]
                 self._lessons.append(_Lesson(entries, get.moves[0].call.served, get.asked_s, ended_s))
         self._metrics.ended("get", results, ended_s - get.start_s)
+        if get.moves:
+            self.activity.last_get = _last(get, results, ended_s - get.start_s)
         if self._tracing is not None:
             self._tracing.got(asked(), get.began_ns, get.moves, time.time_ns())
 
@@ -149,6 +154,20 @@ class _Get:
         self.start_s = time.perf_counter()
         self.began_ns = time.time_ns()
         self.moves: list[Moved] = []
+
+
+def _last(get: _Get, results: Sequence[GetResult], duration_s: float) -> LastGet:
+    """Return a get as the page tells it."""
+    steps = [(one, (moved.call.started_ns - get.began_ns) / 1e9) for moved in get.moves for one in moved.call.served]
+    steps.sort(key=lambda step: step[1] + (step[0].last_s or 0.0), reverse=True)
+    return LastGet(
+        began_ms=get.began_ns // 1_000_000,
+        duration_s=duration_s,
+        blocks=len(results),
+        hits=sum(result.ok for result in results),
+        bytes=sum(one.bytes for one, _ in steps),
+        steps=tuple(steps[:STEPS_MAX]),
+    )
 
 
 @dataclass(slots=True)

@@ -75,6 +75,8 @@ class Find(Message, tag="find"):
     keys: Annotated[list[Key], Meta(max_length=FIND_KEYS_MAX)]
     cached: Number
     """of these blocks, the first that the engine has itself"""
+    wanted: bool = True
+    """False: the engine does not want these blocks, it only asks which of them it need not store"""
 
 
 class Get(Message, tag="get"):

@@ -7,6 +7,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
@@ -20,6 +21,7 @@ from skymemory.agent.sky import Sky
 from skymemory.agent.source import FixedSource, RunningSource, Source
 from skymemory.agent.tracing import Tracing
 from skymemory.config import Constellation
+from skymemory.state_folder import http_record
 from skymemory.testbed.playing_record import PlayingRecord
 
 _log = logging.getLogger(__name__)
@@ -56,6 +58,7 @@ class Agent:
             OSError: it cannot be read.
         """
         self.settings = settings
+        self._record = http_record(settings.socket)
         self.registry = CollectorRegistry()
         for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             self.registry.register(collector)
@@ -85,10 +88,17 @@ class Agent:
         except BaseException:
             await self.close()
             raise
+        if self.http is not None:
+            with suppress(OSError):  # without the record only `skymem status` knows less
+                self._record.write_text(self.http.url)
 
     async def close(self) -> None:
         """End all parts, the last one first. What was asked for has a few seconds to come to its end."""
         end_s = time.monotonic() + CLOSE_S
+        if self.http is not None and self.http.url:
+            with suppress(OSError):
+                if self._record.read_text() == self.http.url:  # not that of an agent that serves here now
+                    self._record.unlink()
         for part in reversed(self._parts):
             try:
                 await asyncio.wait_for(part.close(), min(_PART_S, max(0.1, end_s - time.monotonic())))

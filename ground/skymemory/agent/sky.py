@@ -239,7 +239,7 @@ class Sky:
         keys = [key for request in requests for key in request.keys]
         into = [view for request in requests for view in request.into]
         most = requests[0].block_bytes_max
-        missed = [GetResult(key, None, "unanswered", 0.0) for key in keys]
+        missed = [GetResult(key, None, "unanswered", 0.0, known=False) for key in keys]
         store = self.store
         asked_s = requests[0].asked_s if aside else max(requests[0].asked_s, self._free_s)
         self.observer.get_begins(store, keys, asked_s, aside=aside)

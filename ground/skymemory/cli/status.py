@@ -8,6 +8,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from skymemory.cli.agent_counts import agent_counts, in_words, told
 from skymemory.cli.common import json_option, output_console, print_json, print_table, require_running
 from skymemory.config import Constellation
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
@@ -36,6 +37,8 @@ def status(show_links: bool, as_json: bool) -> None:
     """Show what the satellites hold and have done, as a grid of slots and planes."""
     constellation = require_running().constellation
     report = collect(constellation, State().playing.load())
+    counts = agent_counts()
+    report["agent"] = None if counts is None else told(counts)
     if as_json:
         print_json(report)
         return
@@ -44,9 +47,10 @@ def status(show_links: bool, as_json: bool) -> None:
     total = report["total"]
     click.echo(
         f"{report['alive']} of {len(report['satellites'])} satellites answer; they hold {total['chunks']} chunks, "
-        f"{total['bytes'] / 1e6:.1f} MB\n{total['hits']} hits, {total['misses']} misses, {total['evictions']} evictions; "
-        f"ISLs: {total['tx_packets']} packets sent, {total['drops']} dropped"
+        f"{total['bytes'] / 1e6:.1f} MB\nrequests to satellites: {total['hits']} hits, {total['misses']} misses, "
+        f"{total['evictions']} evictions; ISLs: {total['tx_packets']} packets sent, {total['drops']} dropped"
     )
+    click.echo(in_words(counts))
     if show_links:
         click.echo("\nlinks: one-way delays requested and measured, ms; packets sent, received and dropped")
         print_table(link_table(report))

@@ -142,9 +142,13 @@ class Carrier:
         found = _answer(self.client.find(keys, cached=cached), "find")
         return 0 if found is None else found.fetch
 
-    def beginning(self, keys: Sequence[bytes]) -> int:
-        """How many blocks, from the first one on, are there."""
-        found = _answer(self.client.find(keys), "find")
+    def beginning(self, keys: Sequence[bytes], *, wanted: bool = True) -> int:
+        """How many blocks, from the first one on, are there.
+
+        Args:
+            wanted: whether the blocks are to be fetched, so that those that are not there count as misses.
+        """
+        found = _answer(self.client.find(keys, wanted=wanted), "find")
         return 0 if found is None else found.blocks
 
     def each(self, keys: Sequence[bytes]) -> list[bool]:
@@ -162,7 +166,7 @@ class Carrier:
 
     def put(self, blocks: Sequence[Block]) -> list[bool]:
         """Store blocks that are not there yet; which of them are there now. Engines store again what they have forgotten."""
-        there = self.beginning([block.key for block in blocks])
+        there = self.beginning([block.key for block in blocks], wanted=False)
         return [True] * there + self._moved(blocks[there:], up=True)
 
     def close(self) -> None:

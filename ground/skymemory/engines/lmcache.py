@@ -142,9 +142,14 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
                 continue  # nobody has told how long these chunks are, so nobody has stored one here either
             names = [self._name(size, keys[at]) for at in chain]
             carrier = self._carrier(size)
-            count = carrier.beginning(names)
-            rest = names[count + 1 :] if len(names) - count <= _REST_MAX else []
-            found = [True] * count + [False] + carrier.each(rest)
+            # Each block counts once as asked for: those behind the first gap here only if they are not asked for one by one
+            count = carrier.beginning(names, wanted=False)
+            rest = names[count:]
+            found = [True] * count
+            if len(rest) <= _REST_MAX:
+                found += carrier.each(rest)
+            else:
+                carrier.beginning(rest)
             for at, ok in zip(chain, found, strict=False):
                 there[at] = ok
         return _bitmap(there)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from skymemory.agent.activity import Outcome
 from skymemory.agent.resp.numbers import SYNTAX, expiry, is_terms, terms, whole_number
 from skymemory.agent.resp.operations import Delete, Needs, Read, SetTerms, State, Write
 from skymemory.agent.resp.pattern import Pattern
@@ -58,6 +59,8 @@ def _seen(gateway: Gateway, connection: Connection, part: bytes, length: int) ->
 
 def _fetch(gateway: Gateway, connection: Connection, name: bytes, slot: Slot) -> None:
     def respond(state: State) -> None:
+        missed: Outcome = "not_found" if state.lost_length is None else "not_delivered"
+        gateway.sky.observer.activity.read("redis", "hit" if state.is_there else missed)
         if (part := connection.session.counted_part(name)) is not None:
             known = (state.lost_length, connection.session.lengths.get(part), gateway.lengths.get(part))
             if state.is_there:
@@ -226,8 +229,14 @@ def exists(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> Non
     """How many of these names have a value, as far as is known without fetching it."""
     slot = connection.slot("exists")
     all_ = _Several(len(args) - 1, _summed(slot))
+
+    def respond(state: State) -> None:
+        if not state.is_there:  # LMCache asks so before it gets, and gets only what is there
+            gateway.sky.observer.activity.read("redis", "not_found")
+        all_.count(int(state.is_there))
+
     for name in args[1:]:
-        read = Read(Needs.TERMS, lambda state: all_.count(int(state.is_there)))
+        read = Read(Needs.TERMS, respond)
         gateway.values.do(connection.session.database, name, read, slot)
 
 

@@ -4,6 +4,7 @@ Satellites stand plane by plane; each has two links of its own, east and south, 
 one east of satellite i, 2i + 1 the one south of it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,7 +38,9 @@ MOMENT_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "centre": np.uint16,
     "row": np.uint32,
     "alive": np.uint16,
-    "hit_ratio": np.float32,
+    "asked_per_s": np.float32,
+    "hit_per_s": np.float32,
+    "lost_per_s": np.float32,
     "get_p50_s": np.float32,
     "get_p99_s": np.float32,
     "loss_ratio": np.float32,
@@ -45,10 +48,14 @@ MOMENT_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "bytes_up_per_s": np.float32,
     "bytes_down_per_s": np.float32,
 }
-"""of the moment itself. Times are Unix times; `sky_ms` is the one that the sky is in, which differs in a replay. What was not
+"""of the moment itself. Of the blocks that engines and clients asked for, `hit` came, and `lost` were believed to be in the sky
+and did not come. Times are Unix times; `sky_ms` is the one that the sky is in, which differs in a replay. What was not
 measured is NaN"""
 COLUMNS: Final = MOMENT_COLUMNS | SATELLITE_COLUMNS | LINK_COLUMNS
-SERIES: Final = ("alive", "chunks", *(name for name, kind in MOMENT_COLUMNS.items() if kind is np.float32))
+RATIOS: Final = {"hit_ratio": ("hit_per_s", ("asked_per_s",)), "delivery_ratio": ("hit_per_s", ("hit_per_s", "lost_per_s"))}
+"""what is computed from rates: the share of the first in the sum of the others. `hit_ratio`: of what was asked for;
+`delivery_ratio`: of what was believed to be in the sky"""
+SERIES: Final = (*RATIOS, "alive", "chunks", *(name for name, kind in MOMENT_COLUMNS.items() if kind is np.float32))
 """what is drawn over time"""
 
 SILENT: Final = 0
@@ -129,12 +136,22 @@ class Frame:
         told: dict[str, Any] = {}
         for name in MOMENT_COLUMNS:
             told[name] = number(self[name][0])
+        for name in RATIOS:
+            told[name] = number(ratio(self.columns, name)[0])
         for name in (*SATELLITE_COLUMNS, *LINK_COLUMNS):
             if name not in ("server", "server_before"):
                 told[name] = numbers(self[name])
         told["servers"] = [place for _, place in sorted((int(n), place) for place, n in enumerate(self["server"]) if n >= 0)]
         told["moves"] = self.moves()
         return told
+
+
+def ratio(columns: Mapping[str, Column], name: str) -> Column:
+    """Return a ratio of `RATIOS`; NaN where nothing was asked for."""
+    part, whole = RATIOS[name]
+    total = sum(columns[one] for one in whole)
+    found: Column = np.divide(columns[part], total, out=np.full_like(columns[part], np.nan), where=np.asarray(total > 0))
+    return found
 
 
 def rate(counts: Column | float, seconds: float) -> Column:

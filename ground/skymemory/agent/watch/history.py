@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from skymemory.agent.watch.frame import COLUMNS, MOMENT_COLUMNS, SERIES, Column, Frame, Shape, numbers
+from skymemory.agent.watch.frame import COLUMNS, MOMENT_COLUMNS, RATIOS, SERIES, Column, Frame, Shape, numbers, ratio
 
 HOURS: Final = 6.0
 FINE_S: Final = 15 * 60.0
@@ -185,5 +185,8 @@ def _series(ring: Ring, name: str) -> Column:
     """One value for each frame: a sum over satellites; `moving`, whether a handover ran."""
     if name == "moving":
         return np.asarray(np.any(ring.column("server_before") >= 0, axis=1))
+    if name in RATIOS:
+        part, whole = RATIOS[name]
+        return ratio({one: ring.column(one)[:, 0] for one in {part, *whole}}, name)
     column = ring.column(name)
     return column[:, 0] if name in MOMENT_COLUMNS else column.sum(axis=1)

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from skymemory.agent.activity import Activity
 from skymemory.agent.watch.frame import Frame
 from skymemory.agent.watch.history import History
 from skymemory.agent.watch.survey import Quantiles, Survey
@@ -32,6 +33,14 @@ ALL_SILENT: Final = {
 }
 
 
+class HasActivity(Protocol):
+    """The agent's observer."""
+
+    @property
+    def activity(self) -> Activity:
+        """What engines and clients asked for."""
+
+
 class Watched(Protocol):
     """What the page needs of the agent's sky."""
 
@@ -42,6 +51,10 @@ class Watched(Protocol):
     @property
     def unready(self) -> str | None:
         """Why no block can be fetched now."""
+
+    @property
+    def observer(self) -> HasActivity:
+        """Who knows what engines and clients did."""
 
 
 class Sampler:
@@ -159,7 +172,7 @@ class Sampler:
         if store is not self._surveyed:
             self._leave()
             if store is not None:
-                self._survey = Survey(store, self._latency)
+                self._survey = Survey(store, self._latency, self._sky.observer.activity)
             self._surveyed = store
         if self._survey is None:
             return None, {}

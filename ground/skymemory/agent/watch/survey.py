@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from skymemory.agent.activity import OUTCOMES, Activity, Counts, Event, LastGet
 from skymemory.agent.watch import motion
 from skymemory.agent.watch.frame import (
     ANSWERS,
@@ -22,9 +23,11 @@ from skymemory.agent.watch.frame import (
     Column,
     Frame,
     Shape,
+    number,
     rate,
 )
 from skymemory.agent.watch.globe import Globe
+from skymemory.agent.watch.happenings import Happenings
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
@@ -50,19 +53,25 @@ _RATES: Final = (
 """counters of a satellite, and the columns that have them per second"""
 _AGENT: Final = ("hits", "misses", "puts", "expired", "retries", "corrupt", "bytes_up", "bytes_down", "satellites_lost")
 """counts of the store that are told"""
+_SAVED: Final = ("tokens", "compute_s", "fetch_s")
+_EVENTS: Final = 100
+"""events that go with each frame"""
 _EAST, _WEST, _NORTH, _SOUTH, _GROUND = (LINK_NAMES.index(name) for name in ("east", "west", "north", "south", "ground"))
 
 
 class Survey:
     """Of the constellation of one store. Blocks while satellites are asked: for a thread of its own."""
 
-    def __init__(self, store: SkyStore, latency: Quantiles = lambda: None) -> None:
-        """Raises OSError: no socket to be had."""
+    def __init__(self, store: SkyStore, latency: Quantiles = lambda: None, activity: Activity | None = None) -> None:
+        """`activity`: of the agent. Raises OSError: no socket to be had."""
+        self._activity = Activity() if activity is None else activity
         self.constellation = store.constellation
         self.shape = Shape(self.constellation.planes, self.constellation.slots)
         self._store, self._where, self._latency = store, store.whereabouts, latency
         self._control = ControlPlane(self.constellation)
         self._places = list(self.constellation.torus.satellites())
+        self._happenings = Happenings(self._activity.events, self._places)
+        self._restarted: set[Satellite] = set()
         self._first = 0  # of the next slice
         self._stores: dict[Satellite, dict[str, int]] = {}
         self._links: dict[Satellite, LinkStats] = {}
@@ -71,7 +80,7 @@ class Survey:
         self._rates = {column: np.zeros(len(self._places), np.float16) for _, column in _RATES}
         self._sent = np.zeros((len(self._places), len(LINK_NAMES)))
         self._dropped = np.zeros_like(self._sent)
-        self._counted: tuple[StoreStatistics, float] | None = None
+        self._counted: tuple[StoreStatistics, Counts, float] | None = None
         self._globe = Globe(self.constellation, self._where.playing)
         self._changes = self._where.changes
         self.version = 1
@@ -116,13 +125,17 @@ class Survey:
         time_s = time.time()
         playing = self._where.playing
         names = ("hits", "misses", "evictions", "blocks", "uptime_ms")
-        count = self._store.stats()
+        count, activity = self._store.stats(), self._activity.counts()
         return {
             "schedule": motion.told(self._where, time_s),
             "positions": self.positions(motion.sky_ms(playing, time_s), motion.sky_rate(playing, time_s)),
             "totals": {name: [self._stores.get(place, {}).get(name) for place in self._places] for name in names},
             "delay_us": self._delays_us(),
             "agent": {name: getattr(count, name) for name in _AGENT},
+            "asked": {"blocks": activity.asked, **{name: getattr(activity, name) for name in OUTCOMES}},
+            "saved": {name: number(np.float64(getattr(activity, name))) for name in _SAVED},
+            "last_get": _told(self._activity.last_get, self.shape.slots),
+            "events": [_event(one, self.shape.slots) for one in self._activity.events.newest()[-_EVENTS:]],
         }
 
     # ---- a frame ------------------------------------------------------------------------------------------------------------
@@ -158,6 +171,7 @@ class Survey:
         self._fill_agent(frame, time_s)
         lost = [place for index, place in enumerate(self._places) if self._state[index] == SILENT]
         motion.place(frame, self._where, time_s, lost if len(lost) < len(self._places) else ())
+        self._happenings.look(frame, self._where, self._restarted, self._store.lost)
         return frame
 
     def _ask(self, some: range) -> None:
@@ -166,6 +180,7 @@ class Survey:
         stores = self._control.store_stats(routes, deadline_s)
         links = self._control.link_stats([route for route in routes if route.satellite in stores], deadline_s)
         now_s = time.monotonic()
+        self._restarted.clear()
         for index in some:
             place = self._places[index]
             new, old = stores.get(place), self._stores.get(place)
@@ -173,6 +188,8 @@ class Survey:
             self._state[index] = SILENT if new is None else ANSWERS
             # Who began anew counts from 0, and so do we
             again = old is not None and new is not None and new["uptime_ms"] < old["uptime_ms"]
+            if again:
+                self._restarted.add(place)
             since_s = now_s - self._asked_s[index]
             for name, column in _RATES:
                 before = 0 if again or old is None else old[name]
@@ -209,14 +226,14 @@ class Survey:
             frame["loss_ratio"][0] = all_dropped / (all_sent + all_dropped)
 
     def _fill_agent(self, frame: Frame, time_s: float) -> None:
-        count = self._store.stats()
-        before, self._counted = self._counted, (count, time_s)
+        count, asked = self._store.stats(), self._activity.counts()
+        before, self._counted = self._counted, (count, asked, time_s)
         if before is None:
             return
-        old, seconds = before[0], max(time_s - before[1], 1e-3)
-        hits, misses = count.hits - old.hits, count.misses - old.misses
-        if hits + misses > 0:
-            frame["hit_ratio"][0] = hits / (hits + misses)
+        old, old_asked, seconds = before[0], before[1], max(time_s - before[2], 1e-3)
+        frame["asked_per_s"][0] = (asked.asked - old_asked.asked) / seconds
+        frame["hit_per_s"][0] = (asked.hit - old_asked.hit) / seconds
+        frame["lost_per_s"][0] = (asked.not_delivered - old_asked.not_delivered) / seconds
         chunks = count.chunks_up + count.chunks_down - old.chunks_up - old.chunks_down
         repeats = count.retries - old.retries
         if chunks + repeats > 0:
@@ -237,12 +254,52 @@ class Survey:
         return found
 
     def _answers(self, place: Satellite) -> bool:
-        return bool(self._state[(place.plane - 1) * self.shape.slots + place.slot - 1] == ANSWERS)
+        return bool(self._state[_index(place, self.shape.slots)] == ANSWERS)
 
     def _other(self, index: int, side: int) -> Satellite:
         """East, respectively south of a satellite."""
         plane, slot = self._places[index]
         return self.constellation.torus.wrap(plane + side, slot + 1 - side)
+
+
+def _told(get: LastGet | None, slots: int) -> dict[str, Any] | None:
+    """The last get, for JSON. Times are seconds after its beginning."""
+    if get is None:
+        return None
+    steps = []
+    for one, later_s in get.steps:
+        asked_s, first_s, last_s = (
+            None if at is None else round(later_s + at, 6) for at in (one.asked_s, one.first_s, one.last_s)
+        )
+        steps.append(
+            {
+                "satellite": _index(one.satellite, slots),
+                "entry": _index(one.entry, slots),
+                "asked_s": asked_s,
+                "first_s": first_s,
+                "last_s": last_s,
+                "rtt_s": one.rtt_s,
+                "chunks": one.chunks,
+                "bytes": one.bytes,
+                "repeats": one.repeats,
+            }
+        )
+    told = {name: getattr(get, name) for name in ("began_ms", "blocks", "hits", "bytes")}
+    return {**told, "duration_s": round(get.duration_s, 6), "steps": steps}
+
+
+def _event(event: Event, slots: int) -> dict[str, Any]:
+    return {
+        "number": event.number,
+        "time_ms": event.time_ms,
+        "kind": event.kind,
+        "text": event.text,
+        "satellites": [_index(one, slots) for one in event.satellites],
+    }
+
+
+def _index(satellite: Satellite, slots: int) -> int:
+    return (satellite.plane - 1) * slots + satellite.slot - 1
 
 
 def _moved(old: dict[str, int] | None, new: dict[str, int]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory.agent.watch import history
-from skymemory.agent.watch.frame import COLUMNS, SERIES, Frame, Shape, numbers, rate
+from skymemory.agent.watch.frame import COLUMNS, RATIOS, SERIES, Frame, Shape, numbers, rate
 from skymemory.agent.watch.history import BYTES_MAX, History, Ring, mean
 from skymemory.config import PLANES_MAX, SLOTS_MAX
 
@@ -101,7 +101,7 @@ def test_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_series_say_when_a_handover_ran() -> None:
     kept = History(SMALL)
-    kept.append(frame(1000, chunks=2, hit_ratio=0.5))
+    kept.append(frame(1000, chunks=2, asked_per_s=4, hit_per_s=2))
     moving = frame(3000, chunks=3)
     moving["server"][:2], moving["server_before"][1:3] = (0, 1), (0, 1)
     assert moving.moves() == [(0, 1, 0), (1, 2, 1)]
@@ -115,15 +115,15 @@ def test_series_say_when_a_handover_ran() -> None:
 
 
 def test_a_coarse_frame_stands_for_those_before_it() -> None:
-    first, last = frame(1000, chunks=1, hits_per_s=4, hit_ratio=np.nan), frame(3000, chunks=2, hits_per_s=8, hit_ratio=0.25)
+    first, last = frame(1000, chunks=1, hits_per_s=4, retry_ratio=np.nan), frame(3000, chunks=2, hits_per_s=8, retry_ratio=0.25)
     first["server_before"][0] = 3
     one = mean([first, last])
     assert one.time_ms == 3000
     assert one["chunks"].tolist() == [2] * SMALL.satellites
     assert one["hits_per_s"].tolist() == [6] * SMALL.satellites
-    assert one["hit_ratio"][0] == 0.25  # what was not measured counts for nothing
+    assert one["retry_ratio"][0] == 0.25  # what was not measured counts for nothing
     assert one["server_before"][0] == 3  # a handover that ran in between is not lost
-    assert np.isnan(mean([first, first])["hit_ratio"][0])
+    assert np.isnan(mean([first, first])["retry_ratio"][0])
 
 
 @given(st.floats(0, 1e12), st.floats(0, 100))
@@ -145,4 +145,4 @@ def test_a_frame_for_json() -> None:
     assert told["packets_per_s"] == [1234.0] * 12  # half a float has three digits
     assert told["hit_ratio"] is None
     assert told["servers"] == told["moves"] == []
-    assert set(told) == {*COLUMNS, "servers", "moves"} - {"server", "server_before"}
+    assert set(told) == {*COLUMNS, *RATIOS, "servers", "moves"} - {"server", "server_before"}

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 import numpy as np
 import pytest
 
+from skymemory.agent.activity import Activity
 from skymemory.agent.watch import survey as surveying
 from skymemory.agent.watch.frame import ANSWERS, LINK_DOWN, LINK_UP, NO_LINK, SILENT, UNASKED, Frame
 from skymemory.agent.watch.survey import Survey
@@ -19,6 +20,7 @@ from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
 from skymemory.placement.whereabouts import Playing
+from skymemory.results import GetResult
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.replay import upload
@@ -52,7 +54,7 @@ def test_what_satellites_hold_and_do(start_sky: StartSky) -> None:
         assert frame["alive"][0] == 15
         assert (frame["state"] == ANSWERS).all()
         assert not frame["chunks"].any()
-        assert np.isnan(frame["hit_ratio"][0])  # nobody asked
+        assert frame.told()["hit_ratio"] is None  # nobody asked
         keys = [os.urandom(32) for _ in range(4)]
         store.put([(key, os.urandom(200_000)) for key in keys])
         assert all(result.data for result in store.get(keys))
@@ -65,15 +67,46 @@ def test_what_satellites_hold_and_do(start_sky: StartSky) -> None:
         assert sum(told["chunks"]) == 4 * 34
         assert sum(told["bytes"]) == 800_000
         assert all(told["hits_per_s"][place] > 0 for place in servers)
-        assert told["hit_ratio"] == 1
         assert told["bytes_down_per_s"] > 0
         assert told["moves"] == []
-        store.get([os.urandom(32)])
-        assert survey.take()["hit_ratio"][0] == 0
         now = survey.now()
         assert now["agent"]["bytes_down"] == 800_000
         assert sum(now["totals"]["hits"]) >= 4 * 34  # one that was asked for again counts again
         assert survey.sky()["store_chunks"] > 0
+
+
+def test_what_was_asked_for_and_what_came(start_sky: StartSky) -> None:
+    activity = Activity()
+    with SkyStore(start_sky().constellation) as store, closing(Survey(store, activity=activity)) as survey:
+        survey.take()
+        found = [GetResult(os.urandom(32), None, "done", 0.1) for _ in range(3)]
+        lost = GetResult(os.urandom(32), None, "expired", 0.1)
+        activity.got("engine", [*found, lost], block_tokens=128)
+        activity.looked_up("engine", [os.urandom(32)] * 2, found=0)
+        told = survey.take().told()
+        assert told["hit_ratio"] == 0.5
+        assert told["delivery_ratio"] == 0.75
+        assert told["asked_per_s"] == pytest.approx(2 * told["hit_per_s"], rel=0.01)
+        assert survey.take().told()["hit_ratio"] is None
+        now = survey.now()
+        assert now["asked"] == {"blocks": 6, "hit": 3, "not_found": 2, "not_fetched": 0, "not_delivered": 1}
+        assert now["saved"]["tokens"] == 384
+        assert now["last_get"] is None
+
+
+def test_a_loss_and_a_return_are_events(start_sky: StartSky) -> None:
+    local = start_sky()
+    lost = Satellite(2, 4)
+    with surveyed(local.constellation) as (_, survey):
+        survey.take()
+        local.kill(lost)
+        until(survey, lambda one: one["alive"][0] == 14)
+        local.restart(lost)
+        until(survey, lambda one: one["alive"][0] == 15)
+        told = [(one["kind"], one["text"], one["satellites"]) for one in survey.now()["events"]]
+        place = [index(local.constellation, lost)]
+        assert ("lost", "[2, 4] does not answer", place) in told
+        assert ("restarted", "[2, 4] started anew, with an empty store", place) in told
 
 
 def test_links_in_use_cut_and_none(start_sky: StartSky) -> None:

@@ -1,0 +1,82 @@
+"""Which events follow from looks at a sky: losses, restarts, handovers, silence."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from skymemory.agent.activity import Activity
+from skymemory.agent.watch.frame import ANSWERS, SILENT, Frame, Shape
+from skymemory.agent.watch.happenings import Happenings
+from skymemory.config import Constellation
+from skymemory.placement.torus import Satellite
+from skymemory.placement.track import Track
+from skymemory.placement.whereabouts import Playing, Whereabouts
+
+SKY = Constellation().replace(constellation={"planes": 3, "slots": 5}, cache={"centre": [2, 3], "servers": 4})
+PLACES = list(SKY.torus.satellites())
+NOBODY: frozenset[Satellite] = frozenset()
+
+
+class Rig:
+    def __init__(self, playing: Playing | None = None) -> None:
+        self.activity = Activity()
+        self.happenings = Happenings(self.activity.events, PLACES)
+        self.where = Whereabouts(SKY, playing)
+
+    def look(
+        self, *silent: Satellite, restarted: frozenset[Satellite] = NOBODY, stood_in: frozenset[Satellite] = NOBODY, row: int = 0
+    ) -> list[tuple[str, str]]:
+        """Kinds and texts of the events of one look."""
+        seen = len(self.activity.events.newest())
+        frame = Frame(Shape(3, 5))
+        frame["state"][:] = [SILENT if place in silent else ANSWERS for place in PLACES]
+        frame["row"][0] = row
+        frame["centre"][0] = PLACES.index(self.where.centre(row))
+        self.happenings.look(frame, self.where, restarted, stood_in)
+        return [(one.kind, one.text) for one in self.activity.events.newest()[seen:]]
+
+
+def test_losses_returns_and_stand_ins() -> None:
+    rig = Rig()
+    one, other = Satellite(1, 2), Satellite(3, 4)
+    assert rig.look() == []
+    assert rig.look(one) == [("lost", f"{one} does not answer")]
+    assert rig.look(one, stood_in=frozenset({one})) == [("stand-in", f"others stand in for {one}")]
+    assert rig.look(one, other, stood_in=frozenset({one})) == [("lost", f"{other} does not answer")]
+    assert rig.look(other) == [("back", f"{one} answers again")]
+    assert rig.look(restarted=frozenset({other})) == [("restarted", f"{other} started anew, with an empty store")]
+    assert rig.activity.events.newest()[0].satellites == (one,)
+
+
+def test_many_are_a_number_and_all_are_silence() -> None:
+    rig = Rig()
+    rig.look()
+    assert rig.look(*PLACES[:6]) == [("lost", "6 satellites do not answer")]
+    assert rig.look(*PLACES) == [("silent", "no satellite answers")]
+    assert rig.look(*PLACES) == []
+    assert rig.look() == [("back", "satellites answer again")]
+
+
+def test_what_is_silent_at_the_first_look_is_told() -> None:
+    assert Rig().look(Satellite(2, 2)) == [("lost", "[2, 2] does not answer")]
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_schedule_and_its_handovers(steps: int, track_of: Callable[..., Playing]) -> None:
+    rig = Rig(track_of(time.time()))
+    assert rig.look(row=1) == [("schedule", "the window follows a schedule of 3 rows at 1×")]
+    [(kind, text)] = rig.look(row=1 + steps)
+    assert kind == "handover"
+    assert text.startswith(f"the window moves to {rig.where.centre(1 + steps)}; ")
+    assert text.endswith(("server moves", "servers move"))
+
+
+@pytest.fixture
+def track_of() -> Callable[..., Playing]:
+    def build(started_s: float) -> Playing:
+        centres = [(0, Satellite(2, 3)), (60_000, Satellite(2, 4)), (120_000, Satellite(2, 5))]
+        track = Track.of(SKY.torus, centres)
+        return Playing(track, started_s, 0, 1.0)
+
+    return build
