@@ -1,5 +1,6 @@
 # make demo    build, start 95 satellites, run a prompt without and with the cache
 # make test    everything that CI checks; what a missing tool leaves out is said, and is a failure when CI is set
+# make docs    the documents and the reference of the Python names as a site, in build-docs/
 # make test-engines  vLLM, LMCache and SGLang over a constellation, in an environment of their own of 4 GB
 #
 # On a fresh machine Python 3.11, gcc and make are enough: the rest comes from PyPI into .venv.
@@ -17,7 +18,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.toml -type f -not -path '*/__pycache__/*' -not -path '*/_native/*.so' -not -name skysat)
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h)
 
-.PHONY: all demo test bench lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c test-sanitized coverage \
+.PHONY: all demo test bench docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c test-sanitized coverage \
         test-aarch64 fuzz twin test-python test-docker test-engines clean
 
 all: $(VENV)/.installed
@@ -35,7 +36,7 @@ bench: $(VENV)/.installed $(VENV)/.dev
 test: $(VENV)/.dev
 	$(MAKE) --no-print-directory lint-quick
 	$(MAKE) --no-print-directory build $(VENV)/.installed
-	$(MAKE) --no-print-directory -j$(JOBS) -Otarget lint-python lint-cppcheck lint-tidy test-c
+	$(MAKE) --no-print-directory -j$(JOBS) -Otarget lint-python lint-cppcheck lint-tidy docs test-c
 	$(MAKE) --no-print-directory -j$(JOBS) -Otarget coverage test-sanitized test-aarch64
 	$(MAKE) --no-print-directory test-python
 	$(MAKE) --no-print-directory twin
@@ -50,7 +51,7 @@ $(VENV)/.run: tools/setup_venv.py pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PYTHON) tools/setup_venv.py $(VENV) model bench figures tracing dev
+	$(PYTHON) tools/setup_venv.py $(VENV) model bench figures tracing docs dev
 	@touch $@
 
 # The wheel, as a user gets it: the tests run against what is installed, not against the source tree.
@@ -74,6 +75,7 @@ lint: lint-quick lint-python lint-cppcheck lint-tidy
 
 lint-quick: $(VENV)/.dev
 	$(BIN)/python tools/gen_icd.py --check
+	$(BIN)/python tools/set_version.py --check
 	$(BIN)/ruff check ground tests tools
 	@$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 
@@ -91,6 +93,12 @@ lint-tidy: build
 format: $(VENV)/.dev
 	@$(BIN)/clang-format -i $(C_FILES)
 	$(BIN)/ruff check --fix ground tests tools
+
+# --- documents --------------------------------------------------------------------------------------------------------------
+
+# A link or a name that leads nowhere is a failure.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # --- C ----------------------------------------------------------------------------------------------------------------------
 
@@ -129,7 +137,7 @@ fuzz: $(VENV)/.dev
 # --- Python and containers --------------------------------------------------------------------------------------------------
 
 test-python: $(VENV)/.dev $(VENV)/.installed
-	$(BIN)/pytest -m "not docker and not engines"
+	$(BIN)/pytest -m "not docker and not engines and not gpu"
 
 test-engines: $(ENGINES)/.installed
 	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python -m pytest -m engines tests/engines

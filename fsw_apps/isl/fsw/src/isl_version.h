@@ -1,10 +1,12 @@
 /**
  * @file
- * Version of ISL.
+ * Version of ISL: that of the whole software.
  */
 #ifndef ISL_VERSION_H
 #define ISL_VERSION_H
 
-#define ISL_VERSION "0.1.0"
+#include "sky_release.h"
+
+#define ISL_VERSION SKY_RELEASE
 
 #endif

@@ -1,10 +1,12 @@
 /**
  * @file
- * Version of KVC.
+ * Version of KVC: that of the whole software.
  */
 #ifndef KVC_VERSION_H
 #define KVC_VERSION_H
 
-#define KVC_VERSION "0.1.0"
+#include "sky_release.h"
+
+#define KVC_VERSION SKY_RELEASE
 
 #endif

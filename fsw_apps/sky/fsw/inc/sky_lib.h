@@ -19,10 +19,6 @@
 #define SKY_LIB_SERVICES  4u    /**< services that can be registered at a time */
 #define SKY_LIB_BURST_MAX 4096u /**< packets that one Begin or Poll may cause; the rest is cut off and counted */
 
-#define SKY_LIB_VERSION_MAJOR 0
-#define SKY_LIB_VERSION_MINOR 1
-#define SKY_LIB_VERSION_PATCH 0
-
 /** What a service has to know of the satellite. */
 typedef struct
 {

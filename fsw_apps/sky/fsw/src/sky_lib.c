@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cfe.h"
+#include "sky_release.h"
 
 #define SKY_LIB_US_PER_S UINT64_C(1000000)
 
@@ -41,8 +42,7 @@ int32 SKY_LibInit(void)
         (void)CFE_ES_WriteToSysLog("SKY: no mutex for the registry, OSAL status %ld\n", (long)os_status);
         return CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
     }
-    (void)OS_printf("SKY Library Initialized. Version %d.%d.%d, CRC by %s\n", SKY_LIB_VERSION_MAJOR, SKY_LIB_VERSION_MINOR,
-                    SKY_LIB_VERSION_PATCH, SKY_Crc_Implementation());
+    (void)OS_printf("SKY Library Initialized. Version %s, CRC by %s\n", SKY_RELEASE, SKY_Crc_Implementation());
     return CFE_SUCCESS;
 }
 
