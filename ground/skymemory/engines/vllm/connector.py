@@ -33,6 +33,7 @@ from skymemory.engines.framing import BlockFormat
 from skymemory.engines.vllm import identity
 from skymemory.engines.vllm.adapters import Adapters, watch_loads
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
+from skymemory.engines.vllm.room import Room, machine_bytes, room_for
 from skymemory.engines.vllm.scheduler import SchedulerSide, Session
 from skymemory.engines.vllm.settings import Settings, UnsupportedError, check
 from skymemory.engines.vllm.statistics import SkyMemoryMetrics, SkyMemoryStatistics
@@ -41,6 +42,8 @@ from skymemory.engines.vllm.worker import WorkerSide
 from skymemory.engines.weights import files_digest, weight_files
 
 _log = logging.getLogger(__name__)
+_vllm_log = logging.getLogger("vllm.skymemory")
+"""vLLM shows of other loggers than its own only warnings"""
 
 _ASKING_ARENA_BYTES = 1 << 16
 """the scheduler's client fetches nothing"""
@@ -100,7 +103,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
                 block_tokens=vllm_config.cache_config.block_size,
                 layout_name=str(kv_cache_config.kv_cache_layout),
                 open_client=self._open_client,
-                arena_bytes=self._settings.arena_mib << 20,
+                room_for=self._room,
                 load_timeout_s=self._settings.load_timeout_s,
                 tally=self._tally,
             )
@@ -187,6 +190,16 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
                 f"SkyMemoryConnector: --tensor-parallel-size {self._tensor_parallel} gives the workers unequal parts of a block; "
                 "supported are equal parts"
             )
+        room = self._room(block_format.block_bytes)
+        _vllm_log.info(
+            "SkyMemory: blocks of %.1f MB; %d MiB of memory a worker, for %d of them on their way to the sky; a step fills %d",
+            room.block_bytes / 1e6,
+            room.arena_bytes >> 20,
+            room.saves,
+            room.step_blocks,
+        )
+        if room.lack:
+            _vllm_log.warning("SkyMemory: %s", room.lack)
         adapters = Adapters(self._digests)
         if self._vllm_config.lora_config is not None:
             from vllm.v1.engine.core import EngineCore  # which is what makes this object
@@ -200,7 +213,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             saves=transfer.is_kv_producer,
             always_fetch=self._settings.always_fetch,
             lookup_timeout_s=self._settings.lookup_timeout_s,
-            saves_at_once=(self._settings.arena_mib << 20) // 2 // block_format.block_bytes,
+            room=room,
             open_session=self._opening,
             adapter_digest=adapters.digest,
             tally=self._tally,
@@ -296,7 +309,19 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             _log.exception("the engine goes on without SkyMemory")
             self._opening.set_exception(error)
 
-    def _open_client(self, who: Identity, block_bytes: int, arena_bytes: int | None = None) -> AgentClient:
+    def _room(self, block_bytes: int) -> Room:
+        """Memory of each worker for blocks of so many bytes. Workers and scheduler come to the same."""
+        parallel = self._vllm_config.parallel_config
+        return room_for(
+            block_bytes,
+            self._vllm_config.cache_config.block_size,
+            self._vllm_config.scheduler_config.max_num_batched_tokens,
+            workers=getattr(parallel, "local_world_size", parallel.tensor_parallel_size),
+            arena_mib=self._settings.arena_mib,
+            memory_bytes=machine_bytes(),
+        )
+
+    def _open_client(self, who: Identity, block_bytes: int, arena_bytes: int) -> AgentClient:
         info = EngineInfo(
             name="vllm",
             model=who.model,
@@ -306,7 +331,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             dtype=who.dtype,
         )
         path = Path(self._settings.socket) if self._settings.socket is not None else None
-        return AgentClient(path, engine=info, arena_bytes=arena_bytes or self._settings.arena_mib << 20)
+        return AgentClient(path, engine=info, arena_bytes=arena_bytes)
 
     def take_events(self) -> Iterable[Any]:
         """None: who follows vLLM's KV events is told of its own cache only."""

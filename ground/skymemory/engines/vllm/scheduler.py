@@ -7,6 +7,7 @@ the request asks for no other: what else would a block that cannot be read be as
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +19,10 @@ from skymemory.agent.client import AgentClient
 from skymemory.engines.framing import block_key
 from skymemory.engines.vllm.identity import derived_root, shard_key
 from skymemory.engines.vllm.plans import BlockPlan, Identity, LoadPlan, Saved, StepPlan
+from skymemory.engines.vllm.room import Room
 from skymemory.engines.vllm.tally import Tally
+
+_log = logging.getLogger(__name__)
 
 _KNOWN_BLOCKS = 1 << 16
 """keys that are remembered as stored"""
@@ -103,7 +107,7 @@ class SchedulerSide:
         saves: bool,
         always_fetch: bool,
         lookup_timeout_s: float,
-        saves_at_once: int,
+        room: Room,
         open_session: Future[Session],
         adapter_digest: Callable[[Any], Future[bytes]],
         tally: Tally,
@@ -116,7 +120,7 @@ class SchedulerSide:
             saves: whether blocks are stored (producer or both).
             always_fetch: whether blocks are fetched that are computed faster.
             lookup_timeout_s: an answer that takes longer is a miss; a new client has so long to find its agent.
-            saves_at_once: blocks that the workers have room for.
+            room: that the workers have for blocks on their way.
             open_session: ends when root and client are there; fails if there is no cache for this engine.
             adapter_digest: of a LoRA request's weights; fails where it is not, or no more, known what computes its blocks.
         """
@@ -126,7 +130,8 @@ class SchedulerSide:
         self._saves_wanted = saves
         self._always_fetch = always_fetch
         self._timeout_s = lookup_timeout_s
-        self._saves_at_once = saves_at_once
+        self._room = room
+        self._warned = False
         self._opening = open_session
         self._adapter_digest = adapter_digest
         self._tally = tally
@@ -221,7 +226,7 @@ class SchedulerSide:
         for index in range(track.saved, full):
             key = track.keys[index]
             if key not in self._stored and key not in self._saving:
-                if len(self._saving) >= self._saves_at_once:
+                if len(self._saving) >= self._room.saves:
                     break  # the rest in a later step, if the request still runs then
                 self._saving[key] = _Saving(track, index, self._shards)
                 plans.append(BlockPlan(found[index], key))
@@ -270,7 +275,26 @@ class SchedulerSide:
         if track is None or track.closed or not self._saves_wanted:
             return
         full = min(computed // self._block_tokens, len(request.block_hashes))
-        self._tally.count("save_skipped", max(0, full - track.saved))
+        self._left_out(full - track.saved, full)
+
+    def _left_out(self, blocks: int, full: int) -> None:
+        """Count blocks of a finished request that are not stored, and say so the first time."""
+        if blocks <= 0:
+            return
+        self._tally.count("save_skipped", blocks)
+        session = self._session()
+        if not self._warned and session is not None and session.client.connected:
+            self._warned = True
+            _log.warning(
+                "%d of %d blocks of a request were not stored: it was finished before there was room. %d may be on their way "
+                "to the sky at once; all fit with arena_mib %d in kv_connector_extra_config (now %d). Later ones are counted in "
+                "vllm:skymemory_save_skipped_blocks_total",
+                blocks,
+                full,
+                self._room.saves,
+                self._room.mib_for(full),
+                self._room.arena_bytes >> 20,
+            )
 
     def forget(self, salt: bytes) -> None:
         """The weights have changed, or the cache is to be cleared: nothing stored before is found again.

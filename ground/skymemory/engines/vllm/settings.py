@@ -19,8 +19,8 @@ class Settings:
     """path of the agent's socket; by default where the agent puts it"""
     tenant_secret_file: str | None = None
     """its bytes go into all keys and digests: without them blocks are neither found nor accepted"""
-    arena_mib: int = 256
-    """memory of each worker for blocks on their way; half of it at most for blocks to be stored"""
+    arena_mib: int | None = None
+    """memory of each worker for blocks on their way; None: as much as the blocks of two steps need (`room.room_for`)"""
     always_fetch: bool = False
     """also what is computed faster than it comes: where energy counts, not time"""
     lookup_timeout_s: float = 1.0

@@ -17,6 +17,7 @@ from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.loads import Loader
 from skymemory.engines.vllm.pages import Pages
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
+from skymemory.engines.vllm.room import Room
 from skymemory.engines.vllm.saves import Saver
 from skymemory.engines.vllm.settings import UnsupportedError
 from skymemory.engines.vllm.tally import Tally
@@ -50,8 +51,8 @@ class WorkerSide:
         blocks: int,
         block_tokens: int,
         layout_name: str,
-        open_client: Callable[[Identity, int], AgentClient],
-        arena_bytes: int,
+        open_client: Callable[[Identity, int, int], AgentClient],
+        room_for: Callable[[int], Room],
         load_timeout_s: float,
         tally: Tally,
     ) -> None:
@@ -61,8 +62,8 @@ class WorkerSide:
             replicas: consecutive ranks that hold the same heads.
             blocks: of the paged cache.
             layout_name: what vLLM calls the order of the tensors.
-            open_client: by identity, and bytes of a block.
-            arena_bytes: of the client.
+            open_client: by identity, bytes of a block, and memory for blocks on their way.
+            room_for: the memory for blocks on their way, by bytes of a block.
         """
         self._shard = rank // replicas
         self._writes = rank % replicas == 0
@@ -71,7 +72,7 @@ class WorkerSide:
         self._block_tokens = block_tokens
         self._layout_name = layout_name
         self._open_client = open_client
-        self._arena_bytes = arena_bytes
+        self._room_for = room_for
         self._load_timeout_s = load_timeout_s
         self._tally = tally
         self._pages: Pages | None = None
@@ -112,10 +113,11 @@ class WorkerSide:
         except (ValueError, RuntimeError) as error:
             raise UnsupportedError(f"SkyMemoryConnector: the KV cache has a layout that is not supported: {error}") from error
         block_bytes = self.layout.format.block_bytes
+        room = self._room_for(block_bytes)
         least = 4 * block_bytes
-        if self._arena_bytes < least:
+        if room.arena_bytes < least:
             raise UnsupportedError(
-                f"kv_connector_extra_config: arena_mib is {self._arena_bytes >> 20}; a block of this model has "
+                f"kv_connector_extra_config: arena_mib is {room.arena_bytes >> 20}; a block of this model has "
                 f"{block_bytes} bytes, so allowed are {-(-least >> 20)} and more"
             )
 
@@ -186,7 +188,7 @@ class WorkerSide:
     def _open(self, identity: Identity) -> _Session:
         assert self._pages is not None
         pages, frames = self._pages, Framing(self.layout.format, identity.root)
-        client = self._open_client(identity, frames.block_bytes)
+        client = self._open_client(identity, frames.block_bytes, self._room_for(frames.block_bytes).arena_bytes)
 
         def key_of(key: bytes) -> bytes:
             return shard_key(key, self._shard)

@@ -12,10 +12,16 @@ import pytest
 from skymemory.agent.client import NOTHING, Found
 from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.plans import Identity, Saved
+from skymemory.engines.vllm.room import Room
 from skymemory.engines.vllm.scheduler import SchedulerSide, Session
 from skymemory.engines.vllm.tally import Tally
 
 BLOCK = 4
+
+
+def room(saves: int) -> Room:
+    """Memory for so many blocks on their way to the sky."""
+    return Room(1 << 20, saves, (2 * saves if saves < 16 else saves + 16) << 20)
 
 
 @dataclass
@@ -75,7 +81,7 @@ class Scheduler:
             "saves": True,
             "always_fetch": False,
             "lookup_timeout_s": 3600.0,
-            "saves_at_once": 100,
+            "room": room(100),
             **settings,
         }
         self.side = SchedulerSide(
@@ -225,7 +231,7 @@ def test_a_block_is_stored_once(scheduler: Scheduler) -> None:
 
 
 def test_no_more_is_stored_at_once_than_there_is_room_for() -> None:
-    scheduler = Scheduler(saves_at_once=2)
+    scheduler = Scheduler(room=room(2))
     scheduler.open()
     request = come(scheduler, 12)
     plans = scheduler.plan(a=12).saves
@@ -236,13 +242,18 @@ def test_no_more_is_stored_at_once_than_there_is_room_for() -> None:
     assert [block.block_id for block in scheduler.plan(a=1).saves] == [102]
 
 
-def test_what_never_had_room_is_counted() -> None:
-    scheduler = Scheduler(saves_at_once=1)
+def test_what_never_had_room_is_counted_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    scheduler = Scheduler(room=room(1))
     scheduler.open()
-    request = come(scheduler, 12)
-    scheduler.plan(a=12)
-    scheduler.side.remove(request, 12)
-    assert scheduler.tally.take()["save_skipped"] == 2
+    for name in ("a", "b"):
+        request = come(scheduler, 12, name, salt=name)
+        scheduler.plan(**{name: 12})
+        scheduler.side.remove(request, 12)
+        scheduler.side.saved(Saved(done=[*scheduler.side._saving]))
+    assert scheduler.tally.take()["save_skipped"] == 4
+    [record] = caplog.records
+    assert "2 of 3 blocks of a request were not stored" in record.getMessage()
+    assert f"arena_mib {room(1).mib_for(3)} " in record.getMessage()
 
 
 def test_what_was_refused_is_planned_again_later(scheduler: Scheduler) -> None:

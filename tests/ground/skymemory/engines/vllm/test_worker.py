@@ -13,6 +13,7 @@ import torch
 from skymemory.agent.client import Outcome
 from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.plans import BlockPlan, Identity, LoadPlan, Saved, StepPlan
+from skymemory.engines.vllm.room import Room
 from skymemory.engines.vllm.settings import UnsupportedError
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
@@ -101,16 +102,19 @@ class Client:
 class Worker:
     """`WorkerSide`, its cache and its client."""
 
-    def __init__(self, client: Client, caches: dict[str, torch.Tensor] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, client: Client, caches: dict[str, torch.Tensor] | None = None, arena_bytes: int = 1 << 20, **settings: Any
+    ) -> None:
         self.client = client
         self.caches = random_caches() if caches is None else caches
         self.tally = Tally()
-        given = {"rank": 0, "replicas": 1, "arena_bytes": 1 << 20, "load_timeout_s": 600.0, **settings}
+        given = {"rank": 0, "replicas": 1, "load_timeout_s": 600.0, **settings}
         self.side = WorkerSide(
             blocks=BLOCKS,
             block_tokens=TOKENS,
             layout_name="LBHNC",
             open_client=lambda *_: client,
+            room_for=lambda block_bytes: Room(block_bytes, 1, arena_bytes),
             tally=self.tally,
             **given,
         )
