@@ -10,7 +10,7 @@
 
 Spans are made when a get has ended, from times that were taken anyway. Where no exporter is configured nothing is made at all.
 Configured as everywhere: `OTEL_EXPORTER_OTLP_ENDPOINT` switches it on, `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER` and the others
-mean what they mean elsewhere. It needs `pip install skymemory[tracing]`.
+mean what they mean elsewhere. It needs the extra `tracing`.
 """
 
 import logging
@@ -27,6 +27,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from skymemory.extras import how_to_install
 from skymemory.link.native import Served
 from skymemory.placement.torus import Satellite
 from skymemory.results import GetResult
@@ -89,7 +90,7 @@ class Tracing:
             from opentelemetry.sdk.trace import TracerProvider as SdkProvider
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
         except ImportError:
-            _log.warning("traces are wanted (OTEL_*), but the SDK is not installed: pip install 'skymemory[tracing]'")
+            _log.warning("traces are wanted (OTEL_*), but %s", how_to_install("the SDK", "tracing"))
             return None
         # What the environment says of the service counts; this is for who says nothing
         named = environment.get("OTEL_SERVICE_NAME") or "service.name=" in environment.get("OTEL_RESOURCE_ATTRIBUTES", "")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from skymemory.extras import how_to_install
+
 START_DEADLINE_S = 10.0
 
 
@@ -56,7 +58,7 @@ def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ServerError(f"{error.name} is not installed: pip install 'skymemory[bench]'") from error
+        raise ServerError(how_to_install(error.name or name, "bench")) from error
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from skymemory.cli.common import (
     print_table,
     progress_bar,
 )
+from skymemory.extras import how_to_install
 
 
 @click.group()
@@ -121,7 +122,7 @@ def prefix(config_path: Path | None, rounds: int, codecs: tuple[str, ...], as_js
         from skymemory.bench.prefix import run_prefix_bench
         from skymemory.codecs import codec_names
     except ModuleNotFoundError as error:
-        raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
+        raise Failure(how_to_install(error.name or str(error), "model")) from error
 
     if unknown := set(codecs) - set(codec_names()):
         raise BadInput(f"no codec {', '.join(sorted(unknown))}; there are {', '.join(codec_names())}")

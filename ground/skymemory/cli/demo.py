@@ -20,6 +20,7 @@ from skymemory.cli.common import (
     progress_bar,
 )
 from skymemory.config import Constellation
+from skymemory.extras import how_to_install
 from skymemory.placement.whereabouts import Source
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.state import State
@@ -53,7 +54,7 @@ def demo(
         from skymemory.demo.run import DemoOptions, EmptyPromptError, demo_table, run_demo
         from skymemory.engines.huggingface import UnsupportedModelError
     except ModuleNotFoundError as error:
-        raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
+        raise Failure(how_to_install(error.name or str(error), "model")) from error
 
     options = DemoOptions(model=model, prompt_file=prompt_file, codec=codec, new_tokens=tokens)
     try:

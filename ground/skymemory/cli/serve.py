@@ -8,6 +8,7 @@ import click
 from skymemory.agent.source import FixedSource, RunningSource
 from skymemory.cli.common import BadInput, Failure
 from skymemory.config import Constellation
+from skymemory.extras import how_to_install
 from skymemory.serve.listener import bound
 
 
@@ -97,7 +98,7 @@ def serve(
             from skymemory.engines.huggingface import UnsupportedModelError
             from skymemory.serve.service import ServeOptions, serve
         except ModuleNotFoundError as error:
-            raise Failure(f"{error.name} is not installed: pip install 'skymemory[model]'") from error
+            raise Failure(how_to_install(error.name or str(error), "model")) from error
 
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
         options = ServeOptions(

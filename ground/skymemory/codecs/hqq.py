@@ -8,11 +8,12 @@ import torch
 
 from skymemory.codecs.base import Codec, CodecError, view_bytes
 from skymemory.codecs.rows import block_of, layer_bytes, row_counts, rows_of
+from skymemory.extras import how_to_install
 
 try:
     from hqq.core.quantize import Quantizer
 except ImportError as error:
-    raise ImportError("codec 'hqq' needs the package hqq: pip install 'skymemory[model]'") from error
+    raise ImportError("codec 'hqq': " + how_to_install("hqq", "model")) from error
 
 _BITS = 8
 _FACTOR = torch.float32

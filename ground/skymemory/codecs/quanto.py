@@ -8,11 +8,12 @@ import torch
 
 from skymemory.codecs.base import Codec, CodecError, view_bytes
 from skymemory.codecs.rows import block_of, layer_bytes, row_counts, rows_of
+from skymemory.extras import how_to_install
 
 try:
     from optimum.quanto import AbsmaxOptimizer, WeightQBytesTensor, qint8, quantize_weight
 except ImportError as error:
-    raise ImportError("codec 'quanto' needs the package optimum-quanto: pip install 'skymemory[model]'") from error
+    raise ImportError("codec 'quanto': " + how_to_install("optimum-quanto", "model")) from error
 
 _SCALE = torch.float32
 

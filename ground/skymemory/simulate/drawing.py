@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skymemory.extras import how_to_install
 from skymemory.simulate.mapping import Strategy
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def look() -> Iterator[None]:
     try:
         from matplotlib import rc_context
     except ModuleNotFoundError as error:
-        raise MissingLibraryError(f"{error.name} is not installed: pip install 'skymemory[figures]'") from error
+        raise MissingLibraryError(how_to_install(error.name or "matplotlib", "figures")) from error
     with rc_context(_SETTINGS):
         yield
 

@@ -82,7 +82,8 @@ def test_figures_are_png_svg_and_csv(tmp_path: Path) -> None:
 def test_without_matplotlib_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # as Python has it for what cannot be imported
     result = skymem("--figure", "1", "-o", str(tmp_path))
-    assert (result.exit_code, result.output) == (1, "Error: matplotlib is not installed: pip install 'skymemory[figures]'\n")
+    told = "Error: matplotlib is not installed; in the checkout of SkyMemory run: pip install '.[figures]'\n"
+    assert (result.exit_code, result.output) == (1, told)
     assert list(tmp_path.iterdir()) == []
     assert skymem("--table").exit_code == 0
 

@@ -132,5 +132,5 @@ except ImportError as error:
     print(error)
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert f"codec '{name}' needs the package" in run.stdout
-    assert "pip install 'skymemory[model]'" in run.stdout
+    assert f"codec '{name}'" in run.stdout
+    assert "pip install '.[model]'" in run.stdout

@@ -1,0 +1,75 @@
+"""What the documents tell people to type is what the command line takes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from skymemory.cli import main
+from skymemory.extras import how_to_install
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _commands(document: Path) -> Iterator[tuple[int, list[str]]]:
+    """The line number and the words behind `skymem` of each command in the document's code, without what a shell does with it."""
+    fenced = False
+    text = re.sub(r"\\\n\s*", " ", document.read_text())
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            found = re.match(r"\s*(?:\S*\$ )?(?:[A-Z_]+=\S+ )*(?:\S+/)?skymem (.*)", line)
+            if found:
+                words = shlex.split(found[1], comments=True)
+                if any(word.startswith("[") for word in words):
+                    continue  # a synopsis, not to be pasted
+                ends = [index for index, word in enumerate(words) if word in {"&", "|", ">", ">>", "&&", ";"}]
+                yield number, [word.removesuffix(";") for word in words[: ends[0] if ends else None]]
+
+
+def _check(words: list[str]) -> None:
+    """Read a command line as click does, and do nothing of it. Raises UsageError."""
+    command: click.Command = main
+    context = click.Context(main, info_name="skymem")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        name, found, words = command.resolve_command(context, words)
+        assert found is not None
+        command, context = found, click.Context(found, parent=context, info_name=name)
+    if not {"--help", "--version"} & set(words):
+        command.make_context(context.info_name, list(words), parent=context.parent)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_is_one(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    wrong = []
+    for number, words in _commands(document):
+        for word in words:  # files that the reader is to have
+            if re.fullmatch(r"[\w.-]+", word) and not word.startswith("-"):
+                Path(word).touch()
+            elif re.fullmatch(r"[\w.-]+/[\w./-]*", word) and not Path(word).exists():
+                Path(word).parent.mkdir(parents=True, exist_ok=True)
+                Path(word).mkdir() if word.endswith("/") else Path(word).touch()
+        try:
+            _check([word for word in words if word != "..."])
+        except click.UsageError as error:
+            wrong.append(f"{document.name}:{number}: skymem {shlex.join(words)}: {error.format_message()}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_readme_has_commands() -> None:
+    assert len(list(_commands(ROOT / "README.md"))) >= 10
+
+
+def test_a_missing_library_is_installed_from_the_checkout() -> None:
+    assert how_to_install("matplotlib", "figures").endswith("in the checkout of SkyMemory run: pip install '.[figures]'")
+    named = re.compile(r"pip install[^`\n]*['\" ]skymemory(?:\[|['\"\s`]|$)")
+    texts = [*DOCUMENTS, *(ROOT / "ground" / "skymemory").rglob("*.py")]
+    assert [str(path) for path in texts if named.search(path.read_text())] == []
