@@ -284,7 +284,7 @@ static void lane_begin(SKYC_Engine_t *engine, uint32_t index, SKYC_Peer_t *peer,
     /* The numbers were checked before the call began: block_check. */
     if (engine->is_put)
     {
-        (void)SKY_Push_Init(&lane->u.push, &cfg, &peer->peer);
+        (void)SKY_Push_Init(&lane->u.push, &cfg, &peer->peer, lane->asked_by);
     }
     else
     {

@@ -62,6 +62,7 @@ typedef struct
         SKY_Fetch_t fetch;
         SKY_Push_t  push;
     } u;
+    uint16_t asked_by[SKY_LIMIT_CHUNK_SET]; /* of the push */
     uint64_t request_id; /* its low 16 bits are 0; 0: the lane is free */
     uint32_t job;
     uint32_t left_begun;  /* chunks that were missing when it began */

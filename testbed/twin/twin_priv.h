@@ -105,6 +105,7 @@ typedef struct
         SKY_Push_t     push;
         SKYT_Control_t control;
     } u;
+    uint16_t asked_by[SKY_LIMIT_CHUNK_SET]; /**< of the push */
 } SKYT_Share_t;
 
 /** An operation that runs. */

@@ -195,7 +195,9 @@ STATS_KVC_HANDOVERS: Final = 27
 STATS_KVC_ROW: Final = 28
 STATS_KVC_ROWS: Final = 29
 STATS_KVC_SCRUBBED: Final = 30
-STATS_KVC_COUNT: Final = 31
+STATS_KVC_HANDOVER_LEFT: Final = 31
+STATS_KVC_HANDOVER_MS: Final = 32
+STATS_KVC_COUNT: Final = 33
 """counters of kvc, 8 bytes each"""
 STATS_ISL_UPTIME_MS: Final = 0
 STATS_ISL_DELIVERED: Final = 1
@@ -318,6 +320,8 @@ STATS_KVC: Final = (
     "row",
     "rows",
     "scrubbed",
+    "handover_left",
+    "handover_ms",
 )
 STATS_ISL: Final = (
     "uptime_ms",

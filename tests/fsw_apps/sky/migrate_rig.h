@@ -188,7 +188,8 @@ static inline SKY_Status_t migrate_block(const fx_block_t *what, SKY_Addr_t targ
 /* A response as the satellite @p from would send it to the newest query of the job. */
 static inline void answer(SKY_Addr_t from, SKY_Status_t status, uint8_t op)
 {
-    const SKY_Migration_t *job = &a.svc.migrations[SKY_SERVICE_MIGRATIONS - 1];
+    const SKY_Migration_t *job  = &a.svc.migrations[SKY_SERVICE_MIGRATIONS - 1];
+    const SKY_Lane_t      *lane = &a.svc.lanes[(SKY_SERVICE_MIGRATIONS - 1) * SKY_SERVICE_REQUEST_LANES];
     uint8_t                payload[SKY_CHUNKSET_MAX_BYTES];
     SKY_Packet_t           pkt;
 
@@ -197,7 +198,7 @@ static inline void answer(SKY_Addr_t from, SKY_Status_t status, uint8_t op)
     if (op == SKY_OP_HAS)
     {
         pkt.payload = payload;
-        pkt.length  = (uint32_t)SKY_ChunkSet_Encode(&job->push.unacked, payload, sizeof(payload));
+        pkt.length  = (uint32_t)SKY_ChunkSet_Encode(&lane->push.unacked, payload, sizeof(payload));
     }
     rig_serve(&a, &pkt);
 }

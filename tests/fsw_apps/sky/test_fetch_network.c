@@ -22,9 +22,10 @@ static void put_at_once(const SKY_Packet_t *pkt)
 static void store_block(uint32_t packet_bytes)
 {
     SKY_Push_t push;
+    uint16_t   asked_by[SKY_LIMIT_CHUNK_SET];
 
     SKY_Peer_Init(&peer, &cfg, lossy_satellite);
-    CHECK(SKY_Push_Init(&push, &share, &peer)); /* only to make the PUTs */
+    CHECK(SKY_Push_Init(&push, &share, &peer, asked_by)); /* only to make the PUTs */
     peer.window    = SKY_LIMIT_CHUNK_SET;
     peer.cfg.burst = SKY_LIMIT_CHUNK_SET;
     while (SKY_Push_Next(&push, 0, 1, &req, payload) == SKY_PUSH_CHUNK)

@@ -8,6 +8,7 @@ static const SKY_PeerCfg_t cfg =
 
 static SKY_Peer_t     peer;
 static SKY_Push_t     push;
+static uint16_t       asked_by[SKY_LIMIT_CHUNK_SET];
 static SKY_ShareCfg_t share;
 static SKY_Packet_t   pkt, answer;
 static SKY_ChunkSet_t held;
@@ -18,7 +19,7 @@ static void start(uint32_t chunks)
 {
     Lossy_Share(&share, chunks, 1000, 10, 1500);
     SKY_Peer_Init(&peer, &cfg, lossy_satellite);
-    CHECK(SKY_Push_Init(&push, &share, &peer));
+    CHECK(SKY_Push_Init(&push, &share, &peer, asked_by));
 }
 
 static SKY_PushAction_t next(uint64_t now_us)
@@ -56,12 +57,12 @@ static void Refused(void)
 {
     start(5);
     share.count = 6;
-    CHECK(!SKY_Push_Init(&push, &share, &peer));
+    CHECK(!SKY_Push_Init(&push, &share, &peer, asked_by));
     CHECK_EQ(push.state, SKY_SHARE_REFUSED);
     CHECK_EQ(next(0), SKY_PUSH_NOTHING);
     CHECK_EQ(SKY_Push_OnTime(&push, 0), UINT64_MAX);
     share.count = 0;
-    CHECK(!SKY_Push_Init(&push, &share, &peer));
+    CHECK(!SKY_Push_Init(&push, &share, &peer, asked_by));
 }
 
 static void BurstThenQuery(void)
@@ -448,7 +449,7 @@ static void run(uint64_t seed, const LossyModel_t *model, uint32_t chunks, uint3
     Lossy_Start(seed, model, packet_bytes, 20);
     Lossy_Share(&share, chunks, 1000, 10, packet_bytes);
     SKY_Peer_Init(&peer, &cfg, lossy_satellite);
-    CHECK(SKY_Push_Init(&push, &share, &peer));
+    CHECK(SKY_Push_Init(&push, &share, &peer, asked_by));
     for (uint32_t i = 0; i < share.block_len; ++i)
     {
         block[i] = (uint8_t)Lossy_Random(256);

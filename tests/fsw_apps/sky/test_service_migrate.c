@@ -4,6 +4,14 @@
  */
 #include "migrate_rig.h"
 
+static bool is_put_of(const rig_out_t *out, const fx_block_t *what)
+{
+    uint8_t key[SKY_KEY_BYTES];
+
+    fx_key(key, what->number);
+    return out->pkt.op == SKY_OP_PUT && memcmp(out->pkt.key, key, sizeof(key)) == 0;
+}
+
 static void test_moves_a_share(void)
 {
     SKY_BlockInfo_t at_a, at_b;
@@ -281,6 +289,135 @@ static void test_who_may_answer(void)
     CHECK_EQ(a.svc.counters.unsolicited, 2);
 }
 
+/* As many blocks as lanes and more, of one chunk each: they go in a few round trips, not in one each. */
+static void test_many_small_blocks_at_a_time(void)
+{
+    fx_block_t some = {0, 0, 1, 500, 500};
+
+    open_both(256, 1472, 0);
+    for (some.number = 1; some.number <= 150; ++some.number)
+    {
+        rig_put(&a, &some, 0);
+    }
+    CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
+    CHECK(a.svc.migrations[SKY_SERVICE_MIGRATIONS].active);
+    for (uint32_t steps = 0; steps < 14; ++steps)
+    {
+        step();
+    }
+    CHECK(!a.svc.migrations[SKY_SERVICE_MIGRATIONS].active);
+    CHECK_EQ(a.store.counters.blocks, 0);
+    CHECK_EQ(b.store.counters.blocks, 150);
+    CHECK_EQ(a.svc.counters.migrated_out, 150);
+
+    /* As a request, with fewer lanes. */
+    CHECK_EQ(SKY_Service_Evacuate(&b.svc, b.now_us, away), SKY_STATUS_OK);
+    crossing = true;
+    CHECK_EQ(migrate(NULL, 0, home, 0, 0), SKY_STATUS_OK);
+    CHECK(run(60) <= 25);
+    crossing = false;
+    CHECK_EQ(a.store.counters.blocks, 150);
+}
+
+/* No pull sends more chunks than a satellite takes at a time, however wide the window has become. */
+static void test_bursts_stay_within_the_credit(void)
+{
+    fx_block_t some  = {0, 0, 8, 500, 4000};
+    uint32_t   most  = 0;
+    uint32_t   steps = 0;
+
+    open_both(1024, 1472, 0);
+    for (some.number = 1; some.number <= 100; ++some.number)
+    {
+        put_all(&a, &some, 0, 1);
+    }
+    CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
+    for (; a.svc.migrations[SKY_SERVICE_MIGRATIONS].active && steps < 200; ++steps)
+    {
+        uint32_t chunks = 0;
+
+        step();
+        for (uint32_t i = 0; i < a.count; ++i)
+        {
+            chunks += a.out[i].pkt.op == SKY_OP_PUT ? 1u : 0u;
+        }
+        CHECK(chunks <= a.svc.cfg.credit);
+        most = a.svc.migrations[SKY_SERVICE_MIGRATIONS].peer.window > most ? a.svc.migrations[SKY_SERVICE_MIGRATIONS].peer.window
+                                                                           : most;
+    }
+    CHECK(most > 4u * a.svc.cfg.credit);
+    CHECK_EQ(b.store.counters.blocks, 100);
+}
+
+static void test_the_block_used_last_goes_first(void)
+{
+    fx_block_t some = {0, 0, 1, 500, 500};
+
+    open_both(256, 1472, 0);
+    for (some.number = 1; some.number <= 60; ++some.number)
+    {
+        rig_put(&a, &some, 0);
+    }
+    some.number = 7;
+    rig_ask(&a, SKY_OP_GET, 7, 0, 1, 1, 1, 1);
+    CHECK_EQ(a.count, 1);
+    CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
+    rig_poll(&a, &next_us);
+    CHECK(a.count >= 4);
+    some.number = 7;
+    CHECK(is_put_of(&a.out[0], &some));
+    some.number = 60;
+    CHECK(is_put_of(&a.out[2], &some)); /* each after its question */
+    post(&a);
+    for (uint32_t steps = 0; steps < 14; ++steps)
+    {
+        step();
+    }
+    CHECK_EQ(b.store.counters.blocks, 60);
+}
+
+/* The target refuses a block of which several pieces are to go: the others are not begun. */
+static void test_pieces_of_a_refused_block_are_left(void)
+{
+    const fx_block_t other = {5, 1, 3000, 1, 3000};
+    const fx_block_t large = {5, 0, 3001, 1, 3001};
+
+    open_both(4096, 1472, 0);
+    put_all(&a, &large, 0, 1);
+    put_all(&b, &other, 0, 1);
+    CHECK_EQ(migrate(NULL, 0, away, 0, 0), SKY_STATUS_OK);
+    CHECK(run(40) <= 10);
+    CHECK(all_at(&a, &large, 0, 1));
+}
+
+/* Chunks go while lanes wait for room: a lane that finds nothing more ends, and with the last one the job. */
+static void test_blocks_vanish_from_lanes(void)
+{
+    fx_block_t some = {0, 0, 30, 500, 15000};
+    uint8_t    key[SKY_KEY_BYTES];
+
+    open_both(256, 1472, 0);
+    for (some.number = 1; some.number <= 3; ++some.number)
+    {
+        put_all(&a, &some, 0, 1);
+    }
+    CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
+    rig_poll(&a, &next_us); /* the window takes 20 of the first block */
+    queued = 0;
+    for (some.number = 1; some.number <= 3; ++some.number)
+    {
+        fx_key(key, some.number);
+        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key), 30);
+    }
+    for (uint32_t steps = 0; steps < 400; ++steps)
+    {
+        step();
+    }
+    CHECK(!a.svc.migrations[SKY_SERVICE_MIGRATIONS].active);
+    CHECK_EQ(a.svc.migrations[SKY_SERVICE_MIGRATIONS].lanes, 0);
+    CHECK_EQ(b.store.counters.blocks, 0);
+}
+
 static void test_two_jobs_at_a_time(void)
 {
     const fx_block_t next = {6, 0, 30, 1000, 30000};
@@ -329,6 +466,11 @@ int main(void)
     RUN(test_target_holds_another_version);
     RUN(test_chunks_vanish_meanwhile);
     RUN(test_who_may_answer);
+    RUN(test_many_small_blocks_at_a_time);
+    RUN(test_bursts_stay_within_the_credit);
+    RUN(test_the_block_used_last_goes_first);
+    RUN(test_pieces_of_a_refused_block_are_left);
+    RUN(test_blocks_vanish_from_lanes);
     RUN(test_two_jobs_at_a_time);
     free(a.memory);
     free(b.memory);

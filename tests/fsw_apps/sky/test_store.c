@@ -551,8 +551,70 @@ static void test_tells_what_it_evicted(void)
     CHECK_EQ(store.evicted.held, 0);
 }
 
+/* The order of the walk by last use, as the numbers of its blocks; blocks of one digit. */
+static uint32_t walk_on(SKY_StoreWalk_t *walk, uint32_t most)
+{
+    SKY_BlockInfo_t info;
+    uint32_t        order = 0;
+    uint8_t         key[SKY_KEY_BYTES];
+
+    while (most-- > 0 && SKY_Store_NextUsed(&store, walk, &info))
+    {
+        uint32_t number = 1;
+
+        for (fx_key(key, number); memcmp(key, info.key, sizeof(key)) != 0; fx_key(key, ++number))
+        {
+        }
+        order = 10u * order + number;
+    }
+    return order;
+}
+
+static void test_walk_by_last_use(void)
+{
+    fx_block_t      some = {0, 0, 1, 50, 50};
+    SKY_StoreWalk_t walk = {0, 0};
+    uint8_t         key[SKY_KEY_BYTES];
+
+    open_store(16, 16);
+    CHECK_EQ(walk_on(&walk, 9), 0);
+    for (some.number = 1; some.number <= 6; ++some.number)
+    {
+        CHECK_EQ(put(&some, 0), SKY_STATUS_OK);
+    }
+    some.number = 7;
+    CHECK_EQ(put_at(&some, 0, 0, 25, 1000), SKY_STATUS_OK); /* in part: not listed */
+    some.number = 2;
+    CHECK(holds(&some, 0));
+    CHECK_EQ(walk_on(&walk, 9), 265431);
+    CHECK_EQ(walk_on(&walk, 9), 0);
+
+    /* The block it is at goes, and its entry is taken anew. */
+    (void)memset(&walk, 0, sizeof(walk));
+    CHECK_EQ(walk_on(&walk, 2), 26);
+    fx_key(key, 6);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, key), 1);
+    CHECK_EQ(walk_on(&walk, 1), 5);
+    fx_key(key, 5);
+    CHECK_EQ(SKY_Store_Purge(&store, 0, key), 1);
+    some.number = 8;
+    CHECK_EQ(put(&some, 0), SKY_STATUS_OK);
+    CHECK_EQ(walk_on(&walk, 1), 4);
+
+    /* It is used: the walk goes on behind where it was. */
+    some.number = 4;
+    CHECK(holds(&some, 0));
+    CHECK_EQ(walk_on(&walk, 9), 31);
+
+    (void)memset(&walk, 0, sizeof(walk));
+    CHECK_EQ(walk_on(&walk, 1), 4);
+    SKY_Store_Clear(&store);
+    CHECK_EQ(walk_on(&walk, 9), 0);
+}
+
 int main(void)
 {
+    RUN(test_walk_by_last_use);
     RUN(test_init);
     RUN(test_put_and_get);
     RUN(test_epoch_is_the_newest);

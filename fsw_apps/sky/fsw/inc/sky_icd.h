@@ -117,7 +117,9 @@
 #define SKY_STATS_KVC_ROW 28u
 #define SKY_STATS_KVC_ROWS 29u
 #define SKY_STATS_KVC_SCRUBBED 30u
-#define SKY_STATS_KVC_COUNT 31u /**< counters of kvc, 8 bytes each */
+#define SKY_STATS_KVC_HANDOVER_LEFT 31u
+#define SKY_STATS_KVC_HANDOVER_MS 32u
+#define SKY_STATS_KVC_COUNT 33u /**< counters of kvc, 8 bytes each */
 #define SKY_STATS_ISL_UPTIME_MS 0u
 #define SKY_STATS_ISL_DELIVERED 1u
 #define SKY_STATS_ISL_FORWARDED 2u

@@ -25,8 +25,13 @@
 
 #define SKY_SERVICE_MIGRATIONS       4u                            /**< at a time */
 #define SKY_SERVICE_JOBS             (SKY_SERVICE_MIGRATIONS + 1u) /**< and one more, which requests cannot take: the handover's */
-#define SKY_SERVICE_MIGRATION_MS     60000u                        /**< how long one may take when its request has no deadline */
-#define SKY_SERVICE_MIGRATION_MAX_MS 3600000u                      /**< and at most, whatever deadline its request has */
+#define SKY_SERVICE_REQUEST_LANES    16u /**< of a migration that was asked for: blocks under way at a time */
+#define SKY_SERVICE_HANDOVER_LANES   64u /**< of the handover */
+#define SKY_SERVICE_LANES            (SKY_SERVICE_MIGRATIONS * SKY_SERVICE_REQUEST_LANES + SKY_SERVICE_HANDOVER_LANES)
+#define SKY_SERVICE_LANE_CHUNKS      64u      /**< chunk ids that one lane goes over */
+#define SKY_SERVICE_WINDOW_MAX       256u     /**< chunks on their way to one satellite, at most: 1.5 MB of 6 kB */
+#define SKY_SERVICE_MIGRATION_MS     60000u   /**< how long one may take when its request has no deadline */
+#define SKY_SERVICE_MIGRATION_MAX_MS 3600000u /**< and at most, whatever deadline its request has */
 #define SKY_SERVICE_MIGRATION_TRIES  6u /**< questions in a row that the target leaves unanswered: the job ends (about 12 s) */
 #define SKY_SERVICE_HANDOVER_LOOK_US 1000000u  /**< after what came late, and between two looks for what a handover has left */
 #define SKY_SERVICE_HANDOVER_MAX_US  16000000u /**< the latter doubles to this while nothing can be handed over */
@@ -81,30 +86,42 @@ typedef struct
     uint64_t errors[SKY_STATUS_SHORT + 1u]; /**< requests refused, and packets that were none, by status */
 } SKY_ServiceCounters_t;
 
-/** A migration: the chunks of one block after the other, a window of them at a time, pushed to another satellite. */
+/** A part of a migration that is under way: chunks of one block. */
+typedef struct
+{
+    bool       active;
+    SKY_Push_t push;
+    uint16_t   asked_by[SKY_SERVICE_LANE_CHUNKS]; /**< of the push */
+    uint8_t    payload[SKY_CHUNKSET_MAX_BYTES];   /**< of its last query; stays until the next pull */
+} SKY_Lane_t;
+
+/** A migration: chunks of blocks, the block used last first, pushed to another satellite. Many blocks are under way at a time. */
 typedef struct
 {
     bool            active;
     bool            keep;
     bool            all_blocks;  /**< of the tenant */
-    bool            all_tenants; /**< of every tenant; tenant is that of the block at hand */
-    bool            asked;       /**< in this pull a query has been sent: its payload must stay */
+    bool            all_tenants; /**< of every tenant; tenant is that of the block that is begun next */
+    bool            walked;      /**< the rest of what is to go is in lanes */
     bool            cutting;     /**< in this pull, part of a chunk has been sent */
     uint32_t        tenant;
-    uint8_t         key[SKY_KEY_BYTES]; /**< of the block at hand */
-    uint32_t        cursor;             /**< of SKY_Store_NextBlock */
-    uint32_t        from;               /**< chunks below have been dealt with */
+    uint8_t         key[SKY_KEY_BYTES]; /**< of the block that is begun next */
+    SKY_StoreWalk_t walk;               /**< over all blocks */
+    uint32_t        from;               /**< chunks of that block below have been dealt with */
+    uint32_t        lanes;              /**< active */
+    uint64_t        asked;              /**< bit of a lane: in this pull it has sent a query, whose payload must stay */
+    uint32_t        turn;               /**< number of the lane that sends next in this pull */
+    uint32_t        budget;             /**< chunks that may still be sent in this pull */
+    uint32_t        moved;              /**< chunks acknowledged */
     uint32_t        stride, server;     /**< chunks server, server + stride, ...; the others of the block stay */
     uint32_t        row;                /**< what waits for a later one stays */
     uint32_t        epoch;              /**< that the target is told; 0: the block's own */
     SKY_Addr_t      target;
     uint64_t        deadline_us;
-    SKY_Peer_t      peer;
-    SKY_Push_t      push;
+    SKY_Peer_t      peer;        /**< window and timers, for all lanes together */
     SKY_Packet_t    request;     /**< the PUT or HAS at hand */
     SKY_ChunkView_t chunk;       /**< while cutting */
     uint32_t        part_offset; /**< while cutting: of the next part */
-    uint8_t         payload[SKY_CHUNKSET_MAX_BYTES];
 } SKY_Migration_t;
 
 /** A word of gossip: a block of which a share is gone. */
@@ -134,8 +151,9 @@ typedef struct
     uint32_t              last;       /**< server whose chunks were the last to go */
     uint64_t              look_us;    /**< when to look for chunks that belong elsewhere; UINT64_MAX: there are none */
     uint64_t              pause_us;   /**< to the next look, if it finds any */
-    uint64_t              moved;      /**< chunks migrated out until the last look */
-    bool                  begun;      /**< in this row */
+    uint64_t              late_us;    /**< when the first of what is to be handed over was to go; 0: nothing is */
+    uint32_t              left;  /**< chunks to be handed over, as far as the last look and what has come and gone since tell */
+    bool                  begun; /**< in this row */
 } SKY_Handover_t;
 
 /** What the scrub does about the server after this one. */
@@ -183,6 +201,7 @@ typedef struct
     uint64_t              next_request_id;
     uint16_t              seq_count;
     SKY_Migration_t       migrations[SKY_SERVICE_JOBS]; /**< the last is the handover's */
+    SKY_Lane_t            lanes[SKY_SERVICE_LANES];     /**< of all migrations, those of the handover last */
     uint32_t              pulled;                       /**< migrations that have no more to send in this pull */
     SKY_Handover_t        handover;
     SKY_Gossip_t          gossip;
@@ -239,10 +258,10 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us);
 bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule);
 /**
  * Send all blocks of all tenants to @p target, beginning with the next Poll: a handover that is ordered instead of scheduled. It
- * takes a place as a MIGRATE request does. Of orders the last one counts: one that is under way to another satellite ends, and
- * with this satellite for a target what is still here stays.
- * @return OK: begun, going on already, or ended; BAD_ADDRESS; NOT_FOUND: nothing is held; BUSY; REFUSED: a schedule holds, which
- *         would bring everything back
+ * takes the handover's place. Of orders the last one counts: one that is under way to another satellite ends, and with this
+ * satellite for a target what is still here stays.
+ * @return OK: begun, going on already, or ended; BAD_ADDRESS; NOT_FOUND: nothing is held; REFUSED: a schedule holds, which would
+ *         bring everything back
  */
 SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target);
 /** Count a packet that never became a request (SKY_Packet_Decode failed). */

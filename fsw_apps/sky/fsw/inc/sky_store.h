@@ -48,6 +48,13 @@ typedef struct
     uint32_t held; /**< complete chunks that went; 0: there was no such block */
 } SKY_Eviction_t;
 
+/** How far a walk by last use has come. */
+typedef struct
+{
+    uint64_t used; /**< number of the last use of the block it is at; 0: not begun */
+    uint32_t at;   /**< that block, if it is still there and was not used since */
+} SKY_StoreWalk_t;
+
 /** One chunk held. @c data stays valid until the next call that may put, purge, drop or expire. */
 typedef struct
 {
@@ -80,6 +87,7 @@ typedef struct
     uint32_t            free_block, free_slot;   /**< lists of entries given back */
     uint32_t            fresh_block, fresh_slot; /**< entries from here on were never used and never touched */
     uint32_t            newest, oldest;          /**< ends of the list of blocks by last use */
+    uint64_t            uses;                    /**< numbered so far */
     uint32_t            expire_cursor;
     SKY_Eviction_t      evicted; /**< by the last SKY_Store_Put: never more than one, as each block has a slot to give */
     uint64_t            secret[2];
@@ -147,6 +155,13 @@ uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
  * worst case. @return false at the end; else *cursor - 1 is what SKY_Store_Find gives. Blocks put meanwhile may be missed.
  */
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info);
+/**
+ * Walk over the blocks that hold a complete chunk, the last used first: @p walk starts as all zeros. Blocks may come, go and be used
+ * meanwhile; what is put or used after the walk has begun may be passed over. Costs a step of a list, and where the last block
+ * of the walk has gone or was used, one for each block used since.
+ * @return false at the end
+ */
+bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_BlockInfo_t *info);
 /** Forget everything; counters of events stay. */
 void SKY_Store_Clear(SKY_Store_t *store);
 

@@ -175,9 +175,9 @@ typedef struct
     SKY_ShareCfg_t   cfg;
     SKY_Peer_t      *peer;
     SKY_ChunkSet_t   unacked;
-    SKY_ChunkSet_t   todo;                          /**< of these, to be sent, or sent again */
-    SKY_ChunkSet_t   doubted;                       /**< of those on their way, not there when they were first asked for */
-    uint16_t         asked_by[SKY_LIMIT_CHUNK_SET]; /**< number of the query that settles the chunk; 0: not sent yet */
+    SKY_ChunkSet_t   todo;     /**< of these, to be sent, or sent again */
+    SKY_ChunkSet_t   doubted;  /**< of those on their way, not there when they were first asked for */
+    uint16_t        *asked_by; /**< of each chunk, the number of the query that settles it; 0: not sent yet */
     SKY_ShareState_t state;
     SKY_Status_t     last_status;
     uint32_t         left;        /**< chunks not acknowledged */
@@ -201,8 +201,12 @@ typedef enum
     SKY_PUSH_QUERY  /**< send the HAS request */
 } SKY_PushAction_t;
 
-/** All chunks of the share are to be delivered, but for those that SKY_Push_Skip takes out. @return false: cfg is wrong */
-bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer);
+/**
+ * All chunks of the share are to be delivered, but for those that SKY_Push_Skip takes out.
+ * @param asked_by  room for cfg->count numbers, at most SKY_LIMIT_CHUNK_SET; it stays with the push
+ * @return false: cfg is wrong
+ */
+bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint16_t *asked_by);
 /** Chunk number @p index of the share is not to be sent; only before the first SKY_Push_Next. */
 void SKY_Push_Skip(SKY_Push_t *push, uint32_t index);
 /**

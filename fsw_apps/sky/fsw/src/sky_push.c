@@ -21,7 +21,7 @@ static void push_end(SKY_Push_t *push, SKY_ShareState_t state)
     }
 }
 
-bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer)
+bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, uint16_t *asked_by)
 {
     (void)memset(push, 0, sizeof(*push));
     push->state = SKY_SHARE_REFUSED;
@@ -31,9 +31,11 @@ bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer
         return false;
     }
     (void)SKY_ChunkSet_Init(&push->unacked, cfg->base, cfg->stride, cfg->count); /* numbers that the check has passed */
-    push->cfg   = *cfg;
-    push->state = SKY_SHARE_RUNNING;
-    push->left  = cfg->count;
+    (void)memset(asked_by, 0, cfg->count * sizeof(*asked_by));
+    push->asked_by = asked_by;
+    push->cfg      = *cfg;
+    push->state    = SKY_SHARE_RUNNING;
+    push->left     = cfg->count;
     for (uint32_t i = 0; i < cfg->count; ++i)
     {
         SKY_ChunkSet_Add(&push->unacked, i);

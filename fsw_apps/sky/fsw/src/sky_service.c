@@ -108,7 +108,7 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 {
     const bool     is_nearer   = req->deadline_ms != 0 && req->deadline_ms < svc->cfg.part_lifetime_ms;
     const uint32_t lifetime_ms = is_nearer ? req->deadline_ms : svc->cfg.part_lifetime_ms;
-    SKY_Status_t   status      = SKY_Service_MigrateGuard(svc, req, req->chunk_id);
+    SKY_Status_t   status      = SKY_Service_MigrateGuard(svc, req, SKY_Service_MigrateGiven(svc, req), req->chunk_id);
 
     if (status == SKY_STATUS_OK)
     {
@@ -158,11 +158,12 @@ static void has(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
         return;
     }
     const uint32_t block = SKY_Store_Find(svc->store, req->tenant, req->key);
+    const uint32_t given = SKY_Service_MigrateGiven(svc, req);
     for (uint32_t i = SKY_ChunkSet_Next(&held, 0); i < held.count; i = SKY_ChunkSet_Next(&held, i + 1u))
     {
         const uint32_t id = SKY_ChunkSet_ChunkId(&held, i);
 
-        if (!SKY_Store_Has(svc->store, block, id) || SKY_Service_MigrateGuard(svc, req, id) != SKY_STATUS_OK)
+        if (!SKY_Store_Has(svc->store, block, id) || SKY_Service_MigrateGuard(svc, req, given, id) != SKY_STATUS_OK)
         {
             SKY_ChunkSet_Remove(&held, i);
         }
@@ -453,6 +454,8 @@ void SKY_Service_Stats(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_ROW]             = schedule != NULL ? SKY_Schedule_RowAt(schedule, now_us) : SKY_SCHEDULE_NONE;
     out[SKY_STATS_KVC_ROWS]            = schedule != NULL ? schedule->count : 0;
     out[SKY_STATS_KVC_SCRUBBED]        = c->scrubbed;
+    out[SKY_STATS_KVC_HANDOVER_LEFT]   = SKY_Service_HandoverLeft(svc, now_us);
+    out[SKY_STATS_KVC_HANDOVER_MS]     = svc->handover.late_us == 0 ? 0 : (now_us - svc->handover.late_us) / US_PER_MS;
 }
 
 void SKY_Service_ResetCounters(SKY_Service_t *svc)

@@ -31,6 +31,19 @@ static uint32_t server_of(const SKY_Service_t *svc, uint32_t row, SKY_Addr_t sat
     return server;
 }
 
+static void set_left(SKY_Handover_t *handover, uint64_t now_us, uint32_t left)
+{
+    handover->left = left;
+    if (left == 0)
+    {
+        handover->late_us = 0;
+    }
+    else if (handover->late_us == 0)
+    {
+        handover->late_us = now_us;
+    }
+}
+
 bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
 {
     if (schedule != NULL &&
@@ -38,9 +51,10 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
     {
         return false;
     }
-    svc->handover.schedule                         = schedule;
-    svc->handover.row_end_us                       = 0;
-    svc->migrations[SKY_SERVICE_MIGRATIONS].active = false;
+    svc->handover.schedule   = schedule;
+    svc->handover.row_end_us = 0;
+    set_left(&svc->handover, 0, 0);
+    SKY_Service_MigrateEnd(svc, &svc->migrations[SKY_SERVICE_MIGRATIONS]);
     SKY_Service_ScrubReset(svc);
     return true;
 }
@@ -67,8 +81,13 @@ void SKY_Service_HandoverPut(SKY_Service_t *svc, uint64_t now_us, const SKY_Pack
 {
     SKY_Handover_t *handover = &svc->handover;
 
-    if (handover->schedule != NULL && handover->look_us > now_us + SKY_SERVICE_HANDOVER_LOOK_US && req->epoch <= handover->row &&
-        !is_home(svc, handover->row, req->chunk_id, svc->cfg.self))
+    if (handover->schedule == NULL || handover->schedule->placement.layout == SKY_LAYOUT_HOP || req->epoch > handover->row ||
+        is_home(svc, handover->row, req->chunk_id, svc->cfg.self))
+    {
+        return;
+    }
+    set_left(handover, now_us, handover->left + 1u);
+    if (handover->look_us > now_us + SKY_SERVICE_HANDOVER_LOOK_US)
     {
         handover->look_us  = now_us + SKY_SERVICE_HANDOVER_LOOK_US;
         handover->pause_us = SKY_SERVICE_HANDOVER_LOOK_US;
@@ -96,13 +115,16 @@ static void begin_row(SKY_Service_t *svc, uint64_t now_us)
     handover->look_us    = now_us;
     handover->pause_us   = SKY_SERVICE_HANDOVER_LOOK_US;
     handover->begun      = false;
-    job->active          = job->active && is_home(svc, handover->row, job->server, job->target); /* else the target has changed */
     job->row             = handover->row;
+    if (!is_home(svc, handover->row, job->server, job->target))
+    {
+        SKY_Service_MigrateEnd(svc, job);
+    }
 }
 
 /* A server whose chunks are held here and belong elsewhere: of several the next in turn, so that one whose satellite is silent does
- * not hold up the others. @return the number of servers if there is none */
-static uint32_t next_stray(const SKY_Service_t *svc)
+ * not hold up the others. @p left counts all such chunks. @return the number of servers if there is none */
+static uint32_t next_stray(const SKY_Service_t *svc, uint32_t *left)
 {
     const SKY_Handover_t *handover = &svc->handover;
     const uint32_t        servers  = handover->schedule->placement.servers;
@@ -110,6 +132,7 @@ static uint32_t next_stray(const SKY_Service_t *svc)
     uint32_t              cursor   = 0;
     SKY_BlockInfo_t       info;
 
+    *left = 0;
     while (SKY_Store_NextBlock(svc->store, &cursor, &info))
     {
         uint32_t at = 0;
@@ -120,9 +143,10 @@ static uint32_t next_stray(const SKY_Service_t *svc)
             const uint32_t server = id % servers;
             const uint32_t turns  = (server + servers - 1u - handover->last) % servers;
 
-            if (server != handover->home && turns < nearest && !SKY_Service_HandoverWaits(svc, info.epoch, server))
+            if (server != handover->home && !SKY_Service_HandoverWaits(svc, info.epoch, server))
             {
-                nearest = turns;
+                nearest = turns < nearest ? turns : nearest;
+                ++*left;
             }
         }
     }
@@ -131,28 +155,28 @@ static uint32_t next_stray(const SKY_Service_t *svc)
 
 static void look(SKY_Service_t *svc, uint64_t now_us)
 {
-    SKY_Handover_t *handover = &svc->handover;
-    const uint32_t  servers  = handover->schedule->placement.servers;
-    const uint32_t  server   = next_stray(svc);
+    SKY_Handover_t  *handover = &svc->handover;
+    SKY_Migration_t *job      = &svc->migrations[SKY_SERVICE_MIGRATIONS];
+    const uint32_t   servers  = handover->schedule->placement.servers;
+    uint32_t         left     = 0;
+    const uint32_t   server   = next_stray(svc, &left);
+    const bool       moves    = job->moved > 0;
 
+    job->moved = 0;
+    set_left(handover, now_us, left);
     if (server == servers)
     {
         handover->look_us = UINT64_MAX;
         return;
     }
-    if (handover->moved != svc->counters.migrated_out)
-    {
-        handover->pause_us = SKY_SERVICE_HANDOVER_LOOK_US;
-    }
-    handover->moved    = svc->counters.migrated_out;
+    handover->pause_us = moves ? SKY_SERVICE_HANDOVER_LOOK_US : handover->pause_us;
     handover->look_us  = now_us + handover->pause_us;
     handover->pause_us = handover->pause_us < SKY_SERVICE_HANDOVER_MAX_US ? 2u * handover->pause_us : handover->pause_us;
     handover->last     = server;
     svc->counters.handovers += handover->begun ? 0u : 1u;
     handover->begun = true;
-    (void)SKY_Service_MigrateAll(svc, &svc->migrations[SKY_SERVICE_MIGRATIONS],
-                                 SKY_Schedule_Server(handover->schedule, handover->row, server), UINT64_MAX, handover->row,
-                                 servers, server); /* it begins: there is a chunk */
+    (void)SKY_Service_MigrateAll(svc, job, SKY_Schedule_Server(handover->schedule, handover->row, server), UINT64_MAX,
+                                 handover->row, servers, server); /* it begins: there is a chunk */
 }
 
 uint64_t SKY_Service_HandoverOnTime(SKY_Service_t *svc, uint64_t now_us)
@@ -170,9 +194,11 @@ uint64_t SKY_Service_HandoverOnTime(SKY_Service_t *svc, uint64_t now_us)
     }
     if (svc->store->counters.blocks == 0)
     {
+        set_left(handover, now_us, 0);
         return UINT64_MAX;
     }
-    if (!job->active && now_us >= handover->look_us)
+    /* What was put or used while chunks moved may have been passed over: after a job that moved some there is a look at once. */
+    if (!job->active && (now_us >= handover->look_us || job->moved > 0))
     {
         look(svc, now_us);
     }
@@ -181,4 +207,23 @@ uint64_t SKY_Service_HandoverOnTime(SKY_Service_t *svc, uint64_t now_us)
         return handover->row_end_us; /* a job has timers of its own */
     }
     return handover->look_us;
+}
+
+uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us)
+{
+    const SKY_Handover_t  *handover = &svc->handover;
+    const SKY_Migration_t *job      = &svc->migrations[SKY_SERVICE_MIGRATIONS];
+    const uint32_t         held     = svc->store->counters.slots_used - svc->store->counters.partial;
+
+    if (handover->schedule == NULL || handover->schedule->placement.layout == SKY_LAYOUT_HOP)
+    {
+        return 0;
+    }
+    if (now_us >= handover->row_end_us)
+    {
+        return held;
+    }
+    const uint32_t left = handover->left > job->moved ? handover->left - job->moved : 0;
+
+    return left < held ? left : held;
 }

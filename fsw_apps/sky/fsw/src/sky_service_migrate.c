@@ -3,8 +3,10 @@
  * Migrations: chunks of this satellite go to another, as PUTs with HAS for acknowledgement (sky_push.c); what is acknowledged is
  * forgotten here unless the request said to keep it. MIGRATE asks for one, a command or the schedule for one of everything.
  *
- * A job walks over blocks, and over each block in windows of SKY_LIMIT_CHUNK_SET chunk ids. What is held is looked up when a
- * window begins and again when a chunk is sent, so chunks may come and go meanwhile.
+ * A job walks over blocks, the one used last first, and over each block in pieces of SKY_SERVICE_LANE_CHUNKS chunk ids. Each piece
+ * takes a lane: a push of its own, with its own questions. Window and timers are the job's, so many blocks of one chunk each are
+ * on their way as fast as one block of many. A new lane begins whenever the window has room that the others do not fill. What is
+ * held is looked up when a lane begins and again when a chunk is sent, so chunks may come and go meanwhile.
  */
 #include "sky_service_migrate.h"
 
@@ -24,10 +26,42 @@ static SKY_Addr_t load_addr(const uint8_t *payload)
     return addr;
 }
 
+/* ---- lanes -------------------------------------------------------------------------------------------------------- */
+
+/* Lanes of a job are those from its first one up to the first of the next. */
+static uint32_t first_lane(const SKY_Service_t *svc, const SKY_Migration_t *job)
+{
+    return (uint32_t)(job - svc->migrations) * SKY_SERVICE_REQUEST_LANES;
+}
+
+static uint32_t lanes_end(const SKY_Service_t *svc, const SKY_Migration_t *job)
+{
+    return job == &svc->migrations[SKY_SERVICE_MIGRATIONS] ? SKY_SERVICE_LANES : first_lane(svc, job) + SKY_SERVICE_REQUEST_LANES;
+}
+
+static void end_lane(SKY_Migration_t *job, SKY_Lane_t *lane)
+{
+    SKY_Push_Stop(&lane->push, SKY_SHARE_EXPIRED);
+    lane->active = false;
+    --job->lanes;
+}
+
+void SKY_Service_MigrateEnd(SKY_Service_t *svc, SKY_Migration_t *job)
+{
+    for (uint32_t i = first_lane(svc, job); job->active && i < lanes_end(svc, job); ++i)
+    {
+        if (svc->lanes[i].active)
+        {
+            end_lane(job, &svc->lanes[i]);
+        }
+    }
+    job->active = false;
+}
+
 /* ---- what to move ------------------------------------------------------------------------------------------------- */
 
-/* Lowest chunk from job->from on that is held and to go, or SKY_STORE_NONE. */
-static uint32_t lowest_to_go(const SKY_Service_t *svc, const SKY_Migration_t *job, uint32_t block)
+/* Lowest chunk from @p from on and below @p end that is held and to go, or SKY_STORE_NONE. */
+static uint32_t lowest_to_go(const SKY_Service_t *svc, const SKY_Migration_t *job, uint32_t block, uint32_t from, uint32_t end)
 {
     uint32_t lowest = SKY_STORE_NONE;
     uint32_t cursor = 0;
@@ -35,7 +69,7 @@ static uint32_t lowest_to_go(const SKY_Service_t *svc, const SKY_Migration_t *jo
 
     while (SKY_Store_EachChunk(svc->store, block, &cursor, &id))
     {
-        if (id >= job->from && id < lowest && id % job->stride == job->server)
+        if (id >= from && id < end && id < lowest && id % job->stride == job->server)
         {
             lowest = id;
         }
@@ -43,26 +77,27 @@ static uint32_t lowest_to_go(const SKY_Service_t *svc, const SKY_Migration_t *jo
     return lowest;
 }
 
-/* Begin with the chunks from job->from on that are held of the block at hand. @return false: there are none */
-static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
+/* Begin with the chunks of a block from @p from on and below @p end that are held. @return the id after the last; 0: there are none */
+static uint32_t begin_share(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key,
+                            uint32_t from, uint32_t end)
 {
     SKY_BlockInfo_t info;
     SKY_ShareCfg_t  cfg;
 
-    const uint32_t block = SKY_Store_Find(svc->store, job->tenant, job->key);
+    const uint32_t block = SKY_Store_Find(svc->store, tenant, key);
     if (SKY_Store_Block(svc->store, block, &info) != SKY_STATUS_OK)
     {
-        return false;
+        return 0;
     }
-    const uint32_t lowest = lowest_to_go(svc, job, block);
+    const uint32_t lowest = lowest_to_go(svc, job, block, from, end);
     if (lowest == SKY_STORE_NONE)
     {
-        return false;
+        return 0;
     }
     (void)memset(&cfg, 0, sizeof(cfg));
-    (void)memcpy(cfg.key, job->key, SKY_KEY_BYTES);
+    (void)memcpy(cfg.key, key, SKY_KEY_BYTES);
     cfg.self         = svc->cfg.self;
-    cfg.tenant       = job->tenant;
+    cfg.tenant       = tenant;
     cfg.epoch        = job->epoch != 0 ? job->epoch : info.epoch;
     cfg.epoch        = cfg.epoch <= job->row ? cfg.epoch : 0; /* it lies beside what waits, and waits for nothing */
     cfg.chunk_total  = info.chunk_total;
@@ -70,30 +105,29 @@ static bool begin_window(SKY_Service_t *svc, SKY_Migration_t *job)
     cfg.block_len    = info.block_len;
     cfg.base         = lowest;
     cfg.stride       = job->stride;
-    cfg.count        = (info.chunk_total - lowest - 1u) / job->stride + 1u;
-    cfg.count        = cfg.count < SKY_LIMIT_CHUNK_SET ? cfg.count : SKY_LIMIT_CHUNK_SET;
+    cfg.count        = ((end < info.chunk_total ? end : info.chunk_total) - lowest - 1u) / job->stride + 1u;
+    cfg.count        = cfg.count < SKY_SERVICE_LANE_CHUNKS ? cfg.count : SKY_SERVICE_LANE_CHUNKS;
     cfg.packet_bytes = svc->cfg.packet_bytes;
     cfg.deadline_us  = job->deadline_us;
     cfg.request_id   = svc->next_request_id;
     svc->next_request_id += SKY_SERVICE_REQUEST_IDS;
 
-    const bool good = SKY_Push_Init(&job->push, &cfg, &job->peer);
+    (void)SKY_Push_Init(&lane->push, &cfg, &job->peer, lane->asked_by); /* numbers of a block that is held are sound */
     for (uint32_t i = 0; i < cfg.count; ++i)
     {
         if (!SKY_Store_Has(svc->store, block, lowest + i * job->stride))
         {
-            SKY_Push_Skip(&job->push, i);
+            SKY_Push_Skip(&lane->push, i);
         }
     }
-    job->from = lowest + (cfg.count - 1u) * job->stride + 1u;
-    return good;
+    return lowest + (cfg.count - 1u) * job->stride + 1u;
 }
 
 static bool begin_next_block(const SKY_Service_t *svc, SKY_Migration_t *job)
 {
     SKY_BlockInfo_t info;
 
-    while (job->all_blocks && SKY_Store_NextBlock(svc->store, &job->cursor, &info))
+    while (job->all_blocks && SKY_Store_NextUsed(svc->store, &job->walk, &info))
     {
         if ((job->all_tenants || info.tenant == job->tenant) &&
             (info.epoch <= job->row || !SKY_Service_HandoverWaits(svc, info.epoch, job->server)))
@@ -107,46 +141,74 @@ static bool begin_next_block(const SKY_Service_t *svc, SKY_Migration_t *job)
     return false;
 }
 
-/* The next window of this block, or of the next block that has one; else the job has ended. */
-static void go_on(SKY_Service_t *svc, SKY_Migration_t *job)
+/* Begin with the next chunks of this block, or of the next block that has some. @return false: no lane is free, or all has begun */
+static bool begin_lane(SKY_Service_t *svc, SKY_Migration_t *job)
 {
-    job->cutting = false;
-    while (!begin_window(svc, job))
+    uint32_t free_lane = first_lane(svc, job);
+    uint32_t next      = 0;
+
+    while (free_lane < lanes_end(svc, job) && svc->lanes[free_lane].active)
+    {
+        ++free_lane;
+    }
+    if (job->walked || free_lane == lanes_end(svc, job))
+    {
+        return false;
+    }
+    SKY_Lane_t *lane = &svc->lanes[free_lane];
+
+    while ((next = begin_share(svc, job, lane, job->tenant, job->key, job->from, ALL_DONE)) == 0)
     {
         if (!begin_next_block(svc, job))
         {
-            job->active = false;
-            return;
+            job->walked = true;
+            return false;
         }
     }
+    job->from    = next;
+    lane->active = true;
+    ++job->lanes;
+    job->turn = free_lane;
+    return true;
 }
 
-/* After anything that may have ended the share at hand. */
-static void follow_up(SKY_Service_t *svc, SKY_Migration_t *job)
+static bool is_of(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key)
 {
-    switch (job->push.state)
+    return lane->push.cfg.tenant == tenant && memcmp(lane->push.cfg.key, key, SKY_KEY_BYTES) == 0;
+}
+
+/* After anything that may have ended a lane. */
+static void follow_up(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane)
+{
+    switch (lane->push.state)
     {
         case SKY_SHARE_RUNNING:
-            job->active = job->push.unanswered < SKY_SERVICE_MIGRATION_TRIES;
-            break;
+            if (lane->push.unanswered >= SKY_SERVICE_MIGRATION_TRIES)
+            {
+                SKY_Service_MigrateEnd(svc, job);
+            }
+            return;
         case SKY_SHARE_EXPIRED:
-            job->active = false;
-            break;
+            SKY_Service_MigrateEnd(svc, job);
+            return;
         case SKY_SHARE_DONE:
-            go_on(svc, job);
             break;
         case SKY_SHARE_MISS:
         case SKY_SHARE_REFUSED:
         default:
-            if (job->push.last_status == SKY_STATUS_UNREACHABLE)
+            if (lane->push.last_status == SKY_STATUS_UNREACHABLE)
             {
-                job->active = false; /* nor is any other block's way there */
-                break;
+                SKY_Service_MigrateEnd(svc, job); /* nor is any other block's way there */
+                return;
             }
-            job->from = ALL_DONE; /* the target does not take this block; it stays here */
-            go_on(svc, job);
+            if (is_of(lane, job->tenant, job->key))
+            {
+                job->from = ALL_DONE; /* the target does not take this block; it stays here */
+            }
             break;
     }
+    end_lane(job, lane);
+    job->active = job->lanes > 0 || begin_lane(svc, job);
 }
 
 /* ---- requests and responses --------------------------------------------------------------------------------------- */
@@ -166,10 +228,19 @@ static bool is_same_job(const SKY_Migration_t *job, const SKY_Packet_t *pkt, SKY
            (job->all_blocks || memcmp(job->key, pkt->key, SKY_KEY_BYTES) == 0);
 }
 
+static void begin_pull(const SKY_Service_t *svc, SKY_Migration_t *job)
+{
+    job->asked   = 0;
+    job->cutting = false; /* the rest of a chunk counts as lost and is sent again */
+    job->budget  = svc->cfg.credit;
+    job->turn    = first_lane(svc, job);
+}
+
 static void prepare(const SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t target, uint64_t deadline_us)
 {
+    const uint32_t      most = svc->cfg.credit > SKY_SERVICE_WINDOW_MAX ? svc->cfg.credit : SKY_SERVICE_WINDOW_MAX;
     const SKY_PeerCfg_t peer = {.window_initial = svc->cfg.credit,
-                                .window_max     = svc->cfg.credit,
+                                .window_max     = most,
                                 .burst          = svc->cfg.credit,
                                 .rto_initial_us = RTO_INITIAL_US,
                                 .rto_min_us     = RTO_MIN_US,
@@ -180,14 +251,14 @@ static void prepare(const SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t t
     job->row         = UINT32_MAX;
     job->target      = target;
     job->deadline_us = deadline_us;
+    begin_pull(svc, job);
     SKY_Peer_Init(&job->peer, &peer, target);
 }
 
 static SKY_Status_t start(SKY_Service_t *svc, SKY_Migration_t *job)
 {
-    job->active = true;
     job->from   = job->all_blocks ? ALL_DONE : 0;
-    go_on(svc, job);
+    job->active = begin_lane(svc, job);
     if (!job->active)
     {
         return SKY_STATUS_NOT_FOUND;
@@ -288,8 +359,8 @@ SKY_Status_t SKY_Service_MigrateAll(SKY_Service_t *svc, SKY_Migration_t *job, SK
 
 SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target)
 {
-    const bool stays = SKY_Addr_Equal(target, svc->cfg.self);
-    bool       runs  = false;
+    SKY_Migration_t *job   = &svc->migrations[SKY_SERVICE_MIGRATIONS];
+    const bool       stays = SKY_Addr_Equal(target, svc->cfg.self);
 
     if (!stays && !can_go_to(svc, target))
     {
@@ -299,24 +370,14 @@ SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_
     {
         return SKY_STATUS_REFUSED;
     }
-    for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
-    {
-        SKY_Migration_t *job = &svc->migrations[i];
-
-        if (job->active && job->all_tenants)
-        {
-            runs        = SKY_Addr_Equal(job->target, target);
-            job->active = runs; /* of orders the last one counts: there is one such job at most */
-        }
-    }
-    if (stays || runs)
+    if (job->active && SKY_Addr_Equal(job->target, target))
     {
         return SKY_STATUS_OK;
     }
-    SKY_Migration_t *job = idle_job(svc);
-    if (job == NULL)
+    SKY_Service_MigrateEnd(svc, job); /* of orders the last one counts */
+    if (stays)
     {
-        return SKY_STATUS_BUSY;
+        return SKY_STATUS_OK;
     }
     return SKY_Service_MigrateAll(svc, job, target, now_us + (uint64_t)SKY_SERVICE_MIGRATION_MAX_MS * US_PER_MS, UINT32_MAX - 1u,
                                   1, 0); /* all but what never moves */
@@ -327,16 +388,39 @@ static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
     return a.plane < b.plane || (a.plane == b.plane && a.slot < b.slot);
 }
 
-SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req, uint32_t chunk_id)
+/* Are chunks of the block of @p req on their way from here for good? */
+static bool gives_away(const SKY_Service_t *svc, const SKY_Migration_t *job, const SKY_Packet_t *req)
 {
-    SKY_Status_t status = SKY_STATUS_OK;
+    for (uint32_t i = first_lane(svc, job); job->active && !job->keep && i < lanes_end(svc, job); ++i)
+    {
+        if (svc->lanes[i].active && is_of(&svc->lanes[i], req->tenant, req->key))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t SKY_Service_MigrateGiven(const SKY_Service_t *svc, const SKY_Packet_t *req)
+{
+    uint32_t jobs = 0;
 
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS && req->src.plane != 0; ++i)
     {
+        jobs |= gives_away(svc, &svc->migrations[i], req) ? 1u << i : 0u;
+    }
+    return jobs;
+}
+
+SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req, uint32_t given, uint32_t chunk_id)
+{
+    SKY_Status_t status = SKY_STATUS_OK;
+
+    for (uint32_t i = 0; i < SKY_SERVICE_JOBS && given >> i != 0; ++i)
+    {
         const SKY_Migration_t *job = &svc->migrations[i];
 
-        if (job->active && !job->keep && job->tenant == req->tenant && chunk_id % job->stride == job->server &&
-            memcmp(job->key, req->key, SKY_KEY_BYTES) == 0)
+        if ((given >> i & 1u) != 0 && chunk_id % job->stride == job->server)
         {
             if (SKY_Addr_Equal(job->target, req->src) && is_before(svc->cfg.self, req->src))
             {
@@ -349,19 +433,35 @@ SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet
 }
 
 /* Count the chunks that were acknowledged since @p before, and forget them unless they are to be kept. */
-static void let_go(SKY_Service_t *svc, const SKY_Migration_t *job, const SKY_ChunkSet_t *before)
+static void let_go(SKY_Service_t *svc, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before)
 {
+    const SKY_ShareCfg_t *cfg = &lane->push.cfg;
+
     for (uint32_t i = SKY_ChunkSet_Next(before, 0); i < before->count; i = SKY_ChunkSet_Next(before, i + 1u))
     {
-        if (!SKY_ChunkSet_Has(&job->push.unacked, i))
+        if (!SKY_ChunkSet_Has(&lane->push.unacked, i))
         {
             ++svc->counters.migrated_out;
+            ++job->moved;
             if (!job->keep)
             {
-                (void)SKY_Store_Drop(svc->store, job->tenant, job->key, SKY_ChunkSet_ChunkId(before, i)); /* may be evicted */
+                (void)SKY_Store_Drop(svc->store, cfg->tenant, cfg->key, SKY_ChunkSet_ChunkId(before, i)); /* may be evicted */
             }
         }
     }
+}
+
+static void take_response(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    const SKY_ChunkSet_t before = lane->push.unacked;
+
+    SKY_Push_OnPacket(&lane->push, now_us, pkt);
+    for (uint32_t i = first_lane(svc, job); i < lanes_end(svc, job); ++i)
+    {
+        svc->lanes[i].push.unanswered = 0; /* the target is not silent, whatever it was asked about */
+    }
+    let_go(svc, job, lane, &before);
+    follow_up(svc, job, lane);
 }
 
 bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
@@ -370,16 +470,17 @@ bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_
     {
         SKY_Migration_t *job = &svc->migrations[i];
 
-        /* Only the target says what it holds; why a packet did not get there may be said by any satellite on the way. */
-        if (job->active && SKY_ShareCfg_Owns(&job->push.cfg, pkt) &&
-            (pkt->status != SKY_STATUS_OK || SKY_Addr_Equal(pkt->src, job->target)))
+        for (uint32_t at = first_lane(svc, job); job->active && at < lanes_end(svc, job); ++at)
         {
-            const SKY_ChunkSet_t before = job->push.unacked;
+            SKY_Lane_t *lane = &svc->lanes[at];
 
-            SKY_Push_OnPacket(&job->push, now_us, pkt);
-            let_go(svc, job, &before);
-            follow_up(svc, job);
-            return true;
+            /* Only the target says what it holds; why a packet did not get there may be said by any satellite on the way. */
+            if (lane->active && SKY_ShareCfg_Owns(&lane->push.cfg, pkt) &&
+                (pkt->status != SKY_STATUS_OK || SKY_Addr_Equal(pkt->src, job->target)))
+            {
+                take_response(svc, job, lane, now_us, pkt);
+                return true;
+            }
         }
     }
     return false;
@@ -392,33 +493,37 @@ void SKY_Service_MigratePull(SKY_Service_t *svc)
     svc->pulled = 0;
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
     {
-        svc->migrations[i].asked   = false;
-        svc->migrations[i].cutting = false; /* the rest of a chunk counts as lost and is sent again */
+        begin_pull(svc, &svc->migrations[i]);
     }
 }
 
-/* Take the next chunk or query of a job. @return false: nothing in this pull */
-static bool take_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us)
+/* Take the next chunk or query of a lane. @return false: nothing in this pull */
+static bool take_of_lane(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane, uint64_t now_us)
 {
-    SKY_Packet_t *req = &job->request;
+    SKY_Packet_t         *req = &job->request;
+    const SKY_ShareCfg_t *cfg = &lane->push.cfg;
 
-    switch (SKY_Push_Next(&job->push, now_us, svc->cfg.credit, req, job->payload))
+    switch (SKY_Push_Next(&lane->push, now_us, job->budget, req, lane->payload))
     {
         case SKY_PUSH_QUERY:
-            job->asked = true;
+            job->asked |= 1ull << (job->turn - first_lane(svc, job));
             return true;
         case SKY_PUSH_CHUNK:
             if (SKY_Store_Peek(svc->store, SKY_Store_Find(svc->store, req->tenant, req->key), req->chunk_id, &job->chunk) ==
                 SKY_STATUS_OK)
             {
+                --job->budget;
                 job->cutting     = true;
                 job->part_offset = 0;
                 return true;
             }
-            /* Evicted or purged since the window began: begin it anew with what is left. */
-            SKY_Push_Stop(&job->push, SKY_SHARE_DONE);
-            job->from = job->push.cfg.base;
-            go_on(svc, job);
+            /* Evicted or purged since the lane began: begin it anew with what is left. */
+            SKY_Push_Stop(&lane->push, SKY_SHARE_DONE);
+            if (begin_share(svc, job, lane, cfg->tenant, cfg->key, cfg->base, cfg->base + (cfg->count - 1u) * cfg->stride + 1u) ==
+                0)
+            {
+                end_lane(job, lane);
+            }
             return false;
         case SKY_PUSH_NOTHING:
         default:
@@ -426,12 +531,36 @@ static bool take_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us)
     }
 }
 
+/* Take the next chunk or query of a job: lane by lane, and while the window has room, of a new one. @return false: nothing in this
+ * pull */
+static bool take_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us)
+{
+    bool has_more = true;
+
+    while (has_more)
+    {
+        for (; job->turn < lanes_end(svc, job); ++job->turn)
+        {
+            SKY_Lane_t *lane = &svc->lanes[job->turn];
+
+            if (lane->active && (job->asked >> (job->turn - first_lane(svc, job)) & 1u) == 0 &&
+                take_of_lane(svc, job, lane, now_us))
+            {
+                return true;
+            }
+        }
+        has_more = job->budget > 0 && job->peer.outstanding < job->peer.window && begin_lane(svc, job);
+    }
+    job->active = job->lanes > 0 || !job->walked;
+    return false;
+}
+
 static bool job_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us, SKY_Out_t *out)
 {
     SKY_Packet_t   *req   = &job->request;
     const uint16_t *crc16 = NULL;
 
-    if (!job->active || job->asked || (!job->cutting && !take_next(svc, job, now_us)))
+    if (!job->active || (!job->cutting && !take_next(svc, job, now_us)))
     {
         return false;
     }
@@ -466,14 +595,23 @@ uint64_t SKY_Service_MigrateOnTime(SKY_Service_t *svc, uint64_t now_us)
     {
         SKY_Migration_t *job = &svc->migrations[i];
 
+        for (uint32_t at = first_lane(svc, job); job->active && at < lanes_end(svc, job); ++at)
+        {
+            SKY_Lane_t *lane = &svc->lanes[at];
+
+            if (lane->active)
+            {
+                const uint64_t lane_us = SKY_Push_OnTime(&lane->push, now_us);
+
+                follow_up(svc, job, lane);
+                next_us = lane_us < next_us ? lane_us : next_us;
+            }
+        }
         if (job->active)
         {
             /* A timer that starts in the pull to come runs for at least the shortest time-out. */
             const uint64_t latest_us = now_us + RTO_MIN_US;
-            const uint64_t job_us    = SKY_Push_OnTime(&job->push, now_us);
 
-            follow_up(svc, job);
-            next_us = job_us < next_us ? job_us : next_us;
             next_us = latest_us < next_us ? latest_us : next_us;
         }
     }

@@ -15,11 +15,16 @@ bool SKY_Service_Emit(SKY_Service_t *svc, uint64_t now_us, SKY_Packet_t *pkt, co
 
 /** Act on a MIGRATE request. @return the status of its response */
 SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
+/** End a migration; nothing happens to one that has ended. */
+void SKY_Service_MigrateEnd(SKY_Service_t *svc, SKY_Migration_t *job);
+/** @return bit (1 << migration) of each that is giving away chunks of the block of @p req; 0 for a request of a ground host */
+uint32_t SKY_Service_MigrateGiven(const SKY_Service_t *svc, const SKY_Packet_t *req);
 /**
  * May this satellite take a chunk of the block of @p req from whoever sent it, and tell that it holds it?
+ * @param given  what SKY_Service_MigrateGiven says of the request
  * @return OK; while the chunk is being moved away BUSY, or REFUSED if both move it to each other and this one goes first
  */
-SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req, uint32_t chunk_id);
+SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req, uint32_t given, uint32_t chunk_id);
 /** @return false if the response belongs to no migration */
 bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
 /**
@@ -45,5 +50,7 @@ void SKY_Service_HandoverShare(const SKY_Service_t *svc, uint32_t epoch, SKY_Add
 bool SKY_Service_HandoverWaits(const SKY_Service_t *svc, uint32_t epoch, uint32_t server);
 /** Let the schedule act, before SKY_Service_MigrateOnTime. @return when to call again, UINT64_MAX if never */
 uint64_t SKY_Service_HandoverOnTime(SKY_Service_t *svc, uint64_t now_us);
+/** Chunks held here that are to be handed over, as far as is known without looking: all, while the row is not begun. */
+uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us);
 
 #endif

@@ -308,6 +308,37 @@ bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockIn
     return false;
 }
 
+bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_BlockInfo_t *info)
+{
+    const SKY_StoreBlock_t *last = &store->blocks[walk->at];
+    uint32_t                index;
+
+    if (walk->used != 0 && walk->at < store->fresh_block && last->first != NONE && last->used == walk->used)
+    {
+        index = last->older;
+    }
+    else
+    {
+        index = store->newest;
+        while (index != NONE && walk->used != 0 && store->blocks[index].used >= walk->used)
+        {
+            index = store->blocks[index].older;
+        }
+    }
+    while (index != NONE && store->blocks[index].held == 0)
+    {
+        index = store->blocks[index].older;
+    }
+    if (index == NONE)
+    {
+        return false;
+    }
+    walk->used = store->blocks[index].used;
+    walk->at   = index;
+    block_info(&store->blocks[index], info);
+    return true;
+}
+
 /* ---- forget ------------------------------------------------------------------------------------------------------- */
 
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key)

@@ -80,6 +80,7 @@ static void lru_link(SKY_Store_t *store, uint32_t index)
 {
     store->blocks[index].newer = NONE;
     store->blocks[index].older = store->newest;
+    store->blocks[index].used  = ++store->uses;
     if (store->newest == NONE)
     {
         store->oldest = index;

@@ -24,6 +24,7 @@ struct SKY_StoreBlock
     uint32_t lowest;       /* of their ids, if there are any; NONE: not known */
     uint32_t first;        /* slot; NONE: the block is free */
     uint32_t newer, older; /* by last use; older also links the free blocks */
+    uint64_t used;         /* number of its last use; no two blocks have the same */
     uint64_t put_until_us, suspect_us;
 };
 
