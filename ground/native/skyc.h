@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define SKYC_KEY_BYTES  32u
-#define SKYC_ROUNDS_MAX 8u /**< fallback places of a server */
+#define SKYC_ROUNDS_MAX 48u /**< fallback places of a server */
 
 /** Everything 0 is the default. */
 typedef struct

@@ -63,7 +63,7 @@ typedef struct
         SKY_Push_t  push;
     } u;
     uint16_t asked_by[SKY_LIMIT_CHUNK_SET]; /* of the push */
-    uint64_t request_id; /* its low 16 bits are 0; 0: the lane is free */
+    uint64_t request_id;                    /* its low 16 bits are 0; 0: the lane is free */
     uint32_t job;
     uint32_t left_begun;  /* chunks that were missing when it began */
     uint32_t left_seen;   /* chunks that were missing when last looked */

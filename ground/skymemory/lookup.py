@@ -10,6 +10,7 @@ from typing import Final
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
+from skymemory.handovers import Handovers
 from skymemory.link.control import ControlPlane
 from skymemory.placement.window import Route
 from skymemory.reach import LOST_S, Reach
@@ -23,11 +24,18 @@ class Lookup:
     """Questions to the satellites of a constellation. Thread-safe: one at a time, so who waits knows then what was learned."""
 
     def __init__(
-        self, constellation: Constellation, reach: Reach, control: ControlPlane, tenant: int, count: Callable[..., None]
+        self,
+        constellation: Constellation,
+        reach: Reach,
+        handovers: Handovers,
+        control: ControlPlane,
+        tenant: int,
+        count: Callable[..., None],
     ) -> None:
         """`count`: takes counts by the names of `StoreStatistics`."""
         self._constellation = constellation
         self._reach = reach
+        self._handovers = handovers
         self._control = control
         self._tenant = tenant
         self._count = count
@@ -52,6 +60,7 @@ class Lookup:
         found: dict[bytes, BlockEntry] = {}
         left = set(keys)
         with self._turn:
+            over = self._handovers.over()
             tried: list[Route] = []
             for _ in range(2 if keys else 0):
                 routes = self._reach.lookup_routes()
@@ -62,9 +71,22 @@ class Lookup:
                     break
                 self._reach.look({route.satellite for route in routes})
                 tried = routes
+            if over is None:
+                self._search([key for key in keys if key not in found and key not in left], found)
         if left:
             self._count(unanswered=len(left))
         return [self._told(key, found.get(key), key in left) for key in keys]
+
+    def _search(self, keys: Sequence[bytes], found: dict[bytes, BlockEntry]) -> None:
+        """Ask satellites that have yet to hand something over, and those that it goes to, for blocks that others did not know."""
+        if not keys:
+            return
+        late = self._handovers.look()
+        for routes in (list(late.servers), self._reach.lookup_routes()):  # in this order: a chunk may move between the questions
+            left = [key for key in keys if key not in found]
+            if left and routes:
+                found |= self._control.find_latest(routes, left, self._tenant, self._patience_s(routes))
+                self._count(questions=len(left))
 
     def _told(self, key: bytes, entry: BlockEntry | None, is_unanswered: bool) -> FindResult:
         if is_unanswered:
@@ -102,7 +124,9 @@ class Lookup:
     def whole(self, entries: Sequence[BlockEntry]) -> list[bool | None]:
         """Is every chunk of these blocks held? None: that depends on a satellite that does not answer, or none can be asked."""
         with self._turn:
+            late = self._handovers.look()
             ways = {epoch: self._reach.ways(epoch) for epoch in {entry.epoch for entry in entries}}
+            ways = {epoch: way and self._handovers.extended(way, late) for epoch, way in ways.items()}
             blocks = [(entry, way.places) for entry in entries if (way := ways[entry.epoch]) is not None]
             if len(blocks) < len(entries):
                 return [None] * len(entries)

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from skymemory.block_entry import BlockEntry
+from skymemory.handovers import Handovers
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
@@ -35,10 +36,19 @@ class Checked(NamedTuple):
 class Presence:
     """Asks the satellites. Thread-safe: one check at a time, so who waits knows then who is silent."""
 
-    def __init__(self, index: RadixIndex, reach: Reach, control: ControlPlane, tenant: int, count: Callable[..., None]) -> None:
+    def __init__(
+        self,
+        index: RadixIndex,
+        reach: Reach,
+        handovers: Handovers,
+        control: ControlPlane,
+        tenant: int,
+        count: Callable[..., None],
+    ) -> None:
         """`count`: takes counts by the names of `StoreStatistics`."""
         self._index = index
         self._reach = reach
+        self._handovers = handovers
         self._control = control
         self._tenant = tenant
         self._count = count
@@ -87,6 +97,9 @@ class Presence:
 
     def _ask(self, entries: Collection[BlockEntry], everywhere: Collection[bytes]) -> dict[bytes, bool]:
         """Ask for blocks; those that are not whole, as `Checked.gone`. `everywhere`: all servers of these; else the first one."""
+        late = self._handovers.look(hurry=True)
+        if not late.is_over:
+            return {}  # what is missed may be on its way
         blocks = []
         asked: set[Route] = set()
         ways = {epoch: self._reach.ways(epoch) for epoch in {entry.epoch for entry in entries}}
@@ -114,7 +127,7 @@ class Presence:
         for (entry, _), one in zip(blocks, told, strict=True):
             way = ways[entry.epoch]
             if one.whole is False and way is not None and not self._reach.has_moved(way, entry.epoch):
-                gone[entry.key] = not way.replaced and not one.other
+                gone[entry.key] = late.is_certain and not way.replaced and not one.other
         return gone
 
 

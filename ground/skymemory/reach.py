@@ -41,6 +41,8 @@ class Ways(NamedTuple):
     """servers that have a place only because another satellite is lost"""
     rows: frozenset[int]
     """of the schedule, to which the places belong"""
+    is_complete: bool = True
+    """when they were asked, no share could be at another place: no handover of an earlier row went on"""
 
 
 class Reach:
@@ -189,7 +191,7 @@ class Reach:
             routes = self._routes()
             if not routes:
                 return False
-            routes = list(dict.fromkeys([*routes, *self._ways_to(asked)]))
+            routes = list(dict.fromkeys([*routes, *self.routes_to(asked)]))
             alive = self._ping(self._around(routes))
             if not alive:
                 self._fall_silent()
@@ -201,7 +203,8 @@ class Reach:
                 break
         return True
 
-    def _ways_to(self, satellites: Collection[Satellite]) -> list[Route]:
+    def routes_to(self, satellites: Collection[Satellite]) -> list[Route]:
+        """Routes to satellites, in their order, but for those that are lost or cannot be reached."""
         now_s = time.time()
         with self._lock:
             lost = frozenset(self._lost)

@@ -20,6 +20,7 @@ from typing import Final, Self
 from skymemory.block_entry import STAYS, BlockEntry
 from skymemory.clearing import clear_first_shares
 from skymemory.config import UINT32_MAX, Constellation
+from skymemory.handovers import Handovers
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer, Transfer, TransferState
@@ -86,10 +87,11 @@ class SkyStore:
         with ExitStack() as opened:
             self._control = opened.enter_context(ControlPlane(constellation))
             self._reach = Reach(self._where, self._control)
-            self._transfers = Transfers(constellation, self._reach, self._as_laid, self._add, watch)
+            self._handovers = Handovers(self._where, self._reach, self._control)
+            self._transfers = Transfers(constellation, self._reach, self._handovers, self._as_laid, self._add, watch)
             opened.pop_all()
-        self._lookup = Lookup(constellation, self._reach, self._control, self._tenant, self._add)
-        self._presence = Presence(self.index, self._reach, self._control, self._tenant, self._add)
+        self._lookup = Lookup(constellation, self._reach, self._handovers, self._control, self._tenant, self._add)
+        self._presence = Presence(self.index, self._reach, self._handovers, self._control, self._tenant, self._add)
 
     @classmethod
     def running(cls) -> "SkyStore | None":
@@ -406,7 +408,7 @@ class SkyStore:
         for key in keys:
             _check_key(key)
         self._begin()
-        routes = self._routes_of(keys)
+        routes = list(dict.fromkeys([*self._routes_of(keys), *self._handovers.routes()]))
         purged = self._forget(keys, routes)
         if purged.confirmed:
             return purged
@@ -428,7 +430,8 @@ class SkyStore:
         self._begin()
         cleared = clear_first_shares(keys, self.index, self._reach, self._control, self._tenant)
         self._add(purges=len(keys))
-        rest = [key for key, one in zip(keys, cleared, strict=True) if one.more or not one.confirmed]
+        is_over = self._handovers.look().is_over
+        rest = [key for key, one in zip(keys, cleared, strict=True) if one.more or not one.confirmed or not is_over]
         confirmed = not rest or self.purge(rest).confirmed
         left = set() if confirmed else set(rest)
         return [Purged(one.chunks, key not in left) for key, one in zip(keys, cleared, strict=True)]
@@ -529,8 +532,10 @@ class SkyStore:
             results[index] = self._get_result(transfer)
             if results[index].status != "miss" or self._transfers.has_moved(transfer, ways):
                 continue
-            if self._transfers.stand_in_failed(transfer, ways) or not self.constellation.cache.lazy_purge:
-                # A stand-in never had its share. The lost satellite may still serve other hosts, so the block stays
+            is_elsewhere = self._transfers.stand_in_failed(transfer, ways) or (ways is not None and not ways.is_complete)
+            if is_elsewhere or not self.constellation.cache.lazy_purge:
+                # A stand-in never had its share. The lost satellite may still serve other hosts, so the block stays. And what a
+                # handover has not brought yet may come
                 self.index.remove(transfer.entry.key)
                 self._lookup.set_incomplete(transfer.entry.key)
             else:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
+from skymemory.handovers import Handovers
 from skymemory.link.native import Call, NativeClient, Server, Transfer, TransferState
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
@@ -17,6 +18,8 @@ from skymemory.wire import icd
 
 _ATTEMPTS: Final = 3
 """of a fetch: the second around satellites that were found lost, and as long as the window moves on meanwhile"""
+_SEARCHES: Final = 4
+"""of a fetch among satellites that are late to hand over: one more where a row begins meanwhile, or another satellite is late"""
 _STEP_BYTES: Final = 1 << 22
 _NO_WAY: Final = frozenset(("expired", "unreachable", "hop_limit"))
 """ends of a transfer that say nothing about the block: a satellite or a link may be lost"""
@@ -50,6 +53,7 @@ class Transfers:
         self,
         constellation: Constellation,
         reach: Reach,
+        handovers: Handovers,
         as_laid: Callable[[BlockEntry], BlockEntry],
         count: Callable[..., None],
         watch: Callable[[Moved], None] | None,
@@ -66,6 +70,7 @@ class Transfers:
         self._constellation = constellation
         self._deadline_ms = constellation.cache.deadline_ms
         self._reach = reach
+        self._handovers = handovers
         self._as_laid = as_laid
         self._add = count
         self._watch = watch
@@ -107,6 +112,8 @@ class Transfers:
     def get(self, transfers: Sequence[Transfer], progress: Progress | None, *, aside: bool = False) -> list[Ways | None]:
         """Get blocks from where they may be; once more as `put`, and those that the window has moved on with meanwhile.
 
+        What all places deny is looked for at satellites that have yet to hand something over, unless none has.
+
         Args:
             aside: over the socket beside that of the others, so that these do not wait.
 
@@ -117,6 +124,7 @@ class Transfers:
         left = list(range(len(transfers)))
         turn, client = (self._aside_turn, self._aside) if aside else (self._down_turn, self._down)
         with turn:
+            over = self._handovers.over()
             tried: dict[int, Ways] = {}
             for attempt in range(_ATTEMPTS):
                 for index in left:
@@ -142,7 +150,40 @@ class Transfers:
                     self._reach.doubt()
                 left = sorted({*moved, *(lost + doubtful if attempt == 0 else [])})
                 tried = ways
+            is_certain = over is not None and over.is_certain
+            asked = [way if way is None else way._replace(is_complete=is_certain) for way in asked]
+            if over is None:
+                self._search(client, transfers, asked, progress, aside)
         return asked
+
+    def _search(
+        self,
+        client: NativeClient,
+        transfers: Sequence[Transfer],
+        asked: list[Ways | None],
+        progress: Progress | None,
+        aside: bool,
+    ) -> None:
+        """Get what was denied from satellites that have yet to hand it over, or from where it has come meanwhile."""
+        for _ in range(_SEARCHES):
+            left = [index for index, transfer in enumerate(transfers) if status_of(transfer) == "miss"]
+            if not left:
+                return
+            late = self._handovers.look()
+            for epoch in {transfers[index].entry.epoch for index in left}:
+                some = [index for index in left if transfers[index].entry.epoch == epoch]
+                if (ways := self._reach.ways(epoch)) is None:
+                    return
+                ways = self._handovers.extended(ways, late)._replace(is_complete=late.is_over and late.is_certain)
+                places = [self._servers(place) for place in ways.places]
+                for index in some:
+                    transfers[index].places, asked[index] = places, ways
+                batch = [transfers[index] for index in some]
+                call = client.get(batch, [place[0] for place in places], self._deadline_ms, progress)
+                self._count(batch, up=False)
+                self._tell(False, call, batch, [place[0] for place in ways.places], aside)
+            if self._handovers.look().row == late.row:
+                return
 
     def stand_in_failed(self, transfer: Transfer, ways: Ways | None) -> bool:
         """Was a share missed for which another satellite stands in?"""

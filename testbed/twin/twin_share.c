@@ -107,7 +107,8 @@ void SKYT_Share_Begin(SKYT_Twin_t *twin, uint32_t index, uint32_t entry, const S
     switch (active->kind)
     {
         case SKYT_OP_PUT:
-            (void)SKY_Push_Init(&share->u.push, &cfg, &peer->peer, share->asked_by); /* numbers that were checked when the block was added */
+            (void)SKY_Push_Init(&share->u.push, &cfg, &peer->peer,
+                                share->asked_by); /* numbers that were checked when the block was added */
             break;
         case SKYT_OP_GET:
             (void)SKY_Fetch_Init(&share->u.fetch, &cfg, &peer->peer, active->buffer);

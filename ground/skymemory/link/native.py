@@ -34,7 +34,7 @@ _LIBRARY: Final = "libskymem_client.so"
 _PROGRESS_S: Final = 0.05
 LANES: Final = 16
 """blocks of which a satellite sends its shares at a time, at most; `SKYC_LANES`"""
-ROUNDS_MAX: Final = 8
+ROUNDS_MAX: Final = 48
 """fallback places of a server; `SKYC_ROUNDS_MAX`"""
 
 

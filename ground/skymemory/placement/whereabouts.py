@@ -169,6 +169,20 @@ class Whereabouts:
             rows = rows if rows[-1] >= epoch else (*rows, epoch)
         return rows
 
+    def left_since(self, first: int, row: int) -> dict[Satellite, frozenset[int]]:
+        """Satellites that had a server's place in a row from `first` on and have it no more in `row`, with those servers.
+
+        They are in the order of the last row in which that was so. A chunk that is late is at one of them.
+        """
+        now = self.servers(row)
+        found: dict[Satellite, frozenset[int]] = {}
+        for earlier in range(first, row):
+            for server, satellite in enumerate(self.servers(earlier)):
+                if satellite != now[server]:
+                    servers = found.pop(satellite, frozenset())  # to the end: the order is that of the last row
+                    found[satellite] = servers | {server}
+        return found
+
     def is_moving(self, time_s: float) -> bool:
         """May satellites hand blocks over now?"""
         playing = self.playing

@@ -6,8 +6,10 @@ import pytest
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
+from skymemory.handovers import Handovers
 from skymemory.lookup import Lookup
 from skymemory.placement.torus import Satellite
+from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import Route
 
 FIRST, SECOND = (Route(Satellite(3, slot), Satellite(3, slot)) for slot in (10, 11))
@@ -47,7 +49,9 @@ def statuses(satellites: Satellites, *keys: bytes) -> tuple[list[str], dict[str,
         for name, number in more.items():
             counts[name] = counts.get(name, 0) + number
 
-    lookup = Lookup(Constellation(), satellites, satellites, 0, count)  # type: ignore[arg-type]
+    sky = Constellation()
+    handovers = Handovers(Whereabouts(sky), satellites, satellites)  # type: ignore[arg-type]
+    lookup = Lookup(sky, satellites, handovers, satellites, 0, count)  # type: ignore[arg-type]
     return [one.status for one in lookup.ask(keys)], counts
 
 
