@@ -79,6 +79,27 @@ def upper_snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()
 
 
+def read_values(folder: Path, app: str, part: str, own: Path | None = None) -> dict[str, int]:
+    """Read the numbers that a configuration header of an app defines.
+
+    Most have a name whose value comes from a macro, `#define ISL_CUT_S_MAX ISL_INTERFACE_CFGVAL(CUT_S_MAX)`. By default this
+    macro puts DEFAULT_ISL_ before the name; the file of a mission puts something else there, and defines what comes out.
+
+    Args:
+        own: the mission's file with this macro, if there is one.
+    """
+    defaults = folder / "config" / f"default_{app}_{part.removesuffix('s')}_values.h"
+    texts = [(folder / "fsw" / "inc" / f"{app}_{part}.h").read_text(), (own if own and own.is_file() else defaults).read_text()]
+    text = "\n".join(texts)
+    defined: dict[str, str] = dict(re.findall(r"^#define (\w+)[ \t]+(\w+)\s*(?:/\*.*)?$", text, re.MULTILINE))
+    macros: dict[str, str] = dict(re.findall(r"^#define (\w+)\(x\)[ \t]+(\S+)", text, re.MULTILINE))
+    plain = {name: value for name, value in defined.items() if value[0].isdigit() and not name.startswith("DEFAULT_")}
+    found = {name: int(value, 0) for name, value in plain.items()}
+    for name, macro, argument in re.findall(r"^#define (\w+)[ \t]+(\w+)\((\w+)\)", texts[0], re.MULTILINE):
+        found[name] = int(defined[macros[macro].replace("##x##", argument).replace("##x", argument)], 0)
+    return found
+
+
 class Sheet:
     """The data sheet of one app, with the parameters of its default configuration."""
 
@@ -93,11 +114,8 @@ class Sheet:
         assert types is not None
         self.types = {str(node.get("name")): node for node in types}
         self._parameters: dict[str, int] = {}
-        for part in ("interface_cfg", "topicids"):
-            own = definitions / f"{app}_{part}.h" if definitions else None
-            path = own if own and own.is_file() else folder / "config" / f"default_{app}_{part}.h"
-            for name, value in re.findall(r"^#define (\w+)[ \t]+(\w+)", path.read_text(), re.MULTILINE):
-                self._parameters[name] = int(value, 0)
+        for part, values in (("interface_cfg", "interface_cfg_values"), ("topicids", "topicid_values")):
+            self._parameters.update(read_values(folder, app, part, definitions / f"{app}_{values}.h" if definitions else None))
 
     def packets(self) -> Iterator[Packet]:
         """All commands, then all telemetry."""

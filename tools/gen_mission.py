@@ -36,7 +36,7 @@ def outputs(icd: dict[str, Any], *, big_endian: bool = False, definitions: Path 
 def main() -> None:
     parser = argparse.ArgumentParser(description="XTCE and COSMOS definitions for a mission of its own.")
     parser.add_argument("--byte-order", choices=("little", "big"), default="little", help="of the processor; default: little")
-    parser.add_argument("--definitions", type=Path, help="folder with the mission's own isl_topicids.h, kvc_topicids.h, ...")
+    parser.add_argument("--definitions", type=Path, help="folder with the mission's own isl_topicid_values.h, ...")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write to")
     given = parser.parse_args()
     if given.definitions is not None and not given.definitions.is_dir():

@@ -1,7 +1,7 @@
 # Header files of KVC that a mission may override in its defs folder; the defaults are in config/.
 generate_configfile_set(
-  kvc_fcncodes.h
-  kvc_interface_cfg.h
+  kvc_fcncode_values.h
+  kvc_interface_cfg_values.h
   kvc_mission_cfg.h
   kvc_msg.h
   kvc_msgdefs.h
@@ -9,5 +9,5 @@ generate_configfile_set(
   kvc_tbl.h
   kvc_tbldefs.h
   kvc_tblstruct.h
-  kvc_topicids.h
+  kvc_topicid_values.h
 )

@@ -14,6 +14,17 @@ function(generate_config_includefile)
     message(FATAL_ERROR "generate_config_includefile: FILE_NAME and FALLBACK_FILE are needed, got: ${ARGN}")
   endif()
   file(CONFIGURE OUTPUT ${SKYMEM_CFE_INC_DIR}/${ARG_FILE_NAME} CONTENT "#include \"${ARG_FALLBACK_FILE}\"\n" @ONLY)
+  set_property(GLOBAL APPEND PROPERTY SKYMEM_CFE_HEADERS ${SKYMEM_CFE_INC_DIR}/${ARG_FILE_NAME})
+endfunction()
+
+# skymem_cfe_remove_old_headers(): headers that an older version of an app generated here would hide its own.
+function(skymem_cfe_remove_old_headers)
+  get_property(headers GLOBAL PROPERTY SKYMEM_CFE_HEADERS)
+  file(GLOB old ${SKYMEM_CFE_INC_DIR}/*.h)
+  list(REMOVE_ITEM old ${headers})
+  if(old)
+    file(REMOVE ${old})
+  endif()
 endfunction()
 
 # generate_configfile_set(names...): each is in config/default_<name> beside the calling file.
@@ -27,10 +38,13 @@ function(generate_configfile_set)
   endforeach()
 endfunction()
 
-# add_cfe_app(name sources...): the app or library as a static library.
+# add_cfe_app(name sources...): the app or library as a static library, and the target <name>.table with what its tables see.
 function(add_cfe_app APP_NAME)
   add_library(${APP_NAME} STATIC ${ARGN})
   target_link_libraries(${APP_NAME} cfe_api skymem_warnings)
+  add_library(${APP_NAME}.table INTERFACE)
+  target_include_directories(${APP_NAME}.table INTERFACE $<TARGET_PROPERTY:${APP_NAME},INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${APP_NAME}.table INTERFACE $<TARGET_PROPERTY:${APP_NAME},COMPILE_DEFINITIONS>)
 endfunction()
 
 # add_cfe_app_dependency(name libraries...): their headers, and here also their code.
@@ -45,10 +59,8 @@ function(add_cfe_tables TABLE_NAME)
     get_filename_component(base ${source} NAME_WE)
     set(library ${app}_table_${base})
     add_library(${library} OBJECT ${source})
-    target_link_libraries(${library} cfe_api skymem_warnings)
-    target_include_directories(${library} PRIVATE $<TARGET_PROPERTY:${app},INCLUDE_DIRECTORIES>)
-    target_compile_definitions(${library} PRIVATE CFE_TBL_FileDef=CFE_TBL_FileDef_${library}
-                                                  $<TARGET_PROPERTY:${app},COMPILE_DEFINITIONS>)
+    target_link_libraries(${library} ${app}.table cfe_api skymem_warnings)
+    target_compile_definitions(${library} PRIVATE CFE_TBL_FileDef=CFE_TBL_FileDef_${library})
     set_property(GLOBAL APPEND PROPERTY SKYMEM_CFE_TABLES ${library})
   endforeach()
 endfunction()

@@ -34,8 +34,9 @@ class Member:
 
 
 def header(app: str, part: str, source: str = "default") -> str:
-    """A header of an app, without comments."""
-    text = (APPS / app / "config" / f"{source}_{app}_{part}.h").read_text()
+    """A header of an app, without comments: one that a mission may override, else one that it may not."""
+    path = APPS / app / "config" / f"{source}_{app}_{part}.h"
+    text = (path if path.exists() else APPS / app / "fsw" / "inc" / f"{app}_{part}.h").read_text()
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 
@@ -49,9 +50,11 @@ class Headers:
 
     def __init__(self, app: str) -> None:
         self.prefix = f"{app.upper()}_"
-        self.config = {name: int(value, 0) for name, value in defines(header(app, "interface_cfg")).items()}
-        self.codes = {name: int(value, 0) for name, value in defines(header(app, "fcncodes")).items()}
-        self.topics = defines(header(app, "topicids"))
+        numbers = {name: value for name, value in defines(header(app, "interface_cfg")).items() if value[0].isdigit()}
+        self.config = {name.removeprefix("DEFAULT_"): int(value, 0) for name, value in numbers.items()}
+        values = re.findall(rf"\b{self.prefix}FunctionCode_(\w+)\s*=\s*(\d+)", header(app, "fcncode_values"))
+        self.codes = {f"{self.prefix}{name}_CC": int(value) for name, value in values}
+        self.topics = {name for name in defines(header(app, "topicids")) if not name.startswith("DEFAULT_")}
         self.tables = {
             value.strip('"') for name, value in defines(header(app, "tbldefs")).items() if name.endswith("_TABLE_NAME")
         }
@@ -209,7 +212,7 @@ def test_function_codes(app: str) -> None:
 @both
 def test_interfaces_are_the_topics_and_the_tables(app: str) -> None:
     sheet, headers = sheet_of(app), headers_of(app)
-    assert set(headers.topics) == {f"CFE_MISSION_{app.upper()}_{topic}_TOPICID" for topic in TOPICS}
+    assert headers.topics == {f"CFE_MISSION_{app.upper()}_{topic}_TOPICID" for topic in TOPICS}
     assert sheet.interfaces() == {
         "CMD": ("CFE_SB/Telecommand", "CommandBase"),
         "SEND_HK": ("CFE_SB/Telecommand", "SendHkCmd"),
@@ -263,5 +266,29 @@ def test_headers_for_missions_with_sheets_define_the_same_names(app: str) -> Non
         part = path.stem.removeprefix(f"eds_{app}_")
         ours, theirs = defines(header(app, part)), defines(header(app, part, "eds"))
         assert ours.keys() == theirs.keys(), path.name
-        for name, value in theirs.items():
-            assert value == ours[name] or value.startswith(("EdsParam_", "EDS_CONTAINER_")), f"{path.name}: {name}"
+        assert all(value == ours[name] for name, value in theirs.items()), path.name
+        assert macros(header(app, part)).keys() == macros(header(app, part, "eds")).keys(), path.name
+
+
+@both
+def test_values_have_the_names_of_what_uses_them(app: str) -> None:
+    """By the rules of a mission's build, which finds out late: each value by its own name, for C and for data sheets."""
+    codes = headers_of(app).codes
+    for part, values, ends in (
+        ("fcncodes", "fcncode_values", "_CC"),
+        ("topicids", "topicid_values", "_TOPICID"),
+        ("interface_cfg", "interface_cfg_values", ""),
+        ("internal_cfg", "internal_cfg_values", ""),
+    ):
+        (macro,) = macros(header(app, values))
+        names = defines(header(app, part))
+        used = {name: match[1] for name, value in names.items() if (match := re.fullmatch(rf"{macro}\((\w+)\)", value))}
+        assert used, part
+        for name, argument in used.items():
+            assert name.endswith(f"_{argument}{ends}"), name
+            assert name in codes or f"DEFAULT_{name}" in names, name
+
+
+def macros(text: str) -> dict[str, str]:
+    """Macros of one argument."""
+    return dict(re.findall(r"^#define (\w+)\(x\)[ \t]+(\S.*)$", text, re.MULTILINE))

@@ -95,9 +95,10 @@ def test_the_files_of_the_repository_are_those_of_the_apps(tmp_path: Path) -> No
 
 
 def test_a_mission_has_topics_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "kvc_topicids.h").write_text(
-        "#define CFE_MISSION_KVC_CMD_TOPICID 0x21\n#define CFE_MISSION_KVC_SEND_HK_TOPICID 0x22\n"
-        "#define CFE_MISSION_KVC_WAKEUP_TOPICID 0x23\n#define CFE_MISSION_KVC_HK_TLM_TOPICID 0x24\n"
+    (tmp_path / "kvc_topicid_values.h").write_text(
+        "#define CFE_MISSION_KVC_TIDVAL(x) OUR_KVC_##x##_TOPIC\n"
+        "#define OUR_KVC_CMD_TOPIC 0x21\n#define OUR_KVC_SEND_HK_TOPIC 0x22\n"
+        "#define OUR_KVC_WAKEUP_TOPIC 0x23\n#define OUR_KVC_HK_TLM_TOPIC 0x24\n"
     )
     target = generate(tmp_path / "out", "--definitions", str(tmp_path)) / "cosmos" / "targets" / "SKYMEMORY" / "cmd_tlm"
     own = Cosmos((target / "cmd.txt").read_text()), Cosmos((target / "tlm.txt").read_text())

@@ -19,7 +19,7 @@ _MID_MAX: Final = 0x1FFF
 _PRIMARY: Final = struct.Struct(">HHH")
 _LENGTH_LESS: Final = 7
 
-# Message ids: 0x1800 | topic for commands, 0x0800 | topic for telemetry (topics: config/default_*_topicids.h of the apps).
+# Message ids: 0x1800 | topic for commands, 0x0800 | topic for telemetry (topics: fsw/inc/*_topicids.h of the apps).
 EVENT_MID: Final = 0x0808
 KVC_CMD_MID: Final = 0x18D0
 KVC_SEND_HK_MID: Final = 0x18D1

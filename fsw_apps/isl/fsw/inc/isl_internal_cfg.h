@@ -1,0 +1,77 @@
+/**
+ * @file
+ * Configuration inside ISL. A mission sets other values in isl_internal_cfg_values.h.
+ */
+#ifndef ISL_INTERNAL_CFG_H
+#define ISL_INTERNAL_CFG_H
+
+#include "isl_internal_cfg_values.h"
+
+/** Memory of the delay lines of emulated links, all together; not touched while links are ideal. The compiler's
+ *  command line may set it, too. */
+#ifndef ISL_PLATFORM_LINK_POOL_BYTES
+#define ISL_PLATFORM_LINK_POOL_BYTES         ISL_PLATFORM_CFGVAL(LINK_POOL_BYTES)
+#define DEFAULT_ISL_PLATFORM_LINK_POOL_BYTES (4 * 1024 * 1024)
+#endif
+
+/** Commands; more than the default limits of its subscriptions add up to. */
+#define ISL_PLATFORM_PIPE_DEPTH         ISL_PLATFORM_CFGVAL(PIPE_DEPTH)
+#define DEFAULT_ISL_PLATFORM_PIPE_DEPTH 16
+
+/** Telemetry for ground hosts. */
+#define ISL_PLATFORM_TLM_PIPE_DEPTH         ISL_PLATFORM_CFGVAL(TLM_PIPE_DEPTH)
+#define DEFAULT_ISL_PLATFORM_TLM_PIPE_DEPTH 32
+
+/** Messages of one telemetry id that may wait; an upload ends in 5 events at once. */
+#define ISL_PLATFORM_DOWNLINK_LIMIT         ISL_PLATFORM_CFGVAL(DOWNLINK_LIMIT)
+#define DEFAULT_ISL_PLATFORM_DOWNLINK_LIMIT 8
+
+#define ISL_PLATFORM_TLM_STACK_BYTES         ISL_PLATFORM_CFGVAL(TLM_STACK_BYTES)
+#define DEFAULT_ISL_PLATFORM_TLM_STACK_BYTES 16384
+
+#define ISL_PLATFORM_TLM_PRIORITY         ISL_PLATFORM_CFGVAL(TLM_PRIORITY)
+#define DEFAULT_ISL_PLATFORM_TLM_PRIORITY 70
+
+#define ISL_PLATFORM_IO_STACK_BYTES         ISL_PLATFORM_CFGVAL(IO_STACK_BYTES)
+#define DEFAULT_ISL_PLATFORM_IO_STACK_BYTES 32768
+
+#define ISL_PLATFORM_IO_PRIORITY         ISL_PLATFORM_CFGVAL(IO_PRIORITY)
+#define DEFAULT_ISL_PLATFORM_IO_PRIORITY 60
+
+/** Longest time that the I/O task sleeps; bounds how late it sees that the app ends. */
+#define ISL_PLATFORM_IO_WAIT_MS         ISL_PLATFORM_CFGVAL(IO_WAIT_MS)
+#define DEFAULT_ISL_PLATFORM_IO_WAIT_MS 1000
+
+/** Longest time that the main task and the telemetry task sleep: each has to see that the app ends. */
+#define ISL_PLATFORM_PIPE_WAIT_MS         ISL_PLATFORM_CFGVAL(PIPE_WAIT_MS)
+#define DEFAULT_ISL_PLATFORM_PIPE_WAIT_MS 2000
+
+/** How long one turn of the I/O task may wait, in all, for room in the send buffer; meanwhile the service is locked. What
+ *  finds no room is dropped and counted. */
+#define ISL_PLATFORM_SEND_WAIT_MS         ISL_PLATFORM_CFGVAL(SEND_WAIT_MS)
+#define DEFAULT_ISL_PLATFORM_SEND_WAIT_MS 20
+
+/** A lease of relayed telemetry, and how many ground hosts can have one. */
+#define ISL_PLATFORM_LISTENER_LEASE_S         ISL_PLATFORM_CFGVAL(LISTENER_LEASE_S)
+#define DEFAULT_ISL_PLATFORM_LISTENER_LEASE_S 30
+
+#define ISL_PLATFORM_LISTENERS         ISL_PLATFORM_CFGVAL(LISTENERS)
+#define DEFAULT_ISL_PLATFORM_LISTENERS 4
+
+/** Commands that were put on the bus last and are known again when a ground host repeats them: their answers may be lost. */
+#define ISL_PLATFORM_RELAYED         ISL_PLATFORM_CFGVAL(RELAYED)
+#define DEFAULT_ISL_PLATFORM_RELAYED 16
+
+/** An event about dropped packets, for one cause: at the first, then at most once in this time. */
+#define ISL_PLATFORM_EVENT_PERIOD_S         ISL_PLATFORM_CFGVAL(EVENT_PERIOD_S)
+#define DEFAULT_ISL_PLATFORM_EVENT_PERIOD_S 60
+
+/** Probes in a row that a neighbour may leave unanswered before its link counts as down. */
+#define ISL_PLATFORM_PROBES_LOST         ISL_PLATFORM_CFGVAL(PROBES_LOST)
+#define DEFAULT_ISL_PLATFORM_PROBES_LOST 3
+
+/** Socket buffers asked for; the system may give less. */
+#define ISL_PLATFORM_SOCKET_BYTES         ISL_PLATFORM_CFGVAL(SOCKET_BYTES)
+#define DEFAULT_ISL_PLATFORM_SOCKET_BYTES (4 * 1024 * 1024)
+
+#endif

@@ -1,0 +1,20 @@
+/**
+ * @file
+ * Configuration that shapes the commands, telemetry and tables of KVC.
+ */
+#ifndef KVC_INTERFACE_CFG_H
+#define KVC_INTERFACE_CFG_H
+
+#include "kvc_interface_cfg_values.h"
+
+#define KVC_KEY_BYTES 32 /**< bytes of a block key */
+
+/** Rows of one table KVC.Schedule1 ..: what 16 KiB have room for. */
+#define KVC_SEGMENT_ROWS         KVC_INTERFACE_CFGVAL(SEGMENT_ROWS)
+#define DEFAULT_KVC_SEGMENT_ROWS 1362
+
+/** Rows of one command SCHEDULE_ROWS: what RELAY carries. */
+#define KVC_COMMAND_ROWS         KVC_INTERFACE_CFGVAL(COMMAND_ROWS)
+#define DEFAULT_KVC_COMMAND_ROWS 83
+
+#endif
