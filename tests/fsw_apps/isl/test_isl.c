@@ -9,6 +9,7 @@
 #define UNUSED_APID 0x123u
 #define LISTENERS   4u  /* ISL_PLATFORM_LISTENERS */
 #define RELAYED     16u /* ISL_PLATFORM_RELAYED */
+#define BURSTS      50u
 
 static rig_t rig;
 
@@ -441,6 +442,37 @@ static void test_tables(void)
     CHECK(SKY_LIB_NowUs() - sent_us >= 100000);
 }
 
+/** Telemetry has a pipe of its own: whatever comes on it, commands find room. */
+static void test_a_burst_of_telemetry_pushes_out_no_command(void)
+{
+    ISL_NeighboursTable_t     neighbours = good_neighbours();
+    CFE_MSG_TelemetryHeader_t telemetry;
+    uint8                     commands;
+    bool                      all_came = true;
+
+    for (uint32_t i = 0; i < ISL_DOWNLINK_MIDS; ++i)
+    {
+        neighbours.DownlinkMid[i] = CFE_PLATFORM_TLM_TOPICID_TO_MIDV(0xE0 + i);
+    }
+    rig_table_load("ISL.Neighbours", &neighbours, sizeof(neighbours));
+    RIG_EVENT(&rig, "ISL", ISL_NODE_INF_EID, "packets of 9000 bytes");
+    commands = rig_isl_hk(&rig).CommandCounter;
+    for (uint32_t round = 0; round < BURSTS && all_came; ++round)
+    {
+        for (uint32_t i = 0; i < 8 * ISL_DOWNLINK_MIDS; ++i) /* four times what any pipe of isl holds */
+        {
+            const CFE_SB_MsgId_t mid = CFE_SB_ValueToMsgId(neighbours.DownlinkMid[i % ISL_DOWNLINK_MIDS]);
+
+            CHECK_EQ(CFE_MSG_Init(CFE_MSG_PTR(telemetry), mid, sizeof(telemetry)), CFE_SUCCESS);
+            CHECK_EQ(CFE_SB_TransmitMsg(CFE_MSG_PTR(telemetry), true), CFE_SUCCESS);
+        }
+        rig_command(ISL_CMD_MID, ISL_NOOP_CC, NULL, 0);
+        ++commands;
+        all_came = rig_isl_hk(&rig).CommandCounter == commands;
+    }
+    CHECK(all_came);
+}
+
 static void test_probes(void)
 {
     static const char *const options[] = {"--hello-s", "1", NULL};
@@ -536,6 +568,7 @@ int main(void)
         RUN(test_a_repeated_command_is_carried_out_once);
         RUN(test_listeners);
         RUN(test_tables);
+        RUN(test_a_burst_of_telemetry_pushes_out_no_command);
         rig_close(&rig);
     }
     RUN(test_probes);

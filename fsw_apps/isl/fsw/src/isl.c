@@ -12,6 +12,7 @@
 #include "isl_perfids.h"
 #include "isl_task.h"
 #include "isl_tbl_manage.h"
+#include "isl_tlm.h"
 #include "isl_version.h"
 
 ISL_Data_t ISL_Data;
@@ -26,7 +27,7 @@ CompileTimeAssert(sizeof(ISL_NeighboursTable_t) == 32u + ISL_NEIGHBOUR_COUNT * 1
 CompileTimeAssert(ISL_NEIGHBOUR_COUNT == SKY_ISL_COUNT && ISL_LINK_COUNT == SKY_LINK_COUNT, IslLinksAreTheCores);
 CompileTimeAssert(sizeof(ISL_HkTlm_t) <= SKY_LIMIT_RELAY_BYTES, IslHkCanBeRelayed);
 
-static CFE_Status_t ISL_InitPipe(void)
+static CFE_Status_t ISL_InitPipes(void)
 {
     const CFE_SB_MsgId_Atom_t mids[] = {ISL_CMD_MID, ISL_SEND_HK_MID, ISL_WAKEUP_MID};
     CFE_Status_t              status;
@@ -37,7 +38,7 @@ static CFE_Status_t ISL_InitPipe(void)
     {
         status = CFE_SB_Subscribe(CFE_SB_ValueToMsgId(mids[i]), ISL_Data.Pipe);
     }
-    return status;
+    return status == CFE_SUCCESS ? ISL_Tlm_Open() : status;
 }
 
 static CFE_Status_t ISL_Init(void)
@@ -56,7 +57,7 @@ static CFE_Status_t ISL_Init(void)
     status = CFE_MSG_Init(CFE_MSG_PTR(ISL_Data.Hk.TelemetryHeader), CFE_SB_ValueToMsgId(ISL_HK_TLM_MID), sizeof(ISL_Data.Hk));
     if (status == CFE_SUCCESS)
     {
-        status = ISL_InitPipe();
+        status = ISL_InitPipes();
     }
     if (status != CFE_SUCCESS)
     {
@@ -72,6 +73,10 @@ static CFE_Status_t ISL_Init(void)
     if (status == CFE_SUCCESS)
     {
         status = ISL_Task_Start(ISL_Data.LocalIpv4, ISL_Data.LocalPort);
+    }
+    if (status == CFE_SUCCESS)
+    {
+        status = ISL_Tlm_Start();
     }
     if (status == CFE_SUCCESS)
     {
@@ -106,6 +111,7 @@ void ISL_AppMain(void)
             ISL_Data.RunStatus = CFE_ES_RunStatus_APP_ERROR;
         }
     }
+    ISL_Tlm_Stop();
     ISL_Task_Stop();
     CFE_ES_PerfLogExit(ISL_PERF_ID);
     CFE_ES_ExitApp(ISL_Data.RunStatus);

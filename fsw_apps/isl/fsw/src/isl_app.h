@@ -1,7 +1,7 @@
 /**
  * @file
- * ISL: links and routing of a satellite, as a cFS app. The main task serves the Software Bus: commands, tables, housekeeping,
- * telemetry to relay. Packets are the business of a child task (isl_task.h).
+ * ISL: links and routing of a satellite, as a cFS app. The main task serves the Software Bus: commands, tables, housekeeping.
+ * A child task handles packets (isl_task.h), another one telemetry for ground hosts (isl_tlm.h).
  */
 #ifndef ISL_APP_H
 #define ISL_APP_H
@@ -19,7 +19,8 @@ typedef struct
     uint8            CommandCounter;
     uint8            CommandErrorCounter;
     uint32           RunStatus;
-    CFE_SB_PipeId_t  Pipe;
+    CFE_SB_PipeId_t  Pipe;    /**< commands */
+    CFE_SB_PipeId_t  TlmPipe; /**< telemetry for ground hosts */
     CFE_TBL_Handle_t NeighboursHandle;
     CFE_TBL_Handle_t LinksHandle;
     uint32           LocalIpv4; /**< of the socket */

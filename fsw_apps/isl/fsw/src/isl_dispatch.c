@@ -1,7 +1,6 @@
 /**
  * @file
- * From a message on ISL's pipe to the function that acts on it: message id, then function code, then exact length. Messages
- * of the downlink list are telemetry for listeners on the ground; ISL's own housekeeping may be one of them.
+ * From a message on ISL's command pipe to the function that acts on it: message id, then function code, then exact length.
  */
 #include "isl_dispatch.h"
 
@@ -62,20 +61,6 @@ static void ISL_ProcessCommand(const CFE_SB_Buffer_t *buffer)
     }
 }
 
-static bool ISL_IsDownlink(CFE_SB_MsgId_Atom_t mid)
-{
-    uint32 i;
-
-    for (i = 0; i < ISL_DOWNLINK_MIDS; ++i)
-    {
-        if (mid != 0 && ISL_Data.DownlinkMid[i] == mid)
-        {
-            return true;
-        }
-    }
-    return false;
-}
-
 void ISL_TaskPipe(const CFE_SB_Buffer_t *buffer)
 {
     CFE_SB_MsgId_t      id = CFE_SB_INVALID_MSG_ID;
@@ -100,10 +85,6 @@ void ISL_TaskPipe(const CFE_SB_Buffer_t *buffer)
         {
             ISL_WakeupCmd();
         }
-    }
-    else if (ISL_IsDownlink(mid))
-    {
-        ISL_RelayTelemetry(&buffer->Msg);
     }
     else
     {

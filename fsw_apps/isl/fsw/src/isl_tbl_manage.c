@@ -9,6 +9,7 @@
 #include "isl_app.h"
 #include "isl_eventids.h"
 #include "isl_task.h"
+#include "isl_tlm.h"
 
 #define ISL_PACKET_BYTES_MIN 576u /* what every IPv4 host takes; room for a chunk set and a small part of a chunk */
 #define ISL_DELAY_US_MAX     10000000u
@@ -146,40 +147,6 @@ int32 ISL_Tbl_ValidateLinks(void *data)
 
 /* ---- taking over --------------------------------------------------------------------------------------------------- */
 
-/** Subscribe to the telemetry of the list, and end subscriptions that are no longer in it. */
-static CFE_Status_t ISL_SubscribeDownlink(const ISL_NeighboursTable_t *table)
-{
-    CFE_Status_t result = CFE_SUCCESS;
-    uint32       i;
-
-    for (i = 0; i < ISL_DOWNLINK_MIDS; ++i)
-    {
-        if (ISL_Data.DownlinkMid[i] != 0)
-        {
-            (void)CFE_SB_Unsubscribe(CFE_SB_ValueToMsgId(ISL_Data.DownlinkMid[i]), ISL_Data.Pipe);
-        }
-        ISL_Data.DownlinkMid[i] = 0;
-    }
-    for (i = 0; i < ISL_DOWNLINK_MIDS; ++i)
-    {
-        if (table->DownlinkMid[i] != 0)
-        {
-            const CFE_Status_t status = CFE_SB_SubscribeEx(CFE_SB_ValueToMsgId(table->DownlinkMid[i]), ISL_Data.Pipe,
-                                                           CFE_SB_DEFAULT_QOS, ISL_PLATFORM_DOWNLINK_LIMIT);
-
-            if (status == CFE_SUCCESS)
-            {
-                ISL_Data.DownlinkMid[i] = table->DownlinkMid[i];
-            }
-            else
-            {
-                result = status;
-            }
-        }
-    }
-    return result;
-}
-
 /** All services have to know which satellite this is; not under the node's lock order, so from a copy. */
 static void ISL_TellServices(const ISL_NeighboursTable_t *table)
 {
@@ -229,7 +196,7 @@ static CFE_Status_t ISL_Apply(const ISL_NeighboursTable_t *neighbours, const ISL
     if (new_neighbours)
     {
         ISL_TellServices(neighbours);
-        status = ISL_SubscribeDownlink(neighbours);
+        status = ISL_Tlm_Subscribe(neighbours);
     }
     return status;
 }
