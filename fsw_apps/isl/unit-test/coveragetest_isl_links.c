@@ -1,0 +1,241 @@
+/**
+ * @file
+ * Unit tests of ISL's links: models, delay lines, cuts, probes.
+ */
+#include "isl_eventids.h"
+#include "isl_msgids.h"
+#include "isl_tbl_manage.h"
+#include "isl_ut.h"
+
+#define S UINT64_C(1000000)
+
+static uint8_t Body[UT_SENT_MAX];
+
+static ISL_IO_Parts_t Parts(uint32_t body_len)
+{
+    ISL_IO_Parts_t parts;
+
+    memset(&parts, 0, sizeof(parts));
+    parts.head     = Body;
+    parts.head_len = 16;
+    parts.body     = Body;
+    parts.body_len = body_len;
+    return parts;
+}
+
+static void Model(SKY_LinkId_t id, uint32_t delay_us, uint32_t loss_ppm, bool cut)
+{
+    const SKY_LinkModel_t model = {delay_us, 0, 0, loss_ppm, cut};
+
+    ISL_Link_SetModel(UT_Node(), id, &model);
+}
+
+static void Test_Delay(void)
+{
+    ISL_Node_t          *node;
+    const ISL_IO_Parts_t parts     = Parts(100);
+    const ISL_IO_Parts_t too_long  = Parts(9100);
+    ISL_IO_Parts_t       long_head = parts;
+    uint32_t             i;
+
+    UT_Start();
+    UT_Links.Link[SKY_LINK_EAST].DelayUs = 5000;
+    UT_SetDeferredRetcode(UT_KEY(CFE_TBL_GetAddress), 2, CFE_TBL_INFO_UPDATED);
+    ISL_Tbl_Manage();
+    UtAssert_UINT32_EQ(UT_LastEvent, ISL_LINES_INF_EID);
+    node = UT_Node();
+    ISL_Link_Send(node, 0, SKY_LINK_EAST, 0, &parts);
+    UtAssert_UINT32_EQ(UT_SentCount, 0);
+    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) <= 5000);
+    UtAssert_BOOL_TRUE(ISL_Link_NextDue(node) == 5000);
+    ISL_Link_RunLines(node, 4999);
+    UtAssert_UINT32_EQ(UT_SentCount, 0);
+    ISL_Link_RunLines(node, 5000);
+    UtAssert_UINT32_EQ(UT_SentCount, 1);
+    UtAssert_UINT32_EQ(UT_SentBytes, 116);
+    UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 3));
+
+    ISL_Link_Send(node, 0, SKY_LINK_EAST, 0, &too_long);
+    UtAssert_BOOL_TRUE(node->links[SKY_LINK_EAST].counters.drop_error == 1);
+    long_head.head_len = ISL_IO_HEAD_BYTES + 1;
+    ISL_Link_Send(node, 0, SKY_LINK_EAST, 0, &long_head);
+    UtAssert_BOOL_TRUE(node->links[SKY_LINK_EAST].counters.drop_error == 2);
+    for (i = 0; i < ISL_Link_LineSlots(node) + 1; ++i)
+    {
+        ISL_Link_Send(node, 0, SKY_LINK_EAST, 0, &parts);
+    }
+    UtAssert_BOOL_TRUE(node->links[SKY_LINK_EAST].counters.drop_queue == 1);
+    Model(SKY_LINK_EAST, 0, 0, false); /* what waits keeps its place before what comes now */
+    ISL_Link_RunLines(node, 5000);
+    Model(SKY_LINK_EAST, 5000, 1000000, false);
+    ISL_Link_Send(node, 6000, SKY_LINK_EAST, 0, &parts);
+    UtAssert_BOOL_TRUE(node->links[SKY_LINK_EAST].counters.drop_loss == 1);
+
+    node->packet_bytes = 576; /* more of them fit than a line may have slots */
+    UtAssert_BOOL_TRUE(ISL_Link_LineSlots(node) <= SKY_LINK_SLOTS_MAX);
+}
+
+/** What waits when a link is cut is lost with what comes later. */
+static void Test_CutWhileWaiting(void)
+{
+    const ISL_IO_Parts_t parts = Parts(100);
+    ISL_Node_t          *node;
+
+    UT_Start();
+    node = UT_Node();
+    Model(SKY_LINK_WEST, 5000, 0, false);
+    ISL_Link_Send(node, 0, SKY_LINK_WEST, 0, &parts);
+    Model(SKY_LINK_WEST, 5000, 0, true);
+    ISL_Link_RunLines(node, 5000);
+    ISL_Link_Send(node, 5000, SKY_LINK_WEST, 0, &parts);
+    UtAssert_UINT32_EQ(UT_SentCount, 0);
+    UtAssert_BOOL_TRUE(node->links[SKY_LINK_WEST].counters.drop_cut == 2);
+}
+
+/** The ground has no model of its own, so the satellite delays what comes from there. */
+static void Test_Uplink(void)
+{
+    SKY_Packet_t ping = UT_Request(SKY_APID_ISL, SKY_OP_PING);
+    ISL_Node_t  *node;
+
+    UT_Start();
+    node = UT_Node();
+    Model(SKY_LINK_GROUND, 5000, 0, false);
+    UT_Input(0, &ping, UT_GROUND);
+    UtAssert_UINT32_EQ(UT_SentCount, 0);
+    UtAssert_BOOL_TRUE(ISL_Link_NextDue(node) == 5000);
+    ISL_Node_Run(node, 5000); /* it has arrived; the answer takes its time as well */
+    UtAssert_UINT32_EQ(UT_SentCount, 0);
+    ISL_Node_Run(node, 10000);
+    UtAssert_UINT32_EQ(UT_SentCount, 1);
+    UtAssert_UINT32_EQ(UT_Answer().op, SKY_OP_PING);
+
+    UT_Input(20000, &ping, UT_GROUND);
+    Model(SKY_LINK_GROUND, 5000, 0, true);
+    ISL_Node_Run(node, 30000);
+    UtAssert_UINT32_EQ(UT_SentCount, 0);
+    UtAssert_BOOL_TRUE(node->links[SKY_LINK_GROUND].counters.drop_cut == 1);
+    UT_Input(30000, &ping, UT_GROUND); /* nothing comes in over a cut link */
+    UtAssert_BOOL_TRUE(node->links[SKY_LINK_GROUND].counters.drop_cut == 2);
+    UtAssert_BOOL_TRUE(ISL_Link_DelayUplink(node, 30000, UT_GROUND, Body, 100)); /* nor into the line */
+    UtAssert_BOOL_TRUE(node->links[SKY_LINK_GROUND].counters.drop_cut == 3);
+}
+
+static ISL_SetLinkCmd_t Cut(uint16 link, uint16 seconds)
+{
+    ISL_SetLinkCmd_t command;
+
+    memset(&command, 0, sizeof(command));
+    command.Payload.Link = link;
+    command.Payload.CutS = seconds;
+    return command;
+}
+
+static void Test_CutsByCommand(void)
+{
+    ISL_SetLinkCmd_t command;
+    ISL_Node_t      *node;
+    uint16           link;
+
+    UT_Start();
+    node = UT_Node();
+    for (link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        command = Cut(link, 60);
+        UT_Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(command), &command);
+        UtAssert_UINT32_EQ(UT_LastEvent, ISL_SET_LINK_INF_EID);
+    }
+    command = Cut(SKY_LINK_GROUND, 60); /* nobody could reach the satellite any more */
+    UT_Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(command), &command);
+    UtAssert_UINT32_EQ(UT_LastEvent, ISL_LINK_ERR_EID);
+    UtAssert_BOOL_TRUE(ISL_Link_NextDue(node) == 60 * S);
+    command = Cut(SKY_LINK_NORTH, 0);
+    UT_Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(command), &command);
+    UtAssert_UINT32_EQ(UT_LastEvent, ISL_SET_LINK_INF_EID);
+    UtAssert_BOOL_TRUE(ISL_Link_IsUp(node, SKY_LINK_NORTH));
+    ISL_Link_EndCuts(node, 60 * S - 1);
+    UtAssert_BOOL_FALSE(ISL_Link_IsUp(node, SKY_LINK_EAST));
+    ISL_Link_EndCuts(node, 60 * S);
+    UtAssert_BOOL_TRUE(ISL_Link_IsUp(node, SKY_LINK_EAST));
+    command = Cut(ISL_LINK_COUNT, 60);
+    UT_Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(command), &command);
+    UtAssert_UINT32_EQ(UT_LastEvent, ISL_LINK_ERR_EID);
+}
+
+static void Test_NoNeighbour(void)
+{
+    UT_Neighbours.Neighbour[SKY_LINK_SOUTH].Present = 0;
+    UtAssert_INT32_EQ(ISL_Tbl_ValidateNeighbours(&UT_Neighbours), CFE_SUCCESS);
+    UT_Start();
+    UtAssert_BOOL_FALSE(ISL_Link_IsUp(UT_Node(), SKY_LINK_SOUTH));
+    UtAssert_BOOL_FALSE(ISL_Link_Cut(UT_Node(), 0, SKY_LINK_SOUTH, 1));
+}
+
+/** Give the node the answer of a neighbour to the probe that was sent last. */
+static void AnswerProbe(uint64_t now_us, uint64_t endpoint, uint64_t request_id, SKY_Status_t status)
+{
+    SKY_Packet_t reply = UT_Request(SKY_APID_ISL, SKY_OP_PING);
+
+    reply.is_request = false;
+    reply.status     = status;
+    reply.request_id = request_id;
+    reply.src.plane  = 2;
+    reply.src.slot   = 1;
+    UT_Input(now_us, &reply, endpoint);
+}
+
+static void Test_Probes(void)
+{
+    ISL_Node_t *node;
+    uint64_t    due_us;
+    uint64_t    id;
+
+    UT_Neighbours.HelloS = 1;
+    UT_Start();
+    node   = UT_Node();
+    due_us = node->probe_due_us;
+    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) <= due_us);
+    node->poll_due_us = 1000 * S;
+    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == due_us);
+    ISL_Node_Run(node, due_us);
+    UtAssert_UINT32_EQ(UT_SentCount, 4);
+    UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 1));
+    id = UT_Answer().request_id;
+    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_NORTH), id, SKY_STATUS_OK); /* somebody else's */
+    AnswerProbe(due_us + 2000, UT_GROUND, id, SKY_STATUS_OK);                    /* no neighbour's */
+    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), id + 8, SKY_STATUS_OK);
+    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), id | 7, SKY_STATUS_OK); /* of no link */
+    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), id, SKY_STATUS_BUSY);
+    ISL_Link_OnProbe(node, due_us + 2000, SKY_LINK_GROUND, id);
+    UtAssert_UINT32_EQ(node->links[SKY_LINK_WEST].measured_us, 0);
+    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), id, SKY_STATUS_OK);
+    UtAssert_UINT32_EQ(node->links[SKY_LINK_WEST].measured_us, 1000);
+
+    ISL_Link_Probe(node, 2 * S); /* smoothed from the second on */
+    id = UT_Answer().request_id;
+    ISL_Link_OnProbe(node, 2 * S + 4000, SKY_LINK_WEST, id);
+    UtAssert_UINT32_EQ(node->links[SKY_LINK_WEST].measured_us, 1125);
+    ISL_Link_Probe(node, 3 * S); /* weeks later that is no measurement */
+    id = UT_Answer().request_id;
+    ISL_Link_OnProbe(node, 3 * S + 2 * ((uint64_t)UINT32_MAX + 1), SKY_LINK_WEST, id);
+    UtAssert_UINT32_EQ(node->links[SKY_LINK_WEST].measured_us, 1125);
+
+    ISL_Link_Probe(node, 10 * S); /* all have been silent for more than three probes */
+    UtAssert_BOOL_FALSE(ISL_Link_IsUp(node, SKY_LINK_WEST));
+    ISL_Node_Input(node, 10 * S, Body, 1, UT_Neighbour(SKY_LINK_WEST)); /* whatever comes from there brings it back */
+    UtAssert_BOOL_TRUE(ISL_Link_IsUp(node, SKY_LINK_WEST));
+    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 10 * (int32)S + 3000);
+    UT_Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
+    UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_WEST].LastHeardMs, 3);
+    UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_SOUTH].LastHeardMs, UINT32_MAX);
+}
+
+void UT_AddLinks(void)
+{
+    UtTest_Add(Test_Delay, UT_Setup, NULL, "delay lines");
+    UtTest_Add(Test_CutWhileWaiting, UT_Setup, NULL, "a cut while packets wait");
+    UtTest_Add(Test_Uplink, UT_Setup, NULL, "delay of the uplink");
+    UtTest_Add(Test_CutsByCommand, UT_Setup, NULL, "cuts by command");
+    UtTest_Add(Test_NoNeighbour, UT_Setup, NULL, "a direction without a neighbour");
+    UtTest_Add(Test_Probes, UT_Setup, NULL, "probes");
+}

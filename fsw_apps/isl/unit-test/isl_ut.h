@@ -1,0 +1,64 @@
+/**
+ * @file
+ * What the unit tests of ISL share: satellite (2, 2) of 3 x 3 on stubs of cFE and OSAL. Each test file has an Add function.
+ */
+#ifndef ISL_UT_H
+#define ISL_UT_H
+
+#include "cfe.h"
+#include "isl_app.h"
+#include "isl_node.h"
+
+#include "utassert.h"
+#include "utstubs.h"
+#include "uttest.h"
+
+#define UT_HOST       9      /* number of the ground host */
+#define UT_GROUND     40000u /* its endpoint: this port at 0.0.0.0 */
+#define UT_PORT       4919u
+#define UT_SENT_MAX   9216u
+#define UT_IPV4(p, s) (0x7F120000u + 256u * (p) + (s))
+
+extern ISL_NeighboursTable_t         UT_Neighbours;
+extern ISL_LinksTable_t              UT_Links;
+extern uint16                        UT_LastEvent;
+extern CFE_ES_ChildTaskMainFuncPtr_t UT_IoTask, UT_TlmTask;
+extern osal_task_entry               UT_DeleteHandler;
+
+/** The datagram that the socket gives next. */
+extern uint8  UT_Received[2048];
+extern size_t UT_ReceivedBytes;
+extern uint32 UT_FromIpv4;
+extern uint16 UT_FromPort;
+
+/** The datagram that was sent last, how many were, and where to. */
+extern uint8  UT_Sent[UT_SENT_MAX];
+extern size_t UT_SentBytes;
+extern uint32 UT_SentCount, UT_SentIpv4;
+
+/** What the stubs of CFE_MSG say of a message. */
+extern CFE_MSG_Type_t UT_Type;
+
+/** All stubs as new, with tables that are good. */
+void UT_Setup(void);
+/** Start the parts that the main function starts, and stay up. */
+void UT_Start(void);
+/** The node, of a satellite that has started. */
+ISL_Node_t *UT_Node(void);
+/** Give a command or another message to the dispatcher. @param bytes  NULL: all 0 */
+void UT_Send(uint32 mid, CFE_MSG_FcnCode_t code, size_t size, const void *bytes);
+/** A request of the ground host to this satellite. */
+SKY_Packet_t UT_Request(uint16_t apid, uint8_t op);
+/** A packet comes in from an endpoint, without the I/O task. */
+void UT_Input(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
+/** Decode what was sent last. */
+SKY_Packet_t UT_Answer(void);
+/** The endpoint of a neighbour. */
+uint64_t UT_Neighbour(SKY_LinkId_t link);
+
+void UT_AddLinks(void);
+void UT_AddNode(void);
+void UT_AddRelay(void);
+void UT_AddTasks(void);
+
+#endif
