@@ -104,8 +104,8 @@ class SkyStore:
         """
         from skymemory.testbed.state import State  # for this only; the testbed knows the store
 
-        up = State().running()
-        return None if up is None else cls(up.constellation, playing=State().playing)
+        up = (state := State()).running()
+        return None if up is None else cls(up.constellation, playing=state.sky(up.constellation).playing)
 
     def __enter__(self) -> Self:
         return self

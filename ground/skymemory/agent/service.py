@@ -22,7 +22,7 @@ from skymemory.agent.source import FixedSource, RunningSource, Source
 from skymemory.agent.tracing import Tracing
 from skymemory.config import Constellation
 from skymemory.state_folder import http_record
-from skymemory.testbed.playing_record import PlayingRecord
+from skymemory.testbed.state import State
 
 _log = logging.getLogger(__name__)
 
@@ -118,8 +118,8 @@ class Agent:
 def _source(settings: Settings) -> Source:
     if settings.constellation is None:
         return RunningSource()
-    playing = None if settings.replay is None else PlayingRecord(settings.replay)
-    return FixedSource(Constellation.load(settings.constellation), playing)
+    sky = State(settings.replay).sky(Constellation.load(settings.constellation))
+    return FixedSource(sky.constellation, sky.playing)
 
 
 async def run(settings: Settings, tell: Callable[[dict[str, str]], None]) -> None:

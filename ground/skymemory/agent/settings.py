@@ -22,7 +22,7 @@ class Settings:
     constellation: Path | None = None
     """constellation file; None: what `skymem up` started, followed as it comes and goes"""
     replay: Path | None = None
-    """state folder whose `skymem replay` the window follows; None: with a constellation file it stays where it is"""
+    """state folder whose `skymem replay` the window follows; None: this user's"""
     resp_port: int | None = None
     """of Redis clients; None: not served"""
     resp_host: str = "127.0.0.1"

@@ -70,7 +70,7 @@ class RunningSource:
         """
         self._seen, self._loaded = self._mark(), True
         up = self._state.load()
-        return None if up is None else Serving(up.constellation, self._state.playing)
+        return None if up is None else Serving(up.constellation, self._state.sky(up.constellation).playing)
 
     def missing(self) -> str:
         """What to do."""

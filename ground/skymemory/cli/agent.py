@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from skymemory.agent.settings import ENVIRONMENT, Settings, load_file
-from skymemory.cli.common import BadInput
+from skymemory.cli.common import VARIABLE, BadInput
 from skymemory.state_folder import agent_socket
 
 _PORT = click.IntRange(0, 65535)
@@ -35,6 +35,7 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
 @click.option(
     "--constellation",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    envvar=[f"{ENVIRONMENT}_CONSTELLATION", VARIABLE],
     show_envvar=True,
     help="Constellation file. Default: the constellation that `skymem up` started on this machine, now or later.",
 )
@@ -42,7 +43,7 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
     "--replay",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     show_envvar=True,
-    help="State folder whose `skymem replay` the window follows. Default, with a constellation file: it stays where it is.",
+    help="State folder whose `skymem replay` the window follows. Default: this user's.",
 )
 @click.option(
     "--socket",

@@ -9,7 +9,7 @@ from rich.table import Table
 from skymemory.cli.common import (
     BadInput,
     Failure,
-    config_option,
+    constellation_option,
     json_option,
     load_constellation,
     print_json,
@@ -25,17 +25,17 @@ def bench() -> None:
 
 
 @bench.command()
-@config_option
+@constellation_option
 @click.option("--scale", default=1.0, show_default=True, type=click.FloatRange(0.01, 100), help="Times as many requests.")
 @json_option
-def gateway(config_path: Path | None, scale: float, as_json: bool) -> None:
+def gateway(constellation_path: Path | None, scale: float, as_json: bool) -> None:
     """redis-benchmark on the agent's Redis gateway, beside redis-server."""
     from skymemory.bench.gateway import gateway_table, run_gateway_bench
     from skymemory.bench.servers import ServerError
 
     with progress_bar("asking") as progress:
         try:
-            report = run_gateway_bench(load_constellation(config_path), scale=scale, progress=progress)
+            report = run_gateway_bench(load_constellation(constellation_path), scale=scale, progress=progress)
         except ServerError as error:
             raise Failure(str(error)) from error
     if as_json:
@@ -45,15 +45,15 @@ def gateway(config_path: Path | None, scale: float, as_json: bool) -> None:
 
 
 @bench.command()
-@config_option
+@constellation_option
 @click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.5, 3600), help="How long to look.")
 @json_option
-def idle(config_path: Path | None, seconds: float, as_json: bool) -> None:
+def idle(constellation_path: Path | None, seconds: float, as_json: bool) -> None:
     """Processor time and memory of a constellation that does nothing."""
     from skymemory.bench.idle import run_idle_bench
 
     with progress_bar("idling (per mille)") as progress:
-        report = run_idle_bench(load_constellation(config_path), seconds, progress)
+        report = run_idle_bench(load_constellation(constellation_path), seconds, progress)
     if as_json:
         print_json(report)
         return
@@ -67,18 +67,18 @@ def idle(config_path: Path | None, seconds: float, as_json: bool) -> None:
 
 
 @bench.command()
-@config_option
+@constellation_option
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="Rounds that are measured.")
 @click.option(
     "--call-blocks", default=5, show_default=True, type=click.IntRange(1, 22), help="Blocks in one call; 5 are the manager's way."
 )
 @json_option
-def links(config_path: Path | None, rounds: int, call_blocks: int, as_json: bool) -> None:
+def links(constellation_path: Path | None, rounds: int, call_blocks: int, as_json: bool) -> None:
     """PUT and GET of 22 blocks of 3.1 MB over links with delay, jitter, loss and a cut."""
     from skymemory.bench.links import links_table, run_links_bench
 
     with progress_bar("putting and getting") as progress:
-        constellation = load_constellation(config_path)
+        constellation = load_constellation(constellation_path)
         report = run_links_bench(constellation, rounds=rounds, call_blocks=call_blocks, progress=progress)
     if as_json:
         print_json(report)
@@ -88,15 +88,15 @@ def links(config_path: Path | None, rounds: int, call_blocks: int, as_json: bool
 
 
 @bench.command()
-@config_option
+@constellation_option
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 1000), help="Rounds that are measured.")
 @json_option
-def peers(config_path: Path | None, rounds: int, as_json: bool) -> None:
+def peers(constellation_path: Path | None, rounds: int, as_json: bool) -> None:
     """PUT and GET of 2.9 MB values through 10 satellites, beside Redis and memcached."""
     from skymemory.bench.peers import run_peers_bench
 
     with progress_bar("putting and getting") as progress:
-        report = run_peers_bench(load_constellation(config_path), rounds=rounds, progress=progress)
+        report = run_peers_bench(load_constellation(constellation_path), rounds=rounds, progress=progress)
     if as_json:
         print_json(report)
         return
@@ -112,11 +112,11 @@ def peers(config_path: Path | None, rounds: int, as_json: bool) -> None:
 
 
 @bench.command()
-@config_option
+@constellation_option
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="Generations of each kind.")
 @click.option("--codec", "codecs", multiple=True, help="Only this codec; may be given more than once.")
 @json_option
-def prefix(config_path: Path | None, rounds: int, codecs: tuple[str, ...], as_json: bool) -> None:
+def prefix(constellation_path: Path | None, rounds: int, codecs: tuple[str, ...], as_json: bool) -> None:
     """The paper's table 3: seconds to 30 tokens without and with the cache, for each codec."""
     try:
         from skymemory.bench.prefix import run_prefix_bench
@@ -128,7 +128,7 @@ def prefix(config_path: Path | None, rounds: int, codecs: tuple[str, ...], as_js
         raise BadInput(f"no codec {', '.join(sorted(unknown))}; there are {', '.join(codec_names())}")
     with progress_bar("generating") as progress:
         report = run_prefix_bench(
-            load_constellation(config_path), codecs or codec_names(), rounds=rounds, progress=progress
+            load_constellation(constellation_path), codecs or codec_names(), rounds=rounds, progress=progress
         )
     if as_json:
         print_json(report)

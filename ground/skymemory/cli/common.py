@@ -17,18 +17,31 @@ from rich.table import Table
 from skymemory import progress
 from skymemory.config import ConfigError, Constellation
 from skymemory.store import SkyStore
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import Sky, State
 
 WIDE = 10_000
 """columns of what is no terminal"""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
-config_option = click.option(
-    "--config",
-    "config_path",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Constellation file. Default: constellation.toml of this folder if there is one, else the paper's constellation.",
+VARIABLE = "SKYMEM_CONSTELLATION"
+"""names the constellation file once, for all commands that use a sky"""
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_PLAN = "Constellation file. Default: constellation.toml of this folder if there is one, else the paper's constellation."
+constellation_option = click.option("--constellation", "constellation_path", type=_FILE, help=_PLAN)
+"""for commands that start a constellation of their own, or compute one"""
+up_option = click.option(
+    "--constellation", "constellation_path", type=_FILE, envvar=VARIABLE, show_envvar=True, help=_PLAN
 )
+"""for the command that starts what the others use"""
+sky_option = click.option(
+    "--constellation",
+    "constellation_path",
+    type=_FILE,
+    envvar=VARIABLE,
+    show_envvar=True,
+    help="File of the constellation to use, whoever runs it. Default: the one that `skymem up` started.",
+)
+"""for commands that use satellites that run"""
 
 
 class Failure(click.ClickException):
@@ -90,22 +103,26 @@ def load_constellation(path: Path | None) -> Constellation:
     return Constellation.default() if path is None else Constellation.load(path)
 
 
-def require_running() -> Running:
-    """The constellation that is up.
+def find_sky(path: Path | None) -> Sky:
+    """Return the sky of the file that was named, else the one that is up.
 
     Raises:
-        StateError: none is.
+        ConfigError: with file, line and what is allowed.
+        StateError: no file was named, and no constellation is up.
     """
-    return State().require()
+    state = State()
+    return state.sky(state.require().constellation if path is None else Constellation.load(path))
 
 
-def open_store() -> SkyStore:
-    """A store on the constellation that is up; it follows what is played to that.
+def open_store(path: Path | None) -> SkyStore:
+    """Open a store on the sky of the file that was named, else on the one that is up. It follows that sky's schedule.
 
     Raises:
-        StateError: none is.
+        ConfigError: with file, line and what is allowed.
+        StateError: no file was named, and no constellation is up.
     """
-    return SkyStore(require_running().constellation, playing=State().playing)
+    sky = find_sky(path)
+    return SkyStore(sky.constellation, playing=sky.playing)
 
 
 def print_json(report: dict[str, Any]) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from skymemory.cli.common import BadInput, Failure, config_option, load_constellation, progress_bar
+from skymemory.cli.common import BadInput, Failure, constellation_option, load_constellation, progress_bar, up_option
 from skymemory.config import CONFIG_FILE, Constellation
-from skymemory.testbed.compose import PROJECT, compose_file, in_containers
+from skymemory.testbed.compose import NETWORK, PROJECT, compose_file, in_containers
 from skymemory.testbed.docker import (
     OF_PROJECT,
     DockerConstellation,
@@ -27,10 +27,10 @@ from skymemory.testbed.state import DamagedStateError, Running, State
 
 @click.command()
 @click.option("--docker", "in_docker", is_flag=True, help="As containers instead of local processes.")
-@config_option
-def up(in_docker: bool, config_path: Path | None) -> None:
+@up_option
+def up(in_docker: bool, constellation_path: Path | None) -> None:
     """Start the constellation."""
-    constellation = load_constellation(config_path)
+    constellation = load_constellation(constellation_path)
     state = State()
     running = state.load()
     if running is not None and (running.kind == "docker" or running.alive()):
@@ -107,24 +107,26 @@ def _tell_of_containers() -> None:
 
 
 @click.command()
-@config_option
+@constellation_option
 @click.option("--swarm", "form", flag_value="swarm", help="A stack for Docker Swarm: planes on machines.")
 @click.option("--kubernetes", "form", flag_value="kubernetes", help="Manifests for Kubernetes: the same.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: standard output.")
-def compose(config_path: Path | None, form: str | None, output: Path | None) -> None:
+def compose(constellation_path: Path | None, form: str | None, output: Path | None) -> None:
     """Print the Compose file of the constellation: one container a satellite, (p, s) at 198.18.p.s.
 
     It builds the image from the checkout around FILE, or around the current folder; outside of one it expects the image to be
-    there. What is printed is for a file in docker/ of the checkout.
+    there. What is printed is for a file in docker/ of the checkout. Addresses and packet size are the containers', whatever FILE
+    says; docker/constellation.toml says the same.
 
-    With --swarm or --kubernetes addresses and packet size are those of the constellation file.
+    With --swarm or --kubernetes they are those of FILE.
     """
-    constellation = load_constellation(config_path)
-    file = config_path or (CONFIG_FILE if CONFIG_FILE.is_file() else None)
+    constellation = load_constellation(constellation_path)
+    file = constellation_path or (CONFIG_FILE if CONFIG_FILE.is_file() else None)
     if form is None:
+        _tell_of_ground(constellation)
         text = _compose_text(constellation, str(file or "the defaults"), output)
     elif file is None:
-        raise BadInput(f"--{form}: ground hosts need the constellation file; name one with --config")
+        raise BadInput(f"--{form}: ground hosts need the constellation file; name one with --constellation")
     else:
         folder = Path("docker") if output is None else output.parent
         source = os.path.relpath(file, folder)
@@ -136,6 +138,14 @@ def compose(config_path: Path | None, form: str | None, output: Path | None) -> 
         click.echo(text, nl=False)
     else:
         output.write_text(text, encoding="utf-8", errors="surrogateescape")
+
+
+def _tell_of_ground(constellation: Constellation) -> None:
+    """Tell what the ground's constellation file must say, where this one says something else."""
+    inside = in_containers(constellation)
+    if inside != constellation:
+        needed = f'network = "{NETWORK}" and mtu = {inside.network.mtu}'
+        click.echo(f"put {needed} into [network] of the constellation file that commands on the ground use", err=True)
 
 
 def _compose_text(constellation: Constellation, source: str, output: Path | None) -> str:

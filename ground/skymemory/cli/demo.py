@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from skymemory.cli.common import (
     BadInput,
     Failure,
-    config_option,
+    constellation_option,
     json_option,
     load_constellation,
     print_json,
@@ -41,14 +41,14 @@ from skymemory.testbed.state import State
     help="How tensors are packed; all but raw lose something.",
 )
 @click.option("--tokens", default=30, show_default=True, type=click.IntRange(2, 4096), help="Tokens to generate.")
-@config_option
+@constellation_option
 @json_option
 def demo(
-    model: str | None, prompt_file: Path | None, codec: str, tokens: int, config_path: Path | None, as_json: bool
+    model: str | None, prompt_file: Path | None, codec: str, tokens: int, constellation_path: Path | None, as_json: bool
 ) -> None:
     """Run a prompt without and with the cache, and compare.
 
-    Uses the constellation that is up, if one is and --config names no other; else starts one and stops it at the end.
+    Uses the constellation that is up, if one is and --constellation names no other; else starts one and stops it at the end.
     """
     try:
         from skymemory.demo.run import DemoOptions, EmptyPromptError, demo_table, run_demo
@@ -58,7 +58,7 @@ def demo(
 
     options = DemoOptions(model=model, prompt_file=prompt_file, codec=codec, new_tokens=tokens)
     try:
-        with _constellation(config_path) as (constellation, playing), _stages() as progress:
+        with _constellation(constellation_path) as (constellation, playing), _stages() as progress:
             result = run_demo(options, constellation, progress, playing)
     except UnicodeDecodeError as error:
         raise BadInput(f"{prompt_file} is not UTF-8: {error.reason} at byte {error.start}") from error
@@ -75,13 +75,13 @@ def demo(
 
 
 @contextmanager
-def _constellation(config_path: Path | None) -> Iterator[tuple[Constellation, Source | None]]:
+def _constellation(constellation_path: Path | None) -> Iterator[tuple[Constellation, Source | None]]:
     """And what tells which schedule it follows."""
-    running = Constellation.running() if config_path is None else None
+    running = Constellation.running() if constellation_path is None else None
     if running is not None:
-        yield running, State().playing
+        yield running, State().sky(running).playing
         return
-    constellation = load_constellation(config_path)
+    constellation = load_constellation(constellation_path)
     constellation = constellation.replace(network={"port": free_port(constellation)})
     local = LocalConstellation(constellation)
     try:

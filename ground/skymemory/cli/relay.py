@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from skymemory.cli.common import BadInput, require_running
-from skymemory.config import Constellation
+from skymemory.cli.common import BadInput, find_sky, sky_option
 from skymemory.link.relay import COMMAND_PORT, TELEMETRY_PORT, Relay
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
@@ -44,18 +43,13 @@ class Endpoint(click.ParamType[tuple[str, int]]):
 @click.option(
     "--telemetry", type=Endpoint(), default=f"127.0.0.1:{TELEMETRY_PORT}", show_default=True, help="Where telemetry goes."
 )
-@click.option(
-    "--constellation",
-    "constellation_path",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Constellation file. Default: the constellation that is up.",
-)
+@sky_option
 def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str, int], constellation_path: Path | None) -> None:
     """Connect mission control to satellite PLANE SLOT, as cFS's ci_lab and to_lab would, until Ctrl-C.
 
     Commands for its Software Bus come as cFS packets over UDP, and telemetry from it goes out the same way.
     """
-    constellation = require_running().constellation if constellation_path is None else Constellation.load(constellation_path)
+    constellation = find_sky(constellation_path).constellation
     place = Satellite(plane, slot)
     if place not in constellation.torus:
         raise BadInput(f"{plane} {slot}: planes are 1 to {constellation.planes}, slots 1 to {constellation.slots}")

@@ -1,4 +1,4 @@
-"""`skymem replay`: the constellation that is up follows a schedule."""
+"""`skymem replay`: a sky follows a schedule."""
 
 import time
 from contextlib import suppress
@@ -8,14 +8,14 @@ from typing import Any, Final, get_args
 
 import click
 
-from skymemory.cli.common import BadInput, json_option, print_json, progress_bar, require_running
+from skymemory.cli.common import BadInput, find_sky, json_option, print_json, progress_bar, sky_option
 from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
 from skymemory.orbit.schedule import Schedule, ScheduleError
 from skymemory.orbit.schedule_format import unix_ms, utc
 from skymemory.placement.whereabouts import Playing
 from skymemory.testbed.replay import By, Handover, ReplayError, follow, held_now, playing_now, require_all, row_now, upload
-from skymemory.testbed.state import State
+from skymemory.testbed.state import Sky
 
 _HOUR_MS: Final = 3_600_000
 SPEED_MAX: Final = 1000
@@ -34,8 +34,11 @@ SPEED_MAX: Final = 1000
     show_default=True,
     help="Who begins a handover: the satellites, by the schedule that they are given, or the ground, by command.",
 )
+@sky_option
 @json_option
-def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as_json: bool) -> None:
+def replay(
+    file: Path, speed: float, start: str, hours: float | None, by: By, constellation_path: Path | None, as_json: bool
+) -> None:
     """Let the sky turn as in FILE.
 
     The window moves, and satellites hand over what they hold; gets and puts go on.
@@ -48,12 +51,12 @@ def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as
         schedule = Schedule.load(file)
     except ScheduleError as error:
         raise BadInput(str(error)) from error
-    state = State()
-    constellation = require_running().constellation
+    sky = find_sky(constellation_path)
+    constellation = sky.constellation
     _check_sky(file, schedule, constellation)
     from_ms = _from_ms(file, schedule, start)
     until_ms = schedule.header.duration_ms if hours is None else from_ms + round(hours * _HOUR_MS)
-    before = state.playing.load()
+    before = sky.playing.load()
     try:
         playing = playing_now(constellation, schedule, from_ms, until_ms, speed, before)
     except ValueError as error:
@@ -61,21 +64,21 @@ def replay(file: Path, speed: float, start: str, hours: float | None, by: By, as
     done: list[Handover] = []
     with ControlPlane(constellation) as control:
         require_all(control)
-        state.playing.save(playing, file)  # first: who opens a store from now on follows the window when it moves
+        sky.playing.save(playing, file)  # first: who opens a store from now on follows the window when it moves
         if by == "command":
-            _call_off(control, state, before, file)
+            _call_off(control, sky, before, file)
         try:
             if by == "schedule":  # whoever has it moves with it, also when others do not get it any more
                 upload(control, playing)
             if not as_json:
                 rows, real_s = len(playing.track.rows), playing.track.rows[-1][0] / 1000
                 click.echo(f"{file}: {rows} rows in {real_s:,.0f} s, from {utc(schedule.header.epoch_ms + from_ms)} on")
-            _look_on(control, state, playing, by, done, quiet=as_json)
+            _look_on(control, sky, playing, by, done, quiet=as_json)
         except BaseException as reason:
-            if not state.playing.is_kept():  # the constellation is somebody else's now
+            if not sky.playing.is_kept():  # the constellation is somebody else's now
                 raise
             held = held_now(playing)
-            state.playing.save(held, file)
+            sky.playing.save(held, file)
             if by == "schedule":
                 upload(control, held)
             if not isinstance(reason, KeyboardInterrupt):
@@ -127,28 +130,28 @@ def _from_ms(file: Path, schedule: Schedule, start: str) -> int:
     return at_ms
 
 
-def _call_off(control: ControlPlane, state: State, before: Playing | None, file: Path) -> None:
+def _call_off(control: ControlPlane, sky: Sky, before: Playing | None, file: Path) -> None:
     """No satellite moves by itself any more; if some do not take that, all is as it was: nothing has moved yet."""
     try:
         upload(control, None)
     except BaseException:
-        if not state.playing.is_kept():
+        if not sky.playing.is_kept():
             raise
         if before is None:
-            state.playing.clear()
+            sky.playing.clear()
         else:
-            state.playing.save(before, file)
+            sky.playing.save(before, file)
         with suppress(ReplayError):
             upload(control, before)
         raise
 
 
-def _look_on(control: ControlPlane, state: State, playing: Playing, by: By, done: list[Handover], *, quiet: bool) -> None:
+def _look_on(control: ControlPlane, sky: Sky, playing: Playing, by: By, done: list[Handover], *, quiet: bool) -> None:
     last_ms = playing.track.rows[-1][0]
     with progress_bar("the sky turns") as progress:
 
         def tell(now_ms: int) -> None:
-            if not state.playing.is_kept():  # two that give satellites their schedules in turn would tear blocks apart
+            if not sky.playing.is_kept():  # two that give satellites their schedules in turn would tear blocks apart
                 raise ReplayError("another replay, or `skymem down`, has ended this one")
             progress(min(now_ms, last_ms), last_ms)
 

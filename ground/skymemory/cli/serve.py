@@ -5,9 +5,8 @@ from pathlib import Path
 
 import click
 
-from skymemory.agent.source import FixedSource, RunningSource
-from skymemory.cli.common import BadInput, Failure
-from skymemory.config import Constellation
+from skymemory.agent.source import FixedSource, RunningSource, Source
+from skymemory.cli.common import VARIABLE, BadInput, Failure, find_sky
 from skymemory.extras import how_to_install
 from skymemory.serve.listener import bound
 
@@ -71,7 +70,7 @@ from skymemory.serve.listener import bound
     "--constellation",
     "constellation_path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    envvar="SKYMEM_SERVE_CONSTELLATION",
+    envvar=["SKYMEM_SERVE_CONSTELLATION", VARIABLE],
     show_envvar=True,
     help="File of the constellation to use. Default: the one that `skymem up` starts, now or later.",
 )
@@ -92,7 +91,10 @@ def serve(
     MODEL is a folder or a name on the hub: a causal language model of transformers with full attention in all layers. Clients
     use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end, the second cancels them.
     """
-    source = RunningSource() if constellation_path is None else FixedSource(Constellation.load(constellation_path))
+    source: Source = RunningSource()
+    if constellation_path is not None:
+        sky = find_sky(constellation_path)
+        source = FixedSource(sky.constellation, sky.playing)
     with bound(host, port) as listener:  # first: torch and models take long to load
         try:
             from skymemory.engines.huggingface import UnsupportedModelError

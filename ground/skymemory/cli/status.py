@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,14 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from skymemory.cli.agent_counts import agent_counts, in_words, told
-from skymemory.cli.common import json_option, output_console, print_json, print_table, require_running
+from skymemory.cli.common import find_sky, json_option, output_console, print_json, print_table, sky_option
 from skymemory.config import Constellation
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
 from skymemory.orbit.schedule_format import utc
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Whereabouts
 from skymemory.placement.window import Route
-from skymemory.testbed.state import State
 
 DEADLINE_S = 3.0
 NEVER = 2**64 - 1
@@ -32,11 +32,12 @@ Cells = dict[tuple[int, int], Text]
 
 @click.command()
 @click.option("--links", "show_links", is_flag=True, help="Every link: delay requested and measured, packets, drops.")
+@sky_option
 @json_option
-def status(show_links: bool, as_json: bool) -> None:
+def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> None:
     """Show what the satellites hold and have done, as a grid of slots and planes."""
-    constellation = require_running().constellation
-    report = collect(constellation, State().playing.load())
+    sky = find_sky(constellation_path)
+    report = collect(sky.constellation, sky.playing.load())
     counts = agent_counts()
     report["agent"] = None if counts is None else told(counts)
     if as_json:

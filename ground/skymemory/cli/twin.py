@@ -26,8 +26,8 @@ _SEED_MAX: Final = 2**63 - 1
 @click.option("--faults", "faults_path", type=click.Path(dir_okay=False, path_type=Path), help="What goes wrong, and when.")
 @click.option("--hours", type=float, help="Virtual time. Default: all of the schedule.")
 @click.option(
-    "--config",
-    "config_path",
+    "--constellation",
+    "constellation_path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Constellation file. Default: constellation.toml of this folder if there is one, else the schedule's grid.",
 )
@@ -39,7 +39,7 @@ def twin(
     seed: int | None,
     faults_path: Path | None,
     hours: float | None,
-    config_path: Path | None,
+    constellation_path: Path | None,
     seeds: int | None,
     first: int | None,
     as_json: bool,
@@ -51,8 +51,8 @@ def twin(
     if (schedule_path is None) == (seeds is None):
         raise BadInput("what to run: allowed is one of SCHEDULE and --seeds")
     if seeds is not None:
-        if (seed, faults_path, hours, config_path) != (None, None, None, None):
-            raise BadInput("--seed, --faults, --hours and --config go with a schedule; --seeds has its own")
+        if (seed, faults_path, hours, constellation_path) != (None, None, None, None):
+            raise BadInput("--seed, --faults, --hours and --constellation go with a schedule; --seeds has its own")
         _check("--seeds", seeds, 1, _SEEDS_MAX)
         _check("--from", 1 if first is None else first, 0, _SEED_MAX)
         _many(1 if first is None else first, seeds, as_json)
@@ -61,7 +61,7 @@ def twin(
         raise BadInput("--from goes with --seeds")
     assert schedule_path is not None
     _check("--seed", 1 if seed is None else seed, 0, _SEED_MAX)
-    _one(schedule_path, 1 if seed is None else seed, faults_path, hours, config_path, as_json)
+    _one(schedule_path, 1 if seed is None else seed, faults_path, hours, constellation_path, as_json)
 
 
 def _check(name: str, value: int, low: int, high: int) -> None:
@@ -69,21 +69,23 @@ def _check(name: str, value: int, low: int, high: int) -> None:
         raise BadInput(f"{name} is {value}; allowed are {low} to {high}")
 
 
-def _one(path: Path, seed: int, faults_path: Path | None, hours: float | None, config_path: Path | None, as_json: bool) -> None:
+def _one(
+    path: Path, seed: int, faults_path: Path | None, hours: float | None, constellation_path: Path | None, as_json: bool
+) -> None:
     from skymemory.twin.driver import Setup, Twin, TwinError, with_links
     from skymemory.twin.faults import FaultError, Faults
 
     command = ["skymem", "twin", str(path), "--seed", str(seed)]
     try:
         schedule = Schedule.load(path)
-        constellation = _constellation(config_path, schedule)
+        constellation = _constellation(constellation_path, schedule)
         most_h = schedule.header.duration_ms / _HOUR_MS
         if hours is not None and not 0 < hours <= most_h:
             raise BadInput(f"--hours is {hours:g}; allowed are more than 0, up to {most_h:g}, the schedule's")
         duration_ms = schedule.header.duration_ms if hours is None else max(1, round(hours * _HOUR_MS))
         setup = Setup.of(constellation, schedule, duration_ms)
         faults = Faults() if faults_path is None else Faults.load(faults_path, setup.torus)
-        for option, value in (("--faults", faults_path), ("--hours", hours), ("--config", config_path)):
+        for option, value in (("--faults", faults_path), ("--hours", hours), ("--constellation", constellation_path)):
             command += [] if value is None else [option, str(value)]
         began_s = time.perf_counter()
         with Twin(setup, seed, with_links(faults, constellation)) as run, progress_bar("virtual time, ms") as progress:
@@ -103,10 +105,10 @@ def _one(path: Path, seed: int, faults_path: Path | None, hours: float | None, c
         raise Failure(f"{report.violated} violations; this replays them: {shlex.join(command)}")
 
 
-def _constellation(config_path: Path | None, schedule: Schedule) -> Constellation:
+def _constellation(constellation_path: Path | None, schedule: Schedule) -> Constellation:
     """The file that was named or is here; else the defaults, on the grid of the schedule."""
-    if config_path is not None:
-        return Constellation.load(config_path)
+    if constellation_path is not None:
+        return Constellation.load(constellation_path)
     if CONFIG_FILE.is_file():
         return Constellation.load(CONFIG_FILE)
     header = schedule.header

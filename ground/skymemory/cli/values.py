@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import click
 
-from skymemory.cli.common import BadInput, Failure, json_option, open_store, print_json, progress_bar
+from skymemory.cli.common import BadInput, Failure, json_option, open_store, print_json, progress_bar, sky_option
 from skymemory.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
 
 DASH = "A KEY that begins with a dash goes behind two of them: skymem {} -- KEY{}"
@@ -29,13 +29,14 @@ class KeyCommand(click.Command):
 @click.command(cls=KeyCommand, epilog=DASH.format("put", " FILE"))
 @click.argument("key")
 @click.argument("file", type=click.File("rb"))
+@sky_option
 @json_option
-def put(key: str, file: BinaryIO, as_json: bool) -> None:
+def put(key: str, file: BinaryIO, constellation_path: Path | None, as_json: bool) -> None:
     """Store FILE (- is standard input) under KEY, any text."""
     value = file.read(VALUE_BYTES_MAX + 1)
     if len(value) > VALUE_BYTES_MAX:
         raise BadInput(f"{file.name} is too large; allowed are {VALUE_BYTES_MAX:,} bytes")
-    with open_store() as store, progress_bar("chunks up") as progress:
+    with open_store(constellation_path) as store, progress_bar("chunks up") as progress:
         try:
             result = KeyValue(store).put(key, value, progress)
         except ValueError as error:  # larger than the sky
@@ -53,12 +54,13 @@ def put(key: str, file: BinaryIO, as_json: bool) -> None:
 @click.command(cls=KeyCommand, epilog=DASH.format("get", " FILE"))
 @click.argument("key")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True))
+@sky_option
 @json_option
-def get(key: str, file: Path, as_json: bool) -> None:
+def get(key: str, file: Path, constellation_path: Path | None, as_json: bool) -> None:
     """Bring the value of KEY back into FILE (- is standard output)."""
     if as_json and str(file) == "-":
         raise BadInput("the value and --json both go to standard output; allowed with --json is a file")
-    with open_store() as store, progress_bar("chunks down") as progress:
+    with open_store(constellation_path) as store, progress_bar("chunks down") as progress:
         start_s = time.perf_counter()
         value = KeyValue(store).get(key, progress)
         duration_s = time.perf_counter() - start_s
@@ -74,10 +76,11 @@ def get(key: str, file: Path, as_json: bool) -> None:
 
 @click.command("del", cls=KeyCommand, epilog=DASH.format("del", ""))
 @click.argument("key")
+@sky_option
 @json_option
-def delete(key: str, as_json: bool) -> None:
+def delete(key: str, constellation_path: Path | None, as_json: bool) -> None:
     """Forget the value of KEY."""
-    with open_store() as store:
+    with open_store(constellation_path) as store:
         start_s = time.perf_counter()
         purged = store.purge([key_of(key)])
         duration_s = time.perf_counter() - start_s
@@ -92,15 +95,16 @@ def delete(key: str, as_json: bool) -> None:
 @click.option(
     "--at", "at", required=True, metavar="TIME", help="ISO 8601 (local time if it names no zone), or +SECONDS from now."
 )
+@sky_option
 @json_option
-def prefetch(keys: tuple[str, ...], at: str, as_json: bool) -> None:
+def prefetch(keys: tuple[str, ...], at: str, constellation_path: Path | None, as_json: bool) -> None:
     """Lay values where they will be needed.
 
     The values of KEYs go to where the window will be at a time to come, once.
     """
     start_s = time.time()
     at_s = _moment(at, start_s)
-    with open_store() as store:
+    with open_store(constellation_path) as store:
         if not store.follows:
             raise Failure("the constellation follows no schedule: what it holds stays where it is")
         results = KeyValue(store).prefetch(keys, max(at_s, time.time()))

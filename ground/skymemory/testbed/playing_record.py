@@ -1,4 +1,4 @@
-"""Which schedule the constellation that is up follows: a file beside the record of what is up, and a copy of the schedule.
+"""Which schedule a sky follows: a file in a folder of its own, and a copy of the schedule.
 
 Whoever opens a store on this machine reads it, so all see the window where the satellites have it.
 """
@@ -43,6 +43,7 @@ class PlayingRecord:
 
     def save(self, playing: Playing, source: Path) -> None:
         """Write the record, whole or not at all. `source`: the schedule's file, which is copied."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         copy = self._copy(source.suffix)
         draft = copy.with_suffix(".new")
         if source.resolve() != copy.resolve():
@@ -80,7 +81,7 @@ class PlayingRecord:
             return self._parse(json.loads(text))
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError, FileNotFoundError) as error:
             why = f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
-            raise DamagedRecordError(f"{self.path} is damaged ({why}); `skymem down` clears it") from error
+            raise DamagedRecordError(f"{self.path} is damaged ({why}); remove the folder {self.path.parent}") from error
 
     def clear(self) -> None:
         """Forget it."""

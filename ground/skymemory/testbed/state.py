@@ -1,6 +1,10 @@
 """Which constellation is up: one small file that `up` writes, `down` removes and the other commands read."""
 
+import fcntl
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -46,21 +50,44 @@ class Running:
         return {place: process for place, process in self.processes.items() if is_alive(process)}
 
 
+@dataclass(frozen=True)
+class Sky:
+    """A constellation that somebody runs."""
+
+    name: str
+    """of its addresses: skies of one name are the same satellites"""
+    constellation: Constellation
+    playing: PlayingRecord
+    """which schedule it follows"""
+
+
 class State:
     """The record in one folder; satellites' logs lie beside it."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_folder()
         self.path = self.folder / FILE_NAME
-        self.playing = PlayingRecord(self.folder)
-        """which schedule it follows"""
 
     @property
     def log_folder(self) -> Path:
         """Where the output of local satellites goes."""
         return self.folder / "logs"
 
+    def sky(self, constellation: Constellation) -> Sky:
+        """Return the sky of a constellation, with its replay's record in this folder.
+
+        Each sky has a record of its own. Skies are told apart by the addresses of their satellites.
+        """
+        network = constellation.network
+        name = f"{network.base}-{network.port}-{constellation.planes}x{constellation.slots}"
+        return Sky(name, constellation, PlayingRecord(self.folder / "replays" / name))
+
     def save(self, running: Running) -> None:
+        """Write the record of what was just started, whole or not at all. It follows no schedule."""
+        self.sky(running.constellation).playing.clear()
+        self.update(running)
+
+    def update(self, running: Running) -> None:
         """Write the record, whole or not at all."""
         record = {
             "format": FORMAT,
@@ -72,7 +99,6 @@ class State:
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(".new")
         draft.write_text(json.dumps(record), encoding="utf-8")
-        self.playing.clear()
         draft.replace(self.path)
 
     def load(self) -> Running | None:
@@ -110,16 +136,29 @@ class State:
         """
         running = self.running()
         if running is None:
-            raise StateError("no constellation is up; `skymem up` starts one")
+            raise StateError("no constellation is up; `skymem up` starts one, --constellation names another")
         return running
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other commands that do the same from reading and writing the record."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
     def find_satellites(self) -> set[ProcessId]:
         """Satellites that write to the logs of this folder: all that `skymem up` has started with it, recorded or not."""
         return writers(self.log_folder.glob("*.log"), skysat.NAME)
 
     def clear(self) -> None:
-        """Forget it."""
-        self.playing.clear()
+        """Forget what is up, and which schedule it follows."""
+        with suppress(DamagedStateError):
+            if (running := self.load()) is not None:
+                self.sky(running.constellation).playing.clear()
         self.path.unlink(missing_ok=True)
 
 

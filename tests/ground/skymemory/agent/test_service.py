@@ -27,7 +27,6 @@ from skymemory.placement.track import Track
 from skymemory.placement.whereabouts import Playing, Whereabouts
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.state import State
 from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
 
@@ -156,7 +155,7 @@ def test_a_file_and_the_replay_of_a_folder(start_agent: StartAgent, start_sky: S
     agent.wait_ready()
     track = Track.of(sky.torus, [(0, Satellite(2, 3)), (1, Satellite(3, 5)), (2, Satellite(1, 1))])
     playing = Playing(track, time.time() - 10, schedule)
-    PlayingRecord(folder).save(playing, source)
+    State(folder).sky(sky).playing.save(playing, source)
     with SkyStore(sky, playing=playing) as store, closing(agent.client(block_bytes=BLOCK)) as client:
         assert store.put([(key("far"), data := os.urandom(BLOCK))])[0].ok
         assert not set(Whereabouts(sky).servers(0)) >= set(store.whereabouts.servers(time.time()))

@@ -212,13 +212,13 @@ def test_without_a_constellation_it_says_what_to_do(skymem: Command, words: tupl
 
 def test_a_mistake_in_the_file_is_told_with_its_line(skymem: Command) -> None:
     (skymem.folder / "bad.toml").write_text("[cache]\nservers = 0\n")
-    result = skymem("up", "--config", "bad.toml", status=2)
+    result = skymem("up", "--constellation", "bad.toml", status=2)
     assert "bad.toml:2: cache.servers is 0" in result.output
     assert "Traceback" not in result.output
 
 
 @pytest.mark.parametrize(
-    "words", [("up", "--config", "nowhere.toml"), ("put", "k", "nowhere"), ("bench", "idle", "--seconds", "x"), ("fly",)]
+    "words", [("up", "--constellation", "nowhere.toml"), ("put", "k", "nowhere"), ("bench", "idle", "--seconds", "x"), ("fly",)]
 )
 def test_bad_input_ends_with_2(skymem: Command, words: tuple[str, ...]) -> None:
     skymem(*words, status=2)
@@ -229,8 +229,8 @@ def test_bad_input_ends_with_2(skymem: Command, words: tuple[str, ...]) -> None:
     [
         (("fly",), "'fly'; see `skymem --help`"),
         (("--fly", "up"), "; see `skymem --help`"),
-        (("up", "--config"), "requires an argument"),
-        (("up", "--config", "nowhere"), "File 'nowhere' does not exist; see `skymem up --help`"),
+        (("up", "--constellation"), "requires an argument"),
+        (("up", "--constellation", "nowhere"), "File 'nowhere' does not exist; see `skymem up --help`"),
         (("put", "k"), "Missing argument 'FILE'; see `skymem put --help`"),
         (("bench", "idle", "--seconds", "x"), "'x' is not a valid float range; see `skymem bench idle --help`"),
         (("put", "-key", "f"), ". A KEY that begins with a dash goes behind two of them: skymem put -- KEY FILE"),
@@ -271,7 +271,7 @@ def test_compose_names_the_file_and_the_checkout(skymem: Command, tmp_path: Path
     (tmp_path / "src" / "docker").mkdir(parents=True)
     (tmp_path / "src" / "docker" / "Dockerfile").touch()
     for output, context in (("src/docker/a.yaml", ".."), ("src/b.yaml", ".")):
-        skymem("compose", "--config", "mine.toml", "--output", output)
+        skymem("compose", "--constellation", "mine.toml", "--output", output)
         text = (tmp_path / output).read_text()
         assert text.startswith("# Made by `skymem compose` from mine.toml.")
         assert f'build: {{context: "{context}", dockerfile: docker/Dockerfile' in text

@@ -23,6 +23,7 @@ from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing
 from skymemory.testbed import replay as testbed_replay
 from skymemory.testbed.local import free_port
+from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.replay import ReplayError, row_now
 from skymemory.testbed.state import State
 
@@ -47,6 +48,11 @@ class User:
         self.folder = folder
         self.state = State(folder / "state")
 
+    @property
+    def playing(self) -> PlayingRecord:
+        """Of the constellation in this folder."""
+        return self.state.sky(Constellation.load(self.folder / "constellation.toml")).playing
+
     def start(self, *words: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", "from skymemory.cli import main; main()", *words]
         environment = {**os.environ, "SKYMEM_STATE": str(self.state.folder)}
@@ -65,7 +71,7 @@ class User:
         said = self.run("replay", *words, status=2)
         assert said.startswith("Error: ")
         assert said.count("\n") == 1
-        assert self.state.playing.load() is None
+        assert self.playing.load() is None
         return said.removeprefix("Error: ").rstrip()
 
 
@@ -85,7 +91,7 @@ def user(tmp_path: Path) -> Iterator[User]:
     user = User(tmp_path)
     yield user
     user.run("down")
-    assert user.state.playing.load() is None
+    assert user.playing.load() is None
 
 
 def test_the_window_moves_and_values_stay(user: User) -> None:
@@ -194,7 +200,7 @@ def test_a_replay_ends_with_its_constellation(user: User) -> None:
     _, err = process.communicate(timeout=60)
     assert err == "Error: another replay, or `skymem down`, has ended this one\n"
     assert process.returncode == 1
-    assert user.state.playing.load() is None
+    assert user.playing.load() is None
     assert json.loads(user.run("status", "--json"))["window"]["row"] is None
 
 
@@ -242,7 +248,7 @@ def test_a_satellite_that_does_not_answer_leaves_all_as_it_was(user: User) -> No
     os.kill(running.processes[Satellite(1, 2)].pid, signal.SIGKILL)  # none of the servers
     said = user.run("replay", save(user.folder, "sky.csv"), "--speed", "60", status=1)
     assert said == "Error: 1 satellites do not answer: [1, 2]; nothing moves\n"
-    assert user.state.playing.load() is None
+    assert user.playing.load() is None
     user.run("get", "notes", "back")
     assert (user.folder / "back").read_bytes() == bytes(100_000)
 

@@ -11,8 +11,15 @@ ROOT = Path(__file__).resolve().parents[4]
 
 
 def test_the_file_that_is_checked_in_is_up_to_date() -> None:
-    made = compose_file(Constellation.load(ROOT / "constellation.toml"))
-    assert (ROOT / "docker" / "compose.yaml").read_text() == made, "run: skymem compose --output docker/compose.yaml"
+    file = "docker/constellation.toml"
+    made = compose_file(Constellation.load(ROOT / file), source=file)
+    again = f"skymem compose --constellation {file} --output docker/compose.yaml"
+    assert (ROOT / "docker" / "compose.yaml").read_text() == made, f"run: {again}"
+
+
+def test_the_file_beside_it_is_the_default_one_as_containers_have_it() -> None:
+    ours = Constellation.load(ROOT / "docker" / "constellation.toml")
+    assert ours == in_containers(ours) == in_containers(Constellation.load(ROOT / "constellation.toml"))
 
 
 def test_the_file_of_the_repository_is_the_default() -> None:

@@ -74,12 +74,13 @@ def test_a_record_is_kept_until_another_is_saved(schedule: Schedule, source: Pat
 def test_another_constellation_follows_nothing(schedule: Schedule, source: Path, tmp_path: Path) -> None:
     state = State(tmp_path / "state")
     state.save(Running("local", Constellation(), {}))
-    state.playing.save(playing(schedule), source)
+    record = state.sky(Constellation()).playing
+    record.save(playing(schedule), source)
     state.save(Running("local", Constellation(), {}))
-    assert state.playing.load() is None
-    state.playing.save(playing(schedule), source)
+    assert record.load() is None
+    record.save(playing(schedule), source)
     state.clear()
-    assert state.playing.load() is None
+    assert record.load() is None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_damage_is_told(schedule: Schedule, source: Path, tmp_path: Path, change
     record.save(playing(schedule), source)
     text = json.dumps(json.loads(record.path.read_text()) | change) if change is not None else "{"
     record.path.write_text(text)
-    with pytest.raises(DamagedRecordError, match=r"playing.json is damaged \(.+\); `skymem down` clears it"):
+    with pytest.raises(DamagedRecordError, match=r"playing.json is damaged \(.+\); remove the folder "):
         record.load()
 
 

@@ -39,10 +39,10 @@ def skymem(*words: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(("form", "name"), [("swarm", "stack.yaml"), ("kubernetes", "kubernetes/skymemory.yaml")])
 def test_the_files_that_are_checked_in_are_up_to_date(form: str, name: str, tmp_path: Path) -> None:
     out = tmp_path / "made"
-    done = skymem("compose", f"--{form}", "--config", str(FILE), "--output", str(out))
+    done = skymem("compose", f"--{form}", "--constellation", str(FILE), "--output", str(out))
     assert done.returncode == 0, done.stderr
     made = out.read_text().replace(os.path.relpath(FILE, tmp_path), os.path.relpath(FILE, (ROOT / "docker" / name).parent))
-    again = f"skymem compose --{form} --config docker/five-hosts.toml --output docker/{name}"
+    again = f"skymem compose --{form} --constellation docker/five-hosts.toml --output docker/{name}"
     assert (ROOT / "docker" / name).read_text() == made, f"run: {again}"
 
 
@@ -165,4 +165,4 @@ def test_ground_hosts_need_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     done = skymem("compose", "--swarm")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "Error: --swarm: ground hosts need the constellation file; name one with --config\n"
+    assert done.stderr == "Error: --swarm: ground hosts need the constellation file; name one with --constellation\n"

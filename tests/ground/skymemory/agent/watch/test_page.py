@@ -89,7 +89,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with LocalConstellation(sky) as local:
         tell_up(folder, local)
         playing = playing_now(sky, schedule, 0, 12 * HOUR_MS, SPEED, None)
-        State(folder).playing.save(playing, source)
+        State(folder).sky(sky).playing.save(playing, source)
         with ControlPlane(sky) as control:
             upload(control, playing)
         with AgentProcess(folder) as agent:
