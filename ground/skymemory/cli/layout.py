@@ -1,5 +1,6 @@
 """`skymem layout`: which satellite has which chunks, as a grid."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from skymemory.cli.common import BadInput, json_option, output_console, print_json
+from skymemory.cli.parameters import Place, page, page_options
+from skymemory.placement.layouts import LAYOUTS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
-from skymemory.simulate.drawing import look, save
+from skymemory.simulate.drawing import SUFFIXES, look, save, save_csv, write_csv
 from skymemory.simulate.grid import Grid
 from skymemory.simulate.layout_figures import grid_figure
-from skymemory.simulate.mapping import STRATEGIES, Strategy
 
-PICTURES = (".png", ".svg")
+COLUMNS = ("server", "plane", "slot", "hops_from_centre", "from_plane", "from_slot")
+STDOUT = Path("-")
 LARGEST = 200
 """planes, slots: no terminal and no picture has room for more"""
 PLANE = "plane"
@@ -25,53 +28,54 @@ GAP = 1
 Cells = dict[Satellite, Text]
 
 
-class Place(click.ParamType[Satellite]):
-    """A satellite on the command line."""
-
-    name = "slot,plane"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Satellite:
-        """Two whole numbers and a comma; the slot first, as in the paper."""
-        if isinstance(value, Satellite):
-            return value
-        try:
-            slot, plane = (int(word) for word in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not SLOT,PLANE: two whole numbers with a comma between them", param, ctx)
-        return Satellite(plane, slot)
-
-
 @click.command()
-@click.option("--strategy", type=click.Choice(tuple(STRATEGIES)), default="hop_rotation", show_default=True, help="The mapping.")
+@click.option("--layout", "name", type=click.Choice(tuple(LAYOUTS)), default="rotation_hop", show_default=True, help="Which.")
 @click.option("--servers", default=10, show_default=True, type=click.IntRange(min=1), help="Satellites that share a block.")
-@click.option("--sats", default=19, show_default=True, type=click.IntRange(1, LARGEST), help="Satellites (slots) in a plane.")
 @click.option("--planes", default=5, show_default=True, type=click.IntRange(1, LARGEST), help="Planes.")
-@click.option("--center", "centre", type=Place(), default="4,3", show_default=True, help="Satellite in the middle: SLOT,PLANE.")
+@click.option("--slots", default=19, show_default=True, type=click.IntRange(1, LARGEST), help="Slots (satellites) in a plane.")
+@click.option("--centre", type=Place(), help="Satellite in the middle. Default: that of the grid.")
 @click.option("--rotations", default=0, show_default=True, type=click.IntRange(min=0), help="Slots that the sky has moved on.")
 @click.option("--published", is_flag=True, help="As the authors' simulator has it, faults included.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Draw a .png or .svg instead.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a picture, .png, .svg or .pdf, or .csv; - prints CSV.",
+)
+@page_options
 @json_option
 def layout(
-    strategy: Strategy, servers: int, sats: int, planes: int, centre: Satellite, rotations: int, published: bool,
-    output: Path | None, as_json: bool,
+    name: LayoutName, servers: int, planes: int, slots: int, centre: Satellite | None, rotations: int, published: bool,
+    output: Path | None, bare: bool, width: float | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Show the servers of a block on the grid of slots and planes, and what the last rotation moved.
+    """Show the servers of a block on the grid of planes and slots, and what the last rotation moved.
 
     Servers count from 1: server k of n has the chunks k, k + n, k + 2n, ...
     """
-    torus = Torus(planes, sats)
-    if servers > planes * sats:
-        raise BadInput(f"--servers {servers}: there are {planes * sats} satellites ({planes} planes x {sats} slots)")
+    torus = Torus(planes, slots)
+    centre = Satellite(-(-planes // 2), -(-slots // 2)) if centre is None else centre
+    if servers > planes * slots:
+        raise BadInput(f"--servers {servers}: there are {planes * slots} satellites ({planes} planes x {slots} slots)")
     if centre not in torus:
-        raise BadInput(f"--center {centre.slot},{centre.plane} is SLOT,PLANE: slots are 1 to {sats}, planes 1 to {planes}")
-    if output is not None and output.suffix.lower() not in PICTURES:
-        raise BadInput(f"--output {output}: the name must end in {' or '.join(PICTURES)}")
+        raise BadInput(f"--centre {centre.plane},{centre.slot} is PLANE,SLOT: planes are 1 to {planes}, slots 1 to {slots}")
+    suffix = "" if output is None or output == STDOUT else output.suffix.lower()
+    if suffix not in ("", *SUFFIXES, ".csv") or (output is not None and output != STDOUT and not suffix):
+        raise BadInput(f"--output is {output}; allowed are -, and names that end in {', '.join(SUFFIXES)} or .csv")
     if output is not None and not output.parent.is_dir():
-        raise BadInput(f"--output {output}: there is no folder {output.parent}")
-    grid = Grid.of(strategy, centre, servers, torus, rotations=rotations, published=published)
-    if output is not None:
+        raise BadInput(f"--output is {output}; there is no folder {output.parent}")
+    if (bare or width is not None) and suffix not in SUFFIXES:
+        raise BadInput("--bare and --width are for pictures; --output names none")
+    if output == STDOUT and as_json:
+        raise BadInput("-o - prints CSV and --json prints JSON; allowed is one of them")
+    grid = Grid.of(name, centre, servers, torus, rotations=rotations, published=published)
+    if output == STDOUT:
+        write_csv(sys.stdout, COLUMNS, rows(grid))
+        return
+    if suffix == ".csv" and output is not None:
+        save_csv(output, COLUMNS, rows(grid))
+    elif output is not None:
         with look():
-            save(grid_figure(grid), output)
+            save(grid_figure(grid, page(bare, width)), output)
     if as_json:
         print_json(report(grid))
     elif output is not None:
@@ -80,11 +84,18 @@ def layout(
         print_grid(grid)
 
 
+def rows(grid: Grid) -> Iterator[tuple[int | None, ...]]:
+    """Yield what `COLUMNS` names; the last two are where the last rotation has moved a server from."""
+    before = {move.server: move.origin for move in grid.moves}
+    for server, satellite in enumerate(grid.satellites, start=1):
+        yield server, *satellite, grid.hops(satellite), *before.get(server, (None, None))
+
+
 def report(grid: Grid) -> dict[str, Any]:
-    """The grid as one JSON object; satellites are [plane, slot]."""
+    """Return the grid as one JSON object; satellites are [plane, slot]."""
     before = {move.server: move.origin for move in grid.moves}
     return {
-        "strategy": grid.strategy,
+        "layout": grid.layout,
         "published": grid.published,
         "planes": grid.torus.planes,
         "slots": grid.torus.slots,
@@ -98,14 +109,14 @@ def report(grid: Grid) -> dict[str, Any]:
 
 
 def print_grid(grid: Grid) -> None:
-    """Slots to the right, planes downward; slots that have no room follow below."""
+    """Print slots to the right and planes downward; slots that have no room follow below."""
     console = output_console()
     click.echo(grid.title())
     for table in grid_tables(grid, grid_cells(grid), console.width):
         click.echo()
         console.print(table)
     moved = "; *n moved in the last rotation" if grid.moves else ""
-    click.echo(f"\n(n) centre: slot {grid.centre.slot} of plane {grid.centre.plane}{moved}")
+    click.echo(f"\n(n) centre: plane {grid.centre.plane}, slot {grid.centre.slot}{moved}")
     for sentence in grid.told():
         click.echo(sentence)
 

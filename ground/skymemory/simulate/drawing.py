@@ -1,35 +1,42 @@
-"""What all pictures share: matplotlib where it is installed, one look, files that are the same for the same data."""
+"""What all pictures share: matplotlib where it is installed, one look, and files that are equal for equal data."""
 
 import csv
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import StringIO
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from skymemory.extras import how_to_install
-from skymemory.simulate.mapping import Strategy
+from skymemory.placement.layouts import LayoutName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+SUFFIXES = (".png", ".svg", ".pdf")
+"""endings of the names of pictures"""
 INK, SOFT, GRID = "#1f2d3d", "#52606d", "#d5dce4"
-STYLES: dict[Strategy, dict[str, Any]] = {
+STYLES: dict[LayoutName, dict[str, Any]] = {
     "rotation": {"color": "#d55e00", "marker": "s", "linestyle": (0, (5, 2))},
     "hop": {"color": "#0072b2", "marker": "o", "linestyle": (0, (1, 1.2))},
-    "hop_rotation": {"color": "#007a5a", "marker": "^", "linestyle": "solid"},
+    "rotation_hop": {"color": "#007a5a", "marker": "^", "linestyle": "solid"},
 }
 """colours of Okabe and Ito (the green a little darker), which colour-blind people tell apart; marker and line differ as well"""
 
+_TEXT_PT = 9
+_TEXT_PT_MIN = 7
+
 _SETTINGS: Any = {
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9,
+    "font.size": _TEXT_PT,
     "axes.edgecolor": SOFT,
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,
-    "axes.titlesize": 10,
+    "axes.titlesize": "large",
     "axes.grid": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -41,6 +48,7 @@ _SETTINGS: Any = {
     "ytick.color": SOFT,
     "savefig.facecolor": "white",
     "svg.fonttype": "none",  # letters stay letters: small files, and text that can be searched
+    "pdf.fonttype": 42,  # TrueType: journals refuse matplotlib's default, type 3
     "svg.hashsalt": "skymemory",  # the same picture is the same file
 }
 
@@ -68,16 +76,46 @@ def look() -> Iterator[None]:
         yield
 
 
-def new_figure(width_in: float, height_in: float, title: str, sentence: str) -> "Figure":
-    """A picture with its title in bold and below it what is to be seen, at the top left; the rest is for axes."""
+@dataclass(frozen=True)
+class Page:
+    """What the page asks of a picture that goes on it."""
+
+    bare: bool = False
+    """no title and no sentence below it: papers have captions"""
+    width_in: float | None = None
+    """None: the picture's own"""
+
+    def width(self, usual_in: float) -> float:
+        """Return the width of a picture, inches."""
+        return usual_in if self.width_in is None else self.width_in
+
+
+def new_figure(page: Page, usual_in: float, height_in: float, title: str, sentence: str) -> "Figure":
+    """Begin a picture, with its title in bold and a sentence below it at the top left; the rest is for axes.
+
+    Text gets smaller with the picture, but not illegible. Sizes of text are relative: give "small", not points.
+
+    Args:
+        usual_in: the picture's own width.
+        height_in: of the part for axes, at the page's width.
+    """
+    from matplotlib import rcParams
     from matplotlib.figure import Figure
 
-    lines = textwrap.wrap(sentence, int(width_in * 14.5), break_on_hyphens=False)
-    below_in = 0.45 + 0.17 * len(lines)
-    figure = Figure(figsize=(width_in, height_in + below_in))
-    at, top = 0.15 / width_in, height_in + below_in
-    figure.text(at, 1 - 0.12 / top, title, va="top", fontsize=12, fontweight="bold")
-    figure.text(at, 1 - 0.38 / top, "\n".join(lines), va="top", color=SOFT, linespacing=1.3)
+    width_in = page.width(usual_in)
+    rcParams["font.size"] = min(_TEXT_PT, max(_TEXT_PT * width_in / usual_in, _TEXT_PT_MIN))
+    if page.bare:
+        return Figure(figsize=(width_in, height_in), layout="constrained")
+    shrink = rcParams["font.size"] / _TEXT_PT
+    heading = textwrap.wrap(title, int(width_in * 10 / shrink))
+    lines = textwrap.wrap(sentence, int(width_in * 14.5 / shrink), break_on_hyphens=False)
+    heading_in, lines_in = 0.2 * shrink * len(heading), 0.17 * shrink * len(lines)
+    top = height_in + 0.25 + heading_in + lines_in
+    figure = Figure(figsize=(width_in, top))
+    at = 0.15 / width_in
+    figure.text(at, 1 - 0.12 / top, "\n".join(heading), va="top", fontsize=12 * shrink, fontweight="bold")
+    below = 1 - (0.18 + heading_in) / top
+    figure.text(at, below, "\n".join(lines), va="top", color=SOFT, linespacing=1.3)
     figure.set_layout_engine("constrained", rect=(0, 0, 1, height_in / top))
     return figure
 
@@ -85,12 +123,14 @@ def new_figure(width_in: float, height_in: float, title: str, sentence: str) -> 
 def save(figure: "Figure", path: Path) -> Path:
     """Write a picture in the form that the name's ending says. No date goes in."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix.lower() != ".svg":
-        figure.savefig(path, dpi=160)
-        return path
-    text = StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None})
-    path.write_text(_TAG.sub(lambda tag: _short(tag[0]), text.getvalue()), encoding="utf-8")
+    suffix = path.suffix.lower()
+    if suffix == ".svg":
+        text = StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None})
+        path.write_text(_TAG.sub(lambda tag: _short(tag[0]), text.getvalue()), encoding="utf-8")
+    else:
+        metadata: dict[str, Any] = {"CreationDate": None} if suffix == ".pdf" else {}
+        figure.savefig(path, dpi=200, metadata=metadata)
     return path
 
 
@@ -103,7 +143,12 @@ def save_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]
     """Write the numbers behind a picture."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        write_csv(file, columns, rows)
     return path
+
+
+def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table; what is not a number (NaN) is an empty field."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(["" if isinstance(value, float) and isnan(value) else value for value in row] for row in rows)

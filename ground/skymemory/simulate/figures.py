@@ -1,20 +1,21 @@
-"""Figures 1, 2 and 16 of the paper: latency in a plane, and the latency of the three strategies.
+"""Figures 1, 2 and 16 of the paper: latency in a plane, and the latency of the three layouts.
 
 Each function returns a picture; each `..._data` what it draws, which is also what the CSV file holds. Call the former in
 `drawing.look()`.
 """
 
-from collections.abc import Sequence
-from math import asin, ceil, pi
+from collections.abc import Iterable, Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skymemory.orbit.geometry import EARTH_RADIUS_KM, in_plane_km
-from skymemory.simulate.drawing import INK, SOFT, STYLES, new_figure
-from skymemory.simulate.mapping import STRATEGIES, STRATEGY_TEXTS
+from skymemory.orbit.geometry import in_plane_km
+from skymemory.placement.layouts import LAYOUTS
+from skymemory.simulate.drawing import INK, SOFT, STYLES, Page, new_figure
+from skymemory.simulate.mapping import LAYOUT_TEXTS
 from skymemory.simulate.packets import MeasuredRow
-from skymemory.simulate.table import LIGHT_M_PER_S, SWEEP, TORUS, Parameter, Row, held
+from skymemory.simulate.table import CHUNK_BYTES, LIGHT_M_PER_S, PARAMETERS, Parameter, Row, Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +26,12 @@ RIBBONS = (10, 15, 20, 30, 40, 50, 60, 80, 100)
 ALTITUDES_KM = tuple(range(160, 2001, 40))
 COUNTS = tuple(range(10, 101))
 GOAL_MS = 2.0
-"""what section 2 of the paper reads off these figures for 50 satellites and more"""
+"""the time for which section 2 of the paper reads a number of satellites off these figures"""
+
+_WIDTH_IN = 9.6
+_TWO_COLUMNS_IN = 5.5
+"""narrower pictures have their panels one below the other"""
+_PLANE_SENTENCE = "Equation (1) over the speed of light: neighbours among M satellites of a plane at altitude h."
 
 PLANE_COLUMNS = ("satellites_in_plane", "altitude_km", "latency_ms")
 
@@ -38,29 +44,25 @@ _PANELS: dict[Parameter, tuple[str, float]] = {
 
 
 def plane_latency_ms(satellites: int, altitude_km: float) -> float:
-    """Equation (1) over the speed of light: one hop in a plane."""
+    """Return equation (1) over the speed of light: one hop in a plane."""
     return in_plane_km(satellites, altitude_km) * 1000 / LIGHT_M_PER_S * 1000
 
 
 def plane_data(figure: int) -> list[tuple[int, int, float]]:
-    """Satellites in a plane, altitude in km and latency in ms of figure 1 or 2."""
+    """Return satellites in a plane, altitude in km and latency in ms of figure 1 or 2."""
     counts = RIBBONS if figure == 1 else COUNTS
     return [(count, altitude, plane_latency_ms(count, altitude)) for count in counts for altitude in ALTITUDES_KM]
 
 
-def satellites_for(latency_ms: float, altitude_km: float) -> int:
-    """The fewest satellites in a plane whose hops take no longer."""
-    chord_km = latency_ms / 1000 * LIGHT_M_PER_S / 1000
-    return ceil(pi / asin(chord_km / 2 / (EARTH_RADIUS_KM + altitude_km)))
-
-
-def plane_ribbons() -> "Figure":
-    """Figure 1: latency of a hop over altitude, a ribbon for each number of satellites."""
+def plane_ribbons(page: Page) -> "Figure":
+    """Draw figure 1: latency of a hop over altitude, a ribbon for each number of satellites."""
     from matplotlib import colormaps
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    sentence = f"{_plane_sentence()} Numbers in the picture are milliseconds at {ALTITUDES_KM[-1]:,} km."
-    figure = new_figure(7.2, 4.3, "Figure 1: one hop within a plane, over M and h", sentence)
+    sentence = f"{_PLANE_SENTENCE} Numbers in the picture are milliseconds at {ALTITUDES_KM[-1]:,} km."
+    title = "Figure 1: latency of one hop within a plane, over M and h"
+    wide = page.width(7.2) >= _TWO_COLUMNS_IN
+    figure = new_figure(page, 7.2, (0.6 if wide else 0.8) * page.width(7.2), title, sentence)
     axes: Any = figure.add_subplot(projection="3d")
     colours = colormaps["viridis"](np.linspace(0.9, 0.05, len(RIBBONS)))
     for colour, count in zip(colours, RIBBONS, strict=True):
@@ -69,19 +71,22 @@ def plane_ribbons() -> "Figure":
         foot = [(count, ALTITUDES_KM[-1], 0.0), (count, ALTITUDES_KM[0], 0.0)]
         axes.add_collection3d(Poly3DCollection([top + foot], facecolors=[(*colour[:3], 0.35)]))
         axes.plot([count] * len(latencies), ALTITUDES_KM, latencies, color=colour, linewidth=1.8)
-        axes.text(count, ALTITUDES_KM[-1] + 60, latencies[-1] + 0.5, f"{latencies[-1]:.1f}", fontsize=7.5, color=INK)
+        axes.text(count, ALTITUDES_KM[-1] + 60, latencies[-1] + 0.5, f"{latencies[-1]:.1f}", fontsize="small", color=INK)
     axes.set(xlabel="satellites in a plane, M", ylabel="altitude h, km", zlabel="latency of one hop, ms")
-    axes.set(xlim=(0, 105), ylim=(0, 2100), zlim=(0, 18), xticks=range(10, 101, 10), yticks=range(0, 2001, 500))
+    axes.set(xlim=(0, 105), ylim=(0, 2100), zlim=(0, 18), xticks=range(10, 101, 10) if wide else (20, 60, 100))
+    axes.set_yticks(range(0, 2001, 500 if wide else 1000))
     axes.view_init(elev=24, azim=-58)
-    axes.set_box_aspect((1.25, 1, 0.7), zoom=1.14)
+    axes.set_box_aspect((1.25, 1, 0.7), zoom=1.14 if wide else 0.82)
     return figure
 
 
-def plane_contours() -> "Figure":
-    """Figure 2: the same as lines of equal latency."""
+def plane_contours(page: Page) -> "Figure":
+    """Draw figure 2: the same as lines of equal latency."""
     from matplotlib.colors import LogNorm
 
-    figure = new_figure(7.2, 4.5, "Figure 2: one hop within a plane, lines of equal latency", _plane_sentence())
+    title = "Figure 2: latency of one hop within a plane, as lines of equal latency"
+    sentence = f"{_PLANE_SENTENCE} The heavy line is {GOAL_MS:g} ms."
+    figure = new_figure(page, 7.2, 0.62 * page.width(7.2), title, sentence)
     axes = figure.add_subplot()
     latencies = np.array([[plane_latency_ms(count, altitude) for count in COUNTS] for altitude in ALTITUDES_KM])
     levels = (1.5, GOAL_MS, 2.5, 3, 4, 5, 7, 10, 15)
@@ -90,98 +95,101 @@ def plane_contours() -> "Figure":
     widths = [2.4 if level == GOAL_MS else 0.8 for level in levels]
     inks = ["white" if level >= 7 else INK for level in levels]  # on the dark shades
     lines = axes.contour(COUNTS, ALTITUDES_KM, latencies, levels=levels, colors=inks, linewidths=widths)
-    axes.clabel(lines, levels[:-1], fmt="%g ms", fontsize=8)  # the last line has no room for its label
+    axes.clabel(lines, levels[:-1], fmt="%g ms", fontsize="small")  # the last line has no room for its label
     figure.colorbar(shades, ax=axes, label="latency of one hop, ms", ticks=bounds, format="%g")
     axes.set(xlabel="satellites in a plane, M", ylabel="altitude h, km", xticks=range(10, 101, 10))
     axes.grid(visible=False)
     return figure
 
 
-def _plane_sentence() -> str:
-    low, high = (plane_latency_ms(50, altitude) for altitude in (ALTITUDES_KM[0], ALTITUDES_KM[-1]))
-    few, many = (satellites_for(GOAL_MS, altitude) for altitude in (ALTITUDES_KM[0], ALTITUDES_KM[-1]))
-    return (
-        "A hop gets shorter with more satellites in the plane, and a little longer with altitude. With 50 satellites it takes "
-        f"{low:.1f} ms at {ALTITUDES_KM[0]:,} km and {high:.1f} ms at {ALTITUDES_KM[-1]:,} km; for {GOAL_MS:g} ms there must be "
-        f"{few} and {many}."
+def layouts_times_figure(rows: Sequence[Row], sweep: Sweep, page: Page, *, published: bool) -> "Figure":
+    """Draw figure 16: the largest time over each of the four parameters."""
+    title = f"Figure 16: time to the last chunk of a block, mappings {'as published' if published else 'corrected'}"
+    nowhere = " Gaps: a server is on no satellite." if any(isnan(row.max_s) for row in rows) else ""
+    sentence = (
+        f"{_sky(sweep)} Equations (1) to (4): the way to a server at the speed of light plus the processing time of its chunks "
+        f"of {CHUNK_BYTES:,} bytes; the largest of all servers.{nowhere}"
     )
-
-
-def strategies_figure(rows: list[Row], *, published: bool) -> "Figure":
-    """Figure 16: the largest time over each of the four parameters."""
-    size = f"{TORUS.planes} planes x {TORUS.slots} slots"
-    title = f"Figure 16: time to the last chunk of a block, {size}, mappings {'as published' if published else 'corrected'}"
-    figure = new_figure(9.6, 6.6, title, _strategies_sentence(rows))
-    panels = figure.subplots(2, 2).flat
-    for axes, letter, parameter in zip(panels, "abcd", _PANELS, strict=True):
-        _panel(axes, letter, parameter, [row for row in rows if row.parameter == parameter])
+    figure, panels = _four_panels(page, title, sentence)
+    for axes, letter, parameter in zip(panels, "abcd", PARAMETERS, strict=True):
+        _panel(axes, letter, parameter, sweep, [row for row in rows if row.parameter == parameter])
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3 if page.width(_WIDTH_IN) >= _TWO_COLUMNS_IN else 1)
     return figure
 
 
-def packets_figure(rows: list[MeasuredRow]) -> "Figure":
-    """Figure 16 beside what the twin measures: as lines the former, as marks the latter."""
-    more_ms = [1000 * (row.measured_get_s - row.max_s) for row in rows]
+def packets_figure(rows: Sequence[MeasuredRow], sweep: Sweep, page: Page) -> "Figure":
+    """Draw figure 16 beside what the twin measures: as lines the former, as marks the latter."""
     sentence = (
-        "Lines: equations, the way to the last chunk and its processing. Marks: a get of the same block as packets of the flight "
-        f"code under a virtual clock. It takes {min(more_ms):.0f} to {max(more_ms):.0f} ms longer, the way of the request."
+        f"{_sky(sweep)} Lines: equations, the way to the last chunk and its processing. Marks: a get of the same block as "
+        "packets of the flight code under a virtual clock."
     )
-    figure = new_figure(9.6, 6.6, "Figure 16 as packets: time to the last chunk of a block", sentence)
-    for axes, letter, parameter in zip(figure.subplots(2, 2).flat, "abcd", _PANELS, strict=True):
+    figure, panels = _four_panels(page, "Figure 16 as packets: time to the last chunk of a block", sentence)
+    for axes, letter, parameter in zip(panels, "abcd", PARAMETERS, strict=True):
         chosen = [row for row in rows if row.parameter == parameter]
-        _panel(axes, letter, parameter, chosen, marked=False)
+        _panel(axes, letter, parameter, sweep, chosen, marked=False)
         _, unit = _PANELS[parameter]
-        for strategy in STRATEGIES:
-            points = [(row.value / unit, row.measured_get_s) for row in chosen if row.strategy == strategy]
-            style = {**STYLES[strategy], "linestyle": "none", "label": f"{STRATEGY_TEXTS[strategy]}, as packets"}
+        for layout in LAYOUTS:
+            points = [(row.value / unit, row.measured_get_s) for row in chosen if row.layout == layout]
+            style = {**STYLES[layout], "linestyle": "none", "label": f"{LAYOUT_TEXTS[layout]}, as packets"}
             axes.plot(*zip(*points, strict=True), markersize=4.5, markerfacecolor="none", **style)
         bottom, highest = axes.get_ylim()[0], max(row.measured_get_s for row in chosen)
         axes.set_ylim(bottom, highest + 0.05 * (highest - bottom))
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    order = [0, 3, 1, 4, 2, 5]  # a column for each strategy
-    figure.legend([handles[at] for at in order], [labels[at] for at in order], loc="outside lower center", ncols=3)
+    order = [0, 3, 1, 4, 2, 5]  # a column for each layout
+    columns = 3 if page.width(_WIDTH_IN) >= _TWO_COLUMNS_IN else 1
+    figure.legend([handles[at] for at in order], [labels[at] for at in order], loc="outside lower center", ncols=columns)
     return figure
 
 
-def _panel(axes: "Axes", letter: str, parameter: Parameter, rows: Sequence[Row | MeasuredRow], *, marked: bool = True) -> None:
+def _sky(sweep: Sweep) -> str:
+    plane, slot = sweep.centre
+    return f"{sweep.torus.planes} planes x {sweep.torus.slots} slots, the centre in plane {plane}, slot {slot}."
+
+
+def _four_panels(page: Page, title: str, sentence: str) -> tuple["Figure", Iterable["Axes"]]:
+    """Begin a picture of four panels: two by two, or on a narrow page one below the other."""
+    width_in = page.width(_WIDTH_IN)
+    if width_in >= _TWO_COLUMNS_IN:
+        figure = new_figure(page, _WIDTH_IN, 0.69 * width_in, title, sentence)
+        return figure, figure.subplots(2, 2).flat
+    figure = new_figure(page, _WIDTH_IN, 2.1 * width_in + 0.5, title, sentence)
+    return figure, figure.subplots(4, 1).flat
+
+
+def _panel(
+    axes: "Axes", letter: str, parameter: Parameter, sweep: Sweep, rows: Sequence[Row | MeasuredRow], *, marked: bool = True
+) -> None:
     label, unit = _PANELS[parameter]
-    for strategy in STRATEGIES:
-        points = [row for row in rows if row.strategy == strategy]
+    for layout in LAYOUTS:
+        points = [row for row in rows if row.layout == layout]
         values, seconds = [row.value / unit for row in points], [row.max_s for row in points]
-        style = STYLES[strategy] if marked else {**STYLES[strategy], "marker": "none"}
-        axes.plot(values, seconds, label=STRATEGY_TEXTS[strategy], linewidth=1.6, markersize=4.5, **style)
+        style = STYLES[layout] if marked else {**STYLES[layout], "marker": "none"}
+        axes.plot(values, seconds, label=LAYOUT_TEXTS[layout], linewidth=1.6, markersize=4.5, **style)
     axes.set(xlabel=label, ylabel="largest time of a server, s")
-    axes.set_title(f"({letter})  {_held(parameter)}", fontsize=8.5, color=SOFT, loc="left")
+    axes.set_title(f"({letter})  {_held(parameter, sweep)}", fontsize="medium", color=SOFT, loc="left")
     if parameter == "SERVERS":
-        axes.set_xticks(SWEEP["SERVERS"])
+        axes.set_xticks(_apart(sweep.values("SERVERS"), sweep.servers))
     if parameter == "KVC_BYTES":
         axes.set_xticks((1, 5, 9, 13, 17, 21))
     if parameter == "ALTITUDE":
-        axes.annotate("not from zero", (0.98, 0.03), xycoords="axes fraction", ha="right", fontsize=7.5, color=SOFT)
+        axes.annotate("not from zero", (0.98, 0.03), xycoords="axes fraction", ha="right", fontsize="small", color=SOFT)
     else:
         axes.set_ylim(bottom=0)
 
 
-def _held(swept: Parameter) -> str:
-    values = held(swept)
+def _apart(values: Sequence[float], kept: float) -> list[float]:
+    """Leave out what is too close to `kept` to be read beside it on an axis."""
+    near = 0.05 * (values[-1] - values[0])
+    return [value for value in values if value == kept or abs(value - kept) > near]
+
+
+def _held(swept: Parameter, sweep: Sweep) -> str:
+    values = sweep.held(swept)
     texts: dict[Parameter, str] = {
         "KVC_BYTES": f"{values.get('KVC_BYTES', 0) / 2**20:g} MiB",
         "SERVERS": f"{values.get('SERVERS', 0):g} servers",
         "CHUNK_PROCESSING_TIME": f"{values.get('CHUNK_PROCESSING_TIME', 0) * 1e3:g} ms a chunk",
-        "ALTITUDE": f"{values.get('ALTITUDE', 0) / 1e3:,.0f} km",
+        "ALTITUDE": f"{values.get('ALTITUDE', 0) / 1e3:,.6g} km",
     }
     return ", ".join(texts[name] for name in values)
-
-
-def _strategies_sentence(rows: list[Row]) -> str:
-    points: dict[tuple[Parameter, float], list[float]] = {}
-    for row in rows:
-        points.setdefault((row.parameter, row.value), []).append(row.max_s)
-    few, many = SWEEP["SERVERS"][0], SWEEP["SERVERS"][-1]
-    saved = 1 - max(points["SERVERS", many]) / max(points["SERVERS", few])
-    spread_ms = 1000 * max(max(times) - min(times) for times in points.values())
-    return (
-        f"Servers count most: {many:g} instead of {few:g} take {100 * saved:.0f} % off. The strategies differ by at most "
-        f"{spread_ms:.0f} ms, the processing time of one chunk: rotation-aware, a chunk that is left over falls to a corner."
-    )

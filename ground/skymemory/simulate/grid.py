@@ -1,10 +1,12 @@
 """What a picture of a layout shows: servers on the torus, and what the last rotation moved."""
 
 from dataclasses import dataclass
+from math import isqrt
 from typing import NamedTuple
 
+from skymemory.placement.layouts import LayoutName
 from skymemory.placement.torus import Satellite, Torus
-from skymemory.simulate.mapping import STRATEGY_TEXTS, Strategy, centre_after, places
+from skymemory.simulate.mapping import LAYOUT_TEXTS, centre_after, places
 
 
 class Move(NamedTuple):
@@ -19,7 +21,7 @@ class Move(NamedTuple):
 class Grid:
     """A layout after some rotations. Servers count from 1, as in the paper's figures: server k has chunks k, k + n, ..."""
 
-    strategy: Strategy
+    layout: LayoutName
     torus: Torus
     centre: Satellite
     """after the rotations"""
@@ -35,16 +37,16 @@ class Grid:
 
     @classmethod
     def of(
-        cls, strategy: Strategy, centre: Satellite, servers: int, torus: Torus, *, rotations: int = 0, published: bool = False
+        cls, layout: LayoutName, centre: Satellite, servers: int, torus: Torus, *, rotations: int = 0, published: bool = False
     ) -> "Grid":
         """Lay out the servers and turn the sky.
 
         Raises:
             ValueError: servers or centre do not fit the torus.
         """
-        now = places(strategy, centre, servers, torus, rotations=rotations, published=published)
+        now = places(layout, centre, servers, torus, rotations=rotations, published=published)
         before, first = (
-            places(strategy, centre, servers, torus, rotations=earlier, published=published)
+            places(layout, centre, servers, torus, rotations=earlier, published=published)
             for earlier in (max(0, rotations - 1), 0)
         )
         back = before != now == first
@@ -53,8 +55,8 @@ class Grid:
             for server, (origin, target) in enumerate(zip(before, now, strict=True), start=1)
             if origin != target and not back
         ]
-        middle = centre_after(strategy, centre, torus, rotations, published=published)
-        return cls(strategy, torus, middle, rotations, published, now, servers, moves, back)
+        middle = centre_after(layout, centre, torus, rotations, published=published)
+        return cls(layout, torus, middle, rotations, published, now, servers, moves, back)
 
     def servers_at(self) -> dict[Satellite, list[int]]:
         """The servers of each satellite that has any."""
@@ -72,10 +74,10 @@ class Grid:
         size = f"{_counted(self.torus.planes, 'plane')} x {_counted(self.torus.slots, 'slot')}"
         turned = f" after {_counted(self.rotations, 'rotation')}" if self.rotations else ""
         published = ", as published" if self.published else ""
-        return f"{STRATEGY_TEXTS[self.strategy]}: {_counted(self.servers, 'server')} on {size}{turned}{published}"
+        return f"{LAYOUT_TEXTS[self.layout]}: {_counted(self.servers, 'server')} on {size}{turned}{published}"
 
     def told(self) -> list[str]:
-        """What is to be seen, in sentences; the faults of a published mapping among them."""
+        """Say in sentences what is to be seen; the faults of a published mapping among them."""
         sentences = [self._motion()] if self.rotations else []
         held = self.servers_at()
         if outside := [satellite for satellite in held if satellite not in self.torus]:
@@ -91,8 +93,20 @@ class Grid:
             sentences.append(f"The farthest server is {_counted(farthest, 'hop')} from the centre.")
         return sentences
 
+    def heading(self) -> str:
+        """Return how many servers there are, and how many of them have no satellite of their own, in a few words."""
+        side = isqrt(self.servers)
+        square = f" ({side} x {side})" if self.layout != "hop" and side * side == self.servers else ""
+        held = self.servers_at()
+        counts = {
+            "on no satellite": self.servers - len(self.satellites),
+            "outside the grid": sum(len(servers) for satellite, servers in held.items() if satellite not in self.torus),
+            "on shared satellites": sum(len(servers) for servers in held.values() if len(servers) > 1),
+        }
+        return ", ".join([f"{_counted(self.servers, 'server')}{square}", *(f"{n} {what}" for what, n in counts.items() if n)])
+
     def _motion(self) -> str:
-        if self.strategy == "hop" and not self.published:
+        if self.layout == "hop" and not self.published:
             return "Nothing moves: the model is on board of the satellite in the centre."
         if self.back:
             return f"A full turn: after {_counted(self.rotations, 'rotation')} every server is where it was."

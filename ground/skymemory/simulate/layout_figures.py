@@ -4,16 +4,17 @@ Call what returns a picture in `drawing.look()`.
 """
 
 from collections.abc import Iterable, Iterator
-from math import sqrt
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skymemory.placement.layouts import LayoutName
 from skymemory.placement.torus import Satellite
-from skymemory.simulate.drawing import GRID, INK, SOFT, new_figure
+from skymemory.simulate.drawing import GRID, INK, SOFT, Page, new_figure
 from skymemory.simulate.grid import Grid
-from skymemory.simulate.mapping import STRATEGY_TEXTS, Strategy
-from skymemory.simulate.table import CENTRE, SWEEP, TORUS
+from skymemory.simulate.mapping import LAYOUT_TEXTS
+from skymemory.simulate.table import PAPER, Sweep
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -21,55 +22,68 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Affine2D
 
-LAYOUT_FIGURES: dict[int, Strategy] = {13: "rotation", 14: "hop", 15: "hop_rotation"}
+LAYOUT_FIGURES: dict[int, LayoutName] = {13: "rotation", 14: "hop", 15: "rotation_hop"}
 GRID_COLUMNS = ("servers", "server", "plane", "slot", "hops_from_centre")
 
 _MOVED = "#d55e00"
 _CELL_IN = 0.37
-_SENTENCES: dict[Strategy, str] = {
-    "rotation": "Servers lie row by row in the window, whose corners are far: servers 1 and n are the farthest of all.",
-    "hop": "Servers lie in rings of equal hops around the satellite in the middle: no server is farther than it must be.",
-    "hop_rotation": "Rings as in figure 14, cut to the window of figure 13: the first servers are near, the last in the corners.",
-}
+_TEXT_OF_CELL_PT = 9 / _CELL_IN
+"""size of a number in a cell of one inch"""
+_SENTENCE = "Servers count from 1; those on one satellite are joined by +. Colours are hops from the centre, which is circled."
 
 
-def layout_grids(strategy: Strategy, *, published: bool) -> list[Grid]:
-    """The four layouts of a figure: 9, 25, 49 and 81 servers."""
-    return [Grid.of(strategy, CENTRE, int(servers), TORUS, published=published) for servers in SWEEP["SERVERS"]]
+def layout_grids(name: LayoutName, sweep: Sweep = PAPER, *, published: bool) -> list[Grid]:
+    """Lay out each number of servers of a sweep.
+
+    Raises:
+        ValueError: servers or centre do not fit the torus.
+    """
+    counts = map(int, sweep.values("SERVERS"))
+    return [Grid.of(name, sweep.centre, servers, sweep.torus, published=published) for servers in counts]
 
 
 def grid_rows(grids: list[Grid]) -> Iterator[tuple[int, int, int, int, int]]:
-    """What `GRID_COLUMNS` names."""
+    """Yield what `GRID_COLUMNS` names."""
     for grid in grids:
         for server, satellite in enumerate(grid.satellites, start=1):
             yield grid.servers, server, satellite.plane, satellite.slot, grid.hops(satellite)
 
 
-def layouts_figure(number: int, grids: list[Grid], *, published: bool) -> "Figure":
-    """Figure 13, 14 or 15."""
-    strategy = LAYOUT_FIGURES[number]
-    title = f"Figure {number}: {STRATEGY_TEXTS[strategy]}, mapping {'as published' if published else 'corrected'}"
-    figure = new_figure(9.4, 9.0, title, _SENTENCES[strategy])
-    most = max(grid.hops(satellite) for grid in grids for satellite in grid.satellites)
-    for axes, grid in zip(figure.subplots(2, 2).flat, grids, strict=True):
-        _draw(axes, grid, most, fontsize=7)
-        side = round(sqrt(grid.servers))
-        axes.set_title(f"{grid.servers} servers" + (f" ({side} x {side})" if strategy != "hop" else ""), loc="left")
+def layouts_figure(number: int, grids: list[Grid], page: Page, *, published: bool) -> "Figure":
+    """Draw figure 13, 14 or 15."""
+    name, torus = LAYOUT_FIGURES[number], grids[0].torus
+    title = f"Figure {number}: {LAYOUT_TEXTS[name]}, mapping {'as published' if published else 'corrected'}"
+    columns = 2 if torus.slots < 2 * torus.planes else 1  # long grids lie one below the other
+    lines = ceil(len(grids) / columns)
+    usual_in = 9.4
+    panel_in = page.width(usual_in) / columns - 0.5
+    cell_in = (panel_in - 0.25) / torus.slots
+    height_in = lines * (cell_in * torus.planes + 0.7)
+    figure = new_figure(page, usual_in, height_in, title, _SENTENCE)
+    most = max((grid.hops(satellite) for grid in grids for satellite in grid.satellites), default=0)
+    panels = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for axes in panels[len(grids) :]:
+        axes.remove()
+    for axes, grid in zip(panels, grids, strict=False):
+        _draw(axes, grid, most, fontsize=min(9.0, _TEXT_OF_CELL_PT * cell_in))
+        axes.set_title(grid.heading(), loc="left", fontsize="medium")
     _hops_bar(figure, most)
     return figure
 
 
-def grid_figure(grid: Grid) -> "Figure":
-    """A layout with what its last rotation moved."""
-    cell_in = min(_CELL_IN, 40 / max(grid.torus.slots, grid.torus.planes))
-    width_in, height_in = max(7.2, cell_in * grid.torus.slots + 1.6), cell_in * grid.torus.planes + 0.95
+def grid_figure(grid: Grid, page: Page) -> "Figure":
+    """Draw a layout with what its last rotation moved."""
+    torus = grid.torus
+    cell_in = min(_CELL_IN, 40 / max(torus.slots, torus.planes))
+    usual_in = max(7.2, cell_in * torus.slots + 1.6)
+    cell_in *= page.width(usual_in) / usual_in
     title = grid.title()
-    figure = new_figure(width_in, height_in, title[0].upper() + title[1:], " ".join(grid.told()))
-    most = max((grid.hops(satellite) for satellite in grid.satellites if satellite in grid.torus), default=0)
+    figure = new_figure(page, usual_in, cell_in * torus.planes + 1.0, title[0].upper() + title[1:], " ".join(grid.told()))
+    most = max((grid.hops(satellite) for satellite in grid.satellites if satellite in torus), default=0)
     axes = figure.add_subplot()
-    _draw(axes, grid, most, fontsize=9 * cell_in / _CELL_IN)
+    _draw(axes, grid, most, fontsize=min(9.0, _TEXT_OF_CELL_PT * cell_in))
     _hops_bar(figure, most)
-    figure.legend(handles=_legend(bool(grid.moves)), loc="outside lower left", ncols=3)
+    figure.legend(handles=_legend(bool(grid.moves)), loc="outside lower left", ncols=3 if page.width(usual_in) >= 5 else 2)
     return figure
 
 

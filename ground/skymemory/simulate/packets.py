@@ -8,35 +8,36 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from skymemory.placement.layouts import LayoutName
 from skymemory.progress import Progress
-from skymemory.simulate.mapping import STRATEGIES, Strategy
-from skymemory.simulate.table import CENTRE, CHUNK_BYTES, LIGHT_M_PER_S, TORUS, Parameter, Row, held
+from skymemory.simulate.table import CHUNK_BYTES, LIGHT_M_PER_S, PAPER, Parameter, Row, Sweep
 from skymemory.twin.paper_case import Measured, PaperCase, measure
 
 
 class MeasuredRow(NamedTuple):
     """A point of figure 16, and what the twin measured."""
 
-    strategy: Strategy
+    layout: LayoutName
     parameter: Parameter
     value: float
     max_s: float
     min_s: float
     mean_s: float
     std_s: float
+    se_s: float
     measured_put_s: float
     """until the last server has acknowledged its last chunk"""
     measured_get_s: float
     """until the last chunk has come"""
 
 
-def case_of(row: Row) -> PaperCase:
-    """The case that a point of figure 16 stands for."""
-    values = held(row.parameter) | {row.parameter: row.value}
+def case_of(row: Row, sweep: Sweep = PAPER) -> PaperCase:
+    """Return the case that a point of figure 16 stands for."""
+    values = sweep.held(row.parameter) | {row.parameter: row.value}
     return PaperCase(
-        torus=TORUS,
-        centre=CENTRE,
-        layout=STRATEGIES[row.strategy],
+        torus=sweep.torus,
+        centre=sweep.centre,
+        layout=row.layout,
         servers=int(values["SERVERS"]),
         block_bytes=int(values["KVC_BYTES"]),
         chunk_bytes=CHUNK_BYTES,
@@ -46,7 +47,7 @@ def case_of(row: Row) -> PaperCase:
     )
 
 
-def measured(rows: Sequence[Row], progress: Progress | None = None) -> Iterator[MeasuredRow]:
+def measured(rows: Sequence[Row], sweep: Sweep = PAPER, progress: Progress | None = None) -> Iterator[MeasuredRow]:
     """Run the case of each row as packets; cases that several rows have in common once.
 
     Args:
@@ -57,7 +58,7 @@ def measured(rows: Sequence[Row], progress: Progress | None = None) -> Iterator[
     """
     once = cache(measure)
     for count, row in enumerate(rows, start=1):
-        found: Measured = once(case_of(row))
+        found: Measured = once(case_of(row, sweep))
         if progress is not None:
             progress(count, len(rows))
         yield MeasuredRow(*row, found.put_s, found.get_s)

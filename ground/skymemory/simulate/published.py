@@ -17,8 +17,9 @@ The paper's sweep (15 x 15, centre 8,8, odd squares of servers, no rotation) tou
 """
 
 from math import isqrt
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from skymemory.placement.layouts import LayoutName
 from skymemory.placement.torus import Satellite, Torus
 
 
@@ -36,13 +37,13 @@ class _Span(NamedTuple):
 
 
 def published_places(
-    strategy: Literal["rotation", "hop", "hop_rotation"], centre: Satellite, servers: int, torus: Torus, rotations: int
+    name: LayoutName, centre: Satellite, servers: int, torus: Torus, rotations: int
 ) -> list[Satellite]:
     """As `mapping.places` with `published`; arguments are already checked."""
-    if strategy == "rotation":
+    if name == "rotation":
         satellites = _row_by_row(_span(centre.plane, servers, torus.planes), _span(centre.slot, servers, torus.slots), servers)
     else:
-        satellites = _rings(centre, servers, torus, window=strategy == "hop_rotation")
+        satellites = _rings(centre, servers, torus, window=name == "rotation_hop")
     for rotation in range(rotations % torus.slots):
         before, after = (torus.wrap(centre.plane, centre.slot - count).slot for count in (rotation, rotation + 1))
         leaves, enters = _span(before, servers, torus.slots).last, _span(after, servers, torus.slots).first

@@ -9,100 +9,162 @@ does this file.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from skymemory.orbit.geometry import cross_plane_km, in_plane_km
+from skymemory.placement.layouts import LAYOUTS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
-from skymemory.simulate.mapping import STRATEGIES, Strategy, places
+from skymemory.simulate.mapping import places
 
 Parameter = Literal["KVC_BYTES", "SERVERS", "CHUNK_PROCESSING_TIME", "ALTITUDE"]
 Times = npt.NDArray[np.float64]
 
 LIGHT_M_PER_S = 2.998e8
 """the authors' rounded value; `orbit.geometry` has the exact one"""
-TORUS = Torus(planes=15, slots=15)
-CENTRE = Satellite(plane=8, slot=8)
 CHUNK_BYTES = 12_288
 
-SWEEP: dict[Parameter, tuple[float, ...]] = {
-    "KVC_BYTES": tuple(mib * 2**20 for mib in range(1, 22)),
-    "SERVERS": (9, 25, 49, 81),
-    "CHUNK_PROCESSING_TIME": tuple(step / 500 for step in range(1, 11)),
-    "ALTITUDE": tuple(range(160_000, 2_000_000, 220_000)),
-}
-"""bytes, count, seconds a chunk, metres; a parameter that is not swept has the last value of its list"""
+_SIZES_BYTES = tuple(mib * 2**20 for mib in range(1, 22))
+_SERVERS = (9, 25, 49, 81)
+_PROCESSING_S = tuple(step / 500 for step in range(1, 11))
+_ALTITUDES_KM = tuple(range(160, 2000, 220))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A constellation, and the values that each parameter takes in figure 16."""
+
+    torus: Torus
+    centre: Satellite
+    servers: int
+    """where it is not swept"""
+    altitude_km: float
+    """where it is not swept"""
+
+    def values(self, parameter: Parameter) -> tuple[float, ...]:
+        """Return the values of a parameter: bytes, a count, seconds a chunk, or metres.
+
+        Servers and altitude have the value that is held elsewhere among them. Numbers of servers that the constellation has
+        no satellites for are left out.
+        """
+        if parameter == "KVC_BYTES":
+            return _SIZES_BYTES
+        if parameter == "CHUNK_PROCESSING_TIME":
+            return _PROCESSING_S
+        if parameter == "ALTITUDE":
+            return tuple(km * 1000 for km in sorted({*_ALTITUDES_KM, self.altitude_km}))
+        satellites = self.torus.planes * self.torus.slots
+        return tuple(sorted({*(count for count in _SERVERS if count <= satellites), self.servers}))
+
+    def held(self, swept: Parameter) -> dict[Parameter, float]:
+        """Return the parameters that are not swept together with this one, and what they are meanwhile."""
+        values: dict[Parameter, float] = {
+            "KVC_BYTES": _SIZES_BYTES[-1],
+            "SERVERS": self.servers,
+            "CHUNK_PROCESSING_TIME": _PROCESSING_S[-1],
+            "ALTITUDE": self.altitude_km * 1000,
+        }
+        del values[swept]
+        return values
+
+
+PAPER = Sweep(Torus(planes=15, slots=15), Satellite(plane=8, slot=8), servers=_SERVERS[-1], altitude_km=_ALTITUDES_KM[-1])
+PARAMETERS: tuple[Parameter, ...] = ("KVC_BYTES", "SERVERS", "CHUNK_PROCESSING_TIME", "ALTITUDE")
 
 
 class Row(NamedTuple):
-    """One point of figure 16; statistics are over the servers, the deviation is the population's."""
+    """One point of figure 16. Statistics are over the servers.
 
-    strategy: Strategy
+    They are not numbers (NaN) where a published mapping has no satellite for a server: the block never comes.
+    """
+
+    layout: LayoutName
     parameter: Parameter
     value: float
     max_s: float
     min_s: float
     mean_s: float
     std_s: float
+    """standard deviation; all servers are counted, so it is divided by their number"""
+    se_s: float
+    """standard error of the mean, std_s / sqrt(servers), a column of the authors' files; figure 16 does not show it"""
 
 
-def rows(*, published: bool = False) -> list[Row]:
-    """All points of figure 16: three strategies, four parameters, 44 values.
+def most_servers(torus: Torus) -> int:
+    """Return the paper's largest number of servers that a constellation has satellites for."""
+    satellites = torus.planes * torus.slots
+    return max((count for count in _SERVERS if count <= satellites), default=satellites)
+
+
+def rows(sweep: Sweep = PAPER, *, published: bool = False) -> list[Row]:
+    """Compute all points of figure 16: three layouts, four parameters; 44 values each with the paper's sweep.
 
     Args:
         published: with the mappings of the authors' simulator instead of the corrected ones.
+
+    Raises:
+        ValueError: servers or centre do not fit the torus.
     """
     return [
-        Row(strategy, parameter, value, *statistics)
-        for strategy in STRATEGIES
-        for parameter in SWEEP
-        for value, statistics in zip(SWEEP[parameter], _statistics(strategy, parameter, published), strict=True)
+        Row(layout, parameter, value, *statistics)
+        for layout in LAYOUTS
+        for parameter in PARAMETERS
+        for value, statistics in zip(sweep.values(parameter), _statistics(sweep, layout, parameter, published), strict=True)
     ]
 
 
-def _statistics(strategy: Strategy, parameter: Parameter, published: bool) -> list[list[float]]:
-    """For each value of the parameter: largest, smallest, mean time and standard deviation, seconds."""
-    swept = {name: np.array(values if name == parameter else values[-1:]) for name, values in SWEEP.items()}
-    results = []
-    for servers in swept.pop("SERVERS"):
-        satellites = places(strategy, CENTRE, int(servers), TORUS, published=published)
-        times_s = server_times_s(satellites, strategy == "hop", *(column[:, np.newaxis] for column in swept.values()))
-        statistics = (times_s.max(axis=1), times_s.min(axis=1), times_s.mean(axis=1), times_s.std(axis=1))
+def _statistics(sweep: Sweep, layout: LayoutName, parameter: Parameter, published: bool) -> list[list[float]]:
+    """Return for each value of the parameter: largest, smallest, mean time, standard deviation and error, seconds."""
+    held = sweep.held(parameter)
+    swept = {name: np.array(sweep.values(name) if name == parameter else (held[name],)) for name in PARAMETERS}
+    results: list[list[float]] = []
+    for servers in map(int, swept.pop("SERVERS")):
+        satellites = places(layout, sweep.centre, servers, sweep.torus, published=published)
+        if len(satellites) < servers:
+            results += [[nan] * 5] * max(map(len, swept.values()))
+            continue
+        times_s = server_times_s(sweep, satellites, layout == "hop", *(column[:, np.newaxis] for column in swept.values()))
+        deviation_s = times_s.std(axis=1)
+        statistics = (
+            times_s.max(axis=1),
+            times_s.min(axis=1),
+            times_s.mean(axis=1),
+            deviation_s,
+            deviation_s / np.sqrt(servers),
+        )
         results += np.stack(statistics, axis=1).tolist()
     return results
 
 
 def server_times_s(
-    satellites: Sequence[Satellite], on_board: bool, kvc_bytes: Times, processing_s: Times, altitude_m: Times
+    sweep: Sweep, satellites: Sequence[Satellite], on_board: bool, kvc_bytes: Times, processing_s: Times, altitude_m: Times
 ) -> Times:
-    """The time of each server in each case.
+    """Compute the time of each server in each case.
 
     Args:
-        satellites: of the n servers, in their order, on the torus of 15 x 15.
+        satellites: of the n servers, in their order.
         on_board: the sum of hops from the middle instead of the straight line from the ground.
         kvc_bytes, processing_s, altitude_m: shape (cases, 1) or (1, 1).
 
     Returns:
         Seconds, shape (cases, n).
     """
-    steps = np.abs(np.array(satellites) - np.array(CENTRE))
-    planes, slots = np.minimum(steps, np.array((TORUS.planes, TORUS.slots)) - steps).T
+    torus = sweep.torus
+    steps = np.abs(np.array(satellites) - np.array(sweep.centre))
+    planes, slots = np.minimum(steps, np.array((torus.planes, torus.slots)) - steps).T
     altitudes_km = altitude_m[:, 0] / 1000
-    cross_m = np.array([[cross_plane_km(TORUS.planes, altitude_km) * 1000] for altitude_km in altitudes_km])
-    in_m = np.array([[in_plane_km(TORUS.slots, altitude_km) * 1000] for altitude_km in altitudes_km])
+    cross_m = np.array([[cross_plane_km(torus.planes, altitude_km) * 1000] for altitude_km in altitudes_km])
+    in_m = np.array([[in_plane_km(torus.slots, altitude_km) * 1000] for altitude_km in altitudes_km])
     across_m, along_m = planes * cross_m, slots * in_m
     distances_m: Times = across_m + along_m if on_board else np.hypot(np.hypot(across_m, along_m), altitude_m)
     return distances_m / LIGHT_M_PER_S + processing_s * chunks(kvc_bytes, len(satellites))
 
 
 def chunks(kvc_bytes: Times, servers: int) -> Times:
-    """Chunks of each server: chunk c, from 0, is on server c mod n. Shape (cases, servers)."""
+    """Count the chunks of each server: chunk c, from 0, is on server c mod n. Shape (cases, servers)."""
     totals = np.ceil(kvc_bytes / CHUNK_BYTES)
     return np.ceil((totals - np.arange(servers)) / servers)
-
-
-def held(swept: Parameter) -> dict[Parameter, float]:
-    """The parameters that are not swept together with this one, and what they are meanwhile."""
-    return {name: values[-1] for name, values in SWEEP.items() if name != swept}

@@ -8,7 +8,9 @@ from click.testing import CliRunner, Result
 
 from skymemory.cli import main
 
-PAPER = ("--strategy", "hop_rotation", "--servers", "25", "--sats", "19", "--planes", "5", "--center", "4,3", "--rotations", "2")
+PAPER = (
+    "--layout", "rotation_hop", "--servers", "25", "--planes", "5", "--slots", "19", "--centre", "3,4", "--rotations", "2",
+)  # fmt: skip
 
 
 def skymem(*words: str, columns: int = 200) -> Result:
@@ -34,7 +36,7 @@ def test_the_grid() -> None:
         ["4", "18", "21", "12", "4", *empty, "*10"],
         ["5", "24", "25", "20", "11", *empty, "*19"],
     ]
-    assert "(n) centre: slot 2 of plane 3; *n moved in the last rotation" in result.output
+    assert "(n) centre: plane 3, slot 2; *n moved in the last rotation" in result.output
     assert "The last rotation moved servers 3, 7, 10, 14, 19 from slot 5 to slot 19." in result.output
 
 
@@ -54,6 +56,14 @@ def test_json() -> None:
     assert report["servers"][2] == {"server": 3, "satellite": [3, 19], "moved_from": [3, 5]}
 
 
+def test_csv(tmp_path: Path) -> None:
+    lines = skymem(*PAPER, "-o", "-").output.splitlines()
+    assert lines[0] == "server,plane,slot,hops_from_centre,from_plane,from_slot"
+    assert (lines[1], lines[3], len(lines)) == ("1,3,4,2,,", "3,3,19,2,3,5", 26)
+    assert skymem(*PAPER, "-o", str(tmp_path / "grid.csv")).exit_code == 0
+    assert (tmp_path / "grid.csv").read_text().splitlines() == lines
+
+
 def test_a_full_turn() -> None:
     first, turned = (skymem("--servers", "25", "--rotations", rotations).output for rotations in ("0", "95"))
     assert grid(turned) == grid(first)
@@ -64,14 +74,14 @@ def test_a_full_turn() -> None:
 def test_published() -> None:
     result = skymem("--published")
     assert "Server 10 is on no satellite at all." in result.output
-    outside = skymem("--published", "--strategy", "hop", "--servers", "9", "--center", "1,3")
+    outside = skymem("--published", "--layout", "hop", "--servers", "9", "--centre", "3,1")
     assert "Servers 5, 8 are outside the grid" in outside.output
 
 
-@pytest.mark.parametrize("words", [PAPER, ("--published", "--strategy", "hop", "--servers", "9", "--center", "1,3")])
+@pytest.mark.parametrize("words", [PAPER, ("--published", "--layout", "hop", "--servers", "9", "--centre", "3,1")])
 def test_pictures(words: tuple[str, ...], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra `figures`")
-    for name, start in (("grid.png", b"\x89PNG"), ("grid.svg", b"<?xml")):
+    for name, start in (("grid.png", b"\x89PNG"), ("grid.svg", b"<?xml"), ("grid.pdf", b"%PDF")):
         result = skymem(*words, "-o", str(tmp_path / name))
         assert (result.exit_code, result.output) == (0, f"{tmp_path / name}\n")
         assert (tmp_path / name).read_bytes().startswith(start)
@@ -82,14 +92,19 @@ def test_pictures(words: tuple[str, ...], tmp_path: Path) -> None:
     [
         (("--servers", "96"), "--servers 96: there are 95 satellites (5 planes x 19 slots)"),
         (("--servers", "0"), "Invalid value for '--servers': 0 is not in the range x>=1"),
-        (("--center", "20,3"), "--center 20,3 is SLOT,PLANE: slots are 1 to 19, planes 1 to 5"),
-        (("--center", "4,0"), "--center 4,0 is SLOT,PLANE: slots are 1 to 19, planes 1 to 5"),
-        (("--center", "four"), "Invalid value for '--center': 'four' is not SLOT,PLANE"),
-        (("--strategy", "rings"), "Invalid value for '--strategy': 'rings' is not one of 'rotation', 'hop', 'hop_rotation'"),
+        (("--centre", "3,20"), "--centre 3,20 is PLANE,SLOT: planes are 1 to 5, slots 1 to 19"),
+        (("--centre", "0,4"), "--centre 0,4 is PLANE,SLOT: planes are 1 to 5, slots 1 to 19"),
+        (("--centre", "four"), "Invalid value for '--centre': 'four' is not PLANE,SLOT"),
+        (("--layout", "rings"), "Invalid value for '--layout': 'rings' is not one of 'rotation', 'hop', 'rotation_hop'"),
         (("--rotations", "-1"), "Invalid value for '--rotations': -1 is not in the range x>=0"),
-        (("--sats", "0"), "Invalid value for '--sats': 0 is not in the range 1<=x<=200"),
-        (("-o", "nowhere/grid.png"), "--output nowhere/grid.png: there is no folder nowhere\n"),
-        (("-o", "grid.pdf"), "--output grid.pdf: the name must end in .png or .svg"),
+        (("--slots", "0"), "Invalid value for '--slots': 0 is not in the range 1<=x<=200"),
+        (("-o", "nowhere/grid.png"), "--output is nowhere/grid.png; there is no folder nowhere\n"),
+        (("-o", "grid.gif"), "--output is grid.gif; allowed are -, and names that end in .png, .svg, .pdf or .csv"),
+        (("-o", "grid"), "--output is grid; allowed are -, and names that end in .png, .svg, .pdf or .csv"),
+        (("--bare",), "--bare and --width are for pictures; --output names none"),
+        (("--width", "3.5", "-o", "a.png"), "Invalid value for '--width': '3.5' is not a width with its unit; "),
+        (("--width", "9mm", "-o", "a.png"), "Invalid value for '--width': '9mm' is 0.354331 in; allowed are 2 to 40 in"),
+        (("-o", "-", "--json"), "-o - prints CSV and --json prints JSON; allowed is one of them"),
     ],
 )
 def test_bad_input_is_one_line(words: tuple[str, ...], said: str) -> None:

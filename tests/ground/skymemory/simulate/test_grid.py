@@ -2,29 +2,29 @@
 
 import pytest
 
+from skymemory.placement.layouts import LayoutName
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.grid import Grid, Move
-from skymemory.simulate.mapping import Strategy
 
 PAPER = Torus(5, 19)
 CENTRE = Satellite(3, 4)
 
 
 def test_moves_are_those_of_the_last_rotation() -> None:
-    grid = Grid.of("hop_rotation", CENTRE, 9, PAPER, rotations=2)
+    grid = Grid.of("rotation_hop", CENTRE, 9, PAPER, rotations=2)
     assert grid.centre == Satellite(3, 2)
     assert grid.moves == [Move(server, Satellite(plane, 4), Satellite(plane, 1)) for server, plane in ((1, 3), (2, 2), (4, 4))]
-    assert Grid.of("hop_rotation", CENTRE, 9, PAPER).moves == []
+    assert Grid.of("rotation_hop", CENTRE, 9, PAPER).moves == []
 
 
 def test_after_a_full_turn_nothing_has_moved() -> None:
-    first, turned = (Grid.of("hop_rotation", CENTRE, 9, PAPER, rotations=rotations) for rotations in (0, 57))
+    first, turned = (Grid.of("rotation_hop", CENTRE, 9, PAPER, rotations=rotations) for rotations in (0, 57))
     assert (turned.satellites, turned.centre, turned.moves) == (first.satellites, first.centre, [])
-    assert [bool(Grid.of("hop_rotation", CENTRE, 9, PAPER, rotations=rotations).moves) for rotations in (56, 58)] == [True, True]
+    assert [bool(Grid.of("rotation_hop", CENTRE, 9, PAPER, rotations=rotations).moves) for rotations in (56, 58)] == [True, True]
 
 
 @pytest.mark.parametrize(
-    ("strategy", "centre", "servers", "rotations", "published", "told"),
+    ("layout", "centre", "servers", "rotations", "published", "told"),
     [
         ("rotation", CENTRE, 1, 0, False, ["The farthest server is 0 hops from the centre."]),
         ("rotation", CENTRE, 10, 0, False, ["The farthest server is 3 hops from the centre."]),
@@ -37,15 +37,15 @@ def test_after_a_full_turn_nothing_has_moved() -> None:
             ],
         ),
         (
-            "hop_rotation", CENTRE, 9, 1, False,
+            "rotation_hop", CENTRE, 9, 1, False,
             ["The last rotation moved servers 3, 6, 8 from slot 5 to slot 2.", "The farthest server is 2 hops from the centre."],
         ),
         (
-            "hop_rotation", CENTRE, 1, 1, False,
+            "rotation_hop", CENTRE, 1, 1, False,
             ["The last rotation moved server 1 from slot 4 to slot 3.", "The farthest server is 0 hops from the centre."],
         ),
         (
-            "hop_rotation", CENTRE, 9, 57, False,  # 19 slots in windows of 3
+            "rotation_hop", CENTRE, 9, 57, False,  # 19 slots in windows of 3
             ["A full turn: after 57 rotations every server is where it was.", "The farthest server is 2 hops from the centre."],
         ),
         (
@@ -53,14 +53,14 @@ def test_after_a_full_turn_nothing_has_moved() -> None:
             ["The last rotation moved nothing.", "The farthest server is 11 hops from the centre."],
         ),
         (
-            "hop_rotation", CENTRE, 10, 0, True,
+            "rotation_hop", CENTRE, 10, 0, True,
             ["Server 10 is on no satellite at all.", "The farthest server is 2 hops from the centre."],
         ),
         (
-            "hop_rotation", CENTRE, 12, 0, True,
+            "rotation_hop", CENTRE, 12, 0, True,
             ["Servers 10 to 12 are on no satellite at all.", "The farthest server is 2 hops from the centre."],
         ),
-        ("hop_rotation", CENTRE, 49, 0, True, ["Servers 1 to 49 are on no satellite at all."]),
+        ("rotation_hop", CENTRE, 49, 0, True, ["Servers 1 to 49 are on no satellite at all."]),
         (
             "rotation", Satellite(3, 19), 9, 0, True,
             ["9 servers share 4 satellites.", "The farthest server is 3 hops from the centre."],
@@ -75,9 +75,9 @@ def test_after_a_full_turn_nothing_has_moved() -> None:
     ],
 )  # fmt: skip
 def test_told(
-    strategy: Strategy, centre: Satellite, servers: int, rotations: int, published: bool, told: list[str]
+    layout: LayoutName, centre: Satellite, servers: int, rotations: int, published: bool, told: list[str]
 ) -> None:
-    assert Grid.of(strategy, centre, servers, PAPER, rotations=rotations, published=published).told() == told
+    assert Grid.of(layout, centre, servers, PAPER, rotations=rotations, published=published).told() == told
 
 
 def test_title() -> None:

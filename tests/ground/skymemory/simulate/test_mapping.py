@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.placement.layouts import LAYOUTS, window_box
+from skymemory.placement.layouts import LAYOUTS, LayoutName, window_box
 from skymemory.placement.torus import Satellite, Torus
-from skymemory.simulate.mapping import STRATEGIES, Strategy, centre_after, places
+from skymemory.simulate.mapping import centre_after, places
 
 PAPER = Torus(5, 19)
 CENTRE = Satellite(3, 4)
-strategies = st.sampled_from(sorted(STRATEGIES))
+layouts = st.sampled_from(sorted(LAYOUTS))
 
 
 @st.composite
@@ -26,28 +26,28 @@ def cases(draw: st.DrawFn) -> tuple[Torus, Satellite, int]:
 
 def test_figure_8() -> None:
     """Chunks 6, 3 and 8 go from slot 5 to slot 2, in planes 2, 3 and 4; the others stay."""
-    before, after = (places("hop_rotation", CENTRE, 9, PAPER, rotations=count) for count in (0, 1))
+    before, after = (places("rotation_hop", CENTRE, 9, PAPER, rotations=count) for count in (0, 1))
     moved = {server: satellite for server, satellite in enumerate(after, start=1) if satellite != before[server - 1]}
     assert moved == {6: Satellite(2, 2), 3: Satellite(3, 2), 8: Satellite(4, 2)}
 
 
-@given(strategies, cases())
-def test_no_rotation_is_the_layout(strategy: Strategy, case: tuple[Torus, Satellite, int]) -> None:
+@given(layouts, cases())
+def test_no_rotation_is_the_layout(layout: LayoutName, case: tuple[Torus, Satellite, int]) -> None:
     torus, centre, servers = case
-    assert places(strategy, centre, servers, torus) == LAYOUTS[STRATEGIES[strategy]](centre, servers, torus)
+    assert places(layout, centre, servers, torus) == LAYOUTS[layout](centre, servers, torus)
 
 
-@given(st.sampled_from(["rotation", "hop_rotation"]), cases(), st.integers(0, 60))
+@given(st.sampled_from(["rotation", "rotation_hop"]), cases(), st.integers(0, 60))
 def test_a_rotation_moves_the_easternmost_column_to_the_west(
-    strategy: Strategy, case: tuple[Torus, Satellite, int], rotations: int
+    layout: LayoutName, case: tuple[Torus, Satellite, int], rotations: int
 ) -> None:
     torus, centre, servers = case
-    before, after = (places(strategy, centre, servers, torus, rotations=count) for count in (rotations, rotations + 1))
-    box = window_box(centre_after(strategy, centre, torus, rotations), servers, torus)
+    before, after = (places(layout, centre, servers, torus, rotations=count) for count in (rotations, rotations + 1))
+    box = window_box(centre_after(layout, centre, torus, rotations), servers, torus)
     leaves, enters = torus.wrap(1, box.west + box.width - 1).slot, torus.wrap(1, box.west - 1).slot
     assert after == [satellite._replace(slot=enters) if satellite.slot == leaves else satellite for satellite in before]
     assert len(set(after)) == servers
-    assert set(after) <= set(window_box(centre_after(strategy, centre, torus, rotations + 1), servers, torus).satellites(torus))
+    assert set(after) <= set(window_box(centre_after(layout, centre, torus, rotations + 1), servers, torus).satellites(torus))
 
 
 @given(cases(), st.integers(0, 60))
@@ -58,34 +58,34 @@ def test_nothing_moves_around_a_model_on_board(case: tuple[Torus, Satellite, int
 
 
 @given(
-    strategies,
+    layouts,
     st.integers(1, 4).map(lambda arm: (2 * arm + 1) ** 2),
     st.integers(0, 3),
 )
-def test_inside_the_grid_odd_squares_are_published_as_they_should_be(strategy: Strategy, servers: int, rotations: int) -> None:
+def test_inside_the_grid_odd_squares_are_published_as_they_should_be(layout: LayoutName, servers: int, rotations: int) -> None:
     """Why the paper's sweep does not show a fault."""
     torus, centre = Torus(15, 15), Satellite(8, 8)
-    rotations = 0 if strategy == "hop" else rotations
-    published = places(strategy, centre, servers, torus, rotations=rotations, published=True)
-    assert published == places(strategy, centre, servers, torus, rotations=rotations)
+    rotations = 0 if layout == "hop" else rotations
+    published = places(layout, centre, servers, torus, rotations=rotations, published=True)
+    assert published == places(layout, centre, servers, torus, rotations=rotations)
 
 
 @pytest.mark.parametrize(
-    ("strategy", "centre", "servers", "rotations", "expected"),
+    ("layout", "centre", "servers", "rotations", "expected"),
     [
         pytest.param(
             "rotation", (3, 4), 10, 0,
             [(2, 3), (2, 4), (2, 5), (3, 3), (3, 4), (3, 5), (4, 3), (4, 4), (4, 5), (1, 3)], id="2: the tenth of ten servers",
         ),
         pytest.param(
-            "hop_rotation", (3, 4), 10, 0,
+            "rotation_hop", (3, 4), 10, 0,
             [(3, 4), (2, 4), (3, 5), (4, 4), (3, 3), (2, 5), (2, 3), (4, 5), (4, 3)], id="1: the tenth is nowhere",
         ),
         pytest.param(
-            "hop_rotation", (3, 19), 9, 0,
+            "rotation_hop", (3, 19), 9, 0,
             [(3, 19), (2, 19), (3, 1), (4, 19), (3, 18), (2, 1), (2, 18), (3, 2), (4, 1)], id="3: slot 2 behind the last but one",
         ),
-        pytest.param("hop_rotation", (3, 4), 49, 0, [], id="7: not even the centre is in the window"),
+        pytest.param("rotation_hop", (3, 4), 49, 0, [], id="7: not even the centre is in the window"),
         pytest.param(
             "rotation", (3, 19), 9, 0,
             [(2, 18), (3, 18), (4, 18), (1, 18), (2, 18), (3, 18), (4, 18), (1, 18), (2, 18)], id="4: one column for all",
@@ -103,19 +103,19 @@ def test_inside_the_grid_odd_squares_are_published_as_they_should_be(strategy: S
             [(3, 4), (2, 4), (3, 2), (4, 4), (3, 3), (1, 4), (2, 2), (2, 3), (3, 6)], id="8: a column of rings",
         ),
         pytest.param(
-            "hop_rotation", (3, 4), 9, 19,
+            "rotation_hop", (3, 4), 9, 19,
             [(3, 4), (2, 4), (3, 5), (4, 4), (3, 3), (2, 5), (2, 3), (4, 5), (4, 3)], id="9: a whole turn is none",
         ),
         pytest.param(
-            "hop_rotation", (3, 4), 9, 2,
+            "rotation_hop", (3, 4), 9, 2,
             [(3, 1), (2, 1), (3, 2), (4, 1), (3, 3), (2, 2), (2, 3), (4, 2), (4, 3)], id="two rotations",
         ),
     ],
 )  # fmt: skip
 def test_published(
-    strategy: Strategy, centre: tuple[int, int], servers: int, rotations: int, expected: list[tuple[int, int]]
+    layout: LayoutName, centre: tuple[int, int], servers: int, rotations: int, expected: list[tuple[int, int]]
 ) -> None:
-    assert places(strategy, Satellite(*centre), servers, PAPER, rotations=rotations, published=True) == expected
+    assert places(layout, Satellite(*centre), servers, PAPER, rotations=rotations, published=True) == expected
 
 
 def test_wrong_arguments() -> None:

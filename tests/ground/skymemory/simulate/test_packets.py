@@ -8,13 +8,13 @@ import pytest
 
 from skymemory.simulate.mapping import places
 from skymemory.simulate.packets import MeasuredRow, case_of, measured
-from skymemory.simulate.table import CENTRE, TORUS, Row, chunks, rows, server_times_s
+from skymemory.simulate.table import PAPER, Row, chunks, rows, server_times_s
 from skymemory.twin.paper_case import measure
 
 PAGE = Path(__file__).parents[4] / "docs" / "figures.md"
 ROUNDED_S = 7e-6
 """delays are whole microseconds, on six links out and six back"""
-POINTS = {(row.strategy, row.parameter, row.value): row for row in rows()}
+POINTS = {(row.layout, row.parameter, row.value): row for row in rows()}
 CASES: dict[str, tuple[str, float]] = {
     "none": ("ALTITUDE", 1_920_000),
     "1 MiB": ("KVC_BYTES", 2**20),
@@ -27,24 +27,24 @@ CASES: dict[str, tuple[str, float]] = {
 
 @pytest.fixture(scope="module")
 def found() -> dict[tuple[str, str], MeasuredRow]:
-    """Measured rows of the cases on the page, by strategy and case."""
-    chosen = [POINTS[strategy, *point] for strategy in ("rotation", "hop", "hop_rotation") for point in CASES.values()]
-    names = [(row.strategy, name) for row in chosen for name, point in CASES.items() if point == (row.parameter, row.value)]
+    """Measured rows of the cases on the page, by layout and case."""
+    chosen = [POINTS[layout, *point] for layout in ("rotation", "hop", "rotation_hop") for point in CASES.values()]
+    names = [(row.layout, name) for row in chosen for name, point in CASES.items() if point == (row.parameter, row.value)]
     return dict(zip(names, measured(chosen), strict=True))
 
 
 def expected_s(row: Row) -> float:
     """There and back to each server, and the processing of its chunks: until the last of them is done."""
     case = case_of(row)
-    satellites = places(row.strategy, CENTRE, case.servers, TORUS)
+    satellites = places(row.layout, PAPER.centre, case.servers, PAPER.torus)
     bytes_, none, altitude_m = (np.array([[value]]) for value in (case.block_bytes, 0.0, 1000 * case.altitude_km))
-    ways_s = server_times_s(satellites, row.strategy == "hop", bytes_, none, altitude_m)
+    ways_s = server_times_s(PAPER, satellites, row.layout == "hop", bytes_, none, altitude_m)
     return float((2 * ways_s + case.processing_us / 1e6 * chunks(bytes_, case.servers)).max())
 
 
 def test_a_round_trip_instead_of_one_way(found: dict[tuple[str, str], MeasuredRow]) -> None:
-    for (strategy, _), row in found.items():
-        point = POINTS[strategy, row.parameter, row.value]
+    for (layout, _), row in found.items():
+        point = POINTS[layout, row.parameter, row.value]
         assert row[: len(point)] == point
         assert row.measured_get_s == pytest.approx(expected_s(point), abs=ROUNDED_S), row
         assert row.measured_put_s == row.measured_get_s
@@ -53,15 +53,15 @@ def test_a_round_trip_instead_of_one_way(found: dict[tuple[str, str], MeasuredRo
 
 
 def test_a_case_gives_the_same_packets_again() -> None:
-    case = case_of(POINTS["hop_rotation", "KVC_BYTES", 2**20])
+    case = case_of(POINTS["rotation_hop", "KVC_BYTES", 2**20])
     assert measure(case) == measure(case)
     assert measure(case).packets >= 2 * case.chunks + 3 * case.servers  # put, get; the question after a put, its answer, the get
 
 
 def test_the_page_shows_what_the_command_measures(found: dict[tuple[str, str], MeasuredRow]) -> None:
-    published = {(row.strategy, row.parameter, row.value): row for row in rows(published=True)}
+    published = {(row.layout, row.parameter, row.value): row for row in rows(published=True)}
     lines = re.findall(r"^\| ([\w ]+) \| `(\w+)` \|((?: [\d,.]+ \|){5})$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    shown = {(strategy, name): [cell.strip() for cell in cells.split("|")[:-1]] for name, strategy, cells in lines}
+    shown = {(layout, name): [cell.strip() for cell in cells.split("|")[:-1]] for name, layout, cells in lines}
     assert shown.keys() == found.keys()
     for key, row in found.items():
         first = published[key[0], row.parameter, row.value]

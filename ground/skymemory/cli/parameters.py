@@ -1,0 +1,63 @@
+"""What several commands take on their command lines: a satellite, a page for a picture."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from skymemory.placement.torus import Satellite
+from skymemory.simulate.drawing import Page
+
+_INCHES: Final = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72.27}
+"""points are TeX's, of which \\columnwidth is told"""
+_WIDTHS_IN: Final = (2.0, 40.0)
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Place(click.ParamType[Satellite]):
+    """A satellite on the command line, plane first as everywhere."""
+
+    name = "plane,slot"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Satellite:
+        """Read two whole numbers with a comma between them."""
+        if isinstance(value, Satellite):
+            return value
+        try:
+            plane, slot = (int(word) for word in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not PLANE,SLOT: two whole numbers with a comma between them", param, ctx)
+        return Satellite(plane, slot)
+
+
+class Width(click.ParamType[float]):
+    """A width with its unit, in inches inside."""
+
+    name = "width"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read a number and mm, cm, in or pt."""
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?) ?(mm|cm|in|pt)", str(value))
+        if match is None:
+            self.fail(f"{value!r} is not a width with its unit; allowed are 88mm, 8.8cm, 3.5in and 252pt", param, ctx)
+        inches = float(match[1]) * _INCHES[match[2]]
+        low, high = _WIDTHS_IN
+        if not low <= inches <= high:
+            self.fail(f"{value!r} is {inches:g} in; allowed are {low:g} to {high:g} in", param, ctx)
+        return inches
+
+
+def page_options(command: Command) -> Command:
+    """Add --bare and --width, which `page` reads."""
+    bare = click.option("--bare", is_flag=True, help="Without title and sentence: a paper has captions.")
+    width = click.option("--width", type=Width(), help="Width of the picture with its unit: 88mm, 3.5in, 252pt.")
+    return bare(width(command))
+
+
+def page(bare: bool, width: float | None) -> Page:
+    """Return what the two options ask of a picture."""
+    return Page(bare, width)
