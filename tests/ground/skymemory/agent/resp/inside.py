@@ -13,6 +13,7 @@ from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
 from skymemory.link.control import Purged
 from skymemory.results import FindResult, GetResult, PutResult
+from support.pages import OnlyActivity
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0
@@ -33,6 +34,7 @@ class StubSky:
 
     def __init__(self) -> None:
         self.store = StubStore()
+        self.observer = OnlyActivity()
         self.reachable = True
         self.blocks: dict[bytes, bytes] = {}
         self.get_status: str | None = None
