@@ -130,7 +130,7 @@ def document(icd: Icd) -> str:
               "fixed part below and a bitmap of (count + 7) / 8 bytes. A GET whose set names chunks that are not held is "
               "answered with `not_found` and the set of those missing, beside the chunks that are held. PING: echoed. "
               "RELAY: one whole cFS message; a command that is repeated under the number of its request, because its "
-              "answer was lost, is answered and not carried out again.", ""]
+              "answer was lost, is answered and not carried out again. HELLO: the fixed part below, then its link states.", ""]
     for name, fields in icd["payload"].items():
         lines += [f"`{name}`", "", *table(["offset", "bytes", "field", "meaning"], field_rows(fields))]
     lines += ["## Counters", "", "8 bytes each, in this order.", ""]

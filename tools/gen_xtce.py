@@ -19,6 +19,11 @@ SCHEMA = "https://www.omg.org/spec/XTCE/20180204/SpaceSystem.xsd"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 LINKS = ("north", "east", "south", "west", "ground")
 """order of the link records in STATS of isl"""
+RESTS = {
+    "chunk_set": ("bitmap", "bit 0 is 0x80 of the first byte"),
+    "hello": ("states", "`hello_count` records of `link_state`"),
+}
+"""payloads with a rest behind their fixed part: its name, and what it is"""
 TELEMETRY, COMMAND = 0, 1
 """type of a packet"""
 
@@ -159,8 +164,8 @@ class Wire:
         self._icd = icd
         self._header = [_wire_field(one, self._labels(one["name"])) for one in icd["header"]]
         telemetry.types.payload("payload", 0)
-        fixed = sum(one["bytes"] for one in icd["payload"]["chunk_set"])
-        telemetry.types.payload("bitmap", -8 * fixed)
+        for kind, (rest, _) in RESTS.items():
+            telemetry.types.payload(rest, -8 * self._fixed(kind))
 
     def _labels(self, name: str) -> dict[str, int]:
         table = self._icd[name] if name in ("op", "status") else {}
@@ -188,14 +193,14 @@ class Wire:
         if kind in ("none", "bytes") and op != "get":
             self._container(name, base, "bytes", app, selected)
             return
-        whole = {"chunk_set": [("SKY_length", self._fixed("chunk_set"), ">=")], "migrate": [], "stats": ok, "bytes": ok}[kind]
+        whole = [("SKY_length", self._fixed(kind), ">=")] if kind in RESTS else {"migrate": [], "stats": ok, "bytes": ok}[kind]
         self._container(name, base, kind, app, [*selected, *whole])
         if op == "get" and direction == "response":
             missing = ("SKY_status", self._icd["status"]["not_found"]["value"])
             self._container(f"{name}_Missing", base, "chunk_set", app, [*selected, (*missing, "==")])
             self._container(f"{name}_Refused", base, "bytes", app, [*selected, (*missing, ">")])
-        elif kind == "chunk_set":
-            self._container(f"{name}_Refused", base, "bytes", app, [*selected, ("SKY_length", self._fixed("chunk_set"), "<")])
+        elif kind in RESTS:
+            self._container(f"{name}_Refused", base, "bytes", app, [*selected, ("SKY_length", self._fixed(kind), "<")])
         elif kind == "stats":
             self._container(f"{name}_Refused", base, "bytes", app, [*selected, (ok[0][0], ok[0][1], "!=")])
 
@@ -211,8 +216,9 @@ class Wire:
             telemetry.fields(entries, self._counters(app), f"{app.upper()}_STATS_", wire=True)
         else:
             telemetry.fields(entries, [_wire_field(one, {}) for one in self._icd["payload"][kind]], f"{kind}_", wire=True)
-        if kind == "chunk_set":
-            telemetry.parameter(entries, "chunk_set_bitmap", "bitmap", "bit 0 is 0x80 of the first byte")
+        if kind in RESTS:
+            rest, doc = RESTS[kind]
+            telemetry.parameter(entries, f"{kind}_{rest}", rest, doc)
         telemetry.fields(entries, [Field("PEC", 16, doc="CRC-16/CCITT-FALSE over all bytes before it")], wire=True)
 
     def _counters(self, app: str) -> list[Field]:

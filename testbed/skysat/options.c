@@ -65,7 +65,7 @@ const char *const SKYSAT_Usage =
     "  --store-mib MIB      memory of the chunk store (16)\n"
     "  --slot-bytes BYTES   largest chunk (6144)\n"
     "  --credit CHUNKS      chunks of one burst (20)\n"
-    "  --hello-s SECONDS    time between two probes of a link, 0: no probes (10)\n"
+    "  --hello-s SECONDS    time between two hellos over a link, 0: none (10)\n"
     "  --scrub-ms MS        look for incomplete blocks once in this time, and purge them; 0: do not (0)\n"
     "  --gossip             tell neighbours of evicted blocks, purge what they tell of\n"
     "  --seam-cut           no links between the last plane and the first\n"

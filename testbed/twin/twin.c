@@ -39,6 +39,8 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
         {"active_max", c->active_max, 1, ACTIVE_MAX},
         {"active_max x servers", c->active_max * c->servers, 1, TRAIN_MAX},
         {"packets_max", c->packets_max, 1, PACKETS_MAX},
+        {"planes x slots", c->planes * c->slots, 1, SKY_MAP_SATELLITES_MAX},
+        {"hello_ms", c->hello_ms, 1, 3600000},
         {"start_us", c->start_us == 0 ? 0u : 1u, 1, UINT32_MAX},
     };
 
@@ -64,6 +66,7 @@ static bool take_memory(SKYT_Twin_t *twin)
 
     twin->nodes       = calloc(nodes, sizeof(*twin->nodes));
     twin->stores      = calloc(nodes, SKY_Store_MemoryBytes(&store));
+    twin->maps        = calloc(nodes, nodes * SKY_MAP_SATELLITE_BYTES);
     twin->links       = calloc(nodes * SKYT_LINKS, sizeof(*twin->links));
     twin->entries     = calloc(nodes, sizeof(*twin->entries));
     twin->packets     = calloc(c->packets_max, sizeof(*twin->packets));
@@ -75,10 +78,10 @@ static bool take_memory(SKYT_Twin_t *twin)
     twin->buffers     = calloc(c->active_max, c->block_bytes);
     twin->scratch     = calloc(train, 1);
     twin->scratch2    = calloc(train, 1);
-    return twin->nodes != NULL && twin->stores != NULL && twin->links != NULL && twin->entries != NULL && twin->packets != NULL &&
-           twin->packet_data != NULL && twin->peers != NULL && twin->active != NULL && twin->active_free != NULL &&
-           twin->shares != NULL && twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL &&
-           SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
+    return twin->nodes != NULL && twin->stores != NULL && twin->maps != NULL && twin->links != NULL && twin->entries != NULL &&
+           twin->packets != NULL && twin->packet_data != NULL && twin->peers != NULL && twin->active != NULL &&
+           twin->active_free != NULL && twin->shares != NULL && twin->buffers != NULL && twin->scratch != NULL &&
+           twin->scratch2 != NULL && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
 static bool set_up(SKYT_Twin_t *twin, char *why)
@@ -100,10 +103,6 @@ static bool set_up(SKYT_Twin_t *twin, char *why)
                            c->packet_bytes);
             return false;
         }
-    }
-    for (uint32_t node = 0; node < twin->node_count; ++node)
-    {
-        SKYT_Network_Notice(twin, node);
     }
     return true;
 }
@@ -128,6 +127,7 @@ SKYT_Twin_t *SKYT_Create(const SKYT_Config_t *config, char *why)
     twin->random       = config->seed;
     twin->packet_free  = SKYT_NONE;
     twin->settle_first = SKYT_NONE;
+    twin->arriving     = SKYT_NONE;
     if (!take_memory(twin) || !set_up(twin, why))
     {
         SKYT_Destroy(twin);
@@ -148,6 +148,7 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     }
     free(twin->nodes);
     free(twin->stores);
+    free(twin->maps);
     free(twin->links);
     free(twin->entries);
     free(twin->packets);
@@ -315,6 +316,10 @@ bool SKYT_AddFaults(SKYT_Twin_t *twin, const SKYT_Fault_t *faults, uint32_t coun
 void SKYT_Break(SKYT_Twin_t *twin, SKYT_Break_t what)
 {
     twin->broken = what;
+    for (uint32_t node = 0; what == SKYT_BREAK_ROUTE && node < twin->node_count; ++node)
+    {
+        twin->nodes[node].router.map = NULL;
+    }
 }
 
 /* ---- the sky --------------------------------------------------------------------------------------------------------- */
@@ -353,7 +358,8 @@ void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down)
     }
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
-        SKYT_Network_Notice(twin, node);
+        SKYT_Hello_SetSky(twin, node);
+        SKYT_Hello_Flush(twin, node);
     }
 }
 
@@ -401,11 +407,17 @@ static void see_to(SKYT_Twin_t *twin, uint32_t id)
     const uint32_t first_share  = SKYT_EventOfShare(twin, 0);
     const uint32_t first_active = SKYT_EventOfActive(twin, 0);
     const uint32_t script       = SKYT_EventOfScript(twin, 0);
+    const uint32_t first_hello  = SKYT_EventOfHello(twin, 0);
     const uint32_t first_packet = SKYT_EventOfPacket(twin, 0);
 
     if (id >= first_packet)
     {
         SKYT_Network_Arrive(twin, id - first_packet);
+    }
+    else if (id >= first_hello)
+    {
+        SKYT_Digest(twin, id, NULL, 0);
+        SKYT_Hello_Run(twin, id - first_hello);
     }
     else if (id < first_share)
     {

@@ -60,6 +60,7 @@ typedef struct
     uint32_t gossip;                   /**< 1: satellites tell their neighbours of what they evict */
     uint32_t scrub_ms;                 /**< period in which satellites look for broken blocks; 0: never */
     uint32_t lazy_purge;               /**< 1: a host that misses a block forgets what is left of it, as the manager does */
+    uint32_t hello_ms;                 /**< period in which satellites greet their neighbours */
     uint32_t chunk_us;                 /**< processing time of a chunk on board, one after the other; 0: none */
 } SKYT_Config_t;
 
@@ -124,15 +125,14 @@ typedef struct
 typedef enum
 {
     SKYT_FAULT_MODEL    = 1, /**< from now on @c model, on one directed link or on all */
-    SKYT_FAULT_CUT      = 2, /**< @c value 1: an ISL is cut, both directions; 0: it is whole again, and both ends know */
-    SKYT_FAULT_NOTICE   = 3, /**< the neighbours of a node notice which links are down */
-    SKYT_FAULT_CRASH    = 4, /**< the store is empty, nothing is received */
-    SKYT_FAULT_RESTART  = 5,
-    SKYT_FAULT_PRESSURE = 6, /**< junk fills the store until @c value slots are free */
-    SKYT_FAULT_RELIEF   = 7, /**< the junk goes */
-    SKYT_FAULT_CLOCK    = 8  /**< the schedule comes @c value microseconds late on board */
+    SKYT_FAULT_CUT      = 2, /**< @c value 1: an ISL is cut, both directions; 0: it is whole again */
+    SKYT_FAULT_CRASH    = 3, /**< the store is empty, nothing is received */
+    SKYT_FAULT_RESTART  = 4,
+    SKYT_FAULT_PRESSURE = 5, /**< junk fills the store until @c value slots are free */
+    SKYT_FAULT_RELIEF   = 6, /**< the junk goes */
+    SKYT_FAULT_CLOCK    = 7  /**< the schedule comes @c value microseconds late on board */
 } SKYT_FaultKind_t;
-#define SKYT_FAULT_KINDS 9u
+#define SKYT_FAULT_KINDS 8u
 
 typedef struct
 {
@@ -152,9 +152,10 @@ typedef enum
     SKYT_INVARIANT_KEPT     = 2, /**< no chunk is lost by migration; a get misses only for a fault that explains it */
     SKYT_INVARIANT_LIMIT    = 3, /**< no store over its limit */
     SKYT_INVARIANT_DEADLINE = 4, /**< every operation ends by its deadline */
-    SKYT_INVARIANT_PACKETS  = 5  /**< packets on their way are bounded, and none is forgotten */
+    SKYT_INVARIANT_PACKETS  = 5, /**< packets on their way are bounded, and none is forgotten */
+    SKYT_INVARIANT_ROUTE    = 6  /**< once all know which links are down, no packet comes to a satellite twice */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 6u
+#define SKYT_INVARIANTS 7u
 
 typedef struct
 {
@@ -204,7 +205,8 @@ typedef enum
     SKYT_BREAK_FORGET   = 3, /**< KEPT: it forgets a chunk that came from another satellite once it has acknowledged it */
     SKYT_BREAK_OVERFULL = 4, /**< LIMIT: it takes one more chunk than there are slots */
     SKYT_BREAK_DEAF     = 5, /**< DEADLINE: the timers of ground hosts never run out */
-    SKYT_BREAK_LEAK     = 6  /**< PACKETS: what has arrived is not given back */
+    SKYT_BREAK_LEAK     = 6, /**< PACKETS: what has arrived is not given back */
+    SKYT_BREAK_ROUTE    = 7  /**< ROUTE: satellites know of no links but their own */
 } SKYT_Break_t;
 
 /** @return NULL: a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or no memory */

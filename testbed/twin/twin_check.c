@@ -66,6 +66,19 @@ void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node)
     }
 }
 
+void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node)
+{
+    for (uint32_t i = 0; i < packet->hops; ++i)
+    {
+        if (packet->trail[i] == node && SKYT_Hello_AllKnow(twin, packet->began_us))
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_ROUTE, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                            "a packet came to this satellite twice, although all know which links are down");
+            return;
+        }
+    }
+}
+
 void SKYT_Check_Packets(SKYT_Twin_t *twin)
 {
     if (twin->packets_queued != twin->counters.packets_on_way)

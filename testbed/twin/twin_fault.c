@@ -41,6 +41,14 @@ static void set_model(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
 {
     const SKYT_Model_t **model = fault->node == SKYT_ALL ? &twin->model : &SKYT_LinkOf(twin, fault->node, fault->link)->model;
 
+    if (fault->node == SKYT_ALL)
+    {
+        SKYT_Hello_WakeAll(twin);
+    }
+    else
+    {
+        SKYT_Hello_WakeEnds(twin, fault->node, fault->link);
+    }
     if (*model != NULL && is_hard(*model))
     {
         ends(twin, &twin->hard);
@@ -68,6 +76,7 @@ static void cut(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
     SKYT_Link_t   *there = SKYT_LinkOf(twin, fault->node, fault->link);
     SKYT_Link_t   *back  = SKYT_LinkOf(twin, far, opposite[fault->link]);
 
+    SKYT_Hello_WakeEnds(twin, fault->node, fault->link);
     if (fault->value != 0)
     {
         ++there->cuts;
@@ -80,7 +89,6 @@ static void cut(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
         --there->cuts;
         --back->cuts;
         ends(twin, &twin->hard);
-        SKYT_Network_Notice(twin, fault->node);
     }
 }
 
@@ -181,9 +189,6 @@ static void apply(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
             break;
         case SKYT_FAULT_CUT:
             cut(twin, fault);
-            break;
-        case SKYT_FAULT_NOTICE:
-            SKYT_Network_Notice(twin, fault->node);
             break;
         case SKYT_FAULT_CRASH:
             if (twin->nodes[fault->node].is_up)

@@ -39,6 +39,7 @@ static const SKYT_Layout_t layouts[] = {
     FIELD(SKYT_Config_t, gossip),
     FIELD(SKYT_Config_t, scrub_ms),
     FIELD(SKYT_Config_t, lazy_purge),
+    FIELD(SKYT_Config_t, hello_ms),
     FIELD(SKYT_Config_t, chunk_us),
 
     WHOLE(SKYT_Block_t),

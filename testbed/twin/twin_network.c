@@ -16,34 +16,9 @@ uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t
     return addr.plane == 0 ? SKYT_NONE : SKYT_NodeOf(twin, addr);
 }
 
-static bool is_whole(const SKYT_Link_t *link)
+bool SKYT_Network_IsWhole(const SKYT_Link_t *link)
 {
     return link->cuts == 0 && !link->sky_down;
-}
-
-static void notice(SKYT_Twin_t *twin, uint32_t node)
-{
-    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
-    {
-        const uint32_t far = SKYT_Network_Neighbour(twin, node, link);
-        const bool     up  = far != SKYT_NONE && twin->nodes[far].is_up && is_whole(SKYT_LinkOf(twin, node, link));
-
-        SKY_Router_SetLinkUp(&twin->nodes[node].router, (SKY_LinkId_t)link, up);
-    }
-}
-
-void SKYT_Network_Notice(SKYT_Twin_t *twin, uint32_t node)
-{
-    notice(twin, node);
-    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
-    {
-        const uint32_t far = SKYT_Network_Neighbour(twin, node, link);
-
-        if (far != SKYT_NONE)
-        {
-            notice(twin, far);
-        }
-    }
 }
 
 /* ---- the pool -------------------------------------------------------------------------------------------------------- */
@@ -152,6 +127,25 @@ static void copy(uint8_t **to, const uint8_t *from, uint32_t len)
     }
 }
 
+/* Where a packet has been: it is about to leave a satellite. */
+static void note_trail(SKYT_Twin_t *twin, SKYT_Packet_t *packet, uint32_t passed_on)
+{
+    packet->hops     = 0;
+    packet->began_us = twin->now_us;
+    if (passed_on != SKYT_NONE)
+    {
+        const SKYT_Packet_t *before = &twin->packets[passed_on];
+
+        packet->hops     = before->hops;
+        packet->began_us = before->began_us;
+        (void)memcpy(packet->trail, before->trail, before->hops * sizeof(*packet->trail));
+    }
+    if (packet->link % SKYT_LINKS < SKY_ISL_COUNT && packet->hops < SKYT_TRAIL_MAX)
+    {
+        packet->trail[packet->hops++] = packet->link / SKYT_LINKS;
+    }
+}
+
 static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_Parts_t *parts, uint64_t sent_us)
 {
     const SKYT_Link_t *link   = &twin->links[index];
@@ -172,6 +166,7 @@ static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_
     twin->packets[packet].link = index;
     twin->packets[packet].host = host;
     twin->packets[packet].len  = parts->head_len + parts->body_len + parts->tail_len;
+    note_trail(twin, &twin->packets[packet], parts->passed_on);
     if (twin->model != NULL)
     {
         due_us += late_us(twin, twin->model);
@@ -213,7 +208,7 @@ void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint
 
     ++twin->counters.packets;
     twin->counters.packet_bytes += len;
-    if (!is_whole(link))
+    if (!SKYT_Network_IsWhole(link))
     {
         ++twin->counters.lost_cut;
         return;
@@ -242,21 +237,21 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
 {
     static const SKY_LinkId_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WEST, SKY_LINK_NORTH, SKY_LINK_EAST};
 
-    const SKYT_Packet_t packet = twin->packets[id];
-    const uint32_t      node   = packet.link / SKYT_LINKS;
-    const uint32_t      link   = packet.link % SKYT_LINKS;
-    const uint32_t      far    = link < SKY_ISL_COUNT ? SKYT_Network_Neighbour(twin, node, link) : node;
-    const bool          waited = SKYT_Work_Release(twin, far, id);
+    const SKYT_Packet_t *packet = &twin->packets[id]; /* nobody takes it before it is given back */
+    const uint32_t       node   = packet->link / SKYT_LINKS;
+    const uint32_t       link   = packet->link % SKYT_LINKS;
+    const uint32_t       far    = link < SKY_ISL_COUNT ? SKYT_Network_Neighbour(twin, node, link) : node;
+    const bool           waited = SKYT_Work_Release(twin, far, id);
 
     --twin->packets_queued;
-    SKYT_Digest(twin, packet.link, data_of(twin, id), packet.len);
-    if (!waited && !is_whole(&twin->links[packet.link]))
+    SKYT_Digest(twin, packet->link, data_of(twin, id), packet->len);
+    if (!waited && !SKYT_Network_IsWhole(&twin->links[packet->link]))
     {
         ++twin->counters.lost_cut;
     }
     else if (link == SKYT_LINK_DOWN)
     {
-        SKYT_Share_Receive(twin, packet.host, data_of(twin, id), packet.len);
+        SKYT_Share_Receive(twin, packet->host, data_of(twin, id), packet->len);
     }
     else if (far == SKYT_NONE || !twin->nodes[far].is_up)
     {
@@ -268,8 +263,14 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
     }
     else
     {
-        SKYT_Node_Receive(twin, far, link < SKY_ISL_COUNT ? opposite[link] : SKY_LINK_GROUND, packet.host, data_of(twin, id),
-                          packet.len);
+        if (link < SKY_ISL_COUNT)
+        {
+            SKYT_Check_Route(twin, packet, far);
+        }
+        twin->arriving = id;
+        SKYT_Node_Receive(twin, far, link < SKY_ISL_COUNT ? opposite[link] : SKY_LINK_GROUND, packet->host, data_of(twin, id),
+                          packet->len);
+        twin->arriving = SKYT_NONE;
     }
     give_back(twin, id);
 }

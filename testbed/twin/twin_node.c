@@ -31,7 +31,7 @@ static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
     while (SKY_Service_Next(&node->service, twin->now_us, &out)) /* ends: a burst is bounded */
     {
         const uint64_t ready_us = SKYT_Work_Add(twin, index, is_chunk ? 1u : 0u);
-        SKYT_Parts_t   parts    = {out.head, out.body, out.tail, out.head_len, out.body_len, SKY_PEC_BYTES};
+        SKYT_Parts_t   parts    = {out.head, out.body, out.tail, out.head_len, out.body_len, SKY_PEC_BYTES, SKYT_NONE};
 
         address.dst        = out.dst;
         address.gateway    = out.gateway;
@@ -43,7 +43,7 @@ static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
 
             if (changed != 0)
             {
-                const SKYT_Parts_t whole = {NULL, twin->scratch2, NULL, 0, changed, 0};
+                const SKYT_Parts_t whole = {NULL, twin->scratch2, NULL, 0, changed, 0, SKYT_NONE};
 
                 parts = whole;
             }
@@ -107,7 +107,7 @@ static void answer(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, S
     SKY_Packet_SetTime(&reply, twin->now_us);
 
     const uint32_t     head_len = (uint32_t)SKY_Packet_EncodeAround(&reply, NULL, head, tail);
-    const SKYT_Parts_t parts    = {head, reply.payload, tail, head_len, reply.length, SKY_PEC_BYTES};
+    const SKYT_Parts_t parts    = {head, reply.payload, tail, head_len, reply.length, SKY_PEC_BYTES, SKYT_NONE};
 
     send(twin, twin->now_us, index, &route, &parts);
 }
@@ -170,6 +170,11 @@ static void deliver(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, 
         SKYT_Node_Serve(twin, index, pkt, asker);
         return;
     }
+    if (pkt->apid == SKY_APID_ISL && pkt->op == SKY_OP_HELLO)
+    {
+        SKYT_Hello_Receive(twin, index, pkt, ingress);
+        return;
+    }
     ++twin->nodes[index].router.counters.no_service;
     if (pkt->is_request)
     {
@@ -179,7 +184,7 @@ static void deliver(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, 
 
 static void pass_on(SKYT_Twin_t *twin, uint32_t index, uint8_t *data, uint32_t len, const SKY_Route_t *route)
 {
-    const SKYT_Parts_t parts = {NULL, data, NULL, 0, len, 0};
+    const SKYT_Parts_t parts = {NULL, data, NULL, 0, len, 0, twin->arriving};
 
     if (route->action == SKY_ROUTE_FORWARD)
     {
@@ -195,6 +200,10 @@ void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t index, SKY_LinkId_t ingress, 
     SKY_Route_t  route;
     SKY_Status_t status;
 
+    if (ingress != SKY_LINK_GROUND)
+    {
+        SKYT_Hello_Heard(twin, index, ingress);
+    }
     pkt.apid = NO_APID; /* stays if decoding fails so early that nothing of the packet can be trusted */
     status   = SKY_Packet_Decode(data, len, &pkt);
     if (status != SKY_STATUS_OK)
@@ -238,8 +247,28 @@ static bool start(SKYT_Twin_t *twin, uint32_t index)
     cfg.gossip           = twin->config.gossip != 0;
     cfg.scrub_period_ms  = twin->config.scrub_ms;
     node->is_up          = true;
-    return SKY_Router_Init(&node->router, &twin->torus, cfg.self) &&
-           SKY_Service_Init(&node->service, &cfg, &node->store, twin->now_us, SKYT_Random(twin));
+    node->digest         = 0;
+    if (!SKY_Router_Init(&node->router, &twin->torus, cfg.self) ||
+        !SKY_Map_Init(&node->map, &twin->torus, cfg.self, node->map_memory, SKY_Map_MemoryBytes(&twin->torus)))
+    {
+        return false;
+    }
+    if (twin->broken != SKYT_BREAK_ROUTE)
+    {
+        SKY_Router_SetMap(&node->router, &node->map);
+    }
+    SKY_Hello_Init(&node->hello, &node->router, twin->now_us, (uint64_t)twin->config.hello_ms * US_PER_MS);
+    return SKY_Service_Init(&node->service, &cfg, &node->store, twin->now_us, SKYT_Random(twin));
+}
+
+/* All satellites begin together and know each other: nobody has to greet. */
+static bool calm_down(SKY_Hello_t *hello)
+{
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        hello->links[link].is_due = false;
+    }
+    return true;
 }
 
 bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index)
@@ -247,9 +276,10 @@ bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index)
     const SKY_StoreCfg_t cfg   = {twin->config.slot_bytes, twin->config.slot_count, twin->config.slot_count};
     const size_t         bytes = SKY_Store_MemoryBytes(&cfg);
 
-    twin->nodes[index].memory = twin->stores + index * bytes;
+    twin->nodes[index].memory     = twin->stores + index * bytes;
+    twin->nodes[index].map_memory = twin->maps + index * (SKY_Map_MemoryBytes(&twin->torus) / sizeof(*twin->maps));
     return SKY_Store_Init(&twin->nodes[index].store, &cfg, twin->nodes[index].memory, bytes, SKYT_Random(twin)) &&
-           start(twin, index);
+           start(twin, index) && calm_down(&twin->nodes[index].hello);
 }
 
 void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index)
@@ -263,6 +293,10 @@ void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
 {
     SKYT_Node_t *node = &twin->nodes[index];
 
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        SKYT_Hello_WakeEnds(twin, index, link);
+    }
     SKYT_Truth_Crash(twin, index);
     node->migrated += node->service.counters.migrated_out;
     node->evicted += node->store.counters.evicted_chunks;
@@ -274,13 +308,17 @@ void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
     (void)memset(&node->service.counters, 0, sizeof(node->service.counters));
     node->busy_until_us = 0;
     node->is_up         = false;
+    node->is_greeting   = false;
     SKYT_Queue_Remove(&twin->queue, index);
+    SKYT_Queue_Remove(&twin->queue, SKYT_EventOfHello(twin, index));
 }
 
 void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t index)
 {
     (void)start(twin, index); /* what was accepted once is accepted again */
     SKYT_Node_SetSchedule(twin, index);
-    SKYT_Network_Notice(twin, index);
+    SKYT_Hello_SetSky(twin, index);
+    SKYT_Hello_Wake(twin, index);
+    SKYT_Hello_Flush(twin, index); /* it greets at once */
     SKYT_Node_Poll(twin, index);
 }

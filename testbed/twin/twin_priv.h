@@ -8,6 +8,7 @@
  *     twin_check.c    what must always hold       twin_truth.c    what is known of each block, and why it may miss
  *     twin_content.c  keys and chunks             twin_finish.c   where everything is in the end
  *     twin_break.c    the core, broken on purpose     twin_work.c     chunks that take time on board
+ *     twin_hello.c    hellos and news of links
  */
 #ifndef TWIN_PRIV_H
 #define TWIN_PRIV_H
@@ -19,6 +20,7 @@
 #define SKYT_PLACES        8u         /**< satellites that one share asks at most */
 #define SKYT_JUNK_TENANT   UINT32_MAX /**< of what fills a store under pressure */
 #define SKYT_PURGE_ECHO_US 5000000u   /**< so long after a purge a copy of its packets may still be on its way */
+#define SKYT_TRAIL_MAX     (SKY_LIMIT_HOP_LIMIT + 1u)
 #define US_PER_MS          1000u
 #define PPM                1000000u
 
@@ -40,13 +42,17 @@ typedef struct
     uint32_t len;
     uint32_t next_free;
     uint16_t host;
-    bool     is_held; /**< it has arrived, and waits until the satellite has time */
+    bool     is_held;  /**< it has arrived, and waits until the satellite has time */
+    uint8_t  hops;     /**< satellites that it has left so far */
+    uint64_t began_us; /**< when it left the first of them */
+    uint32_t trail[SKYT_TRAIL_MAX];
 } SKYT_Packet_t;
 
 typedef struct
 {
     const uint8_t *head, *body, *tail;
     uint32_t       head_len, body_len, tail_len;
+    uint32_t       passed_on; /**< the packet that it came as; SKYT_NONE: it begins here */
 } SKYT_Parts_t;
 
 /* ---- satellites ------------------------------------------------------------------------------------------------------ */
@@ -54,6 +60,11 @@ typedef struct
 typedef struct
 {
     SKY_Router_t    router;
+    SKY_Map_t       map;
+    SKY_Hello_t     hello;
+    uint32_t       *map_memory;
+    uint64_t        digest;      /**< of the map, when it was last looked at */
+    bool            is_greeting; /**< something is not calm */
     SKY_Service_t   service;
     SKY_Store_t     store;
     SKY_Schedule_t *late;   /**< its own schedule, if its clock is late */
@@ -153,6 +164,8 @@ struct SKYT_Twin
     uint64_t           random;
     SKYT_Node_t       *nodes;
     uint8_t           *stores;
+    uint32_t          *maps;
+    uint64_t           map_changed_us; /**< when a satellite last learned of a link */
     /* network */
     SKYT_Link_t        *links; /**< node x SKYT_LINKS + link */
     const SKYT_Model_t *model; /**< of all links */
@@ -186,6 +199,7 @@ struct SKYT_Twin
     uint32_t    node_count;
     uint32_t    packet_free, packet_fresh;
     uint32_t    packets_queued;
+    uint32_t    arriving;       /**< packet that a satellite is looking at; SKYT_NONE */
     uint32_t    sky_links_down; /**< besides those of the seam */
     uint32_t    entry_count;
     uint32_t    active_free_count;
@@ -212,9 +226,13 @@ static inline uint32_t SKYT_EventOfScript(const SKYT_Twin_t *twin, uint32_t whic
 {
     return SKYT_EventOfActive(twin, twin->config.active_max) + which;
 }
+static inline uint32_t SKYT_EventOfHello(const SKYT_Twin_t *twin, uint32_t node)
+{
+    return SKYT_EventOfScript(twin, 3) + node;
+}
 static inline uint32_t SKYT_EventOfPacket(const SKYT_Twin_t *twin, uint32_t packet)
 {
-    return SKYT_EventOfScript(twin, 3) + packet;
+    return SKYT_EventOfHello(twin, twin->node_count) + packet;
 }
 static inline uint32_t SKYT_Events(const SKYT_Twin_t *twin)
 {
@@ -251,8 +269,8 @@ void     SKYT_Digest(SKYT_Twin_t *twin, uint32_t what, const uint8_t *data, size
 void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint32_t id, uint16_t host,
                        const SKYT_Parts_t *parts);
 void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id);
-/** Neighbours of @p node and itself look at which of its links are up. */
-void SKYT_Network_Notice(SKYT_Twin_t *twin, uint32_t node);
+/** It is not cut, and the sky gives it. */
+bool SKYT_Network_IsWhole(const SKYT_Link_t *link);
 /** The node at the other end of an ISL, SKYT_NONE without one. */
 uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t link);
 
@@ -269,6 +287,24 @@ void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index);
 void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t index);
 /** Give the service the schedule as this satellite sees it. */
 void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index);
+
+/* ---- twin_hello.c ---------------------------------------------------------------------------------------------------- */
+
+/** Something is about to disturb a link of this node, so that hellos have something to tell. */
+void SKYT_Hello_Wake(SKYT_Twin_t *twin, uint32_t node);
+/** The same for both ends of a link. */
+void SKYT_Hello_WakeEnds(SKYT_Twin_t *twin, uint32_t node, uint32_t link);
+void SKYT_Hello_WakeAll(SKYT_Twin_t *twin);
+/** Its time has come: greet, unless all is calm. */
+void SKYT_Hello_Run(SKYT_Twin_t *twin, uint32_t node);
+/** Send what there is to tell. */
+void SKYT_Hello_Flush(SKYT_Twin_t *twin, uint32_t node);
+void SKYT_Hello_Heard(SKYT_Twin_t *twin, uint32_t node, SKY_LinkId_t ingress);
+void SKYT_Hello_Receive(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, SKY_LinkId_t ingress);
+/** Which of its links the sky gives. */
+void SKYT_Hello_SetSky(SKYT_Twin_t *twin, uint32_t node);
+/** Have all who can reach each other known the same since then? */
+bool SKYT_Hello_AllKnow(const SKYT_Twin_t *twin, uint64_t since_us);
 
 /* ---- twin_work.c ----------------------------------------------------------------------------------------------------- */
 
@@ -326,6 +362,8 @@ void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t nod
 void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t chunk);
 void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node);
 void SKYT_Check_Packets(SKYT_Twin_t *twin);
+/** A packet has come to a satellite over an ISL. */
+void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node);
 /** Hold the bytes of a chunk against what they must be. */
 void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint32_t node, uint32_t op, uint32_t block,
                       uint32_t chunk);

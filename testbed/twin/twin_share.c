@@ -173,7 +173,7 @@ static void send_packet(SKYT_Twin_t *twin, const SKYT_Share_t *share, SKY_Packet
     twin->seq_count = (uint16_t)((twin->seq_count + 1u) & SEQ_COUNT_MASK);
 
     const uint32_t     head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
-    const SKYT_Parts_t parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES};
+    const SKYT_Parts_t parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES, SKYT_NONE};
 
     SKYT_Network_Send(twin, twin->now_us, share->entry, SKYT_LINK_UP, (uint16_t)active_of(twin, share)->host, &parts);
 }

@@ -193,6 +193,18 @@ static inline bool rig_receive(rig_t *rig, int fd, int timeout_ms, SKY_Packet_t 
     return true;
 }
 
+/** The same, but for hellos and news of links, which come whenever a link changes. */
+static inline bool rig_receive_passed_on(rig_t *rig, int fd, int timeout_ms, SKY_Packet_t *pkt)
+{
+    bool came = rig_receive(rig, fd, timeout_ms, pkt);
+
+    while (came && pkt->op == SKY_OP_HELLO)
+    {
+        came = rig_receive(rig, fd, timeout_ms, pkt);
+    }
+    return came;
+}
+
 /** A request of the ground host to the satellite itself. */
 static inline SKY_Packet_t rig_request(rig_t *rig, uint16_t apid, uint8_t op)
 {

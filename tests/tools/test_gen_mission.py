@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from ctypes import LittleEndianStructure
 from pathlib import Path
+from struct import pack
 from typing import Any
 from xml.etree import ElementTree
 
@@ -216,6 +217,7 @@ PAYLOADS = {
     icd.OP_MIGRATE: migrate_payload(Satellite(2, 3)),
     icd.OP_PING: b"echo",
     icd.OP_RELAY: Message(messages.KVC_CMD_MID).encode(),
+    icd.OP_HELLO: pack(">QHHHHIH", 2**63 + 7, 1, 0, 3, 10, 41, 0b0010),
 }
 
 
@@ -233,7 +235,8 @@ def check_header(parsed: dict[str, Any], packet: Packet) -> None:
 @pytest.mark.parametrize("op", [op for op in vars(icd) if op.startswith("OP_")])
 def test_requests_over_udp_are_read_by_xtce(op: str, xtce: XtcePacketDefinition) -> None:
     value = getattr(icd, op)
-    for apid in {icd.OP_RELAY: [icd.APID_ISL], icd.OP_PING: [icd.APID_ISL, icd.APID_KVC]}.get(value, [icd.APID_KVC]):
+    served = {icd.OP_RELAY: [icd.APID_ISL], icd.OP_HELLO: [icd.APID_ISL], icd.OP_PING: [icd.APID_ISL, icd.APID_KVC]}
+    for apid in served.get(value, [icd.APID_KVC]):
         packet = Packet(
             is_request=True, apid=apid, op=value, src=Satellite(0, 77), dst=PLACE, request_id=2**63 + 5, key=os.urandom(32),
             tenant=7, deadline_ms=500, chunk_id=3, chunk_len=5, payload=PAYLOADS.get(value, b""),
@@ -246,6 +249,9 @@ def test_requests_over_udp_are_read_by_xtce(op: str, xtce: XtcePacketDefinition)
             assert packet.payload.endswith(parsed["chunk_set_bitmap"])
         elif value == icd.OP_MIGRATE:
             assert (parsed["migrate_plane"], parsed["migrate_slot"]) == (2, 3)
+        elif value == icd.OP_HELLO:
+            assert (parsed["hello_digest"], parsed["hello_count"]) == (2**63 + 7, 1)
+            assert packet.payload.endswith(parsed["hello_states"])
         elif packet.payload:
             assert parsed["SKY_payload"] == packet.payload
 
@@ -254,7 +260,7 @@ def test_requests_over_udp_are_read_by_xtce(op: str, xtce: XtcePacketDefinition)
 @pytest.mark.parametrize("status", sorted(icd.STATUS_NAMES))
 def test_every_response_has_one_container(op: str, status: int, xtce: XtcePacketDefinition) -> None:
     value = getattr(icd, op)
-    apid = icd.APID_ISL if value == icd.OP_RELAY else icd.APID_KVC
+    apid = icd.APID_ISL if value in (icd.OP_RELAY, icd.OP_HELLO) else icd.APID_KVC
     payload = PAYLOADS.get(value, b"")
     if value == icd.OP_STATS and status == icd.STATUS_OK:
         payload = os.urandom(8 * icd.STATS_KVC_COUNT)

@@ -21,11 +21,11 @@ typedef struct ISL_HkLink
     uint8  Up;
     uint16 Plane; /**< of the neighbour; 0 for the ground */
     uint16 Slot;
-    uint16 Spare;
-    uint32 QueueDepth;  /**< packets in the delay line */
+    uint16 QueueDepth;  /**< packets in the delay line; 0xFFFF: so many or more */
     uint32 LastHeardMs; /**< ago; 0xFFFFFFFF: never */
     uint32 DelayRequestedUs;
-    uint32 DelayMeasuredUs; /**< 0: not measured */
+    uint32 DelayMeanUs; /**< of hellos, smoothed: with what the machine's load adds; 0: not measured */
+    uint32 DelayMinUs;  /**< the smallest of the last 16; 0: not measured */
     uint64 TxPackets;
     uint64 TxBytes;
     uint64 RxPackets;

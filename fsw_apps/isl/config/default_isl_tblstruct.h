@@ -16,7 +16,7 @@ typedef struct ISL_NeighboursTable
     uint16          Slots;
     uint32          LocalIpv4;   /**< 0: any; read once, at start */
     uint16          LocalPort;   /**< read once, at start */
-    uint16          HelloS;      /**< seconds between two probes of a link; 0: no probes, all links count as up */
+    uint16          HelloS;      /**< seconds between two hellos over a link; 0: no hellos, all links count as up */
     uint32          PacketBytes; /**< largest packet of the links */
     uint8           SeamCut;     /**< 1: no link between the last plane and the first */
     uint8           Spare[3];
@@ -28,7 +28,7 @@ typedef struct ISL_NeighboursTable
 
 /** ISL.Links: the models of north, east, south, west, ground. They act on what this satellite sends; the model of the ground
  *  also on what comes from there, because the ground has no model of its own. A link that is cut is down at once and nothing
- *  comes in over it; the neighbour's table has to say so too, or its probes have to be lost first. */
+ *  comes in over it; the neighbour's table has to say so too, or its hellos have to be lost first. */
 typedef struct ISL_LinksTable
 {
     ISL_LinkEntry_t Link[ISL_LINK_COUNT];

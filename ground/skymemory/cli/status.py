@@ -31,7 +31,7 @@ Cells = dict[tuple[int, int], Text]
 
 
 @click.command()
-@click.option("--links", "show_links", is_flag=True, help="Every link: delay requested and measured, packets, drops.")
+@click.option("--links", "show_links", is_flag=True, help="Every link: delay requested, least and mean measured, packets, drops.")
 @sky_option
 @json_option
 def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> None:
@@ -53,7 +53,7 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
     )
     click.echo(in_words(counts))
     if show_links:
-        click.echo("\nlinks: one-way delays requested and measured, ms; packets sent, received and dropped")
+        click.echo("\nlinks: one-way delays in ms, requested, and the least and the mean of the last hellos; packets sent, received and dropped")
         print_table(link_table(report))
 
 
@@ -130,7 +130,7 @@ def _satellite(
 
 def _told(link: dict[str, int]) -> dict[str, int | None]:
     """A link's record; what was never heard has no time since, and 0 is what the ICD says of a delay that was not measured."""
-    nothing = {"last_heard_ms": NEVER, "delay_measured_us": 0}
+    nothing = {"last_heard_ms": NEVER, "delay_mean_us": 0, "delay_min_us": 0}
     return {name: None if nothing.get(name) == value else value for name, value in link.items()}
 
 
@@ -194,7 +194,7 @@ def link_table(report: dict[str, Any]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("from", "link", "to", "state"):
         table.add_column(name, no_wrap=True)
-    for name in ("requested", "measured", "sent", "received", "dropped"):
+    for name in ("requested", "least", "mean", "sent", "received", "dropped"):
         table.add_column(name, no_wrap=True, justify="right")
     for entry in report["satellites"]:
         for name in LINK_NAMES if "links" in entry else ():
@@ -207,7 +207,7 @@ def link_table(report: dict[str, Any]) -> Table:
 def _link(link: dict[str, Any]) -> Iterator[str | Text]:
     yield str(Satellite(link["plane"], link["slot"])) if link["plane"] else "hosts"
     yield "up" if link["up"] else Text("down", style="red")
-    for name in ("delay_requested_us", "delay_measured_us"):
+    for name in ("delay_requested_us", "delay_min_us", "delay_mean_us"):
         yield "-" if link[name] is None else f"{link[name] / 1000:.2f}"
     yield from (str(link["tx_packets"]), str(link["rx_packets"]), str(_drops(link)))
 

@@ -203,7 +203,8 @@ class IslHousekeepingLink(LittleEndianStructure):
     queue_depth: int
     last_heard_ms: int
     delay_requested_us: int
-    delay_measured_us: int
+    delay_mean_us: int
+    delay_min_us: int
     tx_packets: int
     tx_bytes: int
     rx_packets: int
@@ -217,11 +218,11 @@ class IslHousekeepingLink(LittleEndianStructure):
         ("up", c_uint8),
         ("plane", c_uint16),
         ("slot", c_uint16),
-        ("spare", c_uint16),
-        ("queue_depth", c_uint32),
+        ("queue_depth", c_uint16),
         ("last_heard_ms", c_uint32),
         ("delay_requested_us", c_uint32),
-        ("delay_measured_us", c_uint32),
+        ("delay_mean_us", c_uint32),
+        ("delay_min_us", c_uint32),
         ("tx_packets", c_uint64),
         ("tx_bytes", c_uint64),
         ("rx_packets", c_uint64),

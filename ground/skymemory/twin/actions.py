@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 from skymemory.placement.torus import Direction, Satellite, Torus
 from skymemory.twin.native import FaultKind
 
-NOTICE_MS: Final = 2000
-"""until the neighbours of a link that is cut, or of a satellite that is silent, route around it"""
 _DIRECTIONS: Final = tuple(Direction)
 
 
@@ -90,8 +88,7 @@ def border(torus: Torus, planes: frozenset[int]) -> Iterator[tuple[Satellite, Sa
 
 
 def cut(torus: Torus, link: tuple[Satellite, Satellite], begin_us: int, end_us: int, begins: str) -> Iterator[Action]:
-    """A link is cut, in both directions; after a while both ends notice."""
+    """Cut a link, in both directions."""
     node, number = node_of(link[0], torus), link_of(torus, *link)
     yield Action(begin_us, 1, FaultKind.CUT, node, number, 1, begins=begins)
-    yield Action(min(begin_us + 1000 * NOTICE_MS, end_us), 2, FaultKind.NOTICE, node)
     yield Action(end_us, 3, FaultKind.CUT, node, number, 0)

@@ -88,6 +88,8 @@ class Setup:
     speed: float = 1.0
     """of the schedule, as in a replay; links have the delays of the moment all the same"""
     workload: Workload = field(default_factory=Workload)
+    hello_ms: int = 10_000
+    """how often satellites greet their neighbours"""
     slots: int | None = None
     """of each store; None: twice what its share of all blocks takes"""
 
@@ -121,6 +123,7 @@ class Setup:
             handover_ms=round(1000 * cache.handover_s),
             schedule=schedule,
             duration_ms=duration_ms,
+            hello_ms=1000 * constellation.satellite.hello_s,
             workload=Workload(deadline_ms=cache.deadline_ms) if workload is None else workload,
         )
 
@@ -320,6 +323,7 @@ class Twin:
             gossip=int(setup.gossip),
             scrub_ms=setup.scrub_ms,
             lazy_purge=int(setup.lazy_purge),
+            hello_ms=setup.hello_ms,
         )
         why = ctypes.create_string_buffer(native.TEXT_BYTES)
         handle = self._library.SKYT_Create(ctypes.byref(config), why)

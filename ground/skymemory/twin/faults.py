@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.toml_lines import KeyPath, find_line
 from skymemory.twin import native
-from skymemory.twin.actions import NOTICE_MS, Action, LinkModel, any_link, border, cut, link_of, node_of, together
+from skymemory.twin.actions import Action, LinkModel, any_link, border, cut, link_of, node_of, together
 from skymemory.twin.native import FaultKind
 
 _REFILL_US: Final = 2_000_000
@@ -215,7 +215,6 @@ class Crash(_OnSatellite):
     def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
         node = self._node(torus, rng)
         yield Action(begin_us, 1, FaultKind.CRASH, node, begins="crash")
-        yield Action(min(begin_us + 1000 * NOTICE_MS, end_us), 2, FaultKind.NOTICE, node)
         yield Action(end_us, 3, FaultKind.RESTART, node)
 
 

@@ -58,12 +58,11 @@ class FaultKind(IntEnum):
 
     MODEL = 1
     CUT = 2
-    NOTICE = 3
-    CRASH = 4
-    RESTART = 5
-    PRESSURE = 6
-    RELIEF = 7
-    CLOCK = 8
+    CRASH = 3
+    RESTART = 4
+    PRESSURE = 5
+    RELIEF = 6
+    CLOCK = 7
 
 
 class Invariant(IntEnum):
@@ -75,6 +74,7 @@ class Invariant(IntEnum):
     LIMIT = 3
     DEADLINE = 4
     PACKETS = 5
+    ROUTE = 6
 
 
 class Break(IntEnum):
@@ -87,6 +87,7 @@ class Break(IntEnum):
     OVERFULL = 4
     DEAF = 5
     LEAK = 6
+    ROUTE = 7
 
 
 class Config(ctypes.Structure):
@@ -119,6 +120,7 @@ class Config(ctypes.Structure):
         ("gossip", c_uint32),
         ("scrub_ms", c_uint32),
         ("lazy_purge", c_uint32),
+        ("hello_ms", c_uint32),
         ("chunk_us", c_uint32),
     )
 

@@ -21,6 +21,7 @@ from skymemory.twin.driver import TwinError
 from skymemory.twin.native import OpKind, Uplink
 
 _START_US: Final = 1_000_000_000
+_HELLO_MS: Final = 10_000
 _DEADLINE_MS: Final = 600_000
 _BETWEEN_US: Final = 1000 * _DEADLINE_MS
 _PACKET_ROOM: Final = 128
@@ -127,6 +128,7 @@ def _config(case: PaperCase) -> native.Config:
         block_bytes=case.block_bytes,
         active_max=1,
         packets_max=2 * case.chunks + 16 * case.servers,
+        hello_ms=_HELLO_MS,
         chunk_us=case.processing_us,
     )
 

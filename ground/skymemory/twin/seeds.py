@@ -67,6 +67,7 @@ def setup_of(seed: int) -> Setup:
             puts_per_minute=2.0,
             purges_per_minute=0.3,
         ),
+        hello_ms=1000 + int(rng.random() * 9000),
     )
 
 

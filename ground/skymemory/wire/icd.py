@@ -17,7 +17,7 @@ HEADER_BYTES: Final = 100
 PEC_BYTES: Final = 2
 """packet error control"""
 APID_ISL: Final = 0x1d8
-"""links and routing: PING, STATS of links, RELAY"""
+"""links and routing: PING, HELLO, STATS of links, RELAY"""
 APID_KVC: Final = 0x1d0
 """hashtable service: PUT, GET, HAS, PURGE, MIGRATE, STATS of the store, PING"""
 LIMIT_CHUNK_SET: Final = 2048
@@ -34,6 +34,8 @@ LIMIT_PACKET_BYTES: Final = 65507
 """largest packet: what fits a UDP datagram over IPv4"""
 LIMIT_PING_BYTES: Final = 64
 """payload that PING echoes"""
+LIMIT_LINK_STATES: Final = 24
+"""link states that one HELLO can carry"""
 LIMIT_RELAY_BYTES: Final = 1024
 """largest Software Bus message that RELAY carries"""
 OP_PUT: Final = 1
@@ -52,6 +54,8 @@ OP_STATS: Final = 7
 """counters of the application that the APID names"""
 OP_RELAY: Final = 8
 """a Software Bus message for the destination's bus, or from it"""
+OP_HELLO: Final = 9
+"""are you there, and which links are down? Between neighbours only, over the link between them. With flag gossip: news of link states, without a response"""
 STATUS_OK: Final = 0
 """done"""
 STATUS_NOT_FOUND: Final = 1
@@ -99,7 +103,7 @@ FLAG_ANY: Final = 4
 FLAG_TLM: Final = 8
 """RELAY: send the destination's telemetry to this ground for the lease time"""
 FLAG_GOSSIP: Final = 16
-"""PURGE: a share of the block is gone, tell the neighbours; taken from neighbouring satellites only, never answered"""
+"""PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbouring satellites only, never answered"""
 OFF_VERSION: Final = 0
 """version of this header: 1"""
 OFF_OP: Final = 1
@@ -164,6 +168,24 @@ MIGRATE_OFF_SLOT: Final = 2
 """its slot"""
 MIGRATE_BYTES: Final = 4
 """fixed part of the migrate payload"""
+HELLO_OFF_DIGEST: Final = 0
+"""of all link states that the sender knows; two satellites with the same digest know the same. 0: none"""
+HELLO_OFF_COUNT: Final = 8
+"""link states that follow, at most limits.link_states"""
+HELLO_OFF_RESERVED: Final = 10
+"""0"""
+HELLO_BYTES: Final = 12
+"""fixed part of the hello payload"""
+LINK_STATE_OFF_PLANE: Final = 0
+"""plane of the satellite whose links these are"""
+LINK_STATE_OFF_SLOT: Final = 2
+"""its slot"""
+LINK_STATE_OFF_SEQUENCE: Final = 4
+"""chosen by that satellite, from 1, one more with each change. Of two link states of a satellite a is newer than b if (a - b) modulo 2^32 is 1 to 2^31 - 1, or exactly 2^31 with a > b as plain numbers; with the same sequence, if its `down` is larger"""
+LINK_STATE_OFF_DOWN: Final = 8
+"""bit 0 north, 1 east, 2 south, 3 west: this satellite does not use that link. All other bits are 0"""
+LINK_STATE_BYTES: Final = 10
+"""fixed part of the link_state payload"""
 STATS_KVC_UPTIME_MS: Final = 0
 STATS_KVC_STORE_BYTES: Final = 1
 STATS_KVC_SLOT_BYTES: Final = 2
@@ -214,8 +236,9 @@ STATS_ISL_DROP_HOP_LIMIT: Final = 11
 STATS_ISL_DROP_UNREACHABLE: Final = 12
 STATS_ISL_DROP_TOO_LARGE: Final = 13
 STATS_ISL_DROP_NO_SERVICE: Final = 14
-STATS_ISL_LINKS: Final = 15
-STATS_ISL_COUNT: Final = 16
+STATS_ISL_LINKS_DOWN_KNOWN: Final = 15
+STATS_ISL_LINKS: Final = 16
+STATS_ISL_COUNT: Final = 17
 """counters of isl, 8 bytes each"""
 STATS_LINK_UP: Final = 0
 STATS_LINK_PLANE: Final = 1
@@ -231,11 +254,12 @@ STATS_LINK_DROP_ERROR: Final = 10
 STATS_LINK_QUEUE_DEPTH: Final = 11
 STATS_LINK_LAST_HEARD_MS: Final = 12
 STATS_LINK_DELAY_REQUESTED_US: Final = 13
-STATS_LINK_DELAY_MEASURED_US: Final = 14
-STATS_LINK_RATE_KBPS: Final = 15
-STATS_LINK_LOSS_PPM: Final = 16
-STATS_LINK_JITTER_US: Final = 17
-STATS_LINK_COUNT: Final = 18
+STATS_LINK_DELAY_MEAN_US: Final = 14
+STATS_LINK_DELAY_MIN_US: Final = 15
+STATS_LINK_RATE_KBPS: Final = 16
+STATS_LINK_LOSS_PPM: Final = 17
+STATS_LINK_JITTER_US: Final = 18
+STATS_LINK_COUNT: Final = 19
 """counters of link, 8 bytes each"""
 
 HEADER_STRUCT: Final = ">BBBBBBHHHHHHHIIIQ32sIIIIIII"
@@ -339,6 +363,7 @@ STATS_ISL: Final = (
     "drop_unreachable",
     "drop_too_large",
     "drop_no_service",
+    "links_down_known",
     "links",
 )
 STATS_LINK: Final = (
@@ -356,7 +381,8 @@ STATS_LINK: Final = (
     "queue_depth",
     "last_heard_ms",
     "delay_requested_us",
-    "delay_measured_us",
+    "delay_mean_us",
+    "delay_min_us",
     "rate_kbps",
     "loss_ppm",
     "jitter_us",

@@ -1,6 +1,6 @@
 /**
  * @file
- * ISL as an app: what it answers, forwards, refuses and counts; commands, tables, relay, delay, probes.
+ * ISL as an app: what it answers, forwards, refuses and counts; commands, tables, relay, delay, hellos, news of links.
  */
 #include "app_rig.h"
 #include "isl_eventids.h"
@@ -152,7 +152,7 @@ static void test_commands(void)
     request     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
     request.dst = rig_neighbour[SKY_LINK_EAST]; /* three slots: the long way round leads over west */
     rig_send(&rig, rig.ground, &request);
-    CHECK(rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &there));
+    CHECK(rig_receive_passed_on(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &there));
     CHECK_EQ(there.request_id, request.request_id);
     rig_send(&rig, rig.neighbour[SKY_LINK_EAST], &request); /* nothing comes in over a cut link */
     CHECK(!rig_receive(&rig, rig.ground, RIG_SILENT_MS, &there));
@@ -163,7 +163,7 @@ static void test_commands(void)
     RIG_EVENT(&rig, "ISL", ISL_SET_LINK_INF_EID, "link 1 restored");
     request.request_id = ++rig.request_id;
     rig_send(&rig, rig.ground, &request);
-    CHECK(rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &there));
+    CHECK(rig_receive_passed_on(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &there));
     hk = rig_isl_hk(&rig);
     CHECK(hk.Plane == 2 && hk.Slot == 2 && hk.CommandErrorCounter == 4);
 }
@@ -438,7 +438,7 @@ static void test_tables(void)
     request.dst = rig_neighbour[SKY_LINK_EAST];
     sent_us     = SKY_LIB_NowUs();
     rig_send(&rig, rig.ground, &request);
-    CHECK(rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &there));
+    CHECK(rig_receive_passed_on(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &there));
     CHECK(SKY_LIB_NowUs() - sent_us >= 100000);
 }
 
@@ -473,43 +473,138 @@ static void test_a_burst_of_telemetry_pushes_out_no_command(void)
     CHECK(all_came);
 }
 
-static void test_probes(void)
+/** Answer a greeting as a neighbour that knows nothing of links. */
+static void answer_hello(const SKY_Packet_t *hello, SKY_LinkId_t link)
+{
+    static const uint8_t nothing[SKY_HELLO_BYTES];
+    SKY_Packet_t         reply;
+
+    SKY_Packet_Reply(hello, rig_neighbour[link], SKY_STATUS_OK, &reply);
+    reply.payload = nothing;
+    reply.length  = sizeof(nothing);
+    rig_send(&rig, rig.neighbour[link], &reply);
+}
+
+static bool is_greeting(const SKY_Packet_t *pkt)
+{
+    return pkt->is_request && pkt->op == SKY_OP_HELLO && (pkt->flags & SKY_FLAG_GOSSIP) == 0;
+}
+
+static void test_hellos(void)
 {
     static const char *const options[] = {"--hello-s", "1", NULL};
-    SKY_Packet_t             probe;
+    SKY_Packet_t             hello;
     SKY_Packet_t             reply;
 
     if (!rig_open(&rig, options))
     {
         return;
     }
-    /* the eastern neighbour answers, the others are silent: after three probes only east is up */
+    /* the eastern neighbour answers, the others are silent: after three hellos only east is up */
     while (rig_link_stat(&rig, SKY_LINK_WEST, SKY_STATS_LINK_UP) != 0)
     {
-        if (rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &probe) && probe.is_request)
+        if (rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_LIMIT_MS, &hello) && is_greeting(&hello))
         {
-            CHECK(probe.op == SKY_OP_PING && probe.apid == SKY_APID_ISL && SKY_Addr_Equal(probe.src, rig_self));
-            SKY_Packet_Reply(&probe, rig_neighbour[SKY_LINK_EAST], SKY_STATUS_OK, &reply);
-            rig_send(&rig, rig.neighbour[SKY_LINK_EAST], &reply);
+            CHECK(hello.apid == SKY_APID_ISL && SKY_Addr_Equal(hello.src, rig_self));
+            answer_hello(&hello, SKY_LINK_EAST);
         }
     }
     CHECK_EQ(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_UP), 1);
-    CHECK(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_DELAY_MEASURED_US) > 0);
+    CHECK(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_DELAY_MEAN_US) > 0);
+    CHECK(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_DELAY_MIN_US) > 0);
+    CHECK(rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_DELAY_MIN_US) <=
+          rig_link_stat(&rig, SKY_LINK_EAST, SKY_STATS_LINK_DELAY_MEAN_US));
+    CHECK_EQ(rig_isl_stat(&rig, SKY_STATS_ISL_LINKS_DOWN_KNOWN), 3);
     RIG_EVENT(&rig, "ISL", ISL_LINKS_INF_EID, "east 1");
     /* whatever comes from a neighbour brings its link back */
-    probe     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
-    probe.src = rig_neighbour[SKY_LINK_WEST];
-    rig_send(&rig, rig.neighbour[SKY_LINK_WEST], &probe);
+    hello     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    hello.src = rig_neighbour[SKY_LINK_WEST];
+    rig_send(&rig, rig.neighbour[SKY_LINK_WEST], &hello);
     while (rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &reply) && reply.is_request)
     {
-        /* probes that were sent before */
+        /* hellos that were sent before, and news */
     }
-    CHECK_EQ(reply.request_id, probe.request_id);
+    CHECK_EQ(reply.request_id, hello.request_id);
     CHECK_EQ(rig_link_stat(&rig, SKY_LINK_WEST, SKY_STATS_LINK_UP), 1);
     rig_close(&rig);
 }
 
-/** Routes go around a link that the table cuts from the first packet on: no three probes have to be lost before. */
+/** News of a link from a neighbour, as it is on the wire. */
+static void tell(SKY_LinkId_t link, SKY_Addr_t satellite, uint32_t sequence, uint16_t down)
+{
+    uint8_t      payload[SKY_HELLO_BYTES + SKY_LINK_STATE_BYTES] = {0};
+    SKY_Packet_t news                                            = rig_request(&rig, SKY_APID_ISL, SKY_OP_HELLO);
+
+    payload[SKY_HELLO_OFF_COUNT + 1]                           = 1;
+    payload[SKY_HELLO_BYTES + SKY_LINK_STATE_OFF_PLANE + 1]    = (uint8_t)satellite.plane;
+    payload[SKY_HELLO_BYTES + SKY_LINK_STATE_OFF_SLOT + 1]     = (uint8_t)satellite.slot;
+    payload[SKY_HELLO_BYTES + SKY_LINK_STATE_OFF_SEQUENCE + 3] = (uint8_t)sequence;
+    payload[SKY_HELLO_BYTES + SKY_LINK_STATE_OFF_DOWN + 1]     = (uint8_t)down;
+    news.src                                                   = rig_neighbour[link];
+    news.flags                                                 = SKY_FLAG_GOSSIP;
+    news.hop_limit                                             = 1;
+    news.payload                                               = payload;
+    news.length                                                = sizeof(payload);
+    rig_send(&rig, rig.neighbour[link], &news);
+}
+
+/** Packets go around a satellite of which others say that it is gone, and are answered at once if they are for it. */
+static void test_news_of_links(void)
+{
+    static const SKY_Addr_t gone = {3, 3}; /* its neighbours in 3 x 3: (2, 3), (1, 3), (3, 1), (3, 2) */
+    SKY_Packet_t            request;
+    SKY_Packet_t            answer;
+    SKY_Packet_t            there;
+
+    request     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    request.dst = gone;
+    rig_send(&rig, rig.ground, &request);
+    CHECK(rig_receive(&rig, rig.neighbour[SKY_LINK_SOUTH], RIG_LIMIT_MS, &there) && there.request_id == request.request_id);
+
+    tell(SKY_LINK_EAST, (SKY_Addr_t){2, 3}, 7, 1u << SKY_LINK_SOUTH);
+    while (rig_receive(&rig, rig.neighbour[SKY_LINK_SOUTH], RIG_LIMIT_MS, &there) && there.op != SKY_OP_HELLO)
+    {
+        /* until the news has gone on */
+    }
+    CHECK(there.op == SKY_OP_HELLO && (there.flags & SKY_FLAG_GOSSIP) != 0 && there.hop_limit == 1);
+    tell(SKY_LINK_EAST, (SKY_Addr_t){1, 3}, 7, 1u << SKY_LINK_NORTH);
+    tell(SKY_LINK_SOUTH, (SKY_Addr_t){3, 1}, 7, 1u << SKY_LINK_WEST);
+    tell(SKY_LINK_SOUTH, (SKY_Addr_t){3, 2}, 7, 1u << SKY_LINK_EAST);
+    tell(SKY_LINK_SOUTH, (SKY_Addr_t){3, 9}, 7, 1u << SKY_LINK_EAST); /* nobody */
+    while (rig_isl_stat(&rig, SKY_STATS_ISL_LINKS_DOWN_KNOWN) < 4)
+    {
+        (void)poll(NULL, 0, RIG_POLL_MS);
+    }
+    request     = rig_request(&rig, SKY_APID_ISL, SKY_OP_PING);
+    request.dst = gone;
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_UNREACHABLE);
+    CHECK(SKY_Addr_Equal(answer.src, rig_self));
+
+    /* it is back: the newer states count, and the older one of another neighbour is answered with the newer one */
+    tell(SKY_LINK_EAST, (SKY_Addr_t){2, 3}, 8, 0);
+    tell(SKY_LINK_EAST, (SKY_Addr_t){1, 3}, 8, 0);
+    tell(SKY_LINK_EAST, (SKY_Addr_t){3, 1}, 8, 0);
+    tell(SKY_LINK_EAST, (SKY_Addr_t){3, 2}, 8, 0);
+    tell(SKY_LINK_SOUTH, (SKY_Addr_t){3, 2}, 7, 1u << SKY_LINK_EAST);
+    while (rig_isl_stat(&rig, SKY_STATS_ISL_LINKS_DOWN_KNOWN) > 0)
+    {
+        (void)poll(NULL, 0, RIG_POLL_MS);
+    }
+
+    /* only neighbours are listened to, over the link between */
+    request        = rig_request(&rig, SKY_APID_ISL, SKY_OP_HELLO);
+    request.length = 0;
+    CHECK_EQ(rig_ask(&rig, &request, &answer), SKY_STATUS_REFUSED);
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        while (rig_receive(&rig, rig.neighbour[link], RIG_SILENT_MS, &there))
+        {
+            /* news that went on */
+        }
+    }
+}
+
+/** Routes go around a link that the table cuts from the first packet on: no three hellos have to be lost before. */
 static void test_a_link_cut_by_the_table_is_down_from_the_start(void)
 {
     static const char *const options[] = {"--hello-s", "1", "--link", "east:cut=1", NULL};
@@ -528,12 +623,12 @@ static void test_a_link_cut_by_the_table_is_down_from_the_start(void)
     CHECK_EQ(rig_link_stat(&rig, SKY_LINK_WEST, SKY_STATS_LINK_UP), 1);
     while (rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &there) && SKY_Addr_Equal(there.src, rig_self))
     {
-        /* probes */
+        /* hellos, and news of the cut */
     }
     CHECK_EQ(there.request_id, request.request_id);
     while (rig_receive(&rig, rig.neighbour[SKY_LINK_WEST], RIG_LIMIT_MS, &there) && !SKY_Addr_Equal(there.src, rig_self))
     {
-        /* until the next probe, which goes to all whose links are not cut */
+        /* until the next hello, which goes to all whose links are not cut */
     }
     CHECK(!rig_receive(&rig, rig.neighbour[SKY_LINK_EAST], RIG_SILENT_MS, &there));
 
@@ -559,6 +654,7 @@ int main(void)
         RUN(test_ping_and_stats);
         RUN(test_bad_packets_are_counted_by_reason);
         RUN(test_forwarding_and_the_way_back);
+        RUN(test_news_of_links);
         RUN(test_a_train_arrives_packet_by_packet);
         RUN(test_commands);
         RUN(test_cuts_do_not_isolate);
@@ -571,7 +667,7 @@ int main(void)
         RUN(test_a_burst_of_telemetry_pushes_out_no_command);
         rig_close(&rig);
     }
-    RUN(test_probes);
+    RUN(test_hellos);
     RUN(test_a_link_cut_by_the_table_is_down_from_the_start);
     return CHECK_RESULT();
 }

@@ -118,8 +118,7 @@ static void test_a_cut(void)
     {
         const uint64_t at_s = 40u + 60u * i;
 
-        rig_fault(&rig, at_s, SKYT_FAULT_CUT, node_at(3, 9), 1)->link = SKY_LINK_EAST;
-        (void)rig_fault(&rig, at_s + 2u, SKYT_FAULT_NOTICE, node_at(3, 9), 0);
+        rig_fault(&rig, at_s, SKYT_FAULT_CUT, node_at(3, 9), 1)->link       = SKY_LINK_EAST;
         rig_fault(&rig, at_s + 40u, SKYT_FAULT_CUT, node_at(3, 9), 0)->link = SKY_LINK_EAST;
     }
     run(&rig, &counters);
@@ -139,10 +138,6 @@ static void test_a_partition(void)
     }
     for (uint32_t slot = 1; slot <= SLOTS; ++slot)
     {
-        (void)rig_fault(&rig, 103, SKYT_FAULT_NOTICE, node_at(2, slot), 0);
-    }
-    for (uint32_t slot = 1; slot <= SLOTS; ++slot)
-    {
         rig_fault(&rig, 160, SKYT_FAULT_CUT, node_at(2, slot), 0)->link = SKY_LINK_SOUTH;
     }
     rig.config.seam_cut = 1;
@@ -159,7 +154,6 @@ static void test_a_crash(void)
     rig_init(&rig, 10);
     (void)rig_fault(&rig, 100, SKYT_FAULT_CRASH, node_at(3, 10), 0);
     (void)rig_fault(&rig, 101, SKYT_FAULT_CRASH, node_at(3, 10), 0); /* it is down already */
-    (void)rig_fault(&rig, 102, SKYT_FAULT_NOTICE, node_at(3, 10), 0);
     (void)rig_fault(&rig, 130, SKYT_FAULT_RESTART, node_at(3, 10), 0);
     (void)rig_fault(&rig, 131, SKYT_FAULT_RESTART, node_at(3, 10), 0);
     run(&rig, &counters);

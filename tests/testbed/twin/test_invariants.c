@@ -12,7 +12,7 @@ static void check_broken(SKYT_Break_t broken, SKYT_Invariant_t invariant)
     Rig_t            rig;
 
     rig_init(&rig, 3);
-    rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.loss_ppm = 2000;
+    rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.loss_ppm = 5000;
     twin                                                              = rig_create(&rig);
     SKYT_Break(twin, broken);
     SKYT_Run(twin, START_US + 460 * SECOND);
@@ -56,6 +56,18 @@ static void test_packets_that_are_not_given_back(void)
     check_broken(SKYT_BREAK_LEAK, SKYT_INVARIANT_PACKETS);
 }
 
+/* The window's satellites are asked, one of them is dead, and the others know of no links but their own: packets circle. */
+static void test_packets_that_circle(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 3);
+    rig_dead_satellite(&rig, 0);
+    rig_run(&rig, SKYT_BREAK_ROUTE, &counters);
+    CHECK(counters.violations[SKYT_INVARIANT_ROUTE] > 100);
+}
+
 static void test_more_packets_than_there_may_be(void)
 {
     SKYT_Counters_t counters;
@@ -90,6 +102,7 @@ int main(void)
     RUN(test_a_store_over_its_limit);
     RUN(test_an_operation_that_does_not_end);
     RUN(test_packets_that_are_not_given_back);
+    RUN(test_packets_that_circle);
     RUN(test_more_packets_than_there_may_be);
     RUN(test_a_chunk_that_is_missed_by_nobody);
     return CHECK_RESULT();

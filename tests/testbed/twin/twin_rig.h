@@ -59,7 +59,8 @@ static inline void rig_init(Rig_t *rig, uint64_t seed)
                                   .handover_ms      = 20000,
                                   .active_max       = 8,
                                   .packets_max      = 4096,
-                                  .queue_ms         = 500};
+                                  .queue_ms         = 500,
+                                  .hello_ms         = 10000};
 
     (void)memset(rig, 0, sizeof(*rig));
     rig->config  = config;
@@ -76,6 +77,15 @@ static inline SKYT_Fault_t *rig_fault(Rig_t *rig, uint64_t at_s, SKYT_FaultKind_
     fault->node    = node;
     fault->value   = value;
     return fault;
+}
+
+/** A server of the window is dead for two minutes, while so many packets come twice. */
+static inline void rig_dead_satellite(Rig_t *rig, uint32_t duplicate_ppm)
+{
+    rig_fault(rig, 60, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.duplicate_ppm = duplicate_ppm;
+    (void)rig_fault(rig, 80, SKYT_FAULT_CRASH, node_at(3, 9), 0);
+    (void)rig_fault(rig, 200, SKYT_FAULT_RESTART, node_at(3, 9), 0);
+    (void)rig_fault(rig, 260, SKYT_FAULT_MODEL, SKYT_ALL, 0);
 }
 
 static inline void rig_ops(Rig_t *rig)

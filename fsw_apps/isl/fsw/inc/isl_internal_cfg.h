@@ -66,9 +66,10 @@
 #define ISL_PLATFORM_EVENT_PERIOD_S         ISL_PLATFORM_CFGVAL(EVENT_PERIOD_S)
 #define DEFAULT_ISL_PLATFORM_EVENT_PERIOD_S 60
 
-/** Probes in a row that a neighbour may leave unanswered before its link counts as down. */
-#define ISL_PLATFORM_PROBES_LOST         ISL_PLATFORM_CFGVAL(PROBES_LOST)
-#define DEFAULT_ISL_PLATFORM_PROBES_LOST 3
+/** Satellites that the map of links has room for, 12 bytes each; not touched beyond what the constellation has. In a larger one
+ *  packets are routed around a satellite's own links only. */
+#define ISL_PLATFORM_MAP_SATELLITES         ISL_PLATFORM_CFGVAL(MAP_SATELLITES)
+#define DEFAULT_ISL_PLATFORM_MAP_SATELLITES 16384
 
 /** Socket buffers asked for; the system may give less. */
 #define ISL_PLATFORM_SOCKET_BYTES         ISL_PLATFORM_CFGVAL(SOCKET_BYTES)

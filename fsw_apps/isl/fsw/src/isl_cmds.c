@@ -87,6 +87,11 @@ static uint32 ISL_Clip32(uint64_t value)
     return value < UINT32_MAX ? (uint32)value : UINT32_MAX;
 }
 
+static uint16 ISL_Clip16(uint32_t value)
+{
+    return value < UINT16_MAX ? (uint16)value : UINT16_MAX;
+}
+
 static void ISL_FillHkLink(const ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, ISL_HkLink_t *hk)
 {
     const ISL_Link_t *const link = &node->links[id];
@@ -95,10 +100,11 @@ static void ISL_FillHkLink(const ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t
     hk->Up               = ISL_Link_IsUp(node, id) ? 1 : 0;
     hk->Plane            = link->peer.plane;
     hk->Slot             = link->peer.slot;
-    hk->QueueDepth       = link->out.ready ? link->out.line.used : 0;
+    hk->QueueDepth       = ISL_Clip16(link->out.ready ? link->out.line.used : 0);
     hk->LastHeardMs      = link->heard_once ? ISL_Clip32((now_us - link->heard_us) / 1000u) : UINT32_MAX;
     hk->DelayRequestedUs = link->model.delay_us;
-    hk->DelayMeasuredUs  = link->measured_us;
+    hk->DelayMeanUs      = id != SKY_LINK_GROUND ? node->hello.links[id].mean_us : 0;
+    hk->DelayMinUs       = id != SKY_LINK_GROUND ? SKY_Hello_MinUs(&node->hello.links[id]) : 0;
     hk->TxPackets        = link->counters.tx_packets;
     hk->TxBytes          = link->counters.tx_bytes;
     hk->RxPackets        = link->counters.rx_packets;

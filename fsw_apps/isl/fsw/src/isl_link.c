@@ -1,21 +1,19 @@
 /**
  * @file
- * Links: models, delay lines, probes.
+ * Links: models, delay lines, cuts.
  */
 #include <string.h>
 
 #include "isl_node.h"
 
 /* Five lines out, one from the ground. Equal shares of one pool; pages are touched when packets first wait in them. */
-#define ISL_LINES           (SKY_LINK_COUNT + 1u)
-#define ISL_LINE_BYTES      (ISL_PLATFORM_LINK_POOL_BYTES / ISL_LINES)
-#define ISL_UPLINK_LINE     SKY_LINK_COUNT
-#define ISL_SLOT_EXTRA      64u /* more than a line needs for the bookkeeping of a slot */
-#define ISL_PROBE_LINK_BITS 3u
+#define ISL_LINES       (SKY_LINK_COUNT + 1u)
+#define ISL_LINE_BYTES  (ISL_PLATFORM_LINK_POOL_BYTES / ISL_LINES)
+#define ISL_UPLINK_LINE SKY_LINK_COUNT
+#define ISL_SLOT_EXTRA  64u /* more than a line needs for the bookkeeping of a slot */
 
 CompileTimeAssert(ISL_LINE_BYTES >= 4u * (SKY_LIMIT_PACKET_BYTES + ISL_SLOT_EXTRA), IslLinePoolHoldsFourLargestPackets);
 CompileTimeAssert(SKY_LIMIT_PACKET_BYTES + ISL_ENDPOINT_BYTES <= SKY_LINK_SLOT_BYTES_MAX, IslEndpointFitsTheSlot);
-CompileTimeAssert(SKY_LINK_COUNT < (1u << ISL_PROBE_LINK_BITS), IslProbeIdHoldsTheLink);
 
 static uint64_t ISL_LinePool[ISL_LINES][ISL_LINE_BYTES / sizeof(uint64_t)];
 
@@ -45,18 +43,14 @@ bool ISL_Link_IsUp(const ISL_Node_t *node, SKY_LinkId_t id)
     return link->present && !ISL_IsCut(link) && (id == SKY_LINK_GROUND || (node->router.usable & (1u << id)) != 0);
 }
 
-/** A link that is cut leaves the routes. It comes back at once, or with probes when the neighbour is heard. */
-static void ISL_UpdateRoute(ISL_Node_t *node, SKY_LinkId_t id)
+/** A link that is cut leaves the routes. It comes back at once, or with hellos when the neighbour is heard. */
+static void ISL_UpdateRoute(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id)
 {
     const ISL_Link_t *const link = &node->links[id];
 
-    if (id != SKY_LINK_GROUND && (!link->present || ISL_IsCut(link)))
+    if (id != SKY_LINK_GROUND)
     {
-        SKY_Router_SetLinkUp(&node->router, id, false);
-    }
-    else if (id != SKY_LINK_GROUND && node->hello_us == 0)
-    {
-        SKY_Router_SetLinkUp(&node->router, id, true);
+        SKY_Hello_SetLink(&node->hello, now_us, id, link->present, ISL_IsCut(link));
     }
 }
 
@@ -86,7 +80,7 @@ bool ISL_Link_Cut(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t s
         return false;
     }
     link->cut_until_us = seconds != 0 ? now_us + seconds * UINT64_C(1000000) : 0;
-    ISL_UpdateRoute(node, id);
+    ISL_UpdateRoute(node, now_us, id);
     return true;
 }
 
@@ -101,7 +95,7 @@ void ISL_Link_EndCuts(ISL_Node_t *node, uint64_t now_us)
         if (link->cut_until_us != 0 && now_us >= link->cut_until_us)
         {
             link->cut_until_us = 0;
-            ISL_UpdateRoute(node, (SKY_LinkId_t)id);
+            ISL_UpdateRoute(node, now_us, (SKY_LinkId_t)id);
         }
     }
 }
@@ -151,7 +145,7 @@ static void ISL_SetLineModel(const ISL_Node_t *node, ISL_Line_t *line, uint32_t 
     }
 }
 
-void ISL_Link_SetModel(ISL_Node_t *node, SKY_LinkId_t id, const SKY_LinkModel_t *model)
+void ISL_Link_SetModel(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, const SKY_LinkModel_t *model)
 {
     ISL_Link_t *const link = &node->links[id];
 
@@ -161,7 +155,7 @@ void ISL_Link_SetModel(ISL_Node_t *node, SKY_LinkId_t id, const SKY_LinkModel_t 
     {
         ISL_SetLineModel(node, &node->uplink, ISL_UPLINK_LINE, model);
     }
-    ISL_UpdateRoute(node, id);
+    ISL_UpdateRoute(node, now_us, id);
 }
 
 /** Does a packet have to wait, for its own delay or behind others? */
@@ -331,7 +325,7 @@ bool ISL_Link_Heard(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t
         {
             same->heard_us   = now_us;
             same->heard_once = true;
-            SKY_Router_SetLinkUp(&node->router, (SKY_LinkId_t)other, true);
+            SKY_Hello_Heard(&node->hello, now_us, (SKY_LinkId_t)other);
         }
     }
     return true;
@@ -369,80 +363,4 @@ uint32_t ISL_Link_NextUplink(ISL_Node_t *node, uint64_t now_us, uint64_t *endpoi
         memcpy(node->work, packet, len);
     }
     return len;
-}
-
-/* ---- probes -------------------------------------------------------------------------------------------------------- */
-
-static void ISL_SendProbe(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id)
-{
-    ISL_Link_t *const link = &node->links[id];
-    uint8_t           head[SKY_HEAD_MAX];
-    uint8_t           tail[SKY_PEC_BYTES];
-    SKY_Packet_t      probe;
-    ISL_IO_Parts_t    parts;
-
-    memset(&probe, 0, sizeof(probe));
-    probe.is_request = true;
-    probe.apid       = SKY_APID_ISL;
-    probe.seq_flags  = SKY_SEQ_WHOLE;
-    probe.seq_count  = node->seq_count++;
-    probe.op         = SKY_OP_PING;
-    probe.hop_limit  = 1;
-    probe.src        = node->router.self;
-    probe.dst        = link->peer;
-    probe.request_id = (now_us << ISL_PROBE_LINK_BITS) | (uint64_t)id;
-
-    memset(&parts, 0, sizeof(parts));
-    parts.head     = head;
-    parts.head_len = (uint32_t)SKY_Packet_EncodeAround(&probe, NULL, head, tail);
-    parts.tail     = tail;
-    parts.tail_len = SKY_PEC_BYTES;
-    link->probe_id = probe.request_id;
-    link->probe_us = now_us;
-    ISL_Link_Send(node, now_us, id, link->endpoint, &parts); /* over this link, whatever the router thinks of it */
-}
-
-void ISL_Link_Probe(ISL_Node_t *node, uint64_t now_us)
-{
-    uint32_t id;
-
-    for (id = 0; id < SKY_ISL_COUNT; ++id)
-    {
-        const ISL_Link_t *const link = &node->links[id];
-
-        if (link->present && !ISL_IsCut(link))
-        {
-            if (now_us - link->heard_us >= ISL_PLATFORM_PROBES_LOST * node->hello_us)
-            {
-                SKY_Router_SetLinkUp(&node->router, (SKY_LinkId_t)id, false);
-            }
-            ISL_SendProbe(node, now_us, (SKY_LinkId_t)id);
-        }
-    }
-}
-
-void ISL_Link_OnProbe(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t request_id)
-{
-    const uint32_t asked = (uint32_t)(request_id & ((1u << ISL_PROBE_LINK_BITS) - 1u));
-    ISL_Link_t    *link;
-    uint64_t       one_way_us;
-
-    if (id >= SKY_LINK_GROUND || asked >= SKY_ISL_COUNT)
-    {
-        return;
-    }
-    link = &node->links[asked];
-    if (link->probe_id == 0 || link->probe_id != request_id || link->endpoint != node->links[id].endpoint)
-    {
-        return;
-    }
-    link->probe_id = 0;
-    one_way_us     = (now_us - link->probe_us) / 2;
-    if (one_way_us > UINT32_MAX)
-    {
-        return;
-    }
-    /* smoothed as a round trip of RFC 6298, gain 1/8 */
-    link->measured_us =
-        link->measured_us == 0 ? (uint32_t)one_way_us : (uint32_t)(((uint64_t)link->measured_us * 7u + one_way_us) / 8u);
 }

@@ -1,6 +1,6 @@
 /**
  * @file
- * What ISL itself serves at its APID: PING, STATS, and RELAY of Software Bus messages.
+ * What ISL itself serves at its APID: PING, HELLO, STATS, and RELAY of Software Bus messages.
  *
  * RELAY puts commands on the bus of this satellite: only whole commands with a right checksum, and only message ids that the
  * table ISL.Neighbours admits. One that is repeated, because its answer was lost, is answered and not put there again. With the
@@ -49,6 +49,7 @@ static void ISL_NodeStats(const ISL_Node_t *node, uint64_t now_us, uint64_t *out
     out[SKY_STATS_ISL_DROP_UNREACHABLE] = counters->drops[SKY_STATUS_UNREACHABLE] + counters->drops[SKY_STATUS_BUSY];
     out[SKY_STATS_ISL_DROP_TOO_LARGE]   = counters->drops[SKY_STATUS_TOO_LARGE];
     out[SKY_STATS_ISL_DROP_NO_SERVICE]  = counters->no_service;
+    out[SKY_STATS_ISL_LINKS_DOWN_KNOWN] = node->router.map != NULL ? SKY_Map_LinksDown(node->router.map) : 0u;
     out[SKY_STATS_ISL_LINKS]            = SKY_LINK_COUNT;
 }
 
@@ -70,7 +71,8 @@ static void ISL_LinkStats(const ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t 
     out[SKY_STATS_LINK_QUEUE_DEPTH]        = link->out.ready ? link->out.line.used : 0u;
     out[SKY_STATS_LINK_LAST_HEARD_MS]      = link->heard_once ? (now_us - link->heard_us) / 1000u : UINT64_MAX;
     out[SKY_STATS_LINK_DELAY_REQUESTED_US] = link->model.delay_us;
-    out[SKY_STATS_LINK_DELAY_MEASURED_US]  = link->measured_us;
+    out[SKY_STATS_LINK_DELAY_MEAN_US]      = id != SKY_LINK_GROUND ? node->hello.links[id].mean_us : 0u;
+    out[SKY_STATS_LINK_DELAY_MIN_US]       = id != SKY_LINK_GROUND ? SKY_Hello_MinUs(&node->hello.links[id]) : 0u;
     out[SKY_STATS_LINK_RATE_KBPS]          = link->model.rate_kbps;
     out[SKY_STATS_LINK_LOSS_PPM]           = link->model.loss_ppm;
     out[SKY_STATS_LINK_JITTER_US]          = link->model.jitter_us;
@@ -264,17 +266,27 @@ void ISL_Local_Telemetry(ISL_Node_t *node, uint64_t now_us, const CFE_MSG_Messag
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
 
+/** A hello of a neighbour. @return false: it is refused */
+static bool ISL_Hello(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
+{
+    SKY_HelloOut_t          out;
+    const SKY_HelloResult_t result = SKY_Hello_Begin(&node->hello, now_us, pkt, ingress, &out);
+
+    if (result == SKY_HELLO_ANSWER)
+    {
+        ISL_Node_SendOver(node, now_us, &out.pkt, out.link, 0); /* the link is what it asks about */
+    }
+    ISL_Node_RunHellos(node, now_us); /* news goes on at once, before packets that are routed by it */
+    return result != SKY_HELLO_REFUSED;
+}
+
 void ISL_Local_Packet(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
 {
     uint8_t      stats[ISL_STATS_BYTES];
     SKY_Packet_t reply;
 
-    if (!pkt->is_request)
+    if ((pkt->op == SKY_OP_HELLO && ISL_Hello(node, now_us, pkt, ingress)) || !pkt->is_request)
     {
-        if (pkt->op == SKY_OP_PING && pkt->status == SKY_STATUS_OK)
-        {
-            ISL_Link_OnProbe(node, now_us, ingress, pkt->request_id);
-        }
         return;
     }
     SKY_Packet_Reply(pkt, node->router.self, SKY_STATUS_OK, &reply);
@@ -295,6 +307,9 @@ void ISL_Local_Packet(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt
             break;
         case SKY_OP_RELAY:
             reply.status = ISL_Relay(node, now_us, pkt);
+            break;
+        case SKY_OP_HELLO:
+            reply.status = SKY_STATUS_REFUSED;
             break;
         default:
             reply.status = SKY_STATUS_BAD_OP;

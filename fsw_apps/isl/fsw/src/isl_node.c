@@ -15,10 +15,16 @@
 #define ISL_POLL_MIN_US  1000u    /* a service that is always due must not keep the processor */
 #define ISL_POLL_MAX_US  1000000u /* one that gets work from its own app begins with it within this time */
 #define ISL_PORT_MASK    0xFFFFu  /* of an endpoint */
+#define ISL_MAP_BYTES    (ISL_PLATFORM_MAP_SATELLITES * SKY_MAP_SATELLITE_BYTES)
 
 CompileTimeAssert(ISL_IO_COPY_BYTES >= SKY_SERVICE_SCRATCH_BYTES, IslShortBodiesAreCopied);
 CompileTimeAssert(ISL_IO_COPY_BYTES >= SKY_LIMIT_RELAY_BYTES, IslRelayedMessagesAreCopied);
 CompileTimeAssert(ISL_IO_HEAD_BYTES >= SKY_HEAD_MAX + SKY_PEC_BYTES, IslHeadsFitTheQueue);
+CompileTimeAssert(ISL_IO_COPY_BYTES >= SKY_HELLO_MAX_BYTES, IslHellosAreCopied);
+CompileTimeAssert(SKY_SERVICE_PACKET_MIN >= SKY_HELLO_MAX_BYTES + SKY_RESPONSE_OVERHEAD, IslHellosFitThePacket);
+
+/* Only as much of it is touched as the constellation is large. */
+static uint32_t ISL_MapMemory[ISL_MAP_BYTES / sizeof(uint32_t)];
 
 /* ---- services ------------------------------------------------------------------------------------------------------ */
 
@@ -130,7 +136,7 @@ static void ISL_PollServices(ISL_Node_t *node, uint64_t now_us)
 
 /* ---- packets of our own -------------------------------------------------------------------------------------------- */
 
-static void ISL_SendTo(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t link, uint64_t endpoint)
+void ISL_Node_SendOver(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t link, uint64_t endpoint)
 {
     uint8_t        head[SKY_HEAD_MAX];
     uint8_t        tail[SKY_PEC_BYTES];
@@ -157,11 +163,11 @@ void ISL_Node_SendPacket(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)
     SKY_Router_Decide(&node->router, now_us, pkt, SKY_LINK_NONE, node->asker, &route);
     if (route.action == SKY_ROUTE_FORWARD)
     {
-        ISL_SendTo(node, now_us, pkt, route.link, 0);
+        ISL_Node_SendOver(node, now_us, pkt, route.link, 0);
     }
     else if (route.action == SKY_ROUTE_GROUND)
     {
-        ISL_SendTo(node, now_us, pkt, SKY_LINK_GROUND, route.endpoint);
+        ISL_Node_SendOver(node, now_us, pkt, SKY_LINK_GROUND, route.endpoint);
     }
 }
 
@@ -178,7 +184,7 @@ static void ISL_Answer(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pk
     if (ingress == SKY_LINK_GROUND)
     {
         reply.gateway = node->router.self;
-        ISL_SendTo(node, now_us, &reply, SKY_LINK_GROUND, endpoint);
+        ISL_Node_SendOver(node, now_us, &reply, SKY_LINK_GROUND, endpoint);
     }
     else
     {
@@ -313,6 +319,16 @@ void ISL_Node_Input(ISL_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
 
 /* ---- time ---------------------------------------------------------------------------------------------------------- */
 
+void ISL_Node_RunHellos(ISL_Node_t *node, uint64_t now_us)
+{
+    SKY_HelloOut_t out;
+
+    while (SKY_Hello_Next(&node->hello, now_us, &out)) /* ends: news of a link comes in bounded bursts */
+    {
+        ISL_Node_SendOver(node, now_us, &out.pkt, out.link, 0);
+    }
+}
+
 void ISL_Node_Run(ISL_Node_t *node, uint64_t now_us)
 {
     uint64_t endpoint = 0;
@@ -329,11 +345,8 @@ void ISL_Node_Run(ISL_Node_t *node, uint64_t now_us)
     {
         ISL_PollServices(node, now_us);
     }
-    if (node->hello_us != 0 && now_us >= node->probe_due_us)
-    {
-        node->probe_due_us = now_us + node->hello_us;
-        ISL_Link_Probe(node, now_us);
-    }
+    SKY_Hello_Poll(&node->hello, now_us);
+    ISL_Node_RunHellos(node, now_us);
     ISL_LetGo(node);
     ISL_Flush(node);
     ISL_Link_RunLines(node, now_us);
@@ -341,17 +354,14 @@ void ISL_Node_Run(ISL_Node_t *node, uint64_t now_us)
 
 uint64_t ISL_Node_NextDue(const ISL_Node_t *node)
 {
-    uint64_t due_us = ISL_Link_NextDue(node);
+    const uint64_t hello_us = SKY_Hello_NextDue(&node->hello);
+    uint64_t       due_us   = ISL_Link_NextDue(node);
 
     if (node->poll_due_us < due_us)
     {
         due_us = node->poll_due_us;
     }
-    if (node->hello_us != 0 && node->probe_due_us < due_us)
-    {
-        due_us = node->probe_due_us;
-    }
-    return due_us;
+    return hello_us < due_us ? hello_us : due_us;
 }
 
 /* ---- tables -------------------------------------------------------------------------------------------------------- */
@@ -369,16 +379,24 @@ static void ISL_SetLink(ISL_Node_t *node, uint64_t now_us, uint32_t id, const IS
         link->peer.slot  = entry->Slot;
         link->endpoint   = ISL_IO_Endpoint(entry->Ipv4, entry->Port);
     }
-    link->out.ready   = false; /* what waits there was for another place */
-    link->heard_once  = false;
-    link->heard_us    = now_us;
-    link->probe_id    = 0;
-    link->measured_us = 0;
-    SKY_Router_SetLinkUp(&node->router, (SKY_LinkId_t)id, is_up);
-    ISL_Link_SetModel(node, (SKY_LinkId_t)id, &ideal);
+    link->out.ready  = false; /* what waits there was for another place */
+    link->heard_once = false;
+    link->heard_us   = now_us;
+    ISL_Link_SetModel(node, now_us, (SKY_LinkId_t)id, &ideal);
 }
 
-void ISL_Node_SetNeighbours(ISL_Node_t *node, uint64_t now_us, const ISL_NeighboursTable_t *table)
+/** Another satellite, or another constellation: what was known of it does not hold. */
+static void ISL_StartRouter(ISL_Node_t *node, const SKY_Torus_t *torus, SKY_Addr_t self)
+{
+    (void)SKY_Router_Init(&node->router, torus, self); /* validated */
+    if (SKY_Map_Init(&node->map, torus, self, ISL_MapMemory, sizeof(ISL_MapMemory)))
+    {
+        SKY_Router_SetMap(&node->router, &node->map);
+    }
+    memset(node->listeners, 0, sizeof(node->listeners));
+}
+
+bool ISL_Node_SetNeighbours(ISL_Node_t *node, uint64_t now_us, const ISL_NeighboursTable_t *table)
 {
     const SKY_Addr_t self = {table->SelfPlane, table->SelfSlot};
     SKY_Torus_t      torus;
@@ -392,12 +410,10 @@ void ISL_Node_SetNeighbours(ISL_Node_t *node, uint64_t now_us, const ISL_Neighbo
     if (!SKY_Addr_Equal(node->router.self, self) || node->router.torus.planes != torus.planes ||
         node->router.torus.slots != torus.slots || node->router.torus.seam_cut != torus.seam_cut)
     {
-        (void)SKY_Router_Init(&node->router, &torus, self);
-        memset(node->listeners, 0, sizeof(node->listeners));
+        ISL_StartRouter(node, &torus, self);
     }
+    SKY_Hello_Init(&node->hello, &node->router, now_us, table->HelloS * UINT64_C(1000000));
     node->packet_bytes     = table->PacketBytes;
-    node->hello_us         = table->HelloS * UINT64_C(1000000);
-    node->probe_due_us     = now_us + node->hello_us * (1u + self.slot % 8u) / 8u; /* not all satellites at once */
     node->uplink_first_mid = table->UplinkFirstMid;
     node->uplink_last_mid  = table->UplinkLastMid;
     node->uplink.ready     = false;
@@ -406,9 +422,10 @@ void ISL_Node_SetNeighbours(ISL_Node_t *node, uint64_t now_us, const ISL_Neighbo
         ISL_SetLink(node, now_us, id, &table->Neighbour[id]);
     }
     ISL_SetLink(node, now_us, SKY_LINK_GROUND, NULL);
+    return node->router.map != NULL;
 }
 
-void ISL_Node_SetModels(ISL_Node_t *node, const ISL_LinksTable_t *table)
+void ISL_Node_SetModels(ISL_Node_t *node, uint64_t now_us, const ISL_LinksTable_t *table)
 {
     uint32_t id;
 
@@ -417,7 +434,7 @@ void ISL_Node_SetModels(ISL_Node_t *node, const ISL_LinksTable_t *table)
         const ISL_LinkEntry_t *const entry = &table->Link[id];
         const SKY_LinkModel_t        model = {entry->DelayUs, entry->JitterUs, entry->RateKbps, entry->LossPpm, entry->Cut != 0};
 
-        ISL_Link_SetModel(node, (SKY_LinkId_t)id, &model);
+        ISL_Link_SetModel(node, now_us, (SKY_LinkId_t)id, &model);
     }
 }
 

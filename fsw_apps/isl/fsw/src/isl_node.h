@@ -39,10 +39,7 @@ typedef struct
     ISL_Line_t         out;
     ISL_LinkCounters_t counters;
     bool               heard_once;
-    uint64_t           heard_us;    /**< last packet from there, or start */
-    uint64_t           probe_id;    /**< request id of the probe on its way; 0: none */
-    uint64_t           probe_us;    /**< when it left */
-    uint32_t           measured_us; /**< one way, smoothed; 0: not measured */
+    uint64_t           heard_us; /**< last packet from there, or start */
 } ISL_Link_t;
 
 /** A ground host to which telemetry is relayed for a while. */
@@ -66,11 +63,11 @@ typedef struct
 typedef struct
 {
     SKY_Router_t   router;
+    SKY_Map_t      map;
+    SKY_Hello_t    hello;
     ISL_Link_t     links[SKY_LINK_COUNT];
     ISL_Line_t     uplink; /**< model of the ground, on the way in */
     uint32_t       packet_bytes;
-    uint64_t       hello_us; /**< 0: no probes */
-    uint64_t       probe_due_us;
     uint64_t       poll_due_us; /**< of the services */
     uint64_t       started_us;
     uint64_t       local_endpoint; /**< an empty datagram from here only wakes the I/O task */
@@ -92,24 +89,31 @@ typedef struct
 
 /* ---- isl_node.c ---------------------------------------------------------------------------------------------------- */
 
-/** Take the (valid) tables over. Counters, listeners and known ground hosts are kept where the satellite stays the same. */
-void ISL_Node_SetNeighbours(ISL_Node_t *node, uint64_t now_us, const ISL_NeighboursTable_t *table);
-void ISL_Node_SetModels(ISL_Node_t *node, const ISL_LinksTable_t *table);
+/**
+ * Take the (valid) tables over. Counters, listeners, known ground hosts and the map are kept where the satellite stays the same.
+ * @return false: the constellation is too large for the map; packets are routed by what this satellite's own links say
+ */
+bool ISL_Node_SetNeighbours(ISL_Node_t *node, uint64_t now_us, const ISL_NeighboursTable_t *table);
+void ISL_Node_SetModels(ISL_Node_t *node, uint64_t now_us, const ISL_LinksTable_t *table);
 void ISL_Node_ResetCounters(ISL_Node_t *node);
 /** A datagram has arrived from @p endpoint. */
 void ISL_Node_Input(ISL_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t len, uint64_t endpoint);
-/** After the last datagram of a batch, and whenever time has come: delay lines, probes, services; everything is sent. */
+/** After the last datagram of a batch, and whenever time has come: delay lines, hellos, services; everything is sent. */
 void ISL_Node_Run(ISL_Node_t *node, uint64_t now_us);
 /** When Run has to be called again, at the latest. */
 uint64_t ISL_Node_NextDue(const ISL_Node_t *node);
+/** Greet neighbours, and tell them news of links. */
+void ISL_Node_RunHellos(ISL_Node_t *node, uint64_t now_us);
 /** Route and send a packet of our own; a payload of at most ISL_IO_COPY_BYTES is copied. */
 void ISL_Node_SendPacket(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt);
+/** Send a packet of our own over a link, whatever the router thinks of it. @p endpoint matters on SKY_LINK_GROUND only. */
+void ISL_Node_SendOver(ISL_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t link, uint64_t endpoint);
 
 /* ---- isl_link.c ---------------------------------------------------------------------------------------------------- */
 
 /** The ISL over which packets of @p endpoint come, or SKY_LINK_GROUND. */
 SKY_LinkId_t ISL_Link_Of(const ISL_Node_t *node, uint64_t endpoint);
-void         ISL_Link_SetModel(ISL_Node_t *node, SKY_LinkId_t id, const SKY_LinkModel_t *model);
+void         ISL_Link_SetModel(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, const SKY_LinkModel_t *model);
 /** Packets that one delay line holds, and whether there is any. */
 uint32_t ISL_Link_LineSlots(const ISL_Node_t *node);
 bool     ISL_Link_HasLines(const ISL_Node_t *node);
@@ -124,10 +128,6 @@ uint32_t ISL_Link_NextUplink(ISL_Node_t *node, uint64_t now_us, uint64_t *endpoi
 /** Send what is due in the delay lines. */
 void     ISL_Link_RunLines(ISL_Node_t *node, uint64_t now_us);
 uint64_t ISL_Link_NextDue(const ISL_Node_t *node);
-/** Probe all neighbours; a neighbour that has left several probes unanswered is taken out of the routes. */
-void ISL_Link_Probe(ISL_Node_t *node, uint64_t now_us);
-/** The response to a probe. */
-void ISL_Link_OnProbe(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t request_id);
 /** Cut a link for @p seconds, or with 0 end such a cut. @return false: no such link, or the last one that is up */
 bool ISL_Link_Cut(ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t seconds);
 /** Restore links whose cut is over. */
@@ -136,7 +136,7 @@ bool ISL_Link_IsUp(const ISL_Node_t *node, SKY_LinkId_t id);
 
 /* ---- isl_local.c --------------------------------------------------------------------------------------------------- */
 
-/** A packet for this satellite at APID isl: PING, STATS, RELAY. */
+/** A packet for this satellite at APID isl: PING, HELLO, STATS, RELAY. */
 void ISL_Local_Packet(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress);
 /** A telemetry message from the Software Bus: to all listeners. */
 void     ISL_Local_Telemetry(ISL_Node_t *node, uint64_t now_us, const CFE_MSG_Message_t *message);

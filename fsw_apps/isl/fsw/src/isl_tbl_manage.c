@@ -172,9 +172,11 @@ static void ISL_TellServices(const ISL_NeighboursTable_t *table)
 
 static CFE_Status_t ISL_Apply(const ISL_NeighboursTable_t *neighbours, const ISL_LinksTable_t *links, bool new_neighbours)
 {
-    CFE_Status_t      status = CFE_SUCCESS;
-    uint32_t          slots  = 0;
-    ISL_Node_t *const node   = ISL_Task_Enter();
+    const uint64_t    now_us  = SKY_LIB_NowUs();
+    CFE_Status_t      status  = CFE_SUCCESS;
+    uint32_t          slots   = 0;
+    bool              has_map = true;
+    ISL_Node_t *const node    = ISL_Task_Enter();
 
     if (node == NULL)
     {
@@ -182,11 +184,18 @@ static CFE_Status_t ISL_Apply(const ISL_NeighboursTable_t *neighbours, const ISL
     }
     if (new_neighbours)
     {
-        ISL_Node_SetNeighbours(node, SKY_LIB_NowUs(), neighbours);
+        has_map = ISL_Node_SetNeighbours(node, now_us, neighbours);
     }
-    ISL_Node_SetModels(node, links);
+    ISL_Node_SetModels(node, now_us, links);
     slots = ISL_Link_HasLines(node) ? ISL_Link_LineSlots(node) : 0;
     ISL_Task_Leave();
+    if (!has_map)
+    {
+        (void)CFE_EVS_SendEvent(ISL_MAP_INF_EID, CFE_EVS_EventType_INFORMATION,
+                                "ISL: %u x %u satellites have no room in a map of %lu: ways lead around own links only",
+                                (unsigned)neighbours->Planes, (unsigned)neighbours->Slots,
+                                (unsigned long)ISL_PLATFORM_MAP_SATELLITES);
+    }
     if (slots > 0)
     {
         (void)CFE_EVS_SendEvent(ISL_LINES_INF_EID, CFE_EVS_EventType_INFORMATION,

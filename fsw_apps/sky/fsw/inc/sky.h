@@ -10,9 +10,11 @@
 
 #include "sky_chunkset.h"
 #include "sky_crc.h"
+#include "sky_hello.h"
 #include "sky_icd.h"
 #include "sky_index.h"
 #include "sky_link.h"
+#include "sky_map.h"
 #include "sky_packet.h"
 #include "sky_parts.h"
 #include "sky_placement.h"

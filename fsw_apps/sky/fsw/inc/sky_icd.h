@@ -12,7 +12,7 @@
 #define SKY_RESPONSE_SECONDARY_BYTES 10u /**< seconds (4), subseconds (2), spare (4) */
 #define SKY_HEADER_BYTES 100u /**< SkyMemory header */
 #define SKY_PEC_BYTES 2u /**< packet error control */
-#define SKY_APID_ISL 0x1d8u /**< links and routing: PING, STATS of links, RELAY */
+#define SKY_APID_ISL 0x1d8u /**< links and routing: PING, HELLO, STATS of links, RELAY */
 #define SKY_APID_KVC 0x1d0u /**< hashtable service: PUT, GET, HAS, PURGE, MIGRATE, STATS of the store, PING */
 #define SKY_LIMIT_CHUNK_SET 2048u /**< chunks that one chunk set can name */
 #define SKY_LIMIT_CHUNK_BYTES 61440u /**< largest chunk */
@@ -21,6 +21,7 @@
 #define SKY_LIMIT_HOP_LIMIT 64u /**< hop limit that a sender sets */
 #define SKY_LIMIT_PACKET_BYTES 65507u /**< largest packet: what fits a UDP datagram over IPv4 */
 #define SKY_LIMIT_PING_BYTES 64u /**< payload that PING echoes */
+#define SKY_LIMIT_LINK_STATES 24u /**< link states that one HELLO can carry */
 #define SKY_LIMIT_RELAY_BYTES 1024u /**< largest Software Bus message that RELAY carries */
 #define SKY_OP_PUT 1u /**< store one chunk, or a part of it */
 #define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any */
@@ -30,6 +31,7 @@
 #define SKY_OP_PING 6u /**< echo */
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
+#define SKY_OP_HELLO 9u /**< are you there, and which links are down? Between neighbours only, over the link between them. With flag gossip: news of link states, without a response */
 #define SKY_STATUS_OK 0u /**< done */
 #define SKY_STATUS_NOT_FOUND 1u /**< no such chunk or block here */
 #define SKY_STATUS_STORE_FULL 2u /**< no room, and nothing older to evict */
@@ -53,7 +55,7 @@
 #define SKY_FLAG_KEEP 2u /**< MIGRATE: keep the source's copy */
 #define SKY_FLAG_ANY 4u /**< HAS: any chunk of the block will do; the reply names the lowest held */
 #define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground for the lease time */
-#define SKY_FLAG_GOSSIP 16u /**< PURGE: a share of the block is gone, tell the neighbours; taken from neighbouring satellites only, never answered */
+#define SKY_FLAG_GOSSIP 16u /**< PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbouring satellites only, never answered */
 #define SKY_OFF_VERSION 0u /**< version of this header: 1 */
 #define SKY_OFF_OP 1u /**< operation; a response repeats its request's */
 #define SKY_OFF_STATUS 2u /**< 0 in requests */
@@ -86,6 +88,15 @@
 #define SKY_MIGRATE_OFF_PLANE 0u /**< plane of the satellite that is to hold the chunks */
 #define SKY_MIGRATE_OFF_SLOT 2u /**< its slot */
 #define SKY_MIGRATE_BYTES 4u /**< fixed part of the migrate payload */
+#define SKY_HELLO_OFF_DIGEST 0u /**< of all link states that the sender knows; two satellites with the same digest know the same. 0: none */
+#define SKY_HELLO_OFF_COUNT 8u /**< link states that follow, at most limits.link_states */
+#define SKY_HELLO_OFF_RESERVED 10u /**< 0 */
+#define SKY_HELLO_BYTES 12u /**< fixed part of the hello payload */
+#define SKY_LINK_STATE_OFF_PLANE 0u /**< plane of the satellite whose links these are */
+#define SKY_LINK_STATE_OFF_SLOT 2u /**< its slot */
+#define SKY_LINK_STATE_OFF_SEQUENCE 4u /**< chosen by that satellite, from 1, one more with each change. Of two link states of a satellite a is newer than b if (a - b) modulo 2^32 is 1 to 2^31 - 1, or exactly 2^31 with a > b as plain numbers; with the same sequence, if its `down` is larger */
+#define SKY_LINK_STATE_OFF_DOWN 8u /**< bit 0 north, 1 east, 2 south, 3 west: this satellite does not use that link. All other bits are 0 */
+#define SKY_LINK_STATE_BYTES 10u /**< fixed part of the link_state payload */
 #define SKY_STATS_KVC_UPTIME_MS 0u
 #define SKY_STATS_KVC_STORE_BYTES 1u
 #define SKY_STATS_KVC_SLOT_BYTES 2u
@@ -135,8 +146,9 @@
 #define SKY_STATS_ISL_DROP_UNREACHABLE 12u
 #define SKY_STATS_ISL_DROP_TOO_LARGE 13u
 #define SKY_STATS_ISL_DROP_NO_SERVICE 14u
-#define SKY_STATS_ISL_LINKS 15u
-#define SKY_STATS_ISL_COUNT 16u /**< counters of isl, 8 bytes each */
+#define SKY_STATS_ISL_LINKS_DOWN_KNOWN 15u
+#define SKY_STATS_ISL_LINKS 16u
+#define SKY_STATS_ISL_COUNT 17u /**< counters of isl, 8 bytes each */
 #define SKY_STATS_LINK_UP 0u
 #define SKY_STATS_LINK_PLANE 1u
 #define SKY_STATS_LINK_SLOT 2u
@@ -151,10 +163,11 @@
 #define SKY_STATS_LINK_QUEUE_DEPTH 11u
 #define SKY_STATS_LINK_LAST_HEARD_MS 12u
 #define SKY_STATS_LINK_DELAY_REQUESTED_US 13u
-#define SKY_STATS_LINK_DELAY_MEASURED_US 14u
-#define SKY_STATS_LINK_RATE_KBPS 15u
-#define SKY_STATS_LINK_LOSS_PPM 16u
-#define SKY_STATS_LINK_JITTER_US 17u
-#define SKY_STATS_LINK_COUNT 18u /**< counters of link, 8 bytes each */
+#define SKY_STATS_LINK_DELAY_MEAN_US 14u
+#define SKY_STATS_LINK_DELAY_MIN_US 15u
+#define SKY_STATS_LINK_RATE_KBPS 16u
+#define SKY_STATS_LINK_LOSS_PPM 17u
+#define SKY_STATS_LINK_JITTER_US 18u
+#define SKY_STATS_LINK_COUNT 19u /**< counters of link, 8 bytes each */
 
 #endif

@@ -16,10 +16,11 @@
 #ifndef SKY_ROUTER_H
 #define SKY_ROUTER_H
 
-#include "sky_torus.h"
+#include "sky_map.h"
 
 #define SKY_ROUTER_GROUNDS        64u
 #define SKY_ROUTER_GROUND_HOLD_US 10000000u /**< well above the longest pause between two attempts of a client */
+#define SKY_ROUTER_SLACK          8u        /**< hops that a packet may take beyond the shortest way around what is down */
 
 typedef enum
 {
@@ -61,12 +62,16 @@ typedef struct
     SKY_Torus_t          torus;
     SKY_Addr_t           self;
     uint32_t             usable; /**< bit (1 << link) of each ISL that is up */
+    SKY_Map_t           *map;    /**< NULL: none, only the own links are known */
     SKY_Ground_t         grounds[SKY_ROUTER_GROUNDS];
     SKY_RouterCounters_t counters;
 } SKY_Router_t;
 
 /** @return false if @p self is not on the torus. */
 bool SKY_Router_Init(SKY_Router_t *router, const SKY_Torus_t *torus, SKY_Addr_t self);
+/** Route by a map from now on. It is of the same torus and satellite, and stays in place. */
+void SKY_Router_SetMap(SKY_Router_t *router, SKY_Map_t *map);
+/** A link of our own. The map, if there is one, is told. */
 void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up);
 /**
  * Decide about a decoded packet that came in over @p ingress (SKY_LINK_GROUND with the sender's @p endpoint, an ISL, or
@@ -77,7 +82,10 @@ void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up);
  * gateway, whatever they claim. One that is forwarded teaches the table where the host is. Refused: BAD_ADDRESS (source a
  * satellite or no host, destination no satellite), REFUSED (a response; to be forwarded under a number that another has).
  *
- * A packet is forwarded while its hop limit, of which no more than SKY_LIMIT_HOP_LIMIT counts, is above 0: SKY_Torus_NextHop.
+ * A packet is forwarded while its hop limit, of which no more than SKY_LIMIT_HOP_LIMIT counts, is above 0. While nothing is down, it
+ * goes by the paper's rule (SKY_Torus_NextHop). Once the map knows of a link that is down, it takes a shortest way around that, and if
+ * there is none it is answered with UNREACHABLE at once. Its hop limit then is no more than that way and SKY_ROUTER_SLACK: satellites
+ * that do not know the same yet cannot send it to and fro for long. Without a map the rule of SKY_Torus_NextHop is all there is.
  */
 void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint,
                        SKY_Route_t *route);

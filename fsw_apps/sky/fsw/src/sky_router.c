@@ -26,6 +26,16 @@ void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up)
     const uint32_t bit = (1u << link) & ISL_MASK;
 
     router->usable = up ? router->usable | bit : router->usable & ~bit;
+    if (router->map != NULL)
+    {
+        SKY_Map_SetOwn(router->map, router->usable);
+    }
+}
+
+void SKY_Router_SetMap(SKY_Router_t *router, SKY_Map_t *map)
+{
+    router->map = map;
+    SKY_Map_SetOwn(map, router->usable);
 }
 
 void SKY_Router_CountDrop(SKY_Router_t *router, SKY_Status_t status)
@@ -119,19 +129,31 @@ static bool DestinationIsSound(const SKY_Router_t *router, const SKY_Packet_t *p
 static SKY_Status_t Forward(const SKY_Router_t *router, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, SKY_Addr_t target,
                             SKY_Route_t *route)
 {
-    const SKY_Addr_t previous = SKY_Torus_Neighbour(&router->torus, router->self, ingress);
+    uint32_t hop_limit = pkt->hop_limit < SKY_LIMIT_HOP_LIMIT ? pkt->hop_limit : SKY_LIMIT_HOP_LIMIT;
 
-    if (pkt->hop_limit == 0u)
+    if (hop_limit == 0u)
     {
         return SKY_STATUS_HOP_LIMIT;
     }
-    route->link = SKY_Torus_NextHop(&router->torus, router->self, target, previous, router->usable);
+    if (router->map != NULL && router->map->exceptions > 0u)
+    {
+        uint32_t hops;
+
+        route->link = SKY_Map_FirstHop(router->map, target, &hops);
+        hop_limit   = hop_limit < hops + SKY_ROUTER_SLACK ? hop_limit : hops + SKY_ROUTER_SLACK;
+    }
+    else
+    {
+        const SKY_Addr_t previous = SKY_Torus_Neighbour(&router->torus, router->self, ingress);
+
+        route->link = SKY_Torus_NextHop(&router->torus, router->self, target, previous, router->usable);
+    }
     if (route->link == SKY_LINK_NONE)
     {
         return SKY_STATUS_UNREACHABLE;
     }
     route->action    = SKY_ROUTE_FORWARD;
-    route->hop_limit = (uint8_t)((pkt->hop_limit < SKY_LIMIT_HOP_LIMIT ? pkt->hop_limit : SKY_LIMIT_HOP_LIMIT) - 1u);
+    route->hop_limit = (uint8_t)(hop_limit - 1u);
     return SKY_STATUS_OK;
 }
 

@@ -244,12 +244,12 @@ class Survey:
             frame["get_p50_s"][0], frame["get_p99_s"][0] = latency
 
     def _delays_us(self) -> list[int | None]:
-        """Measured one-way delay of each link; None: not measured."""
+        """One-way delay of each link, the smallest that was measured of late; None: not measured."""
         found: list[int | None] = []
         for index, place in enumerate(self._places):
             for side, (name, back) in enumerate((("east", "west"), ("south", "north"))):
                 ends = ((place, name), (self._other(index, side), back))
-                told = [self._links[one].links[link]["delay_measured_us"] for one, link in ends if one in self._links]
+                told = [self._links[one].links[link]["delay_min_us"] for one, link in ends if one in self._links]
                 found.append(next((delay for delay in told if delay), None))
         return found
 

@@ -35,5 +35,6 @@ def quarter(day: Schedule) -> Setup:
         schedule=day,
         duration_ms=1_800_000,
         from_ms=3_600_000,
+        hello_ms=2000,
         workload=Workload(names=12, gets_per_minute=30, puts_per_minute=2),
     )

@@ -1,0 +1,86 @@
+/**
+ * @file
+ * The map: which links are down anywhere in the constellation, and the shortest ways around them.
+ *
+ * Each satellite tells which of its own links it does not use: a link state, with a sequence number that grows with each change.
+ * A link is used only if neither of its ends says that it is down. So a dead satellite is known by what its neighbours say.
+ *
+ * Link states are flooded: one that is newer than what is known goes on over all other links. One that is older is answered with
+ * the newer one. A satellite that hears an old link state of its own, from before its restart, originates one above it. The map
+ * itself sends nothing: SKY_Map_Next hands out what is still to be told over a link (sky_hello.h).
+ *
+ * There is room for one link state of every satellite, so nothing is ever forgotten and nothing has to make room. The memory is the
+ * caller's. A constellation that is larger than the memory has no map; there the router keeps to its own links (sky_router.h).
+ *
+ * Routes are one breadth-first search, made when a route is asked for after the map has changed. Every satellite on a shortest way
+ * is one hop nearer to its end, so among satellites that know the same no packet is ever twice at the same place.
+ */
+#ifndef SKY_MAP_H
+#define SKY_MAP_H
+
+#include "sky_torus.h"
+
+#define SKY_MAP_SATELLITES_MAX  (1u << 20)
+#define SKY_MAP_SATELLITE_BYTES 12u /**< of memory for each satellite */
+
+/** Which links of a satellite are down, by its own word. */
+typedef struct
+{
+    SKY_Addr_t addr;
+    uint32_t   sequence; /**< from 1 */
+    uint16_t   down;     /**< bit (1 << link) of each ISL that it does not use */
+} SKY_LinkState_t;
+
+typedef struct
+{
+    SKY_Torus_t torus;
+    uint32_t    satellites;
+    uint32_t    self; /**< its place: (plane - 1) x slots + slot - 1, as in all that follows */
+    uint64_t    digest;
+    uint32_t    exceptions; /**< satellites with a link that is down */
+    bool        is_stale;   /**< the routes are older than the map */
+    uint32_t    unsent_count[SKY_ISL_COUNT];
+    uint32_t    unsent_next[SKY_ISL_COUNT]; /**< where the search for them goes on */
+    uint32_t   *sequence;                   /**< 0: nothing was heard of this satellite */
+    uint32_t   *queue;                      /**< of the search */
+    uint8_t    *down;
+    uint8_t    *unsent; /**< bit (1 << link) of each ISL over which its link state is still to be told */
+    uint8_t    *first;  /**< first link of the way there */
+    uint8_t    *hops;   /**< to there; UINT8_MAX: so many or more */
+} SKY_Map_t;
+
+/** Bytes of memory for a constellation; 0: it is larger than SKY_MAP_SATELLITES_MAX. */
+size_t SKY_Map_MemoryBytes(const SKY_Torus_t *torus);
+/**
+ * An empty map: all links are up.
+ * @param memory  aligned for uint32_t; stays with the map
+ * @return false: @p self is not on the torus, or @p bytes are too few
+ */
+bool SKY_Map_Init(SKY_Map_t *map, const SKY_Torus_t *torus, SKY_Addr_t self, void *memory, size_t bytes);
+
+/** The satellite's own links have changed. What comes up is told everything that is known. @param usable  bit (1 << link) */
+void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable);
+/**
+ * A neighbour has told a link state. Nothing of it is trusted.
+ * @param link  the ISL that it came over
+ * @return false: it names no satellite of the constellation, or a link that is no ISL, or has no sequence
+ */
+bool SKY_Map_Take(SKY_Map_t *map, const SKY_LinkState_t *state, SKY_LinkId_t link);
+/** The satellite's own link state. @return false: it has none, no link of it was ever down */
+bool SKY_Map_Own(const SKY_Map_t *map, SKY_LinkState_t *state);
+/** Everything that is known is to be told over @p link. */
+void SKY_Map_Tell(SKY_Map_t *map, SKY_LinkId_t link);
+/** What is still to be told over @p link; it counts as told. @return how many, at most @p most */
+uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states, uint32_t most);
+
+/**
+ * The first link of a shortest way to @p to: planes before slots, south before north and east before west, so where nothing is down
+ * it is that of SKY_Torus_NextHop.
+ * @param hops  receives the length of the way, at most UINT8_MAX
+ * @return SKY_LINK_NONE: no way leads there, or it is this satellite
+ */
+SKY_LinkId_t SKY_Map_FirstHop(SKY_Map_t *map, SKY_Addr_t to, uint32_t *hops);
+/** Links that are down, by the word of either end. */
+uint32_t SKY_Map_LinksDown(const SKY_Map_t *map);
+
+#endif

@@ -1,0 +1,213 @@
+/**
+ * @file
+ * Hellos between satellites, and news of links (sky_hello.h).
+ *
+ * A hello over a link that nothing disturbs, between two that know the same, would change nothing: it is not sent, and a satellite all
+ * of whose links are so has no event. What disturbs a link wakes both its ends. They then know when they would have heard each other
+ * last, and greet until all is calm again.
+ */
+#include "twin_priv.h"
+
+static bool loses(const SKYT_Model_t *model)
+{
+    return model != NULL && (model->loss_ppm | model->burst_enter_ppm | model->flip_ppm) != 0;
+}
+
+/* Would a hello over this ISL tell either end anything? */
+static bool is_calm(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
+{
+    static const uint32_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WEST, SKY_LINK_NORTH, SKY_LINK_EAST};
+
+    const uint32_t     far  = SKYT_Network_Neighbour(twin, node, link);
+    const SKYT_Node_t *here = &twin->nodes[node];
+
+    if (far == SKYT_NONE || here->hello.links[link].is_cut)
+    {
+        return true;
+    }
+    const SKYT_Node_t *there = &twin->nodes[far];
+    const uint32_t     back  = opposite[link];
+
+    return there->is_up && SKYT_Network_IsWhole(SKYT_LinkOf(twin, node, link)) &&
+           SKYT_Network_IsWhole(SKYT_LinkOf(twin, far, back)) && !loses(twin->model) &&
+           !loses(SKYT_LinkOf(twin, node, link)->model) && !loses(SKYT_LinkOf(twin, far, back)->model) &&
+           (here->router.usable & 1u << link) != 0 && (there->router.usable & 1u << back) != 0 &&
+           here->map.digest == there->map.digest && here->map.unsent_count[link] == 0 && there->map.unsent_count[back] == 0;
+}
+
+static bool is_all_calm(const SKYT_Twin_t *twin, uint32_t node)
+{
+    bool calm = true;
+
+    for (uint32_t link = 0; calm && link < SKY_ISL_COUNT; ++link)
+    {
+        calm = is_calm(twin, node, link);
+    }
+    return calm;
+}
+
+/* The hellos that were not sent: when it would have greeted, and heard, last. */
+static void catch_up(SKYT_Twin_t *twin, uint32_t node)
+{
+    SKY_Hello_t *hello = &twin->nodes[node].hello;
+
+    if (hello->due_us > twin->now_us)
+    {
+        return;
+    }
+    hello->due_us += (twin->now_us - hello->due_us) / hello->period_us * hello->period_us;
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        if (is_calm(twin, node, link) && hello->links[link].heard_us < hello->due_us)
+        {
+            hello->links[link].heard_us = hello->due_us;
+        }
+    }
+    hello->due_us += hello->period_us;
+}
+
+static void schedule(SKYT_Twin_t *twin, uint32_t node)
+{
+    const uint64_t due_us = SKY_Hello_NextDue(&twin->nodes[node].hello);
+
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfHello(twin, node), due_us > twin->now_us ? due_us : twin->now_us);
+}
+
+void SKYT_Hello_Wake(SKYT_Twin_t *twin, uint32_t node)
+{
+    SKYT_Node_t *awake = &twin->nodes[node];
+
+    if (awake->is_up && !awake->is_greeting)
+    {
+        awake->is_greeting = true;
+        catch_up(twin, node);
+        schedule(twin, node);
+    }
+}
+
+void SKYT_Hello_WakeEnds(SKYT_Twin_t *twin, uint32_t node, uint32_t link)
+{
+    const uint32_t far = link < SKY_ISL_COUNT ? SKYT_Network_Neighbour(twin, node, link) : SKYT_NONE;
+
+    SKYT_Hello_Wake(twin, node);
+    if (far != SKYT_NONE)
+    {
+        SKYT_Hello_Wake(twin, far);
+    }
+}
+
+void SKYT_Hello_WakeAll(SKYT_Twin_t *twin)
+{
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        SKYT_Hello_Wake(twin, node);
+    }
+}
+
+/* ---- packets --------------------------------------------------------------------------------------------------------- */
+
+static void send(SKYT_Twin_t *twin, uint32_t node, SKY_HelloOut_t *out)
+{
+    uint8_t head[SKY_HEAD_MAX];
+    uint8_t tail[SKY_PEC_BYTES];
+
+    out->pkt.seq_count = twin->nodes[node].seq_count++;
+    SKY_Packet_SetTime(&out->pkt, twin->now_us);
+
+    const uint32_t     head_len = (uint32_t)SKY_Packet_EncodeAround(&out->pkt, NULL, head, tail);
+    const SKYT_Parts_t parts    = {head, out->payload, tail, head_len, out->pkt.length, SKY_PEC_BYTES, SKYT_NONE};
+
+    SKYT_Network_Send(twin, twin->now_us, node, (uint32_t)out->link, 0, &parts);
+}
+
+void SKYT_Hello_Flush(SKYT_Twin_t *twin, uint32_t node)
+{
+    SKYT_Node_t   *here = &twin->nodes[node];
+    SKY_HelloOut_t out;
+
+    if (here->map.digest != here->digest)
+    {
+        here->digest         = here->map.digest;
+        twin->map_changed_us = twin->now_us;
+        SKYT_Hello_Wake(twin, node); /* the news may be lost on its way to a neighbour */
+    }
+    while (SKY_Hello_Next(&here->hello, twin->now_us, &out)) /* ends: news comes in bounded bursts */
+    {
+        send(twin, node, &out);
+    }
+    if (here->is_greeting)
+    {
+        schedule(twin, node);
+    }
+}
+
+void SKYT_Hello_Run(SKYT_Twin_t *twin, uint32_t node)
+{
+    SKYT_Node_t *here = &twin->nodes[node];
+
+    if (twin->now_us >= here->hello.due_us && is_all_calm(twin, node))
+    {
+        here->is_greeting = false;
+        return;
+    }
+    SKY_Hello_Poll(&here->hello, twin->now_us);
+    SKYT_Hello_Flush(twin, node);
+}
+
+void SKYT_Hello_Heard(SKYT_Twin_t *twin, uint32_t node, SKY_LinkId_t ingress)
+{
+    SKYT_Node_t   *here   = &twin->nodes[node];
+    const uint32_t usable = here->router.usable;
+
+    SKY_Hello_Heard(&here->hello, twin->now_us, ingress);
+    if (here->router.usable != usable)
+    {
+        SKYT_Hello_Flush(twin, node);
+    }
+}
+
+void SKYT_Hello_Receive(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
+{
+    SKYT_Node_t   *here = &twin->nodes[node];
+    SKY_HelloOut_t out;
+
+    if (SKY_Hello_Begin(&here->hello, twin->now_us, pkt, ingress, &out) == SKY_HELLO_ANSWER)
+    {
+        send(twin, node, &out);
+    }
+    SKYT_Hello_Flush(twin, node);
+}
+
+void SKYT_Hello_SetSky(SKYT_Twin_t *twin, uint32_t node)
+{
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        const SKY_HelloLink_t *hello   = &twin->nodes[node].hello.links[link];
+        const bool             is_down = SKYT_LinkOf(twin, node, link)->sky_down;
+
+        if (hello->is_present && hello->is_cut != is_down)
+        {
+            SKYT_Hello_Wake(twin, node);
+            SKY_Hello_SetLink(&twin->nodes[node].hello, twin->now_us, (SKY_LinkId_t)link, true, is_down);
+        }
+    }
+}
+
+/* ---- truth ----------------------------------------------------------------------------------------------------------- */
+
+bool SKYT_Hello_AllKnow(const SKYT_Twin_t *twin, uint64_t since_us)
+{
+    bool same = twin->map_changed_us < since_us;
+
+    for (uint32_t node = 0; same && node < twin->node_count; ++node)
+    {
+        for (uint32_t link = 0; same && twin->nodes[node].is_up && link < SKY_ISL_COUNT; ++link)
+        {
+            const uint32_t far = SKYT_Network_Neighbour(twin, node, link);
+
+            same = far == SKYT_NONE || !twin->nodes[far].is_up || (twin->nodes[node].router.usable & 1u << link) == 0 ||
+                   twin->nodes[node].map.digest == twin->nodes[far].map.digest;
+        }
+    }
+    return same;
+}
