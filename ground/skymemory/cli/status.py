@@ -53,7 +53,7 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
     )
     click.echo(in_words(counts))
     if show_links:
-        click.echo("\nlinks: one-way delays in ms, requested, and the least and the mean of the last hellos; packets sent, received and dropped")
+        click.echo("\nlinks: one-way delays in ms (requested; least and mean of the last hellos); packets sent, received and dropped")
         print_table(link_table(report))
 
 

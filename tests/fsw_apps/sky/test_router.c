@@ -321,6 +321,48 @@ static void Floods(void)
     CHECK_EQ(EndpointOf(100), ENDPOINT);
 }
 
+static bool Tell(SKY_Map_t *map, SKY_Addr_t satellite, uint32_t sequence, uint32_t down)
+{
+    const SKY_LinkState_t state = {satellite, sequence, (uint16_t)down};
+
+    return SKY_Map_Take(map, &state, SKY_LINK_NORTH);
+}
+
+/* With a map: the paper's rule while nothing is down; then the shortest way, a hop limit to match, and a word where there is none. */
+static void RoutesByTheMap(void)
+{
+    static uint32_t memory[SATELLITES * SKY_MAP_SATELLITE_BYTES / sizeof(uint32_t)];
+    SKY_Packet_t    pkt = Packet(true, Satellite(3, 9), Satellite(3, 12));
+    SKY_Map_t       map;
+
+    Start();
+    CHECK(SKY_Map_Init(&map, &torus, self, memory, sizeof(memory)));
+    SKY_Router_SetLinkUp(&router, SKY_LINK_WEST, false);
+    SKY_Router_SetMap(&router, &map);
+    CHECK_EQ(map.down[map.self], 1u << SKY_LINK_WEST); /* it learns of what was before it */
+    SKY_Router_SetLinkUp(&router, SKY_LINK_WEST, true);
+    CHECK_EQ(map.exceptions, 0);
+    Decide(&pkt, SKY_LINK_WEST, 0);
+    CHECK_EQ(route.link, SKY_LINK_EAST);
+    CHECK_EQ(route.hop_limit, SKY_LIMIT_HOP_LIMIT - 1u);
+
+    CHECK(Tell(&map, Satellite(3, 12), 1, 1u << SKY_LINK_WEST)); /* its other end does not use the last link of the way */
+    Decide(&pkt, SKY_LINK_WEST, 0);
+    CHECK_EQ(route.link, SKY_LINK_SOUTH);
+    CHECK_EQ(route.hop_limit, 4u + SKY_ROUTER_SLACK - 1u);
+    pkt.hop_limit = 5;
+    Decide(&pkt, SKY_LINK_WEST, 0);
+    CHECK_EQ(route.hop_limit, 4);
+
+    CHECK(Tell(&map, Satellite(3, 12), 2, 0x0F));
+    Decide(&pkt, SKY_LINK_WEST, 0);
+    CHECK_EQ(route.action, SKY_ROUTE_ANSWER);
+    CHECK_EQ(route.status, SKY_STATUS_UNREACHABLE);
+    pkt.is_request = false;
+    Decide(&pkt, SKY_LINK_WEST, 0);
+    CHECK_EQ(route.action, SKY_ROUTE_DROP);
+}
+
 static void CountsDrops(void)
 {
     Start();
@@ -535,6 +577,7 @@ int main(void)
     RUN(LinksGoDown);
     RUN(HostsMove);
     RUN(Floods);
+    RUN(RoutesByTheMap);
     RUN(CountsDrops);
     RUN(WalksArriveOnTheShortestWay);
     RUN(WalksRoundOneCutLink);

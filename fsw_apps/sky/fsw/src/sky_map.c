@@ -190,7 +190,7 @@ void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable)
         }
         else if ((down & (1u << link)) != 0u)
         {
-            for (uint32_t place = 0; place < map->satellites && map->unsent_count[link] > 0u; ++place)
+            for (uint32_t place = 0; place < map->satellites; ++place)
             {
                 MarkSent(map, place, link); /* nobody is there to be told */
             }
