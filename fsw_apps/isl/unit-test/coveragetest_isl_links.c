@@ -1,6 +1,6 @@
 /**
  * @file
- * Unit tests of ISL's links: models, delay lines, cuts, probes.
+ * Unit tests of ISL's links: models, delay lines, cuts, hellos.
  */
 #include "isl_eventids.h"
 #include "isl_msgids.h"
@@ -27,7 +27,7 @@ static void Model(SKY_LinkId_t id, uint32_t delay_us, uint32_t loss_ppm, bool cu
 {
     const SKY_LinkModel_t model = {delay_us, 0, 0, loss_ppm, cut};
 
-    ISL_Link_SetModel(UT_Node(), id, &model);
+    ISL_Link_SetModel(UT_Node(), 0, id, &model);
 }
 
 static void Test_Delay(void)
@@ -172,19 +172,23 @@ static void Test_NoNeighbour(void)
 }
 
 /** Give the node the answer of a neighbour to the probe that was sent last. */
-static void AnswerProbe(uint64_t now_us, uint64_t endpoint, uint64_t request_id, SKY_Status_t status)
+/** A hello of the western neighbour that knows nothing of links. */
+static void HelloOfWest(uint64_t now_us, uint64_t endpoint, bool is_request, uint64_t request_id, SKY_Status_t status)
 {
-    SKY_Packet_t reply = UT_Request(SKY_APID_ISL, SKY_OP_PING);
+    static const uint8_t nothing[SKY_HELLO_BYTES];
+    SKY_Packet_t         hello = UT_Request(SKY_APID_ISL, SKY_OP_HELLO);
 
-    reply.is_request = false;
-    reply.status     = status;
-    reply.request_id = request_id;
-    reply.src.plane  = 2;
-    reply.src.slot   = 1;
-    UT_Input(now_us, &reply, endpoint);
+    hello.is_request = is_request;
+    hello.status     = status;
+    hello.request_id = request_id;
+    hello.src.plane  = 2;
+    hello.src.slot   = 1;
+    hello.payload    = nothing;
+    hello.length     = sizeof(nothing);
+    UT_Input(now_us, &hello, endpoint);
 }
 
-static void Test_Probes(void)
+static void Test_Hellos(void)
 {
     ISL_Node_t *node;
     uint64_t    due_us;
@@ -193,41 +197,46 @@ static void Test_Probes(void)
     UT_Neighbours.HelloS = 1;
     UT_Start();
     node   = UT_Node();
-    due_us = node->probe_due_us;
-    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) <= due_us);
-    node->poll_due_us = 1000 * S;
-    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == due_us);
+    due_us = node->hello.due_us;
+    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == 0); /* who is there is greeted at once */
     ISL_Node_Run(node, due_us);
     UtAssert_UINT32_EQ(UT_SentCount, 4);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 1));
+    node->poll_due_us = 1000 * S;
+    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == due_us + S);
     id = UT_Answer().request_id;
-    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_NORTH), id, SKY_STATUS_OK); /* somebody else's */
-    AnswerProbe(due_us + 2000, UT_GROUND, id, SKY_STATUS_OK);                    /* no neighbour's */
-    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), id + 8, SKY_STATUS_OK);
-    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), id | 7, SKY_STATUS_OK); /* of no link */
-    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), id, SKY_STATUS_BUSY);
-    ISL_Link_OnProbe(node, due_us + 2000, SKY_LINK_GROUND, id);
-    UtAssert_UINT32_EQ(node->links[SKY_LINK_WEST].measured_us, 0);
-    AnswerProbe(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), id, SKY_STATUS_OK);
-    UtAssert_UINT32_EQ(node->links[SKY_LINK_WEST].measured_us, 1000);
+    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_NORTH), false, id, SKY_STATUS_OK); /* somebody else's */
+    HelloOfWest(due_us + 2000, UT_GROUND, false, id, SKY_STATUS_OK);                    /* no neighbour's */
+    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_BUSY);
+    UtAssert_UINT32_EQ(node->hello.links[SKY_LINK_WEST].mean_us, 0);
+    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_OK);
+    UtAssert_UINT32_EQ(node->hello.links[SKY_LINK_WEST].mean_us, 1000);
 
-    ISL_Link_Probe(node, 2 * S); /* smoothed from the second on */
-    id = UT_Answer().request_id;
-    ISL_Link_OnProbe(node, 2 * S + 4000, SKY_LINK_WEST, id);
-    UtAssert_UINT32_EQ(node->links[SKY_LINK_WEST].measured_us, 1125);
-    ISL_Link_Probe(node, 3 * S); /* weeks later that is no measurement */
-    id = UT_Answer().request_id;
-    ISL_Link_OnProbe(node, 3 * S + 2 * ((uint64_t)UINT32_MAX + 1), SKY_LINK_WEST, id);
-    UtAssert_UINT32_EQ(node->links[SKY_LINK_WEST].measured_us, 1125);
+    UT_SentCount = 0; /* a greeting of the neighbour is answered over the link that it came by, a stranger's is refused */
+    HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_WEST), true, 77, SKY_STATUS_OK);
+    UtAssert_UINT32_EQ(UT_SentCount, 1);
+    UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 1));
+    UtAssert_BOOL_TRUE(UT_Answer().request_id == 77 && UT_Answer().status == SKY_STATUS_OK);
+    HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_NORTH), true, 78, SKY_STATUS_OK);
+    UtAssert_BOOL_TRUE(UT_Answer().request_id == 78 && UT_Answer().status == SKY_STATUS_REFUSED);
 
-    ISL_Link_Probe(node, 10 * S); /* all have been silent for more than three probes */
+    ISL_Node_Run(node, due_us + 10 * S); /* all have been silent for more than three hellos */
     UtAssert_BOOL_FALSE(ISL_Link_IsUp(node, SKY_LINK_WEST));
-    ISL_Node_Input(node, 10 * S, Body, 1, UT_Neighbour(SKY_LINK_WEST)); /* whatever comes from there brings it back */
+    ISL_Node_Input(node, due_us + 10 * S, Body, 1, UT_Neighbour(SKY_LINK_WEST)); /* whatever comes from there brings it back */
     UtAssert_BOOL_TRUE(ISL_Link_IsUp(node, SKY_LINK_WEST));
-    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 10 * (int32)S + 3000);
+    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), (int32)(due_us + 10 * S + 3000));
     UT_Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
     UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_WEST].LastHeardMs, 3);
-    UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_SOUTH].LastHeardMs, UINT32_MAX);
+    UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_WEST].DelayMeanUs, 1000);
+    UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_WEST].DelayMinUs, 1000);
+}
+
+static void Test_LargerThanTheMap(void)
+{
+    UT_Neighbours.Planes = 300;
+    UT_Neighbours.Slots  = 300;
+    UT_Start();
+    UtAssert_BOOL_TRUE(UT_Node()->router.map == NULL);
 }
 
 void UT_AddLinks(void)
@@ -237,5 +246,6 @@ void UT_AddLinks(void)
     UtTest_Add(Test_Uplink, UT_Setup, NULL, "delay of the uplink");
     UtTest_Add(Test_CutsByCommand, UT_Setup, NULL, "cuts by command");
     UtTest_Add(Test_NoNeighbour, UT_Setup, NULL, "a direction without a neighbour");
-    UtTest_Add(Test_Probes, UT_Setup, NULL, "probes");
+    UtTest_Add(Test_Hellos, UT_Setup, NULL, "hellos");
+    UtTest_Add(Test_LargerThanTheMap, UT_Setup, NULL, "a constellation larger than the map");
 }

@@ -249,7 +249,7 @@ static void Test_TlmTask(void)
     UtAssert_STUB_COUNT(CFE_ES_ExitChildTask, 1);
 
     node->poll_due_us = 10 * S;
-    ISL_Link_SetModel(node, SKY_LINK_GROUND, &slow); /* it waits, sooner than the I/O task would look: that is woken */
+    ISL_Link_SetModel(node, 0, SKY_LINK_GROUND, &slow); /* it waits, sooner than the I/O task would look: that is woken */
     UT_SentCount = 0;
     ISL_RelayTelemetry(&Buffer.buffer.Msg);
     UtAssert_UINT32_EQ(UT_SentCount, 1);

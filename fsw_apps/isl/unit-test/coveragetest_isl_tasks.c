@@ -81,7 +81,7 @@ static void Test_Due(void)
     memset(&parts, 0, sizeof(parts));
     parts.body     = UT_Received;
     parts.body_len = 100;
-    ISL_Link_SetModel(UT_Node(), SKY_LINK_EAST, &slow);
+    ISL_Link_SetModel(UT_Node(), 0, SKY_LINK_EAST, &slow);
     ISL_Link_Send(UT_Node(), 0, SKY_LINK_EAST, 0, &parts);
     UT_SetHandlerFunction(UT_KEY(OS_SelectMultiple), OnSelect, &waited_ms);
     UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 4000);
