@@ -163,6 +163,11 @@ int32_t skyx_table_load(const char *name, const uint8_t *data, size_t size)
     return EXEC_TableLoad(name, data, size);
 }
 
+int32_t skyx_table_read(const char *name, uint8_t *data, size_t size)
+{
+    return EXEC_TableRead(name, data, size);
+}
+
 void skyx_bus_counters(uint32_t *counters)
 {
     EXEC_SbCounters_t c;

@@ -36,6 +36,8 @@ SKYX_API int32_t skyx_transmit(uint32_t app, const uint8_t *message, size_t size
 SKYX_API int32_t skyx_event(uint32_t app, uint16_t event_id, uint16_t type, const char *text);
 /** A table load from the ground: taken over by the owner's next CFE_TBL_Manage, at its next wake-up. */
 SKYX_API int32_t skyx_table_load(const char *name, const uint8_t *data, size_t size);
+/** A table dump to the ground: what it holds now. */
+SKYX_API int32_t skyx_table_read(const char *name, uint8_t *data, size_t size);
 /** Four counters: no subscribers, message limit, pipe overflow, pool empty. */
 SKYX_API void skyx_bus_counters(uint32_t *counters);
 

@@ -14,6 +14,7 @@ from skymemory.cli import (
     serve,
     simulate,
     status,
+    tables,
     twin,
     values,
 )
@@ -46,6 +47,7 @@ for command in (
     demo.demo,
     serve.serve,
     schedule.schedule,
+    tables.tables,
     replay.replay,
     twin.twin,
     agent.agent,

@@ -110,7 +110,7 @@ class Executive:
             raise FswError(f"no housekeeping 0x{hk_mid:04X} within {_HK_TIMEOUT_S} s")
         return answer.payload
 
-    def load_table(self, name: str, image: ctypes.Structure) -> None:
+    def load_table(self, name: str, image: ctypes.Structure | bytes) -> None:
         """Load a table as the ground would: its app validates it at the next wake-up and takes it over, or refuses it.
 
         `name`: "ISL.Links", "KVC.Limits".
@@ -120,6 +120,16 @@ class Executive:
         """
         data = bytes(image)
         check(library().skyx_table_load(name.encode(), data, len(data)), f"table {name}")
+
+    def read_table(self, name: str, size: int) -> bytes:
+        """Return what a table holds now, as the ground would dump it.
+
+        Raises:
+            FswError: no such table, or it has another size.
+        """
+        image = ctypes.create_string_buffer(size)
+        check(library().skyx_table_read(name.encode(), image, size), f"table {name}")
+        return image.raw
 
     def bus_counters(self) -> dict[str, int]:
         """What the Software Bus could not deliver, by cause; names in COUNTER_NAMES."""

@@ -35,6 +35,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "skyx_transmit": (c_int32, [c_uint32, c_char_p, c_size_t, c_int]),
     "skyx_event": (c_int32, [c_uint32, c_uint16, c_uint16, c_char_p]),
     "skyx_table_load": (c_int32, [c_char_p, c_char_p, c_size_t]),
+    "skyx_table_read": (c_int32, [c_char_p, c_char_p, c_size_t]),
     "skyx_bus_counters": (None, [_U32P]),
     "skyx_layouts": (POINTER(Layout), [POINTER(c_size_t)]),
 }

@@ -81,6 +81,8 @@ void         EXEC_Leave(void);
 CFE_Status_t EXEC_Receive(void *message, size_t *size, CFE_SB_PipeId_t pipe_id, int32 timeout_ms);
 /** A load from the ground: the owner's next CFE_TBL_Manage validates and takes it. @return CFE_TBL_ERR_* if it cannot be one */
 CFE_Status_t EXEC_TableLoad(const char *name, const void *data, size_t size);
+/** A dump to the ground: what the table holds now. @return CFE_TBL_ERR_* if there is no such table of this size */
+CFE_Status_t EXEC_TableRead(const char *name, void *data, size_t size);
 void         EXEC_SbCounters(EXEC_SbCounters_t *counters);
 
 #endif

@@ -320,6 +320,31 @@ CFE_Status_t EXEC_TableLoad(const char *name, const void *data, size_t size)
     return status;
 }
 
+CFE_Status_t EXEC_TableRead(const char *name, void *data, size_t size)
+{
+    CFE_Status_t status = CFE_SUCCESS;
+    EXEC_Lock();
+    const Table_t *table = TableByName(name);
+    if (table == NULL)
+    {
+        status = CFE_TBL_ERR_INVALID_NAME;
+    }
+    else if (!table->loaded)
+    {
+        status = CFE_TBL_ERR_NEVER_LOADED;
+    }
+    else if (size != table->size)
+    {
+        status = CFE_TBL_ERR_INVALID_SIZE;
+    }
+    else
+    {
+        (void)memcpy(data, table->active, size);
+    }
+    EXEC_Unlock();
+    return status;
+}
+
 CFE_Status_t CFE_TBL_Manage(CFE_TBL_Handle_t TblHandle)
 {
     CFE_Status_t status = CFE_SUCCESS;

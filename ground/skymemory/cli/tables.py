@@ -1,0 +1,107 @@
+"""`skymem tables`: the tables of a cFS mission, made of a constellation file and a schedule."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from skymemory.cli.common import BadInput, json_option, print_json
+from skymemory.config import Constellation
+from skymemory.fsw.tables import Moves, TablesError
+from skymemory.fsw.tables import tables as all_tables
+from skymemory.orbit.schedule import Schedule, ScheduleError
+from skymemory.orbit.schedule_format import unix_ms
+from skymemory.placement.torus import Satellite
+
+_CLOCK_EPOCH: Final = "1980-01-06T00:00:00Z"
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class Place(click.ParamType[Satellite]):
+    """A satellite on the command line."""
+
+    name = "plane,slot"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Satellite:
+        """Read two whole numbers with a comma between them, the plane first."""
+        try:
+            plane, slot = (int(word) for word in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not PLANE,SLOT: two whole numbers with a comma between them", param, ctx)
+        return Satellite(plane, slot)
+
+
+@click.command()
+@click.argument("constellation_file", metavar="CONSTELLATION.toml", type=_FILE)
+@click.argument("schedule_file", metavar="[SCHEDULE.csv]", type=_FILE, required=False)
+@click.option("-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="The defs folder.")
+@click.option(
+    "--satellite",
+    "chosen",
+    metavar="PLANE,SLOT",
+    type=Place(),
+    multiple=True,
+    help="Only this one, as cpu1; again for cpu2 and so on. Default: all, plane by plane.",
+)
+@click.option(
+    "--clock-epoch",
+    default=_CLOCK_EPOCH,
+    show_default=True,
+    metavar="TIME",
+    help="UTC when the satellites' clock (CFE_TIME_GetTime) shows 0; leap seconds that it counts make this earlier.",
+)
+@json_option
+def tables(
+    constellation_file: Path,
+    schedule_file: Path | None,
+    output: Path,
+    chosen: tuple[Satellite, ...],
+    clock_epoch: str,
+    as_json: bool,
+) -> None:
+    """Write the tables of a cFS mission, as C files for its defs folder.
+
+    Each satellite is a processor: cpuN/tables/ gets its neighbours and links. The chunk store and the schedule are the same for
+    all, in tables/. skymemory_cpus.cmake names the processors for targets.cmake.
+
+    Without a schedule nothing moves by itself.
+    """
+    constellation = Constellation.load(constellation_file)
+    satellites = _satellites(constellation, chosen)
+    try:
+        clock_epoch_ms = unix_ms(clock_epoch)
+    except ValueError as error:
+        raise BadInput(f"--clock-epoch is {clock_epoch}; allowed are times such as {_CLOCK_EPOCH}, from 1970 to 2099") from error
+    moves = None
+    if schedule_file is not None:
+        try:
+            schedule = Schedule.load(schedule_file)
+            moves = Moves.of(constellation, schedule, schedule_file.name, clock_epoch_ms)
+        except (ScheduleError, TablesError) as error:
+            raise BadInput(str(error)) from error
+    for name, text in all_tables(constellation, satellites, moves):
+        path = output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    rows = 0 if moves is None else len(moves.track.rows)
+    if as_json:
+        cpus = [
+            {"cpu": f"cpu{number}", "satellite": satellite, "address": constellation.address(*satellite)}
+            for number, satellite in enumerate(satellites, start=1)
+        ]
+        print_json({"folder": str(output), "cpus": cpus, "rows": rows})
+        return
+    names = "cpu1" if len(satellites) == 1 else f"cpu1 to cpu{len(satellites)}"
+    ends = " to ".join(dict.fromkeys(str(satellite) for satellite in (satellites[0], satellites[-1])))
+    follows = f"{rows} rows of {schedule_file}" if rows else "no schedule"
+    click.echo(f"{output}: tables of {names}, satellites {ends}; {follows}")
+
+
+def _satellites(constellation: Constellation, chosen: tuple[Satellite, ...]) -> list[Satellite]:
+    for number, satellite in enumerate(chosen):
+        named = f"--satellite {satellite.plane},{satellite.slot}"
+        if satellite not in constellation.torus:
+            raise BadInput(f"{named} is PLANE,SLOT: planes are 1 to {constellation.planes}, slots 1 to {constellation.slots}")
+        if satellite in chosen[:number]:
+            raise BadInput(f"{named} is there twice; allowed is once")
+    return list(chosen) or list(constellation.torus.satellites())

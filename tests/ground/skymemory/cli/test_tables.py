@@ -1,0 +1,92 @@
+"""`skymem tables`, from the outside."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skymemory.cli import main
+
+SKY = "[constellation]\nplanes = 2\nslots = 3\n\n[cache]\nservers = 4\ncentre = [1, 2]\n"
+SCHEDULE = ("--walker", "star:2x3", "--site", "52.5,13.4", "--start", "2026-11-20T15:00:00Z", "--hours", "6")
+COMMON = {"tables/kvc_limits.c", *(f"tables/kvc_schedule{n}.c" for n in range(1, 5)), "skymemory_cpus.cmake"}
+
+
+def skymem(*words: str, status: int = 0) -> Result:
+    result = CliRunner().invoke(main, words, prog_name="skymem")
+    assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
+    return result
+
+
+@pytest.fixture
+def sky(tmp_path: Path) -> str:
+    path = tmp_path / "sky.toml"
+    path.write_text(SKY)
+    return str(path)
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def own(*numbers: int) -> set[str]:
+    return {f"cpu{number}/tables/{name}.c" for number in numbers for name in ("isl_neighbours", "isl_links")}
+
+
+def test_every_satellite_is_a_processor(sky: str, tmp_path: Path) -> None:
+    folder = tmp_path / "mission" / "sample_defs"
+    result = skymem("tables", sky, "-o", str(folder))
+    assert result.output == f"{folder}: tables of cpu1 to cpu6, satellites [1, 1] to [2, 3]; no schedule\n"
+    assert files(folder) == COMMON | own(*range(1, 7))
+    assert ".SelfPlane      = 2,\n    .SelfSlot       = 1," in (folder / "cpu4/tables/isl_neighbours.c").read_text()
+
+
+def test_some_satellites_as_json(sky: str, tmp_path: Path) -> None:
+    words = ("--satellite", "2,3", "--satellite", "1,2", "--json")
+    told = json.loads(skymem("tables", sky, "-o", str(tmp_path / "defs"), *words).output)
+    assert told["cpus"] == [
+        {"cpu": "cpu1", "satellite": [2, 3], "address": "127.18.2.3"},
+        {"cpu": "cpu2", "satellite": [1, 2], "address": "127.18.1.2"},
+    ]
+    assert told["rows"] == 0
+    assert files(tmp_path / "defs") == COMMON | own(1, 2)
+
+
+def test_a_schedule_begins_on_the_satellites_clock(sky: str, tmp_path: Path) -> None:
+    csv, folder = str(tmp_path / "berlin.csv"), tmp_path / "defs"
+    skymem("schedule", *SCHEDULE, "-o", csv)
+    result = skymem("tables", sky, csv, "-o", str(folder), "--satellite", "1,2")
+    rows = int(result.output.split("; ")[1].split()[0])
+    assert rows > 1
+    text = (folder / "tables/kvc_schedule1.c").read_text()
+    assert f".TotalRows = {rows}," in text
+    assert ".EpochS    = 1479222000u," in text  # 2026-11-20T15:00:00 since 1980-01-06
+    skymem("tables", sky, csv, "-o", str(folder), "--satellite", "1,2", "--clock-epoch", "1980-01-05T23:59:42Z")
+    assert ".EpochS    = 1479222018u," in (folder / "tables/kvc_schedule1.c").read_text()
+    skymem("tables", sky, "-o", str(folder), "--satellite", "1,2")  # without it the old rows are gone
+    assert ".TotalRows = 0," in (folder / "tables/kvc_schedule1.c").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--satellite", "3,1"), "--satellite 3,1 is PLANE,SLOT: planes are 1 to 2, slots 1 to 3"),
+        (("--satellite", "1,1", "--satellite", "1,1"), "--satellite 1,1 is there twice; allowed is once"),
+        (("--satellite", "one"), "'one' is not PLANE,SLOT: two whole numbers with a comma between them"),
+        (("--clock-epoch", "soon"), "--clock-epoch is soon; allowed are times such as 1980-01-06T00:00:00Z, from 1970 to 2099"),
+    ],
+)
+def test_mistakes_are_one_line(words: tuple[str, ...], told: str, sky: str, tmp_path: Path) -> None:
+    result = skymem("tables", sky, "-o", str(tmp_path / "defs"), *words, status=2)
+    assert told in result.output
+    assert result.output.count("\n") == 1
+    assert not (tmp_path / "defs").exists()
+
+
+def test_a_schedule_for_another_sky_is_refused(tmp_path: Path) -> None:
+    paper, csv = tmp_path / "paper.toml", str(tmp_path / "berlin.csv")
+    paper.write_text("")
+    skymem("schedule", *SCHEDULE, "-o", csv)
+    result = skymem("tables", str(paper), csv, "-o", str(tmp_path / "defs"), status=2)
+    assert "berlin.csv is for 2 planes x 3 slots; the constellation has 5 planes x 19 slots" in result.output

@@ -1,0 +1,219 @@
+"""Tables for a mission: they compile as cFS builds them, hold what the testbed gives its satellites, and the apps take them."""
+
+import ctypes
+import os
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.fsw import Executive, FswError
+from skymemory.fsw.structures import (
+    SEGMENT_ROWS,
+    EventPayload,
+    IslLinksTable,
+    KvcLimitsTable,
+    KvcScheduleRow,
+    KvcScheduleTable,
+)
+from skymemory.fsw.tables import ROWS_MAX, Moves, TablesError, tables
+from skymemory.link.native import crc32c
+from skymemory.orbit.schedule import Header, Schedule, WindowChange
+from skymemory.placement.torus import Satellite
+from skymemory.testbed import satellite as skysat
+from skymemory.testbed.local import free_port
+
+ROOT = Path(__file__).parents[4]
+APPS = ROOT / "fsw_apps"
+CLOCK_EPOCH_MS = 315_964_800_000
+DEADLINE_S = 30.0
+STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-Wstrict-prototypes", "-fPIC")
+SKY = Constellation.model_validate(
+    {
+        "constellation": {"planes": 4, "slots": 5, "seam": "cut"},
+        "network": {"port": 4977, "mtu": 9000},
+        "satellite": {"store_mib": 3, "credit": 9, "hello_s": 7, "gossip": True, "scrub_s": 60},
+        "links": {"model": "geometry", "jitter_us": 10, "rate_kbps": 5_000_000, "loss_ppm": 3},
+        "cache": {"servers": 6, "centre": [2, 3], "chunk_bytes": 3000},
+    }
+)
+
+
+class FileDef(ctypes.Structure):
+    """CFE_TBL_FileDef_t of the executive."""
+
+    _fields_ = (
+        ("table", ctypes.c_char_p),
+        ("description", ctypes.c_char_p),
+        ("file", ctypes.c_char_p),
+        ("image", ctypes.c_void_p),
+        ("size", ctypes.c_uint32),
+    )
+
+
+class NeighboursTable(ctypes.LittleEndianStructure):
+    """ISL_NeighboursTable_t, in parts."""
+
+    _fields_ = (
+        ("self", ctypes.c_uint8 * 24),
+        ("uplink_mid", ctypes.c_uint32 * 2),
+        ("neighbour", ctypes.c_uint8 * 48),
+        ("downlink_mid", ctypes.c_uint32 * 16),
+    )
+
+
+@pytest.fixture(scope="module")
+def include(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Header folders as a mission's build makes them: each default header of the apps under its own name."""
+    folder = tmp_path_factory.mktemp("inc")
+    for app in ("isl", "kvc"):
+        for path in (APPS / app / "config").glob(f"default_{app}_*.h"):
+            (folder / path.name.removeprefix("default_")).write_text(f'#include "{path}"\n')
+    places = [folder, ROOT / "testbed" / "exec" / "inc", *(APPS / app / "fsw" / "inc" for app in ("isl", "kvc"))]
+    return [f"-I{place}" for place in places]
+
+
+def compile_table(path: Path, include: list[str], *flags: str) -> tuple[str, str, bytes]:
+    """Name of the table, its file, and the image."""
+    library = path.with_name("".join((path.stem, *flags, ".so")))  # a loaded one is found again by its name
+    compiler = os.environ.get("CC", "cc")
+    flags = ("-DKVC_PLATFORM_STORE_BYTES=16777216", *flags)
+    subprocess.run([compiler, *STRICT, *flags, *include, "-shared", "-o", library, path], check=True)
+    found = FileDef.in_dll(ctypes.CDLL(str(library)), "CFE_TBL_FileDef")
+    return found.table.decode(), found.file.decode(), ctypes.string_at(found.image, found.size)
+
+
+def schedule_of(constellation: Constellation, rows: int) -> Schedule:
+    """The window moves a slot east every minute."""
+    header = Header(
+        source="test", epoch="2026-11-20T15:00:00.250Z", duration_ms=rows * 60_000 + 1, planes=constellation.planes,
+        slots=constellation.slots, pattern=constellation.grid.geometry, altitude_km=550, inclination_deg=87.9, latitude_deg=0,
+        longitude_deg=0, min_elevation_deg=10, isl_down=(),
+    )  # fmt: skip
+    changes = [
+        WindowChange(row * 60_000, Satellite(2, (row + 2) % constellation.slots + 1), (), frozenset()) for row in range(rows)
+    ]
+    return Schedule(header, changes)
+
+
+def moves_of(constellation: Constellation, rows: int) -> Moves:
+    return Moves.of(constellation, schedule_of(constellation, rows), "test.csv", CLOCK_EPOCH_MS)
+
+
+def write(folder: Path, constellation: Constellation, satellites: list[Satellite], moves: Moves | None = None) -> list[Path]:
+    paths = []
+    for name, text in tables(constellation, satellites, moves):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        paths.append(path)
+    return paths
+
+
+def take_over(satellite: Executive, name: str, image: bytes) -> None:
+    """Load a table as the ground does, and wait until its app has validated it and holds it."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    loaded = False
+    while not loaded or satellite.read_table(name, len(image)) != image:
+        assert time.monotonic() < deadline_s, f"{name} is not taken over: {events(satellite)}"
+        with suppress(FswError):  # the one before waits still
+            if not loaded:
+                satellite.load_table(name, image)
+                loaded = True
+        time.sleep(0.02)
+
+
+def events(satellite: Executive) -> list[str]:
+    """Texts of the events so far."""
+    found = []
+    while (event := satellite.events.receive(0)) is not None:
+        found.append(EventPayload.from_buffer_copy(event.payload).message.decode())
+    return found
+
+
+@pytest.mark.parametrize("place", [Satellite(1, 1), Satellite(2, 3), Satellite(4, 5)])
+def test_tables_are_those_of_the_testbed_and_the_apps_take_them(place: Satellite, include: list[str], tmp_path: Path) -> None:
+    sky = SKY.replace(network={"port": free_port(SKY)})
+    paths = write(tmp_path, sky, [place], moves_of(sky, 12))
+    images = {}
+    for path in paths:
+        if path.suffix == ".c":
+            name, file, image = compile_table(path, include)
+            assert file == path.with_suffix(".tbl").name
+            assert name.lower().replace(".", "_") == path.stem
+            images[name] = image
+    assert set(images) == {"ISL.Neighbours", "ISL.Links", "KVC.Limits", *(f"KVC.Schedule{n}" for n in range(1, 5))}
+    with Executive(skysat.arguments(sky, place)) as satellite:
+        before = {name: satellite.read_table(name, len(image)) for name, image in images.items()}
+        for name, image in images.items():
+            take_over(satellite, name, image)
+        deadline_s, said = time.monotonic() + DEADLINE_S, ""
+        while "KVC: schedule of 12 rows, 660000 ms, centre (2, 3) to (2, 14)" not in said:
+            assert time.monotonic() < deadline_s, said
+            said += "\n".join(events(satellite))
+            time.sleep(0.02)
+    assert images["ISL.Links"] == before["ISL.Links"]
+    assert images["KVC.Limits"] == before["KVC.Limits"]
+    # The same but for what the testbed opens: commands from the ground, and telemetry of code of the user.
+    ours, theirs = (NeighboursTable.from_buffer_copy(image["ISL.Neighbours"]) for image in (images, before))
+    assert bytes(ours.self) == bytes(theirs.self)
+    assert bytes(ours.neighbour) == bytes(theirs.neighbour)
+    assert list(ours.uplink_mid) == [0, 0]
+    assert list(ours.downlink_mid)[:4] == [*theirs.downlink_mid[:3], 0]
+
+
+def test_a_schedule_over_several_tables(include: list[str], tmp_path: Path) -> None:
+    moves = moves_of(SKY, SEGMENT_ROWS + 5)
+    paths = {path.stem: path for path in write(tmp_path, SKY, [], moves) if "schedule" in path.stem}
+    found = [KvcScheduleTable.from_buffer_copy(compile_table(paths[f"kvc_schedule{n}"], include)[2]) for n in range(1, 5)]
+    assert [table.row_count for table in found] == [SEGMENT_ROWS, 5, 0, 0]
+    assert [table.first_row for table in found] == [1, SEGMENT_ROWS + 1, 0, 0]
+    rows = [KvcScheduleRow(time_ms, *cell) for time_ms, cell in moves.track.rows]
+    told = [bytes(row) for table in found for row in table.row[: table.row_count]]
+    assert told == [bytes(row) for row in rows]
+    for table in found[:2]:
+        assert table.rows_crc == crc32c(b"".join(told))
+        assert (table.epoch_s, table.epoch_ms, table.clock) == (1_479_222_000, 250, 0)
+        assert (table.planes, table.slots, table.layout, table.servers, table.total_rows) == (4, 5, 3, 6, SEGMENT_ROWS + 5)
+    swapped = b"".join(row[at : at + 4][::-1] for row in told for at in (0, 4, 8))
+    big = KvcScheduleTable.from_buffer_copy(compile_table(paths["kvc_schedule2"], include, "-DSOFTWARE_BIG_BIT_ORDER")[2])
+    assert big.rows_crc == crc32c(swapped)
+
+
+def test_without_links_and_schedule_images_are_empty(include: list[str], tmp_path: Path) -> None:
+    paths = {path.stem: path for path in write(tmp_path, Constellation(), [Satellite(3, 10)])}
+    assert compile_table(paths["isl_links"], include)[2] == bytes(IslLinksTable())
+    for segment in range(1, 5):
+        assert compile_table(paths[f"kvc_schedule{segment}"], include)[2] == bytes(KvcScheduleTable())
+    limits = KvcLimitsTable.from_buffer_copy(compile_table(paths["kvc_limits"], include)[2])
+    assert (limits.store_bytes, limits.slot_bytes, limits.credit) == (16 << 20, 6144, 20)
+
+
+def test_a_build_with_too_small_a_store_says_so(include: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "kvc_limits.c"
+    path.write_text(dict(tables(Constellation(), []))["tables/kvc_limits.c"])
+    done = subprocess.run(["cc", *include, "-c", "-o", tmp_path / "x.o", path], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "satellite.store_mib is 16: this needs KVC_PLATFORM_STORE_BYTES of 16777216 or more" in done.stderr
+
+
+def test_processors_are_named_plane_by_plane() -> None:
+    text = dict(tables(SKY, list(SKY.torus.satellites())[:2]))["skymemory_cpus.cmake"]
+    assert "list(APPEND MISSION_CPUNAMES cpu2) # satellite (1, 2)\nset(cpu2_PROCESSORID 2)\nset(cpu2_PLATFORM default)\n" in text
+
+
+def test_schedules_that_cannot_be_tables_are_refused() -> None:
+    with pytest.raises(TablesError, match=r"test\.csv is for 4 planes x 5 slots; the constellation has 5 planes x 19 slots"):
+        Moves.of(Constellation(), schedule_of(SKY, 2), "test.csv", CLOCK_EPOCH_MS)
+    delta = SKY.replace(constellation={"geometry": "delta"})
+    with pytest.raises(TablesError, match=r"test\.csv is for a star; the constellation is a delta"):
+        Moves.of(delta, schedule_of(SKY, 2), "test.csv", CLOCK_EPOCH_MS)
+    with pytest.raises(TablesError, match=r'cache\.layout is "hop"'):
+        moves_of(SKY.replace(cache={"layout": "hop"}), 2)
+    with pytest.raises(TablesError, match=f"{ROWS_MAX + 1:,} moves of the window; tables have room for {ROWS_MAX:,}"):
+        moves_of(SKY, ROWS_MAX + 1)
+    with pytest.raises(TablesError, match="cannot show; see --clock-epoch"):
+        Moves.of(SKY, schedule_of(SKY, 2), "test.csv", 2**45)
