@@ -1,11 +1,12 @@
 """`skymem tables`: the tables of a cFS mission, made of a constellation file and a schedule."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from skymemory.cli.common import BadInput, json_option, print_json
+from skymemory.cli.parameters import Place
 from skymemory.config import Constellation
 from skymemory.fsw.tables import Moves, TablesError
 from skymemory.fsw.tables import tables as all_tables
@@ -15,20 +16,6 @@ from skymemory.placement.torus import Satellite
 
 _CLOCK_EPOCH: Final = "1980-01-06T00:00:00Z"
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-class Place(click.ParamType[Satellite]):
-    """A satellite on the command line."""
-
-    name = "plane,slot"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Satellite:
-        """Read two whole numbers with a comma between them, the plane first."""
-        try:
-            plane, slot = (int(word) for word in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not PLANE,SLOT: two whole numbers with a comma between them", param, ctx)
-        return Satellite(plane, slot)
 
 
 @click.command()
