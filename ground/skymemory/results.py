@@ -82,6 +82,8 @@ class StoreStatistics:
     """blocks purged, broken ones included"""
     prefetches: int = 0
     """blocks laid in advance"""
+    touches: int = 0
+    """blocks that were made younger than those behind them in their chains"""
     questions: int = 0
     """blocks asked for with HAS"""
     unanswered: int = 0

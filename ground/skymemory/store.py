@@ -11,7 +11,7 @@ wrong argument.
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from threading import Lock
 from types import TracebackType
@@ -19,7 +19,7 @@ from typing import Final, Self
 
 from skymemory.block_entry import STAYS, BlockEntry
 from skymemory.clearing import clear_first_shares
-from skymemory.config import UINT32_MAX, Constellation
+from skymemory.config import Constellation
 from skymemory.handovers import Handovers
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
@@ -33,6 +33,8 @@ from skymemory.presence import Presence
 from skymemory.progress import Progress
 from skymemory.reach import Reach
 from skymemory.results import FindResult, GetResult, PrefetchResult, PutResult, StoreStatistics
+from skymemory.sizing import capacity_bytes
+from skymemory.touch import Touch
 from skymemory.transfers import Moved, Transfers, memory_for, status_of
 from skymemory.wire.packets import KEY_BYTES
 
@@ -43,8 +45,6 @@ BLOCK_BYTES_MAX: Final = 1 << 26
 taken by it"""
 PREFETCH_S: Final = 60.0
 """how long blocks are on their way to where they will be needed, at most"""
-_TABLES_BYTES: Final = 224
-"""what a satellite needs for each slot of its store besides the slot itself, at most: entries of two tables and their indexes"""
 
 
 class SkyStore:
@@ -88,6 +88,7 @@ class SkyStore:
             self._control = opened.enter_context(ControlPlane(constellation))
             self._reach = Reach(self._where, self._control)
             self._handovers = Handovers(self._where, self._reach, self._control)
+            self._touch = opened.enter_context(closing(Touch(constellation, self.index, self._reach, self._tenant)))
             self._transfers = Transfers(constellation, self._reach, self._handovers, self._as_laid, self._add, watch)
             opened.pop_all()
         self._lookup = Lookup(constellation, self._reach, self._handovers, self._control, self._tenant, self._add)
@@ -117,6 +118,7 @@ class SkyStore:
         """End what runs and close the sockets; safe to call twice. Blocks stay where they are."""
         self._closed = True
         self._transfers.close()
+        self._touch.close()
         self._control.close()
 
     @property
@@ -132,9 +134,7 @@ class SkyStore:
     @property
     def capacity_bytes(self) -> int:
         """The longest block that its servers' stores surely hold, when all other blocks make room for it."""
-        sky = self.constellation
-        slots = (sky.satellite.store_mib << 20) // (sky.slot_bytes + _TABLES_BYTES)
-        return min(sky.cache.servers * slots * sky.cache.chunk_bytes, UINT32_MAX)
+        return capacity_bytes(self.constellation)
 
     @property
     def follows(self) -> bool:
@@ -387,6 +387,7 @@ class SkyStore:
         """
         self._begin()
         there, gone = self._presence.check(chains)
+        self._touch.crowded |= bool(gone)
         useless = [key for key, surely in gone.items() if surely and self.constellation.cache.lazy_purge]
         for key in gone.keys() - set(useless):
             self.index.remove(key)
@@ -398,6 +399,29 @@ class SkyStore:
             routes = self._presence.awake(self._routes_of(useless))
             self._forget(useless, routes, self._control.hurry_s(routes))
         return there
+
+    def touch(self, keys: Sequence[bytes]) -> int:
+        """Have satellites evict the end of a chain of blocks before its beginning, without which the end is of no use.
+
+        They evict first what was not moved for the longest time, and a chain is stored and fetched from its beginning on. So
+        one chunk of each block is fetched from each server, the last block first. Nothing is done while the sky is far from
+        full, nor for a chain that was touched lately.
+
+        Args:
+            keys: of a chain, its first block first. Those after one that is not in the index are left out.
+
+        Returns:
+            Blocks that were touched.
+
+        Raises:
+            ValueError: a key of another length, a closed store.
+        """
+        for key in keys:
+            _check_key(key)
+        self._begin()
+        touched = self._touch.chain(keys)
+        self._add(touches=touched)
+        return touched
 
     def purge(self, keys: Sequence[bytes]) -> Purged:
         """Forget blocks, here and on the satellites; once more if one was silent and is taken for lost.

@@ -71,6 +71,11 @@ class Found:
     """estimate for these; None: unknown"""
     recompute_s: float | None
     """estimate for computing these; None: unknown"""
+    capacity: int = 0
+    """blocks of this engine that the sky holds; 0: unknown"""
+    servers: int = 0
+    store_mib: int = 0
+    """of each of these servers"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +273,15 @@ class AgentClient:
         def read(answer: Any) -> Found | None:
             if not isinstance(answer, protocol.Found):
                 return None
-            return Found(answer.blocks, answer.fetch, answer.fetch_s, answer.recompute_s)
+            return Found(
+                answer.blocks,
+                answer.fetch,
+                answer.fetch_s,
+                answer.recompute_s,
+                answer.capacity,
+                answer.servers,
+                answer.store_mib,
+            )
 
         return self._ask(lambda number: protocol.Find(number, asked, cached, wanted), read, lambda _: NOTHING)
 
@@ -302,6 +315,13 @@ class AgentClient:
             return answer.chunks if isinstance(answer, protocol.Purged) else None
 
         return self._ask(lambda number: protocol.Purge(number, list(keys)), read, lambda _: 0)
+
+    def used(self, keys: Sequence[bytes]) -> None:
+        """Tell the agent that a prompt has used a chain of blocks, so that satellites evict its end before its beginning.
+
+        `keys`: the first block first; what is beyond the protocol's limit is not told.
+        """
+        self._tell(protocol.Used(list(keys[: protocol.BLOCKS_MAX])))
 
     def prefilled(self, tokens: int, duration_s: float, before: int = 0) -> None:
         """Tell the agent how fast this engine computes: so many tokens of a prompt in so many seconds.

@@ -214,10 +214,11 @@ class Connection:
                 return await self._purge(asked)
             case protocol.Prefilled():
                 self._prefilled(asked)
-                return None
+            case protocol.Used():
+                await self._sky.used(asked.keys)
             case protocol.Taken():
                 self._sky.observer.taken((id(self), asked.id), asked.began_ns, asked.ended_ns)
-                return None
+        return None
 
     def _check_places(self, blocks: Sequence[protocol.Place]) -> None:
         """
@@ -245,12 +246,13 @@ class Connection:
         start_s = time.perf_counter()
         entries = await self._sky.find_longest(asked.keys, block_bytes=self.hello.block_bytes, cached=asked.cached)
         count, new = len(entries), entries[asked.cached :]
-        found = protocol.Found(asked.id, count, len(new), None, None)
+        size = self._sky.size(self.hello.block_bytes)
+        found = protocol.Found(asked.id, count, len(new), None, None, *size)
         computing_s = None
         if new and self._advisor is not None:
             tokens = self.hello.block_tokens
             worth = self._advisor.worth(_engine(self.hello), new, asked.cached * tokens, tokens)
-            found = protocol.Found(asked.id, count, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s)
+            found = protocol.Found(asked.id, count, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s, *size)
             computing_s = worth.recompute_s
         if asked.wanted:
             self._sky.observer.activity.looked_up("engine", asked.keys[asked.cached :], len(new), found.fetch, computing_s)

@@ -14,8 +14,10 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client import Counter as Total
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from skymemory.agent import protocol
 from skymemory.agent.engine_connection import DRAIN_S, Advisor, Connection
 from skymemory.agent.formats import Formats
+from skymemory.agent.models import Models
 from skymemory.agent.peers import peer
 from skymemory.agent.sky import Sky
 from skymemory.agent.socket_lock import OwnedSocket
@@ -39,6 +41,7 @@ class EngineServer:
         self._advisor = advisor
         self._formats = Formats(sky)
         self._ledger = _Ledger(registry)
+        self._models = sky.models = Models(path)
         self._socket: OwnedSocket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._connections: dict[asyncio.Task[None], Connection] = {}
@@ -86,7 +89,14 @@ class EngineServer:
             arenas.add_metric([name], mapped[name])
         in_work = sum(one.in_work for one in self._connections.values())
         working = GaugeMetricFamily("skymem_engine_requests_in_work", "Requests of engines not answered yet.", value=in_work)
-        return [connections, arenas, working]
+        tokens = GaugeMetricFamily(
+            "skymem_model_tokens", "Tokens of a model that the sky holds, of engines since the start.", labels=["model", "dtype"]
+        )
+        store = self._sky.store
+        if store is not None:
+            for model in self._models:
+                tokens.add_metric([model.model, model.dtype], model.tokens(store.constellation))
+        return [connections, arenas, working, tokens]
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -104,10 +114,14 @@ class EngineServer:
                 _log.warning("engine (pid %d) was turned away: it is %s", pid, why)
                 link.close()
                 continue
-            one = Connection(link, self._sky, self._formats.notes, self._formats.stored, self._ledger, self._advisor)
+            one = Connection(link, self._sky, self._greeted, self._formats.stored, self._ledger, self._advisor)
             task = asyncio.create_task(self._serve(one, pid))
             self._connections[task] = one
             task.add_done_callback(self._connections.pop)
+
+    async def _greeted(self, hello: protocol.Hello) -> list[str]:
+        self._models.add(hello)
+        return await self._formats.notes(hello)
 
     async def _serve(self, one: Connection, pid: int) -> None:
         try:

@@ -33,6 +33,7 @@ _STATUSES: Final = frozenset((
 ))  # fmt: skip
 _LOOKUPS: Final = {
     "purges": "Blocks purged, broken ones included.",
+    "touches": "Blocks made younger on the satellites than those behind them in their chains.",
     "questions": "Blocks that satellites were asked for.",
     "unanswered": "Lookups to which no answer came, or that were not made because no satellite answers.",
     "satellites_lost": "Times that a satellite was found not to answer while others did.",

@@ -15,7 +15,7 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-VERSION: Final = 1
+VERSION: Final = 2
 """of these messages; both sides must have the same"""
 FRAME_BYTES_MAX: Final = 1 << 22
 FIND_KEYS_MAX: Final = 1 << 16
@@ -110,6 +110,14 @@ class Prefilled(Message, tag="prefilled"):
     """tokens of the prompt that the engine had already"""
 
 
+class Used(Message, tag="used"):
+    """A prompt's chain of blocks was used, as far as it is in the sky: its end is to be evicted before its beginning. Not
+    answered."""
+
+    keys: Keys
+    """the first block first"""
+
+
 class Taken(Message, tag="taken"):
     """The engine has checked and copied what a `Get` brought. Not answered. Times are nanoseconds since 1970."""
 
@@ -141,6 +149,11 @@ class Found(Message, tag="found"):
     fetch_s: Seconds | None
     """estimate for these; None: unknown"""
     recompute_s: Seconds | None
+    capacity: Number = 0
+    """blocks of this engine that the sky holds; 0: unknown"""
+    servers: Number = 0
+    store_mib: Number = 0
+    """of each of these servers"""
 
 
 class Done(Message, tag="done"):
@@ -168,7 +181,7 @@ class Alive(Message, tag="alive"):
     """The agent works at what was asked."""
 
 
-Asked: TypeAlias = Find | Get | Put | Purge | Prefilled | Taken
+Asked: TypeAlias = Find | Get | Put | Purge | Prefilled | Taken | Used
 Answered: TypeAlias = Found | Done | Purged | Refusal | Alive
 
 T = TypeVar("T")

@@ -6,15 +6,17 @@ Nothing here raises for what happens in the sky, nor because there is none yet: 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from skymemory.agent.lane import Lane
+from skymemory.agent.models import Model
 from skymemory.agent.observer import Observer
 from skymemory.agent.source import Serving, Source
 from skymemory.agent.tracing import NOWHERE, Asked, Origin, Tracing
@@ -23,6 +25,7 @@ from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer
 from skymemory.placement.torus import Satellite
 from skymemory.results import FindResult, GetResult, PutResult
+from skymemory.sizing import blocks_held
 from skymemory.store import BLOCK_BYTES_MAX, SkyStore
 from skymemory.wire.packets import KEY_BYTES
 
@@ -41,6 +44,17 @@ _LEARN_AFTER_S: Final = 0.001
 _BATCH_BLOCKS: Final = 512
 """of several requests that go into one call"""
 _BATCH_BYTES: Final = 256 << 20
+_TOUCHES_MAX: Final = 16
+"""chains that wait to be touched; the order of more is left to chance"""
+
+
+class Size(NamedTuple):
+    """What the sky holds."""
+
+    blocks: int
+    """of the length that was asked for"""
+    servers: int
+    store_mib: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,8 @@ class Sky:
         self.observer = Observer(registry, lambda: self.rtt_s, tracing)
         """also knows what is worth fetching"""
         self.observer.estimator.waiting = self._waiting
+        self.models: Iterable[Model] = ()
+        """of engines; `EngineServer` sets it"""
         self._source = source
         self._why = source.missing()
         self._prober: ControlPlane | None = None
@@ -96,6 +112,7 @@ class Sky:
         self._asks: Lane[Sequence[bytes], list[FindResult]] = Lane("skymem-find", self._find, _joins_find)
         self._chains: Lane[_Chain, list[BlockEntry]] = Lane("skymem-chain", self._find_longest, _joins_chain)
         self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
+        self._touches: Lane[Sequence[bytes], int] = Lane("skymem-touch", self._touch)
         self._watch: Lane[None, None] = Lane("skymem-watch", self._look)
         up = Gauge("skymem_sky_reachable", "1 while a satellite has answered lately.", registry=registry)
         up.set_function(lambda: float(self.reachable))
@@ -125,7 +142,7 @@ class Sky:
                 await self._watcher
         if self._learning is not None:
             self._learning.cancel()
-        lanes = (self._down, self._aside, self._up, self._asks, self._chains, self._questions, self._watch)
+        lanes = (self._down, self._aside, self._up, self._asks, self._chains, self._questions, self._touches, self._watch)
         waits = [asyncio.create_task(lane.drained()) for lane in lanes]
         await asyncio.wait(waits, timeout=grace_s)
         store, self.store = self.store, None
@@ -204,6 +221,20 @@ class Sky:
         """
         _check(keys)
         return await self._chains.run(_Chain(keys, block_bytes, cached)) if keys else []
+
+    def size(self, block_bytes: int) -> Size:
+        """How many blocks of one length the sky holds, and of what it consists; zeros while there is no constellation."""
+        store = self.store
+        if store is None:
+            return Size(0, 0, 0)
+        sky = store.constellation
+        return Size(blocks_held(sky, block_bytes), sky.cache.servers, sky.satellite.store_mib)
+
+    async def used(self, keys: Sequence[bytes]) -> None:
+        """Have satellites evict the end of a chain before its beginning (`SkyStore.touch`). Left out when many wait for that."""
+        _check(keys)
+        if len(self._touches.waiting) < _TOUCHES_MAX:
+            await self._touches.run(keys)
 
     async def purge(self, keys: Sequence[bytes]) -> Purged:
         """Forget blocks, here and on the satellites (`SkyStore.purge`). Not confirmed while there is no constellation."""
@@ -292,6 +323,9 @@ class Sky:
         found = self._tried(self.store, ask, nothing)
         self.observer.found(time.perf_counter() - start_s)
         return found
+
+    def _touch(self, chains: list[Sequence[bytes]]) -> list[int]:
+        return [self._tried(self.store, partial(SkyStore.touch, keys=keys), 0) for keys in chains]
 
     def _waiting(self) -> list[BlockEntry]:
         """Blocks of the gets that wait for the one that runs."""

@@ -13,6 +13,7 @@ from skymemory.cli import (
     schedule,
     serve,
     simulate,
+    size,
     status,
     tables,
     twin,
@@ -53,6 +54,7 @@ for command in (
     agent.agent,
     bench.bench,
     simulate.simulate,
+    size.size,
     layout.layout,
     relay.relay,
 ):

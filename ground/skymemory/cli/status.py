@@ -9,6 +9,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from skymemory.agent.models import recorded
+from skymemory.agent.models import told as models_told
 from skymemory.cli.agent_counts import agent_counts, in_words, told
 from skymemory.cli.common import find_sky, json_option, output_console, print_json, print_table, sky_option
 from skymemory.config import Constellation
@@ -52,6 +54,9 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
         f"{total['evictions']} evictions; ISLs: {total['tx_packets']} packets sent, {total['drops']} dropped"
     )
     click.echo(in_words(counts))
+    for one in report["models"]:
+        stores = f"{sky.constellation.cache.servers} servers with store_mib {sky.constellation.satellite.store_mib}"
+        click.echo(f"{stores} hold {one['tokens']} tokens of {one['model']} ({one['dtype']})")
     if show_links:
         click.echo("\nlinks: one-way delays in ms (requested; least and mean of the last hellos); packets sent, received and dropped")
         print_table(link_table(report))
@@ -81,6 +86,7 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         "alive": len(alive),
         "window": window(constellation, playing, time.time()),
         "total": total,
+        "models": models_told(constellation, recorded()),
         "satellites": satellites,
     }
 

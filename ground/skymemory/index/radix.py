@@ -9,6 +9,7 @@ every block needs an entry of its own, so merging runs of keys into one edge wou
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from threading import Lock
 
 from skymemory.block_entry import BlockEntry
@@ -111,6 +112,17 @@ class RadixIndex:
         with self._lock:
             nodes = self._nodes
             return min(entries, key=lambda entry: node.moved if (node := nodes.get(entry.key)) else 0, default=None)
+
+    def is_tail_oldest(self, keys: Sequence[bytes], moves_max: int) -> bool:
+        """Say whether satellites would evict a chain from its end on, and not too soon.
+
+        Args:
+            moves_max: blocks that may have been moved since the last block of the chain was.
+        """
+        with self._lock:
+            moves = [node.moved if (node := self._nodes.get(key)) else 0 for key in keys]
+            falls = all(before > after for before, after in pairwise(moves))
+            return falls and (not moves or self._moves - moves[-1] <= moves_max)
 
     def remove(self, key: bytes) -> int:
         """Forget a block and all that follow it in its chains: without it they are of no use.

@@ -20,6 +20,7 @@ class Ask:
     epoch: int = 0
     key: bytes = NO_KEY
     chunk_id: int = 0
+    credit: int = 0
     payload: bytes = b""
 
 

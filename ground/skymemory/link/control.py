@@ -244,6 +244,7 @@ class ControlPlane:
             epoch=ask.epoch,
             key=ask.key,
             chunk_id=ask.chunk_id,
+            credit=ask.credit,
             payload=ask.payload,
             seq_count=self._next_id % 16384,
         )
@@ -401,6 +402,30 @@ class ControlPlane:
             whole = one.whole if not share.missing or one.whole is False else None if share.unanswered else False
             found[share.index] = one._replace(whole=whole, other=one.other or share.other)
         return found
+
+    def touch(self, blocks: Sequence[tuple[BlockEntry, Sequence[Route]]], tenant: int, deadline_s: float) -> bool:
+        """Fetch one chunk of each block from each server, and throw it away: stores then count the blocks as used.
+
+        Args:
+            blocks: each with the ways to servers 0 to n - 1, in the order in which they are to count as used.
+
+        Returns:
+            All servers that were asked have answered.
+        """
+        asks = [
+            Ask(
+                route,
+                icd.OP_GET,
+                tenant=tenant,
+                key=entry.key,
+                chunk_id=server,
+                credit=1,
+                payload=ChunkSet(server, len(routes), (True,)).encode(),
+            )
+            for entry, routes in blocks
+            for server, route in enumerate(routes[: entry.chunk_total])
+        ]
+        return None not in self.exchange(asks, deadline_s)
 
     def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> Purged:
         """Let every satellite forget its chunks of some blocks."""

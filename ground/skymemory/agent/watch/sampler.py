@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
@@ -11,6 +11,8 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from skymemory.agent.activity import Activity
+from skymemory.agent.models import Model
+from skymemory.agent.models import told as told_of
 from skymemory.agent.watch.frame import Frame
 from skymemory.agent.watch.history import History
 from skymemory.agent.watch.survey import Quantiles, Survey
@@ -55,6 +57,10 @@ class Watched(Protocol):
     @property
     def observer(self) -> HasActivity:
         """Who knows what engines and clients did."""
+
+    @property
+    def models(self) -> Iterable[Model]:
+        """Blocks of models, as engines have told."""
 
 
 class Sampler:
@@ -178,6 +184,7 @@ class Sampler:
             return None, {}
         began_s = time.thread_time()
         frame, now = self._survey.take(), self._survey.now()
+        now["models"] = told_of(self._survey.constellation, list(self._sky.models))
         self._spent_s = time.thread_time() - began_s
         return frame, now
 

@@ -208,6 +208,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         transfer = self._kv_transfer_config
         self._scheduler = SchedulerSide(
             block_tokens=self._vllm_config.cache_config.block_size,
+            prompt_tokens_max=self._vllm_config.model_config.max_model_len,
             shards=self._tensor_parallel // self._replicas,
             loads=transfer.is_kv_consumer,
             saves=transfer.is_kv_producer,

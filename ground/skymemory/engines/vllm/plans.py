@@ -56,6 +56,8 @@ class StepPlan:
     loads: list[LoadPlan] = field(default_factory=list)
     saves: list[BlockPlan] = field(default_factory=list)
     """blocks that are full once this step is computed"""
+    used: list[tuple[bytes, ...]] = field(default_factory=list)
+    """keys of chains that were used, as far as they may be in the sky; the first block first"""
     prefill_tokens: int = 0
     prefill_pairs: float = 0.0
     """of these tokens and all that each looks at"""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from threading import Lock, Thread
 from typing import Any
 
@@ -75,7 +76,7 @@ class Saver:
         self._lock = Lock()
         self._saved = Saved()
         self._sending: set[Future[list[Outcome]]] = set()
-        self._work: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[_Batch | list[bytes] | None] = queue.SimpleQueue()
         self._thread = Thread(target=self._send_all, name="skymemory-save", daemon=True)
         self._thread.start()
 
@@ -140,6 +141,14 @@ class Saver:
             batch.event.record()
         self._work.put(batch)
 
+    def used(self, keys: list[bytes]) -> None:
+        """Tell the agent that a chain was used, once what was copied out before has been stored.
+
+        Args:
+            keys: in the sky, the first block first.
+        """
+        self._work.put(keys)
+
     def results(self) -> Saved | None:
         """What became of blocks since the last call; None: nothing new."""
         with self._lock:
@@ -154,6 +163,9 @@ class Saver:
 
     def _send_all(self) -> None:
         while (batch := self._work.get()) is not None:
+            if isinstance(batch, list):
+                self._tell_used(batch)
+                continue
             try:
                 future = self._send(batch)
             except Exception:
@@ -173,6 +185,21 @@ class Saver:
         for save in batch.saves:
             self._frames.seal(save.lease.view, self._key_of(save.plan.key))
         return self._client.put([(self._key_of(save.plan.key), save.lease) for save in batch.saves])
+
+    def _tell_used(self, keys: list[bytes]) -> None:
+        """When nothing is on its way any more: a block that comes later would count as used after those before it."""
+        on_way = set(self._sending)
+        if not on_way:
+            self._client.used(keys)
+            return
+        left = count(len(on_way) - 1, -1)
+
+        def ended(_: Future[list[Outcome]]) -> None:
+            if next(left) == 0:
+                self._client.used(keys)
+
+        for future in on_way:
+            future.add_done_callback(ended)
 
     def _sent(self, batch: _Batch, future: Future[list[Outcome]]) -> None:
         if future.exception() is not None:

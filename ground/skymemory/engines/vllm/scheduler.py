@@ -15,14 +15,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from skymemory.agent.client import AgentClient
+from skymemory.agent.client import AgentClient, Found
 from skymemory.engines.framing import block_key
 from skymemory.engines.vllm.identity import derived_root, shard_key
 from skymemory.engines.vllm.plans import BlockPlan, Identity, LoadPlan, Saved, StepPlan
 from skymemory.engines.vllm.room import Room
 from skymemory.engines.vllm.tally import Tally
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("vllm.skymemory")
+"""vLLM shows of other loggers than its own only warnings"""
 
 _KNOWN_BLOCKS = 1 << 16
 """keys that are remembered as stored"""
@@ -80,6 +81,8 @@ class _Track:
     """on the monotonic clock: there was no room"""
     closed: bool = False
     """nothing is stored of it any more"""
+    told: int = 0
+    """blocks of it whose use was told"""
     adapter: Future[bytes] | None = None
     """digest of its LoRA adapter that was asked for"""
 
@@ -102,6 +105,7 @@ class SchedulerSide:
         self,
         *,
         block_tokens: int,
+        prompt_tokens_max: int,
         shards: int,
         loads: bool,
         saves: bool,
@@ -115,6 +119,7 @@ class SchedulerSide:
         """
         Args:
             block_tokens: tokens of a block.
+            prompt_tokens_max: of a request (`--max-model-len`).
             shards: workers with a part of their own of each block.
             loads: whether blocks are fetched (`kv_role` is a consumer or both).
             saves: whether blocks are stored (producer or both).
@@ -125,6 +130,7 @@ class SchedulerSide:
             adapter_digest: of a LoRA request's weights; fails where it is not, or no more, known what computes its blocks.
         """
         self._block_tokens = block_tokens
+        self._prompt_tokens_max = prompt_tokens_max
         self._shards = shards
         self._loads_wanted = loads
         self._saves_wanted = saves
@@ -141,6 +147,11 @@ class SchedulerSide:
         self._saving: dict[bytes, _Saving] = {}
         """by key"""
         self._loads: list[LoadPlan] = []
+        self._used: list[tuple[bytes, ...]] = []
+        self._capacity: int | None = None
+        """blocks that the sky holds; None: not known yet"""
+        self._asking: Future[Any] | None = None
+        """for the capacity alone"""
 
     def add(self, request: Request) -> None:
         """A request has come."""
@@ -196,8 +207,10 @@ class SchedulerSide:
             places: of a request's blocks in the paged cache.
         """
         session = self._session()
-        step = StepPlan(session.identity if session else None, loads=self._loads)
-        self._loads = []
+        step = StepPlan(session.identity if session else None, loads=self._loads, used=self._used)
+        self._loads, self._used = [], []
+        if session is not None and not self._loads_wanted:
+            self._ask_capacity(session)
         for name, tokens in scheduled.items():
             track = self._tracks.get(name)
             if track is None:
@@ -208,7 +221,9 @@ class SchedulerSide:
             else:
                 step.other_tokens += tokens
             if session is not None and self._saves_wanted:
-                step.saves += self._to_save(track, track.request.num_computed_tokens + tokens, places)
+                step.saves += self._to_save(track, before + tokens, places)
+            if before < track.request.num_prompt_tokens <= before + tokens:
+                step.used += self._to_tell(track, before + tokens)
         return step
 
     def _to_save(self, track: _Track, computed: int, places: Callable[[str], Sequence[int] | None]) -> list[BlockPlan]:
@@ -216,7 +231,7 @@ class SchedulerSide:
 
         Tokens that were only guessed have no hash, so their blocks are not among them.
         """
-        full = min(computed // self._block_tokens, len(track.request.block_hashes))
+        full = self._stored_max(track.request, computed)
         if track.closed or full <= track.saved or time.monotonic() < track.save_after or not self._extend_keys(track, full):
             return []
         found = places(track.request.request_id)
@@ -232,6 +247,19 @@ class SchedulerSide:
                 plans.append(BlockPlan(found[index], key))
             track.saved = index + 1
         return plans
+
+    def _full(self, request: Request, computed: int) -> int:
+        return min(computed // self._block_tokens, len(request.block_hashes))
+
+    def _stored_max(self, request: Request, computed: int) -> int:
+        """How many full blocks of a request are to be stored: more than the sky holds would evict the first ones."""
+        full = self._full(request, computed)
+        return full if self._capacity is None else min(full, self._capacity)
+
+    def _to_tell(self, track: _Track, computed: int) -> list[tuple[bytes, ...]]:
+        """The chain of a request, for the satellites to evict its end first; empty: there is none."""
+        track.told = min(self._stored_max(track.request, computed), len(track.keys))
+        return [tuple(track.keys[: track.told])] if track.told else []
 
     def saved(self, outcome: Saved) -> None:
         """Workers say what became of blocks that were to be stored."""
@@ -274,8 +302,11 @@ class SchedulerSide:
         track = self._tracks.pop(request.request_id, None)
         if track is None or track.closed or not self._saves_wanted:
             return
-        full = min(computed // self._block_tokens, len(request.block_hashes))
+        full = self._stored_max(request, computed)
         self._left_out(full - track.saved, full)
+        self._tally.count("save_beyond", self._full(request, computed) - full)
+        if full > track.told:
+            self._used += self._to_tell(track, computed)
 
     def _left_out(self, blocks: int, full: int) -> None:
         """Count blocks of a finished request that are not stored, and say so the first time."""
@@ -320,6 +351,7 @@ class SchedulerSide:
             self._ask(track, lookup, blocks, now)
         if lookup.future is not None and lookup.future.done():
             found = lookup.future.result()
+            self._learn_capacity(found)
             whole = found.blocks // self._shards
             self._remember(track.keys[:whole])
             for key in track.keys[whole:blocks]:
@@ -345,6 +377,32 @@ class SchedulerSide:
         if self._extend_keys(track, blocks):
             keys = [shard_key(key, shard) for key in track.keys[:blocks] for shard in range(self._shards)]
             lookup.future = session.client.find(keys, cached=lookup.first * self._shards)
+
+    def _ask_capacity(self, session: Session) -> None:
+        """An engine that only stores asks for no blocks; how many there is room for it has to know all the same."""
+        if self._asking is None and self._capacity is None and session.client.connected:
+            self._asking = session.client.find([], wanted=False)
+        if self._asking is not None and self._asking.done():
+            self._learn_capacity(self._asking.result())
+            self._asking = None
+
+    def _learn_capacity(self, found: Found) -> None:
+        """Take what the agent says of the sky, and tell people the first time and when it changes."""
+        blocks = found.capacity // self._shards
+        if not found.capacity or blocks == self._capacity:
+            return
+        self._capacity = blocks
+        tokens = blocks * self._block_tokens
+        where = f"{found.servers} servers with store_mib {found.store_mib}"
+        _log.info("SkyMemory: this sky holds %d tokens of this model: %d blocks (%s)", tokens, blocks, where)
+        if tokens < self._prompt_tokens_max:
+            _log.warning(
+                "SkyMemory: this sky holds %d tokens of this model (%s), and a prompt may have %d: of a longer one only the "
+                "beginning is stored (`skymem size` says which store_mib is enough)",
+                tokens,
+                where,
+                self._prompt_tokens_max,
+            )
 
     def _extend_keys(self, track: _Track, blocks: int) -> bool:
         """Have keys of so many blocks. False: the root is not known yet."""

@@ -23,6 +23,7 @@ _COUNTS = {
     "saved": "Blocks stored.",
     "saved_bytes": "Bytes stored.",
     "save_failed": "Blocks that could not be stored.",
+    "save_beyond": "Full blocks that were not stored, since the sky holds no more of one prompt.",
     "save_skipped": "Full blocks of finished requests that were not stored, since blocks before them took the room.",
 }
 _FAILED = "load_failed."

@@ -155,6 +155,10 @@ class WorkerSide:
         if self._session is None or self._step is None:
             return
         self._session.saver.end(computed)
+        if self._writes:
+            for chain in self._step.used:
+                self._session.saver.used([shard_key(key, self._shard) for key in chain])
+            self._step.used = []
         if computed and self._is_prefill(self._step):
             self._prefilled(self._session.client, self._step)
 

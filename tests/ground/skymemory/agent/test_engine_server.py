@@ -166,7 +166,7 @@ def test_the_socket_is_for_its_user_alone(agent: AgentProcess) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"version": 99}, "version 99 of the protocol, the agent 1"),
+        ({"version": 99}, "version 99 of the protocol, the agent 2"),
         ({"arena_bytes": 2 * ARENA_BYTES}, "1048576 bytes, and 2097152 were announced"),
         ({"arena_bytes": protocol.ARENA_BYTES_MAX + 1}, "arena_bytes|<= 274877906944"),
         ({"root": bytes(31)}, "32"),

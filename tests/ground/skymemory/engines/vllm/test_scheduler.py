@@ -48,11 +48,12 @@ class Client:
     def __init__(self) -> None:
         self.connected = True
         self.known = 0
+        self.capacity = 0
         self.fetch: int | None = None
         self.held: list[Future[Found]] | None = None
         self.questions: list[tuple[list[bytes], int]] = []
 
-    def find(self, keys: list[bytes], *, cached: int = 0) -> Future[Found]:
+    def find(self, keys: list[bytes], *, cached: int = 0, wanted: bool = True) -> Future[Found]:
         self.questions.append((keys, cached))
         future: Future[Found] = Future()
         if self.held is not None:
@@ -63,7 +64,7 @@ class Client:
 
     def answer(self, cached: int) -> Found:
         new = max(0, self.known - cached)
-        return Found(self.known, new if self.fetch is None else self.fetch, None, None)
+        return Found(self.known, new if self.fetch is None else self.fetch, None, None, self.capacity, 10, 16)
 
 
 class Scheduler:
@@ -77,6 +78,7 @@ class Scheduler:
         self.tally = Tally()
         given = {
             "shards": 1,
+            "prompt_tokens_max": 64,
             "loads": True,
             "saves": True,
             "always_fetch": False,
@@ -412,3 +414,60 @@ def test_where_in_their_prompts_prefilled_tokens_stand(scheduler: Scheduler) -> 
     assert scheduler.plan(a=100).prefill_before == 500
     come(scheduler, 1000, "b").num_computed_tokens = 700
     assert scheduler.plan(a=100, b=100).prefill_before == 550  # 200 behind these are as many pairs
+
+
+def test_no_more_of_a_prompt_is_stored_than_the_sky_holds(scheduler: Scheduler, caplog: pytest.LogCaptureFixture) -> None:
+    scheduler.client.capacity = 2
+    for name in ("a", "b"):
+        request = come(scheduler, 17, name, salt=name)
+        scheduler.side.matched(request, 0)
+        assert [block.block_id for block in scheduler.plan(**{name: 17}).saves] == [100, 101]
+        scheduler.side.saved(Saved(done=[*scheduler.side._saving]))
+        scheduler.side.remove(request, 17)
+    counts = scheduler.tally.take()
+    assert counts["save_beyond"] == 4
+    assert "save_skipped" not in counts
+    [record] = caplog.records  # once
+    assert "this sky holds 8 tokens of this model (10 servers with store_mib 16)" in record.getMessage()
+
+
+def test_workers_with_parts_of_their_own_share_the_sky() -> None:
+    scheduler = Scheduler(shards=2)
+    scheduler.open()
+    scheduler.client.capacity = 5
+    scheduler.side.matched(come(scheduler, 17), 0)
+    assert len(scheduler.plan(a=17).saves) == 2
+
+
+def test_an_engine_that_only_stores_learns_what_the_sky_holds() -> None:
+    scheduler = Scheduler(loads=False)
+    scheduler.open()
+    scheduler.client.capacity = 2
+    come(scheduler, 17)
+    assert len(scheduler.plan(a=17).saves) == 2
+    assert scheduler.client.questions == [([], 0)]
+
+
+def test_the_use_of_a_chain_is_told_once_its_prompt_is_computed(scheduler: Scheduler) -> None:
+    request = come(scheduler, 17)
+    assert scheduler.plan(a=8).used == []
+    request.num_computed_tokens = 8
+    step = scheduler.plan(a=9)
+    assert [block.key for block in step.saves] == list(step.used[0][2:])
+    assert len(step.used[0]) == 4
+    request.num_computed_tokens = 17
+    assert scheduler.plan(a=1).used == []
+    scheduler.side.remove(request, 18)
+    assert scheduler.plan().used == []  # nothing was added since
+
+
+def test_the_use_of_what_was_generated_is_told_at_the_end(scheduler: Scheduler) -> None:
+    request = come(scheduler, 9)
+    scheduler.plan(a=9)
+    request.num_tokens, request.num_computed_tokens = 12, 11
+    request.block_hashes.append(b"generated")
+    scheduler.plan(a=1)
+    request.num_computed_tokens = 12
+    scheduler.side.remove(request, 12)
+    [chain] = scheduler.plan().used
+    assert len(chain) == 3

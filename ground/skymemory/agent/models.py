@@ -1,0 +1,82 @@
+"""Which models' blocks engines of this host have, and how many tokens of each the sky holds.
+
+The agent leaves a record beside its socket, so that `skymem status` can say it without asking an agent.
+"""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from skymemory.agent import protocol
+from skymemory.config import Constellation
+from skymemory.sizing import blocks_held
+from skymemory.state_folder import agent_socket
+
+_log = logging.getLogger(__name__)
+
+RECORD_NAME: Final = "models.json"
+_MODELS_MAX: Final = 16
+"""the ones that connected last"""
+_RECORD_BYTES_MAX: Final = 1 << 16
+
+
+class Model(Struct, frozen=True):
+    """Blocks of a model, as an engine told them at its Hello."""
+
+    model: protocol.Text
+    dtype: protocol.Word
+    block_tokens: Annotated[int, Meta(ge=1)]
+    block_bytes: Annotated[int, Meta(ge=1)]
+
+    def tokens(self, sky: Constellation) -> int:
+        """Tokens of it that a constellation holds."""
+        return blocks_held(sky, self.block_bytes) * self.block_tokens
+
+
+class Models:
+    """What was told since the agent started. Used from one event loop."""
+
+    def __init__(self, socket: Path) -> None:
+        """`socket`: of the agent; the record lies beside it."""
+        self._file = socket.with_name(RECORD_NAME)
+        self._known: dict[Model, None] = {}
+
+    def __iter__(self) -> Iterator[Model]:
+        return iter(self._known)
+
+    def add(self, hello: protocol.Hello) -> None:
+        """An engine has connected."""
+        one = Model(hello.model, hello.dtype, hello.block_tokens, hello.block_bytes)
+        if one in self._known:
+            return
+        self._known[one] = None
+        while len(self._known) > _MODELS_MAX:
+            self._known.pop(next(iter(self._known)))
+        temporary = self._file.with_name(f".{RECORD_NAME}.{os.getpid()}")
+        try:
+            temporary.write_bytes(msgspec.json.encode([*self._known]))
+            temporary.replace(self._file)
+        except OSError as error:  # `skymem status` then does not tell
+            _log.warning("the models are not recorded in %s: %s", self._file, error.strerror)
+
+
+def recorded(socket: Path | None = None) -> list[Model]:
+    """What the agent of a socket has recorded last; empty if there is nothing that can be read."""
+    file = (socket or agent_socket()).with_name(RECORD_NAME)
+    try:
+        with file.open("rb") as opened:
+            return msgspec.json.decode(opened.read(_RECORD_BYTES_MAX), type=list[Model])
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return []
+
+
+def told(sky: Constellation, models: Iterable[Model]) -> list[dict[str, Any]]:
+    """How many tokens of models a constellation holds, as JSON takes it."""
+    return [
+        {"model": one.model, "dtype": one.dtype, "block_tokens": one.block_tokens, "tokens": one.tokens(sky)} for one in models
+    ]

@@ -1,0 +1,123 @@
+"""`skymem size`: how many tokens of a model a constellation holds, and how large its stores have to be."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from skymemory.cli.common import BadInput, json_option, load_constellation, print_json
+from skymemory.config import STORE_MIB_MAX, Constellation
+from skymemory.engines.framing import HEADER_BYTES
+from skymemory.sizing import CODECS, ModelShape, ShapeError, blocks_held, model_shape, servers_for, store_mib_for
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--constellation",
+    "constellation_path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Constellation file. Default: constellation.toml of this folder if there is one, else the paper's constellation.",
+)
+@click.option("--block-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="Tokens of a block.")
+@click.option("--codec", type=click.Choice(CODECS), default="raw", show_default=True, help="How values are stored.")
+@click.option("--dtype", help="Of the cache, if it is not the model's own (vLLM's --kv-cache-dtype): bfloat16, fp8, ...")
+@click.option("--tokens", type=click.IntRange(min=1), help="Say which store_mib so many tokens need.")
+@json_option
+def size(
+    model: Path,
+    constellation_path: Path | None,
+    block_tokens: int,
+    codec: str,
+    dtype: str | None,
+    tokens: int | None,
+    as_json: bool,
+) -> None:
+    """Say how many tokens of a model the constellation holds.
+
+    MODEL is a model's folder, or its config.json. Nothing is started or asked: the numbers follow from the two files.
+    """
+    sky = load_constellation(constellation_path)
+    try:
+        shape = model_shape(_config_of(model), dtype)
+        report = sized(shape, sky, block_tokens, codec, tokens)
+    except ShapeError as error:
+        raise BadInput(f"{model}: {error}") from error
+    if as_json:
+        print_json(report)
+        return
+    click.echo(text_of(report))
+
+
+def _config_of(model: Path) -> dict[str, Any]:
+    file = model / "config.json" if model.is_dir() else model
+    if not file.is_file():
+        raise BadInput(f"{model} has no config.json; give a model's folder or its config.json")
+    try:
+        config = json.loads(file.read_text())
+    except ValueError as error:
+        raise BadInput(f"{file} is no JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise BadInput(f"{file} holds no JSON object")
+    return config
+
+
+def sized(shape: ModelShape, sky: Constellation, block_tokens: int, codec: str, tokens: int | None) -> dict[str, Any]:
+    """The numbers of the report, by name.
+
+    Args:
+        tokens: that are wanted; None: nobody wants a number.
+
+    Raises:
+        ShapeError: the codec does not go with the model.
+    """
+    token_bytes = shape.token_bytes(block_tokens, codec)
+    block_bytes = round(token_bytes * block_tokens) + HEADER_BYTES
+    held = blocks_held(sky, block_bytes) * block_tokens
+    report: dict[str, Any] = {
+        "layers": shape.layers,
+        "kv_heads": None if shape.latent else shape.kv_heads,
+        "head_dim": None if shape.latent else shape.head_dim,
+        "latent": shape.latent or None,
+        "sliding_window": shape.window,
+        "dtype": shape.dtype,
+        "codec": codec,
+        "block_tokens": block_tokens,
+        "token_bytes": token_bytes,
+        "block_bytes": block_bytes,
+        "servers": sky.cache.servers,
+        "store_mib": sky.satellite.store_mib,
+        "tokens": held,
+    }
+    if tokens is not None:
+        blocks = -(-tokens // block_tokens)
+        needed = store_mib_for(sky, block_bytes, blocks)
+        report |= {"tokens_wanted": tokens, "store_mib_needed": needed, "servers_needed": sky.cache.servers}
+        if needed > STORE_MIB_MAX:
+            report["servers_needed"] = servers_for(sky, block_bytes, blocks)
+    return report
+
+
+def text_of(report: dict[str, Any]) -> str:
+    """The same in words."""
+    heads = f"{report['kv_heads']} KV heads of {report['head_dim']}"
+    kept = f"a latent vector of {report['latent']} (MLA)" if report["latent"] else heads
+    lines = [
+        f"{report['layers']} layers, {kept}, {report['dtype']}, codec {report['codec']}: "
+        f"{report['token_bytes']:,.0f} bytes a token",
+        f"a block of {report['block_tokens']} tokens has {report['block_bytes'] / 1e6:,.2f} MB",
+        f"{report['servers']} servers with store_mib {report['store_mib']} hold {report['tokens']:,} tokens",
+    ]
+    if "tokens_wanted" in report:
+        line = f"{report['tokens_wanted']:,} tokens need store_mib {report['store_mib_needed']:,} on each satellite"
+        if report["store_mib_needed"] > STORE_MIB_MAX:
+            servers = report["servers_needed"]
+            cure = f"at least {servers} servers of {STORE_MIB_MAX} hold them" if servers else "this grid has too few satellites"
+            line += f"; allowed are up to {STORE_MIB_MAX}: {cure}"
+        lines.append(line)
+    if report["sliding_window"]:
+        lines.append(
+            f"layers with a sliding window of {report['sliding_window']:,} tokens count whole: blocks hold all layers"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,75 @@
+"""`skymem size`, from the outside."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skymemory.cli import main
+
+CONFIG = {
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "hidden_size": 4096,
+    "torch_dtype": "bfloat16",
+}
+SKY = "[constellation]\nplanes = 3\nslots = 5\n[cache]\nservers = 10\ncentre = [2, 3]\n[satellite]\nstore_mib = 16\n"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "llama-8b"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    return folder
+
+
+@pytest.fixture
+def sky(tmp_path: Path) -> Path:
+    file = tmp_path / "sky.toml"
+    file.write_text(SKY)
+    return file
+
+
+def skymem(*words: object) -> Result:
+    return CliRunner().invoke(main, ["size", *map(str, words)])
+
+
+def test_the_report(model: Path, sky: Path) -> None:
+    result = skymem(model, "--constellation", sky, "--tokens", 20_000)
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines() == [
+        "32 layers, 8 KV heads of 128, bfloat16, codec raw: 131,072 bytes a token",
+        "a block of 128 tokens has 16.78 MB",
+        "10 servers with store_mib 16 hold 1,152 tokens",
+        "20,000 tokens need store_mib 267 on each satellite",
+    ]
+    more = skymem(model, "--constellation", sky, "--tokens", 50_000)
+    assert more.output.splitlines()[-1] == (
+        "50,000 tokens need store_mib 665 on each satellite; allowed are up to 512: at least 14 servers of 512 hold them"
+    )
+    most = skymem(model, "--constellation", sky, "--tokens", 1_000_000)
+    assert most.output.splitlines()[-1].endswith("allowed are up to 512: this grid has too few satellites")
+
+
+@pytest.mark.parametrize("codec", ["raw", "int8", "int4"])
+def test_as_json(model: Path, sky: Path, codec: str) -> None:
+    result = skymem(model / "config.json", "--constellation", sky, "--codec", codec, "--json")
+    told = json.loads(result.output)
+    assert (told["layers"], told["codec"], told["servers"]) == (32, codec, 10)
+    assert told["tokens"] == {"raw": 9, "int8": 18, "int4": 35}[codec] * 128
+
+
+def test_what_cannot_be_sized(model: Path, tmp_path: Path) -> None:
+    (model / "config.json").write_text(json.dumps(CONFIG | {"mamba_d_state": 16}))
+    result = skymem(model)
+    assert result.exit_code == 2
+    assert "recurrent layers" in result.output
+    (model / "config.json").write_text("no")
+    assert "is no JSON" in skymem(model).output
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "has no config.json; give a model's folder or its config.json" in skymem(empty).output
+    assert skymem(tmp_path / "nowhere").exit_code == 2
