@@ -9,6 +9,16 @@ from skymemory.config import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from support.vllm_engine import VOCABULARY
 
+TEST_S = 3600
+"""of a test and what it starts; each wait in it has a bound of its own (`support.progress`)"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests of engines more time than others have."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(TEST_S))
+
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -4,16 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
-from support.agents import wait_until
 from support.ports import free_ports
+from support.progress import Progress
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
 
-PATIENCE_S = 120.0
-"""it imports torch"""
 MISSED = "LMCache server is unhealthy"
 """what each part of vLLM says when the server has not answered in time"""
 
@@ -53,11 +50,8 @@ class LMCacheServer:
         environment = {**os.environ, "LMCACHE_TRACK_USAGE": "false", "LMCACHE_DISABLE_BANNER": "1"}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
-        end_s = time.monotonic() + PATIENCE_S
-        while not self._serves():
-            assert self._process.poll() is None, self.log()
-            assert time.monotonic() < end_s, self.log()
-            time.sleep(0.2)
+        self.progress = Progress(self._process, self._log)
+        self.progress.wait(self._serves, "LMCache serves")
 
     def stop(self) -> None:
         """End it: what it held in memory is gone."""
@@ -93,7 +87,8 @@ def restart_under(engine: Engine, lmcache: LMCacheServer) -> None:
     lmcache.stop()
     # LMCache's worker registers anew only if it has seen the server gone: of one that is back before a question to it has expired
     # it would never know, and all that it stored would be lost
-    wait_until(lambda: engine.log().count(MISSED) >= missed, "vLLM misses LMCache")
+    engine.progress.wait(lambda: engine.log().count(MISSED) >= missed, "vLLM misses LMCache")
     lmcache.start()
-    wait_until(lambda: "Registered" in lmcache.log(), "vLLM's workers find the new LMCache")  # what is asked before is lost
-    wait_until(lambda: engine.fresh(probe)["cached"] == [BLOCK_TOKENS], "vLLM takes blocks from it")
+    # What is asked before is lost
+    lmcache.progress.wait(lambda: "Registered" in lmcache.log(), "vLLM's workers find the new LMCache")
+    lmcache.progress.wait(lambda: engine.fresh(probe)["cached"] == [BLOCK_TOKENS], "vLLM takes blocks from it")

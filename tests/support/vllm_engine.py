@@ -7,13 +7,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from support.progress import Progress
+
 BLOCK_TOKENS = 128
 VOCABULARY = 512
-START_S = 300.0
-"""vLLM takes half a minute to start, and longer on a machine that is busy"""
+_TRIES = 20
+"""at least, and for at least a minute: how long one takes depends on how busy the machine is"""
 CONNECTOR = {
     "kv_connector": "SkyMemoryConnector",
     "kv_connector_module_path": "skymemory.engines.vllm",
@@ -115,6 +118,7 @@ class Engine:
                 env=environment(folder),
             )
         os.close(write)
+        self.progress = Progress(self._process, self._log)
         self._answers = os.fdopen(read, encoding="utf-8")
 
     def wait(self) -> None:
@@ -144,9 +148,9 @@ class Engine:
 
     def fresh(self, *prompts: list[int], **arguments: Any) -> dict[str, Any]:
         """As `generate`, with nothing in vLLM's own cache."""
-        end = time.monotonic() + 60
+        tries = self._tries()
         while not self.ask("forget")["done"]:  # a request that was given up holds its blocks until its load has ended
-            assert time.monotonic() < end, self.log()[-4000:]
+            tries("vLLM forgets what it has itself")
         return self.generate(*prompts, **arguments)
 
     def stored(self, prompt: list[int], blocks: int, **arguments: Any) -> list[int]:
@@ -159,9 +163,9 @@ class Engine:
         cold = self.fresh(prompt, **arguments)
         assert cold["cached"] == [0]
         least = before.get("skymemory_saved_blocks", 0) + blocks
-        end, seed, lost = time.monotonic() + 60, 1000, _not_saved(before)
+        tries, seed, lost = self._tries(), 1000, _not_saved(before)
         while (found := self.metrics()).get("skymemory_saved_blocks", 0) < least:
-            assert time.monotonic() < end, f"{found} instead of {least} blocks\n{self.log()[-4000:]}"
+            tries(f"{found} instead of {least} blocks")
             if _not_saved(found) > lost:
                 lost = _not_saved(found)
                 assert self.fresh(prompt, **arguments)["tokens"] == cold["tokens"]
@@ -174,7 +178,7 @@ class Engine:
 
         On a busy machine a satellite may pass for lost; then they are computed, stored anew, and come the next time.
         """
-        end = time.monotonic() + 60
+        tries = self._tries()
         tokens = None
         while True:
             found = self.fresh(prompt, **arguments)
@@ -182,26 +186,26 @@ class Engine:
             tokens = found["tokens"][0]
             if found["cached"] == [min(blocks * BLOCK_TOKENS, len(prompt) - 1)]:
                 return tokens
-            assert time.monotonic() < end, f"{found} instead of {blocks} blocks\n{self.log()[-4000:]}"
+            tries(f"{found} instead of {blocks} blocks")
 
     def again(self, attempt: Callable[[], bool]) -> None:
         """Until an attempt succeeds; for the same reason, where more than tokens is to be seen."""
-        end = time.monotonic() + 60
+        tries = self._tries()
         while not attempt():
-            assert time.monotonic() < end, f"in vain\n{self.log()[-4000:]}"
+            tries("in vain")
 
     def metrics(self) -> dict[str, float]:
         return self.ask("metrics")
 
     def until(self, **least: float) -> dict[str, float]:
         """Metrics once these have come so far: what the workers did late is told in a later step."""
-        end = time.monotonic() + 60
+        tries = self._tries()
         seed = 1000
         while True:
             found = self.metrics()
             if all(found.get(name, 0) >= value for name, value in least.items()):
                 return found
-            assert time.monotonic() < end, f"{found} instead of {least}\n{self.log()[-4000:]}"
+            tries(f"{found} instead of {least}")
             self.generate(words(4, seed))
             seed += 1
 
@@ -229,8 +233,17 @@ class Engine:
             self._process.wait()
         self._answers.close()
 
+    def _tries(self) -> Callable[[str], None]:
+        """Something that is called after each try in vain, and fails when there were enough."""
+        end, left = time.monotonic() + 60, count(_TRIES, -1)
+
+        def tried(what: str) -> None:
+            assert next(left) > 0 or time.monotonic() < end, f"{what}\n{self.log()[-4000:]}"
+
+        return tried
+
     def _answer(self) -> dict[str, Any]:
-        ready, _, _ = select.select([self._answers], [], [], START_S)
-        line = self._answers.readline() if ready else ""
+        self.progress.wait(lambda: select.select([self._answers], [], [], 1.0)[0], "vLLM answers", pause_s=0)
+        line = self._answers.readline()
         assert line, f"no answer\n{self.log()[-4000:]}"
         return json.loads(line)

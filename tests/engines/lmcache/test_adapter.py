@@ -3,7 +3,6 @@
 import json
 import re
 import select
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,9 +13,10 @@ from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up, wait_until
 from support.lmcache_server import LMCacheServer, restart_under
+from support.progress import run
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.engines
 
 BLOCKS = 6
 
@@ -107,10 +107,10 @@ def test_lmcaches_own_check_of_conformance(agent: AgentProcess, keys: int, value
     adapter = json.dumps(plugin(agent))
     check = [sys.executable, "-m", "lmcache.v1.basic_check", "--mode", "test_l2_adapter", "--l2-adapter", adapter]
     sizes = ["--num-keys", str(keys), "--obj-size", str(values), "--model", f"plugin-{keys}"]
-    run = subprocess.run([*check, *sizes], capture_output=True, text=True, timeout=300, check=True)
-    rates = dict(re.findall(r"^\| ([A-Z]+(?: \(\w+\))?) .*\| +([\d.]+)% \|", run.stdout, re.MULTILINE))
-    assert rates == {"LOOKUP (absent)": "100.0", "STORE": "100.0", "LOOKUP (exist)": "100.0", "LOAD": "100.0"}, run.stdout
-    assert f"(content): {keys}/{keys}" in run.stdout
+    printed = run([*check, *sizes])
+    rates = dict(re.findall(r"^\| ([A-Z]+(?: \(\w+\))?) .*\| +([\d.]+)% \|", printed, re.MULTILINE))
+    assert rates == {"LOOKUP (absent)": "100.0", "STORE": "100.0", "LOOKUP (exist)": "100.0", "LOAD": "100.0"}, printed
+    assert f"(content): {keys}/{keys}" in printed
 
 
 def test_what_is_missing_among_others_is_just_missing(make_adapter: Callable[..., Any]) -> None:

@@ -2,18 +2,18 @@
 
 import json
 import re
-import subprocess
 import sys
 
 import pytest
 
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.testbed.local import LocalConstellation
-from support.agents import AgentProcess, wait_until
+from support.agents import AgentProcess
 from support.lmcache_server import LMCacheServer, resp_adapter, restart_under
+from support.progress import run
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.engines
 
 BLOCKS = 8
 TAIL = 40
@@ -28,7 +28,7 @@ def stored(engine: Engine, agent: AgentProcess, prompt: list[int]) -> list[int]:
     before = done(agent, "set")
     cold = engine.fresh(prompt)
     assert cold["cached"] == [0]
-    wait_until(lambda: done(agent, "set") >= before + len(prompt) // BLOCK_TOKENS, "LMCache stores its chunks")
+    engine.progress.wait(lambda: done(agent, "set") >= before + len(prompt) // BLOCK_TOKENS, "LMCache stores its chunks")
     return cold["tokens"][0]
 
 
@@ -37,10 +37,10 @@ def test_its_own_check_of_conformance(redis_port: int, keys: int, values: int) -
     adapter = json.dumps(resp_adapter(redis_port))
     check = [sys.executable, "-m", "lmcache.v1.basic_check", "--mode", "test_l2_adapter", "--l2-adapter", adapter]
     sizes = ["--num-keys", str(keys), "--obj-size", str(values), "--model", f"check-{keys}"]
-    run = subprocess.run([*check, *sizes], capture_output=True, text=True, timeout=300, check=True)
-    rates = dict(re.findall(r"^\| ([A-Z]+(?: \(\w+\))?) .*\| +([\d.]+)% \|", run.stdout, re.MULTILINE))
-    assert rates == {"LOOKUP (absent)": "100.0", "STORE": "100.0", "LOOKUP (exist)": "100.0", "LOAD": "100.0"}, run.stdout
-    assert f"(content): {keys}/{keys}" in run.stdout
+    printed = run([*check, *sizes])
+    rates = dict(re.findall(r"^\| ([A-Z]+(?: \(\w+\))?) .*\| +([\d.]+)% \|", printed, re.MULTILINE))
+    assert rates == {"LOOKUP (absent)": "100.0", "STORE": "100.0", "LOOKUP (exist)": "100.0", "LOAD": "100.0"}, printed
+    assert f"(content): {keys}/{keys}" in printed
 
 
 def test_blocks_come_from_the_sky_after_lmcache_started_anew(engine: Engine, lmcache: LMCacheServer, agent: AgentProcess) -> None:

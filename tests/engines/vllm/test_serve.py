@@ -14,7 +14,8 @@ from urllib.error import URLError
 import pytest
 
 from support.ports import free_ports
-from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, START_S, Agent, environment
+from support.progress import QUIET_S, Progress
+from support.vllm_engine import BLOCK_TOKENS, CONNECTOR, Agent, environment
 
 pytestmark = pytest.mark.engines
 
@@ -42,21 +43,19 @@ class Server:
             )
 
     def wait(self) -> None:
-        end = time.monotonic() + START_S
-        while True:
-            try:
-                self.ask("/health")
-            except URLError:
-                assert self._process.poll() is None, self._log.read_text()[-4000:]
-                assert time.monotonic() < end, self._log.read_text()[-4000:]
-                time.sleep(0.5)
-            else:
-                return
+        Progress(self._process, self._log).wait(self._serves, "vLLM serves", pause_s=0.5)
+
+    def _serves(self) -> bool:
+        try:
+            self.ask("/health")
+        except URLError:
+            return False
+        return True
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> str:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self._port}{path}", data, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=QUIET_S) as answer:
             return answer.read().decode()
 
     def complete(self, prompt: str) -> tuple[str, int]:

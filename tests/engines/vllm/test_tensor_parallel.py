@@ -8,7 +8,7 @@ from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
 
-pytestmark = [pytest.mark.engines, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.engines
 
 BLOCKS = 3
 LONG = BLOCKS * BLOCK_TOKENS + 40
