@@ -32,6 +32,7 @@ from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.engines.framing import BlockFormat
 from skymemory.engines.vllm import identity
 from skymemory.engines.vllm.adapters import Adapters, watch_loads
+from skymemory.engines.vllm.events import Events, as_vllm
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
 from skymemory.engines.vllm.room import Room, machine_bytes, room_for
 from skymemory.engines.vllm.scheduler import SchedulerSide, Session
@@ -88,6 +89,9 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         check(vllm_config, kv_cache_config)
         self._settings = Settings.of(self._kv_transfer_config.kv_connector_extra_config)
         self._tally = Tally()
+        self._events = Events()
+        told = vllm_config.kv_events_config
+        self._publishes = told is not None and told.enable_kv_cache_events
         self._replicas = max(1, getattr(kv_cache_config, "kv_tp_replicas", 1))
         self._tensor_parallel = vllm_config.parallel_config.tensor_parallel_size
         self._scheduler: SchedulerSide | None = None
@@ -105,6 +109,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
                 open_client=self._open_client,
                 room_for=self._room,
                 load_timeout_s=self._settings.load_timeout_s,
+                codec=self._settings.codec,
                 tally=self._tally,
             )
             return
@@ -112,6 +117,12 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             _log.warning(
                 'kv_load_failure_policy is "%s": a block that does not come fails its request; with "recompute" it is computed',
                 self._kv_transfer_config.kv_load_failure_policy,
+            )
+        if self._settings.codec != "raw":
+            _vllm_log.warning(
+                "SkyMemory: codec %s: blocks that come from the sky are not those that were computed to the last bit, and tokens "
+                "may differ from those without a cache; such blocks never meet exact ones",
+                self._settings.codec,
             )
         model, load = vllm_config.model_config, vllm_config.load_config
         dummy = str(load.load_format) == "dummy"
@@ -218,6 +229,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             open_session=self._opening,
             adapter_digest=adapters.digest,
             tally=self._tally,
+            events=self._events,
         )
         self._digests.submit(self._open_session, block_format, [layout.facts for layout in layouts])
 
@@ -335,5 +347,6 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         return AgentClient(path, engine=info, arena_bytes=arena_bytes)
 
     def take_events(self) -> Iterable[Any]:
-        """None: who follows vLLM's KV events is told of its own cache only."""
-        return ()
+        """Blocks that came to the sky or went, for who follows vLLM's KV events (`--kv-events-config`)."""
+        taken = self._events.take()
+        return as_vllm(taken, self._vllm_config.cache_config.block_size) if taken and self._publishes else ()

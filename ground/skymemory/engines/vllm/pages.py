@@ -47,6 +47,9 @@ class Pages:
         """how blocks are laid out, as JSON takes it"""
         self.layer_bytes = self._bytes[0] if len(set(self._bytes)) == 1 else None
         """bytes of a block of each layer; None: they differ"""
+        self.element = next(iter(caches.values())).dtype
+        self.shapes = [(*layer.shape[1:-1], layer.shape[-1] // self.element.itemsize) for layer in self._layers]
+        """of a block in each layer, in values: [heads, tokens, values of a token]"""
         self.dtype = str(next(iter(caches.values())).dtype).removeprefix("torch.")
 
     def __len__(self) -> int:

@@ -16,7 +16,9 @@ from typing import Any
 import torch
 
 from skymemory.agent.client import AgentClient, Lease, Outcome
+from skymemory.codecs.base import CodecError
 from skymemory.engines.framing import HEADER_BYTES, Framing
+from skymemory.engines.vllm.coding import Coder
 from skymemory.engines.vllm.pages import Pages
 from skymemory.engines.vllm.plans import BlockPlan, Saved
 from skymemory.engines.vllm.tally import Tally
@@ -32,7 +34,7 @@ class _Save:
     plan: BlockPlan
     lease: Lease
     payload: torch.Tensor
-    """bytes in the arena, behind the header"""
+    """bytes of the block: in the arena, behind the header; or in memory of its own, for a codec to read"""
 
 
 @dataclass(slots=True)
@@ -60,16 +62,19 @@ class Saver:
         *,
         key_of: Callable[[bytes], bytes],
         tally: Tally,
+        coder: Coder | None = None,
     ) -> None:
         """
         Args:
             key_of: what a plan's key is in the sky.
+            coder: makes blocks smaller; None: they are stored as they are.
         """
         self._client = client
         self._pages = pages
         self._frames = frames
         self._key_of = key_of
         self._tally = tally
+        self._coder = coder
         self._batch: _Batch | None = None
         self._refused: list[BlockPlan] = []
         """of this step, without memory"""
@@ -118,7 +123,10 @@ class Saver:
             if lease is None:
                 refused.append(plan)
                 continue
-            payload = torch.frombuffer(lease.view, dtype=torch.uint8, offset=HEADER_BYTES)
+            if self._coder is None:
+                payload = torch.frombuffer(lease.view, dtype=torch.uint8, offset=HEADER_BYTES)
+            else:
+                payload = torch.empty(self._coder.payload_bytes, dtype=torch.uint8)
             saves.append(_Save(plan, lease, payload))
         return _Batch(saves) if saves else None, refused
 
@@ -182,9 +190,25 @@ class Saver:
         for index, rows in batch.staged:
             for save, row in zip(batch.saves, rows, strict=True):
                 self._pages.put(index, row, save.payload)
+        if self._coder is not None:
+            self._encode(batch, self._coder)
         for save in batch.saves:
             self._frames.seal(save.lease.view, self._key_of(save.plan.key))
         return self._client.put([(self._key_of(save.plan.key), save.lease) for save in batch.saves])
+
+    def _encode(self, batch: _Batch, coder: Coder) -> None:
+        """Make the blocks smaller, in the thread that sends them. What cannot be coded is not stored."""
+        for save in [*batch.saves]:
+            room = torch.frombuffer(save.lease.view, dtype=torch.uint8, offset=HEADER_BYTES)
+            try:
+                coder.encode(save.payload, room)
+                save.payload = room  # the uncoded bytes are not kept until the block is stored
+            except CodecError as error:
+                _log.warning("block %s is not stored: %s", self._key_of(save.plan.key).hex()[:16], error)
+                del room
+                batch.saves.remove(save)
+                save.lease.release()
+                self._report(Saved(failed=[save.plan.key]))
 
     def _tell_used(self, keys: list[bytes]) -> None:
         """When nothing is on its way any more: a block that comes later would count as used after those before it."""

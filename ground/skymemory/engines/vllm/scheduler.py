@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from skymemory.agent.client import AgentClient, Found
 from skymemory.engines.framing import block_key
+from skymemory.engines.vllm.events import Events
 from skymemory.engines.vllm.identity import derived_root, shard_key
 from skymemory.engines.vllm.plans import BlockPlan, Identity, LoadPlan, Saved, StepPlan
 from skymemory.engines.vllm.room import Room
@@ -115,6 +116,7 @@ class SchedulerSide:
         open_session: Future[Session],
         adapter_digest: Callable[[Any], Future[bytes]],
         tally: Tally,
+        events: Events,
     ) -> None:
         """
         Args:
@@ -127,6 +129,7 @@ class SchedulerSide:
             lookup_timeout_s: an answer that takes longer is a miss; a new client has so long to find its agent.
             room: that the workers have for blocks on their way.
             open_session: ends when root and client are there; fails if there is no cache for this engine.
+            events: are told which blocks came and went.
             adapter_digest: of a LoRA request's weights; fails where it is not, or no more, known what computes its blocks.
         """
         self._block_tokens = block_tokens
@@ -141,6 +144,7 @@ class SchedulerSide:
         self._opening = open_session
         self._adapter_digest = adapter_digest
         self._tally = tally
+        self._events = events
         self._epoch = b""
         self._tracks: dict[str, _Track] = {}
         self._stored: OrderedDict[bytes, None] = OrderedDict()
@@ -279,6 +283,7 @@ class SchedulerSide:
                 if saving.parts == 0:
                     del self._saving[key]
                     self._remember([key])
+                    self._events.came(key, saving.track.request, saving.index)
 
     def loaded(self, finished: Iterable[str], failed: set[int]) -> None:
         """Workers say which requests have their blocks, and which places hold nothing."""
@@ -289,6 +294,7 @@ class SchedulerSide:
                     track.saved = min(track.saved, track.keys.index(lost[0]))
                     for key in lost:
                         self._stored.pop(key, None)  # it is computed now, and can be stored anew
+                        self._events.went(key)
         for name in finished:
             if name in self._tracks:
                 self._tracks[name].loading = {}
@@ -335,6 +341,7 @@ class SchedulerSide:
         """
         self._epoch += salt
         self._stored.clear()
+        self._events.all_went()
         for track in self._tracks.values():
             track.lookup, track.barred, track.closed = None, True, True
 
@@ -354,8 +361,11 @@ class SchedulerSide:
             self._learn_capacity(found)
             whole = found.blocks // self._shards
             self._remember(track.keys[:whole])
+            for index, key in enumerate(track.keys[:whole]):
+                self._events.came(key, track.request, index)
             for key in track.keys[whole:blocks]:
                 self._stored.pop(key, None)
+                self._events.went(key)
             new = max(0, whole - lookup.first)
             lookup.fetch = new if self._always_fetch else min(new, found.fetch // self._shards)
             self._tally.count("found", new)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from skymemory.sizing import CODECS
+
 
 class UnsupportedError(ValueError):
     """vLLM is started in a way that this connector cannot serve; the message names the option."""
@@ -23,6 +25,8 @@ class Settings:
     """memory of each worker for blocks on their way; None: as much as the blocks of two steps need (`room.room_for`)"""
     always_fetch: bool = False
     """also what is computed faster than it comes: where energy counts, not time"""
+    codec: str = "raw"
+    """how blocks are stored: `raw` as they are computed, `int8` and `int4` smaller and not exact"""
     lookup_timeout_s: float = 1.0
     """a question that is not answered by then is a miss"""
     load_timeout_s: float = 30.0
@@ -46,6 +50,10 @@ class Settings:
         if not isinstance(extra.get("always_fetch", False), bool):
             raise UnsupportedError(
                 f"kv_connector_extra_config: always_fetch is {extra['always_fetch']!r}; allowed are true and false"
+            )
+        if extra.get("codec", "raw") not in CODECS:
+            raise UnsupportedError(
+                f"kv_connector_extra_config: codec is {extra['codec']!r}; allowed are {', '.join(CODECS)}"
             )
         for name, least, most in (("arena_mib", 1, 1 << 20), ("lookup_timeout_s", 0, 60), ("load_timeout_s", 0, 3600)):
             value = extra.get(name, least)

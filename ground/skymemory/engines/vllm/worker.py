@@ -13,6 +13,7 @@ import torch
 
 from skymemory.agent.client import AgentClient
 from skymemory.engines.framing import DTYPE_BYTES_MAX, HEADER_BYTES, LAYOUT_BYTES_MAX, BlockFormat, Framing
+from skymemory.engines.vllm.coding import Coder
 from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.loads import Loader
 from skymemory.engines.vllm.pages import Pages
@@ -55,6 +56,7 @@ class WorkerSide:
         room_for: Callable[[int], Room],
         load_timeout_s: float,
         tally: Tally,
+        codec: str = "raw",
     ) -> None:
         """
         Args:
@@ -63,6 +65,7 @@ class WorkerSide:
             blocks: of the paged cache.
             layout_name: what vLLM calls the order of the tensors.
             open_client: by identity, bytes of a block, and memory for blocks on their way.
+            codec: how blocks are stored; `raw`: as they are.
             room_for: the memory for blocks on their way, by bytes of a block.
         """
         self._shard = rank // replicas
@@ -75,6 +78,8 @@ class WorkerSide:
         self._room_for = room_for
         self._load_timeout_s = load_timeout_s
         self._tally = tally
+        self._codec = codec
+        self._coder: Coder | None = None
         self._pages: Pages | None = None
         self._session: _Session | None = None
         self._step: StepPlan | None = None
@@ -90,13 +95,14 @@ class WorkerSide:
         assert self._pages is not None
         pages = self._pages
         layers = len(pages) if pages.layer_bytes is not None else 1
+        coder = self._coder
         mark = blake3.blake3(json.dumps(pages.facts).encode()).hexdigest(8)
         return Layout(
             BlockFormat(
                 block_tokens=self._block_tokens,
                 layers=layers,
-                layer_bytes=pages.payload_bytes // layers,
-                dtype=pages.dtype[:DTYPE_BYTES_MAX],
+                layer_bytes=pages.payload_bytes // layers if coder is None else coder.layer_bytes,
+                dtype=(pages.dtype if coder is None else f"{pages.dtype} {coder.name}")[:DTYPE_BYTES_MAX],
                 layout=f"{self._layout_name},{mark}"[:LAYOUT_BYTES_MAX],
             ),
             pages.facts,
@@ -110,6 +116,7 @@ class WorkerSide:
         """
         try:
             self._pages = Pages(caches, self._blocks)
+            self._coder = None if self._codec == "raw" else Coder(self._codec, self._pages)
         except (ValueError, RuntimeError) as error:
             raise UnsupportedError(f"SkyMemoryConnector: the KV cache has a layout that is not supported: {error}") from error
         block_bytes = self.layout.format.block_bytes
@@ -191,7 +198,7 @@ class WorkerSide:
 
     def _open(self, identity: Identity) -> _Session:
         assert self._pages is not None
-        pages, frames = self._pages, Framing(self.layout.format, identity.root)
+        pages, frames, coder = self._pages, Framing(self.layout.format, identity.root), self._coder
         client = self._open_client(identity, frames.block_bytes, self._room_for(frames.block_bytes).arena_bytes)
 
         def key_of(key: bytes) -> bytes:
@@ -199,7 +206,8 @@ class WorkerSide:
 
         def take(view: memoryview, key: bytes, place: int) -> None:
             frames.check(view, key_of(key))
-            pages.write(place, torch.frombuffer(view, dtype=torch.uint8, offset=HEADER_BYTES))
+            data = torch.frombuffer(view, dtype=torch.uint8, offset=HEADER_BYTES)
+            pages.write(place, data if coder is None else coder.decode(data))
 
         loader = Loader(
             client,
@@ -209,7 +217,7 @@ class WorkerSide:
             timeout_s=self._load_timeout_s,
             tally=self._tally,
         )
-        saver = Saver(client, pages, frames, key_of=key_of, tally=self._tally)
+        saver = Saver(client, pages, frames, key_of=key_of, tally=self._tally, coder=coder)
         return _Session(client, loader, saver)
 
 

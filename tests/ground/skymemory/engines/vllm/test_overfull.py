@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from skymemory.agent.client import AgentClient, EngineInfo
+from skymemory.engines.vllm.events import Events
 from skymemory.engines.vllm.plans import Identity
 from skymemory.engines.vllm.room import Room
 from skymemory.engines.vllm.scheduler import SchedulerSide, Session
@@ -83,6 +84,7 @@ class Engine:
             open_session=opening,
             adapter_digest=lambda _: Future(),
             tally=self.tally,
+            events=Events(),
         )
         self._count = 0
         self._step({})  # with it the worker opens its client

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from skymemory.agent.client import NOTHING, Found
+from skymemory.engines.vllm.events import Came, Events, Went
 from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.plans import Identity, Saved
 from skymemory.engines.vllm.room import Room
@@ -76,6 +77,7 @@ class Scheduler:
         self.digest: Future[bytes] = Future()
         self.digested: list[Any] = []
         self.tally = Tally()
+        self.events = Events()
         given = {
             "shards": 1,
             "prompt_tokens_max": 64,
@@ -91,6 +93,7 @@ class Scheduler:
             open_session=self.opening,
             adapter_digest=self._digest_of,
             tally=self.tally,
+            events=self.events,
             **given,
         )
 
@@ -471,3 +474,38 @@ def test_the_use_of_what_was_generated_is_told_at_the_end(scheduler: Scheduler) 
     scheduler.side.remove(request, 12)
     [chain] = scheduler.plan().used
     assert len(chain) == 3
+
+
+def test_what_came_and_went_is_told(scheduler: Scheduler) -> None:
+    scheduler.client.known = 2
+    request = come(scheduler, 17)
+    scheduler.side.matched(request, 0)
+    assert scheduler.events.take() == [Came(request, 0, 2)]  # found
+    plans = scheduler.plan(a=17).saves
+    scheduler.side.saved(Saved(done=[plan.key for plan in plans]))
+    assert scheduler.events.take() == [Came(request, 2, 2)]  # stored
+    scheduler.client.known = 3
+    again = come(scheduler, 17, "b")
+    scheduler.side.matched(again, 0)
+    assert scheduler.events.take() == [Went((b"3",))]
+    scheduler.side.forget(b"salt")
+    assert scheduler.events.take() == [Went((b"0", b"1", b"2"))]
+
+
+def test_a_block_that_does_not_load_has_gone(scheduler: Scheduler) -> None:
+    scheduler.client.known = 3
+    request = come(scheduler, 13)
+    plan = load(scheduler, request)
+    scheduler.events.take()
+    scheduler.side.loaded(["a"], {plan.blocks[1].block_id, plan.blocks[2].block_id})
+    assert scheduler.events.take() == [Went((b"1", b"2"))]
+
+
+def test_what_is_not_followed_any_more_is_said_to_have_gone() -> None:
+    events = Events(known_max=2)
+    request = Asked("a", 16)
+    for index in range(3):
+        events.came(bytes([index]), request, index)
+    assert events.take() == [Came(request, 0, 3), Went((b"0",))]
+    events.came(bytes([0]), request, 0)
+    assert events.take() == [Came(request, 0, 1), Went((b"1",))]

@@ -45,6 +45,8 @@ def test_a_tenants_secret(tmp_path: Path) -> None:
         ({"arena_mib": 0}, "arena_mib is 0; allowed are whole numbers from 1"),
         ({"arena_mib": 1.5}, "arena_mib is 1.5"),
         ({"arena_mib": True}, "arena_mib is True"),
+        ({"codec": "int2"}, "codec is 'int2'; allowed are raw, int8, int4"),
+        ({"codec": None}, "codec is None; allowed are raw, int8, int4"),
         ({"always_fetch": 1}, "always_fetch is 1; allowed are true and false"),
         ({"lookup_timeout_s": -1}, "lookup_timeout_s is -1; allowed are numbers from 0 to 60"),
         ({"load_timeout_s": "long"}, "load_timeout_s is 'long'"),

@@ -1,0 +1,122 @@
+"""Which blocks of the sky came and went, in vLLM's schema of KV events, for routers that send a prompt to where its blocks are.
+
+They say what this engine knows: a block came when a worker has stored it or a lookup has found it, and it went when a lookup or a
+load has missed it. What other hosts store or satellites evict is known with the next lookup.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+MEDIUM = "STORAGE"
+"""as vLLM calls what lies behind GPU and CPU"""
+LOCALITY = "REMOTE"
+OWNERSHIP = "skymemory"
+_KNOWN_BLOCKS = 1 << 16
+
+
+class Request(Protocol):
+    """What is used of vLLM's `Request`."""
+
+    block_hashes: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """Consecutive blocks of a request are in the sky."""
+
+    request: Any
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Went:
+    """Blocks are not in the sky any more, by vLLM's hashes."""
+
+    hashes: tuple[bytes, ...]
+
+
+class Events:
+    """What came and went since it was last taken. Used by one thread."""
+
+    def __init__(self, known_max: int = _KNOWN_BLOCKS) -> None:
+        """`known_max`: blocks that are followed; the one that was not used for the longest time is said to have gone."""
+        self._known: OrderedDict[bytes, bytes] = OrderedDict()
+        """vLLM's hash of each block, by key"""
+        self._known_max = known_max
+        self._pending: list[Came | Went] = []
+
+    def came(self, key: bytes, request: Request, index: int) -> None:
+        """A block of a request is in the sky."""
+        if key in self._known:
+            self._known.move_to_end(key)
+            return
+        self._known[key] = request.block_hashes[index]
+        last = self._pending[-1] if self._pending else None
+        if isinstance(last, Came) and last.request is request and last.first + last.count == index:
+            self._pending[-1] = Came(request, last.first, last.count + 1)
+        else:
+            self._pending.append(Came(request, index, 1))
+        if len(self._known) > self._known_max:
+            self.went(next(iter(self._known)))
+
+    def went(self, key: bytes) -> None:
+        """A block is not there."""
+        found = self._known.pop(key, None)
+        if found is not None:
+            self._add_went((found,))
+
+    def all_went(self) -> None:
+        """Nothing that was stored is found again."""
+        self._add_went(tuple(self._known.values()))
+        self._known.clear()
+
+    def take(self) -> list[Came | Went]:
+        """All since the last call, in order."""
+        taken, self._pending = self._pending, []
+        return taken
+
+    def _add_went(self, hashes: tuple[bytes, ...]) -> None:
+        last = self._pending[-1] if self._pending else None
+        if isinstance(last, Went):
+            self._pending[-1] = Went(last.hashes + hashes)
+        elif hashes:
+            self._pending.append(Went(hashes))
+
+
+def as_vllm(events: Sequence[Came | Went], block_tokens: int) -> Iterator[Any]:
+    """The events as vLLM publishes them."""
+    from vllm.distributed.kv_events import BlockRemoved, BlockStored
+    from vllm.v1.core.kv_cache_utils import generate_block_hash_extra_keys, maybe_convert_block_hash, to_event_extra_keys
+
+    for event in events:
+        if isinstance(event, Went):
+            yield BlockRemoved(
+                block_hashes=[maybe_convert_block_hash(one) for one in event.hashes],
+                medium=MEDIUM,
+                group_idx=0,
+                locality=LOCALITY,
+                ownership=OWNERSHIP,
+            )
+            continue
+        request, first, end = event.request, event.first, event.first + event.count
+        adapter = request.lora_request
+        starts = range(first * block_tokens, end * block_tokens, block_tokens)
+        extra = [generate_block_hash_extra_keys(request, start, start + block_tokens, 0)[0] for start in starts]
+        yield BlockStored(
+            block_hashes=[maybe_convert_block_hash(one) for one in request.block_hashes[first:end]],
+            parent_block_hash=maybe_convert_block_hash(request.block_hashes[first - 1]) if first else None,
+            token_ids=list(request.all_token_ids[first * block_tokens : end * block_tokens]),
+            block_size=block_tokens,
+            lora_id=adapter.adapter_id if adapter is not None else None,
+            medium=MEDIUM,
+            lora_name=adapter.name if adapter is not None else None,
+            extra_keys=to_event_extra_keys(extra),
+            group_idx=0,
+            locality=LOCALITY,
+            ownership=OWNERSHIP,
+        )
