@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from skymemory.cli.common import BadInput, json_option, load_constellation, print_json
+from skymemory.cli.common import BadInput, constellation_option, json_option, load_constellation, print_json
 from skymemory.config import STORE_MIB_MAX, Constellation
 from skymemory.engines.framing import HEADER_BYTES
 from skymemory.sizing import CODECS, ModelShape, ShapeError, blocks_held, model_shape, servers_for, store_mib_for
@@ -14,12 +14,7 @@ from skymemory.sizing import CODECS, ModelShape, ShapeError, blocks_held, model_
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--constellation",
-    "constellation_path",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Constellation file. Default: constellation.toml of this folder if there is one, else the paper's constellation.",
-)
+@constellation_option
 @click.option("--block-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="Tokens of a block.")
 @click.option("--codec", type=click.Choice(CODECS), default="raw", show_default=True, help="How values are stored.")
 @click.option("--dtype", help="Of the cache, if it is not the model's own (vLLM's --kv-cache-dtype): bfloat16, fp8, ...")

@@ -11,7 +11,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -28,6 +28,8 @@ _log = logging.getLogger("vllm.skymemory")
 
 _KNOWN_BLOCKS = 1 << 16
 """keys that are remembered as stored"""
+_ALONE_S = 0.002
+"""a lookup of the only request is waited for so long, before vLLM is told "not known yet": it would do empty steps until then"""
 _REFUSED_S = 0.1
 """where workers had no room or no agent for a block, its request plans nothing for so long"""
 
@@ -356,6 +358,8 @@ class SchedulerSide:
         now = time.monotonic()
         if lookup.future is None:
             self._ask(track, lookup, blocks, now)
+        if lookup.future is not None and len(self._tracks) == 1:
+            wait([lookup.future], timeout=_ALONE_S)
         if lookup.future is not None and lookup.future.done():
             found = lookup.future.result()
             self._learn_capacity(found)
