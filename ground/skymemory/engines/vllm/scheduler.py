@@ -119,6 +119,7 @@ class SchedulerSide:
         adapter_digest: Callable[[Any], Future[bytes]],
         tally: Tally,
         events: Events,
+        alone_s: float = _ALONE_S,
     ) -> None:
         """
         Args:
@@ -131,6 +132,7 @@ class SchedulerSide:
             lookup_timeout_s: an answer that takes longer is a miss; a new client has so long to find its agent.
             room: that the workers have for blocks on their way.
             open_session: ends when root and client are there; fails if there is no cache for this engine.
+            alone_s: a lookup of the only request is waited for so long.
             events: are told which blocks came and went.
             adapter_digest: of a LoRA request's weights; fails where it is not, or no more, known what computes its blocks.
         """
@@ -147,6 +149,7 @@ class SchedulerSide:
         self._adapter_digest = adapter_digest
         self._tally = tally
         self._events = events
+        self._alone_s = alone_s
         self._epoch = b""
         self._tracks: dict[str, _Track] = {}
         self._stored: OrderedDict[bytes, None] = OrderedDict()
@@ -359,7 +362,7 @@ class SchedulerSide:
         if lookup.future is None:
             self._ask(track, lookup, blocks, now)
         if lookup.future is not None and len(self._tracks) == 1:
-            wait([lookup.future], timeout=_ALONE_S)
+            wait([lookup.future], timeout=self._alone_s)
         if lookup.future is not None and lookup.future.done():
             found = lookup.future.result()
             self._learn_capacity(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,7 @@ from skymemory.engines.vllm.plans import Identity, Saved
 from skymemory.engines.vllm.room import Room
 from skymemory.engines.vllm.scheduler import SchedulerSide, Session
 from skymemory.engines.vllm.tally import Tally
+from support.agents import wait_until
 
 BLOCK = 4
 
@@ -509,3 +510,30 @@ def test_what_is_not_followed_any_more_is_said_to_have_gone() -> None:
     assert events.take() == [Came(request, 0, 3), Went((b"0",))]
     events.came(bytes([0]), request, 0)
     assert events.take() == [Came(request, 0, 1), Went((b"1",))]
+
+
+def test_the_lookup_of_the_only_request_is_waited_for() -> None:
+    """vLLM does empty steps as long as it is told that nothing is known yet."""
+    scheduler = Scheduler(alone_s=3600.0)
+    scheduler.open()
+    scheduler.client.held = []
+    request = come(scheduler, 9)
+
+    def answer() -> None:
+        wait_until(lambda: scheduler.client.held, "the agent is asked")
+        assert scheduler.client.held is not None
+        scheduler.client.held[0].set_result(Found(2, 2, None, None))
+
+    with ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(answer)
+        assert scheduler.side.matched(request, 0) == (8, True)
+        answered.result()
+
+
+def test_nobody_waits_for_the_lookup_of_another_request() -> None:
+    scheduler = Scheduler(alone_s=3600.0)
+    scheduler.open()
+    scheduler.client.held = []
+    first, second = come(scheduler, 9, "a"), come(scheduler, 9, "b")
+    assert scheduler.side.matched(first, 0) == (None, False)
+    assert scheduler.side.matched(second, 0) == (None, False)
