@@ -1,9 +1,12 @@
 // Puts the page's parts together.
+import { startEvents } from "./activity/events.js";
+import { startLastGet } from "./activity/lastget.js";
 import { startGlobe } from "./globe/globe.js";
 import { startDetails } from "./grid/details.js";
 import { legend, startGrid } from "./grid/grid.js";
 import { startTable } from "./grid/table.js";
 import { startHeadline } from "./headline/headline.js";
+import { startLink } from "./link/link.js";
 import { Connection } from "./live/connection.js";
 import { say, set } from "./live/dom.js";
 import { State } from "./live/state.js";
@@ -31,7 +34,7 @@ const connection = new Connection(
 const grid = startGrid(part("grid"), part("grid-note"), state);
 const tellScale = legend(part("legend"));
 state.on("frame", () => tellScale(grid.most));
-startGlobe(part("globe"), part("globe-note"), state, grid);
+const globe = startGlobe(part("globe"), part("globe-note"), part("globe-controls"), state, grid);
 startDetails(part("details"), part("details-place"), state);
 startTable(part("table"), state);
 const timeline = new Timeline(state);
@@ -39,6 +42,9 @@ startHeadline(part("headline"), part("schedule"), part("notice"), state, timelin
 const player = new Player(state, timeline, connection);
 startScrubber(part("scrubber"), part("controls"), state, timeline, player);
 startSeries(part("series"), timeline, player);
+startLastGet(part("get"), part("get-note"), state);
+startEvents(part("events"), part("events-note"), state, player);
+startLink(part("link"), { state, timeline, player, globe });
 startTheme(part("theme"));
 
 function tell() {

@@ -1,13 +1,19 @@
-// Who looks at the globe from where: an orthographic view that is turned by drag, by wheel of keys, and comes back to the site.
+// Who looks at the globe from where: an orthographic view that is turned by drag and by keys, that zooms, and comes back to the site.
 import { geoOrthographic } from "../vendor/d3.js";
 
 const RAD = Math.PI / 180;
+const ZOOM_MAX = 8;
+const ZOOM_STEP = 1.4;
 const STEP_DEG = 10;
 const KEYS = { ArrowLeft: [-STEP_DEG, 0], ArrowRight: [STEP_DEG, 0], ArrowUp: [0, STEP_DEG], ArrowDown: [0, -STEP_DEG] };
 
 export class Camera {
   longitude = 0;
   latitude = 20;
+  /** 1: all satellites are in the picture. */
+  zoom = 1;
+  #size = 0;
+  #reach = 1;
   #home = [0, 20];
   /** Somebody turned it: it then stays, whatever site a schedule has. */
   #isTurned = false;
@@ -30,11 +36,19 @@ export class Camera {
       turn((last[0] - event.clientX) * degrees, (event.clientY - last[1]) * degrees);
       last = [event.clientX, event.clientY];
     });
+    // As maps have it: the wheel alone scrolls the page
+    canvas.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      this.zoomBy(Math.exp(-event.deltaY / 300), onTurn);
+    }, { passive: false });
     for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => (last = null));
     canvas.addEventListener("keydown", (event) => {
       if (event.altKey || event.ctrlKey || event.metaKey) return;
       if (event.key in KEYS) turn(...KEYS[event.key]);
       else if (event.key === "Home") this.goHome(onTurn);
+      else if (event.key === "+" || event.key === "=") this.zoomIn(onTurn);
+      else if (event.key === "-") this.zoomOut(onTurn);
       else return;
       event.preventDefault();
     });
@@ -49,13 +63,43 @@ export class Camera {
   goHome(onTurn) {
     this.#isTurned = false;
     [this.longitude, this.latitude] = this.#home;
+    this.zoomBy(1 / this.zoom, onTurn);
+  }
+
+  zoomIn(onTurn) {
+    this.zoomBy(ZOOM_STEP, onTurn);
+  }
+
+  zoomOut(onTurn) {
+    this.zoomBy(1 / ZOOM_STEP, onTurn);
+  }
+
+  zoomBy(factor, onTurn) {
+    // Rounded, so that what was zoomed in and out again is as it was
+    this.zoom = Math.max(1, Math.min(ZOOM_MAX, Math.round(1000 * this.zoom * factor) / 1000));
+    this.fit(this.#size, this.#reach);
     onTurn();
+  }
+
+  /** The view as three numbers, for a link; null: nobody has changed it. */
+  get view() {
+    if (!this.#isTurned && this.zoom === 1) return null;
+    return [this.longitude, this.latitude, this.zoom];
+  }
+
+  set view([longitude, latitude, zoom]) {
+    this.#isTurned = true;
+    this.longitude = ((((longitude % 360) + 540) % 360) - 180) || 0;
+    this.latitude = Math.max(-90, Math.min(90, latitude));
+    this.zoom = Math.max(1, Math.min(ZOOM_MAX, zoom));
+    this.fit(this.#size, this.#reach);
   }
 
   /** The picture's size in pixels, and how far out, in earth radii, something is still to be seen. */
   fit(size, reach) {
+    [this.#size, this.#reach] = [size, reach];
     this.size = size;
-    this.radius = size / 2 / (reach * 1.03);
+    this.radius = (size / 2 / (reach * 1.03)) * this.zoom;
     this.middle = size / 2;
   }
 

@@ -1,27 +1,27 @@
-// The globe: satellites where they are over the earth, drawn anew while something moves, and only then.
+// The globe: turned by drag and arrow keys, painted while something flies or moves; with what can be switched on it.
 import { make, say, set } from "../live/dom.js";
 import { named } from "../live/state.js";
 import { degrees, utc } from "../live/words.js";
 import { colours, onTheme, still } from "../theme/theme.js";
 import { Camera } from "./camera.js";
-import { paintEarth, paintSky } from "./paint.js";
-import { EARTH_KM, between, orbits } from "./vectors.js";
+import { paintEarth, paintSky, paintTrack } from "./paint.js";
+import { EARTH_KM, between, orbits, track } from "./vectors.js";
 
 const COLOURS = [
-  ...["sea", "land", "coast", "graticule", "night", "limb", "sight", "site", "link", "used", "rim"],
-  ...["server", "empty", "lost", "arc", "focus"],
+  ...["sea", "land", "coast", "graticule", "night", "limb", "sight", "site", "link", "used", "rim", "track"],
+  ...["server", "empty", "lost", "arc", "focus", "text", "panel"],
 ];
 const ARC_MS = 1800;
 /** Pictures a second: what flies moves by less than a pixel between two. */
 const CALM_MS = 100;
 const MOVING_MS = 33;
 
-export function startGlobe(holder, note, state, grid) {
+export function startGlobe(holder, note, controls, state, grid) {
   const canvas = make("canvas", {
     tabindex: 0,
     role: "application",
     "aria-roledescription": "globe",
-    "aria-label": "Globe. Arrow keys turn it, Home shows the site",
+    "aria-label": "Globe. Arrow keys turn it, plus and minus zoom, Home shows the site",
   });
   holder.append(canvas);
   const globe = new Globe(canvas, note, state, grid);
@@ -30,9 +30,35 @@ export function startGlobe(holder, note, state, grid) {
   state.on("sky", () => globe.arrive());
   state.on("chosen", () => globe.paint());
   onTheme(() => globe.dress());
+  controls.append(
+    make("button", { type: "button", "aria-label": "Zoom out", onclick: () => globe.zoom(-1) }, "−"),
+    make("button", { type: "button", "aria-label": "Zoom in", onclick: () => globe.zoom(1) }, "+"),
+    make("button", { type: "button", onclick: () => globe.home() }, "Site"),
+    globe.names.button,
+    globe.tracks.button,
+  );
+  return globe;
+}
+
+/** A button that is on or off. */
+class Switch {
+  constructor(text, isOn, onChange) {
+    this.isOn = isOn;
+    this.button = make("button", { type: "button", "aria-pressed": String(isOn), onclick: () => this.turn(!this.isOn, onChange) }, text);
+  }
+
+  turn(isOn, onChange = () => {}) {
+    this.isOn = isOn;
+    set(this.button, "aria-pressed", String(isOn));
+    onChange();
+  }
 }
 
 class Globe {
+  /** Are all satellites named, not only the one that is looked at? */
+  names = new Switch("Names", false, () => this.#change());
+  /** Is the way of the satellite that is looked at drawn on the ground? */
+  tracks = new Switch("Track", true, () => this.#change());
   #canvas;
   #note;
   #state;
@@ -42,13 +68,43 @@ class Globe {
   #orbits = null;
   #since_ms = 0;
   #timer = 0;
+  #listeners = [];
 
   constructor(canvas, note, state, grid) {
     this.#canvas = canvas;
     this.#note = note;
     this.#state = state;
     this.#grid = grid;
-    this.#camera = new Camera(canvas, () => this.paint());
+    this.#camera = new Camera(canvas, () => this.#change());
+  }
+
+  /** Calls `listener` when somebody has turned or zoomed it, or switched something. */
+  onChange(listener) {
+    this.#listeners.push(listener);
+  }
+
+  #change() {
+    this.paint();
+    for (const listener of this.#listeners) listener();
+  }
+
+  get view() {
+    return this.#camera.view;
+  }
+
+  set view(numbers) {
+    this.#camera.view = numbers;
+    this.paint();
+  }
+
+  zoom(steps) {
+    const change = () => this.#change();
+    if (steps > 0) this.#camera.zoomIn(change);
+    else this.#camera.zoomOut(change);
+  }
+
+  home() {
+    this.#camera.goHome(() => this.#change());
   }
 
   get #site() {
@@ -94,7 +150,7 @@ class Globe {
     const { latitude_deg, longitude_deg } = sky.site;
     const where = sky.host === "ground" ? `site at ${degrees(latitude_deg, "NS")}, ${degrees(longitude_deg, "EW")}` : "host on board";
     const seen = frame.positions?.in_sight.map((index) => named(sky, index)).join(" ");
-    return `Globe with the ${where}; in sight: ${seen || "nobody"}; window around ${named(sky, frame.centre)}. Arrow keys turn it, Home shows the site`;
+    return `Globe with the ${where}; in sight: ${seen || "nobody"}; window around ${named(sky, frame.centre)}. Arrow keys turn it, plus and minus zoom, Home shows the site`;
   }
 
   paint() {
@@ -113,7 +169,12 @@ class Globe {
     const places = this.#orbits.map((orbit) => between(orbit, passed_ms / positions.ahead_ms));
     const moving = frame.moves.length > 0;
     const phase = moving && !still.matches ? (performance.now() % ARC_MS) / ARC_MS : null;
-    paintSky(context, this.#camera, this.#colours, { sky, frame, site: this.#site, places, chosen: this.#state.chosen, most: this.#grid.most, phase });
+    const { looked } = this.#state;
+    if (this.tracks.isOn && looked !== null && this.#orbits[looked]) {
+      paintTrack(context, this.#camera, this.#colours, track(this.#orbits[looked], positions.ahead_ms));
+    }
+    const about = { sky, frame, site: this.#site, places, chosen: looked, most: this.#grid.most, phase, names: this.names.isOn };
+    paintSky(context, this.#camera, this.#colours, about);
     if ((rate > 0 || phase !== null) && !document.hidden && !(still.matches && rate <= 1)) {
       this.#timer = setTimeout(() => requestAnimationFrame(() => this.paint()), phase === null && rate < 20 ? CALM_MS : MOVING_MS);
     }

@@ -1,11 +1,12 @@
 // Draws the globe: earth, night, site, satellites, links in use, and what moves.
 import { coastlines, geoCircle, geoGraticule10, geoPath } from "../vendor/d3.js";
 import { fill } from "../grid/colour.js";
-import { LINK_UP, SILENT, ends } from "../live/state.js";
+import { LINK_UP, SILENT, ends, named } from "../live/state.js";
 import { horizon, subsolar, vector } from "./vectors.js";
 
 /** So many satellites are drawn small. */
 const MANY = 400;
+const FONT = 'system-ui, "Segoe UI", Roboto, sans-serif';
 const graticule = geoGraticule10();
 
 export function paintEarth(context, camera, colours, site, sky_ms) {
@@ -41,7 +42,7 @@ export function paintEarth(context, camera, colours, site, sky_ms) {
  * @param {number[][]} places  a vector for each satellite
  * @param {number} phase  0 to 1, of what moves along an arc; null: nothing moves
  */
-export function paintSky(context, camera, colours, { sky, frame, site, places, chosen, most, phase }) {
+export function paintSky(context, camera, colours, { sky, frame, site, places, chosen, most, phase, names }) {
   const look = camera.look;
   const seen = places.map(look);
   paintLinks(context, colours, sky, frame, seen);
@@ -55,6 +56,36 @@ export function paintSky(context, camera, colours, { sky, frame, site, places, c
     const [x, y, depth] = seen[index];
     if (depth !== null) paintSatellite(context, colours, frame, index, { x, y, depth, most, small, server: servers.has(index), chosen: chosen === index });
   }
+  context.font = `600 12px ${FONT}`;
+  context.textBaseline = "middle";
+  for (const index of order) {
+    const [x, y, depth] = seen[index];
+    if (depth !== null && depth > 0 && (names || index === chosen)) paintName(context, colours, named(sky, index), x + 9, y - 9);
+  }
+}
+
+/** With a seam in the colour of the panel, so that it is read over land, sea and lines. */
+function paintName(context, colours, text, x, y) {
+  context.lineWidth = 3;
+  context.strokeStyle = colours.panel;
+  context.strokeText(text, x, y);
+  context.fillStyle = colours.text;
+  context.fillText(text, x, y);
+}
+
+/** Where a satellite was and will be, on the ground: dashes behind it, a line before it. */
+export function paintTrack(context, camera, colours, points) {
+  const path = geoPath(camera.projection, context);
+  const middle = Math.floor(points.length / 2);
+  context.strokeStyle = colours.track;
+  context.lineWidth = 1.6;
+  for (const [part, dashes] of [[points.slice(0, middle + 1), [2, 4]], [points.slice(middle), []]]) {
+    context.setLineDash(dashes);
+    context.beginPath();
+    path({ type: "LineString", coordinates: part });
+    context.stroke();
+  }
+  context.setLineDash([]);
 }
 
 function paintLinks(context, colours, sky, frame, seen) {

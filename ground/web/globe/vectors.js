@@ -32,6 +32,34 @@ export function between({ from, to }, share) {
   return [0, 1, 2].map((axis) => a * from[axis] + b * to[axis]);
 }
 
+const DAY_MS = 86_164_090; // the earth's turn against the stars
+const STEPS = 120;
+
+/**
+ * One turn of a satellite over the earth, half of it before and half of it after now, as [longitude, latitude] in degrees.
+ *
+ * It flies on a circle, and the earth turns below it.
+ *
+ * @param {number} ahead_ms  time between the two ends of its way
+ */
+export function track({ from, to }, ahead_ms) {
+  const turned = (2 * Math.PI * ahead_ms) / DAY_MS;
+  // Where the second end is for somebody who does not turn with the earth
+  const end = [to[0] * Math.cos(turned) - to[1] * Math.sin(turned), to[0] * Math.sin(turned) + to[1] * Math.cos(turned), to[2]];
+  const radius = Math.hypot(...from);
+  const cosine = (from[0] * end[0] + from[1] * end[1] + from[2] * end[2]) / (radius * Math.hypot(...end));
+  const angle = Math.acos(Math.min(1, Math.max(-1, cosine)));
+  if (angle < 1e-6) return [];
+  const period_ms = (2 * Math.PI * ahead_ms) / angle;
+  return Array.from({ length: STEPS + 1 }, (_, at) => {
+    const share = at / STEPS - 0.5;
+    const [a, b] = [Math.sin((1 - (share * period_ms) / ahead_ms) * angle) / Math.sin(angle), Math.sin(((share * period_ms) / ahead_ms) * angle) / Math.sin(angle)];
+    const [x, y, z] = [0, 1, 2].map((axis) => a * from[axis] + b * end[axis]);
+    const longitude = Math.atan2(y, x) / RAD - (360 * share * period_ms) / DAY_MS;
+    return [((((longitude % 360) + 540) % 360) - 180), Math.asin(z / Math.hypot(x, y, z)) / RAD];
+  });
+}
+
 /** Geographic longitude and latitude above which the sun stands at a Unix time: to half a degree. */
 export function subsolar(unix_ms) {
   const days = unix_ms / 86_400_000 - 10957.5;

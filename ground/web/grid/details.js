@@ -1,6 +1,6 @@
 // One satellite in numbers: the one under the pointer or with the focus, else the centre of the window.
 import { make, say } from "../live/dom.js";
-import { LINK_DOWN, LINK_UP, NO_LINK, SILENT, UNASKED, ends, named } from "../live/state.js";
+import { LINK_DOWN, LINK_UP, NO_LINK, SILENT, UNASKED, ends, named, place } from "../live/state.js";
 import * as words from "../live/words.js";
 
 const SIDES = ["north", "east", "south", "west"];
@@ -9,14 +9,14 @@ const LINK_WORDS = { [NO_LINK]: "none", [LINK_UP]: "up", [LINK_DOWN]: "down" };
 export function startDetails(holder, where, state) {
   const facts = make("dl", { class: "facts" });
   const body = make("tbody");
-  const head = make("tr", {}, ...["link", "to", "state", "packets", "lost", "one way"].map((name) => make("th", { scope: "col" }, name)));
+  const head = make("tr", {}, ...["link", "to", "state", "packets", "lost", "one-way delay"].map((name) => make("th", { scope: "col" }, name)));
   const links = make("table", { class: "links-table" }, make("thead", {}, head), body);
   holder.append(facts, links);
   const update = () => {
     const { sky, frame } = state;
     const index = state.looked;
     holder.hidden = !sky || !frame || index === null;
-    say(where, holder.hidden ? "" : `${named(sky, index)}${state.chosen === null ? ", centre of the window" : ""}`);
+    say(where, holder.hidden ? "" : titleOf(state, index));
     if (holder.hidden) return;
     show(facts, factsOf(state, index));
     showLinks(body, sky, frame, index);
@@ -24,22 +24,30 @@ export function startDetails(holder, where, state) {
   state.on("sky frame chosen", update);
 }
 
+/** The name in words, and why it is this one. */
+function titleOf({ sky, frame, chosen, pinned }, index) {
+  const [plane, slot] = place(sky, index);
+  const why = index === pinned ? ", pinned" : chosen !== null ? "" : index === frame.centre ? ", centre of the window" : "";
+  return `plane ${plane}, slot ${slot}${why}`;
+}
+
 function factsOf(state, index) {
   const { sky, frame } = state;
   const server = frame.servers.indexOf(index);
-  const roles = [server >= 0 ? `server ${server} of ${frame.servers.length}` : "no server now"];
+  const roles = [server >= 0 ? `server ${server + 1} of ${frame.servers.length}` : "not a server now"];
   const move = frame.moves.find(([, from, to]) => from === index || to === index);
   if (move) roles.push(move[1] === index ? `hands over to ${named(sky, move[2])}` : `takes over from ${named(sky, move[1])}`);
   const total = (name) => frame.totals?.[name]?.[index];
   const facts = [
     ["state", { [SILENT]: "no answer", [UNASKED]: "not asked yet" }[frame.state[index]] ?? "answers"],
     ["role", roles.join("; ")],
+    ["name", `satellite ${named(sky, index)}`],
     ["holds", `${frame.chunks[index].toLocaleString("en")} chunks, ${words.bytes(frame.bytes[index])}`],
-    ["store", sky.store_chunks ? `${words.ratio(frame.chunks[index] / sky.store_chunks)} of ${sky.store_chunks.toLocaleString("en")} chunks` : "–"],
-    ["hits", withTotal(frame.hits_per_s[index], total("hits"))],
-    ["misses", withTotal(frame.misses_per_s[index], total("misses"))],
-    ["evicted", withTotal(frame.evictions_per_s[index], total("evictions"))],
-    ["handed on", words.perSecond(frame.moved_per_s[index])],
+    ["store in use", sky.store_chunks ? `${words.ratio(frame.chunks[index] / sky.store_chunks)} of ${sky.store_chunks.toLocaleString("en")} chunks` : "–"],
+    ["chunks served", withTotal(frame.hits_per_s[index], total("hits"))],
+    ["asked in vain", withTotal(frame.misses_per_s[index], total("misses"))],
+    ["blocks evicted", withTotal(frame.evictions_per_s[index], total("evictions"))],
+    ["chunks handed on", words.perSecond(frame.moved_per_s[index])],
   ];
   if (total("uptime_ms") != null) facts.push(["up for", words.duration(total("uptime_ms"))]);
   return facts;

@@ -27,7 +27,7 @@ export function spoken(state, index) {
   else if (frame.state[index] === UNASKED) parts.push("not asked yet");
   else parts.push(`${frame.chunks[index]} chunks, ${words.bytes(frame.bytes[index])}, ${words.perSecond(frame.hits_per_s[index])} hits`);
   const server = frame.servers.indexOf(index);
-  if (server >= 0) parts.push(`server ${server}`);
+  if (server >= 0) parts.push(`server ${server + 1}`);
   if (frame.centre === index) parts.push("centre of the window");
   return parts.join("; ");
 }
@@ -112,17 +112,18 @@ class Grid {
         tabindex: -1,
         onfocus: () => this.#focus(index),
         onblur: () => this.#state.choose(null),
-        onkeydown: (event) => moveFocus(event, sky, box, index, (to) => this.#cells[to].group.focus()),
+        onkeydown: (event) => moveFocus(event, sky, box, index, (to) => this.#cells[to].group.focus(), (to) => this.#state.pin(to)),
         onpointerenter: () => this.#state.choose(index),
         onpointerleave: () => this.#state.choose(this.#focused()),
+        onclick: () => this.#state.pin(index),
       }),
       // Larger than what is seen, so that the pointer loses nobody in the gaps
       area: draw("rect", { class: "area", x: -box.pitch.x / 2, y: -box.pitch.y / 2, width: box.pitch.x, height: box.pitch.y }),
       halo: draw("rect", { class: "halo", ...grown(size, box.is_small ? 2.5 : 4) }),
       body: draw("rect", { class: "body", ...size }),
       ring: draw("rect", { class: "ring", ...grown(size, box.is_small ? 0.4 : 1.5) }),
-      number: draw("text", { class: "number", y: box.has_server ? 3 : 0 }),
-      server: draw("text", { class: "server", x: size.x + 4, y: size.y + 8.5 }),
+      number: draw("text", { class: "number", y: box.has_server ? 4 : 0 }),
+      server: draw("text", { class: "server", x: size.x + 4, y: size.y + 9 }),
       centre: draw("path", { class: "centre", d: diamond(width / 2 - 7, -height / 2 + 7, 3.4) }),
       hits: draw("rect", { class: "hits", x: size.x + 4, y: height / 2 - 6, width: 0, height: 2, rx: 1 }),
       lost: draw("path", { class: "cross", d: cross(Math.min(width, height) * 0.2) }),
@@ -146,7 +147,7 @@ class Grid {
     this.#arcs.replaceChildren(...arcs(sky, this.#box, frame));
     this.choose();
     const moving = frame.moves.length;
-    say(this.#note, moving ? `handover: ${moving} ${moving === 1 ? "server moves" : "servers move"}` : `window around ${named(sky, frame.centre)}`);
+    say(this.#note, moving ? `handover: ${words.plural(moving, "server moves", "servers move")}` : `the window is around ${named(sky, frame.centre)}`);
     set(this.#note, "data-moving", moving ? "" : null);
   }
 
@@ -163,16 +164,16 @@ class Grid {
     set(cell.body, "fill", colour);
     cell.group.style.setProperty("--ink", colour ? ink(colour) : "var(--text)");
     const unknown = frame.state[index] === UNASKED ? "?" : null;
-    say(cell.number, this.#box.has_text && !silent ? (unknown ?? (frame.chunks[index] ? words.count(frame.chunks[index]) : "")) : "");
-    say(cell.server, this.#box.has_server && servers.has(index) ? String(servers.get(index)) : "");
+    say(cell.number, this.#box.has_text && !silent ? (unknown ?? (frame.chunks[index] ? words.short(frame.chunks[index]) : "")) : "");
+    say(cell.server, this.#box.has_server && servers.has(index) ? String(servers.get(index) + 1) : "");
     const share = Math.log1p(frame.hits_per_s[index]) / Math.log1p(hits_most);
     set(cell.hits, "width", silent ? 0 : (share * (this.#box.cell.width - 8)).toFixed(1));
     set(cell.group, "aria-label", spoken(this.#state, index));
   }
 
   choose() {
-    const { chosen } = this.#state;
-    this.#cells.forEach((cell, index) => set(cell.group, "data-chosen", index === chosen ? "" : null));
+    const { chosen, pinned } = this.#state;
+    this.#cells.forEach((cell, index) => set(cell.group, "data-chosen", index === chosen || index === pinned ? "" : null));
   }
 
   #focus(index) {
@@ -212,7 +213,8 @@ function labels(sky, box) {
     if (row === 1 || row % every === 0) all.append(draw("text", { x: box.label.x, y: at(1, row).y, class: "down" }, String(row)));
   }
   const [first, second] = box.wide ? ["slot", "plane"] : ["plane", "slot"];
-  all.append(draw("text", { x: 2, y: box.label.y, class: "axis" }, `${second[0]}\\${first[0]}`));
+  all.append(draw("text", { x: 0, y: box.label.y, class: "axis" }, `${first} →`));
+  all.append(draw("text", { x: 0, y: box.label.y + 15, class: "axis" }, `${second} ↓`));
   return all;
 }
 
@@ -222,16 +224,16 @@ export function legend(holder) {
   holder.replaceChildren(
     scale,
     item("server", "server, with its number"),
-    item("centre", "centre of the window"),
-    item("next", "next centre"),
-    item("hits", "hits a second"),
+    item("centre", "nearest to the site: centre of the window"),
+    item("next", "centre after the next move"),
+    item("hits", "chunks served a second"),
     item("lost", "no answer"),
     item("used", "link in use"),
-    item("loss", "loses packets"),
+    item("loss", "link that loses packets"),
     item("down", "link down"),
-    item("arc", "handover"),
+    item("arc", "a server moves: handover"),
   );
-  const tell = (most) => say(scale.lastChild, `0 to ${words.count(most)} chunks`);
+  const tell = (most) => say(scale.lastChild, `0 to ${words.count(most)} chunks held`);
   tell(10);
   return tell;
 }

@@ -3,8 +3,8 @@
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const around = (value, count) => ((value % count) + count) % count;
 
-/** Moves the focus if the key says so. */
-export function moveFocus(event, sky, box, index, focus) {
+/** Moves the focus if the key says so, or pins the satellite. */
+export function moveFocus(event, sky, box, index, focus, pin) {
   if (event.altKey || event.ctrlKey || event.metaKey) return;
   let plane = Math.floor(index / sky.slots);
   let slot = index % sky.slots;
@@ -15,7 +15,12 @@ export function moveFocus(event, sky, box, index, focus) {
   } else if (event.key === "Home") slot = 0;
   else if (event.key === "End") slot = sky.slots - 1;
   else if (event.key === "Escape") {
+    pin(null);
     event.currentTarget.blur();
+    return;
+  } else if (event.key === "Enter" || event.key === " ") {
+    event.preventDefault();
+    pin(index);
     return;
   } else return;
   event.preventDefault();

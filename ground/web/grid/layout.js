@@ -1,6 +1,6 @@
 // Where cells of the torus stand in the drawing: slots across where there is room, planes across on narrow screens.
 
-const LABEL = 30; // for the numbers of planes or slots
+const LABEL = 44; // for the numbers of planes or slots
 const STUB = 11; // for links that go around the torus
 const TALL_BELOW = 620;
 
@@ -8,10 +8,10 @@ export function layout(sky, width) {
   const wide = width >= TALL_BELOW || sky.planes > sky.slots;
   const [columns, rows] = wide ? [sky.slots, sky.planes] : [sky.planes, sky.slots];
   const pitch_x = Math.max((width - LABEL - 2 * STUB) / columns, 7);
-  const pitch_y = wide ? Math.max(9, Math.min(1.5 * pitch_x, 64)) : Math.min(pitch_x, 32);
+  const pitch_y = wide ? Math.max(9, Math.min(1.75 * pitch_x, 76)) : Math.min(pitch_x, 32);
   const gap_x = Math.max(1.5, Math.min(pitch_x * 0.2, wide ? 14 : 22));
   const gap_y = Math.max(1.5, Math.min(pitch_y * 0.27, 18));
-  const origin = { x: LABEL + STUB, y: 18 + STUB };
+  const origin = { x: LABEL + STUB, y: 20 + STUB };
   const at = (plane, slot) => {
     const [column, row] = wide ? [slot - 1, plane - 1] : [plane - 1, slot - 1];
     return { x: origin.x + (column + 0.5) * pitch_x, y: origin.y + (row + 0.5) * pitch_y };
@@ -29,9 +29,9 @@ export function layout(sky, width) {
     width: Math.max(width, LABEL + 2 * STUB + columns * pitch_x),
     height: origin.y + rows * pitch_y + STUB + 2,
     is_small: pitch_x - gap_x < 14 || pitch_y - gap_y < 14,
-    has_text: pitch_x - gap_x >= 21 && pitch_y - gap_y >= 13,
-    has_server: pitch_x - gap_x >= 24 && pitch_y - gap_y >= 30,
-    label: { x: LABEL - 6, y: 12 },
+    has_text: pitch_x - gap_x >= 26 && pitch_y - gap_y >= 14,
+    has_server: pitch_x - gap_x >= 26 && pitch_y - gap_y >= 34,
+    label: { x: LABEL - 4, y: 11 },
   };
 }
 

@@ -3,7 +3,7 @@ import { make, say } from "../live/dom.js";
 import { SILENT, named } from "../live/state.js";
 import * as words from "../live/words.js";
 
-const COLUMNS = ["satellite", "state", "server", "chunks", "bytes", "hits", "misses", "handed on"];
+const COLUMNS = ["satellite [plane, slot]", "state", "server", "chunks", "bytes", "chunks served", "asked in vain", "handed on"];
 
 export function startTable(details, state) {
   const body = make("tbody");
@@ -29,7 +29,7 @@ function rowOf({ sky, frame }, index) {
   return [
     named(sky, index) + (frame.centre === index ? ", centre" : ""),
     frame.state[index] === SILENT ? "no answer" : "answers",
-    server >= 0 ? String(server) : "",
+    server >= 0 ? String(server + 1) : "",
     frame.chunks[index].toLocaleString("en"),
     words.bytes(frame.bytes[index]),
     words.perSecond(frame.hits_per_s[index]),

@@ -1,35 +1,52 @@
 // Headline numbers, and the words on top: what is shown, and what the schedule does next.
 import { make, say, sentence, set } from "../live/dom.js";
-import { NO_LINK, SILENT, named } from "../live/state.js";
+import { SILENT, UNASKED, named } from "../live/state.js";
 import * as words from "../live/words.js";
 
+/** Each tile: name, value, the line below it, and what it means for who points at it. */
 const TILES = [
-  ["hit rate", (_, lately) => words.ratio(lately("hit_ratio")), "of the gets of late"],
-  ["get, median", (_, lately) => words.seconds(lately("get_p50_s")), "half of the gets are faster"],
-  ["get, p99", (_, lately) => words.seconds(lately("get_p99_s")), "99 of 100 gets are faster"],
-  ["down", (frame) => words.rate(frame.bytes_down_per_s), "from the sky"],
-  ["up", (frame) => words.rate(frame.bytes_up_per_s), "to the sky"],
-  ["held", (frame) => words.bytes(sum(frame.bytes)), "by all satellites"],
-  ["satellites", (frame) => `${frame.alive} of ${frame.state.filter((one) => one !== 2).length}`, "answer"],
-  ["links in use", (frame) => `${frame.packets_per_s.filter((one) => one > 0).length} of ${frame.link_state.filter((one) => one !== NO_LINK).length}`, ""],
-  ["lost packets", (frame) => words.ratio(frame.loss_ratio), "on links"],
+  ["hit rate", ({ lately }) => words.ratio(lately("hit_ratio")), ({ asked }) => asked && `${words.count(asked.hit)} of ${words.count(asked.blocks)} in all`,
+    "Share of the blocks that engines and clients asked for in the last minute that came. Cold keys, which nobody had stored, count as asked for."],
+  ["delivery", ({ lately }) => words.ratio(lately("delivery_ratio")), ({ asked }) => asked && `${words.count(asked.not_delivered)} lost in all`,
+    "Share of the blocks believed to be in the sky, and fetched in the last minute, that came."],
+  ["tokens saved", ({ saved }) => words.count(saved?.tokens), () => "so far",
+    "Tokens that engines fetched from the sky since the agent began, so that they need not compute them."],
+  ["time saved", ({ saved }) => savedTime(saved), ({ saved }) => saved?.compute_s > 0 && `${words.seconds(saved.fetch_s)} of fetching`,
+    "How long the engines would have computed what they fetched, by their own estimates, less the time of fetching it."],
+  ["typical get", ({ lately }) => words.seconds(lately("get_p50_s")), () => "half are faster", "Median of the gets of late."],
+  ["slow get", ({ lately }) => words.seconds(lately("get_p99_s")), () => "99 % are faster", "99th percentile of the gets of late."],
+  ["from the sky", ({ frame }) => words.rate(frame.bytes_down_per_s), () => "fetched", "Bytes of blocks a second."],
+  ["to the sky", ({ frame }) => words.rate(frame.bytes_up_per_s), () => "stored", "Bytes of blocks a second."],
+  ["in the sky", ({ frame }) => words.bytes(sum(frame.bytes)), () => "on all satellites", "What all satellites hold together."],
+  ["satellites", ({ frame }) => `${frame.alive} of ${frame.state.filter((one) => one !== UNASKED).length}`, () => "answer", "Satellites that answered when they were asked last."],
+  ["lost packets", ({ frame }) => words.ratio(frame.loss_ratio), () => "on all links", "Share of the packets that links between satellites lost."],
 ];
+const BAD = TILES.findIndex(([name]) => name === "satellites");
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
+function savedTime(saved) {
+  if (!saved || !(saved.compute_s > 0)) return "–";
+  const seconds = saved.compute_s - saved.fetch_s;
+  const text = Math.abs(seconds) < 100 ? words.seconds(Math.abs(seconds)) : words.duration(1000 * Math.abs(seconds));
+  return `${seconds < 0 ? "−" : ""}${text}`;
+}
+
 export function startHeadline(list, schedule, notice, state, timeline) {
-  const tiles = TILES.map(([name, value, more]) => {
-    const text = make("dd", {}, "–");
-    list.append(make("div", { title: more || null }, make("dt", {}, name), text));
-    return [text, value];
+  const tiles = TILES.map(([name, value, more, title]) => {
+    const [text, below] = [make("dd", {}, "–"), make("dd", { class: "below" })];
+    list.append(make("div", { title }, make("dt", {}, name), text, below));
+    return [text, value, below, more];
   });
   const update = () => {
     const { frame } = state;
-    const lately = (name) => timeline.at(timeline.shown_ms, name);
-    for (const [text, value] of tiles) {
-      say(text, frame ? value(frame, lately) : "–");
+    // Totals are told of the newest frame only
+    const told = { frame, lately: (name) => timeline.at(timeline.shown_ms, name), asked: frame?.asked, saved: frame?.saved };
+    for (const [text, value, below, more] of tiles) {
+      say(text, frame ? value(told) : "–");
       set(text, "data-long", text.textContent.length > 10 ? "" : null);
+      say(below, (frame && more(told)) || "\u00a0");
     }
-    list.querySelectorAll("div")[6].classList.toggle("is-bad", Boolean(frame?.state.includes(SILENT)));
+    list.children[BAD].classList.toggle("is-bad", Boolean(frame?.state.includes(SILENT)));
     tellSchedule(schedule, state);
     tellNotice(notice, state.newest);
   };
@@ -42,12 +59,12 @@ function tellSchedule(line, state) {
   const { sky, frame, newest } = state;
   const plan = newest?.frame?.schedule;
   if (!sky || !frame || !plan) return say(line, "");
-  if (plan.rows === null) return say(line, "no schedule: the window stays");
-  const parts = [`row ${frame.row} of ${plan.rows}`];
-  if (plan.rate > 0) parts.push(`${plan.speed}×`);
+  if (plan.rows === null) return say(line, "no schedule is followed: the window stays where it is");
+  const parts = [`position ${frame.row} of ${plan.rows} of the schedule`];
+  if (plan.rate > 0 && plan.speed !== 1) parts.push(`replayed ${plan.speed}× as fast`);
   const now_ms = newest.frame.time_ms + performance.now() - newest.received_ms;
   const next = plan.moves.find((move) => move.time_ms > now_ms);
-  if (state.isLive) parts.push(next ? `next move in ${words.duration(next.time_ms - now_ms)}, to ${named(sky, next.centre)}` : "the last row: the window stays");
+  if (state.isLive) parts.push(next ? `in ${words.duration(next.time_ms - now_ms)} the window moves to ${named(sky, next.centre)}` : "the last one: the window stays");
   return say(line, parts.join(" · "));
 }
 

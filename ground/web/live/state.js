@@ -7,11 +7,15 @@ export class State {
   newest = null;
   /** A frame of the past; null: the newest is shown. */
   past = null;
-  /** Index of the satellite that is looked at, by pointer or focus; null: the window's centre. */
+  /** Index of the satellite under the pointer or with the focus; null: none. */
   chosen = null;
+  /** Index of the satellite that somebody has pinned by a click; null: none. */
+  pinned = null;
   #listeners = new Map();
+  /** The constellation that the pinned satellite belongs to; null: a link named it before there was one. */
+  #pinnedOf = null;
 
-  /** Calls `listener` when one of these happened: "sky", "frame" (another one is shown), "newest", "chosen". */
+  /** Calls `listener` when one of these happened: "sky", "frame" (another one is shown), "newest", "chosen" (or pinned). */
   on(names, listener) {
     for (const name of names.split(" ")) {
       if (!this.#listeners.has(name)) this.#listeners.set(name, []);
@@ -39,6 +43,8 @@ export class State {
       const isNew = this.sky?.id !== message.sky?.id;
       this.sky = message.sky;
       if (isNew) this.past = this.chosen = null;
+      if (isNew && this.#pinnedOf !== null) this.pinned = null;
+      this.#pinnedOf = this.sky?.id ?? null;
     }
     this.newest = { ...message, received_ms: performance.now() };
     if (isOther) this.#tell("sky");
@@ -58,16 +64,23 @@ export class State {
     this.#tell("chosen");
   }
 
-  /** The satellite that details are shown of. */
+  /** Keeps a satellite in view; the same one again, or null: no more. */
+  pin(index) {
+    this.pinned = this.pinned === index ? null : index;
+    this.#tell("chosen");
+  }
+
+  /** The satellite that details are shown of: the one under the pointer, the pinned one, or the centre of the window. */
   get looked() {
-    return this.chosen ?? this.frame?.centre ?? null;
+    const pinned = this.pinned !== null && this.pinned < (this.frame?.state.length ?? 0) ? this.pinned : null;
+    return this.chosen ?? pinned ?? this.frame?.centre ?? null;
   }
 }
 
 /** Plane and slot, from 1, of a satellite's index. */
 export const place = (sky, index) => [Math.floor(index / sky.slots) + 1, (index % sky.slots) + 1];
 
-/** As everywhere in SkyMemory: [plane, slot]. */
+/** As everywhere in SkyMemory: [plane, slot], both from 1. */
 export const named = (sky, index) => `[${place(sky, index).join(", ")}]`;
 
 /** Ends of a link: 2i is east of satellite i, 2i + 1 south of it; both axes wrap. */

@@ -30,7 +30,10 @@ export function ratio(value) {
   if (value == null) return NONE;
   const percent = value * 100;
   if (percent === 0 || percent === 100) return `${percent} %`;
-  return percent < 0.01 ? "< 0.01 %" : `${percent.toFixed(percent < 10 ? 2 : 1)} %`;
+  if (percent < 0.01) return "< 0.01 %";
+  // Rounded down: 100 % means all
+  const places = percent < 10 ? 100 : 10;
+  return `${(Math.floor(percent * places + 1e-6) / places).toFixed(percent < 10 ? 2 : 1)} %`;
 }
 
 export function count(value) {
@@ -39,6 +42,15 @@ export function count(value) {
   const [number, unit] = scaled(value, 1000, ["", "k", "M", "G"]);
   return `${number.toFixed(number >= 100 ? 0 : 1).replace(/\.0$/, "")}${unit}`;
 }
+
+/** Three characters at most, for the cells of the grid. */
+export function short(value) {
+  if (value < 1000) return String(Math.round(value));
+  const [number, unit] = scaled(value, 1000, ["", "k", "M", "G"]);
+  return `${number < 9.95 ? number.toFixed(1) : Math.round(number)}${unit}`.replace(".0", "");
+}
+
+export const plural = (number, one, many) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
 export const perSecond = (value) => (value == null ? NONE : value === 0 ? "0 /s" : `${value < 10 ? value.toFixed(1) : count(value)} /s`);
 

@@ -5,7 +5,9 @@ import { clock, duration } from "../live/words.js";
 import { SPEEDS } from "./player.js";
 import { SPANS } from "./timeline.js";
 
-const HEIGHT = 26;
+const HEIGHT = 28;
+/** Events that have a mark on the axis of time; handovers have a line of their own. */
+const MARKED = new Set(["lost", "silent", "restarted", "late"]);
 
 export function startScrubber(holder, controls, state, timeline, player) {
   const play = make("button", { type: "button", class: "play", onclick: () => toggle() });
@@ -15,7 +17,8 @@ export function startScrubber(holder, controls, state, timeline, player) {
   const speeds = choice("Speed of replay", SPEEDS.map((speed) => [`${speed}×`, speed]), player.speed, (speed) => (player.speed = speed));
   const spans = choice("Time shown", SPANS.map((span) => [span[0], span]), SPANS[0], (span) => (timeline.span = span));
   const time = make("span", { class: "time" });
-  controls.append(time, make("span", { class: "group" }, back, play, forth), speeds, spans, live);
+  const table = make("a", { class: "button", download: "skymemory.csv", title: "The series of the time shown, as a table" }, "CSV");
+  controls.append(time, make("span", { class: "group" }, back, play, forth), speeds, spans, live, table);
 
   const slider = make("input", { type: "range", class: "slider", "aria-label": "Time", oninput: () => player.seek(Number(slider.value)) });
   slider.addEventListener("pointerdown", () => player.pause());
@@ -30,6 +33,8 @@ export function startScrubber(holder, controls, state, timeline, player) {
   };
   const update = () => {
     const { from_ms, to_ms, step_ms, shown_ms } = timeline;
+    set(table, "href", `api/history.csv?from=${Math.floor(from_ms)}&to=${Math.ceil(to_ms)}`);
+    spans.value = String(SPANS.indexOf(timeline.span));
     // Steps are counted from `min`, and the end has to be one
     set(slider, "min", to_ms - Math.ceil((to_ms - from_ms) / step_ms) * step_ms);
     set(slider, "max", to_ms);
@@ -42,7 +47,7 @@ export function startScrubber(holder, controls, state, timeline, player) {
     say(play, word);
     set(live, "aria-pressed", String(state.isLive));
     set(forth, "disabled", state.isLive);
-    drawAxis(axis, timeline);
+    drawAxis(axis, timeline, state.newest?.frame?.events ?? []);
   };
   timeline.onChange(update);
   player.onChange(update);
@@ -56,7 +61,7 @@ function choice(label, options, first, onChoice) {
   return select;
 }
 
-function drawAxis(axis, { from_ms, to_ms, data }) {
+function drawAxis(axis, { from_ms, to_ms, data }, events) {
   const width = axis.parentElement.clientWidth;
   set(axis, "width", width);
   const x = scaleTime([from_ms, to_ms], [0, width]);
@@ -70,5 +75,8 @@ function drawAxis(axis, { from_ms, to_ms, data }) {
     const [a, b] = [x(data.time_ms[at]), x(end < 0 ? to_ms : data.time_ms[end])];
     return b < 0 ? [] : [draw("rect", { class: "moved", x: Math.max(0, a), y: 0, width: Math.max(2, b - Math.max(0, a)), height: 3 })];
   });
-  axis.replaceChildren(...moves, ...ticks);
+  const marks = events
+    .filter(({ kind, time_ms }) => MARKED.has(kind) && time_ms >= from_ms && time_ms <= to_ms)
+    .map(({ time_ms }) => draw("path", { class: "event", d: `M${x(time_ms)} 0l4 7h-8z` }));
+  axis.replaceChildren(...moves, ...marks, ...ticks);
 }

@@ -12,7 +12,10 @@ export const SPANS = [
   ["6 h", 6 * 3_600_000, 10_000],
 ];
 
-const NAMES = ["hit_ratio", "get_p50_s", "get_p99_s", "loss_ratio", "retry_ratio", "bytes_up_per_s", "bytes_down_per_s", "alive"];
+const NAMES = ["hit_ratio", "delivery_ratio", "asked_per_s", "hit_per_s", "lost_per_s", "get_p50_s", "get_p99_s", "loss_ratio", "retry_ratio", "bytes_up_per_s", "bytes_down_per_s", "alive"];
+
+/** Shares of `hit_per_s` in the sum of these. */
+const RATIOS = { hit_ratio: ["asked_per_s"], delivery_ratio: ["hit_per_s", "lost_per_s"] };
 
 export class Timeline {
   /** Columns of the series, `time_ms` first. */
@@ -43,18 +46,41 @@ export class Timeline {
     return this.#state.isLive ? this.to_ms : this.#state.past.shown_ms;
   }
 
-  set span(span) {
-    this.#span = span;
-    this.#fetch();
+  get span() {
+    return this.#span;
   }
 
-  /** What a series says at an instant: the last value until then that is not older than a minute; null: there is none. */
+  set span(span) {
+    this.#span = span;
+    this.#reach(this.#state.newest?.history?.span_ms?.[0]);
+    this.#fetch();
+    this.#tell();
+  }
+
+  /**
+   * What a series says at an instant: the last value until then that is not older than a minute; null: there is none.
+   * Of the shares of what was asked for: that of all that was asked for in this minute.
+   */
   at(time_ms, name) {
+    const rates = RATIOS[name];
+    if (rates) return this.#share(time_ms, rates);
     const { time_ms: times } = this.data;
     for (let at = times.length - 1; at >= 0 && times[at] >= time_ms - LATELY_MS; at -= 1) {
       if (times[at] <= time_ms && this.data[name][at] !== null) return this.data[name][at];
     }
     return null;
+  }
+
+  #share(time_ms, rates) {
+    const { time_ms: times } = this.data;
+    let [part, whole] = [0, 0];
+    for (let at = times.length - 1; at > 0 && times[at] >= time_ms - LATELY_MS; at -= 1) {
+      if (times[at] > time_ms) continue;
+      const seconds = Math.min(times[at] - times[at - 1], LATELY_MS) / 1000;
+      part += seconds * (this.data.hit_per_s[at] ?? 0);
+      for (const rate of rates) whole += seconds * (this.data[rate][at] ?? 0);
+    }
+    return whole > 0 ? part / whole : null;
   }
 
   #take() {
@@ -77,9 +103,14 @@ export class Timeline {
     }
     if (this.#state.isLive) {
       this.to_ms = frame.time_ms;
-      this.from_ms = Math.min(Math.max(history?.span_ms?.[0] ?? 0, this.to_ms - this.#span[1]), this.to_ms - LEAST_MS);
+      this.#reach(history?.span_ms?.[0]);
     }
     return this.#tell();
+  }
+
+  /** The time shown begins with the span, or with what the agent remembers. */
+  #reach(first_ms = 0) {
+    this.from_ms = Math.min(Math.max(first_ms, this.to_ms - this.#span[1]), this.to_ms - LEAST_MS);
   }
 
   async #fetch() {
@@ -99,8 +130,7 @@ export class Timeline {
     const first = this.data.time_ms.findIndex((time_ms) => time_ms > to);
     if (first >= 0) for (const name of Object.keys(this.data)) data[name].push(...this.data[name].slice(first));
     this.data = data;
-    if (!this.#state.isLive) this.from_ms = Math.min(this.data.time_ms[0] ?? this.from_ms, this.from_ms);
-    this.from_ms = Math.min(Math.max(this.data.time_ms[0] ?? 0, this.to_ms - this.#span[1]), this.to_ms - LEAST_MS);
+    this.#reach(this.data.time_ms[0]);
     this.#tell();
   }
 

@@ -4,10 +4,10 @@ import * as words from "../live/words.js";
 import { Chart } from "./chart.js";
 
 const CHARTS = [
-  { name: "hit rate", lines: [["hit_ratio", ""]], word: words.ratio, most: 1 },
-  { name: "get", lines: [["get_p50_s", "median"], ["get_p99_s", "p99"]], word: words.seconds },
+  { name: "hits", lines: [["hit_ratio", "hit rate"], ["delivery_ratio", "delivery"]], word: words.ratio, most: 1 },
+  { name: "a get takes", lines: [["get_p50_s", "typical"], ["get_p99_s", "slow"]], word: words.seconds },
   { name: "loss", lines: [["loss_ratio", "packets lost"], ["retry_ratio", "sent again"]], word: words.ratio, least: 0.001 },
-  { name: "throughput", lines: [["bytes_down_per_s", "down"], ["bytes_up_per_s", "up"]], word: words.rate, least: 1000 },
+  { name: "traffic", lines: [["bytes_down_per_s", "down"], ["bytes_up_per_s", "up"]], word: words.rate, least: 1000 },
 ];
 
 export function startSeries(holder, timeline, player) {

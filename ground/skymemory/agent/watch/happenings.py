@@ -20,6 +20,8 @@ class Happenings:
         self._before: Frame | None = None
         self._stood_in: frozenset[Satellite] = frozenset()
         self._schedule: tuple[float, int] | None = None
+        self._late_row = 0
+        """that was told to be late"""
 
     def look(
         self, frame: Frame, where: Whereabouts, restarted: Collection[Satellite], stood_in: frozenset[Satellite]
@@ -34,6 +36,7 @@ class Happenings:
         before, self._before = self._before, frame
         new, self._stood_in = stood_in - self._stood_in, stood_in
         self._follow(frame, before, where, time_s)
+        self._lateness(frame, where, time_s)
         self._answers(frame, before, restarted, time_s)
         if new:
             self._add("stand-in", f"others stand in for {self._named(sorted(new))}", sorted(new), time_s)
@@ -53,6 +56,17 @@ class Happenings:
             servers = "1 server moves" if count == 1 else f"{count} servers move"
             centre = self._places[int(frame["centre"][0])]
             self._add("handover", f"the window moves to {centre}; {servers}", [centre], time_s)
+
+    def _lateness(self, frame: Frame, where: Whereabouts, time_s: float) -> None:
+        """Log, once for each row, that chunks still move though the handover's time is over."""
+        playing, row, allowed_s = where.playing, int(frame["row"][0]), where.constellation.cache.handover_s
+        if playing is None or row <= 1 or row == self._late_row or not frame["moved_per_s"].any():
+            return
+        passed_s = (playing.track_ms(time_s) - playing.track.rows[row - 1][0]) / 1000
+        if passed_s > allowed_s:
+            self._late_row = row
+            text = f"chunks still move {passed_s:.0f} s after the window did; allowed are {allowed_s:g} s (cache.handover_s)"
+            self._add("late", text, (), time_s)
 
     def _answers(self, frame: Frame, before: Frame | None, restarted: Collection[Satellite], time_s: float) -> None:
         state = frame["state"]

@@ -1,6 +1,7 @@
 """What the page asks for: its files, the state of now, the last hours, and a WebSocket."""
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -72,6 +73,7 @@ def add_routes(app: web.Application, agent: Agent, page: Path = PAGE) -> Sampler
     app.on_cleanup.append(close)
     app.router.add_get("/api/now", _guarded(routes.now))
     app.router.add_get("/api/history", _guarded(routes.history))
+    app.router.add_get("/api/history.csv", _guarded(routes.csv))
     app.router.add_get("/api/frames", _guarded(routes.frames))
     app.router.add_get("/api/live", _guarded(live.serve))
     # Only what is there now is served, under its own name: no path leads out of the folder
@@ -97,6 +99,19 @@ class _Routes:
         if history is None or history.span_ms is None:
             return _json({"time_ms": []})
         return _json(history.series(*_span(request, history.span_ms)))
+
+    async def csv(self, request: web.Request) -> web.Response:
+        """The same series as a table: a line for each instant; empty where nothing was measured."""
+        history = self._sampler.history
+        span_ms = None if history is None else history.span_ms
+        told = {"time_ms": []} if history is None or span_ms is None else history.series(*_span(request, span_ms))
+        names = list(told)
+        lines = [",".join(["time_utc", *names])]
+        for values in zip(*told.values(), strict=True):
+            cells = ("" if value is None else str(value) for value in values)
+            lines.append(",".join([datetime.fromtimestamp(values[0] / 1000, UTC).isoformat(timespec="milliseconds"), *cells]))
+        name = {"Content-Disposition": 'attachment; filename="skymemory.csv"'}
+        return web.Response(text="\r\n".join([*lines, ""]), content_type="text/csv", headers=name)
 
     async def frames(self, request: web.Request) -> web.Response:
         """Whole frames of a time, after the one that held when it began; and before the first whatever is the oldest."""

@@ -12,7 +12,7 @@
   if (document.querySelectorAll("h1").length !== 1) wrong.push("not one h1");
 
   // Whatever can be operated has a name
-  for (const element of document.querySelectorAll("button, select, input, canvas, summary, [role=grid], [role=gridcell], [tabindex='0']")) {
+  for (const element of document.querySelectorAll("a[href], button, select, input, canvas, summary, [role=grid], [role=gridcell], [tabindex='0']")) {
     const name = element.getAttribute("aria-label") || element.textContent.trim();
     if (seen(element) && !name) wrong.push(`${shown(element)} has no name`);
   }
@@ -52,12 +52,26 @@
     }
     return parse("rgb(255, 255, 255)");
   };
+  // What is drawn without text is told from what it lies on: 3 to 1
+  const named = (name) => {
+    const probe = document.body.appendChild(document.createElement("i"));
+    probe.style.color = `var(--${name})`;
+    const found = parse(getComputedStyle(probe).color);
+    probe.remove();
+    return found;
+  };
+  const pairs = ["rim panel", "coast sea", "coast land", "limb panel", "site sea", "site land", "track sea", "track land", "used sea", "arc sea", "focus panel"];
+  for (const pair of pairs) {
+    const found = contrast(...pair.split(" ").map(named));
+    if (found < 3) wrong.push(`--${pair}: contrast ${found.toFixed(2)}`);
+  }
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement;
     if (!walker.currentNode.textContent.trim() || !seen(element) || element.closest("noscript, script, .skip, button:disabled")) continue;
     const style = getComputedStyle(element);
     const ink = parse(element.ownerSVGElement ? style.fill : style.color);
+    if (parseFloat(style.fontSize) < 11) wrong.push(`"${walker.currentNode.textContent.trim()}" in ${shown(element)}: ${style.fontSize}`);
     const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.6 && style.fontWeight >= 700);
     const found = contrast(ink, groundOf(element));
     if (found < (large ? 3 : 4.5)) wrong.push(`"${walker.currentNode.textContent.trim()}" in ${shown(element)}: contrast ${found.toFixed(2)}`);

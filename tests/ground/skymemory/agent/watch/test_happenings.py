@@ -23,6 +23,8 @@ class Rig:
         self.activity = Activity()
         self.happenings = Happenings(self.activity.events, PLACES)
         self.where = Whereabouts(SKY, playing)
+        self.now_s = 0.0
+        self.moved_per_s = 0.0
 
     def look(
         self, *silent: Satellite, restarted: frozenset[Satellite] = NOBODY, stood_in: frozenset[Satellite] = NOBODY, row: int = 0
@@ -32,6 +34,8 @@ class Rig:
         frame = Frame(Shape(3, 5))
         frame["state"][:] = [SILENT if place in silent else ANSWERS for place in PLACES]
         frame["row"][0] = row
+        frame["time_ms"][0] = round(1000 * (self.now_s or time.time()))
+        frame["moved_per_s"][0] = self.moved_per_s
         frame["centre"][0] = PLACES.index(self.where.centre(row))
         self.happenings.look(frame, self.where, restarted, stood_in)
         return [(one.kind, one.text) for one in self.activity.events.newest()[seen:]]
@@ -70,6 +74,18 @@ def test_a_schedule_and_its_handovers(steps: int, track_of: Callable[..., Playin
     assert kind == "handover"
     assert text.startswith(f"the window moves to {rig.where.centre(1 + steps)}; ")
     assert text.endswith(("server moves", "servers move"))
+
+
+def test_a_handover_that_outlasts_its_time_is_told_once(track_of: Callable[..., Playing]) -> None:
+    rig = Rig(track_of(1000.0))
+    rig.now_s, rig.moved_per_s = 1000.0 + 60 + SKY.cache.handover_s - 1, 5.0  # the second row began at 60 s
+    rig.look(row=1)
+    assert [kind for kind, _ in rig.look(row=2)] == ["handover"]
+    rig.now_s += 2
+    assert rig.look(row=2) == [("late", "chunks still move 31 s after the window did; allowed are 30 s (cache.handover_s)")]
+    assert rig.look(row=2) == []
+    rig.now_s, rig.moved_per_s = 1000.0 + 120 + 31, 0.0
+    assert [kind for kind, _ in rig.look(row=3)] == ["handover"]
 
 
 @pytest.fixture

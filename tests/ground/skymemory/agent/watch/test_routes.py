@@ -1,7 +1,9 @@
 """What is served, to whom, and what is refused."""
 
+import csv
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ def test_without_a_constellation_it_says_why_and_what_to_do(serve: Serve) -> Non
             assert told["cure"] == "Nothing is up; `skymem up` starts one."
             assert await (await client.get("/api/history")).json() == {"time_ms": []}
             assert await (await client.get("/api/frames")).json() == {"frames": []}
+            assert await (await client.get("/api/history.csv")).text() == "time_utc,time_ms\r\n"
 
     run(scenario())
 
@@ -69,10 +72,29 @@ def test_queries_that_are_refused(serve: Serve, start_sky: StartSky, query: str,
         with SkyStore(start_sky().constellation) as store:
             async with serve(store) as (client, sampler, _):
                 await until(lambda: has_history(sampler))
-                for path in ("/api/history", "/api/frames"):
+                for path in ("/api/history", "/api/frames", "/api/history.csv"):
                     answer = await client.get(f"{path}?{query}")
                     assert answer.status == 400
                     assert what in (await answer.json())["error"]
+
+    run(scenario())
+
+
+def test_the_series_as_csv(serve: Serve, start_sky: StartSky) -> None:
+    async def scenario() -> None:
+        with SkyStore(start_sky().constellation) as store:
+            async with serve(store) as (client, sampler, _):
+                await until(lambda: has_history(sampler))
+                answer = await client.get("/api/history.csv")
+                assert answer.headers["Content-Type"].startswith("text/csv")
+                assert "skymemory.csv" in answer.headers["Content-Disposition"]
+                rows = list(csv.DictReader((await answer.text()).splitlines()))
+                told = await (await client.get("/api/history")).json()
+                assert set(rows[0]) == {"time_utc", *told}
+                first = rows[0]
+                assert first["alive"] == "15"
+                assert first["hit_ratio"] == ""  # nobody asked
+                assert datetime.fromisoformat(first["time_utc"]).timestamp() * 1000 == pytest.approx(int(first["time_ms"]))
 
     run(scenario())
 
