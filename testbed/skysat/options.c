@@ -72,6 +72,8 @@ const char *const SKYSAT_Usage =
     "  --link NAME:KEY=VALUE[,KEY=VALUE]...\n"
     "                       model of what this satellite sends over north, east, south, west or ground:\n"
     "                       delay_us, jitter_us, rate_kbps (0: unlimited), loss_ppm, cut (0 or 1)\n"
+    "  --until-stdin-ends   end when standard input ends, too, unless a byte came over it: a satellite ends with whoever\n"
+    "                       holds the other end of that pipe, and a byte lets it go on alone\n"
     "\n"
     "Prints one line when it is up; ends with SIGTERM or SIGINT.\n";
 
@@ -255,6 +257,10 @@ bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *op
         else if (strcmp(argv[i], "--gossip") == 0)
         {
             options->gossip = 1;
+        }
+        else if (strcmp(argv[i], "--until-stdin-ends") == 0)
+        {
+            options->until_stdin_ends = true;
         }
         else if (i + 1 == argc)
         {

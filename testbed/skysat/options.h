@@ -23,6 +23,7 @@ typedef struct
     uint32_t      port, mtu, store_mib, slot_bytes, credit, hello_s, scrub_ms;
     uint32_t      seam_cut, gossip;
     bool          help;
+    bool          until_stdin_ends;
     bool          link_given[SKYSAT_LINKS];
     SKYSAT_Link_t links[SKYSAT_LINKS];
 } SKYSAT_Options_t;

@@ -23,6 +23,7 @@ from rich.table import Table
 from skymemory.bench.servers import ServerError, redis_client
 from skymemory.config import Constellation
 from skymemory.progress import Progress
+from skymemory.testbed.leash import guarded, own_leash
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, cpu_seconds, identify
 from skymemory.testbed.state import Running, State
@@ -137,7 +138,14 @@ def _fill(redis: Any, port: int, names: int, length: int) -> None:
 def _measured(command: list[str], process: ProcessId, requests: int) -> _Speed:
     before_s = cpu_seconds(process)
     try:
-        done = subprocess.run([*command, "--csv"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)
+        done = subprocess.run(
+            guarded([*command, "--csv"]),
+            stdin=own_leash().end,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=True,
+        )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         raise ServerError(f"redis-benchmark: {error}") from error
     cpu_us = (cpu_seconds(process) - before_s) / requests * 1e6
@@ -154,7 +162,8 @@ def _agent(local: LocalConstellation) -> Iterator[tuple[int, ProcessId]]:
         State(Path(folder)).save(Running("local", local.constellation, dict(local.processes)))
         command = [sys.executable, "-c", "from skymemory.cli import main; main()", "agent", "--resp-port", "0"]
         child = subprocess.Popen(
-            command,
+            guarded(command),
+            stdin=own_leash().end,
             env={**os.environ, "SKYMEM_STATE": folder},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -99,8 +99,9 @@ class Speed:
 
 def bench_constellation(constellation: Constellation) -> Constellation:
     """The local constellation that is measured: ten servers, 6,000-byte chunks, ideal links, at a port of its own."""
-    plain = Constellation().replace(constellation={"planes": constellation.planes, "slots": constellation.slots})
-    plain = plain.replace(cache={"layout": constellation.cache.layout, "deadline_ms": 10_000})
+    grid = {"planes": constellation.planes, "slots": constellation.slots}
+    cache = {"layout": constellation.cache.layout, "centre": constellation.cache.centre, "deadline_ms": 10_000}
+    plain = Constellation().replace(constellation=grid, cache=cache)
     return plain.replace(network={"port": free_port(plain)})
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from skymemory.extras import how_to_install
+from skymemory.testbed.leash import guarded, own_leash
 
 START_DEADLINE_S = 10.0
 
@@ -67,7 +68,9 @@ def _server(program: str, options: Sequence[str], ask: Callable[[], object]) -> 
     path = shutil.which(program)
     if path is None:
         raise ServerError(f"{program} is not installed; on Debian: apt-get install {program}")
-    child = subprocess.Popen([path, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        guarded([path, *options]), stdin=own_leash().end, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _await(child, program, ask)
         yield

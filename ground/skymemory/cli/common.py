@@ -2,7 +2,10 @@
 
 import json
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +62,19 @@ class BadInput(click.ClickException):
 class Commands(click.Group):
     """A group whose commands end with one clear line where a part of ours raises what a person can act on."""
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command line. SIGTERM and SIGHUP end the command as exceptions do, so that it clears up."""
+        before = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
+                    before[number] = signal.signal(number, _end)
+        try:
+            return super().main(*args, **extra)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
@@ -84,6 +100,12 @@ class Commands(click.Group):
             if type(error).__module__.startswith("skymemory"):
                 raise Failure(str(error)) from error
             raise
+
+
+def _end(number: int, _: object) -> None:
+    """Raise for a first signal; a second one ends the process at once."""
+    signal.signal(number, signal.SIG_DFL)
+    raise SystemExit(128 + number)
 
 
 def _one_line(error: click.UsageError) -> click.ClickException:

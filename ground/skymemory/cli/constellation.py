@@ -50,10 +50,12 @@ def _up_local(constellation: Constellation, state: State) -> None:
         local.start(progress)
     try:
         state.save(Running("local", constellation, dict(local.processes)))
+        local.detach()
     except BaseException:
-        local.stop()
+        if local.processes:  # else it is complete
+            local.stop()
+            state.clear()
         raise
-    local.detach()
 
 
 def _up_docker(constellation: Constellation, state: State) -> None:
@@ -63,7 +65,12 @@ def _up_docker(constellation: Constellation, state: State) -> None:
     containers = DockerConstellation(constellation)
     with progress_bar("starting containers") as progress:
         containers.up(progress)
-    state.save(Running("docker", in_containers(constellation), {}))
+    try:
+        state.save(Running("docker", in_containers(constellation), {}))
+    except BaseException:
+        containers.down()
+        raise
+    containers.detach()
 
 
 @click.command()

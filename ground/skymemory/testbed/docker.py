@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +14,7 @@ from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.progress import Progress
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
+from skymemory.testbed.leash import Leash, guarded, own_leash
 
 OF_PROJECT = f"label=com.docker.compose.project={PROJECT}"
 """what `docker ps --filter` knows our containers by"""
@@ -44,7 +47,11 @@ def find_checkout(start: Path | None = None) -> Path | None:
     return next((folder for folder in (here, *here.parents) if (folder / "docker" / "Dockerfile").is_file()), None)
 
 
-def build_image(checkout: Path | None, image: Image = SATELLITE) -> None:
+_STEP = re.compile(r"(?:^Step |\[(?:\S+ )?)(\d+)/(\d+)")
+"""of the classic builder, and of BuildKit"""
+
+
+def build_image(checkout: Path | None, image: Image = SATELLITE, progress: Progress | None = None) -> None:
     """Build an image from a checkout; without one, the image must be there already.
 
     Raises:
@@ -56,30 +63,66 @@ def build_image(checkout: Path | None, image: Image = SATELLITE) -> None:
         return
     # The classic builder wherever there is one: it needs no plug-in.
     environment = {**os.environ, "DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")}
-    command = ["docker", "build", "--quiet", "--network", "host", "--file", str(checkout / "docker" / "Dockerfile")]
-    done = _run([*command, "--target", image.target, "--tag", image.name, str(checkout)], environment=environment)
-    _check(done, f"building {image.name}")
+    command = ["docker", "build", "--network", "host", "--file", str(checkout / "docker" / "Dockerfile")]
+    command += ["--target", image.target, "--tag", image.name, str(checkout)]
+    said: list[str] = []
+    with subprocess.Popen(
+        guarded(command), stdin=own_leash().end, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as child:
+        assert child.stdout is not None
+        try:
+            for line in child.stdout:
+                said.append(line)
+                if progress is not None and (step := _STEP.search(line)):
+                    progress(int(step[1]), int(step[2]))
+        except BaseException:
+            child.terminate()
+            raise
+    if child.returncode:
+        raise DockerError(f"building {image.name}: {_last(said)}")
 
 
 class DockerConstellation:
-    """All satellites of a constellation as containers of one Compose project."""
+    """All satellites of a constellation as containers of one Compose project.
+
+    Containers that `up` starts end with this process, however that ends, until `detach`.
+    """
 
     def __init__(self, constellation: Constellation, image: Image = SATELLITE) -> None:
         """`constellation`: as in the file; it is moved to the containers' network (see `in_containers`)."""
         self.text = compose_file(constellation, image)
         self.total = constellation.planes * constellation.slots
+        self._leash: Leash | None = None
+        self._folder: Path | None = None
+        """of the Compose file, for as long as the containers end with this process"""
 
     def up(self, progress: Progress | None = None) -> None:
         """Create and start all containers. The image must be there.
 
         Raises:
-            DockerError: with the last line of what Compose said. What was started is taken down again.
+            DockerError: with what Compose said of the cause. What was started is taken down again.
         """
+        program = compose_command()
+        self._leash, self._folder = Leash(), Path(tempfile.mkdtemp(prefix="skymem-"))
+        command = [*program, *self._options(self._folder)]
+        # A client that was killed may have left the engine something to do: what came up after the first `down` goes, too.
+        down = shlex.join([*command, "down", "--timeout", "2"])
+        rest = f"docker ps --all --quiet --filter {OF_PROJECT} | xargs --no-run-if-empty docker rm --force"
+        after = f"{down}; sleep 1; {rest}; {down}; rm -r {shlex.quote(str(self._folder))}"
         try:
-            self._compose(["up", "-d", "--no-build"], progress)
+            self._run("up", guarded([*command, "up", "-d", "--no-build"], after), self._leash.end, progress)
         except BaseException:
             self.down()
             raise
+
+    def detach(self) -> None:
+        """Leave the containers running when this process ends."""
+        if self._leash is not None:
+            self._leash.let_go(1)
+            self._leash = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
     def down(self) -> None:
         """Stop and remove all containers and their network.
@@ -91,32 +134,39 @@ class DockerConstellation:
             DockerError: something of ours is still there.
         """
         try:
-            self._compose(["down", "--timeout", "2"], None)
+            with tempfile.TemporaryDirectory(prefix="skymem-") as folder:
+                command = [*compose_command(), *self._options(Path(folder)), "down", "--timeout", "2"]
+                self._run("down", command, subprocess.DEVNULL, None)
         except DockerError:
             if containers():
                 raise
+        self.detach()
 
-    def _compose(self, words: Sequence[str], progress: Progress | None) -> None:
-        with tempfile.TemporaryDirectory(prefix="skymem-") as folder:
-            path = Path(folder) / "compose.yaml"
-            path.write_text(self.text, encoding="utf-8")
-            program = compose_command()
-            command = [*program, "--project-name", PROJECT, "--file", str(path), *words]
-            # Compose 1.29 gives up on a busy engine after a minute.
-            environment = {**os.environ, "COMPOSE_HTTP_TIMEOUT": "300"}
-            with subprocess.Popen(
-                command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
-            ) as child:
-                assert child.stderr is not None
-                said: list[str] = []
-                done = 0
+    def _options(self, folder: Path) -> list[str]:
+        """Write the Compose file, and return what tells Compose of it."""
+        (path := folder / "compose.yaml").write_text(self.text, encoding="utf-8")
+        return ["--project-name", PROJECT, "--file", str(path)]
+
+    def _run(self, what: str, command: Sequence[str], stdin: int, progress: Progress | None) -> None:
+        # Compose 1.29 gives up on a busy engine after a minute.
+        environment = {**os.environ, "COMPOSE_HTTP_TIMEOUT": "300"}
+        with subprocess.Popen(
+            command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+        ) as child:
+            assert child.stderr is not None
+            said: list[str] = []
+            done = 0
+            try:
                 for line in child.stderr:
                     said.append(line.strip())
                     done += _is_done(line)
                     if progress is not None:
                         progress(min(done, self.total), self.total)
-            if child.returncode:
-                raise DockerError(f"{' '.join([*program, words[0]])}: {_last(said)}")
+            except BaseException:
+                child.terminate()
+                raise
+        if child.returncode:
+            raise DockerError(f"Compose, {what}: {cause(said)}")
 
 
 def containers() -> dict[Satellite, str]:
@@ -150,6 +200,23 @@ def _check(done: subprocess.CompletedProcess[str], what: str) -> None:
         raise DockerError(f"{what}: {_last((done.stderr or done.stdout).splitlines())}")
 
 
+CAUSES_MAX = 3
+CAUSE_CHARACTERS = 300
+
+
+def cause(lines: Sequence[str]) -> str:
+    """Return what Compose says of the cause, shortened; its last line alone says only that something went wrong.
+
+    Compose tells of every container that it gave up, mostly the same: each text stands there once, without the container.
+    """
+    said = [line.strip() for line in lines if "error" in line.lower()]
+    errors = [line for line in said if not line.startswith("Encountered errors") and not line.endswith("... error")]
+    texts = dict.fromkeys(re.sub(r"^(ERROR: )?(for \S+ +)?|^\S*sat-\d+-\d+\S* ", "", line) for line in errors)
+    texts = {text: None for text in texts if text} or {_last(lines): None}
+    told = "; ".join(text[:CAUSE_CHARACTERS] for text in list(texts)[:CAUSES_MAX])
+    return f"{told}; and {len(texts) - CAUSES_MAX} more" if len(texts) > CAUSES_MAX else told
+
+
 def _last(lines: Sequence[str]) -> str:
-    """The last line that says something."""
+    """Return the last line that says something."""
     return next((line.strip() for line in reversed(lines) if line.strip()), "no message")

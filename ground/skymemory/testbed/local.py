@@ -15,6 +15,7 @@ from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.progress import Progress
 from skymemory.testbed import satellite as skysat
+from skymemory.testbed.leash import Leash
 from skymemory.testbed.processes import ProcessId, identify, stop
 
 START_DEADLINE_S = 60.0
@@ -30,7 +31,7 @@ class LocalConstellation:
     """All satellites of a constellation as processes of this machine.
 
     Starts on entering the context, stops on leaving it; `start` and `detach` leave it running behind. Only processes
-    that were started here are ever ended.
+    that were started here are ever ended. They end with this process, however that ends, until `detach`.
     """
 
     def __init__(self, constellation: Constellation, log_folder: Path | None = None) -> None:
@@ -40,6 +41,7 @@ class LocalConstellation:
         self._children: dict[Satellite, subprocess.Popen[bytes]] = {}
         self._cleanup = ExitStack()
         self._log_folder = log_folder
+        self._leash: Leash | None = None
 
     def __enter__(self) -> "LocalConstellation":
         self.start()
@@ -77,6 +79,9 @@ class LocalConstellation:
             child.wait()
         self.processes.clear()
         self._children.clear()
+        if self._leash is not None:
+            self._leash.close()
+            self._leash = None
         self._cleanup.close()
 
     def kill(self, place: Satellite) -> None:
@@ -94,6 +99,9 @@ class LocalConstellation:
     def detach(self) -> dict[Satellite, ProcessId]:
         """Leave the satellites running when this object goes; the caller keeps the processes."""
         processes = dict(self.processes)
+        if self._leash is not None:
+            self._leash.let_go(len(processes))
+            self._leash = None
         for child in self._children.values():
             child.returncode = 0  # no longer ours to wait for: keeps the destructor from warning
         self.processes.clear()
@@ -105,10 +113,12 @@ class LocalConstellation:
         return self._log_folder / f"{place.plane}-{place.slot}.log"
 
     def _spawn(self, program: Path, place: Satellite) -> None:
+        if self._leash is None:
+            self._leash = Leash()
         with self._log(place).open("wb") as log:
             child = subprocess.Popen(
-                [program, *skysat.arguments(self.constellation, place)],
-                stdin=subprocess.DEVNULL,
+                [program, *skysat.arguments(self.constellation, place), skysat.UNTIL_STDIN_ENDS],
+                stdin=self._leash.end,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a Ctrl-C at the terminal is for the command, not for the sky

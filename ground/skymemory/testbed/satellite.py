@@ -10,6 +10,8 @@ from skymemory.placement.torus import Satellite
 NAME = "skysat"
 READY_WORD = "ready"
 """in the line that `skysat` prints once it listens"""
+UNTIL_STDIN_ENDS = "--until-stdin-ends"
+"""for a satellite that has a `Leash` as its standard input"""
 
 
 def program() -> Path:

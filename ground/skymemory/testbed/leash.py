@@ -1,0 +1,52 @@
+"""What a command starts ends with it, however the command ends: by a signal, by SIGKILL, by a bug.
+
+The command holds one end of a pipe and never writes to it. The kernel closes that end when the command is gone, and whoever
+holds the other end sees it. Satellites watch the pipe themselves (`skysat --until-stdin-ends`); for other programs a small
+process does (`guard.py`). A byte for each of them lets them go on alone.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+_GUARD = Path(__file__).with_name("guard.py")
+
+
+class Leash:
+    """A pipe whose other end is the standard input of what is to end with this process."""
+
+    def __init__(self) -> None:
+        self.end, self._held = os.pipe()  # both close when this process starts another program
+
+    def let_go(self, count: int) -> None:
+        """Let this many processes go on alone, all at once: in one write, that no signal divides."""
+        os.write(self._held, bytes(count))
+        self.close()
+
+    def close(self) -> None:
+        """End what is still on the leash; safe to call twice."""
+        for descriptor in (self._held, self.end):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._held = self.end = -1
+
+
+@cache
+def own_leash() -> Leash:
+    """Return the leash that lasts as long as this process."""
+    return Leash()
+
+
+def guarded(command: Sequence[str | Path], after: str | None = None) -> list[str]:
+    """Return a command that runs this one, with a process beside it that ends it when standard input ends.
+
+    Its pid is the program's own. With a leash's `end` as its standard input it ends with this process.
+
+    Args:
+        after: a shell command that is run when standard input has ended, also if the program has ended before. Then the guard
+            waits for a byte, or for the end.
+    """
+    own = [sys.executable, "-I", "-S", str(_GUARD)]
+    return [*own, "" if after is None else after, *map(str, command)]
