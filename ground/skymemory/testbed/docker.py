@@ -186,6 +186,38 @@ def containers() -> dict[Satellite, str]:
     return found
 
 
+def container(place: Satellite) -> tuple[str, str] | None:
+    """Return the id and the state of a satellite's container, None if there is none. Whoever started it, it is on our network.
+
+    Raises:
+        DockerError: the engine does not answer.
+    """
+    service = f"label=com.docker.compose.service=sat-{place.plane}-{place.slot}"
+    filters = ["--filter", service, "--filter", f"network={PROJECT}"]
+    done = _run(["docker", "ps", "--all", *filters, "--format", "{{.ID}} {{.State}}"])
+    _check(done, "docker ps")
+    identity, _, state = done.stdout.partition(" ")
+    return (identity, state.split()[0]) if identity else None
+
+
+def kill_container(identity: str) -> None:
+    """End a container without warning; the engine does not start it again.
+
+    Raises:
+        DockerError: the engine refuses.
+    """
+    _check(_run(["docker", "kill", identity]), "docker kill")
+
+
+def start_container(identity: str) -> None:
+    """Start a container that has ended.
+
+    Raises:
+        DockerError: the engine refuses.
+    """
+    _check(_run(["docker", "start", identity]), "docker start")
+
+
 def _is_done(line: str) -> bool:
     """A line of Compose that tells of a container that has started: 1.29 says `... done`, 2 says `Started`."""
     return line.rstrip().endswith(("done", "Started"))

@@ -40,6 +40,15 @@ def cpu_seconds(process: ProcessId) -> float:
     return 0.0 if fields is None else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def kill(process: ProcessId) -> bool:
+    """End a process by SIGKILL, and wait until it is gone. Return False if it was gone already."""
+    if not _signal(process, signal.SIGKILL):
+        return False
+    while is_alive(process):
+        time.sleep(POLL_S)
+    return True
+
+
 def stop(processes: Iterable[ProcessId], grace_s: float = 5.0) -> int:
     """End these processes: SIGTERM, and SIGKILL for what is left after ``grace_s``. Returns how many had to be killed.
 

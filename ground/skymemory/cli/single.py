@@ -1,0 +1,50 @@
+"""`skymem kill`, `skymem restart`: one satellite."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from skymemory.cli.common import BadInput, find_sky, sky_option
+from skymemory.config import Constellation
+from skymemory.placement.torus import Satellite
+from skymemory.testbed.single import kill_satellite, restart_satellite
+from skymemory.testbed.state import State
+
+_PLANE = click.argument("plane", type=click.IntRange(min=1))
+_SLOT = click.argument("slot", type=click.IntRange(min=1))
+
+
+@click.command()
+@_PLANE
+@_SLOT
+@sky_option
+def kill(plane: int, slot: int, constellation_path: Path | None) -> None:
+    """End satellite PLANE SLOT at once, without warning; what it held is gone.
+
+    It is a process that `skymem up` started, or a container of this machine.
+    """
+    _apply(kill_satellite, plane, slot, constellation_path)
+    click.echo(f"satellite {Satellite(plane, slot)} is dead")
+
+
+@click.command()
+@_PLANE
+@_SLOT
+@sky_option
+def restart(plane: int, slot: int, constellation_path: Path | None) -> None:
+    """Start satellite PLANE SLOT again, with an empty store.
+
+    It comes back at its address. A replay that runs gives it the schedule again.
+    """
+    _apply(restart_satellite, plane, slot, constellation_path)
+    click.echo(f"satellite {Satellite(plane, slot)} is up")
+
+
+def _apply(change: Callable[[State, Constellation, Satellite], None], plane: int, slot: int, path: Path | None) -> None:
+    state, place = State(), Satellite(plane, slot)
+    recorded = state.load() if path is None else None
+    constellation = (recorded or find_sky(path)).constellation  # the recorded one also if all of its satellites are dead
+    if place not in constellation.torus:
+        raise BadInput(f"{plane} {slot}: planes are 1 to {constellation.planes}, slots 1 to {constellation.slots}")
+    change(state, constellation, place)

@@ -1,0 +1,112 @@
+"""`skymem up --docker` from the outside: what it says, how it ends, one container of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from skymemory.testbed.compose import PROJECT, SATELLITE
+from skymemory.testbed.docker import OF_PROJECT
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
+CONFIG = "[constellation]\nplanes = 2\nslots = 3\n[cache]\ncentre = [1, 1]\nservers = 4\n"
+PATIENCE_S = 300.0
+Docker = Callable[..., str]
+
+
+class User:
+    """Runs `skymem` in a folder with a constellation file of 2 x 3 satellites, inside the checkout's image."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "sky.toml").write_text(CONFIG)
+        self.folder = folder
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", "from skymemory.cli import main; main()", *words]
+        environment = {**os.environ, "SKYMEM_STATE": str(self.folder / "state"), "TMPDIR": str(self.folder)}
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=pipe)
+
+    def run(self, *words: str, status: int = 0) -> tuple[str, str]:
+        process = self.start(*words)
+        out, err = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == status, f"{out}\n{err}"
+        return out, err
+
+    def up(self) -> subprocess.Popen[str]:
+        return self.start("up", "--docker", "--constellation", str(self.folder / "sky.toml"))
+
+
+@pytest.fixture
+def user(docker: Docker, tmp_path: Path) -> Iterator[User]:
+    user = User(tmp_path)
+    yield user
+    user.run("down")
+    assert ours(docker) == []
+
+
+def ours(docker: Docker) -> list[str]:
+    return docker("ps", "--all", "--quiet", "--filter", OF_PROJECT).split()
+
+
+def dead(user: User) -> list[list[int]]:
+    report = json.loads(user.run("status", "--json")[0])
+    return [[entry["plane"], entry["slot"]] for entry in report["satellites"] if not entry["alive"]]
+
+
+def test_one_is_killed_and_comes_back(user: User, docker: Docker) -> None:
+    out, err = user.up().communicate(timeout=PATIENCE_S)
+    assert "6 satellites are up" in out, err
+    assert err.splitlines()[0] == "building the image ..."
+    assert "starting containers ..." in err
+    assert dead(user) == []
+    assert user.run("kill", "2", "3")[0] == "satellite [2, 3] is dead\n"
+    assert dead(user) == [[2, 3]]
+    time.sleep(2)  # the engine starts what ends by itself again, and this not
+    assert dead(user) == [[2, 3]]
+    assert "is exited" in user.run("kill", "2", "3", status=1)[1]
+    assert user.run("restart", "2", "3")[0] == "satellite [2, 3] is up\n"
+    end_s = time.monotonic() + PATIENCE_S
+    while dead(user):
+        assert time.monotonic() < end_s
+    assert "`skymem kill 2 3`" in user.run("restart", "2", "3", status=1)[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_containers_of_an_up_that_was_interrupted_go(user: User, docker: Docker, number: signal.Signals) -> None:
+    process = user.up()
+    end_s = time.monotonic() + PATIENCE_S
+    while len(ours(docker)) < 2:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end_s
+    process.send_signal(number)
+    process.communicate(timeout=PATIENCE_S)
+    gone_s = None
+    while gone_s is None or time.monotonic() - gone_s < 5:  # and none comes later
+        assert time.monotonic() < end_s
+        gone_s = (gone_s or time.monotonic()) if not ours(docker) else None
+        time.sleep(0.2)
+    while left := list(user.folder.glob("skymem-*")):
+        assert time.monotonic() < end_s, left
+        time.sleep(0.2)
+
+
+def test_the_cause_is_told(user: User, docker: Docker) -> None:
+    """Somebody else has the address of a satellite."""
+    docker("network", "create", "--subnet", "198.18.0.0/15", "--gateway", "198.18.0.1", PROJECT)
+    name = docker("run", "--detach", "--network", PROJECT, "--ip", "198.18.1.2", "--entrypoint", "/skysat", SATELLITE.name,
+                  "--plane", "1", "--slot", "2", "--planes", "1", "--slots", "2", "--network", "198.18.0.0").strip()  # fmt: skip
+    try:
+        process = user.up()
+        _, err = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 1
+        assert "in use" in err.splitlines()[-1]
+    finally:
+        docker("rm", "--force", name)
+        docker("network", "rm", PROJECT)
