@@ -30,7 +30,7 @@ class FindResult:
     """`done`, `miss`, or `unanswered`: it may be there, and no satellite said"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GetResult:
     """What became of a block that was asked for."""
 
@@ -43,6 +43,11 @@ class GetResult:
     duration_s: float
     known: bool = True
     """False: nobody knew of such a block, neither this host nor the satellites that were asked"""
+
+    def __repr__(self) -> str:
+        """Show the length of the block, not its bytes."""
+        data = "None" if self.data is None else f"<{len(self.data):,} bytes>"
+        return f"GetResult(key={self.key.hex()}, data={data}, status={self.status!r}, duration_s={self.duration_s:.6f})"
 
     @property
     def ok(self) -> bool:

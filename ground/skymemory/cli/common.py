@@ -25,6 +25,9 @@ from skymemory.testbed.state import Sky, State
 WIDE = 10_000
 """columns of what is no terminal"""
 
+LINE_S = 5.0
+"""between two lines of progress where there is no terminal"""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 VARIABLE = "SKYMEM_CONSTELLATION"
 """names the constellation file once, for all commands that use a sky"""
@@ -125,6 +128,27 @@ def load_constellation(path: Path | None) -> Constellation:
     return Constellation.default() if path is None else Constellation.load(path)
 
 
+def check_model(model: str) -> None:
+    """See that a model that is named by its folder is there; the hub knows other names.
+
+    Raises:
+        BadInput: it is not.
+    """
+    path = Path(model).expanduser()
+    is_path = path.is_absolute() or model.startswith(("./", "../", "~")) or len(path.parts) > 2
+    if path.exists():
+        if not path.is_dir():
+            raise BadInput(f"model {model} is a file; allowed are folders, and names on the hub such as Qwen/Qwen2.5-0.5B")
+    elif is_path:
+        raise BadInput(f"model {model}: there is no such folder")
+
+
+def tell_of_model(model: str, error: Exception) -> str:
+    """Return why a model cannot be loaded, in one line; transformers takes many."""
+    here = "" if Path(model).exists() else "it is no folder here, and the hub does not give it: "
+    return f"model {model}: {here}{str(error).splitlines()[0]}"
+
+
 def find_sky(path: Path | None) -> Sky:
     """Return the sky of the file that was named, else the one that is up.
 
@@ -174,3 +198,22 @@ def progress_bar(text: str) -> Iterator[progress.Progress]:
             bar.update(task, completed=done, total=total)
 
         yield update
+
+
+@contextmanager
+def progress_lines(text: str) -> Iterator[progress.Progress]:
+    """A bar on standard error as `progress_bar` has it. Where that is no terminal: a line at first, and one now and then."""
+    if sys.stderr.isatty():
+        with progress_bar(text) as update:
+            yield update
+        return
+    click.echo(f"{text} ...", err=True)
+    told_s = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told_s
+        if time.monotonic() - told_s >= LINE_S:
+            told_s = time.monotonic()
+            click.echo(f"{text}: {done} of {total}", err=True)
+
+    yield tell

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import click
 
-from skymemory.cli.common import BadInput, Failure, constellation_option, load_constellation, progress_bar, up_option
+from skymemory.cli.common import (
+    BadInput,
+    Failure,
+    constellation_option,
+    load_constellation,
+    progress_bar,
+    progress_lines,
+    up_option,
+)
 from skymemory.config import CONFIG_FILE, Constellation
 from skymemory.testbed.compose import NETWORK, PROJECT, compose_file, in_containers
 from skymemory.testbed.docker import (
@@ -21,6 +29,7 @@ from skymemory.testbed.docker import (
 )
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
+from skymemory.testbed.room import free_memory_bytes
 from skymemory.testbed.several import kubernetes_file, stack_file
 from skymemory.testbed.state import DamagedStateError, Running, State
 
@@ -45,6 +54,11 @@ def up(in_docker: bool, constellation_path: Path | None) -> None:
 
 
 def _up_local(constellation: Constellation, state: State) -> None:
+    count, free = constellation.planes * constellation.slots, free_memory_bytes()
+    stores = count * constellation.satellite.store_mib << 20
+    if free is not None and stores > free:
+        sizes = f"{stores / 2**30:,.1f} GiB, {free / 2**30:,.1f} GiB are free"
+        click.echo(f"stores take memory as they fill: full ones would take {sizes} (satellite.store_mib)", err=True)
     local = LocalConstellation(constellation, state.log_folder)
     with progress_bar("starting satellites") as progress:
         local.start(progress)
@@ -60,10 +74,10 @@ def _up_local(constellation: Constellation, state: State) -> None:
 
 def _up_docker(constellation: Constellation, state: State) -> None:
     compose_command()  # says what is missing before an image is built
-    click.echo("building the image ...", err=True)
-    build_image(find_checkout())
+    with progress_lines("building the image") as progress:
+        build_image(find_checkout(), progress=progress)
     containers = DockerConstellation(constellation)
-    with progress_bar("starting containers") as progress:
+    with progress_lines("starting containers") as progress:
         containers.up(progress)
     try:
         state.save(Running("docker", in_containers(constellation), {}))

@@ -12,12 +12,14 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from skymemory.cli.common import (
     BadInput,
     Failure,
+    check_model,
     constellation_option,
     json_option,
     load_constellation,
     print_json,
     print_table,
     progress_bar,
+    tell_of_model,
 )
 from skymemory.config import Constellation
 from skymemory.extras import how_to_install
@@ -50,6 +52,8 @@ def demo(
 
     Uses the constellation that is up, if one is and --constellation names no other; else starts one and stops it at the end.
     """
+    if model is not None:
+        check_model(model)
     try:
         from skymemory.demo.run import DemoOptions, EmptyPromptError, demo_table, run_demo
         from skymemory.engines.huggingface import UnsupportedModelError
@@ -64,8 +68,10 @@ def demo(
         raise BadInput(f"{prompt_file} is not UTF-8: {error.reason} at byte {error.start}") from error
     except EmptyPromptError as error:
         raise BadInput(f"{prompt_file}: {error}") from error
-    except (OSError, UnsupportedModelError) as error:  # transformers tells of a model that is not there over many lines
-        raise Failure(f"model {model or 'of the demo'}: {str(error).splitlines()[0]}") from error
+    except (OSError, UnsupportedModelError) as error:
+        if model is None:
+            raise Failure(f"model of the demo: {str(error).splitlines()[0]}") from error
+        raise Failure(tell_of_model(model, error)) from error
     if as_json:
         print_json(asdict(result))
     else:

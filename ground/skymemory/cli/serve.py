@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from skymemory.agent.source import FixedSource, RunningSource, Source
-from skymemory.cli.common import VARIABLE, BadInput, Failure, find_sky
+from skymemory.cli.common import VARIABLE, BadInput, Failure, check_model, find_sky, tell_of_model
 from skymemory.extras import how_to_install
 from skymemory.serve.listener import bound
 
@@ -91,6 +91,7 @@ def serve(
     MODEL is a folder or a name on the hub: a causal language model of transformers with full attention in all layers. Clients
     use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end, the second cancels them.
     """
+    check_model(model)
     source: Source = RunningSource()
     if constellation_path is not None:
         sky = find_sky(constellation_path)
@@ -120,6 +121,8 @@ def serve(
                 stage=lambda text: click.echo(f"{text} ...", err=True),
                 ready=lambda address: click.echo(f"{served_name or model} at {address}/v1"),
             )
+        except OSError as error:
+            raise Failure(tell_of_model(model, error)) from error
         except UnsupportedModelError as error:
             raise Failure(f"model {model}: {error}") from error
         except (ValueError, RuntimeError) as error:  # torch's word for a device or a dtype that is not there

@@ -1,5 +1,6 @@
 """`skymem put`, `skymem get`, `skymem del`, `skymem prefetch`: the general key-value store of the paper's section 3.10."""
 
+import os
 import time
 from datetime import datetime
 from math import isfinite
@@ -10,6 +11,7 @@ import click
 
 from skymemory.cli.common import BadInput, Failure, json_option, open_store, print_json, progress_bar, sky_option
 from skymemory.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
+from skymemory.link.native import Buffer
 
 DASH = "A KEY that begins with a dash goes behind two of them: skymem {} -- KEY{}"
 
@@ -33,6 +35,8 @@ class KeyCommand(click.Command):
 @json_option
 def put(key: str, file: BinaryIO, constellation_path: Path | None, as_json: bool) -> None:
     """Store FILE (- is standard input) under KEY, any text."""
+    if not key:
+        raise BadInput("KEY is empty; allowed is any text of at least one character")
     value = file.read(VALUE_BYTES_MAX + 1)
     if len(value) > VALUE_BYTES_MAX:
         raise BadInput(f"{file.name} is too large; allowed are {VALUE_BYTES_MAX:,} bytes")
@@ -67,8 +71,10 @@ def get(key: str, file: Path, constellation_path: Path | None, as_json: bool) ->
         entry = store.find(key_of(key)) if as_json else None
     if value is None:
         raise Failure(f"{key!r} is not there, or not whole any more")
-    with click.open_file(str(file), "wb") as out:
-        out.write(value)
+    try:
+        _write(file, value)
+    except OSError as error:
+        raise Failure(f"{file}: {error.strerror}") from error
     if as_json:
         chunks = None if entry is None else entry.chunk_total  # None: it was deleted in this very moment
         print_json({"key": key, "bytes": len(value), "chunks": chunks, "seconds": round(duration_s, 6)})
@@ -123,6 +129,29 @@ def prefetch(keys: tuple[str, ...], at: str, constellation_path: Path | None, as
         click.echo(f"{done} of {len(keys)} in the window of row {results[0].row}: {shares} moved in {duration_s:.3f} s")
     if failed:
         raise Failure("not laid: " + "; ".join(failed))
+
+
+def _write(file: Path, value: Buffer) -> None:
+    """Write a file whole, or leave what was there as it was.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if str(file) == "-" or (file.exists() and not file.is_file()):  # a pipe, a terminal, a device
+        with click.open_file(str(file), "wb") as out:
+            out.write(value)
+        return
+    target = file.resolve()  # what a link names
+    draft = target.with_name(f".{target.name[:200]}.{os.getpid()}")
+    try:
+        with draft.open("xb") as out:
+            if target.exists():
+                os.fchmod(out.fileno(), target.stat().st_mode & 0o777)
+            out.write(value)
+        draft.replace(target)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def _moment(text: str, now_s: float) -> float:

@@ -17,10 +17,13 @@ from skymemory.progress import Progress
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.leash import Leash
 from skymemory.testbed.processes import ProcessId, identify, stop
+from skymemory.testbed.room import tightest
 
 START_DEADLINE_S = 60.0
 """95 satellites are up in about a second; this is for a machine that is busy with something else"""
 POLL_S = 0.005
+LOG_BYTES = 4096
+"""of a satellite that starts, with room to spare"""
 
 
 class StartError(RuntimeError):
@@ -56,14 +59,17 @@ class LocalConstellation:
         """Start all satellites side by side and wait until each has said that it listens.
 
         Raises:
-            StartError: an address is in use, or a satellite ended; its own words are in the message.
+            StartError: an address is in use, there is no room for so many or for their logs, or a satellite ended; its own words
+                are in the message.
             FileNotFoundError: the satellite program is not installed.
         """
         program = skysat.program()
         if self._log_folder is None:
             self._log_folder = Path(self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="skymem-")))
-        self._log_folder.mkdir(parents=True, exist_ok=True)
+        count = self.constellation.planes * self.constellation.slots
+        _check_room(count)
         check_addresses(self.constellation)
+        _check_disk(self._log_folder, count)
         try:
             for place in self.constellation.torus.satellites():
                 self._spawn(program, place)
@@ -160,6 +166,32 @@ class LocalConstellation:
     def _lines(self, place: Satellite) -> Iterator[str]:
         text = self._log(place).read_text(encoding="utf-8", errors="replace")
         return (line.strip() for line in text.splitlines() if line.strip())
+
+
+def _check_room(count: int) -> None:
+    """See that this machine has room for so many satellites.
+
+    Raises:
+        StartError: with the number that fits.
+    """
+    room = tightest()
+    if room is not None and count > room.satellites:
+        raise StartError(f"{count:,} satellites are more than fit: {room.limit}, which leaves room for {room.satellites:,}")
+
+
+def _check_disk(folder: Path, count: int) -> None:
+    """See that satellites can write their logs; they would not come up otherwise.
+
+    Raises:
+        StartError: the folder cannot be written to, or its disk is full.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(count * LOG_BYTES))
+            probe.flush()
+    except OSError as error:
+        raise StartError(f"{folder}, where satellites write their logs: {error.strerror or error}") from error
 
 
 def check_addresses(constellation: Constellation) -> None:

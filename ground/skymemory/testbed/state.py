@@ -88,7 +88,11 @@ class State:
         self.update(running)
 
     def update(self, running: Running) -> None:
-        """Write the record, whole or not at all."""
+        """Write the record, whole or not at all.
+
+        Raises:
+            StateError: it cannot be written.
+        """
         record = {
             "format": FORMAT,
             "boot": _boot_id(),
@@ -96,10 +100,15 @@ class State:
             "constellation": running.constellation.model_dump(mode="json", by_alias=True, exclude_none=True),
             "processes": [[*place, p.pid, p.start_ticks] for place, p in running.processes.items()],
         }
-        self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(".new")
-        draft.write_text(json.dumps(record), encoding="utf-8")
-        draft.replace(self.path)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            draft.write_text(json.dumps(record), encoding="utf-8")
+            draft.replace(self.path)
+        except OSError as error:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise StateError(f"{self.path} cannot be written: {error.strerror or error}") from error
 
     def load(self) -> Running | None:
         """What is recorded, or None. Processes of an earlier boot are left out: their pids mean nothing now.

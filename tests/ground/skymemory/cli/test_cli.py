@@ -105,7 +105,7 @@ def test_what_the_system_refuses_is_one_line(skymem: Command) -> None:
     skymem("up")
     skymem("put", "bad \udcff", "-", stdin=b"some text")  # a name that is no UTF-8
     assert skymem("get", "bad \udcff", "-").stdout_bytes == b"some text"
-    assert skymem("get", "bad \udcff", "/dev/full", status=1).output == "Error: No space left on device\n"
+    assert skymem("get", "bad \udcff", "/dev/full", status=1).output == "Error: /dev/full: No space left on device\n"
     nowhere = skymem.folder / "no" / "folder"
     assert skymem("get", "bad \udcff", str(nowhere), status=1).output == f"Error: {nowhere}: No such file or directory\n"
 

@@ -1,0 +1,172 @@
+"""What cannot be done is said at once, and leaves nothing behind."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from skymemory.cli import main
+from skymemory.config import Constellation
+from skymemory.results import GetResult
+from skymemory.testbed import satellite
+from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.testbed.state import State
+
+CONFIG = "[constellation]\nplanes = {planes}\nslots = {slots}\n[network]\nport = {port}\n[cache]\ncentre = [1, 1]\nservers = 2\n"
+DISK_BYTES = 256 * 1024
+PATIENCE_S = 300.0
+Skymem = Callable[..., Result]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, with little room. Mounting takes root; in CI that is there."""
+    (folder := tmp_path / "disk").mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)
+        refused = done.stderr if done.returncode else ""
+    except FileNotFoundError as error:
+        refused = str(error)
+    if refused:
+        assert not os.environ.get("CI"), f"CI leaves nothing out: {refused}"
+        pytest.skip(f"no small disk can be mounted: {refused}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    """Until there is no room for a byte more."""
+    with (folder / "filler").open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+
+
+@pytest.fixture
+def skymem(tmp_path: Path) -> Skymem:
+    def run(*words: str, status: int = 0, stdin: bytes | None = None, state: Path | None = None) -> Result:
+        environment = {"SKYMEM_STATE": str(state or tmp_path / "state"), "HF_HUB_OFFLINE": "1"}
+        result = CliRunner().invoke(main, words, input=stdin, env=environment, prog_name="skymem")
+        assert result.exit_code == status, f"{result.output}\n{result.exception!r}"
+        return result
+
+    return run
+
+
+def write_file(folder: Path, planes: int, slots: int) -> str:
+    sky = Constellation().replace(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 2})
+    (path := folder / "sky.toml").write_text(CONFIG.format(planes=planes, slots=slots, port=free_port(sky)))
+    return str(path)
+
+
+def test_up_on_a_full_disk(skymem: Skymem, tmp_path: Path, small_disk: Path) -> None:
+    fill(small_disk)
+    file, state = write_file(tmp_path, 2, 3), small_disk / "state"
+    said = skymem("up", "--constellation", file, status=1, state=state).output.splitlines()[-1]
+    assert said == f"Error: {state}/logs, where satellites write their logs: No space left on device"
+    assert State(state).load() is None
+    assert skymem("down", state=state).output == "no constellation is up\n"
+
+
+def test_up_with_room_for_logs_only(skymem: Skymem, tmp_path: Path, small_disk: Path) -> None:
+    """The record is written last: without it there is no constellation."""
+    file, state = write_file(tmp_path, 2, 3), State(small_disk)
+    state.log_folder.mkdir()
+    state.path.with_suffix(".new").mkdir()  # nobody can write there
+    said = skymem("up", "--constellation", file, status=1, state=small_disk).output.splitlines()[-1]
+    assert said == f"Error: {state.path} cannot be written: Is a directory"
+    assert state.find_satellites() == set()
+
+
+def test_a_satellite_whose_output_is_lost_does_not_stay() -> None:
+    words = ["--plane", "1", "--slot", "1", "--planes", "1", "--slots", "1", "--port"]
+    sky = Constellation().replace(constellation={"planes": 1, "slots": 1}, cache={"centre": [1, 1], "servers": 1})
+    command = [satellite.program(), *words, str(free_port(sky))]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+
+
+def test_more_satellites_than_fit(skymem: Skymem, tmp_path: Path) -> None:
+    said = skymem("up", "--constellation", write_file(tmp_path, 255, 254), status=1).output.splitlines()[-1]
+    assert re.fullmatch(r"Error: 64,770 satellites are more than fit: .+, which leaves room for [\d,]+", said)
+
+
+def test_get_to_a_full_disk_leaves_what_was_there(
+    skymem: Skymem, tmp_path: Path, small_disk: Path, start_sky: Callable[..., LocalConstellation]
+) -> None:
+    local = start_sky(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 2})
+    file = tmp_path / "sky.toml"
+    file.write_text(CONFIG.format(planes=2, slots=3, port=local.constellation.network.port))
+    skymem("put", "k", "-", "--constellation", str(file), stdin=os.urandom(2 * DISK_BYTES))
+    (old := small_disk / "old").write_bytes(b"old")
+    for target in (small_disk / "new", old):
+        said = skymem("get", "k", str(target), "--constellation", str(file), status=1).output
+        assert said == f"Error: {target}: No space left on device\n"
+    assert sorted(path.name for path in small_disk.iterdir()) == ["old"]
+    assert old.read_bytes() == b"old"
+
+
+def test_get_keeps_mode_and_link(skymem: Skymem, tmp_path: Path, start_sky: Callable[..., LocalConstellation]) -> None:
+    local = start_sky(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 2})
+    file = tmp_path / "sky.toml"
+    file.write_text(CONFIG.format(planes=2, slots=3, port=local.constellation.network.port))
+    skymem("put", "k", "-", "--constellation", str(file), stdin=b"new")
+    (old := tmp_path / "old").write_bytes(b"old")
+    old.chmod(0o640)
+    (link := tmp_path / "link").symlink_to(old)
+    skymem("get", "k", str(link), "--constellation", str(file))
+    assert link.is_symlink()
+    assert (old.read_bytes(), old.stat().st_mode & 0o777) == (b"new", 0o640)
+
+
+def test_an_empty_key_is_refused(skymem: Skymem) -> None:
+    said = skymem("put", "", "-", stdin=b"x", status=2).output
+    assert said == "Error: KEY is empty; allowed is any text of at least one character\n"
+
+
+@pytest.mark.parametrize("command", [("serve",), ("demo", "--model")], ids=lambda words: words[0])
+def test_a_model_that_is_not_there_is_told_as_such(skymem: Skymem, tmp_path: Path, command: tuple[str, ...]) -> None:
+    for model in (str(tmp_path / "no" / "model"), "./model", "../a/model"):
+        assert skymem(*command, model, status=2).output == f"Error: model {model}: there is no such folder\n"
+    (file := tmp_path / "model.gguf").touch()
+    assert f"model {file} is a file" in skymem(*command, str(file), status=2).output
+
+
+def test_results_show_no_payload() -> None:
+    shown = repr(GetResult(bytes(32), bytearray(b"secret" * 1000), "done", 0.25))
+    assert shown == f"GetResult(key={'00' * 32}, data=<6,000 bytes>, status='done', duration_s=0.250000)"
+    assert "data=None" in repr(GetResult(bytes(32), None, "miss", 0.0))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_early_interrupt_prints_no_trace(tmp_path: Path, seed: int) -> None:
+    """While it imports, and when it has begun."""
+    program = [str(Path(sys.executable).with_name("skymem")), "bench", "idle", "--constellation", write_file(tmp_path, 2, 3)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        catches = False
+        while not catches or _catches_interrupt(child.pid):  # Python does at first, and then the program has its word
+            catches = catches or _catches_interrupt(child.pid)
+            assert child.poll() is None
+        time.sleep(random.Random(seed).uniform(0, 0.5))
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode != 0
+    assert "Traceback" not in said
+
+
+def _catches_interrupt(pid: int) -> bool:
+    status = dict(line.partition(":")[::2] for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool(int(status.get("SigCgt", "0"), 16) >> (signal.SIGINT - 1) & 1)
