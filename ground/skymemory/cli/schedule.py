@@ -11,21 +11,27 @@ import click
 from skymemory.cli.common import BadInput, json_option, print_json, progress_bar
 from skymemory.config import PLANES_MAX, SLOTS_MAX, Grid
 from skymemory.config import Site as SiteSettings
+from skymemory.orbit.fleet import FRESH_DAYS, Fleet, Wanted, arrange
 from skymemory.orbit.schedule import Schedule, ScheduleError
-from skymemory.orbit.schedule_format import DURATION_MS_MAX, SUFFIXES, unix_ms, utc
+from skymemory.orbit.schedule_format import DURATION_MS_MAX, SUFFIXES, lines, unix_ms, utc
 from skymemory.orbit.sky import DAY_MS, OrbitError, Site
-from skymemory.orbit.tle import FRESH_DAYS, Fleet, arrange, read_tle
+from skymemory.orbit.tle import read_tle
 from skymemory.orbit.walker import Walker
 
 _HOUR_MS: Final = 3_600_000
+_MISTAKES: Final = 5
+"""of a TLE file that are told one by one"""
 _HOURS_MAX: Final = DURATION_MS_MAX // _HOUR_MS
 _ALTITUDES_KM: Final = (160, 2000)
 _DEFAULT: Final = Grid()
+_STDOUT: Final = Path("-")
 
 
 @click.command()
 @click.option("--walker", metavar="PATTERN:PxS", help="Walker star or delta of P planes x S slots: star:5x19.")
 @click.option("--tle", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Two-line elements of a constellation.")
+@click.option("--shell", metavar="DEG[,KM]", help="Of the elements, inclination and altitude: 53.2,540. Default: the largest.")
+@click.option("--strict", is_flag=True, help="Refuse elements with a bad line. Default: skip it and say so.")
 @click.option("--altitude-km", type=float, help=f"Of the pattern, 160 to 2000. Default: {_DEFAULT.altitude_km:g}.")
 @click.option("--inclination-deg", type=float, help=f"Of the pattern, 0 to 180. Default: {_DEFAULT.inclination_deg:g}.")
 @click.option("--phasing", type=int, help="Of the pattern: a plane is phasing/P of a slot ahead of the one before. Default: 1.")
@@ -42,11 +48,19 @@ _DEFAULT: Final = Grid()
     help="UTC, as in 2026-11-20T15:00:00Z. Default: now; for elements that are no longer fresh their own time.",
 )
 @click.option("--hours", type=float, default=24.0, show_default=True, help=f"How long, up to {_HOURS_MAX}.")
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="FILE.csv or FILE.jsonl.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="FILE.csv or FILE.jsonl; - prints CSV, with --json JSON lines.",
+)
 @json_option
 def schedule(
     walker: str | None,
     tle: Path | None,
+    shell: str | None,
+    strict: bool,
     altitude_km: float | None,
     inclination_deg: float | None,
     phasing: int | None,
@@ -65,45 +79,60 @@ def schedule(
     _check("--min-elevation-deg", min_elevation_deg, 0, 90)
     if not 0 < hours <= _HOURS_MAX:
         raise BadInput(f"--hours is {hours:g}; allowed are more than 0, up to {_HOURS_MAX}")
-    if output.suffix not in SUFFIXES:
-        raise BadInput(f"--output is {output}; allowed are files that end in {' or '.join(SUFFIXES)}")
-    if not output.parent.is_dir():
-        raise BadInput(f"--output is {output}; there is no folder {output.parent}")
-    if (walker is None) == (tle is None):
-        raise BadInput("which sky: allowed is one of --walker and --tle")
+    _check_output(output)
+    _check_sky(walker, tle, shell is not None or strict, (altitude_km, inclination_deg, phasing) != (None, None, None))
     start_ms = _start(start)
     duration_ms = max(1, round(hours * _HOUR_MS))
     notes: list[str] = []
     began_s = time.perf_counter()
     try:
+        orbits: Walker | Fleet
         if tle is not None:
-            if (altitude_km, inclination_deg, phasing) != (None, None, None):
-                raise BadInput("--altitude-km, --inclination-deg and --phasing go with --walker; --tle has its own")
-            fleet, start_ms = _fleet(tle, start_ms, duration_ms, notes)
-            orbits: Walker | Fleet = fleet
-            source = f"tle {tle.name}"
+            orbits, start_ms = _fleet(tle, _wanted(shell), strict, start_ms, duration_ms, notes)
         else:
             assert walker is not None
-            orbits, source = _walker(walker, altitude_km, inclination_deg, phasing), f"walker {walker}"
+            orbits = _walker(walker, altitude_km, inclination_deg, phasing)
+        source = f"walker {walker}" if tle is None else f"tle {tle.name}"
         if start_ms is None:
             start_ms = int(time.time()) * 1000
         with progress_bar("watching the sky") as progress:
             found = Schedule.compute(orbits, source, place, min_elevation_deg, start_ms, duration_ms, progress)
-        found.save(output)
+        if output == _STDOUT:
+            for line in lines(found.header, found.changes, ".jsonl" if as_json else ".csv"):
+                click.echo(line)
+        else:
+            found.save(output)
     except (OrbitError, ScheduleError) as error:
         raise BadInput(str(error)) from error
     summary = found.summary()
     if summary.gap_ms == duration_ms:
         what = f"nobody is ever in sight at {min_elevation_deg:g} degrees or higher"
         notes.append(f"{what}; the window follows the nearest satellite below")
-    if as_json:
-        header = found.header.model_dump(exclude={"catalogue", "isl_down", "units"}, exclude_none=True)
+    if as_json and output != _STDOUT:
+        header = found.header.model_dump(exclude={"elements", "isl_down", "units"}, exclude_none=True)
         counts = {"rows": len(found.changes), **asdict(summary), "seconds": time.perf_counter() - began_s}
         print_json({"file": str(output), **header, **counts, "notes": notes})
         return
     for note in notes:
         click.echo(note, err=True)
-    click.echo(_told(output, found))
+    click.echo(_told(output, found), err=output == _STDOUT)
+
+
+def _check_output(output: Path) -> None:
+    if output != _STDOUT and output.suffix not in SUFFIXES:
+        raise BadInput(f"--output is {output}; allowed are files that end in {' or '.join(SUFFIXES)}, and -")
+    if not output.parent.is_dir():
+        raise BadInput(f"--output is {output}; there is no folder {output.parent}")
+
+
+def _check_sky(walker: str | None, tle: Path | None, of_elements: bool, of_pattern: bool) -> None:
+    """Refuse no sky, two skies, and options of the other kind of sky."""
+    if (walker is None) == (tle is None):
+        raise BadInput("which sky: allowed is one of --walker and --tle")
+    if tle is not None and of_pattern:
+        raise BadInput("--altitude-km, --inclination-deg and --phasing go with --walker; --tle has its own")
+    if tle is None and of_elements:
+        raise BadInput("--shell and --strict go with --tle")
 
 
 def _told(output: Path, found: Schedule) -> str:
@@ -137,6 +166,22 @@ def _site(text: str) -> Site:
     return Site(latitude, longitude)
 
 
+def _wanted(text: str | None) -> Wanted | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?)(?:,([0-9]+(?:\.[0-9]*)?))?", text)
+    if match is None:
+        raise BadInput(f"--shell is {text}; allowed are inclination, or inclination,altitude, such as 53.2 and 53.2,540")
+    return Wanted(float(match[1]), None if match[2] is None else float(match[2]))
+
+
+def _skipped(mistakes: list[str]) -> list[str]:
+    """Say what was wrong with a file, and not too much of it."""
+    told = [f"skipped: {mistake}" for mistake in mistakes[:_MISTAKES]]
+    more = len(mistakes) - _MISTAKES
+    return told if more <= 0 else [*told, f"skipped: {more:,} more; see --strict"]
+
+
 def _check(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:  # not a number is not either
         raise BadInput(f"{name} is {value:g}; allowed are {low:g} to {high:g}")
@@ -167,9 +212,12 @@ def _walker(text: str, altitude_km: float | None, inclination_deg: float | None,
     return Walker(planes, slots, altitude_km, inclination_deg, match[1] == "star", phasing)
 
 
-def _fleet(path: Path, start_ms: int | None, duration_ms: int, notes: list[str]) -> tuple[Fleet, int]:
-    """The shell of a TLE file, and when its schedule starts."""
-    elements = read_tle(path)
+def _fleet(
+    path: Path, wanted: Wanted | None, strict: bool, start_ms: int | None, duration_ms: int, notes: list[str]
+) -> tuple[Fleet, int]:
+    """Return the shell of a TLE file, and when its schedule starts."""
+    elements, skipped = read_tle(path, strict=strict)
+    notes.extend(_skipped(skipped))
     if start_ms is None:
         start_ms = int(time.time()) * 1000
         newest_ms = max(element.epoch_ms for element in elements) // 1000 * 1000
@@ -177,6 +225,6 @@ def _fleet(path: Path, start_ms: int | None, duration_ms: int, notes: list[str])
             age = f"{(start_ms - newest_ms) // DAY_MS:,} days old"
             notes.append(f"the newest elements are {age}: the schedule starts at their time, {utc(newest_ms)}; see --start")
             start_ms = newest_ms
-    fleet = arrange(elements, start_ms, start_ms + duration_ms)
+    fleet = arrange(elements, start_ms, start_ms + duration_ms, wanted)
     notes.extend(fleet.notes)
     return fleet, start_ms

@@ -84,6 +84,7 @@ def _one(
             raise BadInput(f"--hours is {hours:g}; allowed are more than 0, up to {most_h:g}, the schedule's")
         duration_ms = schedule.header.duration_ms if hours is None else max(1, round(hours * _HOUR_MS))
         setup = Setup.of(constellation, schedule, duration_ms)
+        _tell_empty(schedule)
         faults = Faults() if faults_path is None else Faults.load(faults_path, setup.torus)
         for option, value in (("--faults", faults_path), ("--hours", hours), ("--constellation", constellation_path)):
             command += [] if value is None else [option, str(value)]
@@ -103,6 +104,15 @@ def _one(
         for violation in report.first:
             click.echo(str(violation), err=True)
         raise Failure(f"{report.violated} violations; this replays them: {shlex.join(command)}")
+
+
+def _tell_empty(schedule: Schedule) -> None:
+    """Say where the twin differs from the sky: it has a satellite in every place."""
+    header = schedule.header
+    empty = 0 if header.elements is None else header.planes * header.slots - len(header.elements)
+    if empty:
+        places = f"{empty:,} of {header.planes * header.slots:,} places have no satellite"
+        click.echo(f"{places}; in the twin one flies there, in the order of its plane", err=True)
 
 
 def _constellation(constellation_path: Path | None, schedule: Schedule) -> Constellation:

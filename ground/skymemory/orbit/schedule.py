@@ -9,9 +9,9 @@ from pathlib import Path
 
 from skymemory.orbit import schedule_format
 from skymemory.orbit.events import Link, View, Watch
+from skymemory.orbit.fleet import Fleet, filled
 from skymemory.orbit.schedule_format import Change, Header, NearestChange, ScheduleError, WindowChange, utc
-from skymemory.orbit.sky import Site
-from skymemory.orbit.tle import Fleet
+from skymemory.orbit.sky import Site, Sky
 from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Direction, Satellite
 from skymemory.placement.track import Track
@@ -78,7 +78,7 @@ class Schedule:
         """Look at a sky from a site.
 
         Args:
-            orbits: a pattern, or what `tle.arrange` made of a file.
+            orbits: a pattern, or what `fleet.arrange` made of a file.
             source: where they come from, for the header.
             min_elevation_deg: below which a satellite is not in sight.
             start_ms: Unix time, the schedule's epoch.
@@ -100,17 +100,17 @@ class Schedule:
             longitude_deg=site.longitude_deg,
             min_elevation_deg=min_elevation_deg,
             isl_down=(),
-            catalogue=None,
+            elements=None,
         )
         sky = orbits.sky
         links, seam = _links(header, frozenset(sky.satellites))
         views = Watch(sky, site, min_elevation_deg, links, start_ms, duration_ms).views(progress)
         always = frozenset.intersection(*(view.blocked for view in views))
-        catalogue = None
+        elements = None
         if isinstance(orbits, Fleet):
-            catalogue = {f"{one.plane}.{one.slot}": orbits.elements[one].satrec.satnum for one in sky.satellites}
+            elements = {f"{one.plane}.{one.slot}": orbits.elements[one].lines for one in sky.satellites}
         isl_down = tuple(str(link) for link in sorted([*seam, *always]))
-        return cls(header.model_copy(update={"isl_down": isl_down, "catalogue": catalogue}), _changes(views, always))
+        return cls(header.model_copy(update={"isl_down": isl_down, "elements": elements}), _changes(views, always))
 
     def save(self, path: str | Path) -> None:
         """Write a schedule file, CSV or JSON lines by its suffix.
@@ -138,6 +138,19 @@ class Schedule:
         return self._always_down | self._windows[self._at(self._windows_ms, time_ms)].links_down
 
     @cached_property
+    def full_sky(self) -> Sky:
+        """The sky with a satellite in every place: in a place that is empty in a TLE file flies what its plane has.
+
+        A constellation has a satellite in every place, in the twin as in a replay.
+        """
+        header = self.header
+        elements = schedule_format.header_elements(header)
+        if elements is not None:
+            return filled(elements, header.planes, header.slots)
+        size = header.planes, header.slots
+        return Walker(*size, header.altitude_km, header.inclination_deg, header.pattern == "star", header.phasing or 0).sky
+
+    @cached_property
     def track(self) -> Track:
         """The way of the window's centre."""
         return Track.of(self.header.torus, ((window.time_ms, window.centre) for window in self._windows))
@@ -150,7 +163,7 @@ class Schedule:
         held = [change.satellite for change in self._nearest if change.satellite is not None]
         moves = [(before, after) for before, after in pairwise(held) if before != after]
         return Summary(
-            satellites=header.planes * header.slots if header.catalogue is None else len(header.catalogue),
+            satellites=header.planes * header.slots if header.elements is None else len(header.elements),
             handovers=len(moves),
             plane_jumps=sum(before.plane != after.plane for before, after in moves),
             gaps=len(gaps),

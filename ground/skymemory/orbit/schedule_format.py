@@ -13,6 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from skymemory.config import PLANES_MAX, SLOTS_MAX
 from skymemory.orbit.events import Link
+from skymemory.orbit.sky import OrbitError
+from skymemory.orbit.tle import Element, element_of
 from skymemory.placement.torus import Direction, Satellite, Torus
 
 SUFFIXES: Final = (".csv", ".jsonl")
@@ -20,7 +22,7 @@ DURATION_MS_MAX: Final = 1000 * 3_600_000
 """1,000 hours: event times fit 32 bits on board"""
 ROWS_MAX: Final = 1_000_000
 """a thousand satellites for a thousand hours"""
-_LINE_BYTES_MAX: Final = 4 << 20
+_LINE_BYTES_MAX: Final = 16 << 20
 """the header of the largest grid, with every satellite and every link, is shorter"""
 _COLUMNS: Final = ("time_ms", "time_utc", "event", "plane", "slot", "in_sight", "isl_down")
 _UNITS: Final = (
@@ -102,7 +104,7 @@ class Header(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format: Literal["skymemory-schedule"] = Field(default="skymemory-schedule", description='"skymemory-schedule"')
-    version: Literal[1] = Field(default=1, description="1")
+    version: Literal[2] = Field(default=2, description="2")
     source: str = Field(description="texts")
     epoch: Annotated[str, AfterValidator(_epoch)] = Field(description='UTC as in "2026-11-20T15:00:00.000Z", 1970 to 2099')
     duration_ms: int = _whole(1, DURATION_MS_MAX)
@@ -118,7 +120,9 @@ class Header(BaseModel):
     min_elevation_deg: float = _number(0, 90)
     isl_down: tuple[str, ...] = Field(strict=False, description='lists of links such as ["5.1-1.1"]')
     """down all the time: at the seam, and where the earth is always in the way"""
-    catalogue: dict[str, int] | None = Field(default=None, description='null, catalogue numbers by satellite, {"1.1": 44057}')
+    elements: dict[str, Annotated[tuple[str, str], Field(strict=False)]] | None = Field(
+        default=None, description='null, two-line elements by satellite, {"1.1": ["1 44057U ...", "2 44057 ..."]}'
+    )
     """satellites of a TLE file; places that are not named are empty. None: a satellite in every place"""
     units: str = Field(default=_UNITS, description="texts")
 
@@ -150,21 +154,27 @@ def write(path: Path, header: Header, changes: Sequence[Change]) -> None:
     suffix = _suffix(path)
     if len(changes) > ROWS_MAX:
         raise ScheduleError(f"{path}: {len(changes):,} changes; allowed are {ROWS_MAX:,}: fewer hours have fewer")
-    fields = {**header.model_dump(), "rows": len(changes)}
-    rows = (_fields(header, change) for change in changes)
-    lines: Iterator[str]
-    if suffix == ".csv":
-        head = (f"# {name}: {json.dumps(value)}" for name, value in fields.items())
-        lines = chain(head, [",".join(_COLUMNS)], map(_csv_line, rows))
-    else:
-        lines = map(json.dumps, chain([fields], rows))
     part = path.with_name(f"{path.name}.part")  # never half a schedule under its name
     try:
         with part.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
+            file.writelines(f"{line}\n" for line in lines(header, changes, suffix))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def lines(header: Header, changes: Sequence[Change], suffix: str) -> Iterator[str]:
+    """Return the lines of a schedule file.
+
+    Args:
+        suffix: one of `SUFFIXES`, which tells the form.
+    """
+    fields = {**header.model_dump(), "rows": len(changes)}
+    rows = (_fields(header, change) for change in changes)
+    if suffix == ".csv":
+        head = (f"# {name}: {json.dumps(value)}" for name, value in fields.items())
+        return chain(head, [",".join(_COLUMNS)], map(_csv_line, rows))
+    return map(json.dumps, chain([fields], rows))
 
 
 def read(path: Path) -> tuple[Header, list[Change]]:
@@ -176,27 +186,27 @@ def read(path: Path) -> tuple[Header, list[Change]]:
     """
     suffix = _suffix(path)
     with path.open("rb") as file:
-        lines = _Lines(path, file)
-        header, rows = _read_csv(lines) if suffix == ".csv" else _read_json_lines(lines)
+        found = _Lines(path, file)
+        header, rows = _read_csv(found) if suffix == ".csv" else _read_json_lines(found)
         changes: list[Change] = []
         places, state = _Places(header), _State()
-        last = lines.number
+        last = found.number
         for fields in rows:
             try:
                 change = places.change(fields)
                 state.check_time(change)
             except ScheduleError as error:
-                raise lines.mistake(str(error)) from None
+                raise found.mistake(str(error)) from None
             if change.time_ms > state.time_ms:
-                state.check(lines, last)
+                state.check(found, last)
             if len(changes) == header.rows:
-                raise lines.mistake(f"more rows than the header's, {header.rows}; allowed are so many")
+                raise found.mistake(f"more rows than the header's, {header.rows}; allowed are so many")
             state.take(change)
             changes.append(change)
-            last = lines.number
+            last = found.number
         if len(changes) < header.rows:
-            raise lines.mistake(f"the file ends after {len(changes)} rows; allowed are the header's, {header.rows}")
-        state.check(lines, last)
+            raise found.mistake(f"the file ends after {len(changes)} rows; allowed are the header's, {header.rows}")
+        state.check(found, last)
     return Header.model_validate(header.model_dump(exclude={"rows"})), changes
 
 
@@ -347,9 +357,10 @@ def _header(lines: _Lines, raw: dict[str, Any], at: dict[str, int]) -> _FileHead
         name = str(error.errors(include_url=False)[0]["loc"][0])
         allowed = _FileHeader.model_fields[name].description
         raise lines.mistake(f"{name} is {_shown(raw[name])}; allowed are {allowed}", at.get(name)) from error
-    name = "catalogue"
+    name = "elements"
     try:
         _Places(header)
+        header_elements(header)
         name = "isl_down"
         header_links(header)
     except ScheduleError as error:
@@ -402,8 +413,8 @@ class _Places:
         self._header = header
         self._torus = header.torus
         self._empty: frozenset[Satellite] = frozenset()
-        if header.catalogue is not None:
-            present = {self.satellite(name) for name in header.catalogue}
+        if header.elements is not None:
+            present = {self.satellite(name) for name in header.elements}
             self._empty = frozenset(self._torus.satellites()) - present
 
     def change(self, fields: dict[str, Any]) -> Change:
@@ -454,8 +465,26 @@ class _Places:
             raise ScheduleError(f"plane and slot are {_shown(plane)} and {_shown(slot)}; allowed are 1 and 1 to {last}")
         satellite = Satellite(plane, slot)
         if satellite in self._empty:
-            raise ScheduleError(f"there is no satellite {_name(satellite)}; allowed are those of the header's catalogue")
+            raise ScheduleError(f"there is no satellite {_name(satellite)}; allowed are those of the header's elements")
         return satellite
+
+
+def header_elements(header: Header) -> dict[Satellite, Element] | None:
+    """Read the two-line elements of `Header.elements`; None: there are none.
+
+    Raises:
+        ScheduleError: a place is none, or its elements are none.
+    """
+    if header.elements is None:
+        return None
+    places = _Places(header)
+    found: dict[Satellite, Element] = {}
+    for name, lines in header.elements.items():
+        try:
+            found[places.satellite(name)] = element_of("", lines, f"{name}, line 1", f"{name}, line 2")
+        except OrbitError as error:
+            raise ScheduleError(str(error)) from None
+    return found
 
 
 def header_links(header: Header) -> frozenset[Link]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from skymemory.config import Constellation
 from skymemory.orbit.events import Link
 from skymemory.orbit.schedule import Schedule, WindowChange
-from skymemory.orbit.walker import Walker
 from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.track import Track
@@ -98,7 +97,7 @@ class Setup:
         """A run of a constellation file under a schedule.
 
         Raises:
-            TwinError: the schedule is for another constellation, or not one of a Walker pattern.
+            TwinError: the schedule is for another constellation.
         """
         header, cache = schedule.header, constellation.cache
         if (header.planes, header.slots) != (constellation.planes, constellation.slots):
@@ -216,20 +215,16 @@ class Twin:
             broken: a way to break the core on purpose.
 
         Raises:
-            TwinError: numbers that do not go together, or a schedule of satellites whose places are not known.
+            TwinError: numbers that do not go together.
         """
         header = setup.schedule.header
-        if header.catalogue is not None or header.phasing is None:
-            raise TwinError("the schedule was made from elements; the twin takes schedules of Walker patterns")
         most_ms = int((header.duration_ms - setup.from_ms) / setup.speed)
         if not 0 < setup.duration_ms <= most_ms:
             raise TwinError(f"a run of {setup.duration_ms} ms; allowed are 1 to {most_ms}, what is left of the schedule")
         if setup.servers > setup.torus.planes * setup.torus.slots:
             raise TwinError(f"{setup.servers} servers; the constellation has {setup.torus.planes * setup.torus.slots} satellites")
         self.setup, self.seed = setup, seed
-        self._sky = Walker(
-            header.planes, header.slots, header.altitude_km, header.inclination_deg, header.pattern == "star", header.phasing
-        ).sky
+        self._sky = setup.schedule.full_sky
         track = setup.schedule.track.played(setup.from_ms, setup.speed)
         self._track = Track(track.torus, tuple(row for row in track.rows if row[0] < setup.duration_ms))
         self._library = native.library()

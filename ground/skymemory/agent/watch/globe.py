@@ -29,9 +29,9 @@ class Globe:
             header = playing.schedule.header
             self._site = playing.schedule.site
             self.min_elevation_deg = header.min_elevation_deg
-            # The file of a sky of two-line elements does not say where its satellites are
+            # A sky of two-line elements has empty places, which the page cannot show
             self._sky = None
-            if header.catalogue is None:
+            if header.elements is None:
                 star = header.pattern == "star"
                 size = header.planes, header.slots
                 self._sky = Walker(*size, header.altitude_km, header.inclination_deg, star, header.phasing or 0).sky

@@ -78,9 +78,35 @@ def test_copies_of_a_satellite_are_told(tmp_path: Path) -> None:
     (tmp_path / "sky.tle").write_text("\n".join([*tle_pair(1001, 10, 20), *tle_pair(1002, 10, 20), *tle_pair(1003, 10, 200)]))
     result = skymem(tmp_path, "--tle", "sky.tle", *BERLIN, "--hours", "24", "-o", "sky.csv")
     assert "left out: 1 with the same elements as an earlier one\n" in result.stderr
-    catalogue = Schedule.load(tmp_path / "sky.csv").header.catalogue
-    assert catalogue is not None
-    assert sorted(catalogue.values()) == [1001, 1003]
+    elements = Schedule.load(tmp_path / "sky.csv").header.elements
+    assert elements is not None
+    assert sorted(first[2:7] for first, _ in elements.values()) == ["01001", "01003"]
+
+
+def test_a_bad_line_is_skipped_and_told(tmp_path: Path) -> None:
+    lines = shell(6, 11)
+    (tmp_path / "sky.tle").write_text("\n".join([*lines[:2], lines[2].replace("22001A", "22002A"), *lines[3:]]))
+    result = skymem(tmp_path, "--tle", "sky.tle", *BERLIN, "--hours", "1", "-o", "sky.csv")
+    assert "skipped: sky.tle:3: the checksum is" in result.stderr
+    assert Schedule.load(tmp_path / "sky.csv").summary().satellites == 65
+
+
+def test_a_schedule_on_standard_output(tmp_path: Path) -> None:
+    words = (*STAR, *BERLIN, "--hours", "1", *START)
+    for form, suffix in (((), ".csv"), (("--json",), ".jsonl")):
+        skymem(tmp_path, *words, "-o", f"file{suffix}")
+        result = skymem(tmp_path, *words, "-o", "-", *form)
+        assert result.stdout == (tmp_path / f"file{suffix}").read_text()
+        assert "changes of 95 satellites in 5 planes x 19 slots" in result.stderr
+
+
+def test_starlink_and_one_of_its_other_shells(tmp_path: Path) -> None:
+    path = str(real_tle("starlink.tle"))
+    result = skymem(tmp_path, "--tle", path, *BERLIN, "--hours", "0.2", "-o", "first.csv")
+    assert "1286 satellites in 72 planes x 18 slots" in result.stdout
+    assert "--shell takes another: 53.22," in result.stderr
+    result = skymem(tmp_path, "--tle", path, "--shell", "53.2,540", *BERLIN, "--hours", "0.2", "-o", "second.csv")
+    assert Schedule.load(tmp_path / "second.csv").header.inclination_deg == pytest.approx(53.22, abs=0.01)
 
 
 def test_nobody_is_ever_in_sight(tmp_path: Path) -> None:
@@ -118,9 +144,12 @@ def test_nobody_is_ever_in_sight(tmp_path: Path) -> None:
         (("--walker", "star:5x19", "--altitude-km", "100", *BERLIN), "--altitude-km is 100; allowed are 160 to 2000"),
         (("--walker", "star:5x19", "--inclination-deg", "181", *BERLIN), "--inclination-deg is 181; allowed are 0 to 180"),
         (("--tle", "sky.tle", "--phasing", "1", *BERLIN), "--altitude-km, --inclination-deg and --phasing go with --walker; "),
-        (("--tle", "sky.tle", *BERLIN), "sky.tle:3: the checksum is "),
+        (("--tle", "sky.tle", "--strict", *BERLIN), "sky.tle:3: the checksum is "),
+        (("--tle", "sky.tle", "--shell", "high", *BERLIN), "--shell is high; allowed are inclination, or inclination,altitude, "),
+        (("--tle", "sky.tle", "--shell", "53", *BERLIN), "there is no such shell; allowed are 87.90,1204 (11 satellites)"),
+        ((*STAR, "--shell", "53", *BERLIN), "--shell and --strict go with --tle"),
         (("--tle", "none.tle", *BERLIN), "Invalid value for '--tle': File 'none.tle' does not exist; see"),
-        ((*STAR, *BERLIN, "-o", "out.txt"), "--output is out.txt; allowed are files that end in .csv or .jsonl"),
+        ((*STAR, *BERLIN, "-o", "out.txt"), "--output is out.txt; allowed are files that end in .csv or .jsonl, and -"),
         ((*STAR, *BERLIN, "-o", "none/out.csv"), "--output is none/out.csv; there is no folder none"),
     ],
 )

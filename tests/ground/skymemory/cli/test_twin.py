@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from skymemory.cli import main
 from skymemory.twin import driver, seeds
 from skymemory.twin.native import Break
+from support.elements import shell
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +53,19 @@ def test_two_runs_of_one_seed_print_the_same_byte_for_byte(tmp_path: Path, berli
         first, again = (skymem(tmp_path, *words, *form) for _ in range(2))
         assert first.stdout == again.stdout
         assert re.fullmatch(r"[\d,]+ events in [\d,.]+ s, [\d,]+ a second\n", first.stderr)
+
+
+def test_a_sky_of_two_line_elements(tmp_path: Path) -> None:
+    lines = shell(6, 11, spread_deg=360)
+    (tmp_path / "sky.tle").write_text("\n".join(lines[:26] + lines[28:]))
+    files = ["--tle", str(tmp_path / "sky.tle"), "-o", str(tmp_path / "sky.csv")]
+    assert CliRunner().invoke(main, ["schedule", *files, "--site", "52.5,13.4", "--hours", "1"]).exit_code == 0
+    result = skymem(tmp_path, "sky.csv", "--json")
+    report = json.loads(result.stdout)
+    assert report["gets"] > 200
+    assert report["handovers"] > 3
+    assert sum(report["violations"].values()) == 0
+    assert "1 of 66 places have no satellite; in the twin one flies there" in result.stderr
 
 
 def test_the_constellation_file_of_the_folder_counts(tmp_path: Path, berlin: Path) -> None:

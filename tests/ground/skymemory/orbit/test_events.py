@@ -15,9 +15,10 @@ from skyfield.api import EarthSatellite, load, wgs84
 from skyfield.framelib import itrs
 
 from skymemory.orbit.events import TIE_KM, Link, View, Watch
+from skymemory.orbit.fleet import Fleet, arrange
 from skymemory.orbit.schedule import NearestChange, Schedule, WindowChange
 from skymemory.orbit.sky import Site, Sky
-from skymemory.orbit.tle import Fleet, arrange, read_tle
+from skymemory.orbit.tle import read_tle
 from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Direction, Satellite, Torus
 from support.elements import EPOCH_MS, real_tle, shell, tle_pair
@@ -193,13 +194,13 @@ def check_with_skyfield(fleet: Fleet, site: Site, mask: float, start_ms: int, ho
 def test_skyfield_finds_the_same_changes(tmp_path: Path) -> None:
     path = tmp_path / "shell.tle"
     path.write_text("\n".join(shell(12, 18)))
-    fleet = arrange(read_tle(path), EPOCH_MS, EPOCH_MS + 6 * HOUR_MS)
+    fleet = arrange(read_tle(path).elements, EPOCH_MS, EPOCH_MS + 6 * HOUR_MS)
     check_with_skyfield(fleet, Site(52.5, 13.4), 10, EPOCH_MS, 6)
 
 
 @pytest.mark.parametrize(("name", "hours"), [("oneweb.tle", 3), ("iridium.tle", 12)])
 def test_skyfield_finds_the_same_changes_in_a_real_sky(name: str, hours: float) -> None:
-    elements = read_tle(real_tle(name))
+    elements = read_tle(real_tle(name)).elements
     start_ms = max(element.epoch_ms for element in elements)
     fleet = arrange(elements, start_ms, start_ms + round(hours * HOUR_MS))
     check_with_skyfield(fleet, Site(37.4, -122.1), 10, start_ms, hours)

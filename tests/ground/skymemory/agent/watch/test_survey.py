@@ -247,8 +247,8 @@ def test_a_schedule_of_elements_does_not_say_where_satellites_are(start_sky: Sta
     sky = start_sky().constellation
     orbits = Walker(3, 5, 1200.0, 80.0, True, 1)
     schedule = Schedule.compute(orbits, "walker star:3x5", Site(52.5, 13.4), 10.0, 1_795_000_000_000, HOUR_MS)
-    catalogue = {f"{plane}.{slot}": 10 * plane + slot for plane, slot in sky.torus.satellites()}
-    of_elements = Schedule(schedule.header.model_copy(update={"catalogue": catalogue}), schedule.changes)
+    elements = {f"{plane}.{slot}": ("", "") for plane, slot in sky.torus.satellites()}
+    of_elements = Schedule(schedule.header.model_copy(update={"elements": elements}), schedule.changes)
     with surveyed(sky, Playing(schedule.track, time.time(), of_elements)) as (_, survey):
         survey.take()
         assert survey.now()["positions"] is None
