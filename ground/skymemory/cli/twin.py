@@ -22,7 +22,7 @@ _SEED_MAX: Final = 2**63 - 1
 @click.argument(
     "schedule_path", metavar="[SCHEDULE]", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-@click.option("--seed", type=int, help="From which workload and faults follow. Default: 1.")
+@click.option("--seed", type=int, default=1, show_default=True, help="From which workload and faults follow.")
 @click.option("--faults", "faults_path", type=click.Path(dir_okay=False, path_type=Path), help="What goes wrong, and when.")
 @click.option("--hours", type=float, help="Virtual time. Default: all of the schedule.")
 @click.option(
@@ -31,17 +31,15 @@ _SEED_MAX: Final = 2**63 - 1
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Constellation file. Default: constellation.toml of this folder if there is one, else the schedule's grid.",
 )
-@click.option("--seeds", type=int, metavar="N", help="Instead of a schedule: so many short runs, all different.")
-@click.option("--from", "first", type=int, metavar="SEED", help="The first of them. Default: 1.")
+@click.option("--seeds", type=int, metavar="N", help="Instead of a schedule: N short runs, from --seed on.")
 @json_option
 def twin(
     schedule_path: Path | None,
-    seed: int | None,
+    seed: int,
     faults_path: Path | None,
     hours: float | None,
     constellation_path: Path | None,
     seeds: int | None,
-    first: int | None,
     as_json: bool,
 ) -> None:
     """Run a constellation in virtual time.
@@ -50,18 +48,15 @@ def twin(
     """
     if (schedule_path is None) == (seeds is None):
         raise BadInput("what to run: allowed is one of SCHEDULE and --seeds")
-    if seeds is not None:
-        if (seed, faults_path, hours, constellation_path) != (None, None, None, None):
-            raise BadInput("--seed, --faults, --hours and --constellation go with a schedule; --seeds has its own")
-        _check("--seeds", seeds, 1, _SEEDS_MAX)
-        _check("--from", 1 if first is None else first, 0, _SEED_MAX)
-        _many(1 if first is None else first, seeds, as_json)
+    _check("--seed", seed, 0, _SEED_MAX)
+    if seeds is None:
+        assert schedule_path is not None
+        _one(schedule_path, seed, faults_path, hours, constellation_path, as_json)
         return
-    if first is not None:
-        raise BadInput("--from goes with --seeds")
-    assert schedule_path is not None
-    _check("--seed", 1 if seed is None else seed, 0, _SEED_MAX)
-    _one(schedule_path, 1 if seed is None else seed, faults_path, hours, constellation_path, as_json)
+    if (faults_path, hours, constellation_path) != (None, None, None):
+        raise BadInput("--faults, --hours and --constellation go with a schedule; --seeds has its own")
+    _check("--seeds", seeds, 1, _SEEDS_MAX)
+    _many(seed, seeds, as_json)
 
 
 def _check(name: str, value: int, low: int, high: int) -> None:
@@ -151,10 +146,10 @@ def _many(first: int, count: int, as_json: bool) -> None:
     total["seeds"] = count
     total["handover_mean_s"] = handovers_s / max(total["handovers"], 1)
     total["digest"] = f"{_joined(digests):016x}"
-    commands = [f"skymem twin --seeds 1 --from {seed}" for seed, _ in failed]
+    commands = [f"skymem twin --seeds 1 --seed {seed}" for seed, _ in failed]
     if as_json:
         told_failed = [{"seed": seed, "first": what} for seed, what in failed]
-        print_json({"first": first, **total, "failed": told_failed, "replay": commands})
+        print_json({"seed": first, **total, "failed": told_failed, "replay": commands})
     else:
         print_table(_table(total))
     _tell_speed(total["events"], began_s)

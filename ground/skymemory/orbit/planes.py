@@ -13,7 +13,7 @@ import numpy as np
 from skymemory.orbit.sky import Array
 
 _NEAR_DEG: Final = (0.1, 0.25, 0.5, 1.0)
-"""two nodes that are no farther apart belong together; the first that shows clear planes is taken"""
+"""two nodes that are no farther apart belong together; the narrowest that shows clear planes is taken"""
 _UNCLEAR_DEG: Final = 2.5
 """the same where no planes are clear"""
 _CLEAR_SHARE: Final = 0.6

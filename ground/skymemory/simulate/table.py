@@ -2,7 +2,7 @@
 
 A server's time is the time that light takes to it plus the processing time of its chunks. Hop-aware, the model is on the
 satellite in the middle and light goes from satellite to satellite: the distance is the sum of the hops. In the other two
-strategies the ground is below the satellite in the middle and the distance is the straight line of equations (3) and (4).
+layouts the ground is below the satellite in the middle and the distance is the straight line of equations (3) and (4).
 
 The paper's table 2 says 2 to 21 MB and 160 to 2,000 km; the public simulator sweeps 1 to 21 MiB and 160 to 1,920 km, and so
 does this file.

@@ -49,7 +49,7 @@ def test_an_hour_with_faults(tmp_path: Path, berlin: Path) -> None:
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_two_runs_of_one_seed_print_the_same_byte_for_byte(tmp_path: Path, berlin: Path, form: tuple[str, ...]) -> None:
-    for words in ((str(berlin), "--seed", "3", "--hours", "0.2"), ("--seeds", "6", "--from", "40")):
+    for words in ((str(berlin), "--seed", "3", "--hours", "0.2"), ("--seeds", "6", "--seed", "40")):
         first, again = (skymem(tmp_path, *words, *form) for _ in range(2))
         assert first.stdout == again.stdout
         assert re.fullmatch(r"[\d,]+ events in [\d,.]+ s, [\d,]+ a second\n", first.stderr)
@@ -75,10 +75,10 @@ def test_the_constellation_file_of_the_folder_counts(tmp_path: Path, berlin: Pat
 
 
 def test_some_seeds(tmp_path: Path) -> None:
-    told = skymem(tmp_path, "--seeds", "2", "--from", "10").stdout
+    told = skymem(tmp_path, "--seeds", "2", "--seed", "10").stdout
     assert "seeds" in told
-    report = json.loads(skymem(tmp_path, "--seeds", "2", "--from", "10", "--json").stdout)
-    assert (report["seeds"], report["first"], report["failed"], report["replay"]) == (2, 10, [], [])
+    report = json.loads(skymem(tmp_path, "--seeds", "2", "--seed", "10", "--json").stdout)
+    assert (report["seeds"], report["seed"], report["failed"], report["replay"]) == (2, 10, [], [])
     assert report["digest"] in told
 
 
@@ -94,9 +94,9 @@ def test_a_violation_ends_with_the_command_that_replays_it(
     result = skymem(tmp_path, str(berlin), "--seed", "3", "--hours", "0.1", status=1)
     assert "exact: a chunk is not what was put" in result.stderr
     assert result.stderr.splitlines()[-1].endswith(f"violations; this replays them: skymem twin {berlin} --seed 3 --hours 0.1")
-    result = skymem(tmp_path, "--seeds", "1", "--from", "5", status=1)
+    result = skymem(tmp_path, "--seeds", "1", "--seed", "5", status=1)
     assert "seed 5: at " in result.stderr
-    assert "; this replays it: skymem twin --seeds 1 --from 5" in result.stderr
+    assert "; this replays it: skymem twin --seeds 1 --seed 5" in result.stderr
     assert result.stderr.splitlines()[-1] == "Error: 1 of 1 seeds violate what must always hold"
 
 
@@ -106,12 +106,12 @@ def test_a_violation_ends_with_the_command_that_replays_it(
         ((), "what to run: allowed is one of SCHEDULE and --seeds"),
         (("berlin.csv", "--seeds", "5"), "what to run: allowed is one of SCHEDULE and --seeds"),
         (("--seeds", "0"), "--seeds is 0; allowed are 1 to 1000000"),
-        (("--seeds", "5", "--from", "-1"), "--from is -1; allowed are 0 to 9223372036854775807"),
+        (("--seeds", "5", "--seed", "-1"), "--seed is -1; allowed are 0 to 9223372036854775807"),
         (
             ("--seeds", "5", "--hours", "1"),
-            "--seed, --faults, --hours and --constellation go with a schedule; --seeds has its own",
+            "--faults, --hours and --constellation go with a schedule; --seeds has its own",
         ),
-        (("berlin.csv", "--from", "1"), "--from goes with --seeds"),
+        (("--seeds", "5", "--from", "1"), "No such option '--from'; see `skymem twin --help`"),
         (("berlin.csv", "--seed", "-1"), "--seed is -1; allowed are 0 to 9223372036854775807"),
         (("berlin.csv", "--hours", "0"), "--hours is 0; allowed are more than 0, up to 24, the schedule's"),
         (("berlin.csv", "--hours", "25"), "--hours is 25; allowed are more than 0, up to 24, the schedule's"),
