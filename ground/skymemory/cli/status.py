@@ -33,7 +33,7 @@ Cells = dict[tuple[int, int], Text]
 
 
 @click.command()
-@click.option("--links", "show_links", is_flag=True, help="Every link: delay requested, least and mean measured, packets, drops.")
+@click.option("--links", "show_links", is_flag=True, help="Every link: delays requested and measured, packets, drops.")
 @sky_option
 @json_option
 def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
         stores = f"{sky.constellation.cache.servers} servers with store_mib {sky.constellation.satellite.store_mib}"
         click.echo(f"{stores} hold {one['tokens']} tokens of {one['model']} ({one['dtype']})")
     if show_links:
-        click.echo("\nlinks: one-way delays in ms (requested; least and mean of the last hellos); packets sent, received and dropped")
+        click.echo("\nlinks: one-way delays in ms, requested, and of the last hellos; packets sent, received and dropped")
         print_table(link_table(report))
 
 
