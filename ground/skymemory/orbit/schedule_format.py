@@ -484,6 +484,9 @@ def header_elements(header: Header) -> dict[Satellite, Element] | None:
             found[places.satellite(name)] = element_of("", lines, f"{name}, line 1", f"{name}, line 2")
         except OrbitError as error:
             raise ScheduleError(str(error)) from None
+    for plane in range(1, header.planes + 1):
+        if not any(place.plane == plane for place in found):
+            raise ScheduleError(f"plane {plane} has no satellite; allowed are planes with one or more")
     return found
 
 

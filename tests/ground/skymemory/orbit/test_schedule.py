@@ -179,6 +179,7 @@ CSV_MISTAKES = {
     r":3: format is there twice, in line 1 before; allowed is once": replace("^# source", f"{FORMAT}# source"),
     r":16: \"1.1\" is there twice; allowed is once": replace("elements: null", 'elements: {"1.1": [], "1.1": []}'),
     r":16: elements: 1.1, line 1: not a line 1 of elements; expected": replace("elements: null", 'elements: {"1.1": ["a", "b"]}'),
+    r":16: elements: plane 1 has no satellite; allowed are planes with one or more": replace("elements: null", "elements: {}"),
     r":16: elements is {\"1.1\": 5}; allowed are null, two-line": replace("elements: null", 'elements: {"1.1": 5}'),
     r":16: elements: plane and slot are 9 and 1; allowed": replace("elements: null", 'elements: {"9.1": ["a", "b"]}'),
     r":\d+: phasing is missing; allowed are null, whole numbers from 0 to 254": replace("^# phasing.*\n", ""),
