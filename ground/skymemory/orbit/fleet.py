@@ -31,6 +31,7 @@ FRESH_DAYS: Final = 14
 """after which SGP4's positions are off by tens of kilometres, and satellites have been moved"""
 _SHELL_SHARE: Final = 40
 """a shell has at least so much of a file's largest shell, one part of"""
+_SHELL_FEWEST: Final = 3
 _NAMED: Final = 4
 """satellites that a note names; more are counted"""
 _LISTED: Final = 24
@@ -125,7 +126,8 @@ def shells(elements: Sequence[Element]) -> list[Shell]:
         if len(rest) * _SHELL_SHARE < len(found[0].elements):
             break
     found.sort(key=lambda shell: -len(shell.elements))
-    return [shell for shell in found if len(shell.elements) * _SHELL_SHARE >= len(found[0].elements)]
+    enough = min(max(len(found[0].elements) / _SHELL_SHARE, _SHELL_FEWEST), len(found[0].elements)) if found else 0
+    return [shell for shell in found if len(shell.elements) >= enough]
 
 
 def _choose(found: Sequence[Shell], wanted: Wanted) -> Shell:
