@@ -70,14 +70,21 @@ def tables(
         path = output / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    rows = 0 if moves is None else len(moves.track.rows)
+    rows, notes = 0, []
+    if moves is not None:
+        rows, first, centre = len(moves.track.rows), moves.track.centre(1), constellation.cache.centre
+        if first != centre:
+            what = f"{schedule_file} begins at {first}, cache.centre is {centre}"
+            notes.append(f"{what}: until the schedule begins, only hosts with cache.centre = {first} find what they store")
     if as_json:
         cpus = [
             {"cpu": f"cpu{number}", "satellite": satellite, "address": constellation.address(*satellite)}
             for number, satellite in enumerate(satellites, start=1)
         ]
-        print_json({"folder": str(output), "cpus": cpus, "rows": rows})
+        print_json({"folder": str(output), "cpus": cpus, "rows": rows, "notes": notes})
         return
+    for note in notes:
+        click.echo(note, err=True)
     names = "cpu1" if len(satellites) == 1 else f"cpu1 to cpu{len(satellites)}"
     ends = " to ".join(dict.fromkeys(str(satellite) for satellite in (satellites[0], satellites[-1])))
     follows = f"{rows} rows of {schedule_file}" if rows else "no schedule"

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
+from skymemory.orbit.schedule import Schedule
 
 SKY = "[constellation]\nplanes = 2\nslots = 3\n\n[cache]\nservers = 4\ncentre = [1, 2]\n"
 SCHEDULE = ("--walker", "star:2x3", "--site", "52.5,13.4", "--start", "2026-11-20T15:00:00Z", "--hours", "6")
@@ -57,13 +58,17 @@ def test_a_schedule_begins_on_the_satellites_clock(sky: str, tmp_path: Path) -> 
     csv, folder = str(tmp_path / "berlin.csv"), tmp_path / "defs"
     skymem("schedule", *SCHEDULE, "-o", csv)
     result = skymem("tables", sky, csv, "-o", str(folder), "--satellite", "1,2")
-    rows = int(result.output.split("; ")[1].split()[0])
+    rows = int(result.stdout.split("; ")[1].split()[0])
     assert rows > 1
     text = (folder / "tables/kvc_schedule1.c").read_text()
     assert f".TotalRows = {rows}," in text
     assert ".EpochS    = 1479222000u," in text  # 2026-11-20T15:00:00 since 1980-01-06
     skymem("tables", sky, csv, "-o", str(folder), "--satellite", "1,2", "--clock-epoch", "1980-01-05T23:59:42Z")
     assert ".EpochS    = 1479222018u," in (folder / "tables/kvc_schedule1.c").read_text()
+    first = Schedule.load(csv).track.centre(1)
+    assert first != (1, 2)
+    told = f"{csv} begins at {first}, cache.centre is [1, 2]: until the schedule begins, only hosts with cache.centre = {first}"
+    assert told in result.stderr
     skymem("tables", sky, "-o", str(folder), "--satellite", "1,2")  # without it the old rows are gone
     assert ".TotalRows = 0," in (folder / "tables/kvc_schedule1.c").read_text()
 
