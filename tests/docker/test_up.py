@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.testbed.compose import PROJECT, SATELLITE
+from skymemory.testbed.compose import PROJECT
 from skymemory.testbed.docker import OF_PROJECT
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
@@ -99,9 +99,10 @@ def test_containers_of_an_up_that_was_interrupted_go(user: User, docker: Docker,
 
 def test_the_cause_is_told(user: User, docker: Docker) -> None:
     """Somebody else has the address of a satellite."""
-    docker("network", "create", "--subnet", "198.18.0.0/15", "--gateway", "198.18.0.1", PROJECT)
-    name = docker("run", "--detach", "--network", PROJECT, "--ip", "198.18.1.2", "--entrypoint", "/skysat", SATELLITE.name,
-                  "--plane", "1", "--slot", "2", "--planes", "1", "--slots", "2", "--network", "198.18.0.0").strip()  # fmt: skip
+    network = ["--subnet", "198.18.0.0/15", "--gateway", "198.18.0.1", "--opt", "com.docker.network.driver.mtu=9000"]
+    docker("network", "create", *network, PROJECT)
+    other = ["--network", PROJECT, "--ip", "198.18.1.2", "debian:bookworm-slim", "sleep", "3600"]
+    name = docker("run", "--detach", *other).strip()
     try:
         process = user.up()
         _, err = process.communicate(timeout=PATIENCE_S)
