@@ -5,8 +5,8 @@ import * as words from "../live/words.js";
 
 /** Each tile: name, value, the line below it, and what it means for who points at it. */
 const TILES = [
-  ["hit rate", ({ lately }) => words.ratio(lately("hit_ratio")), ({ asked }) => asked && `${words.count(asked.hit)} of ${words.count(asked.blocks)} in all`,
-    "Share of the blocks that engines and clients asked for in the last minute that came. Cold keys, which nobody had stored, count as asked for."],
+  ["hit rate", ({ lately }) => words.ratio(lately("hit_ratio")), ({ asked }) => asked && counted(asked),
+    "Share of the blocks that engines and clients asked for in the last minute that came. Cold keys, which nobody had stored, count as asked for; so do blocks that were found and not fetched, mostly because computing them is faster."],
   ["delivery", ({ lately }) => words.ratio(lately("delivery_ratio")), ({ asked }) => asked && `${words.count(asked.not_delivered)} lost in all`,
     "Share of the blocks believed to be in the sky, and fetched in the last minute, that came."],
   ["tokens saved", ({ saved }) => words.count(saved?.tokens), () => "so far",
@@ -23,6 +23,10 @@ const TILES = [
 ];
 const BAD = TILES.findIndex(([name]) => name === "satellites");
 const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+function counted({ hit, blocks, not_fetched }) {
+  return `${words.count(hit)} of ${words.count(blocks)} in all${not_fetched ? `; ${words.count(not_fetched)} not fetched` : ""}`;
+}
 
 function savedTime(saved) {
   if (!saved || !(saved.compute_s > 0)) return "–";
