@@ -45,6 +45,15 @@ from skymemory.serve.listener import bound
     help="Requests that may wait for the model; more are refused with status 429.",
 )
 @click.option(
+    "--max-batch",
+    "answers_max",
+    default=8,
+    type=click.IntRange(1),
+    envvar="SKYMEM_SERVE_MAX_BATCH",
+    show_envvar=True,
+    help="Answers that are generated together; each takes the memory of its prompt's keys and values.",
+)
+@click.option(
     "--max-model-len",
     "context_tokens",
     type=click.IntRange(2),
@@ -81,6 +90,7 @@ def serve(
     served_name: str | None,
     api_key: str | None,
     queue_max: int,
+    answers_max: int,
     context_tokens: int | None,
     dtype: str,
     device: str | None,
@@ -109,6 +119,7 @@ def serve(
             served_name=served_name,
             api_key=api_key or None,
             queue_max=queue_max,
+            answers_max=answers_max,
             dtype=dtype,
             device=device,
             context_tokens=context_tokens,

@@ -1,16 +1,18 @@
-"""Answers of one model, a request at a time."""
+"""Answers of one model, several at a time."""
 
 from __future__ import annotations
 
-import copy
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
+from skymemory.serve.batch import Batch, beginning, with_room
 from skymemory.serve.detokeniser import Detokeniser, StopStrings
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.sampling import Sampler, Sampling
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 _PIECE_TOKENS = 512
-"""of a prompt that are computed between two looks whether somebody still wants them"""
+"""of a prompt that are computed before the answers under way get their next token"""
+_LOOK_S = 0.1
+"""between two looks whether somebody still wants what nothing has come of yet"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class Begun:
     prompt: int
     """index, from 0"""
     cached_tokens: int
+    """from the sky, or from a prompt that runs beside this one"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ class Ended:
 Event: TypeAlias = Begun | Piece | Finished | Ended
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Job:
     """One request's share of work."""
 
@@ -72,98 +77,262 @@ class Job:
     cancelled: threading.Event = field(default_factory=threading.Event)
     submitted_s: float = field(default_factory=time.monotonic)
 
+    @property
+    def answers(self) -> int:
+        """Answers to all prompts."""
+        return len(self.prompts) * self.sampling.choices
+
 
 class Cancelled(Exception):  # noqa: N818  # nothing went wrong
     """Nobody waits for the answer any more."""
 
 
-class Generator:
-    """Runs jobs. For one thread.
+@dataclass(slots=True, eq=False)
+class _Prompt:
+    """A prompt that is to be read by the model, or is being read."""
 
-    The model computes the full blocks of a prompt first, and then the rest, which is what it computes when these blocks come
-    from the sky: sums are taken in the same order, so that a prompt that is found whole gives bit for bit the same logits.
+    job: Job
+    index: int
+    tokens: Sequence[int]
+    fetched: Future[DynamicCache] | None = None
+    past: DynamicCache | None = None
+    """of what was read so far"""
+
+
+@dataclass(slots=True, eq=False)
+class _Row:
+    """An answer under way."""
+
+    job: Job
+    choice: int
+    prompt: Sequence[int]
+    past: DynamicCache
+    """of the prompt and all tokens but the last"""
+    sampler: Sampler
+    text: Detokeniser
+    stops: StopStrings
+    tokens: list[int] = field(default_factory=list)
+    finished: bool = False
+
+
+class Generator:
+    """Reads prompts one after the other, and generates answers to several together. For one thread.
+
+    Between two pieces of a prompt all answers under way get a token. The model computes the full blocks of a prompt first, and
+    then the rest, which is what it computes when these blocks come from the sky: sums are taken in the same order, so that a
+    prompt that is found whole gives bit for bit the same first logits.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, cache: PromptCache) -> None:
-        self._model = model
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, cache: PromptCache, answers_max: int = 1
+    ) -> None:
+        """
+        Args:
+            answers_max: answers that are generated together, if the model can do that.
+        """
         self._tokenizer = tokenizer
         self._cache = cache
+        self._batch = Batch(model)
         self._ends = _end_tokens(model, tokenizer)
+        self.answers_max = answers_max if self._batch.together else 1
+        self._fetching = ThreadPoolExecutor(1, thread_name_prefix="fetch")
+        self._left: dict[Job, int] = {}
+        """answers that are not finished, of each job that was admitted"""
+        self._prompts: deque[_Prompt] = deque()
+        self._reading: _Prompt | None = None
+        self._ready: deque[_Row] = deque()
+        """answers that have a token, and no place in the batch yet"""
+        self._rows: list[_Row] = []
 
-    def run(self, job: Job) -> None:
-        """Generate all answers of a job. Raises nothing: an error is told in `Ended`."""
+    @property
+    def busy(self) -> bool:
+        """Whether a job is under way."""
+        return bool(self._left)
+
+    @property
+    def room(self) -> bool:
+        """Whether one more job can begin."""
+        return sum(self._left.values()) < self.answers_max
+
+    def admit(self, job: Job) -> None:
+        """Begin a job; `turn` does it."""
+        self._left[job] = job.answers
+        self._prompts.extend(_Prompt(job, index, tokens) for index, tokens in enumerate(job.prompts))
+
+    @torch.no_grad()
+    def turn(self) -> list[Job]:
+        """Do the next piece of work.
+
+        Returns:
+            Jobs that have ended. Raises nothing: a job that failed is told why in `Ended`.
+        """
+        before = list(self._left)
+        for job in before:
+            if job.cancelled.is_set():
+                self._end(job, Cancelled())
+        self._read()
+        self._fill()
+        self._write()
+        return [job for job in before if job not in self._left]
+
+    def close(self) -> None:
+        """End the thread that asks the sky."""
+        self._fetching.shutdown()
+
+    # ---- prompts ------------------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """Read the next piece of a prompt."""
+        if self._reading is None and self._prompts:
+            self._reading = self._prompts.popleft()
+        prompt = self._reading
+        if prompt is None:
+            return
         try:
-            with torch.no_grad():
-                for index, prompt in enumerate(job.prompts):
-                    self._answer(job, index, prompt)
+            if prompt.past is None:
+                self._begin(prompt)
+            elif self._read_piece(prompt):
+                self._reading = None
         except Exception as error:  # the server goes on for others
-            job.tell(Ended(error))
+            self._end(prompt.job, error)
+
+    def _begin(self, prompt: _Prompt) -> None:
+        """Look for the prompt's beginning beside it and in the sky, and take what has more of it. It may take several calls."""
+        beside = self._beside(prompt.tokens)
+        had = 0 if beside is None else beside.get_seq_length()
+        if had == self._full(prompt.tokens) and beside is not None:
+            prompt.past = beside
         else:
-            job.tell(Ended())
+            if prompt.fetched is None:
+                prompt.fetched = self._fetching.submit(self._cache.get, prompt.tokens, prompt.job.cancelled.is_set)
+            wait([prompt.fetched], 0 if self._rows else _LOOK_S)
+            if not prompt.fetched.done():
+                return
+            fetched = prompt.fetched.result()
+            prompt.past = beside if beside is not None and had > fetched.get_seq_length() else fetched
+        prompt.job.tell(Begun(prompt.index, prompt.past.get_seq_length()))
 
-    def _answer(self, job: Job, index: int, prompt: Sequence[int]) -> None:
-        past = self._cache.get(prompt, job.cancelled.is_set)
-        job.tell(Begun(index, past.get_seq_length()))
-        try:
-            logits = self._prefill(job, prompt, past)
-        except Cancelled:
-            self._cache.keep(prompt, len(prompt), past)
-            raise
-        for choice in range(job.sampling.choices):
-            own = _fork(past)
-            tokens: list[int] = []
+    def _read_piece(self, prompt: _Prompt) -> bool:
+        """Read on. Return whether that was the end; then its answers have their first tokens."""
+        assert prompt.past is not None
+        full = self._full(prompt.tokens)
+        done = prompt.past.get_seq_length()
+        if done < full:
+            self._cache.engine.prefill(prompt.tokens[: min(done + _PIECE_TOKENS, full)], prompt.past)
+            return False
+        logits = self._batch.read(prompt.tokens[full:], prompt.past)
+        choices = prompt.job.sampling.choices
+        for choice in range(prompt.index * choices, (prompt.index + 1) * choices):
+            sampler = Sampler(prompt.job.sampling, choice % choices)
+            stops = StopStrings(prompt.job.sampling.stop)
+            row = _Row(prompt.job, choice, prompt.tokens, prompt.past, sampler, Detokeniser(self._tokenizer), stops)
+            self._take(row, logits)
+            if not row.finished:
+                self._ready.append(row)
+        return True
+
+    def _full(self, prompt: Sequence[int]) -> int:
+        """Return how many tokens of a prompt are in full blocks; the last token is always computed."""
+        size = self._cache.block_tokens
+        return min(len(prompt) // size * size, len(prompt) - 1)
+
+    def _beside(self, prompt: Sequence[int]) -> DynamicCache | None:
+        """Return the cache of the blocks that a prompt shares with an answer under way; None if there are none."""
+        size = self._cache.block_tokens
+        longest, source = 0, None
+        for row in (*self._rows, *self._ready):
+            covered = min(row.past.get_seq_length(), self._full(prompt))
+            same = _same(prompt, [*row.prompt, *row.tokens], covered)
+            same = same if same == self._full(prompt) else same // size * size
+            if same > longest:
+                longest, source = same, row.past
+        return None if source is None else beginning(source, longest)
+
+    # ---- answers ------------------------------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        """Let answers that are ready into the batch."""
+        while self._ready and len(self._rows) < self.answers_max:
+            row = self._ready.popleft()
             try:
-                self._generate(job, index * job.sampling.choices + choice, tokens, logits, own)
-            except Cancelled:
-                self._cache.keep([*prompt, *tokens], len(prompt), own)
-                raise
-            self._cache.keep([*prompt, *tokens], len(prompt), own)
+                row.past = with_room(row.past)
+            except Exception as error:  # out of memory
+                self._end(row.job, error)
+            else:
+                self._rows.append(row)
 
-    def _prefill(self, job: Job, prompt: Sequence[int], past: DynamicCache) -> torch.Tensor:
-        """Logits after the prompt, shape [vocabulary]; `past` then covers it."""
-        full = min(len(prompt) // self._cache.block_tokens * self._cache.block_tokens, len(prompt) - 1)
-        while (done := past.get_seq_length()) < full:
-            if job.cancelled.is_set():
-                raise Cancelled
-            self._cache.engine.prefill(prompt[: min(done + _PIECE_TOKENS, full)], past)
-        return self._step(prompt[full:], past)
+    def _write(self) -> None:
+        """Give each answer in the batch a token."""
+        rows = self._rows
+        if not rows:
+            return
+        try:
+            logits = self._batch.step([row.tokens[-1] for row in rows], [row.past for row in rows])
+        except Exception as error:  # nobody knows what the caches hold now
+            for job in {row.job for row in rows}:
+                self._end(job, error, keep=False)
+            return
+        for row, of_row in zip(rows, logits, strict=True):
+            if row.job not in self._left:
+                continue  # another answer of the job has failed just now
+            try:
+                self._take(row, of_row)
+            except Exception as error:
+                self._end(row.job, error)
+        self._rows = [row for row in self._rows if not row.finished]
 
-    def _step(self, tokens: Sequence[int], past: DynamicCache) -> torch.Tensor:
-        ids = torch.tensor([list(tokens)], dtype=torch.long, device=self._model.device)
-        logits: torch.Tensor = self._model(input_ids=ids, past_key_values=past, use_cache=True, logits_to_keep=1).logits[0, -1]
-        return logits
-
-    def _generate(self, job: Job, choice: int, tokens: list[int], logits: torch.Tensor, past: DynamicCache) -> None:
-        sampler, text, stops = Sampler(job.sampling, choice), Detokeniser(self._tokenizer), StopStrings(job.sampling.stop)
+    def _take(self, row: _Row, logits: torch.Tensor) -> None:
+        """Choose the next token of an answer and tell of it."""
+        sampling = row.job.sampling
+        token = row.sampler.next(logits)
+        row.tokens.append(token)
+        ended = token in self._ends
+        piece, stopped = row.stops.add(row.text.end() if ended else row.text.add(token))
         reason = None
-        while reason is None:
-            if job.cancelled.is_set():
-                raise Cancelled
-            token = sampler.next(logits)
-            tokens.append(token)
-            ended = token in self._ends
-            piece, stopped = stops.add(text.end() if ended else text.add(token))
-            if ended or stopped:
-                reason = "stop"
-            elif len(tokens) == job.sampling.max_tokens:
-                reason = "length"
-                rest, stopped = stops.add(text.end())
-                piece += rest
-                reason = "stop" if stopped else reason
-            if reason is not None:
-                piece += stops.end()
-            if piece:
-                job.tell(Piece(choice, piece))
-            if reason is None:
-                logits = self._step([token], past)
-        job.tell(Finished(choice, reason, len(tokens)))
+        if ended or stopped:
+            reason = "stop"
+        elif len(row.tokens) == sampling.max_tokens:
+            rest, stopped = row.stops.add(row.text.end())
+            piece += rest
+            reason = "stop" if stopped else "length"
+        if reason is not None:
+            piece += row.stops.end()
+        if piece:
+            row.job.tell(Piece(row.choice, piece))
+        if reason is not None:
+            row.job.tell(Finished(row.choice, reason, len(row.tokens)))
+            row.finished = True
+            self._keep(row)
+            self._left[row.job] -= 1
+            if self._left[row.job] == 0:
+                self._end(row.job)
+
+    def _keep(self, row: _Row) -> None:
+        self._cache.keep([*row.prompt, *row.tokens], len(row.prompt), row.past)
+
+    def _end(self, job: Job, error: Exception | None = None, *, keep: bool = True) -> None:
+        """End a job. What was computed for it is kept, but for a cache that an error may have left in any state."""
+        del self._left[job]
+        reading = self._reading
+        if reading is not None and reading.job is job:
+            self._reading = None
+            if reading.past is not None and isinstance(error, Cancelled):
+                self._cache.keep(reading.tokens, len(reading.tokens), reading.past)
+        for row in (*self._rows, *self._ready):
+            if row.job is job and keep and not row.finished:
+                self._keep(row)
+        self._prompts = deque(prompt for prompt in self._prompts if prompt.job is not job)
+        self._ready = deque(row for row in self._ready if row.job is not job)
+        self._rows = [row for row in self._rows if row.job is not job]
+        job.tell(Ended(error))
 
 
-def _fork(cache: DynamicCache) -> DynamicCache:
-    """A cache that grows by itself. The tensors are shared: a run of the model makes new ones."""
-    fork = copy.copy(cache)
-    fork.layers = [copy.copy(layer) for layer in cache.layers]
-    return fork
+def _same(one: Sequence[int], other: Sequence[int], most: int) -> int:
+    """Return how many of the first tokens are the same, `most` at most."""
+    most = min(most, len(one), len(other))
+    if list(one[:most]) == list(other[:most]):
+        return most
+    return next(index for index in range(most) if one[index] != other[index])
 
 
 def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:

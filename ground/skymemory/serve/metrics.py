@@ -24,7 +24,9 @@ class Metrics:
         )
         self.prompt_tokens = Counter("skymem_serve_prompt_tokens_total", "Tokens of prompts", registry=registry)
         self.cached_tokens = Counter(
-            "skymem_serve_cached_tokens_total", "Tokens of prompts that came from the sky", registry=registry
+            "skymem_serve_cached_tokens_total",
+            "Tokens of prompts that came from the sky, or from a prompt beside",
+            registry=registry,
         )
         self.completion_tokens = Counter("skymem_serve_completion_tokens_total", "Tokens of answers", registry=registry)
         self.cancelled = Counter(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_WAITING_MAX = 2
-"""caches that wait to be stored: each holds the memory of a whole prompt"""
 _GIVE_UP_S = 10.0
 """an answer waits so long for the blocks of one that begins alike"""
 _LOOK_S = 0.1
@@ -40,14 +38,17 @@ class _Kept:
 class PromptCache:
     """A `KVCManager` for the constellation that is up, if one is; stores in a thread of its own.
 
-    `get` and `keep` are for one thread. Nothing that happens in the sky raises.
+    `get` is for one thread, `keep` for one that may be another. Nothing that happens in the sky raises.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: Source) -> None:
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: Source, waiting_max: int = 2
+    ) -> None:
         """Reads all weights once, for the keys, if a constellation is there.
 
         Args:
             source: tells of the constellation; asked again before each prompt.
+            waiting_max: caches that may wait to be stored; each holds the memory of a whole prompt.
 
         Raises:
             UnsupportedModelError: the model's cache cannot be cut into blocks.
@@ -60,6 +61,7 @@ class PromptCache:
         self._source = source
         self._store: SkyStore | None = None
         self._manager: KVCManager | None = None
+        self._waiting_max = waiting_max
         self._waiting: deque[_Kept] = deque()
         self._changed = Condition()
         self._closed = False
@@ -70,7 +72,8 @@ class PromptCache:
     @property
     def block_tokens(self) -> int:
         """Tokens of a block."""
-        return Constellation().cache.block_tokens if self._manager is None else self._manager.block_tokens
+        manager = self._manager
+        return Constellation().cache.block_tokens if manager is None else manager.block_tokens
 
     @property
     def statistics(self) -> KVCStatistics:
@@ -103,10 +106,10 @@ class PromptCache:
             prompt_tokens: how many of them are the prompt's.
             cache: must not be changed any more.
         """
-        if self._manager is None:
-            return
         with self._changed:
-            if len(self._waiting) >= _WAITING_MAX:
+            if self._manager is None:
+                return
+            if len(self._waiting) >= self._waiting_max:
                 self.dropped += 1
                 return
             self._waiting.append(_Kept(self._manager, list(tokens), prompt_tokens, cache))
@@ -160,7 +163,7 @@ class PromptCache:
         """Use this store instead of the one before."""
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting or self._closed)
-        before, self._store, self._manager = self._store, None, None
+            before, self._store, self._manager = self._store, None, None
         if before is not None:
             before.close()
         if store is not None:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
+_CHARACTERS_PER_TOKEN_MAX = 16
+"""no text has so many on average; single tokens do, such as long runs of spaces"""
+
+
 class Prompting:
     """Tokens of prompts and chats, for one model. For one thread: tokenizers are not made for several."""
 
@@ -27,13 +31,18 @@ class Prompting:
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
         self._context_tokens = context_tokens
+        longest = max(map(len, tokenizer.get_vocab()), default=1)
+        self._characters_per_token = min(longest, _CHARACTERS_PER_TOKEN_MAX)
 
     def completion(self, prompts: Sequence[str | list[int]]) -> list[list[int]]:
         """Token ids of each prompt.
 
         Raises:
-            ApiError: a prompt without a token, a token id that the model does not have.
+            ApiError: a prompt without a token, a token id that the model does not have, a text that is too long.
         """
+        for one in prompts:
+            if isinstance(one, str):
+                self._check_length(len(one), "prompt")
         return [self._checked(self._tokenizer(one)["input_ids"] if isinstance(one, str) else one) for one in prompts]
 
     def text(self, prompt: str | list[int]) -> str:
@@ -48,8 +57,9 @@ class Prompting:
         """Token ids of a chat, up to where the answer begins.
 
         Raises:
-            ApiError: the tokenizer has no chat template, or that refuses the messages.
+            ApiError: the tokenizer has no chat template, or that refuses the messages; they are too long for the tokenizer.
         """
+        self._check_length(sum(len(part.text) for message in messages for part in message.content), "messages")
         if not self._tokenizer.chat_template:
             raise ApiError(
                 "the model's tokenizer has no chat template; use /v1/completions", param="messages", code="no_chat_template"
@@ -82,6 +92,17 @@ class Prompting:
                 code="context_length_exceeded",
             )
         return self._context_tokens - longest if max_tokens is None else max_tokens
+
+    def _check_length(self, characters: int, param: str) -> None:
+        """Refuse what cannot fit the context before the tokenizer spends its time on it: it may take a minute for a few MB."""
+        allowed = self._characters_per_token * self._context_tokens
+        if characters > allowed:
+            raise ApiError(
+                f"{param}: {characters:,} characters; allowed are {allowed:,}, {self._characters_per_token} for each of the "
+                f"{self._context_tokens:,} tokens of the model's context",
+                param=param,
+                code="context_length_exceeded",
+            )
 
     def _checked(self, tokens: list[int], param: str = "prompt") -> list[int]:
         if not tokens:

@@ -43,6 +43,8 @@ class ServeOptions:
     api_key: str | None = None
     queue_max: int = 32
     """requests that may wait"""
+    answers_max: int = 8
+    """answers that are generated together"""
     dtype: str = "auto"
     device: str | None = None
     """of torch; None: a GPU if there is one"""
@@ -69,7 +71,7 @@ def serve(
     stage("loading the model")
     model, tokenizer = load(options.model, dtype=options.dtype, device=options.device)
     stage("reading all weights, for the keys of blocks")
-    cache = PromptCache(model, tokenizer, source)
+    cache = PromptCache(model, tokenizer, source, waiting_max=max(2, options.answers_max))
     try:
         asyncio.run(_serve(options, listener, model, tokenizer, cache, ready))
     finally:
@@ -91,7 +93,10 @@ async def _serve(
         defaults=_defaults(model),
         api_key=options.api_key,
     )
-    worker = Worker(Generator(model, tokenizer, cache).run, options.queue_max)
+    generator = Generator(model, tokenizer, cache, options.answers_max)
+    if generator.answers_max < options.answers_max:
+        _log.warning("this model cannot run several answers together: they are generated one after the other")
+    worker = Worker(generator, options.queue_max)
     metrics = Metrics(CollectorRegistry())
     metrics.watch(
         running=lambda: worker.running,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+from collections import deque
+from threading import Condition, Thread
 
-from skymemory.serve.generation import Cancelled, Ended, Job
+from skymemory.serve.generation import Cancelled, Ended, Generator, Job
 
 _WEIGHT = 0.3
 """of the last job in the mean of durations"""
@@ -23,30 +22,36 @@ class QueueFullError(RuntimeError):
 
 
 class Worker:
-    """Runs jobs in order, one at a time, in a thread of its own. Methods are for the event loop."""
+    """Hands jobs to the generator in the order in which they came, and runs it in a thread of its own.
 
-    def __init__(self, run: Callable[[Job], None], waiting_max: int) -> None:
+    Methods are for the event loop.
+    """
+
+    def __init__(self, generator: Generator, waiting_max: int) -> None:
         """
         Args:
-            run: does a job.
-            waiting_max: jobs that may wait beside the one that runs.
+            waiting_max: jobs that may wait beside those for which the generator has room.
         """
-        self._run = run
+        self._generator = generator
         self._waiting_max = waiting_max
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="model")
-        self._futures: dict[int, Future[None]] = {}
-        self._lock = Lock()
+        self._waiting: deque[Job] = deque()
+        self._begun_s: dict[Job, float] = {}
+        """when jobs that run began"""
+        self._changed = Condition()
+        self._closed = False
         self._mean_s = 0.0
+        self._thread = Thread(target=self._run, name="model")
+        self._thread.start()
 
     @property
     def running(self) -> int:
-        """Jobs that run: 0 or 1."""
-        return sum(future.running() for future in self._all())
+        """Jobs that run."""
+        return len(self._begun_s)
 
     @property
     def waiting(self) -> int:
         """Jobs that wait."""
-        return sum(not future.running() for future in self._all())
+        return len(self._waiting)
 
     def check_room(self, coming: int = 0) -> None:
         """Args:
@@ -55,38 +60,46 @@ class Worker:
         Raises:
             QueueFullError: a job would have to wait, and as many as may do.
         """
-        taken = len(self._all()) + coming
-        if taken > self._waiting_max:
-            raise QueueFullError(taken - 1, max(1, math.ceil(self._mean_s)))
+        with self._changed:
+            taken = self.running + self.waiting + coming
+            if taken >= self._waiting_max + self._generator.answers_max:
+                raise QueueFullError(taken - self.running, max(1, math.ceil(self._mean_s)))
 
     def submit(self, job: Job) -> None:
         """Have a job done, after those that wait."""
-        future = self._pool.submit(self._timed, job)
-        with self._lock:
-            self._futures[id(job)] = future
-        future.add_done_callback(lambda _: self._forget(job))
+        with self._changed:
+            self._waiting.append(job)
+            self._changed.notify_all()
 
     def cancel(self, job: Job) -> None:
         """Take a job from the queue, or have it end soon; nothing happens if it has ended."""
         job.cancelled.set()
-        with self._lock:
-            future = self._futures.get(id(job))
-        if future is not None and future.cancel():
-            job.tell(Ended(Cancelled()))
+        with self._changed:
+            if job not in self._waiting:
+                return
+            self._waiting.remove(job)
+        job.tell(Ended(Cancelled()))
 
     def close(self) -> None:
         """Wait for all jobs."""
-        self._pool.shutdown()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        self._generator.close()
 
-    def _timed(self, job: Job) -> None:
-        start_s = time.monotonic()
-        self._run(job)
-        self._mean_s += _WEIGHT * (time.monotonic() - start_s - self._mean_s)
-
-    def _all(self) -> list[Future[None]]:
-        with self._lock:
-            return [future for future in self._futures.values() if not future.done()]
-
-    def _forget(self, job: Job) -> None:
-        with self._lock:
-            self._futures.pop(id(job), None)
+    def _run(self) -> None:
+        generator = self._generator
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or generator.busy or self._closed)
+                if not self._waiting and not generator.busy:
+                    return
+                while self._waiting and generator.room:
+                    job = self._waiting.popleft()
+                    self._begun_s[job] = time.monotonic()
+                    generator.admit(job)
+            ended = generator.turn()
+            with self._changed:
+                for job in ended:
+                    self._mean_s += _WEIGHT * (time.monotonic() - self._begun_s.pop(job) - self._mean_s)

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from skymemory.serve import app
 from skymemory.serve.app import Api, Defaults, Served
+from skymemory.serve.generation import Generator
 from skymemory.serve.metrics import Metrics
 from skymemory.serve.prompting import Prompting
 from skymemory.serve.worker import Worker
@@ -28,7 +29,7 @@ def test_a_body_that_does_not_come_gives_its_place_back(monkeypatch: pytest.Monk
                 assert (answer.status, (await answer.json())["error"]["message"]) == (408, "the body did not come within 0 s")
 
     monkeypatch.setattr(app, "BODY_S", 0.01)
-    worker = Worker(lambda _: None, 0)
+    worker = Worker(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
     api = Api(Served("model", 100, Defaults()), worker, Mock(spec=Prompting), Metrics(CollectorRegistry()))
     try:
         asyncio.run(asyncio.wait_for(ask(api), 60))

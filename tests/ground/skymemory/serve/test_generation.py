@@ -9,6 +9,7 @@ import torch
 from skymemory.demo.model import load
 from skymemory.engines.huggingface import HuggingFaceEngine
 from skymemory.serve import generation
+from skymemory.serve.batch import Batch
 from skymemory.serve.generation import Begun, Cancelled, Ended, Event, Finished, Generator, Job, Piece
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.sampling import Sampling
@@ -32,8 +33,10 @@ def cache(loaded, small_source) -> Iterator[PromptCache]:
 
 
 @pytest.fixture
-def generator(loaded, cache: PromptCache) -> Generator:
-    return Generator(*loaded, cache)
+def generator(loaded, cache: PromptCache) -> Iterator[Generator]:
+    generator = Generator(*loaded, cache, answers_max=4)
+    yield generator
+    generator.close()
 
 
 def run(generator: Generator, prompt: list[int] = PROMPT, cancel_after: int | None = None, **settings: object) -> list[Event]:
@@ -49,8 +52,17 @@ def run(generator: Generator, prompt: list[int] = PROMPT, cancel_after: int | No
             job.cancelled.set()
 
     job.tell = tell
-    generator.run(job)
+    finish(generator, job)
     return events
+
+
+def finish(generator: Generator, *jobs: Job) -> None:
+    for job in jobs:
+        generator.admit(job)
+    ended: list[Job] = []
+    while generator.busy:
+        ended += generator.turn()
+    assert set(ended) == set(jobs)
 
 
 def settled(cache: PromptCache) -> None:
@@ -60,13 +72,13 @@ def settled(cache: PromptCache) -> None:
 
 def test_blocks_from_the_sky_give_the_same_logits_to_the_last_bit(loaded, cache, generator, monkeypatch) -> None:
     seen: list[torch.Tensor] = []
-    step = Generator._step
+    read = Batch.read
 
-    def watched(self, tokens, past):
-        seen.append(step(self, tokens, past))
+    def watched(self, tokens, row):
+        seen.append(read(self, tokens, row))
         return seen[-1]
 
-    monkeypatch.setattr(Generator, "_step", watched)
+    monkeypatch.setattr(Batch, "read", watched)
     monkeypatch.setattr(generation, "_PIECE_TOKENS", 40)
     cold = run(generator)
     settled(cache)
@@ -119,7 +131,104 @@ def test_a_prompt_that_nobody_waits_for_is_not_computed_to_its_end_but_kept(cach
 
 def test_an_error_of_the_model_is_told_and_the_next_job_runs(cache, generator, monkeypatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Generator, "_step", lambda *_: 1 / 0)
+        patch.setattr(Batch, "read", lambda *_: 1 / 0)
         events = run(generator)
     assert isinstance(events[-1].error, ZeroDivisionError)
+    with monkeypatch.context() as patch:
+        patch.setattr(Batch, "step", lambda *_: 1 / 0)
+        events = run(generator)
+    assert [type(event) for event in events] == [Begun, Piece, Ended]
+    assert isinstance(events[-1].error, ZeroDivisionError)
     assert run(generator)[-1] == Ended()
+
+
+def job_of(prompt: list[int], events: list[Event], **settings: object) -> Job:
+    sampling = Sampling(
+        **{"max_tokens": 8, "temperature": 0.0, "top_p": 1.0, "seed": None, "stop": (), "choices": 1, **settings}
+    )
+    return Job([prompt], sampling, events.append)
+
+
+def text(events: list[Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, Piece))
+
+
+def test_answers_together_are_those_of_one_by_one(loaded, cache, generator) -> None:
+    prompts = [[(seed + step * index) % 90 for index in range(length)] for seed, step, length in
+               ((1, 7, 5), (2, 11, 100), (3, 13, 33), (4, 17, 300), (5, 19, 16), (6, 23, 64))]
+    settings = [{"max_tokens": 20 + 30 * index, "seed": index, "temperature": index % 2 * 0.7} for index in range(len(prompts))]
+    alone = Generator(*loaded, cache, answers_max=1)
+    one_by_one = [run(alone, prompt, **words) for prompt, words in zip(prompts, settings, strict=True)]
+    alone.close()
+    together: list[list[Event]] = [[] for _ in prompts]
+    finish(generator, *(job_of(*words[:2], **words[2]) for words in zip(prompts, together, settings, strict=True)))
+    assert [text(events) for events in together] == [text(events) for events in one_by_one]
+    assert all(events[-1] == Ended() for events in together)
+
+
+def test_rows_run_together_and_all_get_their_first_token_before_one_is_done(generator, monkeypatch) -> None:
+    steps: list[int] = []
+    step = Batch.step
+    monkeypatch.setattr(Batch, "step", lambda self, tokens, rows: steps.append(len(rows)) or step(self, tokens, rows))
+    events: list[list[Event]] = [[] for _ in range(4)]
+    jobs = [job_of([50 + index, *PROMPT], events[index], max_tokens=10_000) for index in range(4)]
+    for job in jobs:
+        generator.admit(job)
+    while not all(any(isinstance(event, Piece) for event in each) for each in events):
+        assert generator.turn() == []
+    generator.turn()
+    assert steps[-1] == 4
+    for job in jobs:
+        job.cancelled.set()
+    assert set(generator.turn()) == set(jobs)
+    assert not generator.busy
+
+
+def test_a_prompt_that_begins_as_one_beside_it_is_not_read_twice(loaded, generator, monkeypatch) -> None:
+    monkeypatch.setattr(PromptCache, "get", lambda self, *_: self.engine.empty_cache())
+    document = [(5 + 3 * index) % 90 for index in range(20 * BLOCK)]
+    alone = [text(run(generator, [*document, question])) for question in (1, 2)]
+    events: list[list[Event]] = [[], []]
+    finish(generator, *(job_of([*document, question], events[question - 1]) for question in (1, 2)))
+    assert [each[0] for each in events] == [Begun(0, 0), Begun(0, len(document))]
+    assert [text(each) for each in events] == alone
+
+
+def test_who_goes_away_frees_a_place_and_disturbs_nobody(generator) -> None:
+    wanted = text(run(generator, max_tokens=60))
+    events: list[list[Event]] = [[], [], []]
+    jobs = [job_of([70 + index, *PROMPT] if index else PROMPT, events[index], max_tokens=60) for index in range(3)]
+    for job in jobs:
+        generator.admit(job)
+    while not all(any(isinstance(event, Piece) for event in each) for each in events):
+        generator.turn()
+    jobs[1].cancelled.set()
+    assert generator.turn() == [jobs[1]]
+    assert isinstance(events[1][-1].error, Cancelled)
+    while generator.busy:
+        generator.turn()
+    assert text(events[0]) == wanted
+    assert events[0][-1] == events[2][-1] == Ended()
+
+
+def test_more_answers_than_places(generator) -> None:
+    events = run(generator, choices=11, max_tokens=5)
+    assert sorted(event.choice for event in events if isinstance(event, Finished)) == list(range(11))
+    assert generator.room
+
+
+def test_an_answer_that_fails_takes_only_its_job_along(generator, monkeypatch) -> None:
+    events: list[list[Event]] = [[], []]
+    good, bad = (job_of([80 + index, *PROMPT], events[index], max_tokens=30) for index in range(2))
+    tell = bad.tell
+
+    def fail(event: Event) -> None:
+        tell(event)
+        if len([one for one in events[1] if isinstance(one, Piece)]) == 3 and isinstance(event, Piece):
+            raise ZeroDivisionError
+
+    bad.tell = fail
+    finish(generator, good, bad)
+    assert isinstance(events[1][-1].error, ZeroDivisionError)
+    assert events[0][-1] == Ended()
+    assert [event for event in events[0] if isinstance(event, Finished)] == [Finished(0, "length", 30)]

@@ -124,9 +124,9 @@ def test_not_more_than_some_answers_wait_and_closing_stores_them(loaded, tokens,
     monkeypatch.setattr(KVCManager, "add_blocks", held)
     cache = PromptCache(*loaded, small_source())
     given = computed(cache, tokens)
-    for _ in range(prompt_cache._WAITING_MAX + 3):
+    for _ in range(2 + 3):
         cache.keep(tokens, 100, given)
-    assert (cache.waiting, cache.dropped) == (prompt_cache._WAITING_MAX, 3)
+    assert (cache.waiting, cache.dropped) == (2, 3)
     let.set()
     cache.close()
     again = PromptCache(*loaded, small_source())

@@ -380,7 +380,8 @@ def test_who_goes_away_stops_the_model(server) -> None:
     assert complete(server.client, "next").usage.completion_tokens == 24
 
 
-def test_who_goes_away_from_the_queue_leaves_it(server) -> None:
+def test_who_goes_away_from_the_queue_leaves_it(serve_model, babbler) -> None:
+    server = serve_model(babbler, "--served-model-name", "babbler", "--max-batch", "1")
     host, port = server.address.removeprefix("http://").split(":")
     body = json.dumps({"model": "babbler", "prompt": "a"}).encode()
     head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
@@ -397,7 +398,7 @@ def test_who_goes_away_from_the_queue_leaves_it(server) -> None:
 
 
 def test_a_full_queue_refuses_and_says_when_to_come_again(serve_model, babbler) -> None:
-    server = serve_model(babbler, "--served-model-name", "babbler", "--max-queue", "1")
+    server = serve_model(babbler, "--served-model-name", "babbler", "--max-queue", "1", "--max-batch", "1")
     stream = hold(server)
     waiting: list[openai.types.Completion] = []
     second = threading.Thread(target=lambda: waiting.append(complete(server.client, "second")))
@@ -415,7 +416,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(serve_model, babbler) 
 
 
 def test_requests_have_their_place_in_the_queue_from_before_their_body(serve_model, babbler) -> None:
-    server = serve_model(babbler, "--served-model-name", "babbler", "--max-queue", "1")
+    server = serve_model(babbler, "--served-model-name", "babbler", "--max-queue", "1", "--max-batch", "1")
     host, port = server.address.removeprefix("http://").split(":")
     head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 8000000\r\n\r\n"
     body = json.dumps({"model": "babbler", "prompt": "a", "max_tokens": 1}).encode()
@@ -530,3 +531,41 @@ def test_the_bench_of_first_tokens(server) -> None:
         assert row["warm_s"] > 0
     assert report["lookup"] is None
     assert ttft_table(report).row_count == 3
+
+
+def test_answers_begin_while_others_are_under_way(server) -> None:
+    streams = [hold(server) for _ in range(3)]
+    assert server.metric("skymem_serve_running") == 3
+    for stream in streams:
+        stream.close()
+    server.wait("skymem_serve_running", 0)
+
+
+def test_eight_at_once_are_answered_together_and_as_one_by_one(server) -> None:
+    prompts = [f"{number} beside others: " + "ab" * 20 * number for number in range(8)]
+    alone = [complete(server.client, prompt, max_tokens=60).choices[0].text for prompt in prompts]
+    texts: dict[str, str] = {}
+
+    def ask(prompt: str) -> None:
+        with complete(server.client, prompt, max_tokens=60, stream=True) as stream:
+            texts[prompt] = "".join(chunk.choices[0].text for chunk in stream)
+
+    threads = [threading.Thread(target=ask, args=(prompt,)) for prompt in prompts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [texts[prompt] for prompt in prompts] == alone
+    server.wait("skymem_serve_running", 0)
+
+
+def test_a_text_that_cannot_fit_is_refused_before_the_tokenizer(server) -> None:
+    begun_s = time.process_time()
+    for path, body in (
+        ("/v1/completions", {"model": "babbler", "prompt": "a" * 6_000_000}),
+        ("/v1/chat/completions", {"model": "babbler", "messages": [{"role": "user", "content": "a" * 6_000_000}]}),
+    ):
+        answer = server.request(path, json.dumps(body).encode())
+        assert (answer.status, answer.json["error"]["code"]) == (400, "context_length_exceeded")
+        assert "6,000,000 characters; allowed are 16,384, 1 for each of the 16,384 tokens" in answer.json["error"]["message"]
+    assert time.process_time() - begun_s < 60

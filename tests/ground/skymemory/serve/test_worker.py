@@ -1,4 +1,4 @@
-"""One job at a time, in order, and not too many."""
+"""Jobs in order, and not too many."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -11,18 +11,39 @@ from skymemory.serve.worker import QueueFullError, Worker
 
 
 class Gate:
-    """Work that waits to be let through."""
+    """A generator of one answer at a time, which waits to be let through."""
+
+    answers_max = 1
 
     def __init__(self) -> None:
         self.begun = threading.Semaphore(0)
         self.pass_one = threading.Semaphore(0)
         self.done: list[Job] = []
+        self._job: Job | None = None
 
-    def run(self, job: Job) -> None:
+    @property
+    def busy(self) -> bool:
+        return self._job is not None
+
+    @property
+    def room(self) -> bool:
+        return self._job is None
+
+    def admit(self, job: Job) -> None:
+        self._job = job
         self.begun.release()
-        self.pass_one.acquire()
+
+    def turn(self) -> list[Job]:
+        job = self._job
+        if job is None or not self.pass_one.acquire(timeout=0.01):
+            return []
+        self._job = None
         self.done.append(job)
         job.tell(Ended())
+        return [job]
+
+    def close(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -35,7 +56,7 @@ def make_worker(gate: Gate) -> Iterator[Callable[[int], Worker]]:
     workers: list[Worker] = []
 
     def make(waiting_max: int) -> Worker:
-        workers.append(Worker(gate.run, waiting_max))
+        workers.append(Worker(gate, waiting_max))
         return workers[-1]
 
     yield make
