@@ -55,6 +55,7 @@ def run_prefix_bench(
     rounds: int = ROUNDS,
     config: LlamaConfig | None = None,
     progress: Progress | None = None,
+    device: str | None = None,
 ) -> dict[str, Any]:
     """Measure, without and with the cache in turn; medians over `rounds`.
 
@@ -63,6 +64,7 @@ def run_prefix_bench(
         codecs: names of codecs.
         rounds: at least 1.
         config: sizes of the model; None: TinyLlama's.
+        device: of torch, where the model runs; None: a GPU if there is one.
         progress: called with rounds done and wanted, over all codecs.
 
     Returns:
@@ -75,6 +77,7 @@ def run_prefix_bench(
         StartError: the constellation does not start.
     """
     model = random_llama(config or tiny_llama(), seed=SEED, dtype=torch.bfloat16)
+    torch.nn.Module.to(model, device or ("cuda" if torch.cuda.is_available() else "cpu"))
     tokenizer = demo_tokenizer()
     random_ids = random.Random(SEED)
     ids = [random_ids.randrange(model.config.vocab_size) for _ in range(BLOCKS * 128 + MORE_TOKENS)]

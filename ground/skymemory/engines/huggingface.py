@@ -72,7 +72,7 @@ class HuggingFaceEngine:
             cache: keys and values of a beginning of the prompt, to be continued; it is changed.
 
         Returns:
-            Cache over all tokens.
+            Cache over all tokens. It is computed on return, also by a GPU: who measures, measures that.
         """
         cache = self.empty_cache() if cache is None else cache
         done = cache.get_seq_length()
@@ -81,6 +81,9 @@ class HuggingFaceEngine:
             for piece in torch.split(ids, _PREFILL_TOKENS, dim=1) if ids.numel() else ():
                 # Only keys and values are wanted: the logits of one token, not of all
                 self._model(input_ids=piece, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        for device in {keys.device for keys, _ in _tensors(cache)} if done < len(tokens) else ():
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
         return cache
 
     def empty_cache(self) -> DynamicCache:
