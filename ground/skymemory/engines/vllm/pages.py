@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 
@@ -66,7 +67,10 @@ class Pages:
         Args:
             payload: bytes of the whole block, on the CPU.
         """
-        self._slice(layer, payload).copy_(self._layers[layer][block])
+        if self.device.type == "cpu":
+            _copy(self._slice(layer, payload), self._layers[layer][block])
+        else:
+            self._slice(layer, payload).copy_(self._layers[layer][block])
 
     def gather(self, layer: int, blocks: Sequence[int]) -> torch.Tensor:
         """One layer of some blocks on its way to pinned memory, [blocks, ..., bytes]: there once the stream has come so far."""
@@ -80,8 +84,9 @@ class Pages:
 
     def write(self, block: int, payload: torch.Tensor) -> None:
         """Copy a block in, layer by layer; it is there on return. Beside what a GPU computes: one thread writes."""
-        if self.device.type != "cuda":
-            self._write(block, payload)
+        if self.device.type == "cpu":
+            for layer, cache in enumerate(self._layers):
+                _copy(cache[block], self._slice(layer, payload))
             return
         if self._stream is None:
             self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]  # torch leaves it untyped
@@ -96,6 +101,15 @@ class Pages:
     def _slice(self, layer: int, payload: torch.Tensor) -> torch.Tensor:
         start = self._starts[layer]
         return payload[start : start + self._bytes[layer]].view(self._layers[layer].shape[1:])
+
+
+def _copy(to: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy within host memory by one thread.
+
+    torch copies more than 32,768 elements with all of its threads, which wait for each other in a loop. Where other work has the
+    processors, that takes several times the CPU time of the copy.
+    """
+    np.copyto(to.numpy(), source.numpy())
 
 
 def _rows(name: str, cache: torch.Tensor, blocks: int) -> torch.Tensor:
