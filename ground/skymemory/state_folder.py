@@ -23,4 +23,4 @@ def agent_socket() -> Path:
 
 def http_record(socket: Path) -> Path:
     """Return the file in which an agent with that socket says where it serves HTTP, for `skymem status`."""
-    return socket.with_suffix(".http")
+    return Path(f"{socket}.http")

@@ -43,7 +43,7 @@ class Models:
 
     def __init__(self, socket: Path) -> None:
         """`socket`: of the agent; the record lies beside it."""
-        self._file = socket.with_name(RECORD_NAME)
+        self._file = socket.parent / RECORD_NAME
         self._known: dict[Model, None] = {}
 
     def __iter__(self) -> Iterator[Model]:
@@ -67,7 +67,7 @@ class Models:
 
 def recorded(socket: Path | None = None) -> list[Model]:
     """What the agent of a socket has recorded last; empty if there is nothing that can be read."""
-    file = (socket or agent_socket()).with_name(RECORD_NAME)
+    file = (socket or agent_socket()).parent / RECORD_NAME
     try:
         with file.open("rb") as opened:
             return msgspec.json.decode(opened.read(_RECORD_BYTES_MAX), type=list[Model])

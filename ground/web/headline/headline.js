@@ -31,8 +31,7 @@ function counted({ hit, blocks, not_fetched }) {
 function savedTime(saved) {
   if (!saved || !(saved.compute_s > 0)) return "–";
   const seconds = saved.compute_s - saved.fetch_s;
-  const text = Math.abs(seconds) < 100 ? words.seconds(Math.abs(seconds)) : words.duration(1000 * Math.abs(seconds));
-  return `${seconds < 0 ? "−" : ""}${text}`;
+  return `${seconds < 0 ? "−" : ""}${words.long(Math.abs(seconds))}`;
 }
 
 export function startHeadline(list, schedule, notice, state, timeline) {

@@ -26,6 +26,12 @@ export function seconds(value) {
   return value < 1 ? `${(value * 1e3).toFixed(digits(value * 1e3))} ms` : `${value.toFixed(digits(value))} s`;
 }
 
+/** Seconds that may have become many. */
+export function long(value) {
+  const [step, unit] = value < 100 ? [1, "s"] : value < 6000 ? [60, "min"] : [3600, "h"];
+  return step === 1 ? seconds(value) : `${(value / step).toFixed(digits(value / step))} ${unit}`;
+}
+
 export function ratio(value) {
   if (value == null) return NONE;
   const percent = value * 100;

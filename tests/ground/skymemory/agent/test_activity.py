@@ -170,7 +170,7 @@ def test_cold_keys_count_through_every_door(start_sky: StartSky, tmp_path: Path)
         report = json.loads(CliRunner().invoke(main, ["status", "--json"], env={"SKYMEM_STATE": str(tmp_path)}).output)
         assert report["agent"]["hit_rate"] == 0.5
         assert report["agent"]["delivery"] == 1.0
-    assert not (tmp_path / "agent.http").exists()
+    assert not (tmp_path / "agent.sock.http").exists()
     run = CliRunner().invoke(main, ["status"], env={"SKYMEM_STATE": str(tmp_path)})
     assert "no agent of this host tells" in run.output
 
@@ -192,7 +192,7 @@ def test_a_block_that_is_lost_is_asked_for_and_not_delivered(start_sky: StartSky
 @pytest.mark.parametrize("what", ["nobody:1", "http://127.0.0.1:1", "\n", "http://[::1"])
 def test_a_record_of_an_agent_that_has_gone_is_no_error(tmp_path: Path, start_sky: StartSky, what: str) -> None:
     tell_up(tmp_path, start_sky())
-    (tmp_path / "agent.http").write_text(what)
+    (tmp_path / "agent.sock.http").write_text(what)
     run = CliRunner().invoke(main, ["status"], env={"SKYMEM_STATE": str(tmp_path)})
     assert run.exit_code == 0, run.output
     assert "no agent of this host tells" in run.output

@@ -246,7 +246,8 @@ def test_cold_keys_are_in_the_hit_rate_and_not_in_the_delivery(browser: Browser,
         found = watched.engine.find([os.urandom(32) for _ in range(40)]).result(PATIENCE_S)
         assert found.blocks == 0
         tile = page.locator("#headline > div")
-        expect(tile.filter(has_text="hit rate")).to_have_text(re.compile(r"^hit rate\d[\d.]* %\d+ of \d+ in all(; \d+ not fetched)?$"))
+        words = r"^hit rate\d[\d.]* %\d+ of \d+ in all(; \d+ not fetched)?$"
+        expect(tile.filter(has_text="hit rate")).to_have_text(re.compile(words))
 
         def share(name: str) -> float:
             match = re.match(rf"{name}([\d.]+) %", tile.filter(has_text=name).inner_text().replace("\n", ""))
