@@ -28,10 +28,10 @@ def _commands(document: Path) -> Iterator[tuple[int, list[str]]]:
             found = re.match(r"\s*(?:\S*\$ )?(?:[A-Z_]+=\S+ )*(?:\S+/)?skymem (.*)", line)
             if found:
                 words = shlex.split(found[1], comments=True)
-                if any(word.startswith("[") for word in words):
-                    continue  # a synopsis, not to be pasted
+                if any(word.startswith(("[", "$")) for word in words):
+                    continue  # a synopsis, or what a shell fills in
                 ends = [index for index, word in enumerate(words) if word in {"&", "|", ">", ">>", "&&", ";"}]
-                yield number, [word.removesuffix(";") for word in words[: ends[0] if ends else None]]
+                yield number, [word.removeprefix("~/").removesuffix(";") for word in words[: ends[0] if ends else None]]
 
 
 def _check(words: list[str]) -> None:
