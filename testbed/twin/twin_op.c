@@ -10,7 +10,8 @@
 
 #define SKEW_US             2000000u /* clocks of satellites and hosts are as far apart at most */
 #define EARLY               10u      /* part of a handover in which old places come first */
-#define BACK_MAX            3u       /* old places that are asked at most */
+#define BACK_MAX            3u       /* old places that are asked at most, unless a satellite is late */
+#define SEARCHES            4u       /* of a share among satellites that are late */
 #define PURGE_AFTER_MISS_US 2000000u /* that a host spends on what is left of a block that it missed */
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
@@ -104,6 +105,76 @@ static void find_places(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SK
     }
 }
 
+/* Has a satellite something left to hand over? Who is in another row, by its clock, does not know. */
+static bool has_left(const SKYT_Twin_t *twin, const SKYT_Node_t *node)
+{
+    const SKY_Schedule_t *schedule = node->service.handover.schedule;
+    const bool            knows =
+        schedule != NULL && SKY_Schedule_RowAt(schedule, twin->now_us) == SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+
+    return SKY_Service_HandoverLeft(&node->service, twin->now_us) > 0 || (!knows && node->store.counters.slots_used > 0);
+}
+
+/* Has any satellite something left to hand over, or is it down, so that nobody knows? A host asks by STATS; here its counters are read. */
+static bool is_settled(const SKYT_Twin_t *twin)
+{
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        if (!twin->nodes[node].is_up || has_left(twin, &twin->nodes[node]))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_late(const SKYT_Twin_t *twin, SKY_Addr_t place)
+{
+    const SKYT_Node_t *node = &twin->nodes[SKYT_NodeOf(twin, place)];
+
+    return node->is_up && has_left(twin, node);
+}
+
+static void take_out(SKYT_Share_t *share, SKY_Addr_t place)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < share->place_count; ++i)
+    {
+        if (!SKY_Addr_Equal(share->places[i], place))
+        {
+            share->places[kept++] = share->places[i];
+        }
+    }
+    share->place_count = kept;
+}
+
+/* Places of a share: satellites that had it in an earlier row and have yet to hand something over, in the order of time, and then
+ * those where it is asked for in any case: as `skymemory.handovers` has it, and says why. */
+static void find_all_places(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Share_t *share)
+{
+    uint32_t       rows[SKYT_PLACES];
+    const uint32_t now   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    const uint32_t count = rows_of(twin, active, rows);
+
+    share->place_count = 0;
+    for (uint32_t row = 1; row < now; ++row)
+    {
+        const SKY_Addr_t place = SKY_Schedule_Server(&twin->schedule, row, share->server);
+
+        if (is_late(twin, place))
+        {
+            take_out(share, place);
+            share->places[share->place_count] = place;
+            share->place_count += share->place_count + count + 1u < SKYT_PLACES ? 1u : 0u;
+        }
+    }
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        share->places[share->place_count++] = SKY_Schedule_Server(&twin->schedule, rows[i], share->server);
+    }
+}
+
 /* The satellite to send to. @return SKYT_NONE: there is none */
 static uint32_t find_entry(const SKYT_Twin_t *twin, SKY_Addr_t target)
 {
@@ -152,12 +223,15 @@ static void begin_shares(SKYT_Twin_t *twin, SKYT_Active_t *active)
     SKYT_Share_t  *share = shares_of(twin, active);
     const uint32_t first = (uint32_t)(share - twin->shares);
 
-    active->left = total < twin->config.servers ? total : twin->config.servers;
+    active->is_settled = is_settled(twin);
+    active->row        = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    active->left       = total < twin->config.servers ? total : twin->config.servers;
     for (uint32_t server = 0; server < active->left; ++server)
     {
-        share[server].active = (uint32_t)(active - twin->active);
-        share[server].server = server;
-        share[server].place  = 0;
+        share[server].active   = (uint32_t)(active - twin->active);
+        share[server].server   = server;
+        share[server].place    = 0;
+        share[server].searches = 0;
         find_places(twin, active, &share[server]);
         const uint32_t entry = find_entry(twin, share[server].places[0]);
 
@@ -273,7 +347,7 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
         result->duration_us = (uint32_t)(twin->now_us - active->started_us);
         result->tries       = active->tries;
     }
-    if (active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && twin->config.lazy_purge != 0)
+    if (active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && active->is_settled && twin->config.lazy_purge != 0)
     {
         become_purge(twin, active);
         return;
@@ -347,6 +421,31 @@ static void ask_next(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *sha
     SKYT_Share_Begin(twin, (uint32_t)(share - twin->shares), entry, is_get ? &wanted : NULL);
 }
 
+/* Nobody that was asked has it, but it may be late. @return false: it has been looked for */
+static bool search(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *share)
+{
+    const uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+
+    const bool is_asked = share->searches == 0 ? active->is_settled && active->row == row : share->search_row == row;
+
+    if (active->kind != SKYT_OP_GET || is_asked)
+    {
+        return false;
+    }
+    if (share->searches == SEARCHES)
+    {
+        active->is_settled = false;
+        return false;
+    }
+    ++share->searches;
+    share->search_row = row;
+    find_all_places(twin, active, share);
+    active->is_settled = is_settled(twin);
+    share->place       = UINT32_MAX; /* the next one is the first */
+    ask_next(twin, active, share);
+    return true;
+}
+
 static void note_denied(SKYT_Active_t *active, const SKYT_Share_t *share)
 {
     const SKY_Fetch_t *fetch = &share->u.fetch;
@@ -380,6 +479,10 @@ static void settle(SKYT_Twin_t *twin, SKYT_Share_t *share)
             if (status != SKY_STATUS_BAD_KEY && has_next(share))
             {
                 ask_next(twin, active, share);
+                break;
+            }
+            if (status != SKY_STATUS_BAD_KEY && search(twin, active, share))
+            {
                 break;
             }
             note_denied(active, share);

@@ -17,7 +17,7 @@
 #include "twin.h"
 #include "twin_queue.h"
 
-#define SKYT_PLACES        8u         /**< satellites that one share asks at most */
+#define SKYT_PLACES        48u        /**< satellites that one share asks at most */
 #define SKYT_JUNK_TENANT   UINT32_MAX /**< of what fills a store under pressure */
 #define SKYT_PURGE_ECHO_US 5000000u   /**< so long after a purge a copy of its packets may still be on its way */
 #define SKYT_TRAIL_MAX     (SKY_LIMIT_HOP_LIMIT + 1u)
@@ -105,6 +105,8 @@ typedef struct
     uint32_t   server;
     SKY_Addr_t places[SKYT_PLACES];
     uint32_t   place_count, place;
+    uint32_t   searches;   /**< among satellites that are late to hand over */
+    uint32_t   search_row; /**< that held at the last one */
     uint32_t   node, entry;
     uint32_t   peer;
     uint32_t   prev, next; /**< of the peer */
@@ -123,7 +125,9 @@ typedef struct
 typedef struct
 {
     bool         is_active;
-    uint32_t     op; /**< its number */
+    uint32_t     row;        /**< when its places were chosen first */
+    bool         is_settled; /**< when its places were chosen last, no satellite had anything to hand over */
+    uint32_t     op;         /**< its number */
     uint32_t     kind;
     uint32_t     block, host;
     uint64_t     started_us, deadline_us;

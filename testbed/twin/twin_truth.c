@@ -67,13 +67,31 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     const uint64_t      back_us  = SETTLING_US + 2u * US_PER_MS * twin->config.scrub_ms;
     const uint64_t      since_us = twin->now_us > back_us ? twin->now_us - back_us : 0;
 
-    if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us) &&
-        !SKYT_Fault_Since(&twin->lossy, since_us))
+    if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
                         "the scrub purged a block that nothing was missing of");
     }
     taint(twin, block, SKYT_CAUSE_SCRUBBED);
+}
+
+uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t *nodes, uint32_t most)
+{
+    const uint32_t tenant = SKYT_Content_Tenant(twin, block);
+    uint32_t       count  = 0;
+    uint8_t        key[SKY_KEY_BYTES];
+
+    SKYT_Content_Key(twin, block, key);
+    for (uint32_t node = 0; node < twin->node_count && count < most; ++node)
+    {
+        const SKY_Store_t *store = &twin->nodes[node].store;
+
+        if (SKY_Store_Has(store, SKY_Store_Find(store, tenant, key), chunk))
+        {
+            nodes[count++] = node;
+        }
+    }
+    return count;
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */
@@ -97,6 +115,20 @@ static SKYT_Cause_t excuse(const SKYT_Truth_t *truth)
     return SKYT_CAUSE_NONE;
 }
 
+static bool is_whole(const SKYT_Twin_t *twin, uint32_t block)
+{
+    uint32_t holder;
+
+    for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, block); ++chunk)
+    {
+        if (SKYT_Holders(twin, block, chunk, &holder, 1) == 0)
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
 void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKYT_Truth_t *truth = &twin->truth[active->block];
@@ -114,6 +146,12 @@ void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
             }
             break;
         case SKYT_OP_PURGE:
+            if (active->is_lazy && active->excuse == SKYT_CAUSE_NONE && excuse(truth) == SKYT_CAUSE_NONE &&
+                is_whole(twin, active->block))
+            {
+                SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
+                                "a host purged the rest of a block that is whole");
+            }
             ++truth->purging;
             taint(twin, active->block, SKYT_CAUSE_PURGED);
             break;
@@ -155,41 +193,6 @@ static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *activ
     return SKYT_CAUSE_UNEXPLAINED;
 }
 
-uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t *nodes, uint32_t most)
-{
-    const uint32_t tenant = SKYT_Content_Tenant(twin, block);
-    uint32_t       count  = 0;
-    uint8_t        key[SKY_KEY_BYTES];
-
-    SKYT_Content_Key(twin, block, key);
-    for (uint32_t node = 0; node < twin->node_count && count < most; ++node)
-    {
-        const SKY_Store_t *store = &twin->nodes[node].store;
-
-        if (SKY_Store_Has(store, SKY_Store_Find(store, tenant, key), chunk))
-        {
-            nodes[count++] = node;
-        }
-    }
-    return count;
-}
-
-/* When a chunk should have left a satellite; UINT64_MAX: it is to be there, or never was. */
-static uint64_t left_us(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t node)
-{
-    const uint32_t   epoch = twin->blocks[block].epoch;
-    const SKY_Addr_t addr  = SKYT_AddrOf(twin, node);
-
-    for (uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us); row > 0; --row)
-    {
-        if (SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, row > epoch ? row : epoch, chunk), addr))
-        {
-            return SKY_Schedule_EndUs(&twin->schedule, row > epoch ? row : epoch);
-        }
-    }
-    return UINT64_MAX;
-}
-
 /* No satellite that was asked held a chunk. */
 static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
@@ -207,12 +210,11 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
                         "a chunk is held nowhere, and no fault took it");
         return SKYT_CAUSE_UNEXPLAINED;
     }
-    const uint64_t left     = left_us(twin, active->block, active->denied, holder);
-    const uint64_t since_us = left < active->started_us ? left : active->started_us;
+    const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
 
-    if (SKYT_Fault_Since(&twin->hard, since_us) || SKYT_Fault_Since(&twin->lossy, since_us))
+    if (SKYT_Fault_Since(&twin->hard, since_us))
     {
-        return SKYT_CAUSE_STRANDED;
+        return SKYT_CAUSE_STRANDED; /* who holds it could not be asked */
     }
     SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder, active->op, active->block, active->denied,
                     "a get missed a chunk that this satellite holds");

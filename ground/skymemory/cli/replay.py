@@ -158,12 +158,20 @@ def _look_on(control: ControlPlane, sky: Sky, playing: Playing, by: By, done: li
         for handover in follow(control, playing, by, tell=tell):
             done.append(handover)
             if not quiet:
-                click.echo(_told(handover))
+                click.echo(_told(handover, control.constellation.cache.handover_s))
 
 
-def _told(handover: Handover) -> str:
-    moved = f"{handover.chunks:,} chunks, {handover.bytes / 1e6:.1f} MB, in {handover.duration_s:.2f} s"
-    return f"row {handover.row}: window around {handover.centre}; {moved if handover.chunks else 'nothing to move'}"
+def _told(handover: Handover, expected_s: float) -> str:
+    text = f"row {handover.row}: window around {handover.centre}; "
+    if handover.chunks or handover.left:
+        text += f"{handover.chunks:,} chunks, {handover.bytes / 1e6:.1f} MB, in {handover.duration_s:.2f} s"
+    else:
+        text += "nothing to move"
+    if handover.left:
+        text += f"; LATE: {handover.left:,} chunks were left when the row ended"
+    elif handover.duration_s > expected_s:
+        text += f"; LATE: longer than cache.handover_s = {expected_s:g} s"
+    return text
 
 
 def _report(done: list[Handover]) -> dict[str, Any]:
@@ -173,6 +181,7 @@ def _report(done: list[Handover]) -> dict[str, Any]:
         "handovers": len(done),
         "chunks": sum(handover.chunks for handover in done),
         "bytes": sum(handover.bytes for handover in done),
+        "late": sum(handover.left > 0 for handover in done),
         "duration_s_median": durations_s[len(durations_s) // 2] if durations_s else 0.0,
         "rows": [asdict(handover) for handover in done],
     }

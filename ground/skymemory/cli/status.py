@@ -1,7 +1,7 @@
 """`skymem status`: what every satellite says of itself."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
         return
     print_grid(report)
     click.echo(window_text(report["window"]))
+    if text := handover_text(report["handover"]):
+        click.echo(text)
     total = report["total"]
     click.echo(
         f"{report['alive']} of {len(report['satellites'])} satellites answer; they hold {total['chunks']} chunks, "
@@ -85,10 +87,32 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         "slots": constellation.slots,
         "alive": len(alive),
         "window": window(constellation, playing, time.time()),
+        "handover": handover(constellation, stores.values()),
         "total": total,
         "models": models_told(constellation, recorded()),
         "satellites": satellites,
     }
+
+
+def handover(constellation: Constellation, stores: Iterable[dict[str, int]]) -> dict[str, Any]:
+    """What satellites still have to hand over, and for how long they have had to."""
+    late = [one for one in stores if one["handover_left"]]
+    duration_s = max((one["handover_ms"] for one in late), default=0) / 1000
+    return {
+        "satellites": len(late),
+        "chunks": sum(one["handover_left"] for one in late),
+        "duration_s": duration_s,
+        "late": duration_s > constellation.cache.handover_s,
+    }
+
+
+def handover_text(handover: dict[str, Any]) -> str:
+    """The same in words; '' if nothing is left."""
+    if not handover["chunks"]:
+        return ""
+    left = f"{handover['chunks']:,} chunks left on {handover['satellites']} satellites"
+    late = ", longer than cache.handover_s: LATE" if handover["late"] else ""
+    return f"handover: {left}, after {handover['duration_s']:.1f} s{late}"
 
 
 def window(constellation: Constellation, playing: Playing | None, time_s: float) -> dict[str, Any]:

@@ -46,7 +46,9 @@ _LOOK_SOON_S: Final = 0.05
 """and in the first second of a row"""
 _SOON_MS: Final = 1000
 _QUIET_LOOKS: Final = 4
-"""looks without a chunk moved after which the last handover counts as over"""
+"""looks without a chunk moved after which the last handover counts as over, if none is left"""
+_QUIET_LOOKS_LEFT: Final = 120
+"""the same if some are left, but nobody takes them"""
 
 
 _COMMAND_AGAIN_S: Final = 0.25
@@ -72,6 +74,8 @@ class Handover:
     """of these: chunks times the mean length of what the satellites hold"""
     duration_s: float
     """from the row's time to the look that saw the last chunk moved; looks are 0.05 s apart at first, then 0.25 s"""
+    left: int = 0
+    """chunks that satellites still had to hand over at the last look of the row"""
 
 
 def playing_now(
@@ -204,6 +208,7 @@ class _Watch:
         self._out: dict[Satellite, int] = {}
         self._chunks: Counter[int] = Counter()
         self._seen_ms: dict[int, int] = {}
+        self._left: dict[int, int] = {}
         self._chunk_bytes = 0.0
         cache = control.constellation.cache
         self._layout = playing.track.layout(cache.layout, cache.servers)
@@ -228,6 +233,7 @@ class _Watch:
             self._give_again(satellite for satellite, one in stats.items() if one["rows"] != len(self._playing.track.rows))
         else:
             self._command(satellite for satellite, one in stats.items() if one["slots_used"])
+        self._left[row] = sum(one["handover_left"] for one in stats.values())
         for satellite, one in stats.items():
             moved = one["migrated_out"] - self._out.get(satellite, one["migrated_out"])
             self._out[satellite] = one["migrated_out"]
@@ -276,12 +282,14 @@ class _Watch:
     def is_over(self) -> bool:
         """Does nothing move any more, in the last row? By command nobody goes on after us, so nothing may be left outside."""
         waited_ms = _now_ms(self._playing) - self._playing.track.rows[self._row - 1][0]
-        return self.quiet >= _QUIET_LOOKS and (not self._outside or waited_ms > _END_MS)
+        looks = _QUIET_LOOKS_LEFT if self._left[self._row] else _QUIET_LOOKS
+        return self.quiet >= looks and (not self._outside or waited_ms > _END_MS)
 
     def handover(self, row: int) -> Handover:
         chunks, began_ms = self._chunks[row], self._playing.track.rows[row - 1][0]
         duration_s = max(0, self._seen_ms.get(row, began_ms) - began_ms) / 1000
-        return Handover(row, self._playing.track.centre(row), chunks, round(chunks * self._chunk_bytes), duration_s)
+        moved_bytes = round(chunks * self._chunk_bytes)
+        return Handover(row, self._playing.track.centre(row), chunks, moved_bytes, duration_s, self._left.get(row, 0))
 
 
 def _now_ms(playing: Playing) -> int:

@@ -24,6 +24,8 @@ _START_MS: Final = 1_795_186_800_000
 """2026-11-20T15:00:00Z"""
 _LAYOUTS: Final[tuple[LayoutName, ...]] = ("rotation", "rotation_hop", "hop")
 _UPLINKS: Final = (Uplink.DIRECT, Uplink.DIRECT, Uplink.CENTRE, Uplink.CENTRE, Uplink.ENTRIES)
+_LATE_EVERY: Final = 8
+"""in one seed of so many handovers take longer than their rows: links are slow, and the schedule fast"""
 _SEEDS_AT_ONCE: Final = 4
 """handed to a worker"""
 
@@ -38,8 +40,11 @@ def schedule() -> Schedule:
 def setup_of(seed: int) -> Setup:
     """The sky of a seed: a part of the day, and every number that a constellation file could have set otherwise."""
     rng = Random(f"setup {seed}")
+    late = seed % _LATE_EVERY == 0
     duration_ms = 1_200_000 + int(rng.random() * 3_600_000)
     speed = 1.0 if rng.random() < 0.6 else 1 + 15 * rng.random() ** 2
+    if late:
+        duration_ms, speed = duration_ms // 8, 40 + 80 * rng.random()
     chunk_bytes = 100 + int(rng.random() * 1100)
     parts = rng.random() < 0.2
     return Setup(
@@ -53,7 +58,7 @@ def setup_of(seed: int) -> Setup:
         gossip=rng.random() < 0.5,
         scrub_ms=0 if rng.random() < 0.5 else 10_000 + int(rng.random() * 100_000),
         lazy_purge=rng.random() < 0.5,
-        rate_kbps=0 if rng.random() < 0.7 else 20_000 + int(rng.random() * 100_000),
+        rate_kbps=1500 + int(rng.random() * 3000) if late else 0 if rng.random() < 0.7 else 20_000 + int(rng.random() * 100_000),
         handover_ms=30_000 + int(rng.random() * 30_000),
         schedule=schedule(),
         duration_ms=duration_ms,
@@ -61,11 +66,12 @@ def setup_of(seed: int) -> Setup:
         speed=speed,
         workload=Workload(
             tenants=1 + int(rng.random() * 3),
-            names=6 + int(rng.random() * 10),
+            names=(30 if late else 6) + int(rng.random() * 10),
             chunks_max=1 + int(rng.random() * 60),
             gets_per_minute=20.0,
             puts_per_minute=2.0,
             purges_per_minute=0.3,
+            deadline_ms=60_000 if late else 5000,
         ),
         hello_ms=1000 + int(rng.random() * 9000),
     )

@@ -22,12 +22,18 @@ static uint32_t scrub_period_ms; /* of satellites that are opened from now on */
 
 static const SKY_Addr_t centre = {3, 4};
 
+static SKY_Addr_t stuck; /* what it would hand over is lost */
+
 /* What satellites say goes on its way; what they say to the ground is lost. */
 static void node_send(const SKY_Out_t *out)
 {
-    if (out->dst.plane != 0)
+    const flying_t flying = flying_of(out);
+    SKY_Packet_t   pkt;
+
+    CHECK_EQ(SKY_Packet_Decode(flying.bytes, flying.len, &pkt), SKY_STATUS_OK);
+    if (out->dst.plane != 0 && !(pkt.is_request && pkt.op != SKY_OP_STATS && SKY_Addr_Equal(pkt.src, stuck)))
     {
-        fleet[(fleet_first + fleet_count++) % FLEET_MAX] = flying_of(out);
+        fleet[(fleet_first + fleet_count++) % FLEET_MAX] = flying;
         CHECK(fleet_count < FLEET_MAX);
     }
 }

@@ -185,7 +185,7 @@ static inline SKY_Status_t migrate_block(const fx_block_t *what, SKY_Addr_t targ
     return migrate(key, 0, target, flags, deadline_ms);
 }
 
-/* A response as the satellite @p from would send it to the newest query of the job. */
+/* A response as the satellite @p from would send it to the newest query of the first lane of the job that is active. */
 static inline void answer(SKY_Addr_t from, SKY_Status_t status, uint8_t op)
 {
     const SKY_Migration_t *job  = &a.svc.migrations[SKY_SERVICE_MIGRATIONS - 1];
@@ -193,8 +193,14 @@ static inline void answer(SKY_Addr_t from, SKY_Status_t status, uint8_t op)
     uint8_t                payload[SKY_CHUNKSET_MAX_BYTES];
     SKY_Packet_t           pkt;
 
+    while (job->lanes > 0 && !lane->active)
+    {
+        ++lane;
+    }
     SKY_Packet_Reply(&job->request, from, status, &pkt);
-    pkt.op = op;
+    pkt.op         = op;
+    pkt.request_id = (lane->push.cfg.request_id & ~(uint64_t)0xFFFFu) | lane->push.number;
+    (void)memcpy(pkt.key, lane->push.cfg.key, sizeof(pkt.key));
     if (op == SKY_OP_HAS)
     {
         pkt.payload = payload;

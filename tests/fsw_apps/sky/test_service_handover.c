@@ -342,6 +342,7 @@ static void test_schedules_come_and_go(void)
     run_for(ROW_US + 5000000);
     CHECK(sat_holds(&nodes[19], block, 1)); /* nothing of it ever moves */
     CHECK_EQ(nodes[19].next_us, UINT64_MAX);
+    CHECK_EQ(stat(&nodes[19], SKY_STATS_KVC_HANDOVER_LEFT), 0);
 
     open_constellation(10, 0);
     follow(SKY_LAYOUT_ROTATION, 1, 2);

@@ -390,6 +390,28 @@ static void test_pieces_of_a_refused_block_are_left(void)
     CHECK(all_at(&a, &large, 0, 1));
 }
 
+/* A lane that begins anew keeps to its piece of the block; the next one has the rest. */
+static void test_a_chunk_vanishes_from_one_of_two_lanes(void)
+{
+    const fx_block_t large = {8, 0, 100, 500, 50000};
+    uint8_t          key[SKY_KEY_BYTES];
+
+    open_both(256, 1472, 0);
+    put_all(&a, &large, 0, 1);
+    CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
+    fx_key(key, large.number);
+    CHECK(SKY_Store_Drop(&a.store, 0, key, 40));
+    for (uint32_t steps = 0; steps < 60; ++steps)
+    {
+        step();
+    }
+    for (uint32_t i = 0; i < large.chunk_total; ++i)
+    {
+        CHECK_EQ(rig_holds(&b, &large, i), i != 40);
+    }
+    CHECK(none_at(&a, &large));
+}
+
 /* Chunks go while lanes wait for room: a lane that finds nothing more ends, and with the last one the job. */
 static void test_blocks_vanish_from_lanes(void)
 {
@@ -470,6 +492,7 @@ int main(void)
     RUN(test_bursts_stay_within_the_credit);
     RUN(test_the_block_used_last_goes_first);
     RUN(test_pieces_of_a_refused_block_are_left);
+    RUN(test_a_chunk_vanishes_from_one_of_two_lanes);
     RUN(test_blocks_vanish_from_lanes);
     RUN(test_two_jobs_at_a_time);
     free(a.memory);

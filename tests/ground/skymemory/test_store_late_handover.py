@@ -22,15 +22,15 @@ GRID = {"planes": 5, "slots": 9}
 CACHE = {"servers": 9, "deadline_ms": 20_000, "handover_s": 1.0}
 SLOW = {"rate_kbps": 1000, "delay_us": 10_000}
 """what one satellite holds here takes some seconds over such a link"""
-CENTRES = [Satellite(2 + index % 3, 1 + (4 * index) % 9) for index in range(10)]
-"""far apart, so that nearly all moves in each row"""
+CENTRES = [Satellite(2, 2), Satellite(3, 5), *(Satellite(3 + index % 2, 6) for index in range(7))]
+"""away from where the blocks are, and then to and fro: in the end their places are those of no row of the last seven"""
 ROW_MS = 400
 LEAD_S = 8.0
 BLOCKS = 40
 
 
 def late_play(local: LocalConstellation) -> Playing:
-    """Ten rows in four seconds."""
+    """Eight rows in three seconds."""
     times = [0, *(round(1000 * LEAD_S) + ROW_MS * index for index in range(len(CENTRES) - 1))]
     return Playing(Track.of(local.constellation.torus, list(zip(times, CENTRES, strict=True))), time.time())
 

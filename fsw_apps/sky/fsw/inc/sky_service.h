@@ -13,7 +13,7 @@
  * Work per call is bounded: Begin looks up at most SKY_LIMIT_CHUNK_SET chunks or takes in one packet (an eviction or PURGE walks
  * over the chunks of one block, a MIGRATE of all blocks over the table of blocks); Next makes one packet; a burst is at most
  * `credit` chunks, and as many again for each migration. Besides, words of gossip (sky_service_gossip.c) go out with any pull, one
- * packet each, and a question of the scrub (sky_service_scrub.c).
+ * packet each, a question of the scrub (sky_service_scrub.c), and 16 of the survey (sky_service_survey.c).
  */
 #ifndef SKY_SERVICE_H
 #define SKY_SERVICE_H
@@ -172,6 +172,7 @@ typedef struct
     uint64_t         next_us;  /**< of the next look, or when the answer is late */
     uint64_t         rest_us;  /**< no look before */
     uint32_t         row;      /**< of the schedule at the last look */
+    uint64_t         look_us;  /**< when that was */
     uint64_t         since_us; /**< first look in that row: what was suspected before does not count */
     uint32_t         tenant;   /**< the block asked about */
     uint8_t          key[SKY_KEY_BYTES];
@@ -182,6 +183,21 @@ typedef struct
     uint8_t          payload[SKY_CHUNKSET_MAX_BYTES];
     uint32_t         payload_len;
 } SKY_Scrub_t;
+
+/** What is known of other satellites' handovers. */
+typedef struct
+{
+    bool     is_wanted;  /**< to be found out */
+    uint32_t row;        /**< of the schedule, that it is about */
+    uint32_t rounds;     /**< in which no satellite had anything left */
+    uint32_t first;      /**< number of the first satellite of the group that is asked */
+    uint32_t next;       /**< and of the first after it */
+    uint32_t to_ask;     /**< bits of the group: still to be asked */
+    uint32_t waiting;    /**< bits of the group: not answered yet */
+    uint64_t until_us;   /**< when answers are late; without a group, when the next one begins */
+    uint64_t settled_us; /**< when all rounds were done */
+    uint64_t request_id;
+} SKY_Survey_t;
 
 /** What Next makes of the packet that Begin was given. */
 typedef enum
@@ -206,6 +222,7 @@ typedef struct
     SKY_Handover_t        handover;
     SKY_Gossip_t          gossip;
     SKY_Scrub_t           scrub;
+    SKY_Survey_t          survey;
     /* the response at hand */
     SKY_ServiceStage_t stage;
     SKY_Packet_t       reply;
@@ -264,6 +281,8 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
  *         bring everything back
  */
 SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target);
+/** Chunks held here that are to be handed over, as far as is known without looking: all, while the row is not begun. */
+uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us);
 /** Count a packet that never became a request (SKY_Packet_Decode failed). */
 void SKY_Service_CountError(SKY_Service_t *svc, SKY_Status_t status);
 /** The counters of `stats.kvc`, SKY_STATS_KVC_COUNT of them. */

@@ -9,6 +9,7 @@
 #include "sky_service_gossip.h"
 #include "sky_service_migrate.h"
 #include "sky_service_scrub.h"
+#include "sky_service_survey.h"
 
 #define SEQ_COUNT_MASK 0x3FFFu
 #define US_PER_MS      1000u
@@ -364,7 +365,8 @@ void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *
         ++svc->counters.requests;
         serve(svc, now_us, pkt);
     }
-    else if (!SKY_Service_MigrateResponse(svc, now_us, pkt) && !SKY_Service_ScrubResponse(svc, now_us, pkt))
+    else if (!SKY_Service_MigrateResponse(svc, now_us, pkt) && !SKY_Service_ScrubResponse(svc, now_us, pkt) &&
+             !SKY_Service_SurveyResponse(svc, now_us, pkt))
     {
         ++svc->counters.unsolicited;
     }
@@ -384,7 +386,7 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
         case SKY_SERVICE_IDLE:
         default:
             return SKY_Service_MigrateNext(svc, now_us, out) || SKY_Service_GossipNext(svc, now_us, out) ||
-                   SKY_Service_ScrubNext(svc, now_us, out);
+                   SKY_Service_ScrubNext(svc, now_us, out) || SKY_Service_SurveyNext(svc, now_us, out);
     }
 }
 
@@ -403,8 +405,11 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
     {
         next = now_us + SKY_SERVICE_EXPIRE_US;
     }
-    const uint64_t scrub_us = SKY_Service_ScrubOnTime(svc, now_us);
-    *next_us                = scrub_us < next ? scrub_us : next;
+    const uint64_t scrub_us  = SKY_Service_ScrubOnTime(svc, now_us);
+    const uint64_t survey_us = SKY_Service_SurveyOnTime(svc, now_us);
+
+    next     = scrub_us < next ? scrub_us : next;
+    *next_us = survey_us < next ? survey_us : next;
 }
 
 /* ---- counters ----------------------------------------------------------------------------------------------------- */

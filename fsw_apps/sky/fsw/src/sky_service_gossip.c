@@ -99,7 +99,8 @@ void SKY_Service_GossipEvicted(SKY_Service_t *svc, uint64_t now_us)
 {
     const SKY_Eviction_t *evicted = &svc->store->evicted;
 
-    if (evicted->held > 0)
+    /* What is to be handed over may be at its new place already, and the block whole. */
+    if (evicted->held > 0 && SKY_Service_HandoverLeft(svc, now_us) == 0)
     {
         SKY_Service_GossipBegin(svc, now_us, evicted->tenant, evicted->key);
     }

@@ -223,9 +223,8 @@ static bool is_all_blocks(const SKY_Packet_t *pkt)
 /* A request that was repeated because its response was lost finds its job running. */
 static bool is_same_job(const SKY_Migration_t *job, const SKY_Packet_t *pkt, SKY_Addr_t target)
 {
-    return job->active && !job->all_tenants && job->tenant == pkt->tenant && SKY_Addr_Equal(job->target, target) &&
-           job->epoch == pkt->epoch && job->all_blocks == is_all_blocks(pkt) &&
-           (job->all_blocks || memcmp(job->key, pkt->key, SKY_KEY_BYTES) == 0);
+    return job->active && job->tenant == pkt->tenant && SKY_Addr_Equal(job->target, target) && job->epoch == pkt->epoch &&
+           job->all_blocks == is_all_blocks(pkt) && (job->all_blocks || memcmp(job->key, pkt->key, SKY_KEY_BYTES) == 0);
 }
 
 static void begin_pull(const SKY_Service_t *svc, SKY_Migration_t *job)
@@ -551,7 +550,7 @@ static bool take_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us)
         }
         has_more = job->budget > 0 && job->peer.outstanding < job->peer.window && begin_lane(svc, job);
     }
-    job->active = job->lanes > 0 || !job->walked;
+    job->active = job->lanes > 0; /* without any there was room for one more, and nothing to begin it with */
     return false;
 }
 

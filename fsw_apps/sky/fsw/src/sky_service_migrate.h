@@ -50,7 +50,5 @@ void SKY_Service_HandoverShare(const SKY_Service_t *svc, uint32_t epoch, SKY_Add
 bool SKY_Service_HandoverWaits(const SKY_Service_t *svc, uint32_t epoch, uint32_t server);
 /** Let the schedule act, before SKY_Service_MigrateOnTime. @return when to call again, UINT64_MAX if never */
 uint64_t SKY_Service_HandoverOnTime(SKY_Service_t *svc, uint64_t now_us);
-/** Chunks held here that are to be handed over, as far as is known without looking: all, while the row is not begun. */
-uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us);
 
 #endif

@@ -12,7 +12,8 @@
  * period apart, in the same row of the schedule, and no chunk of it came or went here in between. Left alone is what is being put,
  * what lies for a later row, and what does not belong here now; and an answer that does not come says nothing. A satellite that is
  * just moving its share away denies that it holds any of it, though it knows the block: that says nothing either. Nor does one that
- * holds nothing of it and is in another row, by its clock or its schedule, or in none.
+ * holds nothing of it and is in another row, by its clock or its schedule, or in none. And what is missing may only be late: a
+ * block is purged when no satellite has anything left to hand over (sky_service_survey.c).
  */
 #include "sky_service_scrub.h"
 
@@ -20,6 +21,7 @@
 
 #include "sky_service_gossip.h"
 #include "sky_service_migrate.h"
+#include "sky_service_survey.h"
 
 #define US_PER_MS   1000u
 #define PATIENCE_US 1000000u /* for an answer */
@@ -29,6 +31,7 @@ void SKY_Service_ScrubReset(SKY_Service_t *svc)
 {
     svc->scrub.state = SKY_SCRUB_IDLE;
     svc->scrub.row   = SKY_SCHEDULE_NONE;
+    SKY_Service_SurveyReset(svc);
 }
 
 static uint64_t period_us(const SKY_Service_t *svc)
@@ -51,7 +54,7 @@ static void suspect(SKY_Service_t *svc, uint64_t now_us, uint32_t block, const S
     {
         SKY_Store_Suspect(svc->store, block, now_us);
     }
-    else if (now_us - info->suspect_us >= period_us(svc))
+    else if (now_us - info->suspect_us >= period_us(svc) && SKY_Service_SurveyIsSettled(svc, svc->scrub.row, svc->scrub.look_us))
     {
         svc->counters.scrubbed += SKY_Store_Purge(svc->store, info->tenant, info->key);
         SKY_Service_GossipBegin(svc, now_us, info->tenant, info->key);
@@ -135,6 +138,7 @@ uint64_t SKY_Service_ScrubOnTime(SKY_Service_t *svc, uint64_t now_us)
 
         scrub->since_us = row == scrub->row ? scrub->since_us : now_us;
         scrub->row      = row;
+        scrub->look_us  = now_us;
         scrub->rest_us  = pause_end_us(svc, now_us);
         scrub->next_us  = scrub->rest_us;
         scrub->state    = SKY_SCRUB_IDLE; /* an answer that has not come is late */

@@ -124,7 +124,7 @@ class Survey:
         """What is told of the newest frame only: the schedule, positions, and counts since satellites and agent began."""
         time_s = time.time()
         playing = self._where.playing
-        names = ("hits", "misses", "evictions", "blocks", "uptime_ms")
+        names = ("hits", "misses", "evictions", "blocks", "uptime_ms", "handover_left", "handover_ms")
         count, activity = self._store.stats(), self._activity.counts()
         return {
             "schedule": motion.told(self._where, time_s),

@@ -1,0 +1,185 @@
+/**
+ * @file
+ * Survey: has any satellite something left to hand over? A handover may take longer than any time that could be set, so before the
+ * scrub purges a block as broken it wants to know that nothing is on its way.
+ *
+ * Every other satellite is asked by STATS for how much it still has to hand over, a group of them at a time. In a row chunks go
+ * only to the row's own places, so once nobody has anything left that stays true until the next row begins. All are asked twice: what left
+ * one before it was asked may have come to another after that was asked. A satellite that is silent, or holds something and is in
+ * another row, may have something on its way: then nothing is known, and the survey begins again after a pause.
+ */
+#include "sky_service_survey.h"
+
+#include <string.h>
+
+#include "sky_service_migrate.h"
+
+#define GROUP       16u
+#define ROUNDS      2u
+#define PATIENCE_US 1000000u  /* for the answers of a group */
+#define PAUSE_US    10000000u /* before another attempt */
+
+static SKY_Addr_t addr_of(const SKY_Service_t *svc, uint32_t number)
+{
+    const uint32_t   slots = svc->cfg.torus.slots;
+    const SKY_Addr_t addr  = {(uint16_t)(number / slots + 1u), (uint16_t)(number % slots + 1u)};
+
+    return addr;
+}
+
+static uint32_t satellites(const SKY_Service_t *svc)
+{
+    return (uint32_t)svc->cfg.torus.planes * svc->cfg.torus.slots;
+}
+
+void SKY_Service_SurveyReset(SKY_Service_t *svc)
+{
+    (void)memset(&svc->survey, 0, sizeof(svc->survey));
+}
+
+bool SKY_Service_SurveyIsSettled(SKY_Service_t *svc, uint32_t row, uint64_t at_us)
+{
+    SKY_Survey_t *survey = &svc->survey;
+
+    if (row <= 1u)
+    {
+        return true; /* nothing has moved yet */
+    }
+    if (survey->row != row)
+    {
+        SKY_Service_SurveyReset(svc);
+        survey->row = row;
+    }
+    survey->is_wanted = survey->rounds < ROUNDS;
+    return !survey->is_wanted && survey->settled_us <= at_us;
+}
+
+/* Ask the next group; after the last one another round begins, or all have been asked. */
+static void begin_group(SKY_Service_t *svc, uint64_t now_us)
+{
+    SKY_Survey_t *survey = &svc->survey;
+
+    if (survey->next >= satellites(svc))
+    {
+        survey->next = 0;
+        ++survey->rounds;
+    }
+    if (survey->rounds == ROUNDS)
+    {
+        survey->is_wanted  = false;
+        survey->settled_us = now_us;
+        return;
+    }
+    survey->first = survey->next;
+    for (uint32_t i = 0; i < GROUP && survey->next < satellites(svc); ++i)
+    {
+        if (!SKY_Addr_Equal(addr_of(svc, survey->next), svc->cfg.self))
+        {
+            survey->waiting |= 1u << i;
+        }
+        ++survey->next;
+    }
+    survey->to_ask     = survey->waiting;
+    survey->until_us   = now_us + PATIENCE_US;
+    survey->request_id = svc->next_request_id;
+    svc->next_request_id += SKY_SERVICE_REQUEST_IDS;
+}
+
+/* Somebody may have something on its way. */
+static void give_up(SKY_Survey_t *survey, uint64_t now_us)
+{
+    survey->rounds   = 0;
+    survey->next     = 0;
+    survey->waiting  = 0;
+    survey->to_ask   = 0;
+    survey->until_us = now_us + PAUSE_US;
+}
+
+uint64_t SKY_Service_SurveyOnTime(SKY_Service_t *svc, uint64_t now_us)
+{
+    SKY_Survey_t *survey = &svc->survey;
+
+    if (!survey->is_wanted || SKY_Schedule_RowAt(svc->handover.schedule, now_us) != survey->row)
+    {
+        survey->to_ask = 0;
+        return UINT64_MAX; /* the next look of the scrub asks anew */
+    }
+    if (survey->waiting != 0 && now_us >= survey->until_us)
+    {
+        give_up(survey, now_us);
+    }
+    if (survey->waiting == 0 && now_us >= survey->until_us)
+    {
+        begin_group(svc, now_us);
+    }
+    return survey->until_us;
+}
+
+bool SKY_Service_SurveyNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
+{
+    SKY_Survey_t *survey = &svc->survey;
+    uint32_t      index  = 0;
+    SKY_Packet_t  pkt;
+
+    if (survey->to_ask == 0)
+    {
+        return false;
+    }
+    while ((survey->to_ask >> index & 1u) == 0) /* there is one */
+    {
+        ++index;
+    }
+    survey->to_ask &= ~(1u << index);
+    (void)memset(&pkt, 0, sizeof(pkt));
+    pkt.is_request = true;
+    pkt.apid       = SKY_APID_KVC;
+    pkt.seq_flags  = SKY_SEQ_WHOLE;
+    pkt.op         = SKY_OP_STATS;
+    pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
+    pkt.src        = svc->cfg.self;
+    pkt.dst        = addr_of(svc, survey->first + index);
+    pkt.request_id = (survey->request_id & ~(uint64_t)(SKY_SERVICE_REQUEST_IDS - 1u)) | index;
+    return SKY_Service_Emit(svc, now_us, &pkt, NULL, out);
+}
+
+static uint64_t counter(const SKY_Packet_t *pkt, uint32_t number)
+{
+    uint64_t value = 0;
+
+    for (uint32_t i = 0; i < 8u; ++i)
+    {
+        value = value << 8 | pkt->payload[8u * number + i];
+    }
+    return value;
+}
+
+static bool has_nothing_left(const SKY_Packet_t *pkt, uint32_t row)
+{
+    return pkt->status == SKY_STATUS_OK && pkt->length == 8u * SKY_STATS_KVC_COUNT &&
+           (counter(pkt, SKY_STATS_KVC_SLOTS_USED) == 0 ||
+            (counter(pkt, SKY_STATS_KVC_ROW) == row && counter(pkt, SKY_STATS_KVC_HANDOVER_LEFT) == 0));
+}
+
+bool SKY_Service_SurveyResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+{
+    SKY_Survey_t  *survey = &svc->survey;
+    const uint64_t low    = SKY_SERVICE_REQUEST_IDS - 1u;
+    const uint32_t index  = (uint32_t)(pkt->request_id & low);
+
+    if (pkt->op != SKY_OP_STATS || (pkt->request_id | low) != (survey->request_id | low) || index >= GROUP ||
+        (survey->waiting >> index & 1u) == 0)
+    {
+        return false;
+    }
+    if (!has_nothing_left(pkt, survey->row) || !SKY_Addr_Equal(pkt->src, addr_of(svc, survey->first + index)))
+    {
+        give_up(survey, now_us);
+        return true;
+    }
+    survey->waiting &= ~(1u << index);
+    if (survey->waiting == 0)
+    {
+        survey->until_us = now_us; /* the next group */
+    }
+    return true;
+}
