@@ -33,7 +33,7 @@ class Batch:
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
         self._together = False
-        if model.config._attn_implementation == "sdpa":
+        if model.config._attn_implementation in ("sdpa", _NAME):
             model.set_attn_implementation(_NAME)
             self._together = self._works()
             if not self._together:
