@@ -11,7 +11,6 @@
 #define SKEW_US             2000000u /* clocks of satellites and hosts are as far apart at most */
 #define EARLY               10u      /* part of a handover in which old places come first */
 #define BACK_MAX            3u       /* old places that are asked at most, unless a satellite is late */
-#define SEARCHES            4u       /* of a share among satellites that are late */
 #define PURGE_AFTER_MISS_US 2000000u /* that a host spends on what is left of a block that it missed */
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
@@ -228,10 +227,10 @@ static void begin_shares(SKYT_Twin_t *twin, SKYT_Active_t *active)
     active->left       = total < twin->config.servers ? total : twin->config.servers;
     for (uint32_t server = 0; server < active->left; ++server)
     {
-        share[server].active   = (uint32_t)(active - twin->active);
-        share[server].server   = server;
-        share[server].place    = 0;
-        share[server].searches = 0;
+        share[server].active       = (uint32_t)(active - twin->active);
+        share[server].server       = server;
+        share[server].place        = 0;
+        share[server].has_searched = false;
         find_places(twin, active, &share[server]);
         const uint32_t entry = find_entry(twin, share[server].places[0]);
 
@@ -421,24 +420,20 @@ static void ask_next(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *sha
     SKYT_Share_Begin(twin, (uint32_t)(share - twin->shares), entry, is_get ? &wanted : NULL);
 }
 
-/* Nobody that was asked has it, but it may be late. @return false: it has been looked for */
+/* Nobody that was asked has it, but it may be late. Where a row has begun meanwhile it may have moved on, so the search goes on until one
+ * is done within a row, or the get's deadline ends it. @return false: it has been looked for */
 static bool search(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *share)
 {
     const uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 
-    const bool is_asked = share->searches == 0 ? active->is_settled && active->row == row : share->search_row == row;
+    const bool is_asked = share->has_searched ? share->search_row == row : active->is_settled && active->row == row;
 
     if (active->kind != SKYT_OP_GET || is_asked)
     {
         return false;
     }
-    if (share->searches == SEARCHES)
-    {
-        active->is_settled = false;
-        return false;
-    }
-    ++share->searches;
-    share->search_row = row;
+    share->has_searched = true;
+    share->search_row   = row;
     find_all_places(twin, active, share);
     active->is_settled = is_settled(twin);
     share->place       = UINT32_MAX; /* the next one is the first */

@@ -105,8 +105,8 @@ typedef struct
     uint32_t   server;
     SKY_Addr_t places[SKYT_PLACES];
     uint32_t   place_count, place;
-    uint32_t   searches;   /**< among satellites that are late to hand over */
-    uint32_t   search_row; /**< that held at the last one */
+    bool       has_searched; /**< among satellites that are late to hand over */
+    uint32_t   search_row;   /**< that held when it did so last */
     uint32_t   node, entry;
     uint32_t   peer;
     uint32_t   prev, next; /**< of the peer */
