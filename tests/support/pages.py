@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.activity import Activity
+from skymemory.agent.models import Model
 from skymemory.agent.watch.routes import PAGE, add_routes
 from skymemory.agent.watch.sampler import Sampler
 from skymemory.store import SkyStore
@@ -33,6 +34,7 @@ class OnlyStore:
 
     observer: OnlyActivity = field(default_factory=OnlyActivity)
     store: SkyStore | None = None
+    models: tuple[Model, ...] = ()
     unready: str | None = "nothing is up; `skymem up` starts one"
 
 
