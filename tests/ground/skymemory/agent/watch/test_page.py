@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -257,6 +257,27 @@ def test_cold_keys_are_in_the_hit_rate_and_not_in_the_delivery(browser: Browser,
         # Those that were found came, but for what a handover has lost meanwhile
         until(page, lambda: share("delivery") > share("hit rate"))
         expect(tile.filter(has_text="tokens saved")).to_have_text(re.compile(r"^tokens saved[1-9][\d.]*k?so far$"))
+
+
+def test_it_says_how_many_tokens_of_each_model_the_sky_holds(browser: Browser, watched: Watched) -> None:
+    odd = "<img src=x onerror=document.title='run'>"
+    with visit(browser, watched.url) as seen, closing(watched.agent.client(model=odd, block_bytes=BLOCK)) as other:
+        page = seen.page
+        assert other.wait_connected(PATIENCE_S)
+        line = page.locator("#models")
+        expect(line).to_have_text(re.compile(r"holds up to [\d,]+ tokens of model \(float32\)"))
+        expect(line.locator("span").first).to_have_text(
+            re.compile(rf"^holds up to [\d,]+ tokens of {re.escape(odd)} \(float32\)$")
+        )
+        assert line.locator("img").count() == 0
+        with ExitStack() as engines:
+            for number in range(4):
+                engine = engines.enter_context(closing(watched.agent.client(model=f"{number}" * 300, block_bytes=BLOCK)))
+                assert engine.wait_connected(PATIENCE_S)
+            expect(line.locator("span").last).to_have_text("and 2 more")
+            expect(line.locator("span").first).to_contain_text("3" * 100 + "…")
+            expect(line.locator("span")).to_have_count(5)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_the_last_get_tells_its_way(browser: Browser, watched: Watched) -> None:
