@@ -14,8 +14,8 @@ from skymemory.testbed.compose import PROJECT, SATELLITE, UDP_OVERHEAD, Image
 
 PLANE = Image("plane", 8)
 """satellites with the shell scripts that give them addresses; so much for each satellite"""
-AGENT = Image("agent", 4096)
-"""the agent of a ground host: values of Redis clients, 1 GiB at most, and engines' arenas, which count for who touches them"""
+AGENT = Image("agent", 16_384)
+"""the agent of a ground host: values of Redis clients, 1 GiB at most, and what it shares with engines (docs/multi-host.md)"""
 FRAME_MAX = 9000
 """largest frame that Ethernet's switches agree about"""
 VXLAN_OVERHEAD = 50

@@ -12,6 +12,7 @@ import yaml
 
 from skymemory.agent.resp.memory import MEMORY_BYTES
 from skymemory.config import ConfigError, Constellation
+from skymemory.engines.vllm.room import room_for
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.several import AGENT, AGENT_SECRET, kubernetes_file, stack_file
 
@@ -46,9 +47,16 @@ def test_the_files_that_are_checked_in_are_up_to_date(form: str, name: str, tmp_
     assert (ROOT / "docker" / name).read_text() == made, f"run: {again}"
 
 
-def test_an_agent_has_memory_for_what_its_clients_may_have_on_the_way() -> None:
-    arenas = 8 * 256
-    assert AGENT.memory_mib >= (MEMORY_BYTES >> 20) + arenas
+@pytest.mark.parametrize(
+    ("engines", "token_bytes", "step_tokens"), [(5, 131_072, 8_192), (1, 327_680, 16_384)], ids=["8B models", "a 70B model"]
+)
+def test_an_agent_has_memory_for_what_its_clients_may_have_on_the_way(engines: int, token_bytes: int, step_tokens: int) -> None:
+    room = room_for(16 * token_bytes, 16, step_tokens, workers=1, arena_mib=None, memory_bytes=1 << 40)
+    assert not room.lack
+    assert AGENT.memory_mib << 20 >= MEMORY_BYTES + engines * room.arena_bytes
+    agent = manifests()[-1]["spec"]["template"]["spec"]["containers"][0]
+    assert agent["resources"]["limits"]["memory"] == f"{AGENT.memory_mib}Mi"
+    assert stack()["services"]["agent"]["deploy"]["resources"]["limits"]["memory"] == f"{AGENT.memory_mib}M"
 
 
 # ---- Swarm --------------------------------------------------------------------------------------------------------------
