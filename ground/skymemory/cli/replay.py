@@ -103,11 +103,11 @@ def _check_numbers(speed: float, hours: float | None) -> None:
 
 def _check_sky(file: Path, schedule: Schedule, constellation: Constellation) -> None:
     header, cache = schedule.header, constellation.cache
-    ours = f"the constellation that is up has {constellation.planes} planes x {constellation.slots} slots"
+    ours = f"this constellation has {constellation.planes} planes x {constellation.slots} slots"
     if (header.planes, header.slots) != (constellation.planes, constellation.slots):
         raise BadInput(f"{file} is for {header.planes} planes x {header.slots} slots; {ours}")
     if header.pattern != constellation.grid.geometry:
-        raise BadInput(f"{file} is for a {header.pattern}; the constellation that is up is a {constellation.grid.geometry}")
+        raise BadInput(f"{file} is for a {header.pattern}; this constellation is a {constellation.grid.geometry}")
     if cache.layout == "hop":
         raise BadInput('cache.layout is "hop", which never moves; allowed for a replay are "rotation" and "rotation_hop"')
 

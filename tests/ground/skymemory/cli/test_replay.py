@@ -227,10 +227,10 @@ def test_schedules_that_are_refused(user: User) -> None:
     later = save(user.folder, "later.csv", ago_ms=-HOUR_MS)
     assert ", after now; --from start replays it" in user.refused(later)
     other = save(user.folder, "other.csv", slots=8)
-    expected = "other.csv is for 5 planes x 8 slots; the constellation that is up has 5 planes x 9 slots"
+    expected = "other.csv is for 5 planes x 8 slots; this constellation has 5 planes x 9 slots"
     assert user.refused(other) == expected
     delta = save(user.folder, "delta.csv", star=False)
-    assert user.refused(delta) == "delta.csv is for a delta; the constellation that is up is a star"
+    assert user.refused(delta) == "delta.csv is for a delta; this constellation is a star"
     (user.folder / "broken.csv").write_text("nonsense\n")
     assert user.refused("broken.csv").startswith("broken.csv:1: ")
     good = save(user.folder, "good.csv")
