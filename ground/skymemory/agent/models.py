@@ -23,6 +23,8 @@ RECORD_NAME: Final = "models.json"
 _MODELS_MAX: Final = 16
 """the ones that connected last"""
 _RECORD_BYTES_MAX: Final = 1 << 16
+_WITHOUT_MODEL: Final = "lmcache"
+"""an engine that knows the bytes of its chunks, and neither their tokens nor their model"""
 
 
 class Model(Struct, frozen=True):
@@ -51,6 +53,8 @@ class Models:
 
     def add(self, hello: protocol.Hello) -> None:
         """An engine has connected."""
+        if hello.name == _WITHOUT_MODEL:
+            return
         one = Model(hello.model, hello.dtype, hello.block_tokens, hello.block_bytes)
         if one in self._known:
             return

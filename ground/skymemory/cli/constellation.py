@@ -17,6 +17,7 @@ from skymemory.cli.common import (
     up_option,
 )
 from skymemory.config import CONFIG_FILE, Constellation
+from skymemory.machine import free_memory_bytes
 from skymemory.testbed.compose import NETWORK, PROJECT, compose_file, in_containers
 from skymemory.testbed.docker import (
     OF_PROJECT,
@@ -29,7 +30,6 @@ from skymemory.testbed.docker import (
 )
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
-from skymemory.testbed.room import free_memory_bytes
 from skymemory.testbed.several import kubernetes_file, stack_file
 from skymemory.testbed.state import DamagedStateError, Running, State
 
@@ -131,7 +131,12 @@ def _tell_of_containers() -> None:
 @constellation_option
 @click.option("--swarm", "form", flag_value="swarm", help="A stack for Docker Swarm: planes on machines.")
 @click.option("--kubernetes", "form", flag_value="kubernetes", help="Manifests for Kubernetes: the same.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: standard output.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="File to write. Default: -, standard output.",
+)
 def compose(constellation_path: Path | None, form: str | None, output: Path | None) -> None:
     """Print the Compose file of the constellation: one container a satellite, (p, s) at 198.18.p.s.
 
@@ -141,6 +146,7 @@ def compose(constellation_path: Path | None, form: str | None, output: Path | No
 
     With --swarm or --kubernetes they are those of FILE.
     """
+    output = None if output == Path("-") else output
     constellation = load_constellation(constellation_path)
     file = constellation_path or (CONFIG_FILE if CONFIG_FILE.is_file() else None)
     if form is None:

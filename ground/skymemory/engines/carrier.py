@@ -107,6 +107,7 @@ class Carrier:
         settings: Settings,
         *,
         body_bytes: int | None = None,
+        processes: int = 1,
     ) -> None:
         """
         Args:
@@ -115,6 +116,7 @@ class Carrier:
             block_format: of one layer.
             root: of `framing.root`.
             body_bytes: what the pieces of a block have together. Default: as the format has.
+            processes: of the engine, each of which stores its part of every block.
 
         Raises:
             ValueError: too little memory for such blocks.
@@ -127,13 +129,14 @@ class Carrier:
         if not self._at_once:
             needed = -(-_WINDOWS * self.framing.block_bytes >> 20)
             raise ValueError(f"SkyMemory: a block has {self.framing.block_bytes} bytes; arena_mib is to be {needed} or more")
+        block_tokens, dtype = block_format.share(processes)
         info = EngineInfo(
             name=engine,
             model=model,
             root=root,
-            block_tokens=block_format.block_tokens,
+            block_tokens=block_tokens,
             block_bytes=self.framing.block_bytes,
-            dtype=block_format.dtype,
+            dtype=dtype,
         )
         self.client = AgentClient(Path(settings.socket) if settings.socket else None, engine=info, arena_bytes=arena_bytes)
 

@@ -79,6 +79,17 @@ class BlockFormat:
         """Of a block, header included."""
         return HEADER_BYTES + self.layers * self.layer_bytes
 
+    def share(self, processes: int) -> tuple[int, str]:
+        """Return the tokens and the type that the agent is told where each of several processes stores its part of a block.
+
+        The agent counts each part as a block. So a part counts for its share of the tokens, and the sky is not said to hold more
+        of a model than it does.
+        """
+        if processes == 1:
+            return self.block_tokens, self.dtype
+        told = f"{self.dtype} (a share of {self.block_tokens} in each of {processes} workers)"
+        return max(1, self.block_tokens // processes), told
+
 
 def root(block_format: BlockFormat, parts: Iterable[bytes | str]) -> bytes:
     """Digest of all that decides the bytes of a block, 32 bytes: for `EngineInfo.root` and `Framing`.

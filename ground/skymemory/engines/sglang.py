@@ -59,13 +59,14 @@ class _Pool:
     """The pages of one of SGLang's host pools: their keys, their memory, and who carries them."""
 
     def __init__(
-        self, name: str, host_pool: Any, model: str, parts: Sequence[bytes | str], settings: Settings, *, flat: bool
+        self, name: str, host_pool: Any, model: str, parts: Sequence[bytes | str], settings: Settings, *, flat: bool, ranks: int
     ) -> None:
         """
         Args:
             model: what the agent calls it by.
             parts: what decides the bytes of a page beside the pool.
             flat: SGLang hands over pages as tensors of its own.
+            ranks: that each store their part of a page.
 
         Raises:
             ValueError: its pages cannot be served; the message says why.
@@ -84,7 +85,9 @@ class _Pool:
         self.root = root(self.format, (*parts, type(host_pool).__name__, json.dumps([geometry, sizes], sort_keys=True)))
         self._name = name
         known_as = model if name == PoolName.KV else f"{model}, {name}"
-        self.carrier = Carrier("sglang", known_as, self.format, self.root, settings, body_bytes=sum(sizes))
+        self.carrier = Carrier(
+            "sglang", known_as, self.format, self.root, settings, body_bytes=sum(sizes), processes=ranks
+        )
 
     def key(self, page_hash: str) -> bytes:
         return block_key(self.root, f"{self._name}:{page_hash}".encode())
@@ -272,7 +275,8 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
             "cp": (config.attn_cp_rank, config.attn_cp_size),
         }
         parts: list[bytes | str] = [*self._model, self._weights, json.dumps(shard), self._secret]
-        return _Pool(name, host_pool, config.model_name or "", parts, self._settings, flat=flat)
+        ranks = (1 if shared else config.tp_size) * config.pp_size * config.attn_cp_size
+        return _Pool(name, host_pool, config.model_name or "", parts, self._settings, flat=flat, ranks=ranks)
 
     def _guarded(self, run: Callable[[_Pool], list[bool]], pool: _Pool | None, keys: Sequence[str]) -> list[bool]:
         """A fault of ours, or of a pool that is another than it said, ends as a miss."""

@@ -8,6 +8,7 @@ the time of a small batch goes; attention runs once for each row, without paddin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,10 +35,10 @@ class Batch:
         self._model = model
         self._together = False
         if model.config._attn_implementation in ("sdpa", _NAME):
-            model.set_attn_implementation(_NAME)
             self._together = self._works()
             if not self._together:
-                model.set_attn_implementation("sdpa")
+                with suppress(Exception):  # a model that refused ours has kept its own
+                    model.set_attn_implementation("sdpa")
 
     @property
     def together(self) -> bool:
@@ -81,9 +82,10 @@ class Batch:
                 self.read(prompt, row)
             return [with_room(row) for row in made]
 
-        alone = torch.stack([self.read([token], row) for token, row in zip(last, rows(), strict=True)])
-        self._together = True
         try:
+            self._model.set_attn_implementation(_NAME)
+            alone = torch.stack([self.read([token], row) for token, row in zip(last, rows(), strict=True)])
+            self._together = True
             together = self.step(last, rows())
         except Exception:  # whatever a model makes of what it does not know
             return False

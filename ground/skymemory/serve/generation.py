@@ -97,6 +97,8 @@ class _Prompt:
     fetched: Future[DynamicCache] | None = None
     past: DynamicCache | None = None
     """of what was read so far"""
+    full: int = 0
+    """tokens that are read before the rest, once `past` is there. The size of blocks may change with the constellation"""
 
 
 @dataclass(slots=True, eq=False)
@@ -210,17 +212,18 @@ class Generator:
                 return
             fetched = prompt.fetched.result()
             prompt.past = beside if beside is not None and had > fetched.get_seq_length() else fetched
-        prompt.job.tell(Begun(prompt.index, prompt.past.get_seq_length()))
+        done = prompt.past.get_seq_length()
+        prompt.full = max(done, self._full(prompt.tokens))
+        prompt.job.tell(Begun(prompt.index, done))
 
     def _read_piece(self, prompt: _Prompt) -> bool:
         """Read on. Return whether that was the end; then its answers have their first tokens."""
         assert prompt.past is not None
-        full = self._full(prompt.tokens)
         done = prompt.past.get_seq_length()
-        if done < full:
-            self._cache.engine.prefill(prompt.tokens[: min(done + _PIECE_TOKENS, full)], prompt.past)
+        if done < prompt.full:
+            self._cache.engine.prefill(prompt.tokens[: min(done + _PIECE_TOKENS, prompt.full)], prompt.past)
             return False
-        logits = self._batch.read(prompt.tokens[full:], prompt.past)
+        logits = self._batch.read(prompt.tokens[done:], prompt.past)
         choices = prompt.job.sampling.choices
         for choice in range(prompt.index * choices, (prompt.index + 1) * choices):
             sampler = Sampler(prompt.job.sampling, choice % choices)

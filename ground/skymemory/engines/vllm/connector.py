@@ -32,15 +32,16 @@ from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.engines.framing import BlockFormat
 from skymemory.engines.vllm import identity
 from skymemory.engines.vllm.adapters import Adapters, watch_loads
-from skymemory.engines.vllm.events import Events, as_vllm
+from skymemory.engines.vllm.events import Events
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
-from skymemory.engines.vllm.room import Room, machine_bytes, room_for
+from skymemory.engines.vllm.room import Room, room_for
 from skymemory.engines.vllm.scheduler import SchedulerSide, Session
 from skymemory.engines.vllm.settings import Settings, UnsupportedError, check
 from skymemory.engines.vllm.statistics import SkyMemoryMetrics, SkyMemoryStatistics
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
 from skymemory.engines.weights import files_digest, weight_files
+from skymemory.machine import memory_bytes
 
 _log = logging.getLogger(__name__)
 _vllm_log = logging.getLogger("vllm.skymemory")
@@ -311,12 +312,8 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         try:
             known = identity.facts(self._vllm_config, self._kv_cache_config, vllm.__version__, workers)
             root = identity.root_key(block_format, known, files_digest(self._weights), self._secret)
-            # To the agent a block is what one worker holds of it: so many tokens' worth of computing
-            whole, shares = block_format.block_tokens, self._tensor_parallel // self._replicas
-            dtype = block_format.dtype
-            if shares > 1:
-                dtype += f" (a share of {whole} in each of {shares} workers)"
-            who = Identity(root, str(self._vllm_config.model_config.model), max(1, whole // shares), dtype)
+            tokens, dtype = block_format.share(self._tensor_parallel // self._replicas)
+            who = Identity(root, str(self._vllm_config.model_config.model), tokens, dtype)
             self._opening.set_result(Session(who, self._open_client(who, block_format.block_bytes, _ASKING_ARENA_BYTES)))
         except Exception as error:
             _log.exception("the engine goes on without SkyMemory")
@@ -331,7 +328,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             self._vllm_config.scheduler_config.max_num_batched_tokens,
             workers=getattr(parallel, "local_world_size", parallel.tensor_parallel_size),
             arena_mib=self._settings.arena_mib,
-            memory_bytes=machine_bytes(),
+            memory_bytes=memory_bytes(),
         )
 
     def _open_client(self, who: Identity, block_bytes: int, arena_bytes: int) -> AgentClient:
@@ -349,4 +346,4 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
     def take_events(self) -> Iterable[Any]:
         """Blocks that came to the sky or went, for who follows vLLM's KV events (`--kv-events-config`)."""
         taken = self._events.take()
-        return as_vllm(taken, self._vllm_config.cache_config.block_size) if taken and self._publishes else ()
+        return self._events.for_vllm(taken, self._vllm_config.cache_config.block_size) if taken and self._publishes else ()

@@ -6,10 +6,13 @@ load has missed it. What other hosts store or satellites evict is known with the
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+_log = logging.getLogger(__name__)
 
 MEDIUM = "STORAGE"
 """as vLLM calls what lies behind GPU and CPU"""
@@ -49,6 +52,7 @@ class Events:
         """vLLM's hash of each block, by key"""
         self._known_max = known_max
         self._pending: list[Came | Went] = []
+        self._failed = False
 
     def came(self, key: bytes, request: Request, index: int) -> None:
         """A block of a request is in the sky."""
@@ -79,6 +83,16 @@ class Events:
         """All since the last call, in order."""
         taken, self._pending = self._pending, []
         return taken
+
+    def for_vllm(self, events: Sequence[Came | Went], block_tokens: int) -> Sequence[Any]:
+        """Return events as vLLM publishes them; none if this vLLM makes them otherwise. Its scheduler calls this in each step."""
+        try:
+            return list(as_vllm(events, block_tokens))
+        except Exception:  # they are made with parts of vLLM that change from version to version
+            if not self._failed:
+                self._failed = True
+                _log.exception("SkyMemory: KV events do not go with this vLLM, and routers do not get them; the cache goes on")
+            return ()
 
     def _add_went(self, hashes: tuple[bytes, ...]) -> None:
         last = self._pending[-1] if self._pending else None

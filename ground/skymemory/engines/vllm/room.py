@@ -6,10 +6,7 @@ all blocks that a step fills, and for those of the step before, which are being 
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 _STEPS: Final = 2
@@ -19,7 +16,6 @@ _LOADS: Final = 16
 _LEAST_BYTES: Final = 256 << 20
 _MEMORY_PART: Final = 8
 """all workers of an engine together take an eighth of the machine's memory at most"""
-_CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +70,3 @@ def room_for(
     most = memory_bytes // _MEMORY_PART // workers
     arena_bytes = max(_LEAST_BYTES, min(wanted, most))
     return Room(block_bytes, step_blocks, -(-arena_bytes >> 20) << 20)
-
-
-def machine_bytes() -> int:
-    """Memory of this machine, or of the container if that has less."""
-    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):  # no limit is the word "max"
-        found = min(found, int(_CGROUP_LIMIT.read_text()))
-    return found

@@ -26,6 +26,12 @@ def test_the_ones_that_came_last_are_kept(tmp_path: Path) -> None:
     assert recorded(tmp_path / "agent.sock") == list(models)
 
 
+def test_what_knows_no_tokens_is_no_model(tmp_path: Path) -> None:
+    models = Models(tmp_path / "agent.sock")
+    models.add(Hello(VERSION, "lmcache", "chunks of 100 bytes", bytes(32), 1, 200, "bytes", 1 << 20))
+    assert list(models) == recorded(tmp_path / "agent.sock") == []
+
+
 NO_TOKENS = b'[{"model":"m","dtype":"d","block_tokens":0,"block_bytes":1}]'
 
 

@@ -263,8 +263,10 @@ def test_compose_prints_the_file(skymem: Command) -> None:
     text = skymem("compose").stdout
     assert text.count("ipv4_address:") == 12
     assert "build:" not in text  # here is no checkout
-    skymem("compose", "--output", "compose.yaml")
+    skymem("compose", "-o", "compose.yaml")
     assert (skymem.folder / "compose.yaml").read_text() == text
+    assert skymem("compose", "-o", "-").stdout == text
+    assert not (skymem.folder / "-").exists()
 
 
 def test_compose_names_the_file_and_the_checkout(skymem: Command, tmp_path: Path) -> None:

@@ -122,3 +122,9 @@ def test_engines_need_little() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_a_part_of_a_block_counts_for_its_share_of_the_tokens() -> None:
+    assert FORMAT.share(1) == (16, "bfloat16")
+    assert FORMAT.share(4) == (4, "bfloat16 (a share of 16 in each of 4 workers)")
+    assert FORMAT.share(32)[0] == 1

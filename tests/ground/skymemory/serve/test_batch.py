@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, BloomConfig, DynamicCache, GPT2Config, LlamaConfig, OPTConfig, Qwen3Config
+from transformers import (
+    AutoModelForCausalLM,
+    BloomConfig,
+    DynamicCache,
+    GPT2Config,
+    LlamaConfig,
+    LlamaForCausalLM,
+    OPTConfig,
+    Qwen3Config,
+)
 
 from skymemory.demo.model import random_llama
 from skymemory.fingerprint import Fingerprint
@@ -79,6 +88,26 @@ def test_a_beginning_is_not_changed_by_what_is_written_behind_it() -> None:
     assert (row.get_seq_length(), part.get_seq_length(), cache.get_seq_length()) == (29, 15, 20)
     assert all(torch.equal(layer.keys[:, :, :12], keys) for layer, keys in zip(part.layers, before, strict=True))
     assert all(torch.equal(one.keys[:, :, :20], other.keys) for one, other in zip(row.layers, cache.layers, strict=True))
+
+
+@pytest.mark.parametrize("refuses", ["to be set", "to run"])
+def test_a_model_that_does_not_take_our_attention_runs_rows_one_by_one(refuses: str) -> None:
+    class Stubborn(LlamaForCausalLM):
+        def set_attn_implementation(self, name: str) -> None:
+            if refuses == "to be set" and name != "sdpa":
+                raise ValueError(f"no {name}")
+            super().set_attn_implementation(name)
+
+        def forward(self, *args: Any, **settings: Any) -> Any:
+            if refuses == "to run" and self.config._attn_implementation != "sdpa":
+                raise RuntimeError("not so")
+            return super().forward(*args, **settings)
+
+    batch = Batch(Stubborn(LlamaConfig(**SIZES)).train(False))
+    assert not batch.together
+    row = DynamicCache(config=LlamaConfig(**SIZES))
+    assert batch.read([1, 2, 3], row).shape == (100,)
+    assert batch.step([4], [row]).shape == (1, 100)
 
 
 def test_a_served_model_has_the_keys_that_it_has_elsewhere(letters: Any) -> None:

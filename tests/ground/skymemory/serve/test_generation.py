@@ -101,6 +101,23 @@ def test_prompts_at_the_edges_of_blocks(cache, generator, length) -> None:
     assert cold[1:] == warm[1:]
 
 
+def test_the_size_of_blocks_changes_while_a_prompt_is_read(cache, generator) -> None:
+    cold = run(generator)
+    settled(cache)
+    events: list[Event] = []
+
+    def tell(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, Begun):
+            cache._open(None)  # the constellation has gone: blocks have the size of another one now
+
+    settings = Sampling(max_tokens=8, temperature=0.0, top_p=1.0, seed=None, stop=(), choices=1)
+    finish(generator, Job([PROMPT], settings, tell))
+    assert cache.block_tokens != BLOCK
+    assert events[0] == Begun(0, 96)
+    assert events[1:] == cold[1:]
+
+
 def test_choices_do_not_disturb_each_other(cache, generator) -> None:
     events = run(generator, choices=3)
     texts = ["".join(event.text for event in events if isinstance(event, Piece) and event.choice == one) for one in range(3)]

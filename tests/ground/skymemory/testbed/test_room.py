@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.testbed.room import MEMORY_BYTES, THREADS, free_memory_bytes, rooms, tightest
+from skymemory.machine import free_memory_bytes
+from skymemory.testbed.room import MEMORY_BYTES, THREADS, rooms, tightest
 
 
 @pytest.fixture
@@ -30,12 +31,13 @@ def test_memory(root: Path) -> None:
     assert free_memory_bytes(root) == 7 * MEMORY_BYTES
 
 
-def test_threads_of_the_machine(root: Path) -> None:
-    write(root, "proc/sys/kernel/threads-max", str(1000 + 16 + 5 * THREADS))
+@pytest.mark.parametrize("name", ["threads-max", "pid_max"])
+def test_threads_of_the_machine(root: Path, name: str) -> None:
+    write(root, f"proc/sys/kernel/{name}", str(1000 + 16 + 5 * THREADS))
     room = tightest(root)
     assert room is not None
     assert room.satellites == 5
-    assert room.limit.startswith("kernel.threads-max is ")
+    assert room.limit.startswith(f"kernel.{name} is ")
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,7 @@ def test_page_cache_of_a_group_is_free_memory(root: Path) -> None:
     room = tightest(root)
     assert room is not None
     assert room.satellites == 4
+    assert free_memory_bytes(root) == 4 * MEMORY_BYTES
 
 
 def test_what_cannot_be_read_is_no_limit(tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""This machine's memory, and the limits of the control groups that this process is in."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+_GROUP_FILES: Final = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
+"""limit and use, of control groups of version 2 and of version 1"""
+
+
+def memory_bytes(root: Path = Path("/")) -> int:
+    """Return the memory of this machine, or of the container if that has less.
+
+    Args:
+        root: where /proc and /sys are.
+    """
+    limits = [number(folder / limit) for folder in group_folders(root, "memory") for limit, _ in _GROUP_FILES]
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *(limit for limit in limits if limit is not None)])
+
+
+def free_memories(root: Path = Path("/")) -> Iterator[tuple[int, str]]:
+    """Yield the free bytes of the machine and of each control group, and whose they are, in words."""
+    kib = number(root / "proc" / "meminfo", lambda text: text.partition("MemAvailable:")[2].split()[0])
+    if kib is not None:
+        yield 1024 * kib, "free memory"
+    for folder in group_folders(root, "memory"):
+        for limit, usage in _GROUP_FILES:
+            most, used = number(folder / limit), number(folder / usage)
+            if most is not None and used is not None:
+                free = most - used + (number(folder / "memory.stat", _inactive_file) or 0)
+                yield max(0, free), "the control group's free memory"
+
+
+def free_memory_bytes(root: Path = Path("/")) -> int | None:
+    """Return what is free here; None if nobody says."""
+    return min((free for free, _ in free_memories(root)), default=None)
+
+
+def group_folders(root: Path, controller: str) -> Iterator[Path]:
+    """Yield the folders of this process's control group and of those above it, with version 1 or 2."""
+    try:
+        lines = (root / "proc" / "self" / "cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        mounts = ["sys/fs/cgroup", "sys/fs/cgroup/unified"] if not names else [f"sys/fs/cgroup/{controller}"]
+        if not names or controller in names.split(","):
+            for mount in mounts:
+                # Inside a container the path may be that of the host: then only the top is there
+                folder = Path(path.lstrip("/"))
+                yield from (root / mount / one for one in (folder, *folder.parents) if (root / mount / one).is_dir())
+
+
+def number(path: Path, find: Callable[[str], str] = str.strip) -> int | None:
+    """Return a number of a file; None if it is not there, or says something else, such as max."""
+    try:
+        return int(find(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _inactive_file(text: str) -> str:
+    """Return the page cache that is given up when memory is wanted."""
+    return dict(line.split() for line in text.splitlines()).get("inactive_file", "0")
