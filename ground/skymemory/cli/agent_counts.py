@@ -1,6 +1,7 @@
 """What this host's agent counts, for `skymem status`: read from its metrics, if it runs and serves HTTP."""
 
 import urllib.request
+from http.client import HTTPException
 from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -10,6 +11,8 @@ from skymemory.state_folder import agent_socket, http_record
 
 TIMEOUT_S: Final = 2.0
 _BYTES_MAX: Final = 4 << 20
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""asks this host itself, whatever $http_proxy says"""
 
 
 def agent_counts() -> Counts | None:
@@ -18,10 +21,10 @@ def agent_counts() -> Counts | None:
         url = http_record(agent_socket()).read_text(encoding="utf-8")
         if not url.startswith("http://"):
             return None
-        with urllib.request.urlopen(f"{url}/metrics", timeout=TIMEOUT_S) as answer:
+        with _OPENER.open(f"{url}/metrics", timeout=TIMEOUT_S) as answer:
             text = answer.read(_BYTES_MAX).decode()
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-    except (OSError, ValueError):  # it has gone, or something else has its port
+    except (OSError, ValueError, LookupError, HTTPException):  # it has gone, or something else has its port
         return None
     found: dict[str, float] = dict.fromkeys(OUTCOMES, 0)
     asked = [sample for sample in samples if sample.name == "skymem_asked_blocks_total"]

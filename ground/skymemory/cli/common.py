@@ -146,7 +146,12 @@ def check_model(model: str) -> None:
 def tell_of_model(model: str, error: Exception) -> str:
     """Return why a model cannot be loaded, in one line; transformers takes many."""
     here = "" if Path(model).exists() else "it is no folder here, and the hub does not give it: "
-    return f"model {model}: {here}{str(error).splitlines()[0]}"
+    return f"model {model}: {here}{first_line(error)}"
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message, or the error's kind if it has none."""
+    return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
 
 
 def find_sky(path: Path | None) -> Sky:

@@ -14,6 +14,7 @@ from skymemory.cli.common import (
     Failure,
     check_model,
     constellation_option,
+    first_line,
     json_option,
     load_constellation,
     print_json,
@@ -55,7 +56,7 @@ def demo(
     if model is not None:
         check_model(model)
     try:
-        from skymemory.demo.run import DemoOptions, EmptyPromptError, demo_table, run_demo
+        from skymemory.demo.run import DemoOptions, EmptyPromptError, ModelLoadError, demo_table, run_demo
         from skymemory.engines.huggingface import UnsupportedModelError
     except ModuleNotFoundError as error:
         raise Failure(how_to_install(error.name or str(error), "model")) from error
@@ -68,9 +69,9 @@ def demo(
         raise BadInput(f"{prompt_file} is not UTF-8: {error.reason} at byte {error.start}") from error
     except EmptyPromptError as error:
         raise BadInput(f"{prompt_file}: {error}") from error
-    except (OSError, UnsupportedModelError) as error:
+    except (ModelLoadError, UnsupportedModelError) as error:
         if model is None:
-            raise Failure(f"model of the demo: {str(error).splitlines()[0]}") from error
+            raise Failure(f"model of the demo: {first_line(error)}") from error
         raise Failure(tell_of_model(model, error)) from error
     if as_json:
         print_json(asdict(result))

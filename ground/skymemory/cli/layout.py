@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skymemory.cli.common import BadInput, json_option, output_console, print_json
-from skymemory.cli.parameters import Place, page, page_options
+from skymemory.cli.parameters import Place, page, page_options, require_place
 from skymemory.placement.layouts import LAYOUTS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import SUFFIXES, look, save, save_csv, write_csv
@@ -53,11 +53,10 @@ def layout(
     Servers count from 1: server k of n has the chunks k, k + n, k + 2n, ...
     """
     torus = Torus(planes, slots)
-    centre = Satellite(-(-planes // 2), -(-slots // 2)) if centre is None else centre
+    centre = torus.middle if centre is None else centre
     if servers > planes * slots:
         raise BadInput(f"--servers {servers}: there are {planes * slots} satellites ({planes} planes x {slots} slots)")
-    if centre not in torus:
-        raise BadInput(f"--centre {centre.plane},{centre.slot} is PLANE,SLOT: planes are 1 to {planes}, slots 1 to {slots}")
+    require_place(centre, torus, f"--centre {centre.plane},{centre.slot} is PLANE,SLOT")
     suffix = "" if output is None or output == STDOUT else output.suffix.lower()
     if suffix not in ("", *SUFFIXES, ".csv") or (output is not None and output != STDOUT and not suffix):
         raise BadInput(f"--output is {output}; allowed are -, and names that end in {', '.join(SUFFIXES)} or .csv")

@@ -6,7 +6,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from skymemory.placement.torus import Satellite
+from skymemory.cli.common import BadInput
+from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import Page
 
 _INCHES: Final = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72.27}
@@ -30,6 +31,19 @@ class Place(click.ParamType[Satellite]):
         except ValueError:
             self.fail(f"{value!r} is not PLANE,SLOT: two whole numbers with a comma between them", param, ctx)
         return Satellite(plane, slot)
+
+
+def require_place(place: Satellite, torus: Torus, named: str) -> None:
+    """See that a satellite is one of the grid.
+
+    Args:
+        named: what the user gave, as an error names it.
+
+    Raises:
+        BadInput: it is not.
+    """
+    if place not in torus:
+        raise BadInput(f"{named}: planes are 1 to {torus.planes}, slots 1 to {torus.slots}")
 
 
 class Width(click.ParamType[float]):

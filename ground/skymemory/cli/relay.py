@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from skymemory.cli.common import BadInput, find_sky, sky_option
+from skymemory.cli.common import find_sky, sky_option
+from skymemory.cli.parameters import require_place
 from skymemory.link.relay import COMMAND_PORT, TELEMETRY_PORT, Relay
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
@@ -51,8 +52,7 @@ def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str
     """
     constellation = find_sky(constellation_path).constellation
     place = Satellite(plane, slot)
-    if place not in constellation.torus:
-        raise BadInput(f"{plane} {slot}: planes are 1 to {constellation.planes}, slots 1 to {constellation.slots}")
+    require_place(place, constellation.torus, f"{plane} {slot}")
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

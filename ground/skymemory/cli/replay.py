@@ -85,13 +85,14 @@ def replay(
                 raise
             centre = held.track.centre(row_now(held))
             click.echo(f"stopped: the window stays around {centre}", err=True)
-    report = _report(done)
+    report = _report(done, constellation.cache.handover_s)
     if as_json:
         print_json(report)
     else:
         median = f"; {report['duration_s_median']:.2f} s each (median)" if report["chunks"] else ""
         moved = f"{report['chunks']:,} chunks, {report['bytes'] / 1e6:,.1f} MB moved"
-        click.echo(f"{report['handovers']} handovers: {moved}{median}")
+        late = f"; {report['late']:,} late" if report["late"] else ""
+        click.echo(f"{report['handovers']} handovers: {moved}{median}{late}")
 
 
 def _check_numbers(speed: float, hours: float | None) -> None:
@@ -169,19 +170,19 @@ def _told(handover: Handover, expected_s: float) -> str:
         text += "nothing to move"
     if handover.left:
         text += f"; LATE: {handover.left:,} chunks were left when the row ended"
-    elif handover.duration_s > expected_s:
+    elif handover.late(expected_s):
         text += f"; LATE: longer than cache.handover_s = {expected_s:g} s"
     return text
 
 
-def _report(done: list[Handover]) -> dict[str, Any]:
+def _report(done: list[Handover], handover_s: float) -> dict[str, Any]:
     moves = [handover for handover in done if handover.chunks]
     durations_s = sorted(handover.duration_s for handover in moves)
     return {
         "handovers": len(done),
         "chunks": sum(handover.chunks for handover in done),
         "bytes": sum(handover.bytes for handover in done),
-        "late": sum(handover.left > 0 for handover in done),
+        "late": sum(handover.late(handover_s) for handover in done),
         "duration_s_median": durations_s[len(durations_s) // 2] if durations_s else 0.0,
         "rows": [asdict(handover) for handover in done],
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from skymemory.agent.source import FixedSource, RunningSource, Source
-from skymemory.cli.common import VARIABLE, BadInput, Failure, check_model, find_sky, tell_of_model
+from skymemory.cli.common import VARIABLE, BadInput, Failure, check_model, find_sky, first_line, tell_of_model
 from skymemory.extras import how_to_install
 from skymemory.serve.listener import bound
 
@@ -137,4 +137,4 @@ def serve(
         except UnsupportedModelError as error:
             raise Failure(f"model {model}: {error}") from error
         except (ValueError, RuntimeError) as error:  # torch's word for a device or a dtype that is not there
-            raise BadInput(f"model {model}: {str(error).splitlines()[0]}") from error
+            raise BadInput(f"model {model}: {first_line(error)}") from error

@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 
 from skymemory.cli.common import BadInput, print_json, print_table, progress_bar
-from skymemory.cli.parameters import Place, page, page_options
+from skymemory.cli.parameters import Place, page, page_options, require_place
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import SUFFIXES, Page, look, save, save_csv, write_csv
 from skymemory.simulate.figures import (
@@ -123,9 +123,8 @@ def _check_options(context: click.Context, figure: str | None) -> None:
 
 def _sweep(planes: int, slots: int, centre: Satellite | None, servers: int | None, altitude_km: float) -> Sweep:
     torus = Torus(planes, slots)
-    centre = Satellite(-(-planes // 2), -(-slots // 2)) if centre is None else centre
-    if centre not in torus:
-        raise BadInput(f"--centre {centre.plane},{centre.slot} is PLANE,SLOT: planes are 1 to {planes}, slots 1 to {slots}")
+    centre = torus.middle if centre is None else centre
+    require_place(centre, torus, f"--centre {centre.plane},{centre.slot} is PLANE,SLOT")
     servers = most_servers(torus) if servers is None else servers
     if servers > planes * slots:
         raise BadInput(f"--servers {servers}: there are {planes * slots} satellites ({planes} planes x {slots} slots)")

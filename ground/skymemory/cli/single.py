@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from skymemory.cli.common import BadInput, find_sky, sky_option
+from skymemory.cli.common import find_sky, sky_option
+from skymemory.cli.parameters import require_place
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.testbed.single import kill_satellite, restart_satellite
@@ -45,6 +46,5 @@ def _apply(change: Callable[[State, Constellation, Satellite], None], plane: int
     state, place = State(), Satellite(plane, slot)
     recorded = state.load() if path is None else None
     constellation = (recorded or find_sky(path)).constellation  # the recorded one also if all of its satellites are dead
-    if place not in constellation.torus:
-        raise BadInput(f"{plane} {slot}: planes are 1 to {constellation.planes}, slots 1 to {constellation.slots}")
+    require_place(place, constellation.torus, f"{plane} {slot}")
     change(state, constellation, place)

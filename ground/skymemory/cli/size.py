@@ -15,16 +15,16 @@ from skymemory.sizing import CODECS, ModelShape, ShapeError, blocks_held, model_
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
 @constellation_option
-@click.option("--block-tokens", type=click.IntRange(min=1), default=128, show_default=True, help="Tokens of a block.")
-@click.option("--codec", type=click.Choice(CODECS), default="raw", show_default=True, help="How values are stored.")
+@click.option("--block-tokens", type=click.IntRange(min=1), help="Tokens of a block. Default: the file's cache.block_tokens.")
+@click.option("--codec", type=click.Choice(CODECS), help="How values are stored. Default: the file's cache.codec.")
 @click.option("--dtype", help="Of the cache, if it is not the model's own (vLLM's --kv-cache-dtype): bfloat16, fp8, ...")
 @click.option("--tokens", type=click.IntRange(min=1), help="Say which store_mib so many tokens need.")
 @json_option
 def size(
     model: Path,
     constellation_path: Path | None,
-    block_tokens: int,
-    codec: str,
+    block_tokens: int | None,
+    codec: str | None,
     dtype: str | None,
     tokens: int | None,
     as_json: bool,
@@ -34,6 +34,10 @@ def size(
     MODEL is a model's folder, or its config.json. Nothing is started or asked: the numbers follow from the two files.
     """
     sky = load_constellation(constellation_path)
+    block_tokens = sky.cache.block_tokens if block_tokens is None else block_tokens
+    codec = sky.cache.codec if codec is None else codec
+    if codec not in CODECS:
+        raise BadInput(f'cache.codec is "{codec}", whose blocks cannot be sized; `--codec` takes {", ".join(CODECS)}')
     try:
         shape = model_shape(_config_of(model), dtype)
         report = sized(shape, sky, block_tokens, codec, tokens)

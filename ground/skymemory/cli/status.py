@@ -58,7 +58,7 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
     click.echo(in_words(counts))
     for one in report["models"]:
         stores = f"{sky.constellation.cache.servers} servers with store_mib {sky.constellation.satellite.store_mib}"
-        click.echo(f"{stores} hold {one['tokens']} tokens of {one['model']} ({one['dtype']})")
+        click.echo(f"{stores} hold {one['tokens']:,} tokens of {one['model']} ({one['dtype']})")
     if show_links:
         click.echo("\nlinks: one-way delays in ms, requested, and of the last hellos; packets sent, received and dropped")
         print_table(link_table(report))
@@ -87,22 +87,37 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
         "slots": constellation.slots,
         "alive": len(alive),
         "window": window(constellation, playing, time.time()),
-        "handover": handover(constellation, stores.values()),
+        "handover": handover(constellation, stores.values(), _allowed_s(constellation, playing, time.time())),
         "total": total,
         "models": models_told(constellation, recorded()),
         "satellites": satellites,
     }
 
 
-def handover(constellation: Constellation, stores: Iterable[dict[str, int]]) -> dict[str, Any]:
-    """What satellites still have to hand over, and for how long they have had to."""
+def _allowed_s(constellation: Constellation, playing: Playing | None, time_s: float) -> float:
+    """Return how long a handover may take: `cache.handover_s`, and no longer than the row that holds."""
+    allowed_s = constellation.cache.handover_s
+    if playing is None:
+        return allowed_s
+    row = playing.track.row_at(playing.track_ms(time_s))
+    end_ms = playing.track.end_ms(row)
+    return allowed_s if end_ms is None else min(allowed_s, (end_ms - playing.track.rows[row - 1][0]) / 1000)
+
+
+def handover(constellation: Constellation, stores: Iterable[dict[str, int]], allowed_s: float) -> dict[str, Any]:
+    """Return what satellites still have to hand over, and for how long they have had to.
+
+    Args:
+        allowed_s: after which it is late.
+    """
     late = [one for one in stores if one["handover_left"]]
     duration_s = max((one["handover_ms"] for one in late), default=0) / 1000
     return {
         "satellites": len(late),
         "chunks": sum(one["handover_left"] for one in late),
         "duration_s": duration_s,
-        "late": duration_s > constellation.cache.handover_s,
+        "late": duration_s > allowed_s,
+        "allowed_s": allowed_s,
     }
 
 
@@ -111,7 +126,7 @@ def handover_text(handover: dict[str, Any]) -> str:
     if not handover["chunks"]:
         return ""
     left = f"{handover['chunks']:,} chunks left on {handover['satellites']} satellites"
-    late = ", longer than cache.handover_s: LATE" if handover["late"] else ""
+    late = f", longer than {handover['allowed_s']:g} s: LATE" if handover["late"] else ""
     return f"handover: {left}, after {handover['duration_s']:.1f} s{late}"
 
 

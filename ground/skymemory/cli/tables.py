@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from skymemory.cli.common import BadInput, json_option, print_json
-from skymemory.cli.parameters import Place
+from skymemory.cli.parameters import Place, require_place
 from skymemory.config import Constellation
 from skymemory.fsw.tables import Moves, TablesError
 from skymemory.fsw.tables import tables as all_tables
@@ -94,8 +94,7 @@ def tables(
 def _satellites(constellation: Constellation, chosen: tuple[Satellite, ...]) -> list[Satellite]:
     for number, satellite in enumerate(chosen):
         named = f"--satellite {satellite.plane},{satellite.slot}"
-        if satellite not in constellation.torus:
-            raise BadInput(f"{named} is PLANE,SLOT: planes are 1 to {constellation.planes}, slots 1 to {constellation.slots}")
+        require_place(satellite, constellation.torus, f"{named} is PLANE,SLOT")
         if satellite in chosen[:number]:
             raise BadInput(f"{named} is there twice; allowed is once")
     return list(chosen) or list(constellation.torus.satellites())

@@ -120,7 +120,7 @@ def _constellation(constellation_path: Path | None, schedule: Schedule) -> Const
     return Constellation().replace(
         constellation={"planes": header.planes, "slots": header.slots, "geometry": header.pattern},
         cache={
-            "centre": [-(-header.planes // 2), -(-header.slots // 2)],
+            "centre": list(header.torus.middle),
             "servers": min(Constellation().cache.servers, header.planes * header.slots),
         },
     )

@@ -41,6 +41,10 @@ StageProgress = Callable[[str, int, int], None]
 WARM_UP_TOKENS = 16
 
 
+class ModelLoadError(RuntimeError):
+    """The model cannot be loaded."""
+
+
 class EmptyPromptError(ValueError):
     """There is nothing to generate from."""
 
@@ -123,16 +127,17 @@ def run_demo(
         progress: called as work goes on.
 
     Raises:
-        OSError: the model or the prompt file cannot be read.
+        ModelLoadError: the model cannot be loaded.
+        OSError: the prompt file cannot be read, or the system refuses something else, such as a socket.
         EmptyPromptError: there is nothing to generate from.
         UnsupportedModelError: the model's cache cannot be cut into blocks.
     """
     tell = progress or (lambda stage, done, total: None)
     tell("model", 0, 1)
-    if options.model is None:
-        model, tokenizer = demo_model(), demo_tokenizer()
-    else:
-        model, tokenizer = load(options.model)
+    try:
+        model, tokenizer = (demo_model(), demo_tokenizer()) if options.model is None else load(options.model)
+    except OSError as error:
+        raise ModelLoadError(str(error)) from error
     prompt = demo_prompt() if options.prompt_file is None else options.prompt_file.read_text(encoding="utf-8")
     ids: list[int] = tokenizer(prompt)["input_ids"]
     if not ids:

@@ -51,6 +51,11 @@ class Torus:
             and 1 <= satellite[1] <= self.slots
         )
 
+    @property
+    def middle(self) -> Satellite:
+        """The satellite in the middle of the grid; of two the one with the lower number."""
+        return Satellite(-(-self.planes // 2), -(-self.slots // 2))
+
     def satellites(self) -> Iterator[Satellite]:
         """All satellites, plane by plane."""
         return (Satellite(plane, slot) for plane in range(1, self.planes + 1) for slot in range(1, self.slots + 1))

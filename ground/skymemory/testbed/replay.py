@@ -77,6 +77,10 @@ class Handover:
     left: int = 0
     """chunks that satellites still had to hand over at the last look of the row"""
 
+    def late(self, handover_s: float) -> bool:
+        """Return whether it took longer than its row, or than `cache.handover_s`."""
+        return self.left > 0 or self.duration_s > handover_s
+
 
 def playing_now(
     constellation: Constellation, schedule: Schedule, from_ms: int, until_ms: int, speed: float, before: Playing | None

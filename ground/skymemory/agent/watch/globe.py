@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from skymemory.config import Constellation
 from skymemory.orbit.geometry import EARTH_RADIUS_KM
-from skymemory.orbit.sky import OrbitError, Site, Sky
+from skymemory.orbit.sky import OrbitError, Site
 from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing
@@ -23,18 +23,12 @@ class Globe:
         site = constellation.site
         self._site = Site(site.latitude_deg, site.longitude_deg)
         self.min_elevation_deg = site.min_elevation_deg
-        self._sky: Sky | None = Walker.of(constellation).sky
+        self._sky = Walker.of(constellation).sky
         self._slots = constellation.slots
         if playing is not None and playing.schedule is not None:
-            header = playing.schedule.header
             self._site = playing.schedule.site
-            self.min_elevation_deg = header.min_elevation_deg
-            # A sky of two-line elements has empty places, which the page cannot show
-            self._sky = None
-            if header.elements is None:
-                star = header.pattern == "star"
-                size = header.planes, header.slots
-                self._sky = Walker(*size, header.altitude_km, header.inclination_deg, star, header.phasing or 0).sky
+            self.min_elevation_deg = playing.schedule.header.min_elevation_deg
+            self._sky = playing.schedule.full_sky  # the page shows a satellite in every place
 
     @property
     def site(self) -> dict[str, float]:
@@ -46,11 +40,6 @@ class Globe:
             "min_elevation_deg": self.min_elevation_deg,
         }
 
-    @property
-    def known(self) -> bool:
-        """Is it known where the satellites are?"""
-        return self._sky is not None
-
     def told(self, sky_ms: int, rate: float) -> dict[str, Any] | None:
         """Longitude and latitude in degrees and altitude in km of each satellite now, longitude and latitude a little later, and
         who is in sight. None: it is not known.
@@ -59,8 +48,6 @@ class Globe:
             sky_ms: Unix time in the sky.
             rate: how fast it passes.
         """
-        if self._sky is None:
-            return None
         ahead_ms = max(AHEAD_MS, round(10_000 * rate))
         try:
             places = self._sky.positions_km(np.array([sky_ms, sky_ms + ahead_ms]))

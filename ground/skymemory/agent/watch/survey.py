@@ -113,7 +113,6 @@ class Survey:
             "store_chunks": max(slots, default=0),
             "links": self.constellation.links.model,
             "site": self._globe.site,
-            "globe": self._globe.known,
         }
 
     def positions(self, sky_ms: int, speed: float) -> dict[str, Any] | None:

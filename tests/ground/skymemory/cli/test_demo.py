@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from transformers import LlamaConfig
 
 from skymemory.cli import main
+from skymemory.cli.common import first_line, tell_of_model
 from skymemory.demo.model import VOCABULARY, demo_tokenizer, random_llama
 
 pytestmark = pytest.mark.model
@@ -75,11 +76,27 @@ def test_a_model_that_is_not_there_is_one_clear_line(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
     (tmp_path / "empty-folder").mkdir()
-    for name in ("no-model", "empty-folder"):
+    for name, status in (("no-model", 2), ("empty-folder", 1)):
         result = CliRunner().invoke(main, ["demo", "--model", str(tmp_path / name)])
-        assert result.exit_code == 1
+        assert result.exit_code == status
         assert result.output.count("\n") == 1
         assert name in result.output
+
+
+def test_what_the_system_refuses_is_no_mistake_of_the_model(
+    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SKYMEM_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    unreadable = "/proc/self/mem"  # can be opened, and not read from its beginning
+    result = CliRunner().invoke(main, ["demo", "--model", str(model_folder), "--prompt-file", unreadable])
+    assert result.exit_code == 1
+    assert result.output.endswith("Error: Input/output error\n")
+
+
+def test_an_error_without_a_message_has_its_kind() -> None:
+    assert tell_of_model("/", OSError()) == "model /: OSError"
+    assert first_line(ValueError("one\ntwo")) == "one"
 
 
 def test_an_empty_prompt_is_one_clear_line(model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

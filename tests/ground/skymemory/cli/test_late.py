@@ -2,10 +2,12 @@
 
 import pytest
 
-from skymemory.cli.replay import _told
-from skymemory.cli.status import handover, handover_text
+from skymemory.cli.replay import _report, _told
+from skymemory.cli.status import _allowed_s, handover, handover_text
 from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
+from skymemory.placement.track import Track
+from skymemory.placement.whereabouts import Playing
 from skymemory.testbed.replay import Handover
 
 
@@ -24,12 +26,28 @@ def test_replay_says_when_a_handover_is_late(chunks: int, duration_s: float, lef
     assert told.endswith(said)
 
 
+def test_the_report_counts_as_late_what_the_lines_call_late() -> None:
+    rows = [
+        Handover(row, Satellite(2, 7), 5, 1000, duration_s, left)
+        for row, (duration_s, left) in enumerate([(1.0, 0), (31.0, 0), (2.0, 1200)], start=2)
+    ]
+    assert _report(rows, 30.0)["late"] == sum("LATE" in _told(row, 30.0) for row in rows) == 2
+
+
+def test_a_handover_is_late_when_it_takes_longer_than_its_row() -> None:
+    sky = Constellation()
+    track = Track.of(sky.torus, [(0, Satellite(2, 3)), (10_000, Satellite(2, 4)), (100_000, Satellite(2, 5))])
+    playing = Playing(track, 1000.0)
+    assert _allowed_s(sky, None, 1000.0) == 30
+    assert [_allowed_s(sky, playing, 1000.0 + passed_s) for passed_s in (5, 15, 200)] == [10, 30, 30]
+
+
 def test_status_says_what_is_left_and_for_how_long() -> None:
     sky = Constellation()
     nothing = {"handover_left": 0, "handover_ms": 0}
-    assert handover_text(handover(sky, [nothing])) == ""
-    some = handover(sky, [nothing, {"handover_left": 10, "handover_ms": 1500}, {"handover_left": 5, "handover_ms": 2500}])
-    assert some == {"satellites": 2, "chunks": 15, "duration_s": 2.5, "late": False}
+    assert handover_text(handover(sky, [nothing], 30.0)) == ""
+    some = handover(sky, [nothing, {"handover_left": 10, "handover_ms": 1500}, {"handover_left": 5, "handover_ms": 2500}], 30.0)
+    assert some == {"satellites": 2, "chunks": 15, "duration_s": 2.5, "late": False, "allowed_s": 30.0}
     assert handover_text(some) == "handover: 15 chunks left on 2 satellites, after 2.5 s"
-    late = handover(sky, [{"handover_left": 1, "handover_ms": 30_001}])
-    assert handover_text(late).endswith("longer than cache.handover_s: LATE")
+    late = handover(sky, [{"handover_left": 1, "handover_ms": 30_001}], 30.0)
+    assert handover_text(late).endswith("longer than 30 s: LATE")

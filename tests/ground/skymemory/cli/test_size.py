@@ -62,6 +62,18 @@ def test_as_json(model: Path, sky: Path, codec: str) -> None:
     assert told["tokens"] == {"raw": 9, "int8": 18, "int4": 35}[codec] * 128
 
 
+def test_block_and_codec_are_those_of_the_file(model: Path, sky: Path) -> None:
+    sky.write_text(SKY.replace("[cache]", '[cache]\nblock_tokens = 64\ncodec = "int8"'))
+    told = json.loads(skymem(model, "--constellation", sky, "--json").output)
+    assert (told["block_tokens"], told["codec"]) == (64, "int8")
+    told = json.loads(skymem(model, "--constellation", sky, "--block-tokens", 32, "--codec", "raw", "--json").output)
+    assert (told["block_tokens"], told["codec"]) == (32, "raw")
+    sky.write_text(SKY.replace("[cache]", '[cache]\ncodec = "hqq"'))
+    refused = skymem(model, "--constellation", sky)
+    assert refused.exit_code == 2
+    assert 'cache.codec is "hqq"' in refused.output
+
+
 def test_what_cannot_be_sized(model: Path, tmp_path: Path) -> None:
     (model / "config.json").write_text(json.dumps(CONFIG | {"mamba_d_state": 16}))
     result = skymem(model)

@@ -84,3 +84,7 @@ def test_what_is_no_satellite() -> None:
     assert all(other not in torus for other in (Satellite(0, 1), Satellite(6, 1), Satellite(1, 20), (1,), "a", None))
     assert torus.wrap(0, 0) == Satellite(5, 19)
     assert str(Satellite(3, 10)) == "[3, 10]"
+
+
+def test_the_middle() -> None:
+    assert [Torus(5, 19).middle, Torus(4, 6).middle, Torus(1, 1).middle] == [(3, 10), (2, 3), (1, 1)]

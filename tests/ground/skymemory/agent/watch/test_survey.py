@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from skymemory.agent.watch.frame import ANSWERS, LINK_DOWN, LINK_UP, NO_LINK, SI
 from skymemory.agent.watch.survey import Survey
 from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
+from skymemory.orbit.fleet import arrange
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
+from skymemory.orbit.tle import read_tle
 from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
@@ -24,6 +27,7 @@ from skymemory.results import GetResult
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.replay import upload
+from support.elements import EPOCH_MS, shell
 
 StartSky = Callable[..., LocalConstellation]
 HOUR_MS = 3_600_000
@@ -243,13 +247,19 @@ def test_the_sky_of_a_replay(start_sky: StartSky) -> None:
         assert survey.sky()["site"] == {"latitude_deg": 52.5, "longitude_deg": 13.4, "min_elevation_deg": 10}
 
 
-def test_a_schedule_of_elements_does_not_say_where_satellites_are(start_sky: StartSky) -> None:
+def test_the_sky_of_a_schedule_of_elements(start_sky: StartSky, tmp_path: Path) -> None:
+    """In a place without elements flies what its plane has: a constellation has a satellite in every place."""
     sky = start_sky().constellation
-    orbits = Walker(3, 5, 1200.0, 80.0, True, 1)
-    schedule = Schedule.compute(orbits, "walker star:3x5", Site(52.5, 13.4), 10.0, 1_795_000_000_000, HOUR_MS)
-    elements = {f"{plane}.{slot}": ("", "") for plane, slot in sky.torus.satellites()}
-    of_elements = Schedule(schedule.header.model_copy(update={"elements": elements}), schedule.changes)
-    with surveyed(sky, Playing(schedule.track, time.time(), of_elements)) as (_, survey):
+    lines = shell(3, 5)
+    del lines[2 * 7 : 2 * 8]  # (2, 3) is not there
+    (tmp_path / "sky.tle").write_text("\n".join(lines))
+    fleet = arrange(read_tle(tmp_path / "sky.tle").elements, EPOCH_MS, EPOCH_MS + HOUR_MS)
+    of_elements = Schedule.compute(fleet, "tle sky.tle", Site(52.5, 13.4), 10.0, EPOCH_MS, HOUR_MS)
+    assert (of_elements.header.planes, of_elements.header.slots, len(of_elements.header.elements or {})) == (3, 5, 14)
+    with surveyed(sky, Playing(of_elements.track, time.time(), of_elements)) as (_, survey):
         survey.take()
-        assert survey.now()["positions"] is None
-        assert survey.sky()["globe"] is False
+        places = survey.now()["positions"]
+        expected = of_elements.full_sky.positions_km(np.array([places["sky_ms"]]))[:, 0]
+        longitudes = np.degrees(np.arctan2(expected[:, 1], expected[:, 0]))
+        assert np.allclose(np.reshape(places["now"], (-1, 3))[:, 0], longitudes, atol=0.01)
+        assert len(longitudes) == 15
