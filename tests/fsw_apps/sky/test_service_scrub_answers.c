@@ -153,7 +153,11 @@ static void test_two_answers_are_a_period_apart(void)
     node_t      *node;
 
     open_filled(PERIOD_MS, true);
-    node = catch_question();
+    node                        = node_at(server(4));
+    node->svc.survey.row        = 1; /* it knows that nothing is on its way */
+    node->svc.survey.rounds     = 2;
+    node->svc.survey.settled_us = now_us;
+    node                        = catch_question();
     answer(SKY_STATUS_NOT_FOUND, &pkt);
     node_serve(node, &pkt);
     node->svc.cfg.scrub_period_ms = 10u * PERIOD_MS; /* but the next look is due in the old one */

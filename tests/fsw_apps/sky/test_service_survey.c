@@ -68,6 +68,33 @@ static void test_what_is_late_is_not_lost(void)
     }
 }
 
+/* A new schedule that is loaded while the satellites fly begins with its first row, and that row moves everything. */
+static void test_the_first_row_of_a_new_schedule_moves_chunks(void)
+{
+    static const SKY_ScheduleRow_t elsewhere[] = {{0, {3, 6}}};
+    uint32_t                       moving      = 0;
+
+    open_filled(PERIOD_MS, false);
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, elsewhere, 1, now_us));
+    for (uint32_t i = 0; i < NODES; ++i)
+    {
+        follow(&nodes[i]);
+    }
+    while (SKY_Addr_Equal(server(moving), server_in(1, moving)))
+    {
+        ++moving;
+    }
+    stuck = server(moving);
+    sky_run(10u * PERIOD_US, STEP_US);
+    CHECK_EQ(SKY_Schedule_RowAt(&schedule, now_us), 1);
+    CHECK_EQ(scrubbed(), 0);
+    CHECK_EQ(held(&block), 20);
+    stuck = (SKY_Addr_t){0, 0};
+    sky_run(20000000u + 6u * PERIOD_US, STEP_US);
+    CHECK_EQ(scrubbed(), 0);
+    CHECK_EQ(held(&block), 20);
+}
+
 static void test_what_is_lost_goes(void)
 {
     open_moving(true);
@@ -245,6 +272,7 @@ static void test_answers_that_say_nothing(void)
 int main(void)
 {
     RUN(test_what_is_late_is_not_lost);
+    RUN(test_the_first_row_of_a_new_schedule_moves_chunks);
     RUN(test_what_is_lost_goes);
     RUN(test_who_does_not_know_may_have_it);
     RUN(test_a_row_in_between);

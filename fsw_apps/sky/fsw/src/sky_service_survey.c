@@ -41,10 +41,6 @@ bool SKY_Service_SurveyIsSettled(SKY_Service_t *svc, uint32_t row, uint64_t at_u
 {
     SKY_Survey_t *survey = &svc->survey;
 
-    if (row <= 1u)
-    {
-        return true; /* nothing has moved yet */
-    }
     if (survey->row != row)
     {
         SKY_Service_SurveyReset(svc);
