@@ -188,6 +188,32 @@ static void test_window_moves_on_meanwhile(void)
     CHECK(is_at_home(block, 4));
 }
 
+/* A job goes on into a row that begins: until it ends nobody looks, so all that is held counts as left. */
+static void test_a_row_begins_during_a_job(void)
+{
+    fx_block_t early = {50, 0, 1, CHUNK_BYTES, CHUNK_BYTES};
+
+    open_constellation(12, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    step_to(3, 2, 2);
+    follow(SKY_LAYOUT_ROTATION, 1, 3);
+    (void)put_block(3, 1, 0);
+    server(2, 0)->deaf = true;
+    run_for(2u * ROW_US - 1000000u);
+    CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 3);
+    put_at(SKY_Schedule_Server(&schedule, 1, 0), &early, 0, 3); /* by a host whose clock is ahead */
+    CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 3);
+    run_for(1100000);
+    CHECK(handover_of(server(1, 0))->active);
+    CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_ROW), 3);
+    CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 4);
+    server(2, 0)->deaf = false;
+    run_for(20000000);
+    CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 0);
+    CHECK(sat_holds(server(3, 0), &early, 0));
+}
+
 static void test_prefetch(void)
 {
     const fx_block_t *block, *other;
@@ -355,6 +381,27 @@ static void test_schedules_come_and_go(void)
     server(2, 0)->deaf = false;
     run_for(20000000);
     CHECK(is_at_home(block, 1));
+}
+
+/* Whose turn it is among the servers of one schedule says nothing about another, which may have fewer of them. */
+static void test_a_schedule_with_fewer_servers(void)
+{
+    const fx_block_t stray = {50, 0, 20, CHUNK_BYTES, 20u * CHUNK_BYTES};
+    node_t          *holder;
+
+    open_constellation(13, 0);
+    step_to(1, 2, 3);
+    follow(SKY_LAYOUT_ROTATION, NODES, 1);
+    holder = server(1, 0);
+    put_at(holder->svc.cfg.self, &stray, NODES - 1u, 0);
+    run_for(SKY_SERVICE_HANDOVER_LOOK_US + 1000000u);
+    CHECK(sat_holds(server(1, NODES - 1u), &stray, NODES - 1u));
+    follow(SKY_LAYOUT_ROTATION, 10, 1);
+    CHECK(holder != server(1, 5));
+    put_at(holder->svc.cfg.self, &stray, 5, 0);
+    run_for(3u * SKY_SERVICE_HANDOVER_LOOK_US / 2u); /* the first look finds it */
+    CHECK(sat_holds(server(1, 5), &stray, 5));
+    CHECK(!sat_holds(holder, &stray, 5));
 }
 
 static void test_evacuation_by_order(void)
@@ -564,11 +611,13 @@ int main(void)
     RUN(test_target_that_is_silent);
     RUN(test_one_silent_target_of_two);
     RUN(test_window_moves_on_meanwhile);
+    RUN(test_a_row_begins_during_a_job);
     RUN(test_prefetch);
     RUN(test_a_block_put_beside_its_prefetch);
     RUN(test_share_of_a_prefetch);
     RUN(test_requests_do_not_lock_it_out);
     RUN(test_schedules_come_and_go);
+    RUN(test_a_schedule_with_fewer_servers);
     RUN(test_evacuation_by_order);
     RUN(test_of_orders_to_evacuate_the_last_one_counts);
     RUN(test_never_nowhere);

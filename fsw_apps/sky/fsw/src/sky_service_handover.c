@@ -31,6 +31,12 @@ static uint32_t server_of(const SKY_Service_t *svc, uint32_t row, SKY_Addr_t sat
     return server;
 }
 
+/* Complete chunks held here. */
+static uint32_t chunks_held(const SKY_Service_t *svc)
+{
+    return svc->store->counters.slots_used - svc->store->counters.partial;
+}
+
 static void set_left(SKY_Handover_t *handover, uint64_t now_us, uint32_t left)
 {
     handover->left = left;
@@ -53,6 +59,7 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
     }
     svc->handover.schedule   = schedule;
     svc->handover.row_end_us = 0;
+    svc->handover.last       = 0; /* the new one may have fewer servers */
     set_left(&svc->handover, 0, 0);
     SKY_Service_MigrateEnd(svc, &svc->migrations[SKY_SERVICE_MIGRATIONS]);
     SKY_Service_ScrubReset(svc);
@@ -120,6 +127,9 @@ static void begin_row(SKY_Service_t *svc, uint64_t now_us)
     {
         SKY_Service_MigrateEnd(svc, job);
     }
+    /* All may be left until a look says otherwise. While a job goes on there is none; what it has moved was of the row before. */
+    job->moved = 0;
+    set_left(handover, now_us, chunks_held(svc));
 }
 
 /* A server whose chunks are held here and belong elsewhere: of several the next in turn, so that one whose satellite is silent does
@@ -213,7 +223,7 @@ uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us)
 {
     const SKY_Handover_t  *handover = &svc->handover;
     const SKY_Migration_t *job      = &svc->migrations[SKY_SERVICE_MIGRATIONS];
-    const uint32_t         held     = svc->store->counters.slots_used - svc->store->counters.partial;
+    const uint32_t         held     = chunks_held(svc);
 
     if (handover->schedule == NULL || handover->schedule->placement.layout == SKY_LAYOUT_HOP)
     {
