@@ -155,7 +155,6 @@ static void test_two_answers_are_a_period_apart(void)
     open_filled(PERIOD_MS, true);
     node                        = node_at(server(4));
     node->svc.survey.row        = 1; /* it knows that nothing is on its way */
-    node->svc.survey.rounds     = 2;
     node->svc.survey.settled_us = now_us;
     node                        = catch_question();
     answer(SKY_STATUS_NOT_FOUND, &pkt);

@@ -158,7 +158,6 @@ static void test_a_question_from_before(void)
     for (uint32_t i = 0; i < NODES; ++i)
     {
         nodes[i].svc.survey.row        = 2;
-        nodes[i].svc.survey.rounds     = 2;
         nodes[i].svc.survey.settled_us = UINT64_MAX;
     }
     sky_run(10u * PERIOD_US, STEP_US);
@@ -183,6 +182,38 @@ static void test_no_gossip_about_what_is_to_go(void)
     }
     CHECK(full->store.counters.evicted_blocks > 0);
     CHECK_EQ(full->svc.counters.gossip_tx, 0);
+}
+
+/* While one satellite stays silent the others are not asked over and over, and nobody is once there is nothing to know. */
+static void test_a_silent_satellite_costs_little(void)
+{
+    const SKY_Addr_t apart = {PLANES, SLOTS}, first = {1, 1};
+    node_t          *other_node;
+    uint64_t         requests;
+    uint8_t          key[SKY_KEY_BYTES];
+
+    open_moving(false);
+    sky_run(ROW_US + 4u * PERIOD_US, STEP_US);
+    CHECK_EQ(held_at(apart, &block) + held_at(first, &block), 0);
+    other_node           = node_at(first);
+    node_at(apart)->deaf = true;
+    requests             = other_node->svc.counters.requests;
+    restart(server_in(2, 8));
+    sky_run(60u * PERIOD_US, STEP_US);
+    CHECK_EQ(other_node->svc.counters.requests, requests + 1u); /* once, by the satellite before the lost one */
+    CHECK_EQ(scrubbed(), 0);
+
+    /* The host purges the block. */
+    fx_key(key, block.number);
+    for (uint32_t i = 0; i < NODES; ++i)
+    {
+        (void)SKY_Store_Purge(&nodes[i].store, 0, key);
+    }
+    sky_run(2u * PERIOD_US, STEP_US);
+    other_node = node_at((SKY_Addr_t){PLANES, SLOTS - 1u}); /* of the silent one's group */
+    requests   = other_node->svc.counters.requests;
+    sky_run(30u * PERIOD_US, STEP_US);
+    CHECK_EQ(other_node->svc.counters.requests, requests);
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
@@ -278,6 +309,7 @@ int main(void)
     RUN(test_a_row_in_between);
     RUN(test_a_question_from_before);
     RUN(test_no_gossip_about_what_is_to_go);
+    RUN(test_a_silent_satellite_costs_little);
     RUN(test_answers_that_say_nothing);
     sky_close();
     return CHECK_RESULT();

@@ -189,13 +189,13 @@ typedef struct
 {
     bool     is_wanted;  /**< to be found out */
     uint32_t row;        /**< of the schedule, that it is about */
-    uint32_t rounds;     /**< in which no satellite had anything left */
+    uint32_t asked;      /**< satellites in a row, none of which has said that it has anything left */
     uint32_t first;      /**< number of the first satellite of the group that is asked */
     uint32_t next;       /**< and of the first after it */
     uint32_t to_ask;     /**< bits of the group: still to be asked */
     uint32_t waiting;    /**< bits of the group: not answered yet */
     uint64_t until_us;   /**< when answers are late; without a group, when the next one begins */
-    uint64_t settled_us; /**< when all rounds were done */
+    uint64_t settled_us; /**< when all had been asked; 0: they have not */
     uint64_t request_id;
 } SKY_Survey_t;
 

@@ -6,7 +6,8 @@
  * Every other satellite is asked by STATS for how much it still has to hand over, a group of them at a time. In a row chunks go
  * only to the row's own places, so once nobody has anything left that stays true until the next row begins. All are asked twice: what left
  * one before it was asked may have come to another after that was asked. A satellite that is silent, or holds something and is in
- * another row, may have something on its way: then nothing is known, and the survey begins again after a pause.
+ * another row, may have something on its way: then nothing is known. The survey ends. If the scrub still wants to know after a
+ * pause, it begins again with the group that failed, so while a satellite stays silent only its group is asked.
  */
 #include "sky_service_survey.h"
 
@@ -46,27 +47,23 @@ bool SKY_Service_SurveyIsSettled(SKY_Service_t *svc, uint32_t row, uint64_t at_u
         SKY_Service_SurveyReset(svc);
         survey->row = row;
     }
-    survey->is_wanted = survey->rounds < ROUNDS;
+    survey->is_wanted = survey->settled_us == 0;
     return !survey->is_wanted && survey->settled_us <= at_us;
 }
 
-/* Ask the next group; after the last one another round begins, or all have been asked. */
+/* Ask the next group, after the last one the first; or all have been asked. */
 static void begin_group(SKY_Service_t *svc, uint64_t now_us)
 {
     SKY_Survey_t *survey = &svc->survey;
 
-    if (survey->next >= satellites(svc))
-    {
-        survey->next = 0;
-        ++survey->rounds;
-    }
-    if (survey->rounds == ROUNDS)
+    if (survey->asked >= ROUNDS * satellites(svc))
     {
         survey->is_wanted  = false;
         survey->settled_us = now_us;
         return;
     }
-    survey->first = survey->next;
+    survey->first = survey->next < satellites(svc) ? survey->next : 0;
+    survey->next  = survey->first;
     for (uint32_t i = 0; i < GROUP && survey->next < satellites(svc); ++i)
     {
         if (!SKY_Addr_Equal(addr_of(svc, survey->next), svc->cfg.self))
@@ -74,6 +71,7 @@ static void begin_group(SKY_Service_t *svc, uint64_t now_us)
             survey->waiting |= 1u << i;
         }
         ++survey->next;
+        ++survey->asked;
     }
     survey->to_ask     = survey->waiting;
     survey->until_us   = now_us + PATIENCE_US;
@@ -84,11 +82,12 @@ static void begin_group(SKY_Service_t *svc, uint64_t now_us)
 /* Somebody may have something on its way. */
 static void give_up(SKY_Survey_t *survey, uint64_t now_us)
 {
-    survey->rounds   = 0;
-    survey->next     = 0;
-    survey->waiting  = 0;
-    survey->to_ask   = 0;
-    survey->until_us = now_us + PAUSE_US;
+    survey->is_wanted = false; /* until the next look of the scrub wants to know */
+    survey->asked     = 0;
+    survey->next      = survey->first;
+    survey->waiting   = 0;
+    survey->to_ask    = 0;
+    survey->until_us  = now_us + PAUSE_US;
 }
 
 uint64_t SKY_Service_SurveyOnTime(SKY_Service_t *svc, uint64_t now_us)
@@ -108,7 +107,7 @@ uint64_t SKY_Service_SurveyOnTime(SKY_Service_t *svc, uint64_t now_us)
     {
         begin_group(svc, now_us);
     }
-    return survey->until_us;
+    return survey->is_wanted ? survey->until_us : UINT64_MAX;
 }
 
 bool SKY_Service_SurveyNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
