@@ -101,12 +101,12 @@ def serve(
     MODEL is a folder or a name on the hub: a causal language model of transformers with full attention in all layers. Clients
     use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end, the second cancels them.
     """
-    check_model(model)
     source: Source = RunningSource()
     if constellation_path is not None:
         sky = find_sky(constellation_path)
         source = FixedSource(sky.constellation, sky.playing)
     with bound(host, port) as listener:  # first: torch and models take long to load
+        check_model(model)
         try:
             from skymemory.engines.huggingface import UnsupportedModelError
             from skymemory.serve.service import ServeOptions, serve
