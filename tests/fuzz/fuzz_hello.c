@@ -38,12 +38,12 @@ static void Check(SKY_Map_t *map, SKY_Hello_t *hello, uint64_t now_us)
     {
         const SKY_Addr_t   to = {(uint16_t)(i / SLOTS + 1u), (uint16_t)(i % SLOTS + 1u)};
         uint32_t           hops;
-        const SKY_LinkId_t link = SKY_Map_FirstHop(map, to, &hops);
+        const SKY_LinkId_t link = SKY_Map_FirstHop(map, now_us, to, &hops);
 
         ENSURE(link == SKY_LINK_NONE || (link < SKY_ISL_COUNT && (map->down[map->self] & 1u << link) == 0u));
         ENSURE(link == SKY_LINK_NONE || hops < PLANES * SLOTS);
     }
-    ENSURE(SKY_Map_LinksDown(map) <= 2u * PLANES * SLOTS);
+    ENSURE(map->links_down <= 2u * PLANES * SLOTS);
     ENSURE(map->exceptions <= PLANES * SLOTS);
 }
 

@@ -16,7 +16,7 @@ typedef struct ISL_NeighboursTable
     uint16          Slots;
     uint32          LocalIpv4;   /**< 0: any; read once, at start */
     uint16          LocalPort;   /**< read once, at start */
-    uint16          HelloS;      /**< seconds between two hellos over a link; 0: no hellos, all links count as up */
+    uint16          HelloS;      /**< seconds between two hellos over a link; 0: no hellos and no map, all links count as up */
     uint32          PacketBytes; /**< largest packet of the links */
     uint8           SeamCut;     /**< 1: no link between the last plane and the first */
     uint8           Spare[3];

@@ -173,13 +173,15 @@ static void Test_NoNeighbour(void)
 
 /** Give the node the answer of a neighbour to the probe that was sent last. */
 /** A hello of the western neighbour that knows nothing of links. */
-static void HelloOfWest(uint64_t now_us, uint64_t endpoint, bool is_request, uint64_t request_id, SKY_Status_t status)
+static void HelloOfWest(uint64_t now_us, uint64_t endpoint, bool is_request, uint64_t request_id, SKY_Status_t status,
+                        uint8_t flags)
 {
     static const uint8_t nothing[SKY_HELLO_BYTES];
     SKY_Packet_t         hello = UT_Request(SKY_APID_ISL, SKY_OP_HELLO);
 
     hello.is_request = is_request;
     hello.status     = status;
+    hello.flags      = flags;
     hello.request_id = request_id;
     hello.src.plane  = 2;
     hello.src.slot   = 1;
@@ -205,20 +207,24 @@ static void Test_Hellos(void)
     node->poll_due_us = 1000 * S;
     UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == due_us + S);
     id = UT_Answer().request_id;
-    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_NORTH), false, id, SKY_STATUS_OK); /* somebody else's */
-    HelloOfWest(due_us + 2000, UT_GROUND, false, id, SKY_STATUS_OK);                    /* no neighbour's */
-    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_BUSY);
+    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_NORTH), false, id, SKY_STATUS_OK, 0); /* somebody else's */
+    HelloOfWest(due_us + 2000, UT_GROUND, false, id, SKY_STATUS_OK, 0);                    /* no neighbour's */
+    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_BUSY, 0);
     UtAssert_UINT32_EQ(node->hello.links[SKY_LINK_WEST].mean_us, 0);
-    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_OK);
+    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_OK, 0);
     UtAssert_UINT32_EQ(node->hello.links[SKY_LINK_WEST].mean_us, 1000);
 
     UT_SentCount = 0; /* a greeting of the neighbour is answered over the link that it came by, a stranger's is refused */
-    HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_WEST), true, 77, SKY_STATUS_OK);
+    HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_WEST), true, 77, SKY_STATUS_OK, 0);
     UtAssert_UINT32_EQ(UT_SentCount, 1);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 1));
     UtAssert_BOOL_TRUE(UT_Answer().request_id == 77 && UT_Answer().status == SKY_STATUS_OK);
-    HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_NORTH), true, 78, SKY_STATUS_OK);
+    HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_NORTH), true, 78, SKY_STATUS_OK, 0);
     UtAssert_BOOL_TRUE(UT_Answer().request_id == 78 && UT_Answer().status == SKY_STATUS_REFUSED);
+
+    UT_SentCount = 0; /* news that is refused is not answered */
+    HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_NORTH), true, 79, SKY_STATUS_OK, SKY_FLAG_GOSSIP);
+    UtAssert_UINT32_EQ(UT_SentCount, 0);
 
     ISL_Node_Run(node, due_us + 10 * S); /* all have been silent for more than three hellos */
     UtAssert_BOOL_FALSE(ISL_Link_IsUp(node, SKY_LINK_WEST));
@@ -231,8 +237,23 @@ static void Test_Hellos(void)
     UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_WEST].DelayMinUs, 1000);
 }
 
+/** Without hellos nothing would repair the map, so there is none; a table with hellos brings it. */
+static void Test_NoMapWithoutHellos(void)
+{
+    UT_Neighbours.HelloS = 0;
+    UT_Start();
+    UtAssert_BOOL_TRUE(UT_Node()->router.map == NULL);
+    UT_Neighbours.HelloS = 1;
+    UtAssert_BOOL_TRUE(ISL_Node_SetNeighbours(UT_Node(), 0, &UT_Neighbours));
+    UtAssert_BOOL_TRUE(UT_Node()->router.map != NULL);
+    UT_Neighbours.HelloS = 0;
+    UtAssert_BOOL_TRUE(ISL_Node_SetNeighbours(UT_Node(), 0, &UT_Neighbours)); /* it would have room */
+    UtAssert_BOOL_TRUE(UT_Node()->router.map == NULL);
+}
+
 static void Test_LargerThanTheMap(void)
 {
+    UT_Neighbours.HelloS = 1;
     UT_Neighbours.Planes = 300;
     UT_Neighbours.Slots  = 300;
     UT_Start();
@@ -247,5 +268,6 @@ void UT_AddLinks(void)
     UtTest_Add(Test_CutsByCommand, UT_Setup, NULL, "cuts by command");
     UtTest_Add(Test_NoNeighbour, UT_Setup, NULL, "a direction without a neighbour");
     UtTest_Add(Test_Hellos, UT_Setup, NULL, "hellos");
+    UtTest_Add(Test_NoMapWithoutHellos, UT_Setup, NULL, "no map without hellos");
     UtTest_Add(Test_LargerThanTheMap, UT_Setup, NULL, "a constellation larger than the map");
 }

@@ -181,7 +181,7 @@ LINK_STATE_OFF_PLANE: Final = 0
 LINK_STATE_OFF_SLOT: Final = 2
 """its slot"""
 LINK_STATE_OFF_SEQUENCE: Final = 4
-"""chosen by that satellite, from 1, one more with each change. Of two link states of a satellite a is newer than b if (a - b) modulo 2^32 is 1 to 2^31 - 1, or exactly 2^31 with a > b as plain numbers; with the same sequence, if its `down` is larger"""
+"""chosen by that satellite, from 1 to 2^32 - 2, one more with each change; it does not go round. Of two link states of a satellite the one with the larger number is newer; with the same number, the one whose `down` is larger. Refused: a number more than 2^24 above the known one, where 0 is known of a satellite that was never heard of. Only a satellite that knows no link state of its own goes above any number that it hears: it may have restarted"""
 LINK_STATE_OFF_DOWN: Final = 8
 """bit 0 north, 1 east, 2 south, 3 west: this satellite does not use that link. All other bits are 0"""
 LINK_STATE_BYTES: Final = 10

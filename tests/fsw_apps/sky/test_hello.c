@@ -320,6 +320,8 @@ static uint64_t Flap(uint64_t *now_us)
         const uint64_t due_us = SKY_Hello_NextDue(&hello);
 
         CHECK(due_us > *now_us || due_us == 0u);
+        SKY_Hello_Poll(&hello, *now_us); /* too early: nothing changes */
+        CHECK_EQ(router.usable & 1u << SKY_LINK_EAST, 0);
         *now_us = due_us > *now_us ? due_us : *now_us;
         SKY_Hello_Poll(&hello, *now_us);
         (void)Drain(*now_us);
@@ -398,6 +400,61 @@ static void WhoKnowsSomethingElseIsTold(void)
     CHECK_EQ(Drain(START_US), 1);
 }
 
+/* A neighbour whose digest is wrong each time, or that has no map, is told everything once in a period. */
+static void AWrongDigestIsAnsweredOnceInAPeriod(void)
+{
+    SKY_Packet_t pkt;
+    uint64_t     now_us = START_US;
+
+    Start();
+    pkt = NewsFrom(SKY_LINK_NORTH, 5, 7, 1u << SKY_LINK_SOUTH);
+    CHECK_EQ(Begin(now_us, &pkt, SKY_LINK_NORTH), SKY_HELLO_TAKEN);
+    (void)Drain(now_us);
+    for (uint32_t period = 0; period < 3u; ++period)
+    {
+        for (uint32_t i = 0; i < 20u; ++i)
+        {
+            pkt = From(SKY_LINK_EAST, i, 0, 0, 0);
+            CHECK_EQ(Begin(now_us, &pkt, SKY_LINK_EAST), SKY_HELLO_ANSWER);
+            CHECK_EQ(Drain(now_us), i == 0u ? 1 : 0);
+            now_us += SECOND_US / 10u;
+            SKY_Hello_Poll(&hello, now_us); /* not yet the next period */
+        }
+        pkt = From(SKY_LINK_WEST, 1, 0, 0, 0); /* each neighbour for itself */
+        CHECK_EQ(Begin(now_us, &pkt, SKY_LINK_WEST), SKY_HELLO_ANSWER);
+        CHECK_EQ(Drain(now_us), 1);
+        now_us += PERIOD_US;
+        for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+        {
+            SKY_Hello_Heard(&hello, now_us, (SKY_LinkId_t)link);
+        }
+        SKY_Hello_Poll(&hello, now_us);
+        CHECK_EQ(Drain(now_us), 4);
+    }
+
+    /* While something is still going out it is not begun again. */
+    pkt = NewsFrom(SKY_LINK_NORTH, 1, 8, 0);
+    CHECK_EQ(Begin(now_us, &pkt, SKY_LINK_NORTH), SKY_HELLO_TAKEN);
+    pkt = From(SKY_LINK_EAST, 1, 0, 0, 0);
+    CHECK_EQ(Begin(now_us, &pkt, SKY_LINK_EAST), SKY_HELLO_ANSWER);
+    CHECK_EQ(map.unsent_count[SKY_LINK_EAST], 1);
+    CHECK_EQ(Drain(now_us), 3);
+    CHECK_EQ(Begin(now_us, &pkt, SKY_LINK_EAST), SKY_HELLO_ANSWER);
+    CHECK_EQ(map.unsent_count[SKY_LINK_EAST], 5);
+}
+
+/* Greetings repair a map. Without them there is none. */
+static void NoMapWithoutGreetings(void)
+{
+    StartWith(0, true);
+    CHECK(router.map == NULL);
+    SKY_Hello_SetLink(&hello, START_US, SKY_LINK_EAST, true, true);
+    CHECK_EQ(router.usable, ALL_UP & ~(1u << SKY_LINK_EAST));
+    CHECK_EQ(Drain(START_US), 0);
+    StartWith(PERIOD_US, true);
+    CHECK(router.map == &map);
+}
+
 /* A whole map goes in bursts with pauses between, so that no queue on the way overflows. */
 static void MuchNewsIsPaced(void)
 {
@@ -462,6 +519,8 @@ int main(void)
     RUN(ALinkThatFlapsIsHeldDown);
     RUN(NewsGoesOn);
     RUN(WhoKnowsSomethingElseIsTold);
+    RUN(AWrongDigestIsAnsweredOnceInAPeriod);
+    RUN(NoMapWithoutGreetings);
     RUN(MuchNewsIsPaced);
     RUN(WithoutAMap);
     return CHECK_RESULT();

@@ -6,6 +6,7 @@
 #include "check.h"
 
 #define SATELLITES_MAX 128u
+#define SECOND_US      1000000u
 #define ALL_UP         0x0Fu
 #define NORTH          (1u << SKY_LINK_NORTH)
 #define EAST           (1u << SKY_LINK_EAST)
@@ -17,6 +18,7 @@ static SKY_Map_t   map;
 static SKY_Map_t   fleet[SATELLITES_MAX];
 static uint32_t    memory[SATELLITES_MAX][SATELLITES_MAX * SKY_MAP_SATELLITE_BYTES / sizeof(uint32_t)];
 static uint64_t    random_state;
+static uint64_t    now_us; /* a second passes before each state that is told */
 
 static uint32_t Random(uint32_t below)
 {
@@ -52,7 +54,8 @@ static bool Take(SKY_Addr_t addr, uint32_t sequence, uint32_t down, SKY_LinkId_t
 {
     const SKY_LinkState_t state = State(addr, sequence, down);
 
-    return SKY_Map_Take(&map, &state, link);
+    now_us += SECOND_US;
+    return SKY_Map_Take(&map, now_us, &state, link);
 }
 
 /* All that is to be told over a link. */
@@ -81,7 +84,7 @@ static SKY_LinkId_t First(SKY_Addr_t to)
 {
     uint32_t hops;
 
-    return SKY_Map_FirstHop(&map, to, &hops);
+    return SKY_Map_FirstHop(&map, now_us, to, &hops);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------------------------------- */
@@ -159,31 +162,32 @@ static void ChangesInTheMeantimeAreToldOnce(void)
     CHECK_EQ(SKY_Map_Next(&map, SKY_LINK_WEST, states, 32), 0);
 }
 
-/* Which of two numbers is newer: half the numbers are ahead, half behind, and the one opposite is decided alike by all. */
-static void SequencesGoRound(void)
+/* The larger number is newer, but one that is far above the known one is refused. */
+static void SequencesAreCompared(void)
 {
     static const struct
     {
         uint32_t known, told;
-        bool     is_newer;
+        bool     is_sound, is_newer;
     } cases[] = {
-        {1, 2, true},
-        {2, 1, false},
-        {0xFFFFFFFFu, 1, true},
-        {1, 0xFFFFFFFFu, false},
-        {1, 0x80000000u, true},
-        {0x80000000u, 1, false},
-        {1, 0x80000001u, true},
-        {0x80000001u, 1, false}, /* opposite: the larger one */
-        {1, 0x80000002u, false},
-        {0x80000002u, 1, true},
+        {1, 2, true, true},
+        {2, 1, true, false},
+        {1, 1u + SKY_MAP_AHEAD_MAX, true, true},
+        {1u + SKY_MAP_AHEAD_MAX, 1, true, false},
+        {1, 2u + SKY_MAP_AHEAD_MAX, false, false},
+        {1, 0x80000000u, false, false},
+        {1, 0xFFFFFFFEu, false, false},
     };
 
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
     {
         Start(5, 19, false, At(3, 10));
+        if (cases[i].known > SKY_MAP_AHEAD_MAX)
+        {
+            CHECK(Take(At(1, 1), SKY_MAP_AHEAD_MAX, SOUTH, SKY_LINK_EAST));
+        }
         CHECK(Take(At(1, 1), cases[i].known, SOUTH, SKY_LINK_EAST));
-        CHECK(Take(At(1, 1), cases[i].told, NORTH, SKY_LINK_EAST));
+        CHECK_EQ(Take(At(1, 1), cases[i].told, NORTH, SKY_LINK_EAST), cases[i].is_sound);
         CHECK_EQ(map.down[0], cases[i].is_newer ? NORTH : SOUTH);
     }
     /* Two lives of a satellite with the same number: the one that warns of more, in whatever order they come. */
@@ -246,13 +250,20 @@ static void ARestart(void)
     CHECK_EQ(Told(SKY_LINK_NORTH, states), 0);
     CHECK(Take(At(3, 10), 71, WEST, SKY_LINK_SOUTH)); /* the same number, but something else */
     CHECK_EQ(map.sequence[map.self], 72);
-    CHECK(Take(At(3, 10), 0xFFFFFFFFu, WEST, SKY_LINK_SOUTH)); /* behind */
+    CHECK(!Take(At(3, 10), 72u + SKY_MAP_AHEAD_MAX + 1u, WEST, SKY_LINK_SOUTH)); /* no life of ours came so far */
     CHECK_EQ(map.sequence[map.self], 72);
-    CHECK(Take(At(3, 10), 0x7FFFFFFFu, WEST, SKY_LINK_SOUTH));
+    CHECK(Take(At(3, 10), 72u + SKY_MAP_AHEAD_MAX, WEST, SKY_LINK_SOUTH));
+    CHECK_EQ(map.sequence[map.self], 73u + SKY_MAP_AHEAD_MAX);
+
+    /* A satellite that knows nothing of itself goes above any number. Nobody takes the last one, and the numbers end there. */
+    Start(5, 19, false, At(3, 10));
+    CHECK(!Take(At(3, 10), 0xFFFFFFFFu, WEST, SKY_LINK_SOUTH));
+    CHECK_EQ(map.sequence[map.self], 0);
     CHECK(Take(At(3, 10), 0xFFFFFFFEu, WEST, SKY_LINK_SOUTH));
     CHECK_EQ(map.sequence[map.self], 0xFFFFFFFFu);
-    CHECK(Take(At(3, 10), 0xFFFFFFFFu, WEST, SKY_LINK_SOUTH)); /* never 0, which says that nothing is known */
-    CHECK_EQ(map.sequence[map.self], 1);
+    SKY_Map_SetOwn(&map, ALL_UP & ~EAST);
+    CHECK_EQ(map.sequence[map.self], 0xFFFFFFFFu);
+    CHECK_EQ(map.down[map.self], EAST);
     DrainAll();
 }
 
@@ -303,7 +314,7 @@ static void WholeItIsThePapersRule(void)
             {
                 uint32_t hops;
 
-                CHECK_EQ(SKY_Map_FirstHop(&map, AddrOf(to), &hops),
+                CHECK_EQ(SKY_Map_FirstHop(&map, now_us, AddrOf(to), &hops),
                          SKY_Torus_NextHop(&torus, AddrOf(from), AddrOf(to), At(0, 0), ALL_UP));
                 CHECK_EQ(hops, SKY_Torus_Hops(&torus, AddrOf(from), AddrOf(to)));
             }
@@ -371,7 +382,7 @@ static bool GreetAll(const bool *is_dead)
 
             if (there.plane != 0u && !is_dead[i] && !is_dead[IndexOf(there)] && SKY_Map_Own(&fleet[i], &own))
             {
-                CHECK(SKY_Map_Take(&fleet[IndexOf(there)], &own, back));
+                CHECK(SKY_Map_Take(&fleet[IndexOf(there)], now_us, &own, back));
             }
             if (IsOpen(i, link, &next) && fleet[i].digest != fleet[next].digest)
             {
@@ -398,6 +409,7 @@ static void FloodAll(const bool *is_dead)
         goes_on = false;
         for (uint32_t i = 0; i < satellites; ++i)
         {
+            now_us += SECOND_US;
             for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
             {
                 SKY_LinkState_t states[4];
@@ -407,7 +419,7 @@ static void FloodAll(const bool *is_dead)
                 goes_on = goes_on || count > 0u;
                 for (uint32_t n = 0; n < count && IsOpen(i, link, &next); ++n)
                 {
-                    CHECK(SKY_Map_Take(&fleet[next], &states[n], (SKY_LinkId_t)((link + 2u) % 4u)));
+                    CHECK(SKY_Map_Take(&fleet[next], now_us, &states[n], (SKY_LinkId_t)((link + 2u) % 4u)));
                 }
             }
         }
@@ -456,7 +468,7 @@ static void CheckWays(const bool *is_dead)
             for (uint32_t taken = 0; !is_dead[from] && hops[from] != UINT32_MAX && taken < hops[from]; ++taken)
             {
                 uint32_t           told;
-                const SKY_LinkId_t link = SKY_Map_FirstHop(&fleet[at], AddrOf(to), &told);
+                const SKY_LinkId_t link = SKY_Map_FirstHop(&fleet[at], now_us, AddrOf(to), &told);
 
                 CHECK_EQ(told, hops[at]);
                 CHECK(link < SKY_LINK_GROUND && IsOpen(at, link, &at));
@@ -469,7 +481,7 @@ static void CheckWays(const bool *is_dead)
             {
                 uint32_t told;
 
-                CHECK_EQ(SKY_Map_FirstHop(&fleet[from], AddrOf(to), &told), SKY_LINK_NONE);
+                CHECK_EQ(SKY_Map_FirstHop(&fleet[from], now_us, AddrOf(to), &told), SKY_LINK_NONE);
             }
         }
     }
@@ -533,14 +545,14 @@ static void AWholePlane(void)
 static void LinksAreCountedOnce(void)
 {
     Start(5, 19, true, At(3, 10));
-    CHECK_EQ(SKY_Map_LinksDown(&map), 0);
+    CHECK_EQ(map.links_down, 0);
     CHECK(Take(At(1, 1), 1, NORTH, SKY_LINK_EAST)); /* over the seam: there is none */
-    CHECK_EQ(SKY_Map_LinksDown(&map), 0);
+    CHECK_EQ(map.links_down, 0);
     CHECK(Take(At(1, 1), 2, SOUTH | EAST, SKY_LINK_EAST));
-    CHECK_EQ(SKY_Map_LinksDown(&map), 2);
+    CHECK_EQ(map.links_down, 2);
     CHECK(Take(At(2, 1), 1, NORTH, SKY_LINK_EAST)); /* the other end of the same */
     CHECK(Take(At(1, 3), 1, WEST, SKY_LINK_EAST));
-    CHECK_EQ(SKY_Map_LinksDown(&map), 3);
+    CHECK_EQ(map.links_down, 3);
 }
 
 /* Ways longer than a byte counts. */
@@ -552,7 +564,7 @@ static void ALongRing(void)
     CHECK(SKY_Torus_Init(&torus, 1, 400, false));
     CHECK(SKY_Map_Init(&map, &torus, At(1, 1), room, sizeof(room)));
     SKY_Map_SetOwn(&map, EAST);
-    CHECK_EQ(SKY_Map_FirstHop(&map, At(1, 400), &hops), SKY_LINK_EAST);
+    CHECK_EQ(SKY_Map_FirstHop(&map, now_us, At(1, 400), &hops), SKY_LINK_EAST);
     CHECK_EQ(hops, UINT8_MAX);
 }
 
@@ -562,7 +574,7 @@ int main(void)
     RUN(NonsenseIsRefused);
     RUN(NewsGoesOnOnce);
     RUN(ChangesInTheMeantimeAreToldOnce);
-    RUN(SequencesGoRound);
+    RUN(SequencesAreCompared);
     RUN(OwnLinks);
     RUN(ARestart);
     RUN(DigestsTellWhatIsKnown);

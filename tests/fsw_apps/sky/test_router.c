@@ -325,7 +325,7 @@ static bool Tell(SKY_Map_t *map, SKY_Addr_t satellite, uint32_t sequence, uint32
 {
     const SKY_LinkState_t state = {satellite, sequence, (uint16_t)down};
 
-    return SKY_Map_Take(map, &state, SKY_LINK_NORTH);
+    return SKY_Map_Take(map, NOW_US, &state, SKY_LINK_NORTH);
 }
 
 /* With a map: the paper's rule while nothing is down; then the shortest way, a hop limit to match, and a word where there is none. */
@@ -356,6 +356,8 @@ static void RoutesByTheMap(void)
 
     CHECK(Tell(&map, Satellite(3, 12), 2, 0x0F));
     Decide(&pkt, SKY_LINK_WEST, 0);
+    CHECK_EQ(route.action, SKY_ROUTE_FORWARD); /* not so soon after the last search */
+    SKY_Router_Decide(&router, NOW_US + SKY_MAP_SEARCH_US, &pkt, SKY_LINK_WEST, 0, &route);
     CHECK_EQ(route.action, SKY_ROUTE_ANSWER);
     CHECK_EQ(route.status, SKY_STATUS_UNREACHABLE);
     pkt.is_request = false;

@@ -49,7 +49,7 @@ static void ISL_NodeStats(const ISL_Node_t *node, uint64_t now_us, uint64_t *out
     out[SKY_STATS_ISL_DROP_UNREACHABLE] = counters->drops[SKY_STATUS_UNREACHABLE] + counters->drops[SKY_STATUS_BUSY];
     out[SKY_STATS_ISL_DROP_TOO_LARGE]   = counters->drops[SKY_STATUS_TOO_LARGE];
     out[SKY_STATS_ISL_DROP_NO_SERVICE]  = counters->no_service;
-    out[SKY_STATS_ISL_LINKS_DOWN_KNOWN] = node->router.map != NULL ? SKY_Map_LinksDown(node->router.map) : 0u;
+    out[SKY_STATS_ISL_LINKS_DOWN_KNOWN] = node->router.map != NULL ? node->map.links_down : 0u;
     out[SKY_STATS_ISL_LINKS]            = SKY_LINK_COUNT;
 }
 
@@ -285,7 +285,11 @@ void ISL_Local_Packet(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt
     uint8_t      stats[ISL_STATS_BYTES];
     SKY_Packet_t reply;
 
-    if ((pkt->op == SKY_OP_HELLO && ISL_Hello(node, now_us, pkt, ingress)) || !pkt->is_request)
+    if (pkt->op == SKY_OP_HELLO && (ISL_Hello(node, now_us, pkt, ingress) || (pkt->flags & SKY_FLAG_GOSSIP) != 0))
+    {
+        return; /* news is never answered, not even where it is refused */
+    }
+    if (!pkt->is_request)
     {
         return;
     }

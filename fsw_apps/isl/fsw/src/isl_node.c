@@ -389,10 +389,6 @@ static void ISL_SetLink(ISL_Node_t *node, uint64_t now_us, uint32_t id, const IS
 static void ISL_StartRouter(ISL_Node_t *node, const SKY_Torus_t *torus, SKY_Addr_t self)
 {
     (void)SKY_Router_Init(&node->router, torus, self); /* validated */
-    if (SKY_Map_Init(&node->map, torus, self, ISL_MapMemory, sizeof(ISL_MapMemory)))
-    {
-        SKY_Router_SetMap(&node->router, &node->map);
-    }
     memset(node->listeners, 0, sizeof(node->listeners));
 }
 
@@ -400,6 +396,7 @@ bool ISL_Node_SetNeighbours(ISL_Node_t *node, uint64_t now_us, const ISL_Neighbo
 {
     const SKY_Addr_t self = {table->SelfPlane, table->SelfSlot};
     SKY_Torus_t      torus;
+    bool             fits;
     uint32_t         id;
 
     if (node->started_us == 0)
@@ -412,6 +409,11 @@ bool ISL_Node_SetNeighbours(ISL_Node_t *node, uint64_t now_us, const ISL_Neighbo
     {
         ISL_StartRouter(node, &torus, self);
     }
+    if (node->router.map == NULL && SKY_Map_Init(&node->map, &torus, self, ISL_MapMemory, sizeof(ISL_MapMemory)))
+    {
+        SKY_Router_SetMap(&node->router, &node->map);
+    }
+    fits = node->router.map != NULL;
     SKY_Hello_Init(&node->hello, &node->router, now_us, table->HelloS * UINT64_C(1000000));
     node->packet_bytes     = table->PacketBytes;
     node->uplink_first_mid = table->UplinkFirstMid;
@@ -422,7 +424,7 @@ bool ISL_Node_SetNeighbours(ISL_Node_t *node, uint64_t now_us, const ISL_Neighbo
         ISL_SetLink(node, now_us, id, &table->Neighbour[id]);
     }
     ISL_SetLink(node, now_us, SKY_LINK_GROUND, NULL);
-    return node->router.map != NULL;
+    return fits;
 }
 
 void ISL_Node_SetModels(ISL_Node_t *node, uint64_t now_us, const ISL_LinksTable_t *table)

@@ -5,7 +5,7 @@
  * A satellite greets each neighbour over the link between them, once in a period, and is answered. Any packet from a neighbour shows
  * that it is there. One that is silent for SKY_HELLO_LOST periods counts as gone, and the link leaves the routes until the neighbour is
  * heard again. Both greeting and answer carry the sender's own link state and the digest of its map; if the digests differ, each tells
- * the other everything. News of a link goes at once, without waiting for a greeting (sky_map.h).
+ * the other everything, once in a period. Without greetings nothing would repair a map, so there is none. News of a link goes at once, without waiting for a greeting (sky_map.h).
  *
  * A link that goes down again and again stays down for a while after it has come back. The first SKY_HELLO_FLAPS_FREE times that it goes
  * down cost nothing. After that it is held down for 1 s, then 2 s, up to SKY_HELLO_HOLD_MOST_US. Once it has been up for SKY_HELLO_CALM_US
@@ -33,6 +33,7 @@ typedef struct
     bool     is_cut;     /**< it is not to be used */
     bool     is_silent;  /**< nothing was heard for too long */
     bool     is_due;     /**< a greeting is to be sent */
+    bool     is_told;    /**< in this period it was told everything, because the digests differed */
     bool     heard_once;
     uint64_t heard_us;                    /**< last packet from there, or start */
     uint64_t asked_id;                    /**< request id of the greeting on its way; 0: none */
@@ -50,7 +51,7 @@ typedef struct
 typedef struct
 {
     SKY_Router_t   *router;    /**< its map, if it has one, is told about */
-    uint64_t        period_us; /**< 0: no greetings, every link counts as up that is not cut */
+    uint64_t        period_us; /**< 0: no greetings and no map, every link counts as up that is not cut */
     uint64_t        due_us;    /**< of the next greetings */
     SKY_HelloLink_t links[SKY_ISL_COUNT];
     uint64_t        refused; /**< hellos and link states that made no sense */
@@ -71,7 +72,10 @@ typedef enum
     SKY_HELLO_ANSWER /**< taken, and to be answered with *out */
 } SKY_HelloResult_t;
 
-/** All links count as up; whoever is there is greeted at once. @param router  has its torus and address, and stays in place */
+/**
+ * All links count as up; whoever is there is greeted at once.
+ * @param router     has its torus, address and map, and stays in place; it loses the map if @p period_us is 0
+ */
 void SKY_Hello_Init(SKY_Hello_t *hello, SKY_Router_t *router, uint64_t now_us, uint64_t period_us);
 /** What the tables or a command say of a link. With greetings, one that is no longer cut is up when the neighbour is heard. */
 void SKY_Hello_SetLink(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t link, bool is_present, bool is_cut);

@@ -94,7 +94,7 @@
 #define SKY_HELLO_BYTES 12u /**< fixed part of the hello payload */
 #define SKY_LINK_STATE_OFF_PLANE 0u /**< plane of the satellite whose links these are */
 #define SKY_LINK_STATE_OFF_SLOT 2u /**< its slot */
-#define SKY_LINK_STATE_OFF_SEQUENCE 4u /**< chosen by that satellite, from 1, one more with each change. Of two link states of a satellite a is newer than b if (a - b) modulo 2^32 is 1 to 2^31 - 1, or exactly 2^31 with a > b as plain numbers; with the same sequence, if its `down` is larger */
+#define SKY_LINK_STATE_OFF_SEQUENCE 4u /**< chosen by that satellite, from 1 to 2^32 - 2, one more with each change; it does not go round. Of two link states of a satellite the one with the larger number is newer; with the same number, the one whose `down` is larger. Refused: a number more than 2^24 above the known one, where 0 is known of a satellite that was never heard of. Only a satellite that knows no link state of its own goes above any number that it hears: it may have restarted */
 #define SKY_LINK_STATE_OFF_DOWN 8u /**< bit 0 north, 1 east, 2 south, 3 west: this satellite does not use that link. All other bits are 0 */
 #define SKY_LINK_STATE_BYTES 10u /**< fixed part of the link_state payload */
 #define SKY_STATS_KVC_UPTIME_MS 0u

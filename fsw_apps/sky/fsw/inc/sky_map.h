@@ -9,11 +9,17 @@
  * the newer one. A satellite that hears an old link state of its own, from before its restart, originates one above it. The map
  * itself sends nothing: SKY_Map_Next hands out what is still to be told over a link (sky_hello.h).
  *
+ * Sequence numbers do not go round: the larger one is newer. So whatever is told, the number that a satellite holds only grows, and
+ * every flood ends. Forged link states cannot use the numbers up at once: one that is more than SKY_MAP_AHEAD_MAX above the known
+ * one is refused. Of each satellite SKY_MAP_BURST changes are taken at once and then one in a second. What is left out in this way
+ * is told again after the next greeting, because the digests differ.
+ *
  * There is room for one link state of every satellite, so nothing is ever forgotten and nothing has to make room. The memory is the
  * caller's. A constellation that is larger than the memory has no map; there the router keeps to its own links (sky_router.h).
  *
- * Routes are one breadth-first search, made when a route is asked for after the map has changed. Every satellite on a shortest way
- * is one hop nearer to its end, so among satellites that know the same no packet is ever twice at the same place.
+ * Routes are one breadth-first search, made when a route is asked for after the map has changed. What others tell causes at most one
+ * search in SKY_MAP_SEARCH_US; until then the old routes stay. A change of the satellite's own links counts at once. Every satellite
+ * on a shortest way is one hop nearer to its end, so among satellites that know the same no packet is ever twice at the same place.
  */
 #ifndef SKY_MAP_H
 #define SKY_MAP_H
@@ -21,13 +27,16 @@
 #include "sky_torus.h"
 
 #define SKY_MAP_SATELLITES_MAX  (1u << 20)
-#define SKY_MAP_SATELLITE_BYTES 12u /**< of memory for each satellite */
+#define SKY_MAP_SATELLITE_BYTES 12u        /**< of memory for each satellite */
+#define SKY_MAP_AHEAD_MAX       (1u << 24) /**< 194 days of one change in a second */
+#define SKY_MAP_BURST           4u         /**< changes of one satellite's link state that are taken at once */
+#define SKY_MAP_SEARCH_US       20000u     /**< shortest time between two searches for what others have told */
 
 /** Which links of a satellite are down, by its own word. */
 typedef struct
 {
     SKY_Addr_t addr;
-    uint32_t   sequence; /**< from 1 */
+    uint32_t   sequence; /**< from 1 to UINT32_MAX - 1 */
     uint16_t   down;     /**< bit (1 << link) of each ISL that it does not use */
 } SKY_LinkState_t;
 
@@ -38,13 +47,18 @@ typedef struct
     uint32_t    self; /**< its place: (plane - 1) x slots + slot - 1, as in all that follows */
     uint64_t    digest;
     uint32_t    exceptions; /**< satellites with a link that is down */
+    uint32_t    links_down; /**< links that are down by the word of either end, each counted once */
     bool        is_stale;   /**< the routes are older than the map */
+    bool        is_urgent;  /**< there are no routes, or they are older than the own links */
+    uint64_t    searched_us;
+    uint64_t    second_us; /**< when the second began in which changes are counted */
     uint32_t    unsent_count[SKY_ISL_COUNT];
     uint32_t    unsent_next[SKY_ISL_COUNT]; /**< where the search for them goes on */
     uint32_t   *sequence;                   /**< 0: nothing was heard of this satellite */
     uint32_t   *queue;                      /**< of the search */
     uint8_t    *down;
-    uint8_t    *unsent; /**< bit (1 << link) of each ISL over which its link state is still to be told */
+    uint8_t    *unsent; /**< bit (1 << link) of each ISL over which its link state is still to be told; above these bits,
+                             how many of its changes were taken lately */
     uint8_t    *first;  /**< first link of the way there */
     uint8_t    *hops;   /**< to there; UINT8_MAX: so many or more */
 } SKY_Map_t;
@@ -63,12 +77,12 @@ void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable);
 /**
  * A neighbour has told a link state. Nothing of it is trusted.
  * @param link  the ISL that it came over
- * @return false: it names no satellite of the constellation, or a link that is no ISL, or has no sequence
+ * @return false: it names no satellite of the constellation, or a link that is no ISL, or its sequence number cannot be true
  */
-bool SKY_Map_Take(SKY_Map_t *map, const SKY_LinkState_t *state, SKY_LinkId_t link);
+bool SKY_Map_Take(SKY_Map_t *map, uint64_t now_us, const SKY_LinkState_t *state, SKY_LinkId_t link);
 /** The satellite's own link state. @return false: it has none, no link of it was ever down */
 bool SKY_Map_Own(const SKY_Map_t *map, SKY_LinkState_t *state);
-/** Everything that is known is to be told over @p link. */
+/** Everything that is known is to be told over @p link. The digest is computed anew. */
 void SKY_Map_Tell(SKY_Map_t *map, SKY_LinkId_t link);
 /** What is still to be told over @p link; it counts as told. @return how many, at most @p most */
 uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states, uint32_t most);
@@ -79,8 +93,6 @@ uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states
  * @param hops  receives the length of the way, at most UINT8_MAX
  * @return SKY_LINK_NONE: no way leads there, or it is this satellite
  */
-SKY_LinkId_t SKY_Map_FirstHop(SKY_Map_t *map, SKY_Addr_t to, uint32_t *hops);
-/** Links that are down, by the word of either end. */
-uint32_t SKY_Map_LinksDown(const SKY_Map_t *map);
+SKY_LinkId_t SKY_Map_FirstHop(SKY_Map_t *map, uint64_t now_us, SKY_Addr_t to, uint32_t *hops);
 
 #endif

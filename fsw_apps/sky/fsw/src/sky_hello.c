@@ -133,6 +133,10 @@ void SKY_Hello_Init(SKY_Hello_t *hello, SKY_Router_t *router, uint64_t now_us, u
     hello->router    = router;
     hello->period_us = period_us;
     hello->due_us    = now_us + period_us * (1u + router->self.slot % 8u) / 8u; /* not all satellites at once */
+    if (period_us == 0u)
+    {
+        router->map = NULL;
+    }
     for (uint32_t id = 0; id < SKY_ISL_COUNT; ++id)
     {
         const bool is_there = SKY_Torus_Neighbour(&router->torus, router->self, (SKY_LinkId_t)id).plane != 0u;
@@ -186,7 +190,7 @@ static bool IsSound(const SKY_Hello_t *hello, const SKY_Packet_t *pkt, SKY_LinkI
            pkt->length == SKY_HELLO_BYTES + Get(pkt->payload + SKY_HELLO_OFF_COUNT, 2) * SKY_LINK_STATE_BYTES;
 }
 
-static void TakeStates(SKY_Hello_t *hello, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
+static void TakeStates(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
 {
     const uint32_t count = (uint32_t)Get(pkt->payload + SKY_HELLO_OFF_COUNT, 2); /* bounded: IsSound */
 
@@ -195,10 +199,24 @@ static void TakeStates(SKY_Hello_t *hello, const SKY_Packet_t *pkt, SKY_LinkId_t
         SKY_LinkState_t state;
 
         GetState(pkt->payload + SKY_HELLO_BYTES + i * SKY_LINK_STATE_BYTES, &state);
-        if (!SKY_Map_Take(hello->router->map, &state, ingress))
+        if (!SKY_Map_Take(hello->router->map, now_us, &state, ingress))
         {
             ++hello->refused;
         }
+    }
+}
+
+/* The neighbour's digest: if it knows something else, tell it everything. A digest may be wrong each time, so this is done once in a
+ * period, and not before all has gone that was to be told already. */
+static void Repair(SKY_Hello_t *hello, SKY_LinkId_t id, uint64_t digest)
+{
+    SKY_Map_t       *map  = hello->router->map;
+    SKY_HelloLink_t *link = &hello->links[id];
+
+    if (digest != map->digest && !link->is_told && map->unsent_count[id] == 0u)
+    {
+        link->is_told = true;
+        SKY_Map_Tell(map, id);
     }
 }
 
@@ -244,11 +262,10 @@ SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY
     }
     if (hello->router->map != NULL)
     {
-        TakeStates(hello, pkt, ingress);
-        /* News may still be on its way to one of the two; greetings say what there is to repair. */
-        if (!is_news && Get(pkt->payload + SKY_HELLO_OFF_DIGEST, 8) != hello->router->map->digest)
+        TakeStates(hello, now_us, pkt, ingress);
+        if (!is_news) /* else some may still be on its way to one of the two */
         {
-            SKY_Map_Tell(hello->router->map, ingress);
+            Repair(hello, ingress, Get(pkt->payload + SKY_HELLO_OFF_DIGEST, 8));
         }
     }
     if (!pkt->is_request || is_news)
@@ -271,6 +288,7 @@ void SKY_Hello_Poll(SKY_Hello_t *hello, uint64_t now_us)
         SKY_HelloLink_t *link   = &hello->links[id];
         const bool       before = CouldBeUsed(link);
 
+        link->is_told = link->is_told && !greets;
         if (greets && link->is_present && !link->is_cut)
         {
             link->is_silent = link->is_silent || now_us - link->heard_us >= SKY_HELLO_LOST * hello->period_us;

@@ -6,9 +6,10 @@
 
 #include <string.h>
 
-#define ISL_MASK  ((1u << SKY_ISL_COUNT) - 1u)
-#define HALF_RING 0x80000000u /* of sequence numbers */
-#define BIT(link) ((uint8_t)(1u << (link)))
+#define ISL_MASK    ((1u << SKY_ISL_COUNT) - 1u)
+#define BIT(link)   ((uint8_t)(1u << (link)))
+#define TAKEN_SHIFT SKY_ISL_COUNT /* in unsent[]: above the bits of the ISLs */
+#define SECOND_US   1000000u
 
 static const SKY_LinkId_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WEST, SKY_LINK_NORTH, SKY_LINK_EAST};
 
@@ -59,7 +60,7 @@ bool SKY_Map_Init(SKY_Map_t *map, const SKY_Torus_t *torus, SKY_Addr_t self, voi
     map->torus      = *torus;
     map->satellites = (uint32_t)torus->planes * torus->slots;
     map->self       = PlaceOf(map, self);
-    map->is_stale   = true;
+    map->is_urgent  = true;
     map->sequence   = memory;
     map->queue      = &map->sequence[map->satellites];
     map->down       = (uint8_t *)&map->queue[map->satellites];
@@ -98,15 +99,29 @@ static uint32_t Used(const SKY_Map_t *map)
     return LinksOf(map, map->self) & ~(uint32_t)map->down[map->self];
 }
 
+/* A number for a link state in which every bit counts, so that sums of them differ where sets of link states do. */
+static uint64_t Digest(uint32_t place, uint32_t sequence, uint32_t down)
+{
+    uint64_t mixed = ((uint64_t)sequence << 32 | (uint64_t)place << SKY_ISL_COUNT | down) + UINT64_C(0x9E3779B97F4A7C15);
+
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94D049BB133111EB);
+    return mixed ^ mixed >> 31;
+}
+
 void SKY_Map_Tell(SKY_Map_t *map, SKY_LinkId_t link)
 {
+    uint64_t digest = 0;
+
     for (uint32_t place = 0; place < map->satellites; ++place)
     {
         if (map->sequence[place] != 0u)
         {
             MarkUnsent(map, place, Used(map) & 1u << link);
+            digest += Digest(place, map->sequence[place], map->down[place]);
         }
     }
+    map->digest = digest; /* the running sum would keep a bit that has flipped */
 }
 
 static void Read(const SKY_Map_t *map, uint32_t place, SKY_LinkState_t *state)
@@ -142,14 +157,19 @@ uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states
 
 /* ---- what is known --------------------------------------------------------------------------------------------------- */
 
-/* A number for a link state in which every bit counts, so that sums of them differ where sets of link states do. */
-static uint64_t Digest(uint32_t place, uint32_t sequence, uint32_t down)
+/* Count the links whose state changes with this satellite's word: those that the other end does not call down. */
+static void CountLinks(SKY_Map_t *map, uint32_t place, uint32_t down)
 {
-    uint64_t mixed = ((uint64_t)sequence << 32 | (uint64_t)place << SKY_ISL_COUNT | down) + UINT64_C(0x9E3779B97F4A7C15);
+    for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
+    {
+        const SKY_Addr_t there = SKY_Torus_Neighbour(&map->torus, AddrOf(map, place), (SKY_LinkId_t)link);
 
-    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94D049BB133111EB);
-    return mixed ^ mixed >> 31;
+        if (((map->down[place] ^ down) & 1u << link) != 0u && there.plane != 0u &&
+            (map->down[PlaceOf(map, there)] & BIT(opposite[link])) == 0u)
+        {
+            map->links_down = (down & 1u << link) != 0u ? map->links_down + 1u : map->links_down - 1u;
+        }
+    }
 }
 
 static void Write(SKY_Map_t *map, uint32_t place, uint32_t sequence, uint32_t down)
@@ -159,16 +179,17 @@ static void Write(SKY_Map_t *map, uint32_t place, uint32_t sequence, uint32_t do
         map->digest -= Digest(place, map->sequence[place], map->down[place]);
     }
     map->digest += Digest(place, sequence, down);
+    CountLinks(map, place, down);
     map->exceptions += (down != 0u ? 1u : 0u) - (map->down[place] != 0u ? 1u : 0u);
     map->is_stale        = map->is_stale || map->down[place] != down;
     map->sequence[place] = sequence;
     map->down[place]     = (uint8_t)down;
 }
 
-/* A new link state of our own, above @p sequence. */
+/* A new link state of our own, above @p sequence. Nobody takes the last number, so the numbers end there. */
 static void Originate(SKY_Map_t *map, uint32_t sequence, uint32_t down)
 {
-    Write(map, map->self, sequence + 1u == 0u ? 1u : sequence + 1u, down);
+    Write(map, map->self, sequence == UINT32_MAX ? UINT32_MAX : sequence + 1u, down);
     MarkUnsent(map, map->self, Used(map));
 }
 
@@ -182,6 +203,7 @@ void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable)
         return;
     }
     Originate(map, map->sequence[map->self], down);
+    map->is_urgent = true;
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
         if ((before & ~down & (1u << link)) != 0u)
@@ -198,25 +220,53 @@ void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable)
     }
 }
 
-/* Numbers go round. Half way round either could be the newer one; there the larger one is, so that all decide alike. Two of the
- * same number are of two lives of a satellite: the one that warns of more counts until the satellite itself has heard of it. */
+/* Two states with the same number are of two lives of a satellite: the one that warns of more counts until the satellite itself has
+ * heard of it. */
 static bool IsNewer(uint32_t sequence, uint32_t down, uint32_t than_sequence, uint32_t than_down)
 {
-    const uint32_t ahead = sequence - than_sequence;
-
-    if (ahead == 0u)
-    {
-        return down > than_down;
-    }
-    return ahead < HALF_RING || (ahead == HALF_RING && sequence > than_sequence);
+    return sequence > than_sequence || (sequence == than_sequence && down > than_down);
 }
 
-bool SKY_Map_Take(SKY_Map_t *map, const SKY_LinkState_t *state, SKY_LinkId_t link)
+/* Is the number too far above the known one to be true? A satellite that knows no state of its own has to go above any that it hears:
+ * it may have restarted. */
+static bool IsTooFarAhead(const SKY_Map_t *map, uint32_t place, uint32_t sequence)
+{
+    const uint32_t known = map->sequence[place];
+
+    return sequence > known && sequence - known > SKY_MAP_AHEAD_MAX && (place != map->self || known != 0u);
+}
+
+/* May another change of this satellite's link state be taken now? At once SKY_MAP_BURST, then one in a second. */
+static bool MayTake(SKY_Map_t *map, uint64_t now_us, uint32_t place)
+{
+    const uint64_t elapsed_s = (now_us - map->second_us) / SECOND_US;
+
+    if (elapsed_s > 0u)
+    {
+        for (uint32_t i = 0; i < map->satellites; ++i)
+        {
+            const uint32_t taken = (uint32_t)map->unsent[i] >> TAKEN_SHIFT;
+            const uint32_t left  = taken > elapsed_s ? taken - (uint32_t)elapsed_s : 0u;
+
+            map->unsent[i] = (uint8_t)((map->unsent[i] & ISL_MASK) | left << TAKEN_SHIFT);
+        }
+        map->second_us += elapsed_s * SECOND_US;
+    }
+    if ((uint32_t)map->unsent[place] >> TAKEN_SHIFT >= SKY_MAP_BURST)
+    {
+        return false;
+    }
+    map->unsent[place] = (uint8_t)(map->unsent[place] + (1u << TAKEN_SHIFT));
+    return true;
+}
+
+bool SKY_Map_Take(SKY_Map_t *map, uint64_t now_us, const SKY_LinkState_t *state, SKY_LinkId_t link)
 {
     uint32_t place;
     bool     is_own;
 
-    if (!SKY_Torus_Contains(&map->torus, state->addr) || state->sequence == 0u || (state->down & ~ISL_MASK) != 0u)
+    if (!SKY_Torus_Contains(&map->torus, state->addr) || state->sequence == 0u || state->sequence == UINT32_MAX ||
+        (state->down & ~ISL_MASK) != 0u || IsTooFarAhead(map, PlaceOf(map, state->addr), state->sequence))
     {
         return false;
     }
@@ -226,10 +276,13 @@ bool SKY_Map_Take(SKY_Map_t *map, const SKY_LinkState_t *state, SKY_LinkId_t lin
     {
         MarkSent(map, place, link); /* the neighbour knows */
     }
-    else if (map->sequence[place] != 0u &&
-             IsNewer(map->sequence[place], is_own ? 0u : map->down[place], state->sequence, is_own ? 0u : state->down))
+    else if (IsNewer(map->sequence[place], is_own ? 0u : map->down[place], state->sequence, is_own ? 0u : state->down))
     {
         MarkUnsent(map, place, Used(map) & 1u << link);
+    }
+    else if (!MayTake(map, now_us, place))
+    {
+        return true; /* the digests differ, so the neighbour tells it again */
     }
     else if (is_own)
     {
@@ -286,40 +339,19 @@ static void Search(SKY_Map_t *map)
             map->queue[found++] = next;
         }
     }
-    map->is_stale = false;
+    map->is_stale  = false;
+    map->is_urgent = false;
 }
 
-SKY_LinkId_t SKY_Map_FirstHop(SKY_Map_t *map, SKY_Addr_t to, uint32_t *hops)
+SKY_LinkId_t SKY_Map_FirstHop(SKY_Map_t *map, uint64_t now_us, SKY_Addr_t to, uint32_t *hops)
 {
     const uint32_t place = PlaceOf(map, to);
 
-    if (map->is_stale)
+    if (map->is_urgent || (map->is_stale && now_us - map->searched_us >= SKY_MAP_SEARCH_US))
     {
         Search(map);
+        map->searched_us = now_us;
     }
     *hops = map->hops[place];
     return place == map->self ? SKY_LINK_NONE : (SKY_LinkId_t)map->first[place];
-}
-
-uint32_t SKY_Map_LinksDown(const SKY_Map_t *map)
-{
-    uint32_t count = 0;
-
-    for (uint32_t place = 0; map->exceptions > 0u && place < map->satellites; ++place)
-    {
-        /* Each link once: from its northern or western end. */
-        const SKY_LinkId_t ahead[2] = {SKY_LINK_SOUTH, SKY_LINK_EAST};
-
-        for (uint32_t i = 0; i < 2u; ++i)
-        {
-            const SKY_Addr_t there = SKY_Torus_Neighbour(&map->torus, AddrOf(map, place), ahead[i]);
-
-            if (there.plane != 0u &&
-                ((map->down[place] & BIT(ahead[i])) != 0u || (map->down[PlaceOf(map, there)] & BIT(opposite[ahead[i]])) != 0u))
-            {
-                ++count;
-            }
-        }
-    }
-    return count;
 }

@@ -126,8 +126,8 @@ static bool DestinationIsSound(const SKY_Router_t *router, const SKY_Packet_t *p
            (IsHost(pkt->dst) && !pkt->is_request && SKY_Torus_Contains(&router->torus, pkt->gateway));
 }
 
-static SKY_Status_t Forward(const SKY_Router_t *router, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, SKY_Addr_t target,
-                            SKY_Route_t *route)
+static SKY_Status_t Forward(const SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
+                            SKY_Addr_t target, SKY_Route_t *route)
 {
     uint32_t hop_limit = pkt->hop_limit < SKY_LIMIT_HOP_LIMIT ? pkt->hop_limit : SKY_LIMIT_HOP_LIMIT;
 
@@ -139,7 +139,7 @@ static SKY_Status_t Forward(const SKY_Router_t *router, const SKY_Packet_t *pkt,
     {
         uint32_t hops;
 
-        route->link = SKY_Map_FirstHop(router->map, target, &hops);
+        route->link = SKY_Map_FirstHop(router->map, now_us, target, &hops);
         hop_limit   = hop_limit < hops + SKY_ROUTER_SLACK ? hop_limit : hops + SKY_ROUTER_SLACK;
     }
     else
@@ -167,7 +167,7 @@ static SKY_Status_t Direct(SKY_Router_t *router, uint64_t now_us, const SKY_Pack
 
     if (!SKY_Addr_Equal(target, router->self))
     {
-        status = Forward(router, pkt, ingress, target, route);
+        status = Forward(router, now_us, pkt, ingress, target, route);
         if (status == SKY_STATUS_OK && ingress == SKY_LINK_GROUND && !Learn(router, now_us, pkt->src.slot, endpoint))
         {
             route->action = SKY_ROUTE_DROP;
