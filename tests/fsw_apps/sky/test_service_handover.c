@@ -383,6 +383,62 @@ static void test_schedules_come_and_go(void)
     CHECK(is_at_home(block, 1));
 }
 
+/* The home has the block in another version: the stray would be refused again and again. */
+static void test_a_stray_of_another_version(void)
+{
+    const fx_block_t at_home = {60, 0, 4, CHUNK_BYTES, 4u * CHUNK_BYTES};
+    const fx_block_t longer  = {60, 1, 100, CHUNK_BYTES, 100u * CHUNK_BYTES}; /* more than a lane */
+    const fx_block_t changed = {60, 1, 4, CHUNK_BYTES, 4u * CHUNK_BYTES};
+    const SKY_Addr_t host    = {4, 1};
+
+    for (uint32_t kind = 0; kind < 2; ++kind)
+    {
+        const fx_block_t *stray = kind == 0 ? &longer : &changed;
+
+        open_constellation(14, 0);
+        step_to(1, 2, 3);
+        follow(SKY_LAYOUT_ROTATION, 1, 1);
+        CHECK(server(1, 0) != node_at(host));
+        put_at(SKY_Schedule_Server(&schedule, 1, 0), &at_home, 0, 0);
+        for (uint32_t id = 0; id < stray->chunk_total; ++id)
+        {
+            put_at(host, stray, id, 0);
+        }
+        run_for(2u * SKY_SERVICE_HANDOVER_LOOK_US);
+        CHECK(sat_holds(server(1, 0), &at_home, 0));
+        CHECK_EQ(node_at(host)->store.counters.blocks, 0);
+        CHECK_EQ(stat(node_at(host), SKY_STATS_KVC_HANDOVER_LEFT), 0);
+        CHECK_EQ(stat(node_at(host), SKY_STATS_KVC_MIGRATED_OUT), 0);
+    }
+}
+
+/* Only the home can say what it holds. */
+static void test_a_stray_stays_at_the_word_of_others(void)
+{
+    const fx_block_t  stray = {60, 1, 4, CHUNK_BYTES, 4u * CHUNK_BYTES};
+    const SKY_Addr_t  host  = {4, 1};
+    const SKY_Lane_t *lane  = &node_at(host)->svc.lanes[SKY_SERVICE_MIGRATIONS * SKY_SERVICE_REQUEST_LANES];
+    SKY_Packet_t      pkt;
+
+    open_constellation(15, 0);
+    step_to(1, 2, 3);
+    follow(SKY_LAYOUT_ROTATION, 1, 1);
+    server(1, 0)->deaf = true;
+    put_at(host, &stray, 0, 0);
+    run_for(SKY_SERVICE_HANDOVER_LOOK_US + 100000u);
+    CHECK(handover_of(node_at(host))->active && lane->active);
+    (void)memset(&pkt, 0, sizeof(pkt));
+    (void)memcpy(pkt.key, lane->push.cfg.key, SKY_KEY_BYTES);
+    pkt.op         = SKY_OP_PUT;
+    pkt.src        = (SKY_Addr_t){1, 1};
+    pkt.status     = SKY_STATUS_BAD_KEY;
+    pkt.request_id = lane->push.cfg.request_id;
+    CHECK(server(1, 0) != node_at(pkt.src));
+    node_serve(node_at(host), &pkt);
+    CHECK(!lane->active);
+    CHECK(sat_holds(node_at(host), &stray, 0));
+}
+
 /* Whose turn it is among the servers of one schedule says nothing about another, which may have fewer of them. */
 static void test_a_schedule_with_fewer_servers(void)
 {
@@ -617,6 +673,8 @@ int main(void)
     RUN(test_share_of_a_prefetch);
     RUN(test_requests_do_not_lock_it_out);
     RUN(test_schedules_come_and_go);
+    RUN(test_a_stray_of_another_version);
+    RUN(test_a_stray_stays_at_the_word_of_others);
     RUN(test_a_schedule_with_fewer_servers);
     RUN(test_evacuation_by_order);
     RUN(test_of_orders_to_evacuate_the_last_one_counts);

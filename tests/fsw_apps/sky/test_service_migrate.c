@@ -268,6 +268,60 @@ static void test_chunks_vanish_meanwhile(void)
     CHECK(none_at(&a, &block) && all_at(&a, &next, 0, 1));
 }
 
+/* A bit of a chunk in memory flips: each time the target says BAD_CRC, and it answers every question. */
+static void test_a_damaged_chunk_ends_no_later_than_others(void)
+{
+    uint8_t         key[SKY_KEY_BYTES];
+    SKY_ChunkView_t view;
+
+    for (uint32_t kept = 0; kept < 2; ++kept)
+    {
+        open_both(64, 500, 0); /* in parts: only the checksum of the whole chunk tells */
+        put_all(&a, &block, 0, 1);
+        fx_key(key, block.number);
+        CHECK_EQ(SKY_Store_Peek(&a.store, SKY_Store_Find(&a.store, 0, key), 7, &view), SKY_STATUS_OK);
+        ((uint8_t *)(uintptr_t)view.data)[3] ^= 4u;
+        CHECK_EQ(migrate_block(&block, away, kept != 0 ? SKY_FLAG_KEEP : 0, 600000), SKY_STATUS_OK);
+        (void)run(1000);
+        for (uint32_t id = 0; id < block.chunk_total; ++id)
+        {
+            CHECK_EQ(rig_holds(&b, &block, id), id != 7);
+        }
+        CHECK(!SKY_Store_Has(&a.store, SKY_Store_Find(&a.store, 0, key), 7));
+        CHECK_EQ(a.store.counters.slots_used, kept != 0 ? 49 : 0);
+        CHECK(kept != 0 || a.svc.counters.migrated_out == 49); /* those that are kept are offered again */
+    }
+}
+
+/* Questions get through, chunks do not: the job ends, and nothing is lost. */
+static void test_a_way_that_drops_chunks(void)
+{
+    uint32_t left = 1000;
+
+    open_both(64, 1472, 0);
+    put_all(&a, &block, 0, 1);
+    CHECK_EQ(migrate_block(&block, away, 0, 600000), SKY_STATUS_OK);
+    for (; jobs() > 0 && left > 0; --left)
+    {
+        uint32_t passed = 0;
+
+        for (uint32_t i = 0; i < queued; ++i)
+        {
+            SKY_Packet_t pkt;
+
+            CHECK_EQ(SKY_Packet_Decode(queue[i].bytes, queue[i].len, &pkt), SKY_STATUS_OK);
+            if (pkt.op != SKY_OP_PUT)
+            {
+                queue[passed++] = queue[i];
+            }
+        }
+        queued = passed;
+        step();
+    }
+    CHECK_EQ(jobs(), 0);
+    CHECK(all_at(&a, &block, 0, 1) && none_at(&b, &block));
+}
+
 static void test_who_may_answer(void)
 {
     open_both(64, 1472, 0);
@@ -487,6 +541,8 @@ int main(void)
     RUN(test_ends_at_the_deadline);
     RUN(test_target_holds_another_version);
     RUN(test_chunks_vanish_meanwhile);
+    RUN(test_a_damaged_chunk_ends_no_later_than_others);
+    RUN(test_a_way_that_drops_chunks);
     RUN(test_who_may_answer);
     RUN(test_many_small_blocks_at_a_time);
     RUN(test_bursts_stay_within_the_credit);

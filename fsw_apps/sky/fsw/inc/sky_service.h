@@ -33,6 +33,7 @@
 #define SKY_SERVICE_MIGRATION_MS     60000u   /**< how long one may take when its request has no deadline */
 #define SKY_SERVICE_MIGRATION_MAX_MS 3600000u /**< and at most, whatever deadline its request has */
 #define SKY_SERVICE_MIGRATION_TRIES  6u /**< questions in a row that the target leaves unanswered: the job ends (about 12 s) */
+#define SKY_SERVICE_MIGRATION_ROUNDS 8u /**< in a row that deliver nothing: the chunks of the lane are checked */
 #define SKY_SERVICE_HANDOVER_LOOK_US 1000000u  /**< after what came late, and between two looks for what a handover has left */
 #define SKY_SERVICE_HANDOVER_MAX_US  16000000u /**< the latter doubles to this while nothing can be handed over */
 #define SKY_SERVICE_EXPIRE_SLOTS     256u      /**< looked at by one Poll */
@@ -112,7 +113,7 @@ typedef struct
     uint64_t        asked;              /**< bit of a lane: in this pull it has sent a query, whose payload must stay */
     uint32_t        turn;               /**< number of the lane that sends next in this pull */
     uint32_t        budget;             /**< chunks that may still be sent in this pull */
-    uint32_t        moved;              /**< chunks acknowledged */
+    uint32_t        moved;              /**< chunks that the target has acknowledged or will never take */
     uint32_t        stride, server;     /**< chunks server, server + stride, ...; the others of the block stay */
     uint32_t        row;                /**< what waits for a later one stays */
     uint32_t        epoch;              /**< that the target is told; 0: the block's own */

@@ -186,6 +186,7 @@ typedef struct
     uint32_t         cursor;
     uint32_t         sent, repeats, queries;
     uint32_t         unanswered; /**< time-outs since a response came */
+    uint32_t         fruitless;  /**< responses in a row by which chunks were lost and none was delivered */
     uint16_t         number;     /**< of the newest query */
     uint16_t         timed;      /**< query whose round trip is measured; 0: none */
     uint64_t         asked_us;   /**< when that left */

@@ -219,6 +219,7 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
             --push->peer->outstanding;
         }
     }
+    push->fruitless = delivered > 0 ? 0 : push->fruitless + (lost > 0 ? 1u : 0u);
     if (delivered > 0)
     {
         SKY_Peer_OnDelivered(push->peer, delivered);

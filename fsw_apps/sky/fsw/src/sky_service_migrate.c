@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "sky_service_letgo.h"
+
 #define US_PER_MS      1000u
 #define ALL_DONE       UINT32_MAX /* no chunk has this id */
 #define RTO_INITIAL_US 250000u    /* several hops out and back */
@@ -180,6 +182,7 @@ static bool is_of(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key)
 /* After anything that may have ended a lane. */
 static void follow_up(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane)
 {
+    SKY_Service_LetGoDamaged(svc, job, lane);
     switch (lane->push.state)
     {
         case SKY_SHARE_RUNNING:
@@ -431,25 +434,6 @@ SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet
     return status;
 }
 
-/* Count the chunks that were acknowledged since @p before, and forget them unless they are to be kept. */
-static void let_go(SKY_Service_t *svc, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before)
-{
-    const SKY_ShareCfg_t *cfg = &lane->push.cfg;
-
-    for (uint32_t i = SKY_ChunkSet_Next(before, 0); i < before->count; i = SKY_ChunkSet_Next(before, i + 1u))
-    {
-        if (!SKY_ChunkSet_Has(&lane->push.unacked, i))
-        {
-            ++svc->counters.migrated_out;
-            ++job->moved;
-            if (!job->keep)
-            {
-                (void)SKY_Store_Drop(svc->store, cfg->tenant, cfg->key, SKY_ChunkSet_ChunkId(before, i)); /* may be evicted */
-            }
-        }
-    }
-}
-
 static void take_response(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const SKY_ChunkSet_t before = lane->push.unacked;
@@ -459,7 +443,13 @@ static void take_response(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *
     {
         svc->lanes[i].push.unanswered = 0; /* the target is not silent, whatever it was asked about */
     }
-    let_go(svc, job, lane, &before);
+    SKY_Service_LetGo(svc, job, lane, &before);
+    if (svc->handover.schedule != NULL && job == &svc->migrations[SKY_SERVICE_MIGRATIONS] &&
+        lane->push.state == SKY_SHARE_REFUSED && lane->push.last_status == SKY_STATUS_BAD_KEY &&
+        SKY_Addr_Equal(pkt->src, job->target))
+    {
+        SKY_Service_LetGoRefused(svc, job, lane); /* the home's version counts */
+    }
     follow_up(svc, job, lane);
 }
 
