@@ -157,8 +157,9 @@ uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info);
 /**
  * Walk over the blocks that hold a complete chunk, the last used first: @p walk starts as all zeros. Blocks may come, go and be used
- * meanwhile; what is put or used after the walk has begun may be passed over. Costs a step of a list, and where the last block
- * of the walk has gone or was used, one for each block used since.
+ * meanwhile; what is put or used after the walk has begun may be passed over. Costs a step of a list. Where the last block of the
+ * walk has gone or was used since, the walk looks for its place from the newest block on: a step for each block that was used
+ * since, and for each that it has passed and that is still there.
  * @return false at the end
  */
 bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_BlockInfo_t *info);
