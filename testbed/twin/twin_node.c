@@ -23,7 +23,8 @@ static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
     SKY_Packet_t address; /* what the router looks at */
     SKY_Route_t  route;
     SKY_Out_t    out;
-    bool         is_chunk = SKYT_Work_IsChunk(twin, index);
+    SKY_Addr_t   unreachable = {0, 0}; /* the last one; a next pull tells of others */
+    bool         is_chunk    = SKYT_Work_IsChunk(twin, index);
 
     (void)memset(&address, 0, sizeof(address));
     address.src       = node->router.self;
@@ -49,8 +50,13 @@ static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
             }
             send(twin, ready_us, index, &route, &parts);
         }
+        else if (route.action == SKY_ROUTE_ANSWER && route.status == SKY_STATUS_UNREACHABLE)
+        {
+            unreachable = out.dst;
+        }
         is_chunk = SKYT_Work_IsChunk(twin, index);
     }
+    SKY_Service_Unreachable(&node->service, unreachable); /* nobody is at {0, 0} */
 }
 
 void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t index)

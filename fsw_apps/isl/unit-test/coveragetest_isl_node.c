@@ -11,7 +11,7 @@
 
 /* ---- a service ----------------------------------------------------------------------------------------------------- */
 
-static uint32    Begun, Rejected, Unlocked, Outgoing;
+static uint32    Begun, Rejected, Unlocked, Outgoing, Unreached;
 static bool      Locks;
 static uint64_t  PollUs;
 static uint8_t   Body[2048];
@@ -64,7 +64,13 @@ static void Reject(SKY_Status_t status)
     ++Rejected;
 }
 
-static const SKY_LIB_Service_t        Service     = {Attach, Lock, Unlock, Begin, Next, Poll, Reject};
+static void Unreachable(SKY_Addr_t dst)
+{
+    (void)dst;
+    ++Unreached;
+}
+
+static const SKY_LIB_Service_t        Service     = {Attach, Lock, Unlock, Begin, Next, Poll, Reject, Unreachable};
 static const SKY_LIB_Service_t *const Services[8] = {&Service, &Service, &Service, &Service,
                                                      &Service, &Service, &Service, &Service};
 
@@ -89,9 +95,9 @@ static void Say(SKY_Addr_t dst, SKY_Addr_t gateway, uint32 times)
 static void Setup(void)
 {
     UT_Setup();
-    Begun = Rejected = Unlocked = Outgoing = 0;
-    Locks                                  = true;
-    PollUs                                 = UINT64_MAX;
+    Begun = Rejected = Unlocked = Outgoing = Unreached = 0;
+    Locks                                              = true;
+    PollUs                                             = UINT64_MAX;
     UT_SetDataBuffer(UT_KEY(SKY_LIB_Acquire), (void *)(uintptr_t)Services, sizeof(Services), false);
 }
 
@@ -157,6 +163,14 @@ static void Test_Polls(void)
     PollUs = 0; /* always due: it must not keep the processor */
     ISL_Node_Run(node, 600000);
     UtAssert_BOOL_TRUE(node->poll_due_us == 601000);
+    UtAssert_UINT32_EQ(Unreached, 0);
+
+    UT_SetDataBuffer(UT_KEY(SKY_LIB_AcquireAt), (void *)(uintptr_t)Services, sizeof(Services[0]), false);
+    Say(east, self, 1);
+    Out.head[0] |= 0x10; /* a request */
+    node->router.usable = 0;
+    ISL_Node_Run(node, 601000); /* there is no way from here: the service hears of it */
+    UtAssert_UINT32_EQ(Unreached, 1);
 
     UT_SetDataBuffer(UT_KEY(SKY_LIB_AcquireAt), (void *)(uintptr_t)Services, sizeof(Services[0]), false);
     Locks = false;

@@ -270,6 +270,7 @@ static void Test_Service(void)
     UtAssert_BOOL_FALSE(Service->Next(1, &out));
     Service->Poll(2, &next_us);
     Service->Reject(SKY_STATUS_BAD_CHUNK);
+    Service->Unreachable(node.self); /* nothing goes there */
     Service->Unlock();
 
     Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);

@@ -53,7 +53,12 @@ static void Reject(SKY_Status_t status)
     (void)status;
 }
 
-static const SKY_LIB_Service_t Service = {Attach, Lock, Unlock, Begin, Next, Poll, Reject};
+static void Unreachable(SKY_Addr_t dst)
+{
+    (void)dst;
+}
+
+static const SKY_LIB_Service_t Service = {Attach, Lock, Unlock, Begin, Next, Poll, Reject, Unreachable};
 
 static void Setup(void)
 {

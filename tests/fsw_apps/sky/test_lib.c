@@ -121,7 +121,12 @@ static void reject(SKY_Status_t status)
     (void)status;
 }
 
-static const SKY_LIB_Service_t service = {attach, lock, unlock, begin, next, poll, reject};
+static void unreachable(SKY_Addr_t dst)
+{
+    (void)dst;
+}
+
+static const SKY_LIB_Service_t service = {attach, lock, unlock, begin, next, poll, reject, unreachable};
 static const SKY_LIB_Node_t    node    = {{3, 10}, {5, 19, false}, 1472};
 
 static void start(void)
@@ -196,22 +201,23 @@ static void the_registry_is_bounded_and_each_apid_has_one_service(void)
 
 static void a_service_without_one_of_its_functions_is_refused(void)
 {
-    SKY_LIB_Service_t partial[7];
+    SKY_LIB_Service_t partial[8];
     size_t            i;
 
     start();
-    for (i = 0; i < 7; ++i)
+    for (i = 0; i < 8; ++i)
     {
         partial[i] = service;
     }
-    partial[0].Attach = NULL;
-    partial[1].Lock   = NULL;
-    partial[2].Unlock = NULL;
-    partial[3].Begin  = NULL;
-    partial[4].Next   = NULL;
-    partial[5].Poll   = NULL;
-    partial[6].Reject = NULL;
-    for (i = 0; i < 7; ++i)
+    partial[0].Attach      = NULL;
+    partial[1].Lock        = NULL;
+    partial[2].Unlock      = NULL;
+    partial[3].Begin       = NULL;
+    partial[4].Next        = NULL;
+    partial[5].Poll        = NULL;
+    partial[6].Reject      = NULL;
+    partial[7].Unreachable = NULL;
+    for (i = 0; i < 8; ++i)
     {
         CHECK_EQ(SKY_LIB_Register(1, &partial[i]), CFE_STATUS_EXTERNAL_RESOURCE_FAIL);
     }

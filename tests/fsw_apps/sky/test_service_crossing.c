@@ -130,11 +130,27 @@ static void test_ends_when_the_way_is_gone(void)
     CHECK(all_at(&a, &block, 0, 1) && all_at(&a, &next, 0, 1));
 }
 
+/* The satellite itself has no link towards the target: its own router says so. */
+static void test_ends_when_there_is_no_way_from_here(void)
+{
+    open_both(64, 1472, 0);
+    put_all(&a, &block, 0, 1);
+    CHECK_EQ(migrate(NULL, 0, away, 0, 0), SKY_STATUS_OK);
+    SKY_Service_Unreachable(&a.svc, nobody); /* another target's way */
+    CHECK_EQ(jobs(), 1);
+    SKY_Service_Unreachable(&a.svc, away);
+    CHECK_EQ(jobs(), 0);
+    CHECK(all_at(&a, &block, 0, 1));
+    rig_poll(&a, &next_us);
+    CHECK_EQ(a.count, 0);
+}
+
 int main(void)
 {
     RUN(test_all_blocks_only_from_those_who_may);
     RUN(test_guards_what_is_being_moved);
     RUN(test_ends_when_the_way_is_gone);
+    RUN(test_ends_when_there_is_no_way_from_here);
     RUN(test_crossing_loses_nothing);
     free(a.memory);
     free(b.memory);

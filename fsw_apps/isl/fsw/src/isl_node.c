@@ -73,6 +73,7 @@ static void ISL_Pull(ISL_Node_t *node, uint64_t now_us)
     SKY_Route_t  route;
     SKY_Out_t    out;
     uint32_t     n;
+    SKY_Addr_t   unreachable = {0, 0}; /* the last one; a next pull tells of others */
 
     memset(&address, 0, sizeof(address));
     memset(&route, 0, sizeof(route));
@@ -88,6 +89,10 @@ static void ISL_Pull(ISL_Node_t *node, uint64_t now_us)
         SKY_Router_Decide(&node->router, now_us, &address, SKY_LINK_NONE, node->asker, &route);
         if (route.action != SKY_ROUTE_FORWARD && route.action != SKY_ROUTE_GROUND)
         {
+            if (route.action == SKY_ROUTE_ANSWER && route.status == SKY_STATUS_UNREACHABLE)
+            {
+                unreachable = out.dst;
+            }
             continue; /* counted by the router */
         }
         parts.head     = out.head;
@@ -102,6 +107,10 @@ static void ISL_Pull(ISL_Node_t *node, uint64_t now_us)
     if (n == SKY_LIB_BURST_MAX && node->held->Next(now_us, &out))
     {
         SKY_Router_CountDrop(&node->router, SKY_STATUS_BUSY); /* the rest is cut off; whoever waits for it will ask again */
+    }
+    if (unreachable.plane != 0)
+    {
+        node->held->Unreachable(unreachable);
     }
 }
 

@@ -162,14 +162,20 @@ static void KVC_OnReject(SKY_Status_t status)
     SKY_Service_CountError(&KVC_Service.service, status);
 }
 
+static void KVC_OnUnreachable(SKY_Addr_t dst)
+{
+    SKY_Service_Unreachable(&KVC_Service.service, dst);
+}
+
 static const SKY_LIB_Service_t KVC_ServiceTable = {
-    .Attach = KVC_OnAttach,
-    .Lock   = KVC_OnLock,
-    .Unlock = KVC_Leave,
-    .Begin  = KVC_OnBegin,
-    .Next   = KVC_OnNext,
-    .Poll   = KVC_OnPoll,
-    .Reject = KVC_OnReject,
+    .Attach      = KVC_OnAttach,
+    .Lock        = KVC_OnLock,
+    .Unlock      = KVC_Leave,
+    .Begin       = KVC_OnBegin,
+    .Next        = KVC_OnNext,
+    .Poll        = KVC_OnPoll,
+    .Reject      = KVC_OnReject,
+    .Unreachable = KVC_OnUnreachable,
 };
 
 /* ---- called by KVC's own task -------------------------------------------------------------------------------------- */

@@ -43,6 +43,8 @@ typedef struct
     void (*Poll)(uint64_t now_us, uint64_t *next_us);
     /** A packet for this APID did not decode: count it. */
     void (*Reject)(SKY_Status_t status);
+    /** What the service had to say to @p dst found no way from here. Not called between two calls of Next of one pull. */
+    void (*Unreachable)(SKY_Addr_t dst);
 } SKY_LIB_Service_t;
 
 /** Entry point of the library (startup script). */

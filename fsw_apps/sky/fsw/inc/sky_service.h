@@ -284,6 +284,8 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
 SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target);
 /** Chunks held here that are to be handed over, as far as is known without looking: all, while the row is not begun. */
 uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us);
+/** There is no way from here to @p dst: migrations to it end, as when another satellite on the way says so. Not during a pull. */
+void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst);
 /** Count a packet that never became a request (SKY_Packet_Decode failed). */
 void SKY_Service_CountError(SKY_Service_t *svc, SKY_Status_t status);
 /** The counters of `stats.kvc`, SKY_STATS_KVC_COUNT of them. */

@@ -65,7 +65,8 @@ static SKY_LIB_Entry_t *SKY_LIB_FindLocked(uint16_t apid)
 static bool SKY_LIB_IsComplete(const SKY_LIB_Service_t *service)
 {
     return service != NULL && service->Attach != NULL && service->Lock != NULL && service->Unlock != NULL &&
-           service->Begin != NULL && service->Next != NULL && service->Poll != NULL && service->Reject != NULL;
+           service->Begin != NULL && service->Next != NULL && service->Poll != NULL && service->Reject != NULL &&
+           service->Unreachable != NULL;
 }
 
 int32 SKY_LIB_Register(uint16_t apid, const SKY_LIB_Service_t *service)

@@ -60,6 +60,17 @@ void SKY_Service_MigrateEnd(SKY_Service_t *svc, SKY_Migration_t *job)
     job->active = false;
 }
 
+void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst)
+{
+    for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
+    {
+        if (SKY_Addr_Equal(svc->migrations[i].target, dst))
+        {
+            SKY_Service_MigrateEnd(svc, &svc->migrations[i]);
+        }
+    }
+}
+
 /* ---- what to move ------------------------------------------------------------------------------------------------- */
 
 /* Lowest chunk from @p from on and below @p end that is held and to go, or SKY_STORE_NONE. */
