@@ -15,7 +15,7 @@
 #define ISL_POLL_MIN_US  1000u    /* a service that is always due must not keep the processor */
 #define ISL_POLL_MAX_US  1000000u /* one that gets work from its own app begins with it within this time */
 #define ISL_PORT_MASK    0xFFFFu  /* of an endpoint */
-#define ISL_MAP_BYTES    (ISL_PLATFORM_MAP_SATELLITES * SKY_MAP_SATELLITE_BYTES)
+#define ISL_MAP_BYTES    ((size_t)ISL_PLATFORM_MAP_SATELLITES * SKY_MAP_SATELLITE_BYTES)
 
 CompileTimeAssert(ISL_IO_COPY_BYTES >= SKY_SERVICE_SCRATCH_BYTES, IslShortBodiesAreCopied);
 CompileTimeAssert(ISL_IO_COPY_BYTES >= SKY_LIMIT_RELAY_BYTES, IslRelayedMessagesAreCopied);

@@ -78,9 +78,9 @@ typedef enum
  */
 void SKY_Hello_Init(SKY_Hello_t *hello, SKY_Router_t *router, uint64_t now_us, uint64_t period_us);
 /** What the tables or a command say of a link. With greetings, one that is no longer cut is up when the neighbour is heard. */
-void SKY_Hello_SetLink(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t link, bool is_present, bool is_cut);
+void SKY_Hello_SetLink(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id, bool is_present, bool is_cut);
 /** Something came from the neighbour over this link. */
-void SKY_Hello_Heard(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t link);
+void SKY_Hello_Heard(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id);
 /** A HELLO for this satellite, decoded, has come in over @p ingress. @p out may be written in any case. */
 SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
                                   SKY_HelloOut_t *out);

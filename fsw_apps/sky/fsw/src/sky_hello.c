@@ -198,7 +198,7 @@ static void TakeStates(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *
     {
         SKY_LinkState_t state;
 
-        GetState(pkt->payload + SKY_HELLO_BYTES + i * SKY_LINK_STATE_BYTES, &state);
+        GetState(pkt->payload + SKY_HELLO_BYTES + (size_t)i * SKY_LINK_STATE_BYTES, &state);
         if (!SKY_Map_Take(hello->router->map, now_us, &state, ingress))
         {
             ++hello->refused;
@@ -343,7 +343,7 @@ bool SKY_Hello_Next(SKY_Hello_t *hello, uint64_t now_us, SKY_HelloOut_t *out)
 
             for (uint32_t i = 0; i < count; ++i)
             {
-                PutState(out->payload + SKY_HELLO_BYTES + i * SKY_LINK_STATE_BYTES, &states[i]);
+                PutState(out->payload + SKY_HELLO_BYTES + (size_t)i * SKY_LINK_STATE_BYTES, &states[i]);
             }
             ++link->burst;
             Fill(hello, (SKY_LinkId_t)id, count, out);

@@ -154,9 +154,7 @@ def test_an_up_that_is_killed_leaves_nobody(folder: Path, moment: str) -> None:
     while not there():
         assert started.child.poll() is None
     started.send(signal.SIGKILL)
-    running = started.state.load()
-    if moment == "starting":
-        assert running is None
+    running = started.state.load()  # on a busy machine it may be complete by now
     if running is None or len(running.alive()) < 12:
         await_end(started.mark)
 
