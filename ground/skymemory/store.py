@@ -633,6 +633,8 @@ class SkyStore:
             return Purged(0, not keys)  # what nobody is asked for may still be there
         patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
         removed = self._control.purge(routes, keys, self._tenant, patience_s)
+        for key in keys:  # a lookup beside this call may have found what was not purged yet
+            self.index.remove(key)
         self._add(purges=len(keys))
         return removed
 
