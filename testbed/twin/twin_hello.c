@@ -13,11 +13,16 @@ static bool loses(const SKYT_Model_t *model)
     return model != NULL && (model->loss_ppm | model->burst_enter_ppm | model->flip_ppm) != 0;
 }
 
-/* Would a hello over this ISL tell either end anything? */
-static bool is_calm(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
+static uint32_t opposite_of(uint32_t link)
 {
     static const uint32_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WEST, SKY_LINK_NORTH, SKY_LINK_EAST};
 
+    return opposite[link];
+}
+
+/* Does every hello between the ends of this ISL arrive? */
+static bool is_heard(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
+{
     const uint32_t     far  = SKYT_Network_Neighbour(twin, node, link);
     const SKYT_Node_t *here = &twin->nodes[node];
 
@@ -26,13 +31,28 @@ static bool is_calm(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
         return true;
     }
     const SKYT_Node_t *there = &twin->nodes[far];
-    const uint32_t     back  = opposite[link];
+    const uint32_t     back  = opposite_of(link);
 
     return there->is_up && SKYT_Network_IsWhole(SKYT_LinkOf(twin, node, link)) &&
            SKYT_Network_IsWhole(SKYT_LinkOf(twin, far, back)) && !loses(twin->model) &&
            !loses(SKYT_LinkOf(twin, node, link)->model) && !loses(SKYT_LinkOf(twin, far, back)->model) &&
-           (here->router.usable & 1u << link) != 0 && (there->router.usable & 1u << back) != 0 &&
-           here->map.digest == there->map.digest && here->map.unsent_count[link] == 0 && there->map.unsent_count[back] == 0;
+           (here->router.usable & 1u << link) != 0 && (there->router.usable & 1u << back) != 0;
+}
+
+/* Would a hello over this ISL tell either end anything? */
+static bool is_calm(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
+{
+    const uint32_t     far  = SKYT_Network_Neighbour(twin, node, link);
+    const SKYT_Node_t *here = &twin->nodes[node];
+
+    if (far == SKYT_NONE || here->hello.links[link].is_cut)
+    {
+        return true;
+    }
+    const SKYT_Node_t *there = &twin->nodes[far];
+
+    return is_heard(twin, node, link) && here->map.digest == there->map.digest && here->map.unsent_count[link] == 0 &&
+           there->map.unsent_count[opposite_of(link)] == 0;
 }
 
 static bool is_all_calm(const SKYT_Twin_t *twin, uint32_t node)
@@ -58,7 +78,7 @@ static void catch_up(SKYT_Twin_t *twin, uint32_t node)
     hello->due_us += (twin->now_us - hello->due_us) / hello->period_us * hello->period_us;
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
-        if (is_calm(twin, node, link) && hello->links[link].heard_us < hello->due_us)
+        if (is_heard(twin, node, link) && hello->links[link].heard_us < hello->due_us) /* also where news has come just now */
         {
             hello->links[link].heard_us = hello->due_us;
         }

@@ -119,7 +119,16 @@ static void Greetings(void)
     CHECK_EQ(Drain(START_US), 0);
     SKY_Hello_Poll(&hello, START_US + PERIOD_US);
     CHECK_EQ(Drain(START_US + PERIOD_US), 4);
-    CHECK_EQ(SKY_Hello_NextDue(&hello), START_US + 2u * PERIOD_US);
+    for (uint64_t now_us = START_US + PERIOD_US, i = 0, before_us = 0; i < 16u; ++i) /* a different time from one to the next */
+    {
+        const uint64_t wait_us = SKY_Hello_NextDue(&hello) - now_us;
+
+        CHECK(wait_us >= PERIOD_US * 3u / 4u && wait_us <= PERIOD_US && wait_us != before_us);
+        before_us = wait_us;
+        now_us += wait_us;
+        SKY_Hello_Poll(&hello, now_us);
+        CHECK_EQ(Drain(now_us), 4);
+    }
 
     StartWith(0, true); /* no greetings */
     CHECK_EQ(Drain(START_US), 0);

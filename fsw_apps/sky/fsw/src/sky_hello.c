@@ -3,6 +3,7 @@
  * Hellos between neighbours.
  */
 #include "sky_hello.h"
+#include "sky_mix.h"
 
 #include <string.h>
 
@@ -279,6 +280,17 @@ SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY
 
 /* ---- time ------------------------------------------------------------------------------------------------------------ */
 
+/*
+ * How much sooner than a period the next greetings go: up to a quarter of it, another time every time (RFC 5148, section 5.1).
+ * Without it satellites that start together greet together for ever, and measure each other's queues instead of links.
+ */
+static uint64_t Jitter(const SKY_Hello_t *hello, uint64_t now_us)
+{
+    const uint64_t place = (uint64_t)hello->router->self.plane << 16 | hello->router->self.slot;
+
+    return SKY_Mix64(now_us ^ place << 32) % (hello->period_us / 4u + 1u);
+}
+
 void SKY_Hello_Poll(SKY_Hello_t *hello, uint64_t now_us)
 {
     const bool greets = hello->period_us != 0u && now_us >= hello->due_us;
@@ -303,7 +315,7 @@ void SKY_Hello_Poll(SKY_Hello_t *hello, uint64_t now_us)
     }
     if (greets)
     {
-        hello->due_us = now_us + hello->period_us;
+        hello->due_us = now_us + hello->period_us - Jitter(hello, now_us);
     }
 }
 

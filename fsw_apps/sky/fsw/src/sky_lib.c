@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cfe.h"
+#include "sky_mix.h"
 #include "sky_release.h"
 
 #define SKY_LIB_US_PER_S UINT64_C(1000000)
@@ -223,15 +224,12 @@ uint64_t SKY_LIB_Seed(void)
     const CFE_TIME_SysTime_t wall = CFE_TIME_GetTime();
     uint64_t                 x;
 
-    /* SplitMix64 over everything that differs between two runs and two satellites, the place of the stack included */
-    x = SKY_LIB_Global.seed + 0x9E3779B97F4A7C15u;
+    /* everything that differs between two runs and two satellites, the place of the stack included */
+    x = SKY_LIB_Global.seed;
     x ^= ((uint64_t)wall.Seconds << 32) ^ wall.Subseconds;
     x ^= SKY_LIB_NowUs() << 20;
     x ^= (uint64_t)CFE_PSP_GetProcessorId() << 48;
     x ^= (uint64_t)(cpuaddr)&wall;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    x ^= x >> 31;
-    SKY_LIB_Global.seed = x;
-    return x;
+    SKY_LIB_Global.seed = SKY_Mix64(x);
+    return SKY_LIB_Global.seed;
 }

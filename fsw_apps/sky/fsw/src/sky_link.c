@@ -3,6 +3,7 @@
  * The link model: a binary heap of packets by time of release.
  */
 #include "sky_link.h"
+#include "sky_mix.h"
 
 #include <string.h>
 
@@ -69,16 +70,13 @@ void SKY_Link_SetModel(SKY_Link_t *link, const SKY_LinkModel_t *model)
     link->model_changed = true;
 }
 
-/* SplitMix64 (Steele, Lea, Flood 2014): any seed will do, also 0. */
+/* Any seed will do, also 0. */
 static uint64_t Random(SKY_Link_t *link)
 {
-    uint64_t z;
+    const uint64_t number = SKY_Mix64(link->random);
 
-    link->random += UINT64_C(0x9E3779B97F4A7C15);
-    z = link->random;
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
+    link->random += SKY_MIX_STEP;
+    return number;
 }
 
 static bool Before(const SKY_Link_t *link, uint32_t slot_a, uint32_t slot_b)

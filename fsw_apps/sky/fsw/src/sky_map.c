@@ -3,6 +3,7 @@
  * Link states of all satellites, and the search for ways around links that are down.
  */
 #include "sky_map.h"
+#include "sky_mix.h"
 
 #include <string.h>
 
@@ -102,11 +103,7 @@ static uint32_t Used(const SKY_Map_t *map)
 /* A number for a link state in which every bit counts, so that sums of them differ where sets of link states do. */
 static uint64_t Digest(uint32_t place, uint32_t sequence, uint32_t down)
 {
-    uint64_t mixed = ((uint64_t)sequence << 32 | (uint64_t)place << SKY_ISL_COUNT | down) + UINT64_C(0x9E3779B97F4A7C15);
-
-    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94D049BB133111EB);
-    return mixed ^ mixed >> 31;
+    return SKY_Mix64((uint64_t)sequence << 32 | (uint64_t)place << SKY_ISL_COUNT | down);
 }
 
 void SKY_Map_Tell(SKY_Map_t *map, SKY_LinkId_t link)

@@ -93,7 +93,7 @@ def test_a_satellite_that_begins_anew_learns_what_is_down(local: LocalConstellat
 
 @pytest.mark.parametrize("busy", [0, 2])
 def test_the_least_delay_is_the_links_own(start_sky: StartSky, busy: int) -> None:
-    """The mean follows the load of the machine; the least of the last hellos is within 1 % or 50 us for nearly all links."""
+    """The mean follows the load of the machine; the least of the last hellos is within 2 % for nearly all links."""
     local = start_sky(constellation={"planes": 5, "slots": 7}, links={"model": "geometry"}, satellite={"hello_s": 1})
     routes = [Route(place, place) for place in local.processes]
     with ExitStack() as stack, ControlPlane(local.constellation) as control:
@@ -101,15 +101,15 @@ def test_the_least_delay_is_the_links_own(start_sky: StartSky, busy: int) -> Non
             loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
             stack.callback(loop.kill)
         deadline = time.monotonic() + DEADLINE_S
-        good: set[tuple[Satellite, str]] = set()
-        while len(good) < 0.95 * 4 * len(routes):  # one after the other: this machine may be busy with more than these loops
-            assert time.monotonic() < deadline, f"{len(good)} of {4 * len(routes)}"
+        good = 0
+        while good < 0.95 * 4 * len(routes):
+            assert time.monotonic() < deadline, f"{good} of {4 * len(routes)}"
             time.sleep(1)
-            for place, told in control.link_stats(routes, 5.0).items():
+            good = 0
+            for told in control.link_stats(routes, 5.0).values():
                 for name, link in told.links.items():
                     least, asked = link["delay_min_us"], link["delay_requested_us"]
                     if name == "ground" or not least:
                         continue
                     assert asked - 1 <= least <= link["delay_mean_us"]
-                    if least - asked <= max(50, asked // 100):
-                        good.add((place, name))
+                    good += least - asked <= asked // 50
