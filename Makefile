@@ -136,11 +136,15 @@ fuzz: $(VENV)/.dev
 
 # --- Python and containers --------------------------------------------------------------------------------------------------
 
+# More workers than cores: many tests wait. A module's tests stay together, for the constellation or server that they share. One
+# thread for each model: threads that wait for each other on a busy core wait long.
+WORKERS = -n $(shell expr $(JOBS) + 1) --dist loadscope
+
 test-python: $(VENV)/.dev $(VENV)/.installed
-	$(BIN)/pytest -m "not docker and not engines and not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not docker and not engines and not gpu" $(WORKERS)
 
 test-engines: $(ENGINES)/.installed
-	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python -m pytest -m engines tests/engines
+	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python -m pytest -m engines tests/engines -n 2 --dist loadscope
 
 # A thousand skies in virtual time, each with its own faults; one that violates an invariant says how to replay it.
 twin: $(VENV)/.installed

@@ -52,7 +52,7 @@ ENGINES = (
     # Its engine needs a GPU; its cache's code imports these beyond what vLLM has brought.
     Engine("sglang==0.5.23", take_only=frozenset({"gguf", "ipython", "orjson"})),
 )
-TESTS = frozenset({"hypothesis", "pytest", "pytest-timeout"})
+TESTS = frozenset({"hypothesis", "pytest", "pytest-timeout", "pytest-xdist"})
 
 
 def distribution_of(need: str) -> str:

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, 
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"]
 """of containers, and nothing that Chromium fetches of its own"""
 CHANGED = "net::ERR_NETWORK_CHANGED"
+ABORTED = "net::ERR_ABORTED"
 
 
 @dataclass
@@ -32,10 +33,14 @@ class Visit:
     """Somebody on this machine has added or removed a network, as Docker does. Chromium then ends every request, those to
     loopback as well; who sits before it loads the page again"""
 
+    loaded_again: bool = False
+
     def failed(self, request: Request) -> None:
         """A request of the page has failed."""
         if request.failure == CHANGED:
-            self.network_changed = True
+            self.network_changed = self.loaded_again = True
+        elif request.failure == ABORTED and self.loaded_again:  # it was on its way when the page was loaded again
+            pass
         else:
             self.faults.append(f"{request.url}: {request.failure}")
 

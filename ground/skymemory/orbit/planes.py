@@ -104,14 +104,15 @@ def _attach(nodes_deg: Array, centres: Array) -> tuple[list[list[int]], list[int
 
 
 def _in_order(members: list[list[int]], strays: list[int], nodes_deg: Array, inclination: float, *, clear: bool) -> Planes:
-    """Begin behind the widest gap, if planes there fly against each other."""
+    """Begin behind the widest gap, if planes there fly against each other and are closer elsewhere: that is a star."""
     centres = np.array([mean_angle_deg(nodes_deg[plane], 1) for plane in members])
     order = np.argsort(centres, kind="stable")
     members, gaps = [members[one] for one in order], _gaps(centres[order])
     widest = int(np.argmax(gaps))
     # cosine of the angle between the two planes' normals
     turned = np.cos(inclination) ** 2 + np.sin(inclination) ** 2 * np.cos(np.radians(gaps[widest]))
-    star = len(members) > 1 and bool(turned < 0)
+    # Three planes of a delta are so far apart, too; but all of them are
+    star = len(members) > 1 and bool(turned < 0) and gaps[widest] > 1.5 * np.median(np.delete(gaps, widest))
     if star:
         members = members[widest + 1 :] + members[: widest + 1]
     return Planes(members, strays, star, clear)

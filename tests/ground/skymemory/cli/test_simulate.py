@@ -40,6 +40,7 @@ def test_table_in_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> N
 def test_packets(monkeypatch: pytest.MonkeyPatch) -> None:
     first = rows()[:2]
     monkeypatch.setattr("skymemory.cli.simulate.rows", lambda *_, **__: first)
+    monkeypatch.setenv("COLUMNS", "160")
     result = skymem("--table", "--packets", "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.output)

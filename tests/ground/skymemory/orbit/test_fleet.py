@@ -248,6 +248,13 @@ def test_neighbours_in_the_next_plane_are_the_nearest_there(pattern: Pattern) ->
         assert min(abs(torus.slot_offset(south.slot, int(slot))) for slot in nearest) <= allowed
 
 
+def test_three_planes_of_a_delta_are_no_star() -> None:
+    """Neighbours fly against each other there, as at the seam of a star; but the planes are as far apart everywhere."""
+    for inclination_deg in (55.0, 70.0):
+        fleet = arrange(Pattern(3, 6, 0, inclination_deg, False, 0.0).elements(10_000), EPOCH_MS, EPOCH_MS + HOUR_MS)
+        assert (fleet.planes, fleet.slots, fleet.star) == (3, 6, False)
+
+
 def test_shells_that_are_two_tenths_of_a_degree_apart() -> None:
     first, second = Pattern(12, 10, 5, 53.05, False, 3), Pattern(9, 8, 2, 53.22, False, 5, 15.09)
     elements = first.elements(10_000) + second.elements(50_000)

@@ -463,7 +463,7 @@ def test_satellites_die_and_the_tokens_stay_the_same(serve_model, babbler, start
 
 def test_sigterm_lets_accepted_requests_end_and_refuses_others(serve_model, babbler) -> None:
     server = serve_model(babbler, "--served-model-name", "babbler", "--max-batch", "1")
-    stream = hold(server, max_tokens=6000)
+    stream = hold(server, max_tokens=1500)
     waiting: list[openai.types.Completion] = []
     second = threading.Thread(target=lambda: waiting.append(complete(server.client, "second")))
     second.start()
