@@ -344,7 +344,7 @@ static uint32_t ISL_IO_SendSingly(uint32_t message, uint32_t first, uint32_t cou
 
     for (i = first; i < first + count; ++i)
     {
-        /* the parts of this message are described again, so nothing else may be waiting behind them: see ISL_IO_Flush */
+        /* the parts of this message are described again, so nothing else may be waiting behind them: see ISL_IO_SendQueue */
         (void)ISL_IO_Describe(message, i, 1, 0);
         if (ISL_IO_SendMessage(&ISL_IO.tx[message].msg_hdr) == 0)
         {
@@ -384,7 +384,7 @@ static void ISL_IO_SendRefused(uint32_t message)
     }
 }
 
-void ISL_IO_Flush(void)
+static void ISL_IO_SendQueue(void)
 {
     uint32_t next = 0;
 
@@ -425,6 +425,16 @@ void ISL_IO_Flush(void)
         }
     }
     ISL_IO.waiting = 0;
+}
+
+void ISL_IO_Flush(void)
+{
+    int before;
+
+    /* Sending is a point where a thread can be cancelled. The caller has the node's lock, and nobody would give it back. */
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    ISL_IO_SendQueue();
+    (void)pthread_setcancelstate(before, &before);
 }
 
 void ISL_IO_Send(uint64_t endpoint, const ISL_IO_Parts_t *parts, uint64_t *errors)
