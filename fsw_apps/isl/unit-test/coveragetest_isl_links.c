@@ -171,7 +171,6 @@ static void Test_NoNeighbour(void)
     UtAssert_BOOL_FALSE(ISL_Link_Cut(UT_Node(), 0, SKY_LINK_SOUTH, 1));
 }
 
-/** Give the node the answer of a neighbour to the probe that was sent last. */
 /** A hello of the western neighbour that knows nothing of links. */
 static void HelloOfWest(uint64_t now_us, uint64_t endpoint, bool is_request, uint64_t request_id, SKY_Status_t status,
                         uint8_t flags)
@@ -205,7 +204,8 @@ static void Test_Hellos(void)
     UtAssert_UINT32_EQ(UT_SentCount, 4);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 1));
     node->poll_due_us = 1000 * S;
-    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == due_us + S);
+    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == node->hello.due_us);
+    UtAssert_BOOL_TRUE(node->hello.due_us > due_us && node->hello.due_us <= due_us + S);
     id = UT_Answer().request_id;
     HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_NORTH), false, id, SKY_STATUS_OK, 0); /* somebody else's */
     HelloOfWest(due_us + 2000, UT_GROUND, false, id, SKY_STATUS_OK, 0);                    /* no neighbour's */
