@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from skymemory.cli.common import BadInput, json_option, output_console, print_json
+from skymemory.cli.grid_tables import grid_tables
 from skymemory.cli.parameters import Place, page, page_options, require_place
 from skymemory.placement.layouts import LAYOUTS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
@@ -21,11 +21,6 @@ COLUMNS = ("server", "plane", "slot", "hops_from_centre", "from_plane", "from_sl
 STDOUT = Path("-")
 LARGEST = 200
 """planes, slots: no terminal and no picture has room for more"""
-PLANE = "plane"
-GAP = 1
-"""blanks between the columns of the grid"""
-
-Cells = dict[Satellite, Text]
 
 
 @click.command()
@@ -111,7 +106,7 @@ def print_grid(grid: Grid) -> None:
     """Print slots to the right and planes downward; slots that have no room follow below."""
     console = output_console()
     click.echo(grid.title())
-    for table in grid_tables(grid, grid_cells(grid), console.width):
+    for table in grid_tables(grid.torus.planes, grid.torus.slots, grid_cells(grid), console.width, gap=1):
         click.echo()
         console.print(table)
     moved = "; *n moved in the last rotation" if grid.moves else ""
@@ -120,29 +115,13 @@ def print_grid(grid: Grid) -> None:
         click.echo(sentence)
 
 
-def grid_cells(grid: Grid) -> Cells:
+def grid_cells(grid: Grid) -> dict[tuple[int, int], Text]:
     """Numbers of the servers of each satellite; marks say what colours say as well."""
     moved = {move.target for move in grid.moves}
-    cells = {satellite: Text("·", style="dim") for satellite in grid.torus.satellites()}
+    cells: dict[tuple[int, int], Text] = {place: Text("·", style="dim") for place in grid.torus.satellites()}
     for satellite, servers in grid.servers_at().items():
         text = "*" * (satellite in moved) + "+".join(map(str, servers))
         cells[satellite] = Text(text, style="yellow" if satellite in moved else "cyan")
     centre = cells[grid.centre]
     cells[grid.centre] = Text(f"({centre.plain})", style="bold green")
     return cells
-
-
-def grid_tables(grid: Grid, cells: Cells, width: int) -> Iterator[Table]:
-    """As many slots in a table as the width holds."""
-    planes, slots = grid.torus.planes, grid.torus.slots
-    cell = max(len(str(slots)), *(text.cell_len for satellite, text in cells.items() if satellite in grid.torus))
-    together = max(1, (width - len(PLANE) - GAP) // (cell + GAP))
-    for first in range(1, slots + 1, together):
-        shown = range(first, min(first + together, slots + 1))
-        table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
-        table.add_column(PLANE, justify="right")
-        for slot in shown:
-            table.add_column(str(slot), justify="right", no_wrap=True, min_width=cell)
-        for plane in range(1, planes + 1):
-            table.add_row(str(plane), *(cells[Satellite(plane, slot)] for slot in shown))
-        yield table

@@ -13,6 +13,7 @@ from skymemory.agent.models import recorded
 from skymemory.agent.models import told as models_told
 from skymemory.cli.agent_counts import agent_counts, in_words, told
 from skymemory.cli.common import find_sky, json_option, output_console, print_json, print_table, sky_option
+from skymemory.cli.grid_tables import Cells, columns_needed, grid_tables
 from skymemory.config import Constellation
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
 from skymemory.orbit.schedule_format import utc
@@ -23,21 +24,16 @@ from skymemory.placement.window import Route
 DEADLINE_S = 3.0
 NEVER = 2**64 - 1
 """`last_heard_ms` of a link that was silent so far"""
-SHOWN = ("chunks", "bytes", "hits", "misses", "evictions")
-SLOT = "slot"
 GAP = 2
-"""blanks between the columns of the grid"""
-
-Cells = dict[tuple[int, int], Text]
-"""what the grid shows of each satellite (plane, slot)"""
-
+"""blanks between the columns of the grid: its cells have single ones"""
+SHOWN = ("chunks", "bytes", "hits", "misses", "evictions")
 
 @click.command()
 @click.option("--links", "show_links", is_flag=True, help="Every link: delays requested and measured, packets, drops.")
 @sky_option
 @json_option
 def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> None:
-    """Show what the satellites hold and have done, as a grid of slots and planes."""
+    """Show what the satellites hold and have done, as a grid of planes and slots."""
     sky = find_sky(constellation_path)
     report = collect(sky.constellation, sky.playing.load())
     counts = agent_counts()
@@ -183,13 +179,13 @@ def print_grid(report: dict[str, Any]) -> None:
     """Chunks, megabytes, and hits/misses/evictions of each satellite; the last three only where there is room."""
     width = output_console().width
     cells = grid_cells(report, with_requests=True)
-    needed = len(SLOT) + report["planes"] * (GAP + _widest(cells))
+    needed = columns_needed(report["planes"], report["slots"], cells, gap=GAP)
     told = "chunks MB hits/misses/evictions"
     if needed > width:
         cells = grid_cells(report, with_requests=False)
         told = f"chunks MB ({needed} columns have room for hits/misses/evictions)"
     click.echo(told)
-    for table in grid_tables(report, cells, width):
+    for table in grid_tables(report["planes"], report["slots"], cells, width, gap=GAP):
         print_table(table)
 
 
@@ -213,25 +209,6 @@ def grid_cells(report: dict[str, Any], with_requests: bool) -> Cells:
             text += f" {entry['hits']}/{entry['misses']}/{entry['evictions']}"
         cells[place] = Text(text, style="green" if entry["chunks"] else "")
     return cells
-
-
-def grid_tables(report: dict[str, Any], cells: Cells, width: int) -> Iterator[Table]:
-    """Slots down, planes across; planes that have no room follow in further tables."""
-    planes, slots = report["planes"], report["slots"]
-    together = max(1, (width - len(SLOT)) // (GAP + _widest(cells)))
-    for first in range(1, planes + 1, together):
-        shown = range(first, min(first + together, planes + 1))
-        table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
-        table.add_column(SLOT, justify="right")
-        for plane in shown:
-            table.add_column(f"plane {plane}", no_wrap=True)
-        for slot in range(1, slots + 1):
-            table.add_row(str(slot), *(cells[plane, slot] for plane in shown))
-        yield table
-
-
-def _widest(cells: Cells) -> int:
-    return max(len(f"plane {max(plane for plane, _ in cells)}"), *(cell.cell_len for cell in cells.values()))
 
 
 def link_table(report: dict[str, Any]) -> Table:

@@ -238,7 +238,7 @@ def demo_table(result: DemoResult, options: DemoOptions, constellation: Constell
         ("prompt tokens computed", f"{result.prompt_tokens:,}", f"{result.prompt_tokens - result.cached_tokens:,}"),
         ("blocks in the sky", "", f"{result.blocks:,}"),
         ("chunks", "", f"{result.chunks:,}"),
-        ("satellites", "", f"{result.satellites} ({result.slots} x {result.planes})"),
+        ("satellites", "", f"{result.satellites} ({result.planes} planes x {result.slots} slots)"),
         ("satellites used", "", min(constellation.cache.servers, result.chunks)),
         ("bytes up", "", f"{result.bytes_up:,}"),
         ("bytes down", "", f"{result.bytes_down:,}"),

@@ -84,7 +84,7 @@ def test_a_day_in_its_life(skymem: Command) -> None:
     assert sum(entry["chunks"] > 0 for entry in report["satellites"]) == 6
     grid = skymem("status").output
     assert "12 of 12 satellites answer" in grid
-    assert "plane 3" in grid
+    assert [line.split()[0] for line in grid.splitlines() if line[:7].strip().isdigit()] == ["1", "2", "3"]  # planes
 
     deleted = json.loads(skymem("del", "a key", "--json").stdout)
     assert (deleted["key"], deleted["chunks"]) == ("a key", stored["chunks"])
@@ -147,11 +147,11 @@ def test_all_that_is_shown_fits_the_terminal(skymem: Command, monkeypatch: pytes
     skymem("up")
     skymem("put", "k", "-", stdin=bytes(300_000))
     lines = skymem("status").output.splitlines()
-    headings = [line for line in lines if line.startswith("slot")]
-    assert [word for line in headings for word in line.split() if word.isdigit()] == ["1", "2", "3"]
+    headings = [line for line in lines if line.startswith("plane ↓")]
+    assert [word for line in headings for word in line.split() if word.isdigit()] == ["1", "2", "3", "4"]
     assert all(len(line.rstrip()) <= columns for line in lines[1:-3])  # sentences may wrap
     assert columns < 80 or "…" not in skymem("status", "--links").output
-    assert any(line.startswith(" " * 3 + str(slot)) for line in lines for slot in range(1, 5))
+    assert all(any(line.startswith(f"{plane:>7} ") for line in lines) for plane in range(1, 4))
 
 
 REPORT = {
@@ -168,16 +168,20 @@ REPORT = {
 
 
 def test_a_full_grid_drops_what_has_no_room(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for columns, cell in (("80", "2600 15.6 "), ("150", "2600 15.6 123456/7/4321")):
+    """Planes are below each other and slots beside each other, as `layout`, the page and the figures have them."""
+    for columns, cell, tables in (("80", "2600 15.6", 4), ("600", "2600 15.6 123456/7/4321", 1)):
         monkeypatch.setenv("COLUMNS", columns)
         print_grid(REPORT)
-        title, heading, *rows = capsys.readouterr().out.splitlines()
-        assert heading.split() == ["slot", *(word for plane in "12345" for word in ("plane", plane))]
-        assert len(rows) == 19
-        assert rows[0].startswith(f"   1  *{cell}")
+        title, *lines = capsys.readouterr().out.splitlines()
+        above, heading, *rows = lines
+        assert above.split() == ["slot", "→"]
+        assert heading.split()[:4] == ["plane", "↓", "1", "2"]
+        assert len(lines) == tables * 7
+        assert rows[0].startswith(f"      1  *{cell}   {cell}")
         assert rows[1].count("no answer") == 1
+        assert max(map(len, lines)) <= int(columns)
         assert title.startswith("chunks MB")
-        assert ("134 columns" in title) == (columns == "80")
+        assert ("501 columns" in title) == (columns == "80")
 
 
 def test_up_twice_is_refused(skymem: Command) -> None:

@@ -27,7 +27,7 @@ def test_the_grid() -> None:
     result = skymem(*PAPER)
     assert result.exit_code == 0, result.output
     head, *planes = grid(result.output)
-    assert head == ["plane", *map(str, range(1, 20))]
+    assert head == ["plane", "↓", *map(str, range(1, 20))]
     empty = ["·"] * 14
     assert planes == [
         ["1", "22", "23", "15", "6", *empty, "*14"],
@@ -43,7 +43,7 @@ def test_the_grid() -> None:
 def test_a_narrow_terminal_shows_the_slots_in_turns() -> None:
     result = skymem(*PAPER, columns=50)
     assert max(len(line) for line in result.output.splitlines() if "·" in line) <= 50
-    heads = [words[1:] for words in grid(result.output) if words[0] == "plane"]
+    heads = [words[2:] for words in grid(result.output) if words[0] == "plane"]
     assert len(heads) > 1
     assert [slot for head in heads for slot in head] == [str(slot) for slot in range(1, 20)]
 

@@ -57,7 +57,7 @@ def test_the_demo(full_sky: LocalConstellation) -> None:
     console = Console(width=100, record=True)
     console.print(demo_table(result, options, full_sky.constellation))
     text = console.export_text()
-    assert "95 (19 x 5)" in text
+    assert "95 (5 planes x 19 slots)" in text
     assert "identical" in text
 
 
