@@ -22,15 +22,21 @@ def memory_bytes(root: Path = Path("/")) -> int:
 
 def free_memories(root: Path = Path("/")) -> Iterator[tuple[int, str]]:
     """Yield the free bytes of the machine and of each control group, and whose they are, in words."""
-    kib = number(root / "proc" / "meminfo", lambda text: text.partition("MemAvailable:")[2].split()[0])
-    if kib is not None:
-        yield 1024 * kib, "free memory"
+    free = free_machine_memory_bytes(root)
+    if free is not None:
+        yield free, "free memory"
     for folder in group_folders(root, "memory"):
         for limit, usage in _GROUP_FILES:
             most, used = number(folder / limit), number(folder / usage)
             if most is not None and used is not None:
                 free = most - used + (number(folder / "memory.stat", _inactive_file) or 0)
                 yield max(0, free), "the control group's free memory"
+
+
+def free_machine_memory_bytes(root: Path = Path("/")) -> int | None:
+    """Return what is free on this machine, whatever this process may take of it; None if nobody says."""
+    kib = number(root / "proc" / "meminfo", lambda text: text.partition("MemAvailable:")[2].split()[0])
+    return None if kib is None else 1024 * kib
 
 
 def free_memory_bytes(root: Path = Path("/")) -> int | None:

@@ -24,6 +24,7 @@ from skymemory.testbed.docker import (
     DockerConstellation,
     DockerError,
     build_image,
+    check_room,
     compose_command,
     containers,
     find_checkout,
@@ -74,6 +75,7 @@ def _up_local(constellation: Constellation, state: State) -> None:
 
 def _up_docker(constellation: Constellation, state: State) -> None:
     compose_command()  # says what is missing before an image is built
+    check_room(constellation.planes * constellation.slots)
     with progress_lines("building the image") as progress:
         build_image(find_checkout(), progress=progress)
     containers = DockerConstellation(constellation)

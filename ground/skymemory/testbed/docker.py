@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from skymemory.config import Constellation
@@ -15,6 +16,7 @@ from skymemory.placement.torus import Satellite
 from skymemory.progress import Progress
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
 from skymemory.testbed.leash import Leash, guarded, own_leash
+from skymemory.testbed.room import Engine, container_rooms, refusal
 
 OF_PROJECT = f"label=com.docker.compose.project={PROJECT}"
 """what `docker ps --filter` knows our containers by"""
@@ -39,6 +41,32 @@ def compose_command() -> list[str]:
     if shutil.which("docker-compose") is not None:
         return ["docker-compose"]
     raise DockerError("Docker Compose is not installed: neither `docker compose` nor `docker-compose` works")
+
+
+def engine() -> Engine:
+    """Return what the engine says of its machine.
+
+    Raises:
+        DockerError: it does not answer.
+    """
+    done = _run(["docker", "info", "--format", "{{json .}}"])
+    _check(done, "docker info")
+    told = json.loads(done.stdout)
+    here = os.uname()
+    # A virtual machine on this one has another kernel, name or memory.
+    names = (told["Name"], told["KernelVersion"]) == (here.nodename, here.release)
+    own = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Engine(int(told["MemTotal"]), names and int(told["MemTotal"]) == own)
+
+
+def check_room(count: int) -> None:
+    """See that the engine has room for so many satellites.
+
+    Raises:
+        DockerError: with the number that fits.
+    """
+    if why := refusal(count, container_rooms(engine())):
+        raise DockerError(why)
 
 
 def find_checkout(start: Path | None = None) -> Path | None:
@@ -112,7 +140,8 @@ class DockerConstellation:
         try:
             self._run("up", guarded([*command, "up", "-d", "--no-build"], after), self._leash.end, progress)
         except BaseException:
-            self.down()
+            with suppress(DockerError):  # what has led here is the cause; what is left now ends with this process
+                self.down()
             raise
 
     def detach(self) -> None:

@@ -17,7 +17,7 @@ from skymemory.progress import Progress
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.leash import Leash
 from skymemory.testbed.processes import ProcessId, identify, stop
-from skymemory.testbed.room import tightest
+from skymemory.testbed.room import refusal, rooms
 
 START_DEADLINE_S = 60.0
 """95 satellites are up in about a second; this is for a machine that is busy with something else"""
@@ -174,9 +174,8 @@ def _check_room(count: int) -> None:
     Raises:
         StartError: with the number that fits.
     """
-    room = tightest()
-    if room is not None and count > room.satellites:
-        raise StartError(f"{count:,} satellites are more than fit: {room.limit}, which leaves room for {room.satellites:,}")
+    if why := refusal(count, rooms()):
+        raise StartError(why)
 
 
 def _check_disk(folder: Path, count: int) -> None:

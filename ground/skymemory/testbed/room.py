@@ -1,18 +1,27 @@
-"""How many satellites this machine has room for: processes, threads and memory, by its own limits and its containers'."""
+"""How many satellites a machine has room for: processes, threads and memory, by its own limits and its containers'.
+
+As containers they need more: each has a process of the engine beside it, and a port of the bridge.
+"""
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from skymemory.machine import free_memories, group_folders, number
+from skymemory.machine import free_machine_memory_bytes, free_memories, group_folders, number
 
 THREADS: Final = 5
 """of a satellite; each counts as a process does"""
 MEMORY_BYTES: Final = 3 << 20
 """of a satellite beside its store, at most; the store takes memory as it fills"""
+CONTAINER_THREADS: Final = 15
+"""of a satellite in a container, with those of the engine's process beside it (measured: 14.2)"""
+CONTAINER_MEMORY_BYTES: Final = 8 << 20
+"""of both, and of what the engine itself keeps of a container (measured: 6.3 MiB); without the store"""
+BRIDGE_PORTS: Final = 1023
+"""Linux gives a bridge no more (BR_MAX_PORTS, of which 0 is not used), and all containers are on one"""
 _RESERVE: Final = 16
 """threads for the command itself and what it starts"""
 
@@ -26,6 +35,15 @@ class Room:
     """in words"""
 
 
+@dataclass(frozen=True)
+class Engine:
+    """What runs containers."""
+
+    memory_bytes: int
+    is_here: bool
+    """on this very machine"""
+
+
 def rooms(root: Path = Path("/")) -> Iterator[Room]:
     """Return what each limit leaves room for. A limit that cannot be read is none.
 
@@ -33,11 +51,7 @@ def rooms(root: Path = Path("/")) -> Iterator[Room]:
         root: where /proc and /sys are.
     """
     proc = root / "proc"
-    tasks = number(proc / "loadavg", lambda text: text.split()[3].partition("/")[2])
-    for name in ("threads-max", "pid_max"):
-        most = number(proc / "sys" / "kernel" / name)
-        if most is not None and tasks is not None:
-            yield _of_threads(most - tasks, f"kernel.{name} is {most}")
+    yield from _of_kernel(proc, THREADS)
     most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if most != resource.RLIM_INFINITY and os.getuid():  # not for root
         yield _of_threads(most - _own_threads(proc), f"`ulimit -u` is {most}")
@@ -49,13 +63,44 @@ def rooms(root: Path = Path("/")) -> Iterator[Room]:
         yield Room(free // MEMORY_BYTES, f"{what} is {free / 2**20:,.0f} MiB")
 
 
-def tightest(root: Path = Path("/")) -> Room | None:
+def container_rooms(engine: Engine, root: Path = Path("/")) -> Iterator[Room]:
+    """Return what each limit leaves room for in an engine.
+
+    Another machine says only how much memory it has. If the engine is on this one, what is free now counts as well. This
+    process's control groups do not: containers have others.
+    """
+    yield Room(BRIDGE_PORTS, f"a bridge has {BRIDGE_PORTS:,} ports")
+    yield Room(engine.memory_bytes // CONTAINER_MEMORY_BYTES, f"the engine has {engine.memory_bytes / 2**20:,.0f} MiB of memory")
+    if engine.is_here:
+        yield from _of_kernel(root / "proc", CONTAINER_THREADS)
+        available = free_machine_memory_bytes(root)
+        if available is not None:
+            yield Room(available // CONTAINER_MEMORY_BYTES, f"free memory is {available / 2**20:,.0f} MiB")
+
+
+def tightest(rooms: Iterable[Room]) -> Room | None:
     """Return the limit that leaves the least room; None if there is none."""
-    return min(rooms(root), key=lambda room: room.satellites, default=None)
+    return min(rooms, key=lambda room: room.satellites, default=None)
 
 
-def _of_threads(free: int, limit: str) -> Room:
-    return Room(max(0, (free - _RESERVE) // THREADS), limit)
+def refusal(count: int, rooms: Iterable[Room]) -> str:
+    """Return why so many satellites do not fit, and how many do; '' if they fit."""
+    room = tightest(rooms)
+    if room is None or count <= room.satellites:
+        return ""
+    return f"{count:,} satellites are more than fit: {room.limit}, which leaves room for {room.satellites:,}"
+
+
+def _of_kernel(proc: Path, each: int) -> Iterator[Room]:
+    tasks = number(proc / "loadavg", lambda text: text.split()[3].partition("/")[2])
+    for name in ("threads-max", "pid_max"):
+        most = number(proc / "sys" / "kernel" / name)
+        if most is not None and tasks is not None:
+            yield _of_threads(most - tasks, f"kernel.{name} is {most}", each)
+
+
+def _of_threads(free: int, limit: str, each: int = THREADS) -> Room:
+    return Room(max(0, (free - _RESERVE) // each), limit)
 
 
 def _own_threads(proc: Path) -> int:
