@@ -399,6 +399,11 @@ class Constellation(_Section):
         A link that is cut in one direction is cut in both: nobody routes over a link that brings no hello back, and the other
         end is to know it from the start, not when three of its hellos were lost.
         """
+        return self._link_models
+
+    @cached_property
+    def _link_models(self) -> dict[Satellite, dict[Direction, LinkModel]]:
+        """Each satellite asks for its own part, so the whole is made once."""
         links = self.links
         slot_us = plane_us = links.delay_us
         if links.model == "geometry":

@@ -52,9 +52,9 @@ def rooms(root: Path = Path("/")) -> Iterator[Room]:
     """
     proc = root / "proc"
     yield from _of_kernel(proc, THREADS)
-    most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-    if most != resource.RLIM_INFINITY and os.getuid():  # not for root
-        yield _of_threads(most - _own_threads(proc), f"`ulimit -u` is {most}")
+    allowed = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if allowed != resource.RLIM_INFINITY and os.getuid():  # not for root
+        yield _of_threads(allowed - _own_threads(proc), f"`ulimit -u` is {allowed}")
     for folder in group_folders(root, "pids"):
         most, used = number(folder / "pids.max"), number(folder / "pids.current")
         if most is not None and used is not None:

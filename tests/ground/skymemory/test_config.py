@@ -306,6 +306,7 @@ def test_thousands_of_satellites_get_distinct_addresses() -> None:
 def test_links_are_ideal_by_default() -> None:
     sky = Constellation()
     models = sky.link_models()
+    assert sky.link_models() is models  # each satellite of thousands asks for its part of the whole
     assert set(models) == set(sky.torus.satellites())
     assert all(model.ideal for links in models.values() for model in links.values())
     assert all(sky.ground_model(*satellite).ideal for satellite in sky.torus.satellites())
