@@ -137,6 +137,7 @@ def window(constellation: Constellation, playing: Playing | None, time_s: float)
     told: dict[str, Any] = {"centre": whereabouts.centre(row), "servers": whereabouts.servers(row), "row": None, "rows": None}
     if (playing := whereabouts.playing) is not None:
         told |= {"row": row, "rows": len(playing.track.rows), "speed": playing.speed}
+        told["stays"] = playing.track.stays(row)
         if playing.schedule is not None:
             told["sky_time"] = utc(playing.schedule.header.epoch_ms + playing.schedule_ms(time_s))
     return told
@@ -146,7 +147,8 @@ def window_text(window: dict[str, Any]) -> str:
     """The same in words."""
     text = f"* {len(window['servers'])} servers, window around {Satellite(*window['centre'])}"
     if window["row"] is not None:
-        moves = f"at {window['speed']:g}x" if window["row"] < window["rows"] else "(the last: it stays)"
+        why = "the last" if window["row"] == window["rows"] else "stopped"
+        moves = f"({why}: it stays)" if window["stays"] else f"at {window['speed']:g}x"
         text += f"\nrow {window['row']} of {window['rows']} {moves}"
         text += f"\nsky of {window['sky_time']}" if "sky_time" in window else ""
     return text

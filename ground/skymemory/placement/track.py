@@ -85,6 +85,11 @@ class Track:
         self.cell(row)
         return self.rows[row][0] if row < len(self.rows) else None
 
+    def stays(self, row: int) -> bool:
+        """Tell whether the window stays in a row: it is the last, or those behind it are put off (`held`). Raises as `cell`."""
+        end_ms = self.end_ms(row)
+        return end_ms is None or end_ms > _LAST_MS - len(self.rows)
+
     @cached_property
     def steps(self) -> tuple[int, int]:
         """Planes and slots that the centre moves in one step, at most."""

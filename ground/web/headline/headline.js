@@ -67,7 +67,7 @@ function tellSchedule(line, state) {
   if (plan.rate > 0 && plan.speed !== 1) parts.push(`replayed ${plan.speed}× as fast`);
   const now_ms = newest.frame.time_ms + performance.now() - newest.received_ms;
   const next = plan.moves.find((move) => move.time_ms > now_ms);
-  if (state.isLive) parts.push(next ? `in ${words.duration(next.time_ms - now_ms)} the window moves to ${named(sky, next.centre)}` : "the last one: the window stays");
+  if (state.isLive) parts.push(next ? `in ${words.duration(next.time_ms - now_ms)} the window moves to ${named(sky, next.centre)}` : "the window stays there");
   return say(line, parts.join(" · "));
 }
 

@@ -62,7 +62,8 @@ def told(where: Whereabouts, time_s: float) -> dict[str, Any]:
         return {"rows": None, "moves": []}
     row, track = where.row(time_s), playing.track
     found = []
-    for one in range(max(2, row - MOVES_MAX + 1), min(len(track.rows), row + MOVES_MAX) + 1):
+    last = row if track.stays(row) else min(len(track.rows), row + MOVES_MAX)
+    for one in range(max(2, row - MOVES_MAX + 1), last + 1):
         before, after = where.servers(one - 1), where.servers(one)
         found.append(
             {

@@ -137,6 +137,8 @@ def test_an_interrupted_replay_holds_the_window(user: User) -> None:
     first, second = (json.loads(user.run("status", "--json"))["window"] for _ in range(2))
     assert first["row"] == second["row"] > 1
     assert first["row"] < first["rows"]
+    assert first["stays"]
+    assert f"row {first['row']} of {first['rows']} (stopped: it stays)" in user.run("status")
 
 
 @pytest.mark.parametrize("reason", [KeyboardInterrupt, ReplayError])

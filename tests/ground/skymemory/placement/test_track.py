@@ -169,6 +169,8 @@ def test_a_held_track_stays(case: tuple[Torus, list[tuple[int, Satellite]]], dat
     assert held.steps == track.steps
     assert [cell for _, cell in held.rows] == [cell for _, cell in track.rows]
     assert held.row_at(2**32 - 1 - len(track.rows)) == row
+    assert held.stays(row)
+    assert track.stays(row) == (row == len(track.rows))
     times_ms = [time_ms for time_ms, _ in held.rows]
     assert times_ms == sorted(set(times_ms))
     assert times_ms[-1] < 2**32
