@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import sys
 import threading
@@ -96,6 +97,8 @@ class Commands(click.Group):
         except ConfigError as error:
             raise BadInput(str(error)) from error
         except OSError as error:
+            if isinstance(error, BrokenPipeError) and _nobody_reads():
+                raise  # as with `| head`: click ends the command without a word
             if type(error).__module__.startswith("skymemory") or error.strerror is None:
                 raise Failure(str(error)) from error
             raise Failure(f"{error.filename}: {error.strerror}" if error.filename else error.strerror) from error
@@ -103,6 +106,16 @@ class Commands(click.Group):
             if type(error).__module__.startswith("skymemory"):
                 raise Failure(str(error)) from error
             raise
+
+
+def _nobody_reads() -> bool:
+    """Tell whether standard output is a pipe that nobody reads any more."""
+    try:
+        watched = select.poll()
+        watched.register(sys.stdout.fileno(), 0)
+        return bool(watched.poll(0))
+    except (OSError, ValueError):  # no file at all
+        return False
 
 
 def _end(number: int, _: object) -> None:

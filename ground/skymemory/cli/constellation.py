@@ -33,6 +33,7 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
 from skymemory.testbed.several import kubernetes_file, stack_file
 from skymemory.testbed.state import DamagedStateError, Running, State
+from skymemory.whole_file import write_whole
 
 
 @click.command()
@@ -166,7 +167,7 @@ def compose(constellation_path: Path | None, form: str | None, output: Path | No
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8", errors="surrogateescape")
+        write_whole(output, text.encode(errors="surrogateescape"))
 
 
 def _tell_of_ground(constellation: Constellation) -> None:

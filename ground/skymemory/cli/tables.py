@@ -13,6 +13,7 @@ from skymemory.fsw.tables import tables as all_tables
 from skymemory.orbit.schedule import Schedule, ScheduleError
 from skymemory.orbit.schedule_format import unix_ms
 from skymemory.placement.torus import Satellite
+from skymemory.whole_file import write_whole
 
 _CLOCK_EPOCH: Final = "1980-01-06T00:00:00Z"
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -69,7 +70,7 @@ def tables(
     for name, text in all_tables(constellation, satellites, moves):
         path = output / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode())
     rows, notes = 0, []
     if moves is not None:
         rows, first, centre = len(moves.track.rows), moves.track.centre(1), constellation.cache.centre

@@ -1,6 +1,5 @@
 """`skymem put`, `skymem get`, `skymem del`, `skymem prefetch`: the general key-value store of the paper's section 3.10."""
 
-import os
 import time
 from datetime import datetime
 from math import isfinite
@@ -12,6 +11,7 @@ import click
 from skymemory.cli.common import BadInput, Failure, json_option, open_store, print_json, progress_bar, sky_option
 from skymemory.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
 from skymemory.link.native import Buffer
+from skymemory.whole_file import write_whole
 
 DASH = "A KEY that begins with a dash goes behind two of them: skymem {} -- KEY{}"
 
@@ -137,21 +137,11 @@ def _write(file: Path, value: Buffer) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    if str(file) == "-" or (file.exists() and not file.is_file()):  # a pipe, a terminal, a device
-        with click.open_file(str(file), "wb") as out:
+    if str(file) == "-":
+        with click.open_file("-", "wb") as out:
             out.write(value)
-        return
-    target = file.resolve()  # what a link names
-    draft = target.with_name(f".{target.name[:200]}.{os.getpid()}")
-    try:
-        with draft.open("xb") as out:
-            if target.exists():
-                os.fchmod(out.fileno(), target.stat().st_mode & 0o777)
-            out.write(value)
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    else:
+        write_whole(file, value)
 
 
 def _moment(text: str, now_s: float) -> float:

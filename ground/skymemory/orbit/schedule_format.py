@@ -16,6 +16,7 @@ from skymemory.orbit.events import Link
 from skymemory.orbit.sky import OrbitError
 from skymemory.orbit.tle import Element, element_of
 from skymemory.placement.torus import Direction, Satellite, Torus
+from skymemory.whole_file import write_whole
 
 SUFFIXES: Final = (".csv", ".jsonl")
 DURATION_MS_MAX: Final = 1000 * 3_600_000
@@ -154,13 +155,7 @@ def write(path: Path, header: Header, changes: Sequence[Change]) -> None:
     suffix = _suffix(path)
     if len(changes) > ROWS_MAX:
         raise ScheduleError(f"{path}: {len(changes):,} changes; allowed are {ROWS_MAX:,}: fewer hours have fewer")
-    part = path.with_name(f"{path.name}.part")  # never half a schedule under its name
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines(header, changes, suffix))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(path, "".join(f"{line}\n" for line in lines(header, changes, suffix)).encode())
 
 
 def lines(header: Header, changes: Sequence[Change], suffix: str) -> Iterator[str]:

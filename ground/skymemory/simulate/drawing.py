@@ -6,13 +6,14 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import StringIO
+from io import BytesIO, StringIO
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from skymemory.extras import how_to_install
 from skymemory.placement.layouts import LayoutName
+from skymemory.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,10 +128,12 @@ def save(figure: "Figure", path: Path) -> Path:
     if suffix == ".svg":
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
-        path.write_text(_TAG.sub(lambda tag: _short(tag[0]), text.getvalue()), encoding="utf-8")
+        write_whole(path, _TAG.sub(lambda tag: _short(tag[0]), text.getvalue()).encode())
     else:
         metadata: dict[str, Any] = {"CreationDate": None} if suffix == ".pdf" else {}
-        figure.savefig(path, dpi=200, metadata=metadata)
+        picture = BytesIO()
+        figure.savefig(picture, format=suffix[1:], dpi=200, metadata=metadata)
+        write_whole(path, picture.getvalue())
     return path
 
 
@@ -142,8 +145,9 @@ def _short(tag: str) -> str:
 def save_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
     """Write the numbers behind a picture."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        write_csv(file, columns, rows)
+    text = StringIO(newline="")
+    write_csv(text, columns, rows)
+    write_whole(path, text.getvalue().encode())
     return path
 
 

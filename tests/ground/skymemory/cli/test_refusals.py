@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,41 @@ def test_a_satellite_whose_output_is_lost_does_not_stay() -> None:
 def test_more_satellites_than_fit(skymem: Skymem, tmp_path: Path) -> None:
     said = skymem("up", "--constellation", write_file(tmp_path, 255, 254), status=1).output.splitlines()[-1]
     assert re.fullmatch(r"Error: 64,770 satellites are more than fit: .+, which leaves room for [\d,]+", said)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("schedule", "--walker", "star:5x19", "--site", "52.5,13.4", "--hours", "24", "-o", "{}/b.csv"), "b.csv"),
+        (("simulate", "--table", "-o", "{}/rows.csv"), "rows.csv"),
+        (("layout", "--servers", "25", "-o", "{}/l.png"), "l.png"),
+        (("layout", "--servers", "90", "-o", "{}/l.svg"), "l.svg"),
+        (("compose", "-o", "{}/c.yaml"), "c.yaml"),
+        (("tables", "sky.toml", "-o", "{}"), "tables/kvc_limits.c"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_full_disk_is_named_and_keeps_no_part_of_a_file(
+    skymem: Skymem, tmp_path: Path, small_disk: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sky.toml").write_text("")
+    (small_disk / name).parent.mkdir(exist_ok=True)
+    with suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(4096))
+    said = skymem(*(word.format(small_disk) for word in words), status=1).output.splitlines()[-1]
+    assert said == f"Error: {small_disk / name}: No space left on device"
+    assert {path.name for path in small_disk.rglob("*") if path.is_file()} == {"filler"}
+
+
+def test_a_reader_that_has_enough_is_no_failure() -> None:
+    command = [sys.executable, "-c", "from skymemory.cli import main; main()", "simulate", "--table", "-o", "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()  # as `head` does
+        assert child.stderr.read() == ""
 
 
 def test_get_to_a_full_disk_leaves_what_was_there(
