@@ -11,11 +11,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from rich.table import Table
@@ -23,7 +21,7 @@ from rich.table import Table
 from skymemory.bench.servers import ServerError, redis_client
 from skymemory.config import Constellation
 from skymemory.progress import Progress
-from skymemory.testbed.leash import guarded, own_leash
+from skymemory.testbed.leash import guarded, leashed_folder, own_leash
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, cpu_seconds, identify
 from skymemory.testbed.state import Running, State
@@ -158,13 +156,13 @@ def _measured(command: list[str], process: ProcessId, requests: int) -> _Speed:
 @contextmanager
 def _agent(local: LocalConstellation) -> Iterator[tuple[int, ProcessId]]:
     """An agent over these satellites: the port of its gateway, and its process."""
-    with tempfile.TemporaryDirectory(prefix="skymem-") as folder:
-        State(Path(folder)).save(Running("local", local.constellation, dict(local.processes)))
+    with leashed_folder() as folder:
+        State(folder).save(Running("local", local.constellation, dict(local.processes)))
         command = [sys.executable, "-c", "from skymemory.cli import main; main()", "agent", "--resp-port", "0"]
         child = subprocess.Popen(
             guarded(command),
             stdin=own_leash().end,
-            env={**os.environ, "SKYMEM_STATE": folder},
+            env={**os.environ, "SKYMEM_STATE": str(folder)},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

@@ -4,14 +4,13 @@ import importlib
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from skymemory.extras import how_to_install
-from skymemory.testbed.leash import guarded, own_leash
+from skymemory.testbed.leash import guarded, leashed_folder, own_leash
 
 START_DEADLINE_S = 10.0
 
@@ -30,8 +29,8 @@ def redis_client() -> Iterator[Any]:
     _module("hiredis")  # redis-py uses it when it is there, and is another thing without it
     redis = _module("redis")
     port = _free_tcp_port()
-    with tempfile.TemporaryDirectory(prefix="skymem-") as folder:
-        options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder, "--loglevel", "warning"]
+    with leashed_folder() as folder:
+        options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(folder), "--loglevel", "warning"]
         client = redis.Redis("127.0.0.1", port)
         with _server("redis-server", ["--port", str(port), *options], client.ping):
             yield client

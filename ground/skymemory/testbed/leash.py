@@ -5,13 +5,28 @@ holds the other end sees it. Satellites watch the pipe themselves (`skysat --unt
 process does (`guard.py`). A byte for each of them lets them go on alone.
 """
 
+import errno
 import os
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 _GUARD = Path(__file__).with_name("guard.py")
+_FOLDER = """
+trap '' PIPE
+folder=$(mktemp -d "$0/skymem-XXXXXXXXXX") || exit
+echo "$folder"
+read -r end
+for attempt in 1 2 3 4 5; do  # somebody who ends as well may still write there
+    rm -rf "$folder" && exit
+    sleep 1
+done
+"""
+"""makes a folder, tells its name, and removes it when standard input ends"""
 
 
 class Leash:
@@ -31,6 +46,29 @@ class Leash:
             if descriptor >= 0:
                 os.close(descriptor)
         self._held = self.end = -1
+
+
+@contextmanager
+def leashed_folder() -> Iterator[Path]:
+    """Make a temporary folder that goes with the context, or with this process, however that ends.
+
+    A shell makes it and removes it, so there is no moment in which nobody would.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    leash, parent = Leash(), tempfile.gettempdir()
+    command = ["/bin/sh", "-c", _FOLDER, parent]
+    with subprocess.Popen(
+        command, stdin=leash.end, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    ) as shell:
+        try:
+            assert shell.stdout is not None
+            if not (path := shell.stdout.readline().removesuffix("\n")):
+                raise OSError(errno.EIO, "no folder can be made in it", parent)
+            yield Path(path)
+        finally:
+            leash.close()
 
 
 @cache

@@ -15,7 +15,7 @@ from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.progress import Progress
 from skymemory.testbed import satellite as skysat
-from skymemory.testbed.leash import Leash
+from skymemory.testbed.leash import Leash, leashed_folder
 from skymemory.testbed.processes import ProcessId, identify, stop
 from skymemory.testbed.room import refusal, rooms
 
@@ -65,7 +65,7 @@ class LocalConstellation:
         """
         program = skysat.program()
         if self._log_folder is None:
-            self._log_folder = Path(self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="skymem-")))
+            self._log_folder = self._cleanup.enter_context(leashed_folder())
         count = self.constellation.planes * self.constellation.slots
         _check_room(count)
         check_addresses(self.constellation)
