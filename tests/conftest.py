@@ -38,15 +38,15 @@ def full_sky() -> Iterator[LocalConstellation]:
 def start_sky() -> Iterator[Callable[..., LocalConstellation]]:
     """Start a constellation for one test: `start_sky(constellation={"planes": 3, "slots": 3}, ...)`, sections by TOML name.
 
-    The default is 3 planes x 5 slots with nine servers around [2, 3].
+    The default is 3 planes x 5 slots with nine servers around [2, 3]. `logs` is a folder for what the satellites print.
     """
     with ExitStack() as stack:
 
-        def start(**sections: dict[str, object]) -> LocalConstellation:
+        def start(logs: Path | None = None, **sections: dict[str, object]) -> LocalConstellation:
             grid = {"planes": 3, "slots": 5, **sections.pop("constellation", {})}
             cache = {"servers": 9, "centre": [2, 3], **sections.pop("cache", {})}
             base = Constellation.model_validate({"constellation": grid, "cache": cache, **sections}, strict=False)
-            return stack.enter_context(LocalConstellation(at_free_port(base)))
+            return stack.enter_context(LocalConstellation(at_free_port(base), logs))
 
         yield start
 

@@ -40,8 +40,9 @@ PLANES_MAX = 255
 SLOTS_MAX = 254
 STORE_MIB_MAX = 512
 SCRUB_S_MAX = 86_400
+HANDOVER_S_MAX = 3600
 DELAY_US_MAX = 10_000_000
-"""what `skysat` takes, as the four above; a test asks it"""
+"""what `skysat` takes, as the five above; a test asks it"""
 _SLOT_STEP = 1024
 
 
@@ -189,7 +190,7 @@ class Cache(_Section):
     codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("raw", "raw", "int8", "int4", "quanto", "hqq")
     tenant: int = _whole(0, 0, UINT32_MAX)
     deadline_ms: int = _whole(5000, 1, 3_600_000)
-    handover_s: float = _number(30.0, 0, 3600)
+    handover_s: float = _number(30.0, 0, HANDOVER_S_MAX)
     lazy_purge: bool = _switch(True)
 
 

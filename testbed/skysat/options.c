@@ -11,10 +11,11 @@
 
 #include "sky_icd.h"
 
-#define PLANES_MAX   255u /* third byte of the address */
-#define SLOTS_MAX    254u /* fourth; 255 would be a broadcast address of some networks */
-#define DELAY_US_MAX 10000000u
-#define SCRUB_MS_MAX 86400000u /* what the table takes */
+#define PLANES_MAX      255u /* third byte of the address */
+#define SLOTS_MAX       254u /* fourth; 255 would be a broadcast address of some networks */
+#define DELAY_US_MAX    10000000u
+#define SCRUB_MS_MAX    86400000u /* what the table takes */
+#define HANDOVER_MS_MAX 3600000u  /* likewise */
 
 typedef struct
 {
@@ -36,6 +37,7 @@ static const Number_t option_numbers[] = {
     {"--credit", 1, SKY_LIMIT_CHUNK_SET, OPTION(credit)},
     {"--hello-s", 0, 3600, OPTION(hello_s)},
     {"--scrub-ms", 0, SCRUB_MS_MAX, OPTION(scrub_ms)},
+    {"--handover-ms", 0, HANDOVER_MS_MAX, OPTION(handover_ms)},
 };
 #undef OPTION
 
@@ -67,6 +69,7 @@ const char *const SKYSAT_Usage =
     "  --credit CHUNKS      chunks of one burst (20)\n"
     "  --hello-s SECONDS    time between two hellos over a link, 0: none (10)\n"
     "  --scrub-ms MS        look for incomplete blocks once in this time, and purge them; 0: do not (0)\n"
+    "  --handover-ms MS     log a handover that takes longer, 0: only one that takes longer than its row (30000)\n"
     "  --gossip             tell neighbours of evicted blocks, purge what they tell of\n"
     "  --seam-cut           no links between the last plane and the first\n"
     "  --link NAME:KEY=VALUE[,KEY=VALUE]...\n"
@@ -235,14 +238,15 @@ static bool Complete(const SKYSAT_Options_t *options, char *why, size_t why_size
 bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *options, char *why, size_t why_size)
 {
     (void)memset(options, 0, sizeof *options);
-    options->network    = (127u << 24) | (18u << 16);
-    options->port       = SKY_UDP_PORT;
-    options->mtu        = SKY_LIMIT_PACKET_BYTES;
-    options->store_mib  = 16;
-    options->slot_bytes = 6144;
-    options->credit     = 20;
-    options->hello_s    = 10;
-    why[0]              = '\0';
+    options->network     = (127u << 24) | (18u << 16);
+    options->port        = SKY_UDP_PORT;
+    options->mtu         = SKY_LIMIT_PACKET_BYTES;
+    options->store_mib   = 16;
+    options->slot_bytes  = 6144;
+    options->credit      = 20;
+    options->hello_s     = 10;
+    options->handover_ms = 30000;
+    why[0]               = '\0';
     for (int i = 1; i < argc; ++i)
     {
         if (strcmp(argv[i], "--help") == 0)

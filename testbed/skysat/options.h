@@ -20,7 +20,7 @@ typedef struct
 {
     uint32_t      plane, slot, planes, slots;
     uint32_t      network; /**< IPv4; satellite (p, s) is network + p * 256 + s */
-    uint32_t      port, mtu, store_mib, slot_bytes, credit, hello_s, scrub_ms;
+    uint32_t      port, mtu, store_mib, slot_bytes, credit, hello_s, scrub_ms, handover_ms;
     uint32_t      seam_cut, gossip;
     bool          help;
     bool          until_stdin_ends;

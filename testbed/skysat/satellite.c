@@ -103,6 +103,7 @@ static void MakeTables(const SKYSAT_Options_t *options)
     satellite_limits.PartLifetimeMs = PART_LIFETIME_MS;
     satellite_limits.Gossip         = options->gossip;
     satellite_limits.ScrubPeriodMs  = options->scrub_ms;
+    satellite_limits.HandoverMs     = options->handover_ms;
 }
 
 void SATELLITE_Endpoint(char *text, size_t size)

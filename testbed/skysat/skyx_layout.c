@@ -99,6 +99,7 @@ static const skyx_layout_t layouts[] = {
     FIELD(KVC_LimitsTable_t, MigrateAllFromGround),
     FIELD(KVC_LimitsTable_t, Gossip),
     FIELD(KVC_LimitsTable_t, ScrubPeriodMs),
+    FIELD(KVC_LimitsTable_t, HandoverMs),
 
     WHOLE(KVC_ScheduleTable_t),
     FIELD(KVC_ScheduleTable_t, EpochS),

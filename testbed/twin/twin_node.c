@@ -252,6 +252,7 @@ static bool start(SKYT_Twin_t *twin, uint32_t index)
     cfg.part_lifetime_ms = twin->config.part_lifetime_ms;
     cfg.gossip           = twin->config.gossip != 0;
     cfg.scrub_period_ms  = twin->config.scrub_ms;
+    cfg.handover_ms      = twin->config.handover_ms;
     node->is_up          = true;
     node->digest         = 0;
     if (!SKY_Router_Init(&node->router, &twin->torus, cfg.self) ||

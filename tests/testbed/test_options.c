@@ -50,6 +50,7 @@ static void DefaultsAreThePapers(void)
     CHECK_EQ(options.seam_cut, 0);
     CHECK_EQ(options.gossip, 0);
     CHECK_EQ(options.scrub_ms, 0);
+    CHECK_EQ(options.handover_ms, 30000);
     CHECK(!options.until_stdin_ends);
     CHECK_EQ(SKYSAT_Address(&options, 3, 10), 0x7F12030A);
 }
@@ -57,7 +58,7 @@ static void DefaultsAreThePapers(void)
 static void EverythingCanBeSet(void)
 {
     CHECK(Parse(PLACE "--network 198.18.0.0 --port 5000 --mtu 1472 --store-mib 32 --seam-cut --gossip --scrub-ms 60000 "
-                      "--until-stdin-ends "
+                      "--handover-ms 45000 --until-stdin-ends "
                       "--link north:delay_us=7600,jitter_us=10,rate_kbps=1000,loss_ppm=5,cut=1"));
     CHECK(options.until_stdin_ends);
     CHECK_EQ(SKYSAT_Address(&options, 1, 1), 0xC6120101);
@@ -66,6 +67,7 @@ static void EverythingCanBeSet(void)
     CHECK_EQ(options.seam_cut, 1);
     CHECK_EQ(options.gossip, 1);
     CHECK_EQ(options.scrub_ms, 60000);
+    CHECK_EQ(options.handover_ms, 45000);
     CHECK_EQ(options.links[0].delay_us, 7600);
     CHECK_EQ(options.links[0].jitter_us, 10);
     CHECK_EQ(options.links[0].rate_kbps, 1000);

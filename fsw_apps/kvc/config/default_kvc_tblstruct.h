@@ -19,6 +19,7 @@ typedef struct KVC_LimitsTable
     uint32 MigrateAllFromGround; /**< 1: ground hosts may move all blocks of a tenant, for which no key is needed; 0: refused */
     uint32 Gossip;        /**< 1: neighbours tell each other which blocks were evicted, and purge the rest of them; 0: neither */
     uint32 ScrubPeriodMs; /**< with a schedule, incomplete blocks are looked for once in this time, and purged; 0: they are not */
+    uint32 HandoverMs;    /**< with a schedule, an event tells of a handover that takes longer; 0: than its row */
 } KVC_LimitsTable_t;
 
 /**

@@ -166,6 +166,9 @@ static void Test_Limits(void)
     UT_Table.limits.ScrubPeriodMs = UINT32_MAX;
     UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), CFE_STATUS_VALIDATION_FAILURE);
     UT_Table.limits            = good;
+    UT_Table.limits.HandoverMs = UINT32_MAX;
+    UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), CFE_STATUS_VALIDATION_FAILURE);
+    UT_Table.limits            = good;
     UT_Table.limits.StoreBytes = 1;
     UtAssert_INT32_EQ(KVC_Tbl_ValidateLimits(&UT_Table.limits), CFE_STATUS_VALIDATION_FAILURE);
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_TBL_VALUE_ERR_EID);

@@ -4,6 +4,7 @@
  */
 #include "kvc_eventids.h"
 #include "kvc_msgids.h"
+#include "kvc_service.h"
 #include "kvc_upload.h"
 #include "kvc_ut.h"
 
@@ -204,6 +205,59 @@ static void Test_HandoverCommand(void)
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_SCHEDULE_ERR_EID);
 }
 
+static void Test_LateHandover(void)
+{
+    static const uint8_t data[1];
+    const SKY_LIB_Node_t node   = UT_Satellite(9000);
+    KVC_LimitsTable_t    limits = UT_Table.limits;
+    SKY_Packet_t         pkt;
+    SKY_Out_t            out;
+    uint64_t             next_us = 0;
+
+    UT_Start();
+    limits.HandoverMs = 1000;
+    UtAssert_INT32_EQ(KVC_Service_SetLimits(&limits), CFE_SUCCESS);
+    UtAssert_BOOL_TRUE(UT_Service->Attach(&node));
+    UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_INFO_UPDATED);
+    UT_MakeSchedule(2);
+    KVC_Schedule_Manage();
+    UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_SUCCESS);
+
+    memset(&pkt, 0, sizeof(pkt)); /* chunks of four servers, of whom this satellite is one at most */
+    pkt.is_request  = true;
+    pkt.apid        = SKY_APID_KVC;
+    pkt.op          = SKY_OP_PUT;
+    pkt.src.slot    = 9;
+    pkt.dst         = node.self;
+    pkt.gateway     = node.self;
+    pkt.chunk_total = 4;
+    pkt.block_len   = 4;
+    pkt.chunk_len   = 1;
+    pkt.payload     = data;
+    pkt.length      = 1;
+    pkt.chunk_crc   = SKY_Crc32c(0, data, 1);
+    for (pkt.chunk_id = 0; pkt.chunk_id < pkt.chunk_total; ++pkt.chunk_id)
+    {
+        UT_Service->Begin(1000000, &pkt);
+    }
+    UT_Service->Poll(1000000, &next_us);
+    UtAssert_BOOL_TRUE(UT_Service->Next(1000000, &out));
+    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 2000000);
+    UT_LastEvent = 0;
+    UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
+    UtAssert_UINT32_EQ(UT_LastEvent, 0);
+    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 3000000);
+    UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
+    UtAssert_UINT32_EQ(UT_LastEvent, KVC_LATE_ERR_EID);
+    UT_Events = 0;
+    UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
+    UtAssert_UINT32_EQ(UT_Events, 0); /* it has been told */
+    UT_Send(KVC_CMD_MID, KVC_CLEAR_STORE_CC, sizeof(KVC_ClearStoreCmd_t), NULL);
+    UT_Service->Poll(3000000, &next_us);
+    UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
+    UtAssert_UINT32_EQ(UT_LastEvent, KVC_DONE_INF_EID);
+}
+
 /** Row that holds now, by what housekeeping says. */
 static uint32 RowNow(void)
 {
@@ -245,5 +299,6 @@ void UT_AddSchedule(void)
     UtTest_Add(Test_ScheduleOfAnotherSky, UT_Setup, NULL, "a schedule of another sky");
     UtTest_Add(Test_Upload, UT_Setup, NULL, "upload of a schedule");
     UtTest_Add(Test_HandoverCommand, UT_Setup, NULL, "handover");
+    UtTest_Add(Test_LateHandover, UT_Setup, NULL, "late handover");
     UtTest_Add(Test_Clocks, UT_Setup, NULL, "clocks of a schedule");
 }

@@ -165,6 +165,7 @@ class KvcLimitsTable(LittleEndianStructure):
         ("migrate_all_from_ground", c_uint32),
         ("gossip", c_uint32),
         ("scrub_period_ms", c_uint32),
+        ("handover_ms", c_uint32),
     )
 
 

@@ -147,6 +147,7 @@ def limits(constellation: Constellation) -> str:
         ".MigrateAllFromGround = 0,",
         f".Gossip               = {int(own.gossip)},",
         f".ScrubPeriodMs        = {1000 * own.scrub_s},",
+        f".HandoverMs           = {round(1000 * constellation.cache.handover_s)},",
     ]
     check = (
         f"#if KVC_PLATFORM_STORE_BYTES < {store_bytes}",

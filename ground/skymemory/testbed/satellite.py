@@ -35,6 +35,7 @@ def arguments(constellation: Constellation, satellite: Satellite) -> list[str]:
     words += ["--network", network.base, "--port", str(network.port), "--mtu", str(network.mtu)]
     words += ["--store-mib", str(own.store_mib), "--slot-bytes", str(constellation.slot_bytes)]
     words += ["--credit", str(own.credit), "--hello-s", str(own.hello_s)]
+    words += ["--handover-ms", str(round(1000 * constellation.cache.handover_s))]
     if own.gossip:
         words.append("--gossip")
     if own.scrub_s:

@@ -198,6 +198,10 @@ static void test_limits_table(void)
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "ScrubPeriodMs is 86400001");
     limits            = good;
+    limits.HandoverMs = 3600001;
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "HandoverMs is 3600001");
+    limits            = good;
     limits.StoreBytes = UINT32_MAX;
     rig_table_load("KVC.Limits", &limits, sizeof(limits));
     RIG_EVENT(&rig, "KVC", KVC_TBL_VALUE_ERR_EID, "StoreBytes is");

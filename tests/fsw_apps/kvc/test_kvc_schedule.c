@@ -464,6 +464,50 @@ static void test_handover_by_command(void)
     wait_until_moved(2);
 }
 
+/* Wait for the event that a late handover is done. @return events about late ones until then */
+static uint32_t late_events_until_done(void)
+{
+    const CFE_EVS_LongEventTlm_t *event;
+    uint32_t                      count = 0;
+
+    while ((event = (const void *)rig_message(&rig, CFE_EVS_LONG_EVENT_MSG_MID)) != NULL &&
+           strstr(event->Payload.Message, "late handover done after") == NULL)
+    {
+        count += event->Payload.PacketID.EventID == KVC_LATE_ERR_EID ? 1u : 0u;
+    }
+    CHECK(event != NULL && event->Payload.PacketID.EventID == KVC_DONE_INF_EID);
+    return count;
+}
+
+/* The neighbour that is to take a chunk is silent. One event says that the handover takes too long, another one that it is done. */
+static void test_a_late_handover_is_told(void)
+{
+    KVC_LimitsTable_t limits = {
+        .StoreBytes = 256 * 1024, .SlotBytes = 8192, .Credit = 3, .PartLifetimeMs = 1000, .HandoverMs = 100};
+
+    RIG_EVENT(&rig, "KVC", KVC_STORE_INF_EID, "slots of 6144 bytes"); /* as it started */
+    rig_table_load("KVC.Limits", &limits, sizeof(limits));
+    rig_command(KVC_WAKEUP_MID, 0, NULL, 0);
+    RIG_EVENT(&rig, "KVC", KVC_STORE_INF_EID, "slots of 8192 bytes");
+    put_chunk();
+    wait_until_held(1);
+    make_tables(1, 1000, 0);
+    table[0].Row[0].Slot = 3;
+    table[0].RowsCrc     = SKY_Crc32c(0, table[0].Row, sizeof(table[0].Row[0]));
+    load(0);
+    RIG_EVENT(&rig, "KVC", KVC_SCHEDULE_INF_EID, "1 rows");
+    RIG_EVENT(&rig, "KVC", KVC_LATE_ERR_EID, "handover late: 1 chunks left after");
+    for (uint32_t i = 0; i < 3; ++i)
+    {
+        rig_command(KVC_WAKEUP_MID, 0, NULL, 0);
+    }
+    CHECK_EQ(take_in(rig.neighbour[SKY_LINK_EAST]), 1);
+    wait_until_moved(1);
+    rig_command(KVC_WAKEUP_MID, 0, NULL, 0);
+    CHECK_EQ(late_events_until_done(), 0); /* it was told once */
+    switch_off();
+}
+
 int main(void)
 {
     if (rig_open(&rig, NULL))
@@ -487,6 +531,11 @@ int main(void)
         RUN(test_handover_by_schedule);
         RUN(test_schedule_survives_a_new_store);
         RUN(test_handover_by_command);
+        rig_close(&rig);
+    }
+    if (rig_open(&rig, NULL))
+    {
+        RUN(test_a_late_handover_is_told);
         rig_close(&rig);
     }
     return CHECK_RESULT();

@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from secrets import token_bytes
 
 import pytest
@@ -76,3 +77,23 @@ def test_nothing_is_missed_however_late_it_is(start_sky: StartSky, caplog: pytes
         store.control.purge([Route(victim, victim)], [gone], 0, 5)
         assert [result.status for result in store.get([entry])] == ["miss"]
         assert store.stats().purges == 1
+
+
+def test_satellites_log_that_a_handover_is_late_and_when_it_is_done(start_sky: StartSky, tmp_path: Path) -> None:
+    local = start_sky(tmp_path, constellation=GRID, cache={**CACHE, "centre": list(CENTRES[0])}, links=SLOW)
+    playing = Playing(Track.of(local.constellation.torus, [(0, CENTRES[0]), (2000, CENTRES[1])]), time.time())
+    with SkyStore(local.constellation, playing=playing) as store:
+        assert all(result.ok for result in store.put([(token_bytes(32), os.urandom(40_000)) for _ in range(BLOCKS)]))
+        replay.upload(store.control, playing)
+        end_s = time.monotonic() + 120
+        while time.monotonic() < end_s and not (left(store) == 0 and lines(tmp_path, "late handover done after")):
+            time.sleep(0.2)
+    late, done = lines(tmp_path, "handover late:"), lines(tmp_path, "late handover done after")
+    assert late
+    assert 0 < len(done) <= len(late)
+    assert len(late) == len({name for name, _ in late})  # once for each satellite: it is the same handover all the time
+
+
+def lines(logs: Path, text: str) -> list[tuple[str, str]]:
+    """Names of logs, and lines of them that have a text."""
+    return [(path.name, line) for path in logs.glob("*.log") for line in path.read_text().splitlines() if text in line]

@@ -16,6 +16,7 @@
 #define KVC_SEGMENT_INF_EID   9  /**< a schedule waits for another segment */
 #define KVC_UPLOAD_INF_EID    10 /**< SCHEDULE_BEGIN, SCHEDULE_COMMIT */
 #define KVC_HANDOVER_INF_EID  11 /**< HANDOVER */
+#define KVC_DONE_INF_EID      12 /**< a late handover is done */
 #define KVC_MID_ERR_EID       20 /**< message id not ours */
 #define KVC_CC_ERR_EID        21 /**< function code unknown */
 #define KVC_LEN_ERR_EID       22 /**< wrong length of a command */
@@ -28,5 +29,6 @@
 #define KVC_SCHEDULE_ERR_EID  29 /**< a schedule cannot be followed, and why */
 #define KVC_UPLOAD_ERR_EID    30 /**< SCHEDULE_BEGIN, _ROWS or _COMMIT refused */
 #define KVC_HANDOVER_ERR_EID  31 /**< HANDOVER refused */
+#define KVC_LATE_ERR_EID      32 /**< a handover takes longer than KVC.Limits allows, or than its row; once for each */
 
 #endif

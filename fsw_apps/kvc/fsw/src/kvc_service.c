@@ -40,6 +40,7 @@ static struct
     SKY_Schedule_t    schedule;
     uint64_t          reported[KVC_CAUSES]; /* errors at the last event of a cause */
     uint64_t          reported_us[KVC_CAUSES];
+    uint32_t          late_reported, done_reported; /* late handovers by this schedule that events told of */
 } KVC_Service;
 
 static SKY_ScheduleRow_t KVC_ScheduleRows[KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS];
@@ -65,6 +66,14 @@ static uint32_t KVC_CreditMaxLocked(void)
     return parts < SKY_LIB_BURST_MAX ? (SKY_LIB_BURST_MAX - 1u) / parts : 1u;
 }
 
+/** Give a schedule to the service, or none. Its count of late handovers begins anew. Locked, and the service runs. */
+static bool KVC_SetScheduleLocked(const SKY_Schedule_t *schedule)
+{
+    KVC_Service.late_reported = 0;
+    KVC_Service.done_reported = 0;
+    return SKY_Service_SetSchedule(&KVC_Service.service, schedule);
+}
+
 /** Give the schedule, if there is one, to the service. Locked, and the service runs. */
 static void KVC_FollowLocked(void)
 {
@@ -72,7 +81,7 @@ static void KVC_FollowLocked(void)
     {
         KVC_Service.epoch_offset_us   = SKY_LIB_ClockOffsetUs();
         KVC_Service.schedule.epoch_us = KVC_Service.epoch_us - (KVC_Service.clock_bound ? KVC_Service.epoch_offset_us : 0);
-        KVC_Service.foreign           = !SKY_Service_SetSchedule(&KVC_Service.service, &KVC_Service.schedule);
+        KVC_Service.foreign           = !KVC_SetScheduleLocked(&KVC_Service.schedule);
     }
 }
 
@@ -98,6 +107,7 @@ static bool KVC_StartLocked(void)
     cfg.migrate_all_from_ground = KVC_Service.limits.MigrateAllFromGround != 0;
     cfg.gossip                  = KVC_Service.limits.Gossip != 0;
     cfg.scrub_period_ms         = KVC_Service.limits.ScrubPeriodMs;
+    cfg.handover_ms             = KVC_Service.limits.HandoverMs;
     KVC_Service.credit_lowered  = cfg.credit < KVC_Service.limits.Credit;
     if (!KVC_Service.serving || !SKY_Service_Configure(&KVC_Service.service, &cfg))
     {
@@ -376,7 +386,7 @@ bool KVC_Service_Follow(const KVC_ScheduleTable_t *const *segment, uint32 segmen
     before = KVC_Service.following;
     if (KVC_Service.serving)
     {
-        (void)SKY_Service_SetSchedule(&KVC_Service.service, NULL); /* the rows that it reads are to change */
+        (void)KVC_SetScheduleLocked(NULL); /* the rows that it reads are to change */
     }
     KVC_Service.following = segments > 0 && KVC_JoinLocked(segment, segments);
     if (KVC_Service.serving)
@@ -529,12 +539,51 @@ static void KVC_Age(uint64_t now_us)
     }
 }
 
+/** Events about a handover that takes too long: one when it is late, one when it is done. */
+static void KVC_TellLate(uint64_t now_us)
+{
+    SKY_Handover_t *const handover  = &KVC_Service.service.handover;
+    bool                  is_late   = false;
+    bool                  is_done   = false;
+    unsigned long         left      = 0;
+    unsigned long         late_ms   = 0;
+    unsigned long         lasted_ms = 0;
+
+    if (!KVC_Enter())
+    {
+        return;
+    }
+    if (KVC_Service.serving)
+    {
+        is_late   = SKY_Service_HandoverIsLate(&KVC_Service.service, now_us) && KVC_Service.late_reported != handover->late;
+        is_done   = KVC_Service.done_reported != handover->late_done;
+        left      = SKY_Service_HandoverLeft(&KVC_Service.service, now_us);
+        late_ms   = (unsigned long)SKY_Service_HandoverMs(&KVC_Service.service, now_us);
+        lasted_ms = (unsigned long)handover->lasted_ms;
+
+        KVC_Service.late_reported = handover->late;
+        KVC_Service.done_reported = handover->late_done;
+    }
+    KVC_Leave();
+    if (is_done)
+    {
+        (void)CFE_EVS_SendEvent(KVC_DONE_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: late handover done after %lu ms",
+                                lasted_ms);
+    }
+    if (is_late)
+    {
+        (void)CFE_EVS_SendEvent(KVC_LATE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: handover late: %lu chunks left after %lu ms",
+                                left, late_ms);
+    }
+}
+
 void KVC_Service_Tick(void)
 {
     const uint64_t now_us = SKY_LIB_NowUs();
     uint32_t       cause  = 0;
 
     KVC_Age(now_us);
+    KVC_TellLate(now_us);
     while (cause < KVC_CAUSES && KVC_Enter())
     {
         uint64_t count = 0;

@@ -14,6 +14,7 @@ KVC_LimitsTable_t KVC_Limits = {
     .MigrateAllFromGround = 0,
     .Gossip               = 0,
     .ScrubPeriodMs        = 0,
+    .HandoverMs           = 30000,
 };
 
 CFE_TBL_FILEDEF(KVC_Limits, KVC.Limits, Limits of the chunk store, kvc_limits.tbl)

@@ -66,6 +66,7 @@ typedef struct
                                               false: only from satellites, this one included (schedule, bus); others REFUSED */
     bool     gossip; /**< tell neighbours of blocks that are evicted, purge what they tell of, and pass it on. false: neither */
     uint32_t scrub_period_ms; /**< all blocks are looked at once in it, if there is a schedule; 0: never */
+    uint32_t handover_ms;     /**< a handover that takes longer is late; 0: only one that takes longer than its row is */
 } SKY_ServiceCfg_t;
 
 /** Counters in the order of `stats.kvc` of the ICD are made from these and the store's. */
@@ -152,9 +153,13 @@ typedef struct
     uint32_t              last;       /**< server whose chunks were the last to go */
     uint64_t              look_us;    /**< when to look for chunks that belong elsewhere; UINT64_MAX: there are none */
     uint64_t              pause_us;   /**< to the next look, if it finds any */
-    uint64_t              late_us;    /**< when the first of what is to be handed over was to go; 0: nothing is */
+    uint64_t              since_us;   /**< when the first of what is to be handed over was to go; 0: nothing is */
     uint32_t              left;  /**< chunks to be handed over, as far as the last look and what has come and gone since tell */
     bool                  begun; /**< in this row */
+    uint32_t              late;  /**< handovers by this schedule that took longer than cfg.handover_ms or than their row; the last
+                                      of them may still go on */
+    uint32_t              late_done; /**< of these, how many are done */
+    uint64_t              lasted_ms; /**< how long the last of those took */
 } SKY_Handover_t;
 
 /** What the scrub does about the server after this one. */
@@ -284,6 +289,10 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
 SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target);
 /** Chunks held here that are to be handed over, as far as is known without looking: all, while the row is not begun. */
 uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us);
+/** How long the handover that goes on has lasted, in ms; 0: none goes on. */
+uint64_t SKY_Service_HandoverMs(const SKY_Service_t *svc, uint64_t now_us);
+/** Does a handover go on that is late? The first call that finds it late counts it, in @c handover. */
+bool SKY_Service_HandoverIsLate(SKY_Service_t *svc, uint64_t now_us);
 /** There is no way from here to @p dst: migrations to it end, as when another satellite on the way says so. Not during a pull. */
 void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst);
 /** Count a packet that never became a request (SKY_Packet_Decode failed). */

@@ -460,7 +460,7 @@ void SKY_Service_Stats(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_ROWS]            = schedule != NULL ? schedule->count : 0;
     out[SKY_STATS_KVC_SCRUBBED]        = c->scrubbed;
     out[SKY_STATS_KVC_HANDOVER_LEFT]   = SKY_Service_HandoverLeft(svc, now_us);
-    out[SKY_STATS_KVC_HANDOVER_MS]     = svc->handover.late_us == 0 ? 0 : (now_us - svc->handover.late_us) / US_PER_MS;
+    out[SKY_STATS_KVC_HANDOVER_MS]     = SKY_Service_HandoverMs(svc, now_us);
 }
 
 void SKY_Service_ResetCounters(SKY_Service_t *svc)

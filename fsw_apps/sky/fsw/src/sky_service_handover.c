@@ -13,6 +13,8 @@
 #include "sky_service_migrate.h"
 #include "sky_service_scrub.h"
 
+#define US_PER_MS 1000u
+
 static bool is_home(const SKY_Service_t *svc, uint32_t row, uint32_t server, SKY_Addr_t satellite)
 {
     return SKY_Addr_Equal(SKY_Schedule_Server(svc->handover.schedule, row, server), satellite);
@@ -37,17 +39,45 @@ static uint32_t chunks_held(const SKY_Service_t *svc)
     return svc->store->counters.slots_used - svc->store->counters.partial;
 }
 
-static void set_left(SKY_Handover_t *handover, uint64_t now_us, uint32_t left)
+uint64_t SKY_Service_HandoverMs(const SKY_Service_t *svc, uint64_t now_us)
 {
-    handover->left = left;
+    return svc->handover.since_us == 0 ? 0 : (now_us - svc->handover.since_us) / US_PER_MS;
+}
+
+static bool is_late(const SKY_Handover_t *handover)
+{
+    return handover->late != handover->late_done;
+}
+
+bool SKY_Service_HandoverIsLate(SKY_Service_t *svc, uint64_t now_us)
+{
+    SKY_Handover_t *handover = &svc->handover;
+
+    if (!is_late(handover) && svc->cfg.handover_ms != 0 && SKY_Service_HandoverMs(svc, now_us) > svc->cfg.handover_ms)
+    {
+        ++handover->late;
+    }
+    return is_late(handover);
+}
+
+static void set_left(SKY_Service_t *svc, uint64_t now_us, uint32_t left)
+{
+    SKY_Handover_t *handover = &svc->handover;
+
     if (left == 0)
     {
-        handover->late_us = 0;
+        if (SKY_Service_HandoverIsLate(svc, now_us))
+        {
+            handover->lasted_ms = SKY_Service_HandoverMs(svc, now_us);
+            handover->late_done = handover->late;
+        }
+        handover->since_us = 0;
     }
-    else if (handover->late_us == 0)
+    else if (handover->since_us == 0)
     {
-        handover->late_us = now_us;
+        handover->since_us = now_us;
     }
+    handover->left = left;
 }
 
 bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
@@ -60,7 +90,10 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
     svc->handover.schedule   = schedule;
     svc->handover.row_end_us = 0;
     svc->handover.last       = 0; /* the new one may have fewer servers */
-    set_left(&svc->handover, 0, 0);
+    svc->handover.left       = 0;
+    svc->handover.since_us   = 0;
+    svc->handover.late       = 0;
+    svc->handover.late_done  = 0;
     SKY_Service_MigrateEnd(svc, &svc->migrations[SKY_SERVICE_MIGRATIONS]);
     SKY_Service_ScrubReset(svc);
     return true;
@@ -93,7 +126,7 @@ void SKY_Service_HandoverPut(SKY_Service_t *svc, uint64_t now_us, const SKY_Pack
     {
         return;
     }
-    set_left(handover, now_us, handover->left + 1u);
+    set_left(svc, now_us, handover->left + 1u);
     if (handover->look_us > now_us + SKY_SERVICE_HANDOVER_LOOK_US)
     {
         handover->look_us  = now_us + SKY_SERVICE_HANDOVER_LOOK_US;
@@ -111,11 +144,26 @@ bool SKY_Service_HandoverWaits(const SKY_Service_t *svc, uint32_t epoch, uint32_
 
 /* ---- looking ------------------------------------------------------------------------------------------------------ */
 
+/* Another row has begun. Has a handover gone on since the one before began? What came later in that row does not count: a host
+ * whose clock is fast puts where the next row has it. */
+static bool outlasts_row(const SKY_Handover_t *handover)
+{
+    const uint64_t start_us = SKY_Schedule_EndUs(handover->schedule, handover->row - 1u);
+    const uint64_t after_us = handover->since_us - start_us;
+
+    return handover->row_end_us != 0 && handover->since_us != 0 &&
+           (after_us <= SKY_SERVICE_HANDOVER_LOOK_US || after_us > INT64_MAX); /* or before it */
+}
+
 static void begin_row(SKY_Service_t *svc, uint64_t now_us)
 {
     SKY_Handover_t  *handover = &svc->handover;
     SKY_Migration_t *job      = &svc->migrations[SKY_SERVICE_MIGRATIONS];
 
+    if (outlasts_row(handover) && !is_late(handover))
+    {
+        ++handover->late;
+    }
     handover->row        = SKY_Schedule_RowAt(handover->schedule, now_us);
     handover->row_end_us = SKY_Schedule_EndUs(handover->schedule, handover->row);
     handover->home       = server_of(svc, handover->row, svc->cfg.self);
@@ -129,7 +177,7 @@ static void begin_row(SKY_Service_t *svc, uint64_t now_us)
     }
     /* All may be left until a look says otherwise. While a job goes on there is none; what it has moved was of the row before. */
     job->moved = 0;
-    set_left(handover, now_us, chunks_held(svc));
+    set_left(svc, now_us, chunks_held(svc));
 }
 
 /* A server whose chunks are held here and belong elsewhere: of several the next in turn, so that one whose satellite is silent does
@@ -173,7 +221,7 @@ static void look(SKY_Service_t *svc, uint64_t now_us)
     const bool       moves    = job->moved > 0;
 
     job->moved = 0;
-    set_left(handover, now_us, left);
+    set_left(svc, now_us, left);
     if (server == servers)
     {
         handover->look_us = UINT64_MAX;
@@ -204,7 +252,7 @@ uint64_t SKY_Service_HandoverOnTime(SKY_Service_t *svc, uint64_t now_us)
     }
     if (svc->store->counters.blocks == 0)
     {
-        set_left(handover, now_us, 0);
+        set_left(svc, now_us, 0);
         return UINT64_MAX;
     }
     /* What was put or used while chunks moved may have been passed over: after a job that moved some there is a look at once. */

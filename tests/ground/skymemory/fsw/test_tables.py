@@ -37,7 +37,7 @@ SKY = Constellation.model_validate(
         "network": {"port": 4977, "mtu": 9000},
         "satellite": {"store_mib": 3, "credit": 9, "hello_s": 7, "gossip": True, "scrub_s": 60},
         "links": {"model": "geometry", "jitter_us": 10, "rate_kbps": 5_000_000, "loss_ppm": 3},
-        "cache": {"servers": 6, "centre": [2, 3], "chunk_bytes": 3000},
+        "cache": {"servers": 6, "centre": [2, 3], "chunk_bytes": 3000, "handover_s": 45.5},
     }
 )
 

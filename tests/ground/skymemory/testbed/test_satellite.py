@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from skymemory.config import DELAY_US_MAX, PLANES_MAX, SCRUB_S_MAX, SLOTS_MAX, STORE_MIB_MAX, Constellation
+from skymemory.config import DELAY_US_MAX, HANDOVER_S_MAX, PLANES_MAX, SCRUB_S_MAX, SLOTS_MAX, STORE_MIB_MAX, Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.testbed.satellite import arguments, program
 
@@ -26,6 +26,7 @@ def test_of_the_default_constellation() -> None:
         "slot-bytes 6144",
         "credit 20",
         "hello-s 10",
+        "handover-ms 30000",
     ]
 
 
@@ -54,13 +55,14 @@ def test_links_that_do_something_are_named() -> None:
         ("--slots", "", SLOTS_MAX),
         ("--store-mib", "", STORE_MIB_MAX),
         ("--scrub-ms", "", 1000 * SCRUB_S_MAX),
+        ("--handover-ms", "", 1000 * HANDOVER_S_MAX),
         ("--link", "east:delay_us=", DELAY_US_MAX),
         ("--link", "east:jitter_us=", DELAY_US_MAX),
     ],
 )
 def test_the_satellite_takes_what_the_file_may_hold(option: str, name: str, most: int) -> None:
     words = [str(program()), *arguments(Constellation(), Satellite(1, 1)), option]
-    least = 0 if name or option == "--scrub-ms" else 1
+    least = 0 if name or option in ("--scrub-ms", "--handover-ms") else 1
     # Of what is in range it says nothing; it ends because of the option behind
     for number, complaint in ((most, "--bad: "), (most + 1, f"allowed are {least} .. {most}")):
         done = subprocess.run([*words, f"{name}{number}", "--bad", "1"], capture_output=True, text=True, timeout=30, check=False)
