@@ -1,7 +1,8 @@
 """Blocks laid in advance: each share goes once, from where it is now to where it will be needed (paper, end of section 3.7).
 
 MIGRATE's answer says that a job began, so the targets are asked until they hold their shares. Everything is repeated until then:
-a satellite takes a few jobs at a time, and what a handover carries off meanwhile is found at its next place.
+a satellite takes a few jobs at a time, and what a handover carries off meanwhile is found at its next place. What a late handover
+has left at places of earlier rows is moved from there.
 """
 
 import time
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skymemory.block_entry import BlockEntry
+from skymemory.handovers import Handovers, Late
 from skymemory.link.ask import Answer
 from skymemory.link.control import ControlPlane, Move
 from skymemory.placement.window import Route
@@ -21,7 +23,7 @@ _ROUND_S: Final = 10.0
 _PAUSE_FIRST_S: Final = 0.01
 _PAUSE_MAX_S: Final = 0.5
 _STRIKES: Final = 2
-"""rounds in which nobody has anything to move, and a share is still missing, after which it counts as lost"""
+"""rounds in which nobody has anything to move or to hand over, and a share is still missing, after which it counts as lost"""
 
 
 @dataclass(slots=True)
@@ -37,7 +39,13 @@ class Laid:
 
 
 def lay(
-    entries: Sequence[BlockEntry], row: int, reach: Reach, control: ControlPlane, tenant: int, deadline_s: float
+    entries: Sequence[BlockEntry],
+    row: int,
+    reach: Reach,
+    handovers: Handovers,
+    control: ControlPlane,
+    tenant: int,
+    deadline_s: float,
 ) -> list[Laid]:
     """Move blocks to where their servers are in a row to come, all at once.
 
@@ -51,8 +59,9 @@ def lay(
     pause_s = _PAUSE_FIRST_S
     while left:
         targets = reach.routes_in(row)
-        moves = [_moves(one, targets, reach) for one in left]
         if targets:
+            late = handovers.look()
+            moves = [_moves(one, targets, _places(one, reach, handovers, late)) for one in left]
             round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
             answers = iter(control.migrate_blocks([move for one in moves for move in one], tenant, round_s, epoch=row))
             nothing = [_has_nothing(one, [next(answers) for _ in one]) for one in moves]
@@ -61,7 +70,7 @@ def lay(
             if None in held or None in nothing:
                 reach.look({route.satellite for route in targets} | {move.source.satellite for one in moves for move in one})
             for one, whole, no_more in zip(left, held, nothing, strict=True):
-                one.strikes = one.strikes + 1 if whole is False and no_more else 0
+                one.strikes = one.strikes + 1 if whole is False and no_more and late.is_over else 0
                 if whole or one.strikes == _STRIKES:
                     one.status = "done" if whole else "miss"
             left = [one for one in left if one.status == "expired"]
@@ -72,12 +81,15 @@ def lay(
     return laid
 
 
-def _moves(one: Laid, targets: Sequence[Route], reach: Reach) -> list[Move]:
-    """From every place that a share may have now to the one that it is to have; what is there already is told to stay."""
+def _places(one: Laid, reach: Reach, handovers: Handovers, late: Late) -> Sequence[Sequence[Route]]:
+    """Every place that each share may have now; none while no satellite answers."""
     ways = reach.ways(one.entry.epoch)
-    if ways is None or not targets:
-        return []
-    pairs = list(zip(ways.places, targets, strict=True))[: one.entry.chunk_total]
+    return () if ways is None else handovers.extended(ways, late).places
+
+
+def _moves(one: Laid, targets: Sequence[Route], shares: Sequence[Sequence[Route]]) -> list[Move]:
+    """From every place that a share may have now to the one that it is to have; what is there already is told to stay."""
+    pairs = list(zip(shares, targets, strict=False))[: one.entry.chunk_total]
     return [Move(route, target.satellite, one.entry.key) for places, target in pairs for route in dict.fromkeys(places)]
 
 

@@ -496,7 +496,7 @@ class SkyStore:
         else:
             # From here on shares may be there: whatever comes of it, they are looked for there as well
             self.index.add([replace(entry, epoch=row) for entry in found])
-            laid = lay(found, row, self._reach, self._control, self._tenant, deadline_s)
+            laid = lay(found, row, self._reach, self._handovers, self._control, self._tenant, deadline_s)
             statuses = {one.entry.key: one.status for one in laid}
             moved = {one.entry.key: one.moved for one in laid}
         results = []

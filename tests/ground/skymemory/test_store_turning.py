@@ -253,6 +253,20 @@ def test_what_is_late_for_one_window_can_be_laid_for_the_next(sky: Constellation
         check_all_there(store, items)
 
 
+def test_what_is_two_rows_late_can_be_laid_for_the_next(sky: Constellation) -> None:
+    """Nobody has handed over anything: shares are at places that neither this row nor the one before has."""
+    items = blocks()
+    with SkyStore(sky, playing=turning(sky, 1)) as store:
+        assert all(result.ok for result in store.put(list(items.items())))
+        entries = store.find_longest(list(items))
+    with SkyStore(sky, playing=turning(sky, 3)) as store:
+        store.index.add(entries)
+        assert {one.status for one in store.prefetch(list(items), time.time() + ROW_S)} == {"done"}
+        assert [result.data for result in store.get(list(items))] == list(items.values())
+    with SkyStore(sky, playing=turning(sky, 4)) as store:
+        check_all_there(store, items)
+
+
 def test_a_value_waits_where_it_will_be_needed(sky: Constellation) -> None:
     playing, value = turning(sky, 1), os.urandom(100_000)
     with SkyStore(sky, playing=playing) as store:
