@@ -11,6 +11,7 @@
 #define SKEW_US             2000000u /* clocks of satellites and hosts are as far apart at most */
 #define EARLY               10u      /* part of a handover in which old places come first */
 #define BACK_MAX            3u       /* old places that are asked at most, unless a satellite is late */
+#define LATE_MAX            32u      /* satellites that are late and asked besides: those of the latest rows */
 #define PURGE_AFTER_MISS_US 2000000u /* that a host spends on what is left of a block that it missed */
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
@@ -134,18 +135,15 @@ static bool is_late(const SKYT_Twin_t *twin, SKY_Addr_t place)
     return node->is_up && has_left(twin, node);
 }
 
-static void take_out(SKYT_Share_t *share, SKY_Addr_t place)
+static bool has_place(const SKYT_Share_t *share, SKY_Addr_t place)
 {
-    uint32_t kept = 0;
+    uint32_t at = 0;
 
-    for (uint32_t i = 0; i < share->place_count; ++i)
+    while (at < share->place_count && !SKY_Addr_Equal(share->places[at], place))
     {
-        if (!SKY_Addr_Equal(share->places[i], place))
-        {
-            share->places[kept++] = share->places[i];
-        }
+        ++at;
     }
-    share->place_count = kept;
+    return at < share->place_count;
 }
 
 /* Places of a share: satellites that had it in an earlier row and have yet to hand something over, in the order of time, and then
@@ -157,16 +155,20 @@ static void find_all_places(const SKYT_Twin_t *twin, const SKYT_Active_t *active
     const uint32_t count = rows_of(twin, active, rows);
 
     share->place_count = 0;
-    for (uint32_t row = 1; row < now; ++row)
+    for (uint32_t row = now - 1u; row > 0 && share->place_count < LATE_MAX; --row)
     {
         const SKY_Addr_t place = SKY_Schedule_Server(&twin->schedule, row, share->server);
 
-        if (is_late(twin, place))
+        if (is_late(twin, place) && !has_place(share, place))
         {
-            take_out(share, place);
-            share->places[share->place_count] = place;
-            share->place_count += share->place_count + count + 1u < SKYT_PLACES ? 1u : 0u;
+            share->places[share->place_count++] = place;
         }
+    }
+    for (uint32_t i = 0; i < share->place_count / 2u; ++i) /* the latest were found first */
+    {
+        const SKY_Addr_t place                     = share->places[i];
+        share->places[i]                           = share->places[share->place_count - 1u - i];
+        share->places[share->place_count - 1u - i] = place;
     }
     for (uint32_t i = 0; i < count; ++i)
     {
