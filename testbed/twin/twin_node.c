@@ -16,8 +16,9 @@ static void send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, const SKY_
                       (uint16_t)route->endpoint, parts);
 }
 
-/* Send what the service has to say. @param asker  host whose request is being served, 0: none */
-static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
+/* Send what the service has to say. @param asker  host whose request is being served, 0: none. @return true: for some of it there is
+ * no way, which the service was told */
+static bool pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
 {
     SKYT_Node_t *node = &twin->nodes[index];
     SKY_Packet_t address; /* what the router looks at */
@@ -57,6 +58,7 @@ static void pull(SKYT_Twin_t *twin, uint32_t index, uint64_t asker)
         is_chunk = SKYT_Work_IsChunk(twin, index);
     }
     SKY_Service_Unreachable(&node->service, unreachable); /* nobody is at {0, 0} */
+    return unreachable.plane != 0;
 }
 
 void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t index)
@@ -71,7 +73,10 @@ void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t index)
     {
         SKYT_Truth_Scrubbed(twin, index, looked);
     }
-    pull(twin, index, 0);
+    if (pull(twin, index, 0))
+    {
+        next_us = twin->now_us; /* what waited for that way may go on */
+    }
     if (next_us == UINT64_MAX)
     {
         SKYT_Queue_Remove(&twin->queue, index);
@@ -153,7 +158,7 @@ void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt,
     {
         SKYT_Truth_Scrubbed(twin, index, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key));
     }
-    pull(twin, index, asker);
+    (void)pull(twin, index, asker);
     if (twin->broken != SKYT_BREAK_NOTHING)
     {
         SKYT_Break_Served(twin, index, pkt);

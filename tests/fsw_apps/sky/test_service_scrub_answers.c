@@ -147,6 +147,27 @@ static void test_answers_that_say_nothing(void)
     CHECK_EQ(node->svc.counters.scrubbed, 0);
 }
 
+/* This satellite has no link towards the one that it asks: it goes on with the next block when that is due, and does not wait. */
+static void test_ends_when_there_is_no_way_from_here(void)
+{
+    SKY_Packet_t pkt;
+    node_t      *node;
+    uint64_t     next_us;
+
+    open_filled(200, false);
+    node = catch_question();
+    SKY_Service_Unreachable(&node->svc, server(6)); /* another one's way */
+    SKY_Service_Poll(&node->svc, now_us, &next_us);
+    CHECK(next_us > now_us + 900000u);
+    SKY_Service_Unreachable(&node->svc, question.dst);
+    SKY_Service_Poll(&node->svc, now_us, &next_us);
+    CHECK(next_us < now_us + 210000u);
+    answer(SKY_STATUS_NOT_FOUND, &pkt); /* to a question that has ended */
+    node_serve(node, &pkt);
+    CHECK_EQ(node->svc.counters.unsolicited, 1);
+    CHECK_EQ(suspected(), 0);
+}
+
 static void test_two_answers_are_a_period_apart(void)
 {
     SKY_Packet_t pkt;
@@ -230,6 +251,7 @@ int main(void)
 {
     RUN(test_only_the_answer_counts);
     RUN(test_answers_that_say_nothing);
+    RUN(test_ends_when_there_is_no_way_from_here);
     RUN(test_two_answers_are_a_period_apart);
     RUN(test_an_answer_after_the_schedule_has_gone);
     RUN(test_large_shares);

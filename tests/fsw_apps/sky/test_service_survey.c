@@ -300,6 +300,22 @@ static void test_answers_that_say_nothing(void)
     CHECK(survey->until_us > now_us);
 }
 
+/* This satellite has no link towards one that it asks: nobody waits for that answer. */
+static void test_ends_when_there_is_no_way_from_here(void)
+{
+    const SKY_Addr_t asked = {1, 1}, of_another_group = {PLANES, SLOTS};
+    SKY_Survey_t    *survey  = asking();
+    const uint64_t   late_us = survey->until_us;
+
+    SKY_Service_Unreachable(&node_at(asker())->svc, of_another_group);
+    CHECK_EQ(survey->waiting, 0xFFFFu);
+    SKY_Service_Unreachable(&node_at(asker())->svc, asked);
+    CHECK_EQ(survey->waiting, 0);
+    CHECK_EQ(survey->to_ask, 0);
+    CHECK(!survey->is_wanted);
+    CHECK(survey->until_us > late_us); /* the next attempt comes after a pause, as after silence */
+}
+
 int main(void)
 {
     RUN(test_what_is_late_is_not_lost);
@@ -311,6 +327,7 @@ int main(void)
     RUN(test_no_gossip_about_what_is_to_go);
     RUN(test_a_silent_satellite_costs_little);
     RUN(test_answers_that_say_nothing);
+    RUN(test_ends_when_there_is_no_way_from_here);
     sky_close();
     return CHECK_RESULT();
 }

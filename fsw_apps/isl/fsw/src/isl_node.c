@@ -66,8 +66,8 @@ static const SKY_LIB_Service_t *ISL_Hold(ISL_Node_t *node, uint16_t apid)
     return service;
 }
 
-/** Send what the held service has to say. */
-static void ISL_Pull(ISL_Node_t *node, uint64_t now_us)
+/** Send what the held service has to say. @return true: for some of it there is no way, which the service was told */
+static bool ISL_Pull(ISL_Node_t *node, uint64_t now_us)
 {
     SKY_Packet_t address; /* what the router looks at */
     SKY_Route_t  route;
@@ -112,6 +112,7 @@ static void ISL_Pull(ISL_Node_t *node, uint64_t now_us)
     {
         node->held->Unreachable(unreachable);
     }
+    return unreachable.plane != 0;
 }
 
 static void ISL_PollServices(ISL_Node_t *node, uint64_t now_us)
@@ -135,7 +136,10 @@ static void ISL_PollServices(ISL_Node_t *node, uint64_t now_us)
             node->held      = service;
             node->held_apid = apid;
             service->Poll(now_us, &next_us);
-            ISL_Pull(node, now_us);
+            if (ISL_Pull(node, now_us))
+            {
+                next_us = now_us; /* what waited for that way may go on */
+            }
             ISL_LetGo(node);
             due_us = next_us < due_us ? next_us : due_us;
         }
@@ -234,7 +238,7 @@ static void ISL_Deliver(ISL_Node_t *node, uint64_t now_us, const SKY_Packet_t *p
             ISL_Flush(node);
         }
         node->held->Begin(now_us, pkt);
-        ISL_Pull(node, now_us);
+        (void)ISL_Pull(node, now_us);
         node->poll_due_us = now_us; /* it may have got work to go on with */
     }
     else

@@ -293,7 +293,10 @@ uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us);
 uint64_t SKY_Service_HandoverMs(const SKY_Service_t *svc, uint64_t now_us);
 /** Does a handover go on that is late? The first call that finds it late counts it, in @c handover. */
 bool SKY_Service_HandoverIsLate(SKY_Service_t *svc, uint64_t now_us);
-/** There is no way from here to @p dst: migrations to it end, as when another satellite on the way says so. Not during a pull. */
+/**
+ * There is no way from here to @p dst: what was asked of it or goes to it ends, as when another satellite on the way says so. Not
+ * during a pull. Poll again soon: what it waited for may be due.
+ */
 void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst);
 /** Count a packet that never became a request (SKY_Packet_Decode failed). */
 void SKY_Service_CountError(SKY_Service_t *svc, SKY_Status_t status);

@@ -412,6 +412,13 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
     *next_us = survey_us < next ? survey_us : next;
 }
 
+void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst)
+{
+    SKY_Service_MigrateUnreachable(svc, dst);
+    SKY_Service_ScrubUnreachable(svc, dst);
+    SKY_Service_SurveyUnreachable(svc, dst);
+}
+
 /* ---- counters ----------------------------------------------------------------------------------------------------- */
 
 void SKY_Service_CountError(SKY_Service_t *svc, SKY_Status_t status)

@@ -60,7 +60,7 @@ void SKY_Service_MigrateEnd(SKY_Service_t *svc, SKY_Migration_t *job)
     job->active = false;
 }
 
-void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst)
+void SKY_Service_MigrateUnreachable(SKY_Service_t *svc, SKY_Addr_t dst)
 {
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
     {

@@ -17,6 +17,8 @@ bool SKY_Service_Emit(SKY_Service_t *svc, uint64_t now_us, SKY_Packet_t *pkt, co
 SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
 /** End a migration; nothing happens to one that has ended. */
 void SKY_Service_MigrateEnd(SKY_Service_t *svc, SKY_Migration_t *job);
+/** End all migrations to @p dst. */
+void SKY_Service_MigrateUnreachable(SKY_Service_t *svc, SKY_Addr_t dst);
 /** @return bit (1 << migration) of each that is giving away chunks of the block of @p req; 0 for a request of a ground host */
 uint32_t SKY_Service_MigrateGiven(const SKY_Service_t *svc, const SKY_Packet_t *req);
 /**

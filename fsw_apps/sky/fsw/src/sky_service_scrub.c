@@ -178,6 +178,17 @@ bool SKY_Service_ScrubNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
     return SKY_Service_Emit(svc, now_us, &pkt, NULL, out);
 }
 
+void SKY_Service_ScrubUnreachable(SKY_Service_t *svc, SKY_Addr_t dst)
+{
+    SKY_Scrub_t *scrub = &svc->scrub;
+
+    if (scrub->state == SKY_SCRUB_ASKED && SKY_Addr_Equal(scrub->server, dst))
+    {
+        scrub->state   = SKY_SCRUB_IDLE;
+        scrub->next_us = scrub->rest_us;
+    }
+}
+
 /* What the server after this one says of its share. */
 static void judge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
 {

@@ -15,5 +15,7 @@ uint64_t SKY_Service_ScrubOnTime(SKY_Service_t *svc, uint64_t now_us);
 bool SKY_Service_ScrubNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
 /** @return false if the response belongs to no question of the scrub */
 bool SKY_Service_ScrubResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
+/** There is no way to @p dst: what it was asked gets no answer. */
+void SKY_Service_ScrubUnreachable(SKY_Service_t *svc, SKY_Addr_t dst);
 
 #endif

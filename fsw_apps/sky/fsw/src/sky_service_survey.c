@@ -137,6 +137,19 @@ bool SKY_Service_SurveyNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
     return SKY_Service_Emit(svc, now_us, &pkt, NULL, out);
 }
 
+void SKY_Service_SurveyUnreachable(SKY_Service_t *svc, SKY_Addr_t dst)
+{
+    SKY_Survey_t *survey = &svc->survey;
+
+    for (uint32_t i = 0; i < GROUP; ++i)
+    {
+        if ((survey->waiting >> i & 1u) != 0 && SKY_Addr_Equal(addr_of(svc, survey->first + i), dst))
+        {
+            give_up(survey, survey->until_us - PATIENCE_US); /* when the group was begun */
+        }
+    }
+}
+
 static uint64_t counter(const SKY_Packet_t *pkt, uint32_t number)
 {
     uint64_t value = 0;

@@ -20,5 +20,7 @@ uint64_t SKY_Service_SurveyOnTime(SKY_Service_t *svc, uint64_t now_us);
 bool SKY_Service_SurveyNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
 /** @return false if the response belongs to no question of the survey */
 bool SKY_Service_SurveyResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
+/** There is no way to @p dst: if it was asked, nothing is known. */
+void SKY_Service_SurveyUnreachable(SKY_Service_t *svc, SKY_Addr_t dst);
 
 #endif
