@@ -9,9 +9,9 @@ from threading import Lock
 from typing import Final
 
 from skymemory.block_entry import BlockEntry
-from skymemory.config import Constellation
 from skymemory.handovers import Handovers
 from skymemory.link.control import ControlPlane
+from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import Route
 from skymemory.reach import LOST_S, Reach
 from skymemory.results import FindResult
@@ -25,7 +25,7 @@ class Lookup:
 
     def __init__(
         self,
-        constellation: Constellation,
+        where: Whereabouts,
         reach: Reach,
         handovers: Handovers,
         control: ControlPlane,
@@ -33,7 +33,7 @@ class Lookup:
         count: Callable[..., None],
     ) -> None:
         """`count`: takes counts by the names of `StoreStatistics`."""
-        self._constellation = constellation
+        self._where = where
         self._reach = reach
         self._handovers = handovers
         self._control = control
@@ -93,6 +93,27 @@ class Lookup:
             return FindResult(key, None, "unanswered")
         return FindResult(key, None, "miss") if entry is None or self._is_incomplete(key) else FindResult(key, entry, "done")
 
+    def replaced(self, entries: Sequence[BlockEntry]) -> dict[bytes, BlockEntry]:
+        """Return blocks that another host has put in place of these: what missed its share is the old one."""
+        told = self.ask([entry.key for entry in entries])
+        return {
+            one.entry.key: one.entry
+            for old, one in zip(entries, told, strict=True)
+            if one.entry is not None and (one.entry.block_len, one.entry.chunk_len) != (old.block_len, old.chunk_len)
+        }
+
+    def laid_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
+        """Return blocks that another host has laid for a row to come, as satellites say that are servers now and then.
+
+        They are not to be purged; and who has no such server loses nothing, for his purge meets none of the block either.
+        """
+        if not keys or self._where.playing is None:
+            return {}
+        now_s, routes = time.time(), self._reach.routes()
+        found = self._control.find_latest(routes, keys, self._tenant, self._control.patience_s(routes))
+        row, rows = self._where.row(now_s), self._where.rows
+        return {key: entry for key, entry in found.items() if entry.epoch > row and entry.epoch in rows(now_s, entry.epoch)}
+
     def longest(self, keys: Sequence[bytes]) -> list[BlockEntry]:
         """The longest beginning of a chain that satellites know.
 
@@ -138,7 +159,7 @@ class Lookup:
             return held
 
     def _patience_s(self, routes: Sequence[Route]) -> float:
-        return min(self._constellation.cache.deadline_ms / 1000, max(_QUESTION_S, self._control.patience_s(routes)))
+        return min(self._where.constellation.cache.deadline_ms / 1000, max(_QUESTION_S, self._control.patience_s(routes)))
 
     def _asked(self, routes: Sequence[Route], keys: Sequence[bytes], found: dict[bytes, BlockEntry]) -> set[bytes]:
         """Ask over these routes, and add what is found.

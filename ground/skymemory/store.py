@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from skymemory.block_entry import STAYS, BlockEntry
-from skymemory.clearing import clear_first_shares
+from skymemory.clearing import Clearing
 from skymemory.config import Constellation
 from skymemory.handovers import Handovers
 from skymemory.index.radix import RadixIndex
@@ -27,7 +27,6 @@ from skymemory.link.native import Buffer, Transfer, TransferState
 from skymemory.lookup import Lookup
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Source, Whereabouts
-from skymemory.placement.window import Route
 from skymemory.prefetch import lay
 from skymemory.presence import Presence
 from skymemory.progress import Progress
@@ -91,8 +90,9 @@ class SkyStore:
             self._touch = opened.enter_context(closing(Touch(constellation, self.index, self._reach, self._tenant)))
             self._transfers = Transfers(constellation, self._reach, self._handovers, self._as_laid, self._add, watch)
             opened.pop_all()
-        self._lookup = Lookup(constellation, self._reach, self._handovers, self._control, self._tenant, self._add)
+        self._lookup = Lookup(self._where, self._reach, self._handovers, self._control, self._tenant, self._add)
         self._presence = Presence(self.index, self._reach, self._handovers, self._control, self._tenant, self._add)
+        self._clearing = Clearing(self.index, self._reach, self._handovers, self._control, self._tenant, self._add)
 
     @classmethod
     def running(cls) -> "SkyStore | None":
@@ -392,12 +392,12 @@ class SkyStore:
         for key in gone.keys() - set(useless):
             self.index.remove(key)
             self._lookup.set_incomplete(key)
-        stay = self._laid_ahead(useless)
+        stay = self._lookup.laid_ahead(useless)
         self.index.add(stay.values())
         useless = [key for key in useless if key not in stay]
         if useless:
-            routes = self._presence.awake(self._routes_of(useless))
-            self._forget(useless, routes, self._control.hurry_s(routes))
+            routes = self._presence.awake(self._clearing.routes(useless))
+            self._clearing.forget(useless, routes, self._control.hurry_s(routes))
         return there
 
     def touch(self, keys: Sequence[bytes]) -> int:
@@ -432,13 +432,7 @@ class SkyStore:
         for key in keys:
             _check_key(key)
         self._begin()
-        routes = list(dict.fromkeys([*self._routes_of(keys), *self._handovers.routes()]))
-        purged = self._forget(keys, routes)
-        if purged.confirmed:
-            return purged
-        self._reach.look({route.satellite for route in routes})
-        again = self._forget(keys, self._routes_of(keys))
-        return Purged(purged.chunks + again.chunks, again.confirmed)
+        return self._clearing.purge(keys)
 
     def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
         """Forget blocks so that others can be put under their keys.
@@ -452,13 +446,7 @@ class SkyStore:
         for key in keys:
             _check_key(key)
         self._begin()
-        cleared = clear_first_shares(keys, self.index, self._reach, self._control, self._tenant)
-        self._add(purges=len(keys))
-        is_over = self._handovers.look().is_over
-        rest = [key for key, one in zip(keys, cleared, strict=True) if one.more or not one.confirmed or not is_over]
-        confirmed = not rest or self.purge(rest).confirmed
-        left = set() if confirmed else set(rest)
-        return [Purged(one.chunks, key not in left) for key, one in zip(keys, cleared, strict=True)]
+        return self._clearing.make_way(keys)
 
     def prefetch(self, keys: Sequence[bytes], at_s: float, *, deadline_s: float = PREFETCH_S) -> list[PrefetchResult]:
         """Lay blocks for a time to come: their shares go to where the servers will be then (paper, end of section 3.7).
@@ -564,37 +552,12 @@ class SkyStore:
                 self._lookup.set_incomplete(transfer.entry.key)
             else:
                 gone[transfer.entry.key] = transfer.entry
-        stay = self._laid_ahead(list(gone)) | self._replaced(list(gone.values()))
+        stay = self._lookup.laid_ahead(list(gone)) | self._lookup.replaced(list(gone.values()))
         self.index.add(stay.values())
         useless = [key for key in gone if key not in stay]
         if useless:
-            self._forget(useless, self._routes_of(useless))
+            self._clearing.forget(useless, self._clearing.routes(useless))
         return results
-
-    def _replaced(self, entries: Sequence[BlockEntry]) -> dict[bytes, BlockEntry]:
-        """Blocks that another host has put in place of these: what missed its share is the old one."""
-        told = self._lookup.ask([entry.key for entry in entries])
-        return {
-            one.entry.key: one.entry
-            for old, one in zip(entries, told, strict=True)
-            if one.entry is not None and (one.entry.block_len, one.entry.chunk_len) != (old.block_len, old.chunk_len)
-        }
-
-    def _laid_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
-        """Blocks that another host has laid for a row to come, as satellites say that are servers now and then.
-
-        They are not to be purged; and who has no such server loses nothing, for his purge meets none of the block either.
-        """
-        if not keys or not self.follows:
-            return {}
-        now_s, routes = time.time(), self._reach.routes()
-        found = self._control.find_latest(routes, keys, self._tenant, self._control.patience_s(routes))
-        row, rows = self._where.row(now_s), self._where.rows
-        return {key: entry for key, entry in found.items() if entry.epoch > row and entry.epoch in rows(now_s, entry.epoch)}
-
-    def _routes_of(self, keys: Sequence[bytes]) -> list[Route]:
-        """To every place that a share of these blocks may have."""
-        return self._reach.all_routes(entry.epoch for key in keys if (entry := self.index.get(key)) is not None)
 
     def _put_result(self, transfer: Transfer) -> PutResult:
         ok = transfer.state is TransferState.DONE
@@ -625,18 +588,6 @@ class SkyStore:
         """The entry, with the row that this host has laid its block for since somebody was told of it."""
         known = self.index.get(entry.key)
         return entry if known is None or known.epoch in (0, entry.epoch) else replace(entry, epoch=known.epoch)
-
-    def _forget(self, keys: Sequence[bytes], routes: Sequence[Route], patience_s: float | None = None) -> Purged:
-        for key in keys:
-            self.index.remove(key)
-        if not keys or not routes:
-            return Purged(0, not keys)  # what nobody is asked for may still be there
-        patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
-        removed = self._control.purge(routes, keys, self._tenant, patience_s)
-        for key in keys:  # a lookup beside this call may have found what was not purged yet
-            self.index.remove(key)
-        self._add(purges=len(keys))
-        return removed
 
     def _add(self, **counts: float) -> None:
         with self._lock:

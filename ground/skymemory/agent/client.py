@@ -14,15 +14,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
-from mmap import mmap
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from skymemory.agent import arena, protocol
-from skymemory.agent.arena import Allocator
+from skymemory.agent.lease import Holder, Lease, Taking
 from skymemory.agent.peers import stranger
 from skymemory.agent.protocol import FrameError
 from skymemory.state_folder import agent_socket
@@ -97,79 +95,6 @@ class Outcome:
 NOTHING: Final = Found(0, 0, None, None)
 
 
-class Lease:
-    """A piece of the arena; a context manager. Thread-safe."""
-
-    def __init__(self, holder: "_Holder", offset: int, length: int) -> None:
-        self.view = memoryview(holder.memory)[offset : offset + length]
-        """its memory; of use until `release`"""
-        self._holder = holder
-        self._offset = offset
-        self._length = length
-        self._uses = 1
-        """by the engine until it releases, and by requests that are not answered"""
-        self._released = False
-        self._taking: _Taking | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
-        self.release()
-
-    def release(self) -> None:
-        """The engine needs it no more; safe to call twice. Others get it once the agent has answered what it was used for."""
-        with self._holder.room:
-            if self._released:
-                return
-            self._released = True
-            with suppress(BufferError):  # an array of the engine's still refers to it
-                self.view.release()
-            self._drop()
-            taken = self._taking is not None and self._taking.one_less()
-        if taken and self._taking is not None:
-            self._taking.tell()
-
-    def _place(self, key: bytes) -> protocol.Place:
-        return key, self._offset, self._length
-
-    def _drop(self) -> None:
-        self._uses -= 1
-        if self._uses == 0:
-            self._holder.allocator.give_back(self._offset, self._length)
-            self._holder.room.notify_all()
-
-
-class _Taking:
-    """An engine checks and copies what a get has brought, until it has released all of it."""
-
-    def __init__(self, number: int, leases: Sequence[Lease], tell: Callable[[protocol.Message], None]) -> None:
-        self._number = number
-        self._tell = tell
-        self._began_ns = time.time_ns()
-        self._left = len(leases)
-        for lease in leases:
-            lease._taking = self
-
-    def one_less(self) -> bool:
-        """A lease was released. True: it was the last one."""
-        self._left -= 1
-        return self._left == 0
-
-    def tell(self) -> None:
-        """All are."""
-        self._tell(protocol.Taken(self._number, self._began_ns, time.time_ns()))
-
-
-class _Holder:
-    """An arena and what of it is leased. Each connection has its own: late writes of an agent hit nothing in use."""
-
-    def __init__(self, memory: mmap) -> None:
-        self.memory = memory
-        self.allocator = Allocator(len(memory))
-        self.room = threading.Condition()
-
-
 class AgentClient:
     """A connection to this host's agent, made and made again by a thread of its own. Thread-safe; one per engine process.
 
@@ -197,7 +122,7 @@ class AgentClient:
         self._arena_bytes = arena_bytes
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._holder: _Holder | None = None
+        self._holder: Holder | None = None
         """of this connection; None: there is none"""
         self._waiting: dict[int, Callable[[Any], None]] = {}
         """what to do with each answer, or with None when there will be none"""
@@ -365,18 +290,18 @@ class AgentClient:
         def without(status: str) -> list[Outcome]:
             return [Outcome(key, status, 0.0) for key, _ in asked]
 
-        return self._ask(lambda number: kind(number, [lease._place(key) for key, lease in asked]), read, without, leases)
+        return self._ask(lambda number: kind(number, [lease.place(key) for key, lease in asked]), read, without, leases)
 
     def _begin_taking(self, answer: protocol.Done, leases: Sequence[Lease]) -> None:
         holder = self._current()
         if holder is not None:
             with holder.room:
                 came = [lease for lease, (status, _) in zip(leases, answer.outcomes, strict=True) if status == "done"]
-                kept = [lease for lease in came if not lease._released]
+                kept = [lease for lease in came if not lease.released]
                 if kept:
-                    _Taking(answer.id, kept, self._tell)
+                    Taking(answer.id, kept, self._tell)
 
-    def _current(self) -> _Holder | None:
+    def _current(self) -> Holder | None:
         """The arena of the connection; none in a process that was forked off, for the client's thread is not there."""
         return self._holder if self._process == os.getpid() else None
 
@@ -397,19 +322,19 @@ class AgentClient:
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # nobody can take back what was sent
         holder = self._current()
-        if holder is None or any(lease._holder is not holder for lease in leases):
+        if holder is None or any(lease.holder is not holder for lease in leases):
             future.set_result(without("no_agent"))
             return future
         with holder.room:
-            if any(lease._released for lease in leases):
+            if any(lease.released for lease in leases):
                 raise ValueError("a lease was released before its use")
             for lease in leases:
-                lease._uses += 1
+                lease.uses += 1
 
         def end(answer: Any, why: str = "no_agent") -> None:
             with holder.room:
                 for lease in leases:
-                    lease._drop()
+                    lease.drop()
             result = None if answer is None else read(answer)
             future.set_result(without(why) if result is None else result)
 
@@ -498,7 +423,7 @@ class AgentClient:
             _log.warning("agent at %s: is there again", self.path)
             self._trouble = ""
         with self._lock:
-            self._holder = _Holder(memory)
+            self._holder = Holder(memory)
         self._connected.set()
         return buffer
 

@@ -18,7 +18,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from skymemory.agent.client import AgentClient, EngineInfo, Lease, Outcome
+from skymemory.agent.client import AgentClient, EngineInfo, Outcome
+from skymemory.agent.lease import Lease
 from skymemory.engines.framing import BlockFormat, FrameError, Framing
 
 _log = logging.getLogger(__name__)

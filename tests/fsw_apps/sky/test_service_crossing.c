@@ -1,6 +1,6 @@
 /**
  * @file
- * sky_service_migrate.c: who may move what, and two satellites that move the same block to each other.
+ * sky_service_migrate.c and sky_service_guard.c: who may move what, and two satellites that move the same block to each other.
  */
 #include "migrate_rig.h"
 

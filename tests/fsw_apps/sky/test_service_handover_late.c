@@ -4,19 +4,15 @@
  */
 #include "turning_rig.h"
 
-#define ROW_US     10000000u
 #define ALLOWED_MS 3000u
 
 /* Three rows; from the second on the only server is the neighbour of where it was. A block of three chunks lies there. */
 static const fx_block_t *open_two_places(uint32_t allowed_ms)
 {
     open_constellation(12, 0);
-    for (uint32_t i = 0; i < 3u; ++i)
-    {
-        rows[i].time_ms      = i * (ROW_US / 1000u);
-        rows[i].centre.plane = 2;
-        rows[i].centre.slot  = i == 0 ? 3 : 2;
-    }
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    step_to(3, 2, 2);
     follow(SKY_LAYOUT_ROTATION, 1, 3);
     for (uint32_t i = 0; i < NODES; ++i)
     {

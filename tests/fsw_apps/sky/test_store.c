@@ -1,64 +1,9 @@
 /**
  * @file
- * sky_store.c: what a store takes, refuses, evicts and forgets. Random operations against a model: test_store_model.c.
+ * sky_store.c: what a store takes, refuses, evicts and forgets. Walks over what it holds: test_store_walk.c. Random operations
+ * against a model: test_store_model.c.
  */
-#include "check.h"
-#include "fixture.h"
-
-#define SLOT_BYTES 100u
-
-static SKY_Store_t store;
-static void       *memory;
-static uint8_t     data[2000];
-
-static const fx_block_t one = {1, 0, 4, 100, 350}; /* chunks of 100, 100, 100, 50 */
-static const fx_block_t two = {2, 0, 3, 90, 270};
-
-static void open_store(uint32_t slots, uint32_t blocks)
-{
-    const SKY_StoreCfg_t cfg   = {SLOT_BYTES, slots, blocks};
-    const size_t         bytes = SKY_Store_MemoryBytes(&cfg);
-
-    free(memory);
-    memory = malloc(bytes);
-    CHECK(memory != NULL && SKY_Store_Init(&store, &cfg, memory, bytes, 7));
-    CHECK_EQ((uintptr_t)store.data % 64u, 0);
-}
-
-static SKY_Status_t put_at(const fx_block_t *block, uint32_t id, uint32_t offset, uint32_t length, uint64_t expires_us)
-{
-    SKY_Packet_t pkt;
-
-    fx_put(block, id, data, &pkt);
-    fx_part(&pkt, offset, length);
-    return SKY_Store_Put(&store, expires_us, &pkt);
-}
-
-static SKY_Status_t put(const fx_block_t *block, uint32_t id)
-{
-    return put_at(block, id, 0, fx_len(block, id), 0);
-}
-
-static bool has(const fx_block_t *block, uint32_t id)
-{
-    uint8_t key[SKY_KEY_BYTES];
-
-    fx_key(key, block->number);
-    return SKY_Store_Has(&store, SKY_Store_Find(&store, 0, key), id);
-}
-
-/* The chunk is there with all its bytes and sums. */
-static bool holds(const fx_block_t *block, uint32_t id)
-{
-    uint8_t         key[SKY_KEY_BYTES];
-    SKY_ChunkView_t view;
-
-    fx_key(key, block->number);
-    fx_fill(block, id, data);
-    return SKY_Store_Get(&store, SKY_Store_Find(&store, 0, key), id, &view) == SKY_STATUS_OK && view.len == fx_len(block, id) &&
-           memcmp(view.data, data, view.len) == 0 && view.crc32c == SKY_Crc32c(0, data, view.len) &&
-           view.crc16_from_zero == SKY_Crc16(0, data, view.len);
-}
+#include "store_rig.h"
 
 static void test_init(void)
 {
@@ -397,58 +342,6 @@ static void test_purge_and_drop(void)
     CHECK_EQ(store.counters.blocks + store.counters.slots_used + store.counters.partial + store.counters.bytes, 0);
 }
 
-static void test_walk_over_blocks(void)
-{
-    fx_block_t      block  = {0, 0, 1, 100, 100};
-    uint32_t        cursor = 0;
-    uint32_t        seen   = 0;
-    SKY_BlockInfo_t info;
-
-    open_store(8, 8);
-    CHECK(!SKY_Store_NextBlock(&store, &cursor, &info));
-    for (block.number = 0; block.number < 5; ++block.number)
-    {
-        CHECK_EQ(put(&block, 0), SKY_STATUS_OK);
-    }
-    CHECK_EQ(put_at(&two, 0, 0, 45, 10), SKY_STATUS_BAD_KEY); /* number 2 is taken */
-    block.number = 7;
-    CHECK_EQ(put_at(&block, 0, 0, 50, 10), SKY_STATUS_OK); /* not complete: left out */
-    fx_key(info.key, 3);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, info.key), 1);
-    while (SKY_Store_NextBlock(&store, &cursor, &info))
-    {
-        seen |= 1u << info.key[0];
-        CHECK_EQ(info.held, 1);
-        CHECK_EQ(info.chunk_len, 100);
-        CHECK_EQ(SKY_Store_Find(&store, 0, info.key), cursor - 1u);
-    }
-    CHECK_EQ(seen, 0x17); /* 0, 1, 2, 4 */
-}
-
-static void test_walk_over_chunks(void)
-{
-    const fx_block_t block  = {3, 0, 6, 100, 600};
-    uint32_t         cursor = 0;
-    uint32_t         seen   = 0;
-    uint32_t         id     = 0;
-    uint8_t          key[SKY_KEY_BYTES];
-
-    open_store(8, 8);
-    fx_key(key, block.number);
-    CHECK(!SKY_Store_EachChunk(&store, SKY_Store_Find(&store, 0, key), &cursor, &id));
-    for (uint32_t i = 1; i < 6; i += 2)
-    {
-        CHECK_EQ(put(&block, i), SKY_STATUS_OK);
-    }
-    CHECK_EQ(put_at(&block, 4, 0, 50, 10), SKY_STATUS_OK); /* not complete: left out */
-    while (SKY_Store_EachChunk(&store, SKY_Store_Find(&store, 0, key), &cursor, &id))
-    {
-        CHECK_EQ(seen & 1u << id, 0);
-        seen |= 1u << id;
-    }
-    CHECK_EQ(seen, 0x2A); /* 1, 3, 5 */
-}
-
 typedef struct
 {
     uint32_t hash, id;
@@ -551,70 +444,8 @@ static void test_tells_what_it_evicted(void)
     CHECK_EQ(store.evicted.held, 0);
 }
 
-/* The order of the walk by last use, as the numbers of its blocks; blocks of one digit. */
-static uint32_t walk_on(SKY_StoreWalk_t *walk, uint32_t most)
-{
-    SKY_BlockInfo_t info;
-    uint32_t        order = 0;
-    uint8_t         key[SKY_KEY_BYTES];
-
-    while (most-- > 0 && SKY_Store_NextUsed(&store, walk, &info))
-    {
-        uint32_t number = 1;
-
-        for (fx_key(key, number); memcmp(key, info.key, sizeof(key)) != 0; fx_key(key, ++number))
-        {
-        }
-        order = 10u * order + number;
-    }
-    return order;
-}
-
-static void test_walk_by_last_use(void)
-{
-    fx_block_t      some = {0, 0, 1, 50, 50};
-    SKY_StoreWalk_t walk = {0, 0};
-    uint8_t         key[SKY_KEY_BYTES];
-
-    open_store(16, 16);
-    CHECK_EQ(walk_on(&walk, 9), 0);
-    for (some.number = 1; some.number <= 6; ++some.number)
-    {
-        CHECK_EQ(put(&some, 0), SKY_STATUS_OK);
-    }
-    some.number = 7;
-    CHECK_EQ(put_at(&some, 0, 0, 25, 1000), SKY_STATUS_OK); /* in part: not listed */
-    some.number = 2;
-    CHECK(holds(&some, 0));
-    CHECK_EQ(walk_on(&walk, 9), 265431);
-    CHECK_EQ(walk_on(&walk, 9), 0);
-
-    /* The block it is at goes, and its entry is taken anew. */
-    (void)memset(&walk, 0, sizeof(walk));
-    CHECK_EQ(walk_on(&walk, 2), 26);
-    fx_key(key, 6);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key), 1);
-    CHECK_EQ(walk_on(&walk, 1), 5);
-    fx_key(key, 5);
-    CHECK_EQ(SKY_Store_Purge(&store, 0, key), 1);
-    some.number = 8;
-    CHECK_EQ(put(&some, 0), SKY_STATUS_OK);
-    CHECK_EQ(walk_on(&walk, 1), 4);
-
-    /* It is used: the walk goes on behind where it was. */
-    some.number = 4;
-    CHECK(holds(&some, 0));
-    CHECK_EQ(walk_on(&walk, 9), 31);
-
-    (void)memset(&walk, 0, sizeof(walk));
-    CHECK_EQ(walk_on(&walk, 1), 4);
-    SKY_Store_Clear(&store);
-    CHECK_EQ(walk_on(&walk, 9), 0);
-}
-
 int main(void)
 {
-    RUN(test_walk_by_last_use);
     RUN(test_init);
     RUN(test_put_and_get);
     RUN(test_epoch_is_the_newest);
@@ -629,8 +460,6 @@ int main(void)
     RUN(test_full);
     RUN(test_block_table_full);
     RUN(test_purge_and_drop);
-    RUN(test_walk_over_blocks);
-    RUN(test_walk_over_chunks);
     RUN(test_chunks_and_blocks_with_one_hash);
     free(memory);
     return CHECK_RESULT();

@@ -19,6 +19,7 @@
 #define START_US     5000000u
 #define BLOCKS       32u
 #define ROWS         32u
+#define ROW_US       10000000u
 
 static flying_t          packets[PACKETS];
 static uint32_t          packet_count;
@@ -68,6 +69,19 @@ static inline void open_constellation(uint64_t seed, uint32_t late_us)
         sat->skew_us   = fx_below(&random_state, late_us + 1u);
         node_init(sat, &store, &cfg, seed + i, fx_random(&random_state));
     }
+}
+
+/* Rows of ROW_US each, from centre (2, 3). */
+static inline void step_to(uint32_t row, int32_t plane, int32_t slot)
+{
+    rows[row - 1].time_ms      = (row - 1u) * (ROW_US / 1000u);
+    rows[row - 1].centre.plane = plane;
+    rows[row - 1].centre.slot  = slot;
+}
+
+static inline SKY_Migration_t *handover_of(node_t *sat)
+{
+    return &sat->svc.migrations[SKY_SERVICE_MIGRATIONS];
 }
 
 /* Lay @p servers out around the first of @p count rows, and tell every satellite. */

@@ -51,7 +51,7 @@ def statuses(satellites: Satellites, *keys: bytes) -> tuple[list[str], dict[str,
 
     sky = Constellation()
     handovers = Handovers(Whereabouts(sky), satellites, satellites)  # type: ignore[arg-type]
-    lookup = Lookup(sky, satellites, handovers, satellites, 0, count)  # type: ignore[arg-type]
+    lookup = Lookup(Whereabouts(sky), satellites, handovers, satellites, 0, count)  # type: ignore[arg-type]
     return [one.status for one in lookup.ask(keys)], counts
 
 

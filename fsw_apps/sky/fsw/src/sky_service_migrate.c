@@ -30,15 +30,20 @@ static SKY_Addr_t load_addr(const uint8_t *payload)
 
 /* ---- lanes -------------------------------------------------------------------------------------------------------- */
 
-/* Lanes of a job are those from its first one up to the first of the next. */
-static uint32_t first_lane(const SKY_Service_t *svc, const SKY_Migration_t *job)
+uint32_t SKY_Service_FirstLane(const SKY_Service_t *svc, const SKY_Migration_t *job)
 {
     return (uint32_t)(job - svc->migrations) * SKY_SERVICE_REQUEST_LANES;
 }
 
-static uint32_t lanes_end(const SKY_Service_t *svc, const SKY_Migration_t *job)
+uint32_t SKY_Service_LanesEnd(const SKY_Service_t *svc, const SKY_Migration_t *job)
 {
-    return job == &svc->migrations[SKY_SERVICE_MIGRATIONS] ? SKY_SERVICE_LANES : first_lane(svc, job) + SKY_SERVICE_REQUEST_LANES;
+    return job == &svc->migrations[SKY_SERVICE_MIGRATIONS] ? SKY_SERVICE_LANES
+                                                           : SKY_Service_FirstLane(svc, job) + SKY_SERVICE_REQUEST_LANES;
+}
+
+bool SKY_Service_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key)
+{
+    return lane->push.cfg.tenant == tenant && memcmp(lane->push.cfg.key, key, SKY_KEY_BYTES) == 0;
 }
 
 static void end_lane(SKY_Migration_t *job, SKY_Lane_t *lane)
@@ -50,7 +55,7 @@ static void end_lane(SKY_Migration_t *job, SKY_Lane_t *lane)
 
 void SKY_Service_MigrateEnd(SKY_Service_t *svc, SKY_Migration_t *job)
 {
-    for (uint32_t i = first_lane(svc, job); job->active && i < lanes_end(svc, job); ++i)
+    for (uint32_t i = SKY_Service_FirstLane(svc, job); job->active && i < SKY_Service_LanesEnd(svc, job); ++i)
     {
         if (svc->lanes[i].active)
         {
@@ -157,14 +162,14 @@ static bool begin_next_block(const SKY_Service_t *svc, SKY_Migration_t *job)
 /* Begin with the next chunks of this block, or of the next block that has some. @return false: no lane is free, or all has begun */
 static bool begin_lane(SKY_Service_t *svc, SKY_Migration_t *job)
 {
-    uint32_t free_lane = first_lane(svc, job);
+    uint32_t free_lane = SKY_Service_FirstLane(svc, job);
     uint32_t next      = 0;
 
-    while (free_lane < lanes_end(svc, job) && svc->lanes[free_lane].active)
+    while (free_lane < SKY_Service_LanesEnd(svc, job) && svc->lanes[free_lane].active)
     {
         ++free_lane;
     }
-    if (job->walked || free_lane == lanes_end(svc, job))
+    if (job->walked || free_lane == SKY_Service_LanesEnd(svc, job))
     {
         return false;
     }
@@ -183,11 +188,6 @@ static bool begin_lane(SKY_Service_t *svc, SKY_Migration_t *job)
     ++job->lanes;
     job->turn = free_lane;
     return true;
-}
-
-static bool is_of(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key)
-{
-    return lane->push.cfg.tenant == tenant && memcmp(lane->push.cfg.key, key, SKY_KEY_BYTES) == 0;
 }
 
 /* After anything that may have ended a lane. */
@@ -215,7 +215,7 @@ static void follow_up(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane
                 SKY_Service_MigrateEnd(svc, job); /* nor is any other block's way there */
                 return;
             }
-            if (is_of(lane, job->tenant, job->key))
+            if (SKY_Service_LaneIsOf(lane, job->tenant, job->key))
             {
                 job->from = ALL_DONE; /* the target does not take this block; it stays here */
             }
@@ -246,7 +246,7 @@ static void begin_pull(const SKY_Service_t *svc, SKY_Migration_t *job)
     job->asked   = 0;
     job->cutting = false; /* the rest of a chunk counts as lost and is sent again */
     job->budget  = svc->cfg.credit;
-    job->turn    = first_lane(svc, job);
+    job->turn    = SKY_Service_FirstLane(svc, job);
 }
 
 static void prepare(const SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t target, uint64_t deadline_us)
@@ -396,61 +396,12 @@ SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_
                                   1, 0); /* all but what never moves */
 }
 
-static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
-{
-    return a.plane < b.plane || (a.plane == b.plane && a.slot < b.slot);
-}
-
-/* Are chunks of the block of @p req on their way from here for good? */
-static bool gives_away(const SKY_Service_t *svc, const SKY_Migration_t *job, const SKY_Packet_t *req)
-{
-    for (uint32_t i = first_lane(svc, job); job->active && !job->keep && i < lanes_end(svc, job); ++i)
-    {
-        if (svc->lanes[i].active && is_of(&svc->lanes[i], req->tenant, req->key))
-        {
-            return true;
-        }
-    }
-    return false;
-}
-
-uint32_t SKY_Service_MigrateGiven(const SKY_Service_t *svc, const SKY_Packet_t *req)
-{
-    uint32_t jobs = 0;
-
-    for (uint32_t i = 0; i < SKY_SERVICE_JOBS && req->src.plane != 0; ++i)
-    {
-        jobs |= gives_away(svc, &svc->migrations[i], req) ? 1u << i : 0u;
-    }
-    return jobs;
-}
-
-SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req, uint32_t given, uint32_t chunk_id)
-{
-    SKY_Status_t status = SKY_STATUS_OK;
-
-    for (uint32_t i = 0; i < SKY_SERVICE_JOBS && given >> i != 0; ++i)
-    {
-        const SKY_Migration_t *job = &svc->migrations[i];
-
-        if ((given >> i & 1u) != 0 && chunk_id % job->stride == job->server)
-        {
-            if (SKY_Addr_Equal(job->target, req->src) && is_before(svc->cfg.self, req->src))
-            {
-                return SKY_STATUS_REFUSED;
-            }
-            status = SKY_STATUS_BUSY;
-        }
-    }
-    return status;
-}
-
 static void take_response(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const SKY_ChunkSet_t before = lane->push.unacked;
 
     SKY_Push_OnPacket(&lane->push, now_us, pkt);
-    for (uint32_t i = first_lane(svc, job); i < lanes_end(svc, job); ++i)
+    for (uint32_t i = SKY_Service_FirstLane(svc, job); i < SKY_Service_LanesEnd(svc, job); ++i)
     {
         svc->lanes[i].push.unanswered = 0; /* the target is not silent, whatever it was asked about */
     }
@@ -470,7 +421,7 @@ bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_
     {
         SKY_Migration_t *job = &svc->migrations[i];
 
-        for (uint32_t at = first_lane(svc, job); job->active && at < lanes_end(svc, job); ++at)
+        for (uint32_t at = SKY_Service_FirstLane(svc, job); job->active && at < SKY_Service_LanesEnd(svc, job); ++at)
         {
             SKY_Lane_t *lane = &svc->lanes[at];
 
@@ -506,7 +457,7 @@ static bool take_of_lane(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *l
     switch (SKY_Push_Next(&lane->push, now_us, job->budget, req, lane->payload))
     {
         case SKY_PUSH_QUERY:
-            job->asked |= 1ull << (job->turn - first_lane(svc, job));
+            job->asked |= 1ull << (job->turn - SKY_Service_FirstLane(svc, job));
             return true;
         case SKY_PUSH_CHUNK:
             if (SKY_Store_Peek(svc->store, SKY_Store_Find(svc->store, req->tenant, req->key), req->chunk_id, &job->chunk) ==
@@ -539,11 +490,11 @@ static bool take_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us)
 
     while (has_more)
     {
-        for (; job->turn < lanes_end(svc, job); ++job->turn)
+        for (; job->turn < SKY_Service_LanesEnd(svc, job); ++job->turn)
         {
             SKY_Lane_t *lane = &svc->lanes[job->turn];
 
-            if (lane->active && (job->asked >> (job->turn - first_lane(svc, job)) & 1u) == 0 &&
+            if (lane->active && (job->asked >> (job->turn - SKY_Service_FirstLane(svc, job)) & 1u) == 0 &&
                 take_of_lane(svc, job, lane, now_us))
             {
                 return true;
@@ -595,7 +546,7 @@ uint64_t SKY_Service_MigrateOnTime(SKY_Service_t *svc, uint64_t now_us)
     {
         SKY_Migration_t *job = &svc->migrations[i];
 
-        for (uint32_t at = first_lane(svc, job); job->active && at < lanes_end(svc, job); ++at)
+        for (uint32_t at = SKY_Service_FirstLane(svc, job); job->active && at < SKY_Service_LanesEnd(svc, job); ++at)
         {
             SKY_Lane_t *lane = &svc->lanes[at];
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock, Thread
 
-from skymemory.agent.client import AgentClient, Lease, Outcome
+from skymemory.agent.client import AgentClient, Outcome
+from skymemory.agent.lease import Lease
 from skymemory.engines.framing import FrameError
 from skymemory.engines.vllm.plans import BlockPlan, LoadPlan
 from skymemory.engines.vllm.tally import Tally

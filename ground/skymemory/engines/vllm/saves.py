@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from skymemory.agent.client import AgentClient, Lease, Outcome
+from skymemory.agent.client import AgentClient, Outcome
+from skymemory.agent.lease import Lease
 from skymemory.codecs.base import CodecError
 from skymemory.engines.framing import HEADER_BYTES, Framing
 from skymemory.engines.vllm.coding import Coder
