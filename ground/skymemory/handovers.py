@@ -8,6 +8,7 @@ anything left, that is true until the next row begins, and nobody asks again.
 
 import logging
 import time
+from collections.abc import Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -51,6 +52,7 @@ class Handovers:
         self._settled = 0, 1  # changes of the schedule, and the last row in which everything is known to have arrived
         self._late: tuple[Late, int, float] | None = None  # with the number of changes, and until when it counts
         self._told_row = 0
+        self._told_unknown = False
         self._turn = Lock()
 
     def over(self) -> Late | None:
@@ -79,6 +81,24 @@ class Handovers:
     def routes(self) -> list[Route]:
         """To satellites that still have something to hand over."""
         return list(self.look().servers)
+
+    def is_schedule_unknown(self, routes: Sequence[Route]) -> bool:
+        """Ask satellites, and return whether one of them follows a schedule though this store follows none. Log it once.
+
+        A store of a host on board is meant to follow none: its blocks stay where they are.
+        """
+        if self._where.playing is not None or self._where.constellation.cache.host == "satellite":
+            return False
+        stats = self._control.store_stats(routes, self._control.hurry_s(routes))
+        if not any(one["rows"] for one in stats.values()):
+            return False
+        if not self._told_unknown:
+            self._told_unknown = True
+            _log.warning(
+                "satellites follow a schedule that this host does not know, so values that have moved are missed; "
+                "a host finds the schedule that `skymem replay` plays on its machine, and SkyStore takes one as `playing`"
+            )
+        return True
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 

@@ -397,7 +397,7 @@ class SkyStore:
         useless = [key for key in useless if key not in stay]
         if useless:
             routes = self._presence.awake(self._clearing.routes(useless))
-            self._clearing.forget(useless, routes, self._control.hurry_s(routes))
+            self._clearing.forget_useless(useless, routes, self._control.hurry_s(routes))
         return there
 
     def touch(self, keys: Sequence[bytes]) -> int:
@@ -556,7 +556,7 @@ class SkyStore:
         self.index.add(stay.values())
         useless = [key for key in gone if key not in stay]
         if useless:
-            self._clearing.forget(useless, self._clearing.routes(useless))
+            self._clearing.forget_useless(useless, self._clearing.routes(useless))
         return results
 
     def _put_result(self, transfer: Transfer) -> PutResult:

@@ -1,16 +1,23 @@
-"""Making way for other blocks, on real satellites."""
+"""Making way for other blocks, and what is purged for being absent; on real satellites."""
 
 import hashlib
+import logging
+import os
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from secrets import token_bytes
 
 import pytest
 
 from skymemory.config import Constellation
 from skymemory.link.control import Purged
-from skymemory.placement.whereabouts import Whereabouts
+from skymemory.placement.torus import Satellite
+from skymemory.placement.track import Track
+from skymemory.placement.whereabouts import Playing, Whereabouts
 from skymemory.placement.window import Route
 from skymemory.store import SkyStore
+from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation
 
 StartSky = Callable[..., LocalConstellation]
@@ -90,3 +97,28 @@ def test_a_first_server_that_is_silent_has_a_stand_in(start_sky: StartSky, stopp
             assert not store.put([(key("stopped"), b"a third")])[0].ok
             assert store.make_way([key("stopped")]) == [Purged(0, False)]  # nobody is asked
             assert store.purge([key("stopped")]) == Purged(0, False)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_host_that_was_not_told_of_the_schedule_purges_nothing(start_sky: StartSky, caplog: pytest.LogCaptureFixture) -> None:
+    local = start_sky(cache={"servers": 4, "handover_s": 0.5})
+    everybody = [Route(one, one) for one in local.constellation.torus.satellites()]
+    items = {token_bytes(32): os.urandom(40_000) for _ in range(8)}
+    track = Track.of(local.constellation.torus, [(0, Satellite(2, 3)), (1500, Satellite(2, 5)), (10**7, Satellite(2, 1))])
+    playing = Playing(track, time.time())
+    with SkyStore(local.constellation, playing=playing) as store, SkyStore(local.constellation) as stranger:
+        assert all(result.ok for result in store.put(list(items.items())))
+        replay.upload(store.control, playing)
+        end_s = time.monotonic() + 60
+        while any(one["row"] != 2 or one["handover_left"] for one in store.control.store_stats(everybody, 10).values()):
+            assert time.monotonic() < end_s
+            time.sleep(0.1)
+        time.sleep(0.5)  # `handover_s`: nobody asks at the old places any more
+        with caplog.at_level(logging.WARNING):
+            missed = [result for result in stranger.get(list(items)) if not result.ok]
+            entries = [entry for key in items if (entry := store.find(key)) is not None]
+            missed += [result for result in stranger.get(entries) if not result.ok]
+        assert missed  # else this would test nothing
+        assert stranger.stats().purges == 0
+        assert [record.message for record in caplog.records if "schedule that this host does not know" in record.message]
+        assert [result.data for result in store.get(list(items))] == list(items.values())
