@@ -17,8 +17,10 @@
 #define US_PER_MS      1000u
 #define ALL_DONE       UINT32_MAX /* no chunk has this id */
 #define RTO_INITIAL_US 250000u    /* several hops out and back */
-#define RTO_MIN_US     5000u
-#define RTO_MAX_US     4000000u
+#define POLL_MAX_US    5000u      /* a timer that starts in the pull to come is looked at after this at the latest */
+#define RTO_MIN_US \
+    50000u /* above the mean: satellites on the way are busy now and then, and a repeat too soon halves the window */
+#define RTO_MAX_US 4000000u
 
 static SKY_Addr_t load_addr(const uint8_t *payload)
 {
@@ -560,8 +562,7 @@ uint64_t SKY_Service_MigrateOnTime(SKY_Service_t *svc, uint64_t now_us)
         }
         if (job->active)
         {
-            /* A timer that starts in the pull to come runs for at least the shortest time-out. */
-            const uint64_t latest_us = now_us + RTO_MIN_US;
+            const uint64_t latest_us = now_us + POLL_MAX_US;
 
             next_us = latest_us < next_us ? latest_us : next_us;
         }
