@@ -29,6 +29,9 @@ WIDE = 10_000
 LINE_S = 5.0
 """between two lines of progress where there is no terminal"""
 
+_AGAIN_S = 0.01
+"""until a signal's exception that was dropped is raised again"""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 VARIABLE = "SKYMEM_CONSTELLATION"
 """names the constellation file once, for all commands that use a sky"""
@@ -69,13 +72,16 @@ class Commands(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run a command line. SIGTERM and SIGHUP end the command as exceptions do, so that it clears up."""
         before = {}
+        hook = sys.unraisablehook
         if threading.current_thread() is threading.main_thread():
+            sys.unraisablehook = _see_to_dropped
             for number in (signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
                     before[number] = signal.signal(number, _end)
         try:
             return super().main(*args, **extra)
         finally:
+            sys.unraisablehook = hook
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -118,10 +124,32 @@ def _nobody_reads() -> bool:
         return False
 
 
+class _Ended(SystemExit):
+    """A signal ends the command."""
+
+
 def _end(number: int, _: object) -> None:
     """Raise for a first signal; a second one ends the process at once."""
     signal.signal(number, signal.SIG_DFL)
-    raise SystemExit(128 + number)
+    raise _Ended(128 + number)
+
+
+def _see_to_dropped(dropped: "sys.UnraisableHookArgs") -> None:
+    """Raise a signal's exception again that came while an object was destroyed: Python drops it there.
+
+    It is raised from a timer, because whatever this function raises would be dropped too.
+    """
+    if not isinstance(dropped.exc_value, _Ended | KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
+        return
+    ended, before = dropped.exc_value, signal.getsignal(signal.SIGALRM)
+
+    def raise_again(*_: object) -> None:
+        signal.signal(signal.SIGALRM, before)
+        raise ended
+
+    signal.signal(signal.SIGALRM, raise_again)
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
 def _one_line(error: click.UsageError) -> click.ClickException:
