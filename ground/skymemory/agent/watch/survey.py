@@ -54,6 +54,10 @@ _RATES: Final = (
 _AGENT: Final = ("hits", "misses", "puts", "expired", "retries", "corrupt", "bytes_up", "bytes_down", "satellites_lost")
 """counts of the store that are told"""
 _SAVED: Final = ("tokens", "compute_s", "fetch_s")
+_CLOCK_DRIFT: Final = 0.01
+"""part of a time by which a satellite's clock may be slow"""
+_ROUNDING_MS: Final = 100
+"""by which two uptimes may be rounded, at most"""
 _EVENTS: Final = 100
 """events that go with each frame"""
 _EAST, _WEST, _NORTH, _SOUTH, _GROUND = (LINK_NAMES.index(name) for name in ("east", "west", "north", "south", "ground"))
@@ -176,17 +180,18 @@ class Survey:
     def _ask(self, some: range) -> None:
         routes = [Route(self._places[index], self._places[index]) for index in some]
         deadline_s = min(self._control.patience_s(routes), DEADLINE_S)
+        began_s = time.monotonic()
         stores = self._control.store_stats(routes, deadline_s)
-        links = self._control.link_stats([route for route in routes if route.satellite in stores], deadline_s)
         now_s = time.monotonic()
+        links = self._control.link_stats([route for route in routes if route.satellite in stores], deadline_s)
         self._restarted.clear()
         for index in some:
             place = self._places[index]
             new, old = stores.get(place), self._stores.get(place)
             new_links, old_links = links.get(place), self._links.get(place)
             self._state[index] = SILENT if new is None else ANSWERS
-            # Who began anew counts from 0, and so do we
-            again = old is not None and new is not None and new["uptime_ms"] < old["uptime_ms"]
+            # Who began anew counts from 0, and so do we. Its uptime may be above the one that it told before
+            again = old is not None and new is not None and _restarted(old, new, began_s - self._asked_s[index])
             if again:
                 self._restarted.add(place)
             since_s = now_s - self._asked_s[index]
@@ -308,6 +313,11 @@ def _moved(old: dict[str, int] | None, new: dict[str, int]) -> tuple[int, int]:
         return sum(value for name, value in record.items() if name.startswith("drop_")) if record else 0
 
     return max(0, new["tx_packets"] - (old["tx_packets"] if old else 0)), max(0, drops(new) - drops(old))
+
+
+def _restarted(old: dict[str, int], new: dict[str, int], between_s: float) -> bool:
+    """Return whether a satellite's uptime grew by less than the time that surely passed between two answers."""
+    return new["uptime_ms"] - old["uptime_ms"] < 1000 * between_s * (1 - _CLOCK_DRIFT) - _ROUNDING_MS
 
 
 def _both_ends(counts: Column, shape: Shape) -> Column:

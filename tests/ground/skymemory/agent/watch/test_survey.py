@@ -23,10 +23,12 @@ from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
 from skymemory.placement.whereabouts import Playing
+from skymemory.placement.window import Route
 from skymemory.results import GetResult
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.replay import upload
+from support.agents import wait_until
 from support.elements import EPOCH_MS, shell
 
 StartSky = Callable[..., LocalConstellation]
@@ -112,6 +114,27 @@ def test_a_loss_and_a_return_are_events(start_sky: StartSky) -> None:
         until(survey, lambda _: ("lost", "[2, 4] does not answer", place) in told())
         local.restart(lost)
         until(survey, lambda _: ("restarted", "[2, 4] started anew, with an empty store", place) in told())
+
+
+def test_who_restarts_between_two_looks_is_noticed_however_late_the_second(start_sky: StartSky) -> None:
+    """Its uptime may have passed the one that it told before."""
+    local = start_sky()
+    lost = Satellite(2, 4)
+    place = index(local.constellation, lost)
+    with surveyed(local.constellation) as (_, survey), closing(ControlPlane(local.constellation)) as control:
+
+        def uptime_ms() -> int:
+            return control.store_stats([Route(lost, lost)], 5)[lost]["uptime_ms"]
+
+        until(survey, lambda _: survey.now()["totals"]["uptime_ms"][place] >= 1000)
+        before_ms = survey.now()["totals"]["uptime_ms"][place]
+        local.kill(lost)
+        local.restart(lost)
+        wait_until(lambda: uptime_ms() > before_ms)
+        survey.take()
+        assert [one["kind"] for one in survey.now()["events"]] == ["restarted"]
+        survey.take()
+        assert [one["kind"] for one in survey.now()["events"]] == ["restarted"]  # told once
 
 
 def test_links_in_use_cut_and_none(start_sky: StartSky) -> None:
