@@ -58,7 +58,7 @@ async def served(store: SkyStore | None = None, page: Path = PAGE) -> AsyncItera
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
     """An asynchronous test."""
-    asyncio.run(asyncio.wait_for(scenario, 120))
+    asyncio.run(asyncio.wait_for(scenario, 300))
 
 
 async def until(true: Callable[[], Awaitable[Any]]) -> Any:

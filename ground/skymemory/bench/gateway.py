@@ -31,6 +31,8 @@ LOADS: Final = ((1, 1), (1, 16), (50, 1), (50, 16))
 """clients, and commands that each has under way"""
 _LARGE_BYTES: Final = 1_000_000
 """values from this length on are not asked for in pipelines: redis-benchmark keeps all of them in memory"""
+END_DEADLINE_S: Final = 20.0
+"""for the agent to end; after it, it is killed"""
 _TIMEOUT_S: Final = 300.0
 
 
@@ -178,4 +180,8 @@ def _agent(local: LocalConstellation) -> Iterator[tuple[int, ProcessId]]:
             yield port, _process(child.pid)
         finally:
             child.terminate()
-            child.wait()
+            try:
+                child.wait(END_DEADLINE_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()

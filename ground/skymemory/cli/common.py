@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
@@ -29,8 +30,10 @@ WIDE = 10_000
 LINE_S = 5.0
 """between two lines of progress where there is no terminal"""
 
-_AGAIN_S = 0.01
+DROPPED_S = 0.01
 """until a signal's exception that was dropped is raised again"""
+_LATER_S = 0.01
+"""until that is tried once more"""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 VARIABLE = "SKYMEM_CONSTELLATION"
@@ -144,12 +147,17 @@ def _see_to_dropped(dropped: "sys.UnraisableHookArgs") -> None:
         return
     ended, before = dropped.exc_value, signal.getsignal(signal.SIGALRM)
 
-    def raise_again(*_: object) -> None:
+    def raise_again(_: int, frame: FrameType | None) -> None:
+        while frame is not None:
+            if frame.f_code is _see_to_dropped.__code__:  # it has not returned yet
+                signal.setitimer(signal.ITIMER_REAL, _LATER_S)
+                return
+            frame = frame.f_back
         signal.signal(signal.SIGALRM, before)
         raise ended
 
     signal.signal(signal.SIGALRM, raise_again)
-    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+    signal.setitimer(signal.ITIMER_REAL, DROPPED_S)
 
 
 def _one_line(error: click.UsageError) -> click.ClickException:
