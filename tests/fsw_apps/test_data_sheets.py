@@ -210,6 +210,23 @@ def test_function_codes(app: str) -> None:
 
 
 @both
+def test_dispatch_takes_every_message_of_the_sheet_at_its_length(app: str) -> None:
+    prefix = app.upper()
+    source = (APPS / app / "fsw" / "src" / f"{app}_dispatch.c").read_text()
+    rows = [list(row) for row in re.findall(r"\{(\w+), (\w+), (\w+), sizeof\((\w+)\)\},", source)]
+    expected = []
+    for code in headers_of(app).codes:
+        name = "".join(word.capitalize() for word in code.removeprefix(f"{prefix}_").removesuffix("_CC").split("_"))
+        expected.append([f"{prefix}_MESSAGE_CMD", code, f"{prefix}_{name}Cmd", f"{prefix}_{name}Cmd_t"])
+    for topic, name in (("SEND_HK", "SendHkCmd"), ("WAKEUP", "WakeupCmd")):
+        expected.append([f"{prefix}_MESSAGE_{topic}", "0", f"{prefix}_{name}", f"{prefix}_{name}_t"])
+    assert rows == expected
+    assert [f"[{prefix}_MESSAGE_{topic}]={prefix}_{topic}_MID" for topic in ("CMD", "SEND_HK", "WAKEUP")] == re.findall(
+        r"\[\w+\]=\w+_MID", source.replace(" ", "")
+    )
+
+
+@both
 def test_interfaces_are_the_topics_and_the_tables(app: str) -> None:
     sheet, headers = sheet_of(app), headers_of(app)
     assert headers.topics == {f"CFE_MISSION_{app.upper()}_{topic}_TOPICID" for topic in TOPICS}

@@ -63,8 +63,12 @@ static void Test_RunAndEnd(void)
 {
     static CFE_SB_Buffer_t buffer;
     static CFE_SB_MsgId_t  strange = CFE_SB_MSGID_WRAP_VALUE(0x1888);
+    CFE_MSG_FcnCode_t      code    = 0;
+    CFE_MSG_Size_t         size    = sizeof(ISL_NoopCmd_t);
 
     UT_SetDataBuffer(UT_KEY(CFE_MSG_GetMsgId), &strange, sizeof(strange), false);
+    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetFcnCode), &code, sizeof(code), true);
+    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetSize), &size, sizeof(size), true);
     UT_SetHandlerFunction(UT_KEY(CFE_SB_ReceiveBuffer), OnReceiveBuffer, &buffer);
     UT_SetDeferredRetcode(UT_KEY(CFE_ES_RunLoop), 1, true);
     UT_SetDeferredRetcode(UT_KEY(CFE_ES_RunLoop), 1, true);

@@ -205,18 +205,16 @@ void UT_Send(uint32 mid, CFE_MSG_FcnCode_t code, size_t size, const void *bytes)
         CFE_SB_Buffer_t  buffer;
         ISL_SetLinkCmd_t set_link;
     } message;
-    /* an event about a wrong length asks for id and code a second time */
-    CFE_SB_MsgId_t    ids[]   = {CFE_SB_ValueToMsgId(mid), CFE_SB_ValueToMsgId(mid)};
-    CFE_MSG_FcnCode_t codes[] = {code, code};
-    CFE_MSG_Size_t    length  = size;
+    CFE_SB_MsgId_t id     = CFE_SB_ValueToMsgId(mid);
+    CFE_MSG_Size_t length = size;
 
     memset(&message, 0, sizeof(message));
     if (bytes != NULL)
     {
         memcpy(&message, bytes, sizeof(message.set_link));
     }
-    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetMsgId), ids, sizeof(ids), true);
-    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetFcnCode), codes, sizeof(codes), true);
+    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetMsgId), &id, sizeof(id), true);
+    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetFcnCode), &code, sizeof(code), true);
     UT_SetDataBuffer(UT_KEY(CFE_MSG_GetSize), &length, sizeof(length), true);
     ISL_TaskPipe(&message.buffer);
     UT_ResetState(UT_KEY(CFE_MSG_GetMsgId));

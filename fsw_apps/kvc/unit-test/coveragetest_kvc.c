@@ -62,9 +62,13 @@ static void OnReceive(void *user, UT_EntryKey_t key, const UT_StubContext_t *con
 
 static void Test_MainLoop(void)
 {
-    CFE_SB_MsgId_t ids[] = {CFE_SB_ValueToMsgId(0x1888), CFE_SB_ValueToMsgId(0x1888)};
+    CFE_SB_MsgId_t    id   = CFE_SB_ValueToMsgId(0x1888);
+    CFE_MSG_FcnCode_t code = 0;
+    CFE_MSG_Size_t    size = sizeof(KVC_NoopCmd_t);
 
-    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetMsgId), ids, sizeof(ids), true);
+    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetMsgId), &id, sizeof(id), true);
+    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetFcnCode), &code, sizeof(code), true);
+    UT_SetDataBuffer(UT_KEY(CFE_MSG_GetSize), &size, sizeof(size), true);
     UT_SetHandlerFunction(UT_KEY(CFE_SB_ReceiveBuffer), OnReceive, NULL);
     UT_SetDeferredRetcode(UT_KEY(CFE_ES_RunLoop), 1, true);
     KVC_AppMain();

@@ -14,16 +14,18 @@
 
 #define ISL_EVENT_PERIOD_US (ISL_PLATFORM_EVENT_PERIOD_S * UINT64_C(1000000))
 
-void ISL_NoopCmd(void)
+void ISL_NoopCmd(const CFE_SB_Buffer_t *buffer)
 {
+    (void)buffer;
     ++ISL_Data.CommandCounter;
     (void)CFE_EVS_SendEvent(ISL_NOOP_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: no operation. Version %s", ISL_VERSION);
 }
 
-void ISL_ResetCountersCmd(void)
+void ISL_ResetCountersCmd(const CFE_SB_Buffer_t *buffer)
 {
     ISL_Node_t *const node = ISL_Task_Enter();
 
+    (void)buffer;
     if (node != NULL)
     {
         ISL_Node_ResetCounters(node);
@@ -35,13 +37,14 @@ void ISL_ResetCountersCmd(void)
     (void)CFE_EVS_SendEvent(ISL_RESET_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: counters reset");
 }
 
-void ISL_SetLinkCmd(const ISL_SetLinkCmd_t *cmd)
+void ISL_SetLinkCmd(const CFE_SB_Buffer_t *buffer)
 {
-    const uint16      id      = cmd->Payload.Link;
-    const uint16      seconds = cmd->Payload.CutS;
-    bool              exists  = false;
-    bool              done    = false;
-    ISL_Node_t *const node    = id < ISL_LINK_COUNT && seconds <= ISL_CUT_S_MAX ? ISL_Task_Enter() : NULL;
+    const ISL_SetLinkCmd_t *const cmd     = (const ISL_SetLinkCmd_t *)buffer;
+    const uint16                  id      = cmd->Payload.Link;
+    const uint16                  seconds = cmd->Payload.CutS;
+    bool                          exists  = false;
+    bool                          done    = false;
+    ISL_Node_t *const             node    = id < ISL_LINK_COUNT && seconds <= ISL_CUT_S_MAX ? ISL_Task_Enter() : NULL;
 
     if (node != NULL)
     {
@@ -139,11 +142,12 @@ static void ISL_FillHk(const ISL_Node_t *node, uint64_t now_us, ISL_HkTlm_Payloa
     }
 }
 
-void ISL_SendHkCmd(void)
+void ISL_SendHkCmd(const CFE_SB_Buffer_t *buffer)
 {
     ISL_HkTlm_Payload_t *const hk   = &ISL_Data.Hk.Payload;
     ISL_Node_t *const          node = ISL_Task_Enter();
 
+    (void)buffer;
     memset(hk, 0, sizeof(*hk));
     if (node != NULL)
     {
@@ -208,7 +212,7 @@ static void ISL_ReportLinks(uint32 up)
     }
 }
 
-void ISL_WakeupCmd(void)
+void ISL_WakeupCmd(const CFE_SB_Buffer_t *buffer)
 {
     const uint64_t    now_us = SKY_LIB_NowUs();
     uint64_t          drops[ISL_CAUSES];
@@ -216,6 +220,7 @@ void ISL_WakeupCmd(void)
     uint32            id;
     ISL_Node_t *const node = ISL_Task_Enter();
 
+    (void)buffer;
     if (node != NULL)
     {
         memcpy(drops, node->router.counters.drops, sizeof(drops));

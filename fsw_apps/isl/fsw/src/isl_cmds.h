@@ -6,13 +6,13 @@
 #define ISL_CMDS_H
 
 #include "cfe.h"
-#include "isl_msg.h"
 
-void ISL_NoopCmd(void);
-void ISL_ResetCountersCmd(void);
-void ISL_SetLinkCmd(const ISL_SetLinkCmd_t *cmd);
-void ISL_SendHkCmd(void);
-void ISL_WakeupCmd(void);
+/* Each takes the message for which isl_dispatch.c lists it, whose length has been checked. */
+void ISL_NoopCmd(const CFE_SB_Buffer_t *buffer);
+void ISL_ResetCountersCmd(const CFE_SB_Buffer_t *buffer);
+void ISL_SetLinkCmd(const CFE_SB_Buffer_t *buffer);
+void ISL_SendHkCmd(const CFE_SB_Buffer_t *buffer);
+void ISL_WakeupCmd(const CFE_SB_Buffer_t *buffer);
 /** Telemetry of the downlink list: on to the listeners. */
 void ISL_RelayTelemetry(const CFE_MSG_Message_t *message);
 

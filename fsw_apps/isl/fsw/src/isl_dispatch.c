@@ -9,86 +9,90 @@
 #include "isl_eventids.h"
 #include "isl_msgids.h"
 
-static bool ISL_VerifyLength(const CFE_MSG_Message_t *message, size_t expected)
+/** The messages that ISL takes. The table names them, because their ids are no constants where electronic data sheets are built in. */
+typedef enum
 {
-    CFE_SB_MsgId_t    mid    = CFE_SB_INVALID_MSG_ID;
-    CFE_MSG_FcnCode_t code   = 0;
-    CFE_MSG_Size_t    actual = 0;
+    ISL_MESSAGE_CMD = 0,
+    ISL_MESSAGE_SEND_HK,
+    ISL_MESSAGE_WAKEUP,
+    ISL_MESSAGE_COUNT
+} ISL_Message_t;
 
-    (void)CFE_MSG_GetSize(message, &actual);
-    if (actual == expected)
-    {
-        return true;
-    }
-    (void)CFE_MSG_GetMsgId(message, &mid);
-    (void)CFE_MSG_GetFcnCode(message, &code);
-    ++ISL_Data.CommandErrorCounter;
-    (void)CFE_EVS_SendEvent(ISL_LEN_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: message 0x%04lX code %u has %lu bytes, not %lu",
-                            (unsigned long)CFE_SB_MsgIdToValue(mid), (unsigned)code, (unsigned long)actual,
-                            (unsigned long)expected);
-    return false;
-}
-
-static void ISL_ProcessCommand(const CFE_SB_Buffer_t *buffer)
+typedef struct
 {
-    CFE_MSG_FcnCode_t code = 0;
+    ISL_Message_t     message;
+    CFE_MSG_FcnCode_t code; /**< of a command; other messages have none */
+    void (*handler)(const CFE_SB_Buffer_t *buffer);
+    size_t length; /**< of the whole message, exactly */
+} ISL_Dispatch_t;
 
-    (void)CFE_MSG_GetFcnCode(&buffer->Msg, &code);
-    switch (code)
+static const ISL_Dispatch_t ISL_DispatchTable[] = {
+    {ISL_MESSAGE_CMD, ISL_NOOP_CC, ISL_NoopCmd, sizeof(ISL_NoopCmd_t)},
+    {ISL_MESSAGE_CMD, ISL_RESET_COUNTERS_CC, ISL_ResetCountersCmd, sizeof(ISL_ResetCountersCmd_t)},
+    {ISL_MESSAGE_CMD, ISL_SET_LINK_CC, ISL_SetLinkCmd, sizeof(ISL_SetLinkCmd_t)},
+    {ISL_MESSAGE_SEND_HK, 0, ISL_SendHkCmd, sizeof(ISL_SendHkCmd_t)},
+    {ISL_MESSAGE_WAKEUP, 0, ISL_WakeupCmd, sizeof(ISL_WakeupCmd_t)},
+};
+
+/** Find the entry of a message. @return NULL if there is none; @p is_ours then tells whether the message id is one of ours */
+static const ISL_Dispatch_t *ISL_FindDispatch(CFE_SB_MsgId_Atom_t mid, CFE_MSG_FcnCode_t code, bool *is_ours)
+{
+    /* Not static: with electronic data sheets these are looked up at run time. */
+    const CFE_SB_MsgId_Atom_t mids[ISL_MESSAGE_COUNT] = {
+        [ISL_MESSAGE_CMD]     = ISL_CMD_MID,
+        [ISL_MESSAGE_SEND_HK] = ISL_SEND_HK_MID,
+        [ISL_MESSAGE_WAKEUP]  = ISL_WAKEUP_MID,
+    };
+    uint32 i;
+
+    *is_ours = false;
+    for (i = 0; i < sizeof(ISL_DispatchTable) / sizeof(ISL_DispatchTable[0]); ++i)
     {
-        case ISL_NOOP_CC:
-            if (ISL_VerifyLength(&buffer->Msg, sizeof(ISL_NoopCmd_t)))
+        const ISL_Dispatch_t *const entry = &ISL_DispatchTable[i];
+
+        if (mids[entry->message] == mid)
+        {
+            *is_ours = true;
+            if (entry->message != ISL_MESSAGE_CMD || entry->code == code)
             {
-                ISL_NoopCmd();
+                return entry;
             }
-            break;
-        case ISL_RESET_COUNTERS_CC:
-            if (ISL_VerifyLength(&buffer->Msg, sizeof(ISL_ResetCountersCmd_t)))
-            {
-                ISL_ResetCountersCmd();
-            }
-            break;
-        case ISL_SET_LINK_CC:
-            if (ISL_VerifyLength(&buffer->Msg, sizeof(ISL_SetLinkCmd_t)))
-            {
-                ISL_SetLinkCmd((const ISL_SetLinkCmd_t *)buffer);
-            }
-            break;
-        default:
-            ++ISL_Data.CommandErrorCounter;
-            (void)CFE_EVS_SendEvent(ISL_CC_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: unknown function code %u", (unsigned)code);
-            break;
+        }
     }
+    return NULL;
 }
 
 void ISL_TaskPipe(const CFE_SB_Buffer_t *buffer)
 {
-    CFE_SB_MsgId_t      id = CFE_SB_INVALID_MSG_ID;
-    CFE_SB_MsgId_Atom_t mid;
+    const ISL_Dispatch_t *entry;
+    CFE_SB_MsgId_t        id      = CFE_SB_INVALID_MSG_ID;
+    CFE_MSG_FcnCode_t     code    = 0;
+    CFE_MSG_Size_t        size    = 0;
+    bool                  is_ours = false;
+    CFE_SB_MsgId_Atom_t   mid;
 
     (void)CFE_MSG_GetMsgId(&buffer->Msg, &id);
-    mid = CFE_SB_MsgIdToValue(id);
-    if (mid == ISL_CMD_MID) /* no switch: with data sheets message ids are looked up, not constant */
+    (void)CFE_MSG_GetFcnCode(&buffer->Msg, &code);
+    (void)CFE_MSG_GetSize(&buffer->Msg, &size);
+    mid   = CFE_SB_MsgIdToValue(id);
+    entry = ISL_FindDispatch(mid, code, &is_ours);
+    if (entry != NULL && entry->length == size)
     {
-        ISL_ProcessCommand(buffer);
+        entry->handler(buffer);
+        return;
     }
-    else if (mid == ISL_SEND_HK_MID)
+    ++ISL_Data.CommandErrorCounter;
+    if (entry != NULL)
     {
-        if (ISL_VerifyLength(&buffer->Msg, sizeof(ISL_SendHkCmd_t)))
-        {
-            ISL_SendHkCmd();
-        }
+        (void)CFE_EVS_SendEvent(ISL_LEN_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: message 0x%04lX code %u has %lu bytes, not %lu",
+                                (unsigned long)mid, (unsigned)code, (unsigned long)size, (unsigned long)entry->length);
     }
-    else if (mid == ISL_WAKEUP_MID)
+    else if (is_ours)
     {
-        if (ISL_VerifyLength(&buffer->Msg, sizeof(ISL_WakeupCmd_t)))
-        {
-            ISL_WakeupCmd();
-        }
+        (void)CFE_EVS_SendEvent(ISL_CC_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: unknown function code %u", (unsigned)code);
     }
     else
     {
-        ++ISL_Data.CommandErrorCounter;
         (void)CFE_EVS_SendEvent(ISL_MID_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: message id 0x%04lX is not ours",
                                 (unsigned long)mid);
     }

@@ -11,14 +11,16 @@
 #include "kvc_upload.h"
 #include "kvc_version.h"
 
-void KVC_NoopCmd(void)
+void KVC_NoopCmd(const CFE_SB_Buffer_t *buffer)
 {
+    (void)buffer;
     ++KVC_Data.CommandCounter;
     (void)CFE_EVS_SendEvent(KVC_NOOP_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: no operation. Version %s", KVC_VERSION);
 }
 
-void KVC_ResetCountersCmd(void)
+void KVC_ResetCountersCmd(const CFE_SB_Buffer_t *buffer)
 {
+    (void)buffer;
     KVC_Data.CommandCounter      = 0;
     KVC_Data.CommandErrorCounter = 0;
     KVC_Service_ResetCounters();
@@ -40,17 +42,19 @@ static bool KVC_CountStoreCommand(bool done)
     return done;
 }
 
-void KVC_ClearStoreCmd(void)
+void KVC_ClearStoreCmd(const CFE_SB_Buffer_t *buffer)
 {
+    (void)buffer;
     if (KVC_CountStoreCommand(KVC_Service_Clear()))
     {
         (void)CFE_EVS_SendEvent(KVC_CLEAR_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: store cleared");
     }
 }
 
-void KVC_PurgeBlockCmd(const KVC_PurgeBlockCmd_t *cmd)
+void KVC_PurgeBlockCmd(const CFE_SB_Buffer_t *buffer)
 {
-    uint32 chunks = 0;
+    const KVC_PurgeBlockCmd_t *const cmd    = (const KVC_PurgeBlockCmd_t *)buffer;
+    uint32                           chunks = 0;
 
     if (KVC_CountStoreCommand(KVC_Service_Purge(cmd->Payload.Tenant, cmd->Payload.Key, &chunks)))
     {
@@ -66,26 +70,33 @@ static void KVC_Count(bool done)
     KVC_Data.CommandErrorCounter = (uint8)(KVC_Data.CommandErrorCounter + (done ? 0 : 1));
 }
 
-void KVC_ScheduleBeginCmd(const KVC_ScheduleBeginCmd_t *cmd)
+void KVC_ScheduleBeginCmd(const CFE_SB_Buffer_t *buffer)
 {
+    const KVC_ScheduleBeginCmd_t *const cmd = (const KVC_ScheduleBeginCmd_t *)buffer;
+
     KVC_Count(KVC_Upload_Begin(&cmd->Payload));
 }
 
-void KVC_ScheduleRowsCmd(const KVC_ScheduleRowsCmd_t *cmd)
+void KVC_ScheduleRowsCmd(const CFE_SB_Buffer_t *buffer)
 {
+    const KVC_ScheduleRowsCmd_t *const cmd = (const KVC_ScheduleRowsCmd_t *)buffer;
+
     KVC_Count(KVC_Upload_Rows(&cmd->Payload));
 }
 
-void KVC_ScheduleCommitCmd(const KVC_ScheduleCommitCmd_t *cmd)
+void KVC_ScheduleCommitCmd(const CFE_SB_Buffer_t *buffer)
 {
+    const KVC_ScheduleCommitCmd_t *const cmd = (const KVC_ScheduleCommitCmd_t *)buffer;
+
     KVC_Count(KVC_Upload_Commit(&cmd->Payload));
 }
 
-void KVC_HandoverCmd(const KVC_HandoverCmd_t *cmd)
+void KVC_HandoverCmd(const CFE_SB_Buffer_t *buffer)
 {
-    const SKY_Addr_t target = {cmd->Payload.Plane, cmd->Payload.Slot};
-    SKY_Status_t     status = SKY_STATUS_BUSY;
-    const bool       ready  = KVC_Service_Evacuate(target, &status);
+    const KVC_HandoverCmd_t *const cmd    = (const KVC_HandoverCmd_t *)buffer;
+    const SKY_Addr_t               target = {cmd->Payload.Plane, cmd->Payload.Slot};
+    SKY_Status_t                   status = SKY_STATUS_BUSY;
+    const bool                     ready  = KVC_Service_Evacuate(target, &status);
 
     KVC_Count(ready && status == SKY_STATUS_OK);
     if (!ready)
@@ -105,8 +116,9 @@ void KVC_HandoverCmd(const KVC_HandoverCmd_t *cmd)
     }
 }
 
-void KVC_SendHkCmd(void)
+void KVC_SendHkCmd(const CFE_SB_Buffer_t *buffer)
 {
+    (void)buffer;
     KVC_Service_FillHk(&KVC_Data.Hk.Payload);
     KVC_Data.Hk.Payload.CommandCounter      = KVC_Data.CommandCounter;
     KVC_Data.Hk.Payload.CommandErrorCounter = KVC_Data.CommandErrorCounter;
@@ -114,8 +126,9 @@ void KVC_SendHkCmd(void)
     (void)CFE_SB_TransmitMsg(CFE_MSG_PTR(KVC_Data.Hk.TelemetryHeader), true);
 }
 
-void KVC_WakeupCmd(void)
+void KVC_WakeupCmd(const CFE_SB_Buffer_t *buffer)
 {
+    (void)buffer;
     KVC_Service_Tick();
     KVC_Tbl_Manage();
 }

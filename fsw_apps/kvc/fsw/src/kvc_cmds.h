@@ -5,17 +5,18 @@
 #ifndef KVC_CMDS_H
 #define KVC_CMDS_H
 
-#include "kvc_msg.h"
+#include "cfe.h"
 
-void KVC_NoopCmd(void);
-void KVC_ResetCountersCmd(void);
-void KVC_ClearStoreCmd(void);
-void KVC_PurgeBlockCmd(const KVC_PurgeBlockCmd_t *cmd);
-void KVC_ScheduleBeginCmd(const KVC_ScheduleBeginCmd_t *cmd);
-void KVC_ScheduleRowsCmd(const KVC_ScheduleRowsCmd_t *cmd);
-void KVC_ScheduleCommitCmd(const KVC_ScheduleCommitCmd_t *cmd);
-void KVC_HandoverCmd(const KVC_HandoverCmd_t *cmd);
-void KVC_SendHkCmd(void);
-void KVC_WakeupCmd(void);
+/* Each takes the message for which kvc_dispatch.c lists it, whose length has been checked. */
+void KVC_NoopCmd(const CFE_SB_Buffer_t *buffer);
+void KVC_ResetCountersCmd(const CFE_SB_Buffer_t *buffer);
+void KVC_ClearStoreCmd(const CFE_SB_Buffer_t *buffer);
+void KVC_PurgeBlockCmd(const CFE_SB_Buffer_t *buffer);
+void KVC_ScheduleBeginCmd(const CFE_SB_Buffer_t *buffer);
+void KVC_ScheduleRowsCmd(const CFE_SB_Buffer_t *buffer);
+void KVC_ScheduleCommitCmd(const CFE_SB_Buffer_t *buffer);
+void KVC_HandoverCmd(const CFE_SB_Buffer_t *buffer);
+void KVC_SendHkCmd(const CFE_SB_Buffer_t *buffer);
+void KVC_WakeupCmd(const CFE_SB_Buffer_t *buffer);
 
 #endif
