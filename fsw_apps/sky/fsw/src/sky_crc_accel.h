@@ -5,12 +5,7 @@
 #ifndef SKY_CRC_ACCEL_H
 #define SKY_CRC_ACCEL_H
 
-#include "sky_crc.h"
-
-/* The tables: always there, and used by the fast code for what is left over. */
-uint16_t SKY_Crc16_Table(uint16_t crc, const uint8_t *data, size_t len);
-/** @p crc is the register itself, without the inversions at start and end. */
-uint32_t SKY_Crc32c_Table(uint32_t crc, const uint8_t *data, size_t len);
+#include "sky_crc_table.h"
 
 #if defined(__GNUC__) && (defined(__x86_64__) || (defined(__aarch64__) && defined(__AARCH64EL__)))
 

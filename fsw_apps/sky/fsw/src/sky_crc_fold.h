@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "sky_crc_table.h"
+
 #define FOLD_BYTES   ((size_t)16)
 #define STRIDE_BYTES (4u * FOLD_BYTES) /* four registers */
 
