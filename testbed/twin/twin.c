@@ -471,7 +471,7 @@ void SKYT_Counters(const SKYT_Twin_t *twin, SKYT_Counters_t *counters)
     {
         const SKYT_Node_t *node = &twin->nodes[i];
 
-        counters->migrated_chunks += node->migrated + node->service.counters.migrated_out;
+        counters->migrated_chunks += node->migrated + node->service.core.counters.migrated_out;
         counters->evicted_chunks += node->evicted + node->store.counters.evicted_chunks;
         counters->expired_parts += node->expired + node->store.counters.expired_partial;
         counters->stored_chunks += node->store.counters.slots_used - node->store.counters.partial;

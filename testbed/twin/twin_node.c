@@ -65,11 +65,11 @@ void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t index)
 {
     SKY_Service_t *service  = &twin->nodes[index].service;
     const uint32_t looked   = SKYT_Truth_Scrutinized(twin, index);
-    const uint64_t scrubbed = service->counters.scrubbed;
+    const uint64_t scrubbed = service->core.counters.scrubbed;
     uint64_t       next_us  = UINT64_MAX;
 
     SKY_Service_Poll(service, twin->now_us, &next_us);
-    if (service->counters.scrubbed != scrubbed)
+    if (service->core.counters.scrubbed != scrubbed)
     {
         SKYT_Truth_Scrubbed(twin, index, looked);
     }
@@ -150,11 +150,11 @@ void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt,
 {
     SKYT_Node_t   *node     = &twin->nodes[index];
     const uint64_t evicted  = node->store.counters.evicted_blocks;
-    const uint64_t scrubbed = node->service.counters.scrubbed;
+    const uint64_t scrubbed = node->service.core.counters.scrubbed;
 
     SKY_Service_Begin(&node->service, twin->now_us, pkt);
     SKYT_Truth_Put(twin, index, evicted);
-    if (node->service.counters.scrubbed != scrubbed)
+    if (node->service.core.counters.scrubbed != scrubbed)
     {
         SKYT_Truth_Scrubbed(twin, index, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key));
     }
@@ -310,14 +310,14 @@ void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
         SKYT_Hello_WakeEnds(twin, index, link);
     }
     SKYT_Truth_Crash(twin, index);
-    node->migrated += node->service.counters.migrated_out;
+    node->migrated += node->service.core.counters.migrated_out;
     node->evicted += node->store.counters.evicted_chunks;
     node->expired += node->store.counters.expired_partial;
     node->store.counters.evicted_blocks  = 0;
     node->store.counters.evicted_chunks  = 0;
     node->store.counters.expired_partial = 0;
     SKY_Store_Clear(&node->store);
-    (void)memset(&node->service.counters, 0, sizeof(node->service.counters));
+    (void)memset(&node->service.core.counters, 0, sizeof(node->service.core.counters));
     node->busy_until_us = 0;
     node->is_up         = false;
     node->is_greeting   = false;

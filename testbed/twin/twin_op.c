@@ -108,7 +108,7 @@ static void find_places(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SK
 /* Has a satellite something left to hand over? Who is in another row, by its clock, does not know. */
 static bool has_left(const SKYT_Twin_t *twin, const SKYT_Node_t *node)
 {
-    const SKY_Schedule_t *schedule = node->service.handover.schedule;
+    const SKY_Schedule_t *schedule = node->service.core.schedule;
     const bool            knows =
         schedule != NULL && SKY_Schedule_RowAt(schedule, twin->now_us) == SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 

@@ -22,7 +22,7 @@ bool SKYT_Work_IsChunk(const SKYT_Twin_t *twin, uint32_t index)
 {
     const SKY_Service_t *service = &twin->nodes[index].service;
 
-    return service->stage == SKY_SERVICE_CHUNKS && service->part_offset == 0;
+    return service->answer.stage == SKY_ANSWER_CHUNKS && service->answer.part_offset == 0;
 }
 
 bool SKYT_Work_Hold(SKYT_Twin_t *twin, uint32_t index, uint32_t id, const uint8_t *data)

@@ -81,7 +81,7 @@ static void check_out(const SKY_Out_t *out)
     }
     (void)memcpy(wire + len - SKY_PEC_BYTES, out->tail, SKY_PEC_BYTES);
     ENSURE(SKY_Packet_Decode(wire, len, &pkt) == SKY_STATUS_OK);
-    ENSURE(SKY_Addr_Equal(pkt.src, service.cfg.self));
+    ENSURE(SKY_Addr_Equal(pkt.src, service.core.cfg.self));
     if (pkt.seq_flags == SKY_SEQ_WHOLE && (pkt.op == SKY_OP_PUT ? pkt.is_request : pkt.op == SKY_OP_GET && pkt.status == 0))
     {
         ENSURE(SKY_Crc32c(0, pkt.payload, pkt.length) == pkt.chunk_crc);
@@ -251,7 +251,7 @@ static bool make_packet(input_t *in, SKY_Packet_t *pkt, uint8_t *payload)
     pkt->op         = ops[what & 7u];
     pkt->seq_flags  = SKY_SEQ_WHOLE;
     pkt->src.slot   = 9;
-    pkt->dst        = service.cfg.self;
+    pkt->dst        = service.core.cfg.self;
     pkt->key[0]     = take(in) & 7u;
     pkt->epoch      = what;
     switch (pkt->op)
@@ -296,7 +296,7 @@ static void follow(input_t *in)
         rows[i].centre.plane = cell & 3;
         rows[i].centre.slot  = cell >> 2 & 3;
     }
-    if (SKY_Schedule_Init(&schedule, &service.cfg.torus, (SKY_LayoutId_t)(1 + servers / 16 % 3), 1u + servers % 9u, rows, 4,
+    if (SKY_Schedule_Init(&schedule, &service.core.cfg.torus, (SKY_LayoutId_t)(1 + servers / 16 % 3), 1u + servers % 9u, rows, 4,
                           now_us))
     {
         ENSURE(SKY_Service_SetSchedule(&service, &schedule));

@@ -162,7 +162,7 @@ static inline uint32_t held(const fx_block_t *block)
 
     for (uint32_t i = 0; i < NODES; ++i)
     {
-        count += held_at(nodes[i].svc.cfg.self, block);
+        count += held_at(nodes[i].svc.core.cfg.self, block);
     }
     return count;
 }

@@ -52,13 +52,14 @@ static inline void hand_over(rig_t *rig, const datagram_t *datagram)
 {
     SKY_Packet_t pkt;
 
-    if (SKY_Addr_Equal(datagram->dst, rig->svc.cfg.self) && jitter_steps > 0 && fx_below(&random_state, jitter_steps + 1u) > 0)
+    if (SKY_Addr_Equal(datagram->dst, rig->svc.core.cfg.self) && jitter_steps > 0 &&
+        fx_below(&random_state, jitter_steps + 1u) > 0)
     {
         CHECK(queued < QUEUE);
         queue[queued++] = *datagram; /* later */
         return;
     }
-    if (SKY_Addr_Equal(datagram->dst, rig->svc.cfg.self) && fx_below(&random_state, 100) >= loss_percent)
+    if (SKY_Addr_Equal(datagram->dst, rig->svc.core.cfg.self) && fx_below(&random_state, 100) >= loss_percent)
     {
         CHECK_EQ(SKY_Packet_Decode(datagram->bytes, datagram->len, &pkt), SKY_STATUS_OK);
         SKY_Service_Begin(&rig->svc, rig->now_us, &pkt);
@@ -94,8 +95,8 @@ static inline uint32_t jobs(void)
 
     for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
     {
-        count += a.svc.migrations[i].active ? 1u : 0u;
-        count += b.svc.migrations[i].active ? 1u : 0u;
+        count += a.svc.migrations.jobs[i].active ? 1u : 0u;
+        count += b.svc.migrations.jobs[i].active ? 1u : 0u;
     }
     return count;
 }
@@ -188,8 +189,8 @@ static inline SKY_Status_t migrate_block(const fx_block_t *what, SKY_Addr_t targ
 /* A response as the satellite @p from would send it to the newest query of the first lane of the job that is active. */
 static inline void answer(SKY_Addr_t from, SKY_Status_t status, uint8_t op)
 {
-    const SKY_Migration_t *job  = &a.svc.migrations[SKY_SERVICE_MIGRATIONS - 1];
-    const SKY_Lane_t      *lane = &a.svc.lanes[(SKY_SERVICE_MIGRATIONS - 1) * SKY_SERVICE_REQUEST_LANES];
+    const SKY_Migration_t *job  = &a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS - 1];
+    const SKY_Lane_t      *lane = &a.svc.migrations.lanes[(SKY_SERVICE_MIGRATIONS - 1) * SKY_SERVICE_REQUEST_LANES];
     uint8_t                payload[SKY_CHUNKSET_MAX_BYTES];
     SKY_Packet_t           pkt;
 

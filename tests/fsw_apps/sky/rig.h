@@ -56,10 +56,10 @@ static inline void rig_pull(rig_t *rig)
 
         to->dst     = out.dst;
         to->gateway = out.gateway;
-        to->len     = fx_join(&out, to->bytes, rig->svc.cfg.packet_bytes);
+        to->len     = fx_join(&out, to->bytes, rig->svc.core.cfg.packet_bytes);
         CHECK_EQ(SKY_Packet_Decode(to->bytes, to->len, &to->pkt), SKY_STATUS_OK);
         CHECK(SKY_Addr_Equal(to->dst, to->pkt.dst));
-        CHECK(SKY_Addr_Equal(to->pkt.src, rig->svc.cfg.self));
+        CHECK(SKY_Addr_Equal(to->pkt.src, rig->svc.core.cfg.self));
     }
     CHECK(rig->count < RIG_OUT_MAX);
 }

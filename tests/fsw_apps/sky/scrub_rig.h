@@ -30,7 +30,7 @@ static inline void open_filled(uint32_t period_ms, bool gossip)
     other           = a_block(2, 4); /* on the first four servers */
     scrub_period_ms = period_ms;
     sky_open(ROOM, gossip);
-    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, rows, 3, now_us));
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.core.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, rows, 3, now_us));
     for (uint32_t i = 0; i < NODES; ++i)
     {
         follow(&nodes[i]);
@@ -51,7 +51,7 @@ static inline void restart(SKY_Addr_t addr)
 {
     node_t *node = node_at(addr);
 
-    node_open(node, addr, ROOM, node->svc.cfg.gossip);
+    node_open(node, addr, ROOM, node->svc.core.cfg.gossip);
     follow(node);
 }
 
@@ -61,7 +61,7 @@ static inline uint64_t scrubbed(void)
 
     for (uint32_t i = 0; i < NODES; ++i)
     {
-        count += nodes[i].svc.counters.scrubbed;
+        count += nodes[i].svc.core.counters.scrubbed;
     }
     return count;
 }
@@ -72,7 +72,7 @@ static inline uint64_t unsolicited(void)
 
     for (uint32_t i = 0; i < NODES; ++i)
     {
-        count += nodes[i].svc.counters.unsolicited;
+        count += nodes[i].svc.core.counters.unsolicited;
     }
     return count;
 }

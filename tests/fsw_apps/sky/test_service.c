@@ -21,7 +21,7 @@ static void put_all(uint32_t from, uint32_t step)
 
 static uint64_t error_count(SKY_Status_t status)
 {
-    return rig.svc.counters.errors[status];
+    return rig.svc.core.counters.errors[status];
 }
 
 static void test_init(void)
@@ -30,7 +30,7 @@ static void test_init(void)
     SKY_Service_t   *svc = &rig.svc;
 
     rig_open(&rig, self, 64, 1472);
-    good = svc->cfg;
+    good = svc->core.cfg;
 #define SPOILED(field, value)                                  \
     do                                                         \
     {                                                          \
@@ -56,7 +56,7 @@ static void test_configure(void)
 
     rig_open(&rig, self, 64, 1472);
     put_all(0, 1);
-    good = svc->cfg;
+    good = svc->core.cfg;
 #define SPOILED(field, value)                     \
     do                                            \
     {                                             \
@@ -70,12 +70,12 @@ static void test_configure(void)
     SPOILED(torus.slots, 20);
     SPOILED(torus.seam_cut, true);
 #undef SPOILED
-    CHECK_EQ(svc->cfg.credit, good.credit);
+    CHECK_EQ(svc->core.cfg.credit, good.credit);
     cfg                 = good;
     cfg.credit          = 3;
     cfg.clock_offset_us = 1000000000;
     CHECK(SKY_Service_Configure(svc, &cfg));
-    CHECK(svc->counters.puts > 0); /* all goes on */
+    CHECK(svc->core.counters.puts > 0); /* all goes on */
     rig_ask(&rig, SKY_OP_GET, block.number, 3, 10, 5, ALL, 100);
     CHECK_EQ(rig.count, 3);
     CHECK_EQ(rig.out[0].pkt.time_s, 1000 + rig.now_us / 1000000);
@@ -116,12 +116,12 @@ static void test_get_whole_chunks(void)
         CHECK(memcmp(pkt->payload, data, 1000) == 0);
         CHECK_EQ(pkt->chunk_crc, SKY_Crc32c(0, data, 1000));
     }
-    CHECK_EQ(rig.svc.counters.gets, 1);
-    CHECK_EQ(rig.svc.counters.hits, 5);
-    CHECK_EQ(rig.svc.counters.misses, 0);
-    CHECK_EQ(rig.svc.counters.puts, 50);
-    CHECK_EQ(rig.svc.counters.migrated_in, 0);
-    CHECK_EQ(rig.svc.counters.requests, 51);
+    CHECK_EQ(rig.svc.core.counters.gets, 1);
+    CHECK_EQ(rig.svc.core.counters.hits, 5);
+    CHECK_EQ(rig.svc.core.counters.misses, 0);
+    CHECK_EQ(rig.svc.core.counters.puts, 50);
+    CHECK_EQ(rig.svc.core.counters.migrated_in, 0);
+    CHECK_EQ(rig.svc.core.counters.requests, 51);
 }
 
 static void test_get_keeps_to_the_credit(void)
@@ -168,8 +168,8 @@ static void test_get_names_what_is_missing(void)
     CHECK_EQ(rig.out[1].pkt.chunk_id, 12);
     CHECK_EQ(rig.out[1].pkt.flags, 0);
     check_missing(&rig.out[2].pkt, 2, 6, 0x0B);
-    CHECK_EQ(rig.svc.counters.hits, 2);
-    CHECK_EQ(rig.svc.counters.misses, 3);
+    CHECK_EQ(rig.svc.core.counters.hits, 2);
+    CHECK_EQ(rig.svc.core.counters.misses, 3);
 
     /* Only what was looked at before the burst was full is named. */
     rig_ask(&rig, SKY_OP_GET, block.number, 0, 1, 10, ALL, 2);
@@ -252,7 +252,7 @@ static void test_bodies_stay_until_the_next_begin(void)
         CHECK(out[i].body >= rig.store.data); /* the store's own */
         CHECK(memcmp(out[i].body, data, 1000) == 0);
     }
-    CHECK(out[8].body == rig.svc.scratch);
+    CHECK(out[8].body == rig.svc.answer.scratch);
 }
 
 static void test_has(void)
@@ -328,7 +328,7 @@ static void test_bad_chunk_sets(void)
     CHECK_EQ(rig_status(&rig), SKY_STATUS_BAD_CHUNK);
     CHECK_EQ(error_count(SKY_STATUS_BAD_LENGTH), 1);
     CHECK_EQ(error_count(SKY_STATUS_BAD_CHUNK), 1);
-    CHECK_EQ(rig.svc.counters.gets, 0);
+    CHECK_EQ(rig.svc.core.counters.gets, 0);
 }
 
 static void test_put_errors_are_answered(void)
@@ -365,10 +365,10 @@ static void test_put_errors_are_answered(void)
     pkt.src = (SKY_Addr_t){2, 1}; /* from a satellite */
     rig_serve(&rig, &pkt);
     CHECK_EQ(rig.count, 0);
-    CHECK_EQ(rig.svc.counters.migrated_in, 1);
+    CHECK_EQ(rig.svc.core.counters.migrated_in, 1);
     fx_part(&pkt, 0, 500);
     rig_serve(&rig, &pkt);
-    CHECK_EQ(rig.svc.counters.migrated_in, 1); /* the chunk counts with its last part */
+    CHECK_EQ(rig.svc.core.counters.migrated_in, 1); /* the chunk counts with its last part */
     CHECK_EQ(error_count(SKY_STATUS_BAD_CRC), 1);
     CHECK_EQ(error_count(SKY_STATUS_TOO_LARGE), 1);
     CHECK_EQ(error_count(SKY_STATUS_STORE_FULL), 1);
@@ -392,7 +392,7 @@ static void test_purge(void)
     CHECK_EQ(rig_status(&rig), SKY_STATUS_OK); /* repeated because the response was lost */
     CHECK_EQ(rig.out[0].pkt.chunk_total, 0);
     CHECK_EQ(rig.out[0].pkt.block_len, 0);
-    CHECK_EQ(rig.svc.counters.purges, 10);
+    CHECK_EQ(rig.svc.core.counters.purges, 10);
 }
 
 static void test_ping(void)
@@ -495,8 +495,8 @@ static void test_unknown_operations_and_responses(void)
     pkt.is_request = false;
     rig_serve(&rig, &pkt);
     CHECK_EQ(rig.count, 0); /* a response is never answered */
-    CHECK_EQ(rig.svc.counters.unsolicited, 1);
-    CHECK_EQ(rig.svc.counters.requests, 2);
+    CHECK_EQ(rig.svc.core.counters.unsolicited, 1);
+    CHECK_EQ(rig.svc.core.counters.requests, 2);
 }
 
 static void test_sequence_count_wraps(void)
@@ -504,7 +504,7 @@ static void test_sequence_count_wraps(void)
     SKY_Packet_t req;
 
     rig_open(&rig, self, 64, 1472);
-    rig.svc.seq_count = 0x3FFF;
+    rig.svc.core.seq_count = 0x3FFF;
     rig_request(&req, SKY_OP_PING, 0);
     rig_serve(&rig, &req);
     CHECK_EQ(rig.out[0].pkt.seq_count, 0x3FFF);

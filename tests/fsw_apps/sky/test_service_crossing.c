@@ -8,7 +8,7 @@ static void test_all_blocks_only_from_those_who_may(void)
 {
     open_both(64, 1472, 0);
     put_all(&a, &block, 0, 1);
-    a.svc.cfg.migrate_all_from_ground = false;
+    a.svc.core.cfg.migrate_all_from_ground = false;
     CHECK_EQ(migrate(NULL, 0, away, 0, 0), SKY_STATUS_REFUSED);
     CHECK_EQ(jobs(), 0);
     asker = home; /* this satellite's own schedule */

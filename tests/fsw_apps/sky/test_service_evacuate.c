@@ -28,7 +28,7 @@ static void test_evacuation_by_order(void)
     nodes[19].deaf = true;
     CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_OK);
     CHECK_EQ(SKY_Service_Evacuate(svc, now_us, to), SKY_STATUS_OK); /* going on already */
-    svc->cfg.migrate_all_from_ground = true;
+    svc->core.cfg.migrate_all_from_ground = true;
     CHECK_EQ(migrate(from, NULL, to, 0, 0), SKY_STATUS_OK); /* of a tenant: another job */
     node_at(from)->next_us = 0;                             /* the host comes by now and then */
     run_for(5000000);
@@ -55,8 +55,8 @@ static void test_of_orders_to_evacuate_the_last_one_counts(void)
     SKY_Service_t   *svc  = &node_at(from)->svc;
 
     open_constellation(11, 0);
-    svc->cfg.migrate_all_from_ground = true;
-    node_at(silent)->deaf            = true;
+    svc->core.cfg.migrate_all_from_ground = true;
+    node_at(silent)->deaf                 = true;
     put_at(from, &some, 0, 0);
     for (uint16_t slot = 1; slot <= SKY_SERVICE_MIGRATIONS; ++slot)
     {

@@ -39,7 +39,7 @@ static uint64_t told(void)
 
     for (uint32_t i = 0; i < NODES; ++i)
     {
-        count += nodes[i].svc.counters.gossip_tx;
+        count += nodes[i].svc.core.counters.gossip_tx;
     }
     return count;
 }
@@ -83,8 +83,8 @@ static void test_all_shares_go(void)
         uint64_t purged = 0;
         for (uint32_t j = 0; j < NODES; ++j)
         {
-            purged += nodes[j].svc.counters.gossip_purged;
-            CHECK_EQ(nodes[j].svc.counters.purges, 0);
+            purged += nodes[j].svc.core.counters.gossip_purged;
+            CHECK_EQ(nodes[j].svc.core.counters.purges, 0);
         }
         CHECK_EQ(purged, 16);
     }
@@ -115,7 +115,7 @@ static void test_off(void)
     hear(north, server(4), &other, CREDIT);
     CHECK_EQ(held(&other), 18);
     CHECK_EQ(fleet_count, 0);
-    CHECK_EQ(node_at(server(4))->svc.counters.errors[SKY_STATUS_REFUSED], 1);
+    CHECK_EQ(node_at(server(4))->svc.core.counters.errors[SKY_STATUS_REFUSED], 1);
 }
 
 static void test_crosses_holes_of_two(void)
@@ -162,7 +162,7 @@ static void test_only_neighbours_count(void)
     {
         hear(strangers[i], centre, &old, CREDIT);
         CHECK_EQ(fleet_count, 0);
-        CHECK_EQ(node_at(centre)->svc.counters.errors[SKY_STATUS_REFUSED], i + 1);
+        CHECK_EQ(node_at(centre)->svc.core.counters.errors[SKY_STATUS_REFUSED], i + 1);
     }
     CHECK_EQ(held(&old), 18);
     hear((SKY_Addr_t){3, 3}, centre, &old, 0);
@@ -276,7 +276,7 @@ static void test_too_many_words(void)
         word_from(from, to, &block, CREDIT, &pkt);
         SKY_Service_Begin(&node_at(to)->svc, now_us, &pkt); /* and nobody pulls */
     }
-    CHECK_EQ(node_at(to)->svc.counters.gossip_lost, 3);
+    CHECK_EQ(node_at(to)->svc.core.counters.gossip_lost, 3);
     node_pull(node_at(to));
     CHECK_EQ(fleet_count, 3 * SKY_SERVICE_WORDS);
     fleet_count = 0;
@@ -287,7 +287,7 @@ static void test_tori_without_neighbours(void)
     SKY_ServiceCfg_t cfg;
 
     open_filled(true);
-    cfg = node_at(centre)->svc.cfg;
+    cfg = node_at(centre)->svc.core.cfg;
     CHECK(SKY_Torus_Init(&cfg.torus, 1, 1, false));
     cfg.self = (SKY_Addr_t){1, 1};
     CHECK(SKY_Service_Init(&node_at(centre)->svc, &cfg, &node_at(centre)->store, now_us, 1));

@@ -402,7 +402,7 @@ static void test_a_stray_stays_at_the_word_of_others(void)
 {
     const fx_block_t  stray = {60, 1, 4, CHUNK_BYTES, 4u * CHUNK_BYTES};
     const SKY_Addr_t  host  = {4, 1};
-    const SKY_Lane_t *lane  = &node_at(host)->svc.lanes[SKY_SERVICE_MIGRATIONS * SKY_SERVICE_REQUEST_LANES];
+    const SKY_Lane_t *lane  = &node_at(host)->svc.migrations.lanes[SKY_SERVICE_MIGRATIONS * SKY_SERVICE_REQUEST_LANES];
     SKY_Packet_t      pkt;
 
     open_constellation(15, 0);
@@ -434,12 +434,12 @@ static void test_a_schedule_with_fewer_servers(void)
     step_to(1, 2, 3);
     follow(SKY_LAYOUT_ROTATION, NODES, 1);
     holder = server(1, 0);
-    put_at(holder->svc.cfg.self, &stray, NODES - 1u, 0);
+    put_at(holder->svc.core.cfg.self, &stray, NODES - 1u, 0);
     run_for(SKY_SERVICE_HANDOVER_LOOK_US + 1000000u);
     CHECK(sat_holds(server(1, NODES - 1u), &stray, NODES - 1u));
     follow(SKY_LAYOUT_ROTATION, 10, 1);
     CHECK(holder != server(1, 5));
-    put_at(holder->svc.cfg.self, &stray, 5, 0);
+    put_at(holder->svc.core.cfg.self, &stray, 5, 0);
     run_for(3u * SKY_SERVICE_HANDOVER_LOOK_US / 2u); /* the first look finds it */
     CHECK(sat_holds(server(1, 5), &stray, 5));
     CHECK(!sat_holds(holder, &stray, 5));

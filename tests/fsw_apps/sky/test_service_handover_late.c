@@ -16,7 +16,7 @@ static const fx_block_t *open_two_places(uint32_t allowed_ms)
     follow(SKY_LAYOUT_ROTATION, 1, 3);
     for (uint32_t i = 0; i < NODES; ++i)
     {
-        nodes[i].svc.cfg.handover_ms = allowed_ms;
+        nodes[i].svc.core.cfg.handover_ms = allowed_ms;
     }
     return put_block(3, 1, 0);
 }
@@ -112,7 +112,7 @@ static void test_what_came_just_before_a_row_is_not_late(void)
 
     (void)open_two_places(ALLOWED_MS);
     run_for(ROW_US - 100000u);
-    put_at(new_place()->svc.cfg.self, &early, 0, 0);
+    put_at(new_place()->svc.core.cfg.self, &early, 0, 0);
     CHECK_EQ(of(new_place())->left, 1);
     run_for(ROW_US);
     CHECK(sat_holds(new_place(), &early, 0));
@@ -131,10 +131,10 @@ static void test_what_came_just_before_a_row_and_stays_is_late(void)
     new_place()->deaf = true;
     put_at(beside, &early, 0, 0);
     run_for(ROW_US);
-    CHECK_EQ(of(node_at(beside))->row, 2);
+    CHECK_EQ(node_at(beside)->svc.core.row, 2);
     CHECK_EQ(of(node_at(beside))->late, 0);
     run_for(200000u);
-    CHECK_EQ(of(node_at(beside))->row, 3);
+    CHECK_EQ(node_at(beside)->svc.core.row, 3);
     CHECK_EQ(of(node_at(beside))->late, 1);
 }
 

@@ -31,8 +31,8 @@ static void test_moves_a_share(void)
     }
     CHECK(none_at(&a, &block));
     CHECK_EQ(a.store.counters.blocks, 0);
-    CHECK_EQ(a.svc.counters.migrated_out, 6);
-    CHECK_EQ(b.svc.counters.migrated_in, 6);
+    CHECK_EQ(a.svc.core.counters.migrated_out, 6);
+    CHECK_EQ(b.svc.core.counters.migrated_in, 6);
     CHECK_EQ(SKY_Store_Block(&b.store, SKY_Store_Find(&b.store, 0, key), &at_b), SKY_STATUS_OK);
     CHECK_EQ(at_b.chunk_len, at_a.chunk_len);
     CHECK_EQ(at_b.epoch, at_a.epoch);
@@ -47,7 +47,7 @@ static void test_keeps_when_told(void)
     (void)run(50);
     CHECK(all_at(&a, &block, 0, 1));
     CHECK(all_at(&b, &block, 0, 1));
-    CHECK_EQ(a.svc.counters.migrated_out, 50);
+    CHECK_EQ(a.svc.core.counters.migrated_out, 50);
 }
 
 static void test_survives_loss(void)
@@ -58,7 +58,7 @@ static void test_survives_loss(void)
     (void)run(60000);
     CHECK(all_at(&b, &block, 0, 1));
     CHECK(none_at(&a, &block));
-    CHECK_EQ(a.svc.counters.migrated_out, 50);
+    CHECK_EQ(a.svc.core.counters.migrated_out, 50);
 }
 
 static void test_moves_in_parts(void)
@@ -69,7 +69,7 @@ static void test_moves_in_parts(void)
     (void)run(60000);
     CHECK(all_at(&b, &block, 0, 1));
     CHECK(none_at(&a, &block));
-    CHECK(b.svc.counters.migrated_in >= 50); /* some twice */
+    CHECK(b.svc.core.counters.migrated_in >= 50); /* some twice */
 }
 
 static void test_interrupted_in_a_chunk(void)
@@ -102,7 +102,7 @@ static void test_interrupted_in_a_chunk(void)
             CHECK_EQ(SKY_Packet_Decode(datagram.bytes, datagram.len, &pkt), SKY_STATUS_OK);
             SKY_Service_Begin(&a.svc, a.now_us, &pkt);
             CHECK(SKY_Service_Next(&a.svc, a.now_us, &out));
-            CHECK(a.svc.migrations[SKY_SERVICE_MIGRATIONS - 1].cutting);
+            CHECK(a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS - 1].cutting);
         }
     }
     rig_request(&ping, SKY_OP_PING, 0);
@@ -180,7 +180,7 @@ static void test_requests_that_cannot_be(void)
     fx_key(key, block.number);
     CHECK_EQ(migrate(key, 1, away, 0, 0), SKY_STATUS_NOT_FOUND);
     CHECK_EQ(jobs(), 0);
-    CHECK_EQ(a.svc.counters.errors[SKY_STATUS_BAD_ADDRESS], 3);
+    CHECK_EQ(a.svc.core.counters.errors[SKY_STATUS_BAD_ADDRESS], 3);
     for (some.number = 20; some.number < 20 + SKY_SERVICE_MIGRATIONS; ++some.number)
     {
         rig_put(&a, &some, 0);
@@ -205,14 +205,14 @@ static void test_ends_at_the_deadline(void)
     CHECK(steps >= 195 && steps <= 201);
     CHECK(all_at(&a, &block, 0, 1));
     CHECK_EQ(migrate_block(&block, nobody, 0, 0), SKY_STATUS_OK); /* ours; but nobody answers, so it ends before */
-    CHECK_EQ(a.svc.migrations[SKY_SERVICE_MIGRATIONS - 1].deadline_us, a.now_us + SKY_SERVICE_MIGRATION_MS * 1000u);
+    CHECK_EQ(a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS - 1].deadline_us, a.now_us + SKY_SERVICE_MIGRATION_MS * 1000u);
     steps = run(10000);
     CHECK(steps >= 1000 && steps <= 1300);
     CHECK_EQ(migrate_block(&block, nobody, 0, UINT32_MAX), SKY_STATUS_OK);
-    CHECK_EQ(a.svc.migrations[SKY_SERVICE_MIGRATIONS - 1].deadline_us, a.now_us + SKY_SERVICE_MIGRATION_MAX_MS * 1000ull);
+    CHECK_EQ(a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS - 1].deadline_us, a.now_us + SKY_SERVICE_MIGRATION_MAX_MS * 1000ull);
     steps = run(10000);
     CHECK(steps <= 1300);
-    CHECK_EQ(a.svc.counters.migrated_out, 0);
+    CHECK_EQ(a.svc.core.counters.migrated_out, 0);
 }
 
 static void test_target_holds_another_version(void)
@@ -289,7 +289,7 @@ static void test_a_damaged_chunk_ends_no_later_than_others(void)
         }
         CHECK(!SKY_Store_Has(&a.store, SKY_Store_Find(&a.store, 0, key), 7));
         CHECK_EQ(a.store.counters.slots_used, kept != 0 ? 49 : 0);
-        CHECK(kept != 0 || a.svc.counters.migrated_out == 49); /* those that are kept are offered again */
+        CHECK(kept != 0 || a.svc.core.counters.migrated_out == 49); /* those that are kept are offered again */
     }
 }
 
@@ -328,19 +328,19 @@ static void test_who_may_answer(void)
     put_all(&a, &block, 40, 1);
     CHECK_EQ(migrate_block(&block, away, 0, 0), SKY_STATUS_OK);
     answer(nobody, SKY_STATUS_OK, SKY_OP_HAS); /* not the target: acknowledges nothing */
-    CHECK_EQ(a.svc.counters.unsolicited, 1);
+    CHECK_EQ(a.svc.core.counters.unsolicited, 1);
     CHECK(rig_holds(&a, &block, 40));
     CHECK_EQ(jobs(), 1);
     answer(nobody, SKY_STATUS_UNREACHABLE, SKY_OP_PUT); /* a satellite on the way knows better */
     CHECK_EQ(jobs(), 0);
-    CHECK_EQ(a.svc.counters.unsolicited, 1);
+    CHECK_EQ(a.svc.core.counters.unsolicited, 1);
     CHECK(rig_holds(&a, &block, 40));
     CHECK_EQ(migrate_block(&block, away, 0, 0), SKY_STATUS_OK);
     answer(away, SKY_STATUS_OK, SKY_OP_HAS);
     CHECK_EQ(jobs(), 0);
     CHECK(!rig_holds(&a, &block, 40));
     answer(away, SKY_STATUS_OK, SKY_OP_HAS); /* once more: the job has ended */
-    CHECK_EQ(a.svc.counters.unsolicited, 2);
+    CHECK_EQ(a.svc.core.counters.unsolicited, 2);
 }
 
 /* As many blocks as lanes and more, of one chunk each: they go in a few round trips, not in one each. */
@@ -354,15 +354,15 @@ static void test_many_small_blocks_at_a_time(void)
         rig_put(&a, &some, 0);
     }
     CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
-    CHECK(a.svc.migrations[SKY_SERVICE_MIGRATIONS].active);
+    CHECK(a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
     for (uint32_t steps = 0; steps < 14; ++steps)
     {
         step();
     }
-    CHECK(!a.svc.migrations[SKY_SERVICE_MIGRATIONS].active);
+    CHECK(!a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
     CHECK_EQ(a.store.counters.blocks, 0);
     CHECK_EQ(b.store.counters.blocks, 150);
-    CHECK_EQ(a.svc.counters.migrated_out, 150);
+    CHECK_EQ(a.svc.core.counters.migrated_out, 150);
 
     /* As a request, with fewer lanes. */
     CHECK_EQ(SKY_Service_Evacuate(&b.svc, b.now_us, away), SKY_STATUS_OK);
@@ -386,7 +386,7 @@ static void test_bursts_stay_within_the_credit(void)
         put_all(&a, &some, 0, 1);
     }
     CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
-    for (; a.svc.migrations[SKY_SERVICE_MIGRATIONS].active && steps < 200; ++steps)
+    for (; a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].active && steps < 200; ++steps)
     {
         uint32_t chunks = 0;
 
@@ -395,11 +395,12 @@ static void test_bursts_stay_within_the_credit(void)
         {
             chunks += a.out[i].pkt.op == SKY_OP_PUT ? 1u : 0u;
         }
-        CHECK(chunks <= a.svc.cfg.credit);
-        most = a.svc.migrations[SKY_SERVICE_MIGRATIONS].peer.window > most ? a.svc.migrations[SKY_SERVICE_MIGRATIONS].peer.window
-                                                                           : most;
+        CHECK(chunks <= a.svc.core.cfg.credit);
+        most = a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].peer.window > most
+                   ? a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].peer.window
+                   : most;
     }
-    CHECK(most > 4u * a.svc.cfg.credit);
+    CHECK(most > 4u * a.svc.core.cfg.credit);
     CHECK_EQ(b.store.counters.blocks, 100);
 }
 
@@ -489,8 +490,8 @@ static void test_blocks_vanish_from_lanes(void)
     {
         step();
     }
-    CHECK(!a.svc.migrations[SKY_SERVICE_MIGRATIONS].active);
-    CHECK_EQ(a.svc.migrations[SKY_SERVICE_MIGRATIONS].lanes, 0);
+    CHECK(!a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
+    CHECK_EQ(a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].lanes, 0);
     CHECK_EQ(b.store.counters.blocks, 0);
 }
 

@@ -14,11 +14,11 @@ static void test_whole_blocks_stay(void)
     CHECK_EQ(unsolicited(), 0);
     for (uint32_t i = 0; i < SERVERS; ++i)
     {
-        const uint64_t requests = node_at(server(i))->svc.counters.requests;
+        const uint64_t requests = node_at(server(i))->svc.core.counters.requests;
 
         CHECK(requests >= 9 && requests <= (i < 4 ? 24 : 14)); /* one satellite asks about each share, once in a period */
     }
-    CHECK_EQ(node_at((SKY_Addr_t){1, 1})->svc.counters.requests, 0);
+    CHECK_EQ(node_at((SKY_Addr_t){1, 1})->svc.core.counters.requests, 0);
 }
 
 static void test_off(void)
@@ -87,13 +87,13 @@ static void test_a_share_with_a_gap(void)
     CHECK_EQ(held(&other), 4);
 
     open_filled(PERIOD_MS, true);
-    node_at(server(5))->svc.cfg.scrub_period_ms = 0; /* only the other one looks */
+    node_at(server(5))->svc.core.cfg.scrub_period_ms = 0; /* only the other one looks */
     drop(server(5), &block, 14);
     sky_run(4u * PERIOD_US, STEP_US);
     CHECK_EQ(held(&block), 0);
 
     open_filled(PERIOD_MS, true);
-    node_at(server(4))->svc.cfg.scrub_period_ms = 0;
+    node_at(server(4))->svc.core.cfg.scrub_period_ms = 0;
     drop(server(5), &block, 14);
     sky_run(4u * PERIOD_US, STEP_US);
     CHECK_EQ(held(&block), 0);
@@ -215,7 +215,7 @@ static void test_a_moving_window(void)
         moving[i].centre.plane = centre.plane + (int32_t)(i / 4u);
         moving[i].centre.slot  = centre.slot - (int32_t)i;
     }
-    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, moving, 8, now_us));
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.core.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, moving, 8, now_us));
     for (uint32_t i = 0; i < NODES; ++i)
     {
         follow(&nodes[i]);
@@ -247,7 +247,7 @@ static SKY_Status_t migrate(SKY_Addr_t from, SKY_Addr_t to, const fx_block_t *wh
         fx_key(pkt.key, what->number);
     }
     SKY_Service_Begin(svc, now_us, &pkt);
-    const SKY_Status_t status = svc->reply.status;
+    const SKY_Status_t status = svc->answer.reply.status;
     node_pull(node_at(from));
     return status;
 }
@@ -260,7 +260,7 @@ static void test_what_is_laid_for_later(void)
     uint32_t                stay    = 0;
 
     open_filled(PERIOD_MS, true);
-    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, later, 2, now_us));
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.core.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, later, 2, now_us));
     for (uint32_t i = 0; i < NODES; ++i)
     {
         follow(&nodes[i]);
@@ -300,11 +300,11 @@ static void test_blocks_of_one_share(void)
         follow(&nodes[i]);
     }
     sky_put(server(0), &single, 0);
-    requests = node_at(server(0))->svc.counters.requests;
+    requests = node_at(server(0))->svc.core.counters.requests;
     sky_run(6u * PERIOD_US, STEP_US);
     CHECK_EQ(held(&single), 1);
-    CHECK_EQ(node_at(server(0))->svc.counters.requests, requests); /* there is nobody to ask */
-    CHECK_EQ(node_at(server(1))->svc.counters.requests, 0);
+    CHECK_EQ(node_at(server(0))->svc.core.counters.requests, requests); /* there is nobody to ask */
+    CHECK_EQ(node_at(server(1))->svc.core.counters.requests, 0);
 }
 
 static void test_nothing_but_parts(void)

@@ -69,12 +69,12 @@ static void test_only_the_answer_counts(void)
     ++pkt.key[0];
     node_serve(node, &pkt);
     --pkt.key[0];
-    CHECK_EQ(node->svc.counters.unsolicited, 3);
+    CHECK_EQ(node->svc.core.counters.unsolicited, 3);
     CHECK_EQ(suspected(), 0);
     node_serve(node, &pkt);
     CHECK_EQ(suspected(), now_us);
     node_serve(node, &pkt); /* once */
-    CHECK_EQ(node->svc.counters.unsolicited, 4);
+    CHECK_EQ(node->svc.core.counters.unsolicited, 4);
 
     node = catch_question();
     answer(SKY_STATUS_OK, &pkt); /* whole */
@@ -82,7 +82,7 @@ static void test_only_the_answer_counts(void)
     pkt.length  = question.length;
     node_serve(node, &pkt);
     CHECK_EQ(suspected(), 0);
-    CHECK_EQ(node->svc.counters.unsolicited, 4);
+    CHECK_EQ(node->svc.core.counters.unsolicited, 4);
 }
 
 static void test_answers_that_say_nothing(void)
@@ -143,8 +143,8 @@ static void test_answers_that_say_nothing(void)
     CHECK(SKY_Store_Purge(&node->store, 0, question.key) > 0);
     answer(SKY_STATUS_NOT_FOUND, &pkt);
     node_serve(node, &pkt);
-    CHECK_EQ(node->svc.counters.unsolicited, 0);
-    CHECK_EQ(node->svc.counters.scrubbed, 0);
+    CHECK_EQ(node->svc.core.counters.unsolicited, 0);
+    CHECK_EQ(node->svc.core.counters.scrubbed, 0);
 }
 
 /* This satellite has no link towards the one that it asks: it goes on with the next block when that is due, and does not wait. */
@@ -164,7 +164,7 @@ static void test_ends_when_there_is_no_way_from_here(void)
     CHECK(next_us < now_us + 210000u);
     answer(SKY_STATUS_NOT_FOUND, &pkt); /* to a question that has ended */
     node_serve(node, &pkt);
-    CHECK_EQ(node->svc.counters.unsolicited, 1);
+    CHECK_EQ(node->svc.core.counters.unsolicited, 1);
     CHECK_EQ(suspected(), 0);
 }
 
@@ -180,18 +180,18 @@ static void test_two_answers_are_a_period_apart(void)
     node                        = catch_question();
     answer(SKY_STATUS_NOT_FOUND, &pkt);
     node_serve(node, &pkt);
-    node->svc.cfg.scrub_period_ms = 10u * PERIOD_MS; /* but the next look is due in the old one */
-    node                          = catch_question();
+    node->svc.core.cfg.scrub_period_ms = 10u * PERIOD_MS; /* but the next look is due in the old one */
+    node                               = catch_question();
     answer(SKY_STATUS_NOT_FOUND, &pkt);
     node_serve(node, &pkt);
     CHECK_EQ(held_at(server(4), &block), 2);
-    node->svc.cfg.scrub_period_ms = PERIOD_MS;
+    node->svc.core.cfg.scrub_period_ms = PERIOD_MS;
     now_us += 10u * PERIOD_US;
     node = catch_question();
     answer(SKY_STATUS_NOT_FOUND, &pkt);
     SKY_Service_Begin(&node->svc, now_us, &pkt);
     CHECK_EQ(held_at(server(4), &block), 0);
-    CHECK_EQ(node->svc.counters.scrubbed, 2);
+    CHECK_EQ(node->svc.core.counters.scrubbed, 2);
     node_pull(node);
     CHECK_EQ(fleet_count, 4); /* and all shall know */
     fleet_count = 0;
@@ -207,7 +207,7 @@ static void test_an_answer_after_the_schedule_has_gone(void)
     CHECK(SKY_Service_SetSchedule(&node->svc, NULL));
     answer(SKY_STATUS_NOT_FOUND, &pkt);
     node_serve(node, &pkt);
-    CHECK_EQ(node->svc.counters.unsolicited, 1);
+    CHECK_EQ(node->svc.core.counters.unsolicited, 1);
     CHECK_EQ(suspected(), 0);
 }
 
@@ -220,7 +220,7 @@ static void test_large_shares(void)
     SKY_ChunkSet_t   set;
 
     open_filled(PERIOD_MS, false);
-    CHECK(SKY_Schedule_Init(&narrow, &node->svc.cfg.torus, SKY_LAYOUT_ROTATION, 2, rows, 1, now_us));
+    CHECK(SKY_Schedule_Init(&narrow, &node->svc.core.cfg.torus, SKY_LAYOUT_ROTATION, 2, rows, 1, now_us));
     const SKY_Addr_t first = SKY_Schedule_Server(&narrow, 1, 0);
     node                   = node_at(first);
     node_open(node, first, large.chunk_total, false);

@@ -17,7 +17,7 @@ static SKY_Addr_t server_in(uint32_t row, uint32_t number)
 static void open_moving(bool gossip)
 {
     open_filled(PERIOD_MS, gossip);
-    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, steps, 3, now_us));
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.core.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, steps, 3, now_us));
     for (uint32_t i = 0; i < NODES; ++i)
     {
         follow(&nodes[i]);
@@ -75,7 +75,7 @@ static void test_the_first_row_of_a_new_schedule_moves_chunks(void)
     uint32_t                       moving      = 0;
 
     open_filled(PERIOD_MS, false);
-    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, elsewhere, 1, now_us));
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.core.cfg.torus, SKY_LAYOUT_ROTATION, SERVERS, elsewhere, 1, now_us));
     for (uint32_t i = 0; i < NODES; ++i)
     {
         follow(&nodes[i]);
@@ -181,7 +181,7 @@ static void test_no_gossip_about_what_is_to_go(void)
         sky_put(stuck, &more, 0);
     }
     CHECK(full->store.counters.evicted_blocks > 0);
-    CHECK_EQ(full->svc.counters.gossip_tx, 0);
+    CHECK_EQ(full->svc.core.counters.gossip_tx, 0);
 }
 
 /* While one satellite stays silent the others are not asked over and over, and nobody is once there is nothing to know. */
@@ -197,10 +197,10 @@ static void test_a_silent_satellite_costs_little(void)
     CHECK_EQ(held_at(apart, &block) + held_at(first, &block), 0);
     other_node           = node_at(first);
     node_at(apart)->deaf = true;
-    requests             = other_node->svc.counters.requests;
+    requests             = other_node->svc.core.counters.requests;
     restart(server_in(2, 8));
     sky_run(60u * PERIOD_US, STEP_US);
-    CHECK_EQ(other_node->svc.counters.requests, requests + 1u); /* once, by the satellite before the lost one */
+    CHECK_EQ(other_node->svc.core.counters.requests, requests + 1u); /* once, by the satellite before the lost one */
     CHECK_EQ(scrubbed(), 0);
 
     /* The host purges the block. */
@@ -211,9 +211,9 @@ static void test_a_silent_satellite_costs_little(void)
     }
     sky_run(2u * PERIOD_US, STEP_US);
     other_node = node_at((SKY_Addr_t){PLANES, SLOTS - 1u}); /* of the silent one's group */
-    requests   = other_node->svc.counters.requests;
+    requests   = other_node->svc.core.counters.requests;
     sky_run(30u * PERIOD_US, STEP_US);
-    CHECK_EQ(other_node->svc.counters.requests, requests);
+    CHECK_EQ(other_node->svc.core.counters.requests, requests);
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
@@ -260,9 +260,9 @@ static bool answer_with(SKY_Survey_t *survey, uint32_t index, SKY_Addr_t from, u
     pkt.request_id = (survey->request_id & ~(uint64_t)0xFFFFu) + index;
     pkt.payload    = payload;
     pkt.length     = length;
-    before         = node_at(asker())->svc.counters.unsolicited;
+    before         = node_at(asker())->svc.core.counters.unsolicited;
     SKY_Service_Begin(&node_at(asker())->svc, now_us, &pkt);
-    return node_at(asker())->svc.counters.unsolicited == before;
+    return node_at(asker())->svc.core.counters.unsolicited == before;
 }
 
 static void test_answers_that_say_nothing(void)

@@ -81,13 +81,13 @@ static inline void step_to(uint32_t row, int32_t plane, int32_t slot)
 
 static inline SKY_Migration_t *handover_of(node_t *sat)
 {
-    return &sat->svc.migrations[SKY_SERVICE_MIGRATIONS];
+    return &sat->svc.migrations.jobs[SKY_SERVICE_MIGRATIONS];
 }
 
 /* Lay @p servers out around the first of @p count rows, and tell every satellite. */
 static inline void follow(SKY_LayoutId_t layout, uint32_t servers, uint32_t count)
 {
-    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.cfg.torus, layout, servers, rows, count, START_US));
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.core.cfg.torus, layout, servers, rows, count, START_US));
     for (uint32_t i = 0; i < NODES; ++i)
     {
         CHECK(SKY_Service_SetSchedule(&nodes[i].svc, &schedule));

@@ -424,7 +424,7 @@ void KVC_Service_ResetCounters(void)
 
 void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk)
 {
-    const SKY_ServiceCounters_t *counters = &KVC_Service.service.counters;
+    const SKY_ServiceCounters_t *counters = &KVC_Service.service.core.counters;
     const SKY_Store_t           *store    = &KVC_Service.store;
     const SKY_Schedule_t        *schedule;
     uint32_t                     cause;
@@ -448,7 +448,7 @@ void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk)
     }
     if (KVC_Service.serving)
     {
-        schedule        = KVC_Service.service.handover.schedule;
+        schedule        = KVC_Service.service.core.schedule;
         hk->Serving     = 1;
         hk->Requests    = counters->requests;
         hk->Puts        = counters->puts;
@@ -478,7 +478,7 @@ static uint32_t KVC_NextReportLocked(uint32_t from, uint64_t now_us, uint64_t *c
 
     for (cause = from; cause < KVC_CAUSES; ++cause)
     {
-        const uint64_t errors = KVC_Service.service.counters.errors[cause];
+        const uint64_t errors = KVC_Service.service.core.counters.errors[cause];
 
         if (errors != KVC_Service.reported[cause] &&
             (KVC_Service.reported_us[cause] == 0 ||
@@ -517,12 +517,12 @@ static void KVC_Age(uint64_t now_us)
         {
             KVC_FollowLocked();
         }
-        foreign                                 = KVC_Service.foreign;
-        KVC_Service.foreign                     = false;
-        KVC_Service.service.cfg.clock_offset_us = offset_us;
-        lowered                                 = KVC_Service.credit_lowered;
-        credit                                  = KVC_Service.service.cfg.credit;
-        KVC_Service.credit_lowered              = false;
+        foreign                                      = KVC_Service.foreign;
+        KVC_Service.foreign                          = false;
+        KVC_Service.service.core.cfg.clock_offset_us = offset_us;
+        lowered                                      = KVC_Service.credit_lowered;
+        credit                                       = KVC_Service.service.core.cfg.credit;
+        KVC_Service.credit_lowered                   = false;
     }
     KVC_Leave();
     if (foreign)

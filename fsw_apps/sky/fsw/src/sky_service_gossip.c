@@ -17,20 +17,20 @@
 
 #include <string.h>
 
-#include "sky_service_migrate.h"
+#include "sky_service_core.h"
 
 #define CREDIT      2u       /* the largest hole in a layout; a handover moves the window by less */
 #define TRAVEL_US   1000000u /* longer than any word is on its way */
 #define REMEMBER_US 5000000u
 
 /* ISLs that lead to a satellite other than @p but. */
-static uint8_t links_but(const SKY_Service_t *svc, SKY_Addr_t but)
+static uint8_t links_but(const SKY_ServiceCore_t *core, SKY_Addr_t but)
 {
     uint32_t links = 0;
 
     for (uint32_t i = 0; i < SKY_ISL_COUNT; ++i)
     {
-        const SKY_Addr_t to = SKY_Torus_Neighbour(&svc->cfg.torus, svc->cfg.self, (SKY_LinkId_t)i);
+        const SKY_Addr_t to = SKY_Torus_Neighbour(&core->cfg.torus, core->cfg.self, (SKY_LinkId_t)i);
 
         links |= to.plane != 0 && !SKY_Addr_Equal(to, but) ? 1u << i : 0u;
     }
@@ -53,25 +53,24 @@ static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, 
 }
 
 /* A place for a new word: that of the oldest. */
-static SKY_Word_t *take_place(SKY_Service_t *svc)
+static SKY_Word_t *take_place(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip)
 {
-    SKY_Gossip_t *gossip = &svc->gossip;
-    SKY_Word_t   *word   = &gossip->words[gossip->next];
+    SKY_Word_t *word = &gossip->words[gossip->next];
 
     gossip->next = (gossip->next + 1u) % SKY_SERVICE_WORDS;
-    svc->counters.gossip_lost += word->links != 0 ? 1u : 0u;
+    core->counters.gossip_lost += word->links != 0 ? 1u : 0u;
     (void)memset(word, 0, sizeof(*word));
     return word;
 }
 
-static void spread(SKY_Service_t *svc, uint64_t now_us, uint32_t tenant, const uint8_t *key, uint16_t credit, uint8_t links)
+static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key,
+                   uint16_t credit, uint8_t links)
 {
-    SKY_Gossip_t *gossip = &svc->gossip;
-    SKY_Word_t   *word   = find(gossip, now_us, tenant, key);
+    SKY_Word_t *word = find(gossip, now_us, tenant, key);
 
     if (word == NULL)
     {
-        word         = take_place(svc);
+        word         = take_place(core, gossip);
         word->tenant = tenant;
         (void)memcpy(word->key, key, SKY_KEY_BYTES);
     }
@@ -85,33 +84,22 @@ static void spread(SKY_Service_t *svc, uint64_t now_us, uint32_t tenant, const u
     gossip->waiting |= 1u << (uint32_t)(word - gossip->words);
 }
 
-void SKY_Service_GossipBegin(SKY_Service_t *svc, uint64_t now_us, uint32_t tenant, const uint8_t *key)
+void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key)
 {
-    const uint8_t links = links_but(svc, svc->cfg.self);
+    const uint8_t links = links_but(core, core->cfg.self);
 
-    if (svc->cfg.gossip && links != 0)
+    if (core->cfg.gossip && links != 0)
     {
-        spread(svc, now_us, tenant, key, CREDIT, links);
-    }
-}
-
-void SKY_Service_GossipEvicted(SKY_Service_t *svc, uint64_t now_us)
-{
-    const SKY_Eviction_t *evicted = &svc->store->evicted;
-
-    /* What is to be handed over may be at its new place already, and the block whole. */
-    if (evicted->held > 0 && SKY_Service_HandoverLeft(svc, now_us) == 0)
-    {
-        SKY_Service_GossipBegin(svc, now_us, evicted->tenant, evicted->key);
+        spread(core, gossip, now_us, tenant, key, CREDIT, links);
     }
 }
 
 /* @return true: it may be passed on, with @p credit */
-static bool take_in(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt, uint16_t *credit)
+static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Packet_t *pkt, uint16_t *credit)
 {
     SKY_BlockInfo_t info;
 
-    if (SKY_Store_Block(svc->store, SKY_Store_Find(svc->store, pkt->tenant, pkt->key), &info) != SKY_STATUS_OK)
+    if (SKY_Store_Block(core->store, SKY_Store_Find(core->store, pkt->tenant, pkt->key), &info) != SKY_STATUS_OK)
     {
         const uint16_t left = pkt->credit < CREDIT ? pkt->credit : CREDIT;
 
@@ -122,25 +110,25 @@ static bool take_in(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt
     {
         return false; /* put since, for all that is known */
     }
-    svc->counters.gossip_purged += SKY_Store_Purge(svc->store, pkt->tenant, pkt->key);
+    core->counters.gossip_purged += SKY_Store_Purge(core->store, pkt->tenant, pkt->key);
     *credit = CREDIT;
     return true;
 }
 
-void SKY_Service_GossipHear(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Packet_t *pkt)
 {
-    const uint8_t all    = links_but(svc, svc->cfg.self);
-    const uint8_t links  = links_but(svc, pkt->src); /* all, unless it comes from a neighbour */
+    const uint8_t all    = links_but(core, core->cfg.self);
+    const uint8_t links  = links_but(core, pkt->src); /* all, unless it comes from a neighbour */
     uint16_t      credit = 0;
 
-    if (!svc->cfg.gossip || links == all)
+    if (!core->cfg.gossip || links == all)
     {
-        SKY_Service_CountError(svc, SKY_STATUS_REFUSED);
+        SKY_ServiceCore_CountError(core, SKY_STATUS_REFUSED);
         return;
     }
-    if (take_in(svc, now_us, pkt, &credit) && links != 0)
+    if (take_in(core, now_us, pkt, &credit) && links != 0)
     {
-        spread(svc, now_us, pkt->tenant, pkt->key, credit, links);
+        spread(core, gossip, now_us, pkt->tenant, pkt->key, credit, links);
     }
 }
 
@@ -155,10 +143,9 @@ static uint32_t lowest_bit(uint32_t bits)
     return index;
 }
 
-bool SKY_Service_GossipNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
+bool SKY_Gossip_Next(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, SKY_Out_t *out)
 {
-    SKY_Gossip_t *gossip = &svc->gossip;
-    SKY_Packet_t  pkt;
+    SKY_Packet_t pkt;
 
     if (gossip->waiting == 0)
     {
@@ -173,20 +160,12 @@ bool SKY_Service_GossipNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
     {
         gossip->waiting &= ~(1u << index);
     }
-    (void)memset(&pkt, 0, sizeof(pkt));
+    SKY_ServiceCore_Request(core, SKY_OP_PURGE, SKY_Torus_Neighbour(&core->cfg.torus, core->cfg.self, (SKY_LinkId_t)link),
+                            SKY_ServiceCore_TakeIds(core), &pkt);
     (void)memcpy(pkt.key, word->key, SKY_KEY_BYTES);
-    pkt.is_request = true;
-    pkt.apid       = SKY_APID_KVC;
-    pkt.seq_flags  = SKY_SEQ_WHOLE;
-    pkt.op         = SKY_OP_PURGE;
-    pkt.flags      = SKY_FLAG_GOSSIP;
-    pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
-    pkt.credit     = word->credit;
-    pkt.src        = svc->cfg.self;
-    pkt.dst        = SKY_Torus_Neighbour(&svc->cfg.torus, svc->cfg.self, (SKY_LinkId_t)link);
-    pkt.tenant     = word->tenant;
-    pkt.request_id = svc->next_request_id;
-    svc->next_request_id += SKY_SERVICE_REQUEST_IDS;
-    ++svc->counters.gossip_tx;
-    return SKY_Service_Emit(svc, now_us, &pkt, NULL, out);
+    pkt.flags  = SKY_FLAG_GOSSIP;
+    pkt.credit = word->credit;
+    pkt.tenant = word->tenant;
+    ++core->counters.gossip_tx;
+    return SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
 }

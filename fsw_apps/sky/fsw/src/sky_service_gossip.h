@@ -5,15 +5,13 @@
 #ifndef SKY_SERVICE_GOSSIP_H
 #define SKY_SERVICE_GOSSIP_H
 
-#include "sky_service.h"
+#include "sky_service_state.h"
 
-/** If the PUT at hand has evicted a block, its neighbours are to know. */
-void SKY_Service_GossipEvicted(SKY_Service_t *svc, uint64_t now_us);
 /** Begin a word: the rest of a block is of no use. Nothing happens unless the configuration has gossip. */
-void SKY_Service_GossipBegin(SKY_Service_t *svc, uint64_t now_us, uint32_t tenant, const uint8_t *key);
+void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key);
 /** Act on a PURGE with the flag GOSSIP. */
-void SKY_Service_GossipHear(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
+void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Packet_t *pkt);
 /** The next word to a neighbour. What is not pulled waits for the next pull. */
-bool SKY_Service_GossipNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
+bool SKY_Gossip_Next(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, SKY_Out_t *out);
 
 #endif

@@ -4,6 +4,8 @@
  * of them on the word of the other. So while a chunk is on its way from here for good, other satellites are told that it is not held
  * here, and their PUTs of it are refused.
  */
+#include "sky_service_guard.h"
+
 #include "sky_service_migrate.h"
 
 static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
@@ -12,11 +14,12 @@ static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
 }
 
 /* Are chunks of the block of @p req on their way from here for good? */
-static bool gives_away(const SKY_Service_t *svc, const SKY_Migration_t *job, const SKY_Packet_t *req)
+static bool gives_away(const SKY_Migrations_t *migrations, const SKY_Migration_t *job, const SKY_Packet_t *req)
 {
-    for (uint32_t i = SKY_Service_FirstLane(svc, job); job->active && !job->keep && i < SKY_Service_LanesEnd(svc, job); ++i)
+    for (uint32_t i = SKY_Migrate_FirstLane(migrations, job);
+         job->active && !job->keep && i < SKY_Migrate_LanesEnd(migrations, job); ++i)
     {
-        if (svc->lanes[i].active && SKY_Service_LaneIsOf(&svc->lanes[i], req->tenant, req->key))
+        if (migrations->lanes[i].active && SKY_Migrate_LaneIsOf(&migrations->lanes[i], req->tenant, req->key))
         {
             return true;
         }
@@ -24,28 +27,29 @@ static bool gives_away(const SKY_Service_t *svc, const SKY_Migration_t *job, con
     return false;
 }
 
-uint32_t SKY_Service_MigrateGiven(const SKY_Service_t *svc, const SKY_Packet_t *req)
+uint32_t SKY_Guard_Given(const SKY_Migrations_t *migrations, const SKY_Packet_t *req)
 {
     uint32_t jobs = 0;
 
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS && req->src.plane != 0; ++i)
     {
-        jobs |= gives_away(svc, &svc->migrations[i], req) ? 1u << i : 0u;
+        jobs |= gives_away(migrations, &migrations->jobs[i], req) ? 1u << i : 0u;
     }
     return jobs;
 }
 
-SKY_Status_t SKY_Service_MigrateGuard(const SKY_Service_t *svc, const SKY_Packet_t *req, uint32_t given, uint32_t chunk_id)
+SKY_Status_t SKY_Guard_Check(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, const SKY_Packet_t *req,
+                             uint32_t given, uint32_t chunk_id)
 {
     SKY_Status_t status = SKY_STATUS_OK;
 
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS && given >> i != 0; ++i)
     {
-        const SKY_Migration_t *job = &svc->migrations[i];
+        const SKY_Migration_t *job = &migrations->jobs[i];
 
         if ((given >> i & 1u) != 0 && chunk_id % job->stride == job->server)
         {
-            if (SKY_Addr_Equal(job->target, req->src) && is_before(svc->cfg.self, req->src))
+            if (SKY_Addr_Equal(job->target, req->src) && is_before(core->cfg.self, req->src))
             {
                 return SKY_STATUS_REFUSED;
             }

@@ -10,15 +10,15 @@
 #include "sky_crc.h"
 
 /* The chunk with number @p index of the lane goes; it may have been evicted meanwhile. */
-static void forget(SKY_Service_t *svc, SKY_Migration_t *job, const SKY_Lane_t *lane, uint32_t index)
+static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, uint32_t index)
 {
     const SKY_ShareCfg_t *cfg = &lane->push.cfg;
 
     ++job->moved;
-    (void)SKY_Store_Drop(svc->store, cfg->tenant, cfg->key, SKY_ChunkSet_ChunkId(&lane->push.unacked, index));
+    (void)SKY_Store_Drop(core->store, cfg->tenant, cfg->key, SKY_ChunkSet_ChunkId(&lane->push.unacked, index));
 }
 
-void SKY_Service_LetGo(SKY_Service_t *svc, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before)
+void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before)
 {
     for (uint32_t i = SKY_ChunkSet_Next(before, 0); i < before->count; i = SKY_ChunkSet_Next(before, i + 1u))
     {
@@ -26,40 +26,40 @@ void SKY_Service_LetGo(SKY_Service_t *svc, SKY_Migration_t *job, const SKY_Lane_
         {
             continue;
         }
-        ++svc->counters.migrated_out;
+        ++core->counters.migrated_out;
         if (job->keep)
         {
             ++job->moved;
         }
         else
         {
-            forget(svc, job, lane, i);
+            forget(core, job, lane, i);
         }
     }
 }
 
-void SKY_Service_LetGoRefused(SKY_Service_t *svc, SKY_Migration_t *job, const SKY_Lane_t *lane)
+void SKY_LetGo_Refused(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane)
 {
     const SKY_ChunkSet_t *set = &lane->push.unacked;
 
     for (uint32_t i = SKY_ChunkSet_Next(set, 0); i < set->count; i = SKY_ChunkSet_Next(set, i + 1u))
     {
-        forget(svc, job, lane, i);
+        forget(core, job, lane, i);
     }
 }
 
 /* One that has gone meanwhile is not. */
-static bool is_damaged(const SKY_Service_t *svc, const SKY_Lane_t *lane, uint32_t index)
+static bool is_damaged(const SKY_ServiceCore_t *core, const SKY_Lane_t *lane, uint32_t index)
 {
     const SKY_ShareCfg_t *cfg   = &lane->push.cfg;
-    const uint32_t        block = SKY_Store_Find(svc->store, cfg->tenant, cfg->key);
+    const uint32_t        block = SKY_Store_Find(core->store, cfg->tenant, cfg->key);
     SKY_ChunkView_t       chunk = {.len = 0};
 
-    (void)SKY_Store_Peek(svc->store, block, SKY_ChunkSet_ChunkId(&lane->push.unacked, index), &chunk);
+    (void)SKY_Store_Peek(core->store, block, SKY_ChunkSet_ChunkId(&lane->push.unacked, index), &chunk);
     return SKY_Crc32c(0, chunk.data, chunk.len) != chunk.crc32c;
 }
 
-void SKY_Service_LetGoDamaged(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane)
+void SKY_LetGo_Damaged(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_Lane_t *lane)
 {
     const SKY_ChunkSet_t *set    = &lane->push.unacked;
     bool                  helped = false;
@@ -70,9 +70,9 @@ void SKY_Service_LetGoDamaged(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane
     }
     for (uint32_t i = SKY_ChunkSet_Next(set, 0); i < set->count; i = SKY_ChunkSet_Next(set, i + 1u))
     {
-        if (is_damaged(svc, lane, i))
+        if (is_damaged(core, lane, i))
         {
-            forget(svc, job, lane, i);
+            forget(core, job, lane, i);
             helped = true;
         }
     }

@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+#include "sky_service_core.h"
+#include "sky_service_home.h"
 #include "sky_service_letgo.h"
 
 #define US_PER_MS      1000u
@@ -32,18 +34,18 @@ static SKY_Addr_t load_addr(const uint8_t *payload)
 
 /* ---- lanes -------------------------------------------------------------------------------------------------------- */
 
-uint32_t SKY_Service_FirstLane(const SKY_Service_t *svc, const SKY_Migration_t *job)
+uint32_t SKY_Migrate_FirstLane(const SKY_Migrations_t *migrations, const SKY_Migration_t *job)
 {
-    return (uint32_t)(job - svc->migrations) * SKY_SERVICE_REQUEST_LANES;
+    return (uint32_t)(job - migrations->jobs) * SKY_SERVICE_REQUEST_LANES;
 }
 
-uint32_t SKY_Service_LanesEnd(const SKY_Service_t *svc, const SKY_Migration_t *job)
+uint32_t SKY_Migrate_LanesEnd(const SKY_Migrations_t *migrations, const SKY_Migration_t *job)
 {
-    return job == &svc->migrations[SKY_SERVICE_MIGRATIONS] ? SKY_SERVICE_LANES
-                                                           : SKY_Service_FirstLane(svc, job) + SKY_SERVICE_REQUEST_LANES;
+    return job == &migrations->jobs[SKY_SERVICE_MIGRATIONS] ? SKY_SERVICE_LANES
+                                                            : SKY_Migrate_FirstLane(migrations, job) + SKY_SERVICE_REQUEST_LANES;
 }
 
-bool SKY_Service_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key)
+bool SKY_Migrate_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key)
 {
     return lane->push.cfg.tenant == tenant && memcmp(lane->push.cfg.key, key, SKY_KEY_BYTES) == 0;
 }
@@ -55,25 +57,25 @@ static void end_lane(SKY_Migration_t *job, SKY_Lane_t *lane)
     --job->lanes;
 }
 
-void SKY_Service_MigrateEnd(SKY_Service_t *svc, SKY_Migration_t *job)
+void SKY_Migrate_End(SKY_Migrations_t *migrations, SKY_Migration_t *job)
 {
-    for (uint32_t i = SKY_Service_FirstLane(svc, job); job->active && i < SKY_Service_LanesEnd(svc, job); ++i)
+    for (uint32_t i = SKY_Migrate_FirstLane(migrations, job); job->active && i < SKY_Migrate_LanesEnd(migrations, job); ++i)
     {
-        if (svc->lanes[i].active)
+        if (migrations->lanes[i].active)
         {
-            end_lane(job, &svc->lanes[i]);
+            end_lane(job, &migrations->lanes[i]);
         }
     }
     job->active = false;
 }
 
-void SKY_Service_MigrateUnreachable(SKY_Service_t *svc, SKY_Addr_t dst)
+void SKY_Migrate_Unreachable(SKY_Migrations_t *migrations, SKY_Addr_t dst)
 {
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
     {
-        if (SKY_Addr_Equal(svc->migrations[i].target, dst))
+        if (SKY_Addr_Equal(migrations->jobs[i].target, dst))
         {
-            SKY_Service_MigrateEnd(svc, &svc->migrations[i]);
+            SKY_Migrate_End(migrations, &migrations->jobs[i]);
         }
     }
 }
@@ -81,13 +83,14 @@ void SKY_Service_MigrateUnreachable(SKY_Service_t *svc, SKY_Addr_t dst)
 /* ---- what to move ------------------------------------------------------------------------------------------------- */
 
 /* Lowest chunk from @p from on and below @p end that is held and to go, or SKY_STORE_NONE. */
-static uint32_t lowest_to_go(const SKY_Service_t *svc, const SKY_Migration_t *job, uint32_t block, uint32_t from, uint32_t end)
+static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uint32_t block, uint32_t from,
+                             uint32_t end)
 {
     uint32_t lowest = SKY_STORE_NONE;
     uint32_t cursor = 0;
     uint32_t id     = 0;
 
-    while (SKY_Store_EachChunk(svc->store, block, &cursor, &id))
+    while (SKY_Store_EachChunk(core->store, block, &cursor, &id))
     {
         if (id >= from && id < end && id < lowest && id % job->stride == job->server)
         {
@@ -98,25 +101,25 @@ static uint32_t lowest_to_go(const SKY_Service_t *svc, const SKY_Migration_t *jo
 }
 
 /* Begin with the chunks of a block from @p from on and below @p end that are held. @return the id after the last; 0: there are none */
-static uint32_t begin_share(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key,
+static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key,
                             uint32_t from, uint32_t end)
 {
     SKY_BlockInfo_t info;
     SKY_ShareCfg_t  cfg;
 
-    const uint32_t block = SKY_Store_Find(svc->store, tenant, key);
-    if (SKY_Store_Block(svc->store, block, &info) != SKY_STATUS_OK)
+    const uint32_t block = SKY_Store_Find(core->store, tenant, key);
+    if (SKY_Store_Block(core->store, block, &info) != SKY_STATUS_OK)
     {
         return 0;
     }
-    const uint32_t lowest = lowest_to_go(svc, job, block, from, end);
+    const uint32_t lowest = lowest_to_go(core, job, block, from, end);
     if (lowest == SKY_STORE_NONE)
     {
         return 0;
     }
     (void)memset(&cfg, 0, sizeof(cfg));
     (void)memcpy(cfg.key, key, SKY_KEY_BYTES);
-    cfg.self         = svc->cfg.self;
+    cfg.self         = core->cfg.self;
     cfg.tenant       = tenant;
     cfg.epoch        = job->epoch != 0 ? job->epoch : info.epoch;
     cfg.epoch        = cfg.epoch <= job->row ? cfg.epoch : 0; /* it lies beside what waits, and waits for nothing */
@@ -127,15 +130,14 @@ static uint32_t begin_share(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t
     cfg.stride       = job->stride;
     cfg.count        = ((end < info.chunk_total ? end : info.chunk_total) - lowest - 1u) / job->stride + 1u;
     cfg.count        = cfg.count < SKY_SERVICE_LANE_CHUNKS ? cfg.count : SKY_SERVICE_LANE_CHUNKS;
-    cfg.packet_bytes = svc->cfg.packet_bytes;
+    cfg.packet_bytes = core->cfg.packet_bytes;
     cfg.deadline_us  = job->deadline_us;
-    cfg.request_id   = svc->next_request_id;
-    svc->next_request_id += SKY_SERVICE_REQUEST_IDS;
+    cfg.request_id   = SKY_ServiceCore_TakeIds(core);
 
     (void)SKY_Push_Init(&lane->push, &cfg, &job->peer, lane->asked_by); /* numbers of a block that is held are sound */
     for (uint32_t i = 0; i < cfg.count; ++i)
     {
-        if (!SKY_Store_Has(svc->store, block, lowest + i * job->stride))
+        if (!SKY_Store_Has(core->store, block, lowest + i * job->stride))
         {
             SKY_Push_Skip(&lane->push, i);
         }
@@ -143,14 +145,14 @@ static uint32_t begin_share(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t
     return lowest + (cfg.count - 1u) * job->stride + 1u;
 }
 
-static bool begin_next_block(const SKY_Service_t *svc, SKY_Migration_t *job)
+static bool begin_next_block(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
 {
     SKY_BlockInfo_t info;
 
-    while (job->all_blocks && SKY_Store_NextUsed(svc->store, &job->walk, &info))
+    while (job->all_blocks && SKY_Store_NextUsed(core->store, &job->walk, &info))
     {
         if ((job->all_tenants || info.tenant == job->tenant) &&
-            (info.epoch <= job->row || !SKY_Service_HandoverWaits(svc, info.epoch, job->server)))
+            (info.epoch <= job->row || !SKY_Home_Waits(core, info.epoch, job->server)))
         {
             job->tenant = info.tenant;
             (void)memcpy(job->key, info.key, SKY_KEY_BYTES);
@@ -162,24 +164,24 @@ static bool begin_next_block(const SKY_Service_t *svc, SKY_Migration_t *job)
 }
 
 /* Begin with the next chunks of this block, or of the next block that has some. @return false: no lane is free, or all has begun */
-static bool begin_lane(SKY_Service_t *svc, SKY_Migration_t *job)
+static bool begin_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job)
 {
-    uint32_t free_lane = SKY_Service_FirstLane(svc, job);
+    uint32_t free_lane = SKY_Migrate_FirstLane(migrations, job);
     uint32_t next      = 0;
 
-    while (free_lane < SKY_Service_LanesEnd(svc, job) && svc->lanes[free_lane].active)
+    while (free_lane < SKY_Migrate_LanesEnd(migrations, job) && migrations->lanes[free_lane].active)
     {
         ++free_lane;
     }
-    if (job->walked || free_lane == SKY_Service_LanesEnd(svc, job))
+    if (job->walked || free_lane == SKY_Migrate_LanesEnd(migrations, job))
     {
         return false;
     }
-    SKY_Lane_t *lane = &svc->lanes[free_lane];
+    SKY_Lane_t *lane = &migrations->lanes[free_lane];
 
-    while ((next = begin_share(svc, job, lane, job->tenant, job->key, job->from, ALL_DONE)) == 0)
+    while ((next = begin_share(core, job, lane, job->tenant, job->key, job->from, ALL_DONE)) == 0)
     {
-        if (!begin_next_block(svc, job))
+        if (!begin_next_block(core, job))
         {
             job->walked = true;
             return false;
@@ -193,19 +195,19 @@ static bool begin_lane(SKY_Service_t *svc, SKY_Migration_t *job)
 }
 
 /* After anything that may have ended a lane. */
-static void follow_up(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane)
+static void follow_up(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane)
 {
-    SKY_Service_LetGoDamaged(svc, job, lane);
+    SKY_LetGo_Damaged(core, job, lane);
     switch (lane->push.state)
     {
         case SKY_SHARE_RUNNING:
             if (lane->push.unanswered >= SKY_SERVICE_MIGRATION_TRIES)
             {
-                SKY_Service_MigrateEnd(svc, job);
+                SKY_Migrate_End(migrations, job);
             }
             return;
         case SKY_SHARE_EXPIRED:
-            SKY_Service_MigrateEnd(svc, job);
+            SKY_Migrate_End(migrations, job);
             return;
         case SKY_SHARE_DONE:
             break;
@@ -214,17 +216,17 @@ static void follow_up(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane
         default:
             if (lane->push.last_status == SKY_STATUS_UNREACHABLE)
             {
-                SKY_Service_MigrateEnd(svc, job); /* nor is any other block's way there */
+                SKY_Migrate_End(migrations, job); /* nor is any other block's way there */
                 return;
             }
-            if (SKY_Service_LaneIsOf(lane, job->tenant, job->key))
+            if (SKY_Migrate_LaneIsOf(lane, job->tenant, job->key))
             {
                 job->from = ALL_DONE; /* the target does not take this block; it stays here */
             }
             break;
     }
     end_lane(job, lane);
-    job->active = job->lanes > 0 || begin_lane(svc, job);
+    job->active = job->lanes > 0 || begin_lane(core, migrations, job);
 }
 
 /* ---- requests and responses --------------------------------------------------------------------------------------- */
@@ -243,20 +245,21 @@ static bool is_same_job(const SKY_Migration_t *job, const SKY_Packet_t *pkt, SKY
            job->all_blocks == is_all_blocks(pkt) && (job->all_blocks || memcmp(job->key, pkt->key, SKY_KEY_BYTES) == 0);
 }
 
-static void begin_pull(const SKY_Service_t *svc, SKY_Migration_t *job)
+static void begin_pull(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, SKY_Migration_t *job)
 {
     job->asked   = 0;
     job->cutting = false; /* the rest of a chunk counts as lost and is sent again */
-    job->budget  = svc->cfg.credit;
-    job->turn    = SKY_Service_FirstLane(svc, job);
+    job->budget  = core->cfg.credit;
+    job->turn    = SKY_Migrate_FirstLane(migrations, job);
 }
 
-static void prepare(const SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t target, uint64_t deadline_us)
+static void prepare(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Addr_t target,
+                    uint64_t deadline_us)
 {
-    const uint32_t      most = svc->cfg.credit > SKY_SERVICE_WINDOW_MAX ? svc->cfg.credit : SKY_SERVICE_WINDOW_MAX;
-    const SKY_PeerCfg_t peer = {.window_initial = svc->cfg.credit,
+    const uint32_t      most = core->cfg.credit > SKY_SERVICE_WINDOW_MAX ? core->cfg.credit : SKY_SERVICE_WINDOW_MAX;
+    const SKY_PeerCfg_t peer = {.window_initial = core->cfg.credit,
                                 .window_max     = most,
-                                .burst          = svc->cfg.credit,
+                                .burst          = core->cfg.credit,
                                 .rto_initial_us = RTO_INITIAL_US,
                                 .rto_min_us     = RTO_MIN_US,
                                 .rto_max_us     = RTO_MAX_US};
@@ -266,14 +269,14 @@ static void prepare(const SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t t
     job->row         = UINT32_MAX;
     job->target      = target;
     job->deadline_us = deadline_us;
-    begin_pull(svc, job);
+    begin_pull(core, migrations, job);
     SKY_Peer_Init(&job->peer, &peer, target);
 }
 
-static SKY_Status_t start(SKY_Service_t *svc, SKY_Migration_t *job)
+static SKY_Status_t start(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job)
 {
     job->from   = job->all_blocks ? ALL_DONE : 0;
-    job->active = begin_lane(svc, job);
+    job->active = begin_lane(core, migrations, job);
     if (!job->active)
     {
         return SKY_STATUS_NOT_FOUND;
@@ -281,157 +284,135 @@ static SKY_Status_t start(SKY_Service_t *svc, SKY_Migration_t *job)
     return SKY_STATUS_OK;
 }
 
-static bool can_go_to(const SKY_Service_t *svc, SKY_Addr_t target)
+bool SKY_Migrate_CanGoTo(const SKY_ServiceCore_t *core, SKY_Addr_t target)
 {
-    return SKY_Torus_Contains(&svc->cfg.torus, target) && !SKY_Addr_Equal(target, svc->cfg.self);
+    return SKY_Torus_Contains(&core->cfg.torus, target) && !SKY_Addr_Equal(target, core->cfg.self);
 }
 
 /* A place for one more job, or NULL. */
-static SKY_Migration_t *idle_job(SKY_Service_t *svc)
+static SKY_Migration_t *idle_job(SKY_Migrations_t *migrations)
 {
     SKY_Migration_t *idle = NULL;
 
     for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
     {
-        idle = svc->migrations[i].active ? idle : &svc->migrations[i];
+        idle = migrations->jobs[i].active ? idle : &migrations->jobs[i];
     }
     return idle;
 }
 
-static SKY_Status_t start_request(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Addr_t target)
+static SKY_Status_t start_request(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, const SKY_Packet_t *pkt,
+                                  SKY_Addr_t target)
 {
     const uint32_t   asked_ms = pkt->deadline_ms != 0 ? pkt->deadline_ms : SKY_SERVICE_MIGRATION_MS;
     const uint32_t   limit_ms = asked_ms < SKY_SERVICE_MIGRATION_MAX_MS ? asked_ms : SKY_SERVICE_MIGRATION_MAX_MS;
-    SKY_Migration_t *job      = idle_job(svc);
+    SKY_Migration_t *job      = idle_job(migrations);
 
     if (job == NULL)
     {
         return SKY_STATUS_BUSY;
     }
-    prepare(svc, job, target, now_us + (uint64_t)limit_ms * US_PER_MS);
+    prepare(core, migrations, job, target, now_us + (uint64_t)limit_ms * US_PER_MS);
     (void)memcpy(job->key, pkt->key, SKY_KEY_BYTES);
     job->keep       = (pkt->flags & SKY_FLAG_KEEP) != 0;
     job->all_blocks = is_all_blocks(pkt);
     job->tenant     = pkt->tenant;
     job->epoch      = pkt->epoch;
-    SKY_Service_HandoverShare(svc, pkt->epoch, target, &job->stride, &job->server);
-    return start(svc, job);
+    SKY_Home_Share(core, pkt->epoch, target, &job->stride, &job->server);
+    return start(core, migrations, job);
 }
 
 /* What is here already and belongs here in a later row is to wait for it, as what is moved here: handover and scrub leave it. */
-static SKY_Status_t stay(SKY_Service_t *svc, const SKY_Packet_t *pkt)
+static SKY_Status_t stay(SKY_ServiceCore_t *core, const SKY_Packet_t *pkt)
 {
-    const uint32_t block = SKY_Store_Find(svc->store, pkt->tenant, pkt->key);
+    const uint32_t block = SKY_Store_Find(core->store, pkt->tenant, pkt->key);
 
     if (block == SKY_STORE_NONE)
     {
         return SKY_STATUS_NOT_FOUND;
     }
-    SKY_Store_RaiseEpoch(svc->store, block, pkt->epoch);
+    SKY_Store_RaiseEpoch(core->store, block, pkt->epoch);
     return SKY_STATUS_OK;
 }
 
-SKY_Status_t SKY_Service_MigrateRequest(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+SKY_Status_t SKY_Migrate_Request(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     if (pkt->length != SKY_MIGRATE_BYTES)
     {
         return SKY_STATUS_BAD_LENGTH;
     }
     const SKY_Addr_t target = load_addr(pkt->payload);
-    if (SKY_Addr_Equal(target, svc->cfg.self) && pkt->epoch != SKY_SCHEDULE_NONE && !is_all_blocks(pkt))
+    if (SKY_Addr_Equal(target, core->cfg.self) && pkt->epoch != SKY_SCHEDULE_NONE && !is_all_blocks(pkt))
     {
-        return stay(svc, pkt);
+        return stay(core, pkt);
     }
-    if (!can_go_to(svc, target))
+    if (!SKY_Migrate_CanGoTo(core, target))
     {
         return SKY_STATUS_BAD_ADDRESS;
     }
-    if (is_all_blocks(pkt) && pkt->src.plane == 0 && !svc->cfg.migrate_all_from_ground)
+    if (is_all_blocks(pkt) && pkt->src.plane == 0 && !core->cfg.migrate_all_from_ground)
     {
         return SKY_STATUS_REFUSED;
     }
     for (uint32_t i = 0; i < SKY_SERVICE_MIGRATIONS; ++i)
     {
-        if (is_same_job(&svc->migrations[i], pkt, target))
+        if (is_same_job(&migrations->jobs[i], pkt, target))
         {
             return SKY_STATUS_OK;
         }
     }
-    return start_request(svc, now_us, pkt, target);
+    return start_request(core, migrations, now_us, pkt, target);
 }
 
-SKY_Status_t SKY_Service_MigrateAll(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Addr_t target, uint64_t deadline_us,
-                                    uint32_t row, uint32_t stride, uint32_t server)
+SKY_Status_t SKY_Migrate_All(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t target, uint64_t deadline_us,
+                             uint32_t row, uint32_t stride, uint32_t server)
 {
-    prepare(svc, job, target, deadline_us);
+    SKY_Migration_t *job = &migrations->jobs[SKY_SERVICE_MIGRATIONS];
+
+    prepare(core, migrations, job, target, deadline_us);
     job->all_blocks  = true;
     job->all_tenants = true;
     job->row         = row;
     job->stride      = stride;
     job->server      = server;
-    return start(svc, job);
+    return start(core, migrations, job);
 }
 
-SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target)
-{
-    SKY_Migration_t *job   = &svc->migrations[SKY_SERVICE_MIGRATIONS];
-    const bool       stays = SKY_Addr_Equal(target, svc->cfg.self);
-
-    if (!stays && !can_go_to(svc, target))
-    {
-        return SKY_STATUS_BAD_ADDRESS;
-    }
-    if (svc->handover.schedule != NULL)
-    {
-        return SKY_STATUS_REFUSED;
-    }
-    if (job->active && SKY_Addr_Equal(job->target, target))
-    {
-        return SKY_STATUS_OK;
-    }
-    SKY_Service_MigrateEnd(svc, job); /* of orders the last one counts */
-    if (stays)
-    {
-        return SKY_STATUS_OK;
-    }
-    return SKY_Service_MigrateAll(svc, job, target, now_us + (uint64_t)SKY_SERVICE_MIGRATION_MAX_MS * US_PER_MS, UINT32_MAX - 1u,
-                                  1, 0); /* all but what never moves */
-}
-
-static void take_response(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt)
+static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane,
+                          uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const SKY_ChunkSet_t before = lane->push.unacked;
 
     SKY_Push_OnPacket(&lane->push, now_us, pkt);
-    for (uint32_t i = SKY_Service_FirstLane(svc, job); i < SKY_Service_LanesEnd(svc, job); ++i)
+    for (uint32_t i = SKY_Migrate_FirstLane(migrations, job); i < SKY_Migrate_LanesEnd(migrations, job); ++i)
     {
-        svc->lanes[i].push.unanswered = 0; /* the target is not silent, whatever it was asked about */
+        migrations->lanes[i].push.unanswered = 0; /* the target is not silent, whatever it was asked about */
     }
-    SKY_Service_LetGo(svc, job, lane, &before);
-    if (svc->handover.schedule != NULL && job == &svc->migrations[SKY_SERVICE_MIGRATIONS] &&
-        lane->push.state == SKY_SHARE_REFUSED && lane->push.last_status == SKY_STATUS_BAD_KEY &&
-        SKY_Addr_Equal(pkt->src, job->target))
+    SKY_LetGo_Acknowledged(core, job, lane, &before);
+    if (core->schedule != NULL && job == &migrations->jobs[SKY_SERVICE_MIGRATIONS] && lane->push.state == SKY_SHARE_REFUSED &&
+        lane->push.last_status == SKY_STATUS_BAD_KEY && SKY_Addr_Equal(pkt->src, job->target))
     {
-        SKY_Service_LetGoRefused(svc, job, lane); /* the home's version counts */
+        SKY_LetGo_Refused(core, job, lane); /* the home's version counts */
     }
-    follow_up(svc, job, lane);
+    follow_up(core, migrations, job, lane);
 }
 
-bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+bool SKY_Migrate_Response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
     {
-        SKY_Migration_t *job = &svc->migrations[i];
+        SKY_Migration_t *job = &migrations->jobs[i];
 
-        for (uint32_t at = SKY_Service_FirstLane(svc, job); job->active && at < SKY_Service_LanesEnd(svc, job); ++at)
+        for (uint32_t at = SKY_Migrate_FirstLane(migrations, job); job->active && at < SKY_Migrate_LanesEnd(migrations, job);
+             ++at)
         {
-            SKY_Lane_t *lane = &svc->lanes[at];
+            SKY_Lane_t *lane = &migrations->lanes[at];
 
             /* Only the target says what it holds; why a packet did not get there may be said by any satellite on the way. */
             if (lane->active && SKY_ShareCfg_Owns(&lane->push.cfg, pkt) &&
                 (pkt->status != SKY_STATUS_OK || SKY_Addr_Equal(pkt->src, job->target)))
             {
-                take_response(svc, job, lane, now_us, pkt);
+                take_response(core, migrations, job, lane, now_us, pkt);
                 return true;
             }
         }
@@ -441,17 +422,18 @@ bool SKY_Service_MigrateResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_
 
 /* ---- what to send ------------------------------------------------------------------------------------------------- */
 
-void SKY_Service_MigratePull(SKY_Service_t *svc)
+void SKY_Migrate_Pull(const SKY_ServiceCore_t *core, SKY_Migrations_t *migrations)
 {
-    svc->pulled = 0;
+    migrations->pulled = 0;
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
     {
-        begin_pull(svc, &svc->migrations[i]);
+        begin_pull(core, migrations, &migrations->jobs[i]);
     }
 }
 
 /* Take the next chunk or query of a lane. @return false: nothing in this pull */
-static bool take_of_lane(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *lane, uint64_t now_us)
+static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane,
+                         uint64_t now_us)
 {
     SKY_Packet_t         *req = &job->request;
     const SKY_ShareCfg_t *cfg = &lane->push.cfg;
@@ -459,10 +441,10 @@ static bool take_of_lane(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *l
     switch (SKY_Push_Next(&lane->push, now_us, job->budget, req, lane->payload))
     {
         case SKY_PUSH_QUERY:
-            job->asked |= 1ull << (job->turn - SKY_Service_FirstLane(svc, job));
+            job->asked |= 1ull << (job->turn - SKY_Migrate_FirstLane(migrations, job));
             return true;
         case SKY_PUSH_CHUNK:
-            if (SKY_Store_Peek(svc->store, SKY_Store_Find(svc->store, req->tenant, req->key), req->chunk_id, &job->chunk) ==
+            if (SKY_Store_Peek(core->store, SKY_Store_Find(core->store, req->tenant, req->key), req->chunk_id, &job->chunk) ==
                 SKY_STATUS_OK)
             {
                 --job->budget;
@@ -472,8 +454,8 @@ static bool take_of_lane(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *l
             }
             /* Evicted or purged since the lane began: begin it anew with what is left. */
             SKY_Push_Stop(&lane->push, SKY_SHARE_DONE);
-            if (begin_share(svc, job, lane, cfg->tenant, cfg->key, cfg->base, cfg->base + (cfg->count - 1u) * cfg->stride + 1u) ==
-                0)
+            if (begin_share(core, job, lane, cfg->tenant, cfg->key, cfg->base,
+                            cfg->base + (cfg->count - 1u) * cfg->stride + 1u) == 0)
             {
                 end_lane(job, lane);
             }
@@ -486,77 +468,78 @@ static bool take_of_lane(SKY_Service_t *svc, SKY_Migration_t *job, SKY_Lane_t *l
 
 /* Take the next chunk or query of a job: lane by lane, and while the window has room, of a new one. @return false: nothing in this
  * pull */
-static bool take_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us)
+static bool take_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, uint64_t now_us)
 {
     bool has_more = true;
 
     while (has_more)
     {
-        for (; job->turn < SKY_Service_LanesEnd(svc, job); ++job->turn)
+        for (; job->turn < SKY_Migrate_LanesEnd(migrations, job); ++job->turn)
         {
-            SKY_Lane_t *lane = &svc->lanes[job->turn];
+            SKY_Lane_t *lane = &migrations->lanes[job->turn];
 
-            if (lane->active && (job->asked >> (job->turn - SKY_Service_FirstLane(svc, job)) & 1u) == 0 &&
-                take_of_lane(svc, job, lane, now_us))
+            if (lane->active && (job->asked >> (job->turn - SKY_Migrate_FirstLane(migrations, job)) & 1u) == 0 &&
+                take_of_lane(core, migrations, job, lane, now_us))
             {
                 return true;
             }
         }
-        has_more = job->budget > 0 && job->peer.outstanding < job->peer.window && begin_lane(svc, job);
+        has_more = job->budget > 0 && job->peer.outstanding < job->peer.window && begin_lane(core, migrations, job);
     }
     job->active = job->lanes > 0; /* without any there was room for one more, and nothing to begin it with */
     return false;
 }
 
-static bool job_next(SKY_Service_t *svc, SKY_Migration_t *job, uint64_t now_us, SKY_Out_t *out)
+static bool job_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, uint64_t now_us, SKY_Out_t *out)
 {
     SKY_Packet_t   *req   = &job->request;
     const uint16_t *crc16 = NULL;
 
-    if (!job->active || (!job->cutting && !take_next(svc, job, now_us)))
+    if (!job->active || (!job->cutting && !take_next(core, migrations, job, now_us)))
     {
         return false;
     }
     if (job->cutting)
     {
         req->chunk_crc   = job->chunk.crc32c;
-        job->part_offset = SKY_Packet_CutPart(req, job->chunk.data, job->part_offset, svc->cfg.packet_bytes);
+        job->part_offset = SKY_Packet_CutPart(req, job->chunk.data, job->part_offset, core->cfg.packet_bytes);
         job->cutting     = job->part_offset < job->chunk.len;
         crc16            = req->length == job->chunk.len ? &job->chunk.crc16_from_zero : NULL;
     }
-    return SKY_Service_Emit(svc, now_us, req, crc16, out);
+    return SKY_ServiceCore_Emit(core, now_us, req, crc16, out);
 }
 
-bool SKY_Service_MigrateNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
+bool SKY_Migrate_Next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, SKY_Out_t *out)
 {
-    while (svc->pulled < SKY_SERVICE_JOBS)
+    while (migrations->pulled < SKY_SERVICE_JOBS)
     {
-        if (job_next(svc, &svc->migrations[svc->pulled], now_us, out))
+        if (job_next(core, migrations, &migrations->jobs[migrations->pulled], now_us, out))
         {
             return true;
         }
-        ++svc->pulled;
+        ++migrations->pulled;
     }
     return false;
 }
 
-uint64_t SKY_Service_MigrateOnTime(SKY_Service_t *svc, uint64_t now_us)
+uint64_t SKY_Migrate_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us)
 {
     uint64_t next_us = UINT64_MAX;
 
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
     {
-        SKY_Migration_t *job = &svc->migrations[i];
+        SKY_Migration_t *job = &migrations->jobs[i];
 
-        for (uint32_t at = SKY_Service_FirstLane(svc, job); job->active && at < SKY_Service_LanesEnd(svc, job); ++at)
+        for (uint32_t at = SKY_Migrate_FirstLane(migrations, job); job->active && at < SKY_Migrate_LanesEnd(migrations, job);
+             ++at)
         {
-            SKY_Lane_t *lane = &svc->lanes[at];
+            SKY_Lane_t *lane = &migrations->lanes[at];
 
             if (lane->active)
             {
                 const uint64_t lane_us = SKY_Push_OnTime(&lane->push, now_us);
 
-                follow_up(svc, job, lane);
+                follow_up(core, migrations, job, lane);
                 next_us = lane_us < next_us ? lane_us : next_us;
             }
         }

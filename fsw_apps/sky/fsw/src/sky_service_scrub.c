@@ -19,45 +19,45 @@
 
 #include <string.h>
 
+#include "sky_service_core.h"
 #include "sky_service_gossip.h"
-#include "sky_service_migrate.h"
 #include "sky_service_survey.h"
 
 #define US_PER_MS   1000u
 #define PATIENCE_US 1000000u /* for an answer */
 #define PAUSE_US    10000u   /* between two looks, at least */
 
-void SKY_Service_ScrubReset(SKY_Service_t *svc)
+void SKY_Scrub_Reset(SKY_Scrub_t *scrub)
 {
-    svc->scrub.state = SKY_SCRUB_IDLE;
-    svc->scrub.row   = SKY_SCHEDULE_NONE;
-    SKY_Service_SurveyReset(svc);
+    scrub->state = SKY_SCRUB_IDLE;
+    scrub->row   = SKY_SCHEDULE_NONE;
 }
 
-static uint64_t period_us(const SKY_Service_t *svc)
+static uint64_t period_us(const SKY_ServiceCore_t *core)
 {
-    return (uint64_t)svc->cfg.scrub_period_ms * US_PER_MS;
+    return (uint64_t)core->cfg.scrub_period_ms * US_PER_MS;
 }
 
 /* When to look at the next block, so that all have their turn in just over a period. There is at least one. */
-static uint64_t pause_end_us(const SKY_Service_t *svc, uint64_t now_us)
+static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t now_us)
 {
-    const uint64_t share_us = period_us(svc) / svc->store->counters.blocks + 1u;
+    const uint64_t share_us = period_us(core) / core->store->counters.blocks + 1u;
 
     return now_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
 }
 
 /* A share is not whole. */
-static void suspect(SKY_Service_t *svc, uint64_t now_us, uint32_t block, const SKY_BlockInfo_t *info)
+static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
+                    uint64_t now_us, uint32_t block, const SKY_BlockInfo_t *info)
 {
-    if (info->suspect_us == 0 || info->suspect_us < svc->scrub.since_us)
+    if (info->suspect_us == 0 || info->suspect_us < scrub->since_us)
     {
-        SKY_Store_Suspect(svc->store, block, now_us);
+        SKY_Store_Suspect(core->store, block, now_us);
     }
-    else if (now_us - info->suspect_us >= period_us(svc) && SKY_Service_SurveyIsSettled(svc, svc->scrub.row, svc->scrub.look_us))
+    else if (now_us - info->suspect_us >= period_us(core) && SKY_Survey_IsSettled(survey, scrub->row, scrub->look_us))
     {
-        svc->counters.scrubbed += SKY_Store_Purge(svc->store, info->tenant, info->key);
-        SKY_Service_GossipBegin(svc, now_us, info->tenant, info->key);
+        core->counters.scrubbed += SKY_Store_Purge(core->store, info->tenant, info->key);
+        SKY_Gossip_Begin(core, gossip, now_us, info->tenant, info->key);
     }
 }
 
@@ -67,10 +67,9 @@ static uint32_t share_size(uint32_t server, uint32_t servers, uint32_t total)
     return (total - 1u - server) / servers + 1u;
 }
 
-static void ask(SKY_Service_t *svc, const SKY_BlockInfo_t *info, uint32_t server, uint32_t servers)
+static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo_t *info, uint32_t server, uint32_t servers)
 {
-    SKY_Scrub_t   *scrub = &svc->scrub;
-    const uint32_t size  = share_size(server, servers, info->chunk_total);
+    const uint32_t size = share_size(server, servers, info->chunk_total);
     SKY_ChunkSet_t set;
 
     scrub->count = size < SKY_LIMIT_CHUNK_SET ? size : SKY_LIMIT_CHUNK_SET; /* as many as one question can name */
@@ -83,66 +82,63 @@ static void ask(SKY_Service_t *svc, const SKY_BlockInfo_t *info, uint32_t server
     scrub->base        = server;
     scrub->tenant      = info->tenant;
     (void)memcpy(scrub->key, info->key, SKY_KEY_BYTES);
-    scrub->server     = SKY_Schedule_Server(svc->handover.schedule, scrub->row, server);
-    scrub->request_id = svc->next_request_id;
-    svc->next_request_id += SKY_SERVICE_REQUEST_IDS;
-    scrub->state = SKY_SCRUB_ASK;
+    scrub->server     = SKY_Schedule_Server(core->schedule, scrub->row, server);
+    scrub->request_id = SKY_ServiceCore_TakeIds(core);
+    scrub->state      = SKY_SCRUB_ASK;
 }
 
-static void look(SKY_Service_t *svc, uint64_t now_us)
+static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us)
 {
-    const SKY_Schedule_t *schedule = svc->handover.schedule;
+    const SKY_Schedule_t *schedule = core->schedule;
     const uint32_t        servers  = schedule->placement.servers;
-    SKY_Scrub_t          *scrub    = &svc->scrub;
     SKY_BlockInfo_t       info;
 
-    if (!SKY_Store_NextBlock(svc->store, &scrub->cursor, &info))
+    if (!SKY_Store_NextBlock(core->store, &scrub->cursor, &info))
     {
         scrub->cursor = 0;
-        if (!SKY_Store_NextBlock(svc->store, &scrub->cursor, &info))
+        if (!SKY_Store_NextBlock(core->store, &scrub->cursor, &info))
         {
             return; /* nothing but parts */
         }
     }
-    const uint32_t block  = SKY_Store_Find(svc->store, info.tenant, info.key);
-    const uint32_t server = SKY_Store_NextChunk(svc->store, block, 0) % servers;
+    const uint32_t block  = SKY_Store_Find(core->store, info.tenant, info.key);
+    const uint32_t server = SKY_Store_NextChunk(core->store, block, 0) % servers;
     if (now_us < info.put_until_us || info.epoch > scrub->row ||
-        !SKY_Addr_Equal(SKY_Schedule_Server(schedule, scrub->row, server), svc->cfg.self))
+        !SKY_Addr_Equal(SKY_Schedule_Server(schedule, scrub->row, server), core->cfg.self))
     {
         return;
     }
     if (info.held < share_size(server, servers, info.chunk_total))
     {
-        suspect(svc, now_us, block, &info);
+        suspect(core, scrub, gossip, survey, now_us, block, &info);
         return;
     }
     const uint32_t sharing = servers < info.chunk_total ? servers : info.chunk_total;
     if (sharing > 1u)
     {
-        ask(svc, &info, (server + 1u) % sharing, servers);
+        ask(core, scrub, &info, (server + 1u) % sharing, servers);
     }
 }
 
-uint64_t SKY_Service_ScrubOnTime(SKY_Service_t *svc, uint64_t now_us)
+uint64_t SKY_Scrub_OnTime(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
+                          uint64_t now_us)
 {
-    SKY_Scrub_t *scrub = &svc->scrub;
-
-    if (svc->cfg.scrub_period_ms == 0 || svc->handover.schedule == NULL || svc->store->counters.blocks == 0)
+    if (core->cfg.scrub_period_ms == 0 || core->schedule == NULL || core->store->counters.blocks == 0)
     {
         scrub->state = SKY_SCRUB_IDLE;
         return UINT64_MAX;
     }
     if (now_us >= scrub->next_us)
     {
-        const uint32_t row = SKY_Schedule_RowAt(svc->handover.schedule, now_us);
+        const uint32_t row = SKY_Schedule_RowAt(core->schedule, now_us);
 
         scrub->since_us = row == scrub->row ? scrub->since_us : now_us;
         scrub->row      = row;
         scrub->look_us  = now_us;
-        scrub->rest_us  = pause_end_us(svc, now_us);
+        scrub->rest_us  = pause_end_us(core, now_us);
         scrub->next_us  = scrub->rest_us;
         scrub->state    = SKY_SCRUB_IDLE; /* an answer that has not come is late */
-        look(svc, now_us);
+        look(core, scrub, gossip, survey, now_us);
         if (scrub->state == SKY_SCRUB_ASK && scrub->next_us < now_us + PATIENCE_US)
         {
             scrub->next_us = now_us + PATIENCE_US;
@@ -151,9 +147,8 @@ uint64_t SKY_Service_ScrubOnTime(SKY_Service_t *svc, uint64_t now_us)
     return scrub->next_us;
 }
 
-bool SKY_Service_ScrubNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
+bool SKY_Scrub_Next(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, uint64_t now_us, SKY_Out_t *out)
 {
-    SKY_Scrub_t *scrub = &svc->scrub;
     SKY_Packet_t pkt;
 
     if (scrub->state != SKY_SCRUB_ASK)
@@ -161,27 +156,17 @@ bool SKY_Service_ScrubNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
         return false;
     }
     scrub->state = SKY_SCRUB_ASKED;
-    (void)memset(&pkt, 0, sizeof(pkt));
+    SKY_ServiceCore_Request(core, SKY_OP_HAS, scrub->server, scrub->request_id, &pkt);
     (void)memcpy(pkt.key, scrub->key, SKY_KEY_BYTES);
-    pkt.is_request = true;
-    pkt.apid       = SKY_APID_KVC;
-    pkt.seq_flags  = SKY_SEQ_WHOLE;
-    pkt.op         = SKY_OP_HAS;
-    pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
-    pkt.src        = svc->cfg.self;
-    pkt.dst        = scrub->server;
-    pkt.tenant     = scrub->tenant;
-    pkt.request_id = scrub->request_id;
-    pkt.chunk_id   = scrub->base;
-    pkt.length     = scrub->payload_len;
-    pkt.payload    = scrub->payload;
-    return SKY_Service_Emit(svc, now_us, &pkt, NULL, out);
+    pkt.tenant   = scrub->tenant;
+    pkt.chunk_id = scrub->base;
+    pkt.length   = scrub->payload_len;
+    pkt.payload  = scrub->payload;
+    return SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
 }
 
-void SKY_Service_ScrubUnreachable(SKY_Service_t *svc, SKY_Addr_t dst)
+void SKY_Scrub_Unreachable(SKY_Scrub_t *scrub, SKY_Addr_t dst)
 {
-    SKY_Scrub_t *scrub = &svc->scrub;
-
     if (scrub->state == SKY_SCRUB_ASKED && SKY_Addr_Equal(scrub->server, dst))
     {
         scrub->state   = SKY_SCRUB_IDLE;
@@ -190,14 +175,15 @@ void SKY_Service_ScrubUnreachable(SKY_Service_t *svc, SKY_Addr_t dst)
 }
 
 /* What the server after this one says of its share. */
-static void judge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
+                  const SKY_Packet_t *pkt)
 {
-    const uint32_t  block = SKY_Store_Find(svc->store, pkt->tenant, pkt->key);
+    const uint32_t  block = SKY_Store_Find(core->store, pkt->tenant, pkt->key);
     uint32_t        held  = 0;
     SKY_BlockInfo_t info;
     SKY_ChunkSet_t  set;
 
-    if (SKY_Store_Block(svc->store, block, &info) != SKY_STATUS_OK || now_us < info.put_until_us || info.epoch > svc->scrub.row)
+    if (SKY_Store_Block(core->store, block, &info) != SKY_STATUS_OK || now_us < info.put_until_us || info.epoch > scrub->row)
     {
         return; /* gone, or put or laid for later meanwhile */
     }
@@ -205,20 +191,19 @@ static void judge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
     {
         held = SKY_ChunkSet_Size(&set);
     }
-    if (held >= svc->scrub.count)
+    if (held >= scrub->count)
     {
-        SKY_Store_Suspect(svc->store, block, 0);
+        SKY_Store_Suspect(core->store, block, 0);
     }
-    else if (held > 0 || (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == svc->scrub.row))
+    else if (held > 0 || (pkt->status == SKY_STATUS_NOT_FOUND && pkt->epoch == scrub->row))
     {
-        suspect(svc, now_us, block, &info);
+        suspect(core, scrub, gossip, survey, now_us, block, &info);
     }
 }
 
-bool SKY_Service_ScrubResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+bool SKY_Scrub_Response(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
+                        const SKY_Packet_t *pkt)
 {
-    SKY_Scrub_t *scrub = &svc->scrub;
-
     if (scrub->state != SKY_SCRUB_ASKED || pkt->request_id != scrub->request_id || pkt->tenant != scrub->tenant ||
         memcmp(pkt->key, scrub->key, SKY_KEY_BYTES) != 0)
     {
@@ -228,9 +213,9 @@ bool SKY_Service_ScrubResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Pa
     scrub->next_us = scrub->rest_us;
     /* Others on the way may say why it did not get there. And if the row has changed, it was the wrong one that was asked. */
     if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, scrub->server) &&
-        SKY_Schedule_RowAt(svc->handover.schedule, now_us) == scrub->row)
+        SKY_Schedule_RowAt(core->schedule, now_us) == scrub->row)
     {
-        judge(svc, now_us, pkt);
+        judge(core, scrub, gossip, survey, now_us, pkt);
     }
     return true;
 }

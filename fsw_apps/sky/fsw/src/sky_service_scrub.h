@@ -5,17 +5,19 @@
 #ifndef SKY_SERVICE_SCRUB_H
 #define SKY_SERVICE_SCRUB_H
 
-#include "sky_service.h"
+#include "sky_service_state.h"
 
 /** The schedule has changed: what was found by the one before does not count. */
-void SKY_Service_ScrubReset(SKY_Service_t *svc);
+void SKY_Scrub_Reset(SKY_Scrub_t *scrub);
 /** Look at the next block when it is time. @return when to call again, UINT64_MAX if never */
-uint64_t SKY_Service_ScrubOnTime(SKY_Service_t *svc, uint64_t now_us);
+uint64_t SKY_Scrub_OnTime(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
+                          uint64_t now_us);
 /** The question of the last look. */
-bool SKY_Service_ScrubNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
+bool SKY_Scrub_Next(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, uint64_t now_us, SKY_Out_t *out);
 /** @return false if the response belongs to no question of the scrub */
-bool SKY_Service_ScrubResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
+bool SKY_Scrub_Response(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
+                        const SKY_Packet_t *pkt);
 /** There is no way to @p dst: what it was asked gets no answer. */
-void SKY_Service_ScrubUnreachable(SKY_Service_t *svc, SKY_Addr_t dst);
+void SKY_Scrub_Unreachable(SKY_Scrub_t *scrub, SKY_Addr_t dst);
 
 #endif

@@ -13,38 +13,36 @@
 
 #include <string.h>
 
-#include "sky_service_migrate.h"
+#include "sky_service_core.h"
 
 #define GROUP       16u
 #define ROUNDS      2u
 #define PATIENCE_US 1000000u  /* for the answers of a group */
 #define PAUSE_US    10000000u /* before another attempt */
 
-static SKY_Addr_t addr_of(const SKY_Service_t *svc, uint32_t number)
+static SKY_Addr_t addr_of(const SKY_ServiceCore_t *core, uint32_t number)
 {
-    const uint32_t   slots = svc->cfg.torus.slots;
+    const uint32_t   slots = core->cfg.torus.slots;
     const SKY_Addr_t addr  = {(uint16_t)(number / slots + 1u), (uint16_t)(number % slots + 1u)};
 
     return addr;
 }
 
-static uint32_t satellites(const SKY_Service_t *svc)
+static uint32_t satellites(const SKY_ServiceCore_t *core)
 {
-    return (uint32_t)svc->cfg.torus.planes * svc->cfg.torus.slots;
+    return (uint32_t)core->cfg.torus.planes * core->cfg.torus.slots;
 }
 
-void SKY_Service_SurveyReset(SKY_Service_t *svc)
+void SKY_Survey_Reset(SKY_Survey_t *survey)
 {
-    (void)memset(&svc->survey, 0, sizeof(svc->survey));
+    (void)memset(survey, 0, sizeof(*survey));
 }
 
-bool SKY_Service_SurveyIsSettled(SKY_Service_t *svc, uint32_t row, uint64_t at_us)
+bool SKY_Survey_IsSettled(SKY_Survey_t *survey, uint32_t row, uint64_t at_us)
 {
-    SKY_Survey_t *survey = &svc->survey;
-
     if (survey->row != row)
     {
-        SKY_Service_SurveyReset(svc);
+        SKY_Survey_Reset(survey);
         survey->row = row;
     }
     survey->is_wanted = survey->settled_us == 0;
@@ -52,21 +50,19 @@ bool SKY_Service_SurveyIsSettled(SKY_Service_t *svc, uint32_t row, uint64_t at_u
 }
 
 /* Ask the next group, after the last one the first; or all have been asked. */
-static void begin_group(SKY_Service_t *svc, uint64_t now_us)
+static void begin_group(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us)
 {
-    SKY_Survey_t *survey = &svc->survey;
-
-    if (survey->asked >= ROUNDS * satellites(svc))
+    if (survey->asked >= ROUNDS * satellites(core))
     {
         survey->is_wanted  = false;
         survey->settled_us = now_us;
         return;
     }
-    survey->first = survey->next < satellites(svc) ? survey->next : 0;
+    survey->first = survey->next < satellites(core) ? survey->next : 0;
     survey->next  = survey->first;
-    for (uint32_t i = 0; i < GROUP && survey->next < satellites(svc); ++i)
+    for (uint32_t i = 0; i < GROUP && survey->next < satellites(core); ++i)
     {
-        if (!SKY_Addr_Equal(addr_of(svc, survey->next), svc->cfg.self))
+        if (!SKY_Addr_Equal(addr_of(core, survey->next), core->cfg.self))
         {
             survey->waiting |= 1u << i;
         }
@@ -75,8 +71,7 @@ static void begin_group(SKY_Service_t *svc, uint64_t now_us)
     }
     survey->to_ask     = survey->waiting;
     survey->until_us   = now_us + PATIENCE_US;
-    survey->request_id = svc->next_request_id;
-    svc->next_request_id += SKY_SERVICE_REQUEST_IDS;
+    survey->request_id = SKY_ServiceCore_TakeIds(core);
 }
 
 /* Somebody may have something on its way. */
@@ -90,11 +85,9 @@ static void give_up(SKY_Survey_t *survey, uint64_t now_us)
     survey->until_us  = now_us + PAUSE_US;
 }
 
-uint64_t SKY_Service_SurveyOnTime(SKY_Service_t *svc, uint64_t now_us)
+uint64_t SKY_Survey_OnTime(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us)
 {
-    SKY_Survey_t *survey = &svc->survey;
-
-    if (!survey->is_wanted || SKY_Schedule_RowAt(svc->handover.schedule, now_us) != survey->row)
+    if (!survey->is_wanted || SKY_Schedule_RowAt(core->schedule, now_us) != survey->row)
     {
         survey->to_ask = 0;
         return UINT64_MAX; /* the next look of the scrub asks anew */
@@ -105,16 +98,15 @@ uint64_t SKY_Service_SurveyOnTime(SKY_Service_t *svc, uint64_t now_us)
     }
     if (survey->waiting == 0 && now_us >= survey->until_us)
     {
-        begin_group(svc, now_us);
+        begin_group(core, survey, now_us);
     }
     return survey->is_wanted ? survey->until_us : UINT64_MAX;
 }
 
-bool SKY_Service_SurveyNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
+bool SKY_Survey_Next(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us, SKY_Out_t *out)
 {
-    SKY_Survey_t *survey = &svc->survey;
-    uint32_t      index  = 0;
-    SKY_Packet_t  pkt;
+    uint32_t     index = 0;
+    SKY_Packet_t pkt;
 
     if (survey->to_ask == 0)
     {
@@ -125,25 +117,16 @@ bool SKY_Service_SurveyNext(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
         ++index;
     }
     survey->to_ask &= ~(1u << index);
-    (void)memset(&pkt, 0, sizeof(pkt));
-    pkt.is_request = true;
-    pkt.apid       = SKY_APID_KVC;
-    pkt.seq_flags  = SKY_SEQ_WHOLE;
-    pkt.op         = SKY_OP_STATS;
-    pkt.hop_limit  = SKY_LIMIT_HOP_LIMIT;
-    pkt.src        = svc->cfg.self;
-    pkt.dst        = addr_of(svc, survey->first + index);
-    pkt.request_id = (survey->request_id & ~(uint64_t)(SKY_SERVICE_REQUEST_IDS - 1u)) | index;
-    return SKY_Service_Emit(svc, now_us, &pkt, NULL, out);
+    SKY_ServiceCore_Request(core, SKY_OP_STATS, addr_of(core, survey->first + index),
+                            (survey->request_id & ~(uint64_t)(SKY_SERVICE_REQUEST_IDS - 1u)) | index, &pkt);
+    return SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
 }
 
-void SKY_Service_SurveyUnreachable(SKY_Service_t *svc, SKY_Addr_t dst)
+void SKY_Survey_Unreachable(const SKY_ServiceCore_t *core, SKY_Survey_t *survey, SKY_Addr_t dst)
 {
-    SKY_Survey_t *survey = &svc->survey;
-
     for (uint32_t i = 0; i < GROUP; ++i)
     {
-        if ((survey->waiting >> i & 1u) != 0 && SKY_Addr_Equal(addr_of(svc, survey->first + i), dst))
+        if ((survey->waiting >> i & 1u) != 0 && SKY_Addr_Equal(addr_of(core, survey->first + i), dst))
         {
             give_up(survey, survey->until_us - PATIENCE_US); /* when the group was begun */
         }
@@ -168,18 +151,17 @@ static bool has_nothing_left(const SKY_Packet_t *pkt, uint32_t row)
             (counter(pkt, SKY_STATS_KVC_ROW) == row && counter(pkt, SKY_STATS_KVC_HANDOVER_LEFT) == 0));
 }
 
-bool SKY_Service_SurveyResponse(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
+bool SKY_Survey_Response(const SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us, const SKY_Packet_t *pkt)
 {
-    SKY_Survey_t  *survey = &svc->survey;
-    const uint64_t low    = SKY_SERVICE_REQUEST_IDS - 1u;
-    const uint32_t index  = (uint32_t)(pkt->request_id & low);
+    const uint64_t low   = SKY_SERVICE_REQUEST_IDS - 1u;
+    const uint32_t index = (uint32_t)(pkt->request_id & low);
 
     if (pkt->op != SKY_OP_STATS || (pkt->request_id | low) != (survey->request_id | low) || index >= GROUP ||
         (survey->waiting >> index & 1u) == 0)
     {
         return false;
     }
-    if (!has_nothing_left(pkt, survey->row) || !SKY_Addr_Equal(pkt->src, addr_of(svc, survey->first + index)))
+    if (!has_nothing_left(pkt, survey->row) || !SKY_Addr_Equal(pkt->src, addr_of(core, survey->first + index)))
     {
         give_up(survey, now_us);
         return true;

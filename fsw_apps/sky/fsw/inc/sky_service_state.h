@@ -1,0 +1,267 @@
+/**
+ * @file
+ * What the hashtable service consists of: configuration, counters, a core, and one structure for each feature. The owner of a
+ * service may read all of it.
+ *
+ * Each feature has a file, sky_service_<feature>.c. Its functions get the core and their own structure, and those of the features
+ * that they use. These are always further up in this list:
+ *
+ *     core       emits packets, numbers requests, counts errors
+ *     home       knows which chunks belong where by the schedule
+ *     letgo      forgets chunks that a migration has delivered
+ *     migrate    sends chunks to another satellite; uses home, letgo
+ *     guard      neither shows nor takes what is being given away; uses migrate
+ *     handover   begins the migrations of the schedule; uses home, migrate
+ *     gossip     tells neighbours of evicted blocks
+ *     survey     asks all satellites what they have left to hand over
+ *     scrub      looks for broken blocks; uses gossip, survey
+ *     stats      collects the counters of `stats.kvc`; uses handover
+ *     answer     answers requests; uses guard, gossip, handover, migrate, stats
+ *
+ * sky_service.c calls them. tests/fsw_apps/test_includes.py fails if files call each other in a circle.
+ */
+#ifndef SKY_SERVICE_STATE_H
+#define SKY_SERVICE_STATE_H
+
+#include "sky_schedule.h"
+#include "sky_store.h"
+#include "sky_torus.h"
+#include "sky_transfer.h"
+
+#define SKY_SERVICE_MIGRATIONS       4u                            /**< at a time */
+#define SKY_SERVICE_JOBS             (SKY_SERVICE_MIGRATIONS + 1u) /**< and one more, which requests cannot take: the handover's */
+#define SKY_SERVICE_REQUEST_LANES    16u /**< of a migration that was asked for: blocks under way at a time */
+#define SKY_SERVICE_HANDOVER_LANES   64u /**< of the handover */
+#define SKY_SERVICE_LANES            (SKY_SERVICE_MIGRATIONS * SKY_SERVICE_REQUEST_LANES + SKY_SERVICE_HANDOVER_LANES)
+#define SKY_SERVICE_LANE_CHUNKS      64u      /**< chunk ids that one lane goes over */
+#define SKY_SERVICE_WINDOW_MAX       256u     /**< chunks on their way to one satellite, at most: 1.5 MB of 6 kB */
+#define SKY_SERVICE_MIGRATION_MS     60000u   /**< how long one may take when its request has no deadline */
+#define SKY_SERVICE_MIGRATION_MAX_MS 3600000u /**< and at most, whatever deadline its request has */
+#define SKY_SERVICE_MIGRATION_TRIES  6u /**< questions in a row that the target leaves unanswered: the job ends (about 12 s) */
+#define SKY_SERVICE_MIGRATION_ROUNDS 8u /**< in a row that deliver nothing: the chunks of the lane are checked */
+#define SKY_SERVICE_HANDOVER_LOOK_US 1000000u  /**< after what came late, and between two looks for what a handover has left */
+#define SKY_SERVICE_HANDOVER_MAX_US  16000000u /**< the latter doubles to this while nothing can be handed over */
+#define SKY_SERVICE_EXPIRE_SLOTS     256u      /**< looked at by one Poll */
+#define SKY_SERVICE_EXPIRE_US        50000u    /**< between two Polls while there are incomplete chunks */
+#define SKY_SERVICE_WORDS            32u       /**< of gossip, that are known or still to be passed on: bits of a uint32_t */
+#define SKY_SERVICE_SCRATCH_BYTES    512u
+#define SKY_SERVICE_PACKET_MIN       (SKY_RESPONSE_OVERHEAD + SKY_CHUNKSET_MAX_BYTES) /**< smallest packet_bytes */
+
+/** One packet to send. @c body is valid until the next Begin or Poll. */
+typedef struct
+{
+    SKY_Addr_t     dst;     /**< of the packet; the router decides over which link */
+    SKY_Addr_t     gateway; /**< when dst is a ground host */
+    uint8_t        head[SKY_HEAD_MAX];
+    uint32_t       head_len;
+    const uint8_t *body;
+    uint32_t       body_len;
+    uint8_t        tail[SKY_PEC_BYTES];
+} SKY_Out_t;
+
+typedef struct
+{
+    SKY_Addr_t  self;
+    SKY_Torus_t torus;            /**< MIGRATE targets are checked against it */
+    uint32_t    packet_bytes;     /**< largest packet of the links; SKY_LIMIT_FRAGMENTS of them carry a chunk that fills a slot */
+    uint32_t    credit;           /**< chunks that a PUT burst may have; largest GET burst; 1 .. SKY_LIMIT_CHUNK_SET */
+    uint32_t    part_lifetime_ms; /**< of an incomplete chunk; less if its PUT has a nearer deadline */
+    uint64_t    clock_offset_us;  /**< from now_us to satellite time, which responses carry */
+    bool        migrate_all_from_ground; /**< take MIGRATE of a whole tenant (key all 0) from ground hosts too: it needs no key.
+                                              false: only from satellites, this one included (schedule, bus); others REFUSED */
+    bool     gossip; /**< tell neighbours of blocks that are evicted, purge what they tell of, and pass it on. false: neither */
+    uint32_t scrub_period_ms; /**< all blocks are looked at once in it, if there is a schedule; 0: never */
+    uint32_t handover_ms;     /**< a handover that takes longer is late; 0: only one that takes longer than its row is */
+} SKY_ServiceCfg_t;
+
+/** Counters in the order of `stats.kvc` of the ICD are made from these and the store's. */
+typedef struct
+{
+    uint64_t requests;
+    uint64_t puts;                          /**< PUT packets taken in */
+    uint64_t gets;                          /**< GET requests */
+    uint64_t hits, misses;                  /**< chunks sent, chunks asked for and not here */
+    uint64_t purges;                        /**< chunks purged */
+    uint64_t migrated_out;                  /**< chunks acknowledged by another satellite */
+    uint64_t migrated_in;                   /**< chunks put by another satellite */
+    uint64_t handovers;                     /**< rows of the schedule in which something had to be handed over */
+    uint64_t unsolicited;                   /**< responses that belong to no migration */
+    uint64_t gossip_tx;                     /**< words told to a neighbour */
+    uint64_t gossip_purged;                 /**< chunks purged at a neighbour's word */
+    uint64_t scrubbed;                      /**< chunks purged because their block was found broken */
+    uint64_t gossip_lost;                   /**< words that were not told to all, because newer ones took their place */
+    uint64_t errors[SKY_STATUS_SHORT + 1u]; /**< requests refused, and packets that were none, by status */
+} SKY_ServiceCounters_t;
+
+/** What all features of the service work on. */
+typedef struct
+{
+    SKY_ServiceCfg_t      cfg;
+    SKY_Store_t          *store;
+    SKY_ServiceCounters_t counters;
+    const SKY_Schedule_t *schedule; /**< NULL: nothing moves by itself */
+    uint32_t              row;      /**< of the schedule, at the last Poll */
+    uint64_t              started_us;
+    uint64_t              next_request_id;
+    uint16_t              seq_count; /**< of the next packet */
+} SKY_ServiceCore_t;
+
+/** A part of a migration that is under way: chunks of one block. */
+typedef struct
+{
+    bool       active;
+    SKY_Push_t push;
+    uint16_t   asked_by[SKY_SERVICE_LANE_CHUNKS]; /**< of the push */
+    uint8_t    payload[SKY_CHUNKSET_MAX_BYTES];   /**< of its last query; stays until the next pull */
+} SKY_Lane_t;
+
+/** A migration: chunks of blocks, the block used last first, pushed to another satellite. Many blocks are under way at a time. */
+typedef struct
+{
+    bool            active;
+    bool            keep;
+    bool            all_blocks;  /**< of the tenant */
+    bool            all_tenants; /**< of every tenant; tenant is that of the block that is begun next */
+    bool            walked;      /**< the rest of what is to go is in lanes */
+    bool            cutting;     /**< in this pull, part of a chunk has been sent */
+    uint32_t        tenant;
+    uint8_t         key[SKY_KEY_BYTES]; /**< of the block that is begun next */
+    SKY_StoreWalk_t walk;               /**< over all blocks */
+    uint32_t        from;               /**< chunks of that block below have been dealt with */
+    uint32_t        lanes;              /**< active */
+    uint64_t        asked;              /**< bit of a lane: in this pull it has sent a query, whose payload must stay */
+    uint32_t        turn;               /**< number of the lane that sends next in this pull */
+    uint32_t        budget;             /**< chunks that may still be sent in this pull */
+    uint32_t        moved;              /**< chunks that the target has acknowledged or will never take */
+    uint32_t        stride, server;     /**< chunks server, server + stride, ...; the others of the block stay */
+    uint32_t        row;                /**< what waits for a later one stays */
+    uint32_t        epoch;              /**< that the target is told; 0: the block's own */
+    SKY_Addr_t      target;
+    uint64_t        deadline_us;
+    SKY_Peer_t      peer;        /**< window and timers, for all lanes together */
+    SKY_Packet_t    request;     /**< the PUT or HAS at hand */
+    SKY_ChunkView_t chunk;       /**< while cutting */
+    uint32_t        part_offset; /**< while cutting: of the next part */
+} SKY_Migration_t;
+
+/** All migrations. */
+typedef struct
+{
+    SKY_Migration_t jobs[SKY_SERVICE_JOBS];   /**< the last is the handover's */
+    SKY_Lane_t      lanes[SKY_SERVICE_LANES]; /**< of all jobs, those of the handover last */
+    uint32_t        pulled;                   /**< jobs that have no more to send in this pull */
+} SKY_Migrations_t;
+
+/** A word of gossip: a block of which a share is gone. */
+typedef struct
+{
+    uint32_t tenant;
+    uint8_t  key[SKY_KEY_BYTES];
+    uint16_t credit;   /**< with which it is passed on */
+    uint8_t  links;    /**< bit (1 << link): neighbours that are still to be told */
+    uint64_t until_us; /**< until then it is known */
+} SKY_Word_t;
+
+typedef struct
+{
+    SKY_Word_t words[SKY_SERVICE_WORDS]; /**< a ring */
+    uint32_t   next;                     /**< whose place the next new word takes */
+    uint32_t   waiting;                  /**< bit (1 << index): words with links */
+} SKY_Gossip_t;
+
+/** The handover by the schedule. */
+typedef struct
+{
+    uint64_t row_end_us; /**< of core.row; 0: not looked at yet */
+    uint32_t home;       /**< server whose chunks belong here in that row; the number of servers: none */
+    uint32_t last;       /**< server whose chunks were the last to go */
+    uint64_t look_us;    /**< when to look for chunks that belong elsewhere; UINT64_MAX: there are none */
+    uint64_t pause_us;   /**< to the next look, if it finds any */
+    uint64_t since_us;   /**< when the first of what is to be handed over was to go; 0: nothing is */
+    uint32_t left;       /**< chunks to be handed over, as far as the last look and what has come and gone since tell */
+    bool     begun;      /**< in this row */
+    uint32_t late;       /**< handovers by this schedule that took longer than cfg.handover_ms or than their row; the last of them
+                              may still go on */
+    uint32_t late_done;  /**< of these, how many are done */
+    uint64_t lasted_ms;  /**< how long the last of those took */
+} SKY_Handover_t;
+
+/** What the scrub does about the server after this one. */
+typedef enum
+{
+    SKY_SCRUB_IDLE = 0,
+    SKY_SCRUB_ASK,  /**< a question is to be sent */
+    SKY_SCRUB_ASKED /**< and has been */
+} SKY_ScrubState_t;
+
+/** The look for incomplete blocks. */
+typedef struct
+{
+    SKY_ScrubState_t state;
+    uint32_t         cursor;   /**< of SKY_Store_NextBlock */
+    uint64_t         next_us;  /**< of the next look, or when the answer is late */
+    uint64_t         rest_us;  /**< no look before */
+    uint32_t         row;      /**< of the schedule at the last look */
+    uint64_t         look_us;  /**< when that was */
+    uint64_t         since_us; /**< first look in that row: what was suspected before does not count */
+    uint32_t         tenant;   /**< the block asked about */
+    uint8_t          key[SKY_KEY_BYTES];
+    SKY_Addr_t       server;
+    uint64_t         request_id;
+    uint32_t         base; /**< chunk set of the question */
+    uint32_t         count;
+    uint8_t          payload[SKY_CHUNKSET_MAX_BYTES];
+    uint32_t         payload_len;
+} SKY_Scrub_t;
+
+/** What is known of other satellites' handovers. */
+typedef struct
+{
+    bool     is_wanted;  /**< to be found out */
+    uint32_t row;        /**< of the schedule, that it is about */
+    uint32_t asked;      /**< satellites in a row, none of which has said that it has anything left */
+    uint32_t first;      /**< number of the first satellite of the group that is asked */
+    uint32_t next;       /**< and of the first after it */
+    uint32_t to_ask;     /**< bits of the group: still to be asked */
+    uint32_t waiting;    /**< bits of the group: not answered yet */
+    uint64_t until_us;   /**< when answers are late; without a group, when the next one begins */
+    uint64_t settled_us; /**< when all had been asked; 0: they have not */
+    uint64_t request_id;
+} SKY_Survey_t;
+
+/** What Next makes of the packet that Begin was given. */
+typedef enum
+{
+    SKY_ANSWER_IDLE = 0, /**< nothing */
+    SKY_ANSWER_REPLY,    /**< one response, ready */
+    SKY_ANSWER_CHUNKS,   /**< GET: chunks that are here */
+    SKY_ANSWER_MISSING   /**< GET: the set of those that are not */
+} SKY_AnswerStage_t;
+
+/** The answer to the request at hand. */
+typedef struct
+{
+    SKY_AnswerStage_t stage;
+    SKY_Packet_t      reply;
+    uint32_t          block;     /**< GET: SKY_Store_Find, good until the next Begin or Poll */
+    SKY_ChunkSet_t    set;       /**< GET: asked for */
+    SKY_ChunkSet_t    missing;   /**< GET: of these, looked up and not here */
+    uint32_t          set_index; /**< GET: next of the set to look up */
+    uint32_t          burst_left;
+    SKY_ChunkView_t   chunk;       /**< GET: next to be sent, whose id is in the reply */
+    uint32_t          part_offset; /**< of its next part */
+    uint8_t           scratch[SKY_SERVICE_SCRATCH_BYTES];
+} SKY_Answer_t;
+
+typedef struct
+{
+    SKY_ServiceCore_t core;
+    SKY_Answer_t      answer;
+    SKY_Migrations_t  migrations;
+    SKY_Handover_t    handover;
+    SKY_Gossip_t      gossip;
+    SKY_Survey_t      survey;
+    SKY_Scrub_t       scrub;
+} SKY_Service_t;
+
+#endif

@@ -1,0 +1,349 @@
+/**
+ * @file
+ * Requests and their answers: one function per operation. Each leaves an answer to be pulled, or none.
+ */
+#include "sky_service_answer.h"
+
+#include <string.h>
+
+#include "sky_service_core.h"
+#include "sky_service_gossip.h"
+#include "sky_service_guard.h"
+#include "sky_service_handover.h"
+#include "sky_service_migrate.h"
+#include "sky_service_stats.h"
+
+#define US_PER_MS 1000u
+
+#if SKY_STATS_KVC_COUNT * 8u > SKY_SERVICE_SCRATCH_BYTES || SKY_LIMIT_PING_BYTES > SKY_SERVICE_SCRATCH_BYTES
+#error "SKY_SERVICE_SCRATCH_BYTES is too small for the ICD"
+#endif
+
+/* ---- responses of one packet -------------------------------------------------------------------------------------- */
+
+/* A response whose payload is the first @p length bytes of scratch. */
+static void reply_with(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req, SKY_Status_t status,
+                       uint32_t length)
+{
+    SKY_Packet_Reply(req, core->cfg.self, status, &answer->reply);
+    answer->reply.credit  = (uint16_t)core->cfg.credit;
+    answer->reply.offset  = 0;
+    answer->reply.length  = length;
+    answer->reply.payload = answer->scratch;
+    answer->stage         = SKY_ANSWER_REPLY;
+}
+
+static void refuse(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req, SKY_Status_t status)
+{
+    SKY_ServiceCore_CountError(core, status);
+    reply_with(core, answer, req, status, 0);
+}
+
+static void reply_with_set(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req, SKY_Status_t status,
+                           const SKY_ChunkSet_t *set)
+{
+    reply_with(core, answer, req, status, (uint32_t)SKY_ChunkSet_Encode(set, answer->scratch, sizeof(answer->scratch)));
+    answer->reply.chunk_id = set->base;
+}
+
+/* What the block was declared as, as far as it is known here. */
+static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint32_t block)
+{
+    SKY_BlockInfo_t    info;
+    const SKY_Status_t status = SKY_Store_Block(core->store, block, &info);
+
+    if (status == SKY_STATUS_OK)
+    {
+        answer->reply.chunk_total = info.chunk_total;
+        answer->reply.block_len   = info.block_len;
+        answer->reply.chunk_len   = info.chunk_len;
+        answer->reply.epoch       = info.epoch;
+    }
+    return status;
+}
+
+/* If the PUT at hand has evicted a block, its neighbours are to know. */
+static void tell_evicted(SKY_Service_t *svc, uint64_t now_us)
+{
+    const SKY_Eviction_t *evicted = &svc->core.store->evicted;
+
+    /* What is to be handed over may be at its new place already, and the block whole. */
+    if (evicted->held > 0 && SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
+    {
+        SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted->tenant, evicted->key);
+    }
+}
+
+static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
+{
+    SKY_ServiceCore_t *core        = &svc->core;
+    const bool         is_nearer   = req->deadline_ms != 0 && req->deadline_ms < core->cfg.part_lifetime_ms;
+    const uint32_t     lifetime_ms = is_nearer ? req->deadline_ms : core->cfg.part_lifetime_ms;
+    const uint32_t     given       = SKY_Guard_Given(&svc->migrations, req);
+    SKY_Status_t       status      = SKY_Guard_Check(core, &svc->migrations, req, given, req->chunk_id);
+
+    if (status == SKY_STATUS_OK)
+    {
+        status = SKY_Store_Put(core->store, now_us + (uint64_t)lifetime_ms * US_PER_MS, req);
+        tell_evicted(svc, now_us);
+    }
+    if (status != SKY_STATUS_OK)
+    {
+        refuse(core, &svc->answer, req, status);
+        return;
+    }
+    ++core->counters.puts;
+    SKY_Handover_Put(core, &svc->handover, now_us, req);
+    if (req->src.plane != 0 && req->offset + req->length == req->chunk_len)
+    {
+        ++core->counters.migrated_in;
+    }
+}
+
+static void has_any(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req)
+{
+    const uint32_t block  = SKY_Store_Find(core->store, req->tenant, req->key);
+    const uint32_t lowest = SKY_Store_NextChunk(core->store, block, 0);
+    SKY_ChunkSet_t held;
+
+    (void)SKY_ChunkSet_Init(&held, lowest == SKY_STORE_NONE ? req->chunk_id : lowest, 1, 1); /* a set of one is never too large */
+    if (lowest != SKY_STORE_NONE)
+    {
+        SKY_ChunkSet_Add(&held, 0);
+    }
+    reply_with_set(core, answer, req, SKY_STATUS_OK, &held);
+    answer->reply.status = describe_block(core, answer, block);
+}
+
+static void has(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
+{
+    SKY_ServiceCore_t *core   = &svc->core;
+    SKY_Answer_t      *answer = &svc->answer;
+
+    if ((req->flags & SKY_FLAG_ANY) != 0)
+    {
+        has_any(core, answer, req);
+        return;
+    }
+    SKY_ChunkSet_t     held;
+    const SKY_Status_t status = SKY_ChunkSet_Decode(req, &held);
+    if (status != SKY_STATUS_OK)
+    {
+        refuse(core, answer, req, status);
+        return;
+    }
+    const uint32_t block = SKY_Store_Find(core->store, req->tenant, req->key);
+    const uint32_t given = SKY_Guard_Given(&svc->migrations, req);
+    for (uint32_t i = SKY_ChunkSet_Next(&held, 0); i < held.count; i = SKY_ChunkSet_Next(&held, i + 1u))
+    {
+        const uint32_t id = SKY_ChunkSet_ChunkId(&held, i);
+
+        if (!SKY_Store_Has(core->store, block, id) || SKY_Guard_Check(core, &svc->migrations, req, given, id) != SKY_STATUS_OK)
+        {
+            SKY_ChunkSet_Remove(&held, i);
+        }
+    }
+    reply_with_set(core, answer, req, SKY_STATUS_OK, &held);
+    answer->reply.epoch  = core->schedule != NULL ? SKY_Schedule_RowAt(core->schedule, now_us) : SKY_SCHEDULE_NONE;
+    answer->reply.status = describe_block(core, answer, block); /* of one that is here the epoch is known */
+}
+
+static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
+{
+    SKY_ServiceCore_t *core   = &svc->core;
+    SKY_Answer_t      *answer = &svc->answer;
+
+    if ((req->flags & SKY_FLAG_GOSSIP) != 0)
+    {
+        SKY_Gossip_Hear(core, &svc->gossip, now_us, req);
+        return;
+    }
+    const uint32_t block = SKY_Store_Find(core->store, req->tenant, req->key);
+
+    reply_with(core, answer, req, SKY_STATUS_OK, 0);
+    (void)describe_block(core, answer, block); /* of one that is not here the lengths stay 0 */
+    answer->reply.chunk_total = SKY_Store_Purge(core->store, req->tenant, req->key);
+    core->counters.purges += answer->reply.chunk_total;
+}
+
+static void migrate(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
+{
+    const SKY_Status_t status = SKY_Migrate_Request(&svc->core, &svc->migrations, now_us, req);
+
+    if (status != SKY_STATUS_OK)
+    {
+        refuse(&svc->core, &svc->answer, req, status);
+        return;
+    }
+    reply_with(&svc->core, &svc->answer, req, SKY_STATUS_OK, 0);
+}
+
+static void ping(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req)
+{
+    if (req->length > SKY_LIMIT_PING_BYTES)
+    {
+        refuse(core, answer, req, SKY_STATUS_BAD_LENGTH);
+        return;
+    }
+    if (req->length > 0)
+    {
+        (void)memcpy(answer->scratch, req->payload, req->length);
+    }
+    reply_with(core, answer, req, SKY_STATUS_OK, req->length);
+}
+
+static void stats(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
+{
+    SKY_Answer_t *answer = &svc->answer;
+    uint64_t      counters[SKY_STATS_KVC_COUNT];
+
+    SKY_Stats_Collect(svc, now_us, counters);
+    for (uint32_t i = 0; i < sizeof(counters); ++i)
+    {
+        answer->scratch[i] = (uint8_t)(counters[i / 8u] >> (56u - i % 8u * 8u) & 0xFFu);
+    }
+    reply_with(&svc->core, answer, req, SKY_STATUS_OK, sizeof(counters));
+}
+
+/* ---- GET ---------------------------------------------------------------------------------------------------------- */
+
+/* Look for the next chunk of the burst that is here; note those that are not. @return false: the burst is over */
+static bool get_seek(SKY_ServiceCore_t *core, SKY_Answer_t *answer)
+{
+    while (answer->burst_left > 0 && answer->set_index < answer->set.count)
+    {
+        const uint32_t id = SKY_ChunkSet_ChunkId(&answer->set, answer->set_index);
+        const uint32_t at = answer->set_index;
+
+        answer->set_index = SKY_ChunkSet_Next(&answer->set, at + 1u);
+        if (SKY_Store_Get(core->store, answer->block, id, &answer->chunk) == SKY_STATUS_OK)
+        {
+            --answer->burst_left;
+            ++core->counters.hits;
+            answer->reply.chunk_id  = id;
+            answer->reply.chunk_len = answer->chunk.len;
+            answer->reply.chunk_crc = answer->chunk.crc32c;
+            answer->part_offset     = 0;
+            return true;
+        }
+        SKY_ChunkSet_Add(&answer->missing, at);
+        ++core->counters.misses;
+    }
+    return false;
+}
+
+static SKY_AnswerStage_t get_stage_after(const SKY_Answer_t *answer)
+{
+    return SKY_ChunkSet_Next(&answer->missing, 0) < answer->missing.count ? SKY_ANSWER_MISSING : SKY_ANSWER_IDLE;
+}
+
+static void get(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req)
+{
+    SKY_Status_t status = SKY_ChunkSet_Decode(req, &answer->set);
+
+    answer->set_index = 0;
+    if (status == SKY_STATUS_OK)
+    {
+        answer->set_index = SKY_ChunkSet_Next(&answer->set, 0);
+        if (answer->set_index == answer->set.count || req->credit == 0)
+        {
+            status = SKY_STATUS_BAD_CHUNK; /* asks for nothing */
+        }
+    }
+    if (status != SKY_STATUS_OK)
+    {
+        refuse(core, answer, req, status);
+        return;
+    }
+    ++core->counters.gets;
+    reply_with(core, answer, req, SKY_STATUS_OK, 0);
+    answer->block = SKY_Store_Find(core->store, req->tenant, req->key);
+    (void)describe_block(core, answer, answer->block); /* what is not here shows chunk by chunk */
+    answer->missing = answer->set;
+    (void)memset(answer->missing.map, 0, sizeof(answer->missing.map));
+    answer->burst_left = req->credit < core->cfg.credit ? req->credit : core->cfg.credit;
+    answer->stage      = get_seek(core, answer) ? SKY_ANSWER_CHUNKS : SKY_ANSWER_MISSING;
+}
+
+/* The chunk at hand, or its next part. Whether it is the last of the burst shows only when the next has been looked for. */
+static bool get_next_chunk(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now_us, SKY_Out_t *out)
+{
+    const SKY_ChunkView_t chunk = answer->chunk;
+    SKY_Packet_t         *reply = &answer->reply;
+
+    answer->part_offset = SKY_Packet_CutPart(reply, chunk.data, answer->part_offset, core->cfg.packet_bytes);
+    if (answer->part_offset < chunk.len)
+    {
+        return SKY_ServiceCore_Emit(core, now_us, reply, NULL, out);
+    }
+    SKY_Packet_t last = *reply;
+    if (!get_seek(core, answer))
+    {
+        answer->stage = get_stage_after(answer);
+        last.flags    = answer->stage == SKY_ANSWER_IDLE ? SKY_FLAG_LAST : 0;
+    }
+    return SKY_ServiceCore_Emit(core, now_us, &last, last.length == chunk.len ? &chunk.crc16_from_zero : NULL, out);
+}
+
+static bool get_next_missing(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now_us, SKY_Out_t *out)
+{
+    SKY_Packet_t *reply = &answer->reply;
+
+    reply->status    = SKY_STATUS_NOT_FOUND;
+    reply->flags     = SKY_FLAG_LAST;
+    reply->seq_flags = SKY_SEQ_WHOLE;
+    reply->chunk_id  = answer->missing.base;
+    reply->chunk_crc = 0;
+    reply->offset    = 0;
+    reply->length    = (uint32_t)SKY_ChunkSet_Encode(&answer->missing, answer->scratch, sizeof(answer->scratch));
+    reply->payload   = answer->scratch;
+    answer->stage    = SKY_ANSWER_IDLE;
+    return SKY_ServiceCore_Emit(core, now_us, reply, NULL, out);
+}
+
+/* ---- in and out --------------------------------------------------------------------------------------------------- */
+
+void SKY_Answer_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
+{
+    switch (req->op)
+    {
+        case SKY_OP_PUT:
+            put(svc, now_us, req);
+            break;
+        case SKY_OP_GET:
+            get(&svc->core, &svc->answer, req);
+            break;
+        case SKY_OP_HAS:
+            has(svc, now_us, req);
+            break;
+        case SKY_OP_PURGE:
+            purge(svc, now_us, req);
+            break;
+        case SKY_OP_MIGRATE:
+            migrate(svc, now_us, req);
+            break;
+        case SKY_OP_PING:
+            ping(&svc->core, &svc->answer, req);
+            break;
+        case SKY_OP_STATS:
+            stats(svc, now_us, req);
+            break;
+        default:
+            refuse(&svc->core, &svc->answer, req, SKY_STATUS_BAD_OP);
+            break;
+    }
+}
+
+bool SKY_Answer_Next(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now_us, SKY_Out_t *out)
+{
+    if (answer->stage == SKY_ANSWER_CHUNKS)
+    {
+        return get_next_chunk(core, answer, now_us, out);
+    }
+    if (answer->stage == SKY_ANSWER_MISSING)
+    {
+        return get_next_missing(core, answer, now_us, out);
+    }
+    answer->stage = SKY_ANSWER_IDLE; /* after the reply */
+    return SKY_ServiceCore_Emit(core, now_us, &answer->reply, NULL, out);
+}

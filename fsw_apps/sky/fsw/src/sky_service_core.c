@@ -1,0 +1,53 @@
+/**
+ * @file
+ * The core of the service: request ids, own requests, packets that leave, errors.
+ */
+#include "sky_service_core.h"
+
+#include <string.h>
+
+#define SEQ_COUNT_MASK 0x3FFFu
+
+uint64_t SKY_ServiceCore_TakeIds(SKY_ServiceCore_t *core)
+{
+    const uint64_t first = core->next_request_id;
+
+    core->next_request_id += SKY_SERVICE_REQUEST_IDS;
+    return first;
+}
+
+void SKY_ServiceCore_Request(const SKY_ServiceCore_t *core, uint8_t op, SKY_Addr_t dst, uint64_t request_id, SKY_Packet_t *pkt)
+{
+    (void)memset(pkt, 0, sizeof(*pkt));
+    pkt->is_request = true;
+    pkt->apid       = SKY_APID_KVC;
+    pkt->seq_flags  = SKY_SEQ_WHOLE;
+    pkt->op         = op;
+    pkt->hop_limit  = SKY_LIMIT_HOP_LIMIT;
+    pkt->src        = core->cfg.self;
+    pkt->dst        = dst;
+    pkt->request_id = request_id;
+}
+
+bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t *pkt, const uint16_t *payload_crc16,
+                          SKY_Out_t *out)
+{
+    pkt->seq_count  = core->seq_count;
+    core->seq_count = (uint16_t)((core->seq_count + 1u) & SEQ_COUNT_MASK);
+    SKY_Packet_SetTime(pkt, now_us + core->cfg.clock_offset_us);
+
+    out->dst      = pkt->dst;
+    out->gateway  = pkt->gateway;
+    out->body     = pkt->payload;
+    out->body_len = pkt->length;
+    out->head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, payload_crc16, out->head, out->tail);
+    return out->head_len > 0;
+}
+
+void SKY_ServiceCore_CountError(SKY_ServiceCore_t *core, SKY_Status_t status)
+{
+    if (status <= SKY_STATUS_SHORT)
+    {
+        ++core->counters.errors[status];
+    }
+}

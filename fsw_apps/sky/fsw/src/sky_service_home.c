@@ -1,0 +1,48 @@
+/**
+ * @file
+ * Where chunks belong by the schedule. A chunk's server is its id modulo the number of servers; a row of the schedule says which
+ * satellite that is.
+ */
+#include "sky_service_home.h"
+
+bool SKY_Home_Is(const SKY_ServiceCore_t *core, uint32_t row, uint32_t server, SKY_Addr_t satellite)
+{
+    return SKY_Addr_Equal(SKY_Schedule_Server(core->schedule, row, server), satellite);
+}
+
+uint32_t SKY_Home_ServerOf(const SKY_ServiceCore_t *core, uint32_t row, SKY_Addr_t satellite)
+{
+    const uint32_t servers = core->schedule->placement.servers;
+    uint32_t       server  = 0;
+
+    while (server < servers && !SKY_Home_Is(core, row, server, satellite))
+    {
+        ++server;
+    }
+    return server;
+}
+
+void SKY_Home_Share(const SKY_ServiceCore_t *core, uint32_t epoch, SKY_Addr_t target, uint32_t *stride, uint32_t *server)
+{
+    const SKY_Schedule_t *schedule = core->schedule;
+
+    *stride = 1;
+    *server = 0;
+    if (schedule != NULL && epoch != SKY_SCHEDULE_NONE && epoch <= schedule->count)
+    {
+        const uint32_t found = SKY_Home_ServerOf(core, epoch, target);
+
+        if (found < schedule->placement.servers)
+        {
+            *stride = schedule->placement.servers;
+            *server = found;
+        }
+    }
+}
+
+bool SKY_Home_Waits(const SKY_ServiceCore_t *core, uint32_t epoch, uint32_t server)
+{
+    const SKY_Schedule_t *schedule = core->schedule;
+
+    return epoch > core->row && (schedule == NULL || epoch > schedule->count || SKY_Home_Is(core, epoch, server, core->cfg.self));
+}

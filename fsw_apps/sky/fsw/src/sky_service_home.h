@@ -1,0 +1,22 @@
+/**
+ * @file
+ * Private to the service: where chunks belong by the schedule (sky_service_home.c).
+ */
+#ifndef SKY_SERVICE_HOME_H
+#define SKY_SERVICE_HOME_H
+
+#include "sky_service_state.h"
+
+/** Is @p satellite that server in a row? There is a schedule. */
+bool SKY_Home_Is(const SKY_ServiceCore_t *core, uint32_t row, uint32_t server, SKY_Addr_t satellite);
+/** Find the server that @p satellite is in a row. There is a schedule. @return the number of servers if it is none */
+uint32_t SKY_Home_ServerOf(const SKY_ServiceCore_t *core, uint32_t row, SKY_Addr_t satellite);
+/** Find the chunks that @p target has in the window of row @p epoch; all (stride 1) if no row says which. */
+void SKY_Home_Share(const SKY_ServiceCore_t *core, uint32_t epoch, SKY_Addr_t target, uint32_t *stride, uint32_t *server);
+/**
+ * With a schedule: does what is held here of a server, of a block of that epoch, wait for a row to come? It does if that row has it
+ * here, or is unknown. Otherwise it only lies beside what waits: it was put anew by who did not know of the prefetch.
+ */
+bool SKY_Home_Waits(const SKY_ServiceCore_t *core, uint32_t epoch, uint32_t server);
+
+#endif

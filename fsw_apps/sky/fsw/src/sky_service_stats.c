@@ -1,0 +1,51 @@
+/**
+ * @file
+ * The counters of `stats.kvc`, from all features and the store.
+ */
+#include "sky_service_stats.h"
+
+#include "sky_service_handover.h"
+
+#define US_PER_MS 1000u
+
+void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
+{
+    const SKY_ServiceCore_t     *core     = &svc->core;
+    const SKY_Store_t           *store    = core->store;
+    const SKY_ServiceCounters_t *c        = &core->counters;
+    const SKY_Schedule_t        *schedule = core->schedule;
+
+    out[SKY_STATS_KVC_UPTIME_MS]       = (now_us - core->started_us) / US_PER_MS;
+    out[SKY_STATS_KVC_STORE_BYTES]     = (uint64_t)store->cfg.slot_count * store->cfg.slot_bytes;
+    out[SKY_STATS_KVC_SLOT_BYTES]      = store->cfg.slot_bytes;
+    out[SKY_STATS_KVC_SLOTS]           = store->cfg.slot_count;
+    out[SKY_STATS_KVC_SLOTS_USED]      = store->counters.slots_used;
+    out[SKY_STATS_KVC_BLOCKS]          = store->counters.blocks;
+    out[SKY_STATS_KVC_BYTES]           = store->counters.bytes;
+    out[SKY_STATS_KVC_PUTS]            = c->puts;
+    out[SKY_STATS_KVC_GETS]            = c->gets;
+    out[SKY_STATS_KVC_HITS]            = c->hits;
+    out[SKY_STATS_KVC_MISSES]          = c->misses;
+    out[SKY_STATS_KVC_EVICTIONS]       = store->counters.evicted_chunks;
+    out[SKY_STATS_KVC_PURGES]          = c->purges;
+    out[SKY_STATS_KVC_REQUESTS]        = c->requests;
+    out[SKY_STATS_KVC_MIGRATED_OUT]    = c->migrated_out;
+    out[SKY_STATS_KVC_MIGRATED_IN]     = c->migrated_in;
+    out[SKY_STATS_KVC_PARTIAL_EXPIRED] = store->counters.expired_partial;
+    out[SKY_STATS_KVC_ERR_VERSION]     = c->errors[SKY_STATUS_BAD_VERSION];
+    out[SKY_STATS_KVC_ERR_OP]          = c->errors[SKY_STATUS_BAD_OP];
+    out[SKY_STATS_KVC_ERR_LENGTH]      = c->errors[SKY_STATUS_BAD_LENGTH];
+    out[SKY_STATS_KVC_ERR_CHUNK]       = c->errors[SKY_STATUS_BAD_CHUNK];
+    out[SKY_STATS_KVC_ERR_CRC]         = c->errors[SKY_STATUS_BAD_CRC];
+    out[SKY_STATS_KVC_ERR_TOO_LARGE]   = c->errors[SKY_STATUS_TOO_LARGE];
+    out[SKY_STATS_KVC_ERR_STORE_FULL]  = c->errors[SKY_STATUS_STORE_FULL];
+    out[SKY_STATS_KVC_ERR_KEY]         = c->errors[SKY_STATUS_BAD_KEY];
+    out[SKY_STATS_KVC_GOSSIP_TX]       = c->gossip_tx;
+    out[SKY_STATS_KVC_GOSSIP_PURGED]   = c->gossip_purged;
+    out[SKY_STATS_KVC_HANDOVERS]       = c->handovers;
+    out[SKY_STATS_KVC_ROW]             = schedule != NULL ? SKY_Schedule_RowAt(schedule, now_us) : SKY_SCHEDULE_NONE;
+    out[SKY_STATS_KVC_ROWS]            = schedule != NULL ? schedule->count : 0;
+    out[SKY_STATS_KVC_SCRUBBED]        = c->scrubbed;
+    out[SKY_STATS_KVC_HANDOVER_LEFT]   = SKY_Handover_Left(core, &svc->migrations, &svc->handover, now_us);
+    out[SKY_STATS_KVC_HANDOVER_MS]     = SKY_Handover_Ms(&svc->handover, now_us);
+}

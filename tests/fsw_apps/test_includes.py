@@ -1,0 +1,84 @@
+"""The files of the flight core use each other in one direction: what is below does not know what is above.
+
+A file uses another by including its private header, or by calling a function that it defines.
+"""
+
+import re
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+CORE = Path(__file__).parents[2] / "fsw_apps" / "sky" / "fsw"
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+INCLUDE = re.compile(r'^#include "(\w+)\.h"', re.MULTILINE)
+DEFINITION = re.compile(r"^(?!static\b)\w[\w *]*?\b(\w+)\([^;{}]*\)\n\{", re.MULTILINE)
+DECLARATION = re.compile(r"^(#define \w+\(|\w[\w *]*?\b\w+\([^;{}]*\);)", re.MULTILINE)
+CALL = re.compile(r"\b(SKY_\w+)\(")
+
+
+def uses(folder: Path) -> dict[str, set[str]]:
+    """Return the other files that each file of a folder uses; a source and its header are one file."""
+    texts: dict[str, list[str]] = {}
+    for path in sorted(folder.glob("*.[ch]")):
+        texts.setdefault(path.stem, []).append(COMMENT.sub("", path.read_text()))
+    bodies = {name: "\n".join(parts) for name, parts in texts.items()}
+    definers: dict[str, set[str]] = {}  # more than one where each is for another processor
+    for name, body in bodies.items():
+        for function in DEFINITION.findall(body):
+            definers.setdefault(function, set()).add(name)
+    found = {}
+    for name, body in bodies.items():
+        included = {header for header in INCLUDE.findall(body) if (folder / f"{header}.h").exists()}
+        functions = set(CALL.findall(DECLARATION.sub("", body))) - set(DEFINITION.findall(body))
+        called = [definers.get(function, set()) for function in functions]
+        found[name] = included.union(*called) - {name}
+    return found
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return files that use each other in a circle, the first of them again at the end; none if there is no circle."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_files_of_the_core_use_each_other_in_a_circle() -> None:
+    graph = uses(CORE / "src")
+    assert graph["sky_service_scrub"] >= {"sky_service_core", "sky_service_survey"}, "nothing was read"
+    assert not circle(graph)
+
+
+def test_features_of_the_service_do_not_know_the_service() -> None:
+    """A function that gets the core and its own structure cannot reach for a feature above it."""
+    on_top = {"sky_service", "sky_service_answer", "sky_service_stats"}
+    knowing = {path.stem for path in (CORE / "src").glob("*.[ch]") if "SKY_Service_t" in COMMENT.sub("", path.read_text())}
+    assert knowing == on_top
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a.h": "", "b.h": "", "a.c": '#include "a.h"\n#include "b.h"\n', "b.c": '#include "a.h"\n'},
+        {"a.h": '#include "b.h"\n', "b.h": '#include "c.h"\n', "c.c": '#include "c.h"\n#include "a.h"\n', "c.h": ""},
+        {"both.h": "", "a.c": "int SKY_A(void)\n{\n    return SKY_B();\n}\n", "b.c": "int SKY_B(void)\n{\n    SKY_A();\n}\n"},
+    ],
+    ids=["headers of each other", "three in a circle", "calls behind a shared header"],
+)
+def test_a_circle_is_found(tmp_path: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert len(circle(uses(tmp_path))) >= 3
+
+
+def test_what_is_used_in_one_direction_is_no_circle(tmp_path: Path) -> None:
+    (tmp_path / "a.h").write_text("")
+    (tmp_path / "c.c").write_text("int SKY_A(int of, int all);\n")  # declares it and does not call it
+    (tmp_path / "a.c").write_text('#include "a.h"\n\nint SKY_A(int of,\n          int all)\n{\n    return of + all;\n}\n')
+    (tmp_path / "b.c").write_text(
+        '#include "a.h" /* not c.h */\n\nstatic int b(void)\n{\n    return SKY_A(1, 2); /* SKY_C() */\n}\n'
+    )
+    assert uses(tmp_path) == {"a": set(), "b": {"a"}, "c": set()}
+    assert circle(uses(tmp_path)) == []
