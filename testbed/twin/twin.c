@@ -318,7 +318,7 @@ void SKYT_Break(SKYT_Twin_t *twin, SKYT_Break_t what)
     twin->broken = what;
     for (uint32_t node = 0; what == SKYT_BREAK_ROUTE && node < twin->node_count; ++node)
     {
-        twin->nodes[node].router.map = NULL;
+        twin->nodes[node].core.router.map = NULL;
     }
 }
 
@@ -359,7 +359,7 @@ void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down)
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
         SKYT_Hello_SetSky(twin, node);
-        SKYT_Hello_Flush(twin, node);
+        SKYT_Node_Run(twin, node);
     }
 }
 
@@ -422,7 +422,7 @@ static void see_to(SKYT_Twin_t *twin, uint32_t id)
     else if (id < first_share)
     {
         SKYT_Digest(twin, id, NULL, 0);
-        SKYT_Node_Poll(twin, id);
+        SKYT_Node_Run(twin, id);
     }
     else if (id < first_active)
     {

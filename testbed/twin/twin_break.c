@@ -8,7 +8,7 @@
 
 #define PAYLOAD_AT (SKY_RESPONSE_OVERHEAD - SKY_PEC_BYTES)
 
-uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_Out_t *out)
+uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out)
 {
     const uint32_t len   = out->head_len + out->body_len + SKY_PEC_BYTES;
     uint8_t       *bytes = twin->scratch2;

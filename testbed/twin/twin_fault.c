@@ -113,7 +113,7 @@ static void put_junk(SKYT_Twin_t *twin, uint32_t index)
     pkt.is_request  = true;
     pkt.apid        = SKY_APID_KVC;
     pkt.op          = SKY_OP_PUT;
-    pkt.dst         = node->router.self;
+    pkt.dst         = node->core.router.self;
     pkt.tenant      = SKYT_JUNK_TENANT;
     pkt.epoch       = UINT32_MAX; /* laid for a row that never comes, so that it stays where it is to be in the way */
     pkt.chunk_total = 1;
@@ -123,7 +123,7 @@ static void put_junk(SKYT_Twin_t *twin, uint32_t index)
     pkt.payload     = &byte;
     pkt.chunk_crc   = SKY_Crc32c(0, &byte, 1);
     junk_key(node->junk++, pkt.key);
-    SKYT_Node_Serve(twin, index, &pkt, 0);
+    SKYT_Node_Serve(twin, index, &pkt);
 }
 
 static void relieve(SKYT_Twin_t *twin, uint32_t index)

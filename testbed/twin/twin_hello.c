@@ -26,7 +26,7 @@ static bool is_heard(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
     const uint32_t     far  = SKYT_Network_Neighbour(twin, node, link);
     const SKYT_Node_t *here = &twin->nodes[node];
 
-    if (far == SKYT_NONE || here->hello.links[link].is_cut)
+    if (far == SKYT_NONE || here->core.hello.links[link].is_cut)
     {
         return true;
     }
@@ -36,7 +36,7 @@ static bool is_heard(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
     return there->is_up && SKYT_Network_IsWhole(SKYT_LinkOf(twin, node, link)) &&
            SKYT_Network_IsWhole(SKYT_LinkOf(twin, far, back)) && !loses(twin->model) &&
            !loses(SKYT_LinkOf(twin, node, link)->model) && !loses(SKYT_LinkOf(twin, far, back)->model) &&
-           (here->router.usable & 1u << link) != 0 && (there->router.usable & 1u << back) != 0;
+           (here->core.router.usable & 1u << link) != 0 && (there->core.router.usable & 1u << back) != 0;
 }
 
 /* Would a hello over this ISL tell either end anything? */
@@ -45,14 +45,14 @@ static bool is_calm(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
     const uint32_t     far  = SKYT_Network_Neighbour(twin, node, link);
     const SKYT_Node_t *here = &twin->nodes[node];
 
-    if (far == SKYT_NONE || here->hello.links[link].is_cut)
+    if (far == SKYT_NONE || here->core.hello.links[link].is_cut)
     {
         return true;
     }
     const SKYT_Node_t *there = &twin->nodes[far];
 
-    return is_heard(twin, node, link) && here->map.digest == there->map.digest && here->map.unsent_count[link] == 0 &&
-           there->map.unsent_count[opposite_of(link)] == 0;
+    return is_heard(twin, node, link) && here->core.map.digest == there->core.map.digest &&
+           here->core.map.unsent_count[link] == 0 && there->core.map.unsent_count[opposite_of(link)] == 0;
 }
 
 static bool is_all_calm(const SKYT_Twin_t *twin, uint32_t node)
@@ -69,7 +69,7 @@ static bool is_all_calm(const SKYT_Twin_t *twin, uint32_t node)
 /* The hellos that were not sent: when it would have greeted, and heard, last. */
 static void catch_up(SKYT_Twin_t *twin, uint32_t node)
 {
-    SKY_Hello_t *hello = &twin->nodes[node].hello;
+    SKY_Hello_t *hello = &twin->nodes[node].core.hello;
 
     if (hello->due_us > twin->now_us)
     {
@@ -88,7 +88,7 @@ static void catch_up(SKYT_Twin_t *twin, uint32_t node)
 
 static void schedule(SKYT_Twin_t *twin, uint32_t node)
 {
-    const uint64_t due_us = SKY_Hello_NextDue(&twin->nodes[node].hello);
+    const uint64_t due_us = SKY_Hello_NextDue(&twin->nodes[node].core.hello);
 
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfHello(twin, node), due_us > twin->now_us ? due_us : twin->now_us);
 }
@@ -124,36 +124,25 @@ void SKYT_Hello_WakeAll(SKYT_Twin_t *twin)
     }
 }
 
-/* ---- packets --------------------------------------------------------------------------------------------------------- */
+/* ---- the node runs ---------------------------------------------------------------------------------------------------- */
 
-static void send(SKYT_Twin_t *twin, uint32_t node, SKY_HelloOut_t *out)
+void SKYT_Hello_CatchUp(SKYT_Twin_t *twin, uint32_t node)
 {
-    uint8_t head[SKY_HEAD_MAX];
-    uint8_t tail[SKY_PEC_BYTES];
-
-    out->pkt.seq_count = twin->nodes[node].seq_count++;
-    SKY_Packet_SetTime(&out->pkt, twin->now_us);
-
-    const uint32_t     head_len = (uint32_t)SKY_Packet_EncodeAround(&out->pkt, NULL, head, tail);
-    const SKYT_Parts_t parts    = {head, out->payload, tail, head_len, out->pkt.length, SKY_PEC_BYTES, SKYT_NONE};
-
-    SKYT_Network_Send(twin, twin->now_us, node, (uint32_t)out->link, 0, &parts);
+    if (!twin->nodes[node].is_greeting)
+    {
+        catch_up(twin, node);
+    }
 }
 
-void SKYT_Hello_Flush(SKYT_Twin_t *twin, uint32_t node)
+void SKYT_Hello_Settle(SKYT_Twin_t *twin, uint32_t node)
 {
-    SKYT_Node_t   *here = &twin->nodes[node];
-    SKY_HelloOut_t out;
+    SKYT_Node_t *here = &twin->nodes[node];
 
-    if (here->map.digest != here->digest)
+    if (here->core.map.digest != here->digest)
     {
-        here->digest         = here->map.digest;
+        here->digest         = here->core.map.digest;
         twin->map_changed_us = twin->now_us;
         SKYT_Hello_Wake(twin, node); /* the news may be lost on its way to a neighbour */
-    }
-    while (SKY_Hello_Next(&here->hello, twin->now_us, &out)) /* ends: news comes in bounded bursts */
-    {
-        send(twin, node, &out);
     }
     if (here->is_greeting)
     {
@@ -165,50 +154,27 @@ void SKYT_Hello_Run(SKYT_Twin_t *twin, uint32_t node)
 {
     SKYT_Node_t *here = &twin->nodes[node];
 
-    if (twin->now_us >= here->hello.due_us && is_all_calm(twin, node))
+    if (twin->now_us >= here->core.hello.due_us && is_all_calm(twin, node))
     {
         here->is_greeting = false;
         return;
     }
-    SKY_Hello_Poll(&here->hello, twin->now_us);
-    SKYT_Hello_Flush(twin, node);
-}
-
-void SKYT_Hello_Heard(SKYT_Twin_t *twin, uint32_t node, SKY_LinkId_t ingress)
-{
-    SKYT_Node_t   *here   = &twin->nodes[node];
-    const uint32_t usable = here->router.usable;
-
-    SKY_Hello_Heard(&here->hello, twin->now_us, ingress);
-    if (here->router.usable != usable)
-    {
-        SKYT_Hello_Flush(twin, node);
-    }
-}
-
-void SKYT_Hello_Receive(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
-{
-    SKYT_Node_t   *here = &twin->nodes[node];
-    SKY_HelloOut_t out;
-
-    if (SKY_Hello_Begin(&here->hello, twin->now_us, pkt, ingress, &out) == SKY_HELLO_ANSWER)
-    {
-        send(twin, node, &out);
-    }
-    SKYT_Hello_Flush(twin, node);
+    SKYT_Node_Run(twin, node);
 }
 
 void SKYT_Hello_SetSky(SKYT_Twin_t *twin, uint32_t node)
 {
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
-        const SKY_HelloLink_t *hello   = &twin->nodes[node].hello.links[link];
+        const SKY_HelloLink_t *hello   = &twin->nodes[node].core.hello.links[link];
         const bool             is_down = SKYT_LinkOf(twin, node, link)->sky_down;
 
         if (hello->is_present && hello->is_cut != is_down)
         {
+            const SKY_LinkModel_t model = {0, 0, 0, 0, is_down};
+
             SKYT_Hello_Wake(twin, node);
-            SKY_Hello_SetLink(&twin->nodes[node].hello, twin->now_us, (SKY_LinkId_t)link, true, is_down);
+            SKY_Node_SetModel(&twin->nodes[node].core, twin->now_us, (SKY_LinkId_t)link, &model);
         }
     }
 }
@@ -225,8 +191,8 @@ bool SKYT_Hello_AllKnow(const SKYT_Twin_t *twin, uint64_t since_us)
         {
             const uint32_t far = SKYT_Network_Neighbour(twin, node, link);
 
-            same = far == SKYT_NONE || !twin->nodes[far].is_up || (twin->nodes[node].router.usable & 1u << link) == 0 ||
-                   twin->nodes[node].map.digest == twin->nodes[far].map.digest;
+            same = far == SKYT_NONE || !twin->nodes[far].is_up || (twin->nodes[node].core.router.usable & 1u << link) == 0 ||
+                   twin->nodes[node].core.map.digest == twin->nodes[far].core.map.digest;
         }
     }
     return same;

@@ -235,8 +235,6 @@ void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint
 
 void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
 {
-    static const SKY_LinkId_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WEST, SKY_LINK_NORTH, SKY_LINK_EAST};
-
     const SKYT_Packet_t *packet = &twin->packets[id]; /* nobody takes it before it is given back */
     const uint32_t       node   = packet->link / SKYT_LINKS;
     const uint32_t       link   = packet->link % SKYT_LINKS;
@@ -268,8 +266,7 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
             SKYT_Check_Route(twin, packet, far);
         }
         twin->arriving = id;
-        SKYT_Node_Receive(twin, far, link < SKY_ISL_COUNT ? opposite[link] : SKY_LINK_GROUND, packet->host, data_of(twin, id),
-                          packet->len);
+        SKYT_Node_Receive(twin, far, link < SKY_ISL_COUNT ? node : SKYT_NONE, packet->host, data_of(twin, id), packet->len);
         twin->arriving = SKYT_NONE;
     }
     give_back(twin, id);

@@ -59,22 +59,25 @@ typedef struct
 
 typedef struct
 {
-    SKY_Router_t    router;
-    SKY_Map_t       map;
-    SKY_Hello_t     hello;
-    uint32_t       *map_memory;
-    uint64_t        digest;      /**< of the map, when it was last looked at */
-    bool            is_greeting; /**< something is not calm */
-    SKY_Service_t   service;
-    SKY_Store_t     store;
-    SKY_Schedule_t *late;   /**< its own schedule, if its clock is late */
-    uint8_t        *memory; /**< of the store */
-    bool            is_up;
-    uint16_t        seq_count;
-    uint32_t        junk;                       /**< blocks of junk put so far */
-    uint64_t        migrated, evicted, expired; /**< before its last crash */
-    uint64_t        busy_until_us;              /**< with chunks */
-    uint32_t        held;                       /**< packets that wait for that */
+    SKYT_Twin_t        *twin;
+    SKY_Node_t          core;
+    SKY_NodeService_t   served; /**< the service, as the core calls it */
+    SKY_NodeListener_t  listener;
+    SKY_NodeRelayed_t   relayed;
+    uint32_t           *map_memory;
+    uint64_t            digest;      /**< of the map, when it was last looked at */
+    bool                is_greeting; /**< something is not calm */
+    SKY_Service_t       service;
+    const SKY_Packet_t *begun;    /**< that the service acts on; NULL: it was polled */
+    uint64_t            ready_us; /**< when what the service has just handed out can go; 0: a packet is not the service's */
+    SKY_Store_t         store;
+    SKY_Schedule_t     *late;   /**< its own schedule, if its clock is late */
+    uint8_t            *memory; /**< of the store */
+    bool                is_up;
+    uint32_t            junk;                       /**< blocks of junk put so far */
+    uint64_t            migrated, evicted, expired; /**< before its last crash */
+    uint64_t            busy_until_us;              /**< with chunks */
+    uint32_t            held;                       /**< packets that wait for that */
 } SKYT_Node_t;
 
 /* ---- ground ---------------------------------------------------------------------------------------------------------- */
@@ -281,12 +284,14 @@ uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t
 /* ---- twin_node.c ----------------------------------------------------------------------------------------------------- */
 
 bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index);
-/** Let the service do what is due. */
+/** Let the node do what is due, and find out when something will be. */
+void SKYT_Node_Run(SKYT_Twin_t *twin, uint32_t index);
+/** The same, when the service has got work from elsewhere. */
 void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t index);
-/** A request for it, from nowhere: what it answers is lost. */
-void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, uint64_t asker);
-/** @param ingress  an ISL of the node, or SKY_LINK_GROUND with the host */
-void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t index, SKY_LinkId_t ingress, uint16_t host, uint8_t *data, uint32_t len);
+/** A request for the service, from nowhere: what it answers is lost. */
+void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
+/** @param from  the satellite that sent it; SKYT_NONE: the ground host @p host */
+void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t index, uint32_t from, uint16_t host, uint8_t *data, uint32_t len);
 void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index);
 void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t index);
 /** Give the service the schedule as this satellite sees it. */
@@ -301,10 +306,10 @@ void SKYT_Hello_WakeEnds(SKYT_Twin_t *twin, uint32_t node, uint32_t link);
 void SKYT_Hello_WakeAll(SKYT_Twin_t *twin);
 /** Its time has come: greet, unless all is calm. */
 void SKYT_Hello_Run(SKYT_Twin_t *twin, uint32_t node);
-/** Send what there is to tell. */
-void SKYT_Hello_Flush(SKYT_Twin_t *twin, uint32_t node);
-void SKYT_Hello_Heard(SKYT_Twin_t *twin, uint32_t node, SKY_LinkId_t ingress);
-void SKYT_Hello_Receive(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, SKY_LinkId_t ingress);
+/** Before the node runs: account for the hellos that were not sent while all was calm. */
+void SKYT_Hello_CatchUp(SKYT_Twin_t *twin, uint32_t node);
+/** After the node has run: has it learned of a link, and when does it greet? */
+void SKYT_Hello_Settle(SKYT_Twin_t *twin, uint32_t node);
 /** Which of its links the sky gives. */
 void SKYT_Hello_SetSky(SKYT_Twin_t *twin, uint32_t node);
 /** Have all who can reach each other known the same since then? */
@@ -389,7 +394,7 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 /* ---- twin_break.c ---------------------------------------------------------------------------------------------------- */
 
 /** A packet that a satellite is about to send. @return its length in twin->scratch2 if it is to be sent changed, else 0 */
-uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_Out_t *out);
+uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out);
 /** A request has been served. */
 void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
 

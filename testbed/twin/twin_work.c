@@ -32,7 +32,7 @@ bool SKYT_Work_Hold(SKYT_Twin_t *twin, uint32_t index, uint32_t id, const uint8_
     SKY_Packet_t   pkt;
 
     if (twin->config.chunk_us == 0 || SKY_Packet_Decode(data, packet->len, &pkt) != SKY_STATUS_OK || pkt.apid != SKY_APID_KVC ||
-        !SKY_Addr_Equal(pkt.dst, node->router.self))
+        !SKY_Addr_Equal(pkt.dst, node->core.router.self))
     {
         return false;
     }

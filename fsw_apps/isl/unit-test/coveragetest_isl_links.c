@@ -11,9 +11,9 @@
 
 static uint8_t Body[UT_SENT_MAX];
 
-static ISL_IO_Parts_t Parts(uint32_t body_len)
+static SKY_PacketParts_t Parts(uint32_t body_len)
 {
-    ISL_IO_Parts_t parts;
+    SKY_PacketParts_t parts;
 
     memset(&parts, 0, sizeof(parts));
     parts.head     = Body;
@@ -23,20 +23,13 @@ static ISL_IO_Parts_t Parts(uint32_t body_len)
     return parts;
 }
 
-static void Model(SKY_LinkId_t id, uint32_t delay_us, uint32_t loss_ppm, bool cut)
-{
-    const SKY_LinkModel_t model = {delay_us, 0, 0, loss_ppm, cut};
-
-    ISL_Link_SetModel(UT_Node(), 0, id, &model);
-}
-
 static void Test_Delay(void)
 {
-    ISL_Node_t          *node;
-    const ISL_IO_Parts_t parts     = Parts(100);
-    const ISL_IO_Parts_t too_long  = Parts(9100);
-    ISL_IO_Parts_t       long_head = parts;
-    uint32_t             i;
+    ISL_Node_t             *node;
+    const SKY_PacketParts_t parts     = Parts(100);
+    const SKY_PacketParts_t too_long  = Parts(9100);
+    SKY_PacketParts_t       long_head = parts;
+    uint32_t                i;
 
     UT_Start();
     UT_Links.Link[SKY_LINK_EAST].DelayUs = 5000;
@@ -44,52 +37,52 @@ static void Test_Delay(void)
     ISL_Tbl_Manage();
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_LINES_INF_EID);
     node = UT_Node();
-    ISL_Link_Send(node, 0, SKY_LINK_EAST, 0, &parts);
+    UT_SendParts(0, SKY_LINK_EAST, &parts);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) <= 5000);
-    UtAssert_BOOL_TRUE(ISL_Link_NextDue(node) == 5000);
-    ISL_Link_RunLines(node, 4999);
+    UtAssert_BOOL_TRUE(ISL_Line_NextDue(node) == 5000);
+    ISL_Line_Run(node, 4999);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
-    ISL_Link_RunLines(node, 5000);
+    ISL_Line_Run(node, 5000);
     UtAssert_UINT32_EQ(UT_SentCount, 1);
     UtAssert_UINT32_EQ(UT_SentBytes, 116);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 3));
 
-    ISL_Link_Send(node, 0, SKY_LINK_EAST, 0, &too_long);
-    UtAssert_BOOL_TRUE(node->links[SKY_LINK_EAST].counters.drop_error == 1);
-    long_head.head_len = ISL_IO_HEAD_BYTES + 1;
-    ISL_Link_Send(node, 0, SKY_LINK_EAST, 0, &long_head);
-    UtAssert_BOOL_TRUE(node->links[SKY_LINK_EAST].counters.drop_error == 2);
-    for (i = 0; i < ISL_Link_LineSlots(node) + 1; ++i)
+    UT_SendParts(0, SKY_LINK_EAST, &too_long);
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_EAST].counters.drop_error == 1);
+    long_head.head_len = SKY_NODE_HEAD_BYTES + 1;
+    UT_SendParts(0, SKY_LINK_EAST, &long_head);
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_EAST].counters.drop_error == 2);
+    for (i = 0; i < ISL_Line_Slots(node) + 1; ++i)
     {
-        ISL_Link_Send(node, 0, SKY_LINK_EAST, 0, &parts);
+        UT_SendParts(0, SKY_LINK_EAST, &parts);
     }
-    UtAssert_BOOL_TRUE(node->links[SKY_LINK_EAST].counters.drop_queue == 1);
-    Model(SKY_LINK_EAST, 0, 0, false); /* what waits keeps its place before what comes now */
-    ISL_Link_RunLines(node, 5000);
-    Model(SKY_LINK_EAST, 5000, 1000000, false);
-    ISL_Link_Send(node, 6000, SKY_LINK_EAST, 0, &parts);
-    UtAssert_BOOL_TRUE(node->links[SKY_LINK_EAST].counters.drop_loss == 1);
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_EAST].counters.drop_queue == 1);
+    UT_SetModel(SKY_LINK_EAST, 0, 0, false); /* what waits keeps its place before what comes now */
+    ISL_Line_Run(node, 5000);
+    UT_SetModel(SKY_LINK_EAST, 5000, 1000000, false);
+    UT_SendParts(6000, SKY_LINK_EAST, &parts);
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_EAST].counters.drop_loss == 1);
 
-    node->packet_bytes = 576; /* more of them fit than a line may have slots */
-    UtAssert_BOOL_TRUE(ISL_Link_LineSlots(node) <= SKY_LINK_SLOTS_MAX);
+    node->node.cfg.packet_bytes = 576; /* more of them fit than a line may have slots */
+    UtAssert_BOOL_TRUE(ISL_Line_Slots(node) <= SKY_LINK_SLOTS_MAX);
 }
 
 /** What waits when a link is cut is lost with what comes later. */
 static void Test_CutWhileWaiting(void)
 {
-    const ISL_IO_Parts_t parts = Parts(100);
-    ISL_Node_t          *node;
+    const SKY_PacketParts_t parts = Parts(100);
+    ISL_Node_t             *node;
 
     UT_Start();
     node = UT_Node();
-    Model(SKY_LINK_WEST, 5000, 0, false);
-    ISL_Link_Send(node, 0, SKY_LINK_WEST, 0, &parts);
-    Model(SKY_LINK_WEST, 5000, 0, true);
-    ISL_Link_RunLines(node, 5000);
-    ISL_Link_Send(node, 5000, SKY_LINK_WEST, 0, &parts);
+    UT_SetModel(SKY_LINK_WEST, 5000, 0, false);
+    UT_SendParts(0, SKY_LINK_WEST, &parts);
+    UT_SetModel(SKY_LINK_WEST, 5000, 0, true);
+    ISL_Line_Run(node, 5000);
+    UT_SendParts(5000, SKY_LINK_WEST, &parts); /* the node sends nothing over a link that is cut; the line takes nothing either */
     UtAssert_UINT32_EQ(UT_SentCount, 0);
-    UtAssert_BOOL_TRUE(node->links[SKY_LINK_WEST].counters.drop_cut == 2);
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_WEST].counters.drop_cut == 2);
 }
 
 /** The ground has no model of its own, so the satellite delays what comes from there. */
@@ -100,10 +93,10 @@ static void Test_Uplink(void)
 
     UT_Start();
     node = UT_Node();
-    Model(SKY_LINK_GROUND, 5000, 0, false);
+    UT_SetModel(SKY_LINK_GROUND, 5000, 0, false);
     UT_Input(0, &ping, UT_GROUND);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
-    UtAssert_BOOL_TRUE(ISL_Link_NextDue(node) == 5000);
+    UtAssert_BOOL_TRUE(ISL_Line_NextDue(node) == 5000);
     ISL_Node_Run(node, 5000); /* it has arrived; the answer takes its time as well */
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     ISL_Node_Run(node, 10000);
@@ -111,14 +104,13 @@ static void Test_Uplink(void)
     UtAssert_UINT32_EQ(UT_Answer().op, SKY_OP_PING);
 
     UT_Input(20000, &ping, UT_GROUND);
-    Model(SKY_LINK_GROUND, 5000, 0, true);
+    UT_SetModel(SKY_LINK_GROUND, 5000, 0, true);
     ISL_Node_Run(node, 30000);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
-    UtAssert_BOOL_TRUE(node->links[SKY_LINK_GROUND].counters.drop_cut == 1);
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_GROUND].counters.drop_cut == 1);
     UT_Input(30000, &ping, UT_GROUND); /* nothing comes in over a cut link */
-    UtAssert_BOOL_TRUE(node->links[SKY_LINK_GROUND].counters.drop_cut == 2);
-    UtAssert_BOOL_TRUE(ISL_Link_DelayUplink(node, 30000, UT_GROUND, Body, 100)); /* nor into the line */
-    UtAssert_BOOL_TRUE(node->links[SKY_LINK_GROUND].counters.drop_cut == 3);
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_GROUND].counters.drop_cut == 2);
+    UtAssert_BOOL_FALSE(ISL_Line_DelayUplink(node, 30000, UT_GROUND, Body, 100)); /* nor into the line */
 }
 
 static ISL_SetLinkCmd_t Cut(uint16 link, uint16 seconds)
@@ -148,15 +140,15 @@ static void Test_CutsByCommand(void)
     command = Cut(SKY_LINK_GROUND, 60); /* nobody could reach the satellite any more */
     UT_Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(command), &command);
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_LINK_ERR_EID);
-    UtAssert_BOOL_TRUE(ISL_Link_NextDue(node) == 60 * S);
+    UtAssert_BOOL_TRUE(SKY_Node_NextDue(&node->node) <= 60 * S);
     command = Cut(SKY_LINK_NORTH, 0);
     UT_Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(command), &command);
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_SET_LINK_INF_EID);
-    UtAssert_BOOL_TRUE(ISL_Link_IsUp(node, SKY_LINK_NORTH));
-    ISL_Link_EndCuts(node, 60 * S - 1);
-    UtAssert_BOOL_FALSE(ISL_Link_IsUp(node, SKY_LINK_EAST));
-    ISL_Link_EndCuts(node, 60 * S);
-    UtAssert_BOOL_TRUE(ISL_Link_IsUp(node, SKY_LINK_EAST));
+    UtAssert_BOOL_TRUE(SKY_Node_IsUp(&node->node, SKY_LINK_NORTH));
+    ISL_Node_Run(node, 60 * S - 1);
+    UtAssert_BOOL_FALSE(SKY_Node_IsUp(&node->node, SKY_LINK_EAST));
+    ISL_Node_Run(node, 60 * S);
+    UtAssert_BOOL_TRUE(SKY_Node_IsUp(&node->node, SKY_LINK_EAST));
     command = Cut(ISL_LINK_COUNT, 60);
     UT_Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(command), &command);
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_LINK_ERR_EID);
@@ -167,8 +159,8 @@ static void Test_NoNeighbour(void)
     UT_Neighbours.Neighbour[SKY_LINK_SOUTH].Present = 0;
     UtAssert_INT32_EQ(ISL_Tbl_ValidateNeighbours(&UT_Neighbours), CFE_SUCCESS);
     UT_Start();
-    UtAssert_BOOL_FALSE(ISL_Link_IsUp(UT_Node(), SKY_LINK_SOUTH));
-    UtAssert_BOOL_FALSE(ISL_Link_Cut(UT_Node(), 0, SKY_LINK_SOUTH, 1));
+    UtAssert_BOOL_FALSE(SKY_Node_IsUp(&UT_Node()->node, SKY_LINK_SOUTH));
+    UtAssert_BOOL_FALSE(SKY_Node_Cut(&UT_Node()->node, 0, SKY_LINK_SOUTH, 1));
 }
 
 /** A hello of the western neighbour that knows nothing of links. */
@@ -198,21 +190,21 @@ static void Test_Hellos(void)
     UT_Neighbours.HelloS = 1;
     UT_Start();
     node   = UT_Node();
-    due_us = node->hello.due_us;
+    due_us = node->node.hello.due_us;
     UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == 0); /* who is there is greeted at once */
     ISL_Node_Run(node, due_us);
     UtAssert_UINT32_EQ(UT_SentCount, 4);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 1));
-    node->poll_due_us = 1000 * S;
-    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == node->hello.due_us);
-    UtAssert_BOOL_TRUE(node->hello.due_us > due_us && node->hello.due_us <= due_us + S);
+    node->node.poll_due_us = 1000 * S;
+    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == node->node.hello.due_us);
+    UtAssert_BOOL_TRUE(node->node.hello.due_us > due_us && node->node.hello.due_us <= due_us + S);
     id = UT_Answer().request_id;
     HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_NORTH), false, id, SKY_STATUS_OK, 0); /* somebody else's */
     HelloOfWest(due_us + 2000, UT_GROUND, false, id, SKY_STATUS_OK, 0);                    /* no neighbour's */
     HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_BUSY, 0);
-    UtAssert_UINT32_EQ(node->hello.links[SKY_LINK_WEST].mean_us, 0);
+    UtAssert_UINT32_EQ(node->node.hello.links[SKY_LINK_WEST].mean_us, 0);
     HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_OK, 0);
-    UtAssert_UINT32_EQ(node->hello.links[SKY_LINK_WEST].mean_us, 1000);
+    UtAssert_UINT32_EQ(node->node.hello.links[SKY_LINK_WEST].mean_us, 1000);
 
     UT_SentCount = 0; /* a greeting of the neighbour is answered over the link that it came by, a stranger's is refused */
     HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_WEST), true, 77, SKY_STATUS_OK, 0);
@@ -227,9 +219,9 @@ static void Test_Hellos(void)
     UtAssert_UINT32_EQ(UT_SentCount, 0);
 
     ISL_Node_Run(node, due_us + 10 * S); /* all have been silent for more than three hellos */
-    UtAssert_BOOL_FALSE(ISL_Link_IsUp(node, SKY_LINK_WEST));
+    UtAssert_BOOL_FALSE(SKY_Node_IsUp(&node->node, SKY_LINK_WEST));
     ISL_Node_Input(node, due_us + 10 * S, Body, 1, UT_Neighbour(SKY_LINK_WEST)); /* whatever comes from there brings it back */
-    UtAssert_BOOL_TRUE(ISL_Link_IsUp(node, SKY_LINK_WEST));
+    UtAssert_BOOL_TRUE(SKY_Node_IsUp(&node->node, SKY_LINK_WEST));
     UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), (int32)(due_us + 10 * S + 3000));
     UT_Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
     UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_WEST].LastHeardMs, 3);
@@ -242,13 +234,13 @@ static void Test_NoMapWithoutHellos(void)
 {
     UT_Neighbours.HelloS = 0;
     UT_Start();
-    UtAssert_BOOL_TRUE(UT_Node()->router.map == NULL);
+    UtAssert_BOOL_TRUE(UT_Node()->node.router.map == NULL);
     UT_Neighbours.HelloS = 1;
     UtAssert_BOOL_TRUE(ISL_Node_SetNeighbours(UT_Node(), 0, &UT_Neighbours));
-    UtAssert_BOOL_TRUE(UT_Node()->router.map != NULL);
+    UtAssert_BOOL_TRUE(UT_Node()->node.router.map != NULL);
     UT_Neighbours.HelloS = 0;
     UtAssert_BOOL_TRUE(ISL_Node_SetNeighbours(UT_Node(), 0, &UT_Neighbours)); /* it would have room */
-    UtAssert_BOOL_TRUE(UT_Node()->router.map == NULL);
+    UtAssert_BOOL_TRUE(UT_Node()->node.router.map == NULL);
 }
 
 static void Test_LargerThanTheMap(void)
@@ -257,7 +249,7 @@ static void Test_LargerThanTheMap(void)
     UT_Neighbours.Planes = 300;
     UT_Neighbours.Slots  = 300;
     UT_Start();
-    UtAssert_BOOL_TRUE(UT_Node()->router.map == NULL);
+    UtAssert_BOOL_TRUE(UT_Node()->node.router.map == NULL);
 }
 
 void UT_AddLinks(void)

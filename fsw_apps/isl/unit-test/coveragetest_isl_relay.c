@@ -129,7 +129,7 @@ static void Test_Commands(void)
         UtAssert_UINT32_EQ(UT_Answer().status, SKY_STATUS_OK);
     }
     UtAssert_STUB_COUNT(CFE_SB_TransmitBuffer, 2);
-    UtAssert_UINT32_EQ(node->relayed_up, 2);
+    UtAssert_UINT32_EQ(node->node.relayed_up, 2);
 
     UtAssert_UINT32_EQ(Relay(COMMAND_BYTES - 1), SKY_STATUS_BAD_LENGTH);
     UtAssert_UINT32_EQ(Relay(COMMAND_BYTES + 1), SKY_STATUS_BAD_LENGTH);
@@ -146,7 +146,7 @@ static void Test_Commands(void)
     ChecksumIsGood = true;
     UT_SetDeferredRetcode(UT_KEY(CFE_SB_TransmitBuffer), 1, CFE_SB_BAD_ARGUMENT);
     UtAssert_UINT32_EQ(Relay(COMMAND_BYTES), SKY_STATUS_BUSY);
-    UtAssert_UINT32_EQ(node->relay_errors, 8);
+    UtAssert_UINT32_EQ(node->node.relay_errors, 8);
     UtAssert_STUB_COUNT(CFE_SB_ReleaseMessageBuffer, 7); /* all but the one that got no buffer */
     UT_ResetState(UT_KEY(CFE_SB_AllocateMessageBuffer));
     UtAssert_UINT32_EQ(Relay(COMMAND_BYTES), SKY_STATUS_BUSY);
@@ -171,30 +171,30 @@ static void Test_Listeners(void)
     UT_Start();
     node         = UT_Node();
     UT_SentCount = 0;
-    ISL_Local_Telemetry(node, 1, &Buffer.buffer.Msg); /* to nobody */
+    ISL_Node_Telemetry(node, 1, &Buffer.buffer.Msg); /* to nobody */
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     UtAssert_UINT32_EQ(Listen(S, UT_HOST, UT_GROUND), SKY_STATUS_OK);
     UtAssert_UINT32_EQ(Listen(2 * S, UT_HOST + 1, UT_GROUND), SKY_STATUS_OK); /* an endpoint has one lease */
-    UtAssert_UINT32_EQ(ISL_Local_Listeners(node, 2 * S), 1);
+    UtAssert_UINT32_EQ(SKY_Node_Listeners(&node->node, 2 * S), 1);
     Size = 100;
-    ISL_Local_Telemetry(node, 3 * S, &Buffer.buffer.Msg);
+    ISL_Node_Telemetry(node, 3 * S, &Buffer.buffer.Msg);
     UtAssert_UINT32_EQ(UT_Answer().length, 100);
-    UtAssert_UINT32_EQ(node->relayed_down, 1);
+    UtAssert_UINT32_EQ(node->node.relayed_down, 1);
     Size = SKY_LIMIT_RELAY_BYTES + 1;
-    ISL_Local_Telemetry(node, 3 * S, &Buffer.buffer.Msg);
-    UtAssert_UINT32_EQ(node->relay_errors, 1);
+    ISL_Node_Telemetry(node, 3 * S, &Buffer.buffer.Msg);
+    UtAssert_UINT32_EQ(node->node.relay_errors, 1);
     for (host = 1; host <= ISL_PLATFORM_LISTENERS; ++host)
     {
         UtAssert_UINT32_EQ(Listen(4 * S + host, host, UT_GROUND + host), SKY_STATUS_OK);
     }
-    UtAssert_UINT32_EQ(ISL_Local_Listeners(node, 5 * S), ISL_PLATFORM_LISTENERS);
+    UtAssert_UINT32_EQ(SKY_Node_Listeners(&node->node, 5 * S), ISL_PLATFORM_LISTENERS);
     Size         = 100;
     UT_SentCount = 0;
-    ISL_Local_Telemetry(node, 5 * S, &Buffer.buffer.Msg); /* the oldest has made room */
+    ISL_Node_Telemetry(node, 5 * S, &Buffer.buffer.Msg); /* the oldest has made room */
     UtAssert_UINT32_EQ(UT_SentCount, ISL_PLATFORM_LISTENERS);
-    UtAssert_UINT32_EQ(ISL_Local_Listeners(node, 5 * S + ISL_PLATFORM_LISTENER_LEASE_S * S), 0);
+    UtAssert_UINT32_EQ(SKY_Node_Listeners(&node->node, 5 * S + ISL_PLATFORM_LISTENER_LEASE_S * S), 0);
     UtAssert_UINT32_EQ(Listen(40 * S, UT_HOST, UT_GROUND), SKY_STATUS_OK); /* in the place of one that is over */
-    UtAssert_UINT32_EQ(ISL_Local_Listeners(node, 40 * S), 1);
+    UtAssert_UINT32_EQ(SKY_Node_Listeners(&node->node, 40 * S), 1);
 }
 
 /** A listener behind another satellite is known by its number and its gateway. */
@@ -211,13 +211,13 @@ static void Test_FarListener(void)
     {
         UT_Input(S, &request, UT_Neighbour(SKY_LINK_WEST));
     }
-    UtAssert_UINT32_EQ(ISL_Local_Listeners(UT_Node(), S), 1);
+    UtAssert_UINT32_EQ(SKY_Node_Listeners(&UT_Node()->node, S), 1);
     request.gateway.slot  = 2;
     request.gateway.plane = 1;
     UT_Input(S, &request, UT_Neighbour(SKY_LINK_WEST));
-    UtAssert_UINT32_EQ(ISL_Local_Listeners(UT_Node(), S), 2);
+    UtAssert_UINT32_EQ(SKY_Node_Listeners(&UT_Node()->node, S), 2);
     UT_SentCount = 0;
-    ISL_Local_Telemetry(UT_Node(), S, &Buffer.buffer.Msg);
+    ISL_Node_Telemetry(UT_Node(), S, &Buffer.buffer.Msg);
     UtAssert_UINT32_EQ(UT_SentCount, 2);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(1, 2));
 }
@@ -233,8 +233,7 @@ static void OnReceiveBuffer(void *user, UT_EntryKey_t key, const UT_StubContext_
 
 static void Test_TlmTask(void)
 {
-    const SKY_LinkModel_t slow = {5000, 0, 0, 0, false};
-    ISL_Node_t           *node;
+    ISL_Node_t *node;
 
     UT_Start();
     node = UT_Node();
@@ -244,12 +243,12 @@ static void Test_TlmTask(void)
     UT_SetDeferredRetcode(UT_KEY(CFE_SB_ReceiveBuffer), 2, CFE_SB_PIPE_RD_ERR);
     UT_TlmTask();
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_PIPE_ERR_EID);
-    UtAssert_UINT32_EQ(node->relayed_down, 1);
+    UtAssert_UINT32_EQ(node->node.relayed_down, 1);
     UtAssert_STUB_COUNT(OS_BinSemGive, 1);
     UtAssert_STUB_COUNT(CFE_ES_ExitChildTask, 1);
 
-    node->poll_due_us = 10 * S;
-    ISL_Link_SetModel(node, 0, SKY_LINK_GROUND, &slow); /* it waits, sooner than the I/O task would look: that is woken */
+    node->node.poll_due_us = 10 * S;
+    UT_SetModel(SKY_LINK_GROUND, 5000, 0, false); /* it waits, sooner than the I/O task would look: that is woken */
     UT_SentCount = 0;
     ISL_RelayTelemetry(&Buffer.buffer.Msg);
     UtAssert_UINT32_EQ(UT_SentCount, 1);
@@ -258,7 +257,7 @@ static void Test_TlmTask(void)
     ISL_RelayTelemetry(&Buffer.buffer.Msg);
     UT_TlmTask();
     UtAssert_STUB_COUNT(CFE_ES_ExitChildTask, 2);
-    UtAssert_UINT32_EQ(node->relayed_down, 2);
+    UtAssert_UINT32_EQ(node->node.relayed_down, 2);
 }
 
 /** The task ends when it is asked to; a wakeup lets it look at once. */
@@ -270,7 +269,7 @@ static void Test_TlmTaskEnds(void)
     UtAssert_STUB_COUNT(CFE_ES_DeleteChildTask, 0);
     UT_SetHandlerFunction(UT_KEY(CFE_SB_ReceiveBuffer), OnReceiveBuffer, NULL);
     UT_TlmTask();
-    UtAssert_UINT32_EQ(UT_Node()->relay_errors, 0);
+    UtAssert_UINT32_EQ(UT_Node()->node.relay_errors, 0);
     UtAssert_STUB_COUNT(CFE_SB_ReceiveBuffer, 1);
     ISL_Tlm_Stop();
     UtAssert_STUB_COUNT(CFE_SB_TransmitMsg, 1);

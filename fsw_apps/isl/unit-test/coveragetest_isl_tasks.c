@@ -52,7 +52,7 @@ static void Test_Packets(void)
     UT_FromIpv4  = UT_IPV4(2, 1);
     UT_FromPort  = UT_PORT;
     Turn(&pkt);
-    UtAssert_BOOL_TRUE(UT_Node()->links[SKY_LINK_WEST].counters.rx_packets == 1);
+    UtAssert_BOOL_TRUE(UT_Node()->node.links[SKY_LINK_WEST].counters.rx_packets == 1);
 
     UT_SetDefaultReturnValue(UT_KEY(OS_SelectMultiple), OS_ERROR);
     Turn(&pkt);
@@ -72,17 +72,16 @@ static void OnSelect(void *user, UT_EntryKey_t key, const UT_StubContext_t *cont
 /** Work that is due already is not waited for. */
 static void Test_Due(void)
 {
-    const SKY_Packet_t    pkt  = UT_Request(SKY_APID_ISL, SKY_OP_PING);
-    const SKY_LinkModel_t slow = {5000, 0, 0, 0, false};
-    ISL_IO_Parts_t        parts;
-    int32                 waited_ms = -1;
+    const SKY_Packet_t pkt = UT_Request(SKY_APID_ISL, SKY_OP_PING);
+    SKY_PacketParts_t  parts;
+    int32              waited_ms = -1;
 
     UT_Start();
     memset(&parts, 0, sizeof(parts));
     parts.body     = UT_Received;
     parts.body_len = 100;
-    ISL_Link_SetModel(UT_Node(), 0, SKY_LINK_EAST, &slow);
-    ISL_Link_Send(UT_Node(), 0, SKY_LINK_EAST, 0, &parts);
+    UT_SetModel(SKY_LINK_EAST, 5000, 0, false);
+    UT_SendParts(0, SKY_LINK_EAST, &parts);
     UT_SetHandlerFunction(UT_KEY(OS_SelectMultiple), OnSelect, &waited_ms);
     UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 4000);
     Turn(&pkt);
@@ -111,7 +110,7 @@ static void Test_Socket(void)
 {
     const SKY_Packet_t     pkt     = UT_Request(SKY_APID_ISL, SKY_OP_PING);
     const ISL_IO_Packet_t *packets = NULL;
-    ISL_IO_Parts_t         parts;
+    SKY_PacketParts_t      parts;
     uint64_t               errors = 0;
 
     memset(&parts, 0, sizeof(parts));

@@ -263,5 +263,20 @@ SKY_Packet_t UT_Answer(void)
 
 uint64_t UT_Neighbour(SKY_LinkId_t link)
 {
-    return UT_Node()->links[link].endpoint;
+    return UT_Node()->node.links[link].endpoint;
+}
+
+void UT_SetModel(SKY_LinkId_t link, uint32_t delay_us, uint32_t loss_ppm, bool is_cut)
+{
+    const SKY_LinkModel_t model = {delay_us, 0, 0, loss_ppm, is_cut};
+
+    ISL_Line_SetModel(UT_Node(), link, &model);
+    SKY_Node_SetModel(&UT_Node()->node, 0, link, &model);
+}
+
+void UT_SendParts(uint64_t now_us, SKY_LinkId_t link, const SKY_PacketParts_t *parts)
+{
+    SKY_Node_t *const node = &UT_Node()->node;
+
+    (void)node->shell.Send(node->shell.context, now_us, link, node->links[link].endpoint, parts);
 }

@@ -53,6 +53,10 @@ SKY_Packet_t UT_Request(uint16_t apid, uint8_t op);
 void UT_Input(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
 /** Decode what was sent last. */
 SKY_Packet_t UT_Answer(void);
+/** Emulate a link from now on, as the table ISL.Links does. */
+void UT_SetModel(SKY_LinkId_t link, uint32_t delay_us, uint32_t loss_ppm, bool is_cut);
+/** Send parts over a link that is not cut, as the node does. */
+void UT_SendParts(uint64_t now_us, SKY_LinkId_t link, const SKY_PacketParts_t *parts);
 /** The endpoint of a neighbour. */
 uint64_t UT_Neighbour(SKY_LinkId_t link);
 

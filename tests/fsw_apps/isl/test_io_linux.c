@@ -28,7 +28,7 @@ static struct
  */
 __attribute__((no_sanitize_address)) static void *send_while_deleted(void *unused)
 {
-    const ISL_IO_Parts_t parts = {payload, NULL, NULL, sizeof(payload), 0, 0};
+    const SKY_PacketParts_t parts = {payload, NULL, NULL, sizeof(payload), 0, 0};
 
     (void)pthread_cancel(pthread_self()); /* takes effect at the next point where a thread can be cancelled */
     for (uint32_t i = 0; i < PACKETS; ++i)

@@ -23,12 +23,12 @@ void ISL_NoopCmd(const CFE_SB_Buffer_t *buffer)
 
 void ISL_ResetCountersCmd(const CFE_SB_Buffer_t *buffer)
 {
-    ISL_Node_t *const node = ISL_Task_Enter();
+    ISL_Node_t *const isl = ISL_Task_Enter();
 
     (void)buffer;
-    if (node != NULL)
+    if (isl != NULL)
     {
-        ISL_Node_ResetCounters(node);
+        SKY_Node_ResetCounters(&isl->node);
         ISL_Task_Leave();
     }
     ISL_Data.CommandCounter      = 0;
@@ -44,12 +44,12 @@ void ISL_SetLinkCmd(const CFE_SB_Buffer_t *buffer)
     const uint16                  seconds = cmd->Payload.CutS;
     bool                          exists  = false;
     bool                          done    = false;
-    ISL_Node_t *const             node    = id < ISL_LINK_COUNT && seconds <= ISL_CUT_S_MAX ? ISL_Task_Enter() : NULL;
+    ISL_Node_t *const             isl     = id < ISL_LINK_COUNT && seconds <= ISL_CUT_S_MAX ? ISL_Task_Enter() : NULL;
 
-    if (node != NULL)
+    if (isl != NULL)
     {
-        exists = node->links[id].present;
-        done   = ISL_Link_Cut(node, SKY_LIB_NowUs(), (SKY_LinkId_t)id, seconds);
+        exists = isl->node.links[id].is_present;
+        done   = SKY_Node_Cut(&isl->node, SKY_LIB_NowUs(), (SKY_LinkId_t)id, seconds);
         ISL_Task_Leave();
     }
     if (!done)
@@ -95,15 +95,15 @@ static uint16 ISL_Clip16(uint32_t value)
     return value < UINT16_MAX ? (uint16)value : UINT16_MAX;
 }
 
-static void ISL_FillHkLink(const ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t id, ISL_HkLink_t *hk)
+static void ISL_FillHkLink(const SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, ISL_HkLink_t *hk)
 {
-    const ISL_Link_t *const link = &node->links[id];
+    const SKY_NodeLink_t *const link = &node->links[id];
 
-    hk->Present          = link->present ? 1 : 0;
-    hk->Up               = ISL_Link_IsUp(node, id) ? 1 : 0;
+    hk->Present          = link->is_present ? 1 : 0;
+    hk->Up               = SKY_Node_IsUp(node, id) ? 1 : 0;
     hk->Plane            = link->peer.plane;
     hk->Slot             = link->peer.slot;
-    hk->QueueDepth       = ISL_Clip16(link->out.ready ? link->out.line.used : 0);
+    hk->QueueDepth       = ISL_Clip16(link->queue_depth);
     hk->LastHeardMs      = link->heard_once ? ISL_Clip32((now_us - link->heard_us) / 1000u) : UINT32_MAX;
     hk->DelayRequestedUs = link->model.delay_us;
     hk->DelayMeanUs      = id != SKY_LINK_GROUND ? node->hello.links[id].mean_us : 0;
@@ -118,11 +118,11 @@ static void ISL_FillHkLink(const ISL_Node_t *node, uint64_t now_us, SKY_LinkId_t
     hk->DropError        = link->counters.drop_error;
 }
 
-static void ISL_FillHk(const ISL_Node_t *node, uint64_t now_us, ISL_HkTlm_Payload_t *hk)
+static void ISL_FillHk(const SKY_Node_t *node, uint64_t now_us, ISL_HkTlm_Payload_t *hk)
 {
     uint32 i;
 
-    hk->Listeners   = (uint8)ISL_Local_Listeners(node, now_us);
+    hk->Listeners   = (uint8)SKY_Node_Listeners(node, now_us);
     hk->Plane       = node->router.self.plane;
     hk->Slot        = node->router.self.slot;
     hk->RelayedUp   = node->relayed_up;
@@ -144,14 +144,14 @@ static void ISL_FillHk(const ISL_Node_t *node, uint64_t now_us, ISL_HkTlm_Payloa
 
 void ISL_SendHkCmd(const CFE_SB_Buffer_t *buffer)
 {
-    ISL_HkTlm_Payload_t *const hk   = &ISL_Data.Hk.Payload;
-    ISL_Node_t *const          node = ISL_Task_Enter();
+    ISL_HkTlm_Payload_t *const hk  = &ISL_Data.Hk.Payload;
+    ISL_Node_t *const          isl = ISL_Task_Enter();
 
     (void)buffer;
     memset(hk, 0, sizeof(*hk));
-    if (node != NULL)
+    if (isl != NULL)
     {
-        ISL_FillHk(node, SKY_LIB_NowUs(), hk);
+        ISL_FillHk(&isl->node, SKY_LIB_NowUs(), hk);
         hk->IoErrors = ISL_Task_Errors();
         ISL_Task_Leave();
     }
@@ -163,15 +163,15 @@ void ISL_SendHkCmd(const CFE_SB_Buffer_t *buffer)
 
 void ISL_RelayTelemetry(const CFE_MSG_Message_t *message)
 {
-    ISL_Node_t *const node = ISL_Task_Enter();
+    ISL_Node_t *const isl  = ISL_Task_Enter();
     bool              wake = false;
 
-    if (node != NULL)
+    if (isl != NULL)
     {
-        const uint64_t before_us = ISL_Node_NextDue(node);
+        const uint64_t before_us = ISL_Node_NextDue(isl);
 
-        ISL_Local_Telemetry(node, SKY_LIB_NowUs(), message);
-        wake = ISL_Node_NextDue(node) < before_us; /* it waits in a delay line, sooner than the I/O task would look */
+        ISL_Node_Telemetry(isl, SKY_LIB_NowUs(), message);
+        wake = ISL_Node_NextDue(isl) < before_us; /* it waits in a delay line, sooner than the I/O task would look */
         ISL_Task_Leave();
     }
     if (wake)
@@ -218,15 +218,15 @@ void ISL_WakeupCmd(const CFE_SB_Buffer_t *buffer)
     uint64_t          drops[ISL_CAUSES];
     uint32            up = 0;
     uint32            id;
-    ISL_Node_t *const node = ISL_Task_Enter();
+    ISL_Node_t *const isl = ISL_Task_Enter();
 
     (void)buffer;
-    if (node != NULL)
+    if (isl != NULL)
     {
-        memcpy(drops, node->router.counters.drops, sizeof(drops));
+        memcpy(drops, isl->node.router.counters.drops, sizeof(drops));
         for (id = 0; id < SKY_ISL_COUNT; ++id)
         {
-            up |= ISL_Link_IsUp(node, (SKY_LinkId_t)id) ? 1u << id : 0u;
+            up |= SKY_Node_IsUp(&isl->node, (SKY_LinkId_t)id) ? 1u << id : 0u;
         }
         ISL_Task_Leave();
         ISL_ReportDrops(drops, now_us);

@@ -10,12 +10,7 @@
 #define ISL_IO_H
 
 #include "cfe.h"
-
-/** A body of at most this size is copied by ISL_IO_Send; a longer one must stay in place until ISL_IO_Flush. */
-#define ISL_IO_COPY_BYTES 1152u
-
-/** Longest head of ISL_IO_Send, bytes. */
-#define ISL_IO_HEAD_BYTES 128u
+#include "sky_node.h"
 
 #define ISL_IO_DATAGRAM_BYTES 65536u /**< what a receive buffer takes */
 
@@ -25,17 +20,6 @@ typedef struct
     uint8_t *data;     /**< valid, and ours to change, until the next ISL_IO_Receive */
     uint32_t len;
 } ISL_IO_Packet_t;
-
-/** A packet as parts; body and tail may be empty. */
-typedef struct
-{
-    const uint8_t *head;
-    const uint8_t *body;
-    const uint8_t *tail;
-    uint32_t       head_len;
-    uint32_t       body_len;
-    uint32_t       tail_len; /**< with the head at most ISL_IO_HEAD_BYTES */
-} ISL_IO_Parts_t;
 
 typedef enum
 {
@@ -59,10 +43,11 @@ void ISL_IO_Turn(void);
 /** What has arrived, without waiting. @return how many are at *packets */
 uint32_t ISL_IO_Receive(const ISL_IO_Packet_t **packets);
 /**
- * Send, or queue until ISL_IO_Flush or until the queue is full.
+ * Send, or queue until ISL_IO_Flush or until the queue is full. A body longer than SKY_NODE_COPY_BYTES must stay in place until then.
+ * @param parts   body and tail may be empty
  * @param errors  raised if the packet cannot be sent; stays in place until ISL_IO_Flush
  */
-void ISL_IO_Send(uint64_t endpoint, const ISL_IO_Parts_t *parts, uint64_t *errors);
+void ISL_IO_Send(uint64_t endpoint, const SKY_PacketParts_t *parts, uint64_t *errors);
 void ISL_IO_Flush(void);
 
 #endif

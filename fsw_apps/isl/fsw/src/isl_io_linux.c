@@ -56,7 +56,7 @@ typedef struct
     uint32_t       head_len;
     uint32_t       tail_len;
     uint32_t       len;
-    uint8_t        bytes[ISL_IO_HEAD_BYTES + ISL_IO_COPY_BYTES]; /* head, or head and body; then tail */
+    uint8_t        bytes[SKY_NODE_HEAD_BYTES + SKY_NODE_COPY_BYTES]; /* head, or head and body; then tail */
 } ISL_IO_Waiting_t;
 
 static struct
@@ -437,13 +437,13 @@ void ISL_IO_Flush(void)
     (void)pthread_setcancelstate(before, &before);
 }
 
-void ISL_IO_Send(uint64_t endpoint, const ISL_IO_Parts_t *parts, uint64_t *errors)
+void ISL_IO_Send(uint64_t endpoint, const SKY_PacketParts_t *parts, uint64_t *errors)
 {
     ISL_IO_Waiting_t *packet;
-    const bool        copies = parts->body_len <= ISL_IO_COPY_BYTES;
+    const bool        copies = parts->body_len <= SKY_NODE_COPY_BYTES;
     uint8_t          *at;
 
-    if (parts->head_len + parts->tail_len > ISL_IO_HEAD_BYTES)
+    if (parts->head_len + parts->tail_len > SKY_NODE_HEAD_BYTES)
     {
         ++*errors;
         return;

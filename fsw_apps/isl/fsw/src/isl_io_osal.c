@@ -154,7 +154,7 @@ uint32_t ISL_IO_Receive(const ISL_IO_Packet_t **packets)
     return 1;
 }
 
-void ISL_IO_Send(uint64_t endpoint, const ISL_IO_Parts_t *parts, uint64_t *errors)
+void ISL_IO_Send(uint64_t endpoint, const SKY_PacketParts_t *parts, uint64_t *errors)
 {
     const size_t  len = (size_t)parts->head_len + parts->body_len + parts->tail_len;
     OS_SockAddr_t to;

@@ -120,9 +120,9 @@ static void ISL_IoTask(void)
 
 void ISL_Task_Wake(void)
 {
-    static const ISL_IO_Parts_t nothing = {NULL, NULL, NULL, 0, 0, 0};
-    static uint64_t             ignored; /* if it fails, the task wakes by itself a little later */
-    ISL_Node_t *const           node = ISL_Task_Enter();
+    static const SKY_PacketParts_t nothing = {NULL, NULL, NULL, 0, 0, 0};
+    static uint64_t                ignored; /* if it fails, the task wakes by itself a little later */
+    ISL_Node_t *const              node = ISL_Task_Enter();
 
     if (node != NULL)
     {
@@ -163,6 +163,7 @@ CFE_Status_t ISL_Task_Open(void)
     int32 os_status;
 
     memset(&ISL_Task, 0, sizeof(ISL_Task));
+    ISL_Node_Init(&ISL_Task.node);
     os_status           = OS_MutSemCreate(&ISL_Task.mutex, "ISL_NODE", 0);
     ISL_Task.mutex_made = os_status == OS_SUCCESS;
     if (os_status == OS_SUCCESS)

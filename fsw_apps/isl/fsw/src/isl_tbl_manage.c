@@ -176,18 +176,18 @@ static CFE_Status_t ISL_Apply(const ISL_NeighboursTable_t *neighbours, const ISL
     CFE_Status_t      status  = CFE_SUCCESS;
     uint32_t          slots   = 0;
     bool              has_map = true;
-    ISL_Node_t *const node    = ISL_Task_Enter();
+    ISL_Node_t *const isl     = ISL_Task_Enter();
 
-    if (node == NULL)
+    if (isl == NULL)
     {
         return CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
     }
     if (new_neighbours)
     {
-        has_map = ISL_Node_SetNeighbours(node, now_us, neighbours);
+        has_map = ISL_Node_SetNeighbours(isl, now_us, neighbours);
     }
-    ISL_Node_SetModels(node, now_us, links);
-    slots = ISL_Link_HasLines(node) ? ISL_Link_LineSlots(node) : 0;
+    ISL_Node_SetModels(isl, now_us, links);
+    slots = ISL_Line_AnyReady(isl) ? ISL_Line_Slots(isl) : 0;
     ISL_Task_Leave();
     if (!has_map)
     {

@@ -63,7 +63,7 @@ static uint32_t KVC_CreditMaxLocked(void)
     const uint32_t part_bytes   = packet_bytes > SKY_RESPONSE_OVERHEAD ? packet_bytes - SKY_RESPONSE_OVERHEAD : 1u;
     const uint32_t parts        = (KVC_Service.store.cfg.slot_bytes + part_bytes - 1u) / part_bytes;
 
-    return parts < SKY_LIB_BURST_MAX ? (SKY_LIB_BURST_MAX - 1u) / parts : 1u;
+    return parts < SKY_NODE_BURST_MAX ? (SKY_NODE_BURST_MAX - 1u) / parts : 1u;
 }
 
 /** Give a schedule to the service, or none. Its count of late handovers begins anew. Locked, and the service runs. */
@@ -535,7 +535,7 @@ static void KVC_Age(uint64_t now_us)
     {
         (void)CFE_EVS_SendEvent(KVC_CREDIT_INF_EID, CFE_EVS_EventType_INFORMATION,
                                 "KVC: Credit lowered to %lu: more chunks need more than %u packets of these links",
-                                (unsigned long)credit, (unsigned)SKY_LIB_BURST_MAX);
+                                (unsigned long)credit, (unsigned)SKY_NODE_BURST_MAX);
     }
 }
 

@@ -15,6 +15,7 @@
 #include "sky_index.h"
 #include "sky_link.h"
 #include "sky_map.h"
+#include "sky_node.h"
 #include "sky_packet.h"
 #include "sky_parts.h"
 #include "sky_placement.h"

@@ -16,8 +16,7 @@
 #include "common_types.h"
 #include "sky.h"
 
-#define SKY_LIB_SERVICES  4u    /**< services that can be registered at a time */
-#define SKY_LIB_BURST_MAX 4096u /**< packets that one Begin or Poll may cause; the rest is cut off and counted */
+#define SKY_LIB_SERVICES SKY_NODE_SERVICES /**< services that can be registered at a time */
 
 /** What a service has to know of the satellite. */
 typedef struct

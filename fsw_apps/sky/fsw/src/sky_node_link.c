@@ -1,0 +1,205 @@
+/**
+ * @file
+ * Links of a node: which are up, cuts by command, what comes in and what goes out over them.
+ */
+#include <string.h>
+
+#include "sky_node_priv.h"
+
+#define SECOND_US UINT64_C(1000000)
+
+SKY_LinkId_t SKY_Node_LinkOf(const SKY_Node_t *node, uint64_t endpoint)
+{
+    for (uint32_t id = 0; id < SKY_ISL_COUNT; ++id)
+    {
+        if (node->links[id].is_present && node->links[id].endpoint == endpoint)
+        {
+            return (SKY_LinkId_t)id;
+        }
+    }
+    return SKY_LINK_GROUND;
+}
+
+static bool IsCut(const SKY_NodeLink_t *link)
+{
+    return link->model.cut || link->cut_until_us != 0u;
+}
+
+bool SKY_Node_IsCut(const SKY_Node_t *node, SKY_LinkId_t id)
+{
+    return IsCut(&node->links[id]);
+}
+
+bool SKY_Node_IsUp(const SKY_Node_t *node, SKY_LinkId_t id)
+{
+    const SKY_NodeLink_t *link = &node->links[id];
+
+    return link->is_present && !IsCut(link) && (id == SKY_LINK_GROUND || (node->router.usable & (1u << id)) != 0u);
+}
+
+/* The hellos decide when a link that is no longer cut comes back. */
+static void UpdateRoute(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id)
+{
+    const SKY_NodeLink_t *link = &node->links[id];
+
+    if (id != SKY_LINK_GROUND)
+    {
+        SKY_Hello_SetLink(&node->hello, now_us, id, link->is_present, IsCut(link));
+    }
+}
+
+void SKY_Node_SetModel(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, const SKY_LinkModel_t *model)
+{
+    node->links[id].model = *model;
+    UpdateRoute(node, now_us, id);
+}
+
+/* ---- cuts by command ------------------------------------------------------------------------------------------------- */
+
+static bool IsAnotherUp(const SKY_Node_t *node, SKY_LinkId_t id)
+{
+    for (uint32_t other = 0; other < SKY_LINK_COUNT; ++other)
+    {
+        if (other != (uint32_t)id && SKY_Node_IsUp(node, (SKY_LinkId_t)other))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool SKY_Node_Cut(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t seconds)
+{
+    SKY_NodeLink_t *link = &node->links[id];
+
+    if (!link->is_present || (seconds != 0u && !IsAnotherUp(node, id)))
+    {
+        return false;
+    }
+    link->cut_until_us = seconds != 0u ? now_us + seconds * SECOND_US : 0u;
+    UpdateRoute(node, now_us, id);
+    return true;
+}
+
+void SKY_NodeLink_EndCuts(SKY_Node_t *node, uint64_t now_us)
+{
+    for (uint32_t id = 0; id < SKY_LINK_COUNT; ++id)
+    {
+        SKY_NodeLink_t *link = &node->links[id];
+
+        if (link->cut_until_us != 0u && now_us >= link->cut_until_us)
+        {
+            link->cut_until_us = 0u;
+            UpdateRoute(node, now_us, (SKY_LinkId_t)id);
+        }
+    }
+}
+
+uint64_t SKY_NodeLink_NextDue(const SKY_Node_t *node)
+{
+    uint64_t due_us = UINT64_MAX;
+
+    for (uint32_t id = 0; id < SKY_LINK_COUNT; ++id)
+    {
+        const uint64_t end_us = node->links[id].cut_until_us;
+
+        if (end_us != 0u && end_us < due_us)
+        {
+            due_us = end_us;
+        }
+    }
+    return due_us;
+}
+
+/* ---- what comes in --------------------------------------------------------------------------------------------------- */
+
+bool SKY_NodeLink_Heard(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, uint32_t len)
+{
+    SKY_NodeLink_t *link = &node->links[id];
+
+    if (IsCut(link))
+    {
+        ++link->counters.drop_cut;
+        return false;
+    }
+    ++link->counters.rx_packets;
+    link->counters.rx_bytes += len;
+    link->heard_us   = now_us;
+    link->heard_once = true;
+
+    /* On a ring of two, one neighbour is reached over two links, and its packets cannot be told apart. */
+    for (uint32_t other = 0; id != SKY_LINK_GROUND && other < SKY_ISL_COUNT; ++other)
+    {
+        SKY_NodeLink_t *same = &node->links[other];
+
+        if (same->is_present && same->endpoint == endpoint && !IsCut(same))
+        {
+            same->heard_us   = now_us;
+            same->heard_once = true;
+            SKY_Hello_Heard(&node->hello, now_us, (SKY_LinkId_t)other);
+        }
+    }
+    return true;
+}
+
+/* ---- what goes out --------------------------------------------------------------------------------------------------- */
+
+void SKY_NodeLink_Send(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, const SKY_PacketParts_t *parts)
+{
+    SKY_NodeLink_t *link = &node->links[id];
+
+    if (IsCut(link))
+    {
+        ++link->counters.drop_cut;
+    }
+    else if (node->shell.Send(node->shell.context, now_us, id, id == SKY_LINK_GROUND ? endpoint : link->endpoint, parts))
+    {
+        ++link->counters.tx_packets;
+        link->counters.tx_bytes += (uint64_t)parts->head_len + parts->body_len + parts->tail_len;
+    }
+}
+
+void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t id, uint64_t endpoint)
+{
+    uint8_t           head[SKY_HEAD_MAX];
+    uint8_t           tail[SKY_PEC_BYTES];
+    SKY_PacketParts_t parts;
+
+    pkt->seq_count = node->seq_count++;
+    SKY_Packet_SetTime(pkt, now_us + node->shell.ClockOffsetUs(node->shell.context));
+    parts.head     = head;
+    parts.head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
+    parts.body     = pkt->payload;
+    parts.body_len = pkt->length;
+    parts.tail     = tail;
+    parts.tail_len = SKY_PEC_BYTES;
+    if (parts.head_len > 0u) /* else it would be longer than any packet */
+    {
+        SKY_NodeLink_Send(node, now_us, id, endpoint, &parts);
+    }
+}
+
+void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)
+{
+    SKY_Route_t route;
+
+    SKY_Router_Decide(&node->router, now_us, pkt, SKY_LINK_NONE, node->asker, &route);
+    if (route.action == SKY_ROUTE_FORWARD)
+    {
+        SKY_NodeLink_SendOver(node, now_us, pkt, route.link, 0);
+    }
+    else if (route.action == SKY_ROUTE_GROUND)
+    {
+        SKY_NodeLink_SendOver(node, now_us, pkt, SKY_LINK_GROUND, route.endpoint);
+    }
+}
+
+void SKY_NodeLink_RunHellos(SKY_Node_t *node, uint64_t now_us)
+{
+    SKY_HelloOut_t out;
+
+    while (SKY_Hello_Next(&node->hello, now_us, &out)) /* ends: news of a link comes in bounded bursts */
+    {
+        SKY_NodeLink_SendOver(node, now_us, &out.pkt, out.link, 0);
+    }
+}
