@@ -137,14 +137,4 @@ uint32_t SKYC_Served(SKYC_Client_t *client, SKYC_Served_t *served, uint32_t room
 void     SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress);
 void     SKYC_Counters(SKYC_Client_t *client, SKYC_Counters_t *counters);
 
-/** Where the fields of the structures lie, so that a binding can prove that it agrees. @return false at the end of the list */
-typedef struct
-{
-    const char *structure;
-    const char *field; /**< NULL: the structure itself */
-    uint64_t    offset;
-    uint64_t    size;
-} SKYC_Layout_t;
-bool SKYC_Layout(uint32_t index, SKYC_Layout_t *layout);
-
 #endif

@@ -41,14 +41,4 @@ SKYX_API int32_t skyx_table_read(const char *name, uint8_t *data, size_t size);
 /** Four counters: no subscribers, message limit, pipe overflow, pool empty. */
 SKYX_API void skyx_bus_counters(uint32_t *counters);
 
-/** Where a field lies in a structure that Python mirrors. */
-typedef struct
-{
-    const char *structure;
-    const char *field; /**< "" for the structure itself */
-    size_t      offset, size;
-} skyx_layout_t;
-
-SKYX_API const skyx_layout_t *skyx_layouts(size_t *count);
-
 #endif

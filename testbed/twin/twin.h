@@ -238,14 +238,4 @@ uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, u
 /** The first SKYT_VIOLATIONS_KEPT. @return false: there is none with this number */
 bool SKYT_Violation(const SKYT_Twin_t *twin, uint32_t index, SKYT_Violation_t *violation);
 
-/** Where the fields of the structures lie, so that a binding can prove that it agrees. @return false at the end of the list */
-typedef struct
-{
-    const char *structure;
-    const char *field; /**< NULL: the structure itself */
-    uint64_t    offset;
-    uint64_t    size;
-} SKYT_Layout_t;
-bool SKYT_Layout(uint32_t index, SKYT_Layout_t *layout);
-
 #endif

@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from ctypes import LittleEndianStructure
+from ctypes import LittleEndianStructure, c_uint8
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -21,6 +21,7 @@ from space_packet_parser import load_xtce, validate_xtce
 from space_packet_parser.xtce.definitions import XtcePacketDefinition
 
 from skymemory.fsw import messages, structures
+from skymemory.fsw.links import LINKS
 from skymemory.fsw.messages import Message
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
@@ -56,7 +57,7 @@ def leaves(structure: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
         if isinstance(value, int):
             yield prefix + name, value
         elif name == "link":
-            for one, inner in zip(structures.LINKS, value, strict=True):
+            for one, inner in zip(LINKS, value, strict=True):
                 yield from leaves(inner, f"{prefix}{name}_{one}_")
 
 
@@ -143,7 +144,7 @@ def expected_commands() -> Iterator[tuple[str, dict[str, int | str | bytes], Mes
     kvc, key = messages.KVC_CMD_MID, bytes(range(32))
     yield "ISL_SET_LINK", {"Link": "SOUTH", "CutS": 77}, Message(messages.ISL_CMD_MID, bytes(structures.IslSetLink(2, 77)), 2)
     yield "KVC_CLEAR_STORE", {}, Message(kvc, b"", 2)
-    purge = structures.KvcPurgeBlock(0x01020304, (structures.c_uint8 * 32)(*key))
+    purge = structures.KvcPurgeBlock(0x01020304, (c_uint8 * 32)(*key))
     yield "KVC_PURGE_BLOCK", {"Tenant": 0x01020304, "Key": key}, Message(kvc, bytes(purge), 3)
     begin = {"Id": 9, "AgeMs": -5, "Planes": 5, "Slots": 19, "Layout": 3, "Servers": 10, "TotalRows": 2}
     yield "KVC_SCHEDULE_BEGIN", {**begin}, Message(kvc, bytes(structures.KvcScheduleBegin(*begin.values())), 4)
@@ -172,7 +173,7 @@ def test_all_commands_are_made_as_the_ground_makes_them() -> None:
 
 def test_a_cut_is_as_long_as_the_mission_allows() -> None:
     assert COMMANDS.packets["ISL_SET_LINK"]["CUT_S"].most == 3600
-    assert COMMANDS.states["ISL_SET_LINK", "LINK"] == {name.upper(): n for n, name in enumerate(structures.LINKS)}
+    assert COMMANDS.states["ISL_SET_LINK", "LINK"] == {name.upper(): n for n, name in enumerate(LINKS)}
 
 
 # ---- a real satellite ---------------------------------------------------------------------------------------------------
@@ -283,5 +284,5 @@ def test_counters_of_a_satellite_are_read_by_xtce(full_sky: LocalConstellation, 
         answers = control.exchange([Ask(route, icd.OP_STATS, apid) for apid in (icd.APID_ISL, icd.APID_KVC)], 5)
     isl, kvc = (read_by_xtce(xtce, answer.packet.encode()) for answer in answers if answer is not None)
     assert (isl["ISL_STATS_east_plane"], isl["ISL_STATS_east_slot"]) == (4, 8)
-    assert isl["ISL_STATS_links"] == len(structures.LINKS)
+    assert isl["ISL_STATS_links"] == len(LINKS)
     assert kvc["KVC_STATS_slot_bytes"] == full_sky.constellation.slot_bytes

@@ -22,7 +22,8 @@ import numpy as np
 
 from skymemory.agent.fit import Fit, MedianFit, Numbers
 from skymemory.block_entry import BlockEntry
-from skymemory.link.native import LANES, Served
+from skymemory.link.native import Served
+from skymemory.link.structures import LANES
 from skymemory.placement.torus import Satellite
 
 EXPLORE_SHARE: Final = 0.02

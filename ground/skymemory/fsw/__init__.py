@@ -6,9 +6,10 @@
 Needs nothing but the standard library and the compiled library of this package, so that it runs in a small container.
 """
 
-from skymemory.fsw.bus import App, EventType, FswError, Pipe
+from skymemory.fsw.bus import App, FswError, Pipe
 from skymemory.fsw.executive import Executive
 from skymemory.fsw.messages import Message
 from skymemory.fsw.onboard import OnboardApp
+from skymemory.fsw.structures import EventType
 
 __all__ = ["App", "EventType", "Executive", "FswError", "Message", "OnboardApp", "Pipe"]

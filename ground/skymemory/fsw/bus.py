@@ -3,13 +3,12 @@
 import ctypes
 import time
 from collections.abc import Callable
-from enum import IntEnum
 from types import TracebackType
 from typing import Final, Self
 
 from skymemory.fsw.messages import EVENT_MID, Message
-from skymemory.fsw.native import MESSAGE_BYTES_MAX, library
-from skymemory.fsw.structures import EventPayload
+from skymemory.fsw.native import library
+from skymemory.fsw.structures import MESSAGE_BYTES_MAX, EventPayload, EventType
 
 PIPE_DEPTH_MAX: Final = 50
 """as in cFS; what does not fit is dropped, and the sender is not told"""
@@ -38,15 +37,6 @@ _STATUS_TEXT: Final = {
     0xCC000023: "the image is smaller than the table",
     0xC8000009: "another table load is pending",
 }
-
-
-class EventType(IntEnum):
-    """Kinds of events; debug events are not sent, as in cFS."""
-
-    DEBUG = 1
-    INFORMATION = 2
-    ERROR = 3
-    CRITICAL = 4
 
 
 class FswError(RuntimeError):

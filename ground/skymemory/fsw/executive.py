@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from skymemory.fsw import messages
-from skymemory.fsw.bus import App, EventType, FswError, Pipe, check
-from skymemory.fsw.native import WHY_BYTES, library
-from skymemory.fsw.structures import IslHousekeeping, KvcHousekeeping
+from skymemory.fsw.bus import App, FswError, Pipe, check
+from skymemory.fsw.native import library
+from skymemory.fsw.structures import WHY_BYTES, EventType, IslHousekeeping, KvcHousekeeping
 
 _HK_TIMEOUT_S = 5.0
 _EVENT_LIMIT = 50

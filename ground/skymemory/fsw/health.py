@@ -13,11 +13,12 @@ from enum import IntEnum
 from typing import Final
 
 from skymemory.fsw import messages
-from skymemory.fsw.bus import EventType, FswError
+from skymemory.fsw.bus import FswError
 from skymemory.fsw.executive import Executive
+from skymemory.fsw.links import NEIGHBOURS, links_of
 from skymemory.fsw.messages import Message
 from skymemory.fsw.onboard import OnboardApp
-from skymemory.fsw.structures import NEIGHBOURS, IslHousekeeping, KvcHousekeeping
+from skymemory.fsw.structures import EventType, IslHousekeeping, KvcHousekeeping
 
 HEALTH_MID: Final = messages.ONBOARD_MIDS[0]
 STATE_EVENT_ID: Final = 2
@@ -106,7 +107,8 @@ class HealthMonitor(OnboardApp):
         kvc, isl = self._kvc, self._isl
         if kvc is None or isl is None:
             return report
-        ring = [isl.links()[name] for name in NEIGHBOURS]
+        links = links_of(isl)
+        ring = [links[name] for name in NEIGHBOURS]
         report.plane, report.slot = isl.plane, isl.slot
         report.links_present = sum(link.present for link in ring)
         report.links_up = sum(link.up for link in ring)

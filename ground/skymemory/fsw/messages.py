@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
-from skymemory.fsw.native import MESSAGE_BYTES_MAX
-from skymemory.fsw.structures import CommandHeader, TelemetryHeader
+from skymemory.fsw import structures
+from skymemory.fsw.structures import (
+    MESSAGE_BYTES_MAX,
+    CommandHeader,
+    CommandSecondaryHeader,
+    KvcFunctionCode,
+    TelemetryHeader,
+)
 
 EPOCH: Final = datetime(1980, 1, 6, tzinfo=UTC)
 """of cFE's time, without leap seconds here"""
@@ -19,25 +25,24 @@ _MID_MAX: Final = 0x1FFF
 _PRIMARY: Final = struct.Struct(">HHH")
 _LENGTH_LESS: Final = 7
 
-# Message ids: 0x1800 | topic for commands, 0x0800 | topic for telemetry (topics: fsw/inc/*_topicids.h of the apps).
-EVENT_MID: Final = 0x0808
-KVC_CMD_MID: Final = 0x18D0
-KVC_SEND_HK_MID: Final = 0x18D1
-KVC_HK_MID: Final = 0x08D0
-ISL_CMD_MID: Final = 0x18D8
-ISL_SEND_HK_MID: Final = 0x18D9
-ISL_HK_MID: Final = 0x08D8
+EVENT_MID: Final = structures.EVENT_MID
+KVC_CMD_MID: Final = structures.KVC_CMD_MID
+KVC_SEND_HK_MID: Final = structures.KVC_SEND_HK_MID
+KVC_HK_MID: Final = structures.KVC_HK_TLM_MID
+ISL_CMD_MID: Final = structures.ISL_CMD_MID
+ISL_SEND_HK_MID: Final = structures.ISL_SEND_HK_MID
+ISL_HK_MID: Final = structures.ISL_HK_TLM_MID
 ONBOARD_MIDS: Final = range(0x08E0, 0x08F0)
 """telemetry of on-board code of the user; the first is relayed to ground hosts that listen"""
 ONBOARD_CMD_MIDS: Final = range(0x18E0, 0x18F0)
 """commands to on-board code of the user; accepted from the ground"""
 
-NOOP: Final = 0
-RESET_COUNTERS: Final = 1
-KVC_SCHEDULE_BEGIN: Final = 4
-KVC_SCHEDULE_ROWS: Final = 5
-KVC_SCHEDULE_COMMIT: Final = 6
-KVC_HANDOVER: Final = 7
+NOOP: Final = KvcFunctionCode.NOOP
+RESET_COUNTERS: Final = KvcFunctionCode.RESET_COUNTERS
+KVC_SCHEDULE_BEGIN: Final = KvcFunctionCode.SCHEDULE_BEGIN
+KVC_SCHEDULE_ROWS: Final = KvcFunctionCode.SCHEDULE_ROWS
+KVC_SCHEDULE_COMMIT: Final = KvcFunctionCode.SCHEDULE_COMMIT
+KVC_HANDOVER: Final = KvcFunctionCode.HANDOVER
 
 
 class MessageError(ValueError):
@@ -84,7 +89,7 @@ class Message:
         checksum = 0xFF
         for byte in packet:
             checksum ^= byte
-        packet[CommandHeader.checksum.offset] = checksum
+        CommandSecondaryHeader.from_buffer(packet, _PRIMARY.size).checksum = checksum
         return bytes(packet)
 
     @classmethod
@@ -101,7 +106,8 @@ class Message:
         if length + _LENGTH_LESS != len(packet) or len(packet) < header:
             raise MessageError(f"message 0x{mid:04X}: {len(packet)} bytes, the header says {length + _LENGTH_LESS}")
         if mid & _COMMAND_BIT:
-            return cls(mid, packet[header:], packet[CommandHeader.function_code.offset] & 0x7F, sequence=sequence & 0x3FFF)
-        seconds, fraction = struct.unpack_from(">IH", packet, TelemetryHeader.time.offset)
+            secondary = CommandSecondaryHeader.from_buffer_copy(packet, _PRIMARY.size)
+            return cls(mid, packet[header:], secondary.function_code & 0x7F, sequence=sequence & 0x3FFF)
+        seconds, fraction = struct.unpack_from(">IH", packet, _PRIMARY.size)
         time = EPOCH + timedelta(seconds=seconds + fraction / 65536)
         return cls(mid, packet[header:], time=time, sequence=sequence & 0x3FFF)

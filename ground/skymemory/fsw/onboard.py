@@ -5,8 +5,9 @@ import time
 from types import TracebackType
 from typing import Self
 
-from skymemory.fsw.bus import App, EventType, FswError
+from skymemory.fsw.bus import App, FswError
 from skymemory.fsw.messages import Message
+from skymemory.fsw.structures import EventType
 
 _STOP_S = 5.0
 _WAITING_MAX = 64

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from skymemory.config import Constellation, LinkModel
-from skymemory.fsw.structures import LINKS, NEIGHBOURS, SEGMENT_ROWS, KvcScheduleRow
+from skymemory.fsw.links import LINKS, NEIGHBOURS
+from skymemory.fsw.structures import KVC_SEGMENT_ROWS, KvcScheduleRow
 from skymemory.link.native import crc32c
 from skymemory.orbit.schedule import Schedule
 from skymemory.placement.layouts import LAYOUT_IDS
@@ -19,7 +20,7 @@ from skymemory.placement.track import Track
 
 SEGMENTS: Final = 4
 """tables KVC.Schedule1 .. KVC.Schedule4"""
-ROWS_MAX: Final = SEGMENTS * SEGMENT_ROWS
+ROWS_MAX: Final = SEGMENTS * KVC_SEGMENT_ROWS
 _PART_LIFETIME_MS: Final = 10_000
 _ROWS_A_LINE: Final = 4
 _SECONDS_MAX: Final = 2**32 - 1
@@ -162,8 +163,8 @@ def schedule(constellation: Constellation, moves: Moves | None, segment: int) ->
     """Text of kvc_schedule1.c .. kvc_schedule4.c. `segment`: from 1."""
     name, title = f"Schedule{segment}", f"Rotation schedule segment {segment}"
     rows = [] if moves is None else [KvcScheduleRow(time_ms, *cell) for time_ms, cell in moves.track.rows]
-    first = (segment - 1) * SEGMENT_ROWS
-    own = rows[first : first + SEGMENT_ROWS]
+    first = (segment - 1) * KVC_SEGMENT_ROWS
+    own = rows[first : first + KVC_SEGMENT_ROWS]
     if moves is None or not own:
         what = f"KVC.{name}: no rows" if moves is None else f"KVC.{name}: not needed, {moves.source} has {len(rows)} rows"
         return _file("KVC", name, what, title, ("kvc_tbl.h",), [".TotalRows = 0,"])

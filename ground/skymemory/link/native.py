@@ -9,18 +9,18 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from errno import EINVAL
 from functools import cache, lru_cache
 from socket import inet_aton
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
 from skymemory import compiled
 from skymemory.block_entry import BlockEntry
+from skymemory.link import structures
 from skymemory.placement.torus import Satellite
 from skymemory.progress import Progress
 
@@ -32,24 +32,8 @@ Places = Sequence[Sequence[Server]]
 
 _LIBRARY: Final = "libskymem_client.so"
 _PROGRESS_S: Final = 0.05
-LANES: Final = 16
-"""blocks of which a satellite sends its shares at a time, at most; `SKYC_LANES`"""
-ROUNDS_MAX: Final = 48
-"""fallback places of a server; `SKYC_ROUNDS_MAX`"""
-
-
-class TransferState(IntEnum):
-    """What became of a block; `SKYC_State_t`."""
-
-    RUNNING = 0
-    DONE = 1
-    MISS = 2
-    """a chunk of it is at none of its places, by their own word"""
-    EXPIRED = 3
-    """the deadline passed; or a place is silent, and the others do not hold what is missing"""
-    REFUSED = 4
-    """a satellite said why: `Transfer.status`"""
-    CANCELLED = 5
+TransferState = structures.TransferState
+"""what became of a block"""
 
 
 @dataclass(slots=True)
@@ -138,110 +122,6 @@ class ClientCounters:
     """the ground address is (0, this number)"""
 
 
-class Config(ctypes.Structure):
-    """`SKYC_Config_t`."""
-
-    _fields_ = (
-        ("packet_bytes", ctypes.c_uint32),
-        ("window_max", ctypes.c_uint32),
-        ("burst", ctypes.c_uint32),
-        ("receive_bytes", ctypes.c_uint32),
-        ("bind_ipv4", ctypes.c_uint32),
-        ("host_number", ctypes.c_uint16),
-        ("no_offload", ctypes.c_uint16),
-    )
-
-
-class ServerEntry(ctypes.Structure):
-    """`SKYC_Satellite_t`."""
-
-    _fields_ = (
-        ("plane", ctypes.c_uint16),
-        ("slot", ctypes.c_uint16),
-        ("entry_plane", ctypes.c_uint16),
-        ("entry_slot", ctypes.c_uint16),
-        ("entry_ipv4", ctypes.c_uint32),
-        ("entry_port", ctypes.c_uint16),
-        ("reserved", ctypes.c_uint16),
-    )
-
-
-class Block(ctypes.Structure):
-    """`SKYC_Block_t`."""
-
-    _fields_ = (
-        ("key", ctypes.c_uint8 * 32),
-        ("tenant", ctypes.c_uint32),
-        ("epoch", ctypes.c_uint32),
-        ("block_len", ctypes.c_uint32),
-        ("chunk_len", ctypes.c_uint32),
-        ("chunk_total", ctypes.c_uint32),
-        ("deadline_ms", ctypes.c_uint32),
-        ("data", ctypes.c_void_p),
-        ("servers", ctypes.POINTER(ServerEntry)),
-        ("fallbacks", ctypes.POINTER(ServerEntry)),
-        ("server_count", ctypes.c_uint32),
-        ("rounds", ctypes.c_uint32),
-        ("state", ctypes.c_uint32),
-        ("last_status", ctypes.c_uint32),
-        ("failed_plane", ctypes.c_uint32),
-        ("failed_slot", ctypes.c_uint32),
-        ("chunks", ctypes.c_uint32),
-        ("requests", ctypes.c_uint32),
-        ("repeats", ctypes.c_uint32),
-        ("duplicates", ctypes.c_uint32),
-        ("corrupt", ctypes.c_uint32),
-        ("bytes", ctypes.c_uint64),
-        ("duration_us", ctypes.c_uint64),
-    )
-
-
-class Counters(ctypes.Structure):
-    """`SKYC_Counters_t`."""
-
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ClientCounters.__slots__)
-
-
-class ServedEntry(ctypes.Structure):
-    """`SKYC_Served_t`."""
-
-    _fields_ = (
-        ("plane", ctypes.c_uint16),
-        ("slot", ctypes.c_uint16),
-        ("entry_plane", ctypes.c_uint16),
-        ("entry_slot", ctypes.c_uint16),
-        ("srtt_us", ctypes.c_uint32),
-        ("chunks", ctypes.c_uint32),
-        ("requests", ctypes.c_uint32),
-        ("repeats", ctypes.c_uint32),
-        ("bytes", ctypes.c_uint64),
-        ("asked_us", ctypes.c_uint64),
-        ("first_us", ctypes.c_uint64),
-        ("last_us", ctypes.c_uint64),
-    )
-
-
-class ProgressCounters(ctypes.Structure):
-    """`SKYC_Progress_t`."""
-
-    _fields_ = (("chunks_done", ctypes.c_uint64), ("chunks_total", ctypes.c_uint64), ("calls", ctypes.c_uint64))
-
-
-_CLIENT = ctypes.c_void_p
-_TRANSFER: Final[tuple[Any, list[Any]]] = ctypes.c_int, [_CLIENT, ctypes.POINTER(Block), ctypes.c_uint32]
-_SIGNATURES: Final[compiled.Signatures] = {
-    "SKYC_Open": (_CLIENT, [ctypes.POINTER(Config), ctypes.POINTER(ctypes.c_int)]),
-    "SKYC_Close": (None, [_CLIENT]),
-    "SKYC_Put": _TRANSFER,
-    "SKYC_Get": _TRANSFER,
-    "SKYC_Cancel": (None, [_CLIENT, ctypes.c_uint64]),
-    "SKYC_Served": (ctypes.c_uint32, [_CLIENT, ctypes.POINTER(ServedEntry), ctypes.c_uint32]),
-    "SKYC_Progress": (None, [_CLIENT, ctypes.POINTER(ProgressCounters)]),
-    "SKYC_Counters": (None, [_CLIENT, ctypes.POINTER(Counters)]),
-    "SKY_Crc32c": (ctypes.c_uint32, [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]),
-}
-
-
 @cache
 def library() -> ctypes.CDLL:
     """The library, loaded once.
@@ -250,7 +130,7 @@ def library() -> ctypes.CDLL:
         FileNotFoundError: it is not there.
         OSError: it is not for this machine.
     """
-    return compiled.load(compiled.library_path(_LIBRARY), _SIGNATURES)
+    return compiled.load(compiled.library_path(_LIBRARY), structures.SIGNATURES)
 
 
 def crc32c(data: bytes) -> int:
@@ -289,7 +169,7 @@ class NativeClient:
         """held while a call runs"""
         self._handle_lock = Lock()
         """held while the handle goes, so that nobody cancels a call of a client that is no more"""
-        config = Config(packet_bytes, window_max, burst, receive_bytes, 0, 0, 0 if offload else 1)
+        config = structures.Config(packet_bytes, window_max, burst, receive_bytes, 0, 0, 0 if offload else 1)
         error = ctypes.c_int()
         handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))
         if not handle:
@@ -350,7 +230,7 @@ class NativeClient:
 
     def counters(self) -> ClientCounters:
         """Counts since the client was opened; waits for a call that runs."""
-        counters = Counters()
+        counters = structures.Counters()
         with self._lock:
             self._library.SKYC_Counters(self._open_handle(), ctypes.byref(counters))
         return ClientCounters(*(getattr(counters, name) for name in ClientCounters.__slots__))
@@ -361,7 +241,7 @@ class NativeClient:
         return self._handle
 
     def _calls_ended(self) -> int:
-        counts = ProgressCounters()
+        counts = structures.Progress()
         self._library.SKYC_Progress(self._open_handle(), ctypes.byref(counts))
         return int(counts.calls)
 
@@ -384,7 +264,7 @@ class NativeClient:
         distinct = {id(places): places for places in named}
         rounds_of = {id(places): _rounds(tuple(map(tuple, places))) for places in distinct.values()}
         views = [_view(transfer, writable=writable) for transfer in transfers]
-        blocks = (Block * len(transfers))()
+        blocks = (structures.Block * len(transfers))()
         for block, transfer, view, places in zip(blocks, transfers, views, named, strict=True):
             entry, rounds = transfer.entry, rounds_of[id(places)]
             block.key[:] = entry.key
@@ -408,7 +288,7 @@ class NativeClient:
             raise ValueError(
                 f"block of {wrong.block_len} bytes as {wrong.chunk_total} chunks of {wrong.chunk_len}: allowed are chunks of"
                 " 1 to 61440 bytes, at most 64 packets each, that make up the block; satellites count from 1, and a server has"
-                f" at most {ROUNDS_MAX} fallback places"
+                f" at most {structures.ROUNDS_MAX} fallback places"
             )
         if error != 0:
             raise MemoryError(os.strerror(error))
@@ -418,15 +298,17 @@ class NativeClient:
 
     def _served(self, handle: int) -> tuple[Served, ...]:
         """Of the call that has just ended; no other may run meanwhile."""
-        entries = (ServedEntry * self._library.SKYC_Served(handle, None, 0))()
+        entries = (structures.Served * self._library.SKYC_Served(handle, None, 0))()
         self._library.SKYC_Served(handle, entries, len(entries))
         return tuple(_served_of(entry) for entry in entries)
 
-    def _run_with_progress(self, call: Callable[..., int], handle: int, blocks: ctypes.Array[Block], progress: Progress) -> int:
+    def _run_with_progress(
+        self, call: Callable[..., int], handle: int, blocks: ctypes.Array[structures.Block], progress: Progress
+    ) -> int:
         """The call in a thread of its own, so that this one can tell how it goes, and can be interrupted."""
         errors: list[int] = []
         worker = Thread(target=lambda: errors.append(call(handle, blocks, len(blocks))), name="skymem-transfer")
-        counts = ProgressCounters()
+        counts = structures.Progress()
         number = self._calls_ended()
         worker.start()
         try:
@@ -446,7 +328,7 @@ class NativeClient:
         return errors[0]
 
 
-def _served_of(entry: ServedEntry) -> Served:
+def _served_of(entry: structures.Served) -> Served:
     seconds = (us / 1e6 if us else None for us in (entry.asked_us, entry.first_us, entry.last_us))
     return Served(
         Satellite(entry.plane, entry.slot),
@@ -461,21 +343,21 @@ def _served_of(entry: ServedEntry) -> Served:
 
 
 @lru_cache(maxsize=64)  # they change when the window moves or a satellite is lost
-def _rounds(places: tuple[tuple[Server, ...], ...]) -> list[ctypes.Array[ServerEntry]]:
+def _rounds(places: tuple[tuple[Server, ...], ...]) -> list[ctypes.Array[structures.Satellite]]:
     """The servers' first places; behind them, if there are any, the others round by round."""
     most = max(len(one) for one in places)
     if min(len(one) for one in places) == 0:
         raise ValueError("a server without a place; each needs at least one")
-    nowhere = ServerEntry()
+    nowhere = structures.Satellite()
     entries = [[_server_entry(place) for place in one] + [nowhere] * (most - len(one)) for one in places]
-    first = (ServerEntry * len(places))(*(one[0] for one in entries))
-    others = (ServerEntry * (len(places) * (most - 1)))(*(one[round_] for round_ in range(1, most) for one in entries))
+    first = (structures.Satellite * len(places))(*(one[0] for one in entries))
+    others = (structures.Satellite * (len(places) * (most - 1)))(*(one[round_] for round_ in range(1, most) for one in entries))
     return [first, others] if most > 1 else [first]
 
 
-def _server_entry(server: Server) -> ServerEntry:
+def _server_entry(server: Server) -> structures.Satellite:
     satellite, entry, address, port = server
-    return ServerEntry(*satellite, *entry, int.from_bytes(inet_aton(address), "big"), port, 0)
+    return structures.Satellite(*satellite, *entry, int.from_bytes(inet_aton(address), "big"), port, 0)
 
 
 def _view(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
@@ -489,7 +371,7 @@ def _view(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.d
     return np.frombuffer(view, dtype=np.uint8)
 
 
-def _fill_in(transfer: Transfer, block: Block) -> None:
+def _fill_in(transfer: Transfer, block: structures.Block) -> None:
     transfer.state = TransferState(block.state)
     transfer.status = block.last_status
     transfer.failed = Satellite(block.failed_plane, block.failed_slot) if block.failed_plane else None

@@ -31,7 +31,7 @@ from skymemory.wire import icd
 By = Literal["schedule", "command"]
 """who begins a handover: the satellites, by the schedule they have; or the ground"""
 
-ROWS_MAX: Final = 4 * structures.SEGMENT_ROWS
+ROWS_MAX: Final = 4 * structures.KVC_SEGMENT_ROWS
 """rows that a satellite has room for"""
 LEAD_S: Final = 3.0
 """between the start of a replay and the first move of the window: all satellites have the schedule by then"""
@@ -312,8 +312,8 @@ def _pieces(constellation: Constellation, playing: Playing | None) -> Iterator[C
         return _message(messages.KVC_SCHEDULE_BEGIN, head)
 
     yield begin
-    for first in range(0, len(rows), structures.COMMAND_ROWS):
-        some = rows[first : first + structures.COMMAND_ROWS]
+    for first in range(0, len(rows), structures.KVC_COMMAND_ROWS):
+        some = rows[first : first + structures.KVC_COMMAND_ROWS]
         piece = structures.KvcScheduleRows(identity, first + 1, len(some))
         piece.row[: len(some)] = some
         yield partial(_message, messages.KVC_SCHEDULE_ROWS, piece)

@@ -5,7 +5,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from skymemory.placement.torus import Direction, Satellite, Torus
-from skymemory.twin.native import FaultKind
+from skymemory.twin.structures import FaultKind
 
 _DIRECTIONS: Final = tuple(Direction)
 

@@ -17,11 +17,11 @@ from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.track import Track
 from skymemory.progress import Progress
-from skymemory.twin import native
+from skymemory.twin import native, structures
 from skymemory.twin.actions import Action, link_of, node_of
 from skymemory.twin.faults import Faults, Jitter, Loss
 from skymemory.twin.geometry import delays
-from skymemory.twin.native import Break, Cause, Invariant, Uplink
+from skymemory.twin.structures import Break, Cause, Invariant, Uplink
 from skymemory.twin.workload import BlockPlan, OpPlan, Workload, plan
 
 SAMPLE_MS: Final = 60_000
@@ -291,7 +291,7 @@ class Twin:
         setup = self.setup
         chunks = sum(-(-block.block_len // setup.chunk_bytes) for block in blocks)
         slots = 2 * (chunks // setup.servers + len(blocks)) + 64 if setup.slots is None else setup.slots
-        config = native.Config(
+        config = structures.Config(
             seed=self.seed,
             start_us=_START_US,
             planes=setup.torus.planes,
@@ -320,7 +320,7 @@ class Twin:
             lazy_purge=int(setup.lazy_purge),
             hello_ms=setup.hello_ms,
         )
-        why = ctypes.create_string_buffer(native.TEXT_BYTES)
+        why = ctypes.create_string_buffer(structures.TEXT_BYTES)
         handle = self._library.SKYT_Create(ctypes.byref(config), why)
         if not handle:
             raise TwinError(why.value.decode())
@@ -332,13 +332,13 @@ class Twin:
         times = (ctypes.c_uint32 * len(rows))(*(time_ms for time_ms, _ in rows))
         planes = (ctypes.c_int32 * len(rows))(*(cell.plane for _, cell in rows))
         slots = (ctypes.c_int32 * len(rows))(*(cell.slot for _, cell in rows))
-        c_blocks = (native.Block * len(blocks))(*(native.Block(*block) for block in blocks))
-        c_ops = (native.Op * len(ops))(
-            *(native.Op(_START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms) for op in ops)
+        c_blocks = (structures.Block * len(blocks))(*(structures.Block(*block) for block in blocks))
+        c_ops = (structures.Op * len(ops))(
+            *(structures.Op(_START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms) for op in ops)
         )
-        c_faults = (native.Fault * len(actions))(
+        c_faults = (structures.Fault * len(actions))(
             *(
-                native.Fault(_START_US + one.time_us, one.kind, one.node, one.link, one.value, native.Model(*one.model))
+                structures.Fault(_START_US + one.time_us, one.kind, one.node, one.link, one.value, structures.Model(*one.model))
                 for one in actions
             )
         )
@@ -403,7 +403,7 @@ class Twin:
     # ---- after the run
 
     def _report(self) -> Report:
-        counters = native.Counters()
+        counters = structures.Counters()
         self._library.SKYT_Counters(self._handle, ctypes.byref(counters))
         faults = {
             "loss": counters.lost,
@@ -428,7 +428,7 @@ class Twin:
         )
 
     def _violations(self) -> Iterator[Violation]:
-        found, index = native.Violation(), 0
+        found, index = structures.Violation(), 0
         while self._library.SKYT_Violation(self._handle, index, ctypes.byref(found)):
             index += 1
             slots = self.setup.torus.slots
@@ -436,7 +436,7 @@ class Twin:
                 Invariant(found.invariant).name.lower(),
                 (found.time_us - _START_US) / 1e6,
                 found.text.decode(),
-                None if found.node == native.NONE else Satellite(found.node // slots + 1, found.node % slots + 1),
+                None if found.node == structures.NONE else Satellite(found.node // slots + 1, found.node % slots + 1),
                 _some(found.op),
                 _some(found.block),
                 _some(found.chunk),
@@ -444,7 +444,7 @@ class Twin:
 
 
 def _some(number: int) -> int | None:
-    return None if number == native.NONE else number
+    return None if number == structures.NONE else number
 
 
 def _pointer(array: NDArray[Any], kind: Any) -> Any:

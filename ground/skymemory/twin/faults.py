@@ -13,9 +13,9 @@ from pydantic_core import PydanticCustomError
 
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.toml_lines import KeyPath, find_line
-from skymemory.twin import native
+from skymemory.twin import structures
 from skymemory.twin.actions import Action, LinkModel, any_link, border, cut, link_of, node_of, together
-from skymemory.twin.native import FaultKind
+from skymemory.twin.structures import FaultKind
 
 _REFILL_US: Final = 2_000_000
 """while there is pressure the store is filled again and again"""
@@ -373,8 +373,8 @@ def _places(fault: _Lasting, torus: Torus) -> list[tuple[int, int]]:
         ]
     if fault.ground is not None:
         node = node_of(fault.ground, torus)
-        return [(node, native.LINK_DOWN), (node, native.LINK_UP)]
-    return [(native.ALL, 0)]
+        return [(node, structures.LINK_DOWN), (node, structures.LINK_UP)]
+    return [(structures.ALL, 0)]
 
 
 def _mistake(at: tuple[int | str, ...], what: str, value: object) -> tuple[KeyPath, str]:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from skymemory.orbit.geometry import cross_plane_km, grid_km, ground_km, in_plane_km
 from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
-from skymemory.twin import native
+from skymemory.twin import native, structures
 from skymemory.twin.driver import TwinError
-from skymemory.twin.native import OpKind, Uplink
+from skymemory.twin.structures import OpKind, Uplink
 
 _START_US: Final = 1_000_000_000
 _HELLO_MS: Final = 10_000
@@ -97,7 +97,7 @@ def measure(case: PaperCase) -> Measured:
         TwinError: the case is out of range, or the block did not come back as it was put.
     """
     library = native.library()
-    why = ctypes.create_string_buffer(native.TEXT_BYTES)
+    why = ctypes.create_string_buffer(structures.TEXT_BYTES)
     handle = library.SKYT_Create(ctypes.byref(_config(case)), why)
     if not handle:
         raise TwinError(why.value.decode())
@@ -107,8 +107,8 @@ def measure(case: PaperCase) -> Measured:
         library.SKYT_Destroy(handle)
 
 
-def _config(case: PaperCase) -> native.Config:
-    return native.Config(
+def _config(case: PaperCase) -> structures.Config:
+    return structures.Config(
         seed=1,
         start_us=_START_US,
         planes=case.torus.planes,
@@ -138,20 +138,20 @@ def _run(case: PaperCase, library: ctypes.CDLL, handle: int) -> Measured:
     library.SKYT_SetDelays(handle, _pointer(isl_us), _pointer(ground_us))
     # The host that gets is another: what the first has learned of round trips and windows does not help it.
     ops = (
-        native.Op(_START_US, OpKind.PUT, 0, 1, _DEADLINE_MS),
-        native.Op(_START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS),
+        structures.Op(_START_US, OpKind.PUT, 0, 1, _DEADLINE_MS),
+        structures.Op(_START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS),
     )
     good = (
         library.SKYT_SetRows(
             handle, (ctypes.c_uint32 * 1)(0), (ctypes.c_int32 * 1)(case.centre.plane), (ctypes.c_int32 * 1)(case.centre.slot), 1
         )
-        and library.SKYT_AddBlocks(handle, (native.Block * 1)(native.Block(case.block_bytes, 0)), 1)
-        and library.SKYT_AddOps(handle, (native.Op * 2)(*ops), 2)
+        and library.SKYT_AddBlocks(handle, (structures.Block * 1)(structures.Block(case.block_bytes, 0)), 1)
+        and library.SKYT_AddOps(handle, (structures.Op * 2)(*ops), 2)
     )
     if not good:
         raise TwinError("the case does not fit the constellation, or there is not enough memory")
     library.SKYT_Run(handle, _START_US + 2 * _BETWEEN_US)
-    counters = native.Counters()
+    counters = structures.Counters()
     library.SKYT_Counters(handle, ctypes.byref(counters))
     results = library.SKYT_Results(handle, ctypes.byref(ctypes.c_uint32()))
     if counters.hits != 1 or counters.puts_failed != 0 or any(counters.violations):

@@ -14,7 +14,7 @@ from skymemory.placement.layouts import LayoutName
 from skymemory.placement.torus import Torus
 from skymemory.twin.driver import Report, Setup, Twin
 from skymemory.twin.faults import Faults
-from skymemory.twin.native import Break, Uplink
+from skymemory.twin.structures import Break, Uplink
 from skymemory.twin.workload import Workload
 
 _PLANES: Final = 5

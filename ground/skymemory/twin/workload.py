@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, NamedTuple
 
-from skymemory.twin.native import OpKind
+from skymemory.twin.structures import OpKind
 
 _FIRST_PUTS: Final = 0.1
 """of the time: when all blocks have been put once"""

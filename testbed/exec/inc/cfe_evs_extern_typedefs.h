@@ -7,6 +7,7 @@
 
 #include "common_types.h"
 
+/** Kinds of events; debug events are not sent, as in cFS. */
 enum CFE_EVS_EventType
 {
     CFE_EVS_EventType_DEBUG       = 1,

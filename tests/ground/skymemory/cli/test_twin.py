@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from skymemory.cli import main
 from skymemory.twin import driver, seeds
-from skymemory.twin.native import Break
+from skymemory.twin.structures import Break
 from support.elements import shell
 
 

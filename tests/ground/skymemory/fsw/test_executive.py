@@ -12,6 +12,7 @@ import pytest
 from skymemory import fsw
 from skymemory.config import Constellation
 from skymemory.fsw import EventType, Executive, FswError, Message, Pipe, messages
+from skymemory.fsw.links import links_of
 from skymemory.fsw.structures import IslLinksTable, IslSetLink, KvcLimitsTable
 from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
@@ -34,7 +35,7 @@ def test_both_apps_come_up_and_say_so(satellite: Executive) -> None:
     assert kvc.slots * kvc.slot_bytes <= 16 << 20
     isl = satellite.isl_housekeeping()
     assert (isl.plane, isl.slot) == (3, 10)
-    assert {name: (link.plane, link.slot) for name, link in isl.links().items()} == {
+    assert {name: (link.plane, link.slot) for name, link in links_of(isl).items()} == {
         "north": (2, 10), "east": (3, 11), "south": (4, 10), "west": (3, 9), "ground": (0, 0)
     }
 
@@ -166,7 +167,7 @@ def test_names_must_be_free(satellite: Executive) -> None:
 
 def test_a_link_is_cut_by_command(satellite: Executive) -> None:
     satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=1, cut_s=60)))
-    links = satellite.isl_housekeeping().links()
+    links = links_of(satellite.isl_housekeeping())
     assert (links["east"].up, links["west"].up) == (0, 1)
 
 
@@ -176,7 +177,7 @@ def test_a_table_is_loaded_in_flight_and_a_bad_one_refused(satellite: Executive)
     satellite.load_table("ISL.Links", table)
     # isl takes it over at its next wake-up, at most a second from now
     for _ in range(100):
-        if satellite.isl_housekeeping().links()["north"].delay_requested_us == 7600:
+        if links_of(satellite.isl_housekeeping())["north"].delay_requested_us == 7600:
             break
         satellite.events.receive(0.05)
     else:

@@ -11,7 +11,7 @@ import crcmod
 
 from skymemory.fsw import messages
 from skymemory.fsw.messages import KVC_CMD_MID, Message
-from skymemory.fsw.structures import COMMAND_ROWS, KvcScheduleBegin, KvcScheduleCommit, KvcScheduleRow, KvcScheduleRows
+from skymemory.fsw.structures import KVC_COMMAND_ROWS, KvcScheduleBegin, KvcScheduleCommit, KvcScheduleRow, KvcScheduleRows
 from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
@@ -42,11 +42,10 @@ def upload(local: LocalConstellation, control: ControlPlane, track: Track, age_s
             KvcScheduleBegin(number, round(1000 * age_s), torus.planes, torus.slots, ROTATION, SERVERS, len(rows)),
         )
     ]
-    for first in reversed(range(0, len(rows), COMMAND_ROWS)):
-        some = rows[first : first + COMMAND_ROWS]
-        pieces.append(
-            (messages.KVC_SCHEDULE_ROWS, KvcScheduleRows(number, first + 1, len(some), (KvcScheduleRow * COMMAND_ROWS)(*some)))
-        )
+    for first in reversed(range(0, len(rows), KVC_COMMAND_ROWS)):
+        some = rows[first : first + KVC_COMMAND_ROWS]
+        piece = KvcScheduleRows(number, first + 1, len(some), (KvcScheduleRow * KVC_COMMAND_ROWS)(*some))
+        pieces.append((messages.KVC_SCHEDULE_ROWS, piece))
     pieces.append((messages.KVC_SCHEDULE_COMMIT, KvcScheduleCommit(number, crc32c(bytes(rows)))))
     for code, payload in pieces:
         answers = control.relay(routes_of(local), Message(KVC_CMD_MID, bytes(payload), code).encode(), 10)

@@ -12,9 +12,10 @@ import pytest
 from skymemory.config import Constellation
 from skymemory.fsw import Executive, FswError
 from skymemory.fsw.structures import (
-    SEGMENT_ROWS,
+    KVC_SEGMENT_ROWS,
     EventPayload,
     IslLinksTable,
+    IslNeighboursTable,
     KvcLimitsTable,
     KvcScheduleRow,
     KvcScheduleTable,
@@ -25,6 +26,7 @@ from skymemory.orbit.schedule import Header, Schedule, WindowChange
 from skymemory.placement.torus import Satellite
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.local import free_port
+from support.core_structures import TableFile
 
 ROOT = Path(__file__).parents[4]
 APPS = ROOT / "fsw_apps"
@@ -40,29 +42,6 @@ SKY = Constellation.model_validate(
         "cache": {"servers": 6, "centre": [2, 3], "chunk_bytes": 3000, "handover_s": 45.5},
     }
 )
-
-
-class FileDef(ctypes.Structure):
-    """CFE_TBL_FileDef_t of the executive."""
-
-    _fields_ = (
-        ("table", ctypes.c_char_p),
-        ("description", ctypes.c_char_p),
-        ("file", ctypes.c_char_p),
-        ("image", ctypes.c_void_p),
-        ("size", ctypes.c_uint32),
-    )
-
-
-class NeighboursTable(ctypes.LittleEndianStructure):
-    """ISL_NeighboursTable_t, in parts."""
-
-    _fields_ = (
-        ("self", ctypes.c_uint8 * 24),
-        ("uplink_mid", ctypes.c_uint32 * 2),
-        ("neighbour", ctypes.c_uint8 * 48),
-        ("downlink_mid", ctypes.c_uint32 * 16),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +61,8 @@ def compile_table(path: Path, include: list[str], *flags: str) -> tuple[str, str
     compiler = os.environ.get("CC", "cc")
     flags = ("-DKVC_PLATFORM_STORE_BYTES=16777216", *flags)
     subprocess.run([compiler, *STRICT, *flags, *include, "-shared", "-o", library, path], check=True)
-    found = FileDef.in_dll(ctypes.CDLL(str(library)), "CFE_TBL_FileDef")
-    return found.table.decode(), found.file.decode(), ctypes.string_at(found.image, found.size)
+    found = TableFile.in_dll(ctypes.CDLL(str(library)), "CFE_TBL_FileDef")
+    return found.TableName.decode(), found.TgtFilename.decode(), ctypes.string_at(found.Object, found.ObjectSize)
 
 
 def schedule_of(constellation: Constellation, rows: int) -> Schedule:
@@ -158,26 +137,27 @@ def test_tables_are_those_of_the_testbed_and_the_apps_take_them(place: Satellite
     assert images["ISL.Links"] == before["ISL.Links"]
     assert images["KVC.Limits"] == before["KVC.Limits"]
     # The same but for what the testbed opens: commands from the ground, and telemetry of code of the user.
-    ours, theirs = (NeighboursTable.from_buffer_copy(image["ISL.Neighbours"]) for image in (images, before))
-    assert bytes(ours.self) == bytes(theirs.self)
+    ours, theirs = (IslNeighboursTable.from_buffer_copy(image["ISL.Neighbours"]) for image in (images, before))
+    own = slice(IslNeighboursTable.uplink_first_mid.offset)
+    assert bytes(ours)[own] == bytes(theirs)[own]
     assert bytes(ours.neighbour) == bytes(theirs.neighbour)
-    assert list(ours.uplink_mid) == [0, 0]
-    assert list(ours.downlink_mid)[:4] == [*theirs.downlink_mid[:3], 0]
+    assert (ours.uplink_first_mid, ours.uplink_last_mid) == (0, 0)
+    assert ours.downlink_mid[:4] == [*theirs.downlink_mid[:3], 0]
 
 
 def test_a_schedule_over_several_tables(include: list[str], tmp_path: Path) -> None:
-    moves = moves_of(SKY, SEGMENT_ROWS + 5)
+    moves = moves_of(SKY, KVC_SEGMENT_ROWS + 5)
     paths = {path.stem: path for path in write(tmp_path, SKY, [], moves) if "schedule" in path.stem}
     found = [KvcScheduleTable.from_buffer_copy(compile_table(paths[f"kvc_schedule{n}"], include)[2]) for n in range(1, 5)]
-    assert [table.row_count for table in found] == [SEGMENT_ROWS, 5, 0, 0]
-    assert [table.first_row for table in found] == [1, SEGMENT_ROWS + 1, 0, 0]
+    assert [table.row_count for table in found] == [KVC_SEGMENT_ROWS, 5, 0, 0]
+    assert [table.first_row for table in found] == [1, KVC_SEGMENT_ROWS + 1, 0, 0]
     rows = [KvcScheduleRow(time_ms, *cell) for time_ms, cell in moves.track.rows]
     told = [bytes(row) for table in found for row in table.row[: table.row_count]]
     assert told == [bytes(row) for row in rows]
     for table in found[:2]:
         assert table.rows_crc == crc32c(b"".join(told))
         assert (table.epoch_s, table.epoch_ms, table.clock) == (1_479_222_000, 250, 0)
-        assert (table.planes, table.slots, table.layout, table.servers, table.total_rows) == (4, 5, 3, 6, SEGMENT_ROWS + 5)
+        assert (table.planes, table.slots, table.layout, table.servers, table.total_rows) == (4, 5, 3, 6, KVC_SEGMENT_ROWS + 5)
     swapped = b"".join(row[at : at + 4][::-1] for row in told for at in (0, 4, 8))
     big = KvcScheduleTable.from_buffer_copy(compile_table(paths["kvc_schedule2"], include, "-DSOFTWARE_BIG_BIT_ORDER")[2])
     assert big.rows_crc == crc32c(swapped)

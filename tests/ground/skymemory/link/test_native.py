@@ -1,6 +1,5 @@
-"""The native engine, with real satellites; that its structures are the C side's."""
+"""The native engine, with real satellites."""
 
-import ctypes
 import random
 import socket
 import threading
@@ -12,14 +11,12 @@ import pytest
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
-from skymemory.link import native
 from skymemory.link.native import NativeClient, Server, Transfer, TransferState
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
-from support import flight_core as core
 
 DEADLINE_MS = 20_000
 StartSky = Callable[..., LocalConstellation]
@@ -59,48 +56,6 @@ def check_round_trip(client: NativeClient, servers: list[Server], stored: list[T
 
 
 # ---- the binding ----------------------------------------------------------------------------------------------------
-
-
-class _Layout(ctypes.Structure):
-    _fields_ = (
-        ("structure", ctypes.c_char_p),
-        ("field", ctypes.c_char_p),
-        ("offset", ctypes.c_uint64),
-        ("size", ctypes.c_uint64),
-    )
-
-
-def c_layout() -> Iterator[tuple[str, str | None, int, int]]:
-    ask = native.library().SKYC_Layout
-    ask.argtypes, ask.restype = [ctypes.c_uint32, ctypes.POINTER(_Layout)], ctypes.c_bool
-    index, found = 0, _Layout()
-    while ask(index, ctypes.byref(found)):
-        yield found.structure.decode(), found.field and found.field.decode(), found.offset, found.size
-        index += 1
-
-
-def test_structures_are_those_of_the_c_side() -> None:
-    bindings: dict[str, type[ctypes.Structure]] = {
-        "SKYC_Config_t": native.Config,
-        "SKYC_Satellite_t": native.ServerEntry,
-        "SKYC_Block_t": native.Block,
-        "SKYC_Counters_t": native.Counters,
-        "SKYC_Served_t": native.ServedEntry,
-        "SKYC_Progress_t": native.ProgressCounters,
-        "SKY_Addr_t": core.CoreAddress,
-        "SKY_Packet_t": core.CorePacket,
-        "SKY_Torus_t": core.CoreTorus,
-    }
-    seen: dict[str, list[str]] = {name: [] for name in bindings}
-    for structure, field, offset, size in c_layout():
-        if field is None:
-            assert ctypes.sizeof(bindings[structure]) == size, structure
-        else:
-            descriptor = getattr(bindings[structure], field)
-            assert (descriptor.offset, descriptor.size) == (offset, size), f"{structure}.{field}"
-            seen[structure].append(field)
-    for name, binding in bindings.items():
-        assert seen[name] == [field for field, *_ in binding._fields_], name
 
 
 def test_states_are_those_of_the_store_and_its_messages() -> None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from skymemory.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
-from skymemory.link.native import ROUNDS_MAX, NativeClient, Server, Transfer, TransferState
+from skymemory.link.native import NativeClient, Server, Transfer, TransferState
+from skymemory.link.structures import ROUNDS_MAX
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.testbed.local import LocalConstellation

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory.config import Constellation
-from skymemory.link.native import ROUNDS_MAX
+from skymemory.link.structures import ROUNDS_MAX
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker

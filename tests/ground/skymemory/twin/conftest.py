@@ -6,7 +6,7 @@ from skymemory.orbit.schedule import Schedule
 from skymemory.placement.torus import Torus
 from skymemory.twin import seeds
 from skymemory.twin.driver import Setup
-from skymemory.twin.native import Uplink
+from skymemory.twin.structures import Uplink
 from skymemory.twin.workload import Workload
 
 

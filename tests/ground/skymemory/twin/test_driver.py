@@ -24,7 +24,7 @@ from skymemory.twin.faults import (
     Pressure,
     Reorder,
 )
-from skymemory.twin.native import Break, Cause, OpKind, Uplink
+from skymemory.twin.structures import Break, Cause, OpKind, Uplink
 from skymemory.twin.workload import Workload
 
 DAY_MS = 86_400_000

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from skymemory.placement.torus import Satellite, Torus
-from skymemory.twin import native
+from skymemory.twin import structures
 from skymemory.twin.actions import LinkModel, together
 from skymemory.twin.faults import FaultError, Faults
-from skymemory.twin.native import FaultKind
+from skymemory.twin.structures import FaultKind
 
 TORUS = Torus(5, 19)
 HOUR_MS = 3_600_000
@@ -100,7 +100,7 @@ def test_every_kind_becomes_actions(tmp_path: Path) -> None:
 
 def test_models_of_a_time_are_one(tmp_path: Path) -> None:
     actions = [one for one in load(tmp_path, EVERYTHING).actions(TORUS, HOUR_MS, 7) if one.kind is FaultKind.MODEL]
-    common = {one.time_us: one.model for one in actions if one.node == native.ALL}
+    common = {one.time_us: one.model for one in actions if one.node == structures.ALL}
     assert sorted(common) == [0, 100_000_000, 150_000_000, 3_600_000_000]
     plain = LinkModel(loss_ppm=10_000, reorder_ppm=20_000, reorder_us=40_000, duplicate_ppm=10_000)
     assert common[0] == common[150_000_000] == plain
@@ -109,7 +109,7 @@ def test_models_of_a_time_are_one(tmp_path: Path) -> None:
     jitter = {(one.node, one.link) for one in actions if one.model.jitter_us == 15_000}
     assert jitter == {(2 * 19 + 9, 1), (2 * 19 + 10, 3)}  # both directions
     flips = {(one.node, one.link) for one in actions if one.model.flip_ppm == 5000}
-    assert flips == {(2 * 19 + 9, native.LINK_DOWN), (2 * 19 + 9, native.LINK_UP)}
+    assert flips == {(2 * 19 + 9, structures.LINK_DOWN), (2 * 19 + 9, structures.LINK_UP)}
 
 
 def test_losses_are_independent_and_delays_add_up() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from skymemory.twin import seeds
-from skymemory.twin.native import Break
+from skymemory.twin.structures import Break
 
 
 @pytest.mark.parametrize("seed", range(1, 9))

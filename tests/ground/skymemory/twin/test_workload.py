@@ -1,6 +1,6 @@
 """What ground hosts do, from a seed."""
 
-from skymemory.twin.native import OpKind
+from skymemory.twin.structures import OpKind
 from skymemory.twin.workload import Workload, plan
 
 ROWS_MS = [0, 300_000, 600_000, 900_000]
