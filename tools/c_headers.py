@@ -6,6 +6,7 @@ include others that declare what ctypes cannot express.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shlex
@@ -296,7 +297,8 @@ class _Reader:
     def _value(self, node: Node) -> int | str:
         """The value of a constant expression."""
         if isinstance(node, c_ast.Cast):
-            return self._value(node.expr)
+            kind = getattr(ctypes, self._kind(node.to_type.type))
+            return int(kind(self._integer(node.expr)).value)
         if isinstance(node, c_ast.Constant):
             if node.type == "string":
                 return str(node.value[1:-1])

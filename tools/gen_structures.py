@@ -45,6 +45,14 @@ def _app_headers(app: str) -> dict[str, None]:
     return dict.fromkeys([f"fsw_apps/{app}/fsw/inc/{app}_interface_cfg.h", *defaults])
 
 
+_STATUSES = (
+    "CFE_STATUS_INCORRECT_STATE", "CFE_EVS_APP_SQUELCHED", "CFE_ES_ERR_RESOURCEID_NOT_VALID", "CFE_ES_ERR_APP_CREATE",
+    "CFE_ES_BAD_ARGUMENT", "CFE_SB_TIME_OUT", "CFE_SB_NO_MESSAGE", "CFE_SB_BAD_ARGUMENT", "CFE_SB_MAX_PIPES_MET",
+    "CFE_SB_PIPE_CR_ERR", "CFE_SB_PIPE_RD_ERR", "CFE_SB_MSG_TOO_BIG", "CFE_SB_BUF_ALOC_ERR", "CFE_SB_MAX_MSGS_MET",
+    "CFE_SB_MAX_DESTS_MET", "CFE_TBL_ERR_INVALID_NAME", "CFE_TBL_ERR_FILE_TOO_LARGE", "CFE_TBL_ERR_PARTIAL_LOAD",
+)
+"""those that Python tells apart, or has words for"""
+
 MODULES = (
     Module(
         "ground/skymemory/link/structures.py",
@@ -60,6 +68,9 @@ MODULES = (
             f"{_CFE}cfe_evs_extern_typedefs.h": ("enum CFE_EVS_EventType",),
             f"{_CFE}cfe_evs_msg.h": ("CFE_EVS_LONG_EVENT_MSG_MID", "CFE_EVS_PacketID_t", "CFE_EVS_LongEventTlm_Payload_t"),
             f"{_CFE}cfe_mission_cfg.h": ("CFE_MISSION_SB_MAX_SB_MSG_SIZE",),
+            f"{_CFE}cfe_platform_cfg.h": ("CFE_PLATFORM_SB_DEFAULT_MSG_LIMIT",),
+            f"{_CFE}osconfig.h": ("OS_QUEUE_MAX_DEPTH",),
+            f"{_CFE}cfe_error.h": _STATUSES,
             **_app_headers("isl"),
             **_app_headers("kvc"),
             "testbed/skysat/satellite.h": ("SATELLITE_WHY_BYTES",),
@@ -69,6 +80,8 @@ MODULES = (
         names={
             "CFE_EVS_LONG_EVENT_MSG_MID": "EVENT_MID",
             "CFE_MISSION_SB_MAX_SB_MSG_SIZE": "MESSAGE_BYTES_MAX",
+            "CFE_PLATFORM_SB_DEFAULT_MSG_LIMIT": "MESSAGE_LIMIT",
+            "OS_QUEUE_MAX_DEPTH": "PIPE_DEPTH_MAX",
             "SATELLITE_WHY_BYTES": "WHY_BYTES",
             "CFE_MSG_Message_t": "MessageHeader",
             "enum CFE_EVS_EventType": "EventType",

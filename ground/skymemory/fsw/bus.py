@@ -6,36 +6,30 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
+from skymemory.fsw import structures as c
 from skymemory.fsw.messages import EVENT_MID, Message
 from skymemory.fsw.native import library
-from skymemory.fsw.structures import MESSAGE_BYTES_MAX, EventPayload, EventType
-
-PIPE_DEPTH_MAX: Final = 50
-"""as in cFS; what does not fit is dropped, and the sender is not told"""
-MESSAGE_LIMIT: Final = 4
-"""messages of one id that may wait on a pipe, cFS's default"""
+from skymemory.fsw.structures import MESSAGE_BYTES_MAX, MESSAGE_LIMIT, PIPE_DEPTH_MAX, EventPayload, EventType
 
 _SLICE_S: Final = 0.5
 """longest time in C without a look at signals"""
-_NO_MESSAGE: Final = 0xCA000002
-_TIME_OUT: Final = 0xCA000001
 _STATUS_TEXT: Final = {
-    0xC2000009: "too many events: squelched",
-    0xC4000001: "the app or handle is not known, or no longer",
-    0xC4000004: "the app's name is taken, or there is no room for another app",
-    0xC400000A: "bad argument",
-    0xCA000003: "bad argument",
-    0xCA000004: "no room for another pipe",
-    0xCA000005: "the pipe's name is taken, empty or longer than 19 characters",
-    0xCA000006: "the pipe is gone",
-    0xCA000007: "message too large",
-    0xCA000008: "the bus has no memory left",
-    0xCA000009: "no room for another message id",
-    0xCA00000A: "no room for another subscriber of this message id",
-    0xCC000002: "no table has this name",
-    0xCC000014: "the image is larger than the table",
-    0xCC000023: "the image is smaller than the table",
-    0xC8000009: "another table load is pending",
+    c.CFE_EVS_APP_SQUELCHED: "too many events: squelched",
+    c.CFE_ES_ERR_RESOURCEID_NOT_VALID: "the app or handle is not known, or no longer",
+    c.CFE_ES_ERR_APP_CREATE: "the app's name is taken, or there is no room for another app",
+    c.CFE_ES_BAD_ARGUMENT: "bad argument",
+    c.CFE_SB_BAD_ARGUMENT: "bad argument",
+    c.CFE_SB_MAX_PIPES_MET: "no room for another pipe",
+    c.CFE_SB_PIPE_CR_ERR: "the pipe's name is taken, empty or longer than 19 characters",
+    c.CFE_SB_PIPE_RD_ERR: "the pipe is gone",
+    c.CFE_SB_MSG_TOO_BIG: "message too large",
+    c.CFE_SB_BUF_ALOC_ERR: "the bus has no memory left",
+    c.CFE_SB_MAX_MSGS_MET: "no room for another message id",
+    c.CFE_SB_MAX_DESTS_MET: "no room for another subscriber of this message id",
+    c.CFE_TBL_ERR_INVALID_NAME: "no table has this name",
+    c.CFE_TBL_ERR_FILE_TOO_LARGE: "the image is larger than the table",
+    c.CFE_TBL_ERR_PARTIAL_LOAD: "the image is smaller than the table",
+    c.CFE_STATUS_INCORRECT_STATE: "another table load is pending",
 }
 
 
@@ -44,7 +38,7 @@ class FswError(RuntimeError):
 
     def __init__(self, what: str, status: int = 0) -> None:
         code = status & 0xFFFFFFFF
-        text = _STATUS_TEXT.get(code, "cFE status")
+        text = _STATUS_TEXT.get(status, "cFE status")
         super().__init__(f"{what}: {text} (0x{code:08X})" if status else what)
         self.status = code
 
@@ -88,7 +82,7 @@ class Pipe:
             wait_s = _SLICE_S if end_s is None else min(max(end_s - time.monotonic(), 0.0), _SLICE_S)
             size = ctypes.c_size_t()
             status = library().skyx_receive(self._app, self._handle, int(wait_s * 1000), self._buffer, ctypes.byref(size))
-            if status & 0xFFFFFFFF in (_NO_MESSAGE, _TIME_OUT):
+            if status in (c.CFE_SB_NO_MESSAGE, c.CFE_SB_TIME_OUT):
                 if end_s is not None and time.monotonic() >= end_s:
                     return None
                 continue

@@ -13,7 +13,7 @@
 #define OS_MAX_COUNT_SEMAPHORES 20
 #define OS_MAX_BIN_SEMAPHORES   20
 #define OS_MAX_NUM_OPEN_FILES   50
-#define OS_QUEUE_MAX_DEPTH      50
+#define OS_QUEUE_MAX_DEPTH      50 /**< of a pipe; what does not fit is dropped, and the sender is not told */
 #define OS_SOCKADDR_MAX_LEN     28
 
 #endif

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.placement.layouts import LAYOUTS, LayoutName, hop, rotation, rotation_hop, substitute, window_box
+from skymemory.placement.layouts import LAYOUT_IDS, LAYOUTS, LayoutName, hop, rotation, rotation_hop, substitute, window_box
 from skymemory.placement.torus import Satellite, Torus
+from support.core_structures import LayoutId
 
 PAPER = Torus(5, 19)
 FIGURE_CENTRE = Satellite(3, 4)
@@ -96,6 +97,11 @@ def test_window_is_the_smallest_box(case: tuple[Torus, Satellite, int]) -> None:
     assert box.height * box.width >= servers
     assert (box.height - 1) * box.width < servers
     assert centre in box.satellites(torus)
+
+
+def test_the_flight_core_numbers_layouts_alike() -> None:
+    assert {layout.name.lower(): layout.value for layout in LayoutId} == LAYOUT_IDS
+
 
 
 @given(names, cases(), st.integers(-30, 30), st.integers(-30, 30))
