@@ -136,7 +136,7 @@ def member_names(enumeration: Enumeration) -> dict[str, str]:
 
 def kind_text(module: Module, kind: str) -> str:
     """Return the ctypes expression of a type with the Python names of structures."""
-    return re.sub(r"\b(?:CCSDS|[A-Z]{3,4})_\w+", lambda match: type_name(module, match[0]), kind)
+    return re.sub(r"\b(?!c_|POINTER\b|None\b)[A-Za-z]\w*", lambda match: type_name(module, match[0]), kind)
 
 
 def annotation(kind: str) -> str:
@@ -204,15 +204,11 @@ def text_of(module: Module, declared: Declared) -> str:
     body = "\n".join(lines)
     code = re.sub(r'""".*?"""', "", body, flags=re.DOTALL)
     used = sorted(set(re.findall(r"\b(?:POINTER|Array|LittleEndianStructure|Structure|c_[a-z]\w*)\b", code)), key=_import_order)
-    imports = textwrap.wrap(f"from ctypes import ({', '.join(used)})", 10_000)
-    if len(imports[0]) - 2 > WIDTH + 4:
-        imports = ["from ctypes import (", *(f"    {name}," for name in used), ")"]
-    else:
-        imports = [imports[0].replace("(", "").replace(")", "")]
+    imports = ["from ctypes import (", *(f"    {name}," for name in used), ")"]
     if declared.enumerations:
         imports.append("from enum import IntEnum")
-    note = NOTE.format(", ".join(module.wanted) if len(module.wanted) < 4 else "the headers that it names")
     imports.append("from typing import Any, Final")
+    note = NOTE.format(", ".join(module.wanted) if len(module.wanted) < 4 else "the headers that it names")
     return "\n".join([*_docstring(note, ""), "", *imports, "", body, ""])
 
 
