@@ -592,7 +592,7 @@ class KvcLimitsTable(LittleEndianStructure):
     block_count: int
     """blocks that the index has room for; 0: one for each slot"""
     credit: int
-    """chunks of one burst, PUT and GET; fewer are used if their packets exceed SKY_LIB_BURST_MAX"""
+    """chunks of one burst, PUT and GET; fewer are used if their packets exceed SKY_NODE_BURST_MAX"""
     part_lifetime_ms: int
     """of an incomplete chunk; less if its PUT has a nearer deadline"""
     migrate_all_from_ground: int
