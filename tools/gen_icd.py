@@ -46,9 +46,12 @@ def constants(icd: Icd) -> list[tuple[str, int, str]]:
         ("HEADER_BYTES", size(icd["header"]), "SkyMemory header"),
         ("PEC_BYTES", PEC_BYTES, "packet error control"),
     ]
-    for table in ("apid", "limit", "op", "status", "flag"):
-        source = icd["limits" if table == "limit" else table]
-        out += [(f"{table}_{name}".upper(), item["value"], item["doc"]) for name, item in source.items()]
+    for table, source in (("apid", "apid"), ("limit", "limits"), ("op", "op"), ("status", "status"), ("flag", "flag")):
+        out += [(f"{table}_{name}".upper(), item["value"], item["doc"]) for name, item in icd[source].items()]
+        if table == "status":
+            most = max(item["value"] for item in icd["status"].values())
+            out.append(("STATUS_COUNT", most + 1, "the status of every packet is below this"))
+            out += [(f"STATUS_{name}".upper(), item["value"], item["doc"]) for name, item in icd["host_status"].items()]
     out += [(f"off_{f['name']}".upper(), at, f["doc"]) for f, at in offsets(icd["header"])]
     for name, fields in icd["payload"].items():
         out += [(f"{name}_off_{f['name']}".upper(), at, f["doc"]) for f, at in offsets(fields)]
@@ -68,7 +71,7 @@ def c_header(icd: Icd) -> str:
 
 
 def python_module(icd: Icd) -> str:
-    lines = [f'"""{NOTE}"""', "", "from typing import Final", ""]
+    lines = [f'"""{NOTE}"""', "", "from enum import StrEnum", "from typing import Final", ""]
     for name, value, doc in constants(icd):
         text = f"{value:#x}" if name.startswith("APID") else str(value)
         lines += [f"{name}: Final = {text}"] + ([f'"""{doc}"""'] if doc else [])
@@ -76,10 +79,24 @@ def python_module(icd: Icd) -> str:
     form = "".join(width.get(f["bytes"], f"{f['bytes']}s") for f in icd["header"])
     lines += ["", f'HEADER_STRUCT: Final = ">{form}"', '"""struct format of the SkyMemory header"""']
     lines += ["HEADER_FIELDS: Final = (", *[f'    "{f["name"]}",' for f in icd["header"]], ")"]
-    lines += ["STATUS_NAMES: Final = {", *[f'    {s["value"]}: "{n}",' for n, s in icd["status"].items()], "}"]
+    lines += enumeration(icd)
     for name, counters in icd["stats"].items():
         lines += [f"STATS_{name.upper()}: Final = (", *[f'    "{c}",' for c in counters], ")"]
     return "\n".join([*lines, ""])
+
+
+def enumeration(icd: Icd) -> list[str]:
+    """Return the lines of `Status`, and of what finds its members by their numbers."""
+    doc = '    """What became of a request or a block: the status of a packet, or what a ground host says itself."""'
+    lines = ["", "", "class Status(StrEnum):", doc, ""]
+    for table in ("status", "host_status"):
+        for name, item in icd[table].items():
+            lines += [f'    {name.upper()} = "{name}"', f'    """{item["doc"]}"""']
+    lines += ["", ""]
+    for title, table in (("STATUSES", "status"), ("HOST_STATUSES", "host_status")):
+        members = [f"    {item['value']}: Status.{name.upper()}," for name, item in icd[table].items()]
+        lines += [f"{title}: Final = {{", *members, "}"]
+    return lines
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:
@@ -123,6 +140,10 @@ def document(icd: Icd) -> str:
     for title, name in (("APIDs", "apid"), ("Operations", "op"), ("Status", "status"), ("Flags", "flag")):
         rows = [[f"{v['value']:#x}", f"`{k}`", v["doc"]] for k, v in icd[name].items()]
         lines += [f"## {title}", "", *table(["value", "name", "meaning"], rows)]
+        if name == "status":
+            rows = [[str(v["value"]), f"`{k}`", v["doc"]] for k, v in icd["host_status"].items()]
+            lines += ["What a ground host says of a block has numbers of the same row. They are never on the wire.", "",
+                      *table(["value", "name", "meaning"], rows)]
     lines += ["## Limits", "", *table(["name", "value", "meaning"],
               [[f"`{k}`", f"{v['value']:,}", v["doc"]] for k, v in icd["limits"].items()])]
     lines += ["## Payloads", "",

@@ -58,7 +58,6 @@ MODULES = (
         "ground/skymemory/link/structures.py",
         {"ground/native/skyc.h": None, "ground/native/skyc_transfer.h": ("SKYC_LANES",), f"{_CORE}sky_crc.h": ("SKY_Crc32c",)},
         lost="SKYC_",
-        names={"SKYC_State_t": "TransferState"},
     ),
     Module("ground/skymemory/twin/structures.py", {"testbed/twin/twin.h": None}, lost="SKYT_"),
     Module(

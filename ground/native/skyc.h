@@ -38,16 +38,6 @@ typedef struct
     uint16_t reserved;
 } SKYC_Satellite_t;
 
-typedef enum
-{
-    SKYC_RUNNING   = 0,
-    SKYC_DONE      = 1,
-    SKYC_MISS      = 2, /**< a chunk of it is at none of its places, by their own word */
-    SKYC_EXPIRED   = 3, /**< deadline; or a place is silent, and the others do not hold what is missing */
-    SKYC_REFUSED   = 4, /**< a satellite said why: last_status */
-    SKYC_CANCELLED = 5
-} SKYC_State_t;
-
 /**
  * One block. Chunk i is at server i mod server_count.
  *
@@ -72,8 +62,12 @@ typedef struct
     uint32_t server_count;
     uint32_t rounds; /**< at most SKYC_ROUNDS_MAX */
     /* what became of it */
-    uint32_t state;                     /**< SKYC_State_t */
-    uint32_t last_status;               /**< SKY_STATUS_* of the last error response, 0: none */
+    /**
+     * SKY_STATUS_*. RUNNING until the block has an end; then DONE, MISS, EXPIRED (the deadline has passed; or a place is silent, and
+     * the others do not hold what is missing), CANCELLED, or what a satellite said, REFUSED if that is no status of the wire.
+     */
+    uint32_t status;
+    uint32_t last_status;               /**< of the last error response, 0: none */
     uint32_t failed_plane, failed_slot; /**< satellite on which it failed, of several places the last one; 0: none */
     uint32_t chunks;                    /**< received, respectively acknowledged */
     uint32_t requests, repeats, duplicates, corrupt;

@@ -77,9 +77,29 @@ static void lane_keep(const SKYC_Engine_t *engine, const SKYC_Lane_t *lane)
     }
 }
 
-static void block_end(SKYC_Engine_t *engine, SKYC_Block_t *block, SKYC_State_t state)
+/* What the end of a share makes of its block. A satellite's word counts only if it is a status of the wire: it must not be able to say
+ * what is for this host to say, as that a block is missed, which is then purged. */
+static SKY_Status_t status_of(SKY_ShareState_t state, SKY_Status_t said)
 {
-    block->state       = (uint32_t)state;
+    switch (state)
+    {
+        case SKY_SHARE_RUNNING:
+            return SKY_STATUS_RUNNING;
+        case SKY_SHARE_DONE:
+            return SKY_STATUS_DONE;
+        case SKY_SHARE_MISS:
+            return said == SKY_STATUS_BAD_KEY ? SKY_STATUS_BAD_KEY : SKY_STATUS_MISS;
+        case SKY_SHARE_EXPIRED:
+            return SKY_STATUS_EXPIRED;
+        case SKY_SHARE_REFUSED:
+            break;
+    }
+    return said != SKY_STATUS_OK && said < SKY_STATUS_COUNT ? said : SKY_STATUS_REFUSED;
+}
+
+static void block_end(SKYC_Engine_t *engine, SKYC_Block_t *block, SKY_Status_t status)
+{
+    block->status      = status;
     block->duration_us = engine->now_us - engine->started_us;
     --engine->blocks_left;
 }
@@ -120,7 +140,7 @@ static void lane_close(SKYC_Engine_t *engine, uint32_t index)
     peer->lanes_busy &= ~(1u << (index % SKYC_LANES));
 }
 
-void SKYC_Block_Stop(SKYC_Engine_t *engine, uint32_t work, SKYC_State_t state)
+void SKYC_Block_Stop(SKYC_Engine_t *engine, uint32_t work, SKY_Status_t status)
 {
     for (uint32_t i = 0; i < engine->active_count * SKYC_LANES; ++i)
     {
@@ -139,23 +159,23 @@ void SKYC_Block_Stop(SKYC_Engine_t *engine, uint32_t work, SKYC_State_t state)
             lane_close(engine, i);
         }
     }
-    block_end(engine, engine->work[work].block, state);
+    block_end(engine, engine->work[work].block, status);
 }
 
 /* May another place have what did not come here? What a satellite says of the request itself holds at any place. */
-static bool is_of_place(SKYC_State_t state, uint8_t status)
+static bool is_of_place(SKY_ShareState_t state, uint8_t status)
 {
-    return state == SKYC_MISS || state == SKYC_EXPIRED ||
-           (state == SKYC_REFUSED && (status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT));
+    return state == SKY_SHARE_MISS || state == SKY_SHARE_EXPIRED ||
+           (state == SKY_SHARE_REFUSED && (status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT));
 }
 
-static bool is_denial(SKYC_State_t state, uint8_t status)
+static bool is_denial(SKY_ShareState_t state, uint8_t status)
 {
-    return state == SKYC_MISS && status != SKY_STATUS_BAD_KEY;
+    return state == SKY_SHARE_MISS && status != SKY_STATUS_BAD_KEY;
 }
 
 /* Let a job go on at the next place of its server. @return false: there is none, or no time */
-static bool job_pass(SKYC_Engine_t *engine, uint32_t number, SKYC_State_t state, uint8_t status, SKY_Addr_t addr)
+static bool job_pass(SKYC_Engine_t *engine, uint32_t number, SKY_ShareState_t state, uint8_t status, SKY_Addr_t addr)
 {
     SKYC_Job_t         *job   = &engine->jobs[number];
     const SKYC_Block_t *block = engine->work[job->block].block;
@@ -178,25 +198,23 @@ static bool job_pass(SKYC_Engine_t *engine, uint32_t number, SKYC_State_t state,
 
 bool SKYC_Lane_Reap(SKYC_Engine_t *engine, uint32_t index)
 {
-    static const SKYC_State_t outcome[] = {SKYC_RUNNING, SKYC_DONE, SKYC_MISS, SKYC_EXPIRED, SKYC_REFUSED};
+    SKYC_Lane_t           *lane   = &engine->lanes[index];
+    const SKY_ShareState_t state  = lane_state(engine, lane);
+    const uint8_t          status = lane_status(engine, lane);
+    const SKY_Addr_t       addr   = peer_of(engine, index)->peer.addr;
+    const SKYC_Job_t      *job    = &engine->jobs[lane->job];
+    SKYC_Work_t           *work   = &engine->work[job->block];
 
-    SKYC_Lane_t       *lane   = &engine->lanes[index];
-    const SKYC_State_t state  = outcome[lane_state(engine, lane)];
-    const uint8_t      status = lane_status(engine, lane);
-    const SKY_Addr_t   addr   = peer_of(engine, index)->peer.addr;
-    const SKYC_Job_t  *job    = &engine->jobs[lane->job];
-    SKYC_Work_t       *work   = &engine->work[job->block];
-
-    if (state == SKYC_RUNNING)
+    if (state == SKY_SHARE_RUNNING)
     {
         return false;
     }
     lane_close(engine, index);
-    if (state == SKYC_DONE)
+    if (state == SKY_SHARE_DONE)
     {
         if (--work->jobs_left == 0)
         {
-            block_end(engine, work->block, SKYC_DONE);
+            block_end(engine, work->block, SKY_STATUS_DONE);
         }
         return true;
     }
@@ -214,7 +232,8 @@ bool SKYC_Lane_Reap(SKYC_Engine_t *engine, uint32_t index)
     {
         work->block->last_status = job->doubt_status;
     }
-    SKYC_Block_Stop(engine, job->block, doubted ? (SKYC_State_t)job->doubt_state : state);
+    SKYC_Block_Stop(engine, job->block,
+                    doubted ? status_of((SKY_ShareState_t)job->doubt_state, job->doubt_status) : status_of(state, status));
     return true;
 }
 
@@ -325,18 +344,18 @@ bool SKYC_Lanes_Begin(SKYC_Engine_t *engine, uint32_t at)
         SKYC_Block_t     *block  = engine->work[job->block].block;
 
         peer->job_first = job->next;
-        if (block->state == SKYC_RUNNING && engine->now_us >= SKYC_Engine_DeadlineUs(engine, block))
+        if (block->status == SKY_STATUS_RUNNING && engine->now_us >= SKYC_Engine_DeadlineUs(engine, block))
         {
             block->failed_plane = peer->peer.addr.plane;
             block->failed_slot  = peer->peer.addr.slot;
-            SKYC_Block_Stop(engine, job->block, SKYC_EXPIRED);
+            SKYC_Block_Stop(engine, job->block, SKY_STATUS_EXPIRED);
         }
-        if (block->state != SKYC_RUNNING)
+        if (block->status != SKY_STATUS_RUNNING)
         {
             continue;
         }
         began = true;
-        if (peer->silent && job_pass(engine, number, SKYC_EXPIRED, SKY_STATUS_OK, peer->peer.addr))
+        if (peer->silent && job_pass(engine, number, SKY_SHARE_EXPIRED, SKY_STATUS_OK, peer->peer.addr))
         {
             continue;
         }

@@ -101,7 +101,7 @@ static bool block_check(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
 
 static void block_reset(SKYC_Block_t *block)
 {
-    block->state        = SKYC_RUNNING;
+    block->status       = SKY_STATUS_RUNNING;
     block->last_status  = SKY_STATUS_OK;
     block->failed_plane = 0;
     block->failed_slot  = 0;

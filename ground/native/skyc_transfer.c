@@ -332,9 +332,9 @@ static void engine_loop(SKYC_Engine_t *engine)
         {
             for (uint32_t b = 0; b < engine->work_count; ++b)
             {
-                if (engine->work[b].block->state == SKYC_RUNNING)
+                if (engine->work[b].block->status == SKY_STATUS_RUNNING)
                 {
-                    SKYC_Block_Stop(engine, b, SKYC_CANCELLED);
+                    SKYC_Block_Stop(engine, b, SKY_STATUS_CANCELLED);
                 }
             }
             return;

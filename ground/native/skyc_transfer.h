@@ -145,8 +145,8 @@ void SKYC_Lane_OnPacket(SKYC_Engine_t *engine, uint32_t index, const SKY_Packet_
 /** A lane whose share has ended leaves; if it did not end well and there is no other place, neither does its block.
  *  @return false: it still runs */
 bool SKYC_Lane_Reap(SKYC_Engine_t *engine, uint32_t index);
-/** End a block that runs. */
-void SKYC_Block_Stop(SKYC_Engine_t *engine, uint32_t work, SKYC_State_t state);
+/** End a block that runs. @param status  what became of it */
+void SKYC_Block_Stop(SKYC_Engine_t *engine, uint32_t work, SKY_Status_t status);
 /** A word that nobody can guess who does not see our packets. If the system has none, at least one that was not used lately. */
 uint32_t SKYC_RandomWord(SKYC_Engine_t *engine);
 

@@ -11,6 +11,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from threading import Lock
 
+from skymemory.results import Status
+
 _log = logging.getLogger(__name__)
 
 
@@ -96,7 +98,7 @@ class Ledger:
             _log.info("%s: works again", task)
             return
         # A block that is gone is nothing to act upon
-        level = logging.INFO if kinds == {"miss"} else logging.WARNING
+        level = logging.INFO if kinds == {Status.MISS} else logging.WARNING
         words = ", ".join(f"{cause} ({count})" for cause, count in sorted(causes.items()))
         _log.log(level, "%s: %s%s; counted as misses, logged again when this changes", task, words, f": {why}" if why else "")
 

@@ -25,7 +25,7 @@ from blake3 import blake3
 
 from skymemory.link.native import Buffer
 from skymemory.progress import Progress
-from skymemory.results import PrefetchResult, PutResult
+from skymemory.results import PrefetchResult, PutResult, Status
 from skymemory.store import SkyStore
 
 _MAGIC: Final = b"SKYV"
@@ -127,7 +127,7 @@ class KeyValue:
     def put(self, name: str, value: Buffer, progress: Progress | None = None, *, expires_unix_ms: int = 0) -> PutResult:
         """Store a value of 0 to `value_bytes_max` bytes, in place of any that the name has.
 
-        The result is `unanswered` if a satellite did not confirm that it gave up the old value: stored beside what is left
+        The result is UNANSWERED if a satellite did not confirm that it gave up the old value: stored beside what is left
         of that, the new one could not be told from it.
 
         Args:
@@ -144,7 +144,7 @@ class KeyValue:
         key = key_of(name, self._namespace)
         # A block under a key never changes; a new value under an old name is another block, so the old one goes first
         if not self._store.purge([key]).confirmed:
-            return PutResult(key, False, "unanswered", None, 0.0)
+            return PutResult(key, Status.UNANSWERED, None, 0.0)
         return self._store.put([(key, pack(view, expires_unix_ms))], progress)[0]
 
     def get(self, name: str, progress: Progress | None = None) -> bytearray | None:

@@ -14,7 +14,7 @@ from skymemory.link.control import ControlPlane
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import Route
 from skymemory.reach import LOST_S, Reach
-from skymemory.results import FindResult
+from skymemory.results import ChainResult, FindResult, Status
 
 _QUESTION_S: Final = 1.0
 """how long a lookup waits at least for its answer, unless the deadline of blocks is shorter"""
@@ -56,7 +56,7 @@ class Lookup:
             self._incomplete.pop(key, None)
 
     def ask(self, keys: Sequence[bytes]) -> list[FindResult]:
-        """HAS for blocks, all at once. `unanswered`: nobody said so, after another way was tried if there is one."""
+        """HAS for blocks, all at once. UNANSWERED: nobody said so, after another way was tried if there is one."""
         found: dict[bytes, BlockEntry] = {}
         left = set(keys)
         with self._turn:
@@ -90,8 +90,10 @@ class Lookup:
 
     def _told(self, key: bytes, entry: BlockEntry | None, is_unanswered: bool) -> FindResult:
         if is_unanswered:
-            return FindResult(key, None, "unanswered")
-        return FindResult(key, None, "miss") if entry is None or self._is_incomplete(key) else FindResult(key, entry, "done")
+            return FindResult(key, None, Status.UNANSWERED)
+        if entry is None or self._is_incomplete(key):
+            return FindResult(key, None, Status.MISS)
+        return FindResult(key, entry, Status.DONE)
 
     def replaced(self, entries: Sequence[BlockEntry]) -> dict[bytes, BlockEntry]:
         """Return blocks that another host has put in place of these: what missed its share is the old one."""
@@ -114,8 +116,8 @@ class Lookup:
         row, rows = self._where.row(now_s), self._where.rows
         return {key: entry for key, entry in found.items() if entry.epoch > row and entry.epoch in rows(now_s, entry.epoch)}
 
-    def longest(self, keys: Sequence[bytes]) -> list[BlockEntry]:
-        """The longest beginning of a chain that satellites know.
+    def longest(self, keys: Sequence[bytes]) -> ChainResult:
+        """Find the longest beginning of a chain that satellites know.
 
         The first block is asked for first, as the end of a prompt is mostly new, and then by binary search: a block that is there
         has its predecessors there too, unless one was evicted (Get steps 3 to 6).
@@ -125,22 +127,23 @@ class Lookup:
         while low < high:
             middle = (low + high) // 2 if asked else 0
             (answer,) = self.ask([keys[middle]])
-            if answer.status == "unanswered":  # another question would wait as long
-                return []
+            if answer.status is Status.UNANSWERED:  # another question would wait as long
+                return ChainResult([], [answer.key])
             asked[middle] = answer.entry
             if answer.entry is None:
                 high = middle
             else:
                 low = middle + 1
         rest = [index for index in range(low) if index not in asked]
-        asked |= zip(rest, (one.entry for one in self.ask([keys[index] for index in rest])), strict=True)
+        told = self.ask([keys[index] for index in rest])
+        asked |= zip(rest, (one.entry for one in told), strict=True)
         found: list[BlockEntry] = []
         for index in range(low):
             entry = asked.get(index)
             if entry is None:
                 break
             found.append(entry)
-        return found
+        return ChainResult(found, [one.key for one in told if one.status is Status.UNANSWERED])
 
     def whole(self, entries: Sequence[BlockEntry]) -> list[bool | None]:
         """Is every chunk of these blocks held? None: that depends on a satellite that does not answer, or none can be asked."""

@@ -20,7 +20,7 @@ from datetime import datetime
 from itertools import accumulate, takewhile
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
 from skymemory.block_entry import BlockEntry
 from skymemory.blocks import LAYOUT, BlockError, block_bytes_max, dtype_name, pack_block, unpack_block
@@ -32,9 +32,8 @@ from skymemory.fingerprint import Fingerprint
 from skymemory.keys import block_keys, digest_key, root_key
 from skymemory.progress import Progress
 from skymemory.prompts import Encoding, Prompt, Prompts, token_lists
-from skymemory.results import PrefetchResult, PutResult
+from skymemory.results import PrefetchResult, PutResult, Status
 from skymemory.store import SkyStore
-from skymemory.wire import icd
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 _RUN_BYTES = 1 << 24
 """blocks go to the store and come back in runs of about so many bytes: the store's deadline holds for a run, not for all of a
 long prompt, and a prompt that goes up does not take twice its memory"""
-_BAD_KEY: Final = icd.STATUS_NAMES[icd.STATUS_BAD_KEY]
 
 Caches: TypeAlias = "Sequence[DynamicCache | None]"
 
@@ -397,7 +395,7 @@ class KVCManager:
     def _put(self, items: list[tuple[bytes, bytearray]]) -> list[int]:
         """Store blocks; returns the bytes of each that was stored."""
         results = self._put_once(items)
-        bad = [index for index, result in enumerate(results) if result.status == _BAD_KEY]
+        bad = [index for index, result in enumerate(results) if result.status is Status.BAD_KEY]
         if bad:
             # Left over from an older block of this key, whose bytes were not the same to the last bit. Those that follow are
             # put again too, because the index has forgotten them with the one before them

@@ -16,6 +16,7 @@ from skymemory.link.ask import Answer
 from skymemory.link.control import ControlPlane, Move
 from skymemory.placement.window import Route
 from skymemory.reach import Reach
+from skymemory.results import Status
 from skymemory.wire import icd
 
 _ROUND_S: Final = 10.0
@@ -31,8 +32,8 @@ class Laid:
     """What became of a block."""
 
     entry: BlockEntry
-    status: str = "expired"
-    """`done`, `miss` (a share is nowhere), `expired`"""
+    status: Status = Status.EXPIRED
+    """DONE, MISS (a share is nowhere) or EXPIRED"""
     moved: int = 0
     """shares that have another place then"""
     strikes: int = 0
@@ -72,8 +73,8 @@ def lay(
             for one, whole, no_more in zip(left, held, nothing, strict=True):
                 one.strikes = one.strikes + 1 if whole is False and no_more and late.is_over else 0
                 if whole or one.strikes == _STRIKES:
-                    one.status = "done" if whole else "miss"
-            left = [one for one in left if one.status == "expired"]
+                    one.status = Status.DONE if whole else Status.MISS
+            left = [one for one in left if one.status is Status.EXPIRED]
         if not left or time.monotonic() + pause_s >= end_s:
             break
         time.sleep(pause_s)

@@ -1,8 +1,28 @@
 """What a `SkyStore` answers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from skymemory.block_entry import BlockEntry
+from skymemory.wire.icd import Status
+
+__all__ = [
+    "NO_WAY",
+    "SILENCE",
+    "ChainResult",
+    "FindResult",
+    "GetResult",
+    "PrefetchResult",
+    "PutResult",
+    "Status",
+    "StoreStatistics",
+]
+
+NO_WAY: Final = frozenset((Status.EXPIRED, Status.UNREACHABLE, Status.HOP_LIMIT))
+"""ends of a transfer that say nothing about the block: a satellite or a link may be lost"""
+SILENCE: Final = NO_WAY | {Status.UNANSWERED, Status.NO_SATELLITE, Status.CANCELLED}
+"""ends of a call that say nothing about the block: it may be there"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,13 +30,17 @@ class PutResult:
     """What became of a block that was to be stored."""
 
     key: bytes
-    ok: bool
-    status: str
-    """`done`, or why not: `expired`, `cancelled`, `no_satellite` (none in sight), `unanswered` (no satellite answers, and none
-    was asked), or a status of the ICD such as `store_full`"""
+    status: Status
+    """DONE, or why not: EXPIRED, CANCELLED, NO_SATELLITE, UNANSWERED (no satellite answers, and none was asked), or what a
+    satellite said, such as STORE_FULL"""
     entry: BlockEntry | None
     """what must be known to fetch it; None if it was not stored"""
     duration_s: float
+
+    @property
+    def ok(self) -> bool:
+        """The block is stored, whole."""
+        return self.status is Status.DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +50,18 @@ class FindResult:
     key: bytes
     entry: BlockEntry | None
     """None: it is not there, or nobody could say"""
-    status: str
-    """`done`, `miss`, or `unanswered`: it may be there, and no satellite said"""
+    status: Status
+    """DONE, MISS or UNANSWERED"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainResult:
+    """How much of a chain of blocks was found."""
+
+    entries: list[BlockEntry]
+    """of its first blocks, without a gap"""
+    unanswered: Sequence[bytes] = ()
+    """keys of blocks behind these of which no satellite said anything: the beginning may be longer"""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,9 +71,9 @@ class GetResult:
     key: bytes
     data: bytearray | None
     """None: a miss, or the block is where the caller wanted it"""
-    status: str
-    """`done`, or why not: `miss`, `too_large` (longer than was allowed), `bad_length` (not as long as the memory for it),
-    `expired`, `cancelled`, `no_satellite`, `unanswered`, or a status of the ICD"""
+    status: Status
+    """DONE, or why not: MISS, TOO_LARGE (longer than was allowed), BAD_LENGTH (not as long as the memory for it), EXPIRED,
+    CANCELLED, NO_SATELLITE, UNANSWERED, or what a satellite said"""
     duration_s: float
     known: bool = True
     """False: nobody knew of such a block, neither this host nor the satellites that were asked"""
@@ -47,12 +81,12 @@ class GetResult:
     def __repr__(self) -> str:
         """Show the length of the block, not its bytes."""
         data = "None" if self.data is None else f"<{len(self.data):,} bytes>"
-        return f"GetResult(key={self.key.hex()}, data={data}, status={self.status!r}, duration_s={self.duration_s:.6f})"
+        return f"GetResult(key={self.key.hex()}, data={data}, status={str(self.status)!r}, duration_s={self.duration_s:.6f})"
 
     @property
     def ok(self) -> bool:
         """The block is here, whole."""
-        return self.status == "done"
+        return self.status is Status.DONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +94,17 @@ class PrefetchResult:
     """What became of a block that was to be laid for a time to come."""
 
     key: bytes
-    ok: bool
-    """every share is where it will be needed"""
-    status: str
-    """`done`, or why not: `miss` (not known, or not whole), `expired`, `no_satellite`, `unanswered`"""
+    status: Status
+    """DONE, or why not: MISS (not known, or not whole), EXPIRED, NO_SATELLITE, UNANSWERED"""
     row: int
     """of the schedule, that holds at that time; 0: there is no schedule"""
     moved: int
     """shares that have another place then than now"""
+
+    @property
+    def ok(self) -> bool:
+        """Every share is where it will be needed."""
+        return self.status is Status.DONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from skymemory.config import Constellation
 from skymemory.handovers import Handovers
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
-from skymemory.link.native import Buffer, Transfer, TransferState
+from skymemory.link.native import Buffer, Transfer
 from skymemory.lookup import Lookup
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Source, Whereabouts
@@ -31,13 +31,22 @@ from skymemory.prefetch import lay
 from skymemory.presence import Presence
 from skymemory.progress import Progress
 from skymemory.reach import Reach
-from skymemory.results import FindResult, GetResult, PrefetchResult, PutResult, StoreStatistics
+from skymemory.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status, StoreStatistics
 from skymemory.sizing import capacity_bytes
 from skymemory.touch import Touch
-from skymemory.transfers import Moved, Transfers, memory_for, status_of
+from skymemory.transfers import Moved, Transfers, memory_for
 from skymemory.wire.packets import KEY_BYTES
 
-__all__ = ["FindResult", "GetResult", "PrefetchResult", "PutResult", "SkyStore", "StoreStatistics"]
+__all__ = [
+    "ChainResult",
+    "FindResult",
+    "GetResult",
+    "PrefetchResult",
+    "PutResult",
+    "SkyStore",
+    "Status",
+    "StoreStatistics",
+]
 
 BLOCK_BYTES_MAX: Final = 1 << 26
 """the largest block that is fetched unless the caller says otherwise: a block's length is a satellite's word, and memory is
@@ -202,7 +211,7 @@ class SkyStore:
         self._add(
             puts=len(stored),
             put_failures=len(results) - len(stored),
-            expired=sum(result.status == "expired" for result in results),
+            expired=sum(result.status is Status.EXPIRED for result in results),
             put_s=time.perf_counter() - start_s,
         )
         return results
@@ -248,17 +257,18 @@ class SkyStore:
         self._begin()
         start_s = time.perf_counter()
         known, unanswered = self._resolve(entries)
-        results = [GetResult(key, None, "unanswered" if key in unanswered else "miss", 0.0, known=False) for key in keys]
+        words = [Status.UNANSWERED if key in unanswered else Status.MISS for key in keys]
+        results = [GetResult(key, None, status, 0.0, known=False) for key, status in zip(keys, words, strict=True)]
         wanted = {index: entry for index, entry in enumerate(known) if entry is not None}
         results = self._fetched(results, wanted, room, block_bytes_max, progress, aside)
         # Another host may have replaced a block since this one heard of it
-        stale = [index for index in wanted if results[index].status == "bad_key"]
+        stale = [index for index in wanted if results[index].status is Status.BAD_KEY]
         for index in stale:
             self.index.remove(keys[index])
         answers = zip(stale, self._lookup.ask([keys[index] for index in stale]), strict=True)
         renewed = {index: told.entry for index, told in answers if told.entry is not None}
         # or laid it for a time to come; or its shares were found missing before that of the new one was seen
-        for index in (index for index in wanted if results[index].status == "miss"):
+        for index in (index for index in wanted if results[index].status is Status.MISS):
             entry = self.index.get(keys[index])
             if entry is not None and (entry.epoch, entry.block_len) != (wanted[index].epoch, wanted[index].block_len):
                 renewed[index] = entry
@@ -271,7 +281,7 @@ class SkyStore:
         self._add(
             hits=hits,
             misses=len(results) - hits,
-            expired=sum(result.status == "expired" for result in results),
+            expired=sum(result.status is Status.EXPIRED for result in results),
             get_s=time.perf_counter() - start_s,
         )
         return results
@@ -312,7 +322,7 @@ class SkyStore:
         told = self._lookup.ask(unknown)
         found = {one.key: self._as_laid(one.entry) for one in told if one.entry is not None}
         found |= {entry.key: entry for entry in known if entry is not None}
-        unanswered = {one.key for one in told if one.status == "unanswered"}
+        unanswered = {one.key for one in told if one.status is Status.UNANSWERED}
         if fresh:
             several = [entry for entry in found.values() if entry.chunk_total > 1]
             for entry, whole in zip(several, self._lookup.whole(several) if several else (), strict=True):
@@ -323,11 +333,19 @@ class SkyStore:
             for key in set(keys) - found.keys() - unanswered:
                 self.index.remove(key)
         self.index.add(found.values())  # so that who wants it need not ask again
-        words = {key: "done" if key in found else "unanswered" if key in unanswered else "miss" for key in keys}
-        return [FindResult(key, found.get(key), words[key]) for key in keys]
+        missed = {key: Status.UNANSWERED if key in unanswered else Status.MISS for key in keys}
+        return [FindResult(key, found.get(key), Status.DONE if key in found else missed[key]) for key in keys]
 
     def find_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[BlockEntry]:
-        """The longest cached beginning of a chain of block keys.
+        """Return the entries that `look_up_longest` finds.
+
+        Raises:
+            ValueError: a key of another length, a closed store.
+        """
+        return self.look_up_longest(keys, block_bytes_max=block_bytes_max).entries
+
+    def look_up_longest(self, keys: Sequence[bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> ChainResult:
+        """Find the longest cached beginning of a chain of block keys, and say of which keys nobody answered.
 
         As far as the local index knows the chain, its answer counts. For the blocks behind, the nearest server is asked
         (`Lookup.longest`).
@@ -337,8 +355,8 @@ class SkyStore:
             block_bytes_max: a longer block ends the chain.
 
         Returns:
-            Entries of the first blocks, without a gap; empty if there is none. If nobody answers, what the index knows:
-            `stats().unanswered` counts it, and `silent` tells.
+            Entries of the first blocks, without a gap. If nobody answers, what the index knows, and the keys that were asked
+            for.
 
         Raises:
             ValueError: a key of another length, a closed store.
@@ -347,12 +365,13 @@ class SkyStore:
             _check_key(key)
         self._begin()
         known = self.index.longest_prefix(keys)
-        found = known + self._lookup.longest(keys[len(known) :])
+        told = self._lookup.longest(keys[len(known) :])
+        found = known + told.entries
         fits = [entry.block_len <= block_bytes_max for entry in found]
         found = found[: fits.index(False)] if False in fits else found
         if len(found) > len(known):
             self.index.insert(found)
-        return found
+        return ChainResult(found, told.unanswered)
 
     def confirm(self, entries: Sequence[BlockEntry]) -> list[BlockEntry]:
         """Ask all servers for their shares of blocks, all at once: those that are whole.
@@ -477,7 +496,7 @@ class SkyStore:
         if reason is not None or row == self._where.row(time.time()):
             held = self._lookup.whole(found) if found and reason is None else []
             statuses = {
-                entry.key: "unanswered" if whole is None else "done" if whole else "miss"
+                entry.key: Status.UNANSWERED if whole is None else Status.DONE if whole else Status.MISS
                 for entry, whole in zip(found, held, strict=False)
             }
             moved: dict[bytes, int] = {}
@@ -489,8 +508,8 @@ class SkyStore:
             moved = {one.entry.key: one.moved for one in laid}
         results = []
         for key in keys:
-            status = statuses.get(key, reason or ("unanswered" if key in unanswered else "miss"))
-            results.append(PrefetchResult(key, status == "done", status, row, moved.get(key, 0)))
+            status = statuses.get(key, reason or (Status.UNANSWERED if key in unanswered else Status.MISS))
+            results.append(PrefetchResult(key, status, row, moved.get(key, 0)))
         self._add(prefetches=sum(result.ok for result in results))
         return results
 
@@ -512,11 +531,11 @@ class SkyStore:
         stays = self.constellation.cache.host == "satellite"  # the satellites may follow a schedule of the ground's
         return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), STAYS if stays else 0, time.time())
 
-    def _no_routes(self) -> str | None:
-        """The word for why nothing can be moved now; None: it can."""
+    def _no_routes(self) -> Status | None:
+        """Return why nothing can be moved now; None: it can."""
         if self._reach.silent:
-            return "unanswered"
-        return None if self._reach.routes() else "no_satellite"
+            return Status.UNANSWERED
+        return None if self._reach.routes() else Status.NO_SATELLITE
 
     def _fetched(
         self,
@@ -533,16 +552,16 @@ class SkyStore:
         for index, entry in wanted.items():
             data = room[index]
             if entry.block_len > block_bytes_max:
-                results[index] = replace(results[index], status="too_large")
+                results[index] = replace(results[index], status=Status.TOO_LARGE)
             elif data is not None and data.nbytes != entry.block_len:
-                results[index] = replace(results[index], status="bad_length")
+                results[index] = replace(results[index], status=Status.BAD_LENGTH)
             else:
                 transfers[index] = Transfer(entry, self._tenant, memory_for(entry.block_len) if data is None else data)
         asked = self._transfers.get(list(transfers.values()), progress, aside=aside)
         gone: dict[bytes, BlockEntry] = {}
         for (index, transfer), ways in zip(transfers.items(), asked, strict=True):
             results[index] = self._get_result(transfer)
-            if results[index].status != "miss" or self._transfers.has_moved(transfer, ways):
+            if results[index].status is not Status.MISS or self._transfers.has_moved(transfer, ways):
                 continue
             is_elsewhere = self._transfers.stand_in_failed(transfer, ways) or (ways is not None and not ways.is_complete)
             if is_elsewhere or not self.constellation.cache.lazy_purge:
@@ -560,18 +579,19 @@ class SkyStore:
         return results
 
     def _put_result(self, transfer: Transfer) -> PutResult:
-        ok = transfer.state is TransferState.DONE
-        return PutResult(transfer.entry.key, ok, self._end(transfer), transfer.entry if ok else None, transfer.duration_s)
+        status = self._end(transfer)
+        entry = transfer.entry if status is Status.DONE else None
+        return PutResult(transfer.entry.key, status, entry, transfer.duration_s)
 
     def _get_result(self, transfer: Transfer) -> GetResult:
-        taken = transfer.data if transfer.state is TransferState.DONE else None
+        taken = transfer.data if transfer.status is Status.DONE else None
         data = taken if isinstance(taken, bytearray) else None
         return GetResult(transfer.entry.key, data, self._end(transfer), transfer.duration_s)
 
-    def _end(self, transfer: Transfer) -> str:
-        if transfer.state is TransferState.RUNNING:
-            return "unanswered" if self._reach.silent else "no_satellite"
-        return status_of(transfer)
+    def _end(self, transfer: Transfer) -> Status:
+        if transfer.status is Status.RUNNING:  # nobody was asked
+            return Status.UNANSWERED if self._reach.silent else Status.NO_SATELLITE
+        return transfer.status
 
     # questions
 
@@ -582,7 +602,7 @@ class SkyStore:
         told = self._lookup.ask(unknown)
         answers = iter(told)
         found = [next(answers).entry if entry is None else entry for entry in known]
-        return found, {one.key for one in told if one.status == "unanswered"}
+        return found, {one.key for one in told if one.status is Status.UNANSWERED}
 
     def _as_laid(self, entry: BlockEntry) -> BlockEntry:
         """The entry, with the row that this host has laid its block for since somebody was told of it."""

@@ -9,20 +9,18 @@ from typing import Final, NamedTuple
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
 from skymemory.handovers import Handovers
-from skymemory.link.native import Call, NativeClient, Server, Transfer, TransferState
+from skymemory.link.native import Call, NativeClient, Server, Transfer
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.progress import Progress
 from skymemory.reach import Reach, Ways
-from skymemory.wire import icd
+from skymemory.results import NO_WAY, Status
 
 _ATTEMPTS: Final = 3
 """of a fetch: the second around satellites that were found lost, and as long as the window moves on meanwhile"""
 _SEARCHES: Final = 4
 """of a fetch among satellites that are late to hand over: one more where a row begins meanwhile, or another satellite is late"""
 _STEP_BYTES: Final = 1 << 22
-_NO_WAY: Final = frozenset(("expired", "unreachable", "hop_limit"))
-"""ends of a transfer that say nothing about the block: a satellite or a link may be lost"""
 
 
 def memory_for(length: int) -> bytearray:
@@ -104,7 +102,7 @@ class Transfers:
                 call = self._up.put(left, self._servers(routes), self._deadline_ms, progress)
                 self._count(left, up=True)
                 self._tell(True, call, left, routes)
-                left = [transfer for transfer in left if status_of(transfer) in _NO_WAY]
+                left = [transfer for transfer in left if transfer.status in NO_WAY]
                 if left:
                     self._reach.look()
                 tried = routes
@@ -141,7 +139,7 @@ class Transfers:
                 call = client.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
                 self._count(batch, up=False)
                 self._tell(False, call, batch, [place[0] for place in ways[batch[0].entry.epoch].places], aside)
-                lost = [index for index in left if status_of(transfers[index]) in _NO_WAY]
+                lost = [index for index in left if transfers[index].status in NO_WAY]
                 doubtful = [index for index in left if self.stand_in_failed(transfers[index], asked[index])]
                 moved = [index for index in left if self.has_moved(transfers[index], asked[index])]
                 if lost:
@@ -166,7 +164,7 @@ class Transfers:
     ) -> None:
         """Get what was denied from satellites that have yet to hand it over, or from where it has come meanwhile."""
         for _ in range(_SEARCHES):
-            left = [index for index, transfer in enumerate(transfers) if status_of(transfer) == "miss"]
+            left = [index for index, transfer in enumerate(transfers) if transfer.status is Status.MISS]
             if not left:
                 return
             late = self._handovers.look()
@@ -189,13 +187,13 @@ class Transfers:
         """Was a share missed for which another satellite stands in?"""
         return (
             ways is not None
-            and status_of(transfer) == "miss"
+            and transfer.status is Status.MISS
             and any(transfer.failed in {route.satellite for route in ways.places[server]} for server in ways.replaced)
         )
 
     def has_moved(self, transfer: Transfer, ways: Ways | None) -> bool:
         """Was a share missed that may have moved on to where it was not asked for?"""
-        if ways is None or status_of(transfer) != "miss":
+        if ways is None or transfer.status is not Status.MISS:
             return False
         return self._as_laid(transfer.entry) != transfer.entry or self._reach.has_moved(ways, transfer.entry.epoch)
 
@@ -218,12 +216,3 @@ class Transfers:
     def _tell(self, up: bool, call: Call, transfers: Sequence[Transfer], routes: Sequence[Route], aside: bool = False) -> None:
         if self._watch is not None:
             self._watch(Moved(up, call, transfers, [route.satellite for route in routes], aside))
-
-
-def status_of(transfer: Transfer) -> str:
-    """How it ended, in the words of `GetResult` and `PutResult`."""
-    if transfer.state is TransferState.REFUSED or (
-        transfer.state is TransferState.MISS and transfer.status == icd.STATUS_BAD_KEY
-    ):
-        return icd.STATUS_NAMES.get(transfer.status, "refused")
-    return transfer.state.name.lower()

@@ -258,7 +258,7 @@ def test_requests_over_udp_are_read_by_xtce(op: str, xtce: XtcePacketDefinition)
 
 
 @pytest.mark.parametrize("op", [op for op in vars(icd) if op.startswith("OP_")])
-@pytest.mark.parametrize("status", sorted(icd.STATUS_NAMES))
+@pytest.mark.parametrize("status", sorted(icd.STATUSES))
 def test_every_response_has_one_container(op: str, status: int, xtce: XtcePacketDefinition) -> None:
     value = getattr(icd, op)
     apid = icd.APID_ISL if value in (icd.OP_RELAY, icd.OP_HELLO) else icd.APID_KVC

@@ -24,6 +24,7 @@ from skymemory.agent.lease import Holder, Lease, Taking
 from skymemory.agent.peers import stranger
 from skymemory.agent.protocol import FrameError
 from skymemory.state_folder import agent_socket
+from skymemory.wire.icd import Status
 
 T = TypeVar("T")
 
@@ -81,15 +82,15 @@ class Outcome:
     """What became of a block."""
 
     key: bytes
-    status: str
-    """`done`, or why not: `miss`, `expired`, `unanswered`, `bad_length` (stored with another length), `too_large`; `no_agent`
-    (away, or gone meanwhile), `busy` (too many questions at once); or a status of the ICD"""
+    status: Status
+    """DONE, or why not: MISS, EXPIRED, UNANSWERED, BAD_LENGTH (stored with another length), TOO_LARGE; NO_AGENT (away, or gone
+    meanwhile), BUSY (too many questions at once); or what a satellite said"""
     seconds: float
 
     @property
     def ok(self) -> bool:
         """The block is where it was to go."""
-        return self.status == "done"
+        return self.status is Status.DONE
 
 
 NOTHING: Final = Found(0, 0, None, None)
@@ -285,9 +286,10 @@ class AgentClient:
                 return None
             if self._traces and kind is not protocol.Put:
                 self._begin_taking(answer, leases)
-            return [Outcome(key, *told) for (key, _), told in zip(asked, answer.outcomes, strict=True)]
+            told = zip(asked, answer.outcomes, strict=True)
+            return [Outcome(key, _status_of(word), seconds) for (key, _), (word, seconds) in told]
 
-        def without(status: str) -> list[Outcome]:
+        def without(status: Status) -> list[Outcome]:
             return [Outcome(key, status, 0.0) for key, _ in asked]
 
         return self._ask(lambda number: kind(number, [lease.place(key) for key, lease in asked]), read, without, leases)
@@ -296,7 +298,7 @@ class AgentClient:
         holder = self._current()
         if holder is not None:
             with holder.room:
-                came = [lease for lease, (status, _) in zip(leases, answer.outcomes, strict=True) if status == "done"]
+                came = [lease for lease, (status, _) in zip(leases, answer.outcomes, strict=True) if status == Status.DONE]
                 kept = [lease for lease in came if not lease.released]
                 if kept:
                     Taking(answer.id, kept, self._tell)
@@ -309,7 +311,7 @@ class AgentClient:
         self,
         question: Callable[[int], protocol.Message],
         read: Callable[[Any], T | None],
-        without: Callable[[str], T],
+        without: Callable[[Status], T],
         leases: Sequence[Lease] = (),
     ) -> Future[T]:
         """
@@ -323,7 +325,7 @@ class AgentClient:
         future.set_running_or_notify_cancel()  # nobody can take back what was sent
         holder = self._current()
         if holder is None or any(lease.holder is not holder for lease in leases):
-            future.set_result(without("no_agent"))
+            future.set_result(without(Status.NO_AGENT))
             return future
         with holder.room:
             if any(lease.released for lease in leases):
@@ -331,7 +333,7 @@ class AgentClient:
             for lease in leases:
                 lease.uses += 1
 
-        def end(answer: Any, why: str = "no_agent") -> None:
+        def end(answer: Any, why: Status = Status.NO_AGENT) -> None:
             with holder.room:
                 for lease in leases:
                     lease.drop()
@@ -339,14 +341,15 @@ class AgentClient:
             future.set_result(without(why) if result is None else result)
 
         with self._lock:
-            why = "no_agent" if self._holder is not holder else "busy" if len(self._waiting) >= QUEUE_MAX else ""
-            if not why:
+            is_busy = len(self._waiting) >= QUEUE_MAX
+            why = Status.NO_AGENT if self._holder is not holder else Status.BUSY if is_busy else None
+            if why is None:
                 self._next_id += 1
                 if not self._waiting:
                     self._heard_s = time.monotonic()
                 self._waiting[self._next_id] = end
                 self._say(protocol.frame(question(self._next_id)))
-        if why:
+        if why is not None:
             end(None, why)
         return future
 
@@ -514,6 +517,14 @@ def _hello(engine: EngineInfo, arena_bytes: int) -> bytes:
 def _check_count(blocks: Sequence[object]) -> None:
     if len(blocks) > protocol.BLOCKS_MAX:
         raise ValueError(f"{len(blocks)} blocks at once; {protocol.BLOCKS_MAX} are allowed")
+
+
+def _status_of(word: str) -> Status:
+    """Return the status that the agent names. One that this version does not know is REFUSED: an agent may be newer."""
+    try:
+        return Status(word)
+    except ValueError:
+        return Status.REFUSED
 
 
 def _printable(told: str) -> str:

@@ -24,7 +24,7 @@ from skymemory.agent.sky import Sky
 from skymemory.agent.tracing import Origin
 from skymemory.block_entry import BlockEntry
 from skymemory.config import UINT32_MAX
-from skymemory.results import GetResult, PutResult
+from skymemory.results import GetResult, PutResult, Status
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Advisor(Protocol):
 class Ledger(Protocol):
     """Who counts what engines do."""
 
-    def answered(self, operation: str, statuses: Sequence[str], duration_s: float) -> None:
+    def answered(self, operation: str, statuses: Sequence[Status], duration_s: float) -> None:
         """A request was answered; for each block how it ended."""
 
 
@@ -256,7 +256,8 @@ class Connection:
             computing_s = worth.recompute_s
         if asked.wanted:
             self._sky.observer.activity.looked_up("engine", asked.keys[asked.cached :], len(new), found.fetch, computing_s)
-        self._ledger.answered("find", ["done"] * count + ["miss"] * (len(asked.keys) - count), time.perf_counter() - start_s)
+        statuses = [Status.DONE] * count + [Status.MISS] * (len(asked.keys) - count)
+        self._ledger.answered("find", statuses, time.perf_counter() - start_s)
         return found
 
     async def _get(self, asked: protocol.Get) -> protocol.Done:
@@ -275,7 +276,7 @@ class Connection:
         with self._views(asked.blocks) as views:
             items = [(key, view) for (key, _, _), view in zip(asked.blocks, views, strict=True)]
             results = await self._sky.put(items)
-            left = [index for index, result in enumerate(results) if result.status == "bad_key"]
+            left = [index for index, result in enumerate(results) if result.status is Status.BAD_KEY]
             if left:
                 # Chunks of when the block was computed another time, and its bytes were not the same to the last bit
                 await self._sky.purge([items[index][0] for index in left])
@@ -288,7 +289,7 @@ class Connection:
     async def _purge(self, asked: protocol.Purge) -> protocol.Purged:
         start_s = time.perf_counter()
         purged = await self._sky.purge(asked.keys)
-        self._ledger.answered("purge", ["done"] * len(asked.keys), time.perf_counter() - start_s)
+        self._ledger.answered("purge", [Status.DONE] * len(asked.keys), time.perf_counter() - start_s)
         return protocol.Purged(asked.id, purged.chunks)
 
     def _prefilled(self, asked: protocol.Prefilled) -> None:

@@ -21,6 +21,7 @@ from skymemory.agent.models import Models
 from skymemory.agent.peers import peer
 from skymemory.agent.sky import Sky
 from skymemory.agent.socket_lock import OwnedSocket
+from skymemory.results import Status
 
 _log = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ class _Ledger:
         )
         self.refusals = Total("skymem_engine_refusals", "Connections ended because of what an engine said.", registry=registry)
 
-    def answered(self, operation: str, statuses: Sequence[str], duration_s: float) -> None:
+    def answered(self, operation: str, statuses: Sequence[Status], duration_s: float) -> None:
         """A request was answered; for each block how it ended."""
         for status, count in Counter(statuses).items():
             self._blocks.labels(operation, status).inc(count)

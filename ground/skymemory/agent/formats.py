@@ -18,6 +18,7 @@ from msgspec import Meta, Struct
 from skymemory.agent import protocol
 from skymemory.agent.sky import Sky
 from skymemory.link.control import Purged
+from skymemory.results import Status
 
 _log = logging.getLogger(__name__)
 
@@ -116,9 +117,9 @@ class Formats:
         for make_way in (self._sky.make_way, self._purge):  # what is left without its first share only a purge finds
             [purged] = await make_way([key])
             if not purged.confirmed:
-                return "unanswered"
+                return Status.UNANSWERED
             [result] = await self._sky.put([(key, record)])
-            if result.status != "bad_key":
+            if result.status is not Status.BAD_KEY:
                 break
         return "" if result.ok else result.status
 

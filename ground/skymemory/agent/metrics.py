@@ -19,18 +19,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from skymemory.agent.estimate import Decision
 from skymemory.link.native import Transfer
 from skymemory.placement.torus import Satellite
-from skymemory.results import GetResult, PutResult, StoreStatistics
+from skymemory.results import GetResult, PutResult, Status, StoreStatistics
 from skymemory.store import SkyStore
-from skymemory.wire import icd
 
 LATENCY_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 """from a block that lies on this host to the longest deadline that makes sense"""
 RATIO: Final = (0.1, 0.25, 0.5, 0.67, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 4.0, 10.0)
 """within 20 %: from 0.8 to 1.25"""
-_STATUSES: Final = frozenset((
-    *("done", "miss", "expired", "cancelled", "unanswered", "no_satellite", "too_large", "bad_length", "unreachable"),
-    *icd.STATUS_NAMES.values(),
-))  # fmt: skip
 _LOOKUPS: Final = {
     "purges": "Blocks purged, broken ones included.",
     "touches": "Blocks made younger on the satellites than those behind them in their chains.",
@@ -84,7 +79,7 @@ class Metrics:
         for decision in ("fetch", "recompute", "explore"):
             self._decisions.labels(decision)  # a rate begins at 0
         for operation in self._moved:
-            self._blocks.labels(operation, "done")
+            self._blocks.labels(operation, Status.DONE)
 
     def moved(self, operation: str, transfers: Sequence[Transfer]) -> None:
         """One call has moved chunks of blocks."""
@@ -97,7 +92,7 @@ class Metrics:
     def ended(self, operation: str, results: Sequence[GetResult | PutResult], duration_s: float) -> None:
         """A get or a put of the store's has ended."""
         for status, count in Counter(result.status for result in results).items():
-            self._blocks.labels(operation, status if status in _STATUSES else "other").inc(count)
+            self._blocks.labels(operation, status).inc(count)
         self._seconds[operation].observe(duration_s)
 
     def found(self, duration_s: float) -> None:

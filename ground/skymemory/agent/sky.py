@@ -24,7 +24,7 @@ from skymemory.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer
 from skymemory.placement.torus import Satellite
-from skymemory.results import FindResult, GetResult, PutResult
+from skymemory.results import FindResult, GetResult, PutResult, Status
 from skymemory.sizing import blocks_held
 from skymemory.store import BLOCK_BYTES_MAX, SkyStore
 from skymemory.wire.packets import KEY_BYTES
@@ -205,11 +205,11 @@ class Sky:
         return [one.entry for one in await self.look_up(keys)]
 
     async def look_up(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
-        """What is known of blocks (`SkyStore.look_up`); `unanswered` while there is no constellation."""
+        """What is known of blocks (`SkyStore.look_up`); UNANSWERED while there is no constellation."""
         _check(keys)
         if not fresh:
             return await self._asks.run(keys) if keys else []
-        unanswered = [FindResult(key, None, "unanswered") for key in keys]
+        unanswered = [FindResult(key, None, Status.UNANSWERED) for key in keys]
         return await self._ask(lambda store: store.look_up(keys, fresh=True), unanswered) if keys else []
 
     async def find_longest(self, keys: Sequence[bytes], *, block_bytes: int, cached: int = 0) -> list[BlockEntry]:
@@ -270,7 +270,7 @@ class Sky:
         keys = [key for request in requests for key in request.keys]
         into = [view for request in requests for view in request.into]
         most = requests[0].block_bytes_max
-        missed = [GetResult(key, None, "unanswered", 0.0, known=False) for key in keys]
+        missed = [GetResult(key, None, Status.UNANSWERED, 0.0, known=False) for key in keys]
         store = self.store
         asked_s = requests[0].asked_s if aside else max(requests[0].asked_s, self._free_s)
         self.observer.get_begins(store, keys, asked_s, aside=aside)
@@ -287,7 +287,7 @@ class Sky:
 
     def _put(self, requests: list[_Put]) -> list[list[PutResult]]:
         items = [item for request in requests for item in request]
-        results = [PutResult(key, False, "unanswered", None, 0.0) for key, _ in items]
+        results = [PutResult(key, Status.UNANSWERED, None, 0.0) for key, _ in items]
         store, start_s = self.store, time.perf_counter()
         if store is not None:
             most = store.capacity_bytes
@@ -295,8 +295,8 @@ class Sky:
             fits = [index for index, length in enumerate(lengths) if 1 <= length <= most]
             for index, length in enumerate(lengths):
                 if not 1 <= length <= most:
-                    status = "bad_length" if length == 0 else "too_large"
-                    results[index] = PutResult(items[index][0], False, status, None, 0.0)
+                    status = Status.BAD_LENGTH if length == 0 else Status.TOO_LARGE
+                    results[index] = PutResult(items[index][0], status, None, 0.0)
             nothing: list[PutResult] = []
             done = self._tried(store, lambda store: store.put([items[index] for index in fits]), nothing) if fits else nothing
             for index, result in zip(fits, done, strict=False):
@@ -306,7 +306,7 @@ class Sky:
 
     def _find(self, requests: list[Sequence[bytes]]) -> list[list[FindResult]]:
         keys = [key for request in requests for key in request]
-        nothing = [FindResult(key, None, "unanswered") for key in keys]
+        nothing = [FindResult(key, None, Status.UNANSWERED) for key in keys]
         start_s = time.perf_counter()
         found = self._tried(self.store, lambda store: store.look_up(keys), nothing)
         self.observer.found(time.perf_counter() - start_s)

@@ -1,7 +1,7 @@
 """The native transfer engine, `ground/native/skyc.h`, through ctypes.
 
 A call moves many blocks, each striped over many satellites, straight between their memory and the socket; the GIL is
-released meanwhile. Whatever happens in the sky ends up in each transfer's `state` and never raises.
+released meanwhile. Whatever happens in the sky ends up in each transfer's `status` and never raises.
 """
 
 import ctypes
@@ -23,6 +23,8 @@ from skymemory.block_entry import BlockEntry
 from skymemory.link import structures
 from skymemory.placement.torus import Satellite
 from skymemory.progress import Progress
+from skymemory.wire import icd
+from skymemory.wire.icd import Status
 
 Buffer = bytes | bytearray | memoryview
 Server = tuple[Satellite, Satellite, str, int]
@@ -32,8 +34,7 @@ Places = Sequence[Sequence[Server]]
 
 _LIBRARY: Final = "libskymem_client.so"
 _PROGRESS_S: Final = 0.05
-TransferState = structures.TransferState
-"""what became of a block"""
+_STATUSES: Final = icd.STATUSES | icd.HOST_STATUSES
 
 
 @dataclass(slots=True)
@@ -47,9 +48,10 @@ class Transfer:
     places: Places = ()
     """for `get`, while the sky turns: what a server's first place does not hold is asked for at its next one. Empty: the servers
     of the call, one place each"""
-    state: TransferState = field(default=TransferState.RUNNING, init=False)
-    status: int = field(default=0, init=False)
-    """status code (ICD) of the last error response; 0: there was none"""
+    status: Status = field(default=Status.RUNNING, init=False)
+    """RUNNING until it has an end"""
+    last_status: int = field(default=0, init=False)
+    """code of the last error response (`icd.STATUSES`); 0: there was none"""
     failed: Satellite | None = field(default=None, init=False)
     """the satellite on which it failed; of several places the last, or the first that was silent"""
     chunks: int = field(default=0, init=False)
@@ -372,8 +374,8 @@ def _view(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.d
 
 
 def _fill_in(transfer: Transfer, block: structures.Block) -> None:
-    transfer.state = TransferState(block.state)
-    transfer.status = block.last_status
+    transfer.status = _STATUSES[block.status]
+    transfer.last_status = block.last_status
     transfer.failed = Satellite(block.failed_plane, block.failed_slot) if block.failed_plane else None
     transfer.chunks = block.chunks
     transfer.bytes = block.bytes

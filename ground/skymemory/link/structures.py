@@ -13,27 +13,12 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from enum import IntEnum
 from typing import Any, Final
 
 KEY_BYTES: Final = 32
 ROUNDS_MAX: Final = 48
 """fallback places of a server"""
 LANES: Final = 16
-
-
-class TransferState(IntEnum):
-    """`SKYC_State_t`."""
-
-    RUNNING = 0
-    DONE = 1
-    MISS = 2
-    """a chunk of it is at none of its places, by their own word"""
-    EXPIRED = 3
-    """deadline; or a place is silent, and the others do not hold what is missing"""
-    REFUSED = 4
-    """a satellite said why: last_status"""
-    CANCELLED = 5
 
 
 class Config(Structure):
@@ -111,10 +96,9 @@ class Block(Structure):
     server_count: int
     rounds: int
     """at most SKYC_ROUNDS_MAX"""
-    state: int
-    """SKYC_State_t"""
+    status: int
     last_status: int
-    """SKY_STATUS_* of the last error response, 0: none"""
+    """of the last error response, 0: none"""
     failed_plane: int
     """satellite on which it failed, of several places the last one; 0: none"""
     failed_slot: int
@@ -142,7 +126,7 @@ class Block(Structure):
         ("fallbacks", POINTER(Satellite)),
         ("server_count", c_uint32),
         ("rounds", c_uint32),
-        ("state", c_uint32),
+        ("status", c_uint32),
         ("last_status", c_uint32),
         ("failed_plane", c_uint32),
         ("failed_slot", c_uint32),

@@ -39,7 +39,7 @@ class PacketError(ValueError):
     """A datagram is no packet of ours, or a packet cannot be built; `status` is the ICD's word for why."""
 
     def __init__(self, status: int, what: str) -> None:
-        super().__init__(f"{icd.STATUS_NAMES[status]}: {what}")
+        super().__init__(f"{icd.STATUSES[status]}: {what}")
         self.status = status
 
 

@@ -158,7 +158,7 @@ static void test_each_satellite_is_reported(void)
         block_up[i] = (uint8_t)(i * 7);
     }
     CHECK_EQ(SKYC_Put(client, &up, 1), 0);
-    CHECK_EQ(up.state, SKYC_DONE);
+    CHECK_EQ(up.status, SKY_STATUS_DONE);
     CHECK_EQ(SKYC_Served(client, served, 3), SATELLITES);
     CHECK_EQ(served[0].chunks, 21);
     CHECK_EQ(served[1].chunks, 20);
@@ -167,7 +167,7 @@ static void test_each_satellite_is_reported(void)
 
     __atomic_store_n(&to_lose, 3, __ATOMIC_RELAXED);
     CHECK_EQ(SKYC_Get(client, &down, 1), 0);
-    CHECK_EQ(down.state, SKYC_DONE);
+    CHECK_EQ(down.status, SKY_STATUS_DONE);
     CHECK(memcmp(block_up, block_down, BLOCK) == 0);
     CHECK_EQ(SKYC_Served(client, served, 1), SATELLITES); /* room for one: the second is not written */
     CHECK_EQ(SKYC_Served(client, served, 3), SATELLITES);
@@ -197,7 +197,7 @@ static void test_one_that_is_silent(void)
     down.deadline_ms = 1000;
     __atomic_store_n(&to_lose, UINT32_MAX, __ATOMIC_RELAXED);
     CHECK_EQ(SKYC_Get(client, &down, 1), 0);
-    CHECK_EQ(down.state, SKYC_EXPIRED);
+    CHECK_EQ(down.status, SKY_STATUS_EXPIRED);
     CHECK_EQ(SKYC_Served(client, served, 2), SATELLITES);
     CHECK_EQ(served[0].chunks, 21); /* also of a block that did not come whole */
     CHECK_EQ(served[1].chunks, 0);
@@ -213,7 +213,7 @@ static void test_one_that_is_silent(void)
     down             = block_of(block_down, 1);
     down.deadline_ms = CALL_MS;
     CHECK_EQ(SKYC_Get(client, &down, 1), 0);
-    CHECK_EQ(down.state, SKYC_DONE);
+    CHECK_EQ(down.status, SKY_STATUS_DONE);
     CHECK_EQ(SKYC_Served(client, served, 2), SATELLITES);
     CHECK_EQ(served[0].chunks, 21);
     CHECK_EQ(served[1].chunks, 20);

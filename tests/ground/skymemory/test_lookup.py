@@ -84,6 +84,22 @@ def test_only_what_is_left_is_asked_on_another_way() -> None:
     assert satellites.asked == [(FIRST, {HERE, SILENT, GONE}), (SECOND, {SILENT})]
 
 
+def chain(satellites: Satellites, *keys: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The beginning that is found, and the keys of which nobody said anything."""
+    handovers = Handovers(Whereabouts(Constellation()), satellites, satellites)  # type: ignore[arg-type]
+    lookup = Lookup(Whereabouts(Constellation()), satellites, handovers, satellites, 0, lambda **more: None)  # type: ignore[arg-type]
+    found = lookup.longest(keys)
+    return [entry.key for entry in found.entries], list(found.unanswered)
+
+
+def test_a_chain_says_of_which_of_its_keys_nobody_answered() -> None:
+    also = bytes([9]) * 32
+    assert chain(Satellites({HERE: True, GONE: False}), HERE, GONE) == ([HERE], [])
+    assert chain(Satellites({GONE: False}), GONE, SILENT) == ([], [])  # the latter was not asked for
+    assert chain(Satellites({GONE: False}), SILENT, GONE) == ([], [SILENT])
+    assert chain(Satellites({HERE: True, also: True}), HERE, also) == ([HERE, also], [])
+
+
 def test_nothing_is_asked_for_nothing() -> None:
     satellites = Satellites({})
     assert statuses(satellites) == ([], {})

@@ -27,7 +27,7 @@ from skymemory.keyvalue import (
 )
 from skymemory.link.control import Purged
 from skymemory.link.native import Buffer
-from skymemory.results import FindResult, GetResult, PutResult
+from skymemory.results import SILENCE, FindResult, GetResult, PutResult, Status
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,6 @@ _CALL_BYTES: Final = 32 << 20
 _ASIDE_BYTES: Final = 1 << 20
 """longer values are fetched aside; of others a call brings at most four times as much, as engines wait for it before theirs"""
 _BREATH_S: Final = 0.002
-_SILENCE: Final = frozenset(("expired", "unanswered", "no_satellite", "unreachable", "hop_limit", "cancelled"))
 NO_ANSWER: Final = "ERR the constellation does not answer; nothing was stored, try again"
 
 Item = TypeVar("Item")
@@ -154,16 +153,16 @@ class Values:
         self._memory = memory
         self.directory = directory
         self._lines: dict[tuple[int, bytes], _Line] = {}
-        self._finds: _Calls[bytes, FindResult] = _Calls(sky.look_up, lambda key: FindResult(key, None, "unanswered"))
+        self._finds: _Calls[bytes, FindResult] = _Calls(sky.look_up, lambda key: FindResult(key, None, Status.UNANSWERED))
         self._asks: _Calls[bytes, FindResult] = _Calls(
-            lambda keys: sky.look_up(keys, fresh=True), lambda key: FindResult(key, None, "unanswered")
+            lambda keys: sky.look_up(keys, fresh=True), lambda key: FindResult(key, None, Status.UNANSWERED)
         )
         self._gets = self._calls_of_gets(4 * _ASIDE_BYTES, aside=False)
         self._large_gets = self._calls_of_gets(_CALL_BYTES, aside=True)
         self._ways: _Calls[bytes, Purged] = _Calls(sky.make_way, lambda key: Purged(0, False))
         self._puts: _Calls[tuple[bytes, Buffer], PutResult] = _Calls(
             sky.put,
-            lambda item: PutResult(item[0], False, "unanswered", None, 0.0),
+            lambda item: PutResult(item[0], Status.UNANSWERED, None, 0.0),
             lambda item: memoryview(item[1]).nbytes,
             _CALL_BYTES,
         )
@@ -225,7 +224,7 @@ class Values:
             (self._asks if asks else self._finds).ask(line.key, lambda found: self._answered(line, needs, found))
 
     def _answered(self, line: _Line, needs: Needs, found: FindResult) -> None:
-        if found.status in _SILENCE:
+        if found.status in SILENCE:
             self._unanswered(line)
         else:
             self._looked(line, needs, None if found.entry is None else found.entry.block_len)
@@ -268,15 +267,15 @@ class Values:
             return await self._sky.get([key for key, _ in items], block_bytes_max=BLOCK_BYTES_MAX, aside=aside)
 
         def otherwise(item: tuple[bytes, int]) -> GetResult:
-            return GetResult(item[0], None, "unanswered", 0.0)
+            return GetResult(item[0], None, Status.UNANSWERED, 0.0)
 
         return _Calls(get, otherwise, lambda item: item[1], most_bytes)
 
     def _fetched(self, line: _Line, result: GetResult) -> None:
         data = result.data
-        if data is None and result.status in _SILENCE:
+        if data is None and result.status in SILENCE:
             self._unanswered(line)
-        elif data is None and result.status == "miss":
+        elif data is None and result.status is Status.MISS:
             self._missed(line)
         elif data is None:
             self._unread(line, result.status)
@@ -308,7 +307,7 @@ class Values:
         else:
             self._next(line)
 
-    def _unread(self, line: _Line, status: str) -> None:
+    def _unread(self, line: _Line, status: Status) -> None:
         """There is something that cannot be read: a longer block than a value's, or shares of several.
 
         It can be deleted, or another be put in its place; reads miss it, and what depends on it cannot be done.
@@ -375,12 +374,12 @@ class Values:
             if result.ok:
                 self.directory.put(line.database, line.name, length, terms)
                 self._finish(line)
-            elif result.status == "bad_key" and is_first:  # something is left of a block without its first share
+            elif result.status is Status.BAD_KEY and is_first:  # something is left of a block without its first share
                 self._purges.ask(line.key, again)
             else:
                 self.directory.remove(line.database, line.name)
                 why = f"ERR not stored: {result.status.replace('_', ' ')}"
-                self._refuse(line, NO_ANSWER if result.status in _SILENCE else why)
+                self._refuse(line, NO_ANSWER if result.status in SILENCE else why)
 
         def again(purged: Purged) -> None:
             if purged.confirmed:

@@ -18,6 +18,7 @@ from skymemory.agent.lease import Lease
 from skymemory.engines.framing import FrameError
 from skymemory.engines.vllm.plans import BlockPlan, LoadPlan
 from skymemory.engines.vllm.tally import Tally
+from skymemory.wire.icd import Status
 
 _log = logging.getLogger(__name__)
 
@@ -137,7 +138,7 @@ class Loader:
         if not self._came_up and time.monotonic() - self._opened < _CONNECT_S:
             return  # the scheduler's client has found the agent a moment ago, and this one is about to
         for job in self._jobs:
-            self._fail(job, job.waiting, "no_agent")
+            self._fail(job, job.waiting, Status.NO_AGENT)
             job.waiting.clear()
 
     def _came(self, run: _Run, future: Future[list[Outcome]]) -> None:
@@ -147,22 +148,22 @@ class Loader:
                 if job.over:
                     continue  # vLLM may use the place for something else by now
                 job.asked.discard(block.block_id)
-                status = outcome.status if outcome is not None else "no_agent"
+                why: str = outcome.status if outcome is not None else Status.NO_AGENT
                 if outcome is not None and outcome.ok:
                     try:
                         self._take(lease.view, block.key, block.block_id)
                     except FrameError as error:
-                        status = "corrupt"
+                        why = "corrupt"
                         self._client.purge([self._key_of(block.key)])  # so that it can be stored anew
                         _log.warning("block %s is computed again: %s", self._key_of(block.key).hex()[:16], error)
                     except Exception:
-                        status = "error"
+                        why = "error"
                         _log.exception("block %s is computed again", self._key_of(block.key).hex()[:16])
                     else:
                         self._tally.count("loaded")
                         self._tally.count("loaded_bytes", self._block_bytes)
                         continue
-                self._fail(job, [block], status)
+                self._fail(job, [block], why)
                 # Behind a gap nothing is of use
                 self._fail(job, job.waiting, None)
                 job.waiting.clear()
@@ -178,9 +179,9 @@ class Loader:
                 job.waiting.clear()
                 job.asked.clear()
 
-    def _fail(self, job: _Job, blocks: Sequence[BlockPlan] | deque[BlockPlan], status: str | None) -> None:
+    def _fail(self, job: _Job, blocks: Sequence[BlockPlan] | deque[BlockPlan], why: str | None) -> None:
         job.failed.update(block.block_id for block in blocks)
-        self._tally.count(f"load_failed.{status or 'behind_a_gap'}", len(blocks))
+        self._tally.count(f"load_failed.{why or 'behind_a_gap'}", len(blocks))
 
     def _end(self) -> None:
         for job in [job for job in self._jobs if not job.waiting and not job.asked]:

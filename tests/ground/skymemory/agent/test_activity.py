@@ -17,7 +17,7 @@ from skymemory.cli.main import main
 from skymemory.engines.carrier import Block, Carrier, Settings
 from skymemory.engines.framing import BlockFormat
 from skymemory.placement.torus import Satellite
-from skymemory.results import GetResult
+from skymemory.results import GetResult, Status
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up
 
@@ -30,7 +30,7 @@ def keys_of(count: int) -> list[bytes]:
     return [os.urandom(32) for _ in range(count)]
 
 
-def result(key: bytes, status: str = "done", *, known: bool = True) -> GetResult:
+def result(key: bytes, status: Status = Status.DONE, *, known: bool = True) -> GetResult:
     return GetResult(key, None, status, 0.1, known)
 
 
@@ -57,8 +57,8 @@ def test_what_is_believed_and_does_not_come_is_no_cold_key() -> None:
     keys = keys_of(3)
     activity.looked_up("engine", keys[:1], found=1, fetch=1)
     # Found by this lookup; known of old; never heard of
-    known = [result(keys[0], "miss", known=False), result(keys[1], "expired")]
-    activity.got("engine", [*known, result(keys[2], "miss", known=False)])
+    known = [result(keys[0], Status.MISS, known=False), result(keys[1], Status.EXPIRED)]
+    activity.got("engine", [*known, result(keys[2], Status.MISS, known=False)])
     assert blocks(activity) == (0, 1, 0, 2)
     assert activity.counts().delivery == 0.0
     assert Counts().hit_rate is None

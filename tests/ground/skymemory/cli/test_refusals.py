@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from skymemory.cli import main
 from skymemory.config import Constellation
-from skymemory.results import GetResult
+from skymemory.results import GetResult, Status
 from skymemory.testbed import satellite
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.state import State
@@ -182,9 +182,9 @@ def test_a_model_that_is_not_there_is_told_as_such(skymem: Skymem, tmp_path: Pat
 
 
 def test_results_show_no_payload() -> None:
-    shown = repr(GetResult(bytes(32), bytearray(b"secret" * 1000), "done", 0.25))
+    shown = repr(GetResult(bytes(32), bytearray(b"secret" * 1000), Status.DONE, 0.25))
     assert shown == f"GetResult(key={'00' * 32}, data=<6,000 bytes>, status='done', duration_s=0.250000)"
-    assert "data=None" in repr(GetResult(bytes(32), None, "miss", 0.0))
+    assert "data=None" in repr(GetResult(bytes(32), None, Status.MISS, 0.0))
 
 
 @pytest.mark.parametrize("seed", range(6))

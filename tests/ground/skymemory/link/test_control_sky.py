@@ -135,7 +135,7 @@ def test_relay_puts_commands_on_the_bus(full_sky: LocalConstellation) -> None:
 
         def statuses(message: bytes) -> set[str]:
             answers = control.relay(routes, message, 5)
-            return {icd.STATUS_NAMES[answer.packet.status] for answer in answers if answer is not None}
+            return {icd.STATUSES[answer.packet.status] for answer in answers if answer is not None}
 
         assert statuses(command(KVC_CMD_APID, 0)) == {"ok"}
         assert statuses(command(KVC_CMD_APID, 0, checksum_error=1)) == {"bad_checksum"}

@@ -11,12 +11,13 @@ import pytest
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
-from skymemory.link.native import NativeClient, Server, Transfer, TransferState
+from skymemory.link.native import NativeClient, Server, Transfer
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.icd import Status
 
 DEADLINE_MS = 20_000
 StartSky = Callable[..., LocalConstellation]
@@ -47,8 +48,8 @@ def check_round_trip(client: NativeClient, servers: list[Server], stored: list[T
     fetched = downloads(stored)
     client.get(fetched, servers, DEADLINE_MS)
     for up, down in zip(stored, fetched, strict=True):
-        assert (up.state, up.failed) == (TransferState.DONE, None)
-        assert (down.state, down.failed) == (TransferState.DONE, None)
+        assert (up.status, up.failed) == (Status.DONE, None)
+        assert (down.status, down.failed) == (Status.DONE, None)
         assert up.chunks == down.chunks == up.entry.chunk_total
         assert up.bytes == down.bytes == up.entry.block_len
         assert bytes(down.data) == bytes(up.data)
@@ -58,8 +59,13 @@ def check_round_trip(client: NativeClient, servers: list[Server], stored: list[T
 # ---- the binding ----------------------------------------------------------------------------------------------------
 
 
-def test_states_are_those_of_the_store_and_its_messages() -> None:
-    assert [state.name for state in TransferState] == ["RUNNING", "DONE", "MISS", "EXPIRED", "REFUSED", "CANCELLED"]
+def test_each_status_has_one_number_and_those_of_hosts_are_not_on_the_wire() -> None:
+    numbers = {*icd.STATUSES, *icd.HOST_STATUSES}
+    assert len(numbers) == len(icd.STATUSES) + len(icd.HOST_STATUSES) == len(Status)
+    assert {*icd.STATUSES.values(), *icd.HOST_STATUSES.values()} == set(Status)
+    assert set(icd.STATUSES) == set(range(icd.STATUS_COUNT))
+    assert min(icd.HOST_STATUSES) >= 128
+    assert max(icd.HOST_STATUSES) <= 255  # one byte in C
 
 
 @pytest.mark.parametrize("numbers", [{"packet_bytes": 118}, {"packet_bytes": 65508}, {"burst": 2049}, {"window_max": 2049}])
@@ -125,7 +131,7 @@ def test_tenants_do_not_see_each_other(full_sky: LocalConstellation) -> None:
         other = downloads(stored)
         other[0].tenant = 1
         client.get(other, servers, DEADLINE_MS)
-        assert other[0].state is TransferState.MISS
+        assert other[0].status is Status.MISS
 
 
 def test_a_share_of_more_chunks_than_one_set_can_name(start_sky: StartSky) -> None:
@@ -165,8 +171,8 @@ def test_what_nobody_holds_is_a_miss(full_sky: LocalConstellation) -> None:
     with NativeClient() as client:
         wanted = downloads(uploads(2_900_000))
         client.get(wanted, servers, DEADLINE_MS)
-        assert wanted[0].state is TransferState.MISS
-        assert wanted[0].status == icd.STATUS_NOT_FOUND
+        assert wanted[0].status is Status.MISS
+        assert wanted[0].last_status == icd.STATUS_NOT_FOUND
         assert wanted[0].failed in [satellite for satellite, *_ in servers]
         assert wanted[0].duration_s < DEADLINE_MS / 1000
 
@@ -178,7 +184,7 @@ def test_one_missing_block_does_not_spoil_the_others(full_sky: LocalConstellatio
         client.put(stored, servers, DEADLINE_MS)
         wanted = downloads([stored[0], *uploads(400_000), stored[1]])
         client.get(wanted, servers, DEADLINE_MS)
-        assert [transfer.state for transfer in wanted] == [TransferState.DONE, TransferState.MISS, TransferState.DONE]
+        assert [transfer.status for transfer in wanted] == [Status.DONE, Status.MISS, Status.DONE]
         assert bytes(wanted[2].data) == stored[1].data
 
 
@@ -190,14 +196,14 @@ def test_another_block_under_the_same_key_is_a_miss(full_sky: LocalConstellation
         entry = BlockEntry(stored[0].entry.key, 89_000, 6000, 15, 0, 0.0)
         wanted = [Transfer(entry, 0, bytearray(89_000))]
         client.get(wanted, servers, DEADLINE_MS)
-        assert (wanted[0].state, wanted[0].status) == (TransferState.MISS, icd.STATUS_BAD_KEY)
+        assert (wanted[0].status, wanted[0].last_status) == (Status.BAD_KEY, icd.STATUS_BAD_KEY)
 
 
 def test_chunks_that_no_slot_holds_are_refused(full_sky: LocalConstellation) -> None:
     with NativeClient() as client:
         stored = uploads(100_000, chunk_len=20_000)
         client.put(stored, servers_of(full_sky.constellation), DEADLINE_MS)
-        assert (stored[0].state, stored[0].status) == (TransferState.REFUSED, icd.STATUS_TOO_LARGE)
+        assert (stored[0].status, stored[0].last_status) == (Status.TOO_LARGE, icd.STATUS_TOO_LARGE)
 
 
 def test_a_dead_satellite_is_a_miss_by_the_deadline(start_sky: StartSky) -> None:
@@ -207,13 +213,13 @@ def test_a_dead_satellite_is_a_miss_by_the_deadline(start_sky: StartSky) -> None
     with NativeClient() as client:
         stored = uploads(300_000, 6000)  # the second lies on server 0 alone
         client.put(stored, servers, DEADLINE_MS)
-        assert [transfer.state for transfer in stored] == [TransferState.DONE] * 2
+        assert [transfer.status for transfer in stored] == [Status.DONE] * 2
         local.kill(victim)
         wanted = downloads(stored)
         client.get(wanted, servers, 2000)
-        assert (wanted[0].state, wanted[0].failed) == (TransferState.EXPIRED, victim)
+        assert (wanted[0].status, wanted[0].failed) == (Status.EXPIRED, victim)
         assert wanted[0].duration_s >= 2.0
-        assert wanted[1].state is TransferState.DONE
+        assert wanted[1].status is Status.DONE
         local.restart(victim)
         check_round_trip(client, servers, stored)
 
@@ -260,7 +266,7 @@ def test_a_call_can_be_cancelled_from_another_thread() -> None:
         while thread.is_alive():  # the first ones may come before the call has begun
             client.cancel()
             thread.join(0.01)
-        assert [transfer.state for transfer in wanted] == [TransferState.CANCELLED] * 2
+        assert [transfer.status for transfer in wanted] == [Status.CANCELLED] * 2
 
 
 def test_closing_ends_a_call() -> None:
@@ -279,7 +285,7 @@ def test_closing_ends_a_call() -> None:
         thread.start()
         client.close()
         thread.join()
-        assert raised or wanted[0].state is TransferState.CANCELLED
+        assert raised or wanted[0].status is Status.CANCELLED
 
 
 def test_closing_ends_calls_that_wait_for_their_turn() -> None:

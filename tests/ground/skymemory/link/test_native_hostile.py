@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from skymemory.block_entry import BlockEntry
-from skymemory.link.native import NativeClient, Server, Transfer, TransferState
+from skymemory.link.native import NativeClient, Server, Transfer
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.icd import Status
 from skymemory.wire.packets import Packet, decode
 
 DEADLINE_MS = 20_000
@@ -89,20 +90,38 @@ def test_answers_count_only_from_where_they_are_waited_for(full_sky: LocalConste
     stored = upload()
     with NativeClient() as client:
         client.put([stored], [(satellite, satellite, *direct)], DEADLINE_MS)
-        assert stored.state is TransferState.DONE
+        assert stored.status is Status.DONE
     for change, from_elsewhere, state in (
-        (as_it_is, False, TransferState.DONE),
-        (as_it_is, True, TransferState.EXPIRED),
-        (from_another_satellite, False, TransferState.EXPIRED),
+        (as_it_is, False, Status.DONE),
+        (as_it_is, True, Status.EXPIRED),
+        (from_another_satellite, False, Status.EXPIRED),
     ):
         with path_to(direct, change, from_elsewhere=from_elsewhere) as path, NativeClient() as client:
             wanted = download(stored)
-            client.get([wanted], [(satellite, satellite, *path)], DEADLINE_MS if state is TransferState.DONE else SHORT_MS)
-            assert wanted.state is state
-            if state is TransferState.EXPIRED:
+            client.get([wanted], [(satellite, satellite, *path)], DEADLINE_MS if state is Status.DONE else SHORT_MS)
+            assert wanted.status is state
+            if state is Status.EXPIRED:
                 assert client.counters().rx_stale > 0
             else:  # what was asked for twice is answered twice
                 assert client.counters().rx_stale == 0 or wanted.repeats > 0
+
+
+@pytest.mark.parametrize("code", [*sorted(icd.HOST_STATUSES), icd.STATUS_COUNT, 255])
+def test_a_satellite_cannot_say_what_is_for_the_host_to_say(full_sky: LocalConstellation, code: int) -> None:
+    """A miss, for one, would have the block purged."""
+    satellite = Satellite(2, 2)
+    direct = (full_sky.constellation.address(*satellite), full_sky.constellation.network.port)
+
+    def with_the_status_of_a_host(packet: Packet) -> Packet:
+        return replace(packet, status=code, payload=b"", chunk_len=0, offset=0, chunk_crc=0)
+
+    stored = upload()
+    with NativeClient() as client:
+        client.put([stored], [(satellite, satellite, *direct)], DEADLINE_MS)
+    with path_to(direct, with_the_status_of_a_host, from_elsewhere=False) as path, NativeClient() as client:
+        wanted = download(stored)
+        client.get([wanted], [(satellite, satellite, *path)], DEADLINE_MS)
+        assert (wanted.status, wanted.last_status) == (Status.REFUSED, code)
 
 
 def test_a_host_number_in_use_is_drawn_again(full_sky: LocalConstellation) -> None:
@@ -122,7 +141,7 @@ def test_a_host_number_in_use_is_drawn_again(full_sky: LocalConstellation) -> No
         client.put([stored], servers, DEADLINE_MS)
         wanted = download(stored)
         client.get([wanted], servers, DEADLINE_MS)
-        assert (stored.state, wanted.state) == (TransferState.DONE, TransferState.DONE)
+        assert (stored.status, wanted.status) == (Status.DONE, Status.DONE)
         assert bytes(wanted.data) == stored.data
         assert client.counters().host_number != number
 
@@ -139,7 +158,7 @@ for chunks in (1, 5):
     with NativeClient() as client:
         block = Transfer(BlockEntry(bytes(32), 6000 * chunks, 6000, chunks, 0, 0.0), 0, bytes(6000 * chunks))
         client.put([block], [(here, here, "127.0.0.1", 9)], 60_000)
-        results.append([block.state.name, block.status, client.counters().tx_offload])
+        results.append([block.status.name, block.last_status, client.counters().tx_offload])
 print(json.dumps(results))
 """
 
@@ -158,6 +177,6 @@ def test_packets_that_the_path_does_not_take_end_the_block_at_once() -> None:
         cwd=Path(__file__).parent,
     )
     results = json.loads(ran.stdout)
-    assert [result[:2] for result in results] == [["REFUSED", icd.STATUS_TOO_LARGE]] * 2
+    assert [result[:2] for result in results] == [["TOO_LARGE", icd.STATUS_TOO_LARGE]] * 2
     # A bundle that fails because its packets are too large does not speak against bundles.
     assert len({offload for *_, offload in results}) == 1

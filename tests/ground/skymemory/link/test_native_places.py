@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from skymemory.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
-from skymemory.link.native import NativeClient, Server, Transfer, TransferState
+from skymemory.link.native import NativeClient, Server, Transfer
 from skymemory.link.structures import ROUNDS_MAX
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.icd import Status
 from skymemory.wire.packets import ChunkSet, Packet, decode
 
 DEADLINE_MS = 20_000
@@ -45,7 +46,7 @@ def scatter(client: NativeClient, sky: LocalConstellation, stored: Transfer, hol
     """Put chunk i of a block on the i-th of some satellites, and nowhere else."""
     lies_at = [server(sky, holder) for holder in holders]
     client.put([stored], lies_at, DEADLINE_MS)
-    assert stored.state is TransferState.DONE
+    assert stored.status is Status.DONE
 
 
 def download(stored: Transfer, places: Sequence[Sequence[Server]]) -> Transfer:
@@ -53,7 +54,7 @@ def download(stored: Transfer, places: Sequence[Sequence[Server]]) -> Transfer:
 
 
 def check_whole(fetched: Transfer, stored: Transfer) -> None:
-    assert (fetched.state, fetched.failed) == (TransferState.DONE, None)
+    assert (fetched.status, fetched.failed) == (Status.DONE, None)
     assert (fetched.chunks, fetched.bytes) == (stored.entry.chunk_total, stored.entry.block_len)
     assert bytes(fetched.data) == stored.data
 
@@ -99,7 +100,7 @@ def test_many_blocks_with_places_and_without_in_one_call(full_sky: LocalConstell
         client.get([*fetched, nowhere], servers, DEADLINE_MS)
         for one, up in zip(fetched, stored, strict=True):
             check_whole(one, up)
-        assert (nowhere.state, nowhere.status) == (TransferState.MISS, icd.STATUS_NOT_FOUND)
+        assert (nowhere.status, nowhere.last_status) == (Status.MISS, icd.STATUS_NOT_FOUND)
         assert nowhere.failed in (A, B, C)  # the last place
 
 
@@ -175,10 +176,10 @@ def test_a_put_goes_to_the_servers_only(full_sky: LocalConstellation) -> None:
         stored = upload(10)
         stored.places = [[server(full_sky, A), server(full_sky, B)]]
         client.put([stored], [server(full_sky, C)], DEADLINE_MS)
-        for place, state in ((A, TransferState.MISS), (B, TransferState.MISS), (C, TransferState.DONE)):
+        for place, state in ((A, Status.MISS), (B, Status.MISS), (C, Status.DONE)):
             fetched = download(stored, ())
             client.get([fetched], [server(full_sky, place)], DEADLINE_MS)
-            assert fetched.state is state
+            assert fetched.status is state
 
 
 def test_an_older_block_of_the_name_is_passed_over(full_sky: LocalConstellation) -> None:
@@ -191,7 +192,7 @@ def test_an_older_block_of_the_name_is_passed_over(full_sky: LocalConstellation)
         client.get([fetched, nowhere], [server(full_sky, A)], DEADLINE_MS)
         check_whole(fetched, stored)
         # It is not gone for certain: the name stands for something else somewhere
-        assert (nowhere.state, nowhere.status, nowhere.failed) == (TransferState.MISS, icd.STATUS_BAD_KEY, A)
+        assert (nowhere.status, nowhere.last_status, nowhere.failed) == (Status.BAD_KEY, icd.STATUS_BAD_KEY, A)
 
 
 # ---- places that do not answer ----------------------------------------------------------------------------------------
@@ -210,7 +211,7 @@ def test_a_silent_place_is_passed_over(start_sky: StartSky, stopped: Stopped) ->
         for one, up in zip(fetched, stored, strict=True):
             check_whole(one, up)
         # Whether the silent one holds it, nobody knows
-        assert (lost.state, lost.failed) == (TransferState.EXPIRED, A)
+        assert (lost.status, lost.failed) == (Status.EXPIRED, A)
         # As good as new afterwards
         client.put([nowhere], [server(local, A)], DEADLINE_MS)
         fetched = [download(nowhere, [[server(local, A), server(local, B)]])]
@@ -223,7 +224,7 @@ def test_all_places_silent_is_expired_by_the_deadline(start_sky: StartSky, stopp
     with NativeClient() as client, stopped(local, A, B, C):
         wanted = [download(upload(5), [[server(local, one) for one in (A, B, C)]]) for _ in range(20)]
         client.get(wanted, [server(local, A)], SHORT_MS)
-        assert {one.state for one in wanted} == {TransferState.EXPIRED}
+        assert {one.status for one in wanted} == {Status.EXPIRED}
         assert all(one.duration_s >= SHORT_MS / 1000 for one in wanted)
 
 
@@ -238,7 +239,7 @@ def test_an_unreachable_place_is_passed_over(start_sky: StartSky) -> None:
         fetched, nowhere = download(stored, [[beyond, at_hand]]), download(upload(10), [[beyond, at_hand]])
         client.get([fetched, nowhere], [at_hand], DEADLINE_MS)
         check_whole(fetched, stored)
-        assert (nowhere.state, nowhere.status, nowhere.failed) == (TransferState.REFUSED, icd.STATUS_UNREACHABLE, there)
+        assert (nowhere.status, nowhere.last_status, nowhere.failed) == (Status.UNREACHABLE, icd.STATUS_UNREACHABLE, there)
 
 
 # ---- bad terms --------------------------------------------------------------------------------------------------------
@@ -340,7 +341,7 @@ def test_no_word_of_one_place_keeps_from_asking_the_next(full_sky: LocalConstell
         check_whole(fetched, stored)
         nowhere = download(upload(60), [[false] * (ROUNDS_MAX + 1)])
         client.get([nowhere], [false], DEADLINE_MS)  # however often it is asked, that has an end
-        assert nowhere.state is not TransferState.DONE
+        assert nowhere.status is not Status.DONE
         assert nowhere.chunks == nowhere.bytes == 0
 
 
@@ -353,7 +354,7 @@ def test_refusals_of_the_request_itself_end_the_block(full_sky: LocalConstellati
         client.put([stored], [server(full_sky, B)], DEADLINE_MS)
         fetched = download(stored, [[false, server(full_sky, B)]])
         client.get([fetched], [false], DEADLINE_MS)
-        assert (fetched.state, fetched.status, fetched.failed) == (TransferState.REFUSED, icd.STATUS_TOO_LARGE, A)
+        assert (fetched.status, fetched.last_status, fetched.failed) == (Status.TOO_LARGE, icd.STATUS_TOO_LARGE, A)
 
 
 def test_places_that_contradict_themselves_are_refused() -> None:
@@ -381,4 +382,4 @@ def test_a_call_with_places_can_be_cancelled(start_sky: StartSky, stopped: Stopp
         while thread.is_alive():  # the first ones may come before the call has begun
             client.cancel()
             thread.join(0.01)
-        assert {one.state for one in wanted} == {TransferState.CANCELLED}
+        assert {one.status for one in wanted} == {Status.CANCELLED}

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
-from skymemory.link.native import NativeClient, Served, Server, Transfer, TransferState
+from skymemory.link.native import NativeClient, Served, Server, Transfer
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import server_routes
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.icd import Status
 
 SIZE = 100_001
 CHUNK = 6000
@@ -43,7 +44,7 @@ def test_who_did_what(full_sky: LocalConstellation) -> None:
         for move in (client.put, client.get):
             before_ns = time.time_ns()
             call = move([transfer], servers, 5000)
-            assert transfer.state is TransferState.DONE
+            assert transfer.status is Status.DONE
             assert before_ns <= call.started_ns <= call.ended_ns <= time.time_ns()
             assert {(one.satellite, one.entry) for one in call.served} == {server[:2] for server in servers}
             assert sum(one.bytes for one in call.served) == SIZE
@@ -70,10 +71,10 @@ def test_one_that_is_lost_says_nothing(start_sky: Callable[..., LocalConstellati
     with NativeClient() as client:
         transfer = new_transfer()
         client.put([transfer], servers, 5000)
-        assert transfer.state is TransferState.DONE
+        assert transfer.status is Status.DONE
         local.kill(victim)
         call = client.get([transfer], servers, 2000)
-        assert transfer.state is TransferState.EXPIRED
+        assert transfer.status is Status.EXPIRED
         lost = next(one for one in call.served if one.satellite == victim)
         assert (lost.first_s, lost.last_s, lost.bytes, lost.chunks) == (None, None, 0, 0)
         assert lost.asked_s is not None

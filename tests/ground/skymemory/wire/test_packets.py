@@ -37,8 +37,8 @@ def damaged(datagram: bytes, at: int, value: bytes) -> bytes:
 def why(datagram: bytes) -> str:
     with pytest.raises(PacketError) as caught:
         decode(datagram)
-    assert str(caught.value).startswith(icd.STATUS_NAMES[caught.value.status])
-    return icd.STATUS_NAMES[caught.value.status]
+    assert str(caught.value).startswith(icd.STATUSES[caught.value.status])
+    return icd.STATUSES[caught.value.status]
 
 
 @given(packets())
@@ -161,7 +161,7 @@ def test_chunk_sets_come_back(first: int, stride: int, bits: list[bool]) -> None
 def test_chunk_sets_that_are_none(payload: bytes, chunk_id: int, status: str) -> None:
     with pytest.raises(PacketError) as caught:
         ChunkSet.of(request(payload=payload, chunk_id=chunk_id))
-    assert icd.STATUS_NAMES[caught.value.status] == status
+    assert icd.STATUSES[caught.value.status] == status
 
 
 @pytest.mark.parametrize("chunks", [ChunkSet(0, 1, ()), ChunkSet(0, 0, (True,)), ChunkSet(0, 1, (True,) * 2049)])

@@ -12,7 +12,7 @@ from skymemory.agent.resp.gateway import Gateway
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
 from skymemory.link.control import Purged
-from skymemory.results import FindResult, GetResult, PutResult
+from skymemory.results import FindResult, GetResult, PutResult, Status
 from support.pages import OnlyActivity
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class StubSky:
         self.observer = OnlyActivity()
         self.reachable = True
         self.blocks: dict[bytes, bytes] = {}
-        self.get_status: str | None = None
+        self.get_status: Status | None = None
         """what gets end with, whatever there is"""
         self.is_unanswered = False
         """lookups are"""
@@ -63,12 +63,12 @@ class StubSky:
 
     async def look_up(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
         if self.is_unanswered:
-            return [FindResult(key, None, "unanswered") for key in keys]
+            return [FindResult(key, None, Status.UNANSWERED) for key in keys]
         found = [self.store.index.get(key) or self.entry(key) if not fresh else self.entry(key) for key in keys]
         return [
-            FindResult(key, None, "unanswered")
+            FindResult(key, None, Status.UNANSWERED)
             if key in self.unanswered
-            else FindResult(key, one, "miss" if one is None else "done")
+            else FindResult(key, one, Status.MISS if one is None else Status.DONE)
             for key, one in zip(keys, found, strict=True)
         ]
 
@@ -80,7 +80,7 @@ class StubSky:
             return [GetResult(key, None, self.get_status, 0.0) for key in keys]
         found = ((key, self.blocks.get(key)) for key in keys)
         return [
-            GetResult(key, None, "miss", 0.0) if data is None else GetResult(key, bytearray(data), "done", 0.0)
+            GetResult(key, None, Status.MISS, 0.0) if data is None else GetResult(key, bytearray(data), Status.DONE, 0.0)
             for key, data in found
         ]
 
@@ -88,7 +88,7 @@ class StubSky:
         await self.held.wait()
         self.put_bytes.append(sum(len(data) for _, data in items))
         self.blocks |= {key: bytes(data) for key, data in items}
-        return [PutResult(key, True, "done", self.entry(key), 0.0) for key, _ in items]
+        return [PutResult(key, Status.DONE, self.entry(key), 0.0) for key, _ in items]
 
     async def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
         return [Purged(int(key not in self.torn and self.blocks.pop(key, None) is not None), True) for key in keys]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from skymemory.keyvalue import key_of
+from skymemory.results import Status
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
 
@@ -30,7 +31,7 @@ StartAgent = Callable[..., AgentProcess]
 def test_a_fetch_that_expires_says_nothing_of_the_value(change: tuple[str, ...], answer: object) -> None:
     with InsideGateway() as inside, RawClient(inside.port) as client:
         assert client.ask("SET", "k", "v1") == b"OK"
-        inside.run(lambda: setattr(inside.sky, "get_status", "expired"))
+        inside.run(lambda: setattr(inside.sky, "get_status", Status.EXPIRED))
         client.send(encoded("GET", "k") * 2 + encoded(*change))
         assert [client.answer() for _ in range(3)] == [None, None, answer]
         inside.run(lambda: setattr(inside.sky, "get_status", None))

@@ -5,6 +5,7 @@ import pytest
 from skymemory.keyvalue import key_of, pack
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import server_routes
+from skymemory.results import Status
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 
@@ -12,23 +13,23 @@ from .inside import InsideGateway
 from .raw import RawClient, encoded
 
 FAR_UNIX_MS = 4_000_000_000_000
-STATUSES = pytest.mark.parametrize("status", ["too_large", "bad_key"])
+STATUSES = pytest.mark.parametrize("status", [Status.TOO_LARGE, Status.BAD_KEY])
 
 
-def told(status: str) -> str:
+def told(status: Status) -> str:
     return f"ERR the value cannot be read: {status.replace('_', ' ')}; DEL deletes it"
 
 
-def put_unreadable(inside: InsideGateway, status: str) -> None:
+def put_unreadable(inside: InsideGateway, status: Status) -> None:
     """Under the name k; it may have expired, so that nobody knows whether it is there who has not read it."""
     inside.sky.blocks[key_of("k")] = bytes(pack(b"v", FAR_UNIX_MS))
     inside.sky.get_status = status
-    if status == "bad_key":
+    if status is Status.BAD_KEY:
         inside.sky.torn.add(key_of("k"))
 
 
 @STATUSES
-def test_it_can_be_deleted(status: str) -> None:
+def test_it_can_be_deleted(status: Status) -> None:
     with InsideGateway() as inside, RawClient(inside.port) as client:
         inside.run(lambda: put_unreadable(inside, status))
         assert client.ask("GET", "k") is None
@@ -38,7 +39,7 @@ def test_it_can_be_deleted(status: str) -> None:
 
 
 @STATUSES
-def test_nothing_is_done_that_depends_on_it(status: str) -> None:
+def test_nothing_is_done_that_depends_on_it(status: Status) -> None:
     with InsideGateway() as inside, RawClient(inside.port) as client:
         inside.run(lambda: put_unreadable(inside, status))
         for change in (("SET", "k", "new", "NX"), ("SET", "k", "new", "KEEPTTL"), ("EXPIRE", "k", "10"), ("PERSIST", "k")):
@@ -47,7 +48,7 @@ def test_nothing_is_done_that_depends_on_it(status: str) -> None:
 
 
 @STATUSES
-def test_what_waits_with_it_is_done_in_order(status: str) -> None:
+def test_what_waits_with_it_is_done_in_order(status: Status) -> None:
     with InsideGateway() as inside, RawClient(inside.port) as client:
         inside.run(lambda: put_unreadable(inside, status))
         client.send(encoded("TTL", "k") * 2 + encoded("DEL", "k") + encoded("SET", "k", "new", "NX") + encoded("GET", "k"))
@@ -66,8 +67,8 @@ def test_shares_of_two_values_are_deleted(full_sky: LocalConstellation, port: in
         routes = server_routes(Whereabouts(full_sky.constellation), 0.0)
         assert store.put([(key, old)])[0].ok
         assert store.control.purge(routes[1:3], [key], full_sky.constellation.cache.tenant, 5).chunks > 0
-        assert other.put([(key, new)])[0].status == "bad_key"
-        assert store.get([key])[0].status == "bad_key"
+        assert other.put([(key, new)])[0].status is Status.BAD_KEY
+        assert store.get([key])[0].status is Status.BAD_KEY
         assert client.ask("GET", "two values") is None
         assert client.ask("SET", "two values", "v", "KEEPTTL") == told("bad_key")
         assert client.ask("DEL", "two values") == 1

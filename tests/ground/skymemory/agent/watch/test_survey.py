@@ -24,7 +24,7 @@ from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
 from skymemory.placement.whereabouts import Playing
 from skymemory.placement.window import Route
-from skymemory.results import GetResult
+from skymemory.results import GetResult, Status
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.replay import upload
@@ -85,8 +85,8 @@ def test_what_was_asked_for_and_what_came(start_sky: StartSky) -> None:
     activity = Activity()
     with SkyStore(start_sky().constellation) as store, closing(Survey(store, activity=activity)) as survey:
         survey.take()
-        found = [GetResult(os.urandom(32), None, "done", 0.1) for _ in range(3)]
-        lost = GetResult(os.urandom(32), None, "expired", 0.1)
+        found = [GetResult(os.urandom(32), None, Status.DONE, 0.1) for _ in range(3)]
+        lost = GetResult(os.urandom(32), None, Status.EXPIRED, 0.1)
         activity.got("engine", [*found, lost], block_tokens=128)
         activity.looked_up("engine", [os.urandom(32)] * 2, found=0)
         told = survey.take().told()

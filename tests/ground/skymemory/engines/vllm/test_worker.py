@@ -17,6 +17,7 @@ from skymemory.engines.vllm.room import Room
 from skymemory.engines.vllm.settings import UnsupportedError
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
+from skymemory.wire.icd import Status
 
 BLOCKS, HEADS, TOKENS, CONTENT = 20, 2, 4, 16
 IDENTITY = Identity(bytes(32), "model", TOKENS, "float32")
@@ -54,7 +55,7 @@ class Client:
         self.purged: list[bytes] = []
         self.prefills: list[tuple[int, float]] = []
         self.puts: list[bytes] = []
-        self.status = "done"
+        self.status = Status.DONE
         self.closed = False
 
     def lease(self, length: int) -> Lease | None:
@@ -66,7 +67,7 @@ class Client:
             for key, lease in blocks:
                 if (data := self.blocks.get(key)) is not None:
                     lease.view[:] = data
-                outcomes.append(Outcome(key, "miss" if data is None else "done", 0.1))
+                outcomes.append(Outcome(key, Status.MISS if data is None else Status.DONE, 0.1))
             return outcomes
 
         return self._answered(answer)
@@ -75,7 +76,7 @@ class Client:
         def answer() -> list[Outcome]:
             for key, lease in blocks:
                 self.puts.append(key)
-                if self.status == "done":
+                if self.status is Status.DONE:
                     self.blocks[key] = bytes(lease.view)
             return [Outcome(key, self.status, 0.1) for key, _ in blocks]
 
@@ -275,7 +276,7 @@ def test_an_agent_that_comes_within_the_step(make: Callable[..., Worker], client
 
 def test_what_the_sky_does_not_take(make: Callable[..., Worker], client: Client) -> None:
     worker = make()
-    client.status = "store_full"
+    client.status = Status.STORE_FULL
     worker.step(saves=plans(3))
     assert worker.saved(1).failed == [plans(3)[0].key]
 
