@@ -417,15 +417,13 @@ class KVCManager:
         if not keys:
             return []
         try:
-            before = self._store.stats().unanswered
             with self._ledger.timed("find_s"):
-                found = self._store.find_longest(keys, block_bytes_max=self._block_bytes_max)
-            unanswered = self._store.stats().unanswered > before
+                found = self._store.look_up_longest(keys, block_bytes_max=self._block_bytes_max)
         except Exception as error:  # a cache never breaks a generation
             self._ledger.outcome("find", {"find": 1}, error)
             return []
-        self._ledger.outcome("find", {"find": 1} if unanswered else None, "no answer from the satellite that was asked")
-        return found
+        self._ledger.outcome("find", {"find": 1} if found.unanswered else None, "no answer from the satellite that was asked")
+        return found.entries
 
     def _find_whole(self, keys: list[bytes]) -> list[BlockEntry]:
         """As `_find`, but the local index is not believed without a question: satellites may have started anew."""

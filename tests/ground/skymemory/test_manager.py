@@ -334,7 +334,7 @@ def test_a_store_that_raises_never_breaks_a_generation(model, tokenizer, full_sk
         def fail(*args: object, **kwargs: object) -> None:
             raise OSError("the sky is falling")
 
-        for name in ("put", "find_longest", "get", "purge"):
+        for name in ("put", "look_up_longest", "get", "purge"):
             with monkeypatch.context() as patch:
                 patch.setattr(store, name, fail)
                 manager.add_blocks(ids, cold.cache)

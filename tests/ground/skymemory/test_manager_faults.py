@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+import time
 
 import pytest
 import torch
@@ -57,7 +58,31 @@ def flipped(store: SkyStore, key: bytes) -> bytes:
     return bytes(data)
 
 
+def await_retry(store: SkyStore, before: int) -> None:
+    deadline_s = time.monotonic() + 30
+    while store.stats().retries == before:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
 # ---- satellites -----------------------------------------------------------------------------------------------------
+
+
+def test_silence_towards_another_thread_is_no_failure_of_this_look_up(make_manager, start_sky, stopped) -> None:
+    """Two threads use one store. One waits for a satellite that does not answer; the other asks one that does."""
+    sky = start_sky(cache={"chunk_bytes": 1000})
+    with SkyStore(sky.constellation) as store:
+        manager, other = make_manager(store), make_manager(store, tenant_secret=b"other")
+        assert other.add_blocks(IDS).stored == 6
+        with stopped(sky, Whereabouts(sky.constellation).servers(0)[1]):  # the first one is asked by look-ups
+            before, unanswered = store.stats().retries, store.stats().unanswered
+            asking = threading.Thread(target=other.add_blocks, args=(IDS,))  # asks all servers whether they hold the chain
+            asking.start()
+            await_retry(store, before)  # it waits now
+            assert covered(manager) == 0
+            asking.join()
+            assert store.stats().unanswered > unanswered
+        assert not manager.statistics.errors
 
 
 def test_blocks_that_other_satellites_lost_are_put_again_in_one_go(make_manager, model, start_sky) -> None:
