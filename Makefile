@@ -18,7 +18,7 @@ ENGINES := .venv-engines
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.toml -type f -not -path '*/__pycache__/*' -not -path '*/_native/*.so' -not -name skysat)
-C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h)
+C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h -not -name sky_defaults.h)
 
 .PHONY: all demo test bench docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c test-sanitized coverage \
         test-aarch64 fuzz twin test-python test-docker test-engines clean

@@ -14,12 +14,6 @@
 #include "sky.h"
 #include "skyc_transfer.h"
 
-#define WINDOW_MAX     256u
-#define BURST          20u
-#define RTO_INITIAL_US 300000u /* twice the way round the default constellation */
-#define RTO_MIN_US     20000u  /* a busy host takes this long to run a process */
-#define RTO_MAX_US     2000000u
-
 struct SKYC_Client
 {
     pthread_mutex_t lock;
@@ -44,12 +38,8 @@ static void engine_configure(SKYC_Engine_t *engine, const SKYC_Config_t *config,
     engine->config              = *config;
     engine->config.packet_bytes = or_default(config->packet_bytes, SKY_LIMIT_PACKET_BYTES);
 
-    engine->peer_cfg.window_max     = or_default(config->window_max, WINDOW_MAX);
-    engine->peer_cfg.burst          = or_default(config->burst, BURST);
-    engine->peer_cfg.window_initial = 2 * engine->peer_cfg.burst; /* one burst comes while the next is asked for */
-    engine->peer_cfg.rto_initial_us = RTO_INITIAL_US;
-    engine->peer_cfg.rto_min_us     = RTO_MIN_US;
-    engine->peer_cfg.rto_max_us     = RTO_MAX_US;
+    engine->peer_cfg =
+        SKY_PeerCfg_OfHost(or_default(config->window_max, SKY_DEFAULT_WINDOW), or_default(config->burst, SKY_DEFAULT_CREDIT));
 
     engine->cancel               = UINT64_MAX;
     engine->self.slot            = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);

@@ -13,8 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKYC_KEY_BYTES  32u
-#define SKYC_ROUNDS_MAX 48u /**< fallback places of a server */
+#define SKYC_KEY_BYTES 32u
 
 /** Everything 0 is the default. */
 typedef struct
@@ -60,7 +59,7 @@ typedef struct
     const SKYC_Satellite_t
             *fallbacks; /**< rounds x server_count; plane 0: none for this server. GET only; may be NULL without rounds */
     uint32_t server_count;
-    uint32_t rounds; /**< at most SKYC_ROUNDS_MAX */
+    uint32_t rounds; /**< at most SKY_HOST_ROUNDS */
     /* what became of it */
     /**
      * SKY_STATUS_*. RUNNING until the block has an end; then DONE, MISS, EXPIRED (the deadline has passed; or a place is silent, and

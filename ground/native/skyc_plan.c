@@ -66,7 +66,7 @@ static bool places_check(const SKYC_Engine_t *engine, const SKYC_Block_t *block)
 {
     const uint32_t rounds = block_rounds(engine, block);
 
-    if (rounds > SKYC_ROUNDS_MAX || (rounds > 0 && block->fallbacks == NULL))
+    if (rounds > SKY_HOST_ROUNDS || (rounds > 0 && block->fallbacks == NULL))
     {
         return false;
     }

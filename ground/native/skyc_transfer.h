@@ -6,12 +6,13 @@
 #define SKYC_TRANSFER_H
 
 #include "skyc_socket.h"
+#include "sky_defaults.h"
 #include "sky_transfer.h"
 
 #define SKYC_NO_JOB    UINT32_MAX
 #define SKYC_NO_PEER   UINT32_MAX
-#define SKYC_LANES     16u    /* shares of one satellite that run at a time, at most */
-#define SKYC_LANES_MAX 65536u /* of all satellites: a lane has 16 bits of the request id */
+#define SKYC_LANES     SKY_HOST_LANES /* shares of one satellite that run at a time, at most */
+#define SKYC_LANES_MAX 65536u         /* of all satellites: a lane has 16 bits of the request id */
 
 /** Chunks on their way through one satellite to or from several. Its links hold so many packets of a chunk each, and not many
  *  more; smaller packets need less room there. */

@@ -26,6 +26,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from skymemory import defaults
 from skymemory.orbit import geometry
 from skymemory.placement.layouts import LayoutName
 from skymemory.placement.torus import Direction, Satellite, Torus
@@ -36,13 +37,6 @@ CONFIG_FILE = Path("constellation.toml")
 UINT32_MAX = 2**32 - 1
 PACKET_BYTES_MIN = 1200
 """room for the largest answer of the control plane, and for the largest chunk in `icd.LIMIT_FRAGMENTS` packets"""
-PLANES_MAX = 255
-SLOTS_MAX = 254
-STORE_MIB_MAX = 512
-SCRUB_S_MAX = 86_400
-HANDOVER_S_MAX = 3600
-DELAY_US_MAX = 10_000_000
-"""what `skysat` takes, as the five above; a test asks it"""
 _SLOT_STEP = 1024
 
 
@@ -115,8 +109,8 @@ class _Section(BaseModel):
 class Grid(_Section):
     """[constellation]: size and orbits."""
 
-    planes: int = _whole(5, 1, PLANES_MAX, " (the third byte of an address)")
-    slots: int = _whole(19, 1, SLOTS_MAX, " (the last byte of an address)")
+    planes: int = _whole(5, 1, defaults.MOST_PLANES, " (the third byte of an address)")
+    slots: int = _whole(19, 1, defaults.MOST_SLOTS, " (the last byte of an address)")
     altitude_km: float = _number(550.0, 160, 2000)
     inclination_deg: float = _number(87.9, 0, 180)
     geometry: Literal["star", "delta"] = _choice("star", "star", "delta")
@@ -131,7 +125,7 @@ class Network(_Section):
     """
 
     network: Annotated[str, AfterValidator(_network)] = Field(
-        default="127.18.0.0/16",
+        default=f"{IPv4Address(defaults.DEFAULT_NETWORK_IPV4)}/16",
         description='IPv4 networks A.B.0.0/N such as "127.18.0.0/16", A from 1 to 223, no bits set behind the prefix',
     )
     port: int = _whole(icd.UDP_PORT, 1, 65535)
@@ -146,11 +140,11 @@ class Network(_Section):
 class SatelliteSettings(_Section):
     """[satellite]: what each satellite has and does."""
 
-    store_mib: int = _whole(16, 1, STORE_MIB_MAX)
-    credit: int = _whole(20, 1, icd.LIMIT_CHUNK_SET)
-    hello_s: int = _whole(10, 1, 3600)
+    store_mib: int = _whole(defaults.DEFAULT_STORE_MIB, 1, defaults.MOST_STORE_MIB)
+    credit: int = _whole(defaults.DEFAULT_CREDIT, 1, icd.LIMIT_CHUNK_SET)
+    hello_s: int = _whole(defaults.DEFAULT_HELLO_S, 1, defaults.MOST_HELLO_S)
     gossip: bool = _switch(False)
-    scrub_s: int = _whole(0, 0, SCRUB_S_MAX)
+    scrub_s: int = _whole(0, 0, defaults.MOST_SCRUB_MS // 1000)
 
 
 class Override(_Section):
@@ -158,8 +152,8 @@ class Override(_Section):
 
     origin: SatelliteField = Field(alias="from", description=_SATELLITE_ALLOWED)
     target: SatelliteField = Field(alias="to", description=_SATELLITE_ALLOWED)
-    delay_us: int | None = _whole(None, 0, DELAY_US_MAX)
-    jitter_us: int | None = _whole(None, 0, DELAY_US_MAX)
+    delay_us: int | None = _whole(None, 0, defaults.MOST_DELAY_US)
+    jitter_us: int | None = _whole(None, 0, defaults.MOST_DELAY_US)
     rate_kbps: int | None = _whole(None, 0, UINT32_MAX)
     loss_ppm: int | None = _whole(None, 0, 1_000_000)
     cut: bool | None = Field(default=None, description="true and false")
@@ -169,8 +163,8 @@ class Links(_Section):
     """[links]: emulation of inter-satellite and ground links, off by default."""
 
     model: Literal["off", "geometry"] = _choice("off", "off", "geometry")
-    delay_us: int = _whole(0, 0, DELAY_US_MAX)
-    jitter_us: int = _whole(0, 0, DELAY_US_MAX)
+    delay_us: int = _whole(0, 0, defaults.MOST_DELAY_US)
+    jitter_us: int = _whole(0, 0, defaults.MOST_DELAY_US)
     rate_kbps: int = _whole(0, 0, UINT32_MAX)
     loss_ppm: int = _whole(0, 0, 1_000_000)
     override: tuple[Override, ...] = Field(default=(), strict=False, description="tables [[links.override]]")
@@ -190,7 +184,7 @@ class Cache(_Section):
     codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("raw", "raw", "int8", "int4", "quanto", "hqq")
     tenant: int = _whole(0, 0, UINT32_MAX)
     deadline_ms: int = _whole(5000, 1, 3_600_000)
-    handover_s: float = _number(30.0, 0, HANDOVER_S_MAX)
+    handover_s: float = _number(defaults.DEFAULT_HANDOVER_MS / 1000, 0, defaults.MOST_HANDOVER_MS / 1000)
     lazy_purge: bool = _switch(True)
 
 
@@ -314,11 +308,11 @@ class Constellation(_Section):
                 f"allowed are prefixes of /{32 - needed.bit_length()} and shorter",
             )
         geometry_us = self._longest_way_us() if self.links.model == "geometry" else 0
-        if self.links.delay_us + geometry_us > DELAY_US_MAX:
+        if self.links.delay_us + geometry_us > defaults.MOST_DELAY_US:
             yield (
                 ("links", "delay_us"),
                 f"{_told('links', self.links, 'delay_us')} and comes on top of up to {geometry_us} from geometry; "
-                f"allowed are 0 to {DELAY_US_MAX - geometry_us}",
+                f"allowed are 0 to {defaults.MOST_DELAY_US - geometry_us}",
             )
         yield from self._override_contradictions()
 

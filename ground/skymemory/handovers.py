@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
+from skymemory import defaults
 from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Whereabouts
@@ -22,8 +23,6 @@ _log = logging.getLogger(__name__)
 
 _AGAIN_S: Final = 0.25
 """how long an answer counts while something is on its way"""
-_PLACES_MAX: Final = 32
-"""places of one server that are asked besides those of now"""
 
 
 class Late(NamedTuple):
@@ -75,7 +74,7 @@ class Handovers:
         places = []
         for server, place in enumerate(ways.places):
             before = [route for route, servers in late.servers.items() if server in servers]
-            places.append((*before[-_PLACES_MAX:], *place))
+            places.append((*before[-defaults.HOST_LATE :], *place))
         return ways._replace(places=tuple(places))
 
     def routes(self) -> list[Route]:

@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from skymemory.config import STORE_MIB_MAX, UINT32_MAX, Constellation
+from skymemory.config import UINT32_MAX, Constellation
+from skymemory.defaults import MOST_STORE_MIB
 
 _TABLES_BYTES: Final = 224
 """what a satellite needs for each slot of its store besides the slot itself, at most: entries of two tables and their indexes"""
@@ -115,7 +116,7 @@ def servers_for(sky: Constellation, block_bytes: int, blocks: int) -> int | None
     """The least number of servers whose stores, as large as is allowed, hold so many blocks; None: the grid has too few."""
     for servers in range(sky.cache.servers, sky.planes * sky.slots + 1):
         more = sky.replace(cache={"servers": servers})
-        if store_mib_for(more, block_bytes, blocks) <= STORE_MIB_MAX:
+        if store_mib_for(more, block_bytes, blocks) <= MOST_STORE_MIB:
             return servers
     return None
 

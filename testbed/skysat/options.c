@@ -9,13 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sky_defaults.h"
 #include "sky_icd.h"
-
-#define PLANES_MAX      255u /* third byte of the address */
-#define SLOTS_MAX       254u /* fourth; 255 would be a broadcast address of some networks */
-#define DELAY_US_MAX    10000000u
-#define SCRUB_MS_MAX    86400000u /* what the table takes */
-#define HANDOVER_MS_MAX 3600000u  /* likewise */
 
 typedef struct
 {
@@ -26,25 +21,25 @@ typedef struct
 
 #define OPTION(field) offsetof(SKYSAT_Options_t, field)
 static const Number_t option_numbers[] = {
-    {"--plane", 1, PLANES_MAX, OPTION(plane)},
-    {"--slot", 1, SLOTS_MAX, OPTION(slot)},
-    {"--planes", 1, PLANES_MAX, OPTION(planes)},
-    {"--slots", 1, SLOTS_MAX, OPTION(slots)},
+    {"--plane", 1, SKY_MOST_PLANES, OPTION(plane)},
+    {"--slot", 1, SKY_MOST_SLOTS, OPTION(slot)},
+    {"--planes", 1, SKY_MOST_PLANES, OPTION(planes)},
+    {"--slots", 1, SKY_MOST_SLOTS, OPTION(slots)},
     {"--port", 1, 65535, OPTION(port)},
-    {"--mtu", 576, SKY_LIMIT_PACKET_BYTES, OPTION(mtu)},
-    {"--store-mib", 1, SKYMEM_STORE_MIB_MAX, OPTION(store_mib)},
+    {"--mtu", SKY_LEAST_PACKET_BYTES, SKY_LIMIT_PACKET_BYTES, OPTION(mtu)},
+    {"--store-mib", 1, SKY_MOST_STORE_MIB, OPTION(store_mib)},
     {"--slot-bytes", 1, SKY_LIMIT_CHUNK_BYTES, OPTION(slot_bytes)},
     {"--credit", 1, SKY_LIMIT_CHUNK_SET, OPTION(credit)},
-    {"--hello-s", 0, 3600, OPTION(hello_s)},
-    {"--scrub-ms", 0, SCRUB_MS_MAX, OPTION(scrub_ms)},
-    {"--handover-ms", 0, HANDOVER_MS_MAX, OPTION(handover_ms)},
+    {"--hello-s", 0, SKY_MOST_HELLO_S, OPTION(hello_s)},
+    {"--scrub-ms", 0, SKY_MOST_SCRUB_MS, OPTION(scrub_ms)},
+    {"--handover-ms", 0, SKY_MOST_HANDOVER_MS, OPTION(handover_ms)},
 };
 #undef OPTION
 
 #define FIELD(field) offsetof(SKYSAT_Link_t, field)
 static const Number_t option_link_numbers[] = {
-    {"delay_us", 0, DELAY_US_MAX, FIELD(delay_us)},
-    {"jitter_us", 0, DELAY_US_MAX, FIELD(jitter_us)},
+    {"delay_us", 0, SKY_MOST_DELAY_US, FIELD(delay_us)},
+    {"jitter_us", 0, SKY_MOST_DELAY_US, FIELD(jitter_us)},
     {"rate_kbps", 0, UINT32_MAX, FIELD(rate_kbps)},
     {"loss_ppm", 0, 1000000, FIELD(loss_ppm)},
     {"cut", 0, 1, FIELD(cut)},
@@ -238,14 +233,14 @@ static bool Complete(const SKYSAT_Options_t *options, char *why, size_t why_size
 bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *options, char *why, size_t why_size)
 {
     (void)memset(options, 0, sizeof *options);
-    options->network     = (127u << 24) | (18u << 16);
+    options->network     = SKY_DEFAULT_NETWORK_IPV4;
     options->port        = SKY_UDP_PORT;
     options->mtu         = SKY_LIMIT_PACKET_BYTES;
-    options->store_mib   = 16;
-    options->slot_bytes  = 6144;
-    options->credit      = 20;
-    options->hello_s     = 10;
-    options->handover_ms = 30000;
+    options->store_mib   = SKY_DEFAULT_STORE_MIB;
+    options->slot_bytes  = SKY_DEFAULT_SLOT_BYTES;
+    options->credit      = SKY_DEFAULT_CREDIT;
+    options->hello_s     = SKY_DEFAULT_HELLO_S;
+    options->handover_ms = SKY_DEFAULT_HANDOVER_MS;
     why[0]               = '\0';
     for (int i = 1; i < argc; ++i)
     {

@@ -21,9 +21,8 @@
 #include "sky.h"
 #include "sky_lib.h"
 
-#define START_MS         10000
-#define STOP_MS          3000
-#define PART_LIFETIME_MS 10000
+#define START_MS 10000
+#define STOP_MS  3000
 
 void ISL_AppMain(void);
 void KVC_AppMain(void);
@@ -100,7 +99,7 @@ static void MakeTables(const SKYSAT_Options_t *options)
     satellite_limits.StoreBytes     = options->store_mib * 1024u * 1024u;
     satellite_limits.SlotBytes      = options->slot_bytes;
     satellite_limits.Credit         = options->credit;
-    satellite_limits.PartLifetimeMs = PART_LIFETIME_MS;
+    satellite_limits.PartLifetimeMs = SKY_DEFAULT_PART_LIFETIME_MS;
     satellite_limits.Gossip         = options->gossip;
     satellite_limits.ScrubPeriodMs  = options->scrub_ms;
     satellite_limits.HandoverMs     = options->handover_ms;

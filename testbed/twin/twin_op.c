@@ -8,10 +8,6 @@
 
 #include "twin_priv.h"
 
-#define SKEW_US             2000000u /* clocks of satellites and hosts are as far apart at most */
-#define EARLY               10u      /* part of a handover in which old places come first */
-#define BACK_MAX            3u       /* old places that are asked at most, unless a satellite is late */
-#define LATE_MAX            32u      /* satellites that are late and asked besides: those of the latest rows */
 #define PURGE_AFTER_MISS_US 2000000u /* that a host spends on what is left of a block that it missed */
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
@@ -38,13 +34,13 @@ static uint32_t rows_by_time(const SKYT_Twin_t *twin, uint32_t row, uint32_t *ro
     const uint64_t end_us   = SKY_Schedule_EndUs(&twin->schedule, row);
     const uint64_t half_us  = end_us == UINT64_MAX ? UINT64_MAX : (end_us - start_us) / 2u;
     const uint64_t moves_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
-    const bool     is_end   = end_us != UINT64_MAX && end_us - now_us <= SKEW_US;
-    const uint64_t early_us = moves_us / EARLY;
+    const bool     is_end   = end_us != UINT64_MAX && end_us - now_us <= SKY_HOST_SKEW_US;
+    const uint64_t early_us = moves_us / SKY_HOST_EARLY;
     const bool     is_early = now_us - start_us < (half_us < early_us ? half_us : early_us);
     uint32_t       first    = row > 1u ? row - 1u : row;
     uint32_t       count    = 0;
 
-    while (first > 1u && row - first < BACK_MAX && now_us - row_begins_us(twin, first) < moves_us)
+    while (first > 1u && row - first < SKY_HOST_BACK && now_us - row_begins_us(twin, first) < moves_us)
     {
         --first; /* it began to hold so lately that not all may have come to it */
     }
@@ -155,7 +151,7 @@ static void find_all_places(const SKYT_Twin_t *twin, const SKYT_Active_t *active
     const uint32_t count = rows_of(twin, active, rows);
 
     share->place_count = 0;
-    for (uint32_t row = now - 1u; row > 0 && share->place_count < LATE_MAX; --row)
+    for (uint32_t row = now - 1u; row > 0 && share->place_count < SKY_HOST_LATE; --row)
     {
         const SKY_Addr_t place = SKY_Schedule_Server(&twin->schedule, row, share->server);
 

@@ -7,11 +7,6 @@
 
 #include "twin_priv.h"
 
-#define RTO_INITIAL_US  300000u
-#define RTO_MIN_US      20000u
-#define RTO_MAX_US      2000000u
-#define WINDOW_MAX      64u
-#define SEQ_COUNT_MASK  0x3FFFu
 #define SHARE_OF_ID(id) ((uint32_t)((id) >> 16) & 0xFFFFu)
 
 static SKYT_Active_t *active_of(const SKYT_Twin_t *twin, const SKYT_Share_t *share)
@@ -67,12 +62,8 @@ static void describe(SKYT_Twin_t *twin, const SKYT_Share_t *share, SKY_ShareCfg_
 
 static SKYT_Peer_t *peer_ready(SKYT_Twin_t *twin, uint32_t index, uint32_t node)
 {
-    const SKY_PeerCfg_t cfg  = {.window_initial = twin->config.credit,
-                                .window_max     = WINDOW_MAX > twin->config.credit ? WINDOW_MAX : twin->config.credit,
-                                .burst          = twin->config.credit,
-                                .rto_initial_us = RTO_INITIAL_US,
-                                .rto_min_us     = RTO_MIN_US,
-                                .rto_max_us     = RTO_MAX_US};
+    const uint32_t      most = twin->config.credit > SKY_DEFAULT_WINDOW ? twin->config.credit : SKY_DEFAULT_WINDOW;
+    const SKY_PeerCfg_t cfg  = SKY_PeerCfg_OfHost(most, twin->config.credit);
     SKYT_Peer_t        *peer = &twin->peers[index];
 
     if (!peer->is_ready)
@@ -123,7 +114,7 @@ void SKYT_Share_Begin(SKYT_Twin_t *twin, uint32_t index, uint32_t entry, const S
             break;
         default:
             (void)memset(&share->u.control, 0, sizeof(share->u.control));
-            share->u.control.rto_us = RTO_INITIAL_US;
+            share->u.control.rto_us = SKY_HOST_ASK_INITIAL_US;
             break;
     }
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfShare(twin, index), twin->now_us);
@@ -170,7 +161,7 @@ static void send_packet(SKYT_Twin_t *twin, const SKYT_Share_t *share, SKY_Packet
     uint8_t tail[SKY_PEC_BYTES];
 
     pkt->seq_count  = twin->seq_count;
-    twin->seq_count = (uint16_t)((twin->seq_count + 1u) & SEQ_COUNT_MASK);
+    twin->seq_count = (uint16_t)((twin->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
 
     const uint32_t     head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
     const SKYT_Parts_t parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES, SKYT_NONE};
@@ -236,7 +227,7 @@ static uint64_t run_control(SKYT_Twin_t *twin, SKYT_Share_t *share)
         pkt.chunk_len = 0;
         send_packet(twin, share, &pkt);
         control->due_us = twin->now_us + control->rto_us;
-        control->rto_us = control->rto_us < RTO_MAX_US / 2u ? control->rto_us * 2u : RTO_MAX_US;
+        control->rto_us = control->rto_us < SKY_HOST_ASK_MAX_US / 2u ? control->rto_us * 2u : SKY_HOST_ASK_MAX_US;
     }
     return control->due_us < active->deadline_us ? control->due_us : active->deadline_us;
 }

@@ -20,10 +20,10 @@ from typing import Final, Literal
 
 import numpy as np
 
+from skymemory import defaults
 from skymemory.agent.fit import Fit, MedianFit, Numbers
 from skymemory.block_entry import BlockEntry
 from skymemory.link.native import Served
-from skymemory.link.structures import LANES
 from skymemory.placement.torus import Satellite
 
 EXPLORE_SHARE: Final = 0.02
@@ -277,7 +277,7 @@ class Estimator:
         pieces = before[:, 0] + np.cumsum(chunks > 0, axis=0)
         megabytes = (before[:, 1] + np.cumsum(length, axis=0)) / 1e6
         costs = np.array([self._costs(satellite) for satellite in self._servers])
-        slowest_s = (np.ceil(pieces / LANES) * costs[:, 0] + megabytes * costs[:, 1]).max(axis=1)
+        slowest_s = (np.ceil(pieces / defaults.HOST_LANES) * costs[:, 0] + megabytes * costs[:, 1]).max(axis=1)
         work = np.array([10 * slowest_s, pieces.sum(axis=1) / 10, megabytes.sum(axis=1), np.ones(len(entries))])
         return np.concatenate(([0.0], ahead_s + np.array(self._calls.costs) @ work))
 
@@ -296,7 +296,7 @@ def _shares(entries: Sequence[BlockEntry], servers: int) -> list[tuple[int, int]
 
 def _rounds(pieces: int) -> int:
     """Round trips that a satellite's shares wait for each other."""
-    return -(-pieces // LANES)
+    return -(-pieces // defaults.HOST_LANES)
 
 
 def _prefill(before: int, tokens: int, begins: int) -> tuple[float, float, int]:

@@ -9,8 +9,9 @@ from typing import Final
 import click
 
 from skymemory.cli.common import BadInput, json_option, print_json, progress_bar
-from skymemory.config import PLANES_MAX, SLOTS_MAX, Grid
+from skymemory.config import Grid
 from skymemory.config import Site as SiteSettings
+from skymemory.defaults import MOST_PLANES, MOST_SLOTS
 from skymemory.orbit.fleet import FRESH_DAYS, Fleet, Wanted, arrange
 from skymemory.orbit.schedule import Schedule, ScheduleError
 from skymemory.orbit.schedule_format import DURATION_MS_MAX, SUFFIXES, lines, unix_ms, utc
@@ -201,8 +202,8 @@ def _walker(text: str, altitude_km: float | None, inclination_deg: float | None,
     if match is None or match[1] not in ("star", "delta"):
         raise BadInput(f"--walker is {text}; allowed are star:PxS and delta:PxS, P planes x S slots, such as star:5x19")
     planes, slots = int(match[2]), int(match[3])
-    _check("planes of --walker", planes, 1, PLANES_MAX)
-    _check("slots of --walker", slots, 1, SLOTS_MAX)
+    _check("planes of --walker", planes, 1, MOST_PLANES)
+    _check("slots of --walker", slots, 1, MOST_SLOTS)
     altitude_km = _DEFAULT.altitude_km if altitude_km is None else altitude_km
     inclination_deg = _DEFAULT.inclination_deg if inclination_deg is None else inclination_deg
     phasing = min(1, planes - 1) if phasing is None else phasing

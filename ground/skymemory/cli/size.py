@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from skymemory.cli.common import BadInput, constellation_option, json_option, load_constellation, print_json
-from skymemory.config import STORE_MIB_MAX, Constellation
+from skymemory.config import Constellation
+from skymemory.defaults import MOST_STORE_MIB
 from skymemory.engines.framing import HEADER_BYTES
 from skymemory.sizing import CODECS, ModelShape, ShapeError, blocks_held, model_shape, servers_for, store_mib_for
 
@@ -93,7 +94,7 @@ def sized(shape: ModelShape, sky: Constellation, block_tokens: int, codec: str, 
         blocks = -(-tokens // block_tokens)
         needed = store_mib_for(sky, block_bytes, blocks)
         report |= {"tokens_wanted": tokens, "store_mib_needed": needed, "servers_needed": sky.cache.servers}
-        if needed > STORE_MIB_MAX:
+        if needed > MOST_STORE_MIB:
             report["servers_needed"] = servers_for(sky, block_bytes, blocks)
     return report
 
@@ -110,10 +111,10 @@ def text_of(report: dict[str, Any]) -> str:
     ]
     if "tokens_wanted" in report:
         line = f"{report['tokens_wanted']:,} tokens need store_mib {report['store_mib_needed']:,} on each satellite"
-        if report["store_mib_needed"] > STORE_MIB_MAX:
+        if report["store_mib_needed"] > MOST_STORE_MIB:
             servers = report["servers_needed"]
-            cure = f"at least {servers} servers of {STORE_MIB_MAX} hold them" if servers else "this grid has too few satellites"
-            line += f"; allowed are up to {STORE_MIB_MAX}: {cure}"
+            cure = f"at least {servers} servers of {MOST_STORE_MIB} hold them" if servers else "this grid has too few satellites"
+            line += f"; allowed are up to {MOST_STORE_MIB}: {cure}"
         lines.append(line)
     if report["sliding_window"]:
         lines.append(

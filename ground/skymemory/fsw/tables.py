@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from skymemory import defaults
 from skymemory.config import Constellation, LinkModel
 from skymemory.fsw.links import LINKS, NEIGHBOURS
 from skymemory.fsw.structures import KVC_SEGMENT_ROWS, KvcScheduleRow
@@ -21,7 +22,7 @@ from skymemory.placement.track import Track
 SEGMENTS: Final = 4
 """tables KVC.Schedule1 .. KVC.Schedule4"""
 ROWS_MAX: Final = SEGMENTS * KVC_SEGMENT_ROWS
-_PART_LIFETIME_MS: Final = 10_000
+"""rows that a satellite has room for"""
 _ROWS_A_LINE: Final = 4
 _SECONDS_MAX: Final = 2**32 - 1
 
@@ -144,7 +145,7 @@ def limits(constellation: Constellation) -> str:
         f".SlotBytes            = {constellation.slot_bytes}u,",
         ".BlockCount           = 0, /* one for each slot */",
         f".Credit               = {own.credit},",
-        f".PartLifetimeMs       = {_PART_LIFETIME_MS},",
+        f".PartLifetimeMs       = {defaults.DEFAULT_PART_LIFETIME_MS},",
         ".MigrateAllFromGround = 0,",
         f".Gossip               = {int(own.gossip)},",
         f".ScrubPeriodMs        = {1000 * own.scrub_s},",

@@ -246,7 +246,7 @@ class ControlPlane:
             chunk_id=ask.chunk_id,
             credit=ask.credit,
             payload=ask.payload,
-            seq_count=self._next_id % 16384,
+            seq_count=self._next_id & icd.SEQ_COUNT_MASK,
         )
         return _Pending(index, packet, self._endpoint(ask.route.entry))
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self
 
 import numpy as np
 
-from skymemory import compiled
+from skymemory import compiled, defaults
 from skymemory.block_entry import BlockEntry
 from skymemory.link import structures
 from skymemory.placement.torus import Satellite
@@ -179,7 +179,8 @@ class NativeClient:
             if error.value == EINVAL:
                 raise ValueError(
                     f"packet_bytes {packet_bytes}, burst {burst}, window_max {window_max}, receive_bytes {receive_bytes}:"
-                    f" packets have 119 to 65507 bytes, bursts and windows at most 2048 chunks"
+                    f" packets have 119 to {icd.LIMIT_PACKET_BYTES} bytes, bursts and windows at most"
+                    f" {icd.LIMIT_CHUNK_SET} chunks"
                 )
             raise OSError(error.value, f"cannot open a UDP socket: {reason}")
         self._handle: int | None = handle
@@ -289,8 +290,9 @@ class NativeClient:
             wrong = next((t for t, block in zip(transfers, blocks, strict=True) if block.last_status), transfers[0]).entry
             raise ValueError(
                 f"block of {wrong.block_len} bytes as {wrong.chunk_total} chunks of {wrong.chunk_len}: allowed are chunks of"
-                " 1 to 61440 bytes, at most 64 packets each, that make up the block; satellites count from 1, and a server has"
-                f" at most {structures.ROUNDS_MAX} fallback places"
+                f" 1 to {icd.LIMIT_CHUNK_BYTES} bytes, at most {icd.LIMIT_FRAGMENTS} packets each, that make up"
+                " the block; satellites count from 1, and a server has"
+                f" at most {defaults.HOST_ROUNDS} fallback places"
             )
         if error != 0:
             raise MemoryError(os.strerror(error))

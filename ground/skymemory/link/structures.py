@@ -16,8 +16,6 @@ from ctypes import (
 from typing import Any, Final
 
 KEY_BYTES: Final = 32
-ROUNDS_MAX: Final = 48
-"""fallback places of a server"""
 LANES: Final = 16
 
 
@@ -95,7 +93,7 @@ class Block(Structure):
     """rounds x server_count; plane 0: none for this server. GET only; may be NULL without rounds"""
     server_count: int
     rounds: int
-    """at most SKYC_ROUNDS_MAX"""
+    """at most SKY_HOST_ROUNDS"""
     status: int
     last_status: int
     """of the last error response, 0: none"""

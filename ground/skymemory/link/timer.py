@@ -2,10 +2,12 @@
 
 from typing import Final
 
-_FIRST_S: Final = 0.25
+from skymemory import defaults
+
+_FIRST_S: Final = defaults.HOST_ASK_INITIAL_US / 1e6
 """until a round trip was measured"""
-_MIN_S: Final = 0.02
-_MAX_S: Final = 1.0
+_MIN_S: Final = defaults.HOST_ASK_MIN_US / 1e6
+_MAX_S: Final = defaults.HOST_ASK_MAX_US / 1e6
 
 
 class Timer:

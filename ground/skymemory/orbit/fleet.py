@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from sgp4.api import WGS72, Satrec
 
-from skymemory.config import PLANES_MAX, SLOTS_MAX
+from skymemory.defaults import MOST_PLANES, MOST_SLOTS
 from skymemory.orbit.geometry import EARTH_RADIUS_KM
 from skymemory.orbit.planes import Planes, find_planes, mean_angle_deg
 from skymemory.orbit.sky import DAY_MS, Array, OrbitError, Sky, julian
@@ -171,8 +171,8 @@ def _grid(shell: Shell, epoch_ms: int, notes: list[str]) -> Fleet:
     _note(notes, [elements[one] for one in found.strays], "between the planes, or in planes hardly begun")
     _note(notes, [elements[one] for one in moving], f"more than {PLANE_KM:g} km above or below the others of their planes")
     slots = count_slots([latitudes[plane] for plane in kept])
-    if len(kept) > PLANES_MAX or slots.number > SLOTS_MAX:
-        raise OrbitError(f"{len(kept)} planes of {slots.number} slots; allowed are {PLANES_MAX} and {SLOTS_MAX}")
+    if len(kept) > MOST_PLANES or slots.number > MOST_SLOTS:
+        raise OrbitError(f"{len(kept)} planes of {slots.number} slots; allowed are {MOST_PLANES} and {MOST_SLOTS}")
     places, spare = _places(kept, found, slots, nodes, latitudes, float(np.radians(shell.inclination_deg)))
     _note(notes, [elements[one] for one in spare], "between the slots of their planes")
     if len(places) < len(kept) * slots.number:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple, TypeAli
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from skymemory.config import PLANES_MAX, SLOTS_MAX
+from skymemory.defaults import MOST_PLANES, MOST_SLOTS
 from skymemory.orbit.events import Link
 from skymemory.orbit.sky import OrbitError
 from skymemory.orbit.tle import Element, element_of
@@ -109,10 +109,12 @@ class Header(BaseModel):
     source: str = Field(description="texts")
     epoch: Annotated[str, AfterValidator(_epoch)] = Field(description='UTC as in "2026-11-20T15:00:00.000Z", 1970 to 2099')
     duration_ms: int = _whole(1, DURATION_MS_MAX)
-    planes: int = _whole(1, PLANES_MAX)
-    slots: int = _whole(1, SLOTS_MAX)
+    planes: int = _whole(1, MOST_PLANES)
+    slots: int = _whole(1, MOST_SLOTS)
     pattern: Literal["star", "delta"] = Field(description='"star" and "delta"')
-    phasing: int | None = Field(default=None, ge=0, lt=PLANES_MAX, description=f"null, whole numbers from 0 to {PLANES_MAX - 1}")
+    phasing: int | None = Field(
+        default=None, ge=0, lt=MOST_PLANES, description=f"null, whole numbers from 0 to {MOST_PLANES - 1}"
+    )
     """of a Walker pattern"""
     altitude_km: float = _number(100, 40_000)
     inclination_deg: float = _number(0, 180)

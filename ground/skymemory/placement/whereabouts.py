@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from math import floor, inf
 from typing import Final, Protocol
 
+from skymemory import defaults
 from skymemory.config import Constellation
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
@@ -33,12 +34,8 @@ from skymemory.placement.track import Track
 
 _log = logging.getLogger(__name__)
 
-SKEW_S: Final = 2.0
+SKEW_S: Final = defaults.HOST_SKEW_US / 1e6
 """clocks of satellites and hosts are taken to be as far apart at most"""
-_BACK_MAX: Final = 3
-"""old places that are asked at most"""
-_EARLY: Final = 0.1
-"""of the time that a handover may take old places are asked first for so much: few take longer, and asking in vain takes time"""
 _STAYS: Final = 0
 """the row of a sky that follows no schedule"""
 
@@ -212,10 +209,10 @@ class Whereabouts:
         half_ms = inf if end_ms is None else (end_ms - start_ms) / 2
         handover_ms = 1000 * self.constellation.cache.handover_s
         first = max(1, row - 1)
-        while first > max(1, row - _BACK_MAX) and now_ms - track.rows[first - 1][0] < handover_ms:
+        while first > max(1, row - defaults.HOST_BACK) and now_ms - track.rows[first - 1][0] < handover_ms:
             first -= 1  # it began to hold so lately that not all may have come to it
         before = tuple(range(first, row))
-        is_early = now_ms - start_ms < min(_EARLY * handover_ms, half_ms)
+        is_early = now_ms - start_ms < min(handover_ms / defaults.HOST_EARLY, half_ms)
         rows = (*before, row) if not before or is_early else (row, *before, row)
         is_near = end_ms is not None and end_ms - now_ms <= 1000 * SKEW_S
         return (*rows, row + 1) if is_near else rows

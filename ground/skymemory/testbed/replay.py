@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 from skymemory.config import Constellation
 from skymemory.fsw import messages, structures
+from skymemory.fsw.tables import ROWS_MAX
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import crc32c
@@ -31,8 +32,6 @@ from skymemory.wire import icd
 By = Literal["schedule", "command"]
 """who begins a handover: the satellites, by the schedule they have; or the ground"""
 
-ROWS_MAX: Final = 4 * structures.KVC_SEGMENT_ROWS
-"""rows that a satellite has room for"""
 LEAD_S: Final = 3.0
 """between the start of a replay and the first move of the window: all satellites have the schedule by then"""
 _MS_MAX: Final = 2**31

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from skymemory import defaults
 from skymemory.config import Constellation
 from skymemory.orbit.events import Link
 from skymemory.orbit.schedule import Schedule, WindowChange
@@ -26,15 +27,14 @@ from skymemory.twin.workload import BlockPlan, OpPlan, Workload, plan
 
 SAMPLE_MS: Final = 60_000
 """between two looks at the sky; within a minute a delay changes by 1.5 ms at most"""
-_START_US: Final = 1_000_000_000
+START_US: Final = 1_000_000_000
 """of virtual time: nothing on board is to see a clock at 0"""
 _QUIET_MS: Final = 90_000
 """after the last operation and fault: longer than a satellite pauses between two looks for what a handover has left"""
 _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
-_PART_LIFETIME_MS: Final = 5000
-_PACKET_ROOM: Final = 128
+PACKET_ROOM: Final = 128
 """bytes of headers around a chunk"""
 _PACKET_BYTES_MIN: Final = 400
 
@@ -106,7 +106,7 @@ class Setup:
                 f" the constellation has {constellation.planes} x {constellation.slots}"
             )
         uplink = Uplink.CENTRE if cache.uplink == "nearest" else Uplink.DIRECT
-        packet_bytes = min(constellation.network.mtu, max(cache.chunk_bytes + _PACKET_ROOM, _PACKET_BYTES_MIN))
+        packet_bytes = min(constellation.network.mtu, max(cache.chunk_bytes + PACKET_ROOM, _PACKET_BYTES_MIN))
         return cls(
             torus=constellation.torus,
             layout=cache.layout,
@@ -263,7 +263,7 @@ class Twin:
         looks = self._looks(end_ms)
         for time_ms, until_ms in zip(looks, [*looks[1:], end_ms], strict=True):
             self._look(time_ms)
-            self._library.SKYT_Run(self._handle, _START_US + 1000 * until_ms)
+            self._library.SKYT_Run(self._handle, START_US + 1000 * until_ms)
             if progress is not None:
                 progress(until_ms, end_ms)
         self._library.SKYT_Finish(self._handle)
@@ -293,7 +293,7 @@ class Twin:
         slots = 2 * (chunks // setup.servers + len(blocks)) + 64 if setup.slots is None else setup.slots
         config = structures.Config(
             seed=self.seed,
-            start_us=_START_US,
+            start_us=START_US,
             planes=setup.torus.planes,
             slots=setup.torus.slots,
             seam_cut=int(setup.torus.seam_cut),
@@ -306,7 +306,7 @@ class Twin:
             slot_count=slots,
             packet_bytes=setup.packet_bytes,
             credit=setup.credit,
-            part_lifetime_ms=_PART_LIFETIME_MS,
+            part_lifetime_ms=defaults.DEFAULT_PART_LIFETIME_MS,
             chunk_bytes=setup.chunk_bytes,
             block_bytes=max((block.block_len for block in blocks), default=1),
             handover_ms=setup.handover_ms,
@@ -334,11 +334,11 @@ class Twin:
         slots = (ctypes.c_int32 * len(rows))(*(cell.slot for _, cell in rows))
         c_blocks = (structures.Block * len(blocks))(*(structures.Block(*block) for block in blocks))
         c_ops = (structures.Op * len(ops))(
-            *(structures.Op(_START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms) for op in ops)
+            *(structures.Op(START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms) for op in ops)
         )
         c_faults = (structures.Fault * len(actions))(
             *(
-                structures.Fault(_START_US + one.time_us, one.kind, one.node, one.link, one.value, structures.Model(*one.model))
+                structures.Fault(START_US + one.time_us, one.kind, one.node, one.link, one.value, structures.Model(*one.model))
                 for one in actions
             )
         )
@@ -417,7 +417,7 @@ class Twin:
         return Report(
             seed=self.seed,
             digest=f"{counters.digest:016x}",
-            virtual_s=(counters.now_us - _START_US) / 1e6,
+            virtual_s=(counters.now_us - START_US) / 1e6,
             handover_mean_s=counters.handover_us / 1e6 / max(counters.handovers, 1),
             handover_most_s=counters.handover_most_us / 1e6,
             misses={cause.name.lower(): counters.misses[cause] for cause in Cause if counters.misses[cause]},
@@ -434,7 +434,7 @@ class Twin:
             slots = self.setup.torus.slots
             yield Violation(
                 Invariant(found.invariant).name.lower(),
-                (found.time_us - _START_US) / 1e6,
+                (found.time_us - START_US) / 1e6,
                 found.text.decode(),
                 None if found.node == structures.NONE else Satellite(found.node // slots + 1, found.node % slots + 1),
                 _some(found.op),

@@ -13,19 +13,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from skymemory import defaults
 from skymemory.orbit.geometry import cross_plane_km, grid_km, ground_km, in_plane_km
 from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.twin import native, structures
-from skymemory.twin.driver import TwinError
+from skymemory.twin.driver import PACKET_ROOM, START_US, TwinError
 from skymemory.twin.structures import OpKind, Uplink
 
-_START_US: Final = 1_000_000_000
-_HELLO_MS: Final = 10_000
 _DEADLINE_MS: Final = 600_000
 _BETWEEN_US: Final = 1000 * _DEADLINE_MS
-_PACKET_ROOM: Final = 128
-"""bytes of headers around a chunk: one packet each"""
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ def measure(case: PaperCase) -> Measured:
 def _config(case: PaperCase) -> structures.Config:
     return structures.Config(
         seed=1,
-        start_us=_START_US,
+        start_us=START_US,
         planes=case.torus.planes,
         slots=case.torus.slots,
         seam_cut=int(case.torus.seam_cut),
@@ -121,14 +118,14 @@ def _config(case: PaperCase) -> structures.Config:
         tenants=1,
         slot_bytes=case.chunk_bytes,
         slot_count=case.share,
-        packet_bytes=case.chunk_bytes + _PACKET_ROOM,
+        packet_bytes=case.chunk_bytes + PACKET_ROOM,
         credit=case.share,
         part_lifetime_ms=_DEADLINE_MS,
         chunk_bytes=case.chunk_bytes,
         block_bytes=case.block_bytes,
         active_max=1,
         packets_max=2 * case.chunks + 16 * case.servers,
-        hello_ms=_HELLO_MS,
+        hello_ms=1000 * defaults.DEFAULT_HELLO_S,
         chunk_us=case.processing_us,
     )
 
@@ -138,8 +135,8 @@ def _run(case: PaperCase, library: ctypes.CDLL, handle: int) -> Measured:
     library.SKYT_SetDelays(handle, _pointer(isl_us), _pointer(ground_us))
     # The host that gets is another: what the first has learned of round trips and windows does not help it.
     ops = (
-        structures.Op(_START_US, OpKind.PUT, 0, 1, _DEADLINE_MS),
-        structures.Op(_START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS),
+        structures.Op(START_US, OpKind.PUT, 0, 1, _DEADLINE_MS),
+        structures.Op(START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS),
     )
     good = (
         library.SKYT_SetRows(
@@ -150,7 +147,7 @@ def _run(case: PaperCase, library: ctypes.CDLL, handle: int) -> Measured:
     )
     if not good:
         raise TwinError("the case does not fit the constellation, or there is not enough memory")
-    library.SKYT_Run(handle, _START_US + 2 * _BETWEEN_US)
+    library.SKYT_Run(handle, START_US + 2 * _BETWEEN_US)
     counters = structures.Counters()
     library.SKYT_Counters(handle, ctypes.byref(counters))
     results = library.SKYT_Results(handle, ctypes.byref(ctypes.c_uint32()))

@@ -17,6 +17,8 @@ HEADER_BYTES: Final = 100
 """SkyMemory header"""
 PEC_BYTES: Final = 2
 """packet error control"""
+SEQ_COUNT_MASK: Final = 16383
+"""the sequence count has 14 bits, and goes round"""
 APID_ISL: Final = 0x1d8
 """links and routing: PING, HELLO, STATS of links, RELAY"""
 APID_KVC: Final = 0x1d0

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "sky_defaults.h"
 
 static const SKY_PeerCfg_t cfg =
     {.window_initial = 4, .window_max = 16, .burst = 3, .rto_initial_us = 1000, .rto_min_us = 100, .rto_max_us = 10000};
@@ -39,6 +40,20 @@ static void Defaults(void)
     CHECK_EQ(peer.window, SKY_LIMIT_CHUNK_SET);
     CHECK_EQ(peer.cfg.burst, SKY_LIMIT_CHUNK_SET);
     CHECK_EQ(peer.rto_us, 7);
+}
+
+/* What the ground's client and the twin's hosts have. */
+static void OfHost(void)
+{
+    const SKY_PeerCfg_t host = SKY_PeerCfg_OfHost(SKY_DEFAULT_WINDOW, SKY_DEFAULT_CREDIT);
+
+    SKY_Peer_Init(&peer, &host, addr);
+    CHECK_EQ(peer.window, 2 * SKY_DEFAULT_CREDIT);
+    CHECK_EQ(peer.threshold, SKY_DEFAULT_WINDOW);
+    CHECK_EQ(peer.cfg.burst, SKY_DEFAULT_CREDIT);
+    CHECK_EQ(peer.rto_us, SKY_HOST_RTO_INITIAL_US);
+    CHECK_EQ(peer.cfg.rto_min_us, SKY_HOST_RTO_MIN_US);
+    CHECK_EQ(peer.cfg.rto_max_us, SKY_HOST_RTO_MAX_US);
 }
 
 /* The numbers are those of RFC 6298, 2.2 and 2.3. */
@@ -290,6 +305,7 @@ static void Parts(void)
 int main(void)
 {
     RUN(Defaults);
+    RUN(OfHost);
     RUN(RoundTrip);
     RUN(Window);
     RUN(BadLuck);

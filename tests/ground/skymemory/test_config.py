@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from skymemory.config import DELAY_US_MAX, PACKET_BYTES_MIN, ConfigError, Constellation, LinkModel
+from skymemory import defaults
+from skymemory.config import PACKET_BYTES_MIN, ConfigError, Constellation, LinkModel
 from skymemory.placement.torus import Direction, Satellite
 from skymemory.testbed.state import Running, State, StateError
 from skymemory.wire import icd
@@ -324,7 +325,7 @@ def test_geometry_gives_the_papers_delays() -> None:
 def test_the_largest_delay_with_geometry_is_one_that_satellites_take(tmp_path: Path) -> None:
     sky = load(tmp_path, '[links]\nmodel = "geometry"\ndelay_us = 9925866')
     longest = max(sky.ground_model(*satellite).delay_us for satellite in sky.torus.satellites())
-    assert DELAY_US_MAX - 5 <= longest <= DELAY_US_MAX
+    assert defaults.MOST_DELAY_US - 5 <= longest <= defaults.MOST_DELAY_US
 
 
 def test_overrides_change_one_direction_of_one_link() -> None:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from skymemory.config import STORE_MIB_MAX, Constellation
+from skymemory.config import Constellation
+from skymemory.defaults import MOST_STORE_MIB
 from skymemory.sizing import ModelShape, ShapeError, blocks_held, model_shape, servers_for, store_mib_for
 
 BLOCKS = 20
@@ -100,5 +101,5 @@ def test_what_is_needed_is_enough_and_one_less_is_not(block_bytes: int, servers:
 def test_more_servers_where_stores_cannot_be_larger() -> None:
     needed = servers_for(sky(), 16_777_344, 1000)
     assert needed is not None
-    assert store_mib_for(sky(needed), 16_777_344, 1000) <= STORE_MIB_MAX < store_mib_for(sky(needed - 1), 16_777_344, 1000)
+    assert store_mib_for(sky(needed), 16_777_344, 1000) <= MOST_STORE_MIB < store_mib_for(sky(needed - 1), 16_777_344, 1000)
     assert servers_for(sky(), 16_777_344, 100_000) is None

@@ -12,7 +12,7 @@
 #include "isl_tbl.h"
 #include "sky_lib.h"
 
-#define ISL_CAUSES (SKY_STATUS_SHORT + 1u) /**< of drops, by status */
+#define ISL_CAUSES SKY_STATUS_COUNT /**< of drops, by status */
 
 typedef struct
 {

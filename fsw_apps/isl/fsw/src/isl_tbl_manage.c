@@ -10,11 +10,9 @@
 #include "isl_eventids.h"
 #include "isl_task.h"
 #include "isl_tlm.h"
+#include "sky_defaults.h"
 
-#define ISL_PACKET_BYTES_MIN 576u /* what every IPv4 host takes; room for a chunk set and a small part of a chunk */
-#define ISL_DELAY_US_MAX     10000000u
-#define ISL_PPM              1000000u
-#define ISL_HELLO_S_MAX      3600u
+#define ISL_PPM 1000000u
 
 static const char *const ISL_LinkNames[ISL_LINK_COUNT] = {"north", "east", "south", "west", "ground"};
 
@@ -107,8 +105,8 @@ int32 ISL_Tbl_ValidateNeighbours(void *data)
         !ISL_InRange(where, "SelfSlot", table->SelfSlot, 1, table->Slots) ||
         !ISL_InRange(where, "SeamCut", table->SeamCut, 0, 1) ||
         !ISL_InRange(where, "LocalPort", table->LocalPort, 1, UINT16_MAX) ||
-        !ISL_InRange(where, "HelloS", table->HelloS, 0, ISL_HELLO_S_MAX) ||
-        !ISL_InRange(where, "PacketBytes", table->PacketBytes, ISL_PACKET_BYTES_MIN, SKY_LIMIT_PACKET_BYTES) ||
+        !ISL_InRange(where, "HelloS", table->HelloS, 0, SKY_MOST_HELLO_S) ||
+        !ISL_InRange(where, "PacketBytes", table->PacketBytes, SKY_LEAST_PACKET_BYTES, SKY_LIMIT_PACKET_BYTES) ||
         !ISL_InRange(where, "UplinkLastMid", table->UplinkLastMid, table->UplinkFirstMid,
                      table->UplinkFirstMid != 0 ? UINT32_MAX : 0) ||
         !ISL_ValidateDownlink(table) || !SKY_Torus_Init(&torus, table->Planes, table->Slots, table->SeamCut != 0))
@@ -134,8 +132,8 @@ int32 ISL_Tbl_ValidateLinks(void *data)
     {
         const ISL_LinkEntry_t *const entry = &table->Link[id];
 
-        if (!ISL_InRange(ISL_LinkNames[id], "DelayUs", entry->DelayUs, 0, ISL_DELAY_US_MAX) ||
-            !ISL_InRange(ISL_LinkNames[id], "JitterUs", entry->JitterUs, 0, ISL_DELAY_US_MAX) ||
+        if (!ISL_InRange(ISL_LinkNames[id], "DelayUs", entry->DelayUs, 0, SKY_MOST_DELAY_US) ||
+            !ISL_InRange(ISL_LinkNames[id], "JitterUs", entry->JitterUs, 0, SKY_MOST_DELAY_US) ||
             !ISL_InRange(ISL_LinkNames[id], "LossPpm", entry->LossPpm, 0, ISL_PPM) ||
             !ISL_InRange(ISL_LinkNames[id], "Cut", entry->Cut, 0, 1))
         {

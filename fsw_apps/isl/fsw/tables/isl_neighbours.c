@@ -6,10 +6,13 @@
 #include "isl_msgids.h"
 #include "isl_tbl.h"
 #include "kvc_msgids.h"
+#include "sky_defaults.h"
+#include "sky_icd.h"
 
-#define ISL_ON(plane, slot)                                                                                       \
-    {                                                                                                             \
-        .Ipv4 = 0x7F120000u + (plane)*256u + (slot), .Port = 4919, .Plane = (plane), .Slot = (slot), .Present = 1 \
+#define ISL_ON(plane, slot)                                                                                               \
+    {                                                                                                                     \
+        .Ipv4 = SKY_DEFAULT_NETWORK_IPV4 + (plane)*256u + (slot), .Port = SKY_UDP_PORT, .Plane = (plane), .Slot = (slot), \
+        .Present = 1                                                                                                      \
     }
 
 ISL_NeighboursTable_t ISL_Neighbours = {
@@ -17,10 +20,10 @@ ISL_NeighboursTable_t ISL_Neighbours = {
     .SelfSlot       = 10,
     .Planes         = 5,
     .Slots          = 19,
-    .LocalIpv4      = 0x7F12030Au, /* 127.18.3.10 */
-    .LocalPort      = 4919,
-    .HelloS         = 10,
-    .PacketBytes    = 65507,
+    .LocalIpv4      = SKY_DEFAULT_NETWORK_IPV4 + 3 * 256u + 10,
+    .LocalPort      = SKY_UDP_PORT,
+    .HelloS         = SKY_DEFAULT_HELLO_S,
+    .PacketBytes    = SKY_LIMIT_PACKET_BYTES,
     .SeamCut        = 0,
     .UplinkFirstMid = 0, /* no commands from the ground: links are not authenticated */
     .UplinkLastMid  = 0,

@@ -12,7 +12,7 @@
 #include "kvc_app.h"
 #include "kvc_eventids.h"
 
-#define KVC_CAUSES          (SKY_STATUS_SHORT + 1u)
+#define KVC_CAUSES          SKY_STATUS_COUNT
 #define KVC_SLOTS_MAX       (1u << 22) /* of SKY_Store */
 #define KVC_SLOTS_MAX_STEPS 23u        /* halvings of that */
 #define KVC_US_PER_S        UINT64_C(1000000)

@@ -8,11 +8,10 @@
 #include "kvc_eventids.h"
 #include "kvc_schedule.h"
 #include "kvc_service.h"
+#include "sky_defaults.h"
 
 #define KVC_CREDIT_MAX           SKY_LIMIT_CHUNK_SET
 #define KVC_PART_LIFETIME_MS_MAX 3600000u
-#define KVC_SCRUB_PERIOD_MS_MAX  86400000u
-#define KVC_HANDOVER_MS_MAX      3600000u
 
 bool KVC_Tbl_InRange(const char *table, const char *field, uint32 value, uint32 least, uint32 most)
 {
@@ -41,8 +40,8 @@ int32 KVC_Tbl_ValidateLimits(void *data)
         !KVC_InRange("PartLifetimeMs", limits->PartLifetimeMs, 1, KVC_PART_LIFETIME_MS_MAX) ||
         !KVC_InRange("MigrateAllFromGround", limits->MigrateAllFromGround, 0, 1) ||
         !KVC_InRange("Gossip", limits->Gossip, 0, 1) ||
-        !KVC_InRange("ScrubPeriodMs", limits->ScrubPeriodMs, 0, KVC_SCRUB_PERIOD_MS_MAX) ||
-        !KVC_InRange("HandoverMs", limits->HandoverMs, 0, KVC_HANDOVER_MS_MAX))
+        !KVC_InRange("ScrubPeriodMs", limits->ScrubPeriodMs, 0, SKY_MOST_SCRUB_MS) ||
+        !KVC_InRange("HandoverMs", limits->HandoverMs, 0, SKY_MOST_HANDOVER_MS))
     {
         return CFE_STATUS_VALIDATION_FAILURE;
     }

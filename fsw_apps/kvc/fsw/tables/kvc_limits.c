@@ -4,17 +4,18 @@
  */
 #include "cfe_tbl_filedef.h"
 #include "kvc_tbl.h"
+#include "sky_defaults.h"
 
 KVC_LimitsTable_t KVC_Limits = {
     .StoreBytes           = 0, /* all of KVC_PLATFORM_STORE_BYTES */
-    .SlotBytes            = 6144,
+    .SlotBytes            = SKY_DEFAULT_SLOT_BYTES,
     .BlockCount           = 0, /* one for each slot */
-    .Credit               = 20,
-    .PartLifetimeMs       = 10000,
+    .Credit               = SKY_DEFAULT_CREDIT,
+    .PartLifetimeMs       = SKY_DEFAULT_PART_LIFETIME_MS,
     .MigrateAllFromGround = 0,
     .Gossip               = 0,
     .ScrubPeriodMs        = 0,
-    .HandoverMs           = 30000,
+    .HandoverMs           = SKY_DEFAULT_HANDOVER_MS,
 };
 
 CFE_TBL_FILEDEF(KVC_Limits, KVC.Limits, Limits of the chunk store, kvc_limits.tbl)

@@ -10,6 +10,7 @@
 
 #include "sky_chunkset.h"
 #include "sky_crc.h"
+#include "sky_defaults.h"
 #include "sky_hello.h"
 #include "sky_icd.h"
 #include "sky_index.h"

@@ -12,6 +12,7 @@
 #define SKY_RESPONSE_SECONDARY_BYTES 10u /**< seconds (4), subseconds (2), spare (4) */
 #define SKY_HEADER_BYTES 100u /**< SkyMemory header */
 #define SKY_PEC_BYTES 2u /**< packet error control */
+#define SKY_SEQ_COUNT_MASK 16383u /**< the sequence count has 14 bits, and goes round */
 #define SKY_APID_ISL 0x1d8u /**< links and routing: PING, HELLO, STATS of links, RELAY */
 #define SKY_APID_KVC 0x1d0u /**< hashtable service: PUT, GET, HAS, PURGE, MIGRATE, STATS of the store, PING */
 #define SKY_LIMIT_CHUNK_SET 2048u /**< chunks that one chunk set can name */

@@ -53,7 +53,7 @@ typedef struct
 typedef struct
 {
     uint64_t delivered, forwarded, to_ground;
-    uint64_t drops[SKY_STATUS_SHORT + 1u]; /**< by status */
+    uint64_t drops[SKY_STATUS_COUNT]; /**< by status */
     uint64_t no_service;
 } SKY_RouterCounters_t;
 

@@ -34,7 +34,6 @@
 #define SKY_SERVICE_HANDOVER_LANES   64u /**< of the handover */
 #define SKY_SERVICE_LANES            (SKY_SERVICE_MIGRATIONS * SKY_SERVICE_REQUEST_LANES + SKY_SERVICE_HANDOVER_LANES)
 #define SKY_SERVICE_LANE_CHUNKS      64u      /**< chunk ids that one lane goes over */
-#define SKY_SERVICE_WINDOW_MAX       256u     /**< chunks on their way to one satellite, at most: 1.5 MB of 6 kB */
 #define SKY_SERVICE_MIGRATION_MS     60000u   /**< how long one may take when its request has no deadline */
 #define SKY_SERVICE_MIGRATION_MAX_MS 3600000u /**< and at most, whatever deadline its request has */
 #define SKY_SERVICE_MIGRATION_TRIES  6u /**< questions in a row that the target leaves unanswered: the job ends (about 12 s) */
@@ -78,19 +77,19 @@ typedef struct
 typedef struct
 {
     uint64_t requests;
-    uint64_t puts;                          /**< PUT packets taken in */
-    uint64_t gets;                          /**< GET requests */
-    uint64_t hits, misses;                  /**< chunks sent, chunks asked for and not here */
-    uint64_t purges;                        /**< chunks purged */
-    uint64_t migrated_out;                  /**< chunks acknowledged by another satellite */
-    uint64_t migrated_in;                   /**< chunks put by another satellite */
-    uint64_t handovers;                     /**< rows of the schedule in which something had to be handed over */
-    uint64_t unsolicited;                   /**< responses that belong to no migration */
-    uint64_t gossip_tx;                     /**< words told to a neighbour */
-    uint64_t gossip_purged;                 /**< chunks purged at a neighbour's word */
-    uint64_t scrubbed;                      /**< chunks purged because their block was found broken */
-    uint64_t gossip_lost;                   /**< words that were not told to all, because newer ones took their place */
-    uint64_t errors[SKY_STATUS_SHORT + 1u]; /**< requests refused, and packets that were none, by status */
+    uint64_t puts;                     /**< PUT packets taken in */
+    uint64_t gets;                     /**< GET requests */
+    uint64_t hits, misses;             /**< chunks sent, chunks asked for and not here */
+    uint64_t purges;                   /**< chunks purged */
+    uint64_t migrated_out;             /**< chunks acknowledged by another satellite */
+    uint64_t migrated_in;              /**< chunks put by another satellite */
+    uint64_t handovers;                /**< rows of the schedule in which something had to be handed over */
+    uint64_t unsolicited;              /**< responses that belong to no migration */
+    uint64_t gossip_tx;                /**< words told to a neighbour */
+    uint64_t gossip_purged;            /**< chunks purged at a neighbour's word */
+    uint64_t scrubbed;                 /**< chunks purged because their block was found broken */
+    uint64_t gossip_lost;              /**< words that were not told to all, because newer ones took their place */
+    uint64_t errors[SKY_STATUS_COUNT]; /**< requests refused, and packets that were none, by status */
 } SKY_ServiceCounters_t;
 
 /** What all features of the service work on. */

@@ -48,6 +48,8 @@ typedef struct
     uint64_t      recovered_us; /**< losses before this time belong to one halving */
 } SKY_Peer_t;
 
+/** What a ground host has: its timers, and a first window of two bursts, for one comes while the next is asked for. */
+SKY_PeerCfg_t SKY_PeerCfg_OfHost(uint32_t window_max, uint32_t burst);
 /** Numbers of @p cfg that are out of range are brought into it. */
 void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr);
 void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us);

@@ -13,7 +13,6 @@
 #define SECONDARY_FLAG   0x0800u
 #define VERSION_MASK     0xE000u
 #define APID_MASK        0x07FFu
-#define SEQ_COUNT_MASK   0x3FFFu
 #define FUNCTION_MASK    0x7Fu /* bit 7 of the command secondary header's first byte is reserved */
 #define OFF_FUNCTION     SKY_PRIMARY_BYTES
 #define OFF_CHECKSUM     (SKY_PRIMARY_BYTES + 1u)
@@ -85,7 +84,7 @@ static void LoadFields(const uint8_t *data, SKY_Packet_t *pkt)
     pkt->is_request = (word & TYPE_REQUEST) != 0u;
     pkt->apid       = (uint16_t)(word & APID_MASK);
     pkt->seq_flags  = (uint8_t)(sequence >> 14);
-    pkt->seq_count  = (uint16_t)(sequence & SEQ_COUNT_MASK);
+    pkt->seq_count  = (uint16_t)(sequence & SKY_SEQ_COUNT_MASK);
     pkt->time_s     = pkt->is_request ? 0u : Load32(secondary);
     pkt->time_subs  = pkt->is_request ? 0u : Load16(secondary + 4);
 
@@ -204,7 +203,7 @@ size_t SKY_Packet_EncodeAround(const SKY_Packet_t *pkt, const uint16_t *payload_
 
     (void)memset(head, 0, head_len);
     Store16(head, (pkt->is_request ? TYPE_REQUEST : 0u) | SECONDARY_FLAG | (pkt->apid & APID_MASK));
-    Store16(head + 2, ((uint32_t)pkt->seq_flags << 14) | (pkt->seq_count & SEQ_COUNT_MASK));
+    Store16(head + 2, ((uint32_t)pkt->seq_flags << 14) | (pkt->seq_count & SKY_SEQ_COUNT_MASK));
     Store16(head + 4, (uint32_t)(head_len + pkt->length + SKY_PEC_BYTES - LENGTH_BIAS));
 
     header[SKY_OFF_VERSION]   = SKY_VERSION;

@@ -4,6 +4,8 @@
  */
 #include "sky_transfer.h"
 
+#include "sky_defaults.h"
+
 #include <string.h>
 
 #define PEER_WINDOW_MIN         2u /* one chunk alone would wait a whole round trip for the next */
@@ -22,6 +24,18 @@ static uint32_t at_most(uint32_t value, uint32_t limit)
 static uint32_t at_least(uint32_t value, uint32_t limit)
 {
     return value > limit ? value : limit;
+}
+
+SKY_PeerCfg_t SKY_PeerCfg_OfHost(uint32_t window_max, uint32_t burst)
+{
+    const SKY_PeerCfg_t cfg = {.window_initial = 2 * burst,
+                               .window_max     = window_max,
+                               .burst          = burst,
+                               .rto_initial_us = SKY_HOST_RTO_INITIAL_US,
+                               .rto_min_us     = SKY_HOST_RTO_MIN_US,
+                               .rto_max_us     = SKY_HOST_RTO_MAX_US};
+
+    return cfg;
 }
 
 void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr)

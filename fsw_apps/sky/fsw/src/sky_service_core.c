@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define SEQ_COUNT_MASK 0x3FFFu
-
 uint64_t SKY_ServiceCore_TakeIds(SKY_ServiceCore_t *core)
 {
     const uint64_t first = core->next_request_id;
@@ -33,7 +31,7 @@ bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t
                           SKY_Out_t *out)
 {
     pkt->seq_count  = core->seq_count;
-    core->seq_count = (uint16_t)((core->seq_count + 1u) & SEQ_COUNT_MASK);
+    core->seq_count = (uint16_t)((core->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
     SKY_Packet_SetTime(pkt, now_us + core->cfg.clock_offset_us);
 
     out->dst      = pkt->dst;

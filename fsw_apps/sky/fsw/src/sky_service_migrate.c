@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "sky_defaults.h"
 #include "sky_service_core.h"
 #include "sky_service_home.h"
 #include "sky_service_letgo.h"
@@ -256,7 +257,7 @@ static void begin_pull(const SKY_ServiceCore_t *core, const SKY_Migrations_t *mi
 static void prepare(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Addr_t target,
                     uint64_t deadline_us)
 {
-    const uint32_t      most = core->cfg.credit > SKY_SERVICE_WINDOW_MAX ? core->cfg.credit : SKY_SERVICE_WINDOW_MAX;
+    const uint32_t      most = core->cfg.credit > SKY_DEFAULT_WINDOW ? core->cfg.credit : SKY_DEFAULT_WINDOW;
     const SKY_PeerCfg_t peer = {.window_initial = core->cfg.credit,
                                 .window_max     = most,
                                 .burst          = core->cfg.credit,

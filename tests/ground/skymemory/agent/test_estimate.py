@@ -2,9 +2,7 @@
 
 import math
 import random
-import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +12,6 @@ from skymemory.agent.estimate import EXPLORE_SHARE, FADE_S, Decision, Estimator
 from skymemory.agent.fit import FEW
 from skymemory.block_entry import BlockEntry
 from skymemory.link.native import Served
-from skymemory.link.structures import LANES
 from skymemory.placement.torus import Satellite
 
 SERVERS = [Satellite(3, slot) for slot in range(1, 11)]
@@ -77,13 +74,6 @@ def blocks(*sizes: int, chunk_len: int = 6000) -> list[BlockEntry]:
     return [
         BlockEntry(size.to_bytes(32, "big"), size, min(size, chunk_len), -(-size // min(size, chunk_len)), 0, 0) for size in sizes
     ]
-
-
-def test_lanes_are_those_of_the_native_client() -> None:
-    header = Path(__file__).parents[4] / "ground/native/skyc_transfer.h"
-    found = re.search(r"#define SKYC_LANES +(\d+)u", header.read_text())
-    assert found is not None
-    assert int(found[1]) == LANES
 
 
 # ---- what is not known yet ------------------------------------------------------------------------------------------

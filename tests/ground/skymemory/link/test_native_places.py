@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skymemory import defaults
 from skymemory.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import NativeClient, Server, Transfer
-from skymemory.link.structures import ROUNDS_MAX
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.testbed.local import LocalConstellation
@@ -339,7 +339,7 @@ def test_no_word_of_one_place_keeps_from_asking_the_next(full_sky: LocalConstell
         fetched = download(stored, [[false, server(full_sky, B), server(full_sky, C)]])
         client.get([fetched], [server(full_sky, A)], DEADLINE_MS)
         check_whole(fetched, stored)
-        nowhere = download(upload(60), [[false] * (ROUNDS_MAX + 1)])
+        nowhere = download(upload(60), [[false] * (defaults.HOST_ROUNDS + 1)])
         client.get([nowhere], [false], DEADLINE_MS)  # however often it is asked, that has an end
         assert nowhere.status is not Status.DONE
         assert nowhere.chunks == nowhere.bytes == 0
@@ -361,11 +361,11 @@ def test_places_that_contradict_themselves_are_refused() -> None:
     here: Server = (A, A, "127.0.0.1", 9)
     with NativeClient() as client:
         for places in (
-            [[here] * (ROUNDS_MAX + 2)],
+            [[here] * (defaults.HOST_ROUNDS + 2)],
             [[here, (Satellite(1, 0), A, "127.0.0.1", 9)]],
             [[here, (B, B, "127.0.0.1", 0)]],
         ):
-            with pytest.raises(ValueError, match=f"at most {ROUNDS_MAX} fallback places"):
+            with pytest.raises(ValueError, match=f"at most {defaults.HOST_ROUNDS} fallback places"):
                 client.get([download(upload(2), places)], [here], SHORT_MS)
         with pytest.raises(ValueError, match="server without a place"):
             client.get([download(upload(2), [[here], []])], [here], SHORT_MS)

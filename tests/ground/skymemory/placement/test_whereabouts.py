@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skymemory import defaults
 from skymemory.config import Constellation
-from skymemory.link.structures import ROUNDS_MAX
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
@@ -129,7 +129,7 @@ def test_every_order_is_one_of_time(time_s: float, epoch: int) -> None:
     assert all(before != after for before, after in pairwise(rows))
     assert max(rows) == rows[-1]
     assert set(rows) <= {now - 3, now - 2, now - 1, now, now + 1, epoch}
-    assert len(rows) <= ROUNDS_MAX
+    assert len(rows) <= defaults.HOST_ROUNDS
     missing = iter(rows)
     assert all(row in missing for row in sorted(set(rows)))  # all of them, in this order
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from skymemory.config import Constellation
+from skymemory.fsw.tables import ROWS_MAX
 from skymemory.link.ask import Answer, Ask
 from skymemory.link.control import ControlPlane
 from skymemory.orbit.schedule import Schedule
@@ -29,7 +30,6 @@ from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.replay import (
     LEAD_S,
-    ROWS_MAX,
     By,
     Handover,
     ReplayError,

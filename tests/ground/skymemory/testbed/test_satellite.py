@@ -1,12 +1,16 @@
 """The command line of a satellite."""
 
+import re
 import subprocess
+from ipaddress import IPv4Address
 
 import pytest
 
-from skymemory.config import DELAY_US_MAX, HANDOVER_S_MAX, PLANES_MAX, SCRUB_S_MAX, SLOTS_MAX, STORE_MIB_MAX, Constellation
+from skymemory import defaults
+from skymemory.config import Constellation
 from skymemory.placement.torus import Satellite
 from skymemory.testbed.satellite import arguments, program
+from skymemory.wire import icd
 
 
 def options(constellation: Constellation, place: Satellite) -> list[str]:
@@ -48,21 +52,39 @@ def test_links_that_do_something_are_named() -> None:
     assert links["link west"].startswith("delay_us=7")
 
 
+def test_the_satellite_tells_the_defaults_that_it_has() -> None:
+    done = subprocess.run([str(program()), "--help"], capture_output=True, text=True, timeout=30, check=True)
+    told = dict(re.findall(r"^ +(--[a-z-]+) [A-Z].*\(([0-9.]+)\)$", done.stdout, re.MULTILINE))
+    assert told == {
+        "--network": str(IPv4Address(defaults.DEFAULT_NETWORK_IPV4)),
+        "--port": str(icd.UDP_PORT),
+        "--mtu": str(icd.LIMIT_PACKET_BYTES),
+        "--store-mib": str(defaults.DEFAULT_STORE_MIB),
+        "--slot-bytes": str(defaults.DEFAULT_SLOT_BYTES),
+        "--credit": str(defaults.DEFAULT_CREDIT),
+        "--hello-s": str(defaults.DEFAULT_HELLO_S),
+        "--scrub-ms": "0",
+        "--handover-ms": str(defaults.DEFAULT_HANDOVER_MS),
+    }
+    assert f"{defaults.LEAST_PACKET_BYTES} .. {icd.LIMIT_PACKET_BYTES}" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("option", "name", "most"),
     [
-        ("--planes", "", PLANES_MAX),
-        ("--slots", "", SLOTS_MAX),
-        ("--store-mib", "", STORE_MIB_MAX),
-        ("--scrub-ms", "", 1000 * SCRUB_S_MAX),
-        ("--handover-ms", "", 1000 * HANDOVER_S_MAX),
-        ("--link", "east:delay_us=", DELAY_US_MAX),
-        ("--link", "east:jitter_us=", DELAY_US_MAX),
+        ("--hello-s", "", defaults.MOST_HELLO_S),
+        ("--planes", "", defaults.MOST_PLANES),
+        ("--slots", "", defaults.MOST_SLOTS),
+        ("--store-mib", "", defaults.MOST_STORE_MIB),
+        ("--scrub-ms", "", defaults.MOST_SCRUB_MS),
+        ("--handover-ms", "", defaults.MOST_HANDOVER_MS),
+        ("--link", "east:delay_us=", defaults.MOST_DELAY_US),
+        ("--link", "east:jitter_us=", defaults.MOST_DELAY_US),
     ],
 )
 def test_the_satellite_takes_what_the_file_may_hold(option: str, name: str, most: int) -> None:
     words = [str(program()), *arguments(Constellation(), Satellite(1, 1)), option]
-    least = 0 if name or option in ("--scrub-ms", "--handover-ms") else 1
+    least = 0 if name or option in ("--hello-s", "--scrub-ms", "--handover-ms") else 1
     # Of what is in range it says nothing; it ends because of the option behind
     for number, complaint in ((most, "--bad: "), (most + 1, f"allowed are {least} .. {most}")):
         done = subprocess.run([*words, f"{name}{number}", "--bad", "1"], capture_output=True, text=True, timeout=30, check=False)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skymemory import defaults
 from skymemory.agent.watch import history
 from skymemory.agent.watch.frame import COLUMNS, RATIOS, SERIES, Frame, Shape, numbers, rate
 from skymemory.agent.watch.history import BYTES_MAX, History, Ring, mean
-from skymemory.config import PLANES_MAX, SLOTS_MAX
 
 SMALL = Shape(2, 3)
 
@@ -51,7 +51,7 @@ def test_a_clock_that_is_set_back_begins_anew() -> None:
     assert kept.span_ms == (20_000, 30_000)
 
 
-@given(st.integers(1, PLANES_MAX), st.integers(1, SLOTS_MAX))
+@given(st.integers(1, defaults.MOST_PLANES), st.integers(1, defaults.MOST_SLOTS))
 def test_memory_is_bounded_whatever_the_constellation(planes: int, slots: int) -> None:
     kept = History(Shape(planes, slots))
     frames = kept.fine.capacity + kept.coarse.capacity
