@@ -37,16 +37,7 @@ from skymemory.touch import Touch
 from skymemory.transfers import Moved, Transfers, memory_for
 from skymemory.wire.packets import KEY_BYTES
 
-__all__ = [
-    "ChainResult",
-    "FindResult",
-    "GetResult",
-    "PrefetchResult",
-    "PutResult",
-    "SkyStore",
-    "Status",
-    "StoreStatistics",
-]
+__all__ = ["ChainResult", "FindResult", "GetResult", "PrefetchResult", "PutResult", "SkyStore", "Status", "StoreStatistics"]
 
 BLOCK_BYTES_MAX: Final = 1 << 26
 """the largest block that is fetched unless the caller says otherwise: a block's length is a satellite's word, and memory is
@@ -495,10 +486,8 @@ class SkyStore:
         found = list({entry.key: entry for entry in known if entry is not None}.values())
         if reason is not None or row == self._where.row(time.time()):
             held = self._lookup.whole(found) if found and reason is None else []
-            statuses = {
-                entry.key: Status.UNANSWERED if whole is None else Status.DONE if whole else Status.MISS
-                for entry, whole in zip(found, held, strict=False)
-            }
+            words = {None: Status.UNANSWERED, True: Status.DONE, False: Status.MISS}
+            statuses = {entry.key: words[whole] for entry, whole in zip(found, held, strict=False)}
             moved: dict[bytes, int] = {}
         else:
             # From here on shares may be there: whatever comes of it, they are looked for there as well
