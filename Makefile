@@ -128,7 +128,7 @@ coverage: $(VENV)/.dev
 	@$(CMAKE_BUILD) build-coverage
 	@find build-coverage -name '*.gcda' -delete
 	$(BIN)/ctest --test-dir build-coverage --output-on-failure --timeout 300
-	$(BIN)/gcovr --root . --filter 'fsw_apps/sky/fsw/src/' build-coverage --fail-under-line 100 --fail-under-branch 100 \
+	$(BIN)/gcovr --root . --filter 'fsw_apps/sky/(fsw|host)/src/' build-coverage --fail-under-line 100 --fail-under-branch 100 \
 		--gcov-ignore-parse-errors negative_hits.warn_once_per_file
 
 test-aarch64: $(VENV)/.dev

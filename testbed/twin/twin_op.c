@@ -12,92 +12,27 @@
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
 
-static uint64_t row_begins_us(const SKYT_Twin_t *twin, uint32_t row)
+static SKY_Places_t places_of(const SKYT_Twin_t *twin)
 {
-    return twin->schedule.epoch_us + (uint64_t)twin->rows[row - 1u].time_ms * US_PER_MS;
-}
+    const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};
 
-static uint32_t add_rows(uint32_t *rows, uint32_t count, uint32_t first, uint32_t last)
-{
-    for (uint32_t row = first; row <= last; ++row)
-    {
-        rows[count++] = row;
-    }
-    return count;
-}
-
-/* Rows whose places are asked of a get, in this order: as `skymemory.placement.whereabouts` has it, and says why. @return how many */
-static uint32_t rows_by_time(const SKYT_Twin_t *twin, uint32_t row, uint32_t *rows)
-{
-    const uint64_t now_us   = twin->now_us;
-    const uint64_t start_us = row_begins_us(twin, row);
-    const uint64_t end_us   = SKY_Schedule_EndUs(&twin->schedule, row);
-    const uint64_t half_us  = end_us == UINT64_MAX ? UINT64_MAX : (end_us - start_us) / 2u;
-    const uint64_t moves_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
-    const bool     is_end   = end_us != UINT64_MAX && end_us - now_us <= SKY_HOST_SKEW_US;
-    const uint64_t early_us = moves_us / SKY_HOST_EARLY;
-    const bool     is_early = now_us - start_us < (half_us < early_us ? half_us : early_us);
-    uint32_t       first    = row > 1u ? row - 1u : row;
-    uint32_t       count    = 0;
-
-    while (first > 1u && row - first < SKY_HOST_BACK && now_us - row_begins_us(twin, first) < moves_us)
-    {
-        --first; /* it began to hold so lately that not all may have come to it */
-    }
-    if (!is_early)
-    {
-        count = add_rows(rows, count, row, row);
-    }
-    if (first < row)
-    {
-        count = add_rows(rows, count, first, row - 1u);
-    }
-    if (count == 0 || first < row)
-    {
-        count = add_rows(rows, count, row, row);
-    }
-    return is_end ? add_rows(rows, count, row + 1u, row + 1u) : count;
-}
-
-static uint32_t rows_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t *rows)
-{
-    const uint32_t now   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    const uint32_t epoch = twin->blocks[active->block].epoch;
-    uint32_t       count;
-
-    if (active->kind == SKYT_OP_PUT)
-    {
-        rows[0] = now < epoch ? epoch : now; /* a block that is laid for a row to come waits there */
-        return 1;
-    }
-    count = rows_by_time(twin, now, rows);
-    if (now <= epoch && rows[0] != epoch)
-    {
-        (void)memmove(&rows[1], rows, count * sizeof(*rows));
-        rows[0] = epoch;
-        ++count;
-    }
-    if (now <= epoch && rows[count - 1u] < epoch)
-    {
-        rows[count++] = epoch;
-    }
-    return count;
+    return places;
 }
 
 static void find_places(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Share_t *share)
 {
-    uint32_t       rows[SKYT_PLACES];
-    const uint32_t count = rows_of(twin, active, rows);
+    const SKY_Places_t places = places_of(twin);
+    const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    const uint32_t     epoch  = twin->blocks[active->block].epoch;
 
-    share->place_count = 0;
-    for (uint32_t i = 0; i < count; ++i)
+    if (active->kind == SKYT_OP_PUT)
     {
-        const SKY_Addr_t place = SKY_Schedule_Server(&twin->schedule, rows[i], share->server);
-
-        if (share->place_count == 0 || !SKY_Addr_Equal(share->places[share->place_count - 1u], place))
-        {
-            share->places[share->place_count++] = place;
-        }
+        share->places[0]   = SKY_Schedule_Server(&twin->schedule, now < epoch ? epoch : now, share->server); /* it waits there */
+        share->place_count = 1;
+    }
+    else
+    {
+        share->place_count = SKY_Places_Find(&places, twin->now_us, epoch, share->server, share->places);
     }
 }
 
@@ -124,52 +59,12 @@ static bool is_settled(const SKYT_Twin_t *twin)
     return true;
 }
 
-static bool is_late(const SKYT_Twin_t *twin, SKY_Addr_t place)
+static bool is_late(const void *context, SKY_Addr_t satellite)
 {
-    const SKYT_Node_t *node = &twin->nodes[SKYT_NodeOf(twin, place)];
+    const SKYT_Twin_t *twin = context;
+    const SKYT_Node_t *node = &twin->nodes[SKYT_NodeOf(twin, satellite)];
 
     return node->is_up && has_left(twin, node);
-}
-
-static bool has_place(const SKYT_Share_t *share, SKY_Addr_t place)
-{
-    uint32_t at = 0;
-
-    while (at < share->place_count && !SKY_Addr_Equal(share->places[at], place))
-    {
-        ++at;
-    }
-    return at < share->place_count;
-}
-
-/* Places of a share: satellites that had it in an earlier row and have yet to hand something over, in the order of time, and then
- * those where it is asked for in any case: as `skymemory.handovers` has it, and says why. */
-static void find_all_places(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Share_t *share)
-{
-    uint32_t       rows[SKYT_PLACES];
-    const uint32_t now   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    const uint32_t count = rows_of(twin, active, rows);
-
-    share->place_count = 0;
-    for (uint32_t row = now - 1u; row > 0 && share->place_count < SKY_HOST_LATE; --row)
-    {
-        const SKY_Addr_t place = SKY_Schedule_Server(&twin->schedule, row, share->server);
-
-        if (is_late(twin, place) && !has_place(share, place))
-        {
-            share->places[share->place_count++] = place;
-        }
-    }
-    for (uint32_t i = 0; i < share->place_count / 2u; ++i) /* the latest were found first */
-    {
-        const SKY_Addr_t place                     = share->places[i];
-        share->places[i]                           = share->places[share->place_count - 1u - i];
-        share->places[share->place_count - 1u - i] = place;
-    }
-    for (uint32_t i = 0; i < count; ++i)
-    {
-        share->places[share->place_count++] = SKY_Schedule_Server(&twin->schedule, rows[i], share->server);
-    }
 }
 
 /* The satellite to send to. @return SKYT_NONE: there is none */
@@ -422,9 +317,9 @@ static void ask_next(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *sha
  * is done within a row, or the get's deadline ends it. @return false: it has been looked for */
 static bool search(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *share)
 {
-    const uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-
-    const bool is_asked = share->has_searched ? share->search_row == row : active->is_settled && active->row == row;
+    const SKY_Places_t places   = places_of(twin);
+    const uint32_t     row      = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    const bool         is_asked = share->has_searched ? share->search_row == row : active->is_settled && active->row == row;
 
     if (active->kind != SKYT_OP_GET || is_asked)
     {
@@ -432,9 +327,10 @@ static bool search(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *share
     }
     share->has_searched = true;
     share->search_row   = row;
-    find_all_places(twin, active, share);
-    active->is_settled = is_settled(twin);
-    share->place       = UINT32_MAX; /* the next one is the first */
+    share->place_count  = SKY_Places_FindLate(&places, twin->now_us, twin->blocks[active->block].epoch, share->server, is_late,
+                                              twin, share->places);
+    active->is_settled  = is_settled(twin);
+    share->place        = UINT32_MAX; /* the next one is the first */
     ask_next(twin, active, share);
     return true;
 }

@@ -14,12 +14,13 @@
 #define TWIN_PRIV_H
 
 #include "sky.h"
+#include "sky_places.h"
 #include "twin.h"
 #include "twin_queue.h"
 
-#define SKYT_PLACES        (SKY_HOST_ROUNDS + 1u) /**< satellites that one share asks at most */
-#define SKYT_JUNK_TENANT   UINT32_MAX             /**< of what fills a store under pressure */
-#define SKYT_PURGE_ECHO_US 5000000u               /**< so long after a purge a copy of its packets may still be on its way */
+#define SKYT_PLACES        SKY_PLACES_MAX /**< satellites that one share asks at most */
+#define SKYT_JUNK_TENANT   UINT32_MAX     /**< of what fills a store under pressure */
+#define SKYT_PURGE_ECHO_US 5000000u       /**< so long after a purge a copy of its packets may still be on its way */
 #define SKYT_TRAIL_MAX     (SKY_LIMIT_HOP_LIMIT + 1u)
 #define US_PER_MS          1000u
 #define PPM                1000000u

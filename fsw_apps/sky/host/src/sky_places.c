@@ -1,0 +1,130 @@
+/**
+ * @file
+ * Where a share may be while the sky turns.
+ */
+#include "sky_places.h"
+
+#define US_PER_MS UINT64_C(1000)
+
+static uint64_t BeginsUs(const SKY_Schedule_t *schedule, uint32_t row)
+{
+    return schedule->epoch_us + schedule->rows[row - 1u].time_ms * US_PER_MS;
+}
+
+/* Add rows from @p first to @p last. @return how many there are now */
+static uint32_t Add(uint32_t *rows, uint32_t count, uint32_t first, uint32_t last)
+{
+    for (uint32_t row = first; row <= last; ++row)
+    {
+        rows[count] = row;
+        ++count;
+    }
+    return count;
+}
+
+/* Rows of a block that was laid for no row in particular. */
+static uint32_t RowsByTime(const SKY_Places_t *places, uint64_t now_us, uint32_t row, uint32_t *rows)
+{
+    const SKY_Schedule_t *schedule = places->schedule;
+    const uint64_t        since_us = now_us - BeginsUs(schedule, row);
+    const uint64_t        end_us   = SKY_Schedule_EndUs(schedule, row);
+    const bool            is_last  = end_us == UINT64_MAX;
+    const uint64_t        half_us  = is_last ? UINT64_MAX : (end_us - BeginsUs(schedule, row)) / 2u;
+    const uint64_t        early_us = places->handover_us / SKY_HOST_EARLY;
+    const bool            is_early = since_us < (half_us < early_us ? half_us : early_us);
+    uint32_t              first    = row > 1u ? row - 1u : row;
+    uint32_t              count    = 0;
+
+    while (first > 1u && row - first < SKY_HOST_BACK && now_us - BeginsUs(schedule, first) < places->handover_us)
+    {
+        --first; /* it began to hold so lately that not all may have come to it */
+    }
+    if (first < row)
+    {
+        count = is_early ? 0u : Add(rows, count, row, row);
+        count = Add(rows, count, first, row - 1u);
+    }
+    count = Add(rows, count, row, row);
+    return !is_last && end_us - now_us <= SKY_HOST_SKEW_US ? Add(rows, count, row + 1u, row + 1u) : count;
+}
+
+uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t *rows)
+{
+    const uint32_t row     = SKY_Schedule_RowAt(places->schedule, now_us);
+    const bool     is_laid = epoch >= row && epoch <= places->schedule->count;
+    uint32_t       by_time[SKY_PLACES_ROWS_MAX];
+    const uint32_t found = RowsByTime(places, now_us, row, by_time);
+    uint32_t       count = is_laid && by_time[0] != epoch ? Add(rows, 0, epoch, epoch) : 0u;
+
+    for (uint32_t i = 0; i < found; ++i)
+    {
+        rows[count] = by_time[i];
+        ++count;
+    }
+    return is_laid && rows[count - 1u] < epoch ? Add(rows, count, epoch, epoch) : count;
+}
+
+/* Add a satellite, unless it is the one before. @return how many there are now */
+static uint32_t Append(SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellite)
+{
+    if (count > 0u && SKY_Addr_Equal(found[count - 1u], satellite))
+    {
+        return count;
+    }
+    found[count] = satellite;
+    return count + 1u;
+}
+
+static uint32_t AppendRows(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server, SKY_Addr_t *found,
+                           uint32_t count)
+{
+    uint32_t       rows[SKY_PLACES_ROWS_MAX];
+    const uint32_t row_count = SKY_Places_Rows(places, now_us, epoch, rows);
+
+    for (uint32_t i = 0; i < row_count; ++i)
+    {
+        count = Append(found, count, SKY_Schedule_Server(places->schedule, rows[i], server));
+    }
+    return count;
+}
+
+uint32_t SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server, SKY_Addr_t *found)
+{
+    return AppendRows(places, now_us, epoch, server, found, 0);
+}
+
+static bool IsAmong(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellite)
+{
+    uint32_t at = 0;
+
+    while (at < count && !SKY_Addr_Equal(found[at], satellite))
+    {
+        ++at;
+    }
+    return at < count;
+}
+
+uint32_t SKY_Places_FindLate(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server,
+                             SKY_Places_IsLate_t is_late, const void *context, SKY_Addr_t *found)
+{
+    uint32_t count = 0;
+
+    for (uint32_t row = SKY_Schedule_RowAt(places->schedule, now_us) - 1u; row > 0u && count < SKY_HOST_LATE; --row)
+    {
+        const SKY_Addr_t satellite = SKY_Schedule_Server(places->schedule, row, server);
+
+        if (!IsAmong(found, count, satellite) && is_late(context, satellite))
+        {
+            found[count] = satellite;
+            ++count;
+        }
+    }
+    for (uint32_t i = 0; i < count / 2u; ++i) /* the latest were found first */
+    {
+        const SKY_Addr_t satellite = found[i];
+
+        found[i]              = found[count - 1u - i];
+        found[count - 1u - i] = satellite;
+    }
+    return AppendRows(places, now_us, epoch, server, found, count);
+}
