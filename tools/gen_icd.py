@@ -55,7 +55,7 @@ def constants(icd: Icd) -> list[tuple[str, int, str]]:
         out += [(f"{table}_{name}".upper(), item["value"], item["doc"]) for name, item in icd[source].items()]
         if table == "status":
             most = max(item["value"] for item in icd["status"].values())
-            out.append(("STATUS_COUNT", most + 1, "the status of every packet is below this"))
+            out.append(("STATUS_COUNT", most + 1, "every status of the wire is below this"))
             out += [(f"STATUS_{name}".upper(), item["value"], item["doc"]) for name, item in icd["host_status"].items()]
     out += [(f"off_{f['name']}".upper(), at, f["doc"]) for f, at in offsets(icd["header"])]
     for name, fields in icd["payload"].items():
@@ -167,7 +167,7 @@ def document(icd: Icd) -> str:
         lines += [f"## {title}", "", *table(["value", "name", "meaning"], rows)]
         if name == "status":
             rows = [[str(v["value"]), f"`{k}`", v["doc"]] for k, v in icd["host_status"].items()]
-            lines += ["What a ground host says of a block has numbers of the same row. They are never on the wire.", "",
+            lines += ["What a ground host says itself of a block is numbered from 128 in the same enumeration. These numbers are never on the wire.", "",
                       *table(["value", "name", "meaning"], rows)]
     lines += ["## Limits", "", *table(["name", "value", "meaning"],
               [[f"`{k}`", f"{v['value']:,}", v["doc"]] for k, v in icd["limits"].items()])]

@@ -94,7 +94,7 @@ static SKY_Status_t status_of(SKY_ShareState_t state, SKY_Status_t said)
         case SKY_SHARE_REFUSED:
             break;
     }
-    return said != SKY_STATUS_OK && said < SKY_STATUS_COUNT ? said : SKY_STATUS_REFUSED;
+    return said != SKY_STATUS_OK && said != SKY_STATUS_EXPIRED && said < SKY_STATUS_COUNT ? said : SKY_STATUS_REFUSED;
 }
 
 static void block_end(SKYC_Engine_t *engine, SKYC_Block_t *block, SKY_Status_t status)

@@ -358,8 +358,11 @@ void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down)
     }
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
-        SKYT_Hello_SetSky(twin, node);
-        SKYT_Node_Run(twin, node);
+        if (twin->nodes[node].is_up)
+        {
+            SKYT_Hello_SetSky(twin, node);
+            SKYT_Node_Run(twin, node);
+        }
     }
 }
 

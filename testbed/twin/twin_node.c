@@ -6,7 +6,7 @@
 
 #include "twin_priv.h"
 
-#define LISTENER_LEASE_US UINT64_C(30000000) /* nobody listens */
+#define LISTENER_LEASE_US UINT64_C(30000000) /* of no consequence: nobody asks for telemetry in the twin */
 
 /* Endpoints are what the core tells senders apart by: the number of a ground host, or this of a satellite. */
 static uint64_t endpoint_of(uint32_t node)
@@ -162,14 +162,26 @@ static uint64_t clock_offset_us(void *context)
 
 /* ---- what calls the core --------------------------------------------------------------------------------------------- */
 
+/* The core may stop in the middle of a burst; the packet that the service acted on is gone then. */
+static void forget_packet(SKYT_Node_t *node)
+{
+    node->begun    = NULL;
+    node->ready_us = 0;
+}
+
 void SKYT_Node_Run(SKYT_Twin_t *twin, uint32_t index)
 {
     SKYT_Node_t *node = &twin->nodes[index];
 
+    if (!node->is_up)
+    {
+        return;
+    }
     if (SKY_Node_NextDue(&node->core) <= twin->now_us)
     {
         SKYT_Hello_CatchUp(twin, index);
         SKY_Node_Run(&node->core, twin->now_us);
+        forget_packet(node);
     }
     SKYT_Hello_Settle(twin, index);
     if (node->core.poll_due_us == UINT64_MAX)
@@ -194,6 +206,7 @@ void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t index, uint32_t from, uint16_
     const uint64_t undecoded = node->core.undecoded;
 
     SKY_Node_Receive(&node->core, twin->now_us, data, len, from == SKYT_NONE ? host : endpoint_of(from));
+    forget_packet(node);
     twin->counters.damaged += node->core.undecoded - undecoded;
     SKYT_Node_Run(twin, index);
 }
@@ -204,10 +217,11 @@ void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt)
     SKY_Out_t    out;
 
     begin(node, twin->now_us, pkt);
-    while (next(node, twin->now_us, &out)) /* ends: a burst is bounded */
+    while (node->service.answer.stage != SKY_ANSWER_IDLE && SKY_Service_Next(&node->service, twin->now_us, &out)) /* ends: an answer */
     {
     }
-    SKYT_Node_Poll(twin, index);
+    end(node);
+    SKYT_Node_Poll(twin, index); /* what else it has to say goes out */
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------------ */

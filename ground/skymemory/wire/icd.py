@@ -98,17 +98,17 @@ STATUS_BAD_KEY: Final = 17
 STATUS_SHORT: Final = 18
 """datagram shorter than its headers"""
 STATUS_COUNT: Final = 19
-"""the status of every packet is below this"""
+"""every status of the wire is below this"""
 STATUS_RUNNING: Final = 128
-"""it is still going on, or has not begun"""
+"""the transfer goes on, or has not begun"""
 STATUS_DONE: Final = 129
-"""all of it is where it was to go"""
+"""the whole block is where it was to go"""
 STATUS_MISS: Final = 130
-"""a chunk of it is at none of its places, by their own word; or nobody knows the block"""
+"""a chunk of the block is at none of its places, by their own word; or nobody knows the block"""
 STATUS_CANCELLED: Final = 131
-"""the caller ended it"""
+"""the caller ended the transfer"""
 STATUS_UNANSWERED: Final = 132
-"""no satellite said anything of it: it may be there"""
+"""no satellite said anything of the block: it may be there"""
 STATUS_NO_SATELLITE: Final = 133
 """no satellite is in sight"""
 STATUS_NO_AGENT: Final = 134
@@ -354,15 +354,15 @@ class Status(StrEnum):
     SHORT = "short"
     """datagram shorter than its headers"""
     RUNNING = "running"
-    """it is still going on, or has not begun"""
+    """the transfer goes on, or has not begun"""
     DONE = "done"
-    """all of it is where it was to go"""
+    """the whole block is where it was to go"""
     MISS = "miss"
-    """a chunk of it is at none of its places, by their own word; or nobody knows the block"""
+    """a chunk of the block is at none of its places, by their own word; or nobody knows the block"""
     CANCELLED = "cancelled"
-    """the caller ended it"""
+    """the caller ended the transfer"""
     UNANSWERED = "unanswered"
-    """no satellite said anything of it: it may be there"""
+    """no satellite said anything of the block: it may be there"""
     NO_SATELLITE = "no_satellite"
     """no satellite is in sight"""
     NO_AGENT = "no_agent"

@@ -285,14 +285,16 @@ static void test_no_map_without_hellos(void)
 static void test_what_is_kept_of_the_same_satellite(void)
 {
     static const SKY_Addr_t other = {2, 3};
-    const SKY_Packet_t      ping  = request_of(SKY_APID_ISL, SKY_OP_PING);
+    SKY_Packet_t            lease  = request_of(SKY_APID_ISL, SKY_OP_RELAY);
     SKY_Torus_t             torus[3];
 
+    lease.flags = SKY_FLAG_TLM;
     start();
-    come(100, &ping, GROUND);
+    come(100, &lease, GROUND);
     cfg.packet_bytes = 1000;
     CHECK_EQ(SKY_Node_Configure(&node, 200, &cfg), SKY_NODE_CONFIGURED);
     CHECK_EQ(node.router.counters.delivered, 1);
+    CHECK_EQ(SKY_Node_Listeners(&node, 200), 1);
     CHECK_EQ(node.started_us, 200); /* the first time that is not 0 */
     CHECK_EQ(SKY_Node_Configure(&node, 300, &cfg), SKY_NODE_CONFIGURED);
     CHECK_EQ(node.started_us, 200);
@@ -302,16 +304,18 @@ static void test_what_is_kept_of_the_same_satellite(void)
     CHECK(SKY_Torus_Init(&torus[2], 4, 4, true));
     for (uint32_t i = 0; i < 3; ++i) /* another constellation each time */
     {
-        come(400, &ping, GROUND);
+        come(400, &lease, GROUND);
         CHECK_EQ(node.router.counters.delivered, 1u + (i == 0 ? 1u : 0u));
         cfg.torus = torus[i];
         CHECK_EQ(SKY_Node_Configure(&node, 500, &cfg), SKY_NODE_MAPLESS);
         CHECK_EQ(node.router.counters.delivered, 0);
+        CHECK_EQ(SKY_Node_Listeners(&node, 500), 0);
     }
-    come(600, &ping, GROUND);
+    come(600, &lease, GROUND);
     cfg.self = other;
     CHECK_EQ(SKY_Node_Configure(&node, 700, &cfg), SKY_NODE_MAPLESS);
     CHECK_EQ(node.router.counters.delivered, 0);
+    CHECK_EQ(SKY_Node_Listeners(&node, 700), 0);
 }
 
 static void test_counters_start_anew(void)

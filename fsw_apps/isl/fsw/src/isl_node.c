@@ -11,6 +11,7 @@
 #define ISL_UPLINK_BATCH 64u               /* packets of the uplink line taken at a time */
 #define ISL_POLL_MOST_US UINT64_C(1000000) /* a service that gets work from its own app begins with it within this time */
 #define ISL_US_PER_S     UINT64_C(1000000)
+#define ISL_PORT_MASK    0xFFFFu /* of an endpoint */
 #define ISL_MAP_BYTES    ((size_t)ISL_PLATFORM_MAP_SATELLITES * SKY_MAP_SATELLITE_BYTES)
 
 CompileTimeAssert(ISL_PLATFORM_LISTENERS > 0 && ISL_PLATFORM_RELAYED > 0, IslTablesOfTheNodeHaveEntries);
@@ -136,7 +137,8 @@ void ISL_Node_Input(ISL_Node_t *isl, uint64_t now_us, uint8_t *data, uint32_t le
     {
         return;
     }
-    if (SKY_Node_LinkOf(&isl->node, endpoint) != SKY_LINK_GROUND || !ISL_Line_DelayUplink(isl, now_us, endpoint, data, len))
+    if ((endpoint & ISL_PORT_MASK) == 0 || SKY_Node_LinkOf(&isl->node, endpoint) != SKY_LINK_GROUND ||
+        !ISL_Line_DelayUplink(isl, now_us, endpoint, data, len)) /* what is refused in any case waits nowhere */
     {
         SKY_Node_Receive(&isl->node, now_us, data, len, endpoint);
     }
@@ -187,8 +189,9 @@ void ISL_Node_Telemetry(ISL_Node_t *isl, uint64_t now_us, const CFE_MSG_Message_
 
 bool ISL_Node_SetNeighbours(ISL_Node_t *isl, uint64_t now_us, const ISL_NeighboursTable_t *table)
 {
-    SKY_NodeCfg_t cfg;
-    uint32_t      id;
+    SKY_NodeCfg_t    cfg;
+    SKY_NodeResult_t result;
+    uint32_t         id;
 
     memset(&cfg, 0, sizeof(cfg));
     cfg.self.plane   = table->SelfPlane;
@@ -207,10 +210,14 @@ bool ISL_Node_SetNeighbours(ISL_Node_t *isl, uint64_t now_us, const ISL_Neighbou
         cfg.neighbours[id].addr.slot  = entry->Slot;
         cfg.neighbours[id].endpoint   = ISL_IO_Endpoint(entry->Ipv4, entry->Port);
     }
-    isl->uplink_first_mid = table->UplinkFirstMid;
-    isl->uplink_last_mid  = table->UplinkLastMid;
-    ISL_Line_Reset(isl);
-    return SKY_Node_Configure(&isl->node, now_us, &cfg) != SKY_NODE_MAPLESS;
+    result = SKY_Node_Configure(&isl->node, now_us, &cfg); /* validated: not refused */
+    if (result != SKY_NODE_REFUSED)
+    {
+        isl->uplink_first_mid = table->UplinkFirstMid;
+        isl->uplink_last_mid  = table->UplinkLastMid;
+        ISL_Line_Reset(isl);
+    }
+    return result == SKY_NODE_CONFIGURED;
 }
 
 void ISL_Node_SetModels(ISL_Node_t *isl, uint64_t now_us, const ISL_LinksTable_t *table)

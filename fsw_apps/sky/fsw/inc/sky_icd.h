@@ -52,12 +52,12 @@
 #define SKY_STATUS_BAD_ADDRESS 16u /**< source or destination outside the constellation */
 #define SKY_STATUS_BAD_KEY 17u /**< a PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first */
 #define SKY_STATUS_SHORT 18u /**< datagram shorter than its headers */
-#define SKY_STATUS_COUNT 19u /**< the status of every packet is below this */
-#define SKY_STATUS_RUNNING 128u /**< it is still going on, or has not begun */
-#define SKY_STATUS_DONE 129u /**< all of it is where it was to go */
-#define SKY_STATUS_MISS 130u /**< a chunk of it is at none of its places, by their own word; or nobody knows the block */
-#define SKY_STATUS_CANCELLED 131u /**< the caller ended it */
-#define SKY_STATUS_UNANSWERED 132u /**< no satellite said anything of it: it may be there */
+#define SKY_STATUS_COUNT 19u /**< every status of the wire is below this */
+#define SKY_STATUS_RUNNING 128u /**< the transfer goes on, or has not begun */
+#define SKY_STATUS_DONE 129u /**< the whole block is where it was to go */
+#define SKY_STATUS_MISS 130u /**< a chunk of the block is at none of its places, by their own word; or nobody knows the block */
+#define SKY_STATUS_CANCELLED 131u /**< the caller ended the transfer */
+#define SKY_STATUS_UNANSWERED 132u /**< no satellite said anything of the block: it may be there */
 #define SKY_STATUS_NO_SATELLITE 133u /**< no satellite is in sight */
 #define SKY_STATUS_NO_AGENT 134u /**< the engine's agent is away, or went away meanwhile */
 #define SKY_FLAG_LAST 1u /**< last packet of this burst */

@@ -16,7 +16,8 @@
 #include "common_types.h"
 #include "sky.h"
 
-#define SKY_LIB_SERVICES SKY_NODE_SERVICES /**< services that can be registered at a time */
+#define SKY_LIB_SERVICES  SKY_NODE_SERVICES  /**< services that can be registered at a time */
+#define SKY_LIB_BURST_MAX SKY_NODE_BURST_MAX /**< packets that one Begin or Poll may cause; the rest is cut off and counted */
 
 /** What a service has to know of the satellite. */
 typedef struct

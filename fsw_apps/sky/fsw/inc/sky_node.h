@@ -4,7 +4,8 @@
  *
  * Sans I/O. Time comes in as an argument, memory is handed in. The shell around it moves bytes: it calls SKY_Node_Receive for each
  * datagram and SKY_Node_Run when time has come, and offers a table of functions (SKY_NodeShell_t) through which the node sends
- * packets, finds the services of other apps and puts commands on the bus. Shells are the cFS app `isl` and the twin.
+ * packets, finds the services of other apps and puts commands on the bus. Shells are the cFS app `isl` and the twin. After each batch of
+ * datagrams SKY_Node_Run is due: until then a service may stay locked, and bodies wait to be sent.
  *
  * A packet whose endpoint is a neighbour's counts as having come over that ISL; all others are from the ground. Links are not
  * authenticated yet: whoever can forge a neighbour's address is that neighbour.
@@ -170,11 +171,11 @@ typedef struct
 
 /** A node that knows nothing yet; SKY_Node_Configure comes next. @return false: a table of the memory has no entries */
 bool SKY_Node_Init(SKY_Node_t *node, const SKY_NodeShell_t *shell, const SKY_NodeMemory_t *memory);
-/** Take a configuration over. Counters, listeners, known ground hosts and the map are kept where the satellite stays the same. */
+/** Take a configuration over; all functions below need one that was not refused. Counters, listeners, known ground hosts and the map are kept where the satellite stays the same. */
 SKY_NodeResult_t SKY_Node_Configure(SKY_Node_t *node, uint64_t now_us, const SKY_NodeCfg_t *cfg);
 void             SKY_Node_ResetCounters(SKY_Node_t *node);
 
-/** A datagram has come from @p endpoint. It is passed on from where it lies: it stays there, and may change, until a Flush. */
+/** A datagram has come from @p endpoint. The caller leaves it in place until a Flush; the node may change its bytes. */
 void SKY_Node_Receive(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t len, uint64_t endpoint);
 /** Let time act: cuts, services, hellos. To be called after the last datagram of a batch, and at SKY_Node_NextDue. */
 void SKY_Node_Run(SKY_Node_t *node, uint64_t now_us);

@@ -254,8 +254,10 @@ static void Process(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
 
 void SKY_Node_Receive(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t len, uint64_t endpoint)
 {
-    const SKY_LinkId_t ingress = SKY_Node_LinkOf(node, endpoint);
+    SKY_LinkId_t ingress;
 
+    SKY_NodeLink_EndCuts(node, now_us);
+    ingress = SKY_Node_LinkOf(node, endpoint);
     if ((endpoint & PORT_MASK) == 0u) /* nobody can be answered there, and trying fails like a refused train */
     {
         SKY_Router_CountDrop(&node->router, SKY_STATUS_BAD_ADDRESS);

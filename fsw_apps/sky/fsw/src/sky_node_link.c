@@ -8,21 +8,26 @@
 
 #define SECOND_US UINT64_C(1000000)
 
-SKY_LinkId_t SKY_Node_LinkOf(const SKY_Node_t *node, uint64_t endpoint)
-{
-    for (uint32_t id = 0; id < SKY_ISL_COUNT; ++id)
-    {
-        if (node->links[id].is_present && node->links[id].endpoint == endpoint)
-        {
-            return (SKY_LinkId_t)id;
-        }
-    }
-    return SKY_LINK_GROUND;
-}
-
 static bool IsCut(const SKY_NodeLink_t *link)
 {
     return link->model.cut || link->cut_until_us != 0u;
+}
+
+/* On a ring of two, a neighbour has two links: what comes while one is cut has come over the other. */
+SKY_LinkId_t SKY_Node_LinkOf(const SKY_Node_t *node, uint64_t endpoint)
+{
+    SKY_LinkId_t found = SKY_LINK_GROUND;
+
+    for (uint32_t id = 0; id < SKY_ISL_COUNT; ++id)
+    {
+        const SKY_NodeLink_t *link = &node->links[id];
+
+        if (link->is_present && link->endpoint == endpoint && (found == SKY_LINK_GROUND || IsCut(&node->links[found])))
+        {
+            found = (SKY_LinkId_t)id;
+        }
+    }
+    return found;
 }
 
 bool SKY_Node_IsCut(const SKY_Node_t *node, SKY_LinkId_t id)
@@ -70,12 +75,13 @@ static bool IsAnotherUp(const SKY_Node_t *node, SKY_LinkId_t id)
 
 bool SKY_Node_Cut(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t seconds)
 {
-    SKY_NodeLink_t *link = &node->links[id];
+    SKY_NodeLink_t *link;
 
-    if (!link->is_present || (seconds != 0u && !IsAnotherUp(node, id)))
+    if (id >= SKY_LINK_COUNT || !node->links[id].is_present || (seconds != 0u && !IsAnotherUp(node, id)))
     {
         return false;
     }
+    link               = &node->links[id];
     link->cut_until_us = seconds != 0u ? now_us + seconds * SECOND_US : 0u;
     UpdateRoute(node, now_us, id);
     return true;

@@ -191,8 +191,6 @@ SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)
 {
     switch (status)
     {
-        case SKY_STATUS_EXPIRED:
-            return SKY_SHARE_EXPIRED;
         case SKY_STATUS_BUSY:    /* ask again */
         case SKY_STATUS_BAD_CRC: /* damaged on the way */
             return SKY_SHARE_RUNNING;

@@ -40,7 +40,7 @@ void SKY_Router_SetMap(SKY_Router_t *router, SKY_Map_t *map)
 
 void SKY_Router_CountDrop(SKY_Router_t *router, SKY_Status_t status)
 {
-    if (status <= SKY_STATUS_SHORT)
+    if (status < SKY_STATUS_COUNT)
     {
         ++router->counters.drops[status];
     }

@@ -44,7 +44,7 @@ bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t
 
 void SKY_ServiceCore_CountError(SKY_ServiceCore_t *core, SKY_Status_t status)
 {
-    if (status <= SKY_STATUS_SHORT)
+    if (status < SKY_STATUS_COUNT)
     {
         ++core->counters.errors[status];
     }

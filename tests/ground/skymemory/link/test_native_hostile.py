@@ -106,7 +106,7 @@ def test_answers_count_only_from_where_they_are_waited_for(full_sky: LocalConste
                 assert client.counters().rx_stale == 0 or wanted.repeats > 0
 
 
-@pytest.mark.parametrize("code", [*sorted(icd.HOST_STATUSES), icd.STATUS_COUNT, 255])
+@pytest.mark.parametrize("code", [icd.STATUS_EXPIRED, *sorted(icd.HOST_STATUSES), icd.STATUS_COUNT, 255])
 def test_a_satellite_cannot_say_what_is_for_the_host_to_say(full_sky: LocalConstellation, code: int) -> None:
     """A miss, for one, would have the block purged."""
     satellite = Satellite(2, 2)
