@@ -167,8 +167,8 @@ def document(icd: Icd) -> str:
         lines += [f"## {title}", "", *table(["value", "name", "meaning"], rows)]
         if name == "status":
             rows = [[str(v["value"]), f"`{k}`", v["doc"]] for k, v in icd["host_status"].items()]
-            lines += ["What a ground host says itself of a block is numbered from 128 in the same enumeration. These numbers are never on the wire.", "",
-                      *table(["value", "name", "meaning"], rows)]
+            lines += ["What a ground host says itself of a block is numbered from 128 in the same enumeration. These numbers are "
+                      "never on the wire.", "", *table(["value", "name", "meaning"], rows)]
     lines += ["## Limits", "", *table(["name", "value", "meaning"],
               [[f"`{k}`", f"{v['value']:,}", v["doc"]] for k, v in icd["limits"].items()])]
     lines += ["## Payloads", "",

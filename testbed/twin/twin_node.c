@@ -217,7 +217,8 @@ void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt)
     SKY_Out_t    out;
 
     begin(node, twin->now_us, pkt);
-    while (node->service.answer.stage != SKY_ANSWER_IDLE && SKY_Service_Next(&node->service, twin->now_us, &out)) /* ends: an answer */
+    while (node->service.answer.stage != SKY_ANSWER_IDLE &&
+           SKY_Service_Next(&node->service, twin->now_us, &out)) /* ends: an answer */
     {
     }
     end(node);

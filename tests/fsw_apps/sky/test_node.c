@@ -285,7 +285,7 @@ static void test_no_map_without_hellos(void)
 static void test_what_is_kept_of_the_same_satellite(void)
 {
     static const SKY_Addr_t other = {2, 3};
-    SKY_Packet_t            lease  = request_of(SKY_APID_ISL, SKY_OP_RELAY);
+    SKY_Packet_t            lease = request_of(SKY_APID_ISL, SKY_OP_RELAY);
     SKY_Torus_t             torus[3];
 
     lease.flags = SKY_FLAG_TLM;

@@ -52,7 +52,7 @@ static void test_cuts_by_command(void)
     {
         CHECK(SKY_Node_Cut(&node, 0, (SKY_LinkId_t)link, link % 2 == 0 ? 59 : 60 - link));
     }
-    CHECK(!SKY_Node_Cut(&node, 0, SKY_LINK_COUNT, 60)); /* no link */
+    CHECK(!SKY_Node_Cut(&node, 0, SKY_LINK_COUNT, 60));  /* no link */
     CHECK(!SKY_Node_Cut(&node, 0, SKY_LINK_GROUND, 60)); /* nobody could reach the satellite any more */
     node.poll_due_us = UINT64_MAX;
     CHECK_EQ(SKY_Node_NextDue(&node), 57 * SECOND_US);
@@ -61,7 +61,8 @@ static void test_cuts_by_command(void)
     SKY_Node_Run(&node, 59 * SECOND_US - 1);
     CHECK(!SKY_Node_IsUp(&node, SKY_LINK_EAST));
     CHECK(SKY_Node_IsUp(&node, SKY_LINK_WEST));
-    SKY_Node_Receive(&node, 59 * SECOND_US, body, 4, endpoint_of(SKY_LINK_EAST)); /* it ends before what comes then is looked at */
+    SKY_Node_Receive(&node, 59 * SECOND_US, body, 4,
+                     endpoint_of(SKY_LINK_EAST)); /* it ends before what comes then is looked at */
     CHECK(node.links[SKY_LINK_EAST].heard_once);
     CHECK(SKY_Node_IsUp(&node, SKY_LINK_EAST));
 }
