@@ -54,14 +54,16 @@ uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t e
     const bool     is_laid = epoch >= row && epoch <= places->schedule->count;
     uint32_t       by_time[SKY_PLACES_ROWS_MAX];
     const uint32_t found = RowsByTime(places, now_us, row, by_time);
+    uint32_t       last  = row;
     uint32_t       count = is_laid && by_time[0] != epoch ? Add(rows, 0, epoch, epoch) : 0u;
 
     for (uint32_t i = 0; i < found; ++i)
     {
-        rows[count] = by_time[i];
+        last        = by_time[i];
+        rows[count] = last;
         ++count;
     }
-    return is_laid && rows[count - 1u] < epoch ? Add(rows, count, epoch, epoch) : count;
+    return is_laid && last < epoch ? Add(rows, count, epoch, epoch) : count;
 }
 
 /* Add a satellite, unless it is the one before. @return how many there are now */
