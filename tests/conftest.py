@@ -20,6 +20,9 @@ settings.load_profile("untimed")
 # What a shell starts in its background ignores Ctrl-C, and so do all processes from there on; tests interrupt some
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# The same with the end of a terminal under nohup
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def at_free_port(constellation: Constellation) -> Constellation:
