@@ -454,6 +454,7 @@ void SKYT_Run(SKYT_Twin_t *twin, uint64_t until_us)
 {
     SKYT_Event_t event;
 
+    SKYT_Assert_Watch(twin);
     while (SKYT_Queue_Take(&twin->queue, until_us, &event))
     {
         twin->now_us = event.time_us;

@@ -101,6 +101,7 @@ void SKYT_Finish(SKYT_Twin_t *twin)
 {
     Census_t census;
 
+    SKYT_Assert_Watch(twin);
     if (census_init(twin, &census))
     {
         for (uint32_t node = 0; node < twin->node_count; ++node)

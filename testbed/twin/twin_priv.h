@@ -366,6 +366,9 @@ uint32_t SKYT_Content_ChunkBytes(const SKYT_Twin_t *twin, uint32_t block, uint32
 
 /* ---- twin_check.c ---------------------------------------------------------------------------------------------------- */
 
+/** An assertion that fails from now on says that it failed in @p twin. */
+void SKYT_Assert_Watch(const SKYT_Twin_t *twin);
+
 void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t node, uint32_t op, uint32_t block, uint32_t chunk,
                      const char *text);
 /** Chunk @p chunk of a get has arrived. */

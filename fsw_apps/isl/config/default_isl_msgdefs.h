@@ -40,9 +40,9 @@ typedef struct ISL_HkTlm_Payload
 {
     uint8        CommandCounter;
     uint8        CommandErrorCounter;
-    uint8        Listeners; /**< ground hosts to which telemetry is relayed */
-    uint8        Spare;
-    uint16       Plane; /**< this satellite */
+    uint8        Listeners;     /**< ground hosts to which telemetry is relayed */
+    uint8        FailedAsserts; /**< assertions of sky that failed; 255: so many or more */
+    uint16       Plane;         /**< this satellite */
     uint16       Slot;
     uint32       RelayedUp;   /**< messages put on the Software Bus */
     uint32       RelayedDown; /**< telemetry messages sent to listeners */

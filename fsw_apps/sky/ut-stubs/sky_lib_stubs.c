@@ -7,6 +7,8 @@
  */
 #include "sky_lib.h"
 
+#include "sky_assert.h"
+#include "utassert.h"
 #include "utstubs.h"
 
 int32 SKY_LibInit(void)
@@ -78,4 +80,31 @@ const char *SKY_LIB_StatusName(uint32_t status)
 uint64_t SKY_LIB_Seed(void)
 {
     return (uint64_t)UT_DEFAULT_IMPL(SKY_LIB_Seed);
+}
+
+void SKY_LIB_CountAssert(const char *file, int line)
+{
+    UT_Stub_RegisterContextGenericArg(UT_KEY(SKY_LIB_CountAssert), file);
+    UT_Stub_RegisterContextGenericArg(UT_KEY(SKY_LIB_CountAssert), line);
+    UT_DEFAULT_IMPL(SKY_LIB_CountAssert);
+}
+
+SKY_LIB_Asserts_t SKY_LIB_Asserts(void)
+{
+    SKY_LIB_Asserts_t asserts = {0, NULL, 0};
+
+    (void)UT_DEFAULT_IMPL(SKY_LIB_Asserts);
+    (void)UT_Stub_CopyToLocal(UT_KEY(SKY_LIB_Asserts), &asserts, sizeof(asserts));
+    return asserts;
+}
+
+void SKY_LIB_ResetAsserts(void)
+{
+    UT_DEFAULT_IMPL(SKY_LIB_ResetAsserts);
+}
+
+/* An assertion of the core that fails is a fault, whatever the test is about. */
+void SKY_AssertFailed(const char *file, int line)
+{
+    UtAssertEx(false, UTASSERT_CASETYPE_FAILURE, file, (uint32)line, "assertion of sky");
 }

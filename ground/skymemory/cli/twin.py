@@ -127,6 +127,8 @@ def _constellation(constellation_path: Path | None, schedule: Schedule) -> Const
 
 
 def _many(first: int, count: int, as_json: bool) -> None:
+    from concurrent.futures.process import BrokenProcessPool
+
     from skymemory.twin.seeds import run_seeds
 
     total: dict[str, Any] = {}
@@ -134,15 +136,21 @@ def _many(first: int, count: int, as_json: bool) -> None:
     digests: dict[int, str] = {}
     handovers_s = 0.0
     began_s = time.perf_counter()
-    with progress_bar("seeds") as progress:
-        for done, report in enumerate(run_seeds(first, count), 1):
-            told = report.as_json()
-            _add(total, {name: value for name, value in told.items() if name not in ("seed", "digest", "first")})
-            handovers_s += report.handovers * report.handover_mean_s
-            digests[report.seed] = report.digest
-            if report.violated:
-                failed.append((report.seed, str(report.first[0])))
-            progress(done, count)
+    try:
+        with progress_bar("seeds") as progress:
+            for done, report in enumerate(run_seeds(first, count), 1):
+                told = report.as_json()
+                _add(total, {name: value for name, value in told.items() if name not in ("seed", "digest", "first")})
+                handovers_s += report.handovers * report.handover_mean_s
+                digests[report.seed] = report.digest
+                if report.violated:
+                    failed.append((report.seed, str(report.first[0])))
+                progress(done, count)
+    except BrokenProcessPool as error:
+        raise Failure(
+            "the flight core ended a process of the twin. If an assertion failed, the line above names its seed, "
+            "and `skymem twin --seeds 1 --seed SEED` replays it"
+        ) from error
     total["seeds"] = count
     total["handover_mean_s"] = handovers_s / max(total["handovers"], 1)
     total["digest"] = f"{_joined(digests):016x}"

@@ -332,7 +332,8 @@ class IslHousekeeping(LittleEndianStructure):
     command_error_counter: int
     listeners: int
     """ground hosts to which telemetry is relayed"""
-    spare: int
+    failed_asserts: int
+    """assertions of sky that failed; 255: so many or more"""
     plane: int
     """this satellite"""
     slot: int
@@ -353,7 +354,7 @@ class IslHousekeeping(LittleEndianStructure):
         ("command_counter", c_uint8),
         ("command_error_counter", c_uint8),
         ("listeners", c_uint8),
-        ("spare", c_uint8),
+        ("failed_asserts", c_uint8),
         ("plane", c_uint16),
         ("slot", c_uint16),
         ("relayed_up", c_uint32),

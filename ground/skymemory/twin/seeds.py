@@ -1,6 +1,7 @@
 """Many short runs, each with its own sky, workload and faults, all from one number: `skymem twin --seeds`."""
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 from os import sched_getaffinity
@@ -90,11 +91,14 @@ def run_seeds(first: int, count: int, workers: int | None = None) -> Iterator[Re
 
     Args:
         workers: processes. None: one for each core that this process may use.
+
+    Raises:
+        BrokenProcessPool: a worker ended. If an assertion of the flight core failed, standard error says in which seed.
     """
     workers = min(len(sched_getaffinity(0)) if workers is None else workers, count)
     seeds = range(first, first + count)
     if workers <= 1:
         yield from map(run_seed, seeds)
         return
-    with get_context("spawn").Pool(workers) as pool:
-        yield from pool.imap(run_seed, seeds, chunksize=min(_SEEDS_AT_ONCE, -(-count // workers)))
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        yield from pool.map(run_seed, seeds, chunksize=min(_SEEDS_AT_ONCE, -(-count // workers)))

@@ -168,6 +168,35 @@ static void test_commands(void)
     CHECK(hk.Plane == 2 && hk.Slot == 2 && hk.CommandErrorCounter == 4);
 }
 
+/** However many assertions fail, one event tells of the first; housekeeping has the count. */
+static void test_failed_assertions_are_told_once(void)
+{
+    uint32_t i;
+
+    CHECK_EQ(rig_isl_hk(&rig).FailedAsserts, 0);
+    SKY_LIB_CountAssert("/where/it/was/built/sky_store.c", 12);
+    SKY_LIB_CountAssert("/where/it/was/built/sky_fetch.c", 34);
+    rig_command(ISL_WAKEUP_MID, 0, NULL, 0);
+    RIG_EVENT(&rig, "ISL", ISL_ASSERT_ERR_EID, "assertion failed at sky_store.c:12");
+    CHECK_EQ(rig_isl_hk(&rig).FailedAsserts, 2);
+    for (i = 0; i < 300; ++i)
+    {
+        SKY_LIB_CountAssert("sky_fetch.c", 34);
+    }
+    rig_command(ISL_WAKEUP_MID, 0, NULL, 0);
+    CHECK_EQ(rig_isl_hk(&rig).FailedAsserts, 255);
+    CHECK(rig_event(&rig, "ISL", ISL_ASSERT_ERR_EID) == NULL);
+
+    rig_command(ISL_CMD_MID, ISL_RESET_COUNTERS_CC, NULL, 0);
+    RIG_EVENT(&rig, "ISL", ISL_RESET_INF_EID, "reset");
+    CHECK_EQ(rig_isl_hk(&rig).FailedAsserts, 0);
+    SKY_LIB_CountAssert("sky_fetch.c", 34); /* what fails from here on is told again */
+    rig_command(ISL_WAKEUP_MID, 0, NULL, 0);
+    RIG_EVENT(&rig, "ISL", ISL_ASSERT_ERR_EID, "assertion failed at sky_fetch.c:34");
+    rig_command(ISL_CMD_MID, ISL_RESET_COUNTERS_CC, NULL, 0);
+    RIG_EVENT(&rig, "ISL", ISL_RESET_INF_EID, "reset");
+}
+
 /** A cut ends by itself, and no row of commands makes the satellite deaf and dumb. */
 static void test_cuts_do_not_isolate(void)
 {
@@ -484,6 +513,7 @@ int main(void)
         RUN(test_forwarding_and_the_way_back);
         RUN(test_a_train_arrives_packet_by_packet);
         RUN(test_commands);
+        RUN(test_failed_assertions_are_told_once);
         RUN(test_cuts_do_not_isolate);
         RUN(test_strangers_keep_nobody_out);
         RUN(test_responses_carry_the_satellites_time);

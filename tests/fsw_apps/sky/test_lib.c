@@ -6,13 +6,15 @@
 
 #include "cfe.h"
 #include "check.h"
+#include "sky_assert.h"
 
 /* ---- stubs ------------------------------------------------------------------------------------------------------- */
 
 static struct
 {
     int32  create_status, take_status, time_status;
-    int    depth; /* of the mutex: taken, not given */
+    uint32 creates_left; /* before create_status */
+    int    depth;        /* of the mutex: taken, not given */
     uint32 logged, printed;
     int64  now_us;
 } stub;
@@ -22,6 +24,11 @@ int32 OS_MutSemCreate(osal_id_t *sem_id, const char *sem_name, uint32 options)
     (void)sem_name;
     (void)options;
     memset(sem_id, 0, sizeof(*sem_id));
+    if (stub.creates_left > 0)
+    {
+        --stub.creates_left;
+        return OS_SUCCESS;
+    }
     return stub.create_status;
 }
 
@@ -145,8 +152,11 @@ static void it_starts_or_says_why_not(void)
     CHECK_EQ(stub.printed, 1);
     CHECK_EQ(stub.logged, 0);
     stub.create_status = OS_ERR_NO_FREE_IDS;
-    CHECK_EQ(SKY_LibInit(), CFE_STATUS_EXTERNAL_RESOURCE_FAIL);
+    CHECK_EQ(SKY_LibInit(), CFE_STATUS_EXTERNAL_RESOURCE_FAIL); /* no mutex for the registry */
     CHECK_EQ(stub.logged, 1);
+    stub.creates_left = 1;
+    CHECK_EQ(SKY_LibInit(), CFE_STATUS_EXTERNAL_RESOURCE_FAIL); /* none for assertions */
+    CHECK_EQ(stub.logged, 2);
 }
 
 static void a_service_is_found_until_it_leaves(void)
@@ -282,6 +292,45 @@ static void seeds_differ(void)
     CHECK(SKY_LIB_Seed() != SKY_LIB_Seed());
 }
 
+static void an_assertion_that_fails_counts_and_goes_on(void)
+{
+    bool went_on = false;
+
+    start();
+    CHECK_EQ(SKY_LIB_Asserts().failed, 0);
+    CHECK(SKY_LIB_Asserts().file == NULL);
+    SKY_ASSERT(!went_on);
+    CHECK_EQ(SKY_LIB_Asserts().failed, 0);
+    SKY_ASSERT(went_on);
+    went_on = true;
+    SKY_AssertFailed("sky_other.c", 7);
+    CHECK_EQ(SKY_LIB_Asserts().failed, 2);
+    CHECK_EQ(strcmp(SKY_LIB_Asserts().file, "test_lib.c"), 0); /* the first, without a path */
+    CHECK(SKY_LIB_Asserts().line != 7);
+    CHECK_EQ(stub.logged, 1); /* the first only */
+    CHECK_EQ(stub.depth, 0);
+
+    SKY_LIB_ResetAsserts();
+    CHECK_EQ(SKY_LIB_Asserts().failed, 0);
+    SKY_AssertFailed("sky_other.c", 7);
+    CHECK_EQ(strcmp(SKY_LIB_Asserts().file, "sky_other.c"), 0);
+    CHECK_EQ(SKY_LIB_Asserts().line, 7);
+    CHECK_EQ(stub.logged, 2);
+}
+
+/* An assertion is too important not to be counted, and the count too unimportant to wait for. */
+static void assertions_count_without_the_lock_too(void)
+{
+    start();
+    stub.take_status = OS_SEM_FAILURE;
+    SKY_AssertFailed("sky_other.c", 7);
+    SKY_LIB_ResetAsserts();
+    CHECK_EQ(SKY_LIB_Asserts().failed, 0);
+    CHECK_EQ(stub.depth, 0);
+    stub.take_status = OS_SUCCESS;
+    CHECK_EQ(SKY_LIB_Asserts().failed, 1);
+}
+
 int main(void)
 {
     RUN(it_starts_or_says_why_not);
@@ -294,5 +343,7 @@ int main(void)
     RUN(the_clock_is_in_microseconds);
     RUN(each_status_has_the_word_of_the_icd);
     RUN(seeds_differ);
+    RUN(an_assertion_that_fails_counts_and_goes_on);
+    RUN(assertions_count_without_the_lock_too);
     return CHECK_RESULT();
 }

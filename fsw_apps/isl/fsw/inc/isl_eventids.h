@@ -25,5 +25,6 @@
 #define ISL_LINK_ERR_EID      29 /**< SET_LINK: no such link, too long, or the last link that is up */
 #define ISL_SERVICE_ERR_EID   30 /**< a service cannot serve this satellite */
 #define ISL_RESTART_INF_EID   31 /**< a table value takes effect at the next start */
+#define ISL_ASSERT_ERR_EID    32 /**< an assertion of sky failed, and where; one event until RESET_COUNTERS */
 
 #endif

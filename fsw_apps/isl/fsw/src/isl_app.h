@@ -28,7 +28,8 @@ typedef struct
     uint32           DownlinkMid[ISL_DOWNLINK_MIDS]; /**< subscribed; 0: entry not used */
     uint64_t         Reported[ISL_CAUSES];           /**< drops at the last event of a cause */
     uint64_t         ReportedUs[ISL_CAUSES];
-    uint32           LinksUp; /**< bits, at the last event */
+    uint32           LinksUp;     /**< bits, at the last event */
+    bool             AssertsTold; /**< an event has told of the first assertion that failed */
     ISL_HkTlm_t      Hk;
 } ISL_Data_t;
 

@@ -34,6 +34,8 @@ void ISL_ResetCountersCmd(const CFE_SB_Buffer_t *buffer)
     ISL_Data.CommandCounter      = 0;
     ISL_Data.CommandErrorCounter = 0;
     memset(ISL_Data.Reported, 0, sizeof(ISL_Data.Reported));
+    SKY_LIB_ResetAsserts();
+    ISL_Data.AssertsTold = false;
     (void)CFE_EVS_SendEvent(ISL_RESET_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: counters reset");
 }
 
@@ -88,6 +90,11 @@ void ISL_SetLinkCmd(const CFE_SB_Buffer_t *buffer)
 static uint32 ISL_Clip32(uint64_t value)
 {
     return value < UINT32_MAX ? (uint32)value : UINT32_MAX;
+}
+
+static uint8 ISL_Clip8(uint32_t value)
+{
+    return value < UINT8_MAX ? (uint8)value : UINT8_MAX;
 }
 
 static uint16 ISL_Clip16(uint32_t value)
@@ -157,6 +164,7 @@ void ISL_SendHkCmd(const CFE_SB_Buffer_t *buffer)
     }
     hk->CommandCounter      = ISL_Data.CommandCounter;
     hk->CommandErrorCounter = ISL_Data.CommandErrorCounter;
+    hk->FailedAsserts       = ISL_Clip8(SKY_LIB_Asserts().failed);
     CFE_SB_TimeStampMsg(CFE_MSG_PTR(ISL_Data.Hk.TelemetryHeader));
     (void)CFE_SB_TransmitMsg(CFE_MSG_PTR(ISL_Data.Hk.TelemetryHeader), true);
 }
@@ -212,6 +220,19 @@ static void ISL_ReportLinks(uint32 up)
     }
 }
 
+/** One event about assertions, with the place of the first: where one has failed others may fail with each packet. */
+static void ISL_ReportAsserts(void)
+{
+    const SKY_LIB_Asserts_t asserts = SKY_LIB_Asserts();
+
+    if (asserts.failed > 0 && !ISL_Data.AssertsTold)
+    {
+        (void)CFE_EVS_SendEvent(ISL_ASSERT_ERR_EID, CFE_EVS_EventType_ERROR, "ISL: assertion failed at %s:%d, of %lu the first",
+                                asserts.file, asserts.line, (unsigned long)asserts.failed);
+        ISL_Data.AssertsTold = true;
+    }
+}
+
 void ISL_WakeupCmd(const CFE_SB_Buffer_t *buffer)
 {
     const uint64_t    now_us = SKY_LIB_NowUs();
@@ -232,5 +253,6 @@ void ISL_WakeupCmd(const CFE_SB_Buffer_t *buffer)
         ISL_ReportDrops(drops, now_us);
         ISL_ReportLinks(up);
     }
+    ISL_ReportAsserts();
     ISL_Tbl_Manage();
 }

@@ -47,6 +47,14 @@ typedef struct
     void (*Unreachable)(SKY_Addr_t dst);
 } SKY_LIB_Service_t;
 
+/** Assertions of the core that failed. */
+typedef struct
+{
+    uint32_t    failed;
+    const char *file; /**< of the first, without a path; NULL: none failed */
+    int         line;
+} SKY_LIB_Asserts_t;
+
 /** Entry point of the library (startup script). */
 int32 SKY_LibInit(void);
 
@@ -75,5 +83,11 @@ uint64_t SKY_LIB_ClockOffsetUs(void);
 const char *SKY_LIB_StatusName(uint32_t status);
 /** A number that differs from run to run; not secret enough for keys. */
 uint64_t SKY_LIB_Seed(void);
+
+/** Count an assertion that failed, in whatever task. The first one goes into the system log of ES, which outlives a reset. */
+void SKY_LIB_CountAssert(const char *file, int line);
+/** Return which assertions failed since the start, or since SKY_LIB_ResetAsserts. */
+SKY_LIB_Asserts_t SKY_LIB_Asserts(void);
+void              SKY_LIB_ResetAsserts(void);
 
 #endif

@@ -1,6 +1,6 @@
 /**
  * @file
- * The `sky` cFS library: registry of services, clock, seed.
+ * The `sky` cFS library: registry of services, clock, seed, count of failed assertions.
  */
 #include "sky_lib.h"
 
@@ -25,6 +25,9 @@ static struct
     SKY_LIB_Node_t  node;
     SKY_LIB_Entry_t entries[SKY_LIB_SERVICES];
     uint64_t        seed;
+
+    osal_id_t         asserts_mutex; /* assertions fail in tasks that hold other locks, and in some that hold none */
+    SKY_LIB_Asserts_t asserts;
 } SKY_LIB_Global;
 
 static bool SKY_LIB_Lock(void)
@@ -38,9 +41,13 @@ int32 SKY_LibInit(void)
 
     memset(&SKY_LIB_Global, 0, sizeof(SKY_LIB_Global));
     os_status = OS_MutSemCreate(&SKY_LIB_Global.mutex, "SKY_LIB", 0);
+    if (os_status == OS_SUCCESS)
+    {
+        os_status = OS_MutSemCreate(&SKY_LIB_Global.asserts_mutex, "SKY_ASSERTS", 0);
+    }
     if (os_status != OS_SUCCESS)
     {
-        (void)CFE_ES_WriteToSysLog("SKY: no mutex for the registry, OSAL status %ld\n", (long)os_status);
+        (void)CFE_ES_WriteToSysLog("SKY: no mutex for the registry or for assertions, OSAL status %ld\n", (long)os_status);
         return CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
     }
     (void)OS_printf("SKY Library Initialized. Version %s, CRC by %s\n", SKY_RELEASE, SKY_Crc_Implementation());
@@ -232,4 +239,50 @@ uint64_t SKY_LIB_Seed(void)
     x ^= (uint64_t)(cpuaddr)&wall;
     SKY_LIB_Global.seed = SKY_Mix64(x);
     return SKY_LIB_Global.seed;
+}
+
+void SKY_LIB_CountAssert(const char *file, int line)
+{
+    const char *const slash  = strrchr(file, '/');
+    const char *const name   = slash != NULL ? slash + 1 : file;
+    const bool        locked = OS_MutSemTake(SKY_LIB_Global.asserts_mutex) == OS_SUCCESS;
+    const bool        first  = SKY_LIB_Global.asserts.failed == 0;
+
+    if (first)
+    {
+        SKY_LIB_Global.asserts.file = name;
+        SKY_LIB_Global.asserts.line = line;
+    }
+    SKY_LIB_Global.asserts.failed += SKY_LIB_Global.asserts.failed < UINT32_MAX ? 1u : 0u;
+    if (locked)
+    {
+        (void)OS_MutSemGive(SKY_LIB_Global.asserts_mutex);
+    }
+    if (first)
+    {
+        (void)CFE_ES_WriteToSysLog("SKY: assertion failed at %s:%d\n", name, line);
+    }
+}
+
+SKY_LIB_Asserts_t SKY_LIB_Asserts(void)
+{
+    const SKY_LIB_Asserts_t none = {0, NULL, 0};
+    SKY_LIB_Asserts_t       asserts;
+
+    if (OS_MutSemTake(SKY_LIB_Global.asserts_mutex) != OS_SUCCESS)
+    {
+        return none;
+    }
+    asserts = SKY_LIB_Global.asserts;
+    (void)OS_MutSemGive(SKY_LIB_Global.asserts_mutex);
+    return asserts;
+}
+
+void SKY_LIB_ResetAsserts(void)
+{
+    if (OS_MutSemTake(SKY_LIB_Global.asserts_mutex) == OS_SUCCESS)
+    {
+        memset(&SKY_LIB_Global.asserts, 0, sizeof(SKY_LIB_Global.asserts));
+        (void)OS_MutSemGive(SKY_LIB_Global.asserts_mutex);
+    }
 }

@@ -1,0 +1,31 @@
+/**
+ * @file
+ * Assertions of the flight core: what its own code guarantees, stated where it must hold.
+ *
+ * An assertion never replaces a check. What a packet, a table or a caller says is checked and refused; an assertion that fails
+ * is a fault of this code. In flight the code behind it still runs, so it must stay within its memory whatever the answer was.
+ *
+ * Who links the core gives it SKY_AssertFailed:
+ *
+ *     sky_lib_assert.c (flight)                counts; `isl` tells of the first in an event, and of all in housekeeping
+ *     skyc_assert.c (the ground's library)     tells of the first on standard error
+ *     twin_assert.c, tests, fuzz targets       ends the process
+ *
+ * An assertion stands alone on its lines: the coverage report leaves out the branches of lines that begin with SKY_ASSERT.
+ */
+#ifndef SKY_ASSERT_H
+#define SKY_ASSERT_H
+
+#if defined(__GNUC__)
+#define SKY_ASSERT_COLD __attribute__((cold)) /* compilers keep the call away from the code that runs */
+#else
+#define SKY_ASSERT_COLD
+#endif
+
+/** A condition of SKY_ASSERT is false at @p line of @p file, which may have a path before its name. It may return. */
+SKY_ASSERT_COLD void SKY_AssertFailed(const char *file, int line);
+
+/** State that @p condition holds. It costs one comparison, and must not change anything. */
+#define SKY_ASSERT(condition) ((condition) ? (void)0 : SKY_AssertFailed(__FILE__, __LINE__))
+
+#endif
