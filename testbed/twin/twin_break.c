@@ -49,7 +49,8 @@ void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pk
 
     if (twin->broken == SKYT_BREAK_OVERFULL && pkt->op == SKY_OP_PUT)
     {
-        store->counters.slots_used = store->cfg.slot_count + 1u;
+        /* Of what the store counts, this alone is not asserted by the core too, which would end the process. */
+        store->counters.bytes = (uint64_t)store->cfg.slot_count * store->cfg.slot_bytes + 1u;
     }
     if (twin->broken == SKYT_BREAK_FORGET && pkt->is_request && pkt->op == SKY_OP_HAS && pkt->src.plane != 0 &&
         SKY_ChunkSet_Decode(pkt, &asked) == SKY_STATUS_OK)

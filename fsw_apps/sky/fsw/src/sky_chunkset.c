@@ -6,10 +6,13 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
 #define BITS_PER_BYTE 8u
 
 static uint32_t MapBytes(const SKY_ChunkSet_t *set)
 {
+    SKY_ASSERT(set->count <= SKY_LIMIT_CHUNK_SET);
     return (set->count + BITS_PER_BYTE - 1u) / BITS_PER_BYTE;
 }
 
@@ -65,6 +68,7 @@ uint32_t SKY_ChunkSet_Size(const SKY_ChunkSet_t *set)
         bits = (bits & 0x33u) + ((bits >> 2) & 0x33u);
         size += (bits + (bits >> 4)) & 0x0Fu;
     }
+    SKY_ASSERT(size <= set->count); /* bits behind the last are 0 */
     return size;
 }
 
@@ -92,6 +96,7 @@ uint32_t SKY_ChunkSet_Next(const SKY_ChunkSet_t *set, uint32_t from)
 
 uint32_t SKY_ChunkSet_ChunkId(const SKY_ChunkSet_t *set, uint32_t index)
 {
+    SKY_ASSERT(index < set->count);
     return set->base + index * set->stride;
 }
 
@@ -99,6 +104,7 @@ uint32_t SKY_ChunkSet_IndexOf(const SKY_ChunkSet_t *set, uint32_t chunk_id)
 {
     const uint32_t distance = chunk_id - set->base;
 
+    SKY_ASSERT(set->stride >= 1);
     if (chunk_id < set->base || distance % set->stride != 0u || distance / set->stride >= set->count)
     {
         return set->count;
@@ -109,6 +115,7 @@ uint32_t SKY_ChunkSet_IndexOf(const SKY_ChunkSet_t *set, uint32_t chunk_id)
 size_t SKY_ChunkSet_Encode(const SKY_ChunkSet_t *set, uint8_t *out, size_t cap)
 {
     const uint32_t map_bytes = MapBytes(set);
+    SKY_ASSERT(set->count >= 1 && set->stride >= 1);
 
     if (cap < SKY_CHUNK_SET_BYTES + map_bytes)
     {

@@ -9,13 +9,25 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_crc.h"
+
+/* Counts go down to 0 and never below, and the timer runs while something is on its way. */
+static void fetch_assert(const SKY_Fetch_t *fetch)
+{
+    SKY_ASSERT(fetch->left + fetch->denials <= fetch->cfg.count);
+    SKY_ASSERT(fetch->on_way <= fetch->left);
+    SKY_ASSERT(fetch->on_way <= fetch->peer->outstanding);
+    SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING ? (fetch->timer_us != 0) == (fetch->on_way > 0) : fetch->on_way == 0);
+}
 
 static void fetch_end(SKY_Fetch_t *fetch, SKY_ShareState_t state)
 {
     /* RUNNING comes from errors after which asking again may help: nothing ends. */
     if (state != SKY_SHARE_RUNNING)
     {
+        SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING);
+        SKY_ASSERT(fetch->on_way <= fetch->peer->outstanding);
         fetch->state = state;
         fetch->peer->outstanding -= fetch->on_way;
         fetch->on_way = 0;
@@ -52,20 +64,25 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
     {
         fetch->partials[i].index = cfg->count; /* none */
     }
+    SKY_ASSERT(SKY_ChunkSet_Size(&fetch->missing) == fetch->left);
+    SKY_ASSERT(SKY_ChunkSet_Next(&fetch->denied, 0) == cfg->count);
     return true;
 }
 
 /* One chunk less to wait for. */
 static void fetch_settle(SKY_Fetch_t *fetch)
 {
+    SKY_ASSERT(fetch->left > 0);
     if (--fetch->left == 0)
     {
+        SKY_ASSERT(SKY_ChunkSet_Next(&fetch->missing, 0) == fetch->cfg.count);
         fetch_end(fetch, fetch->denials > 0 ? SKY_SHARE_MISS : SKY_SHARE_DONE);
     }
 }
 
 void SKY_Fetch_Skip(SKY_Fetch_t *fetch, uint32_t index)
 {
+    SKY_ASSERT(fetch->number == 0); /* nothing was asked for yet */
     if (SKY_ChunkSet_Has(&fetch->todo, index))
     {
         SKY_ChunkSet_Remove(&fetch->todo, index);
@@ -76,6 +93,7 @@ void SKY_Fetch_Skip(SKY_Fetch_t *fetch, uint32_t index)
 
 void SKY_Fetch_Collect(SKY_Fetch_t *fetch)
 {
+    SKY_ASSERT(fetch->number == 0);
     fetch->collects = true;
 }
 
@@ -87,6 +105,8 @@ static uint32_t fetch_want(const SKY_Fetch_t *fetch, uint32_t budget)
     const uint32_t    burst = peer->cfg.burst < peer->window ? peer->cfg.burst : peer->window;
     uint32_t          want  = peer->window > peer->outstanding ? peer->window - peer->outstanding : 0;
 
+    SKY_ASSERT(fetch->left >= fetch->on_way);
+    SKY_ASSERT(burst >= 1);
     want = want < todo ? want : todo;
     want = want < burst ? want : burst;
     want = want < budget ? want : budget;
@@ -110,6 +130,7 @@ bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Pa
     for (uint32_t n = 0; n < want; ++n)
     {
         index = SKY_ChunkSet_Next(&fetch->todo, index);
+        SKY_ASSERT(index < fetch->cfg.count); /* what is to be asked for is in the set */
         SKY_ChunkSet_Add(&set, index - first);
         SKY_ChunkSet_Remove(&fetch->todo, index);
         fetch->repeats += fetch->asked_by[index] != 0 ? 1u : 0u;
@@ -136,11 +157,17 @@ bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Pa
     {
         fetch->timer_us = now_us + fetch->peer->rto_us;
     }
+    SKY_ASSERT(req->length > 0);
+    SKY_ASSERT(fetch->peer->outstanding <= fetch->peer->window);
+    fetch_assert(fetch);
     return true;
 }
 
 static void fetch_again_one(SKY_Fetch_t *fetch, uint32_t index)
 {
+    SKY_ASSERT(fetch->on_way > 0);
+    SKY_ASSERT(fetch->peer->outstanding > 0);
+    SKY_ASSERT(fetch->asked_by[index] != 0);
     SKY_ChunkSet_Add(&fetch->todo, index);
     --fetch->peer->outstanding;
     if (--fetch->on_way == 0)
@@ -162,6 +189,7 @@ static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number)
             ++count;
         }
     }
+    SKY_ASSERT(fetch->on_way + count <= fetch->left);
     return count;
 }
 
@@ -196,13 +224,15 @@ static void fetch_grace(SKY_Fetch_t *fetch, uint64_t now_us)
 {
     if (fetch->gap_us == 0 && fetch_has_gap(fetch, fetch->over))
     {
-        fetch->gap    = fetch->over;
+        fetch->gap = fetch->over;
+        SKY_ASSERT(fetch->on_way > 0);
         fetch->gap_us = now_us + SKY_Peer_GraceUs(fetch->peer, now_us);
     }
 }
 
 static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
 {
+    SKY_ASSERT(is_since(fetch->over, fetch->gap));
     fetch->gap_us = 0;
     if (is_since(fetch->gap, fetch->timed))
     {
@@ -224,6 +254,7 @@ static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, bo
 
     if (is_since(over, (uint16_t)(fetch->over + 1)) && is_since(fetch->number, number))
     {
+        SKY_ASSERT(is_since(fetch->number, over));
         fetch->over = over;
         fetch_grace(fetch, now_us);
     }
@@ -242,6 +273,7 @@ static SKY_Parts_t *fetch_parts(SKY_Fetch_t *fetch, uint32_t index)
             return &partial->parts;
         }
     }
+    SKY_ASSERT(fetch->partial_next < SKY_FETCH_PARTIALS);
     partial             = &fetch->partials[fetch->partial_next];
     fetch->partial_next = (fetch->partial_next + 1) % SKY_FETCH_PARTIALS;
     (void)memset(partial, 0, sizeof(*partial));
@@ -253,6 +285,7 @@ static SKY_Parts_t *fetch_parts(SKY_Fetch_t *fetch, uint32_t index)
 static bool fetch_part(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chunk, uint32_t index)
 {
     SKY_Parts_t *parts = fetch_parts(fetch, index);
+    SKY_ASSERT(pkt->offset + pkt->length <= pkt->chunk_len);
 
     if (!SKY_Parts_Add(parts, pkt->chunk_len, pkt->offset, pkt->length))
     {
@@ -276,6 +309,7 @@ static bool fetch_part(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chu
 
 static bool fetch_whole(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chunk)
 {
+    SKY_ASSERT(pkt->offset == 0 && pkt->length == pkt->chunk_len);
     if (SKY_Crc32c(0, pkt->payload, pkt->chunk_len) != pkt->chunk_crc)
     {
         ++fetch->corrupt;
@@ -294,6 +328,8 @@ static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     }
     else
     {
+        SKY_ASSERT(fetch->on_way > 0);
+        SKY_ASSERT(fetch->peer->outstanding > 0);
         --fetch->on_way;
         --fetch->peer->outstanding;
     }
@@ -323,6 +359,7 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
         return;
     }
     uint8_t *chunk = fetch->block + (size_t)pkt->chunk_id * cfg->chunk_len;
+    SKY_ASSERT((uint64_t)pkt->chunk_id * cfg->chunk_len + pkt->chunk_len <= cfg->block_len);
 
     if (!SKY_ChunkSet_Has(&fetch->missing, index))
     {
@@ -357,12 +394,15 @@ static void fetch_denied(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     }
     else
     {
+        SKY_ASSERT(fetch->on_way > 0);
+        SKY_ASSERT(fetch->peer->outstanding > 0);
         --fetch->on_way;
         --fetch->peer->outstanding;
     }
     SKY_ChunkSet_Remove(&fetch->missing, index);
     SKY_ChunkSet_Add(&fetch->denied, index);
     ++fetch->denials;
+    SKY_ASSERT(fetch->denials <= fetch->cfg.count);
     fetch->timer_us = fetch->on_way > 0 ? now_us + fetch->peer->rto_us : 0;
     fetch_settle(fetch);
 }
@@ -400,6 +440,7 @@ void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t 
         return;
     }
     const uint16_t number = (uint16_t)(pkt->request_id & 0xFFFFu);
+    fetch_assert(fetch);
 
     if (number == fetch->timed) /* 0, of which nothing is timed, is no number of a request */
     {
@@ -443,10 +484,12 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
     {
         SKY_Peer_OnTimeout(fetch->peer, now_us);
         (void)fetch_again(fetch, fetch->number);
+        SKY_ASSERT(fetch->on_way == 0);
         fetch->over   = fetch->number;
         fetch->timed  = 0;
         fetch->gap_us = 0;
     }
+    fetch_assert(fetch);
     if (fetch->gap_us != 0 && fetch->gap_us < next_us)
     {
         next_us = fetch->gap_us;
@@ -464,4 +507,5 @@ void SKY_Fetch_Stop(SKY_Fetch_t *fetch, SKY_ShareState_t state)
     {
         fetch_end(fetch, state);
     }
+    SKY_ASSERT(fetch->on_way == 0);
 }

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
 static uint32_t cell_count(uint32_t entries)
 {
     uint32_t cells = 2;
@@ -26,6 +28,8 @@ void SKY_Index_Init(SKY_Index_t *index, void *memory, uint32_t entries)
 {
     index->cells = memory;
     index->mask  = cell_count(entries) - 1u;
+    SKY_ASSERT((index->mask & (index->mask + 1u)) == 0); /* a power of two */
+    SKY_ASSERT(index->mask >= entries);                  /* so that a cell is always empty */
     SKY_Index_Clear(index);
 }
 
@@ -38,6 +42,7 @@ void SKY_Index_Clear(SKY_Index_t *index)
 void SKY_Index_Insert(SKY_Index_t *index, uint32_t hash, uint32_t entry)
 {
     uint32_t at = hash & index->mask;
+    SKY_ASSERT(entry != SKY_INDEX_NONE);
 
     while (index->cells[at].entry != SKY_INDEX_NONE)
     {
@@ -56,6 +61,7 @@ void SKY_Index_Remove(SKY_Index_t *index, uint32_t hash, uint32_t entry)
     while (cells[hole].entry != entry)
     {
         hole = (hole + 1u) & mask;
+        SKY_ASSERT(hole != (hash & mask)); /* it is there: not all the way round */
     }
     /* A cell behind the hole moves into it unless that would put it before its home. */
     for (uint32_t at = (hole + 1u) & mask; cells[at].entry != SKY_INDEX_NONE; at = (at + 1u) & mask)
@@ -66,6 +72,7 @@ void SKY_Index_Remove(SKY_Index_t *index, uint32_t hash, uint32_t entry)
             hole        = at;
         }
     }
+    SKY_ASSERT(hole <= mask);
     cells[hole].entry = SKY_INDEX_NONE;
 }
 
@@ -78,6 +85,7 @@ uint32_t SKY_Index_Find(const SKY_Index_t *index, uint32_t hash, uint32_t *step)
         ++*step;
         if (cell->hash == hash)
         {
+            SKY_ASSERT(*step <= index->mask + 1u);
             return cell->entry;
         }
         cell = &index->cells[(hash + *step) & index->mask];

@@ -4,6 +4,8 @@
  */
 #include "sky_parts.h"
 
+#include "sky_assert.h"
+
 bool SKY_Parts_Check(uint32_t chunk_len, uint32_t offset, uint32_t length)
 {
     if (length == 0 || offset > chunk_len || length > chunk_len - offset)
@@ -33,13 +35,16 @@ bool SKY_Parts_Add(SKY_Parts_t *parts, uint32_t chunk_len, uint32_t offset, uint
     parts->tail_offset = tail;
     if (!is_tail)
     {
+        SKY_ASSERT(offset / part_bytes < SKY_LIMIT_FRAGMENTS - 1u);
         parts->here |= 1ull << (offset / part_bytes); /* at most SKY_LIMIT_FRAGMENTS - 2: the tail is behind it */
     }
+    SKY_ASSERT(parts->part_bytes != 0 || parts->tail_offset != 0);
     return true;
 }
 
 bool SKY_Parts_AllHere(const SKY_Parts_t *parts)
 {
+    SKY_ASSERT(parts->part_bytes == 0 || parts->tail_offset / parts->part_bytes < SKY_LIMIT_FRAGMENTS);
     return parts->tail_offset != 0 && parts->part_bytes != 0 &&
            parts->here == (1ull << (parts->tail_offset / parts->part_bytes)) - 1u;
 }

@@ -11,10 +11,23 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
+/* Counts go down to 0 and never below; what is on its way is asked about sooner or later. */
+static void push_assert(const SKY_Push_t *push)
+{
+    SKY_ASSERT(push->left <= push->cfg.count);
+    SKY_ASSERT(push->on_way <= push->left);
+    SKY_ASSERT(push->on_way <= push->peer->outstanding);
+    SKY_ASSERT(push->state == SKY_SHARE_RUNNING || push->on_way == 0);
+}
+
 static void push_end(SKY_Push_t *push, SKY_ShareState_t state)
 {
     if (state != SKY_SHARE_RUNNING)
     {
+        SKY_ASSERT(push->state == SKY_SHARE_RUNNING);
+        SKY_ASSERT(push->on_way <= push->peer->outstanding);
         push->state = state;
         push->peer->outstanding -= push->on_way;
         push->on_way = 0;
@@ -42,6 +55,8 @@ bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer
     }
     push->todo = push->unacked;
     (void)SKY_ChunkSet_Init(&push->doubted, cfg->base, cfg->stride, cfg->count);
+    SKY_ASSERT(SKY_ChunkSet_Size(&push->unacked) == push->left);
+    SKY_ASSERT(SKY_ChunkSet_Next(&push->doubted, 0) == cfg->count);
     return true;
 }
 
@@ -51,6 +66,8 @@ void SKY_Push_Skip(SKY_Push_t *push, uint32_t index)
     {
         return;
     }
+    SKY_ASSERT(push->sent == 0);
+    SKY_ASSERT(push->left > 0);
     SKY_ChunkSet_Remove(&push->todo, index);
     SKY_ChunkSet_Remove(&push->unacked, index);
     if (--push->left == 0)
@@ -89,6 +106,8 @@ static void push_query(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt, uin
             last  = i;
         }
     }
+    SKY_ASSERT(push->on_way > 0);
+    SKY_ASSERT(first <= last);
     /* Only chunks on their way are asked for, and there is one: the timer runs, or chunks were sent since the last. */
     (void)SKY_ChunkSet_Init(&set, SKY_ChunkSet_ChunkId(&push->unacked, first), push->cfg.stride, last - first + 1);
     for (uint32_t i = first; i <= last; ++i)
@@ -117,11 +136,13 @@ static void push_query(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt, uin
     {
         push->timer_us = now_us + push->peer->rto_us;
     }
+    SKY_ASSERT(pkt->length > 0);
 }
 
 /* Chunks between two queries: what the satellite takes at a time. */
 static uint32_t push_burst(const SKY_Push_t *push)
 {
+    SKY_ASSERT(push->peer->cfg.burst >= 1 && push->peer->credit >= 1); /* 0 would ask for ever, and send nothing */
     return push->peer->cfg.burst < push->peer->credit ? push->peer->cfg.burst : push->peer->credit;
 }
 
@@ -133,6 +154,7 @@ static void push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
     {
         index = SKY_ChunkSet_Next(&push->todo, 0);
     }
+    SKY_ASSERT(index < push->cfg.count); /* less is on its way than is left */
     const uint32_t id = SKY_ChunkSet_ChunkId(&push->todo, index);
 
     SKY_ShareCfg_Request(&push->cfg, push->peer, now_us, SKY_OP_PUT, next_number(push->number), pkt);
@@ -148,6 +170,8 @@ static void push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
     ++push->peer->outstanding;
     ++push->since_query;
     ++push->sent;
+    SKY_ASSERT(push->peer->outstanding <= push->peer->window);
+    push_assert(push);
 }
 
 SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budget, SKY_Packet_t *pkt, uint8_t *payload)
@@ -176,6 +200,7 @@ SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budge
 /* Not there when it was asked for: it belongs to the next query. */
 static void push_doubt(SKY_Push_t *push, uint32_t index)
 {
+    SKY_ASSERT(push_on_way(push, index));
     SKY_ChunkSet_Add(&push->doubted, index);
     push->asked_by[index] = next_number(push->number);
     push->query_owed      = true;
@@ -196,6 +221,7 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
         {
             SKY_ChunkSet_Remove(&push->unacked, i);
             SKY_ChunkSet_Remove(&push->todo, i);
+            SKY_ASSERT(push->left > 0);
             --push->left;
             ++delivered;
         }
@@ -215,10 +241,13 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
         }
         if (on_way)
         {
+            SKY_ASSERT(push->on_way > 0);
+            SKY_ASSERT(push->peer->outstanding > 0);
             --push->on_way;
             --push->peer->outstanding;
         }
     }
+    push_assert(push);
     push->fruitless = delivered > 0 ? 0 : push->fruitless + (lost > 0 ? 1u : 0u);
     if (delivered > 0)
     {
@@ -268,6 +297,7 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
     push->query_due = false;
     if (push->left == 0)
     {
+        SKY_ASSERT(SKY_ChunkSet_Next(&push->unacked, 0) == push->cfg.count);
         push_end(push, SKY_SHARE_DONE);
     }
     else if (push->on_way == 0)
@@ -305,6 +335,7 @@ void SKY_Push_OnPacket(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pk
 /* Nothing came for long. The chunks may all be there and only the answer lost: ask before sending again. */
 static void push_silence(SKY_Push_t *push, uint64_t now_us)
 {
+    SKY_ASSERT(push->on_way > 0); /* who has sent nothing waits for nothing */
     SKY_Peer_OnTimeout(push->peer, now_us);
     for (uint32_t i = SKY_ChunkSet_Next(&push->unacked, 0); i < push->cfg.count; i = SKY_ChunkSet_Next(&push->unacked, i + 1))
     {
@@ -317,6 +348,7 @@ static void push_silence(SKY_Push_t *push, uint64_t now_us)
     push->query_due = true;
     push->timed     = 0;
     push->timer_us  = now_us + push->peer->rto_us;
+    SKY_ASSERT(push->timer_us > now_us);
 }
 
 uint64_t SKY_Push_OnTime(SKY_Push_t *push, uint64_t now_us)
@@ -334,6 +366,7 @@ uint64_t SKY_Push_OnTime(SKY_Push_t *push, uint64_t now_us)
     {
         push_silence(push, now_us);
     }
+    push_assert(push);
     return push->timer_us != 0 && push->timer_us < push->cfg.deadline_us ? push->timer_us : push->cfg.deadline_us;
 }
 
@@ -343,4 +376,5 @@ void SKY_Push_Stop(SKY_Push_t *push, SKY_ShareState_t state)
     {
         push_end(push, state);
     }
+    SKY_ASSERT(push->on_way == 0);
 }

@@ -4,6 +4,8 @@
  */
 #include "sky_schedule.h"
 
+#include "sky_assert.h"
+
 #define US_PER_MS 1000u
 
 static uint32_t Distance(int32_t a, int32_t b)
@@ -53,6 +55,7 @@ uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us)
     uint32_t       first      = 1;                    /* this row has begun, */
     uint32_t       end        = schedule->count + 1u; /* this one has not */
 
+    SKY_ASSERT(schedule->count >= 1u);
     if (elapsed_us > INT64_MAX) /* the epoch is still to come */
     {
         return first;
@@ -60,6 +63,7 @@ uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us)
     while (end - first > 1u)
     {
         const uint32_t middle = first + (end - first) / 2u;
+        SKY_ASSERT(middle > first && middle < end);
 
         if (schedule->rows[middle - 1u].time_ms <= elapsed_us / US_PER_MS)
         {
@@ -75,6 +79,7 @@ uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us)
 
 uint64_t SKY_Schedule_EndUs(const SKY_Schedule_t *schedule, uint32_t row)
 {
+    SKY_ASSERT(schedule->count >= 1u);
     return row >= schedule->count ? UINT64_MAX : schedule->epoch_us + (uint64_t)schedule->rows[row].time_ms * US_PER_MS;
 }
 
@@ -82,6 +87,7 @@ static SKY_Cell_t Centre(const SKY_Schedule_t *schedule, uint32_t row)
 {
     const uint32_t last = row < schedule->count ? row : schedule->count;
 
+    SKY_ASSERT(last <= schedule->count);
     return schedule->rows[last == 0u ? 0u : last - 1u].centre;
 }
 

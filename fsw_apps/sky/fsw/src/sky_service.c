@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_service_answer.h"
 #include "sky_service_core.h"
 #include "sky_service_gossip.h"
@@ -63,6 +64,7 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
     SKY_Handover_Reset(&svc->migrations, &svc->handover);
     SKY_Survey_Reset(&svc->survey);
     SKY_Scrub_Reset(&svc->scrub);
+    SKY_ASSERT(svc->handover.left == 0 && !svc->survey.is_wanted && svc->scrub.state == SKY_SCRUB_IDLE);
     return true;
 }
 
@@ -73,12 +75,14 @@ static void begin_pull(SKY_Service_t *svc)
 {
     svc->answer.stage = SKY_ANSWER_IDLE;
     SKY_Migrate_Pull(&svc->core, &svc->migrations);
+    SKY_ASSERT(svc->migrations.pulled == 0);
 }
 
 void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     SKY_ServiceCore_t *core = &svc->core;
 
+    SKY_ASSERT(core->store != NULL && core->cfg.credit != 0); /* it was set up */
     begin_pull(svc);
     if (pkt->is_request)
     {
@@ -101,6 +105,7 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
     {
         return SKY_Answer_Next(core, &svc->answer, now_us, out);
     }
+    SKY_ASSERT(svc->migrations.pulled <= SKY_SERVICE_JOBS);
     return SKY_Migrate_Next(core, &svc->migrations, now_us, out) || SKY_Gossip_Next(core, &svc->gossip, now_us, out) ||
            SKY_Scrub_Next(core, &svc->scrub, now_us, out) || SKY_Survey_Next(core, &svc->survey, now_us, out);
 }
@@ -176,4 +181,5 @@ void SKY_Service_ResetCounters(SKY_Service_t *svc)
     store->counters.evicted_blocks  = 0;
     store->counters.evicted_chunks  = 0;
     store->counters.expired_partial = 0;
+    SKY_ASSERT(store->counters.blocks <= store->counters.slots_used); /* what is held stays */
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_service_core.h"
 #include "sky_service_gossip.h"
 #include "sky_service_guard.h"
@@ -25,6 +26,7 @@
 static void reply_with(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req, SKY_Status_t status,
                        uint32_t length)
 {
+    SKY_ASSERT(length <= sizeof(answer->scratch));
     SKY_Packet_Reply(req, core->cfg.self, status, &answer->reply);
     answer->reply.credit  = (uint16_t)core->cfg.credit;
     answer->reply.offset  = 0;
@@ -44,6 +46,7 @@ static void reply_with_set(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, 
 {
     reply_with(core, answer, req, status, (uint32_t)SKY_ChunkSet_Encode(set, answer->scratch, sizeof(answer->scratch)));
     answer->reply.chunk_id = set->base;
+    SKY_ASSERT(answer->reply.length > 0); /* scratch is large enough for every set */
 }
 
 /* What the block was declared as, as far as it is known here. */
@@ -92,6 +95,7 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
         refuse(core, &svc->answer, req, status);
         return;
     }
+    SKY_ASSERT(core->store->counters.blocks > 0);
     ++core->counters.puts;
     SKY_Handover_Put(core, &svc->handover, now_us, req);
     if (req->src.plane != 0 && req->offset + req->length == req->chunk_len)
@@ -163,6 +167,7 @@ static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     reply_with(core, answer, req, SKY_STATUS_OK, 0);
     (void)describe_block(core, answer, block); /* of one that is not here the lengths stay 0 */
     answer->reply.chunk_total = SKY_Store_Purge(core->store, req->tenant, req->key);
+    SKY_ASSERT(SKY_Store_Find(core->store, req->tenant, req->key) == SKY_STORE_NONE);
     core->counters.purges += answer->reply.chunk_total;
 }
 
@@ -218,6 +223,7 @@ static bool get_seek(SKY_ServiceCore_t *core, SKY_Answer_t *answer)
         answer->set_index = SKY_ChunkSet_Next(&answer->set, at + 1u);
         if (SKY_Store_Get(core->store, answer->block, id, &answer->chunk) == SKY_STATUS_OK)
         {
+            SKY_ASSERT(answer->chunk.len >= 1 && answer->chunk.len <= core->store->cfg.slot_bytes);
             --answer->burst_left;
             ++core->counters.hits;
             answer->reply.chunk_id  = id;
@@ -263,6 +269,7 @@ static void get(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_
     (void)memset(answer->missing.map, 0, sizeof(answer->missing.map));
     answer->burst_left = req->credit < core->cfg.credit ? req->credit : core->cfg.credit;
     answer->stage      = get_seek(core, answer) ? SKY_ANSWER_CHUNKS : SKY_ANSWER_MISSING;
+    SKY_ASSERT(answer->stage == SKY_ANSWER_CHUNKS || get_stage_after(answer) == SKY_ANSWER_MISSING);
 }
 
 /* The chunk at hand, or its next part. Whether it is the last of the burst shows only when the next has been looked for. */
@@ -271,6 +278,7 @@ static bool get_next_chunk(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64
     const SKY_ChunkView_t chunk = answer->chunk;
     SKY_Packet_t         *reply = &answer->reply;
 
+    SKY_ASSERT(answer->part_offset < chunk.len);
     answer->part_offset = SKY_Packet_CutPart(reply, chunk.data, answer->part_offset, core->cfg.packet_bytes);
     if (answer->part_offset < chunk.len)
     {
@@ -297,7 +305,8 @@ static bool get_next_missing(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint
     reply->offset    = 0;
     reply->length    = (uint32_t)SKY_ChunkSet_Encode(&answer->missing, answer->scratch, sizeof(answer->scratch));
     reply->payload   = answer->scratch;
-    answer->stage    = SKY_ANSWER_IDLE;
+    SKY_ASSERT(reply->length > 0);
+    answer->stage = SKY_ANSWER_IDLE;
     return SKY_ServiceCore_Emit(core, now_us, reply, NULL, out);
 }
 
@@ -305,6 +314,7 @@ static bool get_next_missing(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint
 
 void SKY_Answer_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 {
+    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* what was not pulled was dropped */
     switch (req->op)
     {
         case SKY_OP_PUT:
@@ -336,6 +346,7 @@ void SKY_Answer_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *r
 
 bool SKY_Answer_Next(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now_us, SKY_Out_t *out)
 {
+    SKY_ASSERT(answer->stage != SKY_ANSWER_IDLE);
     if (answer->stage == SKY_ANSWER_CHUNKS)
     {
         return get_next_chunk(core, answer, now_us, out);

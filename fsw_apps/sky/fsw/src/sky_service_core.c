@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
 uint64_t SKY_ServiceCore_TakeIds(SKY_ServiceCore_t *core)
 {
     const uint64_t first = core->next_request_id;
@@ -25,6 +27,7 @@ void SKY_ServiceCore_Request(const SKY_ServiceCore_t *core, uint8_t op, SKY_Addr
     pkt->src        = core->cfg.self;
     pkt->dst        = dst;
     pkt->request_id = request_id;
+    SKY_ASSERT(SKY_Torus_Contains(&core->cfg.torus, dst));
 }
 
 bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t *pkt, const uint16_t *payload_crc16,
@@ -34,11 +37,13 @@ bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t
     core->seq_count = (uint16_t)((core->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
     SKY_Packet_SetTime(pkt, now_us + core->cfg.clock_offset_us);
 
+    SKY_ASSERT(core->seq_count <= SKY_SEQ_COUNT_MASK);
     out->dst      = pkt->dst;
     out->gateway  = pkt->gateway;
     out->body     = pkt->payload;
     out->body_len = pkt->length;
     out->head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, payload_crc16, out->head, out->tail);
+    SKY_ASSERT(out->head_len > 0 && out->head_len <= SKY_HEAD_MAX); /* what the service says has sound lengths */
     return out->head_len > 0;
 }
 

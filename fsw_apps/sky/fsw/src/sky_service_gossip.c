@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_service_core.h"
 
 #define CREDIT      2u       /* the largest hole in a layout; a handover moves the window by less */
@@ -34,6 +35,7 @@ static uint8_t links_but(const SKY_ServiceCore_t *core, SKY_Addr_t but)
 
         links |= to.plane != 0 && !SKY_Addr_Equal(to, but) ? 1u << i : 0u;
     }
+    SKY_ASSERT(links < 1u << SKY_ISL_COUNT);
     return (uint8_t)links;
 }
 
@@ -58,6 +60,7 @@ static SKY_Word_t *take_place(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip)
     SKY_Word_t *word = &gossip->words[gossip->next];
 
     gossip->next = (gossip->next + 1u) % SKY_SERVICE_WORDS;
+    SKY_ASSERT(gossip->next < SKY_SERVICE_WORDS);
     core->counters.gossip_lost += word->links != 0 ? 1u : 0u;
     (void)memset(word, 0, sizeof(*word));
     return word;
@@ -68,6 +71,8 @@ static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_u
 {
     SKY_Word_t *word = find(gossip, now_us, tenant, key);
 
+    SKY_ASSERT(credit <= CREDIT);
+    SKY_ASSERT(links != 0);
     if (word == NULL)
     {
         word         = take_place(core, gossip);
@@ -136,6 +141,7 @@ static uint32_t lowest_bit(uint32_t bits)
 {
     uint32_t index = 0;
 
+    SKY_ASSERT(bits != 0);
     while ((bits >> index & 1u) == 0) /* there is one */
     {
         ++index;
@@ -153,7 +159,8 @@ bool SKY_Gossip_Next(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     }
     const uint32_t index = lowest_bit(gossip->waiting);
     SKY_Word_t    *word  = &gossip->words[index];
-    const uint32_t link  = lowest_bit(word->links);
+    SKY_ASSERT(word->links != 0); /* so it waits */
+    const uint32_t link = lowest_bit(word->links);
 
     word->links = (uint8_t)(word->links & ~(1u << link));
     if (word->links == 0)

@@ -6,6 +6,7 @@
  */
 #include "sky_service_guard.h"
 
+#include "sky_assert.h"
 #include "sky_service_migrate.h"
 
 static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
@@ -35,6 +36,7 @@ uint32_t SKY_Guard_Given(const SKY_Migrations_t *migrations, const SKY_Packet_t 
     {
         jobs |= gives_away(migrations, &migrations->jobs[i], req) ? 1u << i : 0u;
     }
+    SKY_ASSERT(jobs < 1u << SKY_SERVICE_JOBS);
     return jobs;
 }
 
@@ -47,6 +49,7 @@ SKY_Status_t SKY_Guard_Check(const SKY_ServiceCore_t *core, const SKY_Migrations
     {
         const SKY_Migration_t *job = &migrations->jobs[i];
 
+        SKY_ASSERT((given >> i & 1u) == 0 || job->server < job->stride);
         if ((given >> i & 1u) != 0 && chunk_id % job->stride == job->server)
         {
             if (SKY_Addr_Equal(job->target, req->src) && is_before(core->cfg.self, req->src))

@@ -12,6 +12,7 @@
  */
 #include "sky_service_handover.h"
 
+#include "sky_assert.h"
 #include "sky_service_home.h"
 #include "sky_service_migrate.h"
 
@@ -20,16 +21,19 @@
 /* Complete chunks held here. */
 static uint32_t chunks_held(const SKY_ServiceCore_t *core)
 {
+    SKY_ASSERT(core->store->counters.partial <= core->store->counters.slots_used);
     return core->store->counters.slots_used - core->store->counters.partial;
 }
 
 uint64_t SKY_Handover_Ms(const SKY_Handover_t *handover, uint64_t now_us)
 {
+    SKY_ASSERT(handover->since_us <= now_us);
     return handover->since_us == 0 ? 0 : (now_us - handover->since_us) / US_PER_MS;
 }
 
 static bool is_late(const SKY_Handover_t *handover)
 {
+    SKY_ASSERT(handover->late - handover->late_done <= 1u);
     return handover->late != handover->late_done;
 }
 
@@ -58,6 +62,7 @@ static void set_left(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, ui
         handover->since_us = now_us;
     }
     handover->left = left;
+    SKY_ASSERT((handover->left == 0) == (handover->since_us == 0));
 }
 
 void SKY_Handover_Reset(SKY_Migrations_t *migrations, SKY_Handover_t *handover)
@@ -69,6 +74,7 @@ void SKY_Handover_Reset(SKY_Migrations_t *migrations, SKY_Handover_t *handover)
     handover->late       = 0;
     handover->late_done  = 0;
     SKY_Migrate_End(migrations, &migrations->jobs[SKY_SERVICE_MIGRATIONS]);
+    SKY_ASSERT(!migrations->jobs[SKY_SERVICE_MIGRATIONS].active);
 }
 
 SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, SKY_Addr_t target)
@@ -133,7 +139,8 @@ static void begin_row(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
     {
         ++handover->late;
     }
-    core->row            = SKY_Schedule_RowAt(core->schedule, now_us);
+    core->row = SKY_Schedule_RowAt(core->schedule, now_us);
+    SKY_ASSERT(core->row >= 1 && core->row <= core->schedule->count);
     handover->row_end_us = SKY_Schedule_EndUs(core->schedule, core->row);
     handover->home       = SKY_Home_ServerOf(core, core->row, core->cfg.self);
     handover->look_us    = now_us;
@@ -147,6 +154,7 @@ static void begin_row(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
     /* All may be left until a look says otherwise. While a job goes on there is none; what it has moved was of the row before. */
     job->moved = 0;
     set_left(core, handover, now_us, chunks_held(core));
+    SKY_ASSERT(handover->home <= core->schedule->placement.servers);
 }
 
 /* A server whose chunks are held here and belong elsewhere: of several the next in turn, so that one whose satellite is silent does
@@ -176,6 +184,8 @@ static uint32_t next_stray(const SKY_ServiceCore_t *core, const SKY_Handover_t *
             }
         }
     }
+    SKY_ASSERT((nearest == servers) == (*left == 0));
+    SKY_ASSERT(*left <= chunks_held(core));
     return nearest == servers ? servers : (handover->last + 1u + nearest) % servers;
 }
 
@@ -187,6 +197,7 @@ static void look(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Hand
     const uint32_t   server  = next_stray(core, handover, &left);
     const bool       moves   = job->moved > 0;
 
+    SKY_ASSERT(!job->active); /* there is one at a time */
     job->moved = 0;
     set_left(core, handover, now_us, left);
     if (server == servers)
@@ -202,6 +213,7 @@ static void look(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Hand
     handover->begun = true;
     (void)SKY_Migrate_All(core, migrations, SKY_Schedule_Server(core->schedule, core->row, server), UINT64_MAX, core->row,
                           servers, server); /* it begins: there is a chunk */
+    SKY_ASSERT(job->active);
 }
 
 uint64_t SKY_Handover_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Handover_t *handover, uint64_t now_us)
@@ -216,6 +228,7 @@ uint64_t SKY_Handover_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migratio
     {
         begin_row(core, migrations, handover, now_us);
     }
+    SKY_ASSERT(now_us < handover->row_end_us);
     if (core->store->counters.blocks == 0)
     {
         set_left(core, handover, now_us, 0);

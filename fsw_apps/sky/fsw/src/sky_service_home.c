@@ -5,8 +5,11 @@
  */
 #include "sky_service_home.h"
 
+#include "sky_assert.h"
+
 bool SKY_Home_Is(const SKY_ServiceCore_t *core, uint32_t row, uint32_t server, SKY_Addr_t satellite)
 {
+    SKY_ASSERT(core->schedule != NULL);
     return SKY_Addr_Equal(SKY_Schedule_Server(core->schedule, row, server), satellite);
 }
 
@@ -38,6 +41,7 @@ void SKY_Home_Share(const SKY_ServiceCore_t *core, uint32_t epoch, SKY_Addr_t ta
             *server = found;
         }
     }
+    SKY_ASSERT(*server < *stride);
 }
 
 bool SKY_Home_Waits(const SKY_ServiceCore_t *core, uint32_t epoch, uint32_t server)

@@ -7,12 +7,14 @@
  */
 #include "sky_service_letgo.h"
 
+#include "sky_assert.h"
 #include "sky_crc.h"
 
 /* The chunk with number @p index of the lane goes; it may have been evicted meanwhile. */
 static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, uint32_t index)
 {
     const SKY_ShareCfg_t *cfg = &lane->push.cfg;
+    SKY_ASSERT(index < cfg->count);
 
     ++job->moved;
     (void)SKY_Store_Drop(core->store, cfg->tenant, cfg->key, SKY_ChunkSet_ChunkId(&lane->push.unacked, index));
@@ -20,6 +22,7 @@ static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane
 
 void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before)
 {
+    SKY_ASSERT(before->base == lane->push.unacked.base && before->count == lane->push.unacked.count);
     for (uint32_t i = SKY_ChunkSet_Next(before, 0); i < before->count; i = SKY_ChunkSet_Next(before, i + 1u))
     {
         if (SKY_ChunkSet_Has(&lane->push.unacked, i))
@@ -42,6 +45,7 @@ void SKY_LetGo_Refused(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_
 {
     const SKY_ChunkSet_t *set = &lane->push.unacked;
 
+    SKY_ASSERT(lane->push.state == SKY_SHARE_REFUSED);
     for (uint32_t i = SKY_ChunkSet_Next(set, 0); i < set->count; i = SKY_ChunkSet_Next(set, i + 1u))
     {
         forget(core, job, lane, i);
@@ -68,6 +72,7 @@ void SKY_LetGo_Damaged(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_Lane_t
     {
         return;
     }
+    SKY_ASSERT(lane->push.left > 0 || lane->push.state != SKY_SHARE_RUNNING);
     for (uint32_t i = SKY_ChunkSet_Next(set, 0); i < set->count; i = SKY_ChunkSet_Next(set, i + 1u))
     {
         if (is_damaged(core, lane, i))

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_defaults.h"
 #include "sky_service_core.h"
 #include "sky_service_home.h"
@@ -37,6 +38,7 @@ static SKY_Addr_t load_addr(const uint8_t *payload)
 
 uint32_t SKY_Migrate_FirstLane(const SKY_Migrations_t *migrations, const SKY_Migration_t *job)
 {
+    SKY_ASSERT((uint32_t)(job - migrations->jobs) < SKY_SERVICE_JOBS);
     return (uint32_t)(job - migrations->jobs) * SKY_SERVICE_REQUEST_LANES;
 }
 
@@ -53,6 +55,8 @@ bool SKY_Migrate_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t
 
 static void end_lane(SKY_Migration_t *job, SKY_Lane_t *lane)
 {
+    SKY_ASSERT(lane->active);
+    SKY_ASSERT(job->lanes > 0);
     SKY_Push_Stop(&lane->push, SKY_SHARE_EXPIRED);
     lane->active = false;
     --job->lanes;
@@ -67,6 +71,7 @@ void SKY_Migrate_End(SKY_Migrations_t *migrations, SKY_Migration_t *job)
             end_lane(job, &migrations->lanes[i]);
         }
     }
+    SKY_ASSERT(job->lanes == 0);
     job->active = false;
 }
 
@@ -91,6 +96,7 @@ static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_
     uint32_t cursor = 0;
     uint32_t id     = 0;
 
+    SKY_ASSERT(job->server < job->stride); /* so the stride is not 0 */
     while (SKY_Store_EachChunk(core->store, block, &cursor, &id))
     {
         if (id >= from && id < end && id < lowest && id % job->stride == job->server)
@@ -135,6 +141,8 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
     cfg.deadline_us  = job->deadline_us;
     cfg.request_id   = SKY_ServiceCore_TakeIds(core);
 
+    SKY_ASSERT(cfg.count >= 1 && cfg.count <= SKY_SERVICE_LANE_CHUNKS);
+    SKY_ASSERT(SKY_ShareCfg_Check(&cfg));
     (void)SKY_Push_Init(&lane->push, &cfg, &job->peer, lane->asked_by); /* numbers of a block that is held are sound */
     for (uint32_t i = 0; i < cfg.count; ++i)
     {
@@ -143,6 +151,7 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
             SKY_Push_Skip(&lane->push, i);
         }
     }
+    SKY_ASSERT(lane->push.left > 0); /* the lowest is held */
     return lowest + (cfg.count - 1u) * job->stride + 1u;
 }
 
@@ -155,6 +164,7 @@ static bool begin_next_block(const SKY_ServiceCore_t *core, SKY_Migration_t *job
         if ((job->all_tenants || info.tenant == job->tenant) &&
             (info.epoch <= job->row || !SKY_Home_Waits(core, info.epoch, job->server)))
         {
+            SKY_ASSERT(info.held > 0);
             job->tenant = info.tenant;
             (void)memcpy(job->key, info.key, SKY_KEY_BYTES);
             job->from = 0;
@@ -188,9 +198,11 @@ static bool begin_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SK
             return false;
         }
     }
+    SKY_ASSERT(next > job->from);
     job->from    = next;
     lane->active = true;
     ++job->lanes;
+    SKY_ASSERT(job->lanes <= SKY_Migrate_LanesEnd(migrations, job) - SKY_Migrate_FirstLane(migrations, job));
     job->turn = free_lane;
     return true;
 }
@@ -198,6 +210,7 @@ static bool begin_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SK
 /* After anything that may have ended a lane. */
 static void follow_up(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane)
 {
+    SKY_ASSERT(job->active && job->lanes > 0);
     SKY_LetGo_Damaged(core, job, lane);
     switch (lane->push.state)
     {
@@ -228,6 +241,7 @@ static void follow_up(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
     }
     end_lane(job, lane);
     job->active = job->lanes > 0 || begin_lane(core, migrations, job);
+    SKY_ASSERT(job->active == (job->lanes > 0));
 }
 
 /* ---- requests and responses --------------------------------------------------------------------------------------- */
@@ -265,6 +279,7 @@ static void prepare(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migra
                                 .rto_min_us     = RTO_MIN_US,
                                 .rto_max_us     = RTO_MAX_US};
 
+    SKY_ASSERT(!job->active && job->lanes == 0);
     (void)memset(job, 0, sizeof(*job));
     job->stride      = 1;
     job->row         = UINT32_MAX;
@@ -278,6 +293,7 @@ static SKY_Status_t start(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
 {
     job->from   = job->all_blocks ? ALL_DONE : 0;
     job->active = begin_lane(core, migrations, job);
+    SKY_ASSERT(job->active == (job->lanes > 0));
     if (!job->active)
     {
         return SKY_STATUS_NOT_FOUND;
@@ -299,6 +315,7 @@ static SKY_Migration_t *idle_job(SKY_Migrations_t *migrations)
     {
         idle = migrations->jobs[i].active ? idle : &migrations->jobs[i];
     }
+    SKY_ASSERT(idle == NULL || idle->lanes == 0);
     return idle;
 }
 
@@ -320,6 +337,7 @@ static SKY_Status_t start_request(SKY_ServiceCore_t *core, SKY_Migrations_t *mig
     job->tenant     = pkt->tenant;
     job->epoch      = pkt->epoch;
     SKY_Home_Share(core, pkt->epoch, target, &job->stride, &job->server);
+    SKY_ASSERT(job->server < job->stride);
     return start(core, migrations, job);
 }
 
@@ -376,6 +394,7 @@ SKY_Status_t SKY_Migrate_All(SKY_ServiceCore_t *core, SKY_Migrations_t *migratio
     job->row         = row;
     job->stride      = stride;
     job->server      = server;
+    SKY_ASSERT(server < stride);
     return start(core, migrations, job);
 }
 
@@ -384,6 +403,7 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
 {
     const SKY_ChunkSet_t before = lane->push.unacked;
 
+    SKY_ASSERT(lane->active && job->active);
     SKY_Push_OnPacket(&lane->push, now_us, pkt);
     for (uint32_t i = SKY_Migrate_FirstLane(migrations, job); i < SKY_Migrate_LanesEnd(migrations, job); ++i)
     {
@@ -442,12 +462,14 @@ static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, 
     switch (SKY_Push_Next(&lane->push, now_us, job->budget, req, lane->payload))
     {
         case SKY_PUSH_QUERY:
+            SKY_ASSERT(job->turn < SKY_Migrate_LanesEnd(migrations, job));
             job->asked |= 1ull << (job->turn - SKY_Migrate_FirstLane(migrations, job));
             return true;
         case SKY_PUSH_CHUNK:
             if (SKY_Store_Peek(core->store, SKY_Store_Find(core->store, req->tenant, req->key), req->chunk_id, &job->chunk) ==
                 SKY_STATUS_OK)
             {
+                SKY_ASSERT(job->budget > 0);
                 --job->budget;
                 job->cutting     = true;
                 job->part_offset = 0;
@@ -502,6 +524,8 @@ static bool job_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_
     }
     if (job->cutting)
     {
+        SKY_ASSERT(job->part_offset < job->chunk.len);
+        SKY_ASSERT(req->chunk_len == job->chunk.len); /* the block was not declared anew meanwhile */
         req->chunk_crc   = job->chunk.crc32c;
         job->part_offset = SKY_Packet_CutPart(req, job->chunk.data, job->part_offset, core->cfg.packet_bytes);
         job->cutting     = job->part_offset < job->chunk.len;
@@ -546,6 +570,7 @@ uint64_t SKY_Migrate_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migration
         }
         if (job->active)
         {
+            SKY_ASSERT(job->lanes > 0);
             const uint64_t latest_us = now_us + POLL_MAX_US;
 
             next_us = latest_us < next_us ? latest_us : next_us;

@@ -19,6 +19,7 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_service_core.h"
 #include "sky_service_gossip.h"
 #include "sky_service_survey.h"
@@ -41,6 +42,7 @@ static uint64_t period_us(const SKY_ServiceCore_t *core)
 /* When to look at the next block, so that all have their turn in just over a period. There is at least one. */
 static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t now_us)
 {
+    SKY_ASSERT(core->store->counters.blocks > 0);
     const uint64_t share_us = period_us(core) / core->store->counters.blocks + 1u;
 
     return now_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
@@ -50,6 +52,8 @@ static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t now_us)
 static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
                     uint64_t now_us, uint32_t block, const SKY_BlockInfo_t *info)
 {
+    SKY_ASSERT(info->held > 0);
+    SKY_ASSERT(info->suspect_us <= now_us);
     if (info->suspect_us == 0 || info->suspect_us < scrub->since_us)
     {
         SKY_Store_Suspect(core->store, block, now_us);
@@ -64,6 +68,7 @@ static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossi
 /* Chunks of a block that a server has: server, server + servers, ... below @p total */
 static uint32_t share_size(uint32_t server, uint32_t servers, uint32_t total)
 {
+    SKY_ASSERT(server < servers && server < total);
     return (total - 1u - server) / servers + 1u;
 }
 
@@ -79,12 +84,14 @@ static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo
         SKY_ChunkSet_Add(&set, i);
     }
     scrub->payload_len = (uint32_t)SKY_ChunkSet_Encode(&set, scrub->payload, sizeof(scrub->payload));
-    scrub->base        = server;
-    scrub->tenant      = info->tenant;
+    SKY_ASSERT(scrub->payload_len > 0);
+    scrub->base   = server;
+    scrub->tenant = info->tenant;
     (void)memcpy(scrub->key, info->key, SKY_KEY_BYTES);
     scrub->server     = SKY_Schedule_Server(core->schedule, scrub->row, server);
     scrub->request_id = SKY_ServiceCore_TakeIds(core);
     scrub->state      = SKY_SCRUB_ASK;
+    SKY_ASSERT((uint64_t)server + (uint64_t)(scrub->count - 1u) * servers < info->chunk_total);
 }
 
 static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us)
@@ -103,6 +110,7 @@ static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *goss
     }
     const uint32_t block  = SKY_Store_Find(core->store, info.tenant, info.key);
     const uint32_t server = SKY_Store_NextChunk(core->store, block, 0) % servers;
+    SKY_ASSERT(block != SKY_STORE_NONE && info.held > 0);
     if (now_us < info.put_until_us || info.epoch > scrub->row ||
         !SKY_Addr_Equal(SKY_Schedule_Server(schedule, scrub->row, server), core->cfg.self))
     {
@@ -138,6 +146,8 @@ uint64_t SKY_Scrub_OnTime(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossi
         scrub->rest_us  = pause_end_us(core, now_us);
         scrub->next_us  = scrub->rest_us;
         scrub->state    = SKY_SCRUB_IDLE; /* an answer that has not come is late */
+        SKY_ASSERT(scrub->next_us > now_us);
+        SKY_ASSERT(scrub->since_us <= now_us);
         look(core, scrub, gossip, survey, now_us);
         if (scrub->state == SKY_SCRUB_ASK && scrub->next_us < now_us + PATIENCE_US)
         {
@@ -155,6 +165,7 @@ bool SKY_Scrub_Next(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, uint64_t now_us
     {
         return false;
     }
+    SKY_ASSERT(scrub->count >= 1 && scrub->payload_len > 0);
     scrub->state = SKY_SCRUB_ASKED;
     SKY_ServiceCore_Request(core, SKY_OP_HAS, scrub->server, scrub->request_id, &pkt);
     (void)memcpy(pkt.key, scrub->key, SKY_KEY_BYTES);
@@ -191,6 +202,7 @@ static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gos
     {
         held = SKY_ChunkSet_Size(&set);
     }
+    SKY_ASSERT(scrub->count >= 1);
     if (held >= scrub->count)
     {
         SKY_Store_Suspect(core->store, block, 0);
@@ -209,6 +221,7 @@ bool SKY_Scrub_Response(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_
     {
         return false;
     }
+    SKY_ASSERT(core->schedule != NULL); /* else nothing was asked */
     scrub->state   = SKY_SCRUB_IDLE;
     scrub->next_us = scrub->rest_us;
     /* Others on the way may say why it did not get there. And if the row has changed, it was the wrong one that was asked. */

@@ -4,6 +4,7 @@
  */
 #include "sky_service_stats.h"
 
+#include "sky_assert.h"
 #include "sky_service_handover.h"
 
 #define US_PER_MS 1000u
@@ -48,4 +49,7 @@ void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_KVC_SCRUBBED]        = c->scrubbed;
     out[SKY_STATS_KVC_HANDOVER_LEFT]   = SKY_Handover_Left(core, &svc->migrations, &svc->handover, now_us);
     out[SKY_STATS_KVC_HANDOVER_MS]     = SKY_Handover_Ms(&svc->handover, now_us);
+    SKY_ASSERT(out[SKY_STATS_KVC_HANDOVER_LEFT] <= out[SKY_STATS_KVC_SLOTS_USED]);
+    SKY_ASSERT(out[SKY_STATS_KVC_SLOTS_USED] <= out[SKY_STATS_KVC_SLOTS]);
+    SKY_ASSERT(out[SKY_STATS_KVC_ROW] <= out[SKY_STATS_KVC_ROWS]);
 }

@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_service_core.h"
 
 #define GROUP       16u
@@ -25,6 +26,7 @@ static SKY_Addr_t addr_of(const SKY_ServiceCore_t *core, uint32_t number)
     const uint32_t   slots = core->cfg.torus.slots;
     const SKY_Addr_t addr  = {(uint16_t)(number / slots + 1u), (uint16_t)(number % slots + 1u)};
 
+    SKY_ASSERT(SKY_Torus_Contains(&core->cfg.torus, addr));
     return addr;
 }
 
@@ -46,12 +48,14 @@ bool SKY_Survey_IsSettled(SKY_Survey_t *survey, uint32_t row, uint64_t at_us)
         survey->row = row;
     }
     survey->is_wanted = survey->settled_us == 0;
+    SKY_ASSERT(survey->is_wanted != (survey->settled_us != 0));
     return !survey->is_wanted && survey->settled_us <= at_us;
 }
 
 /* Ask the next group, after the last one the first; or all have been asked. */
 static void begin_group(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us)
 {
+    SKY_ASSERT(survey->waiting == 0 && survey->settled_us == 0);
     if (survey->asked >= ROUNDS * satellites(core))
     {
         survey->is_wanted  = false;
@@ -69,6 +73,7 @@ static void begin_group(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t 
         ++survey->next;
         ++survey->asked;
     }
+    SKY_ASSERT(survey->next > survey->first && survey->next <= satellites(core));
     survey->to_ask     = survey->waiting;
     survey->until_us   = now_us + PATIENCE_US;
     survey->request_id = SKY_ServiceCore_TakeIds(core);
@@ -83,6 +88,7 @@ static void give_up(SKY_Survey_t *survey, uint64_t now_us)
     survey->waiting   = 0;
     survey->to_ask    = 0;
     survey->until_us  = now_us + PAUSE_US;
+    SKY_ASSERT(survey->settled_us == 0);
 }
 
 uint64_t SKY_Survey_OnTime(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us)
@@ -116,6 +122,7 @@ bool SKY_Survey_Next(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now
     {
         ++index;
     }
+    SKY_ASSERT(index < GROUP);
     survey->to_ask &= ~(1u << index);
     SKY_ServiceCore_Request(core, SKY_OP_STATS, addr_of(core, survey->first + index),
                             (survey->request_id & ~(uint64_t)(SKY_SERVICE_REQUEST_IDS - 1u)) | index, &pkt);
@@ -166,6 +173,7 @@ bool SKY_Survey_Response(const SKY_ServiceCore_t *core, SKY_Survey_t *survey, ui
         give_up(survey, now_us);
         return true;
     }
+    SKY_ASSERT(survey->waiting >> GROUP == 0);
     survey->waiting &= ~(1u << index);
     if (survey->waiting == 0)
     {

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_crc.h"
 #include "sky_store_table.h"
 
@@ -37,6 +38,7 @@ static SKY_Status_t check_lengths(const SKY_Store_t *store, const SKY_Packet_t *
     {
         return SKY_STATUS_TOO_LARGE;
     }
+    SKY_ASSERT(full >= 1 && full >= pkt->chunk_len);
     *chunk_len = full;
     return SKY_STATUS_OK;
 }
@@ -47,6 +49,8 @@ static SKY_Status_t put_part(SKY_Store_t *store, uint64_t expires_us, const SKY_
     SKY_StoreSlot_t *slot = &store->slots[index];
     uint8_t         *data = SKY_StoreTable_Data(store, index);
 
+    SKY_ASSERT(!slot->complete);
+    SKY_ASSERT(slot->len <= store->cfg.slot_bytes);
     if (slot->crc32c != pkt->chunk_crc)
     {
         slot->crc32c = pkt->chunk_crc;
@@ -57,6 +61,7 @@ static SKY_Status_t put_part(SKY_Store_t *store, uint64_t expires_us, const SKY_
         return SKY_STATUS_BAD_CHUNK;
     }
     slot->expires_us = expires_us;
+    SKY_ASSERT(pkt->offset + pkt->length <= slot->len);
     (void)memcpy(data + pkt->offset, pkt->payload, pkt->length);
     if (!SKY_Parts_AllHere(&slot->parts))
     {
@@ -78,6 +83,7 @@ static bool is_declared_as(const SKY_StoreBlock_t *block, const SKY_Packet_t *pk
 
 void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
 {
+    SKY_ASSERT(block < store->fresh_block);
     if (store->blocks[block].epoch < epoch)
     {
         store->blocks[block].epoch = epoch;
@@ -92,6 +98,7 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
 
     if (index != NONE && !is_declared_as(&store->blocks[index], pkt, chunk_len))
     {
+        SKY_ASSERT(store->blocks[index].held == 0); /* else the packet contradicts what is here */
         (void)SKY_StoreTable_DropBlock(store, index);
         index = NONE;
     }
@@ -110,12 +117,15 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
     {
         store->blocks[index].put_until_us = expires_us;
     }
+    SKY_ASSERT(store->newest == index);
+    SKY_ASSERT(is_declared_as(&store->blocks[index], pkt, chunk_len));
     return index;
 }
 
 /* Is there anything complete here that a PUT contradicts? */
 static bool contradicts(const SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, uint32_t block, uint32_t held)
 {
+    SKY_ASSERT(held == NONE || store->slots[held].block == block);
     return (block != NONE && store->blocks[block].held > 0 && !is_declared_as(&store->blocks[block], pkt, chunk_len)) ||
            (held != NONE && store->slots[held].crc32c != pkt->chunk_crc);
 }
@@ -168,6 +178,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     {
         return put_part(store, expires_us, pkt, index);
     }
+    SKY_ASSERT(store->slots[index].len == pkt->length);
     store->slots[index].crc32c = pkt->chunk_crc; /* parts of another version may have been there */
     (void)memcpy(SKY_StoreTable_Data(store, index), pkt->payload, pkt->length);
     SKY_StoreTable_Complete(store, index, pkt->payload_crc16);
@@ -217,6 +228,7 @@ bool SKY_Store_Has(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
 
 static void block_info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
 {
+    SKY_ASSERT(block->held <= block->chunk_total);
     info->tenant = (uint32_t)block->name[0];
     (void)memcpy(info->key, &block->name[1], SKY_KEY_BYTES);
     info->chunk_total  = block->chunk_total;
@@ -240,6 +252,7 @@ SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_Block
 
 void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us)
 {
+    SKY_ASSERT(block < store->fresh_block && store->blocks[block].held > 0);
     store->blocks[block].suspect_us = since_us;
 }
 
@@ -264,6 +277,7 @@ uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from)
             lowest = slot->chunk_id;
         }
     }
+    SKY_ASSERT(from > 0 || lowest != NONE); /* it holds one */
     if (from == 0)
     {
         store->blocks[block].lowest = lowest;
@@ -287,6 +301,7 @@ bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cur
     {
         return false;
     }
+    SKY_ASSERT(store->slots[slot].block == block);
     *cursor   = slot + 1u;
     *chunk_id = store->slots[slot].chunk_id;
     return true;
@@ -333,6 +348,7 @@ bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_Blo
     {
         return false;
     }
+    SKY_ASSERT(walk->used == 0 || store->blocks[index].used < walk->used);
     walk->used = store->blocks[index].used;
     walk->at   = index;
     block_info(&store->blocks[index], info);
@@ -354,6 +370,7 @@ bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uin
 
     if (index != NONE)
     {
+        SKY_ASSERT(store->blocks[store->slots[index].block].held > 0);
         SKY_StoreTable_DropSlot(store, index);
     }
     return index != NONE;
@@ -377,5 +394,6 @@ uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most)
         }
     }
     store->counters.expired_partial += gone;
+    SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
     return gone;
 }

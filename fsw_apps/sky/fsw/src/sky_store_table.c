@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
 #define ALIGNMENT 64u /* a cache line */
 
 /* ---- names and look-up --------------------------------------------------------------------------------------------- */
@@ -30,6 +32,7 @@ uint32_t SKY_StoreTable_FindBlock(const SKY_Store_t *store, const uint64_t *name
     {
         block = SKY_Index_Find(&store->block_index, hash, &step);
     }
+    SKY_ASSERT(block == NONE || (block < store->fresh_block && store->blocks[block].first != NONE));
     return block;
 }
 
@@ -44,11 +47,13 @@ uint32_t SKY_StoreTable_FindSlot(const SKY_Store_t *store, uint32_t block, uint3
     {
         slot = SKY_Index_Find(&store->chunk_index, hash, &step);
     }
+    SKY_ASSERT(slot == NONE || slot < store->fresh_slot);
     return slot;
 }
 
 uint8_t *SKY_StoreTable_Data(const SKY_Store_t *store, uint32_t slot)
 {
+    SKY_ASSERT(slot < store->fresh_slot);
     return store->data + (size_t)slot * store->cfg.slot_bytes;
 }
 
@@ -58,6 +63,8 @@ static void lru_unlink(SKY_Store_t *store, uint32_t index)
 {
     const SKY_StoreBlock_t *block = &store->blocks[index];
 
+    SKY_ASSERT(block->newer == NONE ? store->newest == index : store->blocks[block->newer].older == index);
+    SKY_ASSERT(block->older == NONE ? store->oldest == index : store->blocks[block->older].newer == index);
     if (block->newer == NONE)
     {
         store->newest = block->older;
@@ -78,6 +85,7 @@ static void lru_unlink(SKY_Store_t *store, uint32_t index)
 
 static void lru_link(SKY_Store_t *store, uint32_t index)
 {
+    SKY_ASSERT((store->newest == NONE) == (store->oldest == NONE));
     store->blocks[index].newer = NONE;
     store->blocks[index].older = store->newest;
     store->blocks[index].used  = ++store->uses;
@@ -87,6 +95,7 @@ static void lru_link(SKY_Store_t *store, uint32_t index)
     }
     else
     {
+        SKY_ASSERT(store->blocks[store->newest].used < store->blocks[index].used);
         store->blocks[store->newest].newer = index;
     }
     store->newest = index;
@@ -103,6 +112,8 @@ void SKY_StoreTable_Touch(SKY_Store_t *store, uint32_t index)
 
 static void block_free(SKY_Store_t *store, uint32_t index)
 {
+    SKY_ASSERT(store->blocks[index].first == NONE && store->blocks[index].held == 0);
+    SKY_ASSERT(store->counters.blocks > 0);
     SKY_Index_Remove(&store->block_index, store->blocks[index].hash, index);
     lru_unlink(store, index);
     store->blocks[index].older = store->free_block;
@@ -115,6 +126,9 @@ static void slot_free(SKY_Store_t *store, uint32_t index)
     SKY_StoreSlot_t  *slot  = &store->slots[index];
     SKY_StoreBlock_t *block = &store->blocks[slot->block];
 
+    SKY_ASSERT(slot->prev == NONE ? block->first == index : store->slots[slot->prev].next == index);
+    SKY_ASSERT(slot->next == NONE || store->slots[slot->next].prev == index);
+    SKY_ASSERT(store->counters.slots_used > 0);
     SKY_Index_Remove(&store->chunk_index, slot->hash, index);
     if (slot->prev == NONE)
     {
@@ -130,6 +144,7 @@ static void slot_free(SKY_Store_t *store, uint32_t index)
     }
     if (slot->complete)
     {
+        SKY_ASSERT(block->held > 0 && store->counters.bytes >= slot->len);
         --block->held;
         block->suspect_us = 0;
         block->lowest     = slot->chunk_id == block->lowest ? NONE : block->lowest;
@@ -137,6 +152,7 @@ static void slot_free(SKY_Store_t *store, uint32_t index)
     }
     else
     {
+        SKY_ASSERT(store->counters.partial > 0);
         --store->counters.partial;
     }
     slot->block      = NONE;
@@ -149,6 +165,7 @@ void SKY_StoreTable_DropSlot(SKY_Store_t *store, uint32_t index)
 {
     const uint32_t block = store->slots[index].block;
 
+    SKY_ASSERT(block < store->fresh_block);
     slot_free(store, index);
     if (store->blocks[block].first == NONE)
     {
@@ -164,6 +181,7 @@ uint32_t SKY_StoreTable_DropBlock(SKY_Store_t *store, uint32_t index)
     {
         slot_free(store, store->blocks[index].first);
     }
+    SKY_ASSERT(store->blocks[index].held == 0);
     block_free(store, index);
     return held;
 }
@@ -172,6 +190,7 @@ static void evict_oldest(SKY_Store_t *store)
 {
     const SKY_StoreBlock_t *block = &store->blocks[store->oldest];
 
+    SKY_ASSERT(store->oldest < store->fresh_block && block->first != NONE);
     store->evicted.tenant = (uint32_t)block->name[0];
     store->evicted.held   = block->held;
     (void)memcpy(store->evicted.key, &block->name[1], SKY_KEY_BYTES);
@@ -186,6 +205,7 @@ uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint3
         evict_oldest(store);
     }
     const uint32_t index = store->free_block != NONE ? store->free_block : store->fresh_block++;
+    SKY_ASSERT(index < store->cfg.block_count);
 
     SKY_StoreBlock_t *block = &store->blocks[index];
     if (index == store->free_block)
@@ -199,11 +219,13 @@ uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint3
     SKY_Index_Insert(&store->block_index, hash, index);
     lru_link(store, index);
     ++store->counters.blocks;
+    SKY_ASSERT(store->counters.blocks <= store->fresh_block);
     return index;
 }
 
 uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const SKY_Packet_t *pkt)
 {
+    SKY_ASSERT(store->newest == block_index); /* so it is evicted for itself only if it is the only one */
     if (store->free_slot == NONE && store->fresh_slot == store->cfg.slot_count)
     {
         if (store->oldest == block_index)
@@ -213,6 +235,7 @@ uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const 
         evict_oldest(store);
     }
     const uint32_t index = store->free_slot != NONE ? store->free_slot : store->fresh_slot++;
+    SKY_ASSERT(index < store->cfg.slot_count);
 
     SKY_StoreSlot_t  *slot  = &store->slots[index];
     SKY_StoreBlock_t *block = &store->blocks[block_index];
@@ -238,6 +261,8 @@ uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const 
     SKY_Index_Insert(&store->chunk_index, slot->hash, index);
     ++store->counters.slots_used;
     ++store->counters.partial;
+    SKY_ASSERT(store->counters.slots_used <= store->fresh_slot);
+    SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
     return index;
 }
 
@@ -246,6 +271,8 @@ void SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_
     SKY_StoreSlot_t  *slot  = &store->slots[index];
     SKY_StoreBlock_t *block = &store->blocks[slot->block];
 
+    SKY_ASSERT(!slot->complete);
+    SKY_ASSERT(store->counters.partial > 0);
     slot->crc16_from_zero = crc16_from_zero;
     slot->complete        = true;
     if (block->held == 0 || (block->lowest != NONE && slot->chunk_id < block->lowest))
@@ -255,6 +282,7 @@ void SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_
     ++block->held;
     store->counters.bytes += slot->len;
     --store->counters.partial;
+    SKY_ASSERT(block->held <= block->chunk_total);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------- */
@@ -284,6 +312,7 @@ size_t SKY_Store_MemoryBytes(const SKY_StoreCfg_t *cfg)
 
 static void forget_all(SKY_Store_t *store)
 {
+    SKY_ASSERT(store->cfg.block_count <= store->cfg.slot_count);
     store->free_block          = NONE;
     store->free_slot           = NONE;
     store->fresh_block         = 0;
@@ -324,7 +353,9 @@ bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory,
     at += aligned(SKY_Index_MemoryBytes(cfg->block_count));
     SKY_Index_Init(&store->chunk_index, at, cfg->slot_count);
     at += aligned(SKY_Index_MemoryBytes(cfg->slot_count));
-    store->data      = at;
+    store->data = at;
+    SKY_ASSERT((uintptr_t)at % ALIGNMENT == 0);
+    SKY_ASSERT((size_t)(at - (uint8_t *)memory) + (size_t)cfg->slot_count * cfg->slot_bytes <= needed);
     store->secret[0] = seed;
     store->secret[1] = (seed ^ 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull; /* one secret, two different words */
     forget_all(store);

@@ -4,6 +4,8 @@
  */
 #include "sky_torus.h"
 
+#include "sky_assert.h"
+
 bool SKY_Torus_Init(SKY_Torus_t *torus, uint32_t planes, uint32_t slots, bool seam_cut)
 {
     if (planes == 0u || planes > UINT16_MAX || slots == 0u || slots > UINT16_MAX)
@@ -24,6 +26,7 @@ bool SKY_Torus_Contains(const SKY_Torus_t *torus, SKY_Addr_t addr)
 /* One step along a ring of @p size, counted from 1; 0 if there is no step. */
 static uint16_t Step(uint16_t at, uint16_t size, bool forward, bool cut)
 {
+    SKY_ASSERT(at >= 1u && at <= size);
     if (size == 1u || (cut && at == (forward ? size : 1u)))
     {
         return 0;
@@ -53,12 +56,14 @@ SKY_Addr_t SKY_Torus_Neighbour(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Li
         default:
             return none;
     }
+    SKY_ASSERT(to.plane <= torus->planes && to.slot <= torus->slots);
     return to.plane == 0u || to.slot == 0u ? none : to;
 }
 
 static uint32_t RingDistance(uint32_t a, uint32_t b, uint32_t size, bool cut)
 {
     const uint32_t straight = a > b ? a - b : b - a;
+    SKY_ASSERT(straight < size);
 
     return cut || straight <= size - straight ? straight : size - straight;
 }
@@ -108,5 +113,6 @@ SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Ad
             best_cost = cost;
         }
     }
+    SKY_ASSERT(best == SKY_LINK_NONE || (usable & (1u << best)) != 0u);
     return best;
 }
