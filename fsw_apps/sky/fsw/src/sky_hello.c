@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
 #define LINK_BITS    3u /* of a request id: which link was asked over; the time is above */
 #define LINK_MASK    ((1u << LINK_BITS) - 1u)
 #define SECOND_US    1000000u
@@ -57,6 +59,7 @@ static uint64_t DigestOf(const SKY_Hello_t *hello)
 /* A HELLO to the neighbour on a link, with the states that are already in the payload. */
 static void Fill(const SKY_Hello_t *hello, SKY_LinkId_t link, uint32_t count, SKY_HelloOut_t *out)
 {
+    SKY_ASSERT(count <= SKY_LIMIT_LINK_STATES);
     (void)memset(&out->pkt, 0, sizeof(out->pkt));
     out->link          = link;
     out->pkt.apid      = SKY_APID_ISL;
@@ -70,6 +73,7 @@ static void Fill(const SKY_Hello_t *hello, SKY_LinkId_t link, uint32_t count, SK
     Put(out->payload + SKY_HELLO_OFF_DIGEST, DigestOf(hello), 8);
     Put(out->payload + SKY_HELLO_OFF_COUNT, count, 2);
     Put(out->payload + SKY_HELLO_OFF_RESERVED, 0, 2);
+    SKY_ASSERT(out->pkt.dst.plane != 0u); /* only a neighbour is greeted */
 }
 
 /* A greeting or its answer. It carries our own state: if we do not hear the neighbour, but it hears us, it has to know that we do not
@@ -126,6 +130,7 @@ static void Changed(SKY_Hello_t *hello, uint64_t now_us, uint32_t id, bool befor
     {
         UpdateRoute(hello, now_us, id);
     }
+    SKY_ASSERT(!now || link->is_present);
 }
 
 void SKY_Hello_Init(SKY_Hello_t *hello, SKY_Router_t *router, uint64_t now_us, uint64_t period_us)
@@ -163,6 +168,7 @@ void SKY_Hello_SetLink(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id, boo
     {
         link->is_silent = true; /* until it is heard again */
     }
+    SKY_ASSERT(!link->is_due || (is_present && !is_cut));
     Changed(hello, now_us, (uint32_t)id, before);
 }
 
@@ -194,6 +200,7 @@ static bool IsSound(const SKY_Hello_t *hello, const SKY_Packet_t *pkt, SKY_LinkI
 static void TakeStates(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
 {
     const uint32_t count = (uint32_t)Get(pkt->payload + SKY_HELLO_OFF_COUNT, 2); /* bounded: IsSound */
+    SKY_ASSERT(count <= SKY_LIMIT_LINK_STATES);
 
     for (uint32_t i = 0; i < count; ++i)
     {
@@ -245,6 +252,7 @@ static void Measure(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt
     link->mean_us = (uint32_t)(link->mean_us == 0u ? one_way_us : ((uint64_t)link->mean_us * 7u + one_way_us) / 8u);
     link->sample_us[link->samples % SKY_HELLO_WINDOW] = (uint32_t)one_way_us;
     ++link->samples;
+    SKY_ASSERT(link->mean_us > 0u);
 }
 
 SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
@@ -316,6 +324,7 @@ void SKY_Hello_Poll(SKY_Hello_t *hello, uint64_t now_us)
     if (greets)
     {
         hello->due_us = now_us + hello->period_us - Jitter(hello, now_us);
+        SKY_ASSERT(hello->due_us > now_us);
     }
 }
 
@@ -340,6 +349,7 @@ bool SKY_Hello_Next(SKY_Hello_t *hello, uint64_t now_us, SKY_HelloOut_t *out)
 
         if (link->is_due)
         {
+            SKY_ASSERT(link->is_present && !link->is_cut);
             link->is_due   = false;
             link->asked_id = now_us << LINK_BITS | id;
             link->asked_us = now_us;
@@ -358,6 +368,8 @@ bool SKY_Hello_Next(SKY_Hello_t *hello, uint64_t now_us, SKY_HelloOut_t *out)
                 PutState(out->payload + SKY_HELLO_BYTES + (size_t)i * SKY_LINK_STATE_BYTES, &states[i]);
             }
             ++link->burst;
+            SKY_ASSERT(link->burst <= SKY_HELLO_BURST);
+            SKY_ASSERT(count > 0u);
             Fill(hello, (SKY_LinkId_t)id, count, out);
             out->pkt.is_request = true;
             out->pkt.flags      = SKY_FLAG_GOSSIP;

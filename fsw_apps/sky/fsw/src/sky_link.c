@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
 #define ALIGNMENT     16u
 #define NS_PER_US     1000u
 #define PPM           1000000u
@@ -61,6 +63,7 @@ bool SKY_Link_Init(SKY_Link_t *link, const SKY_LinkModel_t *model, uint32_t slot
     {
         link->slots[i].next_free = i + 1u < slot_count ? i + 1u : NO_SLOT;
     }
+    SKY_ASSERT((size_t)(link->data - (uint8_t *)memory) + (size_t)slot_count * slot_bytes <= needed);
     return true;
 }
 
@@ -96,6 +99,7 @@ static void HeapInsert(SKY_Link_t *link, uint32_t slot)
         link->heap[at] = link->heap[(at - 1u) / 2u];
         at             = (at - 1u) / 2u;
     }
+    SKY_ASSERT(link->used <= link->slot_count);
     link->heap[at] = slot;
 }
 
@@ -121,6 +125,8 @@ static uint32_t HeapTake(SKY_Link_t *link)
         child          = 2u * at + 1u;
     }
     link->heap[at] = last;
+    SKY_ASSERT(link->used < link->slot_count);
+    SKY_ASSERT(link->used == 0u || !Before(link, link->heap[0], first)); /* nothing that waits was due before */
     return first;
 }
 
@@ -161,6 +167,7 @@ static uint64_t Transmit(SKY_Link_t *link, uint64_t now_us, size_t len)
         link->busy_until_ns = now_ns;
     }
     link->busy_until_ns += TransmitNs(link, len);
+    SKY_ASSERT(link->busy_until_ns >= now_ns);
     return (link->busy_until_ns + NS_PER_US - 1u) / NS_PER_US;
 }
 
@@ -191,6 +198,8 @@ SKY_LinkResult_t SKY_Link_Push(SKY_Link_t *link, uint64_t now_us, const void *he
         return SKY_LINK_DROP_LOSS;
     }
 
+    SKY_ASSERT(slot < link->slot_count);
+    SKY_ASSERT(link->used < link->slot_count);
     packet          = &link->slots[slot];
     link->free_head = packet->next_free;
     to              = link->data + (size_t)slot * link->slot_bytes;
@@ -204,6 +213,7 @@ SKY_LinkResult_t SKY_Link_Push(SKY_Link_t *link, uint64_t now_us, const void *he
     {
         packet->due_us += Random(link) % ((uint64_t)link->model.jitter_us + 1u);
     }
+    SKY_ASSERT(packet->due_us >= now_us);
     HeapInsert(link, slot);
     return SKY_LINK_TAKEN;
 }
@@ -220,6 +230,7 @@ size_t SKY_Link_Pop(SKY_Link_t *link, uint64_t now_us, const uint8_t **data)
     link->slots[slot].next_free = link->free_head;
     link->free_head             = slot; /* its bytes stay until the next push */
     *data                       = link->data + (size_t)slot * link->slot_bytes;
+    SKY_ASSERT(link->slots[slot].len >= 1u && link->slots[slot].len <= link->slot_bytes);
     return link->slots[slot].len;
 }
 

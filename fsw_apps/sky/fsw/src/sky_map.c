@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
 #define ISL_MASK    ((1u << SKY_ISL_COUNT) - 1u)
 #define BIT(link)   ((uint8_t)(1u << (link)))
 #define TAKEN_SHIFT SKY_ISL_COUNT /* in unsent[]: above the bits of the ISLs */
@@ -18,6 +20,7 @@ static SKY_Addr_t AddrOf(const SKY_Map_t *map, uint32_t place)
 {
     const SKY_Addr_t addr = {(uint16_t)(place / map->torus.slots + 1u), (uint16_t)(place % map->torus.slots + 1u)};
 
+    SKY_ASSERT(place < map->satellites);
     return addr;
 }
 
@@ -68,6 +71,8 @@ bool SKY_Map_Init(SKY_Map_t *map, const SKY_Torus_t *torus, SKY_Addr_t self, voi
     map->unsent     = &map->down[map->satellites];
     map->first      = &map->unsent[map->satellites];
     map->hops       = &map->first[map->satellites];
+    SKY_ASSERT((size_t)(&map->hops[map->satellites] - (uint8_t *)memory) <= needed);
+    SKY_ASSERT(map->self < map->satellites);
     return true;
 }
 
@@ -81,6 +86,7 @@ static void MarkUnsent(SKY_Map_t *map, uint32_t place, uint32_t links)
         {
             map->unsent[place] |= BIT(link);
             ++map->unsent_count[link];
+            SKY_ASSERT(map->unsent_count[link] <= map->satellites);
         }
     }
 }
@@ -90,6 +96,7 @@ static void MarkSent(SKY_Map_t *map, uint32_t place, uint32_t link)
     if ((map->unsent[place] & BIT(link)) != 0u)
     {
         map->unsent[place] &= (uint8_t)~BIT(link);
+        SKY_ASSERT(map->unsent_count[link] > 0u);
         --map->unsent_count[link];
     }
 }
@@ -109,6 +116,7 @@ static uint64_t Digest(uint32_t place, uint32_t sequence, uint32_t down)
 void SKY_Map_Tell(SKY_Map_t *map, SKY_LinkId_t link)
 {
     uint64_t digest = 0;
+    SKY_ASSERT(link < SKY_ISL_COUNT);
 
     for (uint32_t place = 0; place < map->satellites; ++place)
     {
@@ -141,6 +149,7 @@ uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states
     for (uint32_t looked = 0; looked < map->satellites && count < most && map->unsent_count[link] > 0u; ++looked)
     {
         const uint32_t place = map->unsent_next[link];
+        SKY_ASSERT(place < map->satellites);
 
         map->unsent_next[link] = place + 1u == map->satellites ? 0u : place + 1u;
         if ((map->unsent[place] & BIT(link)) != 0u)
@@ -149,6 +158,7 @@ uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states
             Read(map, place, &states[count++]);
         }
     }
+    SKY_ASSERT(count == most || map->unsent_count[link] == 0u); /* all places were looked at */
     return count;
 }
 
@@ -164,6 +174,7 @@ static void CountLinks(SKY_Map_t *map, uint32_t place, uint32_t down)
         if (((map->down[place] ^ down) & 1u << link) != 0u && there.plane != 0u &&
             (map->down[PlaceOf(map, there)] & BIT(opposite[link])) == 0u)
         {
+            SKY_ASSERT((down & 1u << link) != 0u || map->links_down > 0u);
             map->links_down = (down & 1u << link) != 0u ? map->links_down + 1u : map->links_down - 1u;
         }
     }
@@ -171,6 +182,8 @@ static void CountLinks(SKY_Map_t *map, uint32_t place, uint32_t down)
 
 static void Write(SKY_Map_t *map, uint32_t place, uint32_t sequence, uint32_t down)
 {
+    SKY_ASSERT(sequence >= map->sequence[place]); /* it only grows */
+    SKY_ASSERT((down & ~ISL_MASK) == 0u);
     if (map->sequence[place] != 0u)
     {
         map->digest -= Digest(place, map->sequence[place], map->down[place]);
@@ -178,6 +191,7 @@ static void Write(SKY_Map_t *map, uint32_t place, uint32_t sequence, uint32_t do
     map->digest += Digest(place, sequence, down);
     CountLinks(map, place, down);
     map->exceptions += (down != 0u ? 1u : 0u) - (map->down[place] != 0u ? 1u : 0u);
+    SKY_ASSERT(map->exceptions <= map->satellites);
     map->is_stale        = map->is_stale || map->down[place] != down;
     map->sequence[place] = sequence;
     map->down[place]     = (uint8_t)down;
@@ -200,6 +214,7 @@ void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable)
         return;
     }
     Originate(map, map->sequence[map->self], down);
+    SKY_ASSERT(map->down[map->self] == down && map->sequence[map->self] != 0u);
     map->is_urgent = true;
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
@@ -249,6 +264,7 @@ static bool MayTake(SKY_Map_t *map, uint64_t now_us, uint32_t place)
         }
         map->second_us += elapsed_s * SECOND_US;
     }
+    SKY_ASSERT(map->second_us <= now_us && now_us - map->second_us < SECOND_US);
     if ((uint32_t)map->unsent[place] >> TAKEN_SHIFT >= SKY_MAP_BURST)
     {
         return false;
@@ -331,8 +347,9 @@ static void Search(SKY_Map_t *map)
             {
                 continue;
             }
-            map->first[next]    = place == map->self ? (uint8_t)link : map->first[place];
-            map->hops[next]     = (uint8_t)(map->hops[place] == UINT8_MAX ? UINT8_MAX : map->hops[place] + 1u);
+            map->first[next] = place == map->self ? (uint8_t)link : map->first[place];
+            map->hops[next]  = (uint8_t)(map->hops[place] == UINT8_MAX ? UINT8_MAX : map->hops[place] + 1u);
+            SKY_ASSERT(found < map->satellites); /* each is found once */
             map->queue[found++] = next;
         }
     }
@@ -349,6 +366,8 @@ SKY_LinkId_t SKY_Map_FirstHop(SKY_Map_t *map, uint64_t now_us, SKY_Addr_t to, ui
         Search(map);
         map->searched_us = now_us;
     }
+    SKY_ASSERT(place < map->satellites);
+    SKY_ASSERT(map->hops[map->self] == 0u);
     *hops = map->hops[place];
     return place == map->self ? SKY_LINK_NONE : (SKY_LinkId_t)map->first[place];
 }

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_node_priv.h"
 
 #define NO_APID      0xFFFFu /* an APID has 11 bits */
@@ -43,6 +44,7 @@ static bool Hold(SKY_Node_t *node, uint16_t apid)
     if (node->held == NULL || node->held_apid != apid)
     {
         LetGo(node);
+        SKY_ASSERT(node->held == NULL); /* one service at a time is locked */
         node->held      = node->shell.Acquire(node->shell.context, apid);
         node->held_apid = apid;
     }
@@ -59,6 +61,7 @@ static bool Pull(SKY_Node_t *node, uint64_t now_us)
     uint32_t                 count;
     SKY_Addr_t               unreachable = {0, 0}; /* the last one; a next pull tells of others */
 
+    SKY_ASSERT(service != NULL);
     (void)memset(&address, 0, sizeof(address));
     (void)memset(&route, 0, sizeof(route));
     address.src       = node->router.self;
@@ -75,6 +78,7 @@ static bool Pull(SKY_Node_t *node, uint64_t now_us)
         {
             const SKY_LinkId_t link = route.action == SKY_ROUTE_GROUND ? SKY_LINK_GROUND : route.link;
 
+            SKY_ASSERT(link < SKY_LINK_COUNT);
             node->bodies_wait = node->bodies_wait || out.body_len > SKY_NODE_COPY_BYTES;
             SKY_NodeLink_Send(node, now_us, link, route.endpoint, &parts);
         }
@@ -99,6 +103,7 @@ static void PollServices(SKY_Node_t *node, uint64_t now_us)
     uint64_t due_us = node->cfg.poll_most_us < UINT64_MAX - now_us ? now_us + node->cfg.poll_most_us : UINT64_MAX;
 
     LetGo(node);
+    SKY_ASSERT(node->held == NULL);
     for (uint32_t place = 0; place < SKY_NODE_SERVICES; ++place)
     {
         uint16_t                 apid    = 0;
@@ -119,6 +124,7 @@ static void PollServices(SKY_Node_t *node, uint64_t now_us)
         }
     }
     node->poll_due_us = due_us < now_us + POLL_MIN_US ? now_us + POLL_MIN_US : due_us;
+    SKY_ASSERT(node->poll_due_us > now_us);
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
@@ -174,6 +180,7 @@ static void Refuse(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
 
 static void Deliver(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
+    SKY_ASSERT(SKY_Addr_Equal(pkt->dst, node->router.self));
     if (pkt->apid == SKY_APID_ISL)
     {
         SKY_NodeLocal_Packet(node, now_us, pkt, ingress);
@@ -200,6 +207,7 @@ static void PassOn(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t le
                    const SKY_Route_t *route, SKY_LinkId_t ingress, uint64_t endpoint)
 {
     const SKY_PacketParts_t parts = {NULL, data, NULL, 0, len, 0};
+    SKY_ASSERT(route->action == SKY_ROUTE_FORWARD || route->action == SKY_ROUTE_GROUND);
 
     if (len > node->cfg.packet_bytes)
     {
@@ -208,6 +216,7 @@ static void PassOn(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t le
     }
     else if (route->action == SKY_ROUTE_FORWARD)
     {
+        SKY_ASSERT(route->hop_limit < pkt->hop_limit); /* so every packet ends */
         SKY_Packet_Relabel(data, len, route->hop_limit, route->gateway);
         SKY_NodeLink_Send(node, now_us, route->link, 0, &parts);
     }
@@ -223,6 +232,7 @@ static void Process(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
     SKY_Route_t  route;
     SKY_Status_t status;
 
+    SKY_ASSERT(node->asker == 0u);
     pkt.apid = NO_APID; /* stays if decoding fails so early that nothing of the packet can be trusted */
     status   = SKY_Packet_Decode(data, len, &pkt);
     if (status != SKY_STATUS_OK)
@@ -281,6 +291,7 @@ void SKY_Node_Run(SKY_Node_t *node, uint64_t now_us)
     SKY_NodeLink_RunHellos(node, now_us);
     LetGo(node);
     Flush(node);
+    SKY_ASSERT(node->held == NULL && !node->bodies_wait);
 }
 
 uint64_t SKY_Node_NextDue(const SKY_Node_t *node)
@@ -357,6 +368,7 @@ SKY_NodeResult_t SKY_Node_Configure(SKY_Node_t *node, uint64_t now_us, const SKY
     {
         SKY_Router_SetMap(&node->router, &node->map);
     }
+    SKY_ASSERT(node->router.map == NULL || node->router.map == &node->map);
     has_room = node->router.map != NULL;
     SKY_Hello_Init(&node->hello, &node->router, now_us, cfg->hello_us); /* takes the map away if there are none */
     for (uint32_t id = 0; id < SKY_ISL_COUNT; ++id)

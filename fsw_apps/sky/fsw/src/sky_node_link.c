@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_node_priv.h"
 
 #define SECOND_US UINT64_C(1000000)
@@ -27,6 +28,7 @@ SKY_LinkId_t SKY_Node_LinkOf(const SKY_Node_t *node, uint64_t endpoint)
             found = (SKY_LinkId_t)id;
         }
     }
+    SKY_ASSERT(found == SKY_LINK_GROUND || node->links[found].is_present);
     return found;
 }
 
@@ -83,6 +85,7 @@ bool SKY_Node_Cut(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t s
     }
     link               = &node->links[id];
     link->cut_until_us = seconds != 0u ? now_us + seconds * SECOND_US : 0u;
+    SKY_ASSERT(seconds == 0u || IsCut(link));
     UpdateRoute(node, now_us, id);
     return true;
 }
@@ -128,6 +131,7 @@ bool SKY_NodeLink_Heard(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint
         ++link->counters.drop_cut;
         return false;
     }
+    SKY_ASSERT(id == SKY_LINK_GROUND || link->endpoint == endpoint);
     ++link->counters.rx_packets;
     link->counters.rx_bytes += len;
     link->heard_us   = now_us;
@@ -179,6 +183,7 @@ void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt,
     parts.body_len = pkt->length;
     parts.tail     = tail;
     parts.tail_len = SKY_PEC_BYTES;
+    SKY_ASSERT(parts.head_len <= sizeof(head));
     if (parts.head_len > 0u) /* else it would be longer than any packet */
     {
         SKY_NodeLink_Send(node, now_us, id, endpoint, &parts);
@@ -206,6 +211,7 @@ void SKY_NodeLink_RunHellos(SKY_Node_t *node, uint64_t now_us)
 
     while (SKY_Hello_Next(&node->hello, now_us, &out)) /* ends: news of a link comes in bounded bursts */
     {
+        SKY_ASSERT(out.link < SKY_ISL_COUNT && out.pkt.length <= SKY_HELLO_MAX_BYTES);
         SKY_NodeLink_SendOver(node, now_us, &out.pkt, out.link, 0);
     }
 }

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_crc.h"
 #include "sky_node_priv.h"
 
@@ -117,6 +118,7 @@ static SKY_Status_t RelayOnce(SKY_Node_t *node, const SKY_Packet_t *pkt)
     status = node->shell.Command(node->shell.context, pkt->payload, pkt->length);
     if (status == SKY_STATUS_OK)
     {
+        SKY_ASSERT(node->relayed_next < node->memory.relayed_count);
         node->memory.relayed[node->relayed_next] = command;
         node->relayed_next                       = (node->relayed_next + 1u) % node->memory.relayed_count;
         ++node->relayed_up;
@@ -153,6 +155,7 @@ static void Listen(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
             place = listener;
         }
     }
+    SKY_ASSERT(place >= node->memory.listeners && place < node->memory.listeners + node->memory.listener_count);
     place->host       = pkt->src;
     place->gateway    = pkt->gateway;
     place->endpoint   = endpoint;
@@ -188,11 +191,13 @@ uint32_t SKY_Node_Listeners(const SKY_Node_t *node, uint64_t now_us)
     {
         count += node->memory.listeners[i].until_us > now_us ? 1u : 0u;
     }
+    SKY_ASSERT(count <= node->memory.listener_count);
     return count;
 }
 
 void SKY_Node_Telemetry(SKY_Node_t *node, uint64_t now_us, const uint8_t *message, uint32_t len)
 {
+    SKY_ASSERT(node->asker == 0u);
     for (uint32_t i = 0; i < node->memory.listener_count; ++i)
     {
         const SKY_NodeListener_t *listener = &node->memory.listeners[i];

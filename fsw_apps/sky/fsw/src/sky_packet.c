@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_crc.h"
 
 #define TYPE_REQUEST     0x1000u /* first word of the primary header: telecommand */
@@ -183,6 +184,7 @@ SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pk
     {
         return SKY_STATUS_BAD_CHUNK;
     }
+    SKY_ASSERT(payload_len <= SKY_LIMIT_PACKET_BYTES);
     pkt->length        = (uint32_t)payload_len;
     pkt->payload       = data + head_len;
     pkt->payload_crc16 = payload_crc16;
@@ -201,6 +203,7 @@ size_t SKY_Packet_EncodeAround(const SKY_Packet_t *pkt, const uint16_t *payload_
         return 0;
     }
 
+    SKY_ASSERT(head_len <= SKY_HEAD_MAX);
     (void)memset(head, 0, head_len);
     Store16(head, (pkt->is_request ? TYPE_REQUEST : 0u) | SECONDARY_FLAG | (pkt->apid & APID_MASK));
     Store16(head + 2, ((uint32_t)pkt->seq_flags << 14) | (pkt->seq_count & SKY_SEQ_COUNT_MASK));
@@ -261,6 +264,7 @@ size_t SKY_Packet_Encode(const SKY_Packet_t *pkt, uint8_t *out, size_t cap)
     {
         return 0;
     }
+    SKY_ASSERT(head_len + pkt->length + sizeof(tail) <= cap);
     if (pkt->length > 0u)
     {
         (void)memcpy(out + head_len, pkt->payload, pkt->length);
@@ -277,6 +281,7 @@ void SKY_Packet_Relabel(uint8_t *data, size_t len, uint8_t hop_limit, SKY_Addr_t
     uint8_t      difference[SKY_PRIMARY_BYTES + SKY_RESPONSE_SECONDARY_BYTES + RELABELLED_BYTES] = {0};
     uint8_t     *pec                                                                             = data + len - SKY_PEC_BYTES;
 
+    SKY_ASSERT(changed <= sizeof(difference) && changed + SKY_PEC_BYTES <= len);
     difference[offset + SKY_OFF_HOP_LIMIT] = hop_limit;
     StoreAddr(difference + offset + SKY_OFF_GATEWAY_PLANE, gateway);
     difference[offset + SKY_OFF_HOP_LIMIT] ^= data[offset + SKY_OFF_HOP_LIMIT];

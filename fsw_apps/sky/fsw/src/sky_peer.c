@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
 #define PEER_WINDOW_MIN         2u /* one chunk alone would wait a whole round trip for the next */
 #define PEER_GRACE_QUARTERS_MAX 4u
 #define PEER_NARROW_ROUNDS      64u
@@ -54,6 +56,9 @@ void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr)
     peer->credit             = SKY_LIMIT_CHUNK_SET;
     peer->rto_us             = peer->cfg.rto_initial_us;
     peer->grace_quarters     = 1;
+    SKY_ASSERT(peer->window >= PEER_WINDOW_MIN && peer->window <= peer->cfg.window_max);
+    SKY_ASSERT(peer->cfg.burst >= 1 && peer->cfg.burst <= peer->cfg.window_max);
+    SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us && peer->rto_us <= peer->cfg.rto_max_us);
 }
 
 /* RFC 6298, section 2: gains 1/8 and 1/4, timer at four times the variation above the mean. On a steady link the variation goes
@@ -77,6 +82,8 @@ void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
     const uint64_t rto = (uint64_t)peer->srtt_us + at_least(at_most(peer->rttvar_us, UINT32_MAX / 4) * 4, peer->cfg.rto_min_us);
 
     peer->rto_us = rto < peer->cfg.rto_max_us ? (uint32_t)rto : peer->cfg.rto_max_us;
+    SKY_ASSERT(peer->srtt_us > 0); /* 0 says that nothing was measured */
+    SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us && peer->rto_us <= peer->cfg.rto_max_us);
 }
 
 void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
@@ -84,6 +91,7 @@ void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
     if (peer->window < peer->threshold)
     {
         peer->window = at_most(peer->window + chunks, peer->threshold);
+        SKY_ASSERT(peer->window <= peer->threshold);
         return;
     }
     peer->acked_in_window += chunks;
@@ -92,6 +100,7 @@ void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
         peer->acked_in_window = 0;
         peer->window          = at_most(peer->window + 1, peer->cfg.window_max);
     }
+    SKY_ASSERT(peer->window <= peer->cfg.window_max);
 }
 
 /* A round trip, as long as none was measured a guess. */
@@ -110,6 +119,7 @@ static bool peer_shrink(SKY_Peer_t *peer, uint64_t now_us)
     peer->window          = peer->threshold;
     peer->acked_in_window = 0;
     peer->recovered_us    = now_us + peer_round_us(peer);
+    SKY_ASSERT(peer->window >= PEER_WINDOW_MIN && peer->recovered_us > now_us);
     return true;
 }
 
@@ -121,6 +131,7 @@ static void peer_round(SKY_Peer_t *peer, uint64_t now_us)
         peer->lost_in_round = 0;
         peer->late_in_round = false;
     }
+    SKY_ASSERT(peer->round_end_us > now_us);
 }
 
 void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks)
@@ -142,6 +153,7 @@ void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us)
     }
     peer->late_in_round = true;
     peer->narrow_us     = now_us + (uint64_t)PEER_NARROW_ROUNDS * peer_round_us(peer);
+    SKY_ASSERT(peer->grace_quarters >= 1 && peer->grace_quarters <= PEER_GRACE_QUARTERS_MAX);
 }
 
 uint32_t SKY_Peer_GraceUs(SKY_Peer_t *peer, uint64_t now_us)
@@ -161,11 +173,13 @@ void SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us)
         peer->rto_us       = peer->rto_us < peer->cfg.rto_max_us / 2 ? peer->rto_us * 2 : peer->cfg.rto_max_us;
         peer->recovered_us = now_us + peer->rto_us / 2;
     }
+    SKY_ASSERT(peer->rto_us <= peer->cfg.rto_max_us);
 }
 
 void SKY_Peer_OnCredit(SKY_Peer_t *peer, uint32_t credit)
 {
     peer->credit = at_most(at_least(credit, 1), SKY_LIMIT_CHUNK_SET);
+    SKY_ASSERT(peer->credit >= 1 && peer->credit <= SKY_LIMIT_CHUNK_SET);
 }
 
 bool SKY_ShareCfg_Check(const SKY_ShareCfg_t *cfg)
@@ -201,6 +215,7 @@ SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)
 
 uint32_t SKY_ChunkBytes(uint32_t block_len, uint32_t chunk_len, uint32_t chunk_total, uint32_t id)
 {
+    SKY_ASSERT(id < chunk_total);
     return id + 1 < chunk_total ? chunk_len : block_len - (chunk_total - 1) * chunk_len;
 }
 
@@ -229,6 +244,7 @@ void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uin
         const uint64_t left_ms = cfg->deadline_us > now_us ? (cfg->deadline_us - now_us - 1) / 1000 + 1 : 1;
 
         req->deadline_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+        SKY_ASSERT(req->deadline_ms > 0);
     }
 }
 
@@ -238,6 +254,8 @@ uint32_t SKY_Packet_CutPart(SKY_Packet_t *pkt, const uint8_t *chunk, uint32_t of
     const uint32_t room     = packet_bytes - overhead;
     const uint32_t left     = pkt->chunk_len - offset;
     const bool     is_last  = left <= room;
+    SKY_ASSERT(packet_bytes > overhead);
+    SKY_ASSERT(offset < pkt->chunk_len); /* else there would be empty parts without end */
 
     pkt->offset  = offset;
     pkt->length  = is_last ? left : room;

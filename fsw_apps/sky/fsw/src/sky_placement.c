@@ -4,6 +4,8 @@
  */
 #include "sky_placement.h"
 
+#include "sky_assert.h"
+
 static int64_t Modulo(int64_t value, uint16_t modulus)
 {
     const int64_t rest = value % modulus;
@@ -45,6 +47,8 @@ static void Box(SKY_Placement_t *placement)
     }
     placement->height = (uint16_t)((servers + width - 1u) / width);
     placement->width  = (uint16_t)width;
+    SKY_ASSERT((uint32_t)placement->height * placement->width >= servers);
+    SKY_ASSERT(placement->height <= torus->planes && placement->width <= torus->slots);
 }
 
 static bool IsFound(const SKY_Cell_t *at, uint32_t first, uint32_t count, SKY_Cell_t cell)
@@ -78,6 +82,7 @@ static void Rings(SKY_Placement_t *placement, uint16_t rows, uint16_t columns)
     at[0].slot  = columns / 2;
     for (uint32_t from = 0; from < placement->servers; ++from)
     {
+        SKY_ASSERT(from < count); /* the box has room for all, and is connected */
         if (from == after)
         {
             before = ring;
@@ -96,6 +101,7 @@ static void Rings(SKY_Placement_t *placement, uint16_t rows, uint16_t columns)
             }
         }
     }
+    SKY_ASSERT(count == placement->servers);
 }
 
 bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SKY_LayoutId_t layout, uint32_t servers,
@@ -157,6 +163,7 @@ void SKY_Placement_AllowSteps(SKY_Placement_t *placement, uint32_t planes, uint3
     {
         placement->width = placement->torus.slots;
     }
+    SKY_ASSERT(placement->height <= placement->torus.planes && placement->width <= placement->torus.slots);
 }
 
 SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t centre, uint32_t server)
@@ -170,5 +177,6 @@ SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t cen
         plane = Keep(plane, First(centre.plane, placement->height), placement->height);
         slot  = Keep(slot, First(centre.slot, placement->width), placement->width);
     }
+    SKY_ASSERT(placement->height >= 1u && placement->width >= 1u);
     return Wrap(&placement->torus, plane, slot);
 }

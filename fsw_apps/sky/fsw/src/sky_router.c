@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "sky_assert.h"
+
 #define ISL_MASK ((1u << SKY_ISL_COUNT) - 1u)
 
 bool SKY_Router_Init(SKY_Router_t *router, const SKY_Torus_t *torus, SKY_Addr_t self)
@@ -26,6 +28,7 @@ void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up)
     const uint32_t bit = (1u << link) & ISL_MASK;
 
     router->usable = up ? router->usable | bit : router->usable & ~bit;
+    SKY_ASSERT((router->usable & ~ISL_MASK) == 0u);
     if (router->map != NULL)
     {
         SKY_Map_SetOwn(router->map, router->usable);
@@ -93,6 +96,8 @@ static bool Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t
     {
         ground = FindPlace(router);
     }
+    SKY_ASSERT(host != 0u);
+    SKY_ASSERT(!ground->used || ground->host == host || FindHost(router, host) == NULL); /* a host has one entry */
     ground->host     = host;
     ground->endpoint = endpoint;
     ground->heard_us = now_us;
@@ -152,6 +157,8 @@ static SKY_Status_t Forward(const SKY_Router_t *router, uint64_t now_us, const S
     {
         return SKY_STATUS_UNREACHABLE;
     }
+    SKY_ASSERT(route->link < SKY_ISL_COUNT && (router->usable & (1u << route->link)) != 0u);
+    SKY_ASSERT(hop_limit >= 1u);
     route->action    = SKY_ROUTE_FORWARD;
     route->hop_limit = (uint8_t)(hop_limit - 1u);
     return SKY_STATUS_OK;
@@ -183,6 +190,7 @@ static SKY_Status_t Direct(SKY_Router_t *router, uint64_t now_us, const SKY_Pack
         {
             return SKY_STATUS_UNREACHABLE;
         }
+        SKY_ASSERT(endpoint != 0u || ground->used);
         route->action   = SKY_ROUTE_GROUND;
         route->endpoint = ground == NULL ? endpoint : ground->endpoint;
     }
@@ -235,8 +243,10 @@ void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t
             ++router->counters.to_ground;
             break;
         default:
+            SKY_ASSERT(route->status != SKY_STATUS_OK); /* nothing is dropped without a reason */
             route->action = answerable ? SKY_ROUTE_ANSWER : SKY_ROUTE_DROP;
             SKY_Router_CountDrop(router, route->status);
             break;
     }
+    SKY_ASSERT(route->action != SKY_ROUTE_FORWARD || route->status == SKY_STATUS_OK);
 }

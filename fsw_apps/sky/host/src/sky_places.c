@@ -4,10 +4,13 @@
  */
 #include "sky_places.h"
 
+#include "sky_assert.h"
+
 #define US_PER_MS UINT64_C(1000)
 
 static uint64_t BeginsUs(const SKY_Schedule_t *schedule, uint32_t row)
 {
+    SKY_ASSERT(row >= 1u && row <= schedule->count);
     return schedule->epoch_us + schedule->rows[row - 1u].time_ms * US_PER_MS;
 }
 
@@ -16,6 +19,7 @@ static uint32_t Add(uint32_t *rows, uint32_t count, uint32_t first, uint32_t las
 {
     for (uint32_t row = first; row <= last; ++row)
     {
+        SKY_ASSERT(count < SKY_PLACES_ROWS_MAX);
         rows[count] = row;
         ++count;
     }
@@ -57,6 +61,7 @@ uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t e
     uint32_t       last  = row;
     uint32_t       count = is_laid && by_time[0] != epoch ? Add(rows, 0, epoch, epoch) : 0u;
 
+    SKY_ASSERT(found >= 1u && count + found <= SKY_PLACES_ROWS_MAX);
     for (uint32_t i = 0; i < found; ++i)
     {
         last        = by_time[i];
@@ -83,6 +88,7 @@ static uint32_t AppendRows(const SKY_Places_t *places, uint64_t now_us, uint32_t
     uint32_t       rows[SKY_PLACES_ROWS_MAX];
     const uint32_t row_count = SKY_Places_Rows(places, now_us, epoch, rows);
 
+    SKY_ASSERT(row_count >= 1u);
     for (uint32_t i = 0; i < row_count; ++i)
     {
         count = Append(found, count, SKY_Schedule_Server(places->schedule, rows[i], server));
@@ -117,6 +123,7 @@ uint32_t SKY_Places_FindLate(const SKY_Places_t *places, uint64_t now_us, uint32
 
         if (!IsAmong(found, count, satellite) && is_late(context, satellite))
         {
+            SKY_ASSERT(count < SKY_HOST_LATE);
             found[count] = satellite;
             ++count;
         }
