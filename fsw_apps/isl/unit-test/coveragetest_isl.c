@@ -139,6 +139,24 @@ static void Test_Dispatch(void)
     UtAssert_STUB_COUNT(CFE_SB_TransmitMsg, 3);
 }
 
+static void Test_FailedAsserts(void)
+{
+    const SKY_LIB_Asserts_t asserts[] = {{300, "sky_store.c", 12}, {301, "sky_store.c", 12}, {301, "sky_store.c", 12}};
+
+    UT_Start();
+    UT_SetDataBuffer(UT_KEY(SKY_LIB_Asserts), (void *)(uintptr_t)asserts, sizeof(asserts), false);
+    UT_LastEvent = 0;
+    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL);
+    UtAssert_UINT32_EQ(UT_LastEvent, ISL_ASSERT_ERR_EID);
+    UT_LastEvent = 0;
+    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL); /* one event until the counters are reset */
+    UtAssert_UINT32_EQ(UT_LastEvent, 0);
+    UT_Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
+    UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.FailedAsserts, 255);
+    UT_Send(ISL_CMD_MID, ISL_RESET_COUNTERS_CC, sizeof(ISL_ResetCountersCmd_t), NULL);
+    UtAssert_STUB_COUNT(SKY_LIB_ResetAsserts, 1);
+}
+
 #define REFUSED(table, field, value, validate)                                \
     do                                                                        \
     {                                                                         \
@@ -187,6 +205,7 @@ void UtTest_Setup(void)
     UtTest_Add(Test_StartFails, UT_Setup, NULL, "start fails");
     UtTest_Add(Test_RunAndEnd, UT_Setup, NULL, "run and end");
     UtTest_Add(Test_Dispatch, UT_Setup, NULL, "dispatch");
+    UtTest_Add(Test_FailedAsserts, UT_Setup, NULL, "failed assertions");
     UtTest_Add(Test_Tables, UT_Setup, NULL, "tables");
     UT_AddLinks();
     UT_AddNode();

@@ -3,6 +3,7 @@
  * Unit tests of the registry of services, the clock and the seed.
  */
 #include "cfe.h"
+#include "sky_assert.h"
 #include "sky_lib.h"
 
 #include "utassert.h"
@@ -73,6 +74,9 @@ static void Test_Init(void)
     UT_SetDeferredRetcode(UT_KEY(OS_MutSemCreate), 1, OS_ERROR);
     UtAssert_INT32_EQ(SKY_LibInit(), CFE_STATUS_EXTERNAL_RESOURCE_FAIL);
     UtAssert_STUB_COUNT(CFE_ES_WriteToSysLog, 1);
+    UT_SetDeferredRetcode(UT_KEY(OS_MutSemCreate), 2, OS_ERROR); /* the second: that of assertions */
+    UtAssert_INT32_EQ(SKY_LibInit(), CFE_STATUS_EXTERNAL_RESOURCE_FAIL);
+    UtAssert_STUB_COUNT(CFE_ES_WriteToSysLog, 2);
 }
 
 static void Test_Register(void)
@@ -163,6 +167,25 @@ static void Test_Time(void)
     UtAssert_StrCmp(SKY_LIB_StatusName(99), "unknown", "no name");
 }
 
+static void Test_Asserts(void)
+{
+    UtAssert_UINT32_EQ(SKY_LIB_Asserts().failed, 0);
+    SKY_AssertFailed("/where/it/was/built/sky_store.c", 12);
+    SKY_AssertFailed("sky_fetch.c", 34);
+    UtAssert_UINT32_EQ(SKY_LIB_Asserts().failed, 2);
+    UtAssert_StrCmp(SKY_LIB_Asserts().file, "sky_store.c", "the first, without a path");
+    UtAssert_INT32_EQ(SKY_LIB_Asserts().line, 12);
+    UtAssert_STUB_COUNT(CFE_ES_WriteToSysLog, 1);
+    SKY_LIB_ResetAsserts();
+    UtAssert_UINT32_EQ(SKY_LIB_Asserts().failed, 0);
+    UT_SetDefaultReturnValue(UT_KEY(OS_MutSemTake), OS_ERROR);
+    SKY_AssertFailed("sky_fetch.c", 34);
+    SKY_LIB_ResetAsserts();
+    UtAssert_UINT32_EQ(SKY_LIB_Asserts().failed, 0);
+    UT_ResetState(UT_KEY(OS_MutSemTake));
+    UtAssert_UINT32_EQ(SKY_LIB_Asserts().failed, 1);
+}
+
 void UtTest_Setup(void)
 {
     UtTest_Add(Test_Init, Setup, NULL, "SKY_LibInit");
@@ -170,4 +193,5 @@ void UtTest_Setup(void)
     UtTest_Add(Test_SetNode, Setup, NULL, "SKY_LIB_SetNode");
     UtTest_Add(Test_Acquire, Setup, NULL, "SKY_LIB_Acquire, SKY_LIB_AcquireAt");
     UtTest_Add(Test_Time, Setup, NULL, "SKY_LIB_NowUs, SKY_LIB_Seed");
+    UtTest_Add(Test_Asserts, Setup, NULL, "SKY_AssertFailed");
 }

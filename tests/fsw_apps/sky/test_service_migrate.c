@@ -495,6 +495,32 @@ static void test_blocks_vanish_from_lanes(void)
     CHECK_EQ(b.store.counters.blocks, 0);
 }
 
+/* A block is purged and put anew with other lengths while it moves: what is sent is of the new one, and has its lengths. */
+static void test_a_block_is_declared_anew_in_a_lane(void)
+{
+    const fx_block_t before = {8, 0, 100, 500, 50000};
+    const fx_block_t anew[] = {{8, 0, 50, 1000, 50000}, {8, 0, 100, 500, 49990}, {8, 0, 100, 501, 50000}, {8, 0, 99, 501, 49500}};
+    uint8_t          key[SKY_KEY_BYTES];
+
+    fx_key(key, before.number);
+    for (uint32_t i = 0; i < sizeof(anew) / sizeof(anew[0]); ++i)
+    {
+        open_both(256, 1472, 0);
+        put_all(&a, &before, 0, 1);
+        CHECK_EQ(SKY_Service_Evacuate(&a.svc, a.now_us, away), SKY_STATUS_OK);
+        rig_poll(&a, &next_us);
+        queued = 0; /* the first chunks are lost */
+        CHECK_EQ(SKY_Store_Purge(&a.store, 0, key), 100);
+        put_all(&a, &anew[i], 0, 1);
+        for (uint32_t steps = 0; steps < 400; ++steps)
+        {
+            step();
+        }
+        CHECK(all_at(&b, &anew[i], 0, 1) && none_at(&a, &anew[i]));
+        CHECK(!a.svc.migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
+    }
+}
+
 static void test_two_jobs_at_a_time(void)
 {
     const fx_block_t next = {6, 0, 30, 1000, 30000};
@@ -551,6 +577,7 @@ int main(void)
     RUN(test_pieces_of_a_refused_block_are_left);
     RUN(test_a_chunk_vanishes_from_one_of_two_lanes);
     RUN(test_blocks_vanish_from_lanes);
+    RUN(test_a_block_is_declared_anew_in_a_lane);
     RUN(test_two_jobs_at_a_time);
     free(a.memory);
     free(b.memory);

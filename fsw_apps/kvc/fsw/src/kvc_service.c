@@ -540,9 +540,10 @@ static void KVC_Age(uint64_t now_us)
 }
 
 /** Events about a handover that takes too long: one when it is late, one when it is done. */
-static void KVC_TellLate(uint64_t now_us)
+static void KVC_TellLate(void)
 {
-    SKY_Handover_t *const handover  = &KVC_Service.service.handover;
+    SKY_Handover_t *const handover = &KVC_Service.service.handover;
+    uint64_t              now_us;
     bool                  is_late   = false;
     bool                  is_done   = false;
     unsigned long         left      = 0;
@@ -553,6 +554,8 @@ static void KVC_TellLate(uint64_t now_us)
     {
         return;
     }
+    now_us =
+        SKY_LIB_NowUs(); /* not before the lock: `isl` may have begun a handover meanwhile, which must not be older than now */
     if (KVC_Service.serving)
     {
         is_late   = SKY_Service_HandoverIsLate(&KVC_Service.service, now_us) && KVC_Service.late_reported != handover->late;
@@ -583,7 +586,7 @@ void KVC_Service_Tick(void)
     uint32_t       cause  = 0;
 
     KVC_Age(now_us);
-    KVC_TellLate(now_us);
+    KVC_TellLate();
     while (cause < KVC_CAUSES && KVC_Enter())
     {
         uint64_t count = 0;

@@ -452,6 +452,19 @@ void SKY_Migrate_Pull(const SKY_ServiceCore_t *core, SKY_Migrations_t *migration
     }
 }
 
+/* Find the chunk that the request at hand is to carry. @return false: it was evicted or purged since the lane began, and maybe put
+ * anew as one of a block with other lengths */
+static bool find_chunk(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
+{
+    const SKY_Packet_t *req   = &job->request;
+    const uint32_t      block = SKY_Store_Find(core->store, req->tenant, req->key);
+    SKY_BlockInfo_t     info;
+
+    return SKY_Store_Block(core->store, block, &info) == SKY_STATUS_OK &&
+           SKY_Store_Peek(core->store, block, req->chunk_id, &job->chunk) == SKY_STATUS_OK &&
+           info.chunk_total == req->chunk_total && info.block_len == req->block_len && job->chunk.len == req->chunk_len;
+}
+
 /* Take the next chunk or query of a lane. @return false: nothing in this pull */
 static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane,
                          uint64_t now_us)
@@ -466,8 +479,7 @@ static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, 
             job->asked |= 1ull << (job->turn - SKY_Migrate_FirstLane(migrations, job));
             return true;
         case SKY_PUSH_CHUNK:
-            if (SKY_Store_Peek(core->store, SKY_Store_Find(core->store, req->tenant, req->key), req->chunk_id, &job->chunk) ==
-                SKY_STATUS_OK)
+            if (find_chunk(core, job))
             {
                 SKY_ASSERT(job->budget > 0);
                 --job->budget;
@@ -475,7 +487,7 @@ static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, 
                 job->part_offset = 0;
                 return true;
             }
-            /* Evicted or purged since the lane began: begin it anew with what is left. */
+            /* Begin the lane anew with what is left. */
             SKY_Push_Stop(&lane->push, SKY_SHARE_DONE);
             if (begin_share(core, job, lane, cfg->tenant, cfg->key, cfg->base,
                             cfg->base + (cfg->count - 1u) * cfg->stride + 1u) == 0)
