@@ -1,5 +1,8 @@
 """Runs that differ in everything. CI runs a thousand of them: `make twin`."""
 
+import multiprocessing
+from concurrent.futures.process import BrokenProcessPool
+
 import pytest
 
 from skymemory.twin import seeds
@@ -31,3 +34,12 @@ def test_workers_run_what_one_process_runs() -> None:
 
 def test_a_broken_core_fails_its_seed() -> None:
     assert seeds.run_seed(30, Break.FLIP).violations["exact"] > 0
+
+
+def test_a_worker_that_ends_ends_the_run() -> None:
+    """As it does when an assertion of the core fails. The seeds that it had would be waited for without end."""
+    reports = seeds.run_seeds(20, 1000, workers=2)
+    assert next(reports).seed == 20
+    multiprocessing.active_children()[0].kill()
+    with pytest.raises(BrokenProcessPool):
+        list(reports)
