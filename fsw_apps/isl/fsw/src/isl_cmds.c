@@ -92,7 +92,7 @@ static uint32 ISL_Clip32(uint64_t value)
     return value < UINT32_MAX ? (uint32)value : UINT32_MAX;
 }
 
-static uint8 ISL_Clip8(uint32_t value)
+static uint8 ISL_Clip8(uint64_t value)
 {
     return value < UINT8_MAX ? (uint8)value : UINT8_MAX;
 }

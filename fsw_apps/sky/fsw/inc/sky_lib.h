@@ -50,7 +50,7 @@ typedef struct
 /** Assertions of the core that failed. */
 typedef struct
 {
-    uint32_t    failed;
+    uint64_t    failed;
     const char *file; /**< of the first, without a path; NULL: none failed */
     int         line;
 } SKY_LIB_Asserts_t;

@@ -253,7 +253,7 @@ void SKY_LIB_CountAssert(const char *file, int line)
         SKY_LIB_Global.asserts.file = name;
         SKY_LIB_Global.asserts.line = line;
     }
-    SKY_LIB_Global.asserts.failed += SKY_LIB_Global.asserts.failed < UINT32_MAX ? 1u : 0u;
+    ++SKY_LIB_Global.asserts.failed;
     if (locked)
     {
         (void)OS_MutSemGive(SKY_LIB_Global.asserts_mutex);
