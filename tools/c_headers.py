@@ -21,7 +21,13 @@ from pycparser.c_ast import Node
 
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ("isl", "kvc")
-FOLDERS = ("testbed/exec/inc", *(f"fsw_apps/{app}/fsw/inc" for app in ("isl", "kvc", "sky")), "ground/native", "testbed/twin")
+FOLDERS = (
+    "testbed/exec/inc",
+    *(f"fsw_apps/{app}/fsw/inc" for app in ("isl", "kvc", "sky")),
+    "fsw_apps/sky/host/inc",
+    "ground/native",
+    "testbed/twin",
+)
 
 INTEGERS = {f"{sign}int{bits}_t": f"c_{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)}
 SIMPLE = {**INTEGERS, "size_t": "c_size_t", "_Bool": "c_bool", "char": "c_char", "int": "c_int", "unsigned int": "c_uint"}

@@ -28,7 +28,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from skymemory import defaults
 from skymemory.orbit import geometry
-from skymemory.placement.layouts import LayoutName
+from skymemory.placement.layouts import SERVERS_MAX, LayoutName
 from skymemory.placement.torus import Direction, Satellite, Torus
 from skymemory.toml_lines import KeyPath, find_line
 from skymemory.wire import icd
@@ -292,6 +292,9 @@ class Constellation(_Section):
         satellites = grid.planes * grid.slots
         if cache.servers > satellites:
             yield ("cache", "servers"), f"{_told('cache', cache, 'servers')}; allowed are 1 to {satellites} (planes x slots)"
+        elif cache.servers > SERVERS_MAX:
+            told = _told("cache", cache, "servers")
+            yield ("cache", "servers"), f"{told}; allowed are 1 to {SERVERS_MAX:,}, as a satellite has room"
         if cache.centre not in self.torus:
             yield ("cache", "centre"), f"{_told('cache', cache, 'centre')}; allowed are {self._places}"
         if cache.host == "satellite":

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
-from skymemory import defaults
 from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Whereabouts
@@ -30,15 +29,17 @@ class Late(NamedTuple):
 
     row: int
     """that held when satellites were asked"""
-    servers: dict[Route, frozenset[int]]
-    """satellites that have something to hand over, and the servers whose place they had; in the order of time"""
+    routes: tuple[Route, ...]
+    """to satellites that have something to hand over"""
+    places: tuple[tuple[Route, ...], ...]
+    """of each server those whose satellite had its place, in the order of time; empty if there are no routes"""
     is_certain: bool
     """every satellite that may have something has answered"""
 
     @property
     def is_over(self) -> bool:
         """True if no satellite that answers has anything to hand over."""
-        return not self.servers
+        return not self.routes
 
 
 class Handovers:
@@ -71,15 +72,13 @@ class Handovers:
 
     def extended(self, ways: Ways, late: Late) -> Ways:
         """Ways by which a share is asked for wherever it may still be: first at satellites that have yet to hand it over."""
-        places = []
-        for server, place in enumerate(ways.places):
-            before = [route for route, servers in late.servers.items() if server in servers]
-            places.append((*before[-defaults.HOST_LATE :], *place))
-        return ways._replace(places=tuple(places))
+        if late.is_over:
+            return ways
+        return ways._replace(places=tuple((*before, *place) for before, place in zip(late.places, ways.places, strict=True)))
 
     def routes(self) -> list[Route]:
         """To satellites that still have something to hand over."""
-        return list(self.look().servers)
+        return list(self.look().routes)
 
     def is_schedule_unknown(self, routes: Sequence[Route]) -> bool:
         """Ask satellites, and return whether one of them follows a schedule though this store follows none. Log it once.
@@ -105,7 +104,7 @@ class Handovers:
         """What still holds of what was found; None: they are to be asked."""
         row = self._where.row(time.time())
         if self._where.playing is None:
-            return Late(row, {}, True)
+            return Late(row, (), (), True)
         late = self._late
         if late is None or late[0].row != row or late[1] != self._where.changes or time.monotonic() >= late[2]:
             return None
@@ -114,9 +113,10 @@ class Handovers:
     def _ask(self, hurry: bool) -> Late:
         changes, playing, row = self._where.changes, self._where.playing, self._where.row(time.time())
         since = self._settled[1] if self._settled[0] == changes else 1
-        before = self._where.left_since(min(since, row), row)
+        first = min(since, row)
+        before = self._where.left(first, row)
         routes = self._reach.routes_to(before)
-        servers: dict[Route, frozenset[int]] = {}
+        having: dict[Satellite, Route] = {}
         silent: set[Satellite] = set()
         # Twice if nobody has anything: what left one before it was asked may have come to another after that was asked
         for _ in range(2 if before else 0):
@@ -124,14 +124,14 @@ class Handovers:
             stats = self._control.store_stats(routes, patience_s)
             silent = {route.satellite for route in routes} - stats.keys()
             rows = 0 if playing is None else len(playing.track.rows)
-            having = {satellite for satellite, one in stats.items() if _has_left(one, row, rows)}
-            servers = {route: before[route.satellite] for route in routes if route.satellite in having}
+            having = {route.satellite: route for route in routes if _has_left(stats.get(route.satellite), row, rows)}
             self._tell([stats[satellite] for satellite in having], row)
-            if servers:
+            if having:
                 break
         if silent and not hurry:
             self._reach.look(silent)
-        late = Late(row, servers, not silent and len(routes) == len(before))
+        places = [tuple(map(having.__getitem__, found)) for found in self._where.late(first, row, having)] if having else []
+        late = Late(row, tuple(having.values()), tuple(places), not silent and len(routes) == len(before))
         until_s = float("inf") if late.is_over and late.is_certain else time.monotonic() + (LOST_S if late.is_over else _AGAIN_S)
         if late.is_over and late.is_certain:
             self._settled = changes, row
@@ -151,7 +151,10 @@ class Handovers:
             )
 
 
-def _has_left(counters: dict[str, int], row: int, rows: int) -> bool:
-    """Has a satellite anything that belongs elsewhere? One that follows another schedule, or is in another row, does not know."""
+def _has_left(counters: dict[str, int] | None, row: int, rows: int) -> bool:
+    """Has a satellite anything that belongs elsewhere? One that follows another schedule, or is in another row, does not know.
+    Of one that does not answer (None) nobody says so."""
+    if counters is None:
+        return False
     knows = counters["rows"] == rows and counters["row"] == row
     return counters["handover_left"] > 0 or (not knows and counters["slots_used"] > 0)

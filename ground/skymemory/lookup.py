@@ -82,7 +82,7 @@ class Lookup:
         if not keys:
             return
         late = self._handovers.look()
-        for routes in (list(late.servers), self._reach.lookup_routes()):  # in this order: a chunk may move between the questions
+        for routes in (list(late.routes), self._reach.lookup_routes()):  # in this order: a chunk may move between the questions
             left = [key for key in keys if key not in found]
             if left and routes:
                 found |= self._control.find_latest(routes, left, self._tenant, self._patience_s(routes))

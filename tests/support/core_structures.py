@@ -7,7 +7,6 @@ from ctypes import (
     c_bool,
     c_char_p,
     c_int,
-    c_int32,
     c_size_t,
     c_uint,
     c_uint8,
@@ -28,11 +27,6 @@ HEAD_MAX: Final = 116
 """bytes before the payload, at most"""
 ISL_COUNT: Final = 4
 LINK_COUNT: Final = 5
-PLACEMENT_SERVERS_MAX: Final = 1024
-PLACEMENT_CELL_MAX: Final = 1073741824
-"""unrolled planes and slots are within +- this"""
-SCHEDULE_NONE: Final = 0
-"""no row has this number"""
 
 
 class SeqFlags(IntEnum):
@@ -54,17 +48,6 @@ class LinkId(IntEnum):
     WEST = 3
     GROUND = 4
     NONE = 5
-
-
-class LayoutId(IntEnum):
-    """`SKY_LayoutId_t`."""
-
-    ROTATION = 1
-    """left to right, top to bottom in the window"""
-    HOP = 2
-    """rings around the centre; never moves"""
-    ROTATION_HOP = 3
-    """rings around the centre inside the window"""
 
 
 class Addr(Structure):
@@ -163,72 +146,6 @@ class Torus(Structure):
     )
 
 
-class Cell(Structure):
-    """`SKY_Cell_t`. A cell of the unrolled grid."""
-
-    plane: int
-    slot: int
-    _fields_ = (
-        ("plane", c_int32),
-        ("slot", c_int32),
-    )
-
-
-class Placement(Structure):
-    """`SKY_Placement_t`."""
-
-    torus: Torus
-    layout: int
-    servers: int
-    height: int
-    """of the window, in planes and in slots"""
-    width: int
-    """of the window, in planes and in slots"""
-    origin: Cell
-    """the first centre"""
-    at: Array[Cell]
-    """first cell of each server, relative to the origin"""
-    _fields_ = (
-        ("torus", Torus),
-        ("layout", c_uint),
-        ("servers", c_uint16),
-        ("height", c_uint16),
-        ("width", c_uint16),
-        ("origin", Cell),
-        ("at", Cell * 1024),
-    )
-
-
-class ScheduleRow(Structure):
-    """`SKY_ScheduleRow_t`."""
-
-    time_ms: int
-    """since the schedule's epoch; the first row's is 0"""
-    centre: Cell
-    """unrolled"""
-    _fields_ = (
-        ("time_ms", c_uint32),
-        ("centre", Cell),
-    )
-
-
-class Schedule(Structure):
-    """`SKY_Schedule_t`."""
-
-    placement: Placement
-    """laid out around the first row's centre, for steps as far as those of the rows"""
-    rows: Any
-    count: int
-    epoch_us: int
-    """of the schedule, on the clock of now_us; modulo 2^64 where that clock began later"""
-    _fields_ = (
-        ("placement", Placement),
-        ("rows", POINTER(ScheduleRow)),
-        ("count", c_uint32),
-        ("epoch_us", c_uint64),
-    )
-
-
 class TableFile(Structure):
     """`CFE_TBL_FileDef_t`."""
 
@@ -265,13 +182,5 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Torus_Neighbour": (Addr, [POINTER(Torus), Addr, c_uint]),
     "SKY_Torus_Hops": (c_uint32, [POINTER(Torus), Addr, Addr]),
     "SKY_Torus_NextHop": (c_uint, [POINTER(Torus), Addr, Addr, Addr, c_uint32]),
-    "SKY_Placement_IsCell": (c_bool, [Cell]),
-    "SKY_Placement_Init": (c_bool, [POINTER(Placement), POINTER(Torus), c_uint, c_uint32, Cell]),
-    "SKY_Placement_AllowSteps": (None, [POINTER(Placement), c_uint32, c_uint32]),
-    "SKY_Placement_Server": (Addr, [POINTER(Placement), Cell, c_uint32]),
-    "SKY_Schedule_Init": (c_bool, [POINTER(Schedule), POINTER(Torus), c_uint, c_uint32, POINTER(ScheduleRow), c_uint32, c_uint64]),
-    "SKY_Schedule_RowAt": (c_uint32, [POINTER(Schedule), c_uint64]),
-    "SKY_Schedule_EndUs": (c_uint64, [POINTER(Schedule), c_uint32]),
-    "SKY_Schedule_Server": (Addr, [POINTER(Schedule), c_uint32, c_uint32]),
 }
 """of each function the type of its result, and those of its arguments"""

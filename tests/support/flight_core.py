@@ -1,17 +1,13 @@
 """The flight core's own functions, which the client library carries: what ground code is held against.
 
-The ground has its own codec (`skymemory.wire.packets`, for the control plane), its own torus (`skymemory.placement.torus`), and
-its own rolling window (`skymemory.placement.rolling` and `track`).
+The ground has its own codec (`skymemory.wire.packets`, for the control plane) and its own torus (`skymemory.placement.torus`).
 """
 
 import ctypes
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
 from skymemory import compiled
-from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
-from skymemory.placement.rolling import Cell
 from skymemory.placement.torus import Direction, Satellite, Torus
 from skymemory.wire import icd
 from skymemory.wire.packets import Packet
@@ -109,56 +105,3 @@ def next_hop(torus: Torus, origin: Satellite, target: Satellite) -> Direction | 
     raw = _core_torus(torus)
     link = _core().SKY_Torus_NextHop(ctypes.byref(raw), c.Addr(*origin), c.Addr(*target), c.Addr(0, 0), _ALL_LINKS)
     return _LINKS[link] if link < len(_LINKS) else None
-
-
-def _satellite(address: c.Addr) -> Satellite | None:
-    return Satellite(address.plane, address.slot) if address.plane else None
-
-
-class Placement:
-    """`SKY_Placement_t` and its functions."""
-
-    def __init__(self, layout: LayoutName, servers: int, torus: Torus, origin: Cell, steps: tuple[int, int] = (1, 1)) -> None:
-        self._raw, raw_torus = c.Placement(), _core_torus(torus)
-        self._at = ctypes.byref(self._raw)
-        if not _core().SKY_Placement_Init(self._at, ctypes.byref(raw_torus), LAYOUT_IDS[layout], servers, c.Cell(*origin)):
-            raise ValueError(f"{layout} of {servers} servers around {origin}")
-        _core().SKY_Placement_AllowSteps(self._at, *steps)
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Height and width of the window."""
-        return self._raw.height, self._raw.width
-
-    def servers_at(self, centre: Cell) -> list[Satellite | None]:
-        """`SKY_Placement_Server`, for all."""
-        raw = c.Cell(*centre)
-        return [_satellite(_core().SKY_Placement_Server(self._at, raw, server)) for server in range(self._raw.servers)]
-
-
-class Rows:
-    """`SKY_Schedule_t` and its functions."""
-
-    def __init__(
-        self, layout: LayoutName, servers: int, torus: Torus, rows: Iterable[tuple[int, Cell]], epoch_us: int = 0
-    ) -> None:
-        held = [c.ScheduleRow(time_ms, c.Cell(*cell)) for time_ms, cell in rows]
-        self._rows = (c.ScheduleRow * len(held))(*held)  # the schedule only points to them
-        self._servers = servers
-        self._raw, raw_torus = c.Schedule(), _core_torus(torus)
-        self._at = ctypes.byref(self._raw)
-        raw = self._at, ctypes.byref(raw_torus), LAYOUT_IDS[layout], servers, self._rows, len(held), epoch_us
-        if not _core().SKY_Schedule_Init(*raw):
-            raise ValueError(f"{layout} of {servers} servers along {len(held)} rows")
-
-    def row_at(self, now_us: int) -> int:
-        """`SKY_Schedule_RowAt`."""
-        return int(_core().SKY_Schedule_RowAt(self._at, now_us))
-
-    def end_us(self, row: int) -> int:
-        """`SKY_Schedule_EndUs`."""
-        return int(_core().SKY_Schedule_EndUs(self._at, row))
-
-    def servers_at(self, row: int) -> list[Satellite | None]:
-        """`SKY_Schedule_Server`, for all."""
-        return [_satellite(_core().SKY_Schedule_Server(self._at, row, server)) for server in range(self._servers)]

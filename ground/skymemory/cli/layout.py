@@ -10,8 +10,8 @@ from rich.text import Text
 
 from skymemory.cli.common import BadInput, json_option, output_console, print_json
 from skymemory.cli.grid_tables import grid_tables
-from skymemory.cli.parameters import Place, page, page_options, require_place
-from skymemory.placement.layouts import LAYOUTS, LayoutName
+from skymemory.cli.parameters import Place, page, page_options, require_place, require_servers
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import SUFFIXES, look, save, save_csv, write_csv
 from skymemory.simulate.grid import Grid
@@ -24,7 +24,7 @@ LARGEST = 200
 
 
 @click.command()
-@click.option("--layout", "name", type=click.Choice(tuple(LAYOUTS)), default="rotation_hop", show_default=True, help="Which.")
+@click.option("--layout", "name", type=click.Choice(tuple(LAYOUT_IDS)), default="rotation_hop", show_default=True, help="Which.")
 @click.option("--servers", default=10, show_default=True, type=click.IntRange(min=1), help="Satellites that share a block.")
 @click.option("--planes", default=5, show_default=True, type=click.IntRange(1, LARGEST), help="Planes.")
 @click.option("--slots", default=19, show_default=True, type=click.IntRange(1, LARGEST), help="Slots (satellites) in a plane.")
@@ -49,8 +49,7 @@ def layout(
     """
     torus = Torus(planes, slots)
     centre = torus.middle if centre is None else centre
-    if servers > planes * slots:
-        raise BadInput(f"--servers {servers}: there are {planes * slots} satellites ({planes} planes x {slots} slots)")
+    require_servers(servers, torus)
     require_place(centre, torus, f"--centre {centre.plane},{centre.slot} is PLANE,SLOT")
     suffix = "" if output is None or output == STDOUT else output.suffix.lower()
     if suffix not in ("", *SUFFIXES, ".csv") or (output is not None and output != STDOUT and not suffix):

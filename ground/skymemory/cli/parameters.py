@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from skymemory.cli.common import BadInput
+from skymemory.placement.layouts import SERVERS_MAX
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import Page
 
@@ -31,6 +32,19 @@ class Place(click.ParamType[Satellite]):
         except ValueError:
             self.fail(f"{value!r} is not PLANE,SLOT: two whole numbers with a comma between them", param, ctx)
         return Satellite(plane, slot)
+
+
+def require_servers(servers: int, torus: Torus) -> None:
+    """Check `--servers`.
+
+    Raises:
+        BadInput: there are fewer satellites, or it is more than any satellite has room for.
+    """
+    satellites = torus.planes * torus.slots
+    if servers > satellites:
+        raise BadInput(f"--servers {servers}: there are {satellites} satellites ({torus.planes} planes x {torus.slots} slots)")
+    if servers > SERVERS_MAX:
+        raise BadInput(f"--servers {servers}: satellites have room for {SERVERS_MAX:,}")
 
 
 def require_place(place: Satellite, torus: Torus, named: str) -> None:

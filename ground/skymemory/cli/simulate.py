@@ -12,7 +12,7 @@ import click
 from rich.table import Table
 
 from skymemory.cli.common import BadInput, print_json, print_table, progress_bar
-from skymemory.cli.parameters import Place, page, page_options, require_place
+from skymemory.cli.parameters import Place, page, page_options, require_place, require_servers
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import SUFFIXES, Page, look, save, save_csv, write_csv
 from skymemory.simulate.figures import (
@@ -126,8 +126,7 @@ def _sweep(planes: int, slots: int, centre: Satellite | None, servers: int | Non
     centre = torus.middle if centre is None else centre
     require_place(centre, torus, f"--centre {centre.plane},{centre.slot} is PLANE,SLOT")
     servers = most_servers(torus) if servers is None else servers
-    if servers > planes * slots:
-        raise BadInput(f"--servers {servers}: there are {planes * slots} satellites ({planes} planes x {slots} slots)")
+    require_servers(servers, torus)
     return Sweep(torus, centre, servers, altitude_km)
 
 

@@ -1,5 +1,4 @@
-"""Where servers are while the window rolls over the torus: the same rule as `sky_placement.c` on board (a test holds the two
-against each other).
+"""Where servers are while the window rolls over the torus, as the core has it (`sky_placement.h`, `sky_window.h`).
 
 Coordinates of the window are *unrolled*: they go on past the last plane and slot, and the satellite is found by wrapping them. A
 layout is laid out once. From then on a server keeps to its residues: it sits on the one cell of the window whose plane has the
@@ -8,9 +7,12 @@ whatever step the window makes, what stays inside stays where it is, and what fa
 along a plane moves chunks within their plane only (paper, sections 3.5 and 3.7). Nothing of the hop-aware layout moves.
 """
 
-from typing import NamedTuple
+import ctypes
+from typing import NamedTuple, Self
 
-from skymemory.placement.layouts import LAYOUTS, LayoutName, window_box
+from skymemory.placement import structures
+from skymemory.placement.core import from_core, library
+from skymemory.placement.layouts import LayoutName, lay_out
 from skymemory.placement.torus import Satellite, Torus
 
 
@@ -22,11 +24,21 @@ class Cell(NamedTuple):
 
 
 class RollingLayout:
-    """A layout around a centre that moves."""
+    """A layout around a centre that moves. Thread-safe: nothing of it changes."""
 
-    def __init__(
-        self, layout_name: LayoutName, servers: int, torus: Torus, origin: Satellite, steps: tuple[int, int] = (1, 1)
-    ) -> None:
+    def __init__(self, placement: structures.Placement) -> None:
+        """Of a placement that nobody changes any more."""
+        self._placement = placement
+        self._at = ctypes.byref(placement)
+        self._core = library()
+        self.servers: int = placement.servers
+        self.height: int = placement.height
+        """of the window, in planes"""
+        self.width: int = placement.width
+        """of the window, in slots"""
+
+    @classmethod
+    def around(cls, name: LayoutName, servers: int, torus: Torus, origin: Satellite, steps: tuple[int, int] = (1, 1)) -> Self:
         """Lay it out around `origin`, which is the first centre: `Cell(*origin)`.
 
         Args:
@@ -37,53 +49,24 @@ class RollingLayout:
         Raises:
             ValueError: servers or origin do not fit the torus.
         """
-        box = window_box(origin, servers, torus)
-        at_first = LAYOUTS[layout_name](origin, servers, torus)
-        self.layout_name, self.servers, self.torus, self.origin, self.steps = layout_name, servers, torus, origin, steps
-        self.height = box.height if box.height + steps[0] <= torus.planes else torus.planes
-        """of the window, in planes"""
-        self.width = box.width if box.width + steps[1] <= torus.slots else torus.slots
-        """of the window, in slots"""
-        self._first = [
-            Cell(
-                box.north + (satellite.plane - box.north) % torus.planes,
-                box.west + (satellite.slot - box.west) % torus.slots,
-            )
-            for satellite in at_first
-        ]
+        placement = lay_out(name, origin, servers, torus)
+        library().SKY_Placement_AllowSteps(ctypes.byref(placement), *steps)
+        return cls(placement)
 
     def servers_at(self, centre: Cell) -> list[Satellite]:
         """Satellites of servers 0 to n - 1, all distinct, while the window's centre is there."""
-        if self.layout_name == "hop":
-            return [self.torus.wrap(*cell) for cell in self._first]
-        return [self._keep(cell, centre) for cell in self._first]
+        found = (structures.Addr * self.servers)()
+        self._core.SKY_Window_Servers(self._at, structures.Cell(*centre), found)
+        return from_core(found)
 
     def in_window(self, centre: Cell, satellite: Satellite) -> bool:
         """Is a satellite in the window? With the hop-aware layout: never."""
-        return self._cell(centre, satellite) is not None
+        return bool(self._core.SKY_Window_Covers(self._at, structures.Cell(*centre), structures.Addr(*satellite)))
 
     def successor(self, before: Cell, after: Cell, satellite: Satellite) -> Satellite | None:
         """Where what a satellite held in the window around `before` is to be in that around `after`; None: it was not in the
         window, or it stays."""
-        cell = self._cell(before, satellite)
-        heir = satellite if cell is None else self._keep(cell, after)
+        cells = structures.Cell(*before), structures.Cell(*after)
+        found = self._core.SKY_Window_Heir(self._at, *cells, structures.Addr(*satellite))
+        heir = Satellite(found.plane, found.slot)
         return None if heir == satellite else heir
-
-    def _corner(self, centre: Cell) -> Cell:
-        """North-west in the window: an even size has no middle and reaches one further there."""
-        return Cell(centre.plane - self.height // 2, centre.slot - self.width // 2)
-
-    def _cell(self, centre: Cell, satellite: Satellite) -> Cell | None:
-        """Of a satellite in the window; None: it is not inside."""
-        if self.layout_name == "hop" or satellite not in self.torus:
-            return None
-        corner = self._corner(centre)
-        planes, slots = (satellite.plane - corner.plane) % self.torus.planes, (satellite.slot - corner.slot) % self.torus.slots
-        return Cell(corner.plane + planes, corner.slot + slots) if planes < self.height and slots < self.width else None
-
-    def _keep(self, cell: Cell, centre: Cell) -> Satellite:
-        """Where in the window around `centre` a server sits that was on a cell."""
-        corner = self._corner(centre)
-        return self.torus.wrap(
-            corner.plane + (cell.plane - corner.plane) % self.height, corner.slot + (cell.slot - corner.slot) % self.width
-        )

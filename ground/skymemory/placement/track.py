@@ -1,18 +1,17 @@
-"""The way of the window's centre over the torus: which window holds when, as `sky_schedule.c` has it on board.
+"""The way of the window's centre over the torus: which window holds when. Satellites get its rows as they are (`sky_schedule.h`).
 
 Rows count from 1. A row holds from its time to that of the next, the first also before its time, the last for ever. The number of
 a row is the `epoch` of packets about blocks that were laid for its window.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import ceil, isfinite
 from typing import Final
 
 from skymemory.placement.layouts import LayoutName
+from skymemory.placement.places import Places
 from skymemory.placement.rolling import Cell, RollingLayout
 from skymemory.placement.torus import Satellite, Torus
 
@@ -63,8 +62,12 @@ class Track:
         return cls(torus, tuple(rows))
 
     def row_at(self, time_ms: int) -> int:
-        """Number of the row that holds, from 1."""
-        return max(1, bisect_right(self._times_ms, time_ms))
+        """Number of the row that holds, from 1.
+
+        Raises:
+            ValueError: rows that the core cannot follow; `of` makes none.
+        """
+        return self._places.row_at(time_ms)
 
     def cell(self, row: int) -> Cell:
         """Unrolled centre of a row.
@@ -90,20 +93,17 @@ class Track:
         end_ms = self.end_ms(row)
         return end_ms is None or end_ms > _LAST_MS - len(self.rows)
 
-    @cached_property
-    def steps(self) -> tuple[int, int]:
-        """Planes and slots that the centre moves in one step, at most."""
-        cells = [cell for _, cell in self.rows]
-        moves = [(abs(after.plane - before.plane), abs(after.slot - before.slot)) for before, after in pairwise(cells)]
-        return max((planes for planes, _ in moves), default=0), max((slots for _, slots in moves), default=0)
-
-    def layout(self, name: LayoutName, servers: int) -> RollingLayout:
-        """A layout that follows this track, laid out around its first centre, as on board.
+    def places(self, name: LayoutName, servers: int, handover_s: float = 0.0) -> Places:
+        """Where servers are along this track. They are laid out around its first centre, as on board.
 
         Raises:
-            ValueError: the servers do not fit the torus.
+            ValueError: the servers do not fit the torus, or rows that the core cannot follow.
         """
-        return RollingLayout(name, servers, self.torus, self.centre(1), self.steps)
+        return Places(self.torus, self.rows, name, servers, handover_s)
+
+    def layout(self, name: LayoutName, servers: int) -> RollingLayout:
+        """A layout that follows this track. Raises as `places`."""
+        return self.places(name, servers).layout
 
     def played(self, from_ms: int, speed: float, until_ms: int | None = None) -> "Track":
         """A part of it, faster or slower.
@@ -160,5 +160,6 @@ class Track:
         return Track(self.torus, (*self.rows[:row], *put_off))
 
     @cached_property
-    def _times_ms(self) -> list[int]:
-        return [time_ms for time_ms, _ in self.rows]
+    def _places(self) -> Places:
+        """For what does not depend on servers."""
+        return self.places("rotation", 1)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from skymemory.placement.layouts import hop, substitute
+from skymemory.placement.layouts import nearest, substitute
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.whereabouts import Whereabouts
 
@@ -58,7 +58,7 @@ def others(where: Whereabouts, time_s: float, known: Collection[Satellite]) -> l
     Arguments as for `entries`."""
     cache, torus = where.constellation.cache, where.constellation.torus
     if cache.window == "logical":
-        near = hop(where.centre(where.row(time_s)), min(len(known) + _OTHERS, torus.planes * torus.slots), torus)
+        near = nearest(where.centre(where.row(time_s)), min(len(known) + _OTHERS, torus.planes * torus.slots), torus)
     else:
         near = where.in_sight(time_s)
     found = [satellite for satellite in near if satellite not in known][:_OTHERS]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skymemory.orbit.geometry import in_plane_km
-from skymemory.placement.layouts import LAYOUTS
+from skymemory.placement.layouts import LAYOUT_IDS
 from skymemory.simulate.drawing import INK, SOFT, STYLES, Page, new_figure
 from skymemory.simulate.mapping import LAYOUT_TEXTS
 from skymemory.simulate.packets import MeasuredRow
@@ -129,7 +129,7 @@ def packets_figure(rows: Sequence[MeasuredRow], sweep: Sweep, page: Page) -> "Fi
         chosen = [row for row in rows if row.parameter == parameter]
         _panel(axes, letter, parameter, sweep, chosen, marked=False)
         _, unit = _PANELS[parameter]
-        for layout in LAYOUTS:
+        for layout in LAYOUT_IDS:
             points = [(row.value / unit, row.measured_get_s) for row in chosen if row.layout == layout]
             style = {**STYLES[layout], "linestyle": "none", "label": f"{LAYOUT_TEXTS[layout]}, as packets"}
             axes.plot(*zip(*points, strict=True), markersize=4.5, markerfacecolor="none", **style)
@@ -161,7 +161,7 @@ def _panel(
     axes: "Axes", letter: str, parameter: Parameter, sweep: Sweep, rows: Sequence[Row | MeasuredRow], *, marked: bool = True
 ) -> None:
     label, unit = _PANELS[parameter]
-    for layout in LAYOUTS:
+    for layout in LAYOUT_IDS:
         points = [row for row in rows if row.layout == layout]
         values, seconds = [row.value / unit for row in points], [row.max_s for row in points]
         style = STYLES[layout] if marked else {**STYLES[layout], "marker": "none"}

@@ -31,7 +31,7 @@ def places(
     Raises:
         ValueError: servers or centre do not fit the torus.
     """
-    layout = RollingLayout(name, servers, torus, centre)  # which checks the arguments
+    layout = RollingLayout.around(name, servers, torus, centre)  # which checks the arguments
     if published:
         return published_places(name, centre, servers, torus, rotations)
     return layout.servers_at(Cell(centre.plane, centre.slot - rotations))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skymemory.orbit.geometry import cross_plane_km, in_plane_km
-from skymemory.placement.layouts import LAYOUTS, LayoutName
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.mapping import places
 
@@ -111,7 +111,7 @@ def rows(sweep: Sweep = PAPER, *, published: bool = False) -> list[Row]:
     """
     return [
         Row(layout, parameter, value, *statistics)
-        for layout in LAYOUTS
+        for layout in LAYOUT_IDS
         for parameter in PARAMETERS
         for value, statistics in zip(sweep.values(parameter), _statistics(sweep, layout, parameter, published), strict=True)
     ]

@@ -165,6 +165,34 @@ static void test_satellites_of_a_share(void)
     }
 }
 
+static void test_when_chunks_may_move(void)
+{
+    static const uint32_t seconds[] = {0, 300, 600, 1000, 1010};
+    static const struct
+    {
+        double seconds;
+        bool   is_moving;
+    } cases[] = {
+        {-999, false},
+        {0, false}, /* nothing is before the first row */
+        {300 - SKEW_S - 0.001, false},
+        {300 - SKEW_S, true},
+        {300, true},
+        {329.999, true},
+        {330, false},
+        {1007, true}, /* the handover before */
+        {1039.999, true},
+        {1040, false},
+        {1e6, false},
+    };
+
+    follow(seconds, 5);
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        CHECK_EQ(SKY_Places_IsMoving(&places, at(cases[i].seconds)), cases[i].is_moving);
+    }
+}
+
 /* ---- late satellites ------------------------------------------------------------------------------------------------- */
 
 static bool is_late(const void *context, SKY_Addr_t satellite)
@@ -227,8 +255,68 @@ static void test_of_many_late_satellites_the_last_are_asked(void)
     CHECK(SKY_Addr_Equal(found[0], SKY_Schedule_Server(&schedule, MANY - SKY_HOST_LATE, 0)));
 }
 
+/* On a ring of few satellites places come again, so a satellite may have had a share and have it now. */
+static void test_who_has_a_share_now_is_not_late_with_it(void)
+{
+    static const uint32_t seconds[] = {0, 100, 200, 300, 400, 500, 600};
+    SKY_Addr_t            found[SKY_HOST_LATE];
+
+    follow(seconds, 7);
+    CHECK(SKY_Torus_Init(&torus, 1, 4, false));
+    for (uint32_t i = 0; i < 7u; ++i)
+    {
+        rows_of_schedule[i].centre.plane = 1;
+    }
+    CHECK(SKY_Schedule_Init(&schedule, &torus, SKY_LAYOUT_ROTATION, 1, rows_of_schedule, 7, START_US));
+    for (uint32_t row = 1; row <= 7u; ++row)
+    {
+        const uint32_t count = SKY_Places_Late(&schedule, 1, row, 0, all_are_late, NULL, found);
+
+        CHECK_EQ(count, row < 4u ? row - 1u : 3u);
+        for (uint32_t i = 0; i < count; ++i) /* in the order of the last row in which they had it */
+        {
+            CHECK(SKY_Addr_Equal(found[i], SKY_Schedule_Server(&schedule, row - count + i, 0)));
+            CHECK(!SKY_Addr_Equal(found[i], SKY_Schedule_Server(&schedule, row, 0)));
+        }
+    }
+    CHECK_EQ(SKY_Places_Late(&schedule, 6, 7, 0, all_are_late, NULL, found), 1); /* rows before the first do not count */
+    CHECK_EQ(SKY_Places_Late(&schedule, 7, 7, 0, all_are_late, NULL, found), 0);
+}
+
+static void test_who_left_by_its_last_row(void)
+{
+    static const uint32_t seconds[] = {0, 100, 200, 300, 400, 500};
+    static uint32_t       last_rows[5u * 19u];
+
+    follow(seconds, 6);
+    for (uint32_t first = 1; first <= 6u; ++first)
+    {
+        SKY_Places_Left(&schedule, first, 6, last_rows);
+        for (uint32_t i = 0; i < 5u * 19u; ++i)
+        {
+            const SKY_Addr_t one      = {(uint16_t)(1u + i / 19u), (uint16_t)(1u + i % 19u)};
+            uint32_t         expected = SKY_SCHEDULE_NONE;
+
+            for (uint32_t row = first; row < 6u; ++row)
+            {
+                for (uint32_t server = 0; server < 10u; ++server)
+                {
+                    const bool had = SKY_Addr_Equal(SKY_Schedule_Server(&schedule, row, server), one);
+                    const bool has = SKY_Addr_Equal(SKY_Schedule_Server(&schedule, 6, server), one);
+
+                    expected = had && !has ? row : expected;
+                }
+            }
+            CHECK_EQ(last_rows[i], expected);
+        }
+    }
+}
+
 int main(void)
 {
+    RUN(test_when_chunks_may_move);
+    RUN(test_who_has_a_share_now_is_not_late_with_it);
+    RUN(test_who_left_by_its_last_row);
     RUN(test_rows_in_the_order_of_time);
     RUN(test_several_old_places_of_short_rows);
     RUN(test_a_block_laid_for_a_row_to_come);

@@ -283,6 +283,9 @@ def test_replace_checks_again() -> None:
     assert sky.replace() == sky
     with pytest.raises(ConfigError, match=r"^cache.servers is 58; allowed are 1 to 57 \(planes x slots\)$"):
         sky.replace(cache={"servers": 58})
+    large = sky.replace(constellation={"planes": 60, "slots": 60}, cache={"servers": 1024})
+    with pytest.raises(ConfigError, match=r"^cache.servers is 1025; allowed are 1 to 1,024, as a satellite has room$"):
+        large.replace(cache={"servers": 1025})
 
 
 def test_it_is_immutable() -> None:

@@ -15,7 +15,7 @@ from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
 from skymemory.placement import track as placement
 from skymemory.placement.layouts import LayoutName
-from skymemory.placement.rolling import RollingLayout
+from skymemory.placement.places import Places
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Whereabouts
 from skymemory.placement.window import server_routes
@@ -261,9 +261,9 @@ def test_routes_asked_for_while_another_schedule_is_taken_over_do_not_outlast_it
     asked = []
 
     class Track(placement.Track):
-        def layout(self, name: LayoutName, servers: int) -> RollingLayout:
+        def places(self, name: LayoutName, servers: int, handover_s: float = 0.0) -> Places:
             asked.append(reach.routes())  # as another thread would
-            return super().layout(name, servers)
+            return super().places(name, servers, handover_s)
 
     with ControlPlane(sky) as control:
         reach = Reach(where, control)

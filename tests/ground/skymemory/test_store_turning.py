@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from skymemory import defaults
 from skymemory.config import Constellation
 from skymemory.keyvalue import KeyValue
 from skymemory.link.control import ControlPlane, Move
@@ -125,8 +126,7 @@ def test_the_only_server_may_move(sky: Constellation) -> None:
         check_all_there(store, items)
 
 
-def test_a_moment_before_its_time_a_window_may_be_there(sky: Constellation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.placement.whereabouts.SKEW_S", ROW_S / 4)
+def test_a_moment_before_its_time_a_window_may_be_there(sky: Constellation) -> None:
     items = blocks()
     with SkyStore(sky, playing=turning(sky, 1)) as store:
         store.put(list(items.items()))
@@ -134,7 +134,7 @@ def test_a_moment_before_its_time_a_window_may_be_there(sky: Constellation, monk
         lost = store.get(list(items))
         assert [result.status for result in lost] == ["miss"] * len(items)  # nobody's clock is that fast
     items = blocks()
-    with SkyStore(sky, playing=turning(sky, 1, ROW_S - 1000)) as store:
+    with SkyStore(sky, playing=turning(sky, 1, ROW_S - defaults.HOST_SKEW_US / 1e6)) as store:
         store.put(list(items.items()))
         for done in range(len(moved_servers(sky, 1, 2))):
             hand_over(sky, list(items), 1, 2, slice(done, done + 1))

@@ -1,7 +1,7 @@
 /**
  * @file
- * Where the servers of a block are while the window rolls over the torus (paper, sections 3.4 to 3.7). The ground's twin of it is
- * `skymemory.placement.rolling`; a test holds the two against each other.
+ * Where the servers of a block are while the window rolls over the torus (paper, sections 3.4 to 3.7). The ground calls the same
+ * functions (`skymemory.placement`).
  *
  * The window is a box of height x width cells around its centre. Its coordinates are *unrolled*: they go on past the last plane
  * and slot instead of beginning anew, and the satellite is found by wrapping them. A layout is laid out once, around the first

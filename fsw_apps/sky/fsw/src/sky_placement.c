@@ -2,37 +2,9 @@
  * @file
  * Where servers are while the window rolls: see sky_placement.h. Sums of coordinates are taken in 64 bits, where none overflows.
  */
-#include "sky_placement.h"
+#include "sky_placement_priv.h"
 
 #include "sky_assert.h"
-
-static int64_t Modulo(int64_t value, uint16_t modulus)
-{
-    const int64_t rest = value % modulus;
-
-    return rest < 0 ? rest + modulus : rest;
-}
-
-static SKY_Addr_t Wrap(const SKY_Torus_t *torus, int64_t plane, int64_t slot)
-{
-    SKY_Addr_t satellite;
-
-    satellite.plane = (uint16_t)(Modulo(plane - 1, torus->planes) + 1);
-    satellite.slot  = (uint16_t)(Modulo(slot - 1, torus->slots) + 1);
-    return satellite;
-}
-
-/* The first plane (slot) of a window. An even size has no middle and reaches one further north (west). */
-static int64_t First(int32_t centre, uint16_t size)
-{
-    return (int64_t)centre - size / 2;
-}
-
-/* Where in the window beginning at @p first a server sits that was at @p cell. */
-static int64_t Keep(int64_t cell, int64_t first, uint16_t size)
-{
-    return first + Modulo(cell - first, size);
-}
 
 /* The smallest box with room for all: ceil(sqrt(n)) slots wide where the torus allows, wider where it has too few planes. */
 static void Box(SKY_Placement_t *placement)
@@ -63,24 +35,19 @@ static bool IsFound(const SKY_Cell_t *at, uint32_t first, uint32_t count, SKY_Ce
     return false;
 }
 
-/*
- * Breadth first from the middle of a box, as rows and columns of it, neighbours in the order north, east, south, west. The way may
- * lead around the torus, if the box does. What is found is the queue, and a neighbour is found already only if it is in this ring,
- * the one before, or the one after.
- */
-static void Rings(SKY_Placement_t *placement, uint16_t rows, uint16_t columns)
+/* What is found is the queue, and a neighbour is found already only if it is in this ring, the one before, or the one after. */
+void SKY_Placement_Rings(const SKY_Torus_t *torus, uint16_t rows, uint16_t columns, uint32_t cells, SKY_Cell_t *at)
 {
     static const SKY_Cell_t steps[] = {{-1, 0}, {0, 1}, {1, 0}, {0, -1}};
 
-    SKY_Cell_t *at     = placement->at;
-    uint32_t    count  = 1; /* found */
-    uint32_t    before = 0; /* where the ring before begins, */
-    uint32_t    ring   = 0; /* this one, */
-    uint32_t    after  = 1; /* and the one after */
+    uint32_t count  = 1; /* found */
+    uint32_t before = 0; /* where the ring before begins, */
+    uint32_t ring   = 0; /* this one, */
+    uint32_t after  = 1; /* and the one after */
 
     at[0].plane = rows / 2;
     at[0].slot  = columns / 2;
-    for (uint32_t from = 0; from < placement->servers; ++from)
+    for (uint32_t from = 0; from < cells; ++from)
     {
         SKY_ASSERT(from < count); /* the box has room for all, and is connected */
         if (from == after)
@@ -93,15 +60,15 @@ static void Rings(SKY_Placement_t *placement, uint16_t rows, uint16_t columns)
         {
             SKY_Cell_t cell;
 
-            cell.plane = (int32_t)Modulo(at[from].plane + steps[i].plane, placement->torus.planes);
-            cell.slot  = (int32_t)Modulo(at[from].slot + steps[i].slot, placement->torus.slots);
-            if (count < placement->servers && cell.plane < rows && cell.slot < columns && !IsFound(at, before, count, cell))
+            cell.plane = (int32_t)SKY_Placement_Modulo(at[from].plane + steps[i].plane, torus->planes);
+            cell.slot  = (int32_t)SKY_Placement_Modulo(at[from].slot + steps[i].slot, torus->slots);
+            if (count < cells && cell.plane < rows && cell.slot < columns && !IsFound(at, before, count, cell))
             {
                 at[count++] = cell;
             }
         }
     }
-    SKY_ASSERT(count == placement->servers);
+    SKY_ASSERT(count == cells);
 }
 
 bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SKY_LayoutId_t layout, uint32_t servers,
@@ -137,7 +104,7 @@ bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SK
             rows    = torus->planes;
             columns = torus->slots;
         }
-        Rings(placement, rows, columns);
+        SKY_Placement_Rings(torus, rows, columns, servers, placement->at);
     }
     for (uint32_t i = 0; i < servers; ++i)
     {
@@ -174,9 +141,9 @@ SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t cen
 
     if (placement->layout != SKY_LAYOUT_HOP)
     {
-        plane = Keep(plane, First(centre.plane, placement->height), placement->height);
-        slot  = Keep(slot, First(centre.slot, placement->width), placement->width);
+        plane = SKY_Placement_Keep(plane, SKY_Placement_First(centre.plane, placement->height), placement->height);
+        slot  = SKY_Placement_Keep(slot, SKY_Placement_First(centre.slot, placement->width), placement->width);
     }
     SKY_ASSERT(placement->height >= 1u && placement->width >= 1u);
-    return Wrap(&placement->torus, plane, slot);
+    return SKY_Placement_Wrap(&placement->torus, plane, slot);
 }

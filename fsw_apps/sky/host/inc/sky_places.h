@@ -30,6 +30,17 @@ typedef struct
     uint64_t              handover_us; /**< how long a handover may take */
 } SKY_Places_t;
 
+/** May satellites hand chunks over now, so that a share may be at an old place, or already at the next one? */
+bool SKY_Places_IsMoving(const SKY_Places_t *places, uint64_t now_us);
+/**
+ * Find the satellites that had a server's place in a row before @p row and do not have it in that: a chunk that is late is at one of
+ * them.
+ * @param first      rows before this one do not count
+ * @param last_rows  room for a row for each satellite of the torus, plane by plane: the last row in which that was so, or
+ *                   SKY_SCHEDULE_NONE
+ */
+void SKY_Places_Left(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t *last_rows);
+
 /** Has this satellite something to hand over that should have gone? @p context is the caller's. */
 typedef bool (*SKY_Places_IsLate_t)(const void *context, SKY_Addr_t satellite);
 
@@ -47,8 +58,16 @@ uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t e
  */
 uint32_t SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server, SKY_Addr_t *found);
 /**
- * The same for a share that all these places deny: before them, the satellites that had it in an earlier row and are late to hand it
- * over, no more than the last SKY_HOST_LATE, in the order of time.
+ * The satellites that had the share of a server in a row before @p row, do not have it in that, and are late to hand it over, in
+ * the order of time; no more than the last SKY_HOST_LATE.
+ * @param first  rows before this one do not count
+ * @param found  room for SKY_HOST_LATE
+ * @return how many there are
+ */
+uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t server,
+                         SKY_Places_IsLate_t is_late, const void *context, SKY_Addr_t *found);
+/**
+ * The same as SKY_Places_Find for a share that all these places deny: before them, the satellites that are late to hand it over.
  * @param found  room for SKY_PLACES_MAX
  */
 uint32_t SKY_Places_FindLate(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server,

@@ -26,6 +26,12 @@ static uint32_t Add(uint32_t *rows, uint32_t count, uint32_t first, uint32_t las
     return count;
 }
 
+/* May the row that ends then have ended, by somebody's clock? */
+static bool IsNext(uint64_t end_us, uint64_t now_us)
+{
+    return end_us != UINT64_MAX && end_us - now_us <= SKY_HOST_SKEW_US;
+}
+
 /* Rows of a block that was laid for no row in particular. */
 static uint32_t RowsByTime(const SKY_Places_t *places, uint64_t now_us, uint32_t row, uint32_t *rows)
 {
@@ -49,7 +55,16 @@ static uint32_t RowsByTime(const SKY_Places_t *places, uint64_t now_us, uint32_t
         count = Add(rows, count, first, row - 1u);
     }
     count = Add(rows, count, row, row);
-    return !is_last && end_us - now_us <= SKY_HOST_SKEW_US ? Add(rows, count, row + 1u, row + 1u) : count;
+    return IsNext(end_us, now_us) ? Add(rows, count, row + 1u, row + 1u) : count;
+}
+
+bool SKY_Places_IsMoving(const SKY_Places_t *places, uint64_t now_us)
+{
+    const SKY_Schedule_t *schedule = places->schedule;
+    const uint32_t        row      = SKY_Schedule_RowAt(schedule, now_us);
+
+    return (row > 1u && now_us - BeginsUs(schedule, row) < places->handover_us) ||
+           IsNext(SKY_Schedule_EndUs(schedule, row), now_us);
 }
 
 uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t *rows)
@@ -112,16 +127,17 @@ static bool IsAmong(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellit
     return at < count;
 }
 
-uint32_t SKY_Places_FindLate(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server,
-                             SKY_Places_IsLate_t is_late, const void *context, SKY_Addr_t *found)
+uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t server,
+                         SKY_Places_IsLate_t is_late, const void *context, SKY_Addr_t *found)
 {
-    uint32_t count = 0;
+    const SKY_Addr_t now   = SKY_Schedule_Server(schedule, row, server);
+    uint32_t         count = 0;
 
-    for (uint32_t row = SKY_Schedule_RowAt(places->schedule, now_us) - 1u; row > 0u && count < SKY_HOST_LATE; --row)
+    for (uint32_t before = row; before > first && count < SKY_HOST_LATE; --before)
     {
-        const SKY_Addr_t satellite = SKY_Schedule_Server(places->schedule, row, server);
+        const SKY_Addr_t satellite = SKY_Schedule_Server(schedule, before - 1u, server);
 
-        if (!IsAmong(found, count, satellite) && is_late(context, satellite))
+        if (!SKY_Addr_Equal(satellite, now) && !IsAmong(found, count, satellite) && is_late(context, satellite))
         {
             SKY_ASSERT(count < SKY_HOST_LATE);
             found[count] = satellite;
@@ -135,5 +151,39 @@ uint32_t SKY_Places_FindLate(const SKY_Places_t *places, uint64_t now_us, uint32
         found[i]              = found[count - 1u - i];
         found[count - 1u - i] = satellite;
     }
+    return count;
+}
+
+uint32_t SKY_Places_FindLate(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server,
+                             SKY_Places_IsLate_t is_late, const void *context, SKY_Addr_t *found)
+{
+    const uint32_t row   = SKY_Schedule_RowAt(places->schedule, now_us);
+    const uint32_t count = SKY_Places_Late(places->schedule, 1, row, server, is_late, context, found);
+
     return AppendRows(places, now_us, epoch, server, found, count);
+}
+
+void SKY_Places_Left(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t *last_rows)
+{
+    const SKY_Torus_t *torus = &schedule->placement.torus;
+
+    for (uint32_t i = 0; i < (uint32_t)torus->planes * torus->slots; ++i)
+    {
+        last_rows[i] = SKY_SCHEDULE_NONE;
+    }
+    for (uint32_t server = 0; server < schedule->placement.servers; ++server)
+    {
+        const SKY_Addr_t now = SKY_Schedule_Server(schedule, row, server);
+
+        for (uint32_t before = first; before < row; ++before)
+        {
+            const SKY_Addr_t satellite = SKY_Schedule_Server(schedule, before, server);
+            uint32_t        *last_row  = &last_rows[(satellite.plane - 1u) * torus->slots + satellite.slot - 1u];
+
+            if (!SKY_Addr_Equal(satellite, now) && *last_row < before)
+            {
+                *last_row = before;
+            }
+        }
+    }
 }

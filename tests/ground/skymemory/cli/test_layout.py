@@ -91,6 +91,7 @@ def test_pictures(words: tuple[str, ...], tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--servers", "96"), "--servers 96: there are 95 satellites (5 planes x 19 slots)"),
+        (("--servers", "1025", "--planes", "60", "--slots", "60"), "--servers 1025: satellites have room for 1,024"),
         (("--servers", "0"), "Invalid value for '--servers': 0 is not in the range x>=1"),
         (("--centre", "3,20"), "--centre 3,20 is PLANE,SLOT: planes are 1 to 5, slots 1 to 19"),
         (("--centre", "0,4"), "--centre 0,4 is PLANE,SLOT: planes are 1 to 5, slots 1 to 19"),

@@ -1,4 +1,4 @@
-"""The way of the window's centre, and that the flight core has the same rows and servers at any instant."""
+"""The way of the window's centre, and the servers along it."""
 
 from bisect import bisect_right
 from itertools import accumulate, pairwise
@@ -10,18 +10,13 @@ from hypothesis import strategies as st
 from skymemory.orbit.schedule import Schedule, WindowChange
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
-from skymemory.placement.layouts import LAYOUTS, LayoutName
 from skymemory.placement.rolling import Cell
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.track import Track
-from support import flight_core
 from support.elements import EPOCH_MS
 
 DAY_MS = 24 * 3_600_000
-EPOCH_US = 1_000_000
-NEVER_US = 2**64 - 1
 PAPER = Torus(5, 19)
-names = st.sampled_from(sorted(LAYOUTS))
 
 
 @st.composite
@@ -67,41 +62,16 @@ def test_unrolled_over_both_seams() -> None:
         [(0, Satellite(4, 2)), (5, Satellite(4, 2)), (10, Satellite(1, 19)), (20, Satellite(3, 9)), (30, Satellite(3, 18))],
     )
     assert track.rows == ((0, Cell(4, 2)), (10, Cell(5, 0)), (20, Cell(7, 9)), (30, Cell(7, 18)))
-    assert track.steps == (2, 9)
-
-
-@given(cases, names, st.data())
-def test_flight_core_has_the_same(case: tuple[Torus, list[tuple[int, Satellite]]], name: LayoutName, data: st.DataObject) -> None:
-    torus, given_centres = case
-    servers = data.draw(st.integers(1, torus.planes * torus.slots))
-    check_core(Track.of(torus, given_centres), name, servers, data)
+    layout = track.layout("rotation", 9)
+    assert (layout.height, layout.width) == (4, 3)  # a step over two planes: three of four would meet their other end
 
 
 @settings(max_examples=60, deadline=None)
-@given(name=names, servers=st.integers(1, 95), data=st.data())
-def test_flight_core_has_the_same_on_a_day_over_berlin(
-    day: Schedule, name: LayoutName, servers: int, data: st.DataObject
-) -> None:
+@given(time_ms=st.integers(0, DAY_MS))
+def test_the_centre_of_a_day_over_berlin(day: Schedule, time_ms: int) -> None:
     track = day.track
     assert len(track.rows) > 280
-    time_ms = data.draw(st.integers(0, DAY_MS))
     assert track.centre(track.row_at(time_ms)) == day.centre(time_ms)
-    check_core(track, name, servers, data)
-
-
-def check_core(track: Track, name: LayoutName, servers: int, data: st.DataObject) -> None:
-    """At a few instants: row, its end, and servers."""
-    layout = track.layout(name, servers)
-    core = flight_core.Rows(name, servers, track.torus, track.rows, EPOCH_US)
-    last_ms = track.rows[-1][0]
-    times_ms = st.one_of(st.sampled_from([time_ms for time_ms, _ in track.rows]), st.integers(0, last_ms + 100))
-    for time_ms in data.draw(st.lists(times_ms, min_size=1, max_size=4)):
-        row = track.row_at(time_ms)
-        now_us = EPOCH_US + 1000 * time_ms + data.draw(st.integers(0, 999))
-        assert core.row_at(now_us) == row
-        end_ms = track.end_ms(row)
-        assert core.end_us(row) == (NEVER_US if end_ms is None else EPOCH_US + 1000 * end_ms)
-        assert core.servers_at(row) == layout.servers_at(track.cell(row))
 
 
 @settings(max_examples=30, deadline=None)
@@ -126,7 +96,8 @@ def test_successors_bring_every_share_home(day: Schedule, servers: int, from_row
 def test_a_schedule_s_track(day: Schedule) -> None:
     windows = [change for change in day.changes if isinstance(change, WindowChange)]
     assert len(day.track.rows) == 1 + sum(before.centre != after.centre for before, after in pairwise(windows))
-    assert day.track.steps[0] == 1
+    layout = day.track.layout("rotation", 16)
+    assert layout.height == 4  # which has room for a step of one plane
     assert day.track is day.track
 
 
@@ -155,8 +126,8 @@ def test_what_was_stored_under_a_track_is_found_under_what_follows_it(
     assert joined.row_at(row - 1 + pause_ms) == row
     for time_ms in (0, 3, 7, 100, 20_000):
         assert joined.centre(joined.row_at(row + pause_ms + time_ms)) == later.centre(later.row_at(time_ms))
-    if joined.steps == track.steps:
-        before, after = track.layout("rotation", 1), joined.layout("rotation", 1)
+    before, after = track.layout("rotation", 1), joined.layout("rotation", 1)
+    if (before.height, before.width) == (after.height, after.width):
         assert after.servers_at(joined.cell(row)) == before.servers_at(track.cell(row))
 
 
@@ -166,7 +137,9 @@ def test_a_held_track_stays(case: tuple[Torus, list[tuple[int, Satellite]]], dat
     track = Track.of(torus, given_centres)
     row = data.draw(st.integers(1, len(track.rows)))
     held = track.held(row)
-    assert held.steps == track.steps
+    for servers in range(1, 1 + torus.planes * torus.slots):
+        before, after = track.layout("rotation", servers), held.layout("rotation", servers)
+        assert (before.height, before.width) == (after.height, after.width)
     assert [cell for _, cell in held.rows] == [cell for _, cell in track.rows]
     assert held.row_at(2**32 - 1 - len(track.rows)) == row
     assert held.stays(row)
@@ -209,8 +182,23 @@ def test_wrong_centres() -> None:
             Track.of(PAPER, [(0, one)]).cell(row)
 
 
-def test_rows_that_the_core_refuses() -> None:
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (),
+        ((1, Cell(1, 1)),),
+        ((0, Cell(1, 1)), (0, Cell(1, 2))),
+        ((0, Cell(1, 1)), (1, Cell(4, 1))),  # further than half the torus
+        ((0, Cell(1, 1)), (2**32, Cell(1, 2))),
+        ((0, Cell(1, 1)), (-1, Cell(1, 2))),
+        ((0, Cell(1 + 2**32, 1)),),
+        ((0, Cell(1, -(2**31)),),),
+    ],
+)
+def test_rows_that_the_core_refuses(rows: tuple[tuple[int, Cell], ...]) -> None:
     """What `Track.of` cannot make."""
-    for rows in ([], [(1, Cell(1, 1))], [(0, Cell(1, 1)), (0, Cell(1, 2))], [(0, Cell(1, 1)), (1, Cell(4, 1))]):
-        with pytest.raises(ValueError, match="rotation of 9 servers along"):
-            flight_core.Rows("rotation", 9, PAPER, rows)
+    track = Track(PAPER, rows)
+    with pytest.raises(ValueError, match=r"rotation of 9 servers along|a row's time is outside|a centre is outside"):
+        track.layout("rotation", 9)
+    with pytest.raises(ValueError, match=r"along|outside"):
+        track.row_at(0)

@@ -13,11 +13,12 @@ from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.track import Track
-from skymemory.placement.whereabouts import SKEW_S, Playing, Whereabouts
+from skymemory.placement.whereabouts import Playing, Whereabouts
 from skymemory.placement.window import entries, others, server_routes
 
 SKY = Constellation()
 STARTED_S = 1_000_000.0
+SKEW_S = defaults.HOST_SKEW_US / 1e6
 HANDOVER_S = SKY.cache.handover_s
 TIMES_S = (0, 300, 600, 1000, 1010)  # of the rows; the last but one is short
 CENTRES = (Satellite(3, 10), Satellite(3, 9), Satellite(4, 9), Satellite(4, 8), Satellite(4, 7))

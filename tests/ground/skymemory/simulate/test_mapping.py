@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.placement.layouts import LAYOUTS, LayoutName, window_box
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.placement.rolling import Cell, RollingLayout
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.mapping import centre_after, places
 
 PAPER = Torus(5, 19)
 CENTRE = Satellite(3, 4)
-layouts = st.sampled_from(sorted(LAYOUTS))
+layouts = st.sampled_from(sorted(LAYOUT_IDS))
 
 
 @st.composite
@@ -34,7 +35,8 @@ def test_figure_8() -> None:
 @given(layouts, cases())
 def test_no_rotation_is_the_layout(layout: LayoutName, case: tuple[Torus, Satellite, int]) -> None:
     torus, centre, servers = case
-    assert places(layout, centre, servers, torus) == LAYOUTS[layout](centre, servers, torus)
+    rolling = RollingLayout.around(layout, servers, torus, centre)
+    assert places(layout, centre, servers, torus) == rolling.servers_at(Cell(*centre))
 
 
 @given(st.sampled_from(["rotation", "rotation_hop"]), cases(), st.integers(0, 60))
@@ -43,11 +45,13 @@ def test_a_rotation_moves_the_easternmost_column_to_the_west(
 ) -> None:
     torus, centre, servers = case
     before, after = (places(layout, centre, servers, torus, rotations=count) for count in (rotations, rotations + 1))
-    box = window_box(centre_after(layout, centre, torus, rotations), servers, torus)
-    leaves, enters = torus.wrap(1, box.west + box.width - 1).slot, torus.wrap(1, box.west - 1).slot
+    box = RollingLayout.around(layout, servers, torus, centre, (0, 0))
+    west = centre_after(layout, centre, torus, rotations).slot - box.width // 2
+    leaves, enters = torus.wrap(1, west + box.width - 1).slot, torus.wrap(1, west - 1).slot
     assert after == [satellite._replace(slot=enters) if satellite.slot == leaves else satellite for satellite in before]
     assert len(set(after)) == servers
-    assert set(after) <= set(window_box(centre_after(layout, centre, torus, rotations + 1), servers, torus).satellites(torus))
+    middle = Cell(*centre_after(layout, centre, torus, rotations + 1))
+    assert all(box.in_window(middle, satellite) for satellite in after)
 
 
 @given(cases(), st.integers(0, 60))

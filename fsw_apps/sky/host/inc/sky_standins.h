@@ -1,0 +1,42 @@
+/**
+ * @file
+ * Who stands in for satellites that are lost. Part of the host: missions do not compile it.
+ *
+ * A stand-in is the satellite nearest to the centre that is neither lost nor a server. Where none is left, the satellites that are
+ * there stand in once more, the nearest first: one satellite then has the shares of several servers, which costs it room and time but
+ * no deadline. Other servers stay where they are, so only shares of lost satellites are missing, and whoever knows of the same losses
+ * finds the same places.
+ */
+#ifndef SKY_STANDINS_H
+#define SKY_STANDINS_H
+
+#include "sky_placement.h"
+
+/** Satellites in ascending order: by plane, then by slot. */
+typedef struct
+{
+    const SKY_Addr_t *satellites;
+    uint32_t          count;
+} SKY_Satellites_t;
+
+/** Is a satellite among those of @p list, a SKY_Satellites_t? Of use as a SKY_Places_IsLate_t. */
+bool SKY_Satellites_Has(const void *list, SKY_Addr_t satellite);
+/**
+ * Find the satellites nearest to a centre: in rings around it, each ring in the order of the hop-aware layout. A cut seam does not
+ * matter, as this is about places and not about links.
+ * @param centre  in the torus
+ * @param count   1 .. planes x slots
+ * @param found   gets their planes and slots, the centre first
+ */
+void SKY_StandIns_Nearest(const SKY_Torus_t *torus, SKY_Addr_t centre, uint32_t count, SKY_Cell_t *found);
+/**
+ * Put a stand-in for each lost satellite. Lost ones stay only if all satellites are lost.
+ * @param centre   in the torus
+ * @param servers  the satellites of all servers, each in the torus; changed
+ * @param count    of servers
+ * @param room     for as many cells as the torus has satellites
+ */
+void SKY_StandIns_Replace(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY_Satellites_t *lost, SKY_Addr_t *servers,
+                          uint32_t count, SKY_Cell_t *room);
+
+#endif

@@ -1,0 +1,124 @@
+/**
+ * @file
+ * Who stands in for lost satellites: see sky_standins.h.
+ */
+#include "sky_standins.h"
+
+#include "sky_placement_priv.h"
+
+static uint32_t Rank(SKY_Addr_t satellite)
+{
+    return (uint32_t)satellite.plane << 16 | satellite.slot;
+}
+
+bool SKY_Satellites_Has(const void *list, SKY_Addr_t satellite)
+{
+    const SKY_Satellites_t *among = list;
+    uint32_t                first = 0;            /* where it is, if it is there, */
+    uint32_t                end   = among->count; /* is before this */
+
+    while (first < end)
+    {
+        const uint32_t middle = first + (end - first) / 2u;
+
+        if (Rank(among->satellites[middle]) < Rank(satellite))
+        {
+            first = middle + 1u;
+        }
+        else
+        {
+            end = middle;
+        }
+    }
+    return first < among->count && SKY_Addr_Equal(among->satellites[first], satellite);
+}
+
+void SKY_StandIns_Nearest(const SKY_Torus_t *torus, SKY_Addr_t centre, uint32_t count, SKY_Cell_t *found)
+{
+    SKY_Placement_Rings(torus, torus->planes, torus->slots, count, found);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        const SKY_Addr_t satellite = SKY_Placement_Wrap(torus, (int64_t)centre.plane + found[i].plane - torus->planes / 2,
+                                                        (int64_t)centre.slot + found[i].slot - torus->slots / 2);
+
+        found[i].plane = satellite.plane;
+        found[i].slot  = satellite.slot;
+    }
+}
+
+static SKY_Addr_t AddrOf(SKY_Cell_t cell)
+{
+    const SKY_Addr_t satellite = {(uint16_t)cell.plane, (uint16_t)cell.slot};
+
+    return satellite;
+}
+
+static bool IsServer(const SKY_Addr_t *servers, uint32_t count, SKY_Addr_t satellite)
+{
+    uint32_t at = 0;
+
+    while (at < count && !SKY_Addr_Equal(servers[at], satellite))
+    {
+        ++at;
+    }
+    return at < count;
+}
+
+/* So many satellites around the centre are enough: among them are servers and lost ones, and one for each server that is lost. */
+static uint32_t Enough(const SKY_Torus_t *torus, const SKY_Satellites_t *lost, uint32_t servers, uint32_t servers_lost)
+{
+    const uint64_t all    = (uint64_t)torus->planes * torus->slots;
+    const uint64_t enough = (uint64_t)lost->count + servers + servers_lost;
+
+    return (uint32_t)(enough < all ? enough : all);
+}
+
+void SKY_StandIns_Replace(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY_Satellites_t *lost, SKY_Addr_t *servers,
+                          uint32_t count, SKY_Cell_t *room)
+{
+    uint32_t servers_lost = 0;
+    uint32_t alive        = 0;
+    uint32_t next         = 0; /* that may be a spare */
+    uint32_t again        = 0; /* that stood in although it has a share */
+    uint32_t near;
+
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        servers_lost += SKY_Satellites_Has(lost, servers[i]) ? 1u : 0u;
+    }
+    if (servers_lost == 0u)
+    {
+        return;
+    }
+    near = Enough(torus, lost, count, servers_lost);
+    SKY_StandIns_Nearest(torus, centre, near, room);
+    for (uint32_t i = 0; i < near; ++i)
+    {
+        if (!SKY_Satellites_Has(lost, AddrOf(room[i])))
+        {
+            room[alive] = room[i];
+            ++alive;
+        }
+    }
+    for (uint32_t i = 0; alive > 0u && i < count; ++i)
+    {
+        if (!SKY_Satellites_Has(lost, servers[i]))
+        {
+            continue;
+        }
+        while (next < alive && IsServer(servers, count, AddrOf(room[next])))
+        {
+            ++next;
+        }
+        if (next < alive)
+        {
+            servers[i] = AddrOf(room[next]);
+            ++next;
+        }
+        else /* there are no spares, so these are all satellites that are there */
+        {
+            servers[i] = AddrOf(room[again % alive]);
+            ++again;
+        }
+    }
+}

@@ -1,0 +1,111 @@
+"""Where servers are along a track, and in which order their places are asked: the core's schedule (`sky_schedule.h`,
+`sky_places.h`).
+
+Times are the track's, in whole milliseconds; they may be before its first row. The core counts microseconds.
+"""
+
+import ctypes
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from skymemory import defaults
+from skymemory.placement import structures
+from skymemory.placement.core import core_torus, from_core, library, sorted_list
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName, require_servers
+from skymemory.placement.rolling import Cell, RollingLayout
+from skymemory.placement.torus import Satellite, Torus
+
+_CACHED: Final = 64
+"""rows whose servers are kept: those that are asked at a time, and some around them"""
+_TIME_MAX: Final = 2**32 - 1
+"""times have 32 bits on board"""
+_CELL_MAX: Final = structures.PLACEMENT_CELL_MAX
+_TIMES: Final = 2**64
+"""of the core's clock: a time before the first row is one modulo this"""
+
+
+class Places:
+    """Of a layout that follows a track. Thread-safe: nothing of it changes."""
+
+    def __init__(
+        self, torus: Torus, rows: tuple[tuple[int, Cell], ...], name: LayoutName, servers: int, handover_s: float = 0.0
+    ) -> None:
+        """Lay servers out around the first row's centre.
+
+        Args:
+            rows: `Track.rows`.
+            handover_s: how long a handover may take.
+
+        Raises:
+            ValueError: the servers do not fit the torus, or the core cannot follow the rows.
+        """
+        require_servers(servers, torus)
+        self._torus, self._cells = torus, [cell for _, cell in rows]
+        self._core, raw_torus = library(), core_torus(torus)
+        self._rows = _core_rows(rows)  # the schedule only points to them
+        self._schedule = structures.Schedule()
+        self._at = ctypes.byref(self._schedule)
+        layout = LAYOUT_IDS[name]
+        if not self._core.SKY_Schedule_Init(self._at, ctypes.byref(raw_torus), layout, servers, self._rows, len(self._rows), 0):
+            raise ValueError(f"{name} of {servers} servers along {len(rows)} rows: times rise from 0, and no step is too far")
+        places = structures.Places(ctypes.pointer(self._schedule), round(1e6 * handover_s))
+        self._places = ctypes.byref(places)
+        self._is_late = ctypes.cast(self._core.SKY_Satellites_Has, ctypes.c_void_p)
+        self.layout = RollingLayout(self._schedule.placement)
+        self._kept = lru_cache(maxsize=_CACHED)(self._servers)
+
+    def row_at(self, time_ms: int) -> int:
+        """Number of the row that holds, from 1."""
+        return int(self._core.SKY_Schedule_RowAt(self._at, _us(time_ms)))
+
+    def rows(self, time_ms: int, epoch: int = 0) -> tuple[int, ...]:
+        """The rows whose places are asked for a share of a block, in this order."""
+        found = (ctypes.c_uint32 * structures.PLACES_ROWS_MAX)()
+        count = self._core.SKY_Places_Rows(self._places, _us(time_ms), epoch, found)
+        return tuple(found[:count])
+
+    def is_moving(self, time_ms: int) -> bool:
+        """May satellites hand blocks over?"""
+        return bool(self._core.SKY_Places_IsMoving(self._places, _us(time_ms)))
+
+    def servers(self, row: int) -> list[Satellite]:
+        """Satellites of servers 0 to n - 1 in a row; in the first or the last if there is no such row."""
+        return list(self._kept(row))
+
+    def left(self, first: int, row: int) -> list[Satellite]:
+        """Satellites that had a server's place in a row from `first` on and do not have it in `row`, in the order of the last row
+        in which that was so."""
+        last_rows = np.empty(self._torus.planes * self._torus.slots, np.uint32)
+        self._core.SKY_Places_Left(self._at, first, row, last_rows.ctypes.data_as(ctypes.POINTER(ctypes.c_uint32)))
+        order = np.argsort(last_rows, kind="stable")[np.count_nonzero(last_rows == 0) :]
+        return [Satellite(1 + index // self._torus.slots, 1 + index % self._torus.slots) for index in order.tolist()]
+
+    def late(self, first: int, row: int, satellites: Collection[Satellite]) -> list[list[Satellite]]:
+        """Of each server those of some satellites that had its place in a row from `first` on and do not have it in `row`, in the
+        order of time; no more than the last `HOST_LATE`."""
+        listed = sorted_list(satellites)
+        found = (structures.Addr * defaults.HOST_LATE)()
+        places = []
+        for server in range(self.layout.servers):
+            count = self._core.SKY_Places_Late(self._at, first, row, server, self._is_late, ctypes.byref(listed), found)
+            places.append(from_core(found)[:count])
+        return places
+
+    def _servers(self, row: int) -> list[Satellite]:
+        return self.layout.servers_at(self._cells[min(max(row, 1), len(self._cells)) - 1])
+
+
+def _us(time_ms: int) -> int:
+    return 1000 * time_ms % _TIMES
+
+
+def _core_rows(rows: tuple[tuple[int, Cell], ...]) -> "ctypes.Array[structures.ScheduleRow]":
+    numbers = np.array([(time_ms, *cell) for time_ms, cell in rows], np.int64).reshape(-1, 3)
+    if not (numbers[:, 0].min(initial=0) >= 0 and numbers[:, 0].max(initial=0) <= _TIME_MAX):
+        raise ValueError(f"a row's time is outside 0 to {_TIME_MAX:,} ms")
+    if np.abs(numbers[:, 1:]).max(initial=0) > _CELL_MAX:
+        raise ValueError(f"a centre is outside +-{_CELL_MAX:,}")
+    return (structures.ScheduleRow * len(numbers)).from_buffer(numbers.astype(np.uint32).data)

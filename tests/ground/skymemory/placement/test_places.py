@@ -1,0 +1,118 @@
+"""Servers along a track, and which of their places are asked."""
+
+import gc
+import threading
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skymemory import defaults
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.placement.places import Places
+from skymemory.placement.rolling import Cell
+from skymemory.placement.torus import Satellite, Torus
+from skymemory.placement.track import Track
+
+TORUS = Torus(5, 19)
+CENTRES = [Satellite(3, 10), Satellite(3, 9), Satellite(4, 9), Satellite(4, 8), Satellite(4, 7)]
+names = st.sampled_from(sorted(LAYOUT_IDS))
+
+
+@st.composite
+def tracks(draw: st.DrawFn) -> Track:
+    torus = Torus(draw(st.integers(1, 9)), draw(st.integers(1, 20)))
+    satellites = st.builds(Satellite, st.integers(1, torus.planes), st.integers(1, torus.slots))
+    gaps_ms = draw(st.lists(st.integers(1, 5_000), max_size=20))
+    return Track.of(torus, [(time_ms, draw(satellites)) for time_ms in accumulate(gaps_ms, initial=0)])
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Track, Places]:
+    track = draw(tracks())
+    servers = draw(st.integers(1, track.torus.planes * track.torus.slots))
+    return track, track.places(draw(names), servers, draw(st.sampled_from([0.0, 0.5, 3.0, 30.0])))
+
+
+@given(cases(), st.integers(-(10**10), 10**10))
+def test_the_row_at_any_time(case: tuple[Track, Places], time_ms: int) -> None:
+    track, places = case
+    row = places.row_at(time_ms)
+    assert row == track.row_at(time_ms) == max(1, sum(began_ms <= time_ms for began_ms, _ in track.rows))
+    assert row in places.rows(time_ms)
+
+
+@given(cases(), st.integers(-3, 30))
+def test_servers_of_a_row_are_those_around_its_centre(case: tuple[Track, Places], row: int) -> None:
+    track, places = case
+    within = min(max(row, 1), len(track.rows))
+    assert places.servers(row) == places.layout.servers_at(track.cell(within))
+    places.servers(row).clear()  # what a caller does with its list is its own matter
+    assert places.servers(row) == places.layout.servers_at(track.cell(within))
+
+
+@given(cases(), st.data())
+def test_who_left_had_a_place_and_has_it_no_more(case: tuple[Track, Places], data: st.DataObject) -> None:
+    track, places = case
+    first, row = sorted(data.draw(st.lists(st.integers(1, len(track.rows)), min_size=2, max_size=2)))
+    now = places.servers(row)
+    last: dict[Satellite, int] = {}
+    for earlier in range(first, row):
+        last |= {one: earlier for one, current in zip(places.servers(earlier), now, strict=True) if one != current}
+    left = places.left(first, row)
+    assert len(left) == len(set(left))
+    assert set(left) == set(last)
+    assert [last[one] for one in left] == sorted(last.values())
+
+
+@given(cases(), st.data())
+def test_late_satellites_of_each_server_are_in_the_order_of_time(case: tuple[Track, Places], data: st.DataObject) -> None:
+    track, places = case
+    first, row = sorted(data.draw(st.lists(st.integers(1, len(track.rows)), min_size=2, max_size=2)))
+    late = data.draw(st.sets(st.sampled_from(sorted(track.torus.satellites()))))
+    for server, found in enumerate(places.late(first, row, late)):
+        had = {places.servers(earlier)[server]: earlier for earlier in range(first, row)}
+        expected = sorted((one for one in had if one in late and one != places.servers(row)[server]), key=had.__getitem__)
+        assert found == expected[-defaults.HOST_LATE :]
+
+
+def test_of_many_late_satellites_the_last_are_asked() -> None:
+    torus = Torus(5, 200)
+    track = Track.of(torus, [(1000 * row, Satellite(3, 100 - row)) for row in range(60)])
+    places = track.places("rotation", 1)
+    (found,) = places.late(1, 60, list(torus.satellites()))
+    assert found == [Satellite(3, 100 - row) for row in range(59 - defaults.HOST_LATE, 59)]
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUT_IDS))
+def test_a_layout_outlives_what_it_was_made_from(name: LayoutName) -> None:
+    """The core's schedule only points to its rows."""
+    track = Track.of(TORUS, [(1000 * index, centre) for index, centre in enumerate(CENTRES)])
+    expected = track.places(name, 10).servers(5)
+    places, layout = track.places(name, 10), track.layout(name, 10)
+    del track
+    gc.collect()
+    junk = [bytearray(1 << 16) for _ in range(64)]
+    assert places.servers(5) == layout.servers_at(Cell(4, 7)) == expected
+    assert places.rows(3_500, 5) == (5, 4, 3, 4, 5)
+    assert len(junk) == 64
+
+
+def test_threads_ask_at_a_time() -> None:
+    track = Track.of(TORUS, [(1000 * index, CENTRES[index % 5]) for index in range(500)])
+    places = track.places("rotation_hop", 10, 5.0)
+    expected = [(places.rows(1000 * row), places.layout.servers_at(track.cell(row))) for row in range(1, 400)]
+    failures = []
+
+    def ask() -> None:
+        for row, told in enumerate(expected, start=1):
+            if (places.rows(1000 * row), places.servers(row)) != told:
+                failures.append(row)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
