@@ -283,33 +283,48 @@ static void test_who_has_a_share_now_is_not_late_with_it(void)
     CHECK_EQ(SKY_Places_Late(&schedule, 7, 7, 0, all_are_late, NULL, found), 0);
 }
 
-static void test_who_left_by_its_last_row(void)
+/* By a plain search over all rows and servers. */
+static void check_left(uint32_t row)
 {
-    static const uint32_t seconds[] = {0, 100, 200, 300, 400, 500};
-    static uint32_t       last_rows[5u * 19u];
+    static uint32_t last_rows[5u * 19u];
+    const uint32_t  count = (uint32_t)torus.planes * torus.slots;
 
-    follow(seconds, 6);
-    for (uint32_t first = 1; first <= 6u; ++first)
+    for (uint32_t first = 1; first <= row; ++first)
     {
-        SKY_Places_Left(&schedule, first, 6, last_rows);
-        for (uint32_t i = 0; i < 5u * 19u; ++i)
+        SKY_Places_Left(&schedule, first, row, last_rows);
+        for (uint32_t i = 0; i < count; ++i)
         {
-            const SKY_Addr_t one      = {(uint16_t)(1u + i / 19u), (uint16_t)(1u + i % 19u)};
+            const SKY_Addr_t one      = {(uint16_t)(1u + i / torus.slots), (uint16_t)(1u + i % torus.slots)};
             uint32_t         expected = SKY_SCHEDULE_NONE;
 
-            for (uint32_t row = first; row < 6u; ++row)
+            for (uint32_t before = first; before < row; ++before)
             {
-                for (uint32_t server = 0; server < 10u; ++server)
+                for (uint32_t server = 0; server < schedule.placement.servers; ++server)
                 {
-                    const bool had = SKY_Addr_Equal(SKY_Schedule_Server(&schedule, row, server), one);
-                    const bool has = SKY_Addr_Equal(SKY_Schedule_Server(&schedule, 6, server), one);
+                    const bool had = SKY_Addr_Equal(SKY_Schedule_Server(&schedule, before, server), one);
+                    const bool has = SKY_Addr_Equal(SKY_Schedule_Server(&schedule, row, server), one);
 
-                    expected = had && !has ? row : expected;
+                    expected = had && !has ? before : expected;
                 }
             }
             CHECK_EQ(last_rows[i], expected);
         }
     }
+}
+
+static void test_who_left_by_its_last_row(void)
+{
+    static const uint32_t seconds[] = {0, 100, 200, 300, 400, 500, 600};
+
+    follow(seconds, 7);
+    check_left(7);
+    CHECK(SKY_Torus_Init(&torus, 1, 5, false)); /* satellites have one server's place, and later the other's */
+    for (uint32_t i = 0; i < 7u; ++i)
+    {
+        rows_of_schedule[i].centre.plane = 1;
+    }
+    CHECK(SKY_Schedule_Init(&schedule, &torus, SKY_LAYOUT_ROTATION, 2, rows_of_schedule, 7, START_US));
+    check_left(7);
 }
 
 int main(void)
