@@ -71,6 +71,10 @@ class Places:
         """May satellites hand blocks over?"""
         return bool(self._core.SKY_Places_IsMoving(self._places, _us(time_ms)))
 
+    def centre(self, row: int) -> Satellite:
+        """The satellite in the middle of a row's window; of the first or the last if there is no such row."""
+        return self._torus.wrap(*self._cell(row))
+
     def servers(self, row: int) -> list[Satellite]:
         """Satellites of servers 0 to n - 1 in a row; in the first or the last if there is no such row."""
         return list(self._kept(row))
@@ -95,7 +99,11 @@ class Places:
         return places
 
     def _servers(self, row: int) -> list[Satellite]:
-        return self.layout.servers_at(self._cells[min(max(row, 1), len(self._cells)) - 1])
+        return self.layout.servers_at(self._cell(row))
+
+    def _cell(self, row: int) -> Cell:
+        """A row's number may come from a schedule that was followed a moment ago."""
+        return self._cells[min(max(row, 1), len(self._cells)) - 1]
 
 
 def _us(time_ms: int) -> int:

@@ -123,14 +123,13 @@ class Whereabouts:
 
     def centre(self, row: int) -> Satellite:
         """The satellite in the middle of a row's window."""
-        if self._following is None:
-            return self.constellation.cache.centre
-        track = self._following[0].track
-        return track.centre(_within(track, row))
+        return self._places().centre(row)
 
     def servers(self, row: int, lost: Collection[Satellite] = ()) -> list[Satellite]:
         """Satellites of servers 0 to n - 1 in a row. Those of `lost` are replaced, see `layouts.substitute`."""
-        return substitute(self._places().servers(row), lost, self.centre(row), self.constellation.torus)
+        places = self._places()  # another thread may follow another schedule meanwhile
+        servers = places.servers(row)
+        return substitute(servers, lost, places.centre(row), self.constellation.torus) if lost else servers
 
     def rows(self, time_s: float, epoch: int = 0) -> tuple[int, ...]:
         """The rows whose places are asked for a block, in this order.
@@ -180,8 +179,3 @@ class Whereabouts:
             cache = self.constellation.cache
             self._fixed = Track.of(self.constellation.torus, [(0, cache.centre)]).places(cache.layout, cache.servers)
         return self._fixed
-
-
-def _within(track: Track, row: int) -> int:
-    """A row's number may come from the schedule that was followed a moment ago."""
-    return min(max(row, 1), len(track.rows))

@@ -48,6 +48,7 @@ def test_servers_of_a_row_are_those_around_its_centre(case: tuple[Track, Places]
     track, places = case
     within = min(max(row, 1), len(track.rows))
     assert places.servers(row) == places.layout.servers_at(track.cell(within))
+    assert places.centre(row) == track.centre(within)
     places.servers(row).clear()  # what a caller does with its list is its own matter
     assert places.servers(row) == places.layout.servers_at(track.cell(within))
 
