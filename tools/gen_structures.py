@@ -57,8 +57,13 @@ _STATUSES = (
 MODULES = (
     Module(
         "ground/skymemory/link/structures.py",
-        {"ground/native/skyc.h": None, "ground/native/skyc_transfer.h": ("SKYC_LANES",), f"{_CORE}sky_crc.h": ("SKY_Crc32c",)},
+        {
+            f"{_HOST}sky_host.h": ("SKY_HostPlace_t", "SKY_HostBlock_t", "SKY_HostServed_t"),
+            "ground/native/skyc.h": None,
+            f"{_CORE}sky_crc.h": ("SKY_Crc32c",),
+        },
         lost="SKYC_",
+        names={"SKY_HostPlace_t": "Place", "SKY_HostBlock_t": "Block", "SKY_HostServed_t": "Served"},
     ),
     Module(
         "ground/skymemory/placement/structures.py",

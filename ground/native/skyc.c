@@ -12,7 +12,7 @@
 #include <sys/random.h>
 
 #include "sky.h"
-#include "skyc_transfer.h"
+#include "skyc_engine.h"
 
 struct SKYC_Client
 {
@@ -20,30 +20,12 @@ struct SKYC_Client
     SKYC_Engine_t   engine;
 };
 
-static uint32_t or_default(uint32_t value, uint32_t standard)
-{
-    return value != 0 ? value : standard;
-}
-
 static bool config_check(const SKYC_Config_t *config)
 {
     return (config->packet_bytes == 0 ||
             (config->packet_bytes > SKY_RESPONSE_OVERHEAD && config->packet_bytes <= SKY_LIMIT_PACKET_BYTES)) &&
            config->window_max <= SKY_LIMIT_CHUNK_SET && config->burst <= SKY_LIMIT_CHUNK_SET &&
            config->receive_bytes <= INT32_MAX;
-}
-
-static void engine_configure(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random)
-{
-    engine->config              = *config;
-    engine->config.packet_bytes = or_default(config->packet_bytes, SKY_LIMIT_PACKET_BYTES);
-
-    engine->peer_cfg =
-        SKY_PeerCfg_OfHost(or_default(config->window_max, SKY_DEFAULT_WINDOW), or_default(config->burst, SKY_DEFAULT_CREDIT));
-
-    engine->cancel               = UINT64_MAX;
-    engine->self.slot            = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);
-    engine->counters.host_number = engine->self.slot;
 }
 
 SKYC_Client_t *SKYC_Open(const SKYC_Config_t *config, int *error)
@@ -66,7 +48,11 @@ SKYC_Client_t *SKYC_Open(const SKYC_Config_t *config, int *error)
     }
     else
     {
-        engine_configure(&client->engine, config, random);
+        cause                               = SKYC_Engine_Init(&client->engine, config, random);
+        client->engine.counters.host_number = client->engine.host.self.slot;
+    }
+    if (cause == 0)
+    {
         client->engine.sock = SKYC_Socket_Open(config, &client->engine.counters, &cause);
     }
     if (cause == 0)
@@ -80,6 +66,10 @@ SKYC_Client_t *SKYC_Open(const SKYC_Config_t *config, int *error)
     if (client != NULL && client->engine.sock != NULL)
     {
         SKYC_Socket_Close(client->engine.sock);
+    }
+    if (client != NULL)
+    {
+        SKYC_Engine_Free(&client->engine);
     }
     free(client);
     if (error != NULL)
@@ -104,23 +94,23 @@ void SKYC_Close(SKYC_Client_t *client)
     free(client);
 }
 
-static int client_run(SKYC_Client_t *client, bool is_put, SKYC_Block_t *blocks, uint32_t count)
+static int client_run(SKYC_Client_t *client, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count)
 {
     (void)pthread_mutex_lock(&client->lock);
-    const int error = SKYC_Engine_Run(&client->engine, is_put, blocks, count);
+    const int error = SKYC_Engine_Run(&client->engine, kind, blocks, count);
 
     (void)pthread_mutex_unlock(&client->lock);
     return error;
 }
 
-int SKYC_Put(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count)
+int SKYC_Put(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count)
 {
-    return client_run(client, true, blocks, count);
+    return client_run(client, SKY_HOST_PUT, blocks, count);
 }
 
-int SKYC_Get(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count)
+int SKYC_Get(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count)
 {
-    return client_run(client, false, blocks, count);
+    return client_run(client, SKY_HOST_GET, blocks, count);
 }
 
 void SKYC_Cancel(SKYC_Client_t *client, uint64_t call)
@@ -129,7 +119,7 @@ void SKYC_Cancel(SKYC_Client_t *client, uint64_t call)
     SKYC_Socket_Wake(client->engine.sock);
 }
 
-uint32_t SKYC_Served(SKYC_Client_t *client, SKYC_Served_t *served, uint32_t room)
+uint32_t SKYC_Served(SKYC_Client_t *client, SKY_HostServed_t *served, uint32_t room)
 {
     (void)pthread_mutex_lock(&client->lock);
     const uint32_t count = SKYC_Engine_Served(&client->engine, served, room);

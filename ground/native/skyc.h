@@ -9,11 +9,7 @@
 #ifndef SKYC_H
 #define SKYC_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#define SKYC_KEY_BYTES 32u
+#include "sky_host.h"
 
 /** Everything 0 is the default. */
 typedef struct
@@ -27,53 +23,6 @@ typedef struct
     uint16_t no_offload;    /**< 1: one datagram a packet even where the system could bundle them (for comparisons) */
 } SKYC_Config_t;
 
-/** A satellite, and the endpoint through which it is reached: answers are taken from there only. */
-typedef struct
-{
-    uint16_t plane, slot;
-    uint16_t entry_plane, entry_slot; /**< satellite that listens there */
-    uint32_t entry_ipv4;              /**< host order */
-    uint16_t entry_port;
-    uint16_t reserved;
-} SKYC_Satellite_t;
-
-/**
- * One block. Chunk i is at server i mod server_count.
- *
- * While the sky turns a server's chunks move from one satellite to another, one by one. A GET asks for a server's share at its
- * place in `servers` first; what that does not hold is asked for at its place in the first round of `fallbacks`, and so on. A chunk is in
- * one of its places always and only moves forward, so places asked in the order of time find every chunk. A satellite that cannot be
- * reached, or that has been silent for its part of the time that is left, is passed over in the same way.
- */
-typedef struct
-{
-    uint8_t                 key[SKYC_KEY_BYTES];
-    uint32_t                tenant;
-    uint32_t                epoch;
-    uint32_t                block_len;
-    uint32_t                chunk_len;
-    uint32_t                chunk_total;
-    uint32_t                deadline_ms; /**< from the start of the call; at least 1 */
-    uint8_t                *data;        /**< block_len bytes: read by put, written by get */
-    const SKYC_Satellite_t *servers;
-    const SKYC_Satellite_t
-            *fallbacks; /**< rounds x server_count; plane 0: none for this server. GET only; may be NULL without rounds */
-    uint32_t server_count;
-    uint32_t rounds; /**< at most SKY_HOST_ROUNDS */
-    /* what became of it */
-    /**
-     * SKY_STATUS_*. RUNNING until the block has an end; then DONE, MISS, EXPIRED (the deadline has passed; or a place is silent, and
-     * the others do not hold what is missing), CANCELLED, or what a satellite said, REFUSED if that is no status of the wire.
-     */
-    uint32_t status;
-    uint32_t last_status;               /**< of the last error response, 0: none */
-    uint32_t failed_plane, failed_slot; /**< satellite on which it failed, of several places the last one; 0: none */
-    uint32_t chunks;                    /**< received, respectively acknowledged */
-    uint32_t requests, repeats, duplicates, corrupt;
-    uint64_t bytes;       /**< of these chunks */
-    uint64_t duration_us; /**< from the start of the call to the block's end */
-} SKYC_Block_t;
-
 /** Since SKYC_Open. */
 typedef struct
 {
@@ -85,19 +34,6 @@ typedef struct
     uint64_t tx_offload, rx_offload; /**< 1: the system bundles datagrams */
     uint64_t host_number;
 } SKYC_Counters_t;
-
-/** What one satellite did in a call. Times are from the start of the call, 0: that did not happen. */
-typedef struct
-{
-    uint16_t plane, slot;
-    uint16_t entry_plane, entry_slot;
-    uint32_t srtt_us; /**< smoothed round trip, over all calls so far; 0: none was measured */
-    uint32_t chunks;  /**< received from it, respectively acknowledged by it, also of blocks that did not come whole */
-    uint32_t requests, repeats;
-    uint64_t bytes;             /**< of these chunks */
-    uint64_t asked_us;          /**< when the first request (PUT: chunk) left */
-    uint64_t first_us, last_us; /**< when it first and last answered */
-} SKYC_Served_t;
 
 typedef struct
 {
@@ -114,19 +50,20 @@ void           SKYC_Close(SKYC_Client_t *client);
  * @return 0 when every block has an end; otherwise nothing was sent and it is EINVAL (a block's numbers contradict each other: the
  *         first such block has last_status BAD_CHUNK) or ENOMEM
  */
-int SKYC_Put(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count);
-int SKYC_Get(SKYC_Client_t *client, SKYC_Block_t *blocks, uint32_t count);
+/* Endpoints of places are ipv4 << 16 | port, both in host order. The library sets `kind` and `have`. */
+int SKYC_Put(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count);
+int SKYC_Get(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count);
 /**
  * End a call, from another thread or a signal handler.
  * @param call  SKYC_Progress_t.calls while it runs, or just before. If that call has ended already, nothing happens
  */
 void SKYC_Cancel(SKYC_Client_t *client, uint64_t call);
 /**
- * Who did what in the call that ended last. Threads that share a client keep each other from calls in between.
+ * Who did what in the call that ended last. Times are from the start of the call. Threads that share a client keep each other from calls in between.
  * @param served  receives the first @p room of them; NULL if @p room is 0
  * @return how many there are
  */
-uint32_t SKYC_Served(SKYC_Client_t *client, SKYC_Served_t *served, uint32_t room);
+uint32_t SKYC_Served(SKYC_Client_t *client, SKY_HostServed_t *served, uint32_t room);
 void     SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress);
 void     SKYC_Counters(SKYC_Client_t *client, SKYC_Counters_t *counters);
 

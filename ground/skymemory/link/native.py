@@ -71,7 +71,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What one satellite did in a call; `SKYC_Served_t`. Times are from the start of the call, None: that did not happen."""
+    """What one satellite did in a call; `SKY_HostServed_t`. Times are from the start of the call, None: that did not happen."""
 
     satellite: Satellite
     entry: Satellite
@@ -347,21 +347,21 @@ def _served_of(entry: structures.Served) -> Served:
 
 
 @lru_cache(maxsize=64)  # they change when the window moves or a satellite is lost
-def _rounds(places: tuple[tuple[Server, ...], ...]) -> list[ctypes.Array[structures.Satellite]]:
+def _rounds(places: tuple[tuple[Server, ...], ...]) -> list[ctypes.Array[structures.Place]]:
     """The servers' first places; behind them, if there are any, the others round by round."""
     most = max(len(one) for one in places)
     if min(len(one) for one in places) == 0:
         raise ValueError("a server without a place; each needs at least one")
-    nowhere = structures.Satellite()
+    nowhere = structures.Place()
     entries = [[_server_entry(place) for place in one] + [nowhere] * (most - len(one)) for one in places]
-    first = (structures.Satellite * len(places))(*(one[0] for one in entries))
-    others = (structures.Satellite * (len(places) * (most - 1)))(*(one[round_] for round_ in range(1, most) for one in entries))
+    first = (structures.Place * len(places))(*(one[0] for one in entries))
+    others = (structures.Place * (len(places) * (most - 1)))(*(one[round_] for round_ in range(1, most) for one in entries))
     return [first, others] if most > 1 else [first]
 
 
-def _server_entry(server: Server) -> structures.Satellite:
+def _server_entry(server: Server) -> structures.Place:
     satellite, entry, address, port = server
-    return structures.Satellite(*satellite, *entry, int.from_bytes(inet_aton(address), "big"), port, 0)
+    return structures.Place(*satellite, *entry, int.from_bytes(inet_aton(address), "big") << 16 | port)
 
 
 def _view(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":

@@ -22,12 +22,12 @@
 #define BLOCK      ((CHUNKS - 1u) * CHUNK + 1u)
 #define CALL_MS    20000u
 
-static rig_t            rigs[SATELLITES];
-static int              sockets[SATELLITES];
-static SKYC_Satellite_t servers[SATELLITES];
-static uint32_t         to_lose; /* responses of the slow one to GET, atomic */
-static bool             is_over; /* atomic */
-static uint8_t          block_up[BLOCK], block_down[BLOCK];
+static rig_t           rigs[SATELLITES];
+static int             sockets[SATELLITES];
+static SKY_HostPlace_t servers[SATELLITES];
+static uint32_t        to_lose; /* responses of the slow one to GET, atomic */
+static bool            is_over; /* atomic */
+static uint8_t         block_up[BLOCK], block_down[BLOCK];
 
 static void hold(void)
 {
@@ -106,16 +106,15 @@ static void launch(void)
         CHECK(getsockname(sockets[i], (struct sockaddr *)&at, &at_len) == 0);
         servers[i].plane       = 1;
         servers[i].slot        = (uint16_t)(i + 1);
-        servers[i].entry_port  = ntohs(at.sin_port);
-        servers[i].entry_ipv4  = INADDR_LOOPBACK;
+        servers[i].endpoint    = (uint64_t)INADDR_LOOPBACK << 16 | ntohs(at.sin_port);
         servers[i].entry_plane = 1;
         servers[i].entry_slot  = (uint16_t)(i + 1);
     }
 }
 
-static SKYC_Block_t block_of(uint8_t *data, uint32_t number)
+static SKY_HostBlock_t block_of(uint8_t *data, uint32_t number)
 {
-    SKYC_Block_t block = {0};
+    SKY_HostBlock_t block = {0};
 
     fx_key(block.key, number);
     block.block_len    = BLOCK;
@@ -138,7 +137,7 @@ static void test_nothing_was_done_yet(void)
     SKYC_Close(client);
 }
 
-static void check_times(const SKYC_Served_t *served, uint64_t duration_us)
+static void check_times(const SKY_HostServed_t *served, uint64_t duration_us)
 {
     CHECK(served->asked_us <= served->first_us); /* the first microsecond may not be over when the first request leaves */
     CHECK(served->first_us > 0 && served->first_us <= served->last_us);
@@ -148,10 +147,10 @@ static void check_times(const SKYC_Served_t *served, uint64_t duration_us)
 
 static void test_each_satellite_is_reported(void)
 {
-    SKYC_Client_t *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
-    SKYC_Block_t   up     = block_of(block_up, 1);
-    SKYC_Block_t   down   = block_of(block_down, 1);
-    SKYC_Served_t  served[3];
+    SKYC_Client_t   *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
+    SKY_HostBlock_t  up     = block_of(block_up, 1);
+    SKY_HostBlock_t  down   = block_of(block_down, 1);
+    SKY_HostServed_t served[3];
 
     for (uint32_t i = 0; i < BLOCK; ++i)
     {
@@ -190,9 +189,9 @@ static void test_each_satellite_is_reported(void)
 
 static void test_one_that_is_silent(void)
 {
-    SKYC_Client_t *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
-    SKYC_Block_t   down   = block_of(block_down, 1);
-    SKYC_Served_t  served[2];
+    SKYC_Client_t   *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
+    SKY_HostBlock_t  down   = block_of(block_down, 1);
+    SKY_HostServed_t served[2];
 
     down.deadline_ms = 1000;
     __atomic_store_n(&to_lose, UINT32_MAX, __ATOMIC_RELAXED);

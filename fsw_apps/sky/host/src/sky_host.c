@@ -1,0 +1,500 @@
+/**
+ * @file
+ * The engine of a host: what came and what is late is told to the lane it belongs to, and every lane with room in its window sends.
+ */
+#include <string.h>
+
+#include "sky_crc.h"
+#include "sky_host_priv.h"
+
+#define US_PER_MS   UINT64_C(1000)
+#define REDRAWS_MAX 8u /* of the host number in one report: so many collisions in a row are no accident */
+
+/** Chunks on their way through one satellite to or from several. Its links hold so many packets of a chunk each, and not many
+ *  more; smaller packets need less room there. */
+#define WAY_CHUNKS 480u
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_HostCfg_t *cfg, const SKY_HostPeerMemory_t *memory)
+{
+    (void)memset(host, 0, sizeof(*host));
+    host->shell      = *shell;
+    host->cfg        = *cfg;
+    host->peers      = *memory;
+    host->self.slot  = cfg->number;
+    host->work_free  = SKY_HOST_NONE;
+    host->piece_free = SKY_HOST_NONE;
+    host->lane_free  = SKY_HOST_NONE;
+    host->budget     = SKY_LIMIT_CHUNK_SET;
+    if (memory->peer_count == 0u)
+    {
+        return false;
+    }
+    SKY_Index_Init(&host->index, memory->index, memory->peer_count);
+    return true;
+}
+
+bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
+{
+    if (host->running > 0u || memory->work_count == 0u || memory->piece_count == 0u || memory->lane_count == 0u ||
+        memory->lane_count > SKY_HOST_LANES_MAX)
+    {
+        return false;
+    }
+    for (uint32_t at = 0; at < host->active_count; ++at) /* pieces of blocks that have ended */
+    {
+        host->peers.peers[host->peers.active[at]].piece_first = SKY_HOST_NONE;
+    }
+    SKY_HostPieces_Rest(host);
+    host->blocks = *memory;
+    for (uint32_t i = 0; i < memory->work_count; ++i)
+    {
+        memory->works[i].block        = NULL;
+        memory->works[i].pieces_alive = 0;
+        memory->works[i].next         = i + 1u < memory->work_count ? i + 1u : SKY_HOST_NONE;
+    }
+    for (uint32_t i = 0; i < memory->piece_count; ++i)
+    {
+        memory->pieces[i].next = i + 1u < memory->piece_count ? i + 1u : SKY_HOST_NONE;
+    }
+    for (uint32_t i = 0; i < memory->lane_count; ++i)
+    {
+        memory->lanes[i].request_id = 0;
+        memory->lanes[i].next       = i + 1u < memory->lane_count ? i + 1u : SKY_HOST_NONE;
+    }
+    host->work_free        = 0;
+    host->piece_free       = 0;
+    host->piece_free_count = memory->piece_count;
+    host->lane_free        = 0;
+    return true;
+}
+
+void SKY_Host_SetBudget(SKY_Host_t *host, uint32_t chunks)
+{
+    host->budget = chunks > 0u ? chunks : 1u;
+}
+
+void SKY_Host_BeginReport(SKY_Host_t *host)
+{
+    ++host->report;
+    host->redraws = 0;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------------------------- */
+
+static void Reset(SKY_HostBlock_t *block)
+{
+    block->status       = SKY_STATUS_RUNNING;
+    block->last_status  = SKY_STATUS_OK;
+    block->failed_plane = 0;
+    block->failed_slot  = 0;
+    block->failed_chunk = 0;
+    block->passes       = 0;
+    block->chunks       = 0;
+    block->requests     = 0;
+    block->repeats      = 0;
+    block->duplicates   = 0;
+    block->corrupt      = 0;
+    block->bytes        = 0;
+    block->duration_us  = 0;
+    block->ended_next   = NULL;
+}
+
+SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_t *block)
+{
+    const uint64_t pieces = SKY_Host_Pieces(host, block);
+    const uint32_t number = host->work_free;
+
+    host->now_us = now_us;
+    Reset(block);
+    if (pieces == 0u)
+    {
+        block->last_status = SKY_STATUS_BAD_CHUNK;
+        return SKY_HOST_WRONG;
+    }
+    if (number == SKY_HOST_NONE || pieces > host->piece_free_count)
+    {
+        return SKY_HOST_FULL;
+    }
+    SKY_HostWork_t *work = &host->blocks.works[number];
+
+    host->work_free = work->next;
+    ++host->running;
+    work->block       = block;
+    work->started_us  = now_us;
+    work->deadline_us = now_us + US_PER_MS * block->deadline_ms;
+    work->pieces_left = 0;
+    if (!SKY_HostPieces_Make(host, number))
+    {
+        SKY_HostLanes_StopBlock(host, number, SKY_STATUS_BUSY);
+    }
+    return SKY_HOST_BEGUN;
+}
+
+void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *block, SKY_Status_t status)
+{
+    host->now_us = now_us;
+    for (uint32_t i = 0; i < host->blocks.work_count; ++i)
+    {
+        const SKY_HostBlock_t *one = host->blocks.works[i].block;
+
+        if (one != NULL && (block == NULL || one == block))
+        {
+            SKY_HostLanes_StopBlock(host, i, status);
+        }
+    }
+}
+
+SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host)
+{
+    SKY_HostBlock_t *block = host->ended;
+
+    if (block != NULL)
+    {
+        host->ended       = block->ended_next;
+        block->ended_next = NULL;
+    }
+    return block;
+}
+
+/* ---- what comes ------------------------------------------------------------------------------------------------------ */
+
+/* The lane to which a request id belongs. @return NULL if there is none any more */
+static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
+{
+    const uint32_t index = (uint32_t)(request_id >> 16) & (SKY_HOST_LANES_MAX - 1u);
+
+    if (index >= host->blocks.lane_count || host->blocks.lanes[index].request_id == 0u ||
+        host->blocks.lanes[index].request_id != (request_id & ~(uint64_t)0xFFFFu))
+    {
+        return NULL;
+    }
+    return &host->blocks.lanes[index];
+}
+
+/* Let a lane ask again at once what it has asked. */
+static void Repeat(SKY_HostLane_t *lane, uint64_t now_us)
+{
+    switch (lane->kind)
+    {
+        case SKY_HOST_PUT:
+            lane->u.push.timer_us = lane->u.push.timer_us != 0u ? now_us : 0u;
+            break;
+        case SKY_HOST_GET:
+            lane->u.fetch.timer_us = lane->u.fetch.timer_us != 0u ? now_us : 0u;
+            break;
+        default:
+            lane->u.ask.due_us = now_us;
+            break;
+    }
+}
+
+/* Another host has our number at a gateway: take a new one, and ask again what was asked there. */
+static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
+{
+    ++host->redraws;
+    host->self.slot = (uint16_t)(host->shell.Random(host->shell.context) % UINT16_MAX + 1u);
+    for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
+    {
+        SKY_HostLane_t *lane = &host->blocks.lanes[i];
+
+        if (lane->request_id == 0u)
+        {
+            continue;
+        }
+        SKY_HostLanes_Cfg(lane)->self        = host->self;
+        host->peers.peers[lane->peer].due_us = 0;
+        if (SKY_Addr_Equal(SKY_HostLanes_Cfg(lane)->gateway, gateway))
+        {
+            Repeat(lane, host->now_us);
+        }
+    }
+}
+
+/* Is this a gateway's word that another host has our number? @return true: it has been acted upon */
+static bool IsNumberTaken(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt)
+{
+    const SKY_Addr_t gateway = SKY_HostLanes_Cfg(lane)->gateway;
+
+    if (pkt->status != SKY_STATUS_REFUSED || host->cfg.keeps_number || !SKY_Addr_Equal(pkt->src, gateway))
+    {
+        return false;
+    }
+    if (pkt->dst.slot == host->self.slot)
+    {
+        if (host->redraws == REDRAWS_MAX)
+        {
+            return false;
+        }
+        Redraw(host, gateway);
+    }
+    return true; /* also if it is about a number of before */
+}
+
+/* What a satellite holds, it says itself; why a packet did not get there may be said by any satellite on the way. */
+static bool IsFrom(const SKY_Host_t *host, const SKY_HostLane_t *lane, uint64_t endpoint, const SKY_Packet_t *pkt)
+{
+    return endpoint == lane->endpoint && ((pkt->status != SKY_STATUS_OK && pkt->status != SKY_STATUS_NOT_FOUND) ||
+                                          SKY_Addr_Equal(pkt->src, host->peers.peers[lane->peer].peer.addr));
+}
+
+void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len)
+{
+    SKY_Packet_t pkt;
+
+    host->now_us = now_us;
+    if (SKY_Packet_Decode(data, len, &pkt) != SKY_STATUS_OK)
+    {
+        ++host->counters.undecoded;
+        return;
+    }
+    SKY_HostLane_t *lane = LaneOf(host, pkt.request_id);
+
+    if (lane == NULL || !IsFrom(host, lane, endpoint, &pkt))
+    {
+        ++host->counters.stale;
+        return;
+    }
+    if (!IsNumberTaken(host, lane, &pkt))
+    {
+        SKY_HostLanes_OnPacket(host, lane, &pkt);
+        (void)SKY_HostLanes_Reap(host, lane);
+    }
+}
+
+void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request_id)
+{
+    SKY_HostLane_t *lane = LaneOf(host, request_id);
+
+    host->now_us = now_us;
+    if (lane != NULL) /* else an earlier packet has ended it */
+    {
+        SKY_HostLanes_Refuse(host, lane, SKY_STATUS_TOO_LARGE);
+    }
+}
+
+/* ---- what goes ------------------------------------------------------------------------------------------------------- */
+
+static void SendPacket(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t *pkt)
+{
+    pkt->seq_count  = host->seq_count;
+    host->seq_count = (uint16_t)((host->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
+    host->shell.Send(host->shell.context, host->now_us, lane->endpoint, pkt);
+}
+
+static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t *pkt)
+{
+    const SKY_HostBlock_t *block = host->blocks.works[host->blocks.pieces[lane->piece].work].block;
+    const uint8_t         *chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
+    uint32_t               at    = 0;
+
+    pkt->chunk_crc = SKY_Crc32c(0, chunk, pkt->chunk_len);
+    do
+    {
+        at = SKY_Packet_CutPart(pkt, chunk, at, host->cfg.packet_bytes);
+        SendPacket(host, lane, pkt);
+    } while (at < pkt->chunk_len);
+}
+
+/* A push sends one burst and its query at a time, so that all satellites get their turn and answers are read in between.
+ * @param room  chunks that may still be on their way. @return how many of them were sent or asked for; @p more: others could be at
+ * once */
+static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, bool *more)
+{
+    uint32_t         used   = 0;
+    SKY_PushAction_t action = SKY_PUSH_CHUNK;
+    SKY_Packet_t     pkt;
+
+    do
+    {
+        action = SKY_HostLanes_Next(host, lane, room - used, &pkt, host->shell.Payload(host->shell.context));
+        if (action == SKY_PUSH_CHUNK)
+        {
+            SendChunk(host, lane, &pkt);
+            ++used;
+        }
+        else if (action == SKY_PUSH_QUERY)
+        {
+            used += lane->kind == SKY_HOST_GET ? pkt.credit : 0u;
+            SendPacket(host, lane, &pkt);
+        }
+        host->peers.peers[lane->peer].due_us = action != SKY_PUSH_NOTHING ? 0u : host->peers.peers[lane->peer].due_us;
+    } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
+    *more          = *more || action == SKY_PUSH_QUERY;
+    lane->asked_us = lane->asked_us == 0u && (used > 0u || lane->kind == SKY_HOST_PURGE) ? host->now_us : lane->asked_us;
+    return used;
+}
+
+/* What @p peer may have on its way of @p all, which it shares with others: twice an even share. One that is silent must not keep the
+ * others waiting, one that is fast may have more. */
+static uint32_t FairRoom(const SKY_HostPeer_t *peer, uint32_t all, uint32_t peers)
+{
+    const uint32_t fair = 2u * all / (peers + 1u) + 1u;
+
+    return fair > peer->peer.outstanding ? fair - peer->peer.outstanding : 0u;
+}
+
+static uint32_t LessOf(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t Minus(uint32_t from, uint32_t by)
+{
+    return by < from ? from - by : 0u;
+}
+
+/* Chunks that may go to, or be asked of, a satellite now. @param budget  that the receive buffer has room for; a PUT needs none */
+static uint32_t RoomOf(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_HostLane_t *lane, uint32_t budget)
+{
+    const SKY_HostWay_t *way  = &host->peers.ways[peer->way];
+    uint32_t             room = SKY_LIMIT_CHUNK_SET;
+
+    if (lane->kind == SKY_HOST_GET)
+    {
+        room = LessOf(FairRoom(peer, host->budget, host->busy_count), budget);
+    }
+    if (way->peers > 1u)
+    {
+        room = LessOf(LessOf(room, FairRoom(peer, WAY_CHUNKS, way->peers)), way->room);
+    }
+    return room;
+}
+
+/* @return chunks that the receive buffer has room for */
+static uint32_t CountRoom(SKY_Host_t *host)
+{
+    uint32_t budget = host->budget;
+
+    for (uint32_t i = 0; i < host->way_count; ++i)
+    {
+        host->peers.ways[i].room  = WAY_CHUNKS;
+        host->peers.ways[i].peers = 0;
+    }
+    host->busy_count = 0;
+    for (uint32_t at = 0; at < host->active_count; ++at)
+    {
+        const SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at]];
+        SKY_HostWay_t        *way  = &host->peers.ways[peer->way];
+        const uint32_t        busy = peer->lanes_busy != 0u ? 1u : 0u;
+
+        budget    = Minus(budget, peer->peer.outstanding);
+        way->room = Minus(way->room, peer->peer.outstanding);
+        way->peers += busy;
+        host->busy_count += busy;
+    }
+    return budget;
+}
+
+/* @return true: more could be sent at once */
+static bool SendAll(SKY_Host_t *host)
+{
+    bool more = false;
+
+    SKY_HostPieces_FindWays(host);
+    uint32_t budget = CountRoom(host);
+
+    for (uint32_t n = 0; n < host->active_count; ++n)
+    {
+        SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[(host->turn + n) % host->active_count]];
+        SKY_HostWay_t  *way  = &host->peers.ways[peer->way];
+
+        for (uint32_t place = 0; place < SKY_HOST_LANES; ++place)
+        {
+            if ((peer->lanes_busy & 1u << place) != 0u)
+            {
+                SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
+                const uint32_t  used = SendLane(host, lane, RoomOf(host, peer, lane, budget), &more);
+
+                budget                = Minus(budget, used);
+                way->room             = Minus(way->room, used);
+                peer->served.asked_us = peer->served.asked_us == 0u && used > 0u ? host->now_us : peer->served.asked_us;
+            }
+        }
+    }
+    ++host->turn;
+    return more;
+}
+
+/* Begin what can begin, let timers act. @return when something is due at the latest */
+static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
+{
+    uint64_t due_us = timers ? UINT64_MAX : host->now_us;
+
+    for (uint32_t at = 0; at < host->active_count; ++at)
+    {
+        SKY_HostPeer_t *peer    = &host->peers.peers[host->peers.active[at]];
+        uint64_t        next_us = UINT64_MAX;
+
+        if (SKY_HostLanes_Begin(host, peer))
+        {
+            due_us = host->now_us; /* it has something to send */
+        }
+        if (!timers)
+        {
+            continue;
+        }
+        for (uint32_t place = 0; place < SKY_HOST_LANES && host->now_us >= peer->due_us; ++place)
+        {
+            if ((peer->lanes_busy & 1u << place) == 0u) /* not by the lane: those that are idle stay out of the cache */
+            {
+                continue;
+            }
+            SKY_HostLane_t *lane    = &host->blocks.lanes[peer->lanes[place]];
+            const uint64_t  lane_us = SKY_HostLanes_OnTime(host, lane);
+
+            next_us = lane_us < next_us ? lane_us : next_us;
+            if (SKY_HostLanes_Reap(host, lane))
+            {
+                next_us = 0; /* another can begin */
+            }
+        }
+        peer->due_us = host->now_us >= peer->due_us ? next_us : peer->due_us;
+        due_us       = peer->due_us < due_us ? peer->due_us : due_us;
+    }
+    return due_us > host->now_us ? due_us : host->now_us;
+}
+
+uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
+{
+    host->now_us = now_us;
+    (void)ActOnTime(host, timers);
+
+    const bool     more   = SendAll(host);
+    const uint64_t due_us = more ? now_us : ActOnTime(host, timers); /* what was sent has set timers */
+
+    SKY_HostPieces_Rest(host);
+    return due_us;
+}
+
+/* ---- who did what ---------------------------------------------------------------------------------------------------- */
+
+uint32_t SKY_Host_Served(const SKY_Host_t *host, SKY_HostServed_t *served, uint32_t room)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < host->peer_used; ++i)
+    {
+        const SKY_HostPeer_t *peer = &host->peers.peers[i];
+
+        if (peer->report != host->report)
+        {
+            continue;
+        }
+        if (count < room)
+        {
+            SKY_HostServed_t *one = &served[count];
+
+            *one             = peer->served;
+            one->plane       = peer->peer.addr.plane;
+            one->slot        = peer->peer.addr.slot;
+            one->entry_plane = peer->entry.plane;
+            one->entry_slot  = peer->entry.slot;
+            one->srtt_us     = peer->peer.srtt_us;
+            one->last_us     = one->first_us == 0u ? 0u : peer->heard_us;
+        }
+        ++count;
+    }
+    return count;
+}

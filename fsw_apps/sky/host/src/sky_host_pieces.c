@@ -1,0 +1,343 @@
+/**
+ * @file
+ * Satellites that the host knows, and the pieces of blocks that wait for them.
+ */
+#include <string.h>
+
+#include "sky_host_priv.h"
+
+#define HASH_MUL UINT32_C(2654435769) /* 2^32 / golden ratio: neighbours lie far apart */
+
+/* ---- numbers of a block ---------------------------------------------------------------------------------------------- */
+
+static uint32_t ShareChunks(const SKY_HostBlock_t *block, uint32_t server)
+{
+    return server < block->chunk_total ? (block->chunk_total - server - 1u) / block->server_count + 1u : 0u;
+}
+
+/* A purge takes one request a place, however many chunks there are. */
+static uint32_t SharePieces(const SKY_HostBlock_t *block, uint32_t server)
+{
+    const uint32_t pieces = (ShareChunks(block, server) + SKY_LIMIT_CHUNK_SET - 1u) / SKY_LIMIT_CHUNK_SET;
+
+    return block->kind == SKY_HOST_PURGE && pieces > 1u ? 1u : pieces;
+}
+
+void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
+                          SKY_ShareCfg_t *cfg)
+{
+    (void)memset(cfg, 0, sizeof(*cfg));
+    cfg->self         = host->self;
+    cfg->tenant       = block->tenant;
+    cfg->epoch        = block->epoch;
+    cfg->chunk_total  = block->chunk_total;
+    cfg->chunk_len    = block->chunk_len;
+    cfg->block_len    = block->block_len;
+    cfg->base         = base;
+    cfg->stride       = block->server_count;
+    cfg->count        = count;
+    cfg->packet_bytes = host->cfg.packet_bytes;
+    (void)memcpy(cfg->key, block->key, SKY_KEY_BYTES);
+}
+
+/* A PUT goes to the servers' own places only. */
+static uint32_t Rounds(const SKY_HostBlock_t *block)
+{
+    return block->kind == SKY_HOST_PUT ? 0u : block->rounds;
+}
+
+static const SKY_HostPlace_t *PlaceOf(const SKY_HostBlock_t *block, uint32_t server, uint32_t round)
+{
+    return round == 0u ? &block->servers[server] : &block->fallbacks[(size_t)(round - 1u) * block->server_count + server];
+}
+
+uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server, uint32_t round)
+{
+    for (uint32_t next = round + 1u; next <= Rounds(block); ++next)
+    {
+        if (PlaceOf(block, server, next)->plane != 0u)
+        {
+            return next;
+        }
+    }
+    return 0;
+}
+
+static bool CheckPlaces(const SKY_HostBlock_t *block)
+{
+    for (uint32_t round = 0; round <= Rounds(block); ++round)
+    {
+        for (uint32_t server = 0; server < block->server_count; ++server)
+        {
+            const SKY_HostPlace_t *place      = PlaceOf(block, server, round);
+            const bool             is_nowhere = round > 0u && place->plane == 0u;
+
+            if (!is_nowhere && (place->plane == 0u || place->slot == 0u))
+            {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block)
+{
+    const uint32_t rounds = Rounds(block);
+    const bool     is_get = block->kind == SKY_HOST_GET;
+    SKY_ShareCfg_t cfg;
+
+    if (block->kind > SKY_HOST_PURGE || block->servers == NULL || block->server_count == 0u || block->deadline_ms == 0u ||
+        (block->data == NULL && block->kind != SKY_HOST_PURGE))
+    {
+        return false;
+    }
+    if (rounds > SKY_HOST_ROUNDS || (rounds > 0u && (block->fallbacks == NULL || (is_get && block->have == NULL))) ||
+        !CheckPlaces(block))
+    {
+        return false;
+    }
+    SKY_HostPieces_Share(host, block, 0, 1, &cfg);
+    return SKY_ShareCfg_Check(&cfg);
+}
+
+uint64_t SKY_Host_Pieces(const SKY_Host_t *host, const SKY_HostBlock_t *block)
+{
+    uint64_t pieces = 0;
+
+    if (!SKY_HostPieces_Check(host, block))
+    {
+        return 0;
+    }
+    for (uint32_t server = 0; server < block->server_count && server < block->chunk_total; ++server)
+    {
+        pieces += SharePieces(block, server);
+    }
+    return pieces;
+}
+
+/* ---- satellites ------------------------------------------------------------------------------------------------------ */
+
+static uint32_t HashOf(SKY_Addr_t addr)
+{
+    return ((uint32_t)addr.plane << 16 | addr.slot) * HASH_MUL;
+}
+
+/* @return SKY_HOST_NONE: unknown */
+static uint32_t FindPeer(const SKY_Host_t *host, SKY_Addr_t addr)
+{
+    uint32_t step  = 0;
+    uint32_t found = SKY_Index_Find(&host->index, HashOf(addr), &step);
+
+    while (found != SKY_INDEX_NONE && !SKY_Addr_Equal(host->peers.peers[found].peer.addr, addr))
+    {
+        found = SKY_Index_Find(&host->index, HashOf(addr), &step);
+    }
+    return found;
+}
+
+/* The satellite that has had nothing to do for the longest time. @return SKY_HOST_NONE: all have */
+static uint32_t FindIdle(const SKY_Host_t *host)
+{
+    uint32_t best = SKY_HOST_NONE;
+
+    for (uint32_t i = 0; i < host->peers.peer_count; ++i)
+    {
+        const SKY_HostPeer_t *peer = &host->peers.peers[i];
+
+        if (peer->active == SKY_HOST_NONE && (best == SKY_HOST_NONE || peer->used < host->peers.peers[best].used))
+        {
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* @return SKY_HOST_NONE: no memory */
+static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
+{
+    uint32_t i = host->peer_used;
+
+    if (i < host->peers.peer_count)
+    {
+        ++host->peer_used;
+    }
+    else
+    {
+        i = FindIdle(host);
+        if (i == SKY_HOST_NONE)
+        {
+            return i;
+        }
+        SKY_Index_Remove(&host->index, HashOf(host->peers.peers[i].peer.addr), i);
+    }
+    SKY_HostPeer_t *peer = &host->peers.peers[i];
+
+    (void)memset(peer, 0, sizeof(*peer));
+    SKY_Peer_Init(&peer->peer, &host->cfg.peer, addr);
+    peer->active      = SKY_HOST_NONE;
+    peer->piece_first = SKY_HOST_NONE;
+    SKY_Index_Insert(&host->index, HashOf(addr), i);
+    return i;
+}
+
+/* The satellite of a place gets something to do. @return its number, SKY_HOST_NONE: no memory */
+static uint32_t UsePeer(SKY_Host_t *host, const SKY_HostPlace_t *place)
+{
+    const SKY_Addr_t addr = {place->plane, place->slot};
+    uint32_t         i    = FindPeer(host, addr);
+
+    i = i != SKY_HOST_NONE ? i : AddPeer(host, addr);
+    if (i == SKY_HOST_NONE)
+    {
+        return i;
+    }
+    SKY_HostPeer_t *peer = &host->peers.peers[i];
+
+    if (peer->report != host->report)
+    {
+        peer->report = host->report;
+        peer->silent = false;
+        peer->served = (SKY_HostServed_t){0};
+    }
+    if (peer->active == SKY_HOST_NONE)
+    {
+        peer->active                           = host->active_count;
+        host->peers.active[host->active_count] = i;
+        ++host->active_count;
+        host->ways_changed = true;
+    }
+    ++host->used;
+    host->ways_changed = host->ways_changed || peer->endpoint != place->endpoint;
+    peer->used         = host->used;
+    peer->entry.plane  = place->entry_plane;
+    peer->entry.slot   = place->entry_slot;
+    peer->endpoint     = place->endpoint;
+    return i;
+}
+
+void SKY_HostPieces_Rest(SKY_Host_t *host)
+{
+    for (uint32_t at = host->active_count; at > 0u; --at)
+    {
+        SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at - 1u]];
+
+        if (peer->lanes_busy == 0u && peer->piece_first == SKY_HOST_NONE)
+        {
+            --host->active_count;
+            host->peers.active[at - 1u]                           = host->peers.active[host->active_count];
+            host->peers.peers[host->peers.active[at - 1u]].active = at - 1u;
+            peer->active                                          = SKY_HOST_NONE; /* last: it may be the same */
+            host->ways_changed                                    = true;
+        }
+    }
+}
+
+void SKY_HostPieces_FindWays(SKY_Host_t *host)
+{
+    if (!host->ways_changed)
+    {
+        return;
+    }
+    host->ways_changed = false;
+    host->way_count    = 0;
+    for (uint32_t at = 0; at < host->active_count; ++at)
+    {
+        SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at]];
+        uint32_t        way  = 0;
+
+        while (way < host->way_count && host->peers.ways[way].endpoint != peer->endpoint)
+        {
+            ++way;
+        }
+        if (way == host->way_count)
+        {
+            host->peers.ways[way].endpoint = peer->endpoint;
+            ++host->way_count;
+        }
+        peer->way = way;
+    }
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------------------------------- */
+
+bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece)
+{
+    SKY_HostPiece_t       *one   = &host->blocks.pieces[piece];
+    const SKY_HostBlock_t *block = host->blocks.works[one->work].block;
+    const uint32_t         index = UsePeer(host, PlaceOf(block, one->server, one->round));
+
+    if (index == SKY_HOST_NONE)
+    {
+        return false;
+    }
+    SKY_HostPeer_t *peer = &host->peers.peers[index];
+
+    one->next = SKY_HOST_NONE;
+    if (peer->piece_first == SKY_HOST_NONE)
+    {
+        peer->piece_first = piece;
+    }
+    else
+    {
+        host->blocks.pieces[peer->piece_last].next = piece;
+    }
+    peer->piece_last = piece;
+    return true;
+}
+
+void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece)
+{
+    SKY_HostPiece_t *one  = &host->blocks.pieces[piece];
+    SKY_HostWork_t  *work = &host->blocks.works[one->work];
+
+    --work->pieces_alive;
+    if (work->pieces_alive == 0u && work->block == NULL)
+    {
+        work->next      = host->work_free;
+        host->work_free = one->work;
+    }
+    one->next        = host->piece_free;
+    host->piece_free = piece;
+    ++host->piece_free_count;
+}
+
+/* @return number of a free piece; there is one */
+static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint32_t from)
+{
+    const SKY_HostBlock_t *block  = host->blocks.works[work].block;
+    const uint32_t         behind = ShareChunks(block, server) - from;
+    const uint32_t         number = host->piece_free;
+    SKY_HostPiece_t       *piece  = &host->blocks.pieces[number];
+
+    host->piece_free = piece->next;
+    --host->piece_free_count;
+    (void)memset(piece, 0, sizeof(*piece));
+    piece->work   = work;
+    piece->server = server;
+    piece->from   = from;
+    piece->count  = behind < SKY_LIMIT_CHUNK_SET ? behind : SKY_LIMIT_CHUNK_SET;
+    ++host->blocks.works[work].pieces_left;
+    ++host->blocks.works[work].pieces_alive;
+    return number;
+}
+
+bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work)
+{
+    const SKY_HostBlock_t *block = host->blocks.works[work].block;
+
+    for (uint32_t server = 0; server < block->server_count && server < block->chunk_total; ++server)
+    {
+        for (uint32_t p = 0; p < SharePieces(block, server); ++p)
+        {
+            const uint32_t piece = TakePiece(host, work, server, p * SKY_LIMIT_CHUNK_SET);
+
+            if (!SKY_HostPieces_Queue(host, piece))
+            {
+                SKY_HostPieces_Free(host, piece);
+                return false;
+            }
+        }
+    }
+    return true;
+}

@@ -1,0 +1,57 @@
+/**
+ * @file
+ * Private to the host: what its files call of each other. sky_host.c calls the other two, sky_host_lanes.c calls sky_host_pieces.c.
+ */
+#ifndef SKY_HOST_PRIV_H
+#define SKY_HOST_PRIV_H
+
+#include "sky_host.h"
+
+#define SKY_HOST_LANES_ALL ((1u << SKY_HOST_LANES) - 1u)
+
+/* ---- sky_host_pieces.c: satellites, and the pieces in their queues ------------------------------------------------------ */
+
+/** Chunks from @p base on that lie on one satellite. @p block may not have begun yet. */
+void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
+                          SKY_ShareCfg_t *cfg);
+/** Is this a block that can begin? */
+bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block);
+/** Cut a block that has begun into pieces, and queue them. @return false: there is no memory for one of its satellites */
+bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work);
+/** The round after @p round in which a server has a place. @return 0: none */
+uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server, uint32_t round);
+/** Put a piece into the queue of the satellite that has its server's place in its round. @return false: no memory for that */
+bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece);
+/** A piece has ended, and is in no queue and no lane. */
+void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece);
+/** Satellites that have nothing to do any more are not looked at. */
+void SKY_HostPieces_Rest(SKY_Host_t *host);
+/** Find out which active satellites share a way in. */
+void SKY_HostPieces_FindWays(SKY_Host_t *host);
+
+/* ---- sky_host_lanes.c: pieces that run ---------------------------------------------------------------------------------- */
+
+/** What a lane knows of its share. */
+SKY_ShareCfg_t *SKY_HostLanes_Cfg(SKY_HostLane_t *lane);
+/** Give free lanes of an active satellite the next pieces. A block whose time is over does not begin any more.
+ *  @return true: one began, here or at another satellite */
+bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer);
+/** Let the timers of a lane act. @return when something is due at the latest */
+uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane);
+/** A packet for a lane has come from its satellite. */
+void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt);
+/** A lane whose piece has ended leaves; if it did not end well and there is no other place, neither does its block.
+ *  @return false: it still runs */
+bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane);
+/** End a lane's piece as refused with a status. */
+void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status);
+/** End a block that runs. */
+void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status);
+/**
+ * The next packet of a lane, complete but for its sequence count and, for SKY_PUSH_CHUNK, the chunk itself. Call until NOTHING; a push
+ * may be left after a QUERY, so that others get their turn.
+ * @param room  chunks that may still go
+ */
+SKY_PushAction_t SKY_HostLanes_Next(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload);
+
+#endif

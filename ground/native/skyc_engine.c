@@ -1,0 +1,343 @@
+/**
+ * @file
+ * Memory for the host, and the loop of a call.
+ */
+#define _GNU_SOURCE
+#include "skyc_engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define BACKLOG_MAX_US 100000u
+
+/* The kernel counts its own overhead against the receive buffer: from a tenth (bundles) over a half (datagrams of 6 kB) to as
+ * much again (of 1.5 kB). Where this is too much, loss makes the windows smaller. */
+#define BUFFER_CHUNKS(buffer_bytes, chunk_bytes) ((buffer_bytes)*2u / 3u / (chunk_bytes))
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+/* ---- what the host asks of us ---------------------------------------------------------------------------------------- */
+
+static void send_packet(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt)
+{
+    const SKYC_Engine_t  *engine = context;
+    const SKYC_Endpoint_t to     = {(uint32_t)(endpoint >> 16), (uint16_t)endpoint};
+
+    (void)at_us;
+    SKYC_Socket_Add(engine->sock, to, pkt);
+}
+
+static uint8_t *payload(void *context)
+{
+    const SKYC_Engine_t *engine = context;
+
+    return SKYC_Socket_Payload(engine->sock);
+}
+
+/* If the system has no random word, at least one that was not used lately. */
+static uint32_t random_word(void *context)
+{
+    SKYC_Engine_t *engine = context;
+    uint32_t       word   = 0;
+
+    ++engine->drawn;
+    if (getrandom(&word, sizeof(word), 0) != (ssize_t)sizeof(word))
+    {
+        word = (uint32_t)engine->drawn;
+    }
+    return word;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+static uint32_t or_default(uint32_t value, uint32_t standard)
+{
+    return value != 0 ? value : standard;
+}
+
+int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random)
+{
+    const SKY_HostShell_t shell = {engine, send_packet, payload, random_word, NULL};
+    SKY_HostCfg_t         cfg;
+
+    cfg.peer =
+        SKY_PeerCfg_OfHost(or_default(config->window_max, SKY_DEFAULT_WINDOW), or_default(config->burst, SKY_DEFAULT_CREDIT));
+    cfg.packet_bytes = or_default(config->packet_bytes, SKY_LIMIT_PACKET_BYTES);
+    cfg.number       = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);
+    cfg.keeps_number = config->host_number != 0;
+
+    engine->config           = *config;
+    engine->cancel           = UINT64_MAX;
+    engine->peers.peer_count = SKYC_PEERS;
+    engine->peers.peers      = calloc(SKYC_PEERS, sizeof(*engine->peers.peers));
+    engine->peers.active     = calloc(SKYC_PEERS, sizeof(*engine->peers.active));
+    engine->peers.ways       = calloc(SKYC_PEERS, sizeof(*engine->peers.ways));
+    engine->peers.index      = calloc(1, SKY_Index_MemoryBytes(SKYC_PEERS));
+    if (engine->peers.peers == NULL || engine->peers.active == NULL || engine->peers.ways == NULL || engine->peers.index == NULL)
+    {
+        return ENOMEM;
+    }
+    (void)SKY_Host_Init(&engine->host, &shell, &cfg, &engine->peers); /* there is room for satellites */
+    return 0;
+}
+
+static void free_blocks(SKYC_Engine_t *engine)
+{
+    free(engine->blocks.works);
+    free(engine->blocks.pieces);
+    free(engine->blocks.lanes);
+    engine->blocks = (SKY_HostBlockMemory_t){0};
+}
+
+void SKYC_Engine_Free(SKYC_Engine_t *engine)
+{
+    free_blocks(engine);
+    free(engine->peers.peers);
+    free(engine->peers.active);
+    free(engine->peers.ways);
+    free(engine->peers.index);
+}
+
+/* Memory for a call of so many blocks; what a larger call before had is enough. */
+static int lend(SKYC_Engine_t *engine, uint32_t blocks, uint32_t pieces)
+{
+    const uint32_t         lanes  = pieces < SKY_HOST_LANES_MAX ? pieces : SKY_HOST_LANES_MAX;
+    SKY_HostBlockMemory_t *memory = &engine->blocks;
+
+    if (memory->work_count < blocks || memory->piece_count < pieces)
+    {
+        free_blocks(engine);
+        memory->works  = calloc(blocks, sizeof(*memory->works));
+        memory->pieces = calloc(pieces, sizeof(*memory->pieces));
+        memory->lanes  = calloc(lanes, sizeof(*memory->lanes));
+        if (memory->works == NULL || memory->pieces == NULL || memory->lanes == NULL)
+        {
+            free_blocks(engine);
+            return ENOMEM;
+        }
+        memory->work_count  = blocks;
+        memory->piece_count = pieces;
+        memory->lane_count  = lanes;
+    }
+    return SKY_Host_Lend(&engine->host, memory) ? 0 : EINVAL;
+}
+
+/* ---- a call ---------------------------------------------------------------------------------------------------------- */
+
+/* What a call will need. */
+typedef struct
+{
+    uint64_t pieces, chunks, have;
+    uint32_t chunk_bytes;
+} needs_t;
+
+static uint64_t have_bytes(const SKY_HostBlock_t *block)
+{
+    return block->kind == SKY_HOST_GET && block->rounds > 0 ? ((uint64_t)block->chunk_total + 7) / 8 : 0;
+}
+
+/* An endpoint without a port is none of UDP. The places are there: SKY_Host_Pieces has looked at them. */
+static bool ports_check(const SKY_HostBlock_t *block)
+{
+    const uint64_t fallbacks = block->kind == SKY_HOST_PUT ? 0 : (uint64_t)block->rounds * block->server_count;
+
+    for (uint32_t i = 0; i < block->server_count; ++i)
+    {
+        if ((block->servers[i].endpoint & UINT16_MAX) == 0)
+        {
+            return false;
+        }
+    }
+    for (uint64_t i = 0; i < fallbacks; ++i)
+    {
+        if (block->fallbacks[i].plane != 0 && (block->fallbacks[i].endpoint & UINT16_MAX) == 0)
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* @return 0 or EINVAL */
+static int find_needs(const SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count, needs_t *needs)
+{
+    static uint8_t some;
+
+    *needs = (needs_t){0, 0, 0, 1};
+    for (uint32_t b = 0; b < count; ++b)
+    {
+        blocks[b].kind        = kind;
+        blocks[b].have        = &some; /* until there is memory */
+        blocks[b].last_status = SKY_STATUS_OK;
+        const uint64_t pieces = SKY_Host_Pieces(&engine->host, &blocks[b]);
+
+        if (pieces == 0 || !ports_check(&blocks[b]))
+        {
+            blocks[b].last_status = SKY_STATUS_BAD_CHUNK;
+            return EINVAL;
+        }
+        needs->pieces += pieces;
+        needs->chunks += blocks[b].chunk_total;
+        needs->have += have_bytes(&blocks[b]);
+        needs->chunk_bytes = blocks[b].chunk_len > needs->chunk_bytes ? blocks[b].chunk_len : needs->chunk_bytes;
+    }
+    return needs->pieces < SKY_HOST_NONE ? 0 : EINVAL;
+}
+
+static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data, size_t len)
+{
+    SKYC_Engine_t *engine = context;
+
+    SKY_Host_Receive(&engine->host, engine->now_us, (uint64_t)from.ipv4 << 16 | from.port, data, len);
+}
+
+/* @return true: there were some */
+static bool refuse_too_large(SKYC_Engine_t *engine)
+{
+    uint64_t request_id = 0;
+    bool     any        = false;
+
+    while (SKYC_Socket_NextTooLarge(engine->sock, &request_id))
+    {
+        SKY_Host_RefuseTooLarge(&engine->host, engine->now_us, request_id);
+        any = true;
+    }
+    return any;
+}
+
+static void tell_progress(SKYC_Engine_t *engine)
+{
+    __atomic_store_n(&engine->progress.chunks_done, engine->host.counters.chunks - engine->chunks_then, __ATOMIC_RELAXED);
+}
+
+/* What has come but was not read yet is not late: timers wait until the socket is empty, though not for ever. */
+static bool timers_may_act(const SKYC_Engine_t *engine)
+{
+    return engine->empty_us == engine->now_us || engine->now_us - engine->empty_us >= BACKLOG_MAX_US;
+}
+
+static void loop(SKYC_Engine_t *engine)
+{
+    while (engine->host.running > 0)
+    {
+        engine->now_us = now_us();
+        if (__atomic_load_n(&engine->cancel, __ATOMIC_RELAXED) == engine->progress.calls) /* only this thread writes the latter */
+        {
+            SKY_Host_Stop(&engine->host, engine->now_us, NULL, SKY_STATUS_CANCELLED);
+            return;
+        }
+        if (SKYC_Socket_Receive(engine->sock, on_datagram, engine))
+        {
+            engine->now_us = now_us(); /* taking it in has taken time */
+        }
+        else
+        {
+            engine->empty_us = engine->now_us;
+        }
+        const uint64_t due_us = SKY_Host_Run(&engine->host, engine->now_us, timers_may_act(engine));
+
+        SKYC_Socket_Flush(engine->sock);
+        tell_progress(engine);
+        if (refuse_too_large(engine) || engine->empty_us != engine->now_us)
+        {
+            continue;
+        }
+        engine->now_us = now_us();
+        if (engine->host.running > 0 && due_us > engine->now_us) /* the timers may have ended the last block */
+        {
+            SKYC_Socket_Wait(engine->sock, due_us - engine->now_us);
+        }
+    }
+}
+
+static int begin_all(SKYC_Engine_t *engine, SKY_HostBlock_t *blocks, uint32_t count, uint8_t *have)
+{
+    uint64_t at = 0;
+
+    for (uint32_t b = 0; b < count; ++b)
+    {
+        const uint64_t bytes = have_bytes(&blocks[b]);
+
+        blocks[b].have = bytes > 0 ? have + at : NULL;
+        at += bytes;
+        if (SKY_Host_Begin(&engine->host, engine->started_us, &blocks[b]) != SKY_HOST_BEGUN)
+        {
+            return EINVAL; /* there is memory for all, and their numbers were looked at */
+        }
+    }
+    return 0;
+}
+
+static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count)
+{
+    needs_t needs;
+    int     error = find_needs(engine, kind, blocks, count, &needs);
+
+    if (error != 0 || count == 0)
+    {
+        return error;
+    }
+    uint8_t *have = calloc(needs.have + 1, 1);
+
+    error = have == NULL ? ENOMEM : lend(engine, count, (uint32_t)needs.pieces);
+    if (error == 0)
+    {
+        SKY_Host_SetBudget(&engine->host, (uint32_t)BUFFER_CHUNKS(engine->counters.receive_buffer_bytes, needs.chunk_bytes));
+        engine->chunks_then = engine->host.counters.chunks;
+        __atomic_store_n(&engine->progress.chunks_done, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&engine->progress.chunks_total, needs.chunks, __ATOMIC_RELAXED);
+        error = begin_all(engine, blocks, count, have);
+    }
+    if (error == 0)
+    {
+        loop(engine);
+        tell_progress(engine);
+    }
+    while (SKY_Host_NextEnded(&engine->host) != NULL)
+    {
+        /* their callers look at all of them */
+    }
+    free(have);
+    return error;
+}
+
+int SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count)
+{
+    engine->started_us = now_us();
+    engine->empty_us   = engine->started_us;
+    SKY_Host_BeginReport(&engine->host);
+    const int error = run(engine, kind, blocks, count);
+
+    engine->counters.rx_bad      = engine->host.counters.undecoded;
+    engine->counters.rx_stale    = engine->host.counters.stale;
+    engine->counters.host_number = engine->host.self.slot;
+    (void)__atomic_fetch_add(&engine->progress.calls, 1, __ATOMIC_RELAXED);
+    return error;
+}
+
+/* A time of the clock as one of the call; 0 stays what it is. */
+static uint64_t since_start(const SKYC_Engine_t *engine, uint64_t at_us)
+{
+    return at_us == 0 ? 0 : at_us - engine->started_us;
+}
+
+uint32_t SKYC_Engine_Served(const SKYC_Engine_t *engine, SKY_HostServed_t *served, uint32_t room)
+{
+    const uint32_t count = SKY_Host_Served(&engine->host, served, room);
+
+    for (uint32_t i = 0; i < count && i < room; ++i)
+    {
+        served[i].asked_us = since_start(engine, served[i].asked_us);
+        served[i].first_us = since_start(engine, served[i].first_us);
+        served[i].last_us  = since_start(engine, served[i].last_us);
+    }
+    return count;
+}

@@ -1,0 +1,37 @@
+/**
+ * @file
+ * The shell around the host of the flight core (sky_host.h): memory, the socket, the loop of a call. Private to the library.
+ */
+#ifndef SKYC_ENGINE_H
+#define SKYC_ENGINE_H
+
+#include "skyc_socket.h"
+
+/** Satellites that one client knows at a time. Of more, the one that was not used for the longest time is forgotten. */
+#define SKYC_PEERS (SKY_HOST_LANES_MAX / SKY_HOST_LANES)
+
+typedef struct
+{
+    SKYC_Config_t         config;
+    SKY_Host_t            host;
+    SKY_HostPeerMemory_t  peers;
+    SKY_HostBlockMemory_t blocks;
+    SKYC_Socket_t        *sock;
+    SKYC_Counters_t       counters;
+    SKYC_Progress_t       progress;
+    uint64_t              cancel; /* atomic: number of the call to end */
+    uint64_t              now_us, started_us;
+    uint64_t              empty_us;    /* when there was last nothing left to read */
+    uint64_t              chunks_then; /* that the host had counted when the call began */
+    uint64_t              drawn;       /* random words */
+} SKYC_Engine_t;
+
+/** @return 0 or ENOMEM */
+int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random);
+/** @return 0, EINVAL or ENOMEM */
+int  SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count);
+void SKYC_Engine_Free(SKYC_Engine_t *engine);
+/** Who did what in the call that ended last: SKYC_Served. */
+uint32_t SKYC_Engine_Served(const SKYC_Engine_t *engine, SKY_HostServed_t *served, uint32_t room);
+
+#endif
