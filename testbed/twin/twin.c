@@ -56,12 +56,19 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
     return true;
 }
 
+/* Bits of the chunks of the largest block. */
+static size_t have_bytes(const SKYT_Config_t *c)
+{
+    return (size_t)c->servers * SKY_LIMIT_CHUNK_SET / 8u;
+}
+
 static bool take_memory(SKYT_Twin_t *twin)
 {
     const SKYT_Config_t *c      = &twin->config;
     const SKY_StoreCfg_t store  = {c->slot_bytes, c->slot_count, c->slot_count};
     const size_t         nodes  = twin->node_count;
     const size_t         shares = (size_t)c->active_max * c->servers;
+    const size_t         have   = have_bytes(c);
     const size_t         train  = c->packet_bytes > c->chunk_bytes ? c->packet_bytes : c->chunk_bytes;
 
     twin->nodes       = calloc(nodes, sizeof(*twin->nodes));
@@ -71,17 +78,20 @@ static bool take_memory(SKYT_Twin_t *twin)
     twin->entries     = calloc(nodes, sizeof(*twin->entries));
     twin->packets     = calloc(c->packets_max, sizeof(*twin->packets));
     twin->packet_data = calloc(c->packets_max, c->packet_bytes);
-    twin->peers       = calloc(nodes * c->hosts, sizeof(*twin->peers));
+    twin->grounds     = calloc(c->hosts, sizeof(*twin->grounds));
     twin->active      = calloc(c->active_max, sizeof(*twin->active));
     twin->active_free = calloc(c->active_max, sizeof(*twin->active_free));
-    twin->shares      = calloc(shares, sizeof(*twin->shares));
+    twin->haves       = calloc(c->active_max, have);
+    twin->searched    = calloc(shares, sizeof(*twin->searched));
+    twin->places      = calloc(shares * (SKY_HOST_ROUNDS + 1u), sizeof(*twin->places));
     twin->buffers     = calloc(c->active_max, c->block_bytes);
     twin->scratch     = calloc(train, 1);
     twin->scratch2    = calloc(train, 1);
     return twin->nodes != NULL && twin->stores != NULL && twin->maps != NULL && twin->links != NULL && twin->entries != NULL &&
-           twin->packets != NULL && twin->packet_data != NULL && twin->peers != NULL && twin->active != NULL &&
-           twin->active_free != NULL && twin->shares != NULL && twin->buffers != NULL && twin->scratch != NULL &&
-           twin->scratch2 != NULL && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
+           twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
+           twin->active_free != NULL && twin->haves != NULL && twin->searched != NULL && twin->places != NULL &&
+           twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL &&
+           SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
 static bool set_up(SKYT_Twin_t *twin, char *why)
@@ -91,10 +101,20 @@ static bool set_up(SKYT_Twin_t *twin, char *why)
     (void)SKY_Torus_Init(&twin->torus, c->planes, c->slots, c->seam_cut != 0); /* checked */
     for (uint32_t i = 0; i < c->active_max; ++i)
     {
-        twin->active_free[i]   = c->active_max - 1u - i;
-        twin->active[i].buffer = twin->buffers + (size_t)i * c->block_bytes;
+        twin->active_free[i]     = c->active_max - 1u - i;
+        twin->active[i].buffer   = twin->buffers + (size_t)i * c->block_bytes;
+        twin->active[i].have     = twin->haves + (size_t)i * have_bytes(c);
+        twin->active[i].searched = twin->searched + (size_t)i * c->servers;
+        twin->active[i].places   = twin->places + (size_t)i * c->servers * (SKY_HOST_ROUNDS + 1u);
     }
     twin->active_free_count = c->active_max;
+    for (uint32_t ground = 0; ground < c->hosts; ++ground)
+    {
+        if (!SKYT_Ground_Init(twin, ground))
+        {
+            return false;
+        }
+    }
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
         if (!SKYT_Node_Init(twin, node))
@@ -121,13 +141,12 @@ SKYT_Twin_t *SKYT_Create(const SKYT_Config_t *config, char *why)
     {
         return NULL;
     }
-    twin->config       = *config;
-    twin->node_count   = config->planes * config->slots;
-    twin->now_us       = config->start_us;
-    twin->random       = config->seed;
-    twin->packet_free  = SKYT_NONE;
-    twin->settle_first = SKYT_NONE;
-    twin->arriving     = SKYT_NONE;
+    twin->config      = *config;
+    twin->node_count  = config->planes * config->slots;
+    twin->now_us      = config->start_us;
+    twin->random      = config->seed;
+    twin->packet_free = SKYT_NONE;
+    twin->arriving    = SKYT_NONE;
     if (!take_memory(twin) || !set_up(twin, why))
     {
         SKYT_Destroy(twin);
@@ -153,10 +172,16 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->entries);
     free(twin->packets);
     free(twin->packet_data);
-    free(twin->peers);
+    for (uint32_t ground = 0; twin->grounds != NULL && ground < twin->config.hosts; ++ground)
+    {
+        SKYT_Ground_Free(&twin->grounds[ground]);
+    }
+    free(twin->grounds);
     free(twin->active);
     free(twin->active_free);
-    free(twin->shares);
+    free(twin->haves);
+    free(twin->searched);
+    free(twin->places);
     free(twin->buffers);
     free(twin->scratch);
     free(twin->scratch2);
@@ -407,7 +432,7 @@ static void next_row(SKYT_Twin_t *twin)
 
 static void see_to(SKYT_Twin_t *twin, uint32_t id)
 {
-    const uint32_t first_share  = SKYT_EventOfShare(twin, 0);
+    const uint32_t first_ground = SKYT_EventOfGround(twin, 0);
     const uint32_t first_active = SKYT_EventOfActive(twin, 0);
     const uint32_t script       = SKYT_EventOfScript(twin, 0);
     const uint32_t first_hello  = SKYT_EventOfHello(twin, 0);
@@ -422,7 +447,7 @@ static void see_to(SKYT_Twin_t *twin, uint32_t id)
         SKYT_Digest(twin, id, NULL, 0);
         SKYT_Hello_Run(twin, id - first_hello);
     }
-    else if (id < first_share)
+    else if (id < first_ground)
     {
         SKYT_Digest(twin, id, NULL, 0);
         SKYT_Node_Run(twin, id);
@@ -430,7 +455,7 @@ static void see_to(SKYT_Twin_t *twin, uint32_t id)
     else if (id < first_active)
     {
         SKYT_Digest(twin, id, NULL, 0);
-        SKYT_Share_RunPeer(twin, twin->shares[id - first_share].peer);
+        SKYT_Ground_Run(twin, id - first_ground);
     }
     else if (id < script)
     {

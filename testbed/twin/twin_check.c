@@ -48,10 +48,10 @@ void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint
     }
 }
 
-void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t chunk)
+void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
 {
     SKYT_Check_Bytes(twin, active->buffer + (size_t)chunk * twin->config.chunk_bytes,
-                     SKYT_Content_ChunkBytes(twin, active->block, chunk), node, active->op, active->block, chunk);
+                     SKYT_Content_ChunkBytes(twin, active->block, chunk), SKYT_NONE, active->op, active->block, chunk);
 }
 
 void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node)

@@ -249,7 +249,7 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
     }
     else if (link == SKYT_LINK_DOWN)
     {
-        SKYT_Share_Receive(twin, packet->host, data_of(twin, id), packet->len);
+        SKYT_Ground_Receive(twin, packet->host, node, data_of(twin, id), packet->len);
     }
     else if (far == SKYT_NONE || !twin->nodes[far].is_up)
     {

@@ -1,9 +1,9 @@
 /**
  * @file
- * Operations of ground hosts: put a block, get it, forget it. Each has a share with every server of the block, and a deadline.
- *
- * A get has one place after the other to look at for each share: what one denies is asked of the next.
+ * Operations of ground hosts: put a block, get it, forget it. The core's host runs them; here is where the shares may be, and what is
+ * made of the end.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include "twin_priv.h"
@@ -17,23 +17,6 @@ static SKY_Places_t places_of(const SKYT_Twin_t *twin)
     const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};
 
     return places;
-}
-
-static void find_places(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Share_t *share)
-{
-    const SKY_Places_t places = places_of(twin);
-    const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    const uint32_t     epoch  = twin->blocks[active->block].epoch;
-
-    if (active->kind == SKYT_OP_PUT)
-    {
-        share->places[0]   = SKY_Schedule_Server(&twin->schedule, now < epoch ? epoch : now, share->server); /* it waits there */
-        share->place_count = 1;
-    }
-    else
-    {
-        share->place_count = SKY_Places_Find(&places, twin->now_us, epoch, share->server, share->places);
-    }
 }
 
 /* Has a satellite something left to hand over? Who is in another row, by its clock, does not know. */
@@ -100,51 +83,167 @@ static uint32_t find_entry(const SKYT_Twin_t *twin, SKY_Addr_t target)
     return best;
 }
 
-/* ---- begin ----------------------------------------------------------------------------------------------------------- */
-
-static SKYT_Share_t *shares_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+/* Where a share is, and through whom it is reached. Nowhere if no satellite is in sight. */
+static SKY_HostPlace_t place_of(const SKYT_Twin_t *twin, SKY_Addr_t addr)
 {
-    return &twin->shares[(size_t)(active - twin->active) * twin->config.servers];
+    const uint32_t  entry = find_entry(twin, addr);
+    SKY_HostPlace_t place = {addr.plane, addr.slot, 0, 0, entry};
+
+    if (entry == SKYT_NONE)
+    {
+        place.plane = 0;
+        return place;
+    }
+    place.entry_plane = SKYT_AddrOf(twin, entry).plane;
+    place.entry_slot  = SKYT_AddrOf(twin, entry).slot;
+    return place;
 }
+
+/* Let a server's places from round @p first on be these, and no others. */
+static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server, uint32_t first, const SKY_Addr_t *found,
+                       uint32_t count)
+{
+    const uint32_t   servers = twin->config.servers;
+    SKY_HostBlock_t *block   = &active->block_state;
+    const uint32_t   rounds  = first + count - 1u; /* round 0 is no fallback */
+
+    for (; block->rounds < rounds; ++block->rounds)
+    {
+        (void)memset(&active->places[(size_t)(block->rounds + 1u) * servers], 0, servers * sizeof(*active->places));
+    }
+    for (uint32_t round = first; round <= block->rounds; ++round)
+    {
+        const SKY_HostPlace_t nowhere = {0, 0, 0, 0, 0};
+
+        active->places[(size_t)round * servers + server] = round - first < count ? place_of(twin, found[round - first]) : nowhere;
+    }
+}
+
+static void find_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server)
+{
+    const SKY_Places_t places = places_of(twin);
+    const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    const uint32_t     epoch  = twin->blocks[active->block].epoch;
+    SKY_Addr_t         found[SKY_PLACES_MAX];
+    uint32_t           count = 1;
+
+    if (active->kind == SKYT_OP_PUT)
+    {
+        found[0] = SKY_Schedule_Server(&twin->schedule, now < epoch ? epoch : now, server); /* it waits there */
+    }
+    else
+    {
+        count = SKY_Places_Find(&places, twin->now_us, epoch, server, found);
+    }
+    set_places(twin, active, server, 0, found, count);
+}
+
+static SKYT_Active_t *active_of(const SKY_HostBlock_t *block)
+{
+    return (SKYT_Active_t *)((uintptr_t)block - offsetof(SKYT_Active_t, block_state));
+}
+
+/* Nobody that was asked has it, but it may be late. Where a row has begun meanwhile it may have moved on, so the search goes on until one
+ * is done within a row, or the get's deadline ends it. */
+uint32_t SKYT_Op_MorePlaces(void *context, uint64_t now_us, const SKY_HostBlock_t *block, uint32_t server)
+{
+    const SKYT_Ground_t *ground = context;
+    const SKYT_Twin_t   *twin   = ground->twin;
+    SKYT_Active_t       *active = active_of(block);
+    const SKY_Places_t   places = places_of(twin);
+    const uint32_t       row    = SKY_Schedule_RowAt(&twin->schedule, now_us);
+    uint32_t            *when   = &active->searched[server];
+    SKY_Addr_t           found[SKY_PLACES_MAX];
+
+    if (*when != 0u ? *when == row : active->is_settled && active->row == row)
+    {
+        return 0;
+    }
+    *when                = row;
+    const uint32_t count = SKY_Places_FindLate(&places, now_us, twin->blocks[active->block].epoch, server, is_late, twin, found);
+
+    active->is_settled = is_settled(twin);
+    set_places(twin, active, server, 1, found, count);
+    for (uint32_t round = 1; round <= count; ++round)
+    {
+        if (active->places[(size_t)round * twin->config.servers + server].plane != 0u)
+        {
+            return round;
+        }
+    }
+    return 0;
+}
+
+/* ---- begin ----------------------------------------------------------------------------------------------------------- */
 
 static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed);
 
-static void begin_shares(SKYT_Twin_t *twin, SKYT_Active_t *active)
+static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const uint32_t total = SKYT_Content_Total(twin, active->block);
-    SKYT_Share_t  *share = shares_of(twin, active);
-    const uint32_t first = (uint32_t)(share - twin->shares);
+    static const SKY_HostKind_t kinds[] = {
+        [SKYT_OP_PUT] = SKY_HOST_PUT, [SKYT_OP_GET] = SKY_HOST_GET, [SKYT_OP_PURGE] = SKY_HOST_PURGE};
+    SKY_HostBlock_t *block = &active->block_state;
 
+    (void)memset(block, 0, sizeof(*block));
+    block->kind         = kinds[active->kind];
+    block->tenant       = SKYT_Content_Tenant(twin, active->block);
+    block->epoch        = twin->blocks[active->block].epoch;
+    block->block_len    = twin->blocks[active->block].block_len;
+    block->chunk_len    = twin->config.chunk_bytes;
+    block->chunk_total  = SKYT_Content_Total(twin, active->block);
+    block->deadline_ms  = (uint32_t)((active->deadline_us - twin->now_us) / US_PER_MS);
+    block->data         = active->buffer;
+    block->have         = active->have;
+    block->servers      = active->places;
+    block->fallbacks    = active->places + twin->config.servers;
+    block->server_count = twin->config.servers;
+    SKYT_Content_Key(twin, active->block, block->key);
+    (void)memset(active->have, 0, (block->chunk_total + 7u) / 8u);
+    (void)memset(active->searched, 0, twin->config.servers * sizeof(*active->searched));
+    for (uint32_t chunk = 0; active->kind == SKYT_OP_PUT && chunk < block->chunk_total; ++chunk)
+    {
+        SKYT_Content_Chunk(active->block, chunk, active->buffer + (size_t)chunk * twin->config.chunk_bytes,
+                           SKYT_Content_ChunkBytes(twin, active->block, chunk));
+    }
+}
+
+static void begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    SKY_Host_t *core = &twin->grounds[active->host - 1u].core;
+
+    describe(twin, active);
     active->is_settled = is_settled(twin);
     active->row        = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    active->left       = total < twin->config.servers ? total : twin->config.servers;
-    for (uint32_t server = 0; server < active->left; ++server)
+    for (uint32_t server = 0; server < twin->config.servers; ++server)
     {
-        share[server].active       = (uint32_t)(active - twin->active);
-        share[server].server       = server;
-        share[server].place        = 0;
-        share[server].has_searched = false;
-        find_places(twin, active, &share[server]);
-        const uint32_t entry = find_entry(twin, share[server].places[0]);
-
-        if (entry == SKYT_NONE)
+        find_places(twin, active, server);
+        if (active->places[server].plane == 0u)
         {
             finish(twin, active, SKYT_CAUSE_NOBODY);
             return;
         }
-        ++active->tries;
-        SKYT_Share_Begin(twin, first + server, entry, NULL);
     }
+    active->tries += (uint32_t)SKY_Host_Pieces(core, &active->block_state);
+    SKY_Host_BeginReport(core);
+    if (SKY_Host_Begin(core, twin->now_us, &active->block_state) != SKY_HOST_BEGUN)
+    {
+        finish(twin, active, SKYT_CAUSE_UNEXPLAINED); /* it has room for all that run */
+        return;
+    }
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, active->host - 1u), twin->now_us);
 }
 
 static void begin(SKYT_Twin_t *twin, uint32_t number)
 {
-    const SKYT_Op_t *op     = &twin->ops[number];
-    SKYT_Active_t   *active = &twin->active[twin->active_free[--twin->active_free_count]];
-    uint8_t         *buffer = active->buffer;
+    const SKYT_Op_t    *op     = &twin->ops[number];
+    SKYT_Active_t      *active = &twin->active[twin->active_free[--twin->active_free_count]];
+    const SKYT_Active_t keep   = *active;
 
     (void)memset(active, 0, sizeof(*active));
-    active->buffer      = buffer;
+    active->buffer      = keep.buffer;
+    active->have        = keep.have;
+    active->places      = keep.places;
+    active->searched    = keep.searched;
     active->is_active   = true;
     active->op          = number;
     active->kind        = op->kind;
@@ -156,7 +255,7 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     SKYT_Digest(twin, number, NULL, 0);
     SKYT_Truth_OpBegins(twin, active);
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), active->deadline_us + 1u);
-    begin_shares(twin, active);
+    begin_transfer(twin, active);
 }
 
 void SKYT_Op_Next(SKYT_Twin_t *twin)
@@ -196,19 +295,6 @@ static void count(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t c
     }
 }
 
-static void stop_shares(SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    SKYT_Share_t *share = shares_of(twin, active);
-
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
-    {
-        if (share[server].is_active)
-        {
-            SKYT_Share_End(twin, (uint32_t)(&share[server] - twin->shares));
-        }
-    }
-}
-
 /* A host that missed a block purges what is left: the rest is useless without what is gone (paper, section 3.9). */
 static void become_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
@@ -218,7 +304,7 @@ static void become_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
     active->deadline_us = twin->now_us + PURGE_AFTER_MISS_US;
     SKYT_Truth_OpBegins(twin, active);
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), active->deadline_us + 1u);
-    begin_shares(twin, active);
+    begin_transfer(twin, active);
 }
 
 static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed)
@@ -226,7 +312,6 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
     const uint32_t     index = (uint32_t)(active - twin->active);
     const SKYT_Cause_t cause = SKYT_Truth_OpEnds(twin, active, failed);
 
-    stop_shares(twin, active);
     SKYT_Queue_Remove(&twin->queue, SKYT_EventOfActive(twin, index));
     SKYT_Digest(twin, (uint32_t)cause, NULL, 0);
     count(twin, active, cause);
@@ -255,153 +340,39 @@ void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index)
 
     SKYT_Check_Fail(twin, SKYT_INVARIANT_DEADLINE, SKYT_NONE, active->op, active->block, SKYT_NONE,
                     "an operation goes on after its deadline");
-    finish(twin, active, SKYT_CAUSE_EXPIRED);
+    SKY_Host_Stop(&twin->grounds[active->host - 1u].core, twin->now_us, &active->block_state, SKY_STATUS_EXPIRED);
+    SKYT_Ground_Run(twin, active->host - 1u);
 }
 
-/* ---- shares that have ended ------------------------------------------------------------------------------------------ */
-
-static SKY_Status_t last_status(const SKYT_Active_t *active, const SKYT_Share_t *share)
+static SKYT_Cause_t cause_of(const SKY_HostBlock_t *block)
 {
-    switch (active->kind)
+    switch (block->status)
     {
-        case SKYT_OP_PUT:
-            return share->u.push.last_status;
-        case SKYT_OP_GET:
-            return share->u.fetch.last_status;
+        case SKY_STATUS_DONE:
+            return SKYT_CAUSE_NONE;
+        case SKY_STATUS_MISS:
+            return SKYT_CAUSE_ABSENT;
+        case SKY_STATUS_EXPIRED:
+            return SKYT_CAUSE_EXPIRED;
+        case SKY_STATUS_UNREACHABLE:
+        case SKY_STATUS_HOP_LIMIT:
+            return SKYT_CAUSE_UNREACHABLE;
         default:
-            return SKY_STATUS_OK;
+            return SKYT_CAUSE_UNEXPLAINED;
     }
 }
 
-static bool is_unreachable(SKY_Status_t status)
+void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
 {
-    return status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT;
-}
+    SKYT_Active_t *active = active_of(block);
 
-static bool has_next(const SKYT_Share_t *share)
-{
-    return share->place + 1u < share->place_count;
-}
-
-/* Ask the next place for what this one does not hold. */
-static void ask_next(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *share)
-{
-    const bool         is_get = active->kind == SKYT_OP_GET;
-    const SKY_Fetch_t *fetch  = &share->u.fetch;
-    SKY_ChunkSet_t     wanted;
-
-    if (is_get)
+    active->tries += block->passes;
+    active->fell_back = active->fell_back || block->passes > 0u;
+    active->denied    = block->status == SKY_STATUS_MISS && block->kind == SKY_HOST_GET ? block->failed_chunk : SKYT_NONE;
+    for (uint32_t chunk = 0; block->kind == SKY_HOST_GET && block->status == SKY_STATUS_DONE && chunk < block->chunk_total;
+         ++chunk)
     {
-        wanted = fetch->missing;
-        for (uint32_t i = SKY_ChunkSet_Next(&fetch->denied, 0); i < fetch->denied.count;
-             i          = SKY_ChunkSet_Next(&fetch->denied, i + 1u))
-        {
-            SKY_ChunkSet_Add(&wanted, i);
-        }
+        SKYT_Check_Chunk(twin, active, chunk);
     }
-    const uint32_t entry = find_entry(twin, share->places[share->place + 1u]);
-
-    if (entry == SKYT_NONE)
-    {
-        finish(twin, active, SKYT_CAUSE_NOBODY);
-        return;
-    }
-    SKYT_Share_End(twin, (uint32_t)(share - twin->shares));
-    ++share->place;
-    ++active->tries;
-    active->fell_back = true;
-    SKYT_Share_Begin(twin, (uint32_t)(share - twin->shares), entry, is_get ? &wanted : NULL);
-}
-
-/* Nobody that was asked has it, but it may be late. Where a row has begun meanwhile it may have moved on, so the search goes on until one
- * is done within a row, or the get's deadline ends it. @return false: it has been looked for */
-static bool search(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Share_t *share)
-{
-    const SKY_Places_t places   = places_of(twin);
-    const uint32_t     row      = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    const bool         is_asked = share->has_searched ? share->search_row == row : active->is_settled && active->row == row;
-
-    if (active->kind != SKYT_OP_GET || is_asked)
-    {
-        return false;
-    }
-    share->has_searched = true;
-    share->search_row   = row;
-    share->place_count  = SKY_Places_FindLate(&places, twin->now_us, twin->blocks[active->block].epoch, share->server, is_late,
-                                              twin, share->places);
-    active->is_settled  = is_settled(twin);
-    share->place        = UINT32_MAX; /* the next one is the first */
-    ask_next(twin, active, share);
-    return true;
-}
-
-static void note_denied(SKYT_Active_t *active, const SKYT_Share_t *share)
-{
-    const SKY_Fetch_t *fetch = &share->u.fetch;
-    uint32_t           at    = SKY_ChunkSet_Next(&fetch->denied, 0);
-
-    at             = at < fetch->denied.count ? at : SKY_ChunkSet_Next(&fetch->missing, 0);
-    active->denied = SKY_ChunkSet_ChunkId(&fetch->denied, at < fetch->denied.count ? at : 0);
-}
-
-static void settle(SKYT_Twin_t *twin, SKYT_Share_t *share)
-{
-    SKYT_Active_t         *active = &twin->active[share->active];
-    const SKY_ShareState_t state  = SKYT_Share_State(twin, share);
-    const SKY_Status_t     status = last_status(active, share);
-
-    switch (state)
-    {
-        case SKY_SHARE_DONE:
-            if (active->kind == SKYT_OP_PURGE && has_next(share))
-            {
-                ask_next(twin, active, share); /* what moves meanwhile is to be forgotten at each place */
-                break;
-            }
-            SKYT_Share_End(twin, (uint32_t)(share - twin->shares));
-            if (--active->left == 0)
-            {
-                finish(twin, active, SKYT_CAUSE_NONE);
-            }
-            break;
-        case SKY_SHARE_MISS:
-            if (status != SKY_STATUS_BAD_KEY && has_next(share))
-            {
-                ask_next(twin, active, share);
-                break;
-            }
-            if (status != SKY_STATUS_BAD_KEY && search(twin, active, share))
-            {
-                break;
-            }
-            note_denied(active, share);
-            finish(twin, active, status == SKY_STATUS_BAD_KEY ? SKYT_CAUSE_UNEXPLAINED : SKYT_CAUSE_ABSENT);
-            break;
-        case SKY_SHARE_EXPIRED:
-            finish(twin, active, SKYT_CAUSE_EXPIRED);
-            break;
-        default:
-            if (is_unreachable(status) && has_next(share))
-            {
-                ask_next(twin, active, share);
-                break;
-            }
-            finish(twin, active, is_unreachable(status) ? SKYT_CAUSE_UNREACHABLE : SKYT_CAUSE_UNEXPLAINED);
-            break;
-    }
-}
-
-void SKYT_Op_Settle(SKYT_Twin_t *twin)
-{
-    while (twin->settle_first != SKYT_NONE)
-    {
-        SKYT_Share_t *share = &twin->shares[twin->settle_first];
-
-        twin->settle_first = share->settle_next;
-        share->is_settled  = false;
-        if (share->is_active && SKYT_Share_State(twin, share) != SKY_SHARE_RUNNING)
-        {
-            settle(twin, share);
-        }
-    }
+    finish(twin, active, cause_of(block));
 }

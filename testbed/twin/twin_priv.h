@@ -4,7 +4,7 @@
  *
  *     twin.c          creation, the loop          twin_network.c  links, packets on their way, what faults do to them
  *     twin_node.c     one satellite               twin_fault.c    faults that have a time
- *     twin_op.c       an operation of a host      twin_share.c    its part with one satellite, its packets
+ *     twin_op.c       an operation of a host      twin_ground.c   a ground host, its packets
  *     twin_check.c    what must always hold       twin_truth.c    what is known of each block, and why it may miss
  *     twin_content.c  keys and chunks             twin_finish.c   where everything is in the end
  *     twin_break.c    the core, broken on purpose     twin_work.c     chunks that take time on board
@@ -14,13 +14,13 @@
 #define TWIN_PRIV_H
 
 #include "sky.h"
+#include "sky_host.h"
 #include "sky_places.h"
 #include "twin.h"
 #include "twin_queue.h"
 
-#define SKYT_PLACES        SKY_PLACES_MAX /**< satellites that one share asks at most */
-#define SKYT_JUNK_TENANT   UINT32_MAX     /**< of what fills a store under pressure */
-#define SKYT_PURGE_ECHO_US 5000000u       /**< so long after a purge a copy of its packets may still be on its way */
+#define SKYT_JUNK_TENANT   UINT32_MAX /**< of what fills a store under pressure */
+#define SKYT_PURGE_ECHO_US 5000000u   /**< so long after a purge a copy of its packets may still be on its way */
 #define SKYT_TRAIL_MAX     (SKY_LIMIT_HOP_LIMIT + 1u)
 #define US_PER_MS          1000u
 #define PPM                1000000u
@@ -83,66 +83,37 @@ typedef struct
 
 /* ---- ground ---------------------------------------------------------------------------------------------------------- */
 
-/** What a host knows of a satellite, and its shares there. */
+/** A ground host. */
 typedef struct
 {
-    SKY_Peer_t peer;
-    bool       is_ready;
-    uint32_t   first; /**< share; SKYT_NONE */
-} SKYT_Peer_t;
-
-/** A request that is repeated until it is answered: PURGE. */
-typedef struct
-{
-    uint64_t due_us;
-    uint32_t rto_us;
-    uint16_t number;
-    bool     is_answered;
-} SKYT_Control_t;
-
-/** What an operation has to do with one server. */
-typedef struct
-{
-    bool       is_active;
-    bool       is_settled; /**< in the list of those that have ended */
-    uint32_t   active;     /**< operation */
-    uint32_t   server;
-    SKY_Addr_t places[SKYT_PLACES];
-    uint32_t   place_count, place;
-    bool       has_searched; /**< among satellites that are late to hand over */
-    uint32_t   search_row;   /**< that held when it did so last */
-    uint32_t   node, entry;
-    uint32_t   peer;
-    uint32_t   prev, next; /**< of the peer */
-    uint32_t   settle_next;
-    uint64_t   request_id;
-    union
-    {
-        SKY_Fetch_t    fetch;
-        SKY_Push_t     push;
-        SKYT_Control_t control;
-    } u;
-    uint16_t asked_by[SKY_LIMIT_CHUNK_SET]; /**< of the push */
-} SKYT_Share_t;
+    SKYT_Twin_t          *twin;
+    uint16_t              number;
+    SKY_Host_t            core;
+    SKY_HostBlockMemory_t blocks;
+    uint8_t               payload[SKY_CHUNKSET_MAX_BYTES];
+} SKYT_Ground_t;
 
 /** An operation that runs. */
 typedef struct
 {
-    bool         is_active;
-    uint32_t     row;        /**< when its places were chosen first */
-    bool         is_settled; /**< when its places were chosen last, no satellite had anything to hand over */
-    uint32_t     op;         /**< its number */
-    uint32_t     kind;
-    uint32_t     block, host;
-    uint64_t     started_us, deadline_us;
-    uint32_t     left; /**< shares that have not ended */
-    uint32_t     tries;
-    bool         fell_back;
-    bool         is_lazy; /**< a purge that follows a miss */
-    SKYT_Cause_t excuse;  /**< get: why it might miss, known when it began */
-    uint32_t     denied;  /**< chunk that nobody held, SKYT_NONE */
-    SKYT_Cause_t failed;
-    uint8_t     *buffer;
+    bool             is_active;
+    uint32_t         row;        /**< when its places were chosen first */
+    bool             is_settled; /**< when its places were chosen last, no satellite had anything to hand over */
+    uint32_t         op;         /**< its number */
+    uint32_t         kind;
+    uint32_t         block, host;
+    uint64_t         started_us, deadline_us;
+    uint32_t         tries; /**< pieces, and how often one went on to another place */
+    bool             fell_back;
+    bool             is_lazy; /**< a purge that follows a miss */
+    SKYT_Cause_t     excuse;  /**< get: why it might miss, known when it began */
+    uint32_t         denied;  /**< chunk that nobody held, SKYT_NONE */
+    SKYT_Cause_t     failed;
+    uint8_t         *buffer;
+    uint8_t         *have;     /**< the host's */
+    uint32_t        *searched; /**< for each server, the row in which satellites that are late were looked at last; 0: never */
+    SKY_HostPlace_t *places;   /**< round x servers + server */
+    SKY_HostBlock_t  block_state;
 } SKYT_Active_t;
 
 /** Faults of some sort. */
@@ -181,12 +152,14 @@ struct SKYT_Twin
     uint8_t            *packet_data;
     uint32_t           *entries;
     /* ground */
-    SKYT_Peer_t   *peers; /**< (host - 1) x nodes + node */
-    SKYT_Active_t *active;
-    uint32_t      *active_free;
-    SKYT_Share_t  *shares; /**< active x servers + server */
-    uint8_t       *buffers;
-    uint8_t       *scratch, *scratch2; /**< a packet each */
+    SKYT_Ground_t   *grounds;
+    SKYT_Active_t   *active;
+    uint32_t        *active_free;
+    uint8_t         *buffers;
+    uint8_t         *haves;
+    uint32_t        *searched;
+    SKY_HostPlace_t *places;
+    uint8_t         *scratch, *scratch2; /**< a packet each */
     /* script */
     SKYT_Block_t  *blocks;
     SKYT_Truth_t  *truth;
@@ -211,7 +184,6 @@ struct SKYT_Twin
     uint32_t    sky_links_down; /**< besides those of the seam */
     uint32_t    entry_count;
     uint32_t    active_free_count;
-    uint32_t    settle_first;
     uint32_t    lanes; /**< requests begun */
     uint32_t    block_count;
     uint32_t    op_count, op_next;
@@ -221,13 +193,13 @@ struct SKYT_Twin
 
 /* ---- events ---------------------------------------------------------------------------------------------------------- */
 
-static inline uint32_t SKYT_EventOfShare(const SKYT_Twin_t *twin, uint32_t share)
+static inline uint32_t SKYT_EventOfGround(const SKYT_Twin_t *twin, uint32_t ground)
 {
-    return twin->node_count + share;
+    return twin->node_count + ground;
 }
 static inline uint32_t SKYT_EventOfActive(const SKYT_Twin_t *twin, uint32_t active)
 {
-    return twin->node_count + twin->config.active_max * twin->config.servers + active;
+    return twin->node_count + twin->config.hosts + active;
 }
 /** 0: the next operation, 1: the next fault, 2: the next row of the schedule */
 static inline uint32_t SKYT_EventOfScript(const SKYT_Twin_t *twin, uint32_t which)
@@ -339,18 +311,20 @@ bool SKYT_Fault_Since(const SKYT_Trouble_t *trouble, uint64_t since_us);
 void SKYT_Op_Next(SKYT_Twin_t *twin);
 /** Its deadline has passed. */
 void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index);
-/** Shares of the list have ended: go on at another place, or end the operation. */
-void SKYT_Op_Settle(SKYT_Twin_t *twin);
+/** A block of the host has ended. */
+void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
+/** SKY_HostShell_t.MorePlaces; the context is the ground host. */
+uint32_t SKYT_Op_MorePlaces(void *context, uint64_t now_us, const SKY_HostBlock_t *block, uint32_t server);
 
-/* ---- twin_share.c ---------------------------------------------------------------------------------------------------- */
+/* ---- twin_ground.c --------------------------------------------------------------------------------------------------- */
 
-void SKYT_Share_Begin(SKYT_Twin_t *twin, uint32_t index, uint32_t entry, const SKY_ChunkSet_t *wanted);
-/** It has ended, or its operation: it leaves its satellite. */
-void SKYT_Share_End(SKYT_Twin_t *twin, uint32_t index);
-/** All shares with one satellite do what they can. */
-void             SKYT_Share_RunPeer(SKYT_Twin_t *twin, uint32_t peer);
-void             SKYT_Share_Receive(SKYT_Twin_t *twin, uint16_t host, const uint8_t *data, uint32_t len);
-SKY_ShareState_t SKYT_Share_State(const SKYT_Twin_t *twin, const SKYT_Share_t *share);
+/** @return false: not enough memory */
+bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index);
+void SKYT_Ground_Free(SKYT_Ground_t *ground);
+/** Let the host do what it can, and find out when something will be due. */
+void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index);
+/** @param host  its number, from 1. @param node  the satellite that sent it */
+void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const uint8_t *data, uint32_t len);
 
 /* ---- twin_content.c -------------------------------------------------------------------------------------------------- */
 
@@ -372,7 +346,7 @@ void SKYT_Assert_Watch(const SKYT_Twin_t *twin);
 void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t node, uint32_t op, uint32_t block, uint32_t chunk,
                      const char *text);
 /** Chunk @p chunk of a get has arrived. */
-void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t chunk);
+void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
 void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node);
 void SKYT_Check_Packets(SKYT_Twin_t *twin);
 /** A packet has come to a satellite over an ISL. */

@@ -1,0 +1,126 @@
+/**
+ * @file
+ * A ground host: the core's host, its memory, and the network around it.
+ */
+#include <stdlib.h>
+
+#include "twin_priv.h"
+
+#define BUDGET_CHUNKS 65536u /* its receive buffer is not what limits it */
+#define RUNS_MAX      64u    /* of the host at one time, before others get their turn */
+#define SPARE_PIECES  2u     /* pieces of blocks that have ended wait in queues for a while */
+
+/* ---- what the host asks of us ---------------------------------------------------------------------------------------- */
+
+static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt)
+{
+    const SKYT_Ground_t *ground = context;
+    uint8_t              head[SKY_HEAD_MAX];
+    uint8_t              tail[SKY_PEC_BYTES];
+    const uint32_t       head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
+    const SKYT_Parts_t   parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES, SKYT_NONE};
+
+    SKYT_Network_Send(ground->twin, now_us, (uint32_t)endpoint, SKYT_LINK_UP, ground->number, &parts);
+}
+
+static uint8_t *payload(void *context)
+{
+    SKYT_Ground_t *ground = context;
+
+    return ground->payload;
+}
+
+static uint32_t count_up(void *context)
+{
+    const SKYT_Ground_t *ground = context;
+
+    return ++ground->twin->lanes;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
+{
+    const uint32_t        most   = twin->config.credit > SKY_DEFAULT_WINDOW ? twin->config.credit : SKY_DEFAULT_WINDOW;
+    const uint32_t        shares = twin->config.active_max * twin->config.servers;
+    SKYT_Ground_t        *ground = &twin->grounds[index];
+    const SKY_HostShell_t shell  = {ground, send_packet, payload, count_up, SKYT_Op_MorePlaces};
+    const SKY_HostCfg_t   cfg = {SKY_PeerCfg_OfHost(most, twin->config.credit), twin->config.packet_bytes, (uint16_t)(index + 1u),
+                                 true};
+    SKY_HostPeerMemory_t  peers;
+
+    ground->twin               = twin;
+    ground->number             = cfg.number;
+    peers.peer_count           = twin->node_count;
+    peers.peers                = calloc(twin->node_count, sizeof(*peers.peers));
+    peers.active               = calloc(twin->node_count, sizeof(*peers.active));
+    peers.ways                 = calloc(twin->node_count, sizeof(*peers.ways));
+    peers.index                = calloc(1, SKY_Index_MemoryBytes(twin->node_count));
+    ground->core.peers         = peers; /* for SKYT_Ground_Free, if there is too little */
+    ground->blocks.work_count  = SPARE_PIECES * twin->config.active_max;
+    ground->blocks.piece_count = SPARE_PIECES * shares;
+    ground->blocks.lane_count  = shares;
+    ground->blocks.works       = calloc(ground->blocks.work_count, sizeof(*ground->blocks.works));
+    ground->blocks.pieces      = calloc(ground->blocks.piece_count, sizeof(*ground->blocks.pieces));
+    ground->blocks.lanes       = calloc(ground->blocks.lane_count, sizeof(*ground->blocks.lanes));
+    if (peers.peers == NULL || peers.active == NULL || peers.ways == NULL || peers.index == NULL ||
+        ground->blocks.works == NULL || ground->blocks.pieces == NULL || ground->blocks.lanes == NULL)
+    {
+        return false;
+    }
+    (void)SKY_Host_Init(&ground->core, &shell, &cfg, &peers); /* there is room, */
+    (void)SKY_Host_Lend(&ground->core, &ground->blocks);      /* and not too much: is_sound */
+    SKY_Host_SetBudget(&ground->core, BUDGET_CHUNKS);
+    return true;
+}
+
+void SKYT_Ground_Free(SKYT_Ground_t *ground)
+{
+    free(ground->core.peers.peers);
+    free(ground->core.peers.active);
+    free(ground->core.peers.ways);
+    free(ground->core.peers.index);
+    free(ground->blocks.works);
+    free(ground->blocks.pieces);
+    free(ground->blocks.lanes);
+}
+
+/* ---- what happens to it ---------------------------------------------------------------------------------------------- */
+
+void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
+{
+    SKY_Host_t *core   = &twin->grounds[index].core;
+    uint64_t    due_us = twin->now_us;
+    uint32_t    runs   = 0;
+
+    while (due_us <= twin->now_us && runs < RUNS_MAX)
+    {
+        SKY_HostBlock_t *ended;
+
+        due_us = SKY_Host_Run(core, twin->now_us, true);
+        ++runs;
+        while ((ended = SKY_Host_NextEnded(core)) != NULL)
+        {
+            SKYT_Op_End(twin, ended);
+            due_us = twin->now_us; /* another may have begun */
+        }
+    }
+    if (due_us == UINT64_MAX || twin->broken == SKYT_BREAK_DEAF)
+    {
+        SKYT_Queue_Remove(&twin->queue, SKYT_EventOfGround(twin, index));
+    }
+    else
+    {
+        SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, index), due_us);
+    }
+}
+
+void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const uint8_t *data, uint32_t len)
+{
+    SKY_Host_t    *core      = &twin->grounds[host - 1u].core;
+    const uint64_t undecoded = core->counters.undecoded;
+
+    SKY_Host_Receive(core, twin->now_us, node, data, len);
+    twin->counters.damaged += core->counters.undecoded - undecoded;
+    SKYT_Ground_Run(twin, host - 1u);
+}
