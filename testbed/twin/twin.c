@@ -91,7 +91,7 @@ static bool take_memory(SKYT_Twin_t *twin)
            twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
            twin->active_free != NULL && twin->haves != NULL && twin->searched != NULL && twin->places != NULL &&
            twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL &&
-           SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
+           SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
 static bool set_up(SKYT_Twin_t *twin, char *why)
@@ -191,6 +191,7 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->ops);
     free(twin->results);
     free(twin->faults);
+    SKYT_Pace_Free(twin);
     SKYT_Queue_Free(&twin->queue);
     free(twin);
 }
@@ -438,6 +439,8 @@ static void see_to(SKYT_Twin_t *twin, uint32_t id)
     const uint32_t first_hello  = SKYT_EventOfHello(twin, 0);
     const uint32_t first_packet = SKYT_EventOfPacket(twin, 0);
 
+    SKYT_Pace_Step(twin, id < first_share ? id : SKYT_NONE,
+                   id >= first_share && id < first_active ? twin->shares[id - first_share].active : SKYT_NONE, NULL, 0);
     if (id >= first_packet)
     {
         SKYT_Network_Arrive(twin, id - first_packet);
@@ -475,27 +478,33 @@ static void see_to(SKYT_Twin_t *twin, uint32_t id)
     }
 }
 
-void SKYT_Run(SKYT_Twin_t *twin, uint64_t until_us)
+bool SKYT_Run(SKYT_Twin_t *twin, uint64_t until_us)
 {
     SKYT_Event_t event;
 
     SKYT_Assert_Watch(twin);
-    while (SKYT_Queue_Take(&twin->queue, until_us, &event))
+    while (twin->stopped == SKYT_STOP_NOT && SKYT_Queue_Take(&twin->queue, until_us, &event))
     {
         twin->now_us = event.time_us;
         ++twin->counters.events;
         see_to(twin, event.id);
     }
+    if (twin->stopped != SKYT_STOP_NOT)
+    {
+        return false;
+    }
     twin->now_us = until_us > twin->now_us ? until_us : twin->now_us;
     SKYT_Check_Packets(twin);
+    return twin->stopped == SKYT_STOP_NOT;
 }
 
 /* ---- what came of it ------------------------------------------------------------------------------------------------- */
 
 void SKYT_Counters(const SKYT_Twin_t *twin, SKYT_Counters_t *counters)
 {
-    *counters        = twin->counters;
-    counters->now_us = twin->now_us;
+    *counters         = twin->counters;
+    counters->now_us  = twin->now_us;
+    counters->stopped = (uint64_t)twin->stopped;
     for (uint32_t i = 0; i < twin->node_count; ++i)
     {
         const SKYT_Node_t *node = &twin->nodes[i];

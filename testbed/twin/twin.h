@@ -62,6 +62,8 @@ typedef struct
     uint32_t lazy_purge;               /**< 1: a host that misses a block forgets what is left of it, as the manager does */
     uint32_t hello_ms;                 /**< period in which satellites greet their neighbours */
     uint32_t chunk_us;                 /**< processing time of a chunk on board, one after the other; 0: none */
+    uint32_t violations_max;           /**< the run stops at so many; 0: it never does */
+    uint32_t livelock_steps;           /**< at once, without an operation that begins or ends; 0: as twin_pace.c has it */
 } SKYT_Config_t;
 
 typedef struct
@@ -153,9 +155,18 @@ typedef enum
     SKYT_INVARIANT_LIMIT    = 3, /**< no store over its limit */
     SKYT_INVARIANT_DEADLINE = 4, /**< every operation ends by its deadline */
     SKYT_INVARIANT_PACKETS  = 5, /**< packets on their way are bounded, and none is forgotten */
-    SKYT_INVARIANT_ROUTE    = 6  /**< once all know which links are down, no packet comes to a satellite twice */
+    SKYT_INVARIANT_ROUTE    = 6, /**< once all know which links are down, no packet comes to a satellite twice */
+    SKYT_INVARIANT_LIVELOCK = 7  /**< what happens between two operations is bounded */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 7u
+#define SKYT_INVARIANTS 8u
+
+/** Why a run stopped before its time. */
+typedef enum
+{
+    SKYT_STOP_NOT        = 0,
+    SKYT_STOP_VIOLATIONS = 1, /**< there were as many as it was to stop at */
+    SKYT_STOP_LIVELOCK   = 2
+} SKYT_Stop_t;
 
 typedef struct
 {
@@ -194,6 +205,7 @@ typedef struct
     uint64_t violations[SKYT_INVARIANTS];
     uint64_t blocks_checked,
         blocks_misplaced; /**< by SKYT_Finish: held blocks; of these, some chunk not where the schedule has it */
+    uint64_t stopped;     /**< SKYT_Stop_t */
 } SKYT_Counters_t;
 
 /** Ways to break the core on purpose, so that tests see each invariant fail. */
@@ -206,7 +218,9 @@ typedef enum
     SKYT_BREAK_OVERFULL = 4, /**< LIMIT: it takes one more chunk than there are slots */
     SKYT_BREAK_DEAF     = 5, /**< DEADLINE: the timers of ground hosts never run out */
     SKYT_BREAK_LEAK     = 6, /**< PACKETS: what has arrived is not given back */
-    SKYT_BREAK_ROUTE    = 7  /**< ROUTE: satellites know of no links but their own */
+    SKYT_BREAK_ROUTE    = 7, /**< ROUTE: satellites know of no links but their own */
+    SKYT_BREAK_SPIN     = 8, /**< LIVELOCK: the timers of ground hosts are always due */
+    SKYT_BREAK_BABBLE   = 9  /**< LIVELOCK: a satellite never comes to the end of an answer */
 } SKYT_Break_t;
 
 /** @return NULL: a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or no memory */
@@ -226,9 +240,9 @@ void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down);
 /** Nodes that the ground can send to now. @return false: more than there are nodes */
 bool SKYT_SetEntries(SKYT_Twin_t *twin, const uint32_t *nodes, uint32_t count);
 void SKYT_Break(SKYT_Twin_t *twin, SKYT_Break_t what);
-/** Let everything happen that is due until @p until_us; then it is that time. */
-void SKYT_Run(SKYT_Twin_t *twin, uint64_t until_us);
-/** All operations and faults are over and the twin has come to rest: is every block that was put still there? */
+/** Let everything happen that is due until @p until_us; then it is that time. @return false: it has stopped, for good */
+bool SKYT_Run(SKYT_Twin_t *twin, uint64_t until_us);
+/** All operations and faults are over and the twin has come to rest: is every block that was put still there? Nothing, if it stopped. */
 void SKYT_Finish(SKYT_Twin_t *twin);
 void SKYT_Counters(const SKYT_Twin_t *twin, SKYT_Counters_t *counters);
 /** One for each operation, in the order of SKYT_AddOps; valid as long as the twin. */

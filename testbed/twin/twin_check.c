@@ -10,10 +10,15 @@
 void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t node, uint32_t op, uint32_t block, uint32_t chunk,
                      const char *text)
 {
-    ++twin->counters.violations[invariant];
-    if (twin->violation_count < SKYT_VIOLATIONS_KEPT)
+    if (twin->stopped != SKYT_STOP_NOT)
     {
-        SKYT_Violation_t *violation = &twin->violations[twin->violation_count++];
+        return;
+    }
+    ++twin->counters.violations[invariant];
+    if (twin->violation_count < SKYT_VIOLATIONS_KEPT || invariant == SKYT_INVARIANT_LIVELOCK) /* which is the last in any case */
+    {
+        twin->violation_count += twin->violation_count < SKYT_VIOLATIONS_KEPT ? 1u : 0u;
+        SKYT_Violation_t *violation = &twin->violations[twin->violation_count - 1u];
 
         violation->time_us   = twin->now_us;
         violation->invariant = (uint32_t)invariant;
@@ -22,6 +27,10 @@ void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t nod
         violation->block     = block;
         violation->chunk     = chunk;
         (void)snprintf(violation->text, sizeof(violation->text), "%s", text);
+    }
+    if (++twin->violated == twin->config.violations_max)
+    {
+        twin->stopped = SKYT_STOP_VIOLATIONS;
     }
 }
 

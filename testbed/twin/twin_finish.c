@@ -101,6 +101,10 @@ void SKYT_Finish(SKYT_Twin_t *twin)
 {
     Census_t census;
 
+    if (twin->stopped != SKYT_STOP_NOT)
+    {
+        return;
+    }
     SKYT_Assert_Watch(twin);
     if (census_init(twin, &census))
     {

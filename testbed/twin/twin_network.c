@@ -167,6 +167,7 @@ static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_
     twin->packets[packet].host = host;
     twin->packets[packet].len  = parts->head_len + parts->body_len + parts->tail_len;
     note_trail(twin, &twin->packets[packet], parts->passed_on);
+    SKYT_Pace_Step(twin, index / SKYT_LINKS, SKYT_NONE, data_of(twin, packet), twin->packets[packet].len);
     if (twin->model != NULL)
     {
         due_us += late_us(twin, twin->model);

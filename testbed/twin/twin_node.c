@@ -57,12 +57,26 @@ static void end(SKYT_Node_t *node)
     }
 }
 
+/* @return false: there is nothing more, or the run has stopped */
+static bool pull(SKYT_Node_t *node, uint64_t now_us, SKY_Out_t *out)
+{
+    const SKY_AnswerStage_t stage   = node->service.answer.stage;
+    const bool              goes_on = SKY_Service_Next(&node->service, now_us, out);
+
+    if (goes_on && stage == SKY_ANSWER_REPLY && node->twin->broken == SKYT_BREAK_BABBLE)
+    {
+        node->service.answer.stage = stage;
+    }
+    SKYT_Pace_Step(node->twin, index_of(node), SKYT_NONE, NULL, 0);
+    return goes_on && node->twin->stopped == SKYT_STOP_NOT;
+}
+
 static bool next(void *context, uint64_t now_us, SKY_Out_t *out)
 {
     SKYT_Node_t   *node     = context;
     const uint32_t index    = index_of(node);
     const bool     is_chunk = SKYT_Work_IsChunk(node->twin, index);
-    const bool     goes_on  = SKY_Service_Next(&node->service, now_us, out);
+    const bool     goes_on  = pull(node, now_us, out);
 
     node->ready_us = goes_on ? SKYT_Work_Add(node->twin, index, is_chunk ? 1u : 0u) : 0;
     if (!goes_on)

@@ -253,6 +253,7 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     active->started_us  = twin->now_us;
     active->deadline_us = twin->now_us + (uint64_t)op->deadline_ms * US_PER_MS;
     SKYT_Digest(twin, number, NULL, 0);
+    SKYT_Pace_Restart(twin);
     SKYT_Truth_OpBegins(twin, active);
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), active->deadline_us + 1u);
     begin_transfer(twin, active);
@@ -314,6 +315,7 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
 
     SKYT_Queue_Remove(&twin->queue, SKYT_EventOfActive(twin, index));
     SKYT_Digest(twin, (uint32_t)cause, NULL, 0);
+    SKYT_Pace_Restart(twin);
     count(twin, active, cause);
     if (!active->is_lazy)
     {

@@ -8,7 +8,7 @@
  *     twin_check.c    what must always hold       twin_truth.c    what is known of each block, and why it may miss
  *     twin_content.c  keys and chunks             twin_finish.c   where everything is in the end
  *     twin_break.c    the core, broken on purpose     twin_work.c     chunks that take time on board
- *     twin_hello.c    hellos and news of links
+ *     twin_hello.c    hellos and news of links    twin_pace.c     does it get anywhere?
  */
 #ifndef TWIN_PRIV_H
 #define TWIN_PRIV_H
@@ -133,6 +133,19 @@ typedef struct
     uint64_t purged_us;
 } SKYT_Truth_t;
 
+#define SKYT_PACE_KINDS 20u /**< of packets: operation and direction */
+
+/** Does it get anywhere? See twin_pace.c. */
+typedef struct
+{
+    uint64_t  steps;        /**< since an operation last began or ended */
+    uint64_t  from_us;      /**< when that was */
+    uint64_t  limit;        /**< steps that were allowed when this was last worked out; more, and it is worked out again */
+    uint64_t  census_until; /**< steps are looked at until then; 0: all is well */
+    uint32_t  kinds[SKYT_PACE_KINDS];
+    uint32_t *nodes, *actives; /**< steps of each */
+} SKYT_Pace_t;
+
 struct SKYT_Twin
 {
     SKYT_Config_t      config;
@@ -172,8 +185,11 @@ struct SKYT_Twin
     /* results */
     SKYT_Counters_t  counters;
     SKYT_Violation_t violations[SKYT_VIOLATIONS_KEPT];
-    uint32_t         violation_count;
+    uint32_t         violation_count; /**< of those that are kept */
+    uint64_t         violated;        /**< in all */
     SKYT_Break_t     broken;
+    SKYT_Stop_t      stopped;
+    SKYT_Pace_t      pace;
     /* counts and heads of lists */
     SKY_Torus_t torus;
     uint16_t    seq_count;
@@ -354,6 +370,24 @@ void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t n
 /** Hold the bytes of a chunk against what they must be. */
 void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint32_t node, uint32_t op, uint32_t block,
                       uint32_t chunk);
+
+/* ---- twin_pace.c ----------------------------------------------------------------------------------------------------- */
+
+bool SKYT_Pace_Init(SKYT_Twin_t *twin);
+void SKYT_Pace_Free(SKYT_Twin_t *twin);
+/** An operation has begun or ended. */
+void SKYT_Pace_Restart(SKYT_Twin_t *twin);
+/** There have been more steps than were last known to be allowed. */
+void SKYT_Pace_TooMany(SKYT_Twin_t *twin, uint32_t node, uint32_t active, const uint8_t *data, uint32_t len);
+
+/** Something happened. @param node, active  whose it is, or SKYT_NONE. @param data  a packet; NULL: none */
+static inline void SKYT_Pace_Step(SKYT_Twin_t *twin, uint32_t node, uint32_t active, const uint8_t *data, uint32_t len)
+{
+    if (++twin->pace.steps > twin->pace.limit)
+    {
+        SKYT_Pace_TooMany(twin, node, active, data, len);
+    }
+}
 
 /* ---- twin_truth.c ---------------------------------------------------------------------------------------------------- */
 

@@ -2,8 +2,9 @@
 
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.table import Table
@@ -13,9 +14,16 @@ from skymemory.config import CONFIG_FILE, Constellation
 from skymemory.orbit.schedule import Schedule, ScheduleError
 from skymemory.orbit.sky import OrbitError
 
+if TYPE_CHECKING:
+    from skymemory.twin.driver import Report, Violation
+
 _HOUR_MS: Final = 3_600_000
 _SEEDS_MAX: Final = 1_000_000
 _SEED_MAX: Final = 2**63 - 1
+_VIOLATIONS_MAX: Final = 10
+"""of a run, as `skymemory.twin.driver` has it, which is loaded only when something runs"""
+_OF_ONE_RUN: Final = ("seed", "digest", "first", "stopped")
+"""what a report of many seeds does not add up"""
 
 
 @click.command()
@@ -32,6 +40,14 @@ _SEED_MAX: Final = 2**63 - 1
     help="Constellation file. Default: constellation.toml of this folder if there is one, else the schedule's grid.",
 )
 @click.option("--seeds", type=int, metavar="N", help="Instead of a schedule: N short runs, from --seed on.")
+@click.option(
+    "--violations-max",
+    type=int,
+    metavar="N",
+    default=_VIOLATIONS_MAX,
+    show_default=True,
+    help="A run stops at so many violations; 0: it does not. A livelock stops it in any case.",
+)
 @json_option
 def twin(
     schedule_path: Path | None,
@@ -40,23 +56,26 @@ def twin(
     hours: float | None,
     constellation_path: Path | None,
     seeds: int | None,
+    violations_max: int,
     as_json: bool,
 ) -> None:
     """Run a constellation in virtual time.
 
-    All of its flight code in one process, with faults; what must always hold is checked all the while.
+    All of its flight code runs in one process, with faults. What must always hold is checked all the while. If something did not
+    hold, the exit status is 1, and the command that repeats the run is printed.
     """
     if (schedule_path is None) == (seeds is None):
         raise BadInput("what to run: allowed is one of SCHEDULE and --seeds")
     _check("--seed", seed, 0, _SEED_MAX)
+    _check("--violations-max", violations_max, 0, _SEEDS_MAX)
     if seeds is None:
         assert schedule_path is not None
-        _one(schedule_path, seed, faults_path, hours, constellation_path, as_json)
+        _one(schedule_path, seed, faults_path, hours, constellation_path, violations_max, as_json)
         return
     if (faults_path, hours, constellation_path) != (None, None, None):
         raise BadInput("--faults, --hours and --constellation go with a schedule; --seeds has its own")
     _check("--seeds", seeds, 1, _SEEDS_MAX)
-    _many(seed, seeds, as_json)
+    _many(seed, seeds, violations_max, as_json)
 
 
 def _check(name: str, value: int, low: int, high: int) -> None:
@@ -65,7 +84,13 @@ def _check(name: str, value: int, low: int, high: int) -> None:
 
 
 def _one(
-    path: Path, seed: int, faults_path: Path | None, hours: float | None, constellation_path: Path | None, as_json: bool
+    path: Path,
+    seed: int,
+    faults_path: Path | None,
+    hours: float | None,
+    constellation_path: Path | None,
+    violations_max: int,
+    as_json: bool,
 ) -> None:
     from skymemory.twin.driver import Setup, Twin, TwinError, with_links
     from skymemory.twin.faults import FaultError, Faults
@@ -78,11 +103,12 @@ def _one(
         if hours is not None and not 0 < hours <= most_h:
             raise BadInput(f"--hours is {hours:g}; allowed are more than 0, up to {most_h:g}, the schedule's")
         duration_ms = schedule.header.duration_ms if hours is None else max(1, round(hours * _HOUR_MS))
-        setup = Setup.of(constellation, schedule, duration_ms)
+        setup = replace(Setup.of(constellation, schedule, duration_ms), violations_max=violations_max)
         _tell_empty(schedule)
         faults = Faults() if faults_path is None else Faults.load(faults_path, setup.torus)
         for option, value in (("--faults", faults_path), ("--hours", hours), ("--constellation", constellation_path)):
             command += [] if value is None else [option, str(value)]
+        command += _violations_option(violations_max)
         began_s = time.perf_counter()
         with Twin(setup, seed, with_links(faults, constellation)) as run, progress_bar("virtual time, ms") as progress:
             report = run.run(progress)
@@ -98,7 +124,20 @@ def _one(
     if report.violated:
         for violation in report.first:
             click.echo(str(violation), err=True)
+        if report.stopped:
+            click.echo(_stopped(report), err=True)
         raise Failure(f"{report.violated} violations; this replays them: {shlex.join(command)}")
+
+
+def _violations_option(violations_max: int) -> list[str]:
+    """Return what the replay command needs so that the run stops where this one did."""
+    return [] if violations_max == _VIOLATIONS_MAX else ["--violations-max", str(violations_max)]
+
+
+def _stopped(report: "Report") -> str:
+    """Say why a run ended before its time, and when."""
+    why = {"violations": f"the first {report.violated} violations", "livelock": "a livelock"}[report.stopped]
+    return f"stopped at {report.virtual_s:,.3f} s of virtual time: {why}"
 
 
 def _tell_empty(schedule: Schedule) -> None:
@@ -126,25 +165,27 @@ def _constellation(constellation_path: Path | None, schedule: Schedule) -> Const
     )
 
 
-def _many(first: int, count: int, as_json: bool) -> None:
+def _many(first: int, count: int, violations_max: int, as_json: bool) -> None:
     from concurrent.futures.process import BrokenProcessPool
 
     from skymemory.twin.seeds import run_seeds
 
     total: dict[str, Any] = {}
-    failed: list[tuple[int, str]] = []
+    failed: list[Report] = []
+    stopped: dict[str, int] = {}
     digests: dict[int, str] = {}
     handovers_s = 0.0
     began_s = time.perf_counter()
     try:
         with progress_bar("seeds") as progress:
-            for done, report in enumerate(run_seeds(first, count), 1):
+            for done, report in enumerate(run_seeds(first, count, violations_max=violations_max), 1):
                 told = report.as_json()
-                _add(total, {name: value for name, value in told.items() if name not in ("seed", "digest", "first")})
+                _add(total, {name: value for name, value in told.items() if name not in _OF_ONE_RUN})
                 handovers_s += report.handovers * report.handover_mean_s
                 digests[report.seed] = report.digest
                 if report.violated:
-                    failed.append((report.seed, str(report.first[0])))
+                    failed.append(report)
+                    stopped[report.stopped] = stopped.get(report.stopped, 0) + 1
                 progress(done, count)
     except BrokenProcessPool as error:
         raise Failure(
@@ -154,17 +195,27 @@ def _many(first: int, count: int, as_json: bool) -> None:
     total["seeds"] = count
     total["handover_mean_s"] = handovers_s / max(total["handovers"], 1)
     total["digest"] = f"{_joined(digests):016x}"
-    commands = [f"skymem twin --seeds 1 --seed {seed}" for seed, _ in failed]
+    total["stopped"] = {why: number for why, number in stopped.items() if why}
+    commands = [
+        shlex.join(["skymem", "twin", "--seeds", "1", "--seed", str(one.seed), *_violations_option(violations_max)])
+        for one in failed
+    ]
     if as_json:
-        told_failed = [{"seed": seed, "first": what} for seed, what in failed]
+        told_failed = [{"seed": one.seed, "first": str(_worst(one)), "stopped": one.stopped} for one in failed]
         print_json({"seed": first, **total, "failed": told_failed, "replay": commands})
     else:
         print_table(_table(total))
     _tell_speed(total["events"], began_s)
-    for (seed, what), command in zip(failed, commands, strict=True):
-        click.echo(f"seed {seed}: {what}; this replays it: {command}", err=True)
+    for one, command in zip(failed, commands, strict=True):
+        told_stop = f"; {_stopped(one)}" if one.stopped else ""
+        click.echo(f"seed {one.seed}: {_worst(one)}{told_stop}; this replays it: {command}", err=True)
     if failed:
         raise Failure(f"{len(failed)} of {count} seeds violate what must always hold")
+
+
+def _worst(report: "Report") -> "Violation":
+    """The violation to show: a livelock, if there is one that is kept, else the first."""
+    return next((one for one in report.first if one.invariant == "livelock"), report.first[0])
 
 
 def _tell_speed(events: int, began_s: float) -> None:
@@ -195,6 +246,9 @@ def _table(told: dict[str, Any]) -> Table:
     def listed(counts: dict[str, int]) -> str:
         return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count) or "none"
 
+    def stops(why: str | dict[str, int]) -> str:
+        return (listed(why) if isinstance(why, dict) else why) or "no"
+
     table = Table(show_header=False, box=None)
     rows = [
         ("seeds", f"{told['seeds']:,}") if "seeds" in told else ("seed", f"{told['seed']}"),
@@ -213,6 +267,7 @@ def _table(told: dict[str, Any]) -> Table:
         ("blocks in the end", f"{told['blocks_checked']:,} to be there, {told['blocks_misplaced']:,} not in their place"),
         ("faults", listed(told["faults"])),
         ("violations", listed(told["violations"]) if any(told["violations"].values()) else "0"),
+        ("stopped", stops(told["stopped"])),
         ("digest", told["digest"]),
     ]
     for name, value in rows:

@@ -22,7 +22,7 @@ from skymemory.twin import native, structures
 from skymemory.twin.actions import Action, link_of, node_of
 from skymemory.twin.faults import Faults, Jitter, Loss
 from skymemory.twin.geometry import delays
-from skymemory.twin.structures import Break, Cause, Invariant, Uplink
+from skymemory.twin.structures import Break, Cause, Invariant, Stop, Uplink
 from skymemory.twin.workload import BlockPlan, OpPlan, Workload, plan
 
 SAMPLE_MS: Final = 60_000
@@ -34,6 +34,8 @@ _QUIET_MS: Final = 90_000
 _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
+VIOLATIONS_MAX: Final = 10
+"""violations at which a run stops unless told otherwise: more of them rarely say more"""
 PACKET_ROOM: Final = 128
 """bytes of headers around a chunk"""
 _PACKET_BYTES_MIN: Final = 400
@@ -91,6 +93,8 @@ class Setup:
     """how often satellites greet their neighbours"""
     slots: int | None = None
     """of each store; None: twice what its share of all blocks takes"""
+    violations_max: int = VIOLATIONS_MAX
+    """the run stops at so many; 0: it does not"""
 
     @classmethod
     def of(cls, constellation: Constellation, schedule: Schedule, duration_ms: int, workload: Workload | None = None) -> "Setup":
@@ -190,8 +194,10 @@ class Report:
     """by kind; packets for what befalls packets"""
     violations: dict[str, int]
     """by invariant"""
+    stopped: str
+    """why the run ended before its time: `violations`, as many as it was to stop at, or `livelock`; empty: it did not"""
     first: tuple[Violation, ...] = field(repr=False)
-    """the first of them"""
+    """the first violations"""
 
     @property
     def violated(self) -> int:
@@ -263,7 +269,8 @@ class Twin:
         looks = self._looks(end_ms)
         for time_ms, until_ms in zip(looks, [*looks[1:], end_ms], strict=True):
             self._look(time_ms)
-            self._library.SKYT_Run(self._handle, START_US + 1000 * until_ms)
+            if not self._library.SKYT_Run(self._handle, START_US + 1000 * until_ms):
+                break
             if progress is not None:
                 progress(until_ms, end_ms)
         self._library.SKYT_Finish(self._handle)
@@ -319,6 +326,7 @@ class Twin:
             scrub_ms=setup.scrub_ms,
             lazy_purge=int(setup.lazy_purge),
             hello_ms=setup.hello_ms,
+            violations_max=setup.violations_max,
         )
         why = ctypes.create_string_buffer(structures.TEXT_BYTES)
         handle = self._library.SKYT_Create(ctypes.byref(config), why)
@@ -423,6 +431,7 @@ class Twin:
             misses={cause.name.lower(): counters.misses[cause] for cause in Cause if counters.misses[cause]},
             faults=faults,
             violations={one.name.lower(): counters.violations[one] for one in Invariant},
+            stopped="" if counters.stopped == Stop.NOT else Stop(counters.stopped).name.lower(),
             first=tuple(self._violations()),
             **{name: getattr(counters, name) for name in _PLAIN},
         )

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from multiprocessing import get_context
 from os import sched_getaffinity
 from random import Random
@@ -13,7 +14,7 @@ from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
 from skymemory.placement.layouts import LayoutName
 from skymemory.placement.torus import Torus
-from skymemory.twin.driver import Report, Setup, Twin
+from skymemory.twin.driver import VIOLATIONS_MAX, Report, Setup, Twin
 from skymemory.twin.faults import Faults
 from skymemory.twin.structures import Break, Uplink
 from skymemory.twin.workload import Workload
@@ -78,27 +79,33 @@ def setup_of(seed: int) -> Setup:
     )
 
 
-def run_seed(seed: int, broken: Break = Break.NOTHING) -> Report:
-    """One run; one in ten without faults."""
-    setup = setup_of(seed)
+def run_seed(seed: int, broken: Break = Break.NOTHING, violations_max: int = VIOLATIONS_MAX) -> Report:
+    """One run; one in ten without faults.
+
+    Args:
+        violations_max: the run stops at so many. 0: it does not.
+    """
+    setup = replace(setup_of(seed), violations_max=violations_max)
     faults = Faults() if seed % 10 == 0 else Faults.random(seed, setup.duration_ms)
     with Twin(setup, seed, faults, broken) as twin:
         return twin.run()
 
 
-def run_seeds(first: int, count: int, workers: int | None = None) -> Iterator[Report]:
+def run_seeds(first: int, count: int, workers: int | None = None, violations_max: int = VIOLATIONS_MAX) -> Iterator[Report]:
     """Run seeds first, first + 1, ... over all cores, and yield their reports in this order.
 
     Args:
         workers: processes. None: one for each core that this process may use.
+        violations_max: each run stops at so many. 0: none does.
 
     Raises:
         BrokenProcessPool: a worker ended. If an assertion of the flight core failed, standard error says in which seed.
     """
+    run = partial(run_seed, violations_max=violations_max)
     workers = min(len(sched_getaffinity(0)) if workers is None else workers, count)
     seeds = range(first, first + count)
     if workers <= 1:
-        yield from map(run_seed, seeds)
+        yield from map(run, seeds)
         return
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        yield from pool.map(run_seed, seeds, chunksize=min(_SEEDS_AT_ONCE, -(-count // workers)))
+        yield from pool.map(run, seeds, chunksize=min(_SEEDS_AT_ONCE, -(-count // workers)))

@@ -28,7 +28,7 @@ VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 11
 FAULT_KINDS: Final = 8
-INVARIANTS: Final = 7
+INVARIANTS: Final = 8
 
 
 class Uplink(IntEnum):
@@ -111,6 +111,17 @@ class Invariant(IntEnum):
     """packets on their way are bounded, and none is forgotten"""
     ROUTE = 6
     """once all know which links are down, no packet comes to a satellite twice"""
+    LIVELOCK = 7
+    """what happens between two operations is bounded"""
+
+
+class Stop(IntEnum):
+    """`SKYT_Stop_t`. Why a run stopped before its time."""
+
+    NOT = 0
+    VIOLATIONS = 1
+    """there were as many as it was to stop at"""
+    LIVELOCK = 2
 
 
 class Break(IntEnum):
@@ -131,6 +142,10 @@ class Break(IntEnum):
     """PACKETS: what has arrived is not given back"""
     ROUTE = 7
     """ROUTE: satellites know of no links but their own"""
+    SPIN = 8
+    """LIVELOCK: the timers of ground hosts are always due"""
+    BABBLE = 9
+    """LIVELOCK: a satellite never comes to the end of an answer"""
 
 
 class Config(Structure):
@@ -185,6 +200,10 @@ class Config(Structure):
     """period in which satellites greet their neighbours"""
     chunk_us: int
     """processing time of a chunk on board, one after the other; 0: none"""
+    violations_max: int
+    """the run stops at so many; 0: it never does"""
+    livelock_steps: int
+    """at once, without an operation that begins or ends; 0: as twin_pace.c has it"""
     _fields_ = (
         ("seed", c_uint64),
         ("start_us", c_uint64),
@@ -214,6 +233,8 @@ class Config(Structure):
         ("lazy_purge", c_uint32),
         ("hello_ms", c_uint32),
         ("chunk_us", c_uint32),
+        ("violations_max", c_uint32),
+        ("livelock_steps", c_uint32),
     )
 
 
@@ -396,6 +417,8 @@ class Counters(Structure):
     blocks_checked: int
     blocks_misplaced: int
     """by SKYT_Finish: held blocks; of these, some chunk not where the schedule has it"""
+    stopped: int
+    """SKYT_Stop_t"""
     _fields_ = (
         ("now_us", c_uint64),
         ("digest", c_uint64),
@@ -433,9 +456,10 @@ class Counters(Structure):
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),
-        ("violations", c_uint64 * 7),
+        ("violations", c_uint64 * 8),
         ("blocks_checked", c_uint64),
         ("blocks_misplaced", c_uint64),
+        ("stopped", c_uint64),
     )
 
 
@@ -450,7 +474,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKYT_SetLinksDown": (None, [c_void_p, c_void_p]),
     "SKYT_SetEntries": (c_bool, [c_void_p, POINTER(c_uint32), c_uint32]),
     "SKYT_Break": (None, [c_void_p, c_uint]),
-    "SKYT_Run": (None, [c_void_p, c_uint64]),
+    "SKYT_Run": (c_bool, [c_void_p, c_uint64]),
     "SKYT_Finish": (None, [c_void_p]),
     "SKYT_Counters": (None, [c_void_p, POINTER(Counters)]),
     "SKYT_Results": (POINTER(Result), [c_void_p, POINTER(c_uint32)]),

@@ -80,6 +80,60 @@ static void test_more_packets_than_there_may_be(void)
     CHECK_EQ(counters.packets_on_way_most, 10);
 }
 
+/* Without a limit of violations, so that only the livelock stops it. */
+static void check_livelock(SKYT_Break_t broken, const char *kind)
+{
+    SKYT_Violation_t found;
+    SKYT_Counters_t  counters;
+    SKYT_Twin_t     *twin;
+    Rig_t            rig;
+    uint32_t         last = 0;
+
+    rig_init(&rig, 3);
+    rig.config.livelock_steps = 100000;
+    twin                      = rig_create(&rig);
+    SKYT_Break(twin, broken);
+    CHECK(!SKYT_Run(twin, START_US + 460 * SECOND));
+    CHECK(!SKYT_Run(twin, START_US + 461 * SECOND)); /* for good */
+    SKYT_Finish(twin);
+    SKYT_Counters(twin, &counters);
+    CHECK_EQ(counters.stopped, SKYT_STOP_LIVELOCK);
+    CHECK_EQ(counters.violations[SKYT_INVARIANT_LIVELOCK], 1);
+    CHECK(counters.now_us < START_US + 120 * SECOND);
+    while (SKYT_Violation(twin, last, &found))
+    {
+        ++last;
+    }
+    CHECK_EQ(found.invariant, SKYT_INVARIANT_LIVELOCK); /* always kept, as the last */
+    CHECK(strstr(found.text, kind) != NULL);
+    CHECK(found.op != SKYT_NONE || broken != SKYT_BREAK_SPIN); /* the answers may be to other satellites */
+    SKYT_Destroy(twin);
+}
+
+/* Nothing is sent while it goes round: there is an operation, and no kind of packet. */
+static void test_a_host_that_is_always_due(void)
+{
+    check_livelock(SKYT_BREAK_SPIN, "no kind");
+}
+
+static void test_an_answer_without_end(void)
+{
+    check_livelock(SKYT_BREAK_BABBLE, "responses of HAS");
+}
+
+static void test_a_run_stops_at_the_first_violations(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 3);
+    rig.config.violations_max = 3;
+    rig_run(&rig, SKYT_BREAK_FLIP, &counters);
+    CHECK_EQ(violations_of(&counters), 3);
+    CHECK_EQ(counters.stopped, SKYT_STOP_VIOLATIONS);
+    CHECK(counters.now_us < START_US + 60 * SECOND);
+}
+
 /* Gone in the end, although nobody asked for it. */
 static void test_a_chunk_that_is_missed_by_nobody(void)
 {
@@ -103,6 +157,9 @@ int main(void)
     RUN(test_an_operation_that_does_not_end);
     RUN(test_packets_that_are_not_given_back);
     RUN(test_packets_that_circle);
+    RUN(test_a_host_that_is_always_due);
+    RUN(test_an_answer_without_end);
+    RUN(test_a_run_stops_at_the_first_violations);
     RUN(test_more_packets_than_there_may_be);
     RUN(test_a_chunk_that_is_missed_by_nobody);
     return CHECK_RESULT();

@@ -82,9 +82,7 @@ def test_some_seeds(tmp_path: Path) -> None:
     assert report["digest"] in told
 
 
-def test_a_violation_ends_with_the_command_that_replays_it(
-    tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_violation_ends_with_the_command_that_replays_it(tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = driver.Twin.__init__
 
     def broken(self: driver.Twin, setup: driver.Setup, seed: int, faults: object = None, _: object = None) -> None:
@@ -100,6 +98,52 @@ def test_a_violation_ends_with_the_command_that_replays_it(
     assert result.stderr.splitlines()[-1] == "Error: 1 of 1 seeds violate what must always hold"
 
 
+def break_the_core(monkeypatch: pytest.MonkeyPatch, how: Break) -> None:
+    plain = driver.Twin.__init__
+
+    def broken(self: driver.Twin, setup: driver.Setup, seed: int, faults: object = None, _: object = None) -> None:
+        plain(self, setup, seed, None, how)
+
+    monkeypatch.setattr(driver.Twin, "__init__", broken)
+
+
+def test_a_run_stops_at_the_first_violations(tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_the_core(monkeypatch, Break.FLIP)
+    words = (str(berlin), "--seed", "3", "--hours", "0.1")
+    for most, option in ((10, ()), (3, ("--violations-max", "3"))):
+        result = skymem(tmp_path, *words, *option, status=1)
+        lines = result.stderr.splitlines()
+        assert sum("exact: a chunk is not what was put" in line for line in lines) == most
+        assert re.fullmatch(rf"stopped at [\d.,]+ s of virtual time: the first {most} violations", lines[-2])
+        assert lines[-1].startswith(f"Error: {most} violations; this replays them: skymem twin ")
+        assert lines[-1].endswith(" ".join(["--hours", "0.1", *option]))
+        assert re.search(r"stopped +violations", result.stdout)
+    report = json.loads(skymem(tmp_path, *words, "--violations-max", "0", "--json", status=1).stdout)
+    assert sum(report["violations"].values()) > 10
+    assert report["stopped"] == ""
+    report = json.loads(skymem(tmp_path, *words, "--json", status=1).stdout)
+    assert (sum(report["violations"].values()), report["stopped"]) == (10, "violations")
+
+
+@pytest.mark.parametrize("how", [Break.SPIN, Break.BABBLE])
+def test_a_livelock_stops_the_run_and_is_named(tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch, how: Break) -> None:
+    break_the_core(monkeypatch, how)
+    result = skymem(tmp_path, str(berlin), "--seed", "3", "--hours", "0.1", "--violations-max", "0", status=1)
+    assert "livelock: " in result.stderr
+    assert "steps since an operation last began or ended; most packets now are " in result.stderr
+    assert result.stderr.splitlines()[-2].endswith(" s of virtual time: a livelock")
+    assert "this replays them: skymem twin " in result.stderr.splitlines()[-1]
+    words = ("--seeds", "1", "--seed", "5", "--violations-max", "0")
+    result = skymem(tmp_path, *words, "--json", status=1)
+    report = json.loads(result.stdout)
+    assert report["stopped"] == {"livelock": 1}
+    assert report["violations"]["livelock"] == 1
+    (failed,) = report["failed"]
+    assert (failed["seed"], failed["stopped"]) == (5, "livelock")
+    assert ": livelock: " in failed["first"]
+    assert report["replay"] == ["skymem twin --seeds 1 --seed 5 --violations-max 0"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -111,6 +155,7 @@ def test_a_violation_ends_with_the_command_that_replays_it(
             ("--seeds", "5", "--hours", "1"),
             "--faults, --hours and --constellation go with a schedule; --seeds has its own",
         ),
+        (("--seeds", "5", "--violations-max", "-1"), "--violations-max is -1; allowed are 0 to 1000000"),
         (("--seeds", "5", "--from", "1"), "No such option '--from'; see `skymem twin --help`"),
         (("berlin.csv", "--seed", "-1"), "--seed is -1; allowed are 0 to 9223372036854775807"),
         (("berlin.csv", "--hours", "0"), "--hours is 0; allowed are more than 0, up to 24, the schedule's"),
