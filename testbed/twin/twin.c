@@ -87,10 +87,11 @@ static bool take_memory(SKYT_Twin_t *twin)
     twin->buffers     = calloc(c->active_max, c->block_bytes);
     twin->scratch     = calloc(train, 1);
     twin->scratch2    = calloc(train, 1);
+    twin->scratch3    = calloc(train, 1);
     return twin->nodes != NULL && twin->stores != NULL && twin->maps != NULL && twin->links != NULL && twin->entries != NULL &&
            twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
            twin->active_free != NULL && twin->haves != NULL && twin->searched != NULL && twin->places != NULL &&
-           twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL &&
+           twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL &&
            SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
@@ -185,9 +186,11 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->buffers);
     free(twin->scratch);
     free(twin->scratch2);
+    free(twin->scratch3);
     free(twin->rows);
     free(twin->blocks);
     free(twin->truth);
+    free(twin->uses);
     free(twin->ops);
     free(twin->results);
     free(twin->faults);
@@ -255,7 +258,7 @@ bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t coun
         }
     }
     twin->block_count = count;
-    return true;
+    return SKYT_Use_Init(twin);
 }
 
 bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)

@@ -61,6 +61,7 @@ typedef struct
     uint32_t scrub_ms;                 /**< period in which satellites look for broken blocks; 0: never */
     uint32_t lazy_purge;               /**< 1: a host that misses a block forgets what is left of it, as the manager does */
     uint32_t hello_ms;                 /**< period in which satellites greet their neighbours */
+    uint32_t late_put_ms;              /**< ground hosts put where the schedule had the block so long ago */
     uint32_t chunk_us;                 /**< processing time of a chunk on board, one after the other; 0: none */
     uint32_t violations_max;           /**< the run stops at so many; 0: it never does */
     uint32_t livelock_steps;           /**< at once, without an operation that begins or ends; 0: as twin_pace.c has it */
@@ -121,7 +122,8 @@ typedef struct
     uint32_t jitter_us;                                        /**< uniform in 0 .. jitter_us on top */
     uint32_t reorder_ppm, reorder_us;                          /**< so many packets are held back for so long */
     uint32_t duplicate_ppm;
-    uint32_t flip_ppm; /**< one to three bits anywhere in the datagram */
+    uint32_t flip_ppm;    /**< one to three bits anywhere in the datagram */
+    uint32_t corrupt_ppm; /**< one to three bits of a chunk, and the packet's own checksums are right again */
 } SKYT_Model_t;
 
 typedef enum
@@ -156,9 +158,12 @@ typedef enum
     SKYT_INVARIANT_DEADLINE = 4, /**< every operation ends by its deadline */
     SKYT_INVARIANT_PACKETS  = 5, /**< packets on their way are bounded, and none is forgotten */
     SKYT_INVARIANT_ROUTE    = 6, /**< once all know which links are down, no packet comes to a satellite twice */
-    SKYT_INVARIANT_LIVELOCK = 7  /**< what happens between two operations is bounded */
+    SKYT_INVARIANT_LIVELOCK = 7, /**< what happens between two operations is bounded */
+    SKYT_INVARIANT_OLDEST   = 8, /**< what makes room in a full store is the block that was used longest ago */
+    SKYT_INVARIANT_SHORTEST = 9, /**< where no link is known to be down, a packet takes a shortest way */
+    SKYT_INVARIANT_LIFETIME = 10 /**< deadlines mean what they say: in requests as they are sent, and for parts that are kept */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 8u
+#define SKYT_INVARIANTS 11u
 
 /** Why a run stopped before its time. */
 typedef enum
@@ -189,7 +194,7 @@ typedef struct
     uint64_t packets_on_way, packets_on_way_most;
     uint64_t lost, lost_burst, lost_cut, lost_queue,
         lost_dead; /**< packets: by chance, in a burst, on a link or to a satellite that is down */
-    uint64_t jittered, reordered, duplicated, flipped;
+    uint64_t jittered, reordered, duplicated, flipped, corrupted;
     uint64_t damaged; /**< packets that did not decode where they arrived */
     uint64_t cuts, crashes, pressures, late_clocks;
     uint64_t puts, puts_failed, gets, hits, purges;
@@ -212,15 +217,21 @@ typedef struct
 typedef enum
 {
     SKYT_BREAK_NOTHING  = 0,
-    SKYT_BREAK_FLIP     = 1, /**< EXACT: a satellite damages a chunk that it sends, and makes both checksums right */
-    SKYT_BREAK_SWAP     = 2, /**< FOREIGN: it sends the same chunk of another tenant instead */
-    SKYT_BREAK_FORGET   = 3, /**< KEPT: it forgets a chunk that came from another satellite once it has acknowledged it */
-    SKYT_BREAK_OVERFULL = 4, /**< LIMIT: it takes one more chunk than there are slots */
-    SKYT_BREAK_DEAF     = 5, /**< DEADLINE: the timers of ground hosts never run out */
-    SKYT_BREAK_LEAK     = 6, /**< PACKETS: what has arrived is not given back */
-    SKYT_BREAK_ROUTE    = 7, /**< ROUTE: satellites know of no links but their own */
-    SKYT_BREAK_SPIN     = 8, /**< LIVELOCK: the timers of ground hosts are always due */
-    SKYT_BREAK_BABBLE   = 9  /**< LIVELOCK: a satellite never comes to the end of an answer */
+    SKYT_BREAK_FLIP     = 1,  /**< EXACT: a satellite damages a chunk that it sends, and makes both checksums right */
+    SKYT_BREAK_SWAP     = 2,  /**< FOREIGN: it sends the same chunk of another tenant instead */
+    SKYT_BREAK_FORGET   = 3,  /**< KEPT: it forgets a chunk that came from another satellite once it has acknowledged it */
+    SKYT_BREAK_OVERFULL = 4,  /**< LIMIT: it takes one more chunk than there are slots */
+    SKYT_BREAK_DEAF     = 5,  /**< DEADLINE: the timers of ground hosts never run out */
+    SKYT_BREAK_LEAK     = 6,  /**< PACKETS: what has arrived is not given back */
+    SKYT_BREAK_ROUTE    = 7,  /**< ROUTE: satellites know of no links but their own */
+    SKYT_BREAK_SPIN     = 8,  /**< LIVELOCK: the timers of ground hosts are always due */
+    SKYT_BREAK_BABBLE   = 9,  /**< LIVELOCK: a satellite never comes to the end of an answer */
+    SKYT_BREAK_NEWEST   = 10, /**< OLDEST: before it makes room, a satellite looks at the block whose turn it is */
+    SKYT_BREAK_DETOUR   = 11, /**< SHORTEST: what a satellite answers leaves it over the wrong link */
+    SKYT_BREAK_SECONDS  = 12, /**< LIFETIME: a satellite takes deadlines in a unit a thousand times too small */
+    SKYT_BREAK_TRUST    = 13, /**< EXACT: a satellite makes the checksum of a chunk right instead of looking at it */
+    SKYT_BREAK_RUMOUR   = 14, /**< KEPT: a satellite takes word of another's eviction for true of any block */
+    SKYT_BREAK_DENY     = 15  /**< KEPT: a satellite denies chunks that it holds, of blocks that have lost others */
 } SKYT_Break_t;
 
 /** @return NULL: a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or no memory */

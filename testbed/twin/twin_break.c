@@ -42,6 +42,78 @@ uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out)
     return (uint32_t)SKY_Packet_Encode(&pkt, bytes, twin->config.packet_bytes);
 }
 
+/* Look at the block that is to make room next, if one is. */
+static void look_at_oldest(SKY_Store_t *store)
+{
+    SKY_StoreWalk_t walk   = {0, 0};
+    SKY_BlockInfo_t oldest = {0};
+    SKY_ChunkView_t view;
+
+    while (SKY_Store_NextUsed(store, &walk, &oldest))
+    {
+    }
+    if (oldest.held > 0 && store->counters.slots_used == store->cfg.slot_count)
+    {
+        const uint32_t block = SKY_Store_Find(store, oldest.tenant, oldest.key);
+
+        (void)SKY_Store_Get(store, block, SKY_Store_NextChunk(store, block, 0), &view);
+    }
+}
+
+const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, SKY_Packet_t *changed)
+{
+    SKYT_Node_t *node = &twin->nodes[index];
+
+    *changed = *pkt;
+    if (pkt->is_request && pkt->op == SKY_OP_PUT)
+    {
+        if (twin->broken == SKYT_BREAK_NEWEST)
+        {
+            look_at_oldest(&node->store);
+        }
+        if (twin->broken == SKYT_BREAK_SECONDS)
+        {
+            changed->deadline_ms = (pkt->deadline_ms + 999u) / 1000u;
+        }
+        if (twin->broken == SKYT_BREAK_TRUST && pkt->length == pkt->chunk_len)
+        {
+            changed->chunk_crc = SKY_Crc32c(0, pkt->payload, pkt->length);
+        }
+    }
+    if (twin->broken == SKYT_BREAK_RUMOUR && pkt->is_request && pkt->op == SKY_OP_PURGE && (pkt->flags & SKY_FLAG_GOSSIP) != 0)
+    {
+        SKY_BlockInfo_t info;
+        uint32_t        cursor = 0;
+
+        if (SKY_Store_NextBlock(&node->store, &cursor, &info) && info.tenant != SKYT_JUNK_TENANT)
+        {
+            changed->tenant = info.tenant;
+            (void)memcpy(changed->key, info.key, SKY_KEY_BYTES);
+        }
+    }
+    return changed;
+}
+
+void SKYT_Break_Begun(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt)
+{
+    SKY_Answer_t  *answer = &twin->nodes[index].service.answer;
+    const uint32_t block  = SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key);
+
+    if (twin->broken == SKYT_BREAK_DENY && answer->stage == SKY_ANSWER_CHUNKS && block != SKYT_NONE &&
+        twin->truth[block].taint != 0)
+    {
+        answer->missing = answer->set;
+        answer->stage   = SKY_ANSWER_MISSING;
+    }
+}
+
+uint32_t SKYT_Break_Link(const SKYT_Twin_t *twin, uint32_t index, uint32_t link, bool begins)
+{
+    const uint32_t other = (link + 1u) % SKY_ISL_COUNT;
+
+    return begins && SKYT_Network_Neighbour(twin, index, other) != SKYT_NONE ? other : link;
+}
+
 void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt)
 {
     SKY_Store_t   *store = &twin->nodes[index].store;

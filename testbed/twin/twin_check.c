@@ -63,6 +63,58 @@ void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t c
                      SKYT_Content_ChunkBytes(twin, active->block, chunk), SKYT_NONE, active->op, active->block, chunk);
 }
 
+/* Of chunks that nothing has damaged, one in so many is looked at: it takes time. */
+#define TAKEN_EVERY 16u
+
+void SKYT_Check_Taken(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
+{
+    const uint32_t     block = SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key);
+    const SKY_Store_t *store = &twin->nodes[node].store;
+    SKY_ChunkView_t    view;
+
+    if (block != SKYT_NONE &&
+        (twin->counters.flipped + twin->counters.corrupted > 0 || twin->counters.events % TAKEN_EVERY == 0) &&
+        SKY_Store_Peek(store, SKY_Store_Find(store, pkt->tenant, pkt->key), pkt->chunk_id, &view) == SKY_STATUS_OK)
+    {
+        SKYT_Check_Bytes(twin, view.data, view.len, node, SKYT_NONE, block, pkt->chunk_id);
+    }
+}
+
+void SKYT_Check_Request(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt)
+{
+    const uint64_t left_us = active->deadline_us > twin->now_us ? active->deadline_us - twin->now_us : 1u;
+    const uint64_t said_us = (uint64_t)pkt->deadline_ms * US_PER_MS;
+
+    if (said_us < left_us || said_us - left_us >= US_PER_MS)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_LIFETIME, SKYT_NONE, active->op, active->block, SKYT_NONE,
+                        "the deadline in a request is not that of its operation");
+    }
+}
+
+/* Does this satellite route as if all links were up, as far as it knows? */
+static bool knows_of_nothing(const SKYT_Twin_t *twin, uint32_t node)
+{
+    const SKYT_Node_t *here = &twin->nodes[node];
+
+    return here->is_up && here->core.router.map != NULL && here->core.map.exceptions == 0;
+}
+
+void SKYT_Check_Hops(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node)
+{
+    bool is_calm = packet->hops > 0 && twin->map_changed_us < packet->began_us && knows_of_nothing(twin, node);
+
+    for (uint32_t i = 0; is_calm && i < packet->hops; ++i)
+    {
+        is_calm = knows_of_nothing(twin, packet->trail[i]);
+    }
+    if (is_calm && packet->hops != SKY_Torus_Hops(&twin->torus, SKYT_AddrOf(twin, packet->trail[0]), SKYT_AddrOf(twin, node)))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_SHORTEST, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "a packet came to this satellite on a detour, although no link is known to be down");
+    }
+}
+
 void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node)
 {
     const SKY_Store_t         *store = &twin->nodes[node].store;

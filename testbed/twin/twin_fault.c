@@ -16,7 +16,7 @@ static bool is_hard(const SKYT_Model_t *model)
 
 static bool is_lossy(const SKYT_Model_t *model)
 {
-    return model->loss_ppm + model->flip_ppm > LOSS_PPM;
+    return model->loss_ppm + model->flip_ppm + model->corrupt_ppm > LOSS_PPM;
 }
 
 /* Faults that explain something are counted while they last, and remembered. */

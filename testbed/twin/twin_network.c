@@ -118,6 +118,30 @@ static void flip(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, ui
     }
 }
 
+/* A chunk that was damaged where no packet checksum covers it, in the memory of a relay: only the chunk's own checksum can tell. */
+static void corrupt(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, uint32_t len)
+{
+    SKY_Packet_t pkt;
+
+    if (!SKYT_Chance(twin, model->corrupt_ppm) || SKY_Packet_Decode(data, len, &pkt) != SKY_STATUS_OK || pkt.length == 0 ||
+        !((pkt.is_request && pkt.op == SKY_OP_PUT) || (!pkt.is_request && pkt.op == SKY_OP_GET && pkt.status == SKY_STATUS_OK)))
+    {
+        return;
+    }
+    const uint64_t bits = 1u + SKYT_Random(twin) % 3u;
+
+    (void)memcpy(twin->scratch3, pkt.payload, pkt.length);
+    for (uint64_t i = 0; i < bits; ++i)
+    {
+        const uint64_t bit = SKYT_Random(twin) % ((uint64_t)pkt.length * 8u);
+
+        twin->scratch3[bit / 8u] = (uint8_t)(twin->scratch3[bit / 8u] ^ (0x80u >> bit % 8u));
+    }
+    pkt.payload = twin->scratch3;
+    (void)SKY_Packet_Encode(&pkt, data, len);
+    ++twin->counters.corrupted;
+}
+
 static void copy(uint8_t **to, const uint8_t *from, uint32_t len)
 {
     if (len > 0)
@@ -171,11 +195,13 @@ static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_
     if (twin->model != NULL)
     {
         due_us += late_us(twin, twin->model);
+        corrupt(twin, twin->model, data_of(twin, packet), twin->packets[packet].len);
         flip(twin, twin->model, data_of(twin, packet), twin->packets[packet].len);
     }
     if (link->model != NULL)
     {
         due_us += late_us(twin, link->model);
+        corrupt(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
         flip(twin, link->model, data_of(twin, packet), twin->packets[packet].len);
     }
     ++twin->packets_queued;
@@ -250,6 +276,7 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
     }
     else if (link == SKYT_LINK_DOWN)
     {
+        SKYT_Check_Hops(twin, packet, node);
         SKYT_Ground_Receive(twin, packet->host, node, data_of(twin, id), packet->len);
     }
     else if (far == SKYT_NONE || !twin->nodes[far].is_up)

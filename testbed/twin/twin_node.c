@@ -21,25 +21,57 @@ static uint32_t index_of(const SKYT_Node_t *node)
     return (uint32_t)(node - node->twin->nodes);
 }
 
-static void begin(void *context, uint64_t now_us, const SKY_Packet_t *pkt)
+static SKYT_Before_t before_of(const SKYT_Node_t *node)
 {
-    SKYT_Node_t   *node     = context;
-    SKYT_Twin_t   *twin     = node->twin;
-    const uint32_t index    = index_of(node);
-    const uint64_t evicted  = node->store.counters.evicted_blocks;
-    const uint64_t scrubbed = node->service.core.counters.scrubbed;
+    const SKY_ServiceCounters_t *counters = &node->service.core.counters;
+    const SKYT_Before_t          before   = {
+                   node->store.counters.evicted_blocks, counters->scrubbed, counters->puts, counters->hits, counters->gossip_purged,
+                   node->store.counters.slots_used};
+
+    return before;
+}
+
+static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
+{
+    SKYT_Node_t        *node   = context;
+    SKYT_Twin_t        *twin   = node->twin;
+    const uint32_t      index  = index_of(node);
+    const SKYT_Before_t before = before_of(node);
+    SKY_Packet_t        changed;
+    const SKY_Packet_t *pkt = twin->broken == SKYT_BREAK_NOTHING ? from : SKYT_Break_Seen(twin, index, from, &changed);
 
     if (pkt->is_request && pkt->op == SKY_OP_PUT && pkt->src.plane != 0)
     {
         twin->counters.migrated_bytes += pkt->length;
         twin->row_moved_us = now_us;
     }
-    SKY_Service_Begin(&node->service, now_us, pkt);
-    node->begun = pkt;
-    SKYT_Truth_Put(twin, index, evicted);
-    if (node->service.core.counters.scrubbed != scrubbed)
+    if (twin->arriving != SKYT_NONE)
     {
-        SKYT_Truth_Scrubbed(twin, index, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key));
+        SKYT_Check_Hops(twin, &twin->packets[twin->arriving], index);
+    }
+    SKY_Service_Begin(&node->service, now_us, pkt);
+    if (twin->broken != SKYT_BREAK_NOTHING)
+    {
+        SKYT_Break_Begun(twin, index, pkt);
+    }
+    node->begun = from;
+    SKYT_Truth_Put(twin, index, before.evicted);
+    if (pkt->is_request && pkt->op == SKY_OP_PUT)
+    {
+        SKYT_Use_Put(twin, index, from, &before);
+        SKYT_Check_Taken(twin, index, from);
+    }
+    else if (node->service.core.counters.hits != before.hits)
+    {
+        SKYT_Use_Get(twin, index, from);
+    }
+    if (node->service.core.counters.gossip_purged != before.rumoured)
+    {
+        SKYT_Truth_Rumoured(twin, index, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key));
+    }
+    if (node->service.core.counters.scrubbed != before.scrubbed)
+    {
+        SKYT_Truth_Scrubbed(twin, index, SKYT_Content_BlockOf(twin, from->tenant, from->key));
     }
 }
 
@@ -76,7 +108,13 @@ static bool next(void *context, uint64_t now_us, SKY_Out_t *out)
     SKYT_Node_t   *node     = context;
     const uint32_t index    = index_of(node);
     const bool     is_chunk = SKYT_Work_IsChunk(node->twin, index);
+    const uint64_t hits     = node->service.core.counters.hits;
     const bool     goes_on  = pull(node, now_us, out);
+
+    if (node->begun != NULL && node->service.core.counters.hits != hits)
+    {
+        SKYT_Use_Get(node->twin, index, node->begun);
+    }
 
     node->ready_us = goes_on ? SKYT_Work_Add(node->twin, index, is_chunk ? 1u : 0u) : 0;
     if (!goes_on)
@@ -92,8 +130,10 @@ static void poll(void *context, uint64_t now_us, uint64_t *next_us)
     const uint32_t index    = index_of(node);
     const uint32_t looked   = SKYT_Truth_Scrutinized(node->twin, index);
     const uint64_t scrubbed = node->service.core.counters.scrubbed;
+    const uint64_t expired  = node->store.counters.expired_partial;
 
     SKY_Service_Poll(&node->service, now_us, next_us);
+    SKYT_Use_Polled(node->twin, index, expired);
     if (node->service.core.counters.scrubbed != scrubbed)
     {
         SKYT_Truth_Scrubbed(node->twin, index, looked);
@@ -116,7 +156,9 @@ static bool send(void *context, uint64_t now_us, SKY_LinkId_t link, uint64_t end
 {
     SKYT_Node_t   *node = context;
     SKYT_Twin_t   *twin = node->twin;
-    const uint32_t id   = link == SKY_LINK_GROUND ? SKYT_LINK_DOWN : (uint32_t)link;
+    const bool     goes = link == SKY_LINK_GROUND || twin->broken != SKYT_BREAK_DETOUR;
+    const uint32_t over = goes ? (uint32_t)link : SKYT_Break_Link(twin, index_of(node), (uint32_t)link, from->head != NULL);
+    const uint32_t id   = link == SKY_LINK_GROUND ? SKYT_LINK_DOWN : over;
     SKYT_Parts_t   parts;
     uint64_t       ready_us = now_us;
 

@@ -122,7 +122,8 @@ static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t 
 static void find_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server)
 {
     const SKY_Places_t places = places_of(twin);
-    const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    const uint64_t     late   = (uint64_t)twin->config.late_put_ms * US_PER_MS;
+    const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us - (late < twin->now_us ? late : 0));
     const uint32_t     epoch  = twin->blocks[active->block].epoch;
     SKY_Addr_t         found[SKY_PLACES_MAX];
     uint32_t           count = 1;

@@ -9,6 +9,7 @@
  *     twin_content.c  keys and chunks             twin_finish.c   where everything is in the end
  *     twin_break.c    the core, broken on purpose     twin_work.c     chunks that take time on board
  *     twin_hello.c    hellos and news of links    twin_pace.c     does it get anywhere?
+ *     twin_use.c      what makes room, and what is kept for how long
  */
 #ifndef TWIN_PRIV_H
 #define TWIN_PRIV_H
@@ -79,6 +80,8 @@ typedef struct
     uint64_t            migrated, evicted, expired; /**< before its last crash */
     uint64_t            busy_until_us;              /**< with chunks */
     uint32_t            held;                       /**< packets that wait for that */
+    uint64_t            parts_from_us;              /**< no part that is kept expires before */
+    uint64_t            parts_until_us;             /**< all of them have by then */
 } SKYT_Node_t;
 
 /* ---- ground ---------------------------------------------------------------------------------------------------------- */
@@ -131,7 +134,17 @@ typedef struct
     uint8_t  fresh;   /**< the same, since the put that runs began */
     uint16_t putting, purging;
     uint64_t purged_us;
+    uint64_t put_us; /**< when a put last began or ended; 0: never */
 } SKYT_Truth_t;
+
+typedef struct SKYT_Use SKYT_Use_t; /**< when a store used a block last: private to twin_use.c */
+
+/** What a satellite had before it looked at a packet. */
+typedef struct
+{
+    uint64_t evicted, scrubbed, puts, hits, rumoured;
+    uint32_t slots;
+} SKYT_Before_t;
 
 #define SKYT_PACE_KINDS 20u /**< of packets: operation and direction */
 
@@ -172,7 +185,7 @@ struct SKYT_Twin
     uint8_t         *haves;
     uint32_t        *searched;
     SKY_HostPlace_t *places;
-    uint8_t         *scratch, *scratch2; /**< a packet each */
+    uint8_t         *scratch, *scratch2, *scratch3; /**< a packet each */
     /* script */
     SKYT_Block_t  *blocks;
     SKYT_Truth_t  *truth;
@@ -190,6 +203,8 @@ struct SKYT_Twin
     SKYT_Break_t     broken;
     SKYT_Stop_t      stopped;
     SKYT_Pace_t      pace;
+    SKYT_Use_t      *uses; /**< node x (blocks + 1) + block; the last of each node: junk */
+    uint64_t         use_count;
     /* counts and heads of lists */
     SKY_Torus_t torus;
     uint16_t    seq_count;
@@ -363,6 +378,12 @@ void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t nod
                      const char *text);
 /** Chunk @p chunk of a get has arrived. */
 void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
+/** A packet has come to its last satellite. */
+void SKYT_Check_Hops(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node);
+/** A ground host sends a request. */
+void SKYT_Check_Request(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt);
+/** A satellite has taken in a chunk, or a part of one. */
+void SKYT_Check_Taken(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
 void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node);
 void SKYT_Check_Packets(SKYT_Twin_t *twin);
 /** A packet has come to a satellite over an ISL. */
@@ -389,6 +410,17 @@ static inline void SKYT_Pace_Step(SKYT_Twin_t *twin, uint32_t node, uint32_t act
     }
 }
 
+/* ---- twin_use.c ------------------------------------------------------------------------------------------------------ */
+
+/** When the blocks are known. @return false: no memory */
+bool SKYT_Use_Init(SKYT_Twin_t *twin);
+/** A satellite has looked at a PUT. */
+void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before);
+/** A satellite has found a chunk for a GET. */
+void SKYT_Use_Get(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
+/** A service was polled. @param expired_before  chunks of which it had forgotten parts until then */
+void SKYT_Use_Polled(SKYT_Twin_t *twin, uint32_t node, uint64_t expired_before);
+
 /* ---- twin_truth.c ---------------------------------------------------------------------------------------------------- */
 
 void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active);
@@ -402,11 +434,19 @@ void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before);
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node);
 /** The scrub of a satellite has purged a block. */
 void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+/** A satellite has purged a block on a neighbour's word. */
+void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 
 /* ---- twin_break.c ---------------------------------------------------------------------------------------------------- */
 
 /** A packet that a satellite is about to send. @return its length in twin->scratch2 if it is to be sent changed, else 0 */
 uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out);
+/** A packet that a satellite is about to look at. @return what it is to see */
+const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, SKY_Packet_t *changed);
+/** The service has looked at it, and is about to answer. */
+void SKYT_Break_Begun(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
+/** The link over which a packet leaves instead of @p link. */
+uint32_t SKYT_Break_Link(const SKYT_Twin_t *twin, uint32_t index, uint32_t link, bool begins);
 /** A request has been served. */
 void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
 

@@ -75,6 +75,22 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     taint(twin, block, SKYT_CAUSE_SCRUBBED);
 }
 
+void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
+{
+    if (block == SKYT_NONE)
+    {
+        return;
+    }
+    const SKYT_Truth_t *truth = &twin->truth[block];
+
+    if (truth->is_held && truth->taint == 0 && truth->putting == 0)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
+                        "gossip purged a block that nothing was missing of");
+    }
+    taint(twin, block, SKYT_CAUSE_EVICTED);
+}
+
 uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, uint32_t *nodes, uint32_t most)
 {
     const uint32_t tenant = SKYT_Content_Tenant(twin, block);
@@ -136,6 +152,7 @@ void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
     switch (active->kind)
     {
         case SKYT_OP_PUT:
+            truth->put_us = twin->now_us;
             if (truth->putting++ == 0)
             {
                 /* A purge may still be about, or a copy of one. */
@@ -193,17 +210,29 @@ static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *activ
     return SKYT_CAUSE_UNEXPLAINED;
 }
 
+/* What explains that a block is not whole does not explain that a chunk is missed which is there. But one that a purge is after, or a
+ * put that began or ended meanwhile has brought, may have been missed. */
+static bool may_miss_anything(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const SKYT_Truth_t *truth = &twin->truth[active->block];
+
+    return !truth->is_held || truth->putting > 0 || truth->put_us >= active->started_us ||
+           (truth->taint & BIT(SKYT_CAUSE_PURGED)) != 0 || active->excuse == SKYT_CAUSE_PURGED ||
+           active->excuse == SKYT_CAUSE_ABSENT;
+}
+
 /* No satellite that was asked held a chunk. */
 static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Cause_t now = excuse(&twin->truth[active->block]);
+    const SKYT_Cause_t why = now != SKYT_CAUSE_NONE ? now : active->excuse;
+    uint32_t           holder;
 
-    if (active->excuse != SKYT_CAUSE_NONE || now != SKYT_CAUSE_NONE)
+    if (why != SKYT_CAUSE_NONE &&
+        (may_miss_anything(twin, active) || SKYT_Holders(twin, active->block, active->denied, &holder, 1) == 0))
     {
-        return now != SKYT_CAUSE_NONE ? now : active->excuse;
+        return why;
     }
-    uint32_t holder;
-
     if (SKYT_Holders(twin, active->block, active->denied, &holder, 1) == 0)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
@@ -229,6 +258,7 @@ SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, S
     {
         case SKYT_OP_PUT:
             --truth->putting;
+            truth->put_us = twin->now_us;
             if (cause == SKYT_CAUSE_NONE)
             {
                 truth->is_held = true;

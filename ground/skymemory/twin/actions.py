@@ -22,6 +22,7 @@ class LinkModel(NamedTuple):
     reorder_us: int = 0
     duplicate_ppm: int = 0
     flip_ppm: int = 0
+    corrupt_ppm: int = 0
 
 
 class Action(NamedTuple):
@@ -63,6 +64,7 @@ def together(models: list[LinkModel]) -> LinkModel:
             max(total.reorder_us, model.reorder_us),
             _either(total.duplicate_ppm, model.duplicate_ppm),
             _either(total.flip_ppm, model.flip_ppm),
+            _either(total.corrupt_ppm, model.corrupt_ppm),
         )
     return total
 

@@ -93,6 +93,8 @@ class Setup:
     """how often satellites greet their neighbours"""
     slots: int | None = None
     """of each store; None: twice what its share of all blocks takes"""
+    late_put_ms: int = 0
+    """how late the hosts' clocks are when they put"""
     violations_max: int = VIOLATIONS_MAX
     """the run stops at so many; 0: it does not"""
 
@@ -326,6 +328,7 @@ class Twin:
             scrub_ms=setup.scrub_ms,
             lazy_purge=int(setup.lazy_purge),
             hello_ms=setup.hello_ms,
+            late_put_ms=setup.late_put_ms,
             violations_max=setup.violations_max,
         )
         why = ctypes.create_string_buffer(structures.TEXT_BYTES)
@@ -420,6 +423,7 @@ class Twin:
             "reorder": counters.reordered,
             "duplicate": counters.duplicated,
             "flip": counters.flipped,
+            "corrupt": counters.corrupted,
             **{kind: self._begun[kind] for kind in ("cut", "partition", "crash", "pressure", "late_clock")},
         }
         return Report(

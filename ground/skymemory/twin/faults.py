@@ -148,6 +148,15 @@ class Flip(_Lasting):
         return LinkModel(flip_ppm=_ppm(self.rate))
 
 
+class Corrupt(_Lasting):
+    """[[corrupt]]: one to three bits of some chunks are inverted, and the packet's own checksums made right again."""
+
+    rate: float = _number(None, 0, 1)
+
+    def model(self) -> LinkModel:
+        return LinkModel(corrupt_ppm=_ppm(self.rate))
+
+
 class _Timed(_Fault, ABC):
     """Something that happens at a time, or so often an hour at times from the seed."""
 
@@ -255,6 +264,7 @@ class Faults(_Fault):
     reorder: tuple[Reorder, ...] = _tables("reorder")
     duplicate: tuple[Duplicate, ...] = _tables("duplicate")
     flip: tuple[Flip, ...] = _tables("flip")
+    corrupt: tuple[Corrupt, ...] = _tables("corrupt")
     cut: tuple[Cut, ...] = _tables("cut")
     partition: tuple[Partition, ...] = _tables("partition")
     crash: tuple[Crash, ...] = _tables("crash")
@@ -314,6 +324,7 @@ class Faults(_Fault):
                 lambda: Pressure(per_hour=4 * per_hour, slots_free=int(20 * rng.random()), for_s=1 + 200 * rng.random())
             ),
             late_clock=some(lambda: LateClock(per_hour=2 * per_hour, late_s=0.1 + 20 * rng.random(), for_s=600.0)),
+            corrupt=some(lambda: Corrupt(rate=0.01 * rng.random())),
         )
 
     def _misplaced(self, torus: Torus) -> Iterator[tuple[KeyPath, str]]:
@@ -351,6 +362,7 @@ class Faults(_Fault):
             *self.reorder,
             *self.duplicate,
             *self.flip,
+            *self.corrupt,
         ]
         by_place: dict[tuple[int, int], list[tuple[int, int, LinkModel]]] = {}
         for fault in lasting:
@@ -413,6 +425,7 @@ _KINDS: Final[dict[str, type[_Fault]]] = {
     "reorder": Reorder,
     "duplicate": Duplicate,
     "flip": Flip,
+    "corrupt": Corrupt,
     "cut": Cut,
     "partition": Partition,
     "crash": Crash,

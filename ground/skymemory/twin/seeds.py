@@ -9,6 +9,7 @@ from os import sched_getaffinity
 from random import Random
 from typing import Final
 
+from skymemory import defaults
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
@@ -28,6 +29,8 @@ _LAYOUTS: Final[tuple[LayoutName, ...]] = ("rotation", "rotation_hop", "hop")
 _UPLINKS: Final = (Uplink.DIRECT, Uplink.DIRECT, Uplink.CENTRE, Uplink.CENTRE, Uplink.ENTRIES)
 _LATE_EVERY: Final = 8
 """in one seed of so many handovers take longer than their rows: links are slow, and the schedule fast"""
+_ODD: Final = 0.2
+"""share of the seeds with small stores, and of those whose hosts' clocks are late"""
 _SEEDS_AT_ONCE: Final = 4
 """handed to a worker"""
 
@@ -41,7 +44,7 @@ def schedule() -> Schedule:
 
 def setup_of(seed: int) -> Setup:
     """The sky of a seed: a part of the day, and every number that a constellation file could have set otherwise."""
-    rng = Random(f"setup {seed}")
+    rng, more = Random(f"setup {seed}"), Random(f"more of setup {seed}")
     late = seed % _LATE_EVERY == 0
     duration_ms = 1_200_000 + int(rng.random() * 3_600_000)
     speed = 1.0 if rng.random() < 0.6 else 1 + 15 * rng.random() ** 2
@@ -49,7 +52,7 @@ def setup_of(seed: int) -> Setup:
         duration_ms, speed = duration_ms // 8, 40 + 80 * rng.random()
     chunk_bytes = 100 + int(rng.random() * 1100)
     parts = rng.random() < 0.2
-    return Setup(
+    setup = Setup(
         torus=Torus(_PLANES, _SLOTS, seam_cut=rng.random() < 0.5),
         layout=_LAYOUTS[int(rng.random() ** 2 * len(_LAYOUTS))],
         servers=1 + int(rng.random() * 24),
@@ -76,7 +79,16 @@ def setup_of(seed: int) -> Setup:
             deadline_ms=60_000 if late else 5000,
         ),
         hello_ms=1000 + int(rng.random() * 9000),
+        late_put_ms=int(more.random() * defaults.HOST_SKEW_US / 1000) if more.random() < _ODD else 0,
     )
+    return replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
+
+
+def _few_slots(setup: Setup, rng: Random) -> int:
+    """Return slots for the larger part of a satellite's share of all blocks, so that some have to make room for others."""
+    per_block = -(-setup.workload.chunks_max // setup.servers)
+    blocks = setup.workload.names * setup.workload.tenants
+    return per_block * max(4, int(blocks * (0.2 + 0.6 * rng.random())))
 
 
 def run_seed(seed: int, broken: Break = Break.NOTHING, violations_max: int = VIOLATIONS_MAX) -> Report:

@@ -28,7 +28,7 @@ VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 11
 FAULT_KINDS: Final = 8
-INVARIANTS: Final = 8
+INVARIANTS: Final = 11
 
 
 class Uplink(IntEnum):
@@ -113,6 +113,12 @@ class Invariant(IntEnum):
     """once all know which links are down, no packet comes to a satellite twice"""
     LIVELOCK = 7
     """what happens between two operations is bounded"""
+    OLDEST = 8
+    """what makes room in a full store is the block that was used longest ago"""
+    SHORTEST = 9
+    """where no link is known to be down, a packet takes a shortest way"""
+    LIFETIME = 10
+    """deadlines mean what they say: in requests as they are sent, and for parts that are kept"""
 
 
 class Stop(IntEnum):
@@ -146,6 +152,18 @@ class Break(IntEnum):
     """LIVELOCK: the timers of ground hosts are always due"""
     BABBLE = 9
     """LIVELOCK: a satellite never comes to the end of an answer"""
+    NEWEST = 10
+    """OLDEST: before it makes room, a satellite looks at the block whose turn it is"""
+    DETOUR = 11
+    """SHORTEST: what a satellite answers leaves it over the wrong link"""
+    SECONDS = 12
+    """LIFETIME: a satellite takes deadlines in a unit a thousand times too small"""
+    TRUST = 13
+    """EXACT: a satellite makes the checksum of a chunk right instead of looking at it"""
+    RUMOUR = 14
+    """KEPT: a satellite takes word of another's eviction for true of any block"""
+    DENY = 15
+    """KEPT: a satellite denies chunks that it holds, of blocks that have lost others"""
 
 
 class Config(Structure):
@@ -198,6 +216,8 @@ class Config(Structure):
     """1: a host that misses a block forgets what is left of it, as the manager does"""
     hello_ms: int
     """period in which satellites greet their neighbours"""
+    late_put_ms: int
+    """ground hosts put where the schedule had the block so long ago"""
     chunk_us: int
     """processing time of a chunk on board, one after the other; 0: none"""
     violations_max: int
@@ -232,6 +252,7 @@ class Config(Structure):
         ("scrub_ms", c_uint32),
         ("lazy_purge", c_uint32),
         ("hello_ms", c_uint32),
+        ("late_put_ms", c_uint32),
         ("chunk_us", c_uint32),
         ("violations_max", c_uint32),
         ("livelock_steps", c_uint32),
@@ -306,6 +327,8 @@ class Model(Structure):
     duplicate_ppm: int
     flip_ppm: int
     """one to three bits anywhere in the datagram"""
+    corrupt_ppm: int
+    """one to three bits of a chunk, and the packet's own checksums are right again"""
     _fields_ = (
         ("loss_ppm", c_uint32),
         ("burst_enter_ppm", c_uint32),
@@ -316,6 +339,7 @@ class Model(Structure):
         ("reorder_us", c_uint32),
         ("duplicate_ppm", c_uint32),
         ("flip_ppm", c_uint32),
+        ("corrupt_ppm", c_uint32),
     )
 
 
@@ -387,6 +411,7 @@ class Counters(Structure):
     reordered: int
     duplicated: int
     flipped: int
+    corrupted: int
     damaged: int
     """packets that did not decode where they arrived"""
     cuts: int
@@ -436,6 +461,7 @@ class Counters(Structure):
         ("reordered", c_uint64),
         ("duplicated", c_uint64),
         ("flipped", c_uint64),
+        ("corrupted", c_uint64),
         ("damaged", c_uint64),
         ("cuts", c_uint64),
         ("crashes", c_uint64),
@@ -456,7 +482,7 @@ class Counters(Structure):
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),
-        ("violations", c_uint64 * 8),
+        ("violations", c_uint64 * 11),
         ("blocks_checked", c_uint64),
         ("blocks_misplaced", c_uint64),
         ("stopped", c_uint64),

@@ -80,6 +80,148 @@ static void test_more_packets_than_there_may_be(void)
     CHECK_EQ(counters.packets_on_way_most, 10);
 }
 
+static int by_time(const void *one, const void *other)
+{
+    const SKYT_Op_t *a = one;
+    const SKYT_Op_t *b = other;
+
+    return a->time_us < b->time_us ? -1 : a->time_us > b->time_us;
+}
+
+/* The first violation is one of @p invariant, and says @p text. */
+static void check_first(Rig_t *rig, SKYT_Break_t broken, SKYT_Invariant_t invariant, const char *text)
+{
+    SKYT_Violation_t first;
+    SKYT_Counters_t  counters;
+    SKYT_Twin_t     *twin = rig_create(rig);
+
+    SKYT_Break(twin, broken);
+    (void)SKYT_Run(twin, START_US + (rig->fetch_s + 100u) * SECOND);
+    SKYT_Finish(twin);
+    SKYT_Counters(twin, &counters);
+    CHECK(counters.violations[invariant] > 0);
+    CHECK(SKYT_Violation(twin, 0, &first));
+    CHECK_EQ(first.invariant, invariant);
+    CHECK(strstr(first.text, text) != NULL);
+    if (strstr(first.text, text) == NULL)
+    {
+        show_violations(twin);
+    }
+    SKYT_Destroy(twin);
+}
+
+/* The same sky and faults: with the core as it is nothing is violated, so it is the break that the invariant finds. */
+static void check_only_broken(Rig_t *rig, SKYT_Break_t broken, SKYT_Invariant_t invariant, const char *text)
+{
+    SKYT_Counters_t counters;
+
+    rig_run(rig, SKYT_BREAK_NOTHING, &counters);
+    CHECK_EQ(violations_of(&counters), 0);
+    check_first(rig, broken, invariant, text);
+}
+
+static void small_stores(Rig_t *rig)
+{
+    rig_init(rig, 3);
+    rig->config.slot_count = 40;
+}
+
+static void test_a_block_that_was_just_used_makes_room(void)
+{
+    Rig_t rig;
+
+    small_stores(&rig);
+    check_only_broken(&rig, SKYT_BREAK_NEWEST, SKYT_INVARIANT_OLDEST, "used after another");
+}
+
+static void test_a_detour_without_need(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    check_only_broken(&rig, SKYT_BREAK_DETOUR, SKYT_INVARIANT_SHORTEST, "detour");
+}
+
+static void test_a_deadline_in_another_unit(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    check_only_broken(&rig, SKYT_BREAK_SECONDS, SKYT_INVARIANT_LIFETIME, "deadline of a put");
+}
+
+/* Nothing of a block is complete before its parts are forgotten. */
+static void test_parts_that_are_forgotten_too_early(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    rig.config.packet_bytes                                           = 400;
+    rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.loss_ppm = 100000;
+    check_first(&rig, SKYT_BREAK_SECONDS, SKYT_INVARIANT_LIFETIME, "");
+}
+
+static void test_a_chunk_whose_own_checksum_alone_is_wrong(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    for (uint32_t packet_bytes = 400; packet_bytes <= 700; packet_bytes += 300) /* in parts, and whole */
+    {
+        rig_init(&rig, 3);
+        rig.config.packet_bytes                                              = packet_bytes;
+        rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.corrupt_ppm = 10000;
+        rig_run(&rig, SKYT_BREAK_NOTHING, &counters);
+        CHECK_EQ(violations_of(&counters), 0);
+        CHECK(counters.corrupted > 50);
+        CHECK_EQ(counters.damaged, 0);
+        CHECK(counters.hits > GETS / 2u);
+    }
+    check_first(&rig, SKYT_BREAK_TRUST, SKYT_INVARIANT_EXACT, "not what was put");
+}
+
+static void test_gossip_that_is_taken_for_another_block(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    rig.config.gossip = 1;
+    for (uint32_t slot = 5; slot <= 9; ++slot) /* the window is about to come there */
+    {
+        (void)rig_fault(&rig, 50, SKYT_FAULT_PRESSURE, node_at(3, slot), 2);
+    }
+    check_only_broken(&rig, SKYT_BREAK_RUMOUR, SKYT_INVARIANT_KEPT, "gossip purged a block");
+}
+
+static void test_a_chunk_that_is_denied_where_others_are_gone(void)
+{
+    Rig_t rig;
+
+    small_stores(&rig);
+    check_only_broken(&rig, SKYT_BREAK_DENY, SKYT_INVARIANT_KEPT, "a get missed a chunk that this satellite holds");
+}
+
+/* A host whose clock is late puts where the window was: what it puts goes home. */
+static void test_a_late_put_goes_home(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    rig_init(&rig, 3);
+    rig.config.late_put_ms = 2000;
+    for (uint32_t i = 0; i < BLOCKS; ++i)
+    {
+        rig.ops[rig.op_count++] =
+            (SKYT_Op_t){START_US + (60u + 60u * (i % 4u)) * SECOND + i * SECOND / 16u, SKYT_OP_PUT, i, 1, 5000};
+    }
+    qsort(rig.ops, rig.op_count, sizeof(rig.ops[0]), by_time);
+    rig_run(&rig, SKYT_BREAK_NOTHING, &counters);
+    CHECK_EQ(violations_of(&counters), 0);
+    CHECK(counters.migrated_chunks > 0);
+    CHECK_EQ(counters.blocks_checked, BLOCKS);
+    CHECK_EQ(counters.blocks_misplaced, 0);
+}
+
 /* Without a limit of violations, so that only the livelock stops it. */
 static void check_livelock(SKYT_Break_t broken, const char *kind)
 {
@@ -157,6 +299,14 @@ int main(void)
     RUN(test_an_operation_that_does_not_end);
     RUN(test_packets_that_are_not_given_back);
     RUN(test_packets_that_circle);
+    RUN(test_a_block_that_was_just_used_makes_room);
+    RUN(test_a_detour_without_need);
+    RUN(test_a_deadline_in_another_unit);
+    RUN(test_parts_that_are_forgotten_too_early);
+    RUN(test_a_chunk_whose_own_checksum_alone_is_wrong);
+    RUN(test_gossip_that_is_taken_for_another_block);
+    RUN(test_a_chunk_that_is_denied_where_others_are_gone);
+    RUN(test_a_late_put_goes_home);
     RUN(test_a_host_that_is_always_due);
     RUN(test_an_answer_without_end);
     RUN(test_a_run_stops_at_the_first_violations);

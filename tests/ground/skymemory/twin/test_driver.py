@@ -12,6 +12,7 @@ from skymemory.placement.torus import Satellite, Torus
 from skymemory.twin.driver import Report, Setup, Twin, TwinError, with_links
 from skymemory.twin.faults import (
     Burst,
+    Corrupt,
     Crash,
     Cut,
     Duplicate,
@@ -83,6 +84,7 @@ KINDS = {
     "reorder": Faults(reorder=(Reorder(rate=0.03),)),
     "duplicate": Faults(duplicate=(Duplicate(rate=0.03),)),
     "flip": Faults(flip=(Flip(rate=0.01),)),
+    "corrupt": Faults(corrupt=(Corrupt(rate=0.01),)),
     "cut": Faults(cut=(Cut(per_hour=60, for_s=30),)),
     "partition": Faults(partition=(Partition(at_s=600, planes=frozenset({1, 2})),)),
     "crash": Faults(crash=(Crash(per_hour=20),)),
@@ -115,6 +117,9 @@ def test_disorder_and_clocks_make_nobody_miss(quarter: Setup, kind: str) -> None
         (Break.OVERFULL, "limit"),
         (Break.DEAF, "deadline"),
         (Break.LEAK, "packets"),
+        (Break.SPIN, "livelock"),
+        (Break.DETOUR, "shortest"),
+        (Break.SECONDS, "lifetime"),
     ],
 )
 def test_a_broken_core_is_noticed(quarter: Setup, broken: Break, invariant: str) -> None:

@@ -39,6 +39,11 @@ rate = 0.01
 rate = 0.005
 ground = [3, 10]
 
+[[corrupt]]
+rate = 0.002
+at_s = 200
+for_s = 100
+
 [[cut]]
 link = [[1, 1], [2, 1]]
 at_s = 10
@@ -101,10 +106,11 @@ def test_every_kind_becomes_actions(tmp_path: Path) -> None:
 def test_models_of_a_time_are_one(tmp_path: Path) -> None:
     actions = [one for one in load(tmp_path, EVERYTHING).actions(TORUS, HOUR_MS, 7) if one.kind is FaultKind.MODEL]
     common = {one.time_us: one.model for one in actions if one.node == structures.ALL}
-    assert sorted(common) == [0, 100_000_000, 150_000_000, 3_600_000_000]
+    assert sorted(common) == [0, 100_000_000, 150_000_000, 200_000_000, 300_000_000, 3_600_000_000]
     plain = LinkModel(loss_ppm=10_000, reorder_ppm=20_000, reorder_us=40_000, duplicate_ppm=10_000)
     assert common[0] == common[150_000_000] == plain
     assert common[100_000_000] == plain._replace(burst_enter_ppm=1000, burst_leave_ppm=50_000, burst_loss_ppm=900_000)
+    assert common[200_000_000] == plain._replace(corrupt_ppm=2000)
     assert common[3_600_000_000] == LinkModel()
     jitter = {(one.node, one.link) for one in actions if one.model.jitter_us == 15_000}
     assert jitter == {(2 * 19 + 9, 1), (2 * 19 + 10, 3)}  # both directions

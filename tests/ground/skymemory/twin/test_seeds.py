@@ -19,7 +19,19 @@ def test_a_handful(seed: int) -> None:
 def test_seeds_differ_in_everything() -> None:
     setups = [seeds.setup_of(seed) for seed in range(100)]
     assert seeds.setup_of(5) == setups[5]
-    for name in ("layout", "servers", "uplink", "credit", "gossip", "lazy_purge", "speed", "chunk_bytes", "from_ms"):
+    for name in (
+        "layout",
+        "servers",
+        "uplink",
+        "credit",
+        "gossip",
+        "lazy_purge",
+        "speed",
+        "chunk_bytes",
+        "from_ms",
+        "slots",
+        "late_put_ms",
+    ):
         assert len({getattr(setup, name) for setup in setups}) > 1
     assert all(one.from_ms >= 0 and one.from_ms + one.speed * one.duration_ms <= 86_400_000 for one in setups)
 

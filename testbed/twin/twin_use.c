@@ -1,0 +1,155 @@
+/**
+ * @file
+ * What a store owes to those who use it: the block that was used longest ago makes room, only when there is none left; and parts of a
+ * chunk are kept as long as their PUT's deadline says, and no longer.
+ *
+ * When each block was used last is noted here, from the packets alone. A PUT that was refused may have counted as a use or not, so two
+ * notes are kept: the last use that is certain, and the last that is possible.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define EXPIRE_SLACK_US (10u * SKY_SERVICE_EXPIRE_US)
+
+struct SKYT_Use
+{
+    uint64_t certain, possible; /* numbers of uses, over the whole run */
+};
+
+bool SKYT_Use_Init(SKYT_Twin_t *twin)
+{
+    twin->uses = calloc((size_t)twin->node_count * (twin->block_count + 1u), sizeof(*twin->uses)); /* the last is the junk */
+    return twin->uses != NULL;
+}
+
+static SKYT_Use_t *use_of(const SKYT_Twin_t *twin, uint32_t node, uint32_t tenant, const uint8_t *key)
+{
+    const uint32_t block = SKYT_Content_BlockOf(twin, tenant, key);
+
+    return &twin->uses[(size_t)node * (twin->block_count + 1u) + (block != SKYT_NONE ? block : twin->block_count)];
+}
+
+static void note_use(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, bool is_certain)
+{
+    SKYT_Use_t *use = use_of(twin, node, pkt->tenant, pkt->key);
+
+    use->possible = ++twin->use_count;
+    if (is_certain && pkt->tenant != SKYT_JUNK_TENANT) /* of the junk, which has one note, nothing is certain */
+    {
+        use->certain = use->possible;
+    }
+}
+
+static bool is_same(const SKY_BlockInfo_t *info, uint32_t tenant, const uint8_t *key)
+{
+    return info->tenant == tenant && memcmp(info->key, key, SKY_KEY_BYTES) == 0;
+}
+
+/* A block has made room for the one of @p pkt. */
+static void check_evicted(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, uint32_t slots_before)
+{
+    const SKY_Store_t *store  = &twin->nodes[node].store;
+    const SKYT_Use_t  *went   = use_of(twin, node, store->evicted.tenant, store->evicted.key);
+    const uint32_t     block  = SKYT_Content_BlockOf(twin, store->evicted.tenant, store->evicted.key);
+    uint32_t           cursor = 0;
+    SKY_BlockInfo_t    info;
+
+    if (slots_before < store->cfg.slot_count)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, block, SKYT_NONE,
+                        "a block made room although there was some");
+    }
+    while (SKY_Store_NextBlock(store, &cursor, &info))
+    {
+        if (!is_same(&info, pkt->tenant, pkt->key) && went->certain > use_of(twin, node, info.tenant, info.key)->possible)
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, block, SKYT_NONE,
+                            "a block made room that was used after another that is still there");
+            return;
+        }
+    }
+}
+
+/* ---- parts ----------------------------------------------------------------------------------------------------------- */
+
+/* How long parts of this PUT may be kept. */
+static uint64_t lifetime_us(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
+{
+    const uint32_t most_ms = twin->config.part_lifetime_ms;
+
+    return (uint64_t)(pkt->deadline_ms != 0 && pkt->deadline_ms < most_ms ? pkt->deadline_ms : most_ms) * US_PER_MS;
+}
+
+static void note_lifetime(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
+{
+    SKYT_Node_t    *here     = &twin->nodes[node];
+    const uint64_t  until_us = twin->now_us + lifetime_us(twin, pkt);
+    SKY_BlockInfo_t info;
+
+    if (here->store.counters.partial > 0 && here->parts_from_us > until_us)
+    {
+        here->parts_from_us = until_us;
+    }
+    if (SKY_Store_Block(&here->store, SKY_Store_Find(&here->store, pkt->tenant, pkt->key), &info) == SKY_STATUS_OK &&
+        (info.put_until_us < until_us || info.put_until_us > here->parts_until_us))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_LIFETIME, node, SKYT_NONE, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key),
+                        pkt->chunk_id, "a satellite takes the deadline of a put for another than it is");
+    }
+}
+
+void SKYT_Use_Polled(SKYT_Twin_t *twin, uint32_t node, uint64_t expired_before)
+{
+    SKYT_Node_t       *here  = &twin->nodes[node];
+    const SKY_Store_t *store = &here->store;
+    const uint64_t     sweep = store->cfg.slot_count / SKY_SERVICE_EXPIRE_SLOTS + 1u;
+
+    if (store->counters.expired_partial != expired_before && twin->now_us < here->parts_from_us)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_LIFETIME, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "a satellite forgot a part of a chunk before its time");
+    }
+    if (store->counters.partial > 0 && twin->now_us > here->parts_until_us + EXPIRE_SLACK_US + sweep * SKY_SERVICE_EXPIRE_US)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_LIFETIME, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "a satellite keeps a part of a chunk after its time");
+        here->parts_until_us = twin->now_us; /* once is enough */
+    }
+    if (store->counters.partial == 0)
+    {
+        here->parts_from_us = UINT64_MAX;
+    }
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------------- */
+
+void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before)
+{
+    SKYT_Node_t   *here  = &twin->nodes[node];
+    const bool     taken = here->service.core.counters.puts != before->puts;
+    const uint64_t until = twin->now_us + lifetime_us(twin, pkt);
+    const bool     full  = !taken && here->service.answer.reply.status == SKY_STATUS_STORE_FULL;
+
+    if (here->store.counters.evicted_blocks != before->evicted)
+    {
+        check_evicted(twin, node, pkt, before->slots);
+    }
+    note_use(twin, node, pkt, taken);
+    here->parts_until_us = here->parts_until_us > until ? here->parts_until_us : until;
+    if (full && here->store.counters.blocks > 1u)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key),
+                        pkt->chunk_id, "a put was refused for want of room, and another block did not make it");
+    }
+    if (taken)
+    {
+        note_lifetime(twin, node, pkt);
+    }
+}
+
+void SKYT_Use_Get(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
+{
+    note_use(twin, node, pkt, true);
+}
