@@ -353,21 +353,6 @@ void SKYT_Break(SKYT_Twin_t *twin, SKYT_Break_t what)
 
 /* ---- the sky --------------------------------------------------------------------------------------------------------- */
 
-void SKYT_SetDelays(SKYT_Twin_t *twin, const uint32_t *isl_us, const uint32_t *ground_us)
-{
-    for (uint32_t node = 0; node < twin->node_count; ++node)
-    {
-        SKYT_Link_t *links = SKYT_LinkOf(twin, node, 0);
-
-        for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
-        {
-            links[link].delay_us = isl_us[(size_t)node * SKY_ISL_COUNT + link];
-        }
-        links[SKYT_LINK_DOWN].delay_us = ground_us[node];
-        links[SKYT_LINK_UP].delay_us   = ground_us[node];
-    }
-}
-
 void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down)
 {
     twin->sky_links_down = 0;

@@ -244,8 +244,13 @@ bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t coun
 /** In order of time, once, after the blocks; copied. @return false: out of order, out of range, or no memory */
 bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count);
 bool SKYT_AddFaults(SKYT_Twin_t *twin, const SKYT_Fault_t *faults, uint32_t count);
-/** Delays of the moment. @param isl_us  planes x slots x 4. @param ground_us  planes x slots */
-void SKYT_SetDelays(SKYT_Twin_t *twin, const uint32_t *isl_us, const uint32_t *ground_us);
+/**
+ * Delays change from what they are now to these, evenly.
+ * @param until_us   when they are there; not later than now: at once
+ * @param isl_us     planes x slots x 4
+ * @param ground_us  planes x slots
+ */
+void SKYT_SetDelays(SKYT_Twin_t *twin, uint64_t until_us, const uint32_t *isl_us, const uint32_t *ground_us);
 /** Links that the sky does not give: behind the earth, over the seam. Both ends know. @param down  planes x slots x 4, not 0: down */
 void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down);
 /** Nodes that the ground can send to now. @return false: more than there are nodes */

@@ -170,11 +170,40 @@ static void note_trail(SKYT_Twin_t *twin, SKYT_Packet_t *packet, uint32_t passed
     }
 }
 
+static uint32_t delay_of(const SKYT_Twin_t *twin, const SKYT_Link_t *link)
+{
+    const uint64_t span_us = twin->delays_until_us - twin->delays_from_us;
+
+    if (twin->now_us >= twin->delays_until_us)
+    {
+        return link->later_us;
+    }
+    const uint64_t passed_us = twin->now_us - twin->delays_from_us;
+
+    return (uint32_t)((link->delay_us * (span_us - passed_us) + link->later_us * passed_us) / span_us);
+}
+
+void SKYT_SetDelays(SKYT_Twin_t *twin, uint64_t until_us, const uint32_t *isl_us, const uint32_t *ground_us)
+{
+    for (uint32_t node = 0; node < twin->node_count; ++node)
+    {
+        SKYT_Link_t *links = SKYT_LinkOf(twin, node, 0);
+
+        for (uint32_t link = 0; link < SKYT_LINKS; ++link)
+        {
+            links[link].delay_us = delay_of(twin, &links[link]);
+            links[link].later_us = link < SKY_ISL_COUNT ? isl_us[(size_t)node * SKY_ISL_COUNT + link] : ground_us[node];
+        }
+    }
+    twin->delays_from_us  = twin->now_us;
+    twin->delays_until_us = until_us;
+}
+
 static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_Parts_t *parts, uint64_t sent_us)
 {
     const SKYT_Link_t *link   = &twin->links[index];
     const uint32_t     packet = take(twin);
-    uint64_t           due_us = sent_us + link->delay_us;
+    uint64_t           due_us = sent_us + delay_of(twin, link);
 
     if (packet == SKYT_NONE)
     {

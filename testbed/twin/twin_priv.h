@@ -32,7 +32,8 @@ typedef struct
 {
     const SKYT_Model_t *model; /**< of this link alone, on top of what holds for all; NULL: none */
     uint64_t            busy_until_ns;
-    uint32_t            delay_us;
+    uint32_t            delay_us; /**< when delays were last set */
+    uint32_t            later_us; /**< when they have moved; in between it is in between */
     uint16_t            cuts;     /**< faults that cut it now */
     bool                sky_down; /**< behind the earth, or over the seam */
     bool                bad[2];   /**< state of Gilbert and Elliott: for all links, of this one */
@@ -172,8 +173,9 @@ struct SKYT_Twin
     uint32_t          *maps;
     uint64_t           map_changed_us; /**< when a satellite last learned of a link */
     /* network */
-    SKYT_Link_t        *links; /**< node x SKYT_LINKS + link */
-    const SKYT_Model_t *model; /**< of all links */
+    SKYT_Link_t        *links;                           /**< node x SKYT_LINKS + link */
+    const SKYT_Model_t *model;                           /**< of all links */
+    uint64_t            delays_from_us, delays_until_us; /**< while they move */
     SKYT_Packet_t      *packets;
     uint8_t            *packet_data;
     uint32_t           *entries;

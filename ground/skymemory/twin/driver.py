@@ -26,7 +26,7 @@ from skymemory.twin.structures import Break, Cause, Invariant, Stop, Uplink
 from skymemory.twin.workload import BlockPlan, OpPlan, Workload, plan
 
 SAMPLE_MS: Final = 60_000
-"""between two looks at the sky; within a minute a delay changes by 1.5 ms at most"""
+"""between two looks at the sky; from one to the next delays change evenly"""
 START_US: Final = 1_000_000_000
 """of virtual time: nothing on board is to see a clock at 0"""
 _QUIET_MS: Final = 90_000
@@ -366,7 +366,7 @@ class Twin:
     # ---- the sky
 
     def _looks(self, end_ms: int) -> list[int]:
-        """When delays are set anew, or other links are up, or other satellites in sight."""
+        """When delays change in another way, or other links are up, or other satellites in sight."""
         looks = set(range(0, end_ms, SAMPLE_MS))
         begin_ms, speed = self.setup.from_ms, self.setup.speed
         self._windows = {
@@ -376,7 +376,7 @@ class Twin:
         }
         looks.update(self._windows)
         self._down: frozenset[Link] | None = None
-        first = self.setup.from_ms + np.arange(0, end_ms, SAMPLE_MS)
+        first = self.setup.from_ms + np.arange(0, end_ms + SAMPLE_MS, SAMPLE_MS)
         header = self.setup.schedule.header
         self._delays = delays(
             self._sky, self.setup.schedule.site, header.planes, header.slots, header.epoch_ms + first.astype(np.int64)
@@ -385,8 +385,9 @@ class Twin:
 
     def _look(self, time_ms: int) -> None:
         if time_ms % SAMPLE_MS == 0:
-            isl_us, ground_us = next(self._delays)
-            self._library.SKYT_SetDelays(self._handle, _pointer(isl_us, ctypes.c_uint32), _pointer(ground_us, ctypes.c_uint32))
+            if time_ms == 0:
+                self._move_delays(0)
+            self._move_delays(time_ms + SAMPLE_MS)
         change = self._windows.get(time_ms)
         if change is None:
             return
@@ -397,6 +398,14 @@ class Twin:
         if self.setup.uplink is Uplink.ENTRIES:
             nodes = [node_of(satellite, self.setup.torus) for satellite in change.in_sight]
             self._library.SKYT_SetEntries(self._handle, (ctypes.c_uint32 * len(nodes))(*nodes), len(nodes))
+
+    def _move_delays(self, until_ms: int) -> None:
+        """Let delays become those of the next look at the sky by this time."""
+        isl_us, ground_us = next(self._delays)
+        until_us = START_US + 1000 * until_ms
+        self._library.SKYT_SetDelays(
+            self._handle, until_us, _pointer(isl_us, ctypes.c_uint32), _pointer(ground_us, ctypes.c_uint32)
+        )
 
     def _links_down(self, links: frozenset[Link]) -> NDArray[np.uint8]:
         """Of each satellite's links those that are down; a seam that is declared logical is up."""

@@ -132,7 +132,7 @@ def _config(case: PaperCase) -> structures.Config:
 
 def _run(case: PaperCase, library: ctypes.CDLL, handle: int) -> Measured:
     isl_us, ground_us = case.delays_us()
-    library.SKYT_SetDelays(handle, _pointer(isl_us), _pointer(ground_us))
+    library.SKYT_SetDelays(handle, 0, _pointer(isl_us), _pointer(ground_us))
     # The host that gets is another: what the first has learned of round trips and windows does not help it.
     ops = (
         structures.Op(START_US, OpKind.PUT, 0, 1, _DEADLINE_MS),

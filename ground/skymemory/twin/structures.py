@@ -496,7 +496,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKYT_AddBlocks": (c_bool, [c_void_p, POINTER(Block), c_uint32]),
     "SKYT_AddOps": (c_bool, [c_void_p, POINTER(Op), c_uint32]),
     "SKYT_AddFaults": (c_bool, [c_void_p, POINTER(Fault), c_uint32]),
-    "SKYT_SetDelays": (None, [c_void_p, POINTER(c_uint32), POINTER(c_uint32)]),
+    "SKYT_SetDelays": (None, [c_void_p, c_uint64, POINTER(c_uint32), POINTER(c_uint32)]),
     "SKYT_SetLinksDown": (None, [c_void_p, c_void_p]),
     "SKYT_SetEntries": (c_bool, [c_void_p, POINTER(c_uint32), c_uint32]),
     "SKYT_Break": (None, [c_void_p, c_uint]),

@@ -128,12 +128,49 @@ static void test_without_processing_time_there_are_only_ways(void)
     CHECK_EQ(took_us[1], 2u * WAY_US);
 }
 
+/* The way up and down takes 3 ms in the beginning and 13 ms after 10 s. */
+static void test_delays_change_evenly(void)
+{
+    static uint32_t isl_us[NODES * SKY_ISL_COUNT];
+    static uint32_t ground_us[NODES];
+
+    const SKYT_Result_t *results;
+    SKYT_Twin_t         *twin;
+    Rig_t                rig;
+    uint32_t             count;
+
+    begin(&rig);
+    rig.config.chunk_us = 0;
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        add(&rig, 5u * i * SECOND, i == 0 ? SKYT_OP_PUT : SKYT_OP_GET, 1);
+    }
+    for (uint32_t i = 0; i < NODES; ++i)
+    {
+        ground_us[i] = 13000;
+    }
+    twin = rig_create(&rig);
+    SKYT_SetDelays(twin, START_US + 10u * SECOND, isl_us, ground_us);
+    CHECK(SKYT_Run(twin, START_US + 20u * SECOND));
+    results = SKYT_Results(twin, &count);
+    CHECK_EQ(count, 4);
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        const uint32_t way_us = i < 2u ? WAY_US + 5000u * i : 13000u;
+
+        CHECK_EQ(results[i].cause, SKYT_CAUSE_NONE);
+        CHECK(results[i].duration_us >= 2u * way_us && results[i].duration_us < 2u * way_us + 20u);
+    }
+    SKYT_Destroy(twin);
+}
+
 int main(void)
 {
     RUN(test_the_chunks_of_a_satellite_follow_each_other);
     RUN(test_parts_of_a_chunk_take_no_longer_than_the_chunk);
     RUN(test_hosts_wait_for_each_other);
     RUN(test_what_waits_is_lost_in_a_crash);
+    RUN(test_delays_change_evenly);
     RUN(test_without_processing_time_there_are_only_ways);
     return CHECK_RESULT();
 }

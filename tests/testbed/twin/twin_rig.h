@@ -138,7 +138,7 @@ static inline SKYT_Twin_t *rig_create(Rig_t *rig)
     }
     CHECK(SKYT_SetRows(twin, time_ms, plane, slot, rig->rows));
     CHECK(SKYT_AddBlocks(twin, blocks, BLOCKS));
-    SKYT_SetDelays(twin, isl_us, ground_us);
+    SKYT_SetDelays(twin, 0, isl_us, ground_us);
     if (rig->op_count == 0)
     {
         rig_ops(rig);
