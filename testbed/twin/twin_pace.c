@@ -10,8 +10,8 @@
 
 #include "twin_priv.h"
 
-#define BASE_STEPS      UINT64_C(1000000) /* at once: ten times what 1,000 honest seeds need at most */
-#define NODE_STEPS      UINT64_C(200)     /* and so many more for each satellite in a second: ten times what hellos need */
+#define BASE_STEPS      UINT64_C(1000000) /* at once: 64 honest seeds needed 106,499 at most */
+#define NODE_STEPS      UINT64_C(200)     /* and so many more for each satellite in a second: an estimate, well above hellos */
 #define CENSUS_STEPS    UINT64_C(65536)   /* that are looked at */
 #define US_PER_S        UINT64_C(1000000)
 #define REQUEST_BIT     1u
