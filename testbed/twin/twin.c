@@ -427,8 +427,8 @@ static void see_to(SKYT_Twin_t *twin, uint32_t id)
     const uint32_t first_hello  = SKYT_EventOfHello(twin, 0);
     const uint32_t first_packet = SKYT_EventOfPacket(twin, 0);
 
-    SKYT_Pace_Step(twin, id < first_share ? id : SKYT_NONE,
-                   id >= first_share && id < first_active ? twin->shares[id - first_share].active : SKYT_NONE, NULL, 0);
+    SKYT_Pace_Step(twin, id < first_ground ? id : SKYT_NONE,
+                   id >= first_ground && id < first_active ? SKYT_Pace_OpOf(twin, id - first_ground) : SKYT_NONE, NULL, 0);
     if (id >= first_packet)
     {
         SKYT_Network_Arrive(twin, id - first_packet);

@@ -14,12 +14,15 @@
 
 static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt)
 {
-    const SKYT_Ground_t *ground = context;
-    uint8_t              head[SKY_HEAD_MAX];
-    uint8_t              tail[SKY_PEC_BYTES];
-    const uint32_t       head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
-    const SKYT_Parts_t   parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES, SKYT_NONE};
+    const SKYT_Ground_t         *ground = context;
+    const SKY_HostBlockMemory_t *blocks = &ground->core.blocks;
+    const SKY_HostLane_t        *lane   = &blocks->lanes[pkt->request_id >> 16 & (SKY_HOST_LANES_MAX - 1u)];
+    uint8_t                      head[SKY_HEAD_MAX];
+    uint8_t                      tail[SKY_PEC_BYTES];
+    const uint32_t               head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
+    const SKYT_Parts_t           parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES, SKYT_NONE};
 
+    SKYT_Check_Request(ground->twin, SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block), pkt);
     SKYT_Network_Send(ground->twin, now_us, (uint32_t)endpoint, SKYT_LINK_UP, ground->number, &parts);
 }
 
@@ -93,7 +96,7 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
     uint64_t    due_us = twin->now_us;
     uint32_t    runs   = 0;
 
-    while (due_us <= twin->now_us && runs < RUNS_MAX)
+    while (due_us <= twin->now_us && runs < RUNS_MAX && twin->stopped == SKYT_STOP_NOT)
     {
         SKY_HostBlock_t *ended;
 
@@ -105,13 +108,13 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
             due_us = twin->now_us; /* another may have begun */
         }
     }
-    if (due_us == UINT64_MAX || twin->broken == SKYT_BREAK_DEAF)
+    if ((due_us == UINT64_MAX && twin->broken != SKYT_BREAK_SPIN) || twin->broken == SKYT_BREAK_DEAF)
     {
         SKYT_Queue_Remove(&twin->queue, SKYT_EventOfGround(twin, index));
     }
     else
     {
-        SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, index), due_us);
+        SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, index), twin->broken == SKYT_BREAK_SPIN ? twin->now_us : due_us);
     }
 }
 

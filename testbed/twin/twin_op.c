@@ -139,7 +139,7 @@ static void find_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t
     set_places(twin, active, server, 0, found, count);
 }
 
-static SKYT_Active_t *active_of(const SKY_HostBlock_t *block)
+SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block)
 {
     return (SKYT_Active_t *)((uintptr_t)block - offsetof(SKYT_Active_t, block_state));
 }
@@ -150,7 +150,7 @@ uint32_t SKYT_Op_MorePlaces(void *context, uint64_t now_us, const SKY_HostBlock_
 {
     const SKYT_Ground_t *ground = context;
     const SKYT_Twin_t   *twin   = ground->twin;
-    SKYT_Active_t       *active = active_of(block);
+    SKYT_Active_t       *active = SKYT_Op_Of(block);
     const SKY_Places_t   places = places_of(twin);
     const uint32_t       row    = SKY_Schedule_RowAt(&twin->schedule, now_us);
     uint32_t            *when   = &active->searched[server];
@@ -367,7 +367,7 @@ static SKYT_Cause_t cause_of(const SKY_HostBlock_t *block)
 
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
 {
-    SKYT_Active_t *active = active_of(block);
+    SKYT_Active_t *active = SKYT_Op_Of(block);
 
     active->tries += block->passes;
     active->fell_back = active->fell_back || block->passes > 0u;

@@ -10,12 +10,12 @@
 
 #include "twin_priv.h"
 
-#define BASE_STEPS      UINT64_C(1000000) /* at once: 64 honest seeds needed 106,499 at most */
-#define NODE_STEPS      UINT64_C(200)     /* and so many more for each satellite in a second: an estimate, well above hellos */
-#define CENSUS_STEPS    UINT64_C(65536)   /* that are looked at */
-#define US_PER_S        UINT64_C(1000000)
-#define REQUEST_BIT     1u
-#define SHARE_OF_ID(id) ((uint32_t)((id) >> 16) & 0xFFFFu)
+#define BASE_STEPS     UINT64_C(1000000) /* at once: 64 honest seeds needed 106,499 at most */
+#define NODE_STEPS     UINT64_C(200)     /* and so many more for each satellite in a second: an estimate, well above hellos */
+#define CENSUS_STEPS   UINT64_C(65536)   /* that are looked at */
+#define US_PER_S       UINT64_C(1000000)
+#define REQUEST_BIT    1u
+#define LANE_OF_ID(id) ((uint32_t)((id) >> 16) & 0xFFFFu)
 
 bool SKYT_Pace_Init(SKYT_Twin_t *twin)
 {
@@ -83,12 +83,17 @@ static uint32_t kind_of(const SKYT_Twin_t *twin, const uint8_t *data, uint32_t l
     {
         return 0;
     }
-    const uint32_t share = SHARE_OF_ID(pkt.request_id);
+    const uint64_t lane_id = pkt.request_id & ~(uint64_t)0xFFFFu;
+    const uint32_t lane    = LANE_OF_ID(pkt.request_id);
 
-    if (share < twin->config.active_max * twin->config.servers && twin->shares[share].is_active &&
-        twin->shares[share].request_id == (pkt.request_id & ~(uint64_t)0xFFFFu))
+    for (uint32_t i = 0; i < twin->config.hosts; ++i)
     {
-        *active = twin->shares[share].active;
+        const SKY_HostBlockMemory_t *blocks = &twin->grounds[i].core.blocks;
+
+        if (lane < blocks->lane_count && lane_id != 0u && blocks->lanes[lane].request_id == lane_id)
+        {
+            *active = (uint32_t)(SKYT_Op_Of(blocks->works[blocks->pieces[blocks->lanes[lane].piece].work].block) - twin->active);
+        }
     }
     return 2u * pkt.op + (pkt.is_request ? REQUEST_BIT : 0);
 }
@@ -111,6 +116,18 @@ static void tell(SKYT_Twin_t *twin)
     SKYT_Check_Fail(twin, SKYT_INVARIANT_LIVELOCK, pace->nodes[node] > 0 ? node : SKYT_NONE,
                     is_of ? twin->active[active].op : SKYT_NONE, is_of ? twin->active[active].block : SKYT_NONE, SKYT_NONE, text);
     twin->stopped = SKYT_STOP_LIVELOCK;
+}
+
+uint32_t SKYT_Pace_OpOf(const SKYT_Twin_t *twin, uint32_t ground)
+{
+    for (uint32_t i = 0; twin->pace.census_until != 0 && i < twin->config.active_max; ++i)
+    {
+        if (twin->active[i].is_active && twin->active[i].host == ground + 1u)
+        {
+            return i;
+        }
+    }
+    return SKYT_NONE;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */

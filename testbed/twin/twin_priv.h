@@ -344,6 +344,8 @@ bool SKYT_Fault_Since(const SKYT_Trouble_t *trouble, uint64_t since_us);
 void SKYT_Op_Next(SKYT_Twin_t *twin);
 /** Its deadline has passed. */
 void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index);
+/** The operation whose block this is. */
+SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block);
 /** A block of the host has ended. */
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
 /** SKY_HostShell_t.MorePlaces; the context is the ground host. */
@@ -400,6 +402,8 @@ bool SKYT_Pace_Init(SKYT_Twin_t *twin);
 void SKYT_Pace_Free(SKYT_Twin_t *twin);
 /** An operation has begun or ended. */
 void SKYT_Pace_Restart(SKYT_Twin_t *twin);
+/** An operation of a ground host, once there were too many steps; SKYT_NONE before, or if none runs. */
+uint32_t SKYT_Pace_OpOf(const SKYT_Twin_t *twin, uint32_t ground);
 /** There have been more steps than were last known to be allowed. */
 void SKYT_Pace_TooMany(SKYT_Twin_t *twin, uint32_t node, uint32_t active, const uint8_t *data, uint32_t len);
 

@@ -8,7 +8,8 @@
 #include "sky_host_priv.h"
 
 #define US_PER_MS   UINT64_C(1000)
-#define REDRAWS_MAX 8u /* of the host number in one report: so many collisions in a row are no accident */
+#define SENT_MAX    (2u * SKY_LIMIT_CHUNK_SET) /* of one lane in its turn: more than its window takes */
+#define REDRAWS_MAX 8u                         /* of the host number in one report: so many collisions in a row are no accident */
 
 /** Chunks on their way through one satellite to or from several. Its links hold so many packets of a chunk each, and not many
  *  more; smaller packets need less room there. */
@@ -303,11 +304,13 @@ static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t
 static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, bool *more)
 {
     uint32_t         used   = 0;
+    uint32_t         sent   = 0;
     SKY_PushAction_t action = SKY_PUSH_CHUNK;
     SKY_Packet_t     pkt;
 
     do
     {
+        ++sent;
         action = SKY_HostLanes_Next(host, lane, room - used, &pkt, host->shell.Payload(host->shell.context));
         if (action == SKY_PUSH_CHUNK)
         {
@@ -320,7 +323,7 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
             SendPacket(host, lane, &pkt);
         }
         host->peers.peers[lane->peer].due_us = action != SKY_PUSH_NOTHING ? 0u : host->peers.peers[lane->peer].due_us;
-    } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
+    } while (sent < SENT_MAX && (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT)));
     *more          = *more || action == SKY_PUSH_QUERY;
     lane->asked_us = lane->asked_us == 0u && (used > 0u || lane->kind == SKY_HOST_PURGE) ? host->now_us : lane->asked_us;
     return used;
