@@ -1,5 +1,6 @@
 # make demo    build, start 95 satellites, run a prompt without and with the cache
 # make test    everything that CI checks; what a missing tool leaves out is said, and is a failure when CI is set
+# make mutants plants faults one by one, and says which of them the unit tests and the twin find; half an hour
 # make docs    the documents and the reference of the Python names as a site, in build-docs/
 # make test-engines  vLLM, LMCache and SGLang over a constellation, in an environment of their own of 4 GB
 #
@@ -21,7 +22,7 @@ SOURCES := $(shell find fsw_apps ground testbed icd CMakeLists.txt pyproject.tom
 C_FILES = $(shell find fsw_apps ground/native testbed tests -name '*.[ch]' -not -name sky_icd.h -not -name sky_defaults.h)
 
 .PHONY: all demo test bench docs lint lint-quick lint-python lint-cppcheck lint-tidy format build test-c test-sanitized coverage \
-        test-aarch64 fuzz twin test-python test-docker test-engines clean
+        test-aarch64 fuzz twin mutants mutants-few test-python test-docker test-engines clean
 
 all: $(VENV)/.installed
 
@@ -42,6 +43,7 @@ test: $(VENV)/.dev
 	$(MAKE) --no-print-directory -j$(JOBS) -Otarget coverage test-sanitized test-aarch64
 	$(MAKE) --no-print-directory test-python
 	$(MAKE) --no-print-directory twin
+	$(MAKE) --no-print-directory mutants-few
 	$(MAKE) --no-print-directory fuzz
 	$(MAKE) --no-print-directory test-docker
 	@echo "make test: all passed"
@@ -155,6 +157,13 @@ test-engines: $(ENGINES)/.installed
 # Skies in virtual time, each with its own faults; one that violates an invariant says how to replay it.
 twin: $(VENV)/.installed
 	$(BIN)/skymem twin --seeds $(TWIN_SEEDS)
+
+# Faults that the tests and the twin have to find: all of them, or three that the commit chooses. All have to apply in any case.
+mutants: $(VENV)/.dev
+	$(BIN)/python tools/mutants.py --jobs $(JOBS)
+
+mutants-few: $(VENV)/.dev
+	$(BIN)/python tools/mutants.py --jobs $(JOBS) --pick 3 --by $$(git rev-parse HEAD)
 
 test-docker: $(VENV)/.dev $(VENV)/.installed
 	$(BIN)/pytest -m docker

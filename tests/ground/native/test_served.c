@@ -4,112 +4,36 @@
  * and loses what it is told to lose.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "rig.h"
-#include "skyc.h"
+#include "satellites.h"
 
-#define SATELLITES 2u
-#define SLOW       1u /* which one is */
-#define HOLD_MS    30u
-#define CHUNK      1000u
-#define CHUNKS     41u
-#define BLOCK      ((CHUNKS - 1u) * CHUNK + 1u)
-#define CALL_MS    20000u
+#define SLOW    1u /* which one is */
+#define HOLD_MS 30u
+#define CHUNK   1000u
+#define CHUNKS  41u
+#define BLOCK   ((CHUNKS - 1u) * CHUNK + 1u)
+#define CALL_MS 20000u
 
-static rig_t           rigs[SATELLITES];
-static int             sockets[SATELLITES];
-static SKY_HostPlace_t servers[SATELLITES];
-static uint32_t        to_lose; /* responses of the slow one to GET, atomic */
-static bool            is_over; /* atomic */
-static uint8_t         block_up[BLOCK], block_down[BLOCK];
+static uint32_t to_lose; /* responses of the slow one to GET, atomic */
+static uint8_t  block_up[BLOCK], block_down[BLOCK];
 
-static void hold(void)
+static void before_responses(uint32_t satellite)
 {
     const struct timespec time = {0, HOLD_MS * 1000000};
 
-    (void)nanosleep(&time, NULL);
-}
-
-static void serve(uint32_t i)
-{
-    static uint8_t     data[SKY_LIMIT_PACKET_BYTES];
-    struct sockaddr_in from;
-    socklen_t          from_len = sizeof(from);
-    const ssize_t      len      = recvfrom(sockets[i], data, sizeof(data), 0, (struct sockaddr *)&from, &from_len);
-    SKY_Packet_t       pkt;
-
-    if (len <= 0 || SKY_Packet_Decode(data, (size_t)len, &pkt) != SKY_STATUS_OK)
+    if (satellite == SLOW)
     {
-        return;
-    }
-    rigs[i].now_us += 1000;
-    SKY_Service_Begin(&rigs[i].svc, rigs[i].now_us, &pkt);
-    rig_pull(&rigs[i]);
-    if (i == SLOW && rigs[i].count > 0)
-    {
-        hold();
-    }
-    for (uint32_t n = 0; n < rigs[i].count; ++n)
-    {
-        uint32_t lose = i == SLOW && rigs[i].out[n].pkt.op == SKY_OP_GET ? __atomic_load_n(&to_lose, __ATOMIC_RELAXED) : 0;
-
-        if (lose > 0 && __atomic_compare_exchange_n(&to_lose, &lose, lose - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        {
-            continue; /* not if it was set meanwhile */
-        }
-        (void)sendto(sockets[i], rigs[i].out[n].bytes, rigs[i].out[n].len, 0, (struct sockaddr *)&from, from_len);
+        (void)nanosleep(&time, NULL);
     }
 }
 
-static void *fly(void *unused)
+static bool passes(uint32_t satellite, rig_out_t *response)
 {
-    (void)unused;
-    while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
-    {
-        struct pollfd ready[SATELLITES];
+    uint32_t lose = satellite == SLOW && response->pkt.op == SKY_OP_GET ? __atomic_load_n(&to_lose, __ATOMIC_RELAXED) : 0;
 
-        for (uint32_t i = 0; i < SATELLITES; ++i)
-        {
-            ready[i] = (struct pollfd){sockets[i], POLLIN, 0};
-        }
-        if (poll(ready, SATELLITES, 10) <= 0)
-        {
-            continue;
-        }
-        for (uint32_t i = 0; i < SATELLITES; ++i)
-        {
-            if ((ready[i].revents & POLLIN) != 0)
-            {
-                serve(i);
-            }
-        }
-    }
-    return NULL;
-}
-
-static void launch(void)
-{
-    for (uint32_t i = 0; i < SATELLITES; ++i)
-    {
-        struct sockaddr_in at     = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        socklen_t          at_len = sizeof(at);
-
-        rig_open(&rigs[i], (SKY_Addr_t){1, (uint16_t)(i + 1)}, 64, 1472);
-        sockets[i] = socket(AF_INET, SOCK_DGRAM, 0);
-        CHECK(bind(sockets[i], (struct sockaddr *)&at, sizeof(at)) == 0);
-        CHECK(getsockname(sockets[i], (struct sockaddr *)&at, &at_len) == 0);
-        servers[i].plane       = 1;
-        servers[i].slot        = (uint16_t)(i + 1);
-        servers[i].endpoint    = (uint64_t)INADDR_LOOPBACK << 16 | ntohs(at.sin_port);
-        servers[i].entry_plane = 1;
-        servers[i].entry_slot  = (uint16_t)(i + 1);
-    }
+    /* Not lost if the number was set meanwhile. */
+    return lose == 0 || !__atomic_compare_exchange_n(&to_lose, &lose, lose - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static SKY_HostBlock_t block_of(uint8_t *data, uint32_t number)
@@ -221,22 +145,11 @@ static void test_one_that_is_silent(void)
 
 int main(void)
 {
-    pthread_t flight;
+    const pthread_t flight = launch();
 
-    launch();
-    if (pthread_create(&flight, NULL, fly, NULL) != 0)
-    {
-        return 1;
-    }
     RUN(test_nothing_was_done_yet);
     RUN(test_each_satellite_is_reported);
     RUN(test_one_that_is_silent);
-    __atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
-    (void)pthread_join(flight, NULL);
-    for (uint32_t i = 0; i < SATELLITES; ++i)
-    {
-        (void)close(sockets[i]);
-        free(rigs[i].memory);
-    }
+    land(flight);
     return CHECK_RESULT();
 }
