@@ -273,20 +273,19 @@ def twin(tree: Path, jobs: int, seeds: int) -> str | None:
 
 
 def judge(mutant: Mutant, tree: Path, jobs: int, seeds: int, tell: Callable[[str], None]) -> Result:
-    """Plant a fault, see who finds it, and take it out again.
-
-    Raises:
-        MutantError: it does not compile, or its tests could not be run.
-    """
+    """Plant a fault, see who finds it, and take it out again. One that does not compile is found by nobody."""
     began_s = time.monotonic()
     result = Result(mutant.name, mutant.breaks)
     expect(["git", "apply", str(mutant.path)], tree, f"{mutant.name} does not apply")
     tell(f"{mutant.name}: build")
-    expect([*BUILD, f"-j{jobs}"], tree, f"{mutant.name} does not compile")
-    tell(f"{mutant.name}: unit tests")
-    result.unit = unit_tests(tree, jobs)
-    tell(f"{mutant.name}: unit tests: {result.unit or 'NOT FOUND'}; twin")
-    result.twin = twin(tree, jobs, seeds)
+    try:
+        expect([*BUILD, f"-j{jobs}"], tree, f"{mutant.name} does not compile")
+        tell(f"{mutant.name}: unit tests")
+        result.unit = unit_tests(tree, jobs)
+        tell(f"{mutant.name}: unit tests: {result.unit or 'NOT FOUND'}; twin")
+        result.twin = twin(tree, jobs, seeds)
+    except MutantError as error:
+        tell(str(error))
     expect(["git", "apply", "--reverse", str(mutant.path)], tree, f"{mutant.name} cannot be taken out again")
     result.seconds = time.monotonic() - began_s
     tell(f"{mutant.name}: twin: {result.twin or 'NOT FOUND'}; {result.seconds:.0f} s")

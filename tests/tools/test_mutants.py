@@ -164,9 +164,11 @@ def test_a_patch_without_words_is_refused(project: Path) -> None:
 
 def test_a_fault_that_does_not_compile_is_not_found_by_anybody(project: Path) -> None:
     (project / "tests/mutants/3-for-large.patch").write_text(edited("    sum += of;", "    sum += nothing;"))
-    status, out, said = run(project, "--only", "3-for-large")
-    assert (status, out) == (1, "")
+    status, found, said = results(project, "--only", "3-for-large", "1-always")
+    assert status == 1
     assert "3-for-large does not compile" in said
+    assert (found["3-for-large"]["unit"], found["3-for-large"]["twin"]) == (None, None)
+    assert found["1-always"]["unit"] == "sky/test_twice", "the others are planted all the same"
 
 
 def test_a_tree_that_fails_without_a_fault_is_told(project: Path) -> None:

@@ -164,6 +164,9 @@ static void test_listeners(void)
     SKY_Node_Telemetry(&node, 5 * SECOND_US, body, 100); /* the oldest has made room */
     CHECK_EQ(sent_count, LISTENERS);
     CHECK_EQ(SKY_Node_Listeners(&node, 5 * SECOND_US + LEASE_US), 0);
+    sent_count = 0;
+    SKY_Node_Telemetry(&node, 5 * SECOND_US + LEASE_US, body, 100); /* all leases are over */
+    CHECK_EQ(sent_count, 0);
     CHECK_EQ(listen(40 * SECOND_US, HOST, GROUND), SKY_STATUS_OK); /* in the place of one that is over */
     CHECK_EQ(SKY_Node_Listeners(&node, 40 * SECOND_US), 1);
 }
