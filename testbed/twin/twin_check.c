@@ -115,6 +115,17 @@ void SKYT_Check_Hops(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t no
     }
 }
 
+void SKYT_Check_HopLimit(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node, const SKY_Packet_t *pkt)
+{
+    const uint32_t passed_on = packet->hops - (pkt->src.plane != 0 && packet->hops > 0 ? 1u : 0u); /* not by who made it */
+
+    if (passed_on + pkt->hop_limit > SKY_LIMIT_HOP_LIMIT)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_ROUTE, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "a packet came to this satellite with a hop limit that was not lowered at each hop");
+    }
+}
+
 void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node)
 {
     const SKY_Store_t         *store = &twin->nodes[node].store;

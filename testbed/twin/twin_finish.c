@@ -7,6 +7,8 @@
 
 #include "twin_priv.h"
 
+#define SPREAD_US UINT64_C(60000000) /* that news of a link takes at most to reach everybody */
+
 typedef struct
 {
     size_t  *first; /* by block: of its chunks below */
@@ -97,6 +99,19 @@ static void judge(SKYT_Twin_t *twin, const Census_t *census, uint32_t block)
     twin->counters.blocks_misplaced += is_home ? 0 : 1u;
 }
 
+/* What satellites know of links has had time to spread. */
+static void judge_links(SKYT_Twin_t *twin)
+{
+    const uint64_t since_us = twin->now_us > SPREAD_US ? twin->now_us - SPREAD_US : 0;
+
+    if (!SKYT_Fault_Since(&twin->hard, since_us) && !SKYT_Fault_Since(&twin->lossy, since_us) &&
+        twin->map_changed_us < since_us && !SKYT_Hello_AllKnow(twin, twin->now_us))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_ROUTE, SKYT_NONE, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "in the end neighbours do not know the same of links");
+    }
+}
+
 void SKYT_Finish(SKYT_Twin_t *twin)
 {
     Census_t census;
@@ -130,5 +145,6 @@ void SKYT_Finish(SKYT_Twin_t *twin)
                             SKYT_NONE, "in the end an operation still goes on");
         }
     }
+    judge_links(twin);
     SKYT_Check_Packets(twin);
 }

@@ -48,6 +48,7 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     if (twin->arriving != SKYT_NONE)
     {
         SKYT_Check_Hops(twin, &twin->packets[twin->arriving], index);
+        SKYT_Check_HopLimit(twin, &twin->packets[twin->arriving], index, pkt);
     }
     SKY_Service_Begin(&node->service, now_us, pkt);
     if (twin->broken != SKYT_BREAK_NOTHING)

@@ -389,6 +389,8 @@ void SKYT_Check_Request(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SK
 /** A satellite has taken in a chunk, or a part of one. */
 void SKYT_Check_Taken(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
 void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node);
+/* Each satellite that passed a packet on has lowered its hop limit. */
+void SKYT_Check_HopLimit(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node, const SKY_Packet_t *pkt);
 void SKYT_Check_Packets(SKYT_Twin_t *twin);
 /** A packet has come to a satellite over an ISL. */
 void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node);

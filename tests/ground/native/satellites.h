@@ -97,8 +97,7 @@ static pthread_t launch(void)
         CHECK(getsockname(sockets[i], (struct sockaddr *)&at, &at_len) == 0);
         servers[i].plane       = 1;
         servers[i].slot        = (uint16_t)(i + 1);
-        servers[i].entry_port  = ntohs(at.sin_port);
-        servers[i].entry_ipv4  = INADDR_LOOPBACK;
+        servers[i].endpoint    = (uint64_t)INADDR_LOOPBACK << 16 | ntohs(at.sin_port);
         servers[i].entry_plane = 1;
         servers[i].entry_slot  = (uint16_t)(i + 1);
     }
