@@ -1,0 +1,334 @@
+/**
+ * @file
+ * The host: what is sent to whom, what becomes of a block, and what the host says of it.
+ */
+#include "host_rig.h"
+
+static host_rig_t      rig;
+static SKY_HostPlace_t places[SATELLITES];
+static SKY_HostPlace_t fallbacks[SATELLITES * 3u];
+static uint8_t         up[CHUNKS_MAX * CHUNK], down[CHUNKS_MAX * CHUNK], have[CHUNKS_MAX / 8u + 1u];
+
+static void open_with(host_sizes_t sizes)
+{
+    host_open(&rig, sizes);
+    for (uint32_t i = 0; i < SATELLITES; ++i)
+    {
+        places[i] = host_place(i);
+    }
+    (void)memset(fallbacks, 0, sizeof(fallbacks));
+    (void)memset(have, 0, sizeof(have));
+    (void)memset(down, 0, sizeof(down));
+    for (uint32_t i = 0; i < sizeof(up); ++i)
+    {
+        up[i] = (uint8_t)(i * 31u >> 3);
+    }
+}
+
+static void begin(SKY_HostBlock_t *block)
+{
+    CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, block), SKY_HOST_BEGUN);
+    CHECK_EQ(block->status, SKY_STATUS_RUNNING);
+}
+
+/* Run one block to its end. @return what became of it */
+static uint32_t run(SKY_HostBlock_t *block)
+{
+    begin(block);
+    host_run(&rig);
+    CHECK(SKY_Host_NextEnded(&rig.host) == block);
+    CHECK(SKY_Host_NextEnded(&rig.host) == NULL);
+    return block->status;
+}
+
+static void put(uint32_t number, uint32_t chunks, uint32_t first, uint32_t servers)
+{
+    SKY_HostBlock_t block = host_block(SKY_HOST_PUT, number, chunks, &places[first], servers, up);
+
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    CHECK_EQ(block.chunks, chunks);
+    CHECK_EQ(block.bytes, block.block_len);
+}
+
+static SKY_HostBlock_t get_of(uint32_t number, uint32_t chunks, uint32_t servers, uint32_t rounds)
+{
+    SKY_HostBlock_t block = host_block(SKY_HOST_GET, number, chunks, places, servers, down);
+
+    block.fallbacks = fallbacks;
+    block.rounds    = rounds;
+    block.have      = have;
+    (void)memset(have, 0, sizeof(have));
+    (void)memset(down, 0, sizeof(down));
+    return block;
+}
+
+static void check_whole(const SKY_HostBlock_t *block)
+{
+    CHECK_EQ(block->status, SKY_STATUS_DONE);
+    CHECK_EQ(block->chunks, block->chunk_total);
+    CHECK_EQ(block->bytes, block->block_len);
+    CHECK(memcmp(up, down, block->block_len) == 0);
+}
+
+static void test_what_is_put_comes_back(void)
+{
+    open_with(host_usual);
+    put(1, 41, 0, 4);
+    SKY_HostBlock_t block = get_of(1, 41, 4, 0);
+
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    check_whole(&block);
+    CHECK_EQ(block.duration_us % RTT_US, 0);
+    CHECK_EQ(SKY_Host_Run(&rig.host, rig.now_us, true), UINT64_MAX);
+    CHECK_EQ(rig.host.active_count, 0);
+    CHECK_EQ(rig.host.piece_free_count, rig.blocks.piece_count);
+    host_close(&rig);
+}
+
+/* More chunks of one satellite than a piece has. */
+static void test_a_share_of_several_pieces(void)
+{
+    open_with(host_usual);
+    put(1, 4200, 0, 1);
+    SKY_HostBlock_t block = get_of(1, 4200, 1, 0);
+
+    CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 3);
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    check_whole(&block);
+    host_close(&rig);
+}
+
+static void test_many_blocks_at_once(void)
+{
+    static uint8_t  data[12][5u * CHUNK];
+    SKY_HostBlock_t blocks[12];
+    SKY_HostServed_t served[SATELLITES];
+
+    open_with(host_usual);
+    SKY_Host_BeginReport(&rig.host);
+    for (uint32_t i = 0; i < 12u; ++i)
+    {
+        blocks[i] = host_block(SKY_HOST_PUT, i, 5, places, 4, up);
+        begin(&blocks[i]);
+    }
+    host_run(&rig);
+    for (uint32_t i = 0; i < 12u; ++i)
+    {
+        CHECK_EQ(blocks[i].status, SKY_STATUS_DONE);
+        blocks[i] = host_block(SKY_HOST_GET, i, 5, places, 4, data[i]);
+    }
+    while (SKY_Host_NextEnded(&rig.host) != NULL)
+    {
+    }
+    SKY_Host_BeginReport(&rig.host);
+    for (uint32_t i = 0; i < 12u; ++i)
+    {
+        begin(&blocks[i]);
+    }
+    host_run(&rig);
+    for (uint32_t i = 0; i < 12u; ++i)
+    {
+        CHECK_EQ(blocks[i].status, SKY_STATUS_DONE);
+        CHECK(memcmp(data[i], up, blocks[i].block_len) == 0);
+    }
+    CHECK_EQ(SKY_Host_Served(&rig.host, NULL, 0), SATELLITES);
+    CHECK_EQ(SKY_Host_Served(&rig.host, served, 2), SATELLITES);
+    CHECK_EQ(SKY_Host_Served(&rig.host, served, SATELLITES), SATELLITES);
+    CHECK_EQ(served[0].chunks, 24); /* chunks 0 and 4 */
+    CHECK_EQ(served[0].bytes, 12u * (CHUNK + 1u));
+    CHECK_EQ(served[3].chunks, 12);
+    CHECK(served[3].asked_us > 0 && served[3].first_us == served[3].asked_us + RTT_US && served[3].last_us >= served[3].first_us);
+    CHECK(served[3].srtt_us > 0);
+    host_close(&rig);
+}
+
+/* What the first place denies is asked of the next, and only that. */
+static void test_the_next_place_has_what_the_first_denies(void)
+{
+    SKY_HostBlock_t half;
+
+    open_with(host_usual);
+    put(1, 40, 0, 1);
+    half = host_block(SKY_HOST_PUT, 1, 40, &places[1], 1, up);
+    CHECK_EQ(run(&half), SKY_STATUS_DONE);
+    for (uint32_t chunk = 0; chunk < 40u; chunk += 2u)
+    {
+        uint8_t key[SKY_KEY_BYTES];
+
+        fx_key(key, 1);
+        CHECK(SKY_Store_Drop(&rig.satellites[0].store, 0, key, chunk));
+    }
+    fallbacks[1]          = host_place(1);
+    SKY_HostBlock_t block = get_of(1, 40, 1, 2);
+    const uint32_t  hits  = (uint32_t)rig.satellites[1].svc.core.counters.hits;
+
+    CHECK_EQ(run(&block), SKY_STATUS_DONE);
+    check_whole(&block);
+    CHECK_EQ(block.passes, 1);
+    CHECK_EQ(rig.satellites[1].svc.core.counters.hits - hits, 20);
+    host_close(&rig);
+}
+
+static void test_a_miss_says_which_chunk(void)
+{
+    open_with(host_usual);
+    put(1, 8, 0, 2);
+    uint8_t key[SKY_KEY_BYTES];
+
+    fx_key(key, 1);
+    CHECK(SKY_Store_Drop(&rig.satellites[1].store, 0, key, 5));
+    fallbacks[1]          = host_place(2);
+    SKY_HostBlock_t block = get_of(1, 8, 2, 1);
+
+    CHECK_EQ(run(&block), SKY_STATUS_MISS);
+    CHECK_EQ(block.failed_chunk, 5);
+    CHECK_EQ(block.failed_slot, 3); /* the last place */
+    CHECK(block.last_status == SKY_STATUS_OK || block.last_status == SKY_STATUS_NOT_FOUND);
+
+    /* Without a fallback a denial ends the share at once. */
+    block = get_of(1, 8, 2, 0);
+    CHECK_EQ(run(&block), SKY_STATUS_MISS);
+    CHECK_EQ(block.failed_slot, 2);
+    host_close(&rig);
+}
+
+/* A silent satellite is passed over after its part of the time; what follows passes it over at once. */
+static void test_silence_is_passed_over(void)
+{
+    open_with(host_usual);
+    put(1, 8, 1, 1);
+    rig.is_silent[0]      = true;
+    fallbacks[0]          = host_place(1);
+    SKY_HostBlock_t block = get_of(1, 8, 1, 1);
+    SKY_HostBlock_t other;
+
+    begin(&block);
+    while (rig.host.running > 0 && !rig.host.peers.peers[1].silent)
+    {
+        const uint64_t due_us = SKY_Host_Run(&rig.host, rig.now_us, true);
+
+        rig.now_us = due_us;
+    }
+    other = block;
+    begin(&other);
+    host_run(&rig);
+    check_whole(&block);
+    CHECK(block.duration_us >= 2500000 && block.duration_us < 2700000);
+    CHECK_EQ(other.status, SKY_STATUS_DONE);
+    CHECK(other.duration_us < 300000);
+
+    /* If the others deny it, what was silent has the last word. */
+    fallbacks[0] = host_place(2);
+    block        = get_of(1, 8, 1, 1);
+    SKY_Host_BeginReport(&rig.host);
+    while (SKY_Host_NextEnded(&rig.host) != NULL)
+    {
+    }
+    CHECK_EQ(run(&block), SKY_STATUS_EXPIRED);
+    CHECK_EQ(block.failed_slot, 1);
+    host_close(&rig);
+}
+
+static void test_all_are_silent(void)
+{
+    open_with(host_usual);
+    rig.is_silent[0]      = true;
+    rig.is_silent[1]      = true;
+    fallbacks[0]          = host_place(1);
+    SKY_HostBlock_t block = get_of(1, 8, 1, 1);
+
+    CHECK_EQ(run(&block), SKY_STATUS_EXPIRED);
+    CHECK_EQ(block.duration_us, 5000000);
+    block = host_block(SKY_HOST_PUT, 1, 8, places, 1, up);
+    CHECK_EQ(run(&block), SKY_STATUS_EXPIRED);
+    CHECK_EQ(block.duration_us, 5000000);
+    block = host_block(SKY_HOST_PURGE, 1, 8, places, 1, NULL);
+    CHECK_EQ(run(&block), SKY_STATUS_EXPIRED);
+    CHECK_EQ(block.duration_us, 5000000);
+    CHECK(block.requests >= 7); /* the timer doubles up to a second */
+    host_close(&rig);
+}
+
+static void test_a_purge_goes_to_all_places(void)
+{
+    open_with(host_usual);
+    put(1, 8, 0, 1);
+    put(1, 8, 1, 1);
+    SKY_HostBlock_t purge = host_block(SKY_HOST_PURGE, 1, 8, places, 1, NULL);
+
+    fallbacks[0]    = host_place(1);
+    fallbacks[1]    = host_place(2);
+    purge.fallbacks = fallbacks;
+    purge.rounds    = 2;
+    CHECK_EQ(SKY_Host_Pieces(&rig.host, &purge), 1);
+    CHECK_EQ(run(&purge), SKY_STATUS_DONE);
+    CHECK_EQ(purge.passes, 2);
+    CHECK_EQ(rig.satellites[0].store.counters.slots_used, 0);
+    CHECK_EQ(rig.satellites[1].store.counters.slots_used, 0);
+
+    /* One that is silent on the way: the others are asked all the same, and it is said. */
+    put(1, 8, 1, 1);
+    rig.is_silent[0] = true;
+    SKY_Host_BeginReport(&rig.host);
+    CHECK_EQ(run(&purge), SKY_STATUS_EXPIRED);
+    CHECK_EQ(purge.failed_slot, 1);
+    CHECK_EQ(rig.satellites[1].store.counters.slots_used, 0);
+    host_close(&rig);
+}
+
+/* What may be asked elsewhere, and what holds at any place. */
+static void test_refusals(void)
+{
+    static const struct
+    {
+        SKY_Status_t said;
+        uint32_t     without, with; /* a fallback that has it */
+    } cases[] = {
+        {SKY_STATUS_UNREACHABLE, SKY_STATUS_UNREACHABLE, SKY_STATUS_DONE},
+        {SKY_STATUS_HOP_LIMIT, SKY_STATUS_HOP_LIMIT, SKY_STATUS_DONE},
+        {SKY_STATUS_BAD_KEY, SKY_STATUS_BAD_KEY, SKY_STATUS_BAD_KEY},
+        {SKY_STATUS_TOO_LARGE, SKY_STATUS_TOO_LARGE, SKY_STATUS_TOO_LARGE},
+        {SKY_STATUS_REFUSED, SKY_STATUS_REFUSED, SKY_STATUS_REFUSED},
+    };
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        for (uint32_t rounds = 0; rounds < 2u; ++rounds)
+        {
+            open_with(host_usual);
+            put(1, 8, 1, 1);
+            rig.refusal[0]        = cases[i].said;
+            rig.refusals          = 1000;
+            fallbacks[0]          = host_place(1);
+            SKY_HostBlock_t block = get_of(1, 8, 1, rounds);
+
+            CHECK_EQ(run(&block), rounds == 0 ? cases[i].without : cases[i].with);
+            host_close(&rig);
+        }
+    }
+    /* Where nobody else has it either, what was unreachable counts. */
+    open_with(host_usual);
+    rig.refusal[0]        = SKY_STATUS_UNREACHABLE;
+    rig.refusals          = 1000;
+    fallbacks[0]          = host_place(1);
+    SKY_HostBlock_t block = get_of(1, 8, 1, 1);
+
+    CHECK_EQ(run(&block), SKY_STATUS_UNREACHABLE);
+    CHECK_EQ(block.last_status, SKY_STATUS_UNREACHABLE);
+    CHECK_EQ(block.failed_slot, 1);
+    host_close(&rig);
+}
+
+int main(void)
+{
+    RUN(test_what_is_put_comes_back);
+    RUN(test_a_share_of_several_pieces);
+    RUN(test_many_blocks_at_once);
+    RUN(test_the_next_place_has_what_the_first_denies);
+    RUN(test_a_miss_says_which_chunk);
+    RUN(test_silence_is_passed_over);
+    RUN(test_all_are_silent);
+    RUN(test_a_purge_goes_to_all_places);
+    RUN(test_refusals);
+    return CHECK_RESULT();
+}
