@@ -16,7 +16,6 @@ from ctypes import (
 from typing import Any, Final
 
 
-
 class Place(Structure):
     """`SKY_HostPlace_t`. Where a share is: a satellite, and how it is reached. Answers are taken from that endpoint only."""
 
