@@ -113,9 +113,10 @@ typedef struct
     uint64_t         heard_us; /**< when it last answered */
     uint64_t         due_us;   /**< when its timers are to be looked at; 0: at once */
     uint64_t         used;     /**< count of the host when it last became active: the least is forgotten first */
-    bool             silent;   /**< it was passed over since it became active, and has said nothing since */
-    uint32_t         report;   /**< in which it was used last */
-    SKY_HostServed_t served;   /**< in that report; the last time is heard_us */
+    bool             ready; /**< it may have something to send: something has happened to it, or others left it too little room */
+    bool             silent; /**< it was passed over since it became active, and has said nothing since */
+    uint32_t         report; /**< in which it was used last */
+    SKY_HostServed_t served; /**< in that report; the last time is heard_us */
 } SKY_HostPeer_t;
 
 /** A block that runs, or that ended and has pieces in queues still. */

@@ -403,18 +403,26 @@ static bool SendAll(SKY_Host_t *host)
         SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[(host->turn + n) % host->active_count]];
         SKY_HostWay_t  *way  = &host->peers.ways[peer->way];
 
-        for (uint32_t place = 0; place < SKY_HOST_LANES; ++place)
+        bool is_ready = false;
+
+        for (uint32_t place = 0; place < SKY_HOST_LANES && peer->ready; ++place)
         {
             if ((peer->lanes_busy & 1u << place) != 0u)
             {
                 SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
-                const uint32_t  used = SendLane(host, lane, RoomOf(host, peer, lane, budget), &more);
+                const uint32_t  room = RoomOf(host, peer, lane, budget);
+                bool            asks = false;
+                const uint32_t  used = SendLane(host, lane, room, &asks);
+
+                more     = more || asks;
+                is_ready = is_ready || asks || room <= peer->peer.window; /* it may have more when others have less */
 
                 budget                = Minus(budget, used);
                 way->room             = Minus(way->room, used);
                 peer->served.asked_us = peer->served.asked_us == 0u && used > 0u ? host->now_us : peer->served.asked_us;
             }
         }
+        peer->ready = is_ready;
     }
     ++host->turn;
     return more;
@@ -434,6 +442,7 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
         {
             due_us = host->now_us; /* it has something to send */
         }
+        peer->ready = peer->ready || !timers || host->now_us >= peer->due_us;
         if (!timers)
         {
             continue;
