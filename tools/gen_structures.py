@@ -233,7 +233,8 @@ def text_of(module: Module, declared: Declared) -> str:
         imports.append("from enum import IntEnum")
     imports.append("from typing import Any, Final")
     note = NOTE.format(", ".join(module.wanted) if len(module.wanted) < 4 else "the headers that it names")
-    return "\n".join([*_docstring(note, ""), "", *imports, "", body, ""]).replace("\n\n\n\n", "\n\n\n")  # a module without constants
+    # A module without constants would keep a third blank line.
+    return "\n".join([*_docstring(note, ""), "", *imports, "", body, ""]).replace("\n\n\n\n", "\n\n\n")
 
 
 def _import_order(name: str) -> tuple[int, str, int]:

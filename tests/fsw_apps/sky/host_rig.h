@@ -135,8 +135,8 @@ typedef struct
 
 static void host_open(host_rig_t *rig, host_sizes_t sizes)
 {
-    const SKY_HostShell_t shell = {rig, host_send, host_payload, host_random, sizes.has_more ? host_more : NULL};
-    const SKY_HostCfg_t   cfg   = {SKY_PeerCfg_OfHost(64, 20), 1472, 77, sizes.keeps_number};
+    const SKY_HostShell_t shell      = {rig, host_send, host_payload, host_random, sizes.has_more ? host_more : NULL};
+    const SKY_HostCfg_t   cfg        = {SKY_PeerCfg_OfHost(64, 20), 1472, 77, sizes.keeps_number};
     rig_t                *satellites = rig->satellites;
 
     (void)memset(rig, 0, sizeof(*rig));
@@ -223,8 +223,8 @@ static void host_run(host_rig_t *rig)
 }
 
 /** A block of @p chunks, the last one byte long, over servers on satellites 0 .. @p servers - 1. */
-static SKY_HostBlock_t host_block(uint32_t kind, uint32_t number, uint32_t chunks, const SKY_HostPlace_t *places, uint32_t servers,
-                                  uint8_t *data)
+static SKY_HostBlock_t host_block(uint32_t kind, uint32_t number, uint32_t chunks, const SKY_HostPlace_t *places,
+                                  uint32_t servers, uint8_t *data)
 {
     SKY_HostBlock_t block = {0};
 

@@ -100,8 +100,8 @@ static void test_a_share_of_several_pieces(void)
 
 static void test_many_blocks_at_once(void)
 {
-    static uint8_t  data[12][5u * CHUNK];
-    SKY_HostBlock_t blocks[12];
+    static uint8_t   data[12][5u * CHUNK];
+    SKY_HostBlock_t  blocks[12];
     SKY_HostServed_t served[SATELLITES];
 
     open_with(host_usual);

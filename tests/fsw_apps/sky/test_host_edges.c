@@ -55,22 +55,22 @@ static void test_numbers_that_contradict_each_other(void)
     SKY_HostBlock_t       block;
 
     CHECK_EQ(SKY_Host_Pieces(&rig.host, &good), 2);
-    block = good;
+    block      = good;
     block.kind = SKY_HOST_PURGE + 1u;
     check_wrong(block);
-    block = good;
+    block         = good;
     block.servers = NULL;
     check_wrong(block);
-    block = good;
+    block              = good;
     block.server_count = 0;
     check_wrong(block);
-    block = good;
+    block             = good;
     block.deadline_ms = 0;
     check_wrong(block);
-    block = good;
+    block      = good;
     block.data = NULL;
     check_wrong(block);
-    block = good;
+    block           = good;
     block.block_len = 1;
     check_wrong(block);
     block           = good;
@@ -96,13 +96,13 @@ static void test_numbers_that_contradict_each_other(void)
     check_wrong(block);
 
     /* A purge has no data, and a put looks at no fallbacks. */
-    block = good;
+    block      = good;
     block.kind = SKY_HOST_PURGE;
-    block.data          = NULL;
+    block.data = NULL;
     CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 2);
-    block = good;
-    block.kind = SKY_HOST_PUT;
-    block.rounds        = SKY_HOST_ROUNDS + 1u;
+    block        = good;
+    block.kind   = SKY_HOST_PUT;
+    block.rounds = SKY_HOST_ROUNDS + 1u;
     CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 2);
     host_close(&rig);
 }

@@ -16,11 +16,11 @@
 
 #define SATELLITES 2u
 
-static rig_t            rigs[SATELLITES];
-static int              sockets[SATELLITES];
+static rig_t           rigs[SATELLITES];
+static int             sockets[SATELLITES];
 static SKY_HostPlace_t servers[SATELLITES];
-static bool             is_over;   /* atomic */
-static uint32_t         undecoded; /* datagrams, atomic */
+static bool            is_over;   /* atomic */
+static uint32_t        undecoded; /* datagrams, atomic */
 
 /* Before a satellite sends its responses. */
 static void before_responses(uint32_t satellite);

@@ -61,8 +61,8 @@ static void put(SKYC_Client_t *client, const SKY_HostPlace_t *server, uint32_t n
 
 static void test_each_part_comes_from_where_it_is(void)
 {
-    SKYC_Client_t *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
-    SKY_HostBlock_t   down   = block_at(&servers[0], block_down, 1);
+    SKYC_Client_t  *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
+    SKY_HostBlock_t down   = block_at(&servers[0], block_down, 1);
 
     put(client, &servers[0], 1);
     put(client, &servers[1], 1);
@@ -99,7 +99,7 @@ static void test_a_short_packet_ends_its_bundle(void)
 static void test_only_its_own_word_counts(void)
 {
     SKYC_Client_t  *client = SKYC_Open(&(SKYC_Config_t){.packet_bytes = 1472}, NULL);
-    SKY_HostBlock_t    up     = block_at(&servers[0], block_up, 3);
+    SKY_HostBlock_t up     = block_at(&servers[0], block_up, 3);
     SKYC_Counters_t counters;
 
     up.deadline_ms = SHORT_MS;
