@@ -80,6 +80,7 @@ MODULES = (
                 "SKY_Places_Late",
             ),
             f"{_HOST}sky_standins.h": None,
+            f"{_HOST}sky_attempts.h": None,
             f"{_HOST}sky_window.h": None,
         },
         lost="SKY_",

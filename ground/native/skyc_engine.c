@@ -65,7 +65,7 @@ static uint32_t or_default(uint32_t value, uint32_t standard)
 
 int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random)
 {
-    const SKY_HostShell_t shell = {engine, send_packet, payload, random_word, NULL};
+    const SKY_HostShell_t shell = {engine, send_packet, payload, random_word};
     SKY_HostCfg_t         cfg;
 
     cfg.peer =
@@ -73,6 +73,7 @@ int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_
     cfg.packet_bytes = or_default(config->packet_bytes, SKY_LIMIT_PACKET_BYTES);
     cfg.number       = config->host_number != 0 ? config->host_number : (uint16_t)(random % UINT16_MAX + 1);
     cfg.keeps_number = config->host_number != 0;
+    cfg.way_chunks   = 0;
 
     engine->config           = *config;
     engine->cancel           = UINT64_MAX;

@@ -49,17 +49,6 @@ class Clearing:
         self._count(purges=len(keys))
         return removed
 
-    def forget_useless(self, keys: Sequence[bytes], routes: Sequence[Route], patience_s: float | None = None) -> None:
-        """Forget blocks of which a share is gone, and purge the rest of them at the ends of these routes.
-
-        Nothing is purged where satellites follow a schedule that this host was not told: it may have asked at wrong places.
-        """
-        if self._handovers.is_schedule_unknown(routes):
-            for key in keys:
-                self._index.remove(key)
-        else:
-            self.forget(keys, routes, patience_s)
-
     def purge(self, keys: Sequence[bytes]) -> Purged:
         """Forget blocks wherever they may be; once more if a satellite was silent and is taken for lost."""
         routes = list(dict.fromkeys([*self.routes(keys), *self._handovers.routes()]))

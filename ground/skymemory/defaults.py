@@ -46,6 +46,8 @@ HOST_ASK_MIN_US: Final = 20000
 """that timer at least"""
 HOST_ASK_MAX_US: Final = 1000000
 """that timer at most; it doubles with each sending"""
+HOST_WAY: Final = 480
+"""chunks on their way through one satellite to or from several; its links hold so many packets of a chunk each, and not many more"""
 HOST_LANES: Final = 16
 """shares of one satellite that run at a time, at most"""
 HOST_ROUNDS: Final = 48

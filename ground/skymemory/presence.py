@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
+from skymemory.attempts import Denied
 from skymemory.block_entry import BlockEntry
 from skymemory.handovers import Handovers
 from skymemory.index.radix import RadixIndex
@@ -29,8 +30,8 @@ class Checked(NamedTuple):
 
     there: list[list[BlockEntry]]
     """of each its beginning, as far as is known"""
-    gone: dict[bytes, bool]
-    """keys of blocks that are not whole; False: that may be so for this host alone"""
+    denied: dict[bytes, Denied]
+    """what is known of blocks that are not whole, by their keys"""
 
 
 class Presence:
@@ -52,6 +53,7 @@ class Presence:
         self._control = control
         self._tenant = tenant
         self._count = count
+        self._lazy_purge = control.constellation.cache.lazy_purge
         self._quiet: dict[Satellite, float] = {}  # until when they are not asked
         self._heard = True  # somebody, when satellites were asked last
         self._turn = Lock()
@@ -63,7 +65,7 @@ class Presence:
         first and its last block, which other hosts may have used otherwise, the first server is asked for its share: no server
         has more chunks than that, nor evicts sooner. Where one is gone, all before it are asked for, and at all servers.
         """
-        gone: dict[bytes, bool] = {}
+        gone: dict[bytes, Denied] = {}
         if self._reach.silent:
             return Checked([list(chain) for chain in chains], gone)
         with self._turn:
@@ -87,7 +89,7 @@ class Presence:
         now_s = time.monotonic()
         return [route for route in routes if self._quiet.get(route.satellite, 0.0) <= now_s]
 
-    def _first_gone(self, entries: Sequence[BlockEntry]) -> dict[bytes, bool]:
+    def _first_gone(self, entries: Sequence[BlockEntry]) -> dict[bytes, Denied]:
         """Ask all servers for blocks, some at a time, until one is not whole."""
         for first in range(0, len(entries), _WHOLE_MAX):
             some = entries[first : first + _WHOLE_MAX]
@@ -95,8 +97,11 @@ class Presence:
                 return gone
         return {}
 
-    def _ask(self, entries: Collection[BlockEntry], everywhere: Collection[bytes]) -> dict[bytes, bool]:
-        """Ask for blocks; those that are not whole, as `Checked.gone`. `everywhere`: all servers of these; else the first one."""
+    def _ask(self, entries: Collection[BlockEntry], everywhere: Collection[bytes]) -> dict[bytes, Denied]:
+        """Ask for blocks. Returns those that are not whole (`Checked.denied`).
+
+        `everywhere`: blocks for which all servers are asked; for the others the first one is.
+        """
         late = self._handovers.look(hurry=True)
         if not late.is_over:
             return {}  # what is missed may be on its way
@@ -127,7 +132,9 @@ class Presence:
         for (entry, _), one in zip(blocks, told, strict=True):
             way = ways[entry.epoch]
             if one.whole is False and way is not None and not self._reach.has_moved(way, entry.epoch):
-                gone[entry.key] = late.is_certain and not way.replaced and not one.other
+                gone[entry.key] = Denied(
+                    at_stand_in=bool(way.replaced), is_certain=late.is_certain, is_other=one.other, lazy_purge=self._lazy_purge
+                )
         return gone
 
 

@@ -41,8 +41,6 @@ class Ways(NamedTuple):
     """servers that have a place only because another satellite is lost"""
     rows: frozenset[int]
     """of the schedule, to which the places belong"""
-    is_complete: bool = True
-    """when they were asked, no share could be at another place: no handover of an earlier row went on"""
 
 
 class Reach:
@@ -127,6 +125,14 @@ class Reach:
     def has_moved(self, ways: Ways, epoch: int) -> bool:
         """Has the window moved on since, so that a share may be at a place that was not asked?"""
         return not ways.rows.issuperset(self._where.rows(time.time(), epoch))
+
+    def rows(self, epoch: int = 0) -> tuple[int, ...]:
+        """The rows of the schedule whose places are asked for a block now."""
+        return self._where.rows(time.time(), epoch)
+
+    def row(self) -> int:
+        """The row that holds now; 0 without a schedule."""
+        return self._where.row(time.time())
 
     def look(self, asked: Collection[Satellite] = ()) -> None:
         """After an answer that did not come: find out which satellites do not answer at all. Then `routes` leads around them.

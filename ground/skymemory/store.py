@@ -10,13 +10,14 @@ wrong argument.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from threading import Lock
 from types import TracebackType
 from typing import Final, Self
 
+from skymemory.attempts import AttemptStep, Verdict, verdict_of
 from skymemory.block_entry import STAYS, BlockEntry
 from skymemory.clearing import Clearing
 from skymemory.config import Constellation
@@ -27,6 +28,7 @@ from skymemory.link.native import Buffer, Transfer
 from skymemory.lookup import Lookup
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Source, Whereabouts
+from skymemory.placement.window import Route
 from skymemory.prefetch import lay
 from skymemory.presence import Presence
 from skymemory.progress import Progress
@@ -396,18 +398,16 @@ class SkyStore:
             ValueError: a closed store.
         """
         self._begin()
-        there, gone = self._presence.check(chains)
-        self._touch.crowded |= bool(gone)
-        useless = [key for key, surely in gone.items() if surely and self.constellation.cache.lazy_purge]
-        for key in gone.keys() - set(useless):
-            self.index.remove(key)
-            self._lookup.set_incomplete(key)
-        stay = self._lookup.laid_ahead(useless)
-        self.index.add(stay.values())
-        useless = [key for key in useless if key not in stay]
-        if useless:
-            routes = self._presence.awake(self._clearing.routes(useless))
-            self._clearing.forget_useless(useless, routes, self._control.hurry_s(routes))
+        there, denied = self._presence.check(chains)
+        self._touch.crowded |= bool(denied)
+        useless = [key for key, one in denied.items() if verdict_of(one) is Verdict.PURGE]
+        routes = self._presence.awake(self._clearing.routes(useless)) if useless else []
+        elsewhere = self._lookup.laid_ahead(useless)
+        is_blind = bool(useless) and self._handovers.is_schedule_unknown(routes)
+        for key in useless:
+            denied[key].is_other, denied[key].is_blind = key in elsewhere, is_blind
+        verdicts = {key: verdict_of(one) for key, one in denied.items()}
+        self._carry_out(verdicts, elsewhere, routes, self._control.hurry_s(routes))
         return there
 
     def touch(self, keys: Sequence[bytes]) -> int:
@@ -546,26 +546,41 @@ class SkyStore:
                 results[index] = replace(results[index], status=Status.BAD_LENGTH)
             else:
                 transfers[index] = Transfer(entry, self._tenant, memory_for(entry.block_len) if data is None else data)
-        asked = self._transfers.get(list(transfers.values()), progress, aside=aside)
-        gone: dict[bytes, BlockEntry] = {}
-        for (index, transfer), ways in zip(transfers.items(), asked, strict=True):
+        moved = list(transfers.values())
+        attempts = self._transfers.get(moved, progress, aside=aside)
+        for index, transfer in transfers.items():
             results[index] = self._get_result(transfer)
-            if results[index].status is not Status.MISS or self._transfers.has_moved(transfer, ways):
-                continue
-            is_elsewhere = self._transfers.stand_in_failed(transfer, ways) or (ways is not None and not ways.is_complete)
-            if is_elsewhere or not self.constellation.cache.lazy_purge:
-                # A stand-in never had its share. The lost satellite may still serve other hosts, so the block stays. And what a
-                # handover has not brought yet may come
-                self.index.remove(transfer.entry.key)
-                self._lookup.set_incomplete(transfer.entry.key)
-            else:
-                gone[transfer.entry.key] = transfer.entry
-        stay = self._lookup.laid_ahead(list(gone)) | self._lookup.replaced(list(gone.values()))
-        self.index.add(stay.values())
-        useless = [key for key in gone if key not in stay]
-        if useless:
-            self._clearing.forget_useless(useless, self._clearing.routes(useless))
+        doubtful = [
+            (one, transfer.entry)
+            for one, transfer in zip(attempts, moved, strict=True)
+            if one.next() is AttemptStep.CONFIRM
+        ]
+        keys = [entry.key for _, entry in doubtful]
+        routes = self._clearing.routes(keys) if keys else []
+        elsewhere = self._lookup.laid_ahead(keys) | self._lookup.replaced([entry for _, entry in doubtful])
+        is_blind = not elsewhere.keys() >= set(keys) and self._handovers.is_schedule_unknown(routes)
+        for one, entry in doubtful:
+            one.confirmed(is_other=entry.key in elsewhere, is_blind=is_blind)
+        verdicts = {transfer.entry.key: one.verdict for one, transfer in zip(attempts, moved, strict=True)}
+        self._carry_out(verdicts, elsewhere, routes)
         return results
+
+    def _carry_out(
+        self,
+        verdicts: Mapping[bytes, Verdict],
+        elsewhere: Mapping[bytes, BlockEntry],
+        routes: Sequence[Route],
+        patience_s: float | None = None,
+    ) -> None:
+        """Forget and purge blocks. What is there with other lengths or for another row (`elsewhere`) is known as that."""
+        self.index.add(elsewhere.values())
+        for key, verdict in verdicts.items():
+            if verdict is Verdict.FORGET and key not in elsewhere:
+                self.index.remove(key)
+                self._lookup.set_incomplete(key)
+        useless = [key for key, verdict in verdicts.items() if verdict is Verdict.PURGE]
+        if useless:
+            self._clearing.forget(useless, routes, patience_s)
 
     def _put_result(self, transfer: Transfer) -> PutResult:
         status = self._end(transfer)

@@ -3,23 +3,23 @@ moves on meanwhile."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+from skymemory.attempts import Attempts, AttemptStep, Rows
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
-from skymemory.handovers import Handovers
+from skymemory.handovers import Handovers, Late
 from skymemory.link.native import Call, NativeClient, Server, Transfer
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.progress import Progress
 from skymemory.reach import Reach, Ways
-from skymemory.results import NO_WAY, Status
+from skymemory.results import Status
 
-_ATTEMPTS: Final = 3
-"""of a fetch: the second around satellites that were found lost, and as long as the window moves on meanwhile"""
-_SEARCHES: Final = 4
-"""of a fetch among satellites that are late to hand over: one more where a row begins meanwhile, or another satellite is late"""
+_NO_ROWS: Final = Rows(())
+_T = TypeVar("_T")
 _STEP_BYTES: Final = 1 << 22
 
 
@@ -42,6 +42,13 @@ class Moved(NamedTuple):
     """satellites of servers 0 to n - 1; while the sky turns shares may have come from others"""
     aside: bool = False
     """a get beside the others"""
+
+
+@dataclass
+class _Search:
+    """Who was found late last, of one get."""
+
+    late: Late | None = None
 
 
 class Transfers:
@@ -92,110 +99,113 @@ class Transfers:
 
     def put(self, transfers: Sequence[Transfer], progress: Progress | None) -> None:
         """Put blocks; once more those for which there is a way that was not known before. RUNNING: not even begun."""
-        left = list(transfers)
+        attempts = [Attempts.to_put() for _ in transfers]
         with self._up_turn:
-            tried: list[Route] = []
-            for _ in range(2):
+            tried: list[list[Route]] = []
+            while asking := self._step(attempts, transfers, None):
                 routes = self._reach.routes()
-                if not left or not routes or routes == tried:
-                    return
-                call = self._up.put(left, self._servers(routes), self._deadline_ms, progress)
-                self._count(left, up=True)
-                self._tell(True, call, left, routes)
-                left = [transfer for transfer in left if transfer.status in NO_WAY]
-                if left:
-                    self._reach.look()
-                tried = routes
+                number = _number(routes, tried)
+                begun = [index for index in asking if routes and attempts[index].begin(_NO_ROWS, number)]
+                if begun:
+                    batch = [transfers[index] for index in begun]
+                    call = self._up.put(batch, self._servers(routes), self._deadline_ms, progress)
+                    self._count(batch, up=True)
+                    self._tell(True, call, batch, routes)
+                for index in begun:
+                    attempts[index].ended(transfers[index].status, at_stand_in=False, rows=_NO_ROWS, row=0, is_relaid=False)
+                for index in asking if not routes else ():
+                    attempts[index].give_up()
 
-    def get(self, transfers: Sequence[Transfer], progress: Progress | None, *, aside: bool = False) -> list[Ways | None]:
-        """Get blocks from where they may be; once more as `put`, and those that the window has moved on with meanwhile.
-
-        What all places deny is looked for at satellites that have yet to hand something over, unless none has.
+    def get(self, transfers: Sequence[Transfer], progress: Progress | None, *, aside: bool = False) -> list[Attempts]:
+        """Get blocks from where they may be, in as many attempts as make sense.
 
         Args:
             aside: over the socket beside that of the others, so that these do not wait.
 
         Returns:
-            For each block the ways on which it was asked for last.
+            For each block the attempts. Those whose next step is `CONFIRM` are left to the caller.
         """
-        asked: list[Ways | None] = [None] * len(transfers)
-        left = list(range(len(transfers)))
         turn, client = (self._aside_turn, self._aside) if aside else (self._down_turn, self._down)
         with turn:
-            over = self._handovers.over()
-            tried: dict[int, Ways] = {}
-            for attempt in range(_ATTEMPTS):
-                for index in left:
-                    transfers[index].entry = self._as_laid(transfers[index].entry)
-                epochs = {transfers[index].entry.epoch for index in left}
-                ways = {epoch: way for epoch in epochs if (way := self._reach.ways(epoch)) is not None}
-                if not left or len(ways) < len(epochs) or ways == tried:
-                    break
-                places = {epoch: [self._servers(place) for place in way.places] for epoch, way in ways.items()}
-                for index in left:
-                    transfers[index].places = places[transfers[index].entry.epoch]
-                    asked[index] = ways[transfers[index].entry.epoch]
-                batch = [transfers[index] for index in left]
-                call = client.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
-                self._count(batch, up=False)
-                self._tell(False, call, batch, [place[0] for place in ways[batch[0].entry.epoch].places], aside)
-                lost = [index for index in left if transfers[index].status in NO_WAY]
-                doubtful = [index for index in left if self.stand_in_failed(transfers[index], asked[index])]
-                moved = [index for index in left if self.has_moved(transfers[index], asked[index])]
-                if lost:
-                    self._reach.look({one for index in lost if (one := transfers[index].failed) is not None})
-                if doubtful:
-                    self._reach.doubt()
-                left = sorted({*moved, *(lost + doubtful if attempt == 0 else [])})
-                tried = ways
-            is_certain = over is not None and over.is_certain
-            asked = [way if way is None else way._replace(is_complete=is_certain) for way in asked]
-            if over is None:
-                self._search(client, transfers, asked, progress, aside)
-        return asked
+            over, lazy_purge = self._handovers.over(), self._constellation.cache.lazy_purge
+            row = self._reach.row() if over is None else over.row
+            attempts = [Attempts.to_get(over, row, lazy_purge=lazy_purge) for _ in transfers]
+            search = _Search()
+            tried: list[Ways] = []
+            while asking := self._step(attempts, transfers, search):
+                self._attempt(client, [(attempts[index], transfers[index]) for index in asking], search, tried, progress, aside)
+        return attempts
 
-    def _search(
+    def _step(self, attempts: Sequence[Attempts], transfers: Sequence[Transfer], search: "_Search | None") -> list[int]:
+        """Find out what attempts need to know, until all that go on are about to ask. Returns which these are."""
+        while True:
+            steps = [one.next() for one in attempts]
+            found_out = False
+            if AttemptStep.LOOK in steps:
+                silent = {transfers[index].failed for index, step in enumerate(steps) if step is AttemptStep.LOOK}
+                self._reach.look({one for one in silent if one is not None} if search is not None else ())
+                found_out = True
+            if AttemptStep.DOUBT in steps:
+                self._reach.doubt()
+                found_out = True
+            searching = [one for one, step in zip(attempts, steps, strict=True) if step is AttemptStep.SEARCH]
+            if searching and search is not None:
+                search.late = self._handovers.look()
+                for one in searching:
+                    one.searched(search.late)
+                found_out = True
+            if not found_out:
+                return [index for index, step in enumerate(steps) if step is AttemptStep.ASK]
+
+    def _attempt(
         self,
         client: NativeClient,
-        transfers: Sequence[Transfer],
-        asked: list[Ways | None],
+        asking: Sequence[tuple[Attempts, Transfer]],
+        search: "_Search",
+        tried: list[Ways],
         progress: Progress | None,
         aside: bool,
     ) -> None:
-        """Get what was denied from satellites that have yet to hand it over, or from where it has come meanwhile."""
-        for _ in range(_SEARCHES):
-            left = [index for index, transfer in enumerate(transfers) if transfer.status is Status.MISS]
-            if not left:
-                return
-            late = self._handovers.look()
-            for epoch in {transfers[index].entry.epoch for index in left}:
-                some = [index for index in left if transfers[index].entry.epoch == epoch]
-                if (ways := self._reach.ways(epoch)) is None:
-                    return
-                ways = self._handovers.extended(ways, late)._replace(is_complete=late.is_over and late.is_certain)
-                places = [self._servers(place) for place in ways.places]
-                for index in some:
-                    transfers[index].places, asked[index] = places, ways
-                batch = [transfers[index] for index in some]
-                call = client.get(batch, [place[0] for place in places], self._deadline_ms, progress)
-                self._count(batch, up=False)
-                self._tell(False, call, batch, [place[0] for place in ways.places], aside)
-            if self._handovers.look().row == late.row:
-                return
-
-    def stand_in_failed(self, transfer: Transfer, ways: Ways | None) -> bool:
-        """Was a share missed for which another satellite stands in?"""
-        return (
-            ways is not None
-            and transfer.status is Status.MISS
-            and any(transfer.failed in {route.satellite for route in ways.places[server]} for server in ways.replaced)
-        )
-
-    def has_moved(self, transfer: Transfer, ways: Ways | None) -> bool:
-        """Was a share missed that may have moved on to where it was not asked for?"""
-        if ways is None or transfer.status is not Status.MISS:
-            return False
-        return self._as_laid(transfer.entry) != transfer.entry or self._reach.has_moved(ways, transfer.entry.epoch)
+        """Ask the places of now for blocks, all at once, and say how each attempt ended."""
+        for _, transfer in asking:
+            transfer.entry = self._as_laid(transfer.entry)
+        ways_of: dict[tuple[int, bool], Ways | None] = {}
+        for attempts, transfer in asking:
+            what = transfer.entry.epoch, attempts.follows_search
+            if what not in ways_of:
+                ways = self._reach.ways(transfer.entry.epoch)
+                late = search.late if attempts.follows_search else None
+                ways_of[what] = ways if ways is None or late is None else self._handovers.extended(ways, late)
+        places = {what: [self._servers(place) for place in ways.places] for what, ways in ways_of.items() if ways is not None}
+        rows = {what: Rows(sorted(ways.rows)) for what, ways in ways_of.items() if ways is not None}
+        begun: list[tuple[Attempts, Transfer, Ways]] = []
+        for attempts, transfer in asking:
+            what = transfer.entry.epoch, attempts.follows_search
+            ways = ways_of[what]
+            if ways is None:
+                attempts.give_up()
+            elif attempts.begin(rows[what], _number(ways, tried)):
+                transfer.places = places[what]
+                begun.append((attempts, transfer, ways))
+        if not begun:
+            return
+        batch = [transfer for _, transfer, _ in begun]
+        call = client.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
+        self._count(batch, up=False)
+        self._tell(False, call, batch, [place[0] for place in begun[0][2].places], aside)
+        now: dict[int, Rows] = {}
+        row = self._reach.row()
+        for attempts, transfer, ways in begun:
+            epoch = transfer.entry.epoch
+            if epoch not in now:
+                now[epoch] = Rows(self._reach.rows(epoch))
+            attempts.ended(
+                transfer.status,
+                at_stand_in=_stood_in(transfer, ways),
+                rows=now[epoch],
+                row=row,
+                is_relaid=self._as_laid(transfer.entry) != transfer.entry,
+            )
 
     def _servers(self, routes: Sequence[Route]) -> list[Server]:
         sky = self._constellation
@@ -216,3 +226,17 @@ class Transfers:
     def _tell(self, up: bool, call: Call, transfers: Sequence[Transfer], routes: Sequence[Route], aside: bool = False) -> None:
         if self._watch is not None:
             self._watch(Moved(up, call, transfers, [route.satellite for route in routes], aside))
+
+
+def _number(ways: _T, tried: list[_T]) -> int:
+    """A number of these ways, from 1; they are added to those that were tried if they are new."""
+    if ways not in tried:
+        tried.append(ways)
+    return 1 + tried.index(ways)
+
+
+def _stood_in(transfer: Transfer, ways: Ways) -> bool:
+    """Did a satellite deny a share for which it only stands in?"""
+    return transfer.status is Status.MISS and any(
+        transfer.failed in {route.satellite for route in ways.places[server]} for server in ways.replaced
+    )

@@ -82,7 +82,6 @@ static bool take_memory(SKYT_Twin_t *twin)
     twin->active      = calloc(c->active_max, sizeof(*twin->active));
     twin->active_free = calloc(c->active_max, sizeof(*twin->active_free));
     twin->haves       = calloc(c->active_max, have);
-    twin->searched    = calloc(shares, sizeof(*twin->searched));
     twin->places      = calloc(shares * (SKY_HOST_ROUNDS + 1u), sizeof(*twin->places));
     twin->buffers     = calloc(c->active_max, c->block_bytes);
     twin->scratch     = calloc(train, 1);
@@ -90,9 +89,9 @@ static bool take_memory(SKYT_Twin_t *twin)
     twin->scratch3    = calloc(train, 1);
     return twin->nodes != NULL && twin->stores != NULL && twin->maps != NULL && twin->links != NULL && twin->entries != NULL &&
            twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
-           twin->active_free != NULL && twin->haves != NULL && twin->searched != NULL && twin->places != NULL &&
-           twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL &&
-           SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
+           twin->active_free != NULL && twin->haves != NULL && twin->places != NULL && twin->buffers != NULL &&
+           twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL && SKYT_Pace_Init(twin) &&
+           SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
 static bool set_up(SKYT_Twin_t *twin, char *why)
@@ -102,11 +101,10 @@ static bool set_up(SKYT_Twin_t *twin, char *why)
     (void)SKY_Torus_Init(&twin->torus, c->planes, c->slots, c->seam_cut != 0); /* checked */
     for (uint32_t i = 0; i < c->active_max; ++i)
     {
-        twin->active_free[i]     = c->active_max - 1u - i;
-        twin->active[i].buffer   = twin->buffers + (size_t)i * c->block_bytes;
-        twin->active[i].have     = twin->haves + (size_t)i * have_bytes(c);
-        twin->active[i].searched = twin->searched + (size_t)i * c->servers;
-        twin->active[i].places   = twin->places + (size_t)i * c->servers * (SKY_HOST_ROUNDS + 1u);
+        twin->active_free[i]   = c->active_max - 1u - i;
+        twin->active[i].buffer = twin->buffers + (size_t)i * c->block_bytes;
+        twin->active[i].have   = twin->haves + (size_t)i * have_bytes(c);
+        twin->active[i].places = twin->places + (size_t)i * c->servers * (SKY_HOST_ROUNDS + 1u);
     }
     twin->active_free_count = c->active_max;
     for (uint32_t ground = 0; ground < c->hosts; ++ground)
@@ -181,7 +179,6 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->active);
     free(twin->active_free);
     free(twin->haves);
-    free(twin->searched);
     free(twin->places);
     free(twin->buffers);
     free(twin->scratch);

@@ -63,6 +63,7 @@ typedef struct
     uint32_t hello_ms;                 /**< period in which satellites greet their neighbours */
     uint32_t late_put_ms;              /**< ground hosts put where the schedule had the block so long ago */
     uint32_t chunk_us;                 /**< processing time of a chunk on board, one after the other; 0: none */
+    uint32_t way_chunks;               /**< on their way through one satellite to or from several; 0: as ground hosts have it */
     uint32_t violations_max;           /**< the run stops at so many; 0: it never does */
     uint32_t livelock_steps;           /**< at once, without an operation that begins or ends; 0: as twin_pace.c has it */
 } SKYT_Config_t;

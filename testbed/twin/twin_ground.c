@@ -8,7 +8,7 @@
 
 #define BUDGET_CHUNKS 65536u /* its receive buffer is not what limits it */
 #define RUNS_MAX      64u    /* of the host at one time, before others get their turn */
-#define SPARE_PIECES  2u     /* pieces of blocks that have ended wait in queues for a while */
+#define SPARE_PIECES  8u     /* pieces of attempts that have ended wait in queues for a while */
 
 /* ---- what the host asks of us ---------------------------------------------------------------------------------------- */
 
@@ -47,9 +47,9 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     const uint32_t        most   = twin->config.credit > SKY_DEFAULT_WINDOW ? twin->config.credit : SKY_DEFAULT_WINDOW;
     const uint32_t        shares = twin->config.active_max * twin->config.servers;
     SKYT_Ground_t        *ground = &twin->grounds[index];
-    const SKY_HostShell_t shell  = {ground, send_packet, payload, count_up, SKYT_Op_MorePlaces};
+    const SKY_HostShell_t shell  = {ground, send_packet, payload, count_up};
     const SKY_HostCfg_t   cfg = {SKY_PeerCfg_OfHost(most, twin->config.credit), twin->config.packet_bytes, (uint16_t)(index + 1u),
-                                 true};
+                                 true, twin->config.way_chunks};
     SKY_HostPeerMemory_t  peers;
 
     ground->twin               = twin;

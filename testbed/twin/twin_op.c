@@ -8,7 +8,8 @@
 
 #include "twin_priv.h"
 
-#define PURGE_AFTER_MISS_US 2000000u /* that a host spends on what is left of a block that it missed */
+#define MIX                 UINT64_C(0x100000001b3)
+#define PURGE_AFTER_MISS_MS 2000u /* that a host spends on what is left of a block that it missed */
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
 
@@ -29,17 +30,17 @@ static bool has_left(const SKYT_Twin_t *twin, const SKYT_Node_t *node)
     return SKY_Service_HandoverLeft(&node->service, twin->now_us) > 0 || (!knows && node->store.counters.slots_used > 0);
 }
 
-/* Has any satellite something left to hand over, or is it down, so that nobody knows? A host asks by STATS; here its counters are read. */
-static bool is_settled(const SKYT_Twin_t *twin)
+/* What all satellites together would say of handovers now; who is down says nothing. A host asks by STATS; here counters are read. */
+static SKY_Late_t late_of(const SKYT_Twin_t *twin)
 {
+    SKY_Late_t late = {true, true, true};
+
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
-        if (!twin->nodes[node].is_up || has_left(twin, &twin->nodes[node]))
-        {
-            return false;
-        }
+        late.is_certain = late.is_certain && twin->nodes[node].is_up;
+        late.is_over    = late.is_over && !(twin->nodes[node].is_up && has_left(twin, &twin->nodes[node]));
     }
-    return true;
+    return late;
 }
 
 static bool is_late(const void *context, SKY_Addr_t satellite)
@@ -99,23 +100,21 @@ static SKY_HostPlace_t place_of(const SKYT_Twin_t *twin, SKY_Addr_t addr)
     return place;
 }
 
-/* Let a server's places from round @p first on be these, and no others. */
-static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server, uint32_t first, const SKY_Addr_t *found,
-                       uint32_t count)
+/* Let these be a server's places. */
+static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count)
 {
     const uint32_t   servers = twin->config.servers;
     SKY_HostBlock_t *block   = &active->block_state;
-    const uint32_t   rounds  = first + count - 1u; /* round 0 is no fallback */
 
-    for (; block->rounds < rounds; ++block->rounds)
+    for (; block->rounds + 1u < count; ++block->rounds) /* round 0 is no fallback */
     {
         (void)memset(&active->places[(size_t)(block->rounds + 1u) * servers], 0, servers * sizeof(*active->places));
     }
-    for (uint32_t round = first; round <= block->rounds; ++round)
+    for (uint32_t round = 0; round <= block->rounds; ++round)
     {
         const SKY_HostPlace_t nowhere = {0, 0, 0, 0, 0};
 
-        active->places[(size_t)round * servers + server] = round - first < count ? place_of(twin, found[round - first]) : nowhere;
+        active->places[(size_t)round * servers + server] = round < count ? place_of(twin, found[round]) : nowhere;
     }
 }
 
@@ -132,11 +131,30 @@ static void find_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t
     {
         found[0] = SKY_Schedule_Server(&twin->schedule, now < epoch ? epoch : now, server); /* it waits there */
     }
+    else if (active->attempts.is_searched)
+    {
+        count = SKY_Places_FindLate(&places, twin->now_us, epoch, server, is_late, twin, found);
+    }
     else
     {
         count = SKY_Places_Find(&places, twin->now_us, epoch, server, found);
     }
-    set_places(twin, active, server, 0, found, count);
+    set_places(twin, active, server, found, count);
+}
+
+/* @return a number of the places that are asked, from 1 */
+static uint32_t number_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const size_t count  = (size_t)(active->block_state.rounds + 1u) * twin->config.servers;
+    uint64_t     number = count;
+
+    for (size_t i = 0; i < count; ++i)
+    {
+        const SKY_HostPlace_t *place = &active->places[i];
+
+        number = (number ^ ((uint64_t)place->plane << 48 | (uint64_t)place->slot << 32 | place->endpoint)) * MIX;
+    }
+    return (uint32_t)(number >> 32) | 1u;
 }
 
 SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block)
@@ -144,40 +162,7 @@ SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block)
     return (SKYT_Active_t *)((uintptr_t)block - offsetof(SKYT_Active_t, block_state));
 }
 
-/* Nobody that was asked has it, but it may be late. Where a row has begun meanwhile it may have moved on, so the search goes on until one
- * is done within a row, or the get's deadline ends it. */
-uint32_t SKYT_Op_MorePlaces(void *context, uint64_t now_us, const SKY_HostBlock_t *block, uint32_t server)
-{
-    const SKYT_Ground_t *ground = context;
-    const SKYT_Twin_t   *twin   = ground->twin;
-    SKYT_Active_t       *active = SKYT_Op_Of(block);
-    const SKY_Places_t   places = places_of(twin);
-    const uint32_t       row    = SKY_Schedule_RowAt(&twin->schedule, now_us);
-    uint32_t            *when   = &active->searched[server];
-    SKY_Addr_t           found[SKY_PLACES_MAX];
-
-    if (*when != 0u ? *when == row : active->is_settled && active->row == row)
-    {
-        return 0;
-    }
-    *when                = row;
-    const uint32_t count = SKY_Places_FindLate(&places, now_us, twin->blocks[active->block].epoch, server, is_late, twin, found);
-
-    active->is_settled = is_settled(twin);
-    set_places(twin, active, server, 1, found, count);
-    for (uint32_t round = 1; round <= count; ++round)
-    {
-        if (active->places[(size_t)round * twin->config.servers + server].plane != 0u)
-        {
-            return round;
-        }
-    }
-    return 0;
-}
-
 /* ---- begin ----------------------------------------------------------------------------------------------------------- */
-
-static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed);
 
 static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
@@ -192,7 +177,7 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     block->block_len    = twin->blocks[active->block].block_len;
     block->chunk_len    = twin->config.chunk_bytes;
     block->chunk_total  = SKYT_Content_Total(twin, active->block);
-    block->deadline_ms  = (uint32_t)((active->deadline_us - twin->now_us) / US_PER_MS);
+    block->deadline_ms  = active->deadline_ms;
     block->data         = active->buffer;
     block->have         = active->have;
     block->servers      = active->places;
@@ -200,7 +185,6 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     block->server_count = twin->config.servers;
     SKYT_Content_Key(twin, active->block, block->key);
     (void)memset(active->have, 0, (block->chunk_total + 7u) / 8u);
-    (void)memset(active->searched, 0, twin->config.servers * sizeof(*active->searched));
     for (uint32_t chunk = 0; active->kind == SKYT_OP_PUT && chunk < block->chunk_total; ++chunk)
     {
         SKYT_Content_Chunk(active->block, chunk, active->buffer + (size_t)chunk * twin->config.chunk_bytes,
@@ -208,68 +192,59 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
 }
 
-static void begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
+/* Begin an attempt, or a purge. @return false: there is nobody to ask, or nothing to gain; the attempts go on, or are over */
+static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    SKY_Host_t *core = &twin->grounds[active->host - 1u].core;
+    const SKY_Places_t places = places_of(twin);
+    SKY_Host_t        *core   = &twin->grounds[active->host - 1u].core;
+    uint32_t           found[SKY_PLACES_ROWS_MAX];
+    const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, twin->blocks[active->block].epoch, found)};
 
+    active->deadline_us = twin->now_us + (uint64_t)active->deadline_ms * US_PER_MS;
     describe(twin, active);
-    active->is_settled = is_settled(twin);
-    active->row        = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
     for (uint32_t server = 0; server < twin->config.servers; ++server)
     {
         find_places(twin, active, server);
         if (active->places[server].plane == 0u)
         {
-            finish(twin, active, SKYT_CAUSE_NOBODY);
-            return;
+            active->failed = SKYT_CAUSE_NOBODY;
+            SKY_Attempts_GiveUp(&active->attempts);
+            return false;
         }
+    }
+    if (active->kind != SKYT_OP_PURGE && !SKY_Attempts_Begin(&active->attempts, &rows, number_of(twin, active)))
+    {
+        return false;
     }
     active->tries += (uint32_t)SKY_Host_Pieces(core, &active->block_state);
     SKY_Host_BeginReport(core);
     if (SKY_Host_Begin(core, twin->now_us, &active->block_state) != SKY_HOST_BEGUN)
     {
-        finish(twin, active, SKYT_CAUSE_UNEXPLAINED); /* it has room for all that run */
-        return;
+        active->failed = SKYT_CAUSE_UNEXPLAINED; /* it has room for all that run */
+        SKY_Attempts_GiveUp(&active->attempts);
+        return false;
     }
-    SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, active->host - 1u), twin->now_us);
-}
-
-static void begin(SKYT_Twin_t *twin, uint32_t number)
-{
-    const SKYT_Op_t    *op     = &twin->ops[number];
-    SKYT_Active_t      *active = &twin->active[twin->active_free[--twin->active_free_count]];
-    const SKYT_Active_t keep   = *active;
-
-    (void)memset(active, 0, sizeof(*active));
-    active->buffer      = keep.buffer;
-    active->have        = keep.have;
-    active->places      = keep.places;
-    active->searched    = keep.searched;
-    active->is_active   = true;
-    active->op          = number;
-    active->kind        = op->kind;
-    active->block       = op->block;
-    active->host        = op->host;
-    active->denied      = SKYT_NONE;
-    active->started_us  = twin->now_us;
-    active->deadline_us = twin->now_us + (uint64_t)op->deadline_ms * US_PER_MS;
-    SKYT_Digest(twin, number, NULL, 0);
-    SKYT_Pace_Restart(twin);
-    SKYT_Truth_OpBegins(twin, active);
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), active->deadline_us + 1u);
-    begin_transfer(twin, active);
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, active->host - 1u), twin->now_us);
+    return true;
 }
 
-void SKYT_Op_Next(SKYT_Twin_t *twin)
+/* What is to be attempted is known: begin with it. */
+static void begin_attempts(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    while (twin->op_next < twin->op_count && twin->ops[twin->op_next].time_us <= twin->now_us && twin->active_free_count > 0)
+    const SKY_Late_t late = late_of(twin);
+
+    active->failed = SKYT_CAUSE_NONE;
+    if (active->kind == SKYT_OP_GET)
     {
-        begin(twin, twin->op_next++);
+        SKY_Attempts_InitGet(&active->attempts, &late, SKY_Schedule_RowAt(&twin->schedule, twin->now_us),
+                             twin->config.lazy_purge != 0);
     }
-    if (twin->op_next < twin->op_count && twin->active_free_count > 0)
+    else
     {
-        SKYT_Queue_Set(&twin->queue, SKYT_EventOfScript(twin, 0), twin->ops[twin->op_next].time_us);
+        SKY_Attempts_InitPut(&active->attempts); /* a purge is over after one */
     }
+    SKYT_Truth_OpBegins(twin, active);
 }
 
 /* ---- end ------------------------------------------------------------------------------------------------------------- */
@@ -303,10 +278,8 @@ static void become_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
     active->kind        = SKYT_OP_PURGE;
     active->is_lazy     = true;
     active->started_us  = twin->now_us;
-    active->deadline_us = twin->now_us + PURGE_AFTER_MISS_US;
-    SKYT_Truth_OpBegins(twin, active);
-    SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), active->deadline_us + 1u);
-    begin_transfer(twin, active);
+    active->deadline_ms = PURGE_AFTER_MISS_MS;
+    begin_attempts(twin, active);
 }
 
 static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed)
@@ -327,7 +300,7 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
         result->duration_us = (uint32_t)(twin->now_us - active->started_us);
         result->tries       = active->tries;
     }
-    if (active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && active->is_settled && twin->config.lazy_purge != 0)
+    if (SKY_Attempts_Verdict(&active->attempts) == SKY_VERDICT_PURGE)
     {
         become_purge(twin, active);
         return;
@@ -335,6 +308,75 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
     active->is_active                            = false;
     twin->active_free[twin->active_free_count++] = index;
     SKYT_Queue_SetBy(&twin->queue, SKYT_EventOfScript(twin, 0), twin->now_us); /* there is room for another */
+}
+
+/* ---- from beginning to end --------------------------------------------------------------------------------------------- */
+
+/* Let an operation go on until it waits for satellites, or is over. */
+static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    SKY_Late_t late;
+
+    SKYT_Pace_Restart(twin);
+    while (active->is_active)
+    {
+        switch (SKY_Attempts_Next(&active->attempts))
+        {
+            case SKY_ATTEMPT_ASK:
+                if (begin_transfer(twin, active))
+                {
+                    return;
+                }
+                break;
+            case SKY_ATTEMPT_SEARCH:
+                late = late_of(twin);
+                SKY_Attempts_Searched(&active->attempts, &late, SKY_Schedule_RowAt(&twin->schedule, twin->now_us));
+                break;
+            case SKY_ATTEMPT_CONFIRM:
+                SKY_Attempts_Confirmed(&active->attempts, false, false); /* all hosts know the schedule, and who laid what */
+                break;
+            case SKY_ATTEMPT_END:
+                finish(twin, active, active->failed);
+                break;
+            default: /* nobody stands in here */
+                break;
+        }
+    }
+}
+
+static void begin(SKYT_Twin_t *twin, uint32_t number)
+{
+    const SKYT_Op_t    *op     = &twin->ops[number];
+    SKYT_Active_t      *active = &twin->active[twin->active_free[--twin->active_free_count]];
+    const SKYT_Active_t keep   = *active;
+
+    (void)memset(active, 0, sizeof(*active));
+    active->buffer      = keep.buffer;
+    active->have        = keep.have;
+    active->places      = keep.places;
+    active->is_active   = true;
+    active->op          = number;
+    active->kind        = op->kind;
+    active->block       = op->block;
+    active->host        = op->host;
+    active->denied      = SKYT_NONE;
+    active->started_us  = twin->now_us;
+    active->deadline_ms = op->deadline_ms;
+    SKYT_Digest(twin, number, NULL, 0);
+    begin_attempts(twin, active);
+    go_on(twin, active);
+}
+
+void SKYT_Op_Next(SKYT_Twin_t *twin)
+{
+    while (twin->op_next < twin->op_count && twin->ops[twin->op_next].time_us <= twin->now_us && twin->active_free_count > 0)
+    {
+        begin(twin, twin->op_next++);
+    }
+    if (twin->op_next < twin->op_count && twin->active_free_count > 0)
+    {
+        SKYT_Queue_Set(&twin->queue, SKYT_EventOfScript(twin, 0), twin->ops[twin->op_next].time_us);
+    }
 }
 
 void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index)
@@ -370,12 +412,26 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     SKYT_Active_t *active = SKYT_Op_Of(block);
 
     active->tries += block->passes;
-    active->fell_back = active->fell_back || block->passes > 0u;
+    active->fell_back = active->fell_back || block->passes > 0u || active->attempts.asks > 1u;
     active->denied    = block->status == SKY_STATUS_MISS && block->kind == SKY_HOST_GET ? block->failed_chunk : SKYT_NONE;
     for (uint32_t chunk = 0; block->kind == SKY_HOST_GET && block->status == SKY_STATUS_DONE && chunk < block->chunk_total;
          ++chunk)
     {
         SKYT_Check_Chunk(twin, active, chunk);
     }
-    finish(twin, active, cause_of(block));
+    active->failed = cause_of(block);
+    if (block->kind == SKY_HOST_PURGE)
+    {
+        SKY_Attempts_GiveUp(&active->attempts);
+    }
+    else
+    {
+        const SKY_Places_t places = places_of(twin);
+        uint32_t           found[SKY_PLACES_ROWS_MAX];
+        const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, block->epoch, found)};
+
+        SKY_Attempts_Ended(&active->attempts, block->status, false, &rows, SKY_Schedule_RowAt(&twin->schedule, twin->now_us),
+                           false);
+    }
+    go_on(twin, active);
 }

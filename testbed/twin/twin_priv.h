@@ -15,6 +15,7 @@
 #define TWIN_PRIV_H
 
 #include "sky.h"
+#include "sky_attempts.h"
 #include "sky_host.h"
 #include "sky_places.h"
 #include "twin.h"
@@ -101,23 +102,23 @@ typedef struct
 typedef struct
 {
     bool             is_active;
-    uint32_t         row;        /**< when its places were chosen first */
-    bool             is_settled; /**< when its places were chosen last, no satellite had anything to hand over */
-    uint32_t         op;         /**< its number */
+    uint32_t         op; /**< its number */
     uint32_t         kind;
     uint32_t         block, host;
-    uint64_t         started_us, deadline_us;
-    uint32_t         tries; /**< pieces, and how often one went on to another place */
+    uint64_t         started_us;
+    uint32_t         deadline_ms; /**< of an attempt */
+    uint64_t         deadline_us; /**< of the attempt that runs */
+    uint32_t         tries;       /**< pieces, and how often one went on to another place */
     bool             fell_back;
     bool             is_lazy; /**< a purge that follows a miss */
     SKYT_Cause_t     excuse;  /**< get: why it might miss, known when it began */
     uint32_t         denied;  /**< chunk that nobody held, SKYT_NONE */
     SKYT_Cause_t     failed;
     uint8_t         *buffer;
-    uint8_t         *have;     /**< the host's */
-    uint32_t        *searched; /**< for each server, the row in which satellites that are late were looked at last; 0: never */
-    SKY_HostPlace_t *places;   /**< round x servers + server */
+    uint8_t         *have;   /**< the host's */
+    SKY_HostPlace_t *places; /**< round x servers + server */
     SKY_HostBlock_t  block_state;
+    SKY_Attempts_t   attempts;
 } SKYT_Active_t;
 
 /** Faults of some sort. */
@@ -185,7 +186,6 @@ struct SKYT_Twin
     uint32_t        *active_free;
     uint8_t         *buffers;
     uint8_t         *haves;
-    uint32_t        *searched;
     SKY_HostPlace_t *places;
     uint8_t         *scratch, *scratch2, *scratch3; /**< a packet each */
     /* script */
@@ -348,8 +348,6 @@ void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index);
 SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block);
 /** A block of the host has ended. */
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
-/** SKY_HostShell_t.MorePlaces; the context is the ground host. */
-uint32_t SKYT_Op_MorePlaces(void *context, uint64_t now_us, const SKY_HostBlock_t *block, uint32_t server);
 
 /* ---- twin_ground.c --------------------------------------------------------------------------------------------------- */
 

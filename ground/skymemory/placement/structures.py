@@ -33,6 +33,33 @@ class LayoutId(IntEnum):
     """rings around the centre inside the window"""
 
 
+class AttemptStep(IntEnum):
+    """`SKY_AttemptStep_t`."""
+
+    ASK = 0
+    """ask the places of now for the block: SKY_Attempts_Begin, then SKY_Attempts_Ended"""
+    LOOK = 1
+    """find out who is lost, so that others stand in"""
+    DOUBT = 2
+    """ask satellites that are lost, and that others stand in for, whether they are back"""
+    SEARCH = 3
+    """ask who has something left to hand over: SKY_Attempts_Searched"""
+    CONFIRM = 4
+    """ask satellites what they know of the block: SKY_Attempts_Confirmed"""
+    END = 5
+
+
+class Verdict(IntEnum):
+    """`SKY_Verdict_t`."""
+
+    KEEP = 0
+    """nothing is known against the block, or it came"""
+    FORGET = 1
+    """this host does not get it; others may"""
+    PURGE = 2
+    """a chunk is gone for good, so the rest is of no use (paper, section 3.9)"""
+
+
 class Addr(Structure):
     """`SKY_Addr_t`. A satellite (plane and slot from 1) or a ground host (plane 0, slot = host number)."""
 
@@ -147,6 +174,96 @@ class Satellites(Structure):
     )
 
 
+class Denied(Structure):
+    """`SKY_Denied_t`. What is known when a share of a block is denied at all its places."""
+
+    has_moved: bool
+    """the window moved on meanwhile, or the block was laid elsewhere: it may be where nobody was asked"""
+    at_stand_in: bool
+    """a stand-in was asked for it, which never had it"""
+    is_certain: bool
+    """no handover went on: all who may have something to hand over said that they have nothing"""
+    is_other: bool
+    """another block has the name, or this one is laid for a row to come: then the rest is of use"""
+    is_blind: bool
+    """satellites follow a schedule that this host does not know, so it asked at wrong places"""
+    lazy_purge: bool
+    """hosts purge what is left"""
+    _fields_ = (
+        ("has_moved", c_bool),
+        ("at_stand_in", c_bool),
+        ("is_certain", c_bool),
+        ("is_other", c_bool),
+        ("is_blind", c_bool),
+        ("lazy_purge", c_bool),
+    )
+
+
+class Rows(Structure):
+    """`SKY_Rows_t`. The rows of the schedule whose places are asked, as SKY_Places_Rows finds them; none without a
+    schedule."""
+
+    rows: Any
+    count: int
+    """at most SKY_PLACES_ROWS_MAX"""
+    _fields_ = (
+        ("rows", POINTER(c_uint32)),
+        ("count", c_uint32),
+    )
+
+
+class Late(Structure):
+    """`SKY_Late_t`. Whether handovers go on."""
+
+    is_known: bool
+    """somebody was asked so lately that it still holds; else the rest means nothing"""
+    is_over: bool
+    """no satellite that answered has anything to hand over"""
+    is_certain: bool
+    """all who may have something have answered"""
+    _fields_ = (
+        ("is_known", c_bool),
+        ("is_over", c_bool),
+        ("is_certain", c_bool),
+    )
+
+
+class Attempts(Structure):
+    """`SKY_Attempts_t`. Attempts to move one block."""
+
+    is_get: bool
+    step: int
+    """SKY_AttemptStep_t"""
+    status: int
+    """how the last attempt ended; SKY_STATUS_RUNNING before"""
+    asks: int
+    searches: int
+    ways: int
+    """that were asked last; 0: none"""
+    rows: Array[c_uint32]
+    row_count: int
+    known_row: int
+    """that held when satellites were last asked who is late"""
+    is_searched: bool
+    """the attempt that ran last, or runs, follows a search"""
+    may_search: bool
+    denied: Denied
+    _fields_ = (
+        ("is_get", c_bool),
+        ("step", c_uint32),
+        ("status", c_uint32),
+        ("asks", c_uint32),
+        ("searches", c_uint32),
+        ("ways", c_uint32),
+        ("rows", c_uint32 * 8),
+        ("row_count", c_uint32),
+        ("known_row", c_uint32),
+        ("is_searched", c_bool),
+        ("may_search", c_bool),
+        ("denied", Denied),
+    )
+
+
 SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Torus_Init": (c_bool, [POINTER(Torus), c_uint32, c_uint32, c_bool]),
     "SKY_Placement_Init": (c_bool, [POINTER(Placement), POINTER(Torus), c_uint, c_uint32, Cell]),
@@ -160,6 +277,16 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Satellites_Has": (c_bool, [c_void_p, Addr]),
     "SKY_StandIns_Nearest": (None, [POINTER(Torus), Addr, c_uint32, POINTER(Cell)]),
     "SKY_StandIns_Replace": (None, [POINTER(Torus), Addr, POINTER(Satellites), POINTER(Addr), c_uint32, POINTER(Cell)]),
+    "SKY_Verdict_Of": (c_uint, [POINTER(Denied)]),
+    "SKY_Attempts_InitGet": (None, [POINTER(Attempts), POINTER(Late), c_uint32, c_bool]),
+    "SKY_Attempts_InitPut": (None, [POINTER(Attempts)]),
+    "SKY_Attempts_Next": (c_uint, [POINTER(Attempts)]),
+    "SKY_Attempts_Begin": (c_bool, [POINTER(Attempts), POINTER(Rows), c_uint32]),
+    "SKY_Attempts_GiveUp": (None, [POINTER(Attempts)]),
+    "SKY_Attempts_Ended": (None, [POINTER(Attempts), c_uint32, c_bool, POINTER(Rows), c_uint32, c_bool]),
+    "SKY_Attempts_Searched": (None, [POINTER(Attempts), POINTER(Late), c_uint32]),
+    "SKY_Attempts_Confirmed": (None, [POINTER(Attempts), c_bool, c_bool]),
+    "SKY_Attempts_Verdict": (c_uint, [POINTER(Attempts)]),
     "SKY_Window_Servers": (None, [POINTER(Placement), Cell, POINTER(Addr)]),
     "SKY_Window_Covers": (c_bool, [POINTER(Placement), Cell, Addr]),
     "SKY_Window_Heir": (Addr, [POINTER(Placement), Cell, Cell, Addr]),

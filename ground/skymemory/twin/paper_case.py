@@ -127,6 +127,7 @@ def _config(case: PaperCase) -> structures.Config:
         packets_max=2 * case.chunks + 16 * case.servers,
         hello_ms=1000 * defaults.DEFAULT_HELLO_S,
         chunk_us=case.processing_us,
+        way_chunks=case.chunks,
     )
 
 

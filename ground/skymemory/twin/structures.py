@@ -220,6 +220,8 @@ class Config(Structure):
     """ground hosts put where the schedule had the block so long ago"""
     chunk_us: int
     """processing time of a chunk on board, one after the other; 0: none"""
+    way_chunks: int
+    """on their way through one satellite to or from several; 0: as ground hosts have it"""
     violations_max: int
     """the run stops at so many; 0: it never does"""
     livelock_steps: int
@@ -254,6 +256,7 @@ class Config(Structure):
         ("hello_ms", c_uint32),
         ("late_put_ms", c_uint32),
         ("chunk_us", c_uint32),
+        ("way_chunks", c_uint32),
         ("violations_max", c_uint32),
         ("livelock_steps", c_uint32),
     )

@@ -41,8 +41,6 @@ typedef struct
     SKY_Status_t          refusal[SATELLITES]; /* what it says instead of serving; OK: it serves */
     SKY_Addr_t            refused_by;          /* who says so; {0,0}: itself */
     uint32_t              refusals;            /* left */
-    uint32_t              more_round;          /* what MorePlaces returns */
-    uint32_t              more_asked;
 } host_rig_t;
 
 static void host_respond(host_rig_t *rig, uint64_t endpoint, const uint8_t *bytes, uint32_t len)
@@ -115,28 +113,16 @@ static uint32_t host_random(void *context)
     return ++rig->random;
 }
 
-static uint32_t host_more(void *context, uint64_t now_us, const SKY_HostBlock_t *block, uint32_t server)
-{
-    host_rig_t    *rig   = context;
-    const uint32_t round = rig->more_round;
-
-    CHECK_EQ(now_us, rig->now_us);
-    CHECK(server < block->server_count);
-    ++rig->more_asked;
-    rig->more_round = 0;
-    return round;
-}
-
 typedef struct
 {
     uint32_t peers, works, pieces, lanes;
-    bool     keeps_number, has_more;
+    bool     keeps_number;
 } host_sizes_t;
 
 static void host_open(host_rig_t *rig, host_sizes_t sizes)
 {
-    const SKY_HostShell_t shell      = {rig, host_send, host_payload, host_random, sizes.has_more ? host_more : NULL};
-    const SKY_HostCfg_t   cfg        = {SKY_PeerCfg_OfHost(64, 20), 1472, 77, sizes.keeps_number};
+    const SKY_HostShell_t shell      = {rig, host_send, host_payload, host_random};
+    const SKY_HostCfg_t   cfg        = {SKY_PeerCfg_OfHost(64, 20), 1472, 77, sizes.keeps_number, 0};
     rig_t                *satellites = rig->satellites;
 
     (void)memset(rig, 0, sizeof(*rig));
@@ -163,7 +149,7 @@ static void host_open(host_rig_t *rig, host_sizes_t sizes)
     SKY_Host_SetBudget(&rig->host, 4096);
 }
 
-static const host_sizes_t host_usual = {8, 16, 64, 64, true, false};
+static const host_sizes_t host_usual = {8, 16, 64, 64, true};
 
 static void host_close(host_rig_t *rig)
 {

@@ -141,7 +141,7 @@ static void test_memory_that_is_full(void)
 {
     SKY_HostBlock_t blocks[3];
 
-    open_with((host_sizes_t){8, 2, 3, 2, true, false});
+    open_with((host_sizes_t){8, 2, 3, 2, true});
     for (uint32_t i = 0; i < 3u; ++i)
     {
         blocks[i] = host_block(SKY_HOST_PUT, i, 2, places, i == 1 ? 2 : 1, up);
@@ -161,7 +161,7 @@ static void test_memory_that_is_full(void)
 /* Who was not used for the longest time is forgotten; while all are busy, nobody is. */
 static void test_more_satellites_than_there_is_room_for(void)
 {
-    open_with((host_sizes_t){2, 16, 64, 64, true, false});
+    open_with((host_sizes_t){2, 16, 64, 64, true});
     put(1, 2, &places[0], 1);
     put(2, 2, &places[1], 1);
     put(3, 2, &places[0], 1);
@@ -208,7 +208,7 @@ static void test_what_waits_in_a_queue(void)
 {
     SKY_HostBlock_t blocks[40];
 
-    open_with((host_sizes_t){8, 64, 64, 64, true, false});
+    open_with((host_sizes_t){8, 64, 64, 64, true});
     rig.is_silent[0] = true;
     for (uint32_t i = 0; i < 40u; ++i)
     {
@@ -366,36 +366,6 @@ static void test_a_way_that_is_shared(void)
     host_close(&rig);
 }
 
-/* Where all deny it, the shell may know of other places. */
-static void test_places_that_are_found_later(void)
-{
-    host_sizes_t sizes = host_usual;
-
-    sizes.has_more = true;
-    open_with(sizes);
-    put(1, 8, &places[2], 1);
-    SKY_HostBlock_t block = host_block(SKY_HOST_GET, 1, 8, places, 1, down);
-
-    block.fallbacks = fallbacks;
-    block.have      = have;
-    block.rounds    = 1;
-    fallbacks[0]    = host_place(1);
-    CHECK_EQ(run(&block), SKY_STATUS_MISS);
-    CHECK_EQ(rig.more_asked, 1);
-    fallbacks[0]   = host_place(2);
-    rig.more_round = 1;
-    block.rounds   = 0; /* the shell will have raised it */
-    CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, &block), SKY_HOST_BEGUN);
-    block.rounds = 1;
-    fallbacks[0] = (SKY_HostPlace_t){0, 0, 0, 0, 0};
-    (void)SKY_Host_Run(&rig.host, rig.now_us, true);
-    fallbacks[0] = host_place(2);
-    host_run(&rig);
-    CHECK_EQ(block.status, SKY_STATUS_DONE);
-    CHECK(memcmp(up, down, block.block_len) == 0);
-    host_close(&rig);
-}
-
 int main(void)
 {
     RUN(test_numbers_that_contradict_each_other);
@@ -409,6 +379,5 @@ int main(void)
     RUN(test_a_number_that_another_host_has);
     RUN(test_timers_wait_for_what_has_come);
     RUN(test_a_way_that_is_shared);
-    RUN(test_places_that_are_found_later);
     return CHECK_RESULT();
 }

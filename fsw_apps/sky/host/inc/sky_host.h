@@ -205,12 +205,6 @@ typedef struct
     uint8_t *(*Payload)(void *context);
     /** A word that nobody can guess who does not see our packets. */
     uint32_t (*Random)(void *context);
-    /**
-     * All places of a server deny what is missing of its share. The shell may have found others, and have changed the block's
-     * fallbacks. NULL: it never has.
-     * @return the round at which to go on, from 1; 0: there is none
-     */
-    uint32_t (*MorePlaces)(void *context, uint64_t now_us, const SKY_HostBlock_t *block, uint32_t server);
 } SKY_HostShell_t;
 
 typedef struct
@@ -219,6 +213,7 @@ typedef struct
     uint32_t      packet_bytes; /**< largest packet of the path */
     uint16_t      number;       /**< the ground address is (0, number) */
     bool          keeps_number; /**< also when another host has it; else another one is drawn */
+    uint32_t      way_chunks;   /**< that may be on their way through one satellite to or from several; 0: SKY_HOST_WAY */
 } SKY_HostCfg_t;
 
 typedef struct

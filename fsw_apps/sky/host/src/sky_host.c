@@ -11,23 +11,20 @@
 #define SENT_MAX    (2u * SKY_LIMIT_CHUNK_SET) /* of one lane in its turn: more than its window takes */
 #define REDRAWS_MAX 8u                         /* of the host number in one report: so many collisions in a row are no accident */
 
-/** Chunks on their way through one satellite to or from several. Its links hold so many packets of a chunk each, and not many
- *  more; smaller packets need less room there. */
-#define WAY_CHUNKS 480u
-
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_HostCfg_t *cfg, const SKY_HostPeerMemory_t *memory)
 {
     (void)memset(host, 0, sizeof(*host));
-    host->shell      = *shell;
-    host->cfg        = *cfg;
-    host->peers      = *memory;
-    host->self.slot  = cfg->number;
-    host->work_free  = SKY_HOST_NONE;
-    host->piece_free = SKY_HOST_NONE;
-    host->lane_free  = SKY_HOST_NONE;
-    host->budget     = SKY_LIMIT_CHUNK_SET;
+    host->shell          = *shell;
+    host->cfg            = *cfg;
+    host->peers          = *memory;
+    host->self.slot      = cfg->number;
+    host->cfg.way_chunks = cfg->way_chunks != 0u ? cfg->way_chunks : SKY_HOST_WAY;
+    host->work_free      = SKY_HOST_NONE;
+    host->piece_free     = SKY_HOST_NONE;
+    host->lane_free      = SKY_HOST_NONE;
+    host->budget         = SKY_LIMIT_CHUNK_SET;
     if (memory->peer_count == 0u)
     {
         return false;
@@ -360,7 +357,7 @@ static uint32_t RoomOf(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const
     }
     if (way->peers > 1u)
     {
-        room = LessOf(LessOf(room, FairRoom(peer, WAY_CHUNKS, way->peers)), way->room);
+        room = LessOf(LessOf(room, FairRoom(peer, host->cfg.way_chunks, way->peers)), way->room);
     }
     return room;
 }
@@ -372,7 +369,7 @@ static uint32_t CountRoom(SKY_Host_t *host)
 
     for (uint32_t i = 0; i < host->way_count; ++i)
     {
-        host->peers.ways[i].room  = WAY_CHUNKS;
+        host->peers.ways[i].room  = host->cfg.way_chunks;
         host->peers.ways[i].peers = 0;
     }
     host->busy_count = 0;

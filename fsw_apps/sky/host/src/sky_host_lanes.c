@@ -236,18 +236,6 @@ static bool IsDenial(SKY_ShareState_t state, SKY_Status_t status)
     return state == SKY_SHARE_MISS && status != SKY_STATUS_BAD_KEY;
 }
 
-static uint32_t FindRound(const SKY_Host_t *host, const SKY_HostPiece_t *piece, SKY_ShareState_t state, SKY_Status_t status)
-{
-    const SKY_HostBlock_t *block = host->blocks.works[piece->work].block;
-    const uint32_t         round = SKY_HostPieces_NextRound(block, piece->server, piece->round);
-
-    if (round != 0u || block->kind != SKY_HOST_GET || !IsDenial(state, status) || host->shell.MorePlaces == NULL)
-    {
-        return round;
-    }
-    return host->shell.MorePlaces(host->shell.context, host->now_us, block, piece->server);
-}
-
 /* Let a piece go on at the next place of its server. @return false: there is none, or no time */
 static bool Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_Status_t status, SKY_Addr_t addr)
 {
@@ -258,7 +246,7 @@ static bool Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_
     {
         return false;
     }
-    const uint32_t round = FindRound(host, piece, state, status);
+    const uint32_t round = SKY_HostPieces_NextRound(work->block, piece->server, piece->round);
 
     if (round == 0u)
     {
@@ -402,7 +390,7 @@ static void BeginFetch(const SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_S
             SKY_Fetch_Skip(fetch, i);
         }
     }
-    if (lane->patience_us != 0u || host->shell.MorePlaces != NULL)
+    if (lane->patience_us != 0u)
     {
         SKY_Fetch_Collect(fetch);
     }

@@ -1,0 +1,196 @@
+/**
+ * @file
+ * What a ground host tries next, and what a denied share means: see sky_attempts.h.
+ */
+#include "sky_attempts.h"
+
+#include <string.h>
+
+#include "sky_assert.h"
+
+#define GETS_MAX     3u /* attempts before a search: around satellites that were found lost, after a window that has moved on */
+#define SEARCHES_MAX 4u /* more than one where a row begins meanwhile: satellites of one row are late at the same time */
+
+SKY_Verdict_t SKY_Verdict_Of(const SKY_Denied_t *denied)
+{
+    if (denied->has_moved)
+    {
+        return SKY_VERDICT_KEEP;
+    }
+    return denied->at_stand_in || !denied->is_certain || denied->is_other || denied->is_blind || !denied->lazy_purge
+               ? SKY_VERDICT_FORGET
+               : SKY_VERDICT_PURGE;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------------------- */
+
+/* Ends that say nothing of the block: a satellite or a link may be lost. */
+static bool IsNoWay(uint32_t status)
+{
+    return status == SKY_STATUS_EXPIRED || status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT;
+}
+
+/* What comes when the places of now were asked often enough. */
+static uint32_t Rest(const SKY_Attempts_t *attempts)
+{
+    if (!attempts->is_get || attempts->status != SKY_STATUS_MISS)
+    {
+        return SKY_ATTEMPT_END;
+    }
+    if (attempts->may_search && !attempts->is_searched)
+    {
+        return SKY_ATTEMPT_SEARCH;
+    }
+    return SKY_Verdict_Of(&attempts->denied) == SKY_VERDICT_PURGE ? SKY_ATTEMPT_CONFIRM : SKY_ATTEMPT_END;
+}
+
+/* What comes when all places deny a share. */
+static uint32_t AfterDenial(const SKY_Attempts_t *attempts)
+{
+    return attempts->denied.has_moved && attempts->asks < GETS_MAX ? (uint32_t)SKY_ATTEMPT_ASK : Rest(attempts);
+}
+
+/* What comes after an attempt that followed a search. */
+static uint32_t AfterSearch(const SKY_Attempts_t *attempts, uint32_t row)
+{
+    const bool goes_on = attempts->status == SKY_STATUS_MISS && row != attempts->known_row && attempts->searches < SEARCHES_MAX;
+
+    return goes_on ? (uint32_t)SKY_ATTEMPT_SEARCH : Rest(attempts);
+}
+
+/* Could a share be at a place of a row that was not asked? */
+static bool AreOthers(const SKY_Attempts_t *attempts, const SKY_Rows_t *rows)
+{
+    for (uint32_t i = 0; i < rows->count; ++i)
+    {
+        uint32_t at = 0;
+
+        while (at < attempts->row_count && attempts->rows[at] != rows->rows[i])
+        {
+            ++at;
+        }
+        if (at == attempts->row_count)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- what happens ---------------------------------------------------------------------------------------------------- */
+
+void SKY_Attempts_InitGet(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row, bool lazy_purge)
+{
+    const bool is_over = late->is_known && late->is_over;
+
+    (void)memset(attempts, 0, sizeof(*attempts));
+    attempts->is_get            = true;
+    attempts->step              = SKY_ATTEMPT_ASK;
+    attempts->status            = SKY_STATUS_RUNNING;
+    attempts->known_row         = row;
+    attempts->may_search        = !is_over;
+    attempts->denied.is_certain = is_over && late->is_certain;
+    attempts->denied.lazy_purge = lazy_purge;
+}
+
+void SKY_Attempts_InitPut(SKY_Attempts_t *attempts)
+{
+    (void)memset(attempts, 0, sizeof(*attempts));
+    attempts->step   = SKY_ATTEMPT_ASK;
+    attempts->status = SKY_STATUS_RUNNING;
+}
+
+SKY_AttemptStep_t SKY_Attempts_Next(SKY_Attempts_t *attempts)
+{
+    const SKY_AttemptStep_t step = (SKY_AttemptStep_t)attempts->step;
+
+    if (step == SKY_ATTEMPT_LOOK || step == SKY_ATTEMPT_DOUBT)
+    {
+        SKY_ASSERT(attempts->asks > 0u);
+        attempts->step = attempts->asks == 1u ? (uint32_t)SKY_ATTEMPT_ASK : AfterDenial(attempts);
+    }
+    return step;
+}
+
+bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32_t ways)
+{
+    SKY_ASSERT(attempts->step == SKY_ATTEMPT_ASK);
+    SKY_ASSERT(rows->count <= SKY_PLACES_ROWS_MAX);
+    SKY_ASSERT(attempts->asks < GETS_MAX + SEARCHES_MAX);
+    if (ways == attempts->ways && !attempts->is_searched)
+    {
+        attempts->step = Rest(attempts);
+        return false;
+    }
+    attempts->ways      = ways;
+    attempts->row_count = rows->count;
+    for (uint32_t i = 0; i < attempts->row_count; ++i)
+    {
+        attempts->rows[i] = rows->rows[i];
+    }
+    ++attempts->asks;
+    return true;
+}
+
+void SKY_Attempts_GiveUp(SKY_Attempts_t *attempts)
+{
+    attempts->denied.is_certain = false; /* who was to be asked was not */
+    attempts->step              = SKY_ATTEMPT_END;
+}
+
+void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand_in, const SKY_Rows_t *rows, uint32_t row,
+                        bool is_relaid)
+{
+    const bool is_denied = status == SKY_STATUS_MISS;
+
+    SKY_ASSERT(attempts->step == SKY_ATTEMPT_ASK);
+    SKY_ASSERT(attempts->asks > 0u);
+    attempts->status             = status;
+    attempts->denied.at_stand_in = is_denied && at_stand_in;
+    attempts->denied.has_moved   = is_denied && (is_relaid || AreOthers(attempts, rows));
+    if (row != attempts->known_row) /* other satellites may have something to hand over now */
+    {
+        attempts->may_search        = true;
+        attempts->denied.is_certain = false;
+    }
+    if (attempts->is_searched)
+    {
+        attempts->step = AfterSearch(attempts, row);
+    }
+    else if (IsNoWay(status))
+    {
+        attempts->step = SKY_ATTEMPT_LOOK;
+    }
+    else if (attempts->denied.at_stand_in)
+    {
+        attempts->step = SKY_ATTEMPT_DOUBT;
+    }
+    else
+    {
+        attempts->step = AfterDenial(attempts);
+    }
+}
+
+void SKY_Attempts_Searched(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row)
+{
+    SKY_ASSERT(attempts->step == SKY_ATTEMPT_SEARCH);
+    SKY_ASSERT(attempts->searches < SEARCHES_MAX);
+    ++attempts->searches;
+    attempts->is_searched       = true;
+    attempts->known_row         = row;
+    attempts->denied.is_certain = late->is_known && late->is_over && late->is_certain;
+    attempts->step              = SKY_ATTEMPT_ASK;
+}
+
+void SKY_Attempts_Confirmed(SKY_Attempts_t *attempts, bool is_other, bool is_blind)
+{
+    SKY_ASSERT(attempts->step == SKY_ATTEMPT_CONFIRM);
+    attempts->denied.is_other = is_other;
+    attempts->denied.is_blind = is_blind;
+    attempts->step            = SKY_ATTEMPT_END;
+}
+
+SKY_Verdict_t SKY_Attempts_Verdict(const SKY_Attempts_t *attempts)
+{
+    return attempts->is_get && attempts->status == SKY_STATUS_MISS ? SKY_Verdict_Of(&attempts->denied) : SKY_VERDICT_KEEP;
+}
