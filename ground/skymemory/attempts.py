@@ -62,6 +62,11 @@ class Attempts:
         return bool(self._raw.is_searched)
 
     @property
+    def is_renamed(self) -> bool:
+        """The last attempt met another block of the same name."""
+        return bool(self._raw.status == _CODES[Status.BAD_KEY])
+
+    @property
     def verdict(self) -> Verdict:
         """What a get that has ended means for the block."""
         return Verdict(self._core.SKY_Attempts_Verdict(self._at))

@@ -10,14 +10,14 @@ wrong argument.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from threading import Lock
 from types import TracebackType
 from typing import Final, Self
 
-from skymemory.attempts import AttemptStep, Verdict, verdict_of
+from skymemory.attempts import Verdict, verdict_of
 from skymemory.block_entry import STAYS, BlockEntry
 from skymemory.clearing import Clearing
 from skymemory.config import Constellation
@@ -28,15 +28,15 @@ from skymemory.link.native import Buffer, Transfer
 from skymemory.lookup import Lookup
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Source, Whereabouts
-from skymemory.placement.window import Route
 from skymemory.prefetch import lay
 from skymemory.presence import Presence
 from skymemory.progress import Progress
 from skymemory.reach import Reach
 from skymemory.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status, StoreStatistics
+from skymemory.retrieval import Retrieval
 from skymemory.sizing import capacity_bytes
 from skymemory.touch import Touch
-from skymemory.transfers import Moved, Transfers, memory_for
+from skymemory.transfers import Moved, Transfers
 from skymemory.wire.packets import KEY_BYTES
 
 __all__ = ["ChainResult", "FindResult", "GetResult", "PrefetchResult", "PutResult", "SkyStore", "Status", "StoreStatistics"]
@@ -95,6 +95,9 @@ class SkyStore:
         self._lookup = Lookup(self._where, self._reach, self._handovers, self._control, self._tenant, self._add)
         self._presence = Presence(self.index, self._reach, self._handovers, self._control, self._tenant, self._add)
         self._clearing = Clearing(self.index, self._reach, self._handovers, self._control, self._tenant, self._add)
+        self._retrieval = Retrieval(
+            self.index, self._reach, self._handovers, self._lookup, self._clearing, self._transfers, self._tenant
+        )
 
     @classmethod
     def running(cls) -> "SkyStore | None":
@@ -253,20 +256,7 @@ class SkyStore:
         words = [Status.UNANSWERED if key in unanswered else Status.MISS for key in keys]
         results = [GetResult(key, None, status, 0.0, known=False) for key, status in zip(keys, words, strict=True)]
         wanted = {index: entry for index, entry in enumerate(known) if entry is not None}
-        results = self._fetched(results, wanted, room, block_bytes_max, progress, aside)
-        # Another host may have replaced a block since this one heard of it
-        stale = [index for index in wanted if results[index].status is Status.BAD_KEY]
-        for index in stale:
-            self.index.remove(keys[index])
-        answers = zip(stale, self._lookup.ask([keys[index] for index in stale]), strict=True)
-        renewed = {index: told.entry for index, told in answers if told.entry is not None}
-        # or laid it for a time to come; or its shares were found missing before that of the new one was seen
-        for index in (index for index in wanted if results[index].status is Status.MISS):
-            entry = self.index.get(keys[index])
-            if entry is not None and (entry.epoch, entry.block_len) != (wanted[index].epoch, wanted[index].block_len):
-                renewed[index] = entry
-        if renewed:
-            results = self._fetched(results, renewed, room, block_bytes_max, progress, aside)
+        self._retrieval.fetch(results, wanted, room, block_bytes_max, progress, aside=aside)
         if len(wanted) < len(keys) and (reason := self._no_routes()):
             results = [one if index in wanted else replace(one, status=reason) for index, one in enumerate(results)]
         self.index.moved(result.key for result in results if result.ok)
@@ -407,7 +397,7 @@ class SkyStore:
         for key in useless:
             denied[key].is_other, denied[key].is_blind = key in elsewhere, is_blind
         verdicts = {key: verdict_of(one) for key, one in denied.items()}
-        self._carry_out(verdicts, elsewhere, routes, self._control.hurry_s(routes))
+        self._retrieval.carry_out(verdicts, elsewhere, routes, self._control.hurry_s(routes))
         return there
 
     def touch(self, keys: Sequence[bytes]) -> int:
@@ -526,76 +516,10 @@ class SkyStore:
             return Status.UNANSWERED
         return None if self._reach.routes() else Status.NO_SATELLITE
 
-    def _fetched(
-        self,
-        results: list[GetResult],
-        wanted: dict[int, BlockEntry],
-        room: Sequence[memoryview | None],
-        block_bytes_max: int,
-        progress: Progress | None,
-        aside: bool,
-    ) -> list[GetResult]:
-        """The results with those of the wanted blocks filled in; what is gone is forgotten."""
-        results = list(results)
-        transfers: dict[int, Transfer] = {}
-        for index, entry in wanted.items():
-            data = room[index]
-            if entry.block_len > block_bytes_max:
-                results[index] = replace(results[index], status=Status.TOO_LARGE)
-            elif data is not None and data.nbytes != entry.block_len:
-                results[index] = replace(results[index], status=Status.BAD_LENGTH)
-            else:
-                transfers[index] = Transfer(entry, self._tenant, memory_for(entry.block_len) if data is None else data)
-        moved = list(transfers.values())
-        attempts = self._transfers.get(moved, progress, aside=aside)
-        for index, transfer in transfers.items():
-            results[index] = self._get_result(transfer)
-        doubtful = [
-            (one, transfer.entry)
-            for one, transfer in zip(attempts, moved, strict=True)
-            if one.next() is AttemptStep.CONFIRM
-        ]
-        keys = [entry.key for _, entry in doubtful]
-        routes = self._clearing.routes(keys) if keys else []
-        elsewhere = self._lookup.laid_ahead(keys) | self._lookup.replaced([entry for _, entry in doubtful])
-        is_blind = not elsewhere.keys() >= set(keys) and self._handovers.is_schedule_unknown(routes)
-        for one, entry in doubtful:
-            one.confirmed(is_other=entry.key in elsewhere, is_blind=is_blind)
-        verdicts = {transfer.entry.key: one.verdict for one, transfer in zip(attempts, moved, strict=True)}
-        self._carry_out(verdicts, elsewhere, routes)
-        return results
-
-    def _carry_out(
-        self,
-        verdicts: Mapping[bytes, Verdict],
-        elsewhere: Mapping[bytes, BlockEntry],
-        routes: Sequence[Route],
-        patience_s: float | None = None,
-    ) -> None:
-        """Forget and purge blocks. What is there with other lengths or for another row (`elsewhere`) is known as that."""
-        self.index.add(elsewhere.values())
-        for key, verdict in verdicts.items():
-            if verdict is Verdict.FORGET and key not in elsewhere:
-                self.index.remove(key)
-                self._lookup.set_incomplete(key)
-        useless = [key for key, verdict in verdicts.items() if verdict is Verdict.PURGE]
-        if useless:
-            self._clearing.forget(useless, routes, patience_s)
-
     def _put_result(self, transfer: Transfer) -> PutResult:
-        status = self._end(transfer)
+        status = self._retrieval.end_of(transfer)
         entry = transfer.entry if status is Status.DONE else None
         return PutResult(transfer.entry.key, status, entry, transfer.duration_s)
-
-    def _get_result(self, transfer: Transfer) -> GetResult:
-        taken = transfer.data if transfer.status is Status.DONE else None
-        data = taken if isinstance(taken, bytearray) else None
-        return GetResult(transfer.entry.key, data, self._end(transfer), transfer.duration_s)
-
-    def _end(self, transfer: Transfer) -> Status:
-        if transfer.status is Status.RUNNING:  # nobody was asked
-            return Status.UNANSWERED if self._reach.silent else Status.NO_SATELLITE
-        return transfer.status
 
     # questions
 

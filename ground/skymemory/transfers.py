@@ -116,25 +116,27 @@ class Transfers:
                 for index in asking if not routes else ():
                     attempts[index].give_up()
 
-    def get(self, transfers: Sequence[Transfer], progress: Progress | None, *, aside: bool = False) -> list[Attempts]:
-        """Get blocks from where they may be, in as many attempts as make sense.
+    def to_get(self) -> Attempts:
+        """Attempts for `get`, with what is known of handovers now."""
+        over = self._handovers.over()
+        row = self._reach.row() if over is None else over.row
+        return Attempts.to_get(over, row, lazy_purge=self._constellation.cache.lazy_purge)
+
+    def get(
+        self, attempts: Sequence[Attempts], transfers: Sequence[Transfer], progress: Progress | None, *, aside: bool = False
+    ) -> None:
+        """Get blocks from where they may be, until the next step of each is `CONFIRM` or `END`.
 
         Args:
+            attempts: of each block.
             aside: over the socket beside that of the others, so that these do not wait.
-
-        Returns:
-            For each block the attempts. Those whose next step is `CONFIRM` are left to the caller.
         """
         turn, client = (self._aside_turn, self._aside) if aside else (self._down_turn, self._down)
         with turn:
-            over, lazy_purge = self._handovers.over(), self._constellation.cache.lazy_purge
-            row = self._reach.row() if over is None else over.row
-            attempts = [Attempts.to_get(over, row, lazy_purge=lazy_purge) for _ in transfers]
             search = _Search()
             tried: list[Ways] = []
             while asking := self._step(attempts, transfers, search):
                 self._attempt(client, [(attempts[index], transfers[index]) for index in asking], search, tried, progress, aside)
-        return attempts
 
     def _step(self, attempts: Sequence[Attempts], transfers: Sequence[Transfer], search: "_Search | None") -> list[int]:
         """Find out what attempts need to know, until all that go on are about to ask. Returns which these are."""

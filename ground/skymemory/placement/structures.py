@@ -45,7 +45,7 @@ class AttemptStep(IntEnum):
     SEARCH = 3
     """ask who has something left to hand over: SKY_Attempts_Searched"""
     CONFIRM = 4
-    """ask satellites what they know of the block: SKY_Attempts_Confirmed"""
+    """ask satellites what they know of the block now: SKY_Attempts_Confirmed"""
     END = 5
 
 
@@ -184,7 +184,7 @@ class Denied(Structure):
     is_certain: bool
     """no handover went on: all who may have something to hand over said that they have nothing"""
     is_other: bool
-    """another block has the name, or this one is laid for a row to come: then the rest is of use"""
+    """a block of other lengths has the name, or the block is laid for another row: the rest is of use"""
     is_blind: bool
     """satellites follow a schedule that this host does not know, so it asked at wrong places"""
     lazy_purge: bool
@@ -247,6 +247,8 @@ class Attempts(Structure):
     is_searched: bool
     """the attempt that ran last, or runs, follows a search"""
     may_search: bool
+    is_renewed: bool
+    """it is asked for as satellites know it now"""
     denied: Denied
     _fields_ = (
         ("is_get", c_bool),
@@ -260,6 +262,7 @@ class Attempts(Structure):
         ("known_row", c_uint32),
         ("is_searched", c_bool),
         ("may_search", c_bool),
+        ("is_renewed", c_bool),
         ("denied", Denied),
     )
 

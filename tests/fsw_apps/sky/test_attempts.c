@@ -55,7 +55,7 @@ static void test_what_a_denied_share_means(void)
 
 static void test_what_comes_or_is_refused_is_over(void)
 {
-    static const uint32_t ends[] = {SKY_STATUS_DONE, SKY_STATUS_BAD_KEY, SKY_STATUS_STORE_FULL, SKY_STATUS_CANCELLED};
+    static const uint32_t ends[] = {SKY_STATUS_DONE, SKY_STATUS_STORE_FULL, SKY_STATUS_CANCELLED};
 
     for (uint32_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i)
     {
@@ -124,7 +124,11 @@ static void test_what_is_gone_is_purged_once_it_is_confirmed(void)
     SKY_Attempts_Confirmed(&get, false, false);
     CHECK_EQ(SKY_Attempts_Next(&get), SKY_ATTEMPT_END);
     CHECK_EQ(SKY_Attempts_Verdict(&get), SKY_VERDICT_PURGE);
+    SKY_Attempts_Confirmed(&other, true, false); /* what is there now is asked for, once */
+    attempt(&other, 1, SKY_STATUS_MISS);
+    CHECK_EQ(SKY_Attempts_Next(&other), SKY_ATTEMPT_CONFIRM);
     SKY_Attempts_Confirmed(&other, true, false);
+    CHECK_EQ(SKY_Attempts_Next(&other), SKY_ATTEMPT_END);
     CHECK_EQ(SKY_Attempts_Verdict(&other), SKY_VERDICT_FORGET);
     SKY_Attempts_Confirmed(&blind, false, true);
     CHECK_EQ(SKY_Attempts_Verdict(&blind), SKY_VERDICT_FORGET);
@@ -139,6 +143,30 @@ static void test_what_is_gone_is_purged_once_it_is_confirmed(void)
     attempt(&hesitant, 1, SKY_STATUS_MISS);
     CHECK_EQ(SKY_Attempts_Next(&hesitant), SKY_ATTEMPT_END);
     CHECK_EQ(SKY_Attempts_Verdict(&hesitant), SKY_VERDICT_FORGET);
+}
+
+static void test_another_block_of_the_name(void)
+{
+    SKY_Attempts_t get = get_of(settled);
+    SKY_Attempts_t put;
+
+    SKY_Attempts_InitPut(&put);
+    attempt(&put, 1, SKY_STATUS_BAD_KEY);
+    CHECK_EQ(SKY_Attempts_Next(&put), SKY_ATTEMPT_END);
+    CHECK_EQ(SKY_Attempts_Verdict(&put), SKY_VERDICT_KEEP);
+
+    attempt(&get, 1, SKY_STATUS_BAD_KEY);
+    CHECK_EQ(SKY_Attempts_Next(&get), SKY_ATTEMPT_CONFIRM);
+
+    SKY_Attempts_t gone = get;
+
+    SKY_Attempts_Confirmed(&gone, false, false);
+    CHECK_EQ(SKY_Attempts_Next(&gone), SKY_ATTEMPT_END);
+    CHECK_EQ(SKY_Attempts_Verdict(&gone), SKY_VERDICT_FORGET);
+    SKY_Attempts_Confirmed(&get, true, false);
+    attempt(&get, 1, SKY_STATUS_DONE);
+    CHECK_EQ(SKY_Attempts_Next(&get), SKY_ATTEMPT_END);
+    CHECK_EQ(SKY_Attempts_Verdict(&get), SKY_VERDICT_KEEP);
 }
 
 /* A window that moves on during each attempt is followed twice. */
@@ -216,12 +244,12 @@ static void test_what_may_be_late_is_searched_for(void)
 
         search(&there, going_on, 3, SKY_STATUS_DONE, 3);
         CHECK_EQ(SKY_Attempts_Next(&there), SKY_ATTEMPT_END);
-        search(&late, going_on, 3, SKY_STATUS_MISS, 3);
+        search(&late, i == 1u ? before[1] : going_on, 3, SKY_STATUS_MISS, 3);
         CHECK_EQ(SKY_Attempts_Next(&late), SKY_ATTEMPT_END);
         CHECK_EQ(SKY_Attempts_Verdict(&late), SKY_VERDICT_FORGET); /* it may come */
         search(&gone, settled, 3, SKY_STATUS_MISS, 3);
         CHECK_EQ(SKY_Attempts_Next(&gone), SKY_ATTEMPT_CONFIRM);
-        search(&silent, going_on, 3, SKY_STATUS_EXPIRED, 3);
+        search(&silent, unsure, 3, SKY_STATUS_EXPIRED, 3);
         CHECK_EQ(SKY_Attempts_Next(&silent), SKY_ATTEMPT_END);
         for (uint32_t row = 3; row < 7u; ++row)
         {
@@ -272,6 +300,7 @@ int main(void)
     RUN(test_silence_is_asked_around_once);
     RUN(test_a_put_that_is_denied_asks_nobody_anything);
     RUN(test_what_is_gone_is_purged_once_it_is_confirmed);
+    RUN(test_another_block_of_the_name);
     RUN(test_what_has_moved_is_asked_for_where_it_is);
     RUN(test_a_stand_in_raises_doubts);
     RUN(test_what_may_be_late_is_searched_for);

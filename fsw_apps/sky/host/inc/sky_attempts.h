@@ -11,7 +11,8 @@
  *         -> a stand-in does not have its share  -> DOUBT         -> ASK, once
  *         -> denied, and the window has moved on                  -> ASK
  *         -> denied, and a handover may go on    -> SEARCH        -> ASK, until one search is done within a row
- *         -> denied by all                       -> CONFIRM       -> END
+ *         -> denied by all, or another block has
+ *            the name                            -> CONFIRM       -> ASK, once, for what is there now; or END
  *
  * A put only has ASK, LOOK and END. No attempt asks the same places twice in a row, unless somebody may have handed a chunk over
  * meanwhile.
@@ -29,7 +30,7 @@ typedef enum
     SKY_ATTEMPT_LOOK,    /**< find out who is lost, so that others stand in */
     SKY_ATTEMPT_DOUBT,   /**< ask satellites that are lost, and that others stand in for, whether they are back */
     SKY_ATTEMPT_SEARCH,  /**< ask who has something left to hand over: SKY_Attempts_Searched */
-    SKY_ATTEMPT_CONFIRM, /**< ask satellites what they know of the block: SKY_Attempts_Confirmed */
+    SKY_ATTEMPT_CONFIRM, /**< ask satellites what they know of the block now: SKY_Attempts_Confirmed */
     SKY_ATTEMPT_END
 } SKY_AttemptStep_t;
 
@@ -46,7 +47,7 @@ typedef struct
     bool has_moved;   /**< the window moved on meanwhile, or the block was laid elsewhere: it may be where nobody was asked */
     bool at_stand_in; /**< a stand-in was asked for it, which never had it */
     bool is_certain;  /**< no handover went on: all who may have something to hand over said that they have nothing */
-    bool is_other;    /**< another block has the name, or this one is laid for a row to come: then the rest is of use */
+    bool is_other;    /**< a block of other lengths has the name, or the block is laid for another row: the rest is of use */
     bool is_blind;    /**< satellites follow a schedule that this host does not know, so it asked at wrong places */
     bool lazy_purge;  /**< hosts purge what is left */
 } SKY_Denied_t;
@@ -82,6 +83,7 @@ typedef struct
     uint32_t     known_row;   /**< that held when satellites were last asked who is late */
     bool         is_searched; /**< the attempt that ran last, or runs, follows a search */
     bool         may_search;
+    bool         is_renewed; /**< it is asked for as satellites know it now */
     SKY_Denied_t denied;
 } SKY_Attempts_t;
 
@@ -116,7 +118,10 @@ void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand
                         bool is_relaid);
 /** Satellites were asked who is late. @param row  that held then */
 void SKY_Attempts_Searched(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row);
-/** Satellites were asked what they know of the block. @param is_other, is_blind  as in SKY_Denied_t */
+/**
+ * Satellites were asked what they know of the block. Where they know another one it is asked for that, once.
+ * @param is_other, is_blind  as in SKY_Denied_t
+ */
 void SKY_Attempts_Confirmed(SKY_Attempts_t *attempts, bool is_other, bool is_blind);
 /** @return what a get that has ended means for the block */
 SKY_Verdict_t SKY_Attempts_Verdict(const SKY_Attempts_t *attempts);

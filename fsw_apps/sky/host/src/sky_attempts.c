@@ -33,6 +33,10 @@ static bool IsNoWay(uint32_t status)
 /* What comes when the places of now were asked often enough. */
 static uint32_t Rest(const SKY_Attempts_t *attempts)
 {
+    if (attempts->is_get && attempts->status == SKY_STATUS_BAD_KEY) /* another host may have put another block of the name */
+    {
+        return SKY_ATTEMPT_CONFIRM;
+    }
     if (!attempts->is_get || attempts->status != SKY_STATUS_MISS)
     {
         return SKY_ATTEMPT_END;
@@ -188,9 +192,23 @@ void SKY_Attempts_Confirmed(SKY_Attempts_t *attempts, bool is_other, bool is_bli
     attempts->denied.is_other = is_other;
     attempts->denied.is_blind = is_blind;
     attempts->step            = SKY_ATTEMPT_END;
+    if (is_other && !attempts->is_renewed)
+    {
+        attempts->denied.is_other = false;
+        attempts->is_renewed      = true;
+        attempts->is_searched     = false;
+        attempts->asks            = 0;
+        attempts->searches        = 0;
+        attempts->ways            = 0;
+        attempts->step            = SKY_ATTEMPT_ASK;
+    }
 }
 
 SKY_Verdict_t SKY_Attempts_Verdict(const SKY_Attempts_t *attempts)
 {
+    if (attempts->is_get && attempts->status == SKY_STATUS_BAD_KEY)
+    {
+        return SKY_VERDICT_FORGET;
+    }
     return attempts->is_get && attempts->status == SKY_STATUS_MISS ? SKY_Verdict_Of(&attempts->denied) : SKY_VERDICT_KEEP;
 }
