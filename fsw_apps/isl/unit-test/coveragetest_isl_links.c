@@ -97,7 +97,9 @@ static void Test_Uplink(void)
     UT_Input(0, &ping, UT_GROUND);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     UtAssert_BOOL_TRUE(ISL_Line_NextDue(node) == 5000);
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_GROUND].counters.rx_packets == 0); /* it is on its way */
     ISL_Node_Run(node, 5000); /* it has arrived; the answer takes its time as well */
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_GROUND].counters.rx_packets == 1);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     ISL_Node_Run(node, 10000);
     UtAssert_UINT32_EQ(UT_SentCount, 1);
