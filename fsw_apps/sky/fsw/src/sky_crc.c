@@ -76,6 +76,13 @@ uint8_t SKY_Xor8(uint8_t acc, const void *data, size_t len)
         lane[2] ^= word[2];
         lane[3] ^= word[3];
     }
+    for (; len >= sizeof(lane[0]); bytes += sizeof(lane[0]), len -= sizeof(lane[0]))
+    {
+        uint64_t word;
+
+        (void)memcpy(&word, bytes, sizeof(word));
+        lane[0] ^= word;
+    }
     lane[0] ^= lane[1] ^ lane[2] ^ lane[3];
     lane[0] ^= lane[0] >> 32;
     lane[0] ^= lane[0] >> 16;

@@ -74,7 +74,15 @@ uint16_t SKY_Crc16_Table(uint16_t crc, const uint8_t *data, size_t len)
             crc16_table[4][data[3]] ^ crc16_table[3][data[4]] ^ crc16_table[2][data[5]] ^ crc16_table[1][data[6]] ^
             crc16_table[0][data[7]];
     }
-    for (; len > 0u; ++data, --len)
+    if (len > 1u) /* what is left: its bytes do not wait for each other either */
+    {
+        c = (uint32_t)crc16_table[len - 1u][data[0] ^ (c >> 8)] ^ crc16_table[len - 2u][data[1] ^ (c & 0xFFu)];
+        for (size_t i = 2; i < len; ++i)
+        {
+            c ^= crc16_table[len - 1u - i][data[i]];
+        }
+    }
+    else if (len == 1u)
     {
         c = ((c << 8) & 0xFFFFu) ^ crc16_table[0][(c >> 8) ^ data[0]];
     }

@@ -22,6 +22,7 @@
 #define SUBS_PER_S       65536u
 #define LENGTH_BIAS      (SKY_PRIMARY_BYTES + 1u)    /* the length field counts the bytes behind the primary header, less one */
 #define RELABELLED_BYTES (SKY_OFF_GATEWAY_SLOT + 2u) /* of our header: up to the end of its last mutable field */
+#define JOIN_BYTES       64u                         /* fewer take less time to go through again than to join */
 
 static uint16_t Load16(const uint8_t *p)
 {
@@ -126,7 +127,7 @@ SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pk
     bool           is_request;
     size_t         head_len, payload_len;
     const uint8_t *header;
-    uint16_t       payload_crc16;
+    uint16_t       payload_crc16, packet_crc16;
 
     pkt->is_request = false;
     if (len < SKY_REQUEST_OVERHEAD)
@@ -155,8 +156,10 @@ SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pk
 
     payload_len   = len - head_len - SKY_PEC_BYTES;
     payload_crc16 = SKY_Crc16(0, data + head_len, payload_len);
-    if (SKY_Crc16_Join(SKY_Crc16(SKY_CRC16_INIT, data, head_len), payload_crc16, payload_len) !=
-        Load16(data + len - SKY_PEC_BYTES))
+    packet_crc16  = SKY_Crc16(SKY_CRC16_INIT, data, head_len);
+    packet_crc16  = payload_len < JOIN_BYTES ? SKY_Crc16(packet_crc16, data + head_len, payload_len)
+                                             : SKY_Crc16_Join(packet_crc16, payload_crc16, payload_len);
+    if (packet_crc16 != Load16(data + len - SKY_PEC_BYTES))
     {
         return SKY_STATUS_BAD_CRC;
     }
