@@ -99,6 +99,7 @@ static bool set_up(SKYT_Twin_t *twin, char *why)
     const SKYT_Config_t *c = &twin->config;
 
     (void)SKY_Torus_Init(&twin->torus, c->planes, c->slots, c->seam_cut != 0); /* checked */
+    SKYT_Network_Init(twin);
     for (uint32_t i = 0; i < c->active_max; ++i)
     {
         twin->active_free[i]   = c->active_max - 1u - i;

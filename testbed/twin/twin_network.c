@@ -9,11 +9,20 @@
 
 #define NS_PER_US 1000u
 
+void SKYT_Network_Init(SKYT_Twin_t *twin)
+{
+    for (uint32_t index = 0; index < twin->node_count * SKYT_LINKS; ++index)
+    {
+        const SKY_Addr_t from = SKYT_AddrOf(twin, index / SKYT_LINKS);
+        const SKY_Addr_t to   = SKY_Torus_Neighbour(&twin->torus, from, (SKY_LinkId_t)(index % SKYT_LINKS));
+
+        twin->links[index].far = to.plane == 0 ? SKYT_NONE : SKYT_NodeOf(twin, to);
+    }
+}
+
 uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
 {
-    const SKY_Addr_t addr = SKY_Torus_Neighbour(&twin->torus, SKYT_AddrOf(twin, node), (SKY_LinkId_t)link);
-
-    return addr.plane == 0 ? SKYT_NONE : SKYT_NodeOf(twin, addr);
+    return SKYT_LinkOf(twin, node, link)->far;
 }
 
 bool SKYT_Network_IsWhole(const SKYT_Link_t *link)

@@ -33,6 +33,7 @@ typedef struct
 {
     const SKYT_Model_t *model; /**< of this link alone, on top of what holds for all; NULL: none */
     uint64_t            busy_until_ns;
+    uint32_t            far;      /**< satellite at the other end; SKYT_NONE: there is none */
     uint32_t            delay_us; /**< when delays were last set */
     uint32_t            later_us; /**< when they have moved; in between it is in between */
     uint16_t            cuts;     /**< faults that cut it now */
@@ -274,6 +275,8 @@ void     SKYT_Digest(SKYT_Twin_t *twin, uint32_t what, const uint8_t *data, size
 
 /* ---- twin_network.c -------------------------------------------------------------------------------------------------- */
 
+/** Find who is at the other end of each link. */
+void SKYT_Network_Init(SKYT_Twin_t *twin);
 /**
  * @param ready_us  when it can go, at least now
  * @param id        of the link
