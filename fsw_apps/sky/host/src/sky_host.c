@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_crc.h"
 #include "sky_host_priv.h"
 
@@ -308,6 +309,7 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
     do
     {
         ++sent;
+        SKY_ASSERT(used <= room && sent <= SENT_MAX); /* each step but the last takes room */
         action = SKY_HostLanes_Next(host, lane, room - used, &pkt, host->shell.Payload(host->shell.context));
         if (action == SKY_PUSH_CHUNK)
         {
@@ -320,8 +322,8 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
             SendPacket(host, lane, &pkt);
         }
         host->peers.peers[lane->peer].due_us = action != SKY_PUSH_NOTHING ? 0u : host->peers.peers[lane->peer].due_us;
-    } while (sent < SENT_MAX && (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT)));
-    *more          = *more || action == SKY_PUSH_QUERY;
+    } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
+    *more          = action == SKY_PUSH_QUERY;
     lane->asked_us = lane->asked_us == 0u && (used > 0u || lane->kind == SKY_HOST_PURGE) ? host->now_us : lane->asked_us;
     return used;
 }

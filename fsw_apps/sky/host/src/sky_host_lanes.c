@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_host_priv.h"
 
 #define LANES_FULL 4u /* of large shares */
@@ -115,7 +116,8 @@ static SKY_Status_t VerdictOf(SKY_ShareState_t state, SKY_Status_t said)
         case SKY_SHARE_EXPIRED:
             return SKY_STATUS_EXPIRED;
         default: /* REFUSED */
-            return said != SKY_STATUS_OK && said != SKY_STATUS_EXPIRED && said < SKY_STATUS_COUNT ? said : SKY_STATUS_REFUSED;
+            SKY_ASSERT(state == SKY_SHARE_REFUSED && said != SKY_STATUS_OK);
+            return said != SKY_STATUS_EXPIRED && said < SKY_STATUS_COUNT ? said : SKY_STATUS_REFUSED;
     }
 }
 
@@ -227,8 +229,8 @@ void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t statu
 /* May another place have what did not come here? What a satellite says of the request itself holds at any place. */
 static bool IsOfPlace(SKY_ShareState_t state, SKY_Status_t status)
 {
-    return state == SKY_SHARE_MISS || state == SKY_SHARE_EXPIRED ||
-           (state == SKY_SHARE_REFUSED && (status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT));
+    SKY_ASSERT(state != SKY_SHARE_RUNNING && state != SKY_SHARE_DONE);
+    return state != SKY_SHARE_REFUSED || status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT;
 }
 
 static bool IsDenial(SKY_ShareState_t state, SKY_Status_t status)
@@ -269,7 +271,8 @@ static uint32_t DeniedChunk(const SKY_HostLane_t *lane)
     uint32_t           at    = SKY_ChunkSet_Next(&fetch->denied, 0);
 
     at = at < fetch->denied.count ? at : SKY_ChunkSet_Next(&fetch->missing, 0);
-    return SKY_ChunkSet_ChunkId(&fetch->denied, at < fetch->denied.count ? at : 0u);
+    SKY_ASSERT(at < fetch->denied.count); /* else all would have come */
+    return SKY_ChunkSet_ChunkId(&fetch->denied, at);
 }
 
 /* A piece ends its block: all that could be asked deny it, or were silent. */
@@ -326,8 +329,9 @@ bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
 
     if ((state != SKY_SHARE_DONE || is_purged) && Pass(host, piece, state, status, addr))
     {
-        if (lane->kind == SKY_HOST_GET && block->have != NULL)
+        if (lane->kind == SKY_HOST_GET)
         {
+            SKY_ASSERT(block->have != NULL); /* where there are fallbacks */
             Keep(lane, block->have);
         }
     }
@@ -525,10 +529,7 @@ static uint64_t SilentUs(const SKY_HostPeer_t *peer, const SKY_HostLane_t *lane)
 
 static uint64_t AskOnTime(SKY_HostAsk_t *ask, uint64_t now_us)
 {
-    if (ask->state != SKY_SHARE_RUNNING)
-    {
-        return UINT64_MAX;
-    }
+    SKY_ASSERT(ask->state == SKY_SHARE_RUNNING); /* a lane that has ended is reaped at once */
     if (now_us >= ask->cfg.deadline_us)
     {
         ask->state = SKY_SHARE_EXPIRED;
@@ -565,7 +566,8 @@ uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
 
 static void AskOnPacket(SKY_HostAsk_t *ask, const SKY_Packet_t *pkt)
 {
-    if (ask->state != SKY_SHARE_RUNNING || !SKY_ShareCfg_Owns(&ask->cfg, pkt))
+    SKY_ASSERT(ask->state == SKY_SHARE_RUNNING);
+    if (!SKY_ShareCfg_Owns(&ask->cfg, pkt))
     {
         return;
     }
@@ -603,7 +605,8 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
 
 static bool NextAsk(SKY_HostAsk_t *ask, const SKY_Peer_t *peer, uint64_t now_us, SKY_Packet_t *pkt)
 {
-    if (ask->state != SKY_SHARE_RUNNING || now_us < ask->due_us || now_us >= ask->cfg.deadline_us)
+    SKY_ASSERT(ask->state == SKY_SHARE_RUNNING);
+    if (now_us < ask->due_us || now_us >= ask->cfg.deadline_us)
     {
         return false;
     }

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "sky_assert.h"
 #include "sky_host_priv.h"
 
 #define HASH_MUL UINT32_C(2654435769) /* 2^32 / golden ratio: neighbours lie far apart */
@@ -12,7 +13,8 @@
 
 static uint32_t ShareChunks(const SKY_HostBlock_t *block, uint32_t server)
 {
-    return server < block->chunk_total ? (block->chunk_total - server - 1u) / block->server_count + 1u : 0u;
+    SKY_ASSERT(server < block->chunk_total && server < block->server_count);
+    return (block->chunk_total - server - 1u) / block->server_count + 1u;
 }
 
 /* A purge takes one request a place, however many chunks there are. */
@@ -126,13 +128,10 @@ static uint32_t HashOf(SKY_Addr_t addr)
 /* @return SKY_HOST_NONE: unknown */
 static uint32_t FindPeer(const SKY_Host_t *host, SKY_Addr_t addr)
 {
-    uint32_t step  = 0;
-    uint32_t found = SKY_Index_Find(&host->index, HashOf(addr), &step);
+    uint32_t       step  = 0;
+    const uint32_t found = SKY_Index_Find(&host->index, HashOf(addr), &step);
 
-    while (found != SKY_INDEX_NONE && !SKY_Addr_Equal(host->peers.peers[found].peer.addr, addr))
-    {
-        found = SKY_Index_Find(&host->index, HashOf(addr), &step);
-    }
+    SKY_ASSERT(found == SKY_INDEX_NONE || SKY_Addr_Equal(host->peers.peers[found].peer.addr, addr)); /* no two have one hash */
     return found;
 }
 
