@@ -156,9 +156,9 @@ SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pk
 
     payload_len   = len - head_len - SKY_PEC_BYTES;
     payload_crc16 = SKY_Crc16(0, data + head_len, payload_len);
-    packet_crc16  = SKY_Crc16(SKY_CRC16_INIT, data, head_len);
-    packet_crc16  = payload_len < JOIN_BYTES ? SKY_Crc16(packet_crc16, data + head_len, payload_len)
-                                             : SKY_Crc16_Join(packet_crc16, payload_crc16, payload_len);
+    packet_crc16  = payload_len < JOIN_BYTES
+                        ? SKY_Crc16(SKY_CRC16_INIT, data, head_len + payload_len)
+                        : SKY_Crc16_Join(SKY_Crc16(SKY_CRC16_INIT, data, head_len), payload_crc16, payload_len);
     if (packet_crc16 != Load16(data + len - SKY_PEC_BYTES))
     {
         return SKY_STATUS_BAD_CRC;
