@@ -189,6 +189,7 @@ static void test_a_miss_says_which_chunk(void)
     block = get_of(1, 8, 2, 0);
     CHECK_EQ(run(&block), SKY_STATUS_MISS);
     CHECK_EQ(block.failed_slot, 2);
+    CHECK_EQ(block.failed_chunk, 5);
     host_close(&rig);
 }
 

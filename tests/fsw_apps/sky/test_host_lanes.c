@@ -100,7 +100,7 @@ static void test_small_shares_fill_all_lanes(void)
 {
     SKY_HostBlock_t blocks[SKY_HOST_LANES + 4u];
 
-    open_with((host_sizes_t){8, SKY_HOST_LANES + 4u, 64, 64, true, false});
+    open_with((host_sizes_t){8, SKY_HOST_LANES + 4u, 64, 64, true});
     for (uint32_t i = 0; i < SKY_HOST_LANES + 4u; ++i)
     {
         blocks[i] = host_block(SKY_HOST_PUT, i, 1, places, 1, up);
@@ -158,7 +158,7 @@ static void test_a_lane_that_is_used_again(void)
 
 static void test_the_longest_idle_is_forgotten(void)
 {
-    open_with((host_sizes_t){3, 16, 64, 64, true, false});
+    open_with((host_sizes_t){3, 16, 64, 64, true});
     put(1, 2, &places[0], 1);
     put(2, 2, &places[1], 1);
     put(3, 2, &places[2], 1);
@@ -266,6 +266,27 @@ static void test_another_block_of_the_name(void)
     block = with_fallback(SKY_HOST_GET, 1, 4, 2); /* which has nothing */
     CHECK_EQ(run(&block), SKY_STATUS_BAD_KEY);
     CHECK_EQ(block.failed_slot, 1);
+    host_close(&rig);
+}
+
+/* A chunk that was lost on its way is missing as well, but nobody denies it. */
+static void test_what_is_lost_is_not_denied(void)
+{
+    uint8_t key[SKY_KEY_BYTES];
+
+    open_with(host_usual);
+    put(1, 8, places, 1);
+    fx_key(key, 1);
+    CHECK(SKY_Store_Drop(&rig.satellites[0].store, 0, key, 5));
+    SKY_HostBlock_t block = host_block(SKY_HOST_GET, 1, 8, places, 1, down);
+
+    begin(&block);
+    run_once();
+    --rig.wire_count; /* chunk 0 comes first */
+    (void)memmove(&rig.wire[0], &rig.wire[1], rig.wire_count * sizeof(rig.wire[0]));
+    host_run(&rig);
+    CHECK_EQ(block.status, SKY_STATUS_MISS);
+    CHECK_EQ(block.failed_chunk, 5);
     host_close(&rig);
 }
 
@@ -444,6 +465,7 @@ int main(void)
     RUN(test_a_share_that_grows_smaller);
     RUN(test_a_report_has_who_took_part);
     RUN(test_another_block_of_the_name);
+    RUN(test_what_is_lost_is_not_denied);
     RUN(test_a_word_that_no_satellite_has);
     RUN(test_errors_of_a_purge);
     RUN(test_an_answer_about_another_block);

@@ -130,7 +130,7 @@ typedef struct
     uint8_t         *block;   /**< chunk i belongs at block + i * chunk_len */
     SKY_ChunkSet_t   missing; /**< not here yet */
     SKY_ChunkSet_t   todo;    /**< of these, not asked for, or to be asked for again */
-    SKY_ChunkSet_t   denied;  /**< not missing any more: the satellite does not hold them (SKY_Fetch_Collect) */
+    SKY_ChunkSet_t   denied;  /**< the satellite does not hold them; not missing any more after SKY_Fetch_Collect */
     uint16_t         asked_by[SKY_LIMIT_CHUNK_SET]; /**< number of the request that asked for it last; 0: none */
     SKY_ShareState_t state;
     SKY_Status_t     last_status;

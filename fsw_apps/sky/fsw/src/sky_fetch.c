@@ -385,6 +385,7 @@ static void fetch_denied(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
 {
     if (!fetch->collects)
     {
+        SKY_ChunkSet_Add(&fetch->denied, index); /* so that it is known which */
         fetch_end(fetch, SKY_SHARE_MISS);
         return;
     }
