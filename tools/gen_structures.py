@@ -58,7 +58,8 @@ MODULES = (
     Module(
         "ground/skymemory/link/structures.py",
         {
-            f"{_HOST}sky_host.h": ("SKY_HostPlace_t", "SKY_HostBlock_t", "SKY_HostServed_t"),
+            f"{_HOST}sky_host_ask.h": ("SKY_HostPlace_t", "SKY_HostQuestion_t"),
+            f"{_HOST}sky_host.h": ("SKY_HostBlock_t", "SKY_HostServed_t"),
             "ground/native/skyc.h": None,
             f"{_CORE}sky_crc.h": ("SKY_Crc32c",),
         },

@@ -15,19 +15,12 @@
 #define SKY_HOST_H
 
 #include "sky_defaults.h"
+#include "sky_host_ask.h"
 #include "sky_index.h"
 #include "sky_transfer.h"
 
 #define SKY_HOST_NONE      UINT32_MAX
 #define SKY_HOST_LANES_MAX 65536u /**< of all satellites: a lane has 16 bits of the request id */
-
-/** Where a share is: a satellite, and how it is reached. Answers are taken from that endpoint only. */
-typedef struct
-{
-    uint16_t plane, slot;             /**< plane 0: nowhere */
-    uint16_t entry_plane, entry_slot; /**< satellite that listens at the endpoint */
-    uint64_t endpoint;                /**< of that, as the shell understands it */
-} SKY_HostPlace_t;
 
 typedef enum
 {
@@ -199,7 +192,7 @@ typedef struct
 typedef struct
 {
     void *context; /**< the first argument of all functions */
-    /** Send a packet. Its payload is a piece of a block's data, or what Payload returned last. */
+    /** Send a packet. Its payload is a piece of a block's data, that of a question, or what Payload returned last. */
     void (*Send)(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt);
     /** Room for the payload of the packet that is sent next: SKY_CHUNKSET_MAX_BYTES. */
     uint8_t *(*Payload)(void *context);
@@ -221,6 +214,7 @@ typedef struct
     uint64_t undecoded; /**< datagrams */
     uint64_t stale;     /**< packets for which nobody waits, or that are not from whom they are waited for */
     uint64_t chunks;    /**< that have come, or were acknowledged */
+    uint64_t repeats;   /**< questions that were sent again */
 } SKY_HostCounters_t;
 
 typedef struct
@@ -242,10 +236,12 @@ typedef struct
     uint32_t              turn;   /* which peer goes first */
     uint32_t              report; /* number */
     uint32_t              redraws;
-    uint32_t              budget; /* chunks that may be on their way to this host, of all satellites */
+    uint32_t              numbers; /* that were drawn so far */
+    uint32_t              budget;  /* chunks that may be on their way to this host, of all satellites */
     uint16_t              seq_count;
     bool                  ways_changed;
     SKY_HostBlock_t      *ended;
+    SKY_HostQuestions_t   questions;
 } SKY_Host_t;
 
 /** @return false: a table of the memory has no entries */
@@ -278,7 +274,7 @@ void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, cons
 uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers);
 /** No path here takes a packet of this request: its block ends TOO_LARGE. */
 void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request_id);
-/** End a block that runs, or NULL: all of them. */
+/** End a block that runs, or NULL: all of them, and all questions. */
 void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *block, SKY_Status_t status);
 /** A block that has ended since it was asked last, the newest first. @return NULL: no more */
 SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host);
@@ -288,5 +284,24 @@ SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host);
  * @return how many there are
  */
 uint32_t SKY_Host_Served(const SKY_Host_t *host, SKY_HostServed_t *served, uint32_t room);
+
+/* ---- questions: sky_host_ask.c ------------------------------------------------------------------------------------------ */
+
+/** Lend memory for questions. Only while none runs. @return false: it has no places, or too many; nothing has changed */
+bool SKY_Host_LendQuestions(SKY_Host_t *host, const SKY_HostQuestionMemory_t *memory);
+/** Ask a question. Nothing is sent before SKY_Host_Run. @return FULL: no memory was lent; WRONG: its numbers contradict each other */
+SKY_HostBegun_t SKY_Host_Ask(SKY_Host_t *host, uint64_t now_us, SKY_HostQuestion_t *question);
+/** Questions that run: they wait, or are on their way. */
+uint32_t SKY_Host_Asking(const SKY_Host_t *host);
+/** A question that has ended since it was asked last, the oldest first. @return NULL: no more */
+SKY_HostQuestion_t *SKY_Host_NextAnswered(SKY_Host_t *host);
+/** How long satellites may be silent before they count as silent: for three sendings, by the round trips measured so far. */
+uint64_t SKY_Host_PatienceUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count);
+/** How long to wait for answers that one can do without: for two sendings. 0: there are no satellites */
+uint64_t SKY_Host_HurryUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count);
+/** A round trip that somebody else has measured. It counts only if none was measured here. */
+void SKY_Host_Expect(SKY_Host_t *host, SKY_Addr_t satellite, uint32_t rtt_us);
+/** Take another number from 1, for instance because another host may have this one and get our answers. Only while nothing runs. */
+void SKY_Host_SetNumber(SKY_Host_t *host, uint16_t number);
 
 #endif

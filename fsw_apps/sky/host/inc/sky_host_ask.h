@@ -1,0 +1,96 @@
+/**
+ * @file
+ * Questions of a ground host: one small request to one satellite each (PING, HAS, STATS, PURGE, MIGRATE, RELAY; GET of one chunk), and
+ * its answer. Types only: SKY_Host_Ask and what goes with it are in sky_host.h, which includes this file.
+ *
+ * A question is sent again until it is answered or its deadline has passed. The timer of each satellite follows the round trips that
+ * were measured (RFC 6298) and doubles with each sending. A satellite that is busy is asked again.
+ *
+ * What comes back is not trusted. It is an answer only if it comes from the endpoint that was asked, repeats the request id and the
+ * operation, and is meant for this host; what a satellite did or holds it has to say itself, as the application that was asked. That
+ * a request could not be done may be said by any satellite on the way.
+ */
+#ifndef SKY_HOST_ASK_H
+#define SKY_HOST_ASK_H
+
+#include "sky_packet.h"
+
+#define SKY_HOST_QUESTIONS_MAX 65536u /**< on their way at a time: a question has 16 bits of its request id */
+
+/** Where a share is: a satellite, and how it is reached. Answers are taken from that endpoint only. */
+typedef struct
+{
+    uint16_t plane, slot;             /**< plane 0: nowhere */
+    uint16_t entry_plane, entry_slot; /**< satellite that listens at the endpoint */
+    uint64_t endpoint;                /**< of that, as the shell understands it */
+} SKY_HostPlace_t;
+
+/** One question. It stays in place, with its payload and its room, until it has an end. */
+typedef struct
+{
+    SKY_HostPlace_t place; /**< who is asked */
+    uint8_t         key[SKY_KEY_BYTES];
+    uint16_t        apid;
+    uint8_t         op;
+    uint8_t         flags;
+    uint32_t        tenant;
+    uint32_t        epoch;
+    uint32_t        chunk_id;
+    uint16_t        credit;
+    uint32_t        deadline_ms;   /**< from the beginning; at least 1 */
+    uint32_t        payload_bytes; /**< of the request */
+    uint32_t        room_bytes;    /**< for the answer's payload; 0: it is not wanted */
+    const uint8_t  *payload;       /**< may be NULL without bytes */
+    uint8_t        *room;          /**< may be NULL without bytes */
+    /* what became of it */
+    uint32_t
+        status;    /**< RUNNING; then DONE (it was answered), EXPIRED, TOO_LARGE (no path takes it), or what SKY_Host_Stop said */
+    uint32_t sent; /**< how often it was sent; more than once: what it was to do may have been done before it was answered */
+    uint64_t rtt_us; /**< from the last sending to the answer */
+    /** What was answered; its own status says whether the request was done. `length` is that of the answer's payload, `payload` is
+     *  the room, or NULL if there is none or the room is too small: then nothing was written. */
+    SKY_Packet_t answer;
+    /* the host's own */
+    uint64_t request_id;
+    uint64_t deadline_us, due_us;
+    uint64_t first_us, last_us; /**< when it was sent */
+    uint32_t tries;             /**< sendings under the number that the host has now */
+    uint32_t numbers;           /**< numbers that the host had drawn when it was asked */
+    void    *next;              /**< of those that wait, or that have ended */
+} SKY_HostQuestion_t;
+
+/** A question that is on its way. */
+typedef struct
+{
+    SKY_HostQuestion_t *question; /**< NULL: the place is free */
+    uint32_t            next;     /**< free place behind this one */
+} SKY_HostAsked_t;
+
+/** Memory of questions. It stays in place until other memory is lent. */
+typedef struct
+{
+    SKY_HostAsked_t *asked;
+    uint32_t count; /**< questions that may be on their way at a time, 1 to SKY_HOST_QUESTIONS_MAX; others wait in order */
+} SKY_HostQuestionMemory_t;
+
+/** All questions of a host. Its own. */
+typedef struct
+{
+    SKY_HostQuestionMemory_t memory;
+    SKY_HostQuestion_t      *waiting_first, *waiting_last; /* not sent yet */
+    SKY_HostQuestion_t      *ended_first, *ended_last;
+    uint32_t                 free; /* first free place */
+    uint32_t                 on_way;
+    uint32_t                 waiting;
+    uint16_t                 number;     /* of the newest request */
+    uint64_t                 due_us;     /* no timer of one that is on its way is due before */
+    uint64_t                 waiting_us; /* no deadline of one that waits is over before */
+} SKY_HostQuestions_t;
+
+/** Is this the request id of a question, and not one of a transfer? */
+static inline bool SKY_Host_IsQuestion(uint64_t request_id)
+{
+    return (request_id >> 32 & 1u) == 0u;
+}
+
+#endif
