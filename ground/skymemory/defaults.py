@@ -48,6 +48,8 @@ HOST_ASK_MAX_US: Final = 1000000
 """that timer at most; it doubles with each sending"""
 HOST_WAY: Final = 480
 """chunks on their way through one satellite to or from several; its links hold so many packets of a chunk each, and not many more"""
+HOST_PATIENCE_MIN_US: Final = 500000
+"""a satellite that says nothing for so long may still be there: a busy host takes as long to let its process run"""
 HOST_LANES: Final = 16
 """shares of one satellite that run at a time, at most"""
 HOST_ROUNDS: Final = 48

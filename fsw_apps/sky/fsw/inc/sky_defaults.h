@@ -28,6 +28,7 @@
 #define SKY_HOST_ASK_MIN_US 20000u /**< that timer at least */
 #define SKY_HOST_ASK_MAX_US 1000000u /**< that timer at most; it doubles with each sending */
 #define SKY_HOST_WAY 480u /**< chunks on their way through one satellite to or from several; its links hold so many packets of a chunk each, and not many more */
+#define SKY_HOST_PATIENCE_MIN_US 500000u /**< a satellite that says nothing for so long may still be there: a busy host takes as long to let its process run */
 #define SKY_HOST_LANES 16u /**< shares of one satellite that run at a time, at most */
 #define SKY_HOST_ROUNDS 48u /**< fallback places of a server, at most */
 #define SKY_HOST_SKEW_US 2000000u /**< clocks of satellites and hosts are as far apart at most */

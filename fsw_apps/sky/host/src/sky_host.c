@@ -74,6 +74,11 @@ void SKY_Host_SetBudget(SKY_Host_t *host, uint32_t chunks)
     host->budget = chunks > 0u ? chunks : 1u;
 }
 
+void SKY_Host_SetNumber(SKY_Host_t *host, uint16_t number)
+{
+    host->self.slot = number;
+}
+
 void SKY_Host_BeginReport(SKY_Host_t *host)
 {
     ++host->report;
@@ -143,6 +148,10 @@ void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *blo
             SKY_HostLanes_StopBlock(host, i, status);
         }
     }
+    if (block == NULL)
+    {
+        SKY_HostAsk_StopAll(host, status);
+    }
 }
 
 SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host)
@@ -193,6 +202,7 @@ static void Repeat(SKY_HostLane_t *lane, uint64_t now_us)
 static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
 {
     ++host->redraws;
+    ++host->numbers;
     host->self.slot = (uint16_t)(host->shell.Random(host->shell.context) % UINT16_MAX + 1u);
     for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
     {
@@ -209,6 +219,7 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
             Repeat(lane, host->now_us);
         }
     }
+    SKY_HostAsk_OnNumber(host);
 }
 
 /* Is this a gateway's word that another host has our number? @return true: it has been acted upon */
@@ -238,6 +249,24 @@ static bool IsFrom(const SKY_Host_t *host, const SKY_HostLane_t *lane, uint64_t 
                                           SKY_Addr_Equal(pkt->src, host->peers.peers[lane->peer].peer.addr));
 }
 
+static void TakeAnswer(SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt)
+{
+    SKY_HostQuestion_t *question = SKY_HostAsk_Asked(host, endpoint, pkt);
+
+    if (question == NULL)
+    {
+        ++host->counters.stale;
+    }
+    else if (SKY_HostAsk_IsNumberTaken(host, question, pkt))
+    {
+        Redraw(host, pkt->src);
+    }
+    else
+    {
+        SKY_HostAsk_OnAnswer(host, question, pkt);
+    }
+}
+
 void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len)
 {
     SKY_Packet_t pkt;
@@ -246,6 +275,11 @@ void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, cons
     if (SKY_Packet_Decode(data, len, &pkt) != SKY_STATUS_OK)
     {
         ++host->counters.undecoded;
+        return;
+    }
+    if (SKY_Host_IsQuestion(pkt.request_id))
+    {
+        TakeAnswer(host, endpoint, &pkt);
         return;
     }
     SKY_HostLane_t *lane = LaneOf(host, pkt.request_id);
@@ -267,6 +301,10 @@ void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request
     SKY_HostLane_t *lane = LaneOf(host, request_id);
 
     host->now_us = now_us;
+    if (SKY_Host_IsQuestion(request_id))
+    {
+        SKY_HostAsk_Refuse(host, request_id, SKY_STATUS_TOO_LARGE);
+    }
     if (lane != NULL) /* else an earlier packet has ended it */
     {
         SKY_HostLanes_Refuse(host, lane, SKY_STATUS_TOO_LARGE);
@@ -274,13 +312,6 @@ void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request
 }
 
 /* ---- what goes ------------------------------------------------------------------------------------------------------- */
-
-static void SendPacket(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t *pkt)
-{
-    pkt->seq_count  = host->seq_count;
-    host->seq_count = (uint16_t)((host->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
-    host->shell.Send(host->shell.context, host->now_us, lane->endpoint, pkt);
-}
 
 static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t *pkt)
 {
@@ -292,7 +323,7 @@ static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t
     do
     {
         at = SKY_Packet_CutPart(pkt, chunk, at, host->cfg.packet_bytes);
-        SendPacket(host, lane, pkt);
+        SKY_HostPieces_Send(host, lane->endpoint, pkt);
     } while (at < pkt->chunk_len);
 }
 
@@ -319,7 +350,7 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
         else if (action == SKY_PUSH_QUERY)
         {
             used += lane->kind == SKY_HOST_GET ? pkt.credit : 0u;
-            SendPacket(host, lane, &pkt);
+            SKY_HostPieces_Send(host, lane->endpoint, &pkt);
         }
         host->peers.peers[lane->peer].due_us = action != SKY_PUSH_NOTHING ? 0u : host->peers.peers[lane->peer].due_us;
     } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
@@ -469,14 +500,16 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
 
 uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
 {
-    host->now_us = now_us;
+    host->now_us             = now_us;
+    const uint64_t asking_us = SKY_HostAsk_Run(host, timers);
+
     (void)ActOnTime(host, timers);
 
     const bool     more   = SendAll(host);
     const uint64_t due_us = more ? now_us : ActOnTime(host, timers); /* what was sent has set timers */
 
     SKY_HostPieces_Rest(host);
-    return due_us;
+    return asking_us < due_us ? asking_us : due_us;
 }
 
 /* ---- who did what ---------------------------------------------------------------------------------------------------- */

@@ -176,8 +176,37 @@ static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
     SKY_Peer_Init(&peer->peer, &host->cfg.peer, addr);
     peer->active      = SKY_HOST_NONE;
     peer->piece_first = SKY_HOST_NONE;
+    peer->report      = host->report - 1u; /* it has done nothing yet */
     SKY_Index_Insert(&host->index, HashOf(addr), i);
     return i;
+}
+
+const SKY_HostPeer_t *SKY_HostPieces_FindPeer(const SKY_Host_t *host, SKY_Addr_t addr)
+{
+    const uint32_t i = FindPeer(host, addr);
+
+    return i != SKY_HOST_NONE ? &host->peers.peers[i] : NULL;
+}
+
+SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr)
+{
+    uint32_t i = FindPeer(host, addr);
+
+    i = i != SKY_HOST_NONE ? i : AddPeer(host, addr);
+    if (i == SKY_HOST_NONE)
+    {
+        return NULL;
+    }
+    ++host->used;
+    host->peers.peers[i].used = host->used;
+    return &host->peers.peers[i];
+}
+
+void SKY_HostPieces_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt)
+{
+    pkt->seq_count  = host->seq_count;
+    host->seq_count = (uint16_t)((host->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
+    host->shell.Send(host->shell.context, host->now_us, endpoint, pkt);
 }
 
 /* The satellite of a place gets something to do. @return its number, SKY_HOST_NONE: no memory */

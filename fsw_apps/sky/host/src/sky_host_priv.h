@@ -1,6 +1,7 @@
 /**
  * @file
- * Private to the host: what its files call of each other. sky_host.c calls the other two, sky_host_lanes.c calls sky_host_pieces.c.
+ * Private to the host: what its files call of each other. sky_host.c calls the others, sky_host_lanes.c and sky_host_ask.c call
+ * sky_host_pieces.c.
  */
 #ifndef SKY_HOST_PRIV_H
 #define SKY_HOST_PRIV_H
@@ -28,6 +29,12 @@ void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece);
 void SKY_HostPieces_Rest(SKY_Host_t *host);
 /** Find out which active satellites share a way in. */
 void SKY_HostPieces_FindWays(SKY_Host_t *host);
+/** What is known of a satellite. @return NULL: nothing */
+const SKY_HostPeer_t *SKY_HostPieces_FindPeer(const SKY_Host_t *host, SKY_Addr_t addr);
+/** Remember a satellite, if it is not known. @return NULL: no memory */
+SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr);
+/** Count a packet, and send it. */
+void SKY_HostPieces_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt);
 
 /* ---- sky_host_lanes.c: pieces that run ---------------------------------------------------------------------------------- */
 
@@ -53,5 +60,22 @@ void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t statu
  * @param room  chunks that may still go
  */
 SKY_PushAction_t SKY_HostLanes_Next(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload);
+
+/* ---- sky_host_ask.c: questions ------------------------------------------------------------------------------------------ */
+
+/** Send what is due, and what waits. @return when something is due; UINT64_MAX: nothing */
+uint64_t SKY_HostAsk_Run(SKY_Host_t *host, bool timers);
+/** The host has another number: what is on its way is asked again under that one. */
+void SKY_HostAsk_OnNumber(SKY_Host_t *host);
+/** The question to which a packet is an answer. @return NULL: none */
+SKY_HostQuestion_t *SKY_HostAsk_Asked(const SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt);
+/** Is this answer a gateway's word that another host has our number? */
+bool SKY_HostAsk_IsNumberTaken(const SKY_Host_t *host, const SKY_HostQuestion_t *question, const SKY_Packet_t *pkt);
+/** Take in an answer. */
+void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const SKY_Packet_t *pkt);
+/** End a question that is on its way, if there is one with this request id. */
+void SKY_HostAsk_Refuse(SKY_Host_t *host, uint64_t request_id, SKY_Status_t status);
+/** End all questions. */
+void SKY_HostAsk_StopAll(SKY_Host_t *host, SKY_Status_t status);
 
 #endif
