@@ -113,6 +113,59 @@ int SKYC_Get(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count)
     return client_run(client, SKY_HOST_GET, blocks, count);
 }
 
+int SKYC_Ask(SKYC_Client_t *client, SKY_HostQuestion_t *questions, uint32_t count)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    const int error = SKYC_Engine_Ask(&client->engine, questions, count);
+
+    (void)pthread_mutex_unlock(&client->lock);
+    return error;
+}
+
+int SKYC_AskOn(SKYC_Client_t *client)
+{
+    return SKYC_Ask(client, NULL, 0);
+}
+
+void SKYC_StopAsking(SKYC_Client_t *client)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    SKYC_Engine_StopAsking(&client->engine);
+    (void)pthread_mutex_unlock(&client->lock);
+}
+
+uint64_t SKYC_PatienceUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    const uint64_t patience_us = SKY_Host_PatienceUs(&client->engine.host, satellites, count);
+
+    (void)pthread_mutex_unlock(&client->lock);
+    return patience_us;
+}
+
+uint64_t SKYC_HurryUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    const uint64_t hurry_us = SKY_Host_HurryUs(&client->engine.host, satellites, count);
+
+    (void)pthread_mutex_unlock(&client->lock);
+    return hurry_us;
+}
+
+void SKYC_Expect(SKYC_Client_t *client, SKY_Addr_t satellite, uint32_t rtt_us)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    SKY_Host_Expect(&client->engine.host, satellite, rtt_us);
+    (void)pthread_mutex_unlock(&client->lock);
+}
+
+void SKYC_SetNumber(SKYC_Client_t *client, uint16_t number)
+{
+    (void)pthread_mutex_lock(&client->lock);
+    SKYC_Engine_SetNumber(&client->engine, number);
+    (void)pthread_mutex_unlock(&client->lock);
+}
+
 void SKYC_Cancel(SKYC_Client_t *client, uint64_t call)
 {
     __atomic_store_n(&client->engine.cancel, call, __ATOMIC_RELAXED);

@@ -1,8 +1,8 @@
 /**
  * @file
- * The ground's transfer engine: many blocks at once, each striped over many satellites, through one UDP socket.
+ * The ground's engine: many blocks at once, each striped over many satellites, and questions to satellites, through one UDP socket.
  *
- * A call runs in the calling thread until every block has an end: done, missed, expired, refused or cancelled. Loss, a dead
+ * A transfer runs in the calling thread until every block has an end: done, missed, expired, refused or cancelled. Loss, a dead
  * satellite or a bad answer never makes a call fail; the block says what happened. Only arguments that contradict each other do.
  * A client may be used by several threads: their calls follow one another. SKYC_Cancel and SKYC_Progress need not wait.
  */
@@ -21,6 +21,7 @@ typedef struct
     uint32_t bind_ipv4;     /**< local address, host order; default: any */
     uint16_t host_number;   /**< ground address (0, number); default: random, and drawn again if another host has it */
     uint16_t no_offload;    /**< 1: one datagram a packet even where the system could bundle them (for comparisons) */
+    uint16_t may_fragment;  /**< 1: IP may cut a packet that is larger than the path takes; else that is an error to be seen */
 } SKYC_Config_t;
 
 /** Since SKYC_Open. */
@@ -33,6 +34,8 @@ typedef struct
     uint64_t receive_buffer_bytes;
     uint64_t tx_offload, rx_offload; /**< 1: the system bundles datagrams */
     uint64_t host_number;
+    uint64_t port;    /**< of the socket */
+    uint64_t repeats; /**< questions that were sent again */
 } SKYC_Counters_t;
 
 typedef struct
@@ -53,6 +56,25 @@ void           SKYC_Close(SKYC_Client_t *client);
 /* Endpoints of places are ipv4 << 16 | port, both in host order. The library sets `kind` and `have`. */
 int SKYC_Put(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count);
 int SKYC_Get(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count);
+/**
+ * Ask questions, and run for a while. Their endpoints are as those of blocks. Who shares a client with other threads keeps them from
+ * calls until all questions have an end.
+ * @return 0 when every question has an end; EAGAIN: some have none yet, SKYC_AskOn goes on; EINVAL: the numbers of a question
+ *         contradict each other, and nothing was sent; EBADF: somebody has closed the socket's descriptor
+ */
+int SKYC_Ask(SKYC_Client_t *client, SKY_HostQuestion_t *questions, uint32_t count);
+/** Go on for a while. @return as SKYC_Ask */
+int SKYC_AskOn(SKYC_Client_t *client);
+/** End all questions. */
+void SKYC_StopAsking(SKYC_Client_t *client);
+/** SKY_Host_PatienceUs. */
+uint64_t SKYC_PatienceUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count);
+/** SKY_Host_HurryUs. */
+uint64_t SKYC_HurryUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count);
+/** SKY_Host_Expect. */
+void SKYC_Expect(SKYC_Client_t *client, SKY_Addr_t satellite, uint32_t rtt_us);
+/** Take another host number from 1; 0: one by chance. */
+void SKYC_SetNumber(SKYC_Client_t *client, uint16_t number);
 /**
  * End a call, from another thread or a signal handler.
  * @param call  SKYC_Progress_t.calls while it runs, or just before. If that call has ended already, nothing happens

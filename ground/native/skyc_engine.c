@@ -11,6 +11,7 @@
 #include <time.h>
 
 #define BACKLOG_MAX_US 100000u
+#define ASK_US         100000u /* that a call with questions runs at most: its thread may have been interrupted */
 
 /* The kernel counts its own overhead against the receive buffer: from a tenth (bundles) over a half (datagrams of 6 kB) to as
  * much again (of 1.5 kB). Where this is too much, loss makes the windows smaller. */
@@ -86,7 +87,10 @@ int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_
     {
         return ENOMEM;
     }
+    const SKY_HostQuestionMemory_t questions = {engine->asked, SKYC_QUESTIONS};
+
     (void)SKY_Host_Init(&engine->host, &shell, &cfg, &engine->peers); /* there is room for satellites */
+    (void)SKY_Host_LendQuestions(&engine->host, &questions);
     return 0;
 }
 
@@ -225,11 +229,17 @@ static bool timers_may_act(const SKYC_Engine_t *engine)
     return engine->empty_us == engine->now_us || engine->now_us - engine->empty_us >= BACKLOG_MAX_US;
 }
 
-static void loop(SKYC_Engine_t *engine)
+static bool is_busy(const SKYC_Engine_t *engine)
 {
-    while (engine->host.running > 0)
+    return engine->host.running > 0 || SKY_Host_Asking(&engine->host) > 0;
+}
+
+/* Until nothing runs any more, or the time is over. */
+static void loop(SKYC_Engine_t *engine, uint64_t until_us)
+{
+    engine->now_us = now_us();
+    while (is_busy(engine) && engine->now_us < until_us)
     {
-        engine->now_us = now_us();
         if (__atomic_load_n(&engine->cancel, __ATOMIC_RELAXED) == engine->progress.calls) /* only this thread writes the latter */
         {
             SKY_Host_Stop(&engine->host, engine->now_us, NULL, SKY_STATUS_CANCELLED);
@@ -247,14 +257,17 @@ static void loop(SKYC_Engine_t *engine)
 
         SKYC_Socket_Flush(engine->sock);
         tell_progress(engine);
-        if (refuse_too_large(engine) || engine->empty_us != engine->now_us)
+        const bool again = refuse_too_large(engine) || engine->empty_us != engine->now_us;
+
+        engine->now_us = now_us();
+        if (again)
         {
             continue;
         }
-        engine->now_us = now_us();
-        if (engine->host.running > 0 && due_us > engine->now_us) /* the timers may have ended the last block */
+        if (is_busy(engine) && due_us > engine->now_us && until_us > engine->now_us) /* the timers may have ended the last one */
         {
-            SKYC_Socket_Wait(engine->sock, due_us - engine->now_us);
+            SKYC_Socket_Wait(engine->sock, (due_us < until_us ? due_us : until_us) - engine->now_us);
+            engine->now_us = now_us();
         }
     }
 }
@@ -299,7 +312,7 @@ static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *bloc
     }
     if (error == 0)
     {
-        loop(engine);
+        loop(engine, UINT64_MAX);
         tell_progress(engine);
     }
     while (SKY_Host_NextEnded(&engine->host) != NULL)
@@ -310,6 +323,15 @@ static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *bloc
     return error;
 }
 
+static void end_call(SKYC_Engine_t *engine)
+{
+    engine->counters.rx_bad      = engine->host.counters.undecoded;
+    engine->counters.rx_stale    = engine->host.counters.stale;
+    engine->counters.repeats     = engine->host.counters.repeats;
+    engine->counters.host_number = engine->host.self.slot;
+    (void)__atomic_fetch_add(&engine->progress.calls, 1, __ATOMIC_RELAXED);
+}
+
 int SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count)
 {
     engine->started_us = now_us();
@@ -317,12 +339,60 @@ int SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t 
     SKY_Host_BeginReport(&engine->host);
     const int error = run(engine, kind, blocks, count);
 
-    engine->counters.rx_bad      = engine->host.counters.undecoded;
-    engine->counters.rx_stale    = engine->host.counters.stale;
-    engine->counters.host_number = engine->host.self.slot;
-    (void)__atomic_fetch_add(&engine->progress.calls, 1, __ATOMIC_RELAXED);
+    end_call(engine);
     return error;
 }
+
+/* ---- questions ------------------------------------------------------------------------------------------------------- */
+
+static void forget_answered(SKYC_Engine_t *engine)
+{
+    while (SKY_Host_NextAnswered(&engine->host) != NULL)
+    {
+        /* their callers look at all of them */
+    }
+}
+
+void SKYC_Engine_StopAsking(SKYC_Engine_t *engine)
+{
+    SKY_Host_Stop(&engine->host, now_us(), NULL, SKY_STATUS_CANCELLED);
+    forget_answered(engine);
+}
+
+int SKYC_Engine_Ask(SKYC_Engine_t *engine, SKY_HostQuestion_t *questions, uint32_t count)
+{
+    const uint64_t begun_us = now_us();
+
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        if ((questions[i].place.endpoint & UINT16_MAX) == 0 ||
+            SKY_Host_Ask(&engine->host, begun_us, &questions[i]) != SKY_HOST_BEGUN)
+        {
+            SKYC_Engine_StopAsking(engine);
+            return EINVAL;
+        }
+    }
+    engine->empty_us = begun_us;
+    loop(engine, begun_us + ASK_US);
+    forget_answered(engine);
+    end_call(engine);
+    if (SKYC_Socket_IsGone(engine->sock))
+    {
+        SKYC_Engine_StopAsking(engine);
+        return EBADF;
+    }
+    return SKY_Host_Asking(&engine->host) > 0 ? EAGAIN : 0;
+}
+
+void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number)
+{
+    const uint16_t drawn = (uint16_t)(random_word(engine) % UINT16_MAX + 1);
+
+    SKY_Host_SetNumber(&engine->host, number != 0 ? number : drawn);
+    engine->counters.host_number = engine->host.self.slot;
+}
+
+/* ---- who did what ---------------------------------------------------------------------------------------------------- */
 
 /* A time of the clock as one of the call; 0 stays what it is. */
 static uint64_t since_start(const SKYC_Engine_t *engine, uint64_t at_us)

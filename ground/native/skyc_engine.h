@@ -10,6 +10,9 @@
 /** Satellites that one client knows at a time. Of more, the one that was not used for the longest time is forgotten. */
 #define SKYC_PEERS (SKY_HOST_LANES_MAX / SKY_HOST_LANES)
 
+/** Questions that are on their way at a time: their answers must fit the socket's buffer. */
+#define SKYC_QUESTIONS 256u
+
 typedef struct
 {
     SKYC_Config_t         config;
@@ -24,12 +27,18 @@ typedef struct
     uint64_t              empty_us;    /* when there was last nothing left to read */
     uint64_t              chunks_then; /* that the host had counted when the call began */
     uint64_t              drawn;       /* random words */
+    SKY_HostAsked_t       asked[SKYC_QUESTIONS];
 } SKYC_Engine_t;
 
 /** @return 0 or ENOMEM */
 int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random);
 /** @return 0, EINVAL or ENOMEM */
-int  SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count);
+int SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count);
+/** @return 0, EAGAIN, EINVAL or EBADF: SKYC_Ask */
+int  SKYC_Engine_Ask(SKYC_Engine_t *engine, SKY_HostQuestion_t *questions, uint32_t count);
+void SKYC_Engine_StopAsking(SKYC_Engine_t *engine);
+/** @param number  0: one by chance */
+void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number);
 void SKYC_Engine_Free(SKYC_Engine_t *engine);
 /** Who did what in the call that ended last: SKYC_Served. */
 uint32_t SKYC_Engine_Served(const SKYC_Engine_t *engine, SKY_HostServed_t *served, uint32_t room);

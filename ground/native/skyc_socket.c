@@ -43,6 +43,7 @@ struct SKYC_Socket
 {
     int              fd, wake_fd;
     bool             bundle;
+    bool             is_gone;
     uint32_t         bundle_pause; /* flushes to come without */
     SKYC_Counters_t *counters;
     /* to be sent */
@@ -82,8 +83,9 @@ static void set_buffer(int fd, int force, int plain, uint32_t bytes)
 static bool socket_setup(SKYC_Socket_t *sock, const SKYC_Config_t *config)
 {
     struct sockaddr_in local;
-    int                got = 0;
-    socklen_t          len = sizeof(got);
+    int                got       = 0;
+    socklen_t          len       = sizeof(got);
+    socklen_t          local_len = sizeof(local);
 
     (void)memset(&local, 0, sizeof(local));
     local.sin_family      = AF_INET;
@@ -98,9 +100,13 @@ static bool socket_setup(SKYC_Socket_t *sock, const SKYC_Config_t *config)
     {
         return false;
     }
-    /* A packet larger than the path is an error to be seen, not something to be cut by IP. */
-    (void)set_option(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+    (void)set_option(sock->fd, IPPROTO_IP, IP_MTU_DISCOVER, config->may_fragment != 0 ? IP_PMTUDISC_WANT : IP_PMTUDISC_DO);
+    if (getsockname(sock->fd, (struct sockaddr *)&local, &local_len) != 0)
+    {
+        return false;
+    }
     sock->counters->receive_buffer_bytes = (uint64_t)got;
+    sock->counters->port                 = ntohs(local.sin_port);
     if (config->no_offload == 0)
     {
         sock->bundle               = set_option(sock->fd, IPPROTO_UDP, UDP_SEGMENT, 0); /* 0: no default, but known */
@@ -277,6 +283,7 @@ static void socket_pause_bundles(SKYC_Socket_t *sock, uint32_t flushes)
 static void message_failed(SKYC_Socket_t *sock, const message_t *message, int error)
 {
     sock->counters->tx_failed += message->packets;
+    sock->is_gone = sock->is_gone || error == EBADF || error == ENOTSOCK;
     if (error == EMSGSIZE && sock->too_large_count < SKYC_TX_PACKETS)
     {
         sock->too_large[sock->too_large_count++] = sock->request_id[message->first];
@@ -330,6 +337,11 @@ void SKYC_Socket_Flush(SKYC_Socket_t *sock)
     }
     sock->packets  = 0;
     sock->messages = 0;
+}
+
+bool SKYC_Socket_IsGone(const SKYC_Socket_t *sock)
+{
+    return sock->is_gone;
 }
 
 bool SKYC_Socket_NextTooLarge(SKYC_Socket_t *sock, uint64_t *request_id)

@@ -31,6 +31,8 @@ uint8_t *SKYC_Socket_Payload(SKYC_Socket_t *sock);
 void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt);
 /** Send what is queued. A packet that the system does not take counts as lost. */
 void SKYC_Socket_Flush(SKYC_Socket_t *sock);
+/** Has somebody closed our descriptor, and the system refused to send? */
+bool SKYC_Socket_IsGone(const SKYC_Socket_t *sock);
 /** Packets that are larger than their path takes: it never will. @return false: no more; else @p request_id is that of one */
 bool SKYC_Socket_NextTooLarge(SKYC_Socket_t *sock, uint64_t *request_id);
 /** Hand over what has come; does not wait. @return false if nothing had */

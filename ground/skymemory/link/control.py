@@ -1,42 +1,30 @@
 """The control plane: PING, HAS, STATS, PURGE, MIGRATE, RELAY to one satellite or to all at once, over one UDP socket.
 
-What comes back is not trusted: an answer counts only if it comes from the address that was asked, repeats the request's
-number, operation and application, is meant for this host, and has the length that its contents claim.
+What is sent when, and what counts as an answer, the flight core's host decides (`sky_host_ask.h`).
 """
 
-import errno
-import heapq
-import secrets
-import selectors
 import socket
 import struct
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import ceil
 from threading import Lock
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
+from skymemory.link import telemetry
 from skymemory.link.ask import Answer, Ask, entry_of, tells
+from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
-from skymemory.link.timer import Timer
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.wire import icd
-from skymemory.wire.packets import GROUND_PLANE, NO_KEY, ChunkSet, Packet, PacketError, decode, migrate_payload
+from skymemory.wire.packets import GROUND_PLANE, NO_KEY, ChunkSet, PacketError, migrate_payload
 
-_RENEW_S: Final = 2.0
-"""how often a lease for telemetry is renewed"""
-_LOOK_S: Final = 0.25
-"""how often a listener looks whether to stop"""
-_PATIENCE_MIN_S: Final = 0.5
-"""a busy host may need as long to let a satellite's process run"""
-_IN_FLIGHT_MAX: Final = 256
-"""requests on their way; keeps the answers within the socket's buffer"""
-_RECEIVE_BUFFER_BYTES: Final = 1 << 20
+_DEADLINE_MAX_S: Final = 0xFFFFFFFF / 1000
 LINK_NAMES: Final = ("north", "east", "south", "west", "ground")
 """order of the link records in STATS of the application `isl`"""
 
@@ -88,43 +76,33 @@ class Held(NamedTuple):
     """a block of other lengths has the name"""
 
 
-@dataclass(slots=True)
-class _Pending:
-    index: int
-    packet: Packet
-    endpoint: tuple[str, int]
-    attempt: int = 0
-    first_s: float = 0.0
-    """when it was sent first"""
-    sent_s: float = 0.0
-    """when it was sent last"""
-
-
 class ControlPlane:
     """A ground host's socket for small requests. Thread-safe: one exchange at a time. A context manager."""
 
     def __init__(self, constellation: Constellation) -> None:
         self.constellation = constellation
-        self.host = _new_host()
-        """address of this host: drawn by chance, and anew when a satellite says that another host has it"""
         self.retries = 0
         """requests that were sent again"""
         self._closed = False
-        self._next_id = secrets.randbits(62)
-        self._timers: dict[Satellite, Timer] = {}
         self._lock = Lock()
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-        self._socket.bind(("", 0))
-        self._endpoints: dict[Satellite, tuple[str, int]] = {}  # of ways in; one is asked for with every request
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._socket, selectors.EVENT_READ)
+        self._asker = Asker()
+        self._endpoints: dict[Satellite, int] = {}  # of ways in; one is asked for with every request
+
+    @property
+    def host(self) -> Satellite:
+        """Address of this host: drawn by chance, and anew when a satellite says that another host has it."""
+        return Satellite(GROUND_PLANE, self._asker.number)
+
+    @host.setter
+    def host(self, host: Satellite) -> None:
+        with self._lock:
+            self._check_open()
+            self._asker.set_number(host.slot)
 
     @property
     def port(self) -> int:
         """The host's UDP port."""
-        return int(self._socket.getsockname()[1])
+        return self._asker.port
 
     def __enter__(self) -> Self:
         return self
@@ -135,33 +113,34 @@ class ControlPlane:
     def close(self) -> None:
         """Close the socket; safe to call twice."""
         with self._lock:
-            self._closed = True
-            self._selector.close()
-            self._socket.close()
+            if not self._closed:
+                self._closed = True
+                self._asker.close()
 
     def new_host(self) -> None:
         """Draw another host number, in case another host has the same one and gets the answers meant for this."""
         with self._lock:
-            self.host = _new_host()
+            if not self._closed:
+                self._asker.set_number(0)
 
     def patience_s(self, routes: Sequence[Route]) -> float:
         """How long to wait before satellites count as silent: for three sendings, by the round trips measured so far."""
         with self._lock:
-            timers = [self._timers.get(route.satellite) or Timer() for route in routes]
-        return max([_PATIENCE_MIN_S, *(sum(timer.timeout_s(n) for n in range(3)) for timer in timers)])
+            self._check_open()
+            return self._asker.patience_s(route.satellite for route in routes)
 
     def hurry_s(self, routes: Iterable[Route]) -> float:
         """How long to wait for an answer that one can do without: for two sendings, by the round trips measured so far."""
         with self._lock:
-            timers = [self._timers.get(route.satellite) or Timer() for route in routes]
-        return max((sum(timer.timeout_s(n) for n in range(2)) for timer in timers), default=0.0)
+            self._check_open()
+            return self._asker.hurry_s(route.satellite for route in routes)
 
     def expect(self, rtt_s: Mapping[Satellite, float]) -> None:
         """Round trips that another control plane has measured, for satellites of which none is known here."""
         with self._lock:
+            self._check_open()
             for satellite, measured_s in rtt_s.items():
-                if not self._timer(satellite).measured:
-                    self._timer(satellite).measure(measured_s)
+                self._asker.expect(satellite, measured_s)
 
     def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[Answer | None]:
         """Send requests, repeat what is lost, and collect answers until all are here or the deadline passes.
@@ -178,124 +157,26 @@ class ControlPlane:
         Raises:
             ValueError: a satellite is not of this constellation, or the control plane was closed.
         """
+        endpoints = [self._endpoint(ask.route.entry) for ask in asks]
         with self._lock:
             self._check_open()
-            return self._exchange(asks, time.monotonic() + deadline_s)
+            if not asks or deadline_s <= 0.0:
+                return [None] * len(asks)
+            answers = self._asker.ask(asks, endpoints, max(1, ceil(min(deadline_s, _DEADLINE_MAX_S) * 1000)))
+            self.retries = self._asker.repeats
+            return answers
 
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("the control plane was closed")
 
-    def _exchange(self, asks: Sequence[Ask], end_s: float) -> list[Answer | None]:
-        answers: list[Answer | None] = [None] * len(asks)
-        waiting = deque(self._pending(index, ask) for index, ask in enumerate(asks))
-        on_way: dict[int, _Pending] = {}
-        renumbered = False
-        timers: list[tuple[float, int]] = []  # heap of (when, request id); entries of answered requests stay behind
-        is_over = end_s <= time.monotonic()
-        while (waiting or on_way) and not is_over:
-            now_s = time.monotonic()
-            is_over = now_s >= end_s  # what is here by then counts, however late this thread has its turn
-            while timers and timers[0][0] <= now_s and not is_over:
-                _, request_id = heapq.heappop(timers)
-                if request_id in on_way:
-                    on_way[request_id].attempt += 1
-                    self.retries += 1
-                    heapq.heappush(timers, (self._send(on_way[request_id], end_s), request_id))
-            while waiting and len(on_way) < _IN_FLIGHT_MAX and not is_over:
-                pending = waiting.popleft()
-                on_way[pending.packet.request_id] = pending
-                heapq.heappush(timers, (self._send(pending, end_s), pending.packet.request_id))
-            self._selector.select(max(0.0, min(end_s, timers[0][0] if timers else end_s) - time.monotonic()))
-            for packet, endpoint in self._received():
-                found = on_way.get(packet.request_id)
-                if found is None or not self._answers(found, packet, endpoint) or packet.status == icd.STATUS_BUSY:
-                    continue
-                if _is_number_taken(packet) and not renumbered:  # 65535 numbers, and another host has just this one
-                    renumbered = True
-                    self.host = _new_host()
-                    for one in on_way.values():
-                        one.packet = replace(one.packet, src=self.host)
-                        self.retries += 1
-                        self._send(one, end_s)
-                    waiting = deque(replace(one, packet=replace(one.packet, src=self.host)) for one in waiting)
-                    continue
-                rtt_s = time.monotonic() - found.sent_s
-                timer = self._timer(found.packet.dst)
-                if found.attempt == 0:
-                    timer.measure(rtt_s)
-                elif not timer.measured:  # Karn: one cannot tell which sending was answered; the first is the upper bound
-                    timer.measure(time.monotonic() - found.first_s)
-                answers[found.index] = Answer(packet, rtt_s, found.attempt > 0)
-                del on_way[packet.request_id]
-        return answers
-
-    def _pending(self, index: int, ask: Ask) -> _Pending:
-        self._next_id += 1
-        packet = Packet(
-            is_request=True,
-            apid=ask.apid,
-            op=ask.op,
-            src=self.host,
-            dst=ask.route.satellite,
-            request_id=self._next_id,
-            flags=ask.flags,
-            tenant=ask.tenant,
-            epoch=ask.epoch,
-            key=ask.key,
-            chunk_id=ask.chunk_id,
-            credit=ask.credit,
-            payload=ask.payload,
-            seq_count=self._next_id & icd.SEQ_COUNT_MASK,
-        )
-        return _Pending(index, packet, self._endpoint(ask.route.entry))
-
-    def _endpoint(self, entry: Satellite) -> tuple[str, int]:
+    def _endpoint(self, entry: Satellite) -> int:
+        """Address and port of a way in."""
         found = self._endpoints.get(entry)
         if found is None:
-            found = self._endpoints[entry] = self.constellation.address(*entry), self.constellation.network.port
+            address = int.from_bytes(socket.inet_aton(self.constellation.address(*entry)), "big")
+            found = self._endpoints[entry] = address << 16 | self.constellation.network.port
         return found
-
-    def _timer(self, satellite: Satellite) -> Timer:
-        return self._timers.setdefault(satellite, Timer())
-
-    def _send(self, pending: _Pending, end_s: float) -> float:
-        """Send a request; returns when to send it again."""
-        pending.sent_s = time.monotonic()
-        pending.first_s = pending.first_s or pending.sent_s
-        left_ms = min(max(1.0, (end_s - pending.sent_s) * 1000), 0xFFFFFFFF)
-        datagram = pending.packet.encode(deadline_ms=round(left_ms))
-        try:
-            self._socket.sendto(datagram, pending.endpoint)
-        except OSError as error:  # a full queue or no way there at the moment: the timer tries again
-            if error.errno == errno.EBADF:
-                raise
-        return pending.sent_s + self._timer(pending.packet.dst).timeout_s(pending.attempt)
-
-    def _received(self) -> Iterator[tuple[Packet, tuple[str, int]]]:
-        """Packets that are here; what is no packet of ours is passed over."""
-        for _ in range(4 * _IN_FLIGHT_MAX):  # bounded: a flood must not keep us from our timers
-            try:
-                datagram, endpoint = self._socket.recvfrom(icd.LIMIT_PACKET_BYTES)
-            except (BlockingIOError, InterruptedError):
-                return
-            except ConnectionError:
-                continue
-            try:
-                yield decode(datagram), endpoint
-            except PacketError:
-                continue
-
-    def _answers(self, pending: _Pending, packet: Packet, endpoint: tuple[str, int]) -> bool:
-        asked = pending.packet
-        return (
-            endpoint == pending.endpoint
-            and not packet.is_request
-            and packet.op == asked.op
-            and packet.dst == asked.src
-            and not packet.flags & icd.FLAG_TLM
-            and (packet.apid == asked.apid and packet.src == asked.dst if packet.status == icd.STATUS_OK else True)
-        )
 
     # ---- operations -----------------------------------------------------------------------------------------------
 
@@ -504,42 +385,15 @@ class ControlPlane:
     ) -> Iterator[tuple[Satellite, bytes]]:
         """Telemetry that goes over the Software Bus of satellites, each message with its headers, as it comes.
 
-        Satellites send it for the time of a lease; here it is renewed, and requests that were lost with it. Nobody else can use
-        this control plane meanwhile.
+        Satellites send it for the time of a lease; here it is renewed, and requests that were lost with it. A socket and a host
+        number of its own are used.
 
         Args:
             stopped: asked now and then; True ends it before its time.
         """
         with self._lock:
             self._check_open()
-            end_s = time.monotonic() + duration_s
-            asks = [Ask(route, icd.OP_RELAY, icd.APID_ISL, flags=icd.FLAG_TLM) for route in routes]
-            listening = {pending.packet.request_id: pending for pending in map(self._pending, range(len(asks)), asks)}
-            renew_s = 0.0
-            while (now_s := time.monotonic()) < end_s and not stopped():
-                if now_s >= renew_s:
-                    for pending in listening.values():
-                        self._send(pending, end_s)
-                    renew_s = now_s + _RENEW_S
-                self._selector.select(max(0.0, min(end_s, renew_s, now_s + _LOOK_S) - time.monotonic()))
-                for packet, endpoint in self._received():
-                    found = listening.get(packet.request_id)
-                    if (
-                        found is not None
-                        and packet.flags & icd.FLAG_TLM
-                        and self._answers(found, replace(packet, flags=0), endpoint)
-                        and packet.status == icd.STATUS_OK
-                    ):
-                        yield packet.src, packet.payload
-
-
-def _new_host() -> Satellite:
-    return Satellite(GROUND_PLANE, 1 + secrets.randbelow(65535))
-
-
-def _is_number_taken(packet: Packet) -> bool:
-    """The first satellite refuses a host number that another host uses; RELAY may be refused for other reasons."""
-    return packet.status == icd.STATUS_REFUSED and packet.op != icd.OP_RELAY
+        yield from telemetry.listen(self.constellation, routes, duration_s, lambda: stopped() or self._closed)
 
 
 def _cleared(answers: Sequence[Answer | None]) -> Cleared:

@@ -171,7 +171,7 @@ class NativeClient:
         """held while a call runs"""
         self._handle_lock = Lock()
         """held while the handle goes, so that nobody cancels a call of a client that is no more"""
-        config = structures.Config(packet_bytes, window_max, burst, receive_bytes, 0, 0, 0 if offload else 1)
+        config = structures.Config(packet_bytes, window_max, burst, receive_bytes, no_offload=0 if offload else 1)
         error = ctypes.c_int()
         handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))
         if not handle:

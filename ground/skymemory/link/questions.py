@@ -1,0 +1,201 @@
+"""Small requests and their answers, `SKYC_Ask` of `ground/native/skyc.h`, through ctypes.
+
+The flight core's host decides what is sent when, what is sent again, and what counts as an answer (`sky_host_ask.h`).
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from skymemory import defaults
+from skymemory.link import structures
+from skymemory.link.ask import Answer, Ask
+from skymemory.link.native import library
+from skymemory.placement.torus import Satellite
+from skymemory.wire import icd
+from skymemory.wire.packets import KEY_BYTES, Packet, PacketError
+
+ASKED: Final = struct.Struct("@4HQ32sH2B3IH3I2P")
+"""fields of `structures.Question` from the first to `room`; setting them one by one takes ten times as long"""
+TOLD: Final = struct.Struct("@2IQ?HBHIH5B7H3IQ32s7IP")
+"""fields behind these up to the payload of the answer"""
+_QUESTION_BYTES: Final = ctypes.sizeof(structures.Question)
+_ROOM_BYTES: Final = 1024
+"""for the payload of an answer; more than any of the ICD but a chunk has"""
+_OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
+_RECEIVE_BUFFER_BYTES: Final = 1 << 20
+_DEADLINE_MAX_MS: Final = 0xFFFFFFFF
+_DONE: Final = next(code for code, status in icd.HOST_STATUSES.items() if status is icd.Status.DONE)
+
+
+class Asker:
+    """A UDP socket with what it has learned of the round trips of satellites. One call at a time: its user sees to that."""
+
+    def __init__(self) -> None:
+        """Open the socket; nothing is sent.
+
+        Raises:
+            OSError: there is no socket to be had.
+            FileNotFoundError: the library was not built.
+        """
+        self._library = library()
+        config = structures.Config(receive_bytes=_RECEIVE_BUFFER_BYTES, may_fragment=1)
+        error = ctypes.c_int()
+        self._handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))
+        if not self._handle:
+            raise OSError(error.value, f"cannot open a UDP socket: {os.strerror(error.value)}")
+        counters = self._counters()
+        self.port = int(counters.port)
+        """the host's UDP port"""
+        self.number = int(counters.host_number)
+        """the ground address is (0, this number)"""
+        self.repeats = 0
+        """questions that were sent again"""
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._library.SKYC_Close(self._handle)
+
+    def _counters(self) -> structures.Counters:
+        counters = structures.Counters()
+        self._library.SKYC_Counters(self._handle, ctypes.byref(counters))
+        return counters
+
+    def set_number(self, number: int) -> None:
+        """Take another host number; 0: one by chance."""
+        self._library.SKYC_SetNumber(self._handle, number)
+        self.number = int(self._counters().host_number)
+
+    def patience_s(self, satellites: Iterable[Satellite]) -> float:
+        """Return how long satellites may be silent before they count as silent."""
+        return float(self._library.SKYC_PatienceUs(self._handle, *_addresses(satellites)) / 1e6)
+
+    def hurry_s(self, satellites: Iterable[Satellite]) -> float:
+        """Return how long to wait for answers that one can do without."""
+        return float(self._library.SKYC_HurryUs(self._handle, *_addresses(satellites)) / 1e6)
+
+    def expect(self, satellite: Satellite, rtt_s: float) -> None:
+        """Take over a round trip that somebody else has measured, if none was measured here."""
+        rtt_us = min(max(round(rtt_s * 1e6), 1), defaults.HOST_RTO_MAX_US)
+        self._library.SKYC_Expect(self._handle, structures.Addr(*satellite), rtt_us)
+
+    def ask(self, asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) -> list[Answer | None]:
+        """Ask, and wait until all is answered or the deadline has passed.
+
+        Args:
+            endpoints: for each request that of the satellite through which it goes, IPv4 address << 16 | port.
+            deadline_ms: from now, at least 1.
+
+        Returns:
+            For each request its answer, None if there was none in time.
+
+        Raises:
+            PacketError: a request cannot be a packet.
+            OSError: somebody has closed the socket's descriptor.
+        """
+        memory = _written(asks, endpoints, min(deadline_ms, _DEADLINE_MAX_MS))
+        questions = structures.Question.from_buffer(memory)
+        error = self._library.SKYC_Ask(self._handle, ctypes.byref(questions), len(asks))
+        try:
+            while error == errno.EAGAIN:  # now and then Python may look at signals
+                error = self._library.SKYC_AskOn(self._handle)
+        except BaseException:
+            self._library.SKYC_StopAsking(self._handle)  # it works on memory of ours
+            raise
+        counters = self._counters()
+        self.number, self.repeats = int(counters.host_number), int(counters.repeats)
+        if error == errno.EINVAL:
+            raise ValueError("a question to a satellite without plane, slot or port; all of them count from 1")
+        if error != 0:
+            raise OSError(error, os.strerror(error))
+        return [_read(memory, len(asks), index) for index in range(len(asks))]
+
+
+def _addresses(satellites: Iterable[Satellite]) -> tuple["ctypes.Array[structures.Addr]", int]:
+    chosen = [structures.Addr(*one) for one in satellites]
+    return (structures.Addr * len(chosen))(*chosen), len(chosen)
+
+
+def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) -> bytearray:
+    """Questions, behind them room for each one's answer, then their payloads."""
+    rooms_at = len(asks) * _QUESTION_BYTES
+    payload_at = rooms_at + len(asks) * _ROOM_BYTES
+    memory = bytearray(payload_at)
+    payloads = [ask.payload for ask in asks]
+    memory += b"".join(payloads)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for index, (ask, endpoint) in enumerate(zip(asks, endpoints, strict=True)):
+        size = len(ask.payload)
+        if len(ask.key) != KEY_BYTES:  # struct pads and cuts without a word
+            raise PacketError(icd.STATUS_BAD_HEADER, f"key of {len(ask.key)} bytes; {KEY_BYTES} are allowed")
+        if _OVERHEAD + size > icd.LIMIT_PACKET_BYTES:
+            raise PacketError(icd.STATUS_TOO_LARGE, f"{_OVERHEAD + size} bytes; {icd.LIMIT_PACKET_BYTES} are allowed")
+        try:
+            ASKED.pack_into(
+                memory,
+                index * _QUESTION_BYTES,
+                *ask.route.satellite,
+                *ask.route.entry,
+                endpoint,
+                ask.key,
+                ask.apid,
+                ask.op,
+                ask.flags,
+                ask.tenant,
+                ask.epoch,
+                ask.chunk_id,
+                ask.credit,
+                deadline_ms,
+                size,
+                _ROOM_BYTES,
+                base + payload_at,
+                base + rooms_at + index * _ROOM_BYTES,
+            )
+        except struct.error as error:
+            raise PacketError(icd.STATUS_BAD_HEADER, str(error)) from error
+        payload_at += size
+    return memory
+
+
+def _read(memory: bytearray, count: int, index: int) -> Answer | None:
+    """The answer to a question; None: it has none."""
+    status, sent, rtt_us, *told = TOLD.unpack_from(memory, index * _QUESTION_BYTES + ASKED.size)
+    if status != _DONE:
+        return None
+    is_request, apid, seq_flags, seq_count, time_s, time_subs, op, code, flags, hop_limit, security, credit = told[:12]
+    src_plane, src_slot, dst_plane, dst_slot, gateway_plane, gateway_slot, tenant, epoch, deadline_ms = told[12:21]
+    request_id, key, chunk_id, chunk_total, block_len, chunk_len, offset, length, chunk_crc, payload = told[21:]
+    room_at = count * _QUESTION_BYTES + index * _ROOM_BYTES
+    packet = Packet(
+        is_request=is_request,
+        apid=apid,
+        op=op,
+        src=Satellite(src_plane, src_slot),
+        dst=Satellite(dst_plane, dst_slot),
+        request_id=request_id,
+        status=code,
+        flags=flags,
+        hop_limit=hop_limit,
+        security=security,
+        credit=credit,
+        gateway=Satellite(gateway_plane, gateway_slot),
+        tenant=tenant,
+        epoch=epoch,
+        deadline_ms=deadline_ms,
+        key=key,
+        chunk_id=chunk_id,
+        chunk_total=chunk_total,
+        block_len=block_len,
+        chunk_len=chunk_len,
+        offset=offset,
+        chunk_crc=chunk_crc,
+        payload=bytes(memory[room_at : room_at + length]) if payload else b"",
+        seq_flags=seq_flags,
+        seq_count=seq_count,
+        time_s=time_s,
+        time_subs=time_subs,
+    )
+    return Answer(packet, rtt_us / 1e6, sent > 1)
