@@ -108,6 +108,24 @@ static bool IsSound(const SKY_HostQuestion_t *question)
            (question->room_bytes == 0u || question->room != NULL);
 }
 
+/* Let a question wait behind all others. */
+static void Wait(SKY_HostQuestions_t *all, SKY_HostQuestion_t *question)
+{
+    SKY_ASSERT(question->status == SKY_STATUS_RUNNING && question->next == NULL);
+    if (all->waiting == 0u)
+    {
+        all->waiting_first = question;
+        all->waiting_us    = question->deadline_us;
+    }
+    else
+    {
+        all->waiting_last->next = question;
+        all->waiting_us         = question->deadline_us < all->waiting_us ? question->deadline_us : all->waiting_us;
+    }
+    all->waiting_last = question;
+    ++all->waiting;
+}
+
 SKY_HostBegun_t SKY_Host_Ask(SKY_Host_t *host, uint64_t now_us, SKY_HostQuestion_t *question)
 {
     SKY_HostQuestions_t *all = &host->questions;
@@ -133,27 +151,13 @@ SKY_HostBegun_t SKY_Host_Ask(SKY_Host_t *host, uint64_t now_us, SKY_HostQuestion
     question->last_us     = 0;
     question->tries       = 0;
     question->numbers     = host->numbers;
-    if (all->waiting_first == NULL)
-    {
-        all->waiting_first = question;
-        all->waiting_us    = question->deadline_us;
-    }
-    else
-    {
-        all->waiting_last->next = question;
-        all->waiting_us         = question->deadline_us < all->waiting_us ? question->deadline_us : all->waiting_us;
-    }
-    all->waiting_last = question;
-    ++all->waiting;
-    SKY_ASSERT(all->waiting_us > now_us || all->waiting > 1u);
+    Wait(all, question);
     return SKY_HOST_BEGUN;
 }
 
 /* It is in no list and no place any more. */
-static void End(SKY_Host_t *host, SKY_HostQuestion_t *question, SKY_Status_t status)
+static void End(SKY_HostQuestions_t *all, SKY_HostQuestion_t *question, SKY_Status_t status)
 {
-    SKY_HostQuestions_t *all = &host->questions;
-
     SKY_ASSERT(question->status == SKY_STATUS_RUNNING && status != SKY_STATUS_RUNNING);
     question->status = status;
     question->next   = NULL;
@@ -169,53 +173,48 @@ static void End(SKY_Host_t *host, SKY_HostQuestion_t *question, SKY_Status_t sta
 }
 
 /* End a question that is on its way. */
-static void EndAsked(SKY_Host_t *host, uint32_t place, SKY_Status_t status)
+static void EndAsked(SKY_HostQuestions_t *all, uint32_t place, SKY_Status_t status)
 {
-    SKY_HostQuestions_t *all   = &host->questions;
-    SKY_HostAsked_t     *asked = &all->memory.asked[place];
+    SKY_HostAsked_t *asked = &all->memory.asked[place];
 
     SKY_ASSERT(asked->question != NULL && all->on_way > 0u);
-    End(host, asked->question, status);
+    End(all, asked->question, status);
     asked->question = NULL;
     asked->next     = all->free;
     all->free       = place;
     --all->on_way;
 }
 
-/* The question that has waited for the longest time, or NULL, does not wait any more. */
-static SKY_HostQuestion_t *TakeWaiting(SKY_Host_t *host)
+/* The question that has waited for the longest time does not wait any more. There is one. */
+static SKY_HostQuestion_t *TakeWaiting(SKY_HostQuestions_t *all)
 {
-    SKY_HostQuestions_t *all      = &host->questions;
-    SKY_HostQuestion_t  *question = all->waiting_first;
+    SKY_HostQuestion_t *question = all->waiting_first;
 
-    if (question != NULL)
-    {
-        SKY_ASSERT(all->waiting > 0u);
-        all->waiting_first = question->next;
-        question->next     = NULL;
-        --all->waiting;
-    }
+    SKY_ASSERT(all->waiting > 0u && question != NULL);
+    all->waiting_first = question->next;
+    question->next     = NULL;
+    --all->waiting;
+    SKY_ASSERT((all->waiting == 0u) == (all->waiting_first == NULL));
     return question;
 }
 
 void SKY_HostAsk_StopAll(SKY_Host_t *host, SKY_Status_t status)
 {
-    const uint32_t      waiting = host->questions.waiting;
-    SKY_HostQuestion_t *question;
+    SKY_HostQuestions_t *all     = &host->questions;
+    const uint32_t       waiting = all->waiting;
 
-    for (uint32_t place = 0; place < host->questions.memory.count && host->questions.on_way > 0u; ++place)
+    for (uint32_t place = 0; place < all->memory.count && all->on_way > 0u; ++place)
     {
-        if (host->questions.memory.asked[place].question != NULL)
+        if (all->memory.asked[place].question != NULL)
         {
-            EndAsked(host, place, status);
+            EndAsked(all, place, status);
         }
     }
     for (uint32_t i = 0; i < waiting; ++i)
     {
-        question = TakeWaiting(host);
-        End(host, question, status);
+        End(all, TakeWaiting(all), status);
     }
-    SKY_ASSERT(SKY_Host_Asking(host) == 0u);
+    SKY_ASSERT(all->on_way == 0u && all->waiting == 0u);
 }
 
 SKY_HostQuestion_t *SKY_Host_NextAnswered(SKY_Host_t *host)
@@ -287,7 +286,7 @@ static void ActOnTime(SKY_Host_t *host)
         }
         if (host->now_us >= question->deadline_us)
         {
-            EndAsked(host, place, SKY_STATUS_EXPIRED);
+            EndAsked(&host->questions, place, SKY_STATUS_EXPIRED);
             continue;
         }
         if (host->now_us >= question->due_us)
@@ -308,24 +307,14 @@ static void ExpireWaiting(SKY_Host_t *host)
     all->waiting_us = UINT64_MAX;
     for (uint32_t i = 0; i < waiting; ++i) /* once around: who stays goes to the end */
     {
-        SKY_HostQuestion_t *question = TakeWaiting(host);
+        SKY_HostQuestion_t *question = TakeWaiting(all);
 
         if (host->now_us >= question->deadline_us)
         {
-            End(host, question, SKY_STATUS_EXPIRED);
+            End(all, question, SKY_STATUS_EXPIRED);
             continue;
         }
-        if (all->waiting_first == NULL)
-        {
-            all->waiting_first = question;
-        }
-        else
-        {
-            all->waiting_last->next = question;
-        }
-        all->waiting_last = question;
-        all->waiting_us   = question->deadline_us < all->waiting_us ? question->deadline_us : all->waiting_us;
-        ++all->waiting;
+        Wait(all, question);
     }
 }
 
@@ -334,14 +323,14 @@ static void BeginWaiting(SKY_Host_t *host)
 {
     SKY_HostQuestions_t *all = &host->questions;
 
-    while (all->waiting_first != NULL && all->on_way < all->memory.count)
+    while (all->waiting > 0u && all->on_way < all->memory.count)
     {
-        SKY_HostQuestion_t *question = TakeWaiting(host);
+        SKY_HostQuestion_t *question = TakeWaiting(all);
         const uint32_t      place    = all->free;
 
         if (host->now_us >= question->deadline_us)
         {
-            End(host, question, SKY_STATUS_EXPIRED);
+            End(all, question, SKY_STATUS_EXPIRED);
             continue;
         }
         /* Bit 32 is 0, which it is not for transfers; the low bits keep those apart that were in one place after one another. */
@@ -372,8 +361,9 @@ uint64_t SKY_HostAsk_Run(SKY_Host_t *host, bool timers)
     BeginWaiting(host);
     const uint64_t due_us     = all->on_way > 0u ? all->due_us : UINT64_MAX;
     const uint64_t waiting_us = all->waiting > 0u ? all->waiting_us : UINT64_MAX;
+    const uint64_t first_us   = due_us < waiting_us ? due_us : waiting_us;
 
-    return due_us < waiting_us ? due_us : waiting_us;
+    return first_us > host->now_us ? first_us : host->now_us; /* timers may have to wait */
 }
 
 void SKY_HostAsk_OnNumber(SKY_Host_t *host)
@@ -459,13 +449,13 @@ void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const 
         (void)memcpy(question->room, pkt->payload, pkt->length);
         question->answer.payload = question->room;
     }
-    EndAsked(host, PLACE_OF(question->request_id), SKY_STATUS_DONE);
+    EndAsked(&host->questions, PLACE_OF(question->request_id), SKY_STATUS_DONE);
 }
 
 void SKY_HostAsk_Refuse(SKY_Host_t *host, uint64_t request_id, SKY_Status_t status)
 {
     if (QuestionOf(host, request_id) != NULL) /* else it has been answered meanwhile */
     {
-        EndAsked(host, PLACE_OF(request_id), status);
+        EndAsked(&host->questions, PLACE_OF(request_id), status);
     }
 }
