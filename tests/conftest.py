@@ -58,7 +58,7 @@ def start_sky() -> Iterator[Callable[..., LocalConstellation]]:
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no satellite is lost, silence is a busy machine's: hosts of this process wait for answers that come late."""
     monkeypatch.setattr("skymemory.lookup._QUESTION_S", 10.0)
-    monkeypatch.setattr("skymemory.link.control._PATIENCE_MIN_S", 5.0)
+    monkeypatch.setattr("skymemory.link.questions._SILENCE_US", 5_000_000)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ MODULES = (
         "ground/skymemory/link/structures.py",
         {
             f"{_CORE}sky_packet.h": ("SKY_Addr_t", "SKY_Packet_t"),
-            f"{_HOST}sky_host_ask.h": ("SKY_HostPlace_t", "SKY_HostQuestion_t"),
+            f"{_HOST}sky_host_ask.h": ("SKY_HostPlace_t", "SKY_HostQuestion_t", "SKY_HostPatience_t"),
             f"{_HOST}sky_host.h": ("SKY_HostBlock_t", "SKY_HostServed_t"),
             "ground/native/skyc.h": None,
             f"{_CORE}sky_crc.h": ("SKY_Crc32c",),
@@ -70,6 +70,7 @@ MODULES = (
             "SKY_Packet_t": "Packet",
             "SKY_HostPlace_t": "Place",
             "SKY_HostQuestion_t": "Question",
+            "SKY_HostPatience_t": "Patience",
             "SKY_HostBlock_t": "Block",
             "SKY_HostServed_t": "Served",
         },

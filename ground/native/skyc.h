@@ -14,14 +14,15 @@
 /** Everything 0 is the default. */
 typedef struct
 {
-    uint32_t packet_bytes;  /**< largest packet of the path; default: what fits a UDP datagram */
-    uint32_t window_max;    /**< chunks on their way to or from one satellite; default 256 */
-    uint32_t burst;         /**< chunks of one GET, or of PUT before a HAS asks for them; default 20 */
-    uint32_t receive_bytes; /**< receive buffer to ask of the system; default 8 MiB. Less is fine, the windows follow */
-    uint32_t bind_ipv4;     /**< local address, host order; default: any */
-    uint16_t host_number;   /**< ground address (0, number); default: random, and drawn again if another host has it */
-    uint16_t no_offload;    /**< 1: one datagram a packet even where the system could bundle them (for comparisons) */
-    uint16_t may_fragment;  /**< 1: IP may cut a packet that is larger than the path takes; else that is an error to be seen */
+    uint32_t           packet_bytes;  /**< largest packet of the path; default: what fits a UDP datagram */
+    uint32_t           window_max;    /**< chunks on their way to or from one satellite; default 256 */
+    uint32_t           burst;         /**< chunks of one GET, or of PUT before a HAS asks for them; default 20 */
+    uint32_t           receive_bytes; /**< receive buffer to ask of the system; default 8 MiB. Less is fine, the windows follow */
+    SKY_HostPatience_t patience;      /**< with the answers to questions */
+    uint32_t           bind_ipv4;     /**< local address, host order; default: any */
+    uint16_t           host_number;   /**< ground address (0, number); default: random, and drawn again if another host has it */
+    uint16_t           no_offload;    /**< 1: one datagram a packet even where the system could bundle them (for comparisons) */
+    uint16_t may_fragment; /**< 1: IP may cut a packet that is larger than the path takes; else that is an error to be seen */
 } SKYC_Config_t;
 
 /** Since SKYC_Open. */

@@ -91,6 +91,7 @@ int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_
 
     (void)SKY_Host_Init(&engine->host, &shell, &cfg, &engine->peers); /* there is room for satellites */
     (void)SKY_Host_LendQuestions(&engine->host, &questions);
+    SKY_Host_SetPatience(&engine->host, &config->patience);
     return 0;
 }
 

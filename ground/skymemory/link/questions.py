@@ -27,6 +27,10 @@ _ROOM_BYTES: Final = 1024
 """for the payload of an answer; more than any of the ICD but a chunk has"""
 _OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
 _RECEIVE_BUFFER_BYTES: Final = 1 << 20
+_FIRST_US: Final = defaults.HOST_ASK_INITIAL_US
+_MIN_US: Final = defaults.HOST_ASK_MIN_US
+_MAX_US: Final = defaults.HOST_ASK_MAX_US
+_SILENCE_US: Final = defaults.HOST_PATIENCE_MIN_US
 _DEADLINE_MAX_MS: Final = 0xFFFFFFFF
 _DONE: Final = next(code for code, status in icd.HOST_STATUSES.items() if status is icd.Status.DONE)
 
@@ -42,7 +46,8 @@ class Asker:
             FileNotFoundError: the library was not built.
         """
         self._library = library()
-        config = structures.Config(receive_bytes=_RECEIVE_BUFFER_BYTES, may_fragment=1)
+        patience = structures.Patience(_FIRST_US, _MIN_US, _MAX_US, _SILENCE_US)
+        config = structures.Config(receive_bytes=_RECEIVE_BUFFER_BYTES, may_fragment=1, patience=patience)
         error = ctypes.c_int()
         self._handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))
         if not self._handle:

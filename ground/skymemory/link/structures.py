@@ -193,6 +193,25 @@ class Question(Structure):
     )
 
 
+class Patience(Structure):
+    """`SKY_HostPatience_t`. How long answers are waited for. SKY_Host_Init sets the defaults."""
+
+    first_us: int
+    """the timer before a round trip was measured"""
+    min_us: int
+    """the timer at least"""
+    max_us: int
+    """the timer at most"""
+    silence_us: int
+    """of a satellite, at least, before it counts as silent"""
+    _fields_ = (
+        ("first_us", c_uint32),
+        ("min_us", c_uint32),
+        ("max_us", c_uint32),
+        ("silence_us", c_uint32),
+    )
+
+
 class Block(Structure):
     """`SKY_HostBlock_t`. One block, and what is to be done with it. It stays in place until it has an end. While the sky
     turns a server's chunks move from one satellite to another, one by one. A GET asks for a server's share at its place in
@@ -325,6 +344,8 @@ class Config(Structure):
     """chunks of one GET, or of PUT before a HAS asks for them; default 20"""
     receive_bytes: int
     """receive buffer to ask of the system; default 8 MiB. Less is fine, the windows follow"""
+    patience: Patience
+    """with the answers to questions"""
     bind_ipv4: int
     """local address, host order; default: any"""
     host_number: int
@@ -338,6 +359,7 @@ class Config(Structure):
         ("window_max", c_uint32),
         ("burst", c_uint32),
         ("receive_bytes", c_uint32),
+        ("patience", Patience),
         ("bind_ipv4", c_uint32),
         ("host_number", c_uint16),
         ("no_offload", c_uint16),

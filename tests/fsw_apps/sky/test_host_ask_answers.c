@@ -215,6 +215,20 @@ static void test_patience_follows_round_trips(void)
     CHECK_EQ(SKY_Host_HurryUs(&host, &near, 1), 250000 + 500000);
 }
 
+static void test_patience_can_be_set(void)
+{
+    const SKY_Addr_t addr = satellite(0);
+
+    start(false);
+    SKY_Host_SetPatience(&host, &(SKY_HostPatience_t){0});
+    CHECK_EQ(SKY_Host_PatienceUs(&host, &addr, 1), 250000 + 500000 + 1000000);
+    SKY_Host_SetPatience(&host, &(SKY_HostPatience_t){10, 20, 50, 100});
+    CHECK_EQ(SKY_Host_HurryUs(&host, &addr, 1), 20 + 40);
+    CHECK_EQ(SKY_Host_PatienceUs(&host, &addr, 1), 20 + 40 + 50);
+    SKY_Host_SetPatience(&host, &(SKY_HostPatience_t){.silence_us = 1000});
+    CHECK_EQ(SKY_Host_PatienceUs(&host, &addr, 1), 1000);
+}
+
 /* Without memory for a satellite nothing is remembered of it. */
 static void test_satellites_for_which_there_is_no_memory(void)
 {
@@ -271,6 +285,7 @@ int main(void)
     RUN(test_a_number_that_another_host_has);
     RUN(test_what_is_refused_for_other_reasons);
     RUN(test_patience_follows_round_trips);
+    RUN(test_patience_can_be_set);
     RUN(test_satellites_for_which_there_is_no_memory);
     RUN(test_a_round_trip_beyond_32_bits);
     return CHECK_RESULT();

@@ -28,7 +28,7 @@ OVERFULL: dict[str, dict[str, object]] = {"satellite": {"store_mib": 1}}
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may need longer than an answer takes over loopback."""
-    monkeypatch.setattr("skymemory.link.timer._MIN_S", 1.0)
+    monkeypatch.setattr("skymemory.link.questions._MIN_US", 1_000_000)
 
 
 def chain(name: object, length: int) -> list[bytes]:
@@ -59,8 +59,8 @@ def spy(store: SkyStore, monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[Sate
 
 def test_all_that_is_found_in_an_overfull_store_can_be_fetched(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prompts with common beginnings, of more blocks than there is room for, in any order."""
-    for limit in ("_MIN_S", "_MAX_S"):
-        monkeypatch.setattr(f"skymemory.link.timer.{limit}", 5.0)  # who is silent for a moment is believed to hold all
+    for limit in ("_MIN_US", "_MAX_US"):
+        monkeypatch.setattr(f"skymemory.link.questions.{limit}", 5_000_000)  # who is silent for a moment is believed to hold all
     draw = random.Random(1)
     with SkyStore(start_sky(**OVERFULL).constellation) as store:
         believed = 0

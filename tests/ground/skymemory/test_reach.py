@@ -49,8 +49,8 @@ def test_an_impatient_host_spoils_nothing(start_sky: StartSky) -> None:
 
 
 def test_a_slow_satellite_is_not_lost(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.link.timer._FIRST_S", 0.5)  # shorter than the way, but three of them longer by far
-    monkeypatch.setattr("skymemory.link.timer._MAX_S", 4.0)
+    monkeypatch.setattr("skymemory.link.questions._FIRST_US", 500_000)  # shorter than the way, but three of them longer by far
+    monkeypatch.setattr("skymemory.link.questions._MAX_US", 4_000_000)
     sky = start_sky(links={"delay_us": 350_000}, cache={"deadline_ms": 100}).constellation
     with SkyStore(sky) as store:
         for _ in range(2):

@@ -289,6 +289,8 @@ uint32_t SKY_Host_Served(const SKY_Host_t *host, SKY_HostServed_t *served, uint3
 
 /** Lend memory for questions. Only while none runs. @return false: it has no places, or too many; nothing has changed */
 bool SKY_Host_LendQuestions(SKY_Host_t *host, const SKY_HostQuestionMemory_t *memory);
+/** Change how long answers are waited for; a 0 leaves what is. */
+void SKY_Host_SetPatience(SKY_Host_t *host, const SKY_HostPatience_t *patience);
 /** Ask a question. Nothing is sent before SKY_Host_Run. @return FULL: no memory was lent; WRONG: its numbers contradict each other */
 SKY_HostBegun_t SKY_Host_Ask(SKY_Host_t *host, uint64_t now_us, SKY_HostQuestion_t *question);
 /** Questions that run: they wait, or are on their way. */

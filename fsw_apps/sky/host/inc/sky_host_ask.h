@@ -59,6 +59,15 @@ typedef struct
     void    *next;              /**< of those that wait, or that have ended */
 } SKY_HostQuestion_t;
 
+/** How long answers are waited for. SKY_Host_Init sets the defaults. */
+typedef struct
+{
+    uint32_t first_us;   /**< the timer before a round trip was measured */
+    uint32_t min_us;     /**< the timer at least */
+    uint32_t max_us;     /**< the timer at most */
+    uint32_t silence_us; /**< of a satellite, at least, before it counts as silent */
+} SKY_HostPatience_t;
+
 /** A question that is on its way. */
 typedef struct
 {
@@ -77,6 +86,7 @@ typedef struct
 typedef struct
 {
     SKY_HostQuestionMemory_t memory;
+    SKY_HostPatience_t       patience;
     SKY_HostQuestion_t      *waiting_first, *waiting_last; /* not sent yet */
     SKY_HostQuestion_t      *ended_first, *ended_last;
     uint32_t                 free; /* first free place */

@@ -16,7 +16,11 @@
 
 bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_HostCfg_t *cfg, const SKY_HostPeerMemory_t *memory)
 {
+    const SKY_HostPatience_t patience = {SKY_HOST_ASK_INITIAL_US, SKY_HOST_ASK_MIN_US, SKY_HOST_ASK_MAX_US,
+                                         SKY_HOST_PATIENCE_MIN_US};
+
     (void)memset(host, 0, sizeof(*host));
+    SKY_Host_SetPatience(host, &patience);
     host->shell          = *shell;
     host->cfg            = *cfg;
     host->peers          = *memory;

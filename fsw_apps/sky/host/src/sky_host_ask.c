@@ -20,21 +20,22 @@
 /* ---- timers ---------------------------------------------------------------------------------------------------------- */
 
 /* How long the answer to a sending is waited for. @param peer  NULL: nothing is known of the satellite. @param tries  sendings before */
-static uint64_t TimeoutUs(const SKY_HostPeer_t *peer, uint32_t tries)
+static uint64_t TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t tries)
 {
-    uint64_t timeout_us = SKY_HOST_ASK_INITIAL_US;
+    const SKY_HostPatience_t *patience   = &host->questions.patience;
+    uint64_t                  timeout_us = patience->first_us;
 
     if (peer != NULL && peer->peer.srtt_us != 0u)
     {
         timeout_us = (uint64_t)peer->peer.srtt_us + (uint64_t)VARIATIONS * peer->peer.rttvar_us;
-        timeout_us = timeout_us > SKY_HOST_ASK_MIN_US ? timeout_us : SKY_HOST_ASK_MIN_US;
     }
-    for (uint32_t i = 0; i < tries && timeout_us < SKY_HOST_ASK_MAX_US; ++i)
+    timeout_us = timeout_us > patience->min_us ? timeout_us : patience->min_us;
+    for (uint32_t i = 0; i < tries && timeout_us < patience->max_us; ++i)
     {
         timeout_us *= 2u;
     }
-    SKY_ASSERT(timeout_us >= SKY_HOST_ASK_MIN_US);
-    return timeout_us < SKY_HOST_ASK_MAX_US ? timeout_us : SKY_HOST_ASK_MAX_US;
+    SKY_ASSERT(timeout_us > 0u && patience->max_us > 0u);
+    return timeout_us < patience->max_us ? timeout_us : patience->max_us;
 }
 
 /* The longest time that one of some satellites takes for so many sendings. */
@@ -49,18 +50,28 @@ static uint64_t LongestUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, 
 
         for (uint32_t tries = 0; tries < sendings; ++tries)
         {
-            sum_us += TimeoutUs(peer, tries);
+            sum_us += TimeoutUs(host, peer, tries);
         }
         longest_us = sum_us > longest_us ? sum_us : longest_us;
     }
     return longest_us;
 }
 
+void SKY_Host_SetPatience(SKY_Host_t *host, const SKY_HostPatience_t *patience)
+{
+    SKY_HostPatience_t *ours = &host->questions.patience;
+
+    ours->first_us   = patience->first_us != 0u ? patience->first_us : ours->first_us;
+    ours->min_us     = patience->min_us != 0u ? patience->min_us : ours->min_us;
+    ours->max_us     = patience->max_us != 0u ? patience->max_us : ours->max_us;
+    ours->silence_us = patience->silence_us != 0u ? patience->silence_us : ours->silence_us;
+}
+
 uint64_t SKY_Host_PatienceUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count)
 {
     const uint64_t longest_us = LongestUs(host, satellites, count, PATIENCE_SENDINGS);
 
-    return longest_us > SKY_HOST_PATIENCE_MIN_US ? longest_us : SKY_HOST_PATIENCE_MIN_US;
+    return longest_us > host->questions.patience.silence_us ? longest_us : host->questions.patience.silence_us;
 }
 
 uint64_t SKY_Host_HurryUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count)
@@ -237,7 +248,7 @@ static void SendQuestion(SKY_Host_t *host, SKY_HostQuestion_t *question)
     const SKY_Addr_t addr    = {question->place.plane, question->place.slot};
     const SKY_Addr_t entry   = {question->place.entry_plane, question->place.entry_slot};
     const uint64_t   left_us = question->deadline_us - host->now_us;
-    const uint64_t   wait_us = TimeoutUs(SKY_HostPieces_FindPeer(host, addr), question->tries);
+    const uint64_t   wait_us = TimeoutUs(host, SKY_HostPieces_FindPeer(host, addr), question->tries);
     SKY_Packet_t     pkt;
 
     SKY_ASSERT(host->now_us < question->deadline_us);

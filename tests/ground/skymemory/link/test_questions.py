@@ -1,0 +1,146 @@
+"""Questions through the native library: memory that both sides share, and calls that end in the middle."""
+
+import ctypes
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import pytest
+
+from skymemory.config import Constellation
+from skymemory.link import questions, structures
+from skymemory.link.ask import Ask
+from skymemory.link.control import ControlPlane
+from skymemory.link.questions import ASKED, TOLD
+from skymemory.placement.torus import Satellite
+from skymemory.placement.window import Route
+from skymemory.wire import icd
+from skymemory.wire.packets import PacketError, decode
+
+HERE = Satellite(3, 10)
+DIRECT = Route(HERE, HERE)
+
+
+@contextmanager
+def nobody() -> Iterator[Constellation]:
+    """A constellation whose satellite [3, 10] hears and says nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint:
+        endpoint.bind((Constellation().address(*HERE), 0))
+        yield Constellation().replace(network={"port": endpoint.getsockname()[1]})
+
+
+def test_what_is_packed_lies_where_the_library_reads_it() -> None:
+    """`struct` follows the formats, ctypes the header."""
+    question = structures.Question()
+    memory = bytearray(ctypes.sizeof(question))
+    values = [*range(1, 6), bytes(range(32)), *range(6, 18)]
+    ASKED.pack_into(memory, 0, *values)
+    found = structures.Question.from_buffer(memory)
+    place = found.place
+    assert [place.plane, place.slot, place.entry_plane, place.entry_slot, place.endpoint] == values[:5]
+    assert bytes(found.key) == values[5]
+    names = [name for name, *_ in structures.Question._fields_]
+    assert [getattr(found, name) for name in names[2 : names.index("status")]] == values[6:]
+
+    found.status, found.sent, found.rtt_us = 1, 2, 3
+    answer, expected = found.answer, [1, 2, 3]
+    for number, (name, kind) in enumerate(structures.Packet._fields_[:-1], 4):
+        if name == "is_request":
+            answer.is_request = True
+            expected.append(True)
+        elif name == "key":
+            answer.key[:] = bytes(range(32))
+            expected.append(bytes(range(32)))  # type: ignore[arg-type]
+        elif kind is structures.Addr:
+            setattr(answer, name, structures.Addr(number, 100 + number))
+            expected += [number, 100 + number]
+        else:
+            setattr(answer, name, number)
+            expected.append(number)
+    assert list(TOLD.unpack_from(memory, ASKED.size)) == expected
+
+
+@pytest.mark.parametrize(
+    ("ask", "why"),
+    [
+        (Ask(DIRECT, icd.OP_HAS, key=b"short"), "bad_header: key of 5 bytes; 32 are allowed"),
+        (Ask(DIRECT, icd.OP_HAS, tenant=1 << 32), "bad_header"),
+        (Ask(DIRECT, icd.OP_PING, payload=bytes(65500)), "too_large: .* bytes; 65507 are allowed"),
+    ],
+)
+def test_requests_that_cannot_be_packets(ask: Ask, why: str) -> None:
+    with nobody() as sky, ControlPlane(sky) as control, pytest.raises(PacketError, match=why):
+        control.exchange([Ask(DIRECT, icd.OP_PING), ask], 5)
+
+
+def test_a_satellite_that_is_none_is_refused_and_others_are_asked_later() -> None:
+    with nobody() as sky, ControlPlane(sky) as control:
+        with pytest.raises(ValueError, match="all of them count from 1"):
+            control.exchange([Ask(DIRECT, icd.OP_PING), Ask(Route(Satellite(0, 7), HERE), icd.OP_PING)], 5)
+        assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.05) == [None]
+        assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0) == [None]
+
+
+def test_an_answer_that_has_no_room_comes_without_its_payload() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as endpoint:
+        endpoint.bind((Constellation().address(*HERE), 0))
+        sky = Constellation().replace(network={"port": endpoint.getsockname()[1]})
+
+        def serve() -> None:
+            for size in (questions._ROOM_BYTES, questions._ROOM_BYTES + 1):
+                datagram, source = endpoint.recvfrom(65535)
+                request = decode(datagram)
+                payload = bytes(size)
+                reply = replace(request, is_request=False, src=request.dst, dst=request.src, deadline_ms=0, payload=payload)
+                endpoint.sendto(reply.encode(), source)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with ControlPlane(sky) as control:
+            payloads = [
+                answer.packet.payload
+                for _ in range(2)
+                for answer in control.exchange([Ask(DIRECT, icd.OP_RELAY)], 10)
+                if answer is not None and answer.ok
+            ]
+        thread.join()
+    assert [len(payload) for payload in payloads] == [questions._ROOM_BYTES, 0]
+
+
+def test_an_interrupt_ends_a_long_exchange() -> None:
+    """Ctrl-C in the thread that waits: not after the deadline, and the control plane can be used again."""
+    with nobody() as sky, ControlPlane(sky) as control:
+        timer = threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
+        timer.start()
+        began_s = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            control.exchange([Ask(DIRECT, icd.OP_PING)] * 300, 600)
+        assert time.monotonic() - began_s < 300
+        assert control.exchange([Ask(DIRECT, icd.OP_PING)], 0.05) == [None]
+
+
+def sockets() -> set[int]:
+    """Descriptors of this process that are sockets."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the listing's own
+            if os.readlink(f"/proc/self/fd/{name}").startswith("socket"):
+                found.add(int(name))
+    return found
+
+
+def test_a_socket_that_somebody_closed_is_an_error() -> None:
+    with nobody() as sky:
+        before = sockets()
+        control = ControlPlane(sky)
+        (opened,) = sockets() - before
+        with open(os.devnull, "rb") as other:  # its place is taken, so that closing the control plane closes nobody else's
+            os.dup2(other.fileno(), opened)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            control.exchange([Ask(DIRECT, icd.OP_PING)], 60)
+        control.close()
