@@ -249,9 +249,19 @@ class Worker:
         return self.is_over or self.found is not None or (self.seed is not None and self.seed > seed)
 
 
+def libraries(tree: Path) -> Path:
+    """Make a folder with all shared libraries of the build, as the package looks for them in one. Return it."""
+    folder = tree / "build/libraries"
+    folder.mkdir(exist_ok=True)
+    for library in (tree / "build").rglob("*.so"):
+        if library.parent != folder and not (folder / library.name).exists():
+            (folder / library.name).symlink_to(library)
+    return folder
+
+
 def twin(tree: Path, jobs: int, seeds: int) -> str | None:
     """Run seeds of the twin as the tree has it. Return what it says of the first that is violated, or None."""
-    env = {"PYTHONPATH": str(tree / "ground"), "SKYMEM_NATIVE_DIR": str(tree / "build/testbed")}
+    env = {"PYTHONPATH": str(tree / "ground"), "SKYMEM_NATIVE_DIR": str(libraries(tree))}
     step = min(jobs, seeds)
     with ExitStack() as stack:
         workers = []

@@ -83,15 +83,16 @@ static bool take_memory(SKYT_Twin_t *twin)
     twin->active_free = calloc(c->active_max, sizeof(*twin->active_free));
     twin->haves       = calloc(c->active_max, have);
     twin->places      = calloc(shares * (SKY_HOST_ROUNDS + 1u), sizeof(*twin->places));
+    twin->asked       = calloc(c->active_max * nodes, sizeof(*twin->asked));
     twin->buffers     = calloc(c->active_max, c->block_bytes);
     twin->scratch     = calloc(train, 1);
     twin->scratch2    = calloc(train, 1);
     twin->scratch3    = calloc(train, 1);
     return twin->nodes != NULL && twin->stores != NULL && twin->maps != NULL && twin->links != NULL && twin->entries != NULL &&
            twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
-           twin->active_free != NULL && twin->haves != NULL && twin->places != NULL && twin->buffers != NULL &&
-           twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL && SKYT_Pace_Init(twin) &&
-           SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
+           twin->active_free != NULL && twin->haves != NULL && twin->places != NULL && twin->asked != NULL &&
+           twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL &&
+           SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
 static bool set_up(SKYT_Twin_t *twin, char *why)
@@ -181,6 +182,7 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->active_free);
     free(twin->haves);
     free(twin->places);
+    free(twin->asked);
     free(twin->buffers);
     free(twin->scratch);
     free(twin->scratch2);
@@ -254,6 +256,7 @@ bool SKYT_AddBlocks(SKYT_Twin_t *twin, const SKYT_Block_t *blocks, uint32_t coun
         {
             return false;
         }
+        twin->truth[i].epoch = blocks[i].epoch;
     }
     twin->block_count = count;
     return SKYT_Use_Init(twin);
@@ -272,7 +275,8 @@ bool SKYT_AddOps(SKYT_Twin_t *twin, const SKYT_Op_t *ops, uint32_t count)
         const uint64_t earliest_us = i == 0 ? twin->now_us : ops[i - 1u].time_us;
 
         if (ops[i].time_us < earliest_us || ops[i].kind < SKYT_OP_PUT || ops[i].kind > SKYT_OP_PURGE ||
-            ops[i].block >= twin->block_count || ops[i].host == 0 || ops[i].host > twin->config.hosts || ops[i].deadline_ms == 0)
+            ops[i].block >= twin->block_count || ops[i].host == 0 || ops[i].host > twin->config.hosts ||
+            ops[i].deadline_ms == 0 || ops[i].epoch > twin->schedule.count)
         {
             return false;
         }
@@ -364,6 +368,7 @@ void SKYT_SetLinksDown(SKYT_Twin_t *twin, const uint8_t *down)
             const bool is_seam =
                 (link == SKY_LINK_NORTH && addr.plane == 1u) || (link == SKY_LINK_SOUTH && addr.plane == twin->config.planes);
 
+            SKYT_Network_Mark(twin, SKYT_LinkOf(twin, node, link));
             SKYT_LinkOf(twin, node, link)->sky_down = is_down;
             twin->sky_links_down += is_down && !is_seam ? 1u : 0u;
         }

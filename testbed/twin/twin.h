@@ -71,7 +71,7 @@ typedef struct
 typedef struct
 {
     uint32_t block_len;
-    uint32_t epoch; /**< row that it is laid for; 0: that of the moment */
+    uint32_t epoch; /**< row that it is laid for, where a put says nothing else; 0: that of the moment */
 } SKYT_Block_t;
 
 typedef enum
@@ -88,6 +88,7 @@ typedef struct
     uint32_t block;
     uint32_t host; /**< from 1 */
     uint32_t deadline_ms;
+    uint32_t epoch; /**< of a put: row that it lays the block for; 0: as the block says */
 } SKYT_Op_t;
 
 /** Why a get did not bring its block, or a put did not end well. */
@@ -152,19 +153,21 @@ typedef struct
 /** What must always hold. */
 typedef enum
 {
-    SKYT_INVARIANT_EXACT    = 0, /**< a get returns exactly what was put, or a miss */
-    SKYT_INVARIANT_FOREIGN  = 1, /**< nothing of another tenant or key arrives as data */
-    SKYT_INVARIANT_KEPT     = 2, /**< no chunk is lost by migration; a get misses only for a fault that explains it */
-    SKYT_INVARIANT_LIMIT    = 3, /**< no store over its limit */
-    SKYT_INVARIANT_DEADLINE = 4, /**< every operation ends by its deadline */
-    SKYT_INVARIANT_PACKETS  = 5, /**< packets on their way are bounded, and none is forgotten */
-    SKYT_INVARIANT_ROUTE    = 6, /**< once all know which links are down, no packet comes to a satellite twice */
-    SKYT_INVARIANT_LIVELOCK = 7, /**< what happens between two operations is bounded */
-    SKYT_INVARIANT_OLDEST   = 8, /**< what makes room in a full store is the block that was used longest ago */
-    SKYT_INVARIANT_SHORTEST = 9, /**< where no link is known to be down, a packet takes a shortest way */
-    SKYT_INVARIANT_LIFETIME = 10 /**< deadlines mean what they say: in requests as they are sent, and for parts that are kept */
+    SKYT_INVARIANT_EXACT    = 0,  /**< a get returns exactly what was put, or a miss */
+    SKYT_INVARIANT_FOREIGN  = 1,  /**< nothing of another tenant or key arrives as data */
+    SKYT_INVARIANT_KEPT     = 2,  /**< no chunk is lost by migration; a get misses only for a fault that explains it */
+    SKYT_INVARIANT_LIMIT    = 3,  /**< no store over its limit */
+    SKYT_INVARIANT_DEADLINE = 4,  /**< every operation ends by its deadline */
+    SKYT_INVARIANT_PACKETS  = 5,  /**< packets on their way are bounded, and none is forgotten */
+    SKYT_INVARIANT_ROUTE    = 6,  /**< once all know which links are down, no packet comes to a satellite twice */
+    SKYT_INVARIANT_LIVELOCK = 7,  /**< what happens between two operations is bounded */
+    SKYT_INVARIANT_OLDEST   = 8,  /**< what makes room in a full store is the block that was used longest ago */
+    SKYT_INVARIANT_SHORTEST = 9,  /**< where no link is known to be down, a packet takes a shortest way */
+    SKYT_INVARIANT_LIFETIME = 10, /**< deadlines mean what they say: in requests as they are sent, and for parts that are kept */
+    SKYT_INVARIANT_WAITS    = 11, /**< what is laid for a later row waits for it where it was put */
+    SKYT_INVARIANT_WINDOW   = 12  /**< what a host counts as on its way to a satellite is what its shares have on their way */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 11u
+#define SKYT_INVARIANTS 13u
 
 /** Why a run stopped before its time. */
 typedef enum
@@ -217,22 +220,30 @@ typedef struct
 /** Ways to break the core on purpose, so that tests see each invariant fail. */
 typedef enum
 {
-    SKYT_BREAK_NOTHING  = 0,
-    SKYT_BREAK_FLIP     = 1,  /**< EXACT: a satellite damages a chunk that it sends, and makes both checksums right */
-    SKYT_BREAK_SWAP     = 2,  /**< FOREIGN: it sends the same chunk of another tenant instead */
-    SKYT_BREAK_FORGET   = 3,  /**< KEPT: it forgets a chunk that came from another satellite once it has acknowledged it */
-    SKYT_BREAK_OVERFULL = 4,  /**< LIMIT: it takes one more chunk than there are slots */
-    SKYT_BREAK_DEAF     = 5,  /**< DEADLINE: the timers of ground hosts never run out */
-    SKYT_BREAK_LEAK     = 6,  /**< PACKETS: what has arrived is not given back */
-    SKYT_BREAK_ROUTE    = 7,  /**< ROUTE: satellites know of no links but their own */
-    SKYT_BREAK_SPIN     = 8,  /**< LIVELOCK: the timers of ground hosts are always due */
-    SKYT_BREAK_BABBLE   = 9,  /**< LIVELOCK: a satellite never comes to the end of an answer */
-    SKYT_BREAK_NEWEST   = 10, /**< OLDEST: before it makes room, a satellite looks at the block whose turn it is */
-    SKYT_BREAK_DETOUR   = 11, /**< SHORTEST: what a satellite answers leaves it over the wrong link */
-    SKYT_BREAK_SECONDS  = 12, /**< LIFETIME: a satellite takes deadlines in a unit a thousand times too small */
-    SKYT_BREAK_TRUST    = 13, /**< EXACT: a satellite makes the checksum of a chunk right instead of looking at it */
-    SKYT_BREAK_RUMOUR   = 14, /**< KEPT: a satellite takes word of another's eviction for true of any block */
-    SKYT_BREAK_DENY     = 15  /**< KEPT: a satellite denies chunks that it holds, of blocks that have lost others */
+    SKYT_BREAK_NOTHING   = 0,
+    SKYT_BREAK_FLIP      = 1,  /**< EXACT: a satellite damages a chunk that it sends, and makes both checksums right */
+    SKYT_BREAK_SWAP      = 2,  /**< FOREIGN: it sends the same chunk of another tenant instead */
+    SKYT_BREAK_FORGET    = 3,  /**< KEPT: it forgets a chunk that came from another satellite once it has acknowledged it */
+    SKYT_BREAK_OVERFULL  = 4,  /**< LIMIT: it takes one more chunk than there are slots */
+    SKYT_BREAK_DEAF      = 5,  /**< DEADLINE: the timers of ground hosts never run out */
+    SKYT_BREAK_LEAK      = 6,  /**< PACKETS: what has arrived is not given back */
+    SKYT_BREAK_ROUTE     = 7,  /**< ROUTE: satellites know of no links but their own */
+    SKYT_BREAK_SPIN      = 8,  /**< LIVELOCK: the timers of ground hosts are always due */
+    SKYT_BREAK_BABBLE    = 9,  /**< LIVELOCK: a satellite never comes to the end of an answer */
+    SKYT_BREAK_NEWEST    = 10, /**< OLDEST: before it makes room, a satellite looks at the block whose turn it is */
+    SKYT_BREAK_DETOUR    = 11, /**< SHORTEST: what a satellite answers leaves it over the wrong link */
+    SKYT_BREAK_SECONDS   = 12, /**< LIFETIME: a satellite takes deadlines in a unit a thousand times too small */
+    SKYT_BREAK_TRUST     = 13, /**< EXACT: a satellite makes the checksum of a chunk right instead of looking at it */
+    SKYT_BREAK_RUMOUR    = 14, /**< KEPT: a satellite takes word of another's eviction for true of any block */
+    SKYT_BREAK_DENY      = 15, /**< KEPT: a satellite denies chunks that it holds, of blocks that have lost others */
+    SKYT_BREAK_CONSENT   = 16, /**< KEPT: who does not answer a survey counts as one that has nothing left to hand over */
+    SKYT_BREAK_HASTE     = 17, /**< KEPT: a satellite takes word of another's eviction for later than it is */
+    SKYT_BREAK_ELSEWHERE = 18, /**< KEPT: a host asks only where a share belongs now */
+    SKYT_BREAK_HURRY     = 19, /**< KEPT: a host looks for nothing that is late */
+    SKYT_BREAK_BLIND     = 20, /**< ROUTE: satellites use links that are silent */
+    SKYT_BREAK_SEAM      = 21, /**< ROUTE: they send over a seam that is cut */
+    SKYT_BREAK_LEAVE     = 22, /**< WAITS: a satellite does not hear which row a put is for */
+    SKYT_BREAK_HOARD     = 23  /**< WINDOW: a host does not give back what a share had on its way when it ended */
 } SKYT_Break_t;
 
 /** @return NULL: a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or no memory */

@@ -7,6 +7,7 @@
 #include "twin_priv.h"
 
 #define PAYLOAD_AT (SKY_RESPONSE_OVERHEAD - SKY_PEC_BYTES)
+#define LATER_US   UINT64_C(3600000000)
 
 uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out)
 {
@@ -71,6 +72,7 @@ const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY
         {
             look_at_oldest(&node->store);
         }
+        changed->epoch = twin->broken == SKYT_BREAK_LEAVE ? 0 : pkt->epoch;
         if (twin->broken == SKYT_BREAK_SECONDS)
         {
             changed->deadline_ms = (pkt->deadline_ms + 999u) / 1000u;
@@ -111,7 +113,49 @@ uint32_t SKYT_Break_Link(const SKYT_Twin_t *twin, uint32_t index, uint32_t link,
 {
     const uint32_t other = (link + 1u) % SKY_ISL_COUNT;
 
-    return begins && SKYT_Network_Neighbour(twin, index, other) != SKYT_NONE ? other : link;
+    if (twin->broken == SKYT_BREAK_DETOUR)
+    {
+        return begins && SKYT_Network_Neighbour(twin, index, other) != SKYT_NONE ? other : link;
+    }
+    for (uint32_t seam = 0; twin->broken == SKYT_BREAK_SEAM && seam < SKY_ISL_COUNT; ++seam)
+    {
+        link = SKYT_Network_Neighbour(twin, index, seam) == SKYT_NONE ? seam : link;
+    }
+    return link;
+}
+
+void SKYT_Break_Links(SKYT_Twin_t *twin, uint32_t index)
+{
+    for (uint32_t link = 0; twin->broken == SKYT_BREAK_BLIND && link < SKY_ISL_COUNT; ++link)
+    {
+        SKY_Router_SetLinkUp(&twin->nodes[index].core.router, (SKY_LinkId_t)link,
+                             SKYT_Network_Neighbour(twin, index, link) != SKYT_NONE);
+    }
+}
+
+uint64_t SKYT_Break_LaterUs(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
+{
+    const bool is_gossip = pkt->is_request && pkt->op == SKY_OP_PURGE && (pkt->flags & SKY_FLAG_GOSSIP) != 0;
+
+    return twin->broken == SKYT_BREAK_HASTE && is_gossip ? LATER_US : 0;
+}
+
+uint32_t SKYT_Break_Places(const SKYT_Twin_t *twin, SKY_Addr_t *found, uint32_t count)
+{
+    if (twin->broken != SKYT_BREAK_ELSEWHERE)
+    {
+        return count;
+    }
+    found[0] = found[count - 1u];
+    return 1;
+}
+
+void SKYT_Break_Ended(SKYT_Twin_t *twin, uint32_t ground)
+{
+    if (twin->broken == SKYT_BREAK_HOARD)
+    {
+        ++twin->grounds[ground].core.peers.peers[0].peer.outstanding;
+    }
 }
 
 void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt)

@@ -7,6 +7,10 @@
 
 #include "twin_priv.h"
 
+#define SILENT_HELLOS \
+    (SKY_HELLO_LOST + 2u)  /* after so many without an answer a link is silent to all: greetings are not in step */
+#define ON_WAY_US 3000000u /* longer than a packet is on one link, faults included */
+
 void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t node, uint32_t op, uint32_t block, uint32_t chunk,
                      const char *text)
 {
@@ -147,6 +151,58 @@ void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t n
             SKYT_Check_Fail(twin, SKYT_INVARIANT_ROUTE, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
                             "a packet came to this satellite twice, although all know which links are down");
             return;
+        }
+    }
+}
+
+void SKYT_Check_Dead(SKYT_Twin_t *twin, uint32_t node, uint64_t since_us, const uint8_t *data, uint32_t len)
+{
+    const uint64_t began_us = twin->nodes[node].up_us; /* it heard nothing before */
+    const uint64_t from_us  = since_us > began_us ? since_us : began_us;
+    const uint64_t most_us  = SILENT_HELLOS * (uint64_t)twin->config.hello_ms * US_PER_MS + ON_WAY_US;
+    SKY_Packet_t   pkt;
+
+    if (since_us != 0 && twin->now_us <= from_us + most_us)
+    {
+        return;
+    }
+    if (SKY_Packet_Decode(data, len, &pkt) == SKY_STATUS_OK && (pkt.op != SKY_OP_HELLO || since_us == 0))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_ROUTE, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        since_us == 0 ? "this satellite sends over a link that there is not"
+                                      : "this satellite still sends over a link on which it has heard nothing for long");
+    }
+}
+
+/* Chunks that a satellite's shares have on their way. */
+static uint32_t on_way_of(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < SKY_HOST_LANES; ++i)
+    {
+        if ((peer->lanes_busy >> i & 1u) != 0)
+        {
+            const SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[i]];
+
+            count += lane->kind == SKY_HOST_GET ? lane->u.fetch.on_way : lane->kind == SKY_HOST_PUT ? lane->u.push.on_way : 0;
+        }
+    }
+    return count;
+}
+
+void SKYT_Check_Window(SKYT_Twin_t *twin, uint32_t ground)
+{
+    const SKY_Host_t *host = &twin->grounds[ground].core;
+
+    for (uint32_t i = 0; i < host->peers.peer_count; ++i)
+    {
+        const SKY_HostPeer_t *peer = &host->peers.peers[i];
+
+        if (peer->peer.outstanding != (peer->lanes_busy == 0 ? 0 : on_way_of(host, peer)))
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_WINDOW, SKYT_NONE, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                            "a host counts other chunks as on their way to a satellite than its shares have");
         }
     }
 }

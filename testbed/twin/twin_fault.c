@@ -79,6 +79,8 @@ static void cut(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
     SKYT_Hello_WakeEnds(twin, fault->node, fault->link);
     if (fault->value != 0)
     {
+        SKYT_Network_Mark(twin, there);
+        SKYT_Network_Mark(twin, back);
         ++there->cuts;
         ++back->cuts;
         ++twin->counters.cuts;

@@ -32,7 +32,7 @@ static bool census_init(const SKYT_Twin_t *twin, Census_t *census)
 static SKY_Addr_t home_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
 {
     const uint32_t row   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    const uint32_t epoch = twin->blocks[block].epoch;
+    const uint32_t epoch = twin->truth[block].epoch;
 
     return SKY_Schedule_Server(&twin->schedule, row > epoch ? row : epoch, chunk);
 }

@@ -23,6 +23,7 @@ static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const
     const SKYT_Parts_t           parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES, SKYT_NONE};
 
     SKYT_Check_Request(ground->twin, SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block), pkt);
+    SKYT_Asked_Note(ground->twin, SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block), pkt);
     SKYT_Network_Send(ground->twin, now_us, (uint32_t)endpoint, SKYT_LINK_UP, ground->number, &parts);
 }
 
@@ -104,6 +105,8 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
         ++runs;
         while ((ended = SKY_Host_NextEnded(core)) != NULL)
         {
+            SKYT_Break_Ended(twin, index);
+            SKYT_Check_Window(twin, index);
             SKYT_Op_End(twin, ended);
             due_us = twin->now_us; /* another may have begun */
         }

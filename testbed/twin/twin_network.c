@@ -30,6 +30,11 @@ bool SKYT_Network_IsWhole(const SKYT_Link_t *link)
     return link->cuts == 0 && !link->sky_down;
 }
 
+void SKYT_Network_Mark(const SKYT_Twin_t *twin, SKYT_Link_t *link)
+{
+    link->down_us = SKYT_Network_IsWhole(link) ? twin->now_us : link->down_us;
+}
+
 /* ---- the pool -------------------------------------------------------------------------------------------------------- */
 
 static uint8_t *data_of(const SKYT_Twin_t *twin, uint32_t packet)
@@ -264,6 +269,20 @@ static bool transmit(const SKYT_Twin_t *twin, SKYT_Link_t *link, uint32_t kbps, 
     return true;
 }
 
+/* Nothing can arrive over this link. Does the satellite have to know? */
+static void check_dead(SKYT_Twin_t *twin, uint32_t node, uint32_t id, const SKYT_Parts_t *parts)
+{
+    uint8_t *to = twin->scratch3;
+
+    if (id < SKY_ISL_COUNT && parts->head_len + parts->body_len + parts->tail_len <= twin->config.packet_bytes)
+    {
+        copy(&to, parts->head, parts->head_len);
+        copy(&to, parts->body, parts->body_len);
+        copy(&to, parts->tail, parts->tail_len);
+        SKYT_Check_Dead(twin, node, SKYT_LinkOf(twin, node, id)->down_us, twin->scratch3, (uint32_t)(to - twin->scratch3));
+    }
+}
+
 void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint32_t id, uint16_t host, const SKYT_Parts_t *parts)
 {
     const uint32_t index   = node * SKYT_LINKS + id;
@@ -275,6 +294,7 @@ void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint
     twin->counters.packet_bytes += len;
     if (!SKYT_Network_IsWhole(link))
     {
+        check_dead(twin, node, id, parts);
         ++twin->counters.lost_cut;
         return;
     }
@@ -319,6 +339,10 @@ void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
     }
     else if (far == SKYT_NONE || !twin->nodes[far].is_up)
     {
+        if (link < SKY_ISL_COUNT)
+        {
+            SKYT_Check_Dead(twin, node, far == SKYT_NONE ? 0 : twin->nodes[far].down_us, data_of(twin, id), packet->len);
+        }
         ++twin->counters.lost_dead;
     }
     else if (!waited && SKYT_Work_Hold(twin, far, id, data_of(twin, id)))

@@ -21,12 +21,21 @@ static uint32_t index_of(const SKYT_Node_t *node)
     return (uint32_t)(node - node->twin->nodes);
 }
 
-static SKYT_Before_t before_of(const SKYT_Node_t *node)
+static bool is_put(const SKY_Packet_t *pkt)
+{
+    return pkt->is_request && pkt->op == SKY_OP_PUT;
+}
+
+static SKYT_Before_t before_of(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
 {
     const SKY_ServiceCounters_t *counters = &node->service.core.counters;
-    const SKYT_Before_t          before   = {
-                   node->store.counters.evicted_blocks, counters->scrubbed, counters->puts, counters->hits, counters->gossip_purged,
-                   node->store.counters.slots_used};
+    const SKYT_Before_t          before   = {node->store.counters.evicted_blocks,
+                                             counters->scrubbed,
+                                             counters->puts,
+                                             counters->hits,
+                                             counters->gossip_purged,
+                                             node->store.counters.slots_used,
+                                             is_put(pkt) && SKY_Store_Find(&node->store, pkt->tenant, pkt->key) != SKY_STORE_NONE};
 
     return before;
 }
@@ -36,28 +45,33 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     SKYT_Node_t        *node   = context;
     SKYT_Twin_t        *twin   = node->twin;
     const uint32_t      index  = index_of(node);
-    const SKYT_Before_t before = before_of(node);
+    const SKYT_Before_t before = before_of(node, from);
     SKY_Packet_t        changed;
     const SKY_Packet_t *pkt = twin->broken == SKYT_BREAK_NOTHING ? from : SKYT_Break_Seen(twin, index, from, &changed);
 
-    if (pkt->is_request && pkt->op == SKY_OP_PUT && pkt->src.plane != 0)
+    if (is_put(pkt) && pkt->src.plane != 0)
     {
         twin->counters.migrated_bytes += pkt->length;
         twin->row_moved_us = now_us;
+        SKYT_Use_Moved(twin, pkt);
+    }
+    if (pkt->is_request && pkt->op == SKY_OP_STATS && pkt->src.plane != 0)
+    {
+        SKYT_Truth_Surveyed(twin, index);
     }
     if (twin->arriving != SKYT_NONE)
     {
         SKYT_Check_Hops(twin, &twin->packets[twin->arriving], index);
         SKYT_Check_HopLimit(twin, &twin->packets[twin->arriving], index, pkt);
     }
-    SKY_Service_Begin(&node->service, now_us, pkt);
+    SKY_Service_Begin(&node->service, now_us + SKYT_Break_LaterUs(twin, pkt), pkt);
     if (twin->broken != SKYT_BREAK_NOTHING)
     {
         SKYT_Break_Begun(twin, index, pkt);
     }
     node->begun = from;
     SKYT_Truth_Put(twin, index, before.evicted);
-    if (pkt->is_request && pkt->op == SKY_OP_PUT)
+    if (is_put(pkt))
     {
         SKYT_Use_Put(twin, index, from, &before);
         SKYT_Check_Taken(twin, index, from);
@@ -133,6 +147,10 @@ static void poll(void *context, uint64_t now_us, uint64_t *next_us)
     const uint64_t scrubbed = node->service.core.counters.scrubbed;
     const uint64_t expired  = node->store.counters.expired_partial;
 
+    if (node->twin->broken == SKYT_BREAK_CONSENT)
+    {
+        node->service.survey.waiting = 0;
+    }
     SKY_Service_Poll(&node->service, now_us, next_us);
     SKYT_Use_Polled(node->twin, index, expired);
     if (node->service.core.counters.scrubbed != scrubbed)
@@ -157,7 +175,7 @@ static bool send(void *context, uint64_t now_us, SKY_LinkId_t link, uint64_t end
 {
     SKYT_Node_t   *node = context;
     SKYT_Twin_t   *twin = node->twin;
-    const bool     goes = link == SKY_LINK_GROUND || twin->broken != SKYT_BREAK_DETOUR;
+    const bool     goes = link == SKY_LINK_GROUND || twin->broken == SKYT_BREAK_NOTHING;
     const uint32_t over = goes ? (uint32_t)link : SKYT_Break_Link(twin, index_of(node), (uint32_t)link, from->head != NULL);
     const uint32_t id   = link == SKY_LINK_GROUND ? SKYT_LINK_DOWN : over;
     SKYT_Parts_t   parts;
@@ -234,6 +252,7 @@ void SKYT_Node_Run(SKYT_Twin_t *twin, uint32_t index)
     {
         return;
     }
+    SKYT_Break_Links(twin, index);
     if (SKY_Node_NextDue(&node->core) <= twin->now_us)
     {
         SKYT_Hello_CatchUp(twin, index);
@@ -331,6 +350,7 @@ static bool start(SKYT_Twin_t *twin, uint32_t index)
     node->served = served;
     node->digest = 0;
     node->is_up  = true;
+    node->up_us  = twin->now_us;
     if (!SKY_Node_Init(&node->core, &shell, &memory) ||
         SKY_Node_Configure(&node->core, twin->now_us, &cfg) != SKY_NODE_CONFIGURED)
     {
@@ -390,6 +410,7 @@ void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
     (void)memset(&node->service.core.counters, 0, sizeof(node->service.core.counters));
     node->busy_until_us = 0;
     node->is_up         = false;
+    node->down_us       = twin->now_us;
     node->is_greeting   = false;
     SKYT_Queue_Remove(&twin->queue, index);
     SKYT_Queue_Remove(&twin->queue, SKYT_EventOfHello(twin, index));

@@ -20,8 +20,7 @@ static SKY_Places_t places_of(const SKYT_Twin_t *twin)
     return places;
 }
 
-/* Has a satellite something left to hand over? Who is in another row, by its clock, does not know. */
-static bool has_left(const SKYT_Twin_t *twin, const SKYT_Node_t *node)
+bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, const SKYT_Node_t *node)
 {
     const SKY_Schedule_t *schedule = node->service.core.schedule;
     const bool            knows =
@@ -38,7 +37,7 @@ static SKY_Late_t late_of(const SKYT_Twin_t *twin)
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
         late.is_certain = late.is_certain && twin->nodes[node].is_up;
-        late.is_over    = late.is_over && !(twin->nodes[node].is_up && has_left(twin, &twin->nodes[node]));
+        late.is_over    = late.is_over && !(twin->nodes[node].is_up && SKYT_Op_HasLeft(twin, &twin->nodes[node]));
     }
     return late;
 }
@@ -48,7 +47,7 @@ static bool is_late(const void *context, SKY_Addr_t satellite)
     const SKYT_Twin_t *twin = context;
     const SKYT_Node_t *node = &twin->nodes[SKYT_NodeOf(twin, satellite)];
 
-    return node->is_up && has_left(twin, node);
+    return node->is_up && twin->broken != SKYT_BREAK_HURRY && SKYT_Op_HasLeft(twin, node);
 }
 
 /* The satellite to send to. @return SKYT_NONE: there is none */
@@ -118,12 +117,12 @@ static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t 
     }
 }
 
-static void find_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server)
+static void find_places(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server)
 {
     const SKY_Places_t places = places_of(twin);
     const uint64_t     late   = (uint64_t)twin->config.late_put_ms * US_PER_MS;
     const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us - (late < twin->now_us ? late : 0));
-    const uint32_t     epoch  = twin->blocks[active->block].epoch;
+    const uint32_t     epoch  = active->epoch;
     SKY_Addr_t         found[SKY_PLACES_MAX];
     uint32_t           count = 1;
 
@@ -138,7 +137,9 @@ static void find_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t
     else
     {
         count = SKY_Places_Find(&places, twin->now_us, epoch, server, found);
+        count = SKYT_Break_Places(twin, found, count);
     }
+    SKYT_Asked_Places(twin, active, server, found, count);
     set_places(twin, active, server, found, count);
 }
 
@@ -164,6 +165,16 @@ SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block)
 
 /* ---- begin ----------------------------------------------------------------------------------------------------------- */
 
+/* Who gets or purges a block knows what the put said that ended well last. */
+static uint32_t epoch_of(const SKYT_Twin_t *twin, const SKYT_Op_t *op)
+{
+    if (op->kind != SKYT_OP_PUT)
+    {
+        return twin->truth[op->block].epoch;
+    }
+    return op->epoch != 0 ? op->epoch : twin->blocks[op->block].epoch;
+}
+
 static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     static const SKY_HostKind_t kinds[] = {
@@ -173,7 +184,7 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     (void)memset(block, 0, sizeof(*block));
     block->kind         = kinds[active->kind];
     block->tenant       = SKYT_Content_Tenant(twin, active->block);
-    block->epoch        = twin->blocks[active->block].epoch;
+    block->epoch        = active->epoch;
     block->block_len    = twin->blocks[active->block].block_len;
     block->chunk_len    = twin->config.chunk_bytes;
     block->chunk_total  = SKYT_Content_Total(twin, active->block);
@@ -198,7 +209,7 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
     const SKY_Places_t places = places_of(twin);
     SKY_Host_t        *core   = &twin->grounds[active->host - 1u].core;
     uint32_t           found[SKY_PLACES_ROWS_MAX];
-    const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, twin->blocks[active->block].epoch, found)};
+    const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
 
     active->deadline_us = twin->now_us + (uint64_t)active->deadline_ms * US_PER_MS;
     describe(twin, active);
@@ -360,9 +371,11 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     active->block       = op->block;
     active->host        = op->host;
     active->denied      = SKYT_NONE;
+    active->epoch       = epoch_of(twin, op);
     active->started_us  = twin->now_us;
     active->deadline_ms = op->deadline_ms;
     SKYT_Digest(twin, number, NULL, 0);
+    SKYT_Asked_Begin(twin, active);
     begin_attempts(twin, active);
     go_on(twin, active);
 }

@@ -9,7 +9,8 @@
  *     twin_content.c  keys and chunks             twin_finish.c   where everything is in the end
  *     twin_break.c    the core, broken on purpose     twin_work.c     chunks that take time on board
  *     twin_hello.c    hellos and news of links    twin_pace.c     does it get anywhere?
- *     twin_use.c      what makes room, and what is kept for how long
+ *     twin_use.c      what makes room, and what is kept where for how long
+ *     twin_asked.c    whom hosts ask for a share
  */
 #ifndef TWIN_PRIV_H
 #define TWIN_PRIV_H
@@ -36,6 +37,7 @@ typedef struct
     uint32_t            far;      /**< satellite at the other end; SKYT_NONE: there is none */
     uint32_t            delay_us; /**< when delays were last set */
     uint32_t            later_us; /**< when they have moved; in between it is in between */
+    uint64_t            down_us;  /**< when it was whole last, if it is not */
     uint16_t            cuts;     /**< faults that cut it now */
     bool                sky_down; /**< behind the earth, or over the seam */
     bool                bad[2];   /**< state of Gilbert and Elliott: for all links, of this one */
@@ -79,6 +81,9 @@ typedef struct
     SKY_Schedule_t     *late;   /**< its own schedule, if its clock is late */
     uint8_t            *memory; /**< of the store */
     bool                is_up;
+    uint64_t            up_us, down_us;             /**< when it last began, and crashed */
+    uint64_t            cleared_us;                 /**< when it was last asked what it has left to hand over, and had nothing */
+    uint32_t            cleared_row;                /**< in which it was then; SKYT_NONE: it held nothing */
     uint32_t            junk;                       /**< blocks of junk put so far */
     uint64_t            migrated, evicted, expired; /**< before its last crash */
     uint64_t            busy_until_us;              /**< with chunks */
@@ -106,6 +111,7 @@ typedef struct
     uint32_t         op; /**< its number */
     uint32_t         kind;
     uint32_t         block, host;
+    uint32_t         epoch; /**< row that the host takes the block to be laid for */
     uint64_t         started_us;
     uint32_t         deadline_ms; /**< of an attempt */
     uint64_t         deadline_us; /**< of the attempt that runs */
@@ -138,6 +144,7 @@ typedef struct
     uint16_t putting, purging;
     uint64_t purged_us;
     uint64_t put_us; /**< when a put last began or ended; 0: never */
+    uint32_t epoch;  /**< that the put said which ended well last: hosts know it */
 } SKYT_Truth_t;
 
 typedef struct SKYT_Use SKYT_Use_t; /**< when a store used a block last: private to twin_use.c */
@@ -147,6 +154,7 @@ typedef struct
 {
     uint64_t evicted, scrubbed, puts, hits, rumoured;
     uint32_t slots;
+    bool     is_known; /**< of a PUT: its block */
 } SKYT_Before_t;
 
 #define SKYT_PACE_KINDS 20u /**< of packets: operation and direction */
@@ -188,6 +196,7 @@ struct SKYT_Twin
     uint8_t         *buffers;
     uint8_t         *haves;
     SKY_HostPlace_t *places;
+    uint32_t        *asked; /**< operation x nodes + node: servers (bit: number mod 32) for whose shares it was asked */
     uint8_t         *scratch, *scratch2, *scratch3; /**< a packet each */
     /* script */
     SKYT_Block_t  *blocks;
@@ -287,6 +296,8 @@ void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint
 void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id);
 /** It is not cut, and the sky gives it. */
 bool SKYT_Network_IsWhole(const SKYT_Link_t *link);
+/** Before it is cut, or comes behind the earth: note when it was whole last. */
+void SKYT_Network_Mark(const SKYT_Twin_t *twin, SKYT_Link_t *link);
 /** The node at the other end of an ISL, SKYT_NONE without one. */
 uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t link);
 
@@ -349,6 +360,8 @@ void SKYT_Op_Next(SKYT_Twin_t *twin);
 void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index);
 /** The operation whose block this is. */
 SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block);
+/** Has a satellite something left to hand over? One that is in another row, by its clock, does not know. */
+bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, const SKYT_Node_t *node);
 /** A block of the host has ended. */
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
 
@@ -393,6 +406,10 @@ void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node);
 /* Each satellite that passed a packet on has lowered its hop limit. */
 void SKYT_Check_HopLimit(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node, const SKY_Packet_t *pkt);
 void SKYT_Check_Packets(SKYT_Twin_t *twin);
+/** A satellite sends a packet that cannot arrive. @param since_us  since when; 0: there is no such link */
+void SKYT_Check_Dead(SKYT_Twin_t *twin, uint32_t node, uint64_t since_us, const uint8_t *data, uint32_t len);
+/** An operation of this host has ended. */
+void SKYT_Check_Window(SKYT_Twin_t *twin, uint32_t ground);
 /** A packet has come to a satellite over an ISL. */
 void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node);
 /** Hold the bytes of a chunk against what they must be. */
@@ -429,6 +446,25 @@ void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, con
 void SKYT_Use_Get(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
 /** A service was polled. @param expired_before  chunks of which it had forgotten parts until then */
 void SKYT_Use_Polled(SKYT_Twin_t *twin, uint32_t node, uint64_t expired_before);
+/** A satellite is about to look at a PUT that another satellite has sent. */
+void SKYT_Use_Moved(SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
+/** The row that a satellite keeps a block for. */
+uint32_t SKYT_Use_Epoch(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+/** Until when a put of the block to this satellite may still go on. */
+uint64_t SKYT_Use_PutUntil(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+/** When it last took in a chunk of the block, or a part of one. */
+uint64_t SKYT_Use_TakenUs(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+
+/* ---- twin_asked.c ---------------------------------------------------------------------------------------------------- */
+
+/** A get begins. */
+void SKYT_Asked_Begin(SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** A host has found out whom to ask for a share. */
+void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count);
+/** It sends a request. */
+void SKYT_Asked_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt);
+/** A satellite that could have been asked for a chunk since the get began, and was not. @return SKYT_NONE: there is none */
+uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
 
 /* ---- twin_truth.c ---------------------------------------------------------------------------------------------------- */
 
@@ -443,6 +479,8 @@ void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before);
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node);
 /** The scrub of a satellite has purged a block. */
 void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+/** A satellite is asked by another what it has left to hand over. */
+void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node);
 /** A satellite has purged a block on a neighbour's word. */
 void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 
@@ -456,6 +494,14 @@ const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY
 void SKYT_Break_Begun(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
 /** The link over which a packet leaves instead of @p link. */
 uint32_t SKYT_Break_Link(const SKYT_Twin_t *twin, uint32_t index, uint32_t link, bool begins);
+/** Before a satellite runs: which links it takes for usable. */
+void SKYT_Break_Links(SKYT_Twin_t *twin, uint32_t index);
+/** By how much its clock is to be ahead while it looks at this packet. */
+uint64_t SKYT_Break_LaterUs(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
+/** Where a host is to ask for a share. @return how many of @p found */
+uint32_t SKYT_Break_Places(const SKYT_Twin_t *twin, SKY_Addr_t *found, uint32_t count);
+/** An operation of this host has ended. */
+void SKYT_Break_Ended(SKYT_Twin_t *twin, uint32_t ground);
 /** A request has been served. */
 void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
 

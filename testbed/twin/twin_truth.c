@@ -6,6 +6,7 @@
 #include "twin_priv.h"
 
 #define BIT(cause)  ((uint8_t)(1u << (cause)))
+#define HOLDERS_MAX 8u
 #define SETTLING_US 60000000u /* so long after a fault its traces may last: timers that have backed off, queues */
 
 static void taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause)
@@ -56,9 +57,43 @@ uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node)
     return SKYT_Content_BlockOf(twin, info.tenant, info.key);
 }
 
+void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node)
+{
+    SKYT_Node_t          *here     = &twin->nodes[node];
+    const SKY_Schedule_t *schedule = here->service.core.schedule;
+    const bool            is_empty = here->store.counters.slots_used == 0;
+
+    if (is_empty || (schedule != NULL && SKY_Service_HandoverLeft(&here->service, twin->now_us) == 0))
+    {
+        here->cleared_us  = twin->now_us;
+        here->cleared_row = is_empty ? SKYT_NONE : SKY_Schedule_RowAt(schedule, twin->now_us);
+    }
+}
+
+/* What is missing of a block may be on its way, as long as somebody who was not asked in this row has it, or had something left then. */
+static void check_survey(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
+{
+    const SKY_Schedule_t *schedule = twin->nodes[node].service.core.schedule;
+    const uint32_t        row      = SKY_Schedule_RowAt(schedule, twin->now_us);
+    const uint64_t        from_us  = schedule->epoch_us + (uint64_t)schedule->rows[row - 1u].time_ms * US_PER_MS;
+
+    for (uint32_t other = 0; other < twin->node_count; ++other)
+    {
+        const SKYT_Node_t *asked = &twin->nodes[other];
+
+        if (other != node && (asked->cleared_us < from_us || (asked->cleared_row != SKYT_NONE && asked->cleared_row != row)))
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, other, SKYT_NONE, block, SKYT_NONE,
+                            "the scrub purged a block although this satellite has not said that it has nothing left");
+            return;
+        }
+    }
+}
+
 /* A share that a fault keeps from moving looks like one that is gone. */
 void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
 {
+    check_survey(twin, node, block);
     if (block == SKYT_NONE)
     {
         return;
@@ -87,6 +122,11 @@ void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
                         "gossip purged a block that nothing was missing of");
+    }
+    if (twin->now_us < SKYT_Use_PutUntil(twin, node, block))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
+                        "gossip purged a block of which a put still went on");
     }
     taint(twin, block, SKYT_CAUSE_EVICTED);
 }
@@ -221,19 +261,42 @@ static bool may_miss_anything(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
            active->excuse == SKYT_CAUSE_ABSENT;
 }
 
+/* Does a satellite keep a chunk for a row that the host does not know of? It was put there before the last put said another. */
+static bool is_laid_aside(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node)
+{
+    const uint32_t epoch = SKYT_Use_Epoch(twin, node, active->block);
+
+    return epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+}
+
+/* Who holds the chunk that was missed? @return SKYT_NONE: nobody whom the host could know of */
+static uint32_t holder_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    uint32_t       holders[HOLDERS_MAX];
+    const uint32_t count = SKYT_Holders(twin, active->block, active->denied, holders, HOLDERS_MAX);
+
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        if (!is_laid_aside(twin, active, holders[i]))
+        {
+            return holders[i];
+        }
+    }
+    return SKYT_NONE;
+}
+
 /* No satellite that was asked held a chunk. */
 static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const SKYT_Cause_t now = excuse(&twin->truth[active->block]);
-    const SKYT_Cause_t why = now != SKYT_CAUSE_NONE ? now : active->excuse;
-    uint32_t           holder;
+    const SKYT_Cause_t now    = excuse(&twin->truth[active->block]);
+    const SKYT_Cause_t why    = now != SKYT_CAUSE_NONE ? now : active->excuse;
+    const uint32_t     holder = holder_of(twin, active);
 
-    if (why != SKYT_CAUSE_NONE &&
-        (may_miss_anything(twin, active) || SKYT_Holders(twin, active->block, active->denied, &holder, 1) == 0))
+    if (why != SKYT_CAUSE_NONE && (may_miss_anything(twin, active) || holder == SKYT_NONE))
     {
         return why;
     }
-    if (SKYT_Holders(twin, active->block, active->denied, &holder, 1) == 0)
+    if (holder == SKYT_NONE)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
                         "a chunk is held nowhere, and no fault took it");
@@ -243,7 +306,15 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 
     if (SKYT_Fault_Since(&twin->hard, since_us))
     {
-        return SKYT_CAUSE_STRANDED; /* who holds it could not be asked */
+        const uint32_t passed_over = SKYT_Asked_PassedOver(twin, active, active->denied);
+
+        if (passed_over == SKYT_NONE)
+        {
+            return SKYT_CAUSE_STRANDED; /* who holds it could not be asked */
+        }
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, passed_over, active->op, active->block, active->denied,
+                        "a get missed a chunk that this satellite was about to hand over, and did not ask it");
+        return SKYT_CAUSE_UNEXPLAINED;
     }
     SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder, active->op, active->block, active->denied,
                     "a get missed a chunk that this satellite holds");
@@ -263,6 +334,7 @@ SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, S
             {
                 truth->is_held = true;
                 truth->taint   = truth->fresh;
+                truth->epoch   = active->epoch;
                 return cause;
             }
             truth->taint |= truth->fresh;

@@ -16,6 +16,10 @@
 struct SKYT_Use
 {
     uint64_t certain, possible; /* numbers of uses, over the whole run */
+    uint64_t taken_us;          /* when a put of it was taken last */
+    uint64_t put_until_us;      /* its deadline, or when its parts are forgotten */
+    uint64_t raised_us;         /* when the epoch was raised last */
+    uint32_t epoch;             /* the largest that a put has said since the block is here */
 };
 
 bool SKYT_Use_Init(SKYT_Twin_t *twin)
@@ -100,6 +104,57 @@ static void note_lifetime(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *
     }
 }
 
+/* The largest epoch that was told counts, as long as the satellite knows the block. */
+static void note_put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, bool is_known)
+{
+    SKYT_Use_t *use = use_of(twin, node, pkt->tenant, pkt->key);
+
+    use->epoch = is_known ? use->epoch : 0;
+    if (pkt->epoch > use->epoch)
+    {
+        use->epoch     = pkt->epoch;
+        use->raised_us = twin->now_us;
+    }
+    use->taken_us     = twin->now_us;
+    use->put_until_us = twin->now_us + lifetime_us(twin, pkt);
+}
+
+static const SKYT_Use_t *use_at(const SKYT_Twin_t *twin, uint32_t node, uint32_t block)
+{
+    return &twin->uses[(size_t)node * (twin->block_count + 1u) + block];
+}
+
+uint32_t SKYT_Use_Epoch(const SKYT_Twin_t *twin, uint32_t node, uint32_t block)
+{
+    return use_at(twin, node, block)->epoch;
+}
+
+uint64_t SKYT_Use_PutUntil(const SKYT_Twin_t *twin, uint32_t node, uint32_t block)
+{
+    return use_at(twin, node, block)->put_until_us;
+}
+
+uint64_t SKYT_Use_TakenUs(const SKYT_Twin_t *twin, uint32_t node, uint32_t block)
+{
+    return use_at(twin, node, block)->taken_us;
+}
+
+void SKYT_Use_Moved(SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
+{
+    const uint32_t    from   = SKYT_NodeOf(twin, pkt->src);
+    const uint32_t    block  = SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key);
+    const SKYT_Use_t *use    = use_of(twin, from, pkt->tenant, pkt->key);
+    const uint32_t    server = pkt->chunk_id % twin->config.servers;
+
+    if (block != SKYT_NONE && twin->arriving != SKYT_NONE && use->raised_us < twin->packets[twin->arriving].began_us &&
+        use->epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us) && use->epoch <= twin->schedule.count &&
+        SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, use->epoch, server), pkt->src))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_WAITS, from, SKYT_NONE, block, pkt->chunk_id,
+                        "this satellite hands over a chunk that is laid there for a later row");
+    }
+}
+
 void SKYT_Use_Polled(SKYT_Twin_t *twin, uint32_t node, uint64_t expired_before)
 {
     SKYT_Node_t       *here  = &twin->nodes[node];
@@ -145,6 +200,7 @@ void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, con
     }
     if (taken)
     {
+        note_put(twin, node, pkt, before->is_known);
         note_lifetime(twin, node, pkt);
     }
 }

@@ -28,6 +28,8 @@ add_test(NAME sky/test_twice COMMAND test_twice)
 add_test(NAME twin/test_of_the_twin COMMAND false)
 add_library(small_twin SHARED twice.c)
 set_target_properties(small_twin PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/testbed)
+add_library(small_client SHARED twice.c)
+set_target_properties(small_client PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/ground/native)
 """
 CODE: Final = """int twice(int of);
 
@@ -51,6 +53,7 @@ import ctypes
 import os
 from types import SimpleNamespace
 
+ctypes.CDLL(os.environ["SKYMEM_NATIVE_DIR"] + "/libsmall_client.so")
 LIBRARY = ctypes.CDLL(os.environ["SKYMEM_NATIVE_DIR"] + "/libsmall_twin.so")
 
 

@@ -345,7 +345,10 @@ class Twin:
         slots = (ctypes.c_int32 * len(rows))(*(cell.slot for _, cell in rows))
         c_blocks = (structures.Block * len(blocks))(*(structures.Block(*block) for block in blocks))
         c_ops = (structures.Op * len(ops))(
-            *(structures.Op(START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms) for op in ops)
+            *(
+                structures.Op(START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms, op.epoch)
+                for op in ops
+            )
         )
         c_faults = (structures.Fault * len(actions))(
             *(

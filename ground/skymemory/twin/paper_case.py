@@ -136,8 +136,8 @@ def _run(case: PaperCase, library: ctypes.CDLL, handle: int) -> Measured:
     library.SKYT_SetDelays(handle, 0, _pointer(isl_us), _pointer(ground_us))
     # The host that gets is another: what the first has learned of round trips and windows does not help it.
     ops = (
-        structures.Op(START_US, OpKind.PUT, 0, 1, _DEADLINE_MS),
-        structures.Op(START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS),
+        structures.Op(START_US, OpKind.PUT, 0, 1, _DEADLINE_MS, 0),
+        structures.Op(START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS, 0),
     )
     good = (
         library.SKYT_SetRows(

@@ -28,7 +28,7 @@ VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 11
 FAULT_KINDS: Final = 8
-INVARIANTS: Final = 11
+INVARIANTS: Final = 13
 
 
 class Uplink(IntEnum):
@@ -119,6 +119,10 @@ class Invariant(IntEnum):
     """where no link is known to be down, a packet takes a shortest way"""
     LIFETIME = 10
     """deadlines mean what they say: in requests as they are sent, and for parts that are kept"""
+    WAITS = 11
+    """what is laid for a later row waits for it where it was put"""
+    WINDOW = 12
+    """what a host counts as on its way to a satellite is what its shares have on their way"""
 
 
 class Stop(IntEnum):
@@ -164,6 +168,22 @@ class Break(IntEnum):
     """KEPT: a satellite takes word of another's eviction for true of any block"""
     DENY = 15
     """KEPT: a satellite denies chunks that it holds, of blocks that have lost others"""
+    CONSENT = 16
+    """KEPT: who does not answer a survey counts as one that has nothing left to hand over"""
+    HASTE = 17
+    """KEPT: a satellite takes word of another's eviction for later than it is"""
+    ELSEWHERE = 18
+    """KEPT: a host asks only where a share belongs now"""
+    HURRY = 19
+    """KEPT: a host looks for nothing that is late"""
+    BLIND = 20
+    """ROUTE: satellites use links that are silent"""
+    SEAM = 21
+    """ROUTE: they send over a seam that is cut"""
+    LEAVE = 22
+    """WAITS: a satellite does not hear which row a put is for"""
+    HOARD = 23
+    """WINDOW: a host does not give back what a share had on its way when it ended"""
 
 
 class Config(Structure):
@@ -267,7 +287,7 @@ class Block(Structure):
 
     block_len: int
     epoch: int
-    """row that it is laid for; 0: that of the moment"""
+    """row that it is laid for, where a put says nothing else; 0: that of the moment"""
     _fields_ = (
         ("block_len", c_uint32),
         ("epoch", c_uint32),
@@ -284,12 +304,15 @@ class Op(Structure):
     host: int
     """from 1"""
     deadline_ms: int
+    epoch: int
+    """of a put: row that it lays the block for; 0: as the block says"""
     _fields_ = (
         ("time_us", c_uint64),
         ("kind", c_uint32),
         ("block", c_uint32),
         ("host", c_uint32),
         ("deadline_ms", c_uint32),
+        ("epoch", c_uint32),
     )
 
 
@@ -485,7 +508,7 @@ class Counters(Structure):
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),
-        ("violations", c_uint64 * 11),
+        ("violations", c_uint64 * 13),
         ("blocks_checked", c_uint64),
         ("blocks_misplaced", c_uint64),
         ("stopped", c_uint64),

@@ -51,6 +51,8 @@ class OpPlan(NamedTuple):
     kind: OpKind
     block: int
     host: int
+    epoch: int = 0
+    """of a put: row that it lays the block for; 0: as the block says"""
 
 
 def plan(

@@ -88,38 +88,6 @@ static int by_time(const void *one, const void *other)
     return a->time_us < b->time_us ? -1 : a->time_us > b->time_us;
 }
 
-/* The first violation is one of @p invariant, and says @p text. */
-static void check_first(Rig_t *rig, SKYT_Break_t broken, SKYT_Invariant_t invariant, const char *text)
-{
-    SKYT_Violation_t first;
-    SKYT_Counters_t  counters;
-    SKYT_Twin_t     *twin = rig_create(rig);
-
-    SKYT_Break(twin, broken);
-    (void)SKYT_Run(twin, START_US + (rig->fetch_s + 100u) * SECOND);
-    SKYT_Finish(twin);
-    SKYT_Counters(twin, &counters);
-    CHECK(counters.violations[invariant] > 0);
-    CHECK(SKYT_Violation(twin, 0, &first));
-    CHECK_EQ(first.invariant, invariant);
-    CHECK(strstr(first.text, text) != NULL);
-    if (strstr(first.text, text) == NULL)
-    {
-        show_violations(twin);
-    }
-    SKYT_Destroy(twin);
-}
-
-/* The same sky and faults: with the core as it is nothing is violated, so it is the break that the invariant finds. */
-static void check_only_broken(Rig_t *rig, SKYT_Break_t broken, SKYT_Invariant_t invariant, const char *text)
-{
-    SKYT_Counters_t counters;
-
-    rig_run(rig, SKYT_BREAK_NOTHING, &counters);
-    CHECK_EQ(violations_of(&counters), 0);
-    check_first(rig, broken, invariant, text);
-}
-
 static void small_stores(Rig_t *rig)
 {
     rig_init(rig, 3);
@@ -212,7 +180,7 @@ static void test_a_late_put_goes_home(void)
     for (uint32_t i = 0; i < BLOCKS; ++i)
     {
         rig.ops[rig.op_count++] =
-            (SKYT_Op_t){START_US + (60u + 60u * (i % 4u)) * SECOND + i * SECOND / 16u, SKYT_OP_PUT, i, 1, 5000};
+            (SKYT_Op_t){START_US + (60u + 60u * (i % 4u)) * SECOND + i * SECOND / 16u, SKYT_OP_PUT, i, 1, 5000, 0};
     }
     qsort(rig.ops, rig.op_count, sizeof(rig.ops[0]), by_time);
     rig_run(&rig, SKYT_BREAK_NOTHING, &counters);
@@ -283,7 +251,7 @@ static void test_a_chunk_that_is_missed_by_nobody(void)
     Rig_t           rig;
 
     rig_init(&rig, 3);
-    rig.ops[0]   = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000};
+    rig.ops[0]   = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000, 0};
     rig.op_count = 1;
     rig_run(&rig, SKYT_BREAK_FORGET, &counters);
     CHECK(counters.violations[SKYT_INVARIANT_KEPT] > 0);

@@ -13,7 +13,7 @@
 
 static void add(Rig_t *rig, uint32_t row, SKYT_OpKind_t kind, uint32_t block)
 {
-    const SKYT_Op_t op = {START_US + (row - 1u) * ROW + 5u * SECOND + rig->op_count * 1000u, (uint32_t)kind, block, 1, 5000};
+    const SKYT_Op_t op = {START_US + (row - 1u) * ROW + 5u * SECOND + rig->op_count * 1000u, (uint32_t)kind, block, 1, 5000, 0};
 
     rig->ops[rig->op_count++] = op;
 }

@@ -37,7 +37,7 @@ static void test_calm_links_greet_nobody(void)
 
     rig_init(&rig, 2);
     rig.op_count = 1;
-    rig.ops[0]   = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000};
+    rig.ops[0]   = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000, 0};
     run(&rig, &whole);
     rig_fault(&rig, 100, SKYT_FAULT_CUT, node_at(3, 3), 1)->link = SKY_LINK_EAST;
     rig_fault(&rig, 190, SKYT_FAULT_CUT, node_at(3, 3), 0)->link = SKY_LINK_EAST;
@@ -79,7 +79,7 @@ static void test_a_link_that_flaps(void)
     rig_init(&rig, 5);
     rig.config.hello_ms = 1000;
     rig.op_count        = 1;
-    rig.ops[0]          = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000};
+    rig.ops[0]          = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000, 0};
     for (uint32_t i = 0; i < 30u; ++i)
     {
         rig_fault(&rig, 20u + 10u * i, SKYT_FAULT_CUT, node_at(3, 3), 1)->link = SKY_LINK_EAST;

@@ -70,7 +70,7 @@ static void test_results_tell_what_became_of_each(void)
 
     rig_init(&rig, 1);
     rig.op_count = 1;
-    rig.ops[0]   = (SKYT_Op_t){START_US + SECOND, SKYT_OP_GET, 0, 1, 5000}; /* never put */
+    rig.ops[0]   = (SKYT_Op_t){START_US + SECOND, SKYT_OP_GET, 0, 1, 5000, 0}; /* never put */
     twin         = rig_create(&rig);
     results      = SKYT_Results(twin, &count);
     CHECK_EQ(count, 1);
@@ -91,10 +91,10 @@ static void test_prefetched_blocks_wait_for_their_row(void)
     static const int32_t  slot[]    = {10, 9, 8};
 
     const SKYT_Block_t block = {5000, 3};
-    const SKYT_Op_t    ops[] = {{START_US + SECOND, SKYT_OP_PUT, 0, 1, 5000},
-                                {START_US + 30 * SECOND, SKYT_OP_GET, 0, 1, 5000},
-                                {START_US + 90 * SECOND, SKYT_OP_GET, 0, 1, 5000},
-                                {START_US + 130 * SECOND, SKYT_OP_GET, 0, 1, 5000}};
+    const SKYT_Op_t    ops[] = {{START_US + SECOND, SKYT_OP_PUT, 0, 1, 5000, 0},
+                                {START_US + 30 * SECOND, SKYT_OP_GET, 0, 1, 5000, 0},
+                                {START_US + 90 * SECOND, SKYT_OP_GET, 0, 1, 5000, 0},
+                                {START_US + 130 * SECOND, SKYT_OP_GET, 0, 1, 5000, 0}};
     char               why[SKYT_TEXT_BYTES];
     SKYT_Counters_t    counters;
     Rig_t              rig;
@@ -120,9 +120,9 @@ static void test_purged_blocks_are_gone(void)
 
     rig_init(&rig, 1);
     rig.config.lazy_purge = 1;
-    rig.ops[0]            = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000};
-    rig.ops[1]            = (SKYT_Op_t){START_US + 10 * SECOND, SKYT_OP_PURGE, 0, 2, 5000};
-    rig.ops[2]            = (SKYT_Op_t){START_US + 20 * SECOND, SKYT_OP_GET, 0, 1, 5000};
+    rig.ops[0]            = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000, 0};
+    rig.ops[1]            = (SKYT_Op_t){START_US + 10 * SECOND, SKYT_OP_PURGE, 0, 2, 5000, 0};
+    rig.ops[2]            = (SKYT_Op_t){START_US + 20 * SECOND, SKYT_OP_GET, 0, 1, 5000, 0};
     rig.op_count          = 3;
     rig_run(&rig, SKYT_BREAK_NOTHING, &counters);
     CHECK_EQ(counters.misses[SKYT_CAUSE_PURGED], 1);
@@ -163,7 +163,7 @@ static void test_operations_wait_for_their_turn(void)
     rig.config.active_max = 1;
     for (uint32_t i = 0; i < BLOCKS; ++i)
     {
-        rig.ops[rig.op_count++] = (SKYT_Op_t){START_US, SKYT_OP_PUT, i, 1, 5000};
+        rig.ops[rig.op_count++] = (SKYT_Op_t){START_US, SKYT_OP_PUT, i, 1, 5000, 0};
     }
     rig_run(&rig, SKYT_BREAK_NOTHING, &counters);
     CHECK_EQ(counters.puts, BLOCKS);
@@ -179,7 +179,7 @@ static void test_what_cannot_be_is_refused(void)
     Rig_t        rig;
     SKYT_Twin_t *twin;
     SKYT_Block_t block = {20001, 0};
-    SKYT_Op_t    op    = {START_US, SKYT_OP_PUT, 1, 1, 5000};
+    SKYT_Op_t    op    = {START_US, SKYT_OP_PUT, 1, 1, 5000, 0};
     SKYT_Fault_t fault = {START_US, SKYT_FAULT_CRASH, NODES, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
 
     rig_init(&rig, 1);

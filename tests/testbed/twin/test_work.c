@@ -19,7 +19,7 @@ static void begin(Rig_t *rig)
 
 static void add(Rig_t *rig, uint64_t at_us, SKYT_OpKind_t kind, uint32_t host)
 {
-    const SKYT_Op_t op = {START_US + at_us, (uint32_t)kind, block_of_two, host, 5000};
+    const SKYT_Op_t op = {START_US + at_us, (uint32_t)kind, block_of_two, host, 5000, 0};
 
     rig->ops[rig->op_count++] = op;
 }

@@ -92,14 +92,14 @@ static inline void rig_ops(Rig_t *rig)
 {
     for (uint32_t i = 0; i < BLOCKS; ++i)
     {
-        const SKYT_Op_t put = {START_US + i * SECOND / 4u, SKYT_OP_PUT, i, i % 2u + 1u, 5000};
+        const SKYT_Op_t put = {START_US + i * SECOND / 4u, SKYT_OP_PUT, i, i % 2u + 1u, 5000, 0};
 
         rig->ops[rig->op_count++] = put;
     }
     for (uint32_t i = 0; i < GETS; ++i)
     {
-        const SKYT_Op_t get = {START_US + 10u * SECOND + i * rig->fetch_s * SECOND / GETS, SKYT_OP_GET, i * 7u % BLOCKS,
-                               i % 2u + 1u, 5000};
+        const SKYT_Op_t get = {
+            START_US + 10u * SECOND + i * rig->fetch_s * SECOND / GETS, SKYT_OP_GET, i * 7u % BLOCKS, i % 2u + 1u, 5000, 0};
 
         rig->ops[rig->op_count++] = get;
     }
@@ -184,6 +184,45 @@ static inline void rig_run(Rig_t *rig, SKYT_Break_t broken, SKYT_Counters_t *cou
         show_violations(twin);
     }
     SKYT_Destroy(twin);
+}
+
+/** The first violation is one of @p invariant, and says @p text. */
+static inline void check_says(const SKYT_Twin_t *twin, SKYT_Invariant_t invariant, const char *text)
+{
+    SKYT_Violation_t first = {0};
+    SKYT_Counters_t  counters;
+
+    SKYT_Counters(twin, &counters);
+    CHECK(counters.violations[invariant] > 0);
+    CHECK(SKYT_Violation(twin, 0, &first));
+    CHECK_EQ(first.invariant, invariant);
+    CHECK(strstr(first.text, text) != NULL);
+    if (strstr(first.text, text) == NULL)
+    {
+        show_violations(twin);
+    }
+}
+
+/** So it is at the end of a run. */
+static inline void check_first(Rig_t *rig, SKYT_Break_t broken, SKYT_Invariant_t invariant, const char *text)
+{
+    SKYT_Twin_t *twin = rig_create(rig);
+
+    SKYT_Break(twin, broken);
+    (void)SKYT_Run(twin, START_US + (rig->fetch_s + 100u) * SECOND);
+    SKYT_Finish(twin);
+    check_says(twin, invariant, text);
+    SKYT_Destroy(twin);
+}
+
+/** The same sky and faults: with the core as it is nothing is violated, so it is the break that the invariant finds. */
+static inline void check_only_broken(Rig_t *rig, SKYT_Break_t broken, SKYT_Invariant_t invariant, const char *text)
+{
+    SKYT_Counters_t counters;
+
+    rig_run(rig, SKYT_BREAK_NOTHING, &counters);
+    CHECK_EQ(violations_of(&counters), 0);
+    check_first(rig, broken, invariant, text);
 }
 
 #endif

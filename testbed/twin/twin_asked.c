@@ -1,0 +1,123 @@
+/**
+ * @file
+ * Whom hosts ask for a share. A satellite that had it until lately is asked, as some may be there still; and before a get misses a chunk,
+ * everybody who is late to hand it over.
+ */
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define SERVER_BITS 32u
+
+static uint32_t *asked_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node)
+{
+    return &twin->asked[(size_t)(active - twin->active) * twin->node_count + node];
+}
+
+static uint32_t bit_of(const SKYT_Twin_t *twin, uint32_t chunk)
+{
+    return 1u << chunk % twin->config.servers % SERVER_BITS;
+}
+
+void SKYT_Asked_Begin(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    (void)memset(asked_of(twin, active, 0), 0, twin->node_count * sizeof(*twin->asked));
+}
+
+void SKYT_Asked_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt)
+{
+    if (pkt->op == SKY_OP_GET)
+    {
+        *asked_of(twin, active, SKYT_NodeOf(twin, pkt->dst)) |= bit_of(twin, pkt->chunk_id);
+    }
+}
+
+/* ---- the first places ------------------------------------------------------------------------------------------------ */
+
+static bool is_among(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellite)
+{
+    uint32_t at = 0;
+
+    while (at < count && !SKY_Addr_Equal(found[at], satellite))
+    {
+        ++at;
+    }
+    return at < count;
+}
+
+/* A chunk of a server's share that this satellite holds. @return SKY_STORE_NONE: it holds none */
+static uint32_t held_of_share(const SKYT_Twin_t *twin, SKY_Addr_t satellite, uint32_t block, uint32_t server)
+{
+    const SKY_Store_t *store = &twin->nodes[SKYT_NodeOf(twin, satellite)].store;
+    uint8_t            key[SKY_KEY_BYTES];
+
+    SKYT_Content_Key(twin, block, key);
+    const uint32_t entry  = SKY_Store_Find(store, SKYT_Content_Tenant(twin, block), key);
+    uint32_t       cursor = 0;
+    uint32_t       chunk  = 0;
+
+    while (entry != SKY_STORE_NONE && SKY_Store_EachChunk(store, entry, &cursor, &chunk))
+    {
+        if (chunk % twin->config.servers == server)
+        {
+            return chunk;
+        }
+    }
+    return SKY_STORE_NONE;
+}
+
+void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count)
+{
+    const SKY_Schedule_t *schedule    = &twin->schedule;
+    const uint64_t        handover_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
+    const uint32_t        now         = SKY_Schedule_RowAt(schedule, twin->now_us);
+
+    for (uint32_t row = now; active->kind == SKYT_OP_GET && row >= 1u && now - row <= SKY_HOST_BACK &&
+                             (row == now || twin->now_us - SKY_Schedule_EndUs(schedule, row) < handover_us);
+         --row)
+    {
+        const SKY_Addr_t satellite = SKY_Schedule_Server(schedule, row, server);
+        const uint32_t   chunk =
+            is_among(found, count, satellite) ? SKY_STORE_NONE : held_of_share(twin, satellite, active->block, server);
+
+        if (chunk != SKY_STORE_NONE)
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NodeOf(twin, satellite), active->op, active->block, chunk,
+                            "a host does not ask this satellite for a share that was there until lately, and partly is");
+        }
+    }
+}
+
+/* ---- a miss ---------------------------------------------------------------------------------------------------------- */
+
+/* Did it hold the chunk all the time, and could the host know that it is late? */
+static bool is_passed_over(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk, uint32_t index)
+{
+    const SKYT_Node_t *node   = &twin->nodes[index];
+    const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    bool               had_it = false;
+
+    for (uint32_t row = 1; row < now && !had_it; ++row)
+    {
+        had_it =
+            SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, row, chunk % twin->config.servers), SKYT_AddrOf(twin, index));
+    }
+    return had_it && node->is_up && node->up_us <= active->started_us &&
+           SKYT_Use_TakenUs(twin, index, active->block) < active->started_us && node->service.core.schedule != NULL &&
+           SKYT_Op_HasLeft(twin, node) && (*asked_of(twin, active, index) & bit_of(twin, chunk)) == 0;
+}
+
+uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
+{
+    uint32_t       holders[SKY_HOST_LATE];
+    const uint32_t count = SKYT_Holders(twin, active->block, chunk, holders, SKY_HOST_LATE);
+
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        if (is_passed_over(twin, active, chunk, holders[i]))
+        {
+            return holders[i];
+        }
+    }
+    return SKYT_NONE;
+}

@@ -1,0 +1,174 @@
+/**
+ * @file
+ * What must hold of handovers, of blocks that are laid for a later row, of links that are down, and of what hosts ask: each is broken on
+ * purpose, and the twin says so.
+ */
+#include "twin_rig.h"
+
+/* Every put lays its block for this row. */
+static void lay_for(Rig_t *rig, uint32_t row)
+{
+    rig_ops(rig);
+    for (uint32_t i = 0; i < BLOCKS; ++i)
+    {
+        rig->ops[i].epoch = row;
+    }
+}
+
+static void test_a_chunk_waits_for_the_row_that_it_is_laid_for(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    lay_for(&rig, 5);
+    check_only_broken(&rig, SKYT_BREAK_LEAVE, SKYT_INVARIANT_WAITS, "laid there for a later row");
+}
+
+static int by_time(const void *one, const void *other)
+{
+    const SKYT_Op_t *a = one;
+    const SKYT_Op_t *b = other;
+
+    return a->time_us < b->time_us ? -1 : a->time_us > b->time_us;
+}
+
+/* Each put of a block says another row: later, earlier, one that has passed. Gets find it all the same. */
+static void test_each_put_says_another_row(void)
+{
+    static const uint32_t rows[] = {4, 6, 2, 5, 1, 6};
+    SKYT_Counters_t       counters;
+    Rig_t                 rig;
+
+    rig_init(&rig, 3);
+    rig_ops(&rig);
+    rig.op_count = BLOCKS + GETS / 2u; /* room for more puts */
+    for (uint32_t i = 0; i < GETS / 2u; ++i)
+    {
+        rig.ops[rig.op_count++] = (SKYT_Op_t){START_US + (10u + 3u * i) * SECOND, SKYT_OP_PUT, i % BLOCKS, 1, 5000, rows[i % 6u]};
+    }
+    qsort(rig.ops, rig.op_count, sizeof(rig.ops[0]), by_time);
+    rig_run(&rig, SKYT_BREAK_NOTHING, &counters);
+    CHECK_EQ(violations_of(&counters), 0);
+    CHECK_EQ(counters.puts_failed, 0);
+    CHECK_EQ(counters.hits, counters.gets);
+    CHECK_EQ(counters.blocks_checked, BLOCKS);
+    CHECK_EQ(counters.blocks_misplaced, 0);
+}
+
+/* What a satellite held is gone, and it says nothing; that it is down nobody knows yet. Nobody may take its silence for an answer. */
+static void test_silence_is_no_consent(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    rig.config.scrub_ms = 10000;
+    rig.config.hello_ms = 60000;
+    (void)rig_fault(&rig, 80, SKYT_FAULT_CRASH, node_at(3, 9), 0);
+    (void)rig_fault(&rig, 300, SKYT_FAULT_RESTART, node_at(3, 9), 0);
+    check_only_broken(&rig, SKYT_BREAK_CONSENT, SKYT_INVARIANT_KEPT, "has not said that it has nothing left");
+}
+
+/* Blocks make room while others are still being put. */
+static void test_gossip_spares_what_is_being_put(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    rig.config.gossip = 1;
+    for (uint32_t slot = 8; slot <= 12; ++slot)
+    {
+        (void)rig_fault(&rig, 4, SKYT_FAULT_PRESSURE, node_at(3, slot), 2);
+    }
+    check_only_broken(&rig, SKYT_BREAK_HASTE, SKYT_INVARIANT_KEPT, "of which a put still went on");
+}
+
+/* Links are slow, so that gets come while a handover goes on. */
+static void test_a_share_is_asked_for_where_it_was(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    rig.config.isl_kbps = 200;
+    check_only_broken(&rig, SKYT_BREAK_ELSEWHERE, SKYT_INVARIANT_KEPT, "there until lately");
+}
+
+/* No link works, and what was put stays where it was; the links are cut as well, which alone explains no miss. */
+static void check_late(SKYT_Break_t broken)
+{
+    static uint8_t  down[NODES * SKY_ISL_COUNT];
+    SKYT_Counters_t counters;
+    SKYT_Twin_t    *twin;
+    Rig_t           rig;
+
+    rig_init(&rig, 3);
+    rig.config.uplink                                            = SKYT_UPLINK_DIRECT;
+    rig.config.handover_ms                                       = 1000;
+    rig_fault(&rig, 310, SKYT_FAULT_CUT, node_at(1, 1), 1)->link = SKY_LINK_EAST;
+    rig.ops[rig.op_count++]                                      = (SKYT_Op_t){START_US, SKYT_OP_PUT, 5, 1, 5000, 0};
+    rig.ops[rig.op_count++] = (SKYT_Op_t){START_US + 330u * SECOND, SKYT_OP_GET, 5, 1, 5000, 0};
+    twin                    = rig_create(&rig);
+    (void)memset(down, 1, sizeof(down));
+    SKYT_SetLinksDown(twin, down);
+    SKYT_Break(twin, broken);
+    SKYT_Run(twin, START_US + 340u * SECOND);
+    SKYT_Counters(twin, &counters);
+    if (broken == SKYT_BREAK_NOTHING)
+    {
+        CHECK_EQ(violations_of(&counters), 0);
+        CHECK_EQ(counters.hits, 1);
+    }
+    else
+    {
+        check_says(twin, SKYT_INVARIANT_KEPT, "did not ask it");
+    }
+    SKYT_Destroy(twin);
+}
+
+static void test_who_is_late_is_asked_before_a_get_misses(void)
+{
+    check_late(SKYT_BREAK_NOTHING);
+    check_late(SKYT_BREAK_HURRY);
+}
+
+static void test_a_link_that_is_silent_is_used_no_more(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    rig_fault(&rig, 60, SKYT_FAULT_CUT, node_at(3, 9), 1)->link  = SKY_LINK_EAST;
+    rig_fault(&rig, 340, SKYT_FAULT_CUT, node_at(3, 9), 0)->link = SKY_LINK_EAST;
+    check_only_broken(&rig, SKYT_BREAK_BLIND, SKYT_INVARIANT_ROUTE, "heard nothing for long");
+}
+
+/* Packets get lost now and then, so that all satellites greet. */
+static void test_nothing_goes_over_a_seam_that_is_cut(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    rig.config.seam_cut                                               = 1;
+    rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.loss_ppm = 500;
+    check_only_broken(&rig, SKYT_BREAK_SEAM, SKYT_INVARIANT_ROUTE, "a link that there is not");
+}
+
+static void test_a_share_that_ends_gives_its_room_back(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    check_only_broken(&rig, SKYT_BREAK_HOARD, SKYT_INVARIANT_WINDOW, "other chunks");
+}
+
+int main(void)
+{
+    RUN(test_a_chunk_waits_for_the_row_that_it_is_laid_for);
+    RUN(test_each_put_says_another_row);
+    RUN(test_silence_is_no_consent);
+    RUN(test_gossip_spares_what_is_being_put);
+    RUN(test_a_share_is_asked_for_where_it_was);
+    RUN(test_who_is_late_is_asked_before_a_get_misses);
+    RUN(test_a_link_that_is_silent_is_used_no_more);
+    RUN(test_nothing_goes_over_a_seam_that_is_cut);
+    RUN(test_a_share_that_ends_gives_its_room_back);
+    return CHECK_RESULT();
+}
