@@ -420,6 +420,7 @@ static void next_row(SKYT_Twin_t *twin)
     ++twin->counters.handovers;
     SKYT_Digest(twin, twin->row, NULL, 0);
     set_row_event(twin);
+    SKYT_Listen_Row(twin);
 }
 
 static void see_to(SKYT_Twin_t *twin, uint32_t id)

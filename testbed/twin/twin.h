@@ -97,16 +97,17 @@ typedef enum
     SKYT_CAUSE_NONE        = 0, /**< it did */
     SKYT_CAUSE_ABSENT      = 1, /**< not put yet, or the put failed or is still going on */
     SKYT_CAUSE_PURGED      = 2,
-    SKYT_CAUSE_CRASHED     = 3, /**< chunks were on a satellite that crashed */
-    SKYT_CAUSE_EVICTED     = 4, /**< chunks made room for others */
-    SKYT_CAUSE_SCRUBBED    = 5, /**< satellites took the block for broken while a fault kept it from moving */
-    SKYT_CAUSE_EXPIRED     = 6, /**< the deadline passed */
-    SKYT_CAUSE_UNREACHABLE = 7, /**< no link led to a satellite, or the request ran out of hops */
-    SKYT_CAUSE_NOBODY      = 8, /**< no satellite in sight to send to */
-    SKYT_CAUSE_STRANDED    = 9, /**< a fault kept chunks from moving in time: they are held, where nobody looks */
-    SKYT_CAUSE_UNEXPLAINED = 10 /**< a violation */
+    SKYT_CAUSE_CRASHED     = 3,  /**< chunks were on a satellite that crashed */
+    SKYT_CAUSE_EVICTED     = 4,  /**< chunks made room for others */
+    SKYT_CAUSE_SCRUBBED    = 5,  /**< satellites took the block for broken while a fault kept it from moving */
+    SKYT_CAUSE_EXPIRED     = 6,  /**< the deadline passed */
+    SKYT_CAUSE_UNREACHABLE = 7,  /**< no link led to a satellite, or the request ran out of hops */
+    SKYT_CAUSE_NOBODY      = 8,  /**< no satellite in sight to send to */
+    SKYT_CAUSE_STRANDED    = 9,  /**< a fault kept chunks from moving in time: they are held, where nobody looks */
+    SKYT_CAUSE_LAID        = 10, /**< chunks wait for a later row, as an earlier put has said; the last one said another */
+    SKYT_CAUSE_UNEXPLAINED = 11  /**< a violation */
 } SKYT_Cause_t;
-#define SKYT_CAUSES 11u
+#define SKYT_CAUSES 12u
 
 typedef struct
 {
@@ -243,7 +244,8 @@ typedef enum
     SKYT_BREAK_BLIND     = 20, /**< ROUTE: satellites use links that are silent */
     SKYT_BREAK_SEAM      = 21, /**< ROUTE: they send over a seam that is cut */
     SKYT_BREAK_LEAVE     = 22, /**< WAITS: a satellite does not hear which row a put is for */
-    SKYT_BREAK_HOARD     = 23  /**< WINDOW: a host does not give back what a share had on its way when it ended */
+    SKYT_BREAK_HOARD     = 23, /**< WINDOW: a host does not give back what a share had on its way when it ended */
+    SKYT_BREAK_LEASE     = 24  /**< LIFETIME: a satellite sends telemetry to who has once asked for it, for ever */
 } SKYT_Break_t;
 
 /** @return NULL: a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or no memory */

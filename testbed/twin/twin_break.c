@@ -133,6 +133,16 @@ void SKYT_Break_Links(SKYT_Twin_t *twin, uint32_t index)
     }
 }
 
+void SKYT_Break_Lease(SKYT_Twin_t *twin, uint32_t index)
+{
+    SKY_NodeListener_t *listener = &twin->nodes[index].listener;
+
+    if (twin->broken == SKYT_BREAK_LEASE && listener->until_us != 0)
+    {
+        listener->until_us = UINT64_MAX;
+    }
+}
+
 uint64_t SKYT_Break_LaterUs(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
 {
     const bool is_gossip = pkt->is_request && pkt->op == SKY_OP_PURGE && (pkt->flags & SKY_FLAG_GOSSIP) != 0;

@@ -6,8 +6,6 @@
 
 #include "twin_priv.h"
 
-#define LISTENER_LEASE_US UINT64_C(30000000) /* of no consequence: nobody asks for telemetry in the twin */
-
 /* Endpoints are what the core tells senders apart by: the number of a ground host, or this of a satellite. */
 static uint64_t endpoint_of(uint32_t node)
 {
@@ -334,7 +332,7 @@ static bool start(SKYT_Twin_t *twin, uint32_t index)
     cfg.packet_bytes = twin->config.packet_bytes;
     cfg.hello_us     = (uint64_t)twin->config.hello_ms * US_PER_MS;
     cfg.poll_most_us = UINT64_MAX; /* whoever gives the service work polls it */
-    cfg.lease_us     = LISTENER_LEASE_US;
+    cfg.lease_us     = SKYT_LEASE_US;
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
         const uint32_t far = SKYT_Network_Neighbour(twin, index, link);

@@ -10,7 +10,7 @@
  *     twin_break.c    the core, broken on purpose     twin_work.c     chunks that take time on board
  *     twin_hello.c    hellos and news of links    twin_pace.c     does it get anywhere?
  *     twin_use.c      what makes room, and what is kept where for how long
- *     twin_asked.c    whom hosts ask for a share
+ *     twin_asked.c    whom hosts ask for a share    twin_listen.c   telemetry, for as long as somebody listens
  */
 #ifndef TWIN_PRIV_H
 #define TWIN_PRIV_H
@@ -25,6 +25,7 @@
 #define SKYT_JUNK_TENANT   UINT32_MAX /**< of what fills a store under pressure */
 #define SKYT_PURGE_ECHO_US 5000000u   /**< so long after a purge a copy of its packets may still be on its way */
 #define SKYT_TRAIL_MAX     (SKY_LIMIT_HOP_LIMIT + 1u)
+#define SKYT_LEASE_US      30000000u /**< for which a host listens to a satellite */
 #define US_PER_MS          1000u
 #define PPM                1000000u
 
@@ -82,6 +83,7 @@ typedef struct
     uint8_t            *memory; /**< of the store */
     bool                is_up;
     uint64_t            up_us, down_us;             /**< when it last began, and crashed */
+    uint64_t            listened_us;                /**< when a host last asked for its telemetry */
     uint64_t            cleared_us;                 /**< when it was last asked what it has left to hand over, and had nothing */
     uint32_t            cleared_row;                /**< in which it was then; SKYT_NONE: it held nothing */
     uint32_t            junk;                       /**< blocks of junk put so far */
@@ -455,6 +457,11 @@ uint64_t SKYT_Use_PutUntil(const SKYT_Twin_t *twin, uint32_t node, uint32_t bloc
 /** When it last took in a chunk of the block, or a part of one. */
 uint64_t SKYT_Use_TakenUs(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 
+/* ---- twin_listen.c --------------------------------------------------------------------------------------------------- */
+
+/** A row has begun: satellites tell, and a host begins to listen to one of them. */
+void SKYT_Listen_Row(SKYT_Twin_t *twin);
+
 /* ---- twin_asked.c ---------------------------------------------------------------------------------------------------- */
 
 /** A get begins. */
@@ -496,6 +503,8 @@ void SKYT_Break_Begun(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt
 uint32_t SKYT_Break_Link(const SKYT_Twin_t *twin, uint32_t index, uint32_t link, bool begins);
 /** Before a satellite runs: which links it takes for usable. */
 void SKYT_Break_Links(SKYT_Twin_t *twin, uint32_t index);
+/** Before a satellite sends telemetry: who listens. */
+void SKYT_Break_Lease(SKYT_Twin_t *twin, uint32_t index);
 /** By how much its clock is to be ahead while it looks at this packet. */
 uint64_t SKYT_Break_LaterUs(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
 /** Where a host is to ask for a share. @return how many of @p found */

@@ -18,6 +18,58 @@ static void taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause)
     }
 }
 
+/* ---- chunks that wait ------------------------------------------------------------------------------------------------ */
+
+/* Does a satellite keep the block for a row that hosts do not know of? An earlier put has said it, and the last one another. */
+static bool is_laid_aside(const SKYT_Twin_t *twin, uint32_t block, uint32_t node)
+{
+    const uint32_t epoch = SKYT_Use_Epoch(twin, node, block);
+
+    return epoch != twin->truth[block].epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+}
+
+/* Who holds a chunk? @param aside  true: keeping it for a row that hosts do not know of. @return SKYT_NONE: nobody does */
+static uint32_t holder_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, bool aside)
+{
+    uint32_t       holders[HOLDERS_MAX];
+    const uint32_t count = SKYT_Holders(twin, block, chunk, holders, HOLDERS_MAX);
+
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        if (is_laid_aside(twin, block, holders[i]) == aside)
+        {
+            return holders[i];
+        }
+    }
+    return SKYT_NONE;
+}
+
+/* Is a chunk kept only where hosts do not look before a later row? */
+static bool waits_unknown(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
+{
+    return holder_of(twin, block, chunk, false) == SKYT_NONE && holder_of(twin, block, chunk, true) != SKYT_NONE;
+}
+
+/* Is a chunk held, and only by satellites that keep it for a later row? The window's copy of the block is not whole then. */
+static bool any_waits(const SKYT_Twin_t *twin, uint32_t block)
+{
+    const uint32_t row   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    bool           waits = false;
+    uint32_t       holders[HOLDERS_MAX];
+
+    for (uint32_t chunk = 0; !waits && chunk < SKYT_Content_Total(twin, block); ++chunk)
+    {
+        const uint32_t count = SKYT_Holders(twin, block, chunk, holders, HOLDERS_MAX);
+
+        waits = count > 0;
+        for (uint32_t i = 0; waits && i < count; ++i)
+        {
+            waits = SKYT_Use_Epoch(twin, holders[i], block) > row;
+        }
+    }
+    return waits;
+}
+
 /* ---- chunks that go -------------------------------------------------------------------------------------------------- */
 
 void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node)
@@ -102,7 +154,7 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     const uint64_t      back_us  = SETTLING_US + 2u * US_PER_MS * twin->config.scrub_ms;
     const uint64_t      since_us = twin->now_us > back_us ? twin->now_us - back_us : 0;
 
-    if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us))
+    if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us) && !any_waits(twin, block))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
                         "the scrub purged a block that nothing was missing of");
@@ -173,11 +225,9 @@ static SKYT_Cause_t excuse(const SKYT_Truth_t *truth)
 
 static bool is_whole(const SKYT_Twin_t *twin, uint32_t block)
 {
-    uint32_t holder;
-
     for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, block); ++chunk)
     {
-        if (SKYT_Holders(twin, block, chunk, &holder, 1) == 0)
+        if (holder_of(twin, block, chunk, false) == SKYT_NONE)
         {
             return false;
         }
@@ -261,40 +311,20 @@ static bool may_miss_anything(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
            active->excuse == SKYT_CAUSE_ABSENT;
 }
 
-/* Does a satellite keep a chunk for a row that the host does not know of? It was put there before the last put said another. */
-static bool is_laid_aside(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node)
-{
-    const uint32_t epoch = SKYT_Use_Epoch(twin, node, active->block);
-
-    return epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-}
-
-/* Who holds the chunk that was missed? @return SKYT_NONE: nobody whom the host could know of */
-static uint32_t holder_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    uint32_t       holders[HOLDERS_MAX];
-    const uint32_t count = SKYT_Holders(twin, active->block, active->denied, holders, HOLDERS_MAX);
-
-    for (uint32_t i = 0; i < count; ++i)
-    {
-        if (!is_laid_aside(twin, active, holders[i]))
-        {
-            return holders[i];
-        }
-    }
-    return SKYT_NONE;
-}
-
 /* No satellite that was asked held a chunk. */
 static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Cause_t now    = excuse(&twin->truth[active->block]);
     const SKYT_Cause_t why    = now != SKYT_CAUSE_NONE ? now : active->excuse;
-    const uint32_t     holder = holder_of(twin, active);
+    const uint32_t     holder = holder_of(twin, active->block, active->denied, false);
 
     if (why != SKYT_CAUSE_NONE && (may_miss_anything(twin, active) || holder == SKYT_NONE))
     {
         return why;
+    }
+    if (holder == SKYT_NONE && waits_unknown(twin, active->block, active->denied))
+    {
+        return SKYT_CAUSE_LAID;
     }
     if (holder == SKYT_NONE)
     {

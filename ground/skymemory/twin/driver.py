@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import ceil
+from random import Random
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from skymemory.config import Constellation
 from skymemory.orbit.events import Link
 from skymemory.orbit.schedule import Schedule, WindowChange
 from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.placement.rolling import Cell
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.track import Track
 from skymemory.progress import Progress
@@ -31,6 +33,9 @@ START_US: Final = 1_000_000_000
 """of virtual time: nothing on board is to see a clock at 0"""
 _QUIET_MS: Final = 90_000
 """after the last operation and fault: longer than a satellite pauses between two looks for what a handover has left"""
+_TURN_MS_MIN: Final = 20
+"""after so long at least the window goes back: chunks are on their way by then"""
+_TURN_MS_MOST: Final = 4000
 _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
@@ -95,6 +100,8 @@ class Setup:
     """of each store; None: twice what its share of all blocks takes"""
     late_put_ms: int = 0
     """how late the hosts' clocks are when they put"""
+    turn_share: float = 0.0
+    """share of the rows after which the window goes back for a moment, so that handovers cross"""
     violations_max: int = VIOLATIONS_MAX
     """the run stops at so many; 0: it does not"""
 
@@ -234,7 +241,8 @@ class Twin:
         self.setup, self.seed = setup, seed
         self._sky = setup.schedule.full_sky
         track = setup.schedule.track.played(setup.from_ms, setup.speed)
-        self._track = Track(track.torus, tuple(row for row in track.rows if row[0] < setup.duration_ms))
+        rows = _turned(track.rows, setup.turn_share, seed)
+        self._track = Track(track.torus, tuple(row for row in rows if row[0] < setup.duration_ms))
         self._library = native.library()
         rows_ms = [time_ms for time_ms, _ in self._track.rows]
         blocks, ops = plan(setup.workload, seed, rows_ms, setup.duration_ms, setup.chunk_bytes)
@@ -466,6 +474,18 @@ class Twin:
                 _some(found.block),
                 _some(found.chunk),
             )
+
+
+def _turned(rows: Sequence[tuple[int, Cell]], share: float, seed: int) -> Iterator[tuple[int, Cell]]:
+    """Yield the rows of a track. After some of them the window goes back to the row before, and on again after as long."""
+    rng = Random(f"turns {seed}")
+    for number, (time_ms, cell) in enumerate(rows):
+        yield time_ms, cell
+        end_ms = rows[number + 1][0] if number + 1 < len(rows) else time_ms + 1_000_000
+        after_ms = _TURN_MS_MIN + int(rng.random() ** 2 * _TURN_MS_MOST)
+        if number > 0 and rng.random() < share and time_ms + 2 * after_ms < end_ms:
+            yield time_ms + after_ms, rows[number - 1][1]
+            yield time_ms + 2 * after_ms, cell
 
 
 def _some(number: int) -> int | None:

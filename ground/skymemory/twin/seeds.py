@@ -30,7 +30,8 @@ _UPLINKS: Final = (Uplink.DIRECT, Uplink.DIRECT, Uplink.CENTRE, Uplink.CENTRE, U
 _LATE_EVERY: Final = 8
 """in one seed of so many handovers take longer than their rows: links are slow, and the schedule fast"""
 _ODD: Final = 0.2
-"""share of the seeds with small stores, and of those whose hosts' clocks are late"""
+"""share of the seeds with small stores, of those whose hosts' clocks are late, and of those whose window goes to and fro; and of
+the puts that say another row than the first of their block"""
 _SEEDS_AT_ONCE: Final = 4
 """handed to a worker"""
 
@@ -73,6 +74,7 @@ def setup_of(seed: int) -> Setup:
             tenants=1 + int(rng.random() * 3),
             names=(30 if late else 6) + int(rng.random() * 10),
             chunks_max=1 + int(rng.random() * 60),
+            relaid=_ODD,
             gets_per_minute=20.0,
             puts_per_minute=2.0,
             purges_per_minute=0.3,
@@ -81,7 +83,8 @@ def setup_of(seed: int) -> Setup:
         hello_ms=1000 + int(rng.random() * 9000),
         late_put_ms=int(more.random() * defaults.HOST_SKEW_US / 1000) if more.random() < _ODD else 0,
     )
-    return replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
+    setup = replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
+    return replace(setup, turn_share=more.random()) if more.random() < _ODD else setup
 
 
 def _few_slots(setup: Setup, rng: Random) -> int:

@@ -26,7 +26,7 @@ LINK_DOWN: Final = 4
 LINK_UP: Final = 5
 VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
-CAUSES: Final = 11
+CAUSES: Final = 12
 FAULT_KINDS: Final = 8
 INVARIANTS: Final = 13
 
@@ -72,7 +72,9 @@ class Cause(IntEnum):
     """no satellite in sight to send to"""
     STRANDED = 9
     """a fault kept chunks from moving in time: they are held, where nobody looks"""
-    UNEXPLAINED = 10
+    LAID = 10
+    """chunks wait for a later row, as an earlier put has said; the last one said another"""
+    UNEXPLAINED = 11
     """a violation"""
 
 
@@ -184,6 +186,8 @@ class Break(IntEnum):
     """WAITS: a satellite does not hear which row a put is for"""
     HOARD = 23
     """WINDOW: a host does not give back what a share had on its way when it ended"""
+    LEASE = 24
+    """LIFETIME: a satellite sends telemetry to who has once asked for it, for ever"""
 
 
 class Config(Structure):
@@ -498,7 +502,7 @@ class Counters(Structure):
         ("gets", c_uint64),
         ("hits", c_uint64),
         ("purges", c_uint64),
-        ("misses", c_uint64 * 11),
+        ("misses", c_uint64 * 12),
         ("fallback_hits", c_uint64),
         ("handovers", c_uint64),
         ("migrated_chunks", c_uint64),

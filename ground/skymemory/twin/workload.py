@@ -10,6 +10,8 @@ from skymemory.twin.structures import OpKind
 _FIRST_PUTS: Final = 0.1
 """of the time: when all blocks have been put once"""
 _FIRST_PUTS_MS_MAX: Final = 60_000
+_LATER_AGAIN: Final = 0.7
+"""of the puts that say another row, those for a later one"""
 _AGAIN_US: Final = 20_000_000
 """after a purge its block is put anew"""
 
@@ -25,6 +27,8 @@ class Workload:
     """of a block; blocks have 1 to so many, most of them more than half"""
     prefetched: float = 0.1
     """share of the blocks that are laid for a later window"""
+    relaid: float = 0.0
+    """share of the puts after a block's first that say another row than that: a later one, or one that has passed"""
     absent: float = 0.05
     """share that is never put"""
     hosts: int = 3
@@ -73,8 +77,7 @@ def plan(
         block_len = min(chunks, workload.chunks_max) * chunk_bytes - int(rng.random() * chunk_bytes)
         time_us, epoch = int(rng.random() * first_us), 0
         if rng.random() < workload.prefetched:
-            later = [row for row, time_ms in enumerate(rows_ms, 1) if 1000 * time_ms > time_us]
-            epoch = later[int(rng.random() ** 2 * len(later))] if later else 0
+            epoch = _later_row(rows_ms, time_us, rng)
         blocks.append(BlockPlan(block_len, epoch))
         if rng.random() >= workload.absent:
             ops.append(OpPlan(time_us, OpKind.PUT, number, _host(workload, rng)))
@@ -89,7 +92,21 @@ def plan(
             ops.append(OpPlan(time_us, kind, block, _host(workload, rng)))
             if kind is OpKind.PURGE and (again_us := time_us + _AGAIN_US) < 1000 * duration_ms:
                 ops.append(OpPlan(again_us, OpKind.PUT, block, _host(workload, rng)))
-    return blocks, sorted(ops)
+    more = Random(f"more of workload {seed}")
+    return blocks, [op if op.time_us < first_us else _relaid(workload, rows_ms, op, more) for op in sorted(ops)]
+
+
+def _later_row(rows_ms: Sequence[int], time_us: int, rng: Random) -> int:
+    """Return a row that begins after this time, more likely one of the next; 0 if there is none."""
+    later = [row for row, time_ms in enumerate(rows_ms, 1) if 1000 * time_ms > time_us]
+    return later[int(rng.random() ** 2 * len(later))] if later else 0
+
+
+def _relaid(workload: Workload, rows_ms: Sequence[int], op: OpPlan, rng: Random) -> OpPlan:
+    """Return the operation, with a row of its own if it is one of the puts that say another than their block."""
+    if op.kind is not OpKind.PUT or rng.random() >= workload.relaid:
+        return op
+    return op._replace(epoch=_later_row(rows_ms, op.time_us, rng) if rng.random() < _LATER_AGAIN else 1)
 
 
 def _host(workload: Workload, rng: Random) -> int:

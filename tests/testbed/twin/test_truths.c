@@ -55,6 +55,37 @@ static void test_each_put_says_another_row(void)
     CHECK_EQ(counters.blocks_misplaced, 0);
 }
 
+/* The second put says that the block is for the row of the moment. Chunks that lie where the first has laid them wait there all the
+ * same, so that a get between misses them: it goes by the second. */
+static void test_what_an_earlier_put_has_laid_waits(void)
+{
+    const SKYT_Op_t      ops[] = {{START_US, SKYT_OP_PUT, 5, 1, 5000, 4},
+                                  {START_US + 10 * SECOND, SKYT_OP_PUT, 5, 1, 5000, 1},
+                                  {START_US + 150 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0},
+                                  {START_US + 200 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0}};
+    const SKYT_Result_t *results;
+    SKYT_Counters_t      counters;
+    SKYT_Twin_t         *twin;
+    Rig_t                rig;
+
+    rig_init(&rig, 3);
+    rig.rows    = 4;
+    rig.returns = true;
+    (void)memcpy(rig.ops, ops, sizeof(ops));
+    rig.op_count = 4;
+    twin         = rig_create(&rig);
+    SKYT_Run(twin, START_US + 300 * SECOND);
+    SKYT_Finish(twin);
+    SKYT_Counters(twin, &counters);
+    show_violations(twin);
+    CHECK_EQ(violations_of(&counters), 0);
+    results = SKYT_Results(twin, &rig.op_count);
+    CHECK_EQ(results[1].cause, SKYT_CAUSE_NONE);
+    CHECK_EQ(results[2].cause, SKYT_CAUSE_LAID);
+    CHECK_EQ(results[3].cause, SKYT_CAUSE_NONE);
+    SKYT_Destroy(twin);
+}
+
 /* What a satellite held is gone, and it says nothing; that it is down nobody knows yet. Nobody may take its silence for an answer. */
 static void test_silence_is_no_consent(void)
 {
@@ -159,10 +190,19 @@ static void test_a_share_that_ends_gives_its_room_back(void)
     check_only_broken(&rig, SKYT_BREAK_HOARD, SKYT_INVARIANT_WINDOW, "other chunks");
 }
 
+static void test_a_lease_ends(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 3);
+    check_only_broken(&rig, SKYT_BREAK_LEASE, SKYT_INVARIANT_LIFETIME, "whose lease has ended");
+}
+
 int main(void)
 {
     RUN(test_a_chunk_waits_for_the_row_that_it_is_laid_for);
     RUN(test_each_put_says_another_row);
+    RUN(test_what_an_earlier_put_has_laid_waits);
     RUN(test_silence_is_no_consent);
     RUN(test_gossip_spares_what_is_being_put);
     RUN(test_a_share_is_asked_for_where_it_was);
@@ -170,5 +210,6 @@ int main(void)
     RUN(test_a_link_that_is_silent_is_used_no_more);
     RUN(test_nothing_goes_over_a_seam_that_is_cut);
     RUN(test_a_share_that_ends_gives_its_room_back);
+    RUN(test_a_lease_ends);
     return CHECK_RESULT();
 }

@@ -25,7 +25,8 @@
 typedef struct
 {
     SKYT_Config_t config;
-    uint32_t      rows; /**< one every 60 s */
+    uint32_t      rows;    /**< one every 60 s */
+    bool          returns; /**< in the last row the window is where it was in the first */
     uint64_t      fetch_s;
     SKYT_Fault_t  faults[64];
     uint32_t      fault_count;
@@ -122,6 +123,11 @@ static inline SKYT_Twin_t *rig_create(Rig_t *rig)
         time_ms[i] = i * 60000u;
         plane[i]   = 3 + (int32_t)(i / 3u); /* now and then it jumps to another plane */
         slot[i]    = 10 - (int32_t)i;
+    }
+    if (rig->returns)
+    {
+        plane[rig->rows - 1u] = plane[0];
+        slot[rig->rows - 1u]  = slot[0];
     }
     for (uint32_t i = 0; i < BLOCKS; ++i)
     {

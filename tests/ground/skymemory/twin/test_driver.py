@@ -77,6 +77,16 @@ def test_a_replay_at_sixty_times_the_speed_misses_nothing(quarter: Setup) -> Non
     assert (report.hits, report.misses, report.violated) == (report.gets, {}, 0)
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_handovers_that_cross_lose_nothing(quarter: Setup, late: bool) -> None:
+    """The window goes back while chunks are on their way, so that two satellites hand the same chunks to each other."""
+    workload = Workload(absent=0.0, purges_per_minute=0.0, gets_per_minute=120, deadline_ms=60_000)
+    setup = replace(quarter, rate_kbps=2000 if late else 0, workload=workload)
+    straight, crossed = run(setup), run(replace(setup, turn_share=1.0))
+    assert crossed.handovers > 2 * straight.handovers
+    assert (crossed.hits, crossed.misses, crossed.violated) == (crossed.gets, {}, 0)
+
+
 KINDS = {
     "loss": Faults(loss=(Loss(rate=0.02),)),
     "burst": Faults(burst=(Burst(rate=0.001),)),

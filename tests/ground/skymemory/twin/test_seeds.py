@@ -31,6 +31,7 @@ def test_seeds_differ_in_everything() -> None:
         "from_ms",
         "slots",
         "late_put_ms",
+        "turn_share",
     ):
         assert len({getattr(setup, name) for setup in setups}) > 1
     assert all(one.from_ms >= 0 and one.from_ms + one.speed * one.duration_ms <= 86_400_000 for one in setups)

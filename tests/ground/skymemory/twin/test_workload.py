@@ -42,3 +42,15 @@ def test_a_purged_block_is_put_anew() -> None:
     puts = {(op.time_us, op.block) for op in ops if op.kind is OpKind.PUT}
     assert len(purges) > 50
     assert all((op.time_us + 20_000_000, op.block) in puts for op in purges if op.time_us < 1000 * HOUR_MS - 20_000_000)
+
+
+def test_a_put_may_say_another_row_than_the_one_before() -> None:
+    workload = Workload(puts_per_minute=10, relaid=0.5, absent=0)
+    blocks, ops = plan(workload, 5, ROWS_MS, HOUR_MS, 600)
+    puts = [op for op in ops if op.kind is OpKind.PUT]
+    first, again = puts[: len(blocks)], [op for op in puts[len(blocks) :] if op.epoch]
+    assert all(op.epoch == 0 for op in first)
+    assert 0.2 < len(again) / len(puts[len(blocks) :]) < 0.6
+    assert all(op.epoch == 1 or op.time_us < 1000 * ROWS_MS[op.epoch - 1] for op in again)
+    assert {op.epoch for op in again} == {1, 2, 3, 4}
+    assert [op._replace(epoch=0) for op in ops] == plan(Workload(puts_per_minute=10, absent=0), 5, ROWS_MS, HOUR_MS, 600)[1]
