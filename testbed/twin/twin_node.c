@@ -27,14 +27,19 @@ static bool is_put(const SKY_Packet_t *pkt)
 static SKYT_Before_t before_of(const SKYT_Node_t *node, const SKY_Packet_t *pkt)
 {
     const SKY_ServiceCounters_t *counters = &node->service.core.counters;
-    const SKYT_Before_t          before   = {node->store.counters.evicted_blocks,
-                                             counters->scrubbed,
-                                             counters->puts,
-                                             counters->hits,
-                                             counters->gossip_purged,
-                                             node->store.counters.slots_used,
-                                             is_put(pkt) && SKY_Store_Find(&node->store, pkt->tenant, pkt->key) != SKY_STORE_NONE};
+    SKYT_Before_t                before   = {0};
 
+    before.evicted  = node->store.counters.evicted_blocks;
+    before.scrubbed = counters->scrubbed;
+    before.puts     = counters->puts;
+    before.hits     = counters->hits;
+    before.rumoured = counters->gossip_purged;
+    before.slots    = node->store.counters.slots_used;
+    if (is_put(pkt))
+    {
+        before.is_known  = SKY_Store_Find(&node->store, pkt->tenant, pkt->key) != SKY_STORE_NONE;
+        before.is_moving = pkt->epoch != 0 && SKY_Service_HandoverLeft(&node->service, node->twin->now_us) > 0;
+    }
     return before;
 }
 

@@ -156,7 +156,8 @@ typedef struct
 {
     uint64_t evicted, scrubbed, puts, hits, rumoured;
     uint32_t slots;
-    bool     is_known; /**< of a PUT: its block */
+    bool     is_known;  /**< of a PUT: its block */
+    bool     is_moving; /**< of a PUT that is for a row: it was handing something over */
 } SKYT_Before_t;
 
 #define SKYT_PACE_KINDS 20u /**< of packets: operation and direction */

@@ -18,7 +18,7 @@ struct SKYT_Use
     uint64_t certain, possible; /* numbers of uses, over the whole run */
     uint64_t taken_us;          /* when a put of it was taken last */
     uint64_t put_until_us;      /* its deadline, or when its parts are forgotten */
-    uint64_t raised_us;         /* when the epoch was raised last */
+    uint64_t raised_us;         /* when the epoch was raised last, or when what was being handed over then is over */
     uint32_t epoch;             /* the largest that a put has said since the block is here */
 };
 
@@ -104,16 +104,17 @@ static void note_lifetime(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *
     }
 }
 
-/* The largest epoch that was told counts, as long as the satellite knows the block. */
-static void note_put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, bool is_known)
+/* The largest epoch that was told counts, as long as the satellite knows the block. What it is handing over already goes on its way. */
+static void note_put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before)
 {
-    SKYT_Use_t *use = use_of(twin, node, pkt->tenant, pkt->key);
+    SKYT_Use_t    *use = use_of(twin, node, pkt->tenant, pkt->key);
+    const uint32_t row = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 
-    use->epoch = is_known ? use->epoch : 0;
+    use->epoch = before->is_known ? use->epoch : 0;
     if (pkt->epoch > use->epoch)
     {
         use->epoch     = pkt->epoch;
-        use->raised_us = twin->now_us;
+        use->raised_us = before->is_moving ? SKY_Schedule_EndUs(&twin->schedule, row) : twin->now_us;
     }
     use->taken_us     = twin->now_us;
     use->put_until_us = twin->now_us + lifetime_us(twin, pkt);
@@ -200,7 +201,7 @@ void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, con
     }
     if (taken)
     {
-        note_put(twin, node, pkt, before->is_known);
+        note_put(twin, node, pkt, before);
         note_lifetime(twin, node, pkt);
     }
 }
