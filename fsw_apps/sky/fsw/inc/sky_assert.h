@@ -2,8 +2,10 @@
  * @file
  * Assertions of the flight core: what its own code guarantees, stated where it must hold.
  *
- * An assertion never replaces a check. What a packet, a table or a caller says is checked and refused; an assertion that fails
- * is a fault of this code. In flight the code behind it still runs, so it must stay within its memory whatever the answer was.
+ * An assertion never replaces a check. What a packet, a table or a command says is checked and refused; an assertion that fails
+ * is a fault of this code, or of the memory that it runs in. In flight the code behind it still runs. Loops that depend on what
+ * other functions have counted have a bound of their own, and so have the arrays that are indexed there (test_fail_safe.c). That is
+ * no proof: a pointer or a list that is broken leads astray whoever follows it.
  *
  * Who links the core gives it SKY_AssertFailed:
  *

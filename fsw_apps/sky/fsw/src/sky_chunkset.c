@@ -30,6 +30,7 @@ bool SKY_ChunkSet_Init(SKY_ChunkSet_t *set, uint32_t base, uint32_t stride, uint
     set->base   = base;
     set->stride = stride;
     set->count  = (uint16_t)count;
+    SKY_ASSERT(set->count == count); /* it fits in its 16 bits */
     (void)memset(set->map, 0, sizeof(set->map));
     return true;
 }
@@ -97,6 +98,7 @@ uint32_t SKY_ChunkSet_Next(const SKY_ChunkSet_t *set, uint32_t from)
 uint32_t SKY_ChunkSet_ChunkId(const SKY_ChunkSet_t *set, uint32_t index)
 {
     SKY_ASSERT(index < set->count);
+    SKY_ASSERT(set->stride >= 1);
     return set->base + index * set->stride;
 }
 
@@ -115,7 +117,11 @@ uint32_t SKY_ChunkSet_IndexOf(const SKY_ChunkSet_t *set, uint32_t chunk_id)
 size_t SKY_ChunkSet_Encode(const SKY_ChunkSet_t *set, uint8_t *out, size_t cap)
 {
     const uint32_t map_bytes = MapBytes(set);
-    SKY_ASSERT(set->count >= 1 && set->stride >= 1);
+    SKY_ASSERT(set->count >= 1);
+    SKY_ASSERT(set->stride >= 1);
+    SKY_ASSERT((uint64_t)set->stride * (set->count - 1u) <= UINT32_MAX - set->base); /* the last id is one */
+    SKY_ASSERT(map_bytes >= 1);
+    SKY_ASSERT(map_bytes <= sizeof(set->map));
 
     if (cap < SKY_CHUNK_SET_BYTES + map_bytes)
     {
@@ -150,6 +156,9 @@ SKY_Status_t SKY_ChunkSet_Decode(const SKY_Packet_t *pkt, SKY_ChunkSet_t *set)
         return SKY_STATUS_BAD_CHUNK;
     }
     map_bytes = MapBytes(set);
+    SKY_ASSERT(set->count == count);
+    SKY_ASSERT(map_bytes >= 1);
+    SKY_ASSERT(map_bytes <= sizeof(set->map));
     if (pkt->length != SKY_CHUNK_SET_BYTES + map_bytes)
     {
         return SKY_STATUS_BAD_LENGTH;

@@ -4,6 +4,8 @@
  */
 #include "sky_crc_table.h"
 
+#include "sky_assert.h"
+
 #define SLICES      8u     /* bytes that one step of a table takes in */
 #define CRC16_ORDER 32767u /* x^32767 = 1 modulo the polynomial of the CRC-16 */
 
@@ -122,6 +124,9 @@ uint16_t SKY_Crc16_Join(uint16_t crc_a, uint16_t crc_b_from_zero, size_t len_b)
     /* two and two, so that the products do not wait for each other */
     const uint32_t low  = Crc16_Multiply(crc_a, crc16_shift[0][shift & 15u]);
     const uint32_t high = Crc16_Multiply(crc16_shift[2][(shift >> 8) & 15u], crc16_shift[3][shift >> 12]);
+    SKY_ASSERT(shift < CRC16_ORDER);
+    SKY_ASSERT(low <= UINT16_MAX);
+    SKY_ASSERT(high <= UINT16_MAX);
 
     return (uint16_t)(Crc16_Multiply(Crc16_Multiply(low, crc16_shift[1][(shift >> 4) & 15u]), high) ^ crc_b_from_zero);
 }

@@ -19,6 +19,7 @@ static void fetch_assert(const SKY_Fetch_t *fetch)
     SKY_ASSERT(fetch->on_way <= fetch->left);
     SKY_ASSERT(fetch->on_way <= fetch->peer->outstanding);
     SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING ? (fetch->timer_us != 0) == (fetch->on_way > 0) : fetch->on_way == 0);
+    SKY_ASSERT(fetch->denials == 0 || fetch->collects);
 }
 
 static void fetch_end(SKY_Fetch_t *fetch, SKY_ShareState_t state)
@@ -28,6 +29,8 @@ static void fetch_end(SKY_Fetch_t *fetch, SKY_ShareState_t state)
     {
         SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING);
         SKY_ASSERT(fetch->on_way <= fetch->peer->outstanding);
+        SKY_ASSERT(state != SKY_SHARE_DONE || fetch->left == 0);    /* done with nothing left, */
+        SKY_ASSERT(state != SKY_SHARE_DONE || fetch->denials == 0); /* and nothing denied */
         fetch->state = state;
         fetch->peer->outstanding -= fetch->on_way;
         fetch->on_way = 0;
@@ -66,6 +69,8 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
     }
     SKY_ASSERT(SKY_ChunkSet_Size(&fetch->missing) == fetch->left);
     SKY_ASSERT(SKY_ChunkSet_Next(&fetch->denied, 0) == cfg->count);
+    SKY_ASSERT(fetch->missing.count == cfg->count);
+    SKY_ASSERT(fetch->on_way == 0);
     return true;
 }
 
@@ -78,11 +83,14 @@ static void fetch_settle(SKY_Fetch_t *fetch)
         SKY_ASSERT(SKY_ChunkSet_Next(&fetch->missing, 0) == fetch->cfg.count);
         fetch_end(fetch, fetch->denials > 0 ? SKY_SHARE_MISS : SKY_SHARE_DONE);
     }
+    SKY_ASSERT(fetch->on_way <= fetch->left);
+    SKY_ASSERT(fetch->left + fetch->denials <= fetch->cfg.count);
 }
 
 void SKY_Fetch_Skip(SKY_Fetch_t *fetch, uint32_t index)
 {
     SKY_ASSERT(fetch->number == 0); /* nothing was asked for yet */
+    SKY_ASSERT(fetch->on_way == 0);
     if (SKY_ChunkSet_Has(&fetch->todo, index))
     {
         SKY_ChunkSet_Remove(&fetch->todo, index);
@@ -94,6 +102,8 @@ void SKY_Fetch_Skip(SKY_Fetch_t *fetch, uint32_t index)
 void SKY_Fetch_Collect(SKY_Fetch_t *fetch)
 {
     SKY_ASSERT(fetch->number == 0);
+    SKY_ASSERT(fetch->denials == 0);
+    SKY_ASSERT(fetch->on_way == 0);
     fetch->collects = true;
 }
 
@@ -110,33 +120,48 @@ static uint32_t fetch_want(const SKY_Fetch_t *fetch, uint32_t budget)
     want = want < todo ? want : todo;
     want = want < burst ? want : burst;
     want = want < budget ? want : budget;
+    SKY_ASSERT(want <= budget);
+    SKY_ASSERT(want == 0 || peer->outstanding + want <= peer->window);
     return want < todo && want < (burst + 1) / 2 && peer->outstanding > 0 ? 0 : want;
 }
 
 bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Packet_t *req, uint8_t *payload)
 {
-    const uint32_t want = fetch->state == SKY_SHARE_RUNNING ? fetch_want(fetch, budget) : 0;
+    const uint32_t most = fetch->state == SKY_SHARE_RUNNING ? fetch_want(fetch, budget) : 0;
 
-    if (want == 0)
+    if (most == 0)
     {
         return false;
     }
     const uint16_t number = fetch->number == UINT16_MAX ? 1 : (uint16_t)(fetch->number + 1); /* 0 means none */
     const uint32_t first  = SKY_ChunkSet_Next(&fetch->todo, 0);
     uint32_t       index  = first;
+    uint32_t       want   = 0; /* chunks in the set */
     SKY_ChunkSet_t set;
 
     (void)SKY_ChunkSet_Init(&set, SKY_ChunkSet_ChunkId(&fetch->todo, first), fetch->cfg.stride, fetch->cfg.count - first);
-    for (uint32_t n = 0; n < want; ++n)
+    for (; want < most; ++want)
     {
-        index = SKY_ChunkSet_Next(&fetch->todo, index);
-        SKY_ASSERT(index < fetch->cfg.count); /* what is to be asked for is in the set */
+        const uint32_t next = SKY_ChunkSet_Next(&fetch->todo, index);
+
+        SKY_ASSERT(next < fetch->cfg.count); /* what is to be asked for is in the set */
+        if (next >= fetch->cfg.count)
+        {
+            break; /* asked_by ends there */
+        }
+        index = next;
         SKY_ChunkSet_Add(&set, index - first);
         SKY_ChunkSet_Remove(&fetch->todo, index);
         fetch->repeats += fetch->asked_by[index] != 0 ? 1u : 0u;
         fetch->asked_by[index] = number;
     }
+    if (want == 0)
+    {
+        return false;
+    }
     set.count = (uint16_t)(index - first + 1); /* what follows is all zero */
+    SKY_ASSERT(set.count >= want);
+    SKY_ASSERT(set.count <= fetch->cfg.count - first);
 
     SKY_ShareCfg_Request(&fetch->cfg, fetch->peer, now_us, SKY_OP_GET, number, req);
     req->credit   = (uint16_t)want;
@@ -158,6 +183,7 @@ bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Pa
         fetch->timer_us = now_us + fetch->peer->rto_us;
     }
     SKY_ASSERT(req->length > 0);
+    SKY_ASSERT(req->credit == want);
     SKY_ASSERT(fetch->peer->outstanding <= fetch->peer->window);
     fetch_assert(fetch);
     return true;
@@ -168,18 +194,22 @@ static void fetch_again_one(SKY_Fetch_t *fetch, uint32_t index)
     SKY_ASSERT(fetch->on_way > 0);
     SKY_ASSERT(fetch->peer->outstanding > 0);
     SKY_ASSERT(fetch->asked_by[index] != 0);
+    SKY_ASSERT(index < fetch->cfg.count);
+    SKY_ASSERT(fetch->on_way <= fetch->left);
     SKY_ChunkSet_Add(&fetch->todo, index);
     --fetch->peer->outstanding;
     if (--fetch->on_way == 0)
     {
         fetch->timer_us = 0;
     }
+    SKY_ASSERT(fetch->on_way <= fetch->peer->outstanding);
 }
 
 /* Chunks asked for up to request @p number are to be asked for again. @return how many */
 static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number)
 {
     uint32_t count = 0;
+    SKY_ASSERT(is_since(fetch->number, number)); /* it was asked */
 
     for (uint32_t i = SKY_ChunkSet_Next(&fetch->missing, 0); i < fetch->cfg.count; i = SKY_ChunkSet_Next(&fetch->missing, i + 1))
     {
@@ -196,6 +226,8 @@ static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number)
 /* A satellite may send fewer than it was asked for. What stands behind the last was not sent, so it is not lost. */
 static void fetch_unsent(SKY_Fetch_t *fetch, uint16_t number, uint32_t last)
 {
+    SKY_ASSERT(last < fetch->cfg.count);
+    SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING);
     for (uint32_t i = SKY_ChunkSet_Next(&fetch->missing, last + 1); i < fetch->cfg.count;
          i          = SKY_ChunkSet_Next(&fetch->missing, i + 1))
     {
@@ -210,6 +242,7 @@ static void fetch_unsent(SKY_Fetch_t *fetch, uint16_t number, uint32_t last)
 static bool fetch_has_gap(const SKY_Fetch_t *fetch, uint16_t number)
 {
     uint32_t i = SKY_ChunkSet_Next(&fetch->missing, 0);
+    SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING);
 
     while (i < fetch->cfg.count && (SKY_ChunkSet_Has(&fetch->todo, i) || !is_since(number, fetch->asked_by[i])))
     {
@@ -222,16 +255,20 @@ static bool fetch_has_gap(const SKY_Fetch_t *fetch, uint16_t number)
  * that end meanwhile get theirs after it. */
 static void fetch_grace(SKY_Fetch_t *fetch, uint64_t now_us)
 {
+    SKY_ASSERT(is_since(fetch->number, fetch->over));
     if (fetch->gap_us == 0 && fetch_has_gap(fetch, fetch->over))
     {
         fetch->gap = fetch->over;
         SKY_ASSERT(fetch->on_way > 0);
         fetch->gap_us = now_us + SKY_Peer_GraceUs(fetch->peer, now_us);
+        SKY_ASSERT(fetch->gap_us >= now_us);
     }
 }
 
 static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
 {
+    SKY_ASSERT(fetch->gap_us != 0);
+    SKY_ASSERT(fetch->gap_us <= now_us);
     SKY_ASSERT(is_since(fetch->over, fetch->gap));
     fetch->gap_us = 0;
     if (is_since(fetch->gap, fetch->timed))
@@ -251,6 +288,7 @@ static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
 static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, bool is_last)
 {
     const uint16_t over = is_last ? number : (uint16_t)(number - 1);
+    SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING);
 
     if (is_since(over, (uint16_t)(fetch->over + 1)) && is_since(fetch->number, number))
     {
@@ -264,6 +302,7 @@ static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, bo
 static SKY_Parts_t *fetch_parts(SKY_Fetch_t *fetch, uint32_t index)
 {
     SKY_Partial_t *partial;
+    SKY_ASSERT(index < fetch->cfg.count);
 
     for (uint32_t i = 0; i < SKY_FETCH_PARTIALS; ++i)
     {
@@ -278,6 +317,7 @@ static SKY_Parts_t *fetch_parts(SKY_Fetch_t *fetch, uint32_t index)
     fetch->partial_next = (fetch->partial_next + 1) % SKY_FETCH_PARTIALS;
     (void)memset(partial, 0, sizeof(*partial));
     partial->index = index;
+    SKY_ASSERT(fetch->partial_next < SKY_FETCH_PARTIALS);
     return &partial->parts;
 }
 
@@ -286,6 +326,9 @@ static bool fetch_part(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chu
 {
     SKY_Parts_t *parts = fetch_parts(fetch, index);
     SKY_ASSERT(pkt->offset + pkt->length <= pkt->chunk_len);
+    SKY_ASSERT(pkt->length < pkt->chunk_len); /* else it is whole */
+    SKY_ASSERT(pkt->chunk_len <= fetch->cfg.chunk_len);
+    SKY_ASSERT(chunk + pkt->chunk_len <= fetch->block + fetch->cfg.block_len);
 
     if (!SKY_Parts_Add(parts, pkt->chunk_len, pkt->offset, pkt->length))
     {
@@ -309,7 +352,10 @@ static bool fetch_part(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chu
 
 static bool fetch_whole(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chunk)
 {
-    SKY_ASSERT(pkt->offset == 0 && pkt->length == pkt->chunk_len);
+    SKY_ASSERT(pkt->offset == 0);
+    SKY_ASSERT(pkt->length == pkt->chunk_len);
+    SKY_ASSERT(pkt->chunk_len <= fetch->cfg.chunk_len);
+    SKY_ASSERT(chunk + pkt->chunk_len <= fetch->block + fetch->cfg.block_len);
     if (SKY_Crc32c(0, pkt->payload, pkt->chunk_len) != pkt->chunk_crc)
     {
         ++fetch->corrupt;
@@ -321,6 +367,7 @@ static bool fetch_whole(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *ch
 
 static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
 {
+    SKY_ASSERT(index < fetch->cfg.count);
     if (SKY_ChunkSet_Has(&fetch->todo, index))
     {
         SKY_ChunkSet_Remove(&fetch->todo, index); /* given up too early */
@@ -383,6 +430,8 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
 /* The satellite does not hold a chunk that is missing. */
 static void fetch_denied(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
 {
+    SKY_ASSERT(index < fetch->cfg.count);
+    SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING);
     if (!fetch->collects)
     {
         SKY_ChunkSet_Add(&fetch->denied, index); /* so that it is known which */
@@ -403,6 +452,7 @@ static void fetch_denied(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     SKY_ChunkSet_Remove(&fetch->missing, index);
     SKY_ChunkSet_Add(&fetch->denied, index);
     ++fetch->denials;
+    SKY_ASSERT(fetch->collects);
     SKY_ASSERT(fetch->denials <= fetch->cfg.count);
     fetch->timer_us = fetch->on_way > 0 ? now_us + fetch->peer->rto_us : 0;
     fetch_settle(fetch);
@@ -424,6 +474,7 @@ static void fetch_not_found(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packe
 
         if (SKY_ChunkSet_Has(&fetch->missing, index))
         {
+            SKY_ASSERT(index < fetch->cfg.count);
             fetch_denied(fetch, now_us, index);
             if (fetch->state != SKY_SHARE_RUNNING)
             {
@@ -441,6 +492,8 @@ void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t 
         return;
     }
     const uint16_t number = (uint16_t)(pkt->request_id & 0xFFFFu);
+    SKY_ASSERT(fetch->timed == 0 || is_since(fetch->number, fetch->timed)); /* it was asked, */
+    SKY_ASSERT(fetch->timed == 0 || fetch->asked_us <= now_us);             /* and before now */
     fetch_assert(fetch);
 
     if (number == fetch->timed) /* 0, of which nothing is timed, is no number of a request */
@@ -477,6 +530,7 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
         fetch_end(fetch, SKY_SHARE_EXPIRED);
         return UINT64_MAX;
     }
+    SKY_ASSERT(fetch->left > 0); /* else it is done */
     if (fetch->gap_us != 0 && now_us >= fetch->gap_us)
     {
         fetch_lost(fetch, now_us);
@@ -499,14 +553,17 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
     {
         next_us = fetch->timer_us;
     }
+    SKY_ASSERT(next_us <= fetch->cfg.deadline_us);
     return next_us;
 }
 
 void SKY_Fetch_Stop(SKY_Fetch_t *fetch, SKY_ShareState_t state)
 {
+    SKY_ASSERT(state != SKY_SHARE_RUNNING);
     if (fetch->state == SKY_SHARE_RUNNING)
     {
         fetch_end(fetch, state);
     }
     SKY_ASSERT(fetch->on_way == 0);
+    SKY_ASSERT(fetch->state != SKY_SHARE_RUNNING);
 }

@@ -18,6 +18,9 @@
 
 static void Put(uint8_t *at, uint64_t value, uint32_t bytes)
 {
+    SKY_ASSERT(bytes >= 1u);
+    SKY_ASSERT(bytes <= 8u);
+    SKY_ASSERT(bytes == 8u || value >> (8u * bytes) == 0u); /* it fits */
     for (uint32_t i = 0; i < bytes; ++i)
     {
         at[i] = (uint8_t)(value >> (8u * (bytes - 1u - i)) & 0xFFu);
@@ -27,6 +30,8 @@ static void Put(uint8_t *at, uint64_t value, uint32_t bytes)
 static uint64_t Get(const uint8_t *at, uint32_t bytes)
 {
     uint64_t value = 0;
+    SKY_ASSERT(bytes >= 1u);
+    SKY_ASSERT(bytes <= 8u);
 
     for (uint32_t i = 0; i < bytes; ++i)
     {
@@ -37,6 +42,9 @@ static uint64_t Get(const uint8_t *at, uint32_t bytes)
 
 static void PutState(uint8_t *at, const SKY_LinkState_t *state)
 {
+    SKY_ASSERT(state->addr.plane != 0u);
+    SKY_ASSERT(state->sequence != 0u);
+    SKY_ASSERT(state->down >> SKY_ISL_COUNT == 0u);
     Put(at + SKY_LINK_STATE_OFF_PLANE, state->addr.plane, 2);
     Put(at + SKY_LINK_STATE_OFF_SLOT, state->addr.slot, 2);
     Put(at + SKY_LINK_STATE_OFF_SEQUENCE, state->sequence, 4);
@@ -60,6 +68,7 @@ static uint64_t DigestOf(const SKY_Hello_t *hello)
 static void Fill(const SKY_Hello_t *hello, SKY_LinkId_t link, uint32_t count, SKY_HelloOut_t *out)
 {
     SKY_ASSERT(count <= SKY_LIMIT_LINK_STATES);
+    SKY_ASSERT(link < SKY_ISL_COUNT);
     (void)memset(&out->pkt, 0, sizeof(out->pkt));
     out->link          = link;
     out->pkt.apid      = SKY_APID_ISL;
@@ -74,6 +83,7 @@ static void Fill(const SKY_Hello_t *hello, SKY_LinkId_t link, uint32_t count, SK
     Put(out->payload + SKY_HELLO_OFF_COUNT, count, 2);
     Put(out->payload + SKY_HELLO_OFF_RESERVED, 0, 2);
     SKY_ASSERT(out->pkt.dst.plane != 0u); /* only a neighbour is greeted */
+    SKY_ASSERT(out->pkt.length <= sizeof(out->payload));
 }
 
 /* A greeting or its answer. It carries our own state: if we do not hear the neighbour, but it hears us, it has to know that we do not
@@ -82,6 +92,7 @@ static void FillGreeting(const SKY_Hello_t *hello, SKY_LinkId_t link, SKY_HelloO
 {
     SKY_LinkState_t own;
     uint32_t        count = 0;
+    SKY_ASSERT(link < SKY_ISL_COUNT);
 
     if (hello->router->map != NULL && SKY_Map_Own(hello->router->map, &own))
     {
@@ -89,6 +100,7 @@ static void FillGreeting(const SKY_Hello_t *hello, SKY_LinkId_t link, SKY_HelloO
         count = 1;
     }
     Fill(hello, link, count, out);
+    SKY_ASSERT(count <= 1u);
 }
 
 /* ---- up and down ----------------------------------------------------------------------------------------------------- */
@@ -104,6 +116,7 @@ static void UpdateRoute(SKY_Hello_t *hello, uint64_t now_us, uint32_t id)
     const SKY_HelloLink_t *link = &hello->links[id];
 
     SKY_Router_SetLinkUp(hello->router, (SKY_LinkId_t)id, CouldBeUsed(link) && now_us >= link->held_us);
+    SKY_ASSERT((hello->router->usable >> id & 1u) == 0u || link->is_present);
 }
 
 static uint64_t HoldUs(uint32_t times_before)
@@ -131,6 +144,9 @@ static void Changed(SKY_Hello_t *hello, uint64_t now_us, uint32_t id, bool befor
         UpdateRoute(hello, now_us, id);
     }
     SKY_ASSERT(!now || link->is_present);
+    SKY_ASSERT(!before || now || link->flaps >= 1u);
+    SKY_ASSERT(link->up_us <= now_us);
+    SKY_ASSERT(link->held_us <= now_us + SKY_HELLO_HOLD_MOST_US);
 }
 
 void SKY_Hello_Init(SKY_Hello_t *hello, SKY_Router_t *router, uint64_t now_us, uint64_t period_us)
@@ -153,6 +169,8 @@ void SKY_Hello_Init(SKY_Hello_t *hello, SKY_Router_t *router, uint64_t now_us, u
         hello->links[id].up_us      = now_us;
         UpdateRoute(hello, now_us, id);
     }
+    SKY_ASSERT(hello->due_us >= now_us);
+    SKY_ASSERT(period_us != 0u || router->map == NULL); /* nothing would repair a map */
 }
 
 void SKY_Hello_SetLink(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id, bool is_present, bool is_cut)
@@ -170,11 +188,13 @@ void SKY_Hello_SetLink(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id, boo
     }
     SKY_ASSERT(!link->is_due || (is_present && !is_cut));
     Changed(hello, now_us, (uint32_t)id, before);
+    SKY_ASSERT(!link->is_silent || hello->period_us != 0u); /* without greetings nobody is silent */
 }
 
 void SKY_Hello_Heard(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id)
 {
     SKY_HelloLink_t *link = &hello->links[id];
+    SKY_ASSERT(link->heard_us <= now_us);
 
     link->heard_us   = now_us;
     link->heard_once = true;
@@ -185,6 +205,7 @@ void SKY_Hello_Heard(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id)
         link->is_silent = false;
         Changed(hello, now_us, (uint32_t)id, before);
     }
+    SKY_ASSERT(!link->is_silent || link->is_cut);
 }
 
 /* ---- arrivals -------------------------------------------------------------------------------------------------------- */
@@ -201,6 +222,9 @@ static void TakeStates(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *
 {
     const uint32_t count = (uint32_t)Get(pkt->payload + SKY_HELLO_OFF_COUNT, 2); /* bounded: IsSound */
     SKY_ASSERT(count <= SKY_LIMIT_LINK_STATES);
+    SKY_ASSERT(hello->router->map != NULL);
+    SKY_ASSERT(pkt->length == SKY_HELLO_BYTES + count * SKY_LINK_STATE_BYTES);
+    SKY_ASSERT(ingress < SKY_ISL_COUNT);
 
     for (uint32_t i = 0; i < count; ++i)
     {
@@ -220,12 +244,14 @@ static void Repair(SKY_Hello_t *hello, SKY_LinkId_t id, uint64_t digest)
 {
     SKY_Map_t       *map  = hello->router->map;
     SKY_HelloLink_t *link = &hello->links[id];
+    SKY_ASSERT(id < SKY_ISL_COUNT);
 
     if (digest != map->digest && !link->is_told && map->unsent_count[id] == 0u)
     {
         link->is_told = true;
         SKY_Map_Tell(map, id);
     }
+    SKY_ASSERT(digest == map->digest || link->is_told || map->unsent_count[id] > 0u);
 }
 
 /* The answer to a greeting of ours. */
@@ -246,6 +272,7 @@ static void Measure(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt
     {
         return;
     }
+    SKY_ASSERT(link->asked_us <= now_us);
     link->asked_id = 0;
     one_way_us     = one_way_us == 0u ? 1u : one_way_us; /* 0 says that nothing was measured */
     /* smoothed as a round trip of RFC 6298, gain 1/8 */
@@ -253,6 +280,7 @@ static void Measure(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt
     link->sample_us[link->samples % SKY_HELLO_WINDOW] = (uint32_t)one_way_us;
     ++link->samples;
     SKY_ASSERT(link->mean_us > 0u);
+    SKY_ASSERT(link->samples > 0u);
 }
 
 SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
@@ -265,6 +293,7 @@ SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY
         ++hello->refused;
         return SKY_HELLO_REFUSED;
     }
+    SKY_ASSERT(ingress < SKY_ISL_COUNT);
     if (!pkt->is_request)
     {
         Measure(hello, now_us, pkt);
@@ -283,6 +312,8 @@ SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY
     }
     FillGreeting(hello, ingress, out);
     out->pkt.request_id = pkt->request_id;
+    SKY_ASSERT(out->link == ingress); /* an answer goes where the question came from */
+    SKY_ASSERT(!out->pkt.is_request);
     return SKY_HELLO_ANSWER;
 }
 
@@ -295,6 +326,7 @@ SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY
 static uint64_t Jitter(const SKY_Hello_t *hello, uint64_t now_us)
 {
     const uint64_t place = (uint64_t)hello->router->self.plane << 16 | hello->router->self.slot;
+    SKY_ASSERT(hello->period_us != 0u);
 
     return SKY_Mix64(now_us ^ place << 32) % (hello->period_us / 4u + 1u);
 }
@@ -326,6 +358,7 @@ void SKY_Hello_Poll(SKY_Hello_t *hello, uint64_t now_us)
         hello->due_us = now_us + hello->period_us - Jitter(hello, now_us);
         SKY_ASSERT(hello->due_us > now_us);
     }
+    SKY_ASSERT(!greets || hello->due_us <= now_us + hello->period_us);
 }
 
 /* How many packets of news may still go over a link now. */
@@ -336,6 +369,8 @@ static bool MayTell(SKY_HelloLink_t *link, uint64_t now_us)
         link->burst_us = now_us;
         link->burst    = 0;
     }
+    SKY_ASSERT(link->burst_us <= now_us);
+    SKY_ASSERT(link->burst <= SKY_HELLO_BURST);
     return link->burst < SKY_HELLO_BURST;
 }
 
@@ -349,7 +384,8 @@ bool SKY_Hello_Next(SKY_Hello_t *hello, uint64_t now_us, SKY_HelloOut_t *out)
 
         if (link->is_due)
         {
-            SKY_ASSERT(link->is_present && !link->is_cut);
+            SKY_ASSERT(link->is_present);
+            SKY_ASSERT(!link->is_cut);
             link->is_due   = false;
             link->asked_id = now_us << LINK_BITS | id;
             link->asked_us = now_us;
@@ -370,6 +406,8 @@ bool SKY_Hello_Next(SKY_Hello_t *hello, uint64_t now_us, SKY_HelloOut_t *out)
             ++link->burst;
             SKY_ASSERT(link->burst <= SKY_HELLO_BURST);
             SKY_ASSERT(count > 0u);
+            SKY_ASSERT(count <= SKY_LIMIT_LINK_STATES);
+            SKY_ASSERT(link->is_present);
             Fill(hello, (SKY_LinkId_t)id, count, out);
             out->pkt.is_request = true;
             out->pkt.flags      = SKY_FLAG_GOSSIP;
@@ -421,5 +459,7 @@ uint32_t SKY_Hello_MinUs(const SKY_HelloLink_t *link)
             least_us = link->sample_us[i];
         }
     }
+    SKY_ASSERT((least_us == 0u) == (link->samples == 0u));
+    SKY_ASSERT((link->mean_us == 0u) == (link->samples == 0u));
     return least_us;
 }

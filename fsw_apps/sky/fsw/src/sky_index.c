@@ -1,6 +1,7 @@
 /**
  * @file
- * Open-addressing index and keyed hash: see sky_index.h. All loops over cells end because half of the cells or more are empty.
+ * Open-addressing index and keyed hash: see sky_index.h. Half of the cells or more are empty, so a search ends
+ * soon; every loop over cells is bounded all the same.
  */
 #include "sky_index.h"
 
@@ -8,14 +9,19 @@
 
 #include "sky_assert.h"
 
+#define INDEX_ENTRIES_MAX (1u << 22) /* sky_index.h */
+
 static uint32_t cell_count(uint32_t entries)
 {
     uint32_t cells = 2;
+    SKY_ASSERT(entries >= 1);
+    SKY_ASSERT(entries <= INDEX_ENTRIES_MAX); /* else the number of cells would overflow */
 
     while (cells < 2u * entries)
     {
         cells *= 2u;
     }
+    SKY_ASSERT(cells >= 2u * entries);
     return cells;
 }
 
@@ -28,13 +34,16 @@ void SKY_Index_Init(SKY_Index_t *index, void *memory, uint32_t entries)
 {
     index->cells = memory;
     index->mask  = cell_count(entries) - 1u;
+    SKY_ASSERT(index->mask >= 1);
     SKY_ASSERT((index->mask & (index->mask + 1u)) == 0); /* a power of two */
     SKY_ASSERT(index->mask >= entries);                  /* so that a cell is always empty */
+    SKY_ASSERT((uintptr_t)memory % sizeof(uint32_t) == 0);
     SKY_Index_Clear(index);
 }
 
 void SKY_Index_Clear(SKY_Index_t *index)
 {
+    SKY_ASSERT((index->mask & (index->mask + 1u)) == 0);
     /* 0xFF in every byte makes every entry SKY_INDEX_NONE. */
     (void)memset(index->cells, 0xFF, ((size_t)index->mask + 1u) * sizeof(SKY_IndexCell_t));
 }
@@ -44,10 +53,12 @@ void SKY_Index_Insert(SKY_Index_t *index, uint32_t hash, uint32_t entry)
     uint32_t at = hash & index->mask;
     SKY_ASSERT(entry != SKY_INDEX_NONE);
 
-    while (index->cells[at].entry != SKY_INDEX_NONE)
+    /* Were no cell empty, an entry would be lost: bounded, as a search without end would stop the satellite. */
+    for (uint32_t looked = 0; looked < index->mask && index->cells[at].entry != SKY_INDEX_NONE; ++looked)
     {
         at = (at + 1u) & index->mask;
     }
+    SKY_ASSERT(index->cells[at].entry == SKY_INDEX_NONE); /* no more entries than there is room for */
     index->cells[at].hash  = hash;
     index->cells[at].entry = entry;
 }
@@ -58,29 +69,35 @@ void SKY_Index_Remove(SKY_Index_t *index, uint32_t hash, uint32_t entry)
     const uint32_t   mask  = index->mask;
     uint32_t         hole  = hash & mask;
 
-    while (cells[hole].entry != entry)
+    for (uint32_t looked = 0; looked < mask && cells[hole].entry != entry; ++looked)
     {
         hole = (hole + 1u) & mask;
-        SKY_ASSERT(hole != (hash & mask)); /* it is there: not all the way round */
     }
-    /* A cell behind the hole moves into it unless that would put it before its home. */
+    SKY_ASSERT(cells[hole].entry == entry);
+    SKY_ASSERT(cells[hole].hash == hash);
+    if (cells[hole].entry != entry)
+    {
+        return; /* nothing is there to be removed, and the other cells stay as they are */
+    }
+    /* A cell behind the hole moves into it unless that would put it before its home. This ends at the hole at the latest. */
+    cells[hole].entry = SKY_INDEX_NONE;
     for (uint32_t at = (hole + 1u) & mask; cells[at].entry != SKY_INDEX_NONE; at = (at + 1u) & mask)
     {
         if (((at - cells[at].hash) & mask) >= ((at - hole) & mask))
         {
-            cells[hole] = cells[at];
-            hole        = at;
+            cells[hole]     = cells[at];
+            cells[at].entry = SKY_INDEX_NONE;
+            hole            = at;
         }
     }
     SKY_ASSERT(hole <= mask);
-    cells[hole].entry = SKY_INDEX_NONE;
 }
 
 uint32_t SKY_Index_Find(const SKY_Index_t *index, uint32_t hash, uint32_t *step)
 {
     const SKY_IndexCell_t *cell = &index->cells[(hash + *step) & index->mask];
 
-    while (cell->entry != SKY_INDEX_NONE)
+    while (*step <= index->mask && cell->entry != SKY_INDEX_NONE)
     {
         ++*step;
         if (cell->hash == hash)
@@ -117,6 +134,8 @@ uint32_t SKY_Hash(const uint64_t secret[2], const uint64_t *words, uint32_t coun
     const uint64_t length = (uint64_t)(count * 8u) << 56;
     uint64_t       v[4]   = {secret[0] ^ 0x736f6d6570736575u, secret[1] ^ 0x646f72616e646f6du, secret[0] ^ 0x6c7967656e657261u,
                              secret[1] ^ 0x7465646279746573u};
+    SKY_ASSERT(count >= 1);
+    SKY_ASSERT(count < 32); /* its bytes are counted in 8 bits */
 
     for (uint32_t i = 0; i < count; ++i)
     {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cfe.h"
+#include "sky_assert.h"
 #include "sky_mix.h"
 #include "sky_release.h"
 
@@ -94,7 +95,8 @@ int32 SKY_LIB_Register(uint16_t apid, const SKY_LIB_Service_t *service)
         {
             entry->apid    = apid;
             entry->service = service;
-            status         = CFE_SUCCESS;
+            SKY_ASSERT(entry->apid == apid);
+            status = CFE_SUCCESS;
         }
     }
     if (status == CFE_SUCCESS && SKY_LIB_Global.node_known)
@@ -141,6 +143,7 @@ uint32_t SKY_LIB_SetNode(const SKY_LIB_Node_t *node)
         }
     }
     SKY_LIB_Release();
+    SKY_ASSERT(refused <= SKY_LIB_SERVICES);
     return refused;
 }
 
@@ -158,6 +161,8 @@ const SKY_LIB_Service_t *SKY_LIB_Acquire(uint16_t apid)
         SKY_LIB_Release();
         return NULL;
     }
+    SKY_ASSERT(entry->service != NULL);
+    SKY_ASSERT(entry->apid == apid);
     return entry->service;
 }
 
@@ -223,6 +228,7 @@ const char *SKY_LIB_StatusName(uint32_t status)
         [SKY_STATUS_SHORT]        = "short",
     };
 
+    SKY_ASSERT(status >= sizeof(names) / sizeof(names[0]) || names[status] != NULL); /* each status has a name */
     return status < sizeof(names) / sizeof(names[0]) ? names[status] : "unknown";
 }
 

@@ -64,6 +64,9 @@ bool SKY_Link_Init(SKY_Link_t *link, const SKY_LinkModel_t *model, uint32_t slot
         link->slots[i].next_free = i + 1u < slot_count ? i + 1u : NO_SLOT;
     }
     SKY_ASSERT((size_t)(link->data - (uint8_t *)memory) + (size_t)slot_count * slot_bytes <= needed);
+    SKY_ASSERT((uintptr_t)link->slots % ALIGNMENT == 0u);
+    SKY_ASSERT((uintptr_t)link->heap % sizeof(uint32_t) == 0u);
+    SKY_ASSERT(link->free_head == 0u);
     return true;
 }
 
@@ -86,6 +89,9 @@ static bool Before(const SKY_Link_t *link, uint32_t slot_a, uint32_t slot_b)
 {
     const SKY_LinkSlot_t *a = &link->slots[slot_a];
     const SKY_LinkSlot_t *b = &link->slots[slot_b];
+    SKY_ASSERT(slot_a != slot_b); /* a packet waits once */
+    SKY_ASSERT(slot_a < link->slot_count);
+    SKY_ASSERT(slot_b < link->slot_count);
 
     return a->due_us < b->due_us || (a->due_us == b->due_us && a->order < b->order);
 }
@@ -93,6 +99,8 @@ static bool Before(const SKY_Link_t *link, uint32_t slot_a, uint32_t slot_b)
 static void HeapInsert(SKY_Link_t *link, uint32_t slot)
 {
     uint32_t at = link->used++;
+    SKY_ASSERT(slot < link->slot_count);
+    SKY_ASSERT(at < link->slot_count);
 
     while (at > 0u && Before(link, slot, link->heap[(at - 1u) / 2u]))
     {
@@ -101,6 +109,7 @@ static void HeapInsert(SKY_Link_t *link, uint32_t slot)
     }
     SKY_ASSERT(link->used <= link->slot_count);
     link->heap[at] = slot;
+    SKY_ASSERT(at < link->used);
 }
 
 static uint32_t HeapTake(SKY_Link_t *link)
@@ -109,6 +118,8 @@ static uint32_t HeapTake(SKY_Link_t *link)
     const uint32_t last  = link->heap[--link->used];
     uint32_t       at    = 0;
     uint32_t       child = 1;
+    SKY_ASSERT(first < link->slot_count);
+    SKY_ASSERT(last < link->slot_count);
 
     while (child < link->used)
     {
@@ -141,6 +152,7 @@ static void Copy(uint8_t **to, const void *from, size_t len)
 
 static uint64_t TransmitNs(const SKY_Link_t *link, size_t len)
 {
+    SKY_ASSERT(len <= link->slot_bytes);
     return link->model.rate_kbps == 0u ? 0u : (uint64_t)len * BITS_PER_BYTE * 1000000u / link->model.rate_kbps;
 }
 
@@ -161,6 +173,7 @@ static bool IsBacklogged(SKY_Link_t *link, uint64_t now_us)
 static uint64_t Transmit(SKY_Link_t *link, uint64_t now_us, size_t len)
 {
     const uint64_t now_ns = now_us * NS_PER_US;
+    SKY_ASSERT(len >= 1u);
 
     if (link->busy_until_ns < now_ns)
     {
@@ -206,6 +219,7 @@ SKY_LinkResult_t SKY_Link_Push(SKY_Link_t *link, uint64_t now_us, const void *he
     Copy(&to, head, head_len);
     Copy(&to, body, body_len);
     Copy(&to, tail, tail_len);
+    SKY_ASSERT(to == link->data + (size_t)slot * link->slot_bytes + len); /* all of it was copied */
     packet->len    = (uint32_t)len;
     packet->order  = link->order++;
     packet->due_us = sent_us + link->model.delay_us;
@@ -215,6 +229,9 @@ SKY_LinkResult_t SKY_Link_Push(SKY_Link_t *link, uint64_t now_us, const void *he
     }
     SKY_ASSERT(packet->due_us >= now_us);
     HeapInsert(link, slot);
+    SKY_ASSERT(link->used >= 1u);
+    SKY_ASSERT(link->used <= link->slot_count);
+    SKY_ASSERT(link->free_head == NO_SLOT || link->free_head < link->slot_count);
     return SKY_LINK_TAKEN;
 }
 
@@ -226,15 +243,22 @@ size_t SKY_Link_Pop(SKY_Link_t *link, uint64_t now_us, const uint8_t **data)
     {
         return 0;
     }
-    slot                        = HeapTake(link);
+    slot = HeapTake(link);
+    SKY_ASSERT(slot < link->slot_count);
+    SKY_ASSERT(link->slots[slot].due_us <= now_us);
     link->slots[slot].next_free = link->free_head;
     link->free_head             = slot; /* its bytes stay until the next push */
     *data                       = link->data + (size_t)slot * link->slot_bytes;
-    SKY_ASSERT(link->slots[slot].len >= 1u && link->slots[slot].len <= link->slot_bytes);
+    SKY_ASSERT(link->slots[slot].len >= 1u);
+    SKY_ASSERT(link->slots[slot].len <= link->slot_bytes);
+    SKY_ASSERT(link->free_head == slot);
+    SKY_ASSERT(link->used < link->slot_count);
     return link->slots[slot].len;
 }
 
 uint64_t SKY_Link_NextDue(const SKY_Link_t *link)
 {
+    SKY_ASSERT(link->used <= link->slot_count);
+    SKY_ASSERT(link->used == 0u || link->heap[0] < link->slot_count);
     return link->used == 0u ? UINT64_MAX : link->slots[link->heap[0]].due_us;
 }

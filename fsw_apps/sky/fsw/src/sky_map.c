@@ -19,6 +19,7 @@ static const SKY_LinkId_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WE
 static SKY_Addr_t AddrOf(const SKY_Map_t *map, uint32_t place)
 {
     const SKY_Addr_t addr = {(uint16_t)(place / map->torus.slots + 1u), (uint16_t)(place % map->torus.slots + 1u)};
+    SKY_ASSERT(addr.plane <= map->torus.planes);
 
     SKY_ASSERT(place < map->satellites);
     return addr;
@@ -26,6 +27,8 @@ static SKY_Addr_t AddrOf(const SKY_Map_t *map, uint32_t place)
 
 static uint32_t PlaceOf(const SKY_Map_t *map, SKY_Addr_t addr)
 {
+    SKY_ASSERT(addr.plane >= 1u);
+    SKY_ASSERT(addr.slot >= 1u);
     return (addr.plane - 1u) * map->torus.slots + addr.slot - 1u;
 }
 
@@ -33,6 +36,7 @@ static uint32_t PlaceOf(const SKY_Map_t *map, SKY_Addr_t addr)
 static uint32_t LinksOf(const SKY_Map_t *map, uint32_t place)
 {
     uint32_t links = 0;
+    SKY_ASSERT(place < map->satellites);
 
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
@@ -47,6 +51,7 @@ static uint32_t LinksOf(const SKY_Map_t *map, uint32_t place)
 size_t SKY_Map_MemoryBytes(const SKY_Torus_t *torus)
 {
     const uint32_t satellites = (uint32_t)torus->planes * torus->slots;
+    SKY_ASSERT(satellites >= 1u);
 
     return satellites > SKY_MAP_SATELLITES_MAX ? 0u : (size_t)satellites * SKY_MAP_SATELLITE_BYTES;
 }
@@ -73,6 +78,7 @@ bool SKY_Map_Init(SKY_Map_t *map, const SKY_Torus_t *torus, SKY_Addr_t self, voi
     map->hops       = &map->first[map->satellites];
     SKY_ASSERT((size_t)(&map->hops[map->satellites] - (uint8_t *)memory) <= needed);
     SKY_ASSERT(map->self < map->satellites);
+    SKY_ASSERT((uintptr_t)memory % sizeof(uint32_t) == 0u);
     return true;
 }
 
@@ -80,6 +86,8 @@ bool SKY_Map_Init(SKY_Map_t *map, const SKY_Torus_t *torus, SKY_Addr_t self, voi
 
 static void MarkUnsent(SKY_Map_t *map, uint32_t place, uint32_t links)
 {
+    SKY_ASSERT(place < map->satellites);
+    SKY_ASSERT((links & ~ISL_MASK) == 0u);
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
         if ((links & ~(uint32_t)map->unsent[place] & (1u << link)) != 0u)
@@ -93,6 +101,8 @@ static void MarkUnsent(SKY_Map_t *map, uint32_t place, uint32_t links)
 
 static void MarkSent(SKY_Map_t *map, uint32_t place, uint32_t link)
 {
+    SKY_ASSERT(place < map->satellites);
+    SKY_ASSERT(link < SKY_ISL_COUNT);
     if ((map->unsent[place] & BIT(link)) != 0u)
     {
         map->unsent[place] &= (uint8_t)~BIT(link);
@@ -104,12 +114,15 @@ static void MarkSent(SKY_Map_t *map, uint32_t place, uint32_t link)
 /* Links over which news goes: those that are in use. Who comes up later is told everything then. */
 static uint32_t Used(const SKY_Map_t *map)
 {
+    SKY_ASSERT(map->self < map->satellites);
     return LinksOf(map, map->self) & ~(uint32_t)map->down[map->self];
 }
 
 /* A number for a link state in which every bit counts, so that sums of them differ where sets of link states do. */
 static uint64_t Digest(uint32_t place, uint32_t sequence, uint32_t down)
 {
+    SKY_ASSERT((down & ~ISL_MASK) == 0u);
+    SKY_ASSERT(place < SKY_MAP_SATELLITES_MAX);
     return SKY_Mix64((uint64_t)sequence << 32 | (uint64_t)place << SKY_ISL_COUNT | down);
 }
 
@@ -127,10 +140,13 @@ void SKY_Map_Tell(SKY_Map_t *map, SKY_LinkId_t link)
         }
     }
     map->digest = digest; /* the running sum would keep a bit that has flipped */
+    SKY_ASSERT(map->unsent_count[link] <= map->satellites);
 }
 
 static void Read(const SKY_Map_t *map, uint32_t place, SKY_LinkState_t *state)
 {
+    SKY_ASSERT(place < map->satellites);
+    SKY_ASSERT((map->down[place] & ~ISL_MASK) == 0u);
     state->addr     = AddrOf(map, place);
     state->sequence = map->sequence[place];
     state->down     = map->down[place];
@@ -138,13 +154,17 @@ static void Read(const SKY_Map_t *map, uint32_t place, SKY_LinkState_t *state)
 
 bool SKY_Map_Own(const SKY_Map_t *map, SKY_LinkState_t *state)
 {
+    SKY_ASSERT(map->self < map->satellites);
     Read(map, map->self, state);
+    SKY_ASSERT(state->sequence != 0u || state->down == 0u); /* what is down was told */
     return state->sequence != 0u;
 }
 
 uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states, uint32_t most)
 {
     uint32_t count = 0;
+    SKY_ASSERT(link < SKY_ISL_COUNT);
+    SKY_ASSERT(map->unsent_count[link] <= map->satellites);
 
     for (uint32_t looked = 0; looked < map->satellites && count < most && map->unsent_count[link] > 0u; ++looked)
     {
@@ -159,6 +179,7 @@ uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states
         }
     }
     SKY_ASSERT(count == most || map->unsent_count[link] == 0u); /* all places were looked at */
+    SKY_ASSERT(count <= most);
     return count;
 }
 
@@ -167,6 +188,7 @@ uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states
 /* Count the links whose state changes with this satellite's word: those that the other end does not call down. */
 static void CountLinks(SKY_Map_t *map, uint32_t place, uint32_t down)
 {
+    SKY_ASSERT(place < map->satellites);
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
         const SKY_Addr_t there = SKY_Torus_Neighbour(&map->torus, AddrOf(map, place), (SKY_LinkId_t)link);
@@ -178,12 +200,15 @@ static void CountLinks(SKY_Map_t *map, uint32_t place, uint32_t down)
             map->links_down = (down & 1u << link) != 0u ? map->links_down + 1u : map->links_down - 1u;
         }
     }
+    SKY_ASSERT(map->links_down <= 2u * map->satellites); /* each satellite has two that no other has */
 }
 
 static void Write(SKY_Map_t *map, uint32_t place, uint32_t sequence, uint32_t down)
 {
     SKY_ASSERT(sequence >= map->sequence[place]); /* it only grows */
     SKY_ASSERT((down & ~ISL_MASK) == 0u);
+    SKY_ASSERT(place < map->satellites);
+    SKY_ASSERT(sequence != 0u);
     if (map->sequence[place] != 0u)
     {
         map->digest -= Digest(place, map->sequence[place], map->down[place]);
@@ -195,13 +220,18 @@ static void Write(SKY_Map_t *map, uint32_t place, uint32_t sequence, uint32_t do
     map->is_stale        = map->is_stale || map->down[place] != down;
     map->sequence[place] = sequence;
     map->down[place]     = (uint8_t)down;
+    SKY_ASSERT(map->exceptions > 0u || map->links_down == 0u); /* a link that is down has an end */
+    SKY_ASSERT(map->sequence[place] == sequence);
+    SKY_ASSERT(map->down[place] == down);
 }
 
 /* A new link state of our own, above @p sequence. Nobody takes the last number, so the numbers end there. */
 static void Originate(SKY_Map_t *map, uint32_t sequence, uint32_t down)
 {
+    SKY_ASSERT(sequence >= map->sequence[map->self]);
     Write(map, map->self, sequence == UINT32_MAX ? UINT32_MAX : sequence + 1u, down);
     MarkUnsent(map, map->self, Used(map));
+    SKY_ASSERT(map->sequence[map->self] != 0u);
 }
 
 void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable)
@@ -214,7 +244,8 @@ void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable)
         return;
     }
     Originate(map, map->sequence[map->self], down);
-    SKY_ASSERT(map->down[map->self] == down && map->sequence[map->self] != 0u);
+    SKY_ASSERT(map->down[map->self] == down);
+    SKY_ASSERT(map->sequence[map->self] != 0u);
     map->is_urgent = true;
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
@@ -230,6 +261,7 @@ void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable)
             }
         }
     }
+    SKY_ASSERT((map->down[map->self] & usable) == 0u);
 }
 
 /* Two states with the same number are of two lives of a satellite: the one that warns of more counts until the satellite itself has
@@ -244,6 +276,8 @@ static bool IsNewer(uint32_t sequence, uint32_t down, uint32_t than_sequence, ui
 static bool IsTooFarAhead(const SKY_Map_t *map, uint32_t place, uint32_t sequence)
 {
     const uint32_t known = map->sequence[place];
+    SKY_ASSERT(place < map->satellites);
+    SKY_ASSERT(sequence != 0u);
 
     return sequence > known && sequence - known > SKY_MAP_AHEAD_MAX && (place != map->self || known != 0u);
 }
@@ -252,6 +286,8 @@ static bool IsTooFarAhead(const SKY_Map_t *map, uint32_t place, uint32_t sequenc
 static bool MayTake(SKY_Map_t *map, uint64_t now_us, uint32_t place)
 {
     const uint64_t elapsed_s = (now_us - map->second_us) / SECOND_US;
+    SKY_ASSERT(place < map->satellites);
+    SKY_ASSERT(map->second_us <= now_us);
 
     if (elapsed_s > 0u)
     {
@@ -264,12 +300,14 @@ static bool MayTake(SKY_Map_t *map, uint64_t now_us, uint32_t place)
         }
         map->second_us += elapsed_s * SECOND_US;
     }
-    SKY_ASSERT(map->second_us <= now_us && now_us - map->second_us < SECOND_US);
+    SKY_ASSERT(map->second_us <= now_us);
+    SKY_ASSERT(now_us - map->second_us < SECOND_US);
     if ((uint32_t)map->unsent[place] >> TAKEN_SHIFT >= SKY_MAP_BURST)
     {
         return false;
     }
     map->unsent[place] = (uint8_t)(map->unsent[place] + (1u << TAKEN_SHIFT));
+    SKY_ASSERT((uint32_t)map->unsent[place] >> TAKEN_SHIFT <= SKY_MAP_BURST);
     return true;
 }
 
@@ -277,6 +315,7 @@ bool SKY_Map_Take(SKY_Map_t *map, uint64_t now_us, const SKY_LinkState_t *state,
 {
     uint32_t place;
     bool     is_own;
+    SKY_ASSERT(link < SKY_ISL_COUNT);
 
     if (!SKY_Torus_Contains(&map->torus, state->addr) || state->sequence == 0u || state->sequence == UINT32_MAX ||
         (state->down & ~ISL_MASK) != 0u || IsTooFarAhead(map, PlaceOf(map, state->addr), state->sequence))
@@ -285,6 +324,7 @@ bool SKY_Map_Take(SKY_Map_t *map, uint64_t now_us, const SKY_LinkState_t *state,
     }
     place  = PlaceOf(map, state->addr);
     is_own = place == map->self;
+    SKY_ASSERT(place < map->satellites);
     if (map->sequence[place] == state->sequence && map->down[place] == state->down)
     {
         MarkSent(map, place, link); /* the neighbour knows */
@@ -307,6 +347,7 @@ bool SKY_Map_Take(SKY_Map_t *map, uint64_t now_us, const SKY_LinkState_t *state,
         MarkUnsent(map, place, Used(map));
         MarkSent(map, place, link);
     }
+    SKY_ASSERT(map->sequence[place] != 0u);
     return true;
 }
 
@@ -353,6 +394,9 @@ static void Search(SKY_Map_t *map)
             map->queue[found++] = next;
         }
     }
+    SKY_ASSERT(found <= map->satellites);
+    SKY_ASSERT(map->hops[map->self] == 0u);
+    SKY_ASSERT(map->first[map->self] == SKY_LINK_GROUND);
     map->is_stale  = false;
     map->is_urgent = false;
 }
@@ -369,5 +413,7 @@ SKY_LinkId_t SKY_Map_FirstHop(SKY_Map_t *map, uint64_t now_us, SKY_Addr_t to, ui
     SKY_ASSERT(place < map->satellites);
     SKY_ASSERT(map->hops[map->self] == 0u);
     *hops = map->hops[place];
+    SKY_ASSERT(!map->is_urgent);
+    SKY_ASSERT(map->first[place] <= SKY_LINK_NONE);
     return place == map->self ? SKY_LINK_NONE : (SKY_LinkId_t)map->first[place];
 }

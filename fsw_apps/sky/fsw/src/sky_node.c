@@ -24,6 +24,7 @@ typedef char HellosFit[SKY_SERVICE_PACKET_MIN >= SKY_HELLO_MAX_BYTES + SKY_RESPO
 
 static void Flush(SKY_Node_t *node)
 {
+    SKY_ASSERT(!node->bodies_wait || node->held != NULL); /* bodies lie in the memory of the service that is held */
     node->shell.Flush(node->shell.context);
     node->bodies_wait = false;
 }
@@ -36,11 +37,14 @@ static void LetGo(SKY_Node_t *node)
         node->shell.Release(node->shell.context);
         node->held = NULL;
     }
+    SKY_ASSERT(node->held == NULL);
+    SKY_ASSERT(!node->bodies_wait);
 }
 
 /* Lock the service of an APID; it stays locked for the packets that follow. @return false: nobody serves it now */
 static bool Hold(SKY_Node_t *node, uint16_t apid)
 {
+    SKY_ASSERT(apid != SKY_APID_ISL); /* that is the node itself */
     if (node->held == NULL || node->held_apid != apid)
     {
         LetGo(node);
@@ -48,6 +52,7 @@ static bool Hold(SKY_Node_t *node, uint16_t apid)
         node->held      = node->shell.Acquire(node->shell.context, apid);
         node->held_apid = apid;
     }
+    SKY_ASSERT(node->held_apid == apid);
     return node->held != NULL;
 }
 
@@ -68,8 +73,11 @@ static bool Pull(SKY_Node_t *node, uint64_t now_us)
     address.hop_limit = SKY_LIMIT_HOP_LIMIT;
     for (count = 0; count < SKY_NODE_BURST_MAX && service->Next(service->context, now_us, &out); ++count)
     {
+        SKY_ASSERT(out.head_len <= SKY_HEAD_MAX);
+        SKY_ASSERT(out.head_len >= SKY_REQUEST_OVERHEAD - SKY_PEC_BYTES);
         const SKY_PacketParts_t parts = {out.head, out.body, out.tail, out.head_len, out.body_len, SKY_PEC_BYTES};
 
+        SKY_ASSERT(out.body_len == 0u || out.body != NULL);
         address.dst        = out.dst;
         address.gateway    = out.gateway;
         address.is_request = (out.head[0] & TYPE_REQUEST) != 0u;
@@ -95,12 +103,15 @@ static bool Pull(SKY_Node_t *node, uint64_t now_us)
     {
         service->Unreachable(service->context, unreachable);
     }
+    SKY_ASSERT(node->held == service); /* nobody else is let in meanwhile */
+    SKY_ASSERT(count <= SKY_NODE_BURST_MAX);
     return unreachable.plane != 0u;
 }
 
 static void PollServices(SKY_Node_t *node, uint64_t now_us)
 {
     uint64_t due_us = node->cfg.poll_most_us < UINT64_MAX - now_us ? now_us + node->cfg.poll_most_us : UINT64_MAX;
+    SKY_ASSERT(node->asker == 0u); /* what is said now answers nobody */
 
     LetGo(node);
     SKY_ASSERT(node->held == NULL);
@@ -125,6 +136,7 @@ static void PollServices(SKY_Node_t *node, uint64_t now_us)
     }
     node->poll_due_us = due_us < now_us + POLL_MIN_US ? now_us + POLL_MIN_US : due_us;
     SKY_ASSERT(node->poll_due_us > now_us);
+    SKY_ASSERT(node->held == NULL);
 }
 
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
@@ -137,8 +149,12 @@ static void Answer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
                    uint64_t endpoint)
 {
     SKY_Packet_t reply;
+    SKY_ASSERT(pkt->is_request); /* else two would answer each other for ever */
+    SKY_ASSERT(status != SKY_STATUS_OK);
+    SKY_ASSERT(status < SKY_STATUS_COUNT);
 
     SKY_Packet_Reply(pkt, node->router.self, status, &reply);
+    SKY_ASSERT(!reply.is_request);
     if (ingress == SKY_LINK_GROUND)
     {
         reply.gateway = node->router.self;
@@ -153,6 +169,8 @@ static void Answer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
 static void AnswerRequest(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Status_t status, SKY_LinkId_t ingress,
                           uint64_t endpoint)
 {
+    SKY_ASSERT(status != SKY_STATUS_OK);
+    SKY_ASSERT(ingress < SKY_LINK_COUNT);
     if (pkt->is_request)
     {
         Answer(node, now_us, pkt, status, ingress, endpoint);
@@ -165,6 +183,9 @@ static void AnswerRequest(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
 static void Refuse(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Status_t status, SKY_LinkId_t ingress,
                    uint64_t endpoint)
 {
+    SKY_ASSERT(status != SKY_STATUS_OK);
+    SKY_ASSERT(status < SKY_STATUS_COUNT);
+    SKY_ASSERT(ingress < SKY_LINK_COUNT);
     ++node->undecoded;
     SKY_Router_CountDrop(&node->router, status);
     if (pkt->apid == NO_APID)
@@ -181,6 +202,8 @@ static void Refuse(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
 static void Deliver(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress, uint64_t endpoint)
 {
     SKY_ASSERT(SKY_Addr_Equal(pkt->dst, node->router.self));
+    SKY_ASSERT(ingress < SKY_LINK_COUNT);
+    SKY_ASSERT(ingress == SKY_LINK_GROUND || node->asker == 0u); /* only hosts on the ground ask from an endpoint */
     if (pkt->apid == SKY_APID_ISL)
     {
         SKY_NodeLocal_Packet(node, now_us, pkt, ingress);
@@ -191,6 +214,7 @@ static void Deliver(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, 
         {
             Flush(node);
         }
+        SKY_ASSERT(!node->bodies_wait);
         node->held->Begin(node->held->context, now_us, pkt);
         (void)Pull(node, now_us);
         node->poll_due_us = now_us; /* it may have got work to go on with */
@@ -208,6 +232,8 @@ static void PassOn(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t le
 {
     const SKY_PacketParts_t parts = {NULL, data, NULL, 0, len, 0};
     SKY_ASSERT(route->action == SKY_ROUTE_FORWARD || route->action == SKY_ROUTE_GROUND);
+    SKY_ASSERT(!SKY_Addr_Equal(pkt->dst, node->router.self));
+    SKY_ASSERT(len > pkt->length);
 
     if (len > node->cfg.packet_bytes)
     {
@@ -217,11 +243,13 @@ static void PassOn(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t le
     else if (route->action == SKY_ROUTE_FORWARD)
     {
         SKY_ASSERT(route->hop_limit < pkt->hop_limit); /* so every packet ends */
+        SKY_ASSERT(route->link < SKY_ISL_COUNT);
         SKY_Packet_Relabel(data, len, route->hop_limit, route->gateway);
         SKY_NodeLink_Send(node, now_us, route->link, 0, &parts);
     }
     else
     {
+        SKY_ASSERT(route->endpoint != 0u);
         SKY_NodeLink_Send(node, now_us, SKY_LINK_GROUND, route->endpoint, &parts);
     }
 }
@@ -231,6 +259,7 @@ static void Process(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
     SKY_Packet_t pkt;
     SKY_Route_t  route;
     SKY_Status_t status;
+    SKY_ASSERT(ingress < SKY_LINK_COUNT);
 
     SKY_ASSERT(node->asker == 0u);
     pkt.apid = NO_APID; /* stays if decoding fails so early that nothing of the packet can be trusted */
@@ -268,6 +297,7 @@ void SKY_Node_Receive(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t
 
     SKY_NodeLink_EndCuts(node, now_us);
     ingress = SKY_Node_LinkOf(node, endpoint);
+    SKY_ASSERT(ingress == SKY_LINK_GROUND || node->links[ingress].is_present);
     if ((endpoint & PORT_MASK) == 0u) /* nobody can be answered there, and trying fails like a refused train */
     {
         SKY_Router_CountDrop(&node->router, SKY_STATUS_BAD_ADDRESS);
@@ -276,6 +306,7 @@ void SKY_Node_Receive(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t
     {
         Process(node, now_us, data, len, ingress, endpoint);
     }
+    SKY_ASSERT(node->asker == 0u);
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------------------ */
@@ -291,7 +322,10 @@ void SKY_Node_Run(SKY_Node_t *node, uint64_t now_us)
     SKY_NodeLink_RunHellos(node, now_us);
     LetGo(node);
     Flush(node);
-    SKY_ASSERT(node->held == NULL && !node->bodies_wait);
+    SKY_ASSERT(node->held == NULL);
+    SKY_ASSERT(!node->bodies_wait);
+    SKY_ASSERT(node->asker == 0u);
+    SKY_ASSERT(node->poll_due_us > now_us);
 }
 
 uint64_t SKY_Node_NextDue(const SKY_Node_t *node)
@@ -331,6 +365,7 @@ static void SetLink(SKY_Node_t *node, uint64_t now_us, uint32_t id, const SKY_No
 {
     static const SKY_LinkModel_t ideal = {0, 0, 0, 0, false};
     SKY_NodeLink_t              *link  = &node->links[id];
+    SKY_ASSERT(id < SKY_LINK_COUNT);
 
     link->is_present = neighbour->is_present;
     link->peer       = neighbour->addr;
@@ -369,6 +404,8 @@ SKY_NodeResult_t SKY_Node_Configure(SKY_Node_t *node, uint64_t now_us, const SKY
         SKY_Router_SetMap(&node->router, &node->map);
     }
     SKY_ASSERT(node->router.map == NULL || node->router.map == &node->map);
+    SKY_ASSERT(node->router.map == NULL || node->map.satellites == (uint32_t)cfg->torus.planes * cfg->torus.slots);
+    SKY_ASSERT(SKY_Addr_Equal(node->router.self, cfg->self));
     has_room = node->router.map != NULL;
     SKY_Hello_Init(&node->hello, &node->router, now_us, cfg->hello_us); /* takes the map away if there are none */
     for (uint32_t id = 0; id < SKY_ISL_COUNT; ++id)
@@ -376,6 +413,10 @@ SKY_NodeResult_t SKY_Node_Configure(SKY_Node_t *node, uint64_t now_us, const SKY
         SetLink(node, now_us, id, &cfg->neighbours[id]);
     }
     SetLink(node, now_us, SKY_LINK_GROUND, &ground);
+    SKY_ASSERT(cfg->hello_us != 0u || node->router.map == NULL);
+    SKY_ASSERT(node->links[SKY_LINK_GROUND].is_present); /* nobody could reach the satellite */
+    SKY_ASSERT(node->router.map == NULL || node->map.self < node->map.satellites);
+    SKY_ASSERT(node->router.usable >> SKY_ISL_COUNT == 0u);
     return has_room ? SKY_NODE_CONFIGURED : SKY_NODE_MAPLESS;
 }
 

@@ -29,17 +29,20 @@ SKY_LinkId_t SKY_Node_LinkOf(const SKY_Node_t *node, uint64_t endpoint)
         }
     }
     SKY_ASSERT(found == SKY_LINK_GROUND || node->links[found].is_present);
+    SKY_ASSERT(found == SKY_LINK_GROUND || node->links[found].endpoint == endpoint);
     return found;
 }
 
 bool SKY_Node_IsCut(const SKY_Node_t *node, SKY_LinkId_t id)
 {
+    SKY_ASSERT(id < SKY_LINK_COUNT);
     return IsCut(&node->links[id]);
 }
 
 bool SKY_Node_IsUp(const SKY_Node_t *node, SKY_LinkId_t id)
 {
     const SKY_NodeLink_t *link = &node->links[id];
+    SKY_ASSERT(id < SKY_LINK_COUNT);
 
     return link->is_present && !IsCut(link) && (id == SKY_LINK_GROUND || (node->router.usable & (1u << id)) != 0u);
 }
@@ -48,11 +51,14 @@ bool SKY_Node_IsUp(const SKY_Node_t *node, SKY_LinkId_t id)
 static void UpdateRoute(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id)
 {
     const SKY_NodeLink_t *link = &node->links[id];
+    SKY_ASSERT(id < SKY_LINK_COUNT);
 
     if (id != SKY_LINK_GROUND)
     {
         SKY_Hello_SetLink(&node->hello, now_us, id, link->is_present, IsCut(link));
     }
+    SKY_ASSERT(id == SKY_LINK_GROUND || node->hello.links[id].is_cut == IsCut(link));
+    SKY_ASSERT(id == SKY_LINK_GROUND || node->hello.links[id].is_present == link->is_present);
 }
 
 void SKY_Node_SetModel(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, const SKY_LinkModel_t *model)
@@ -65,6 +71,7 @@ void SKY_Node_SetModel(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, const
 
 static bool IsAnotherUp(const SKY_Node_t *node, SKY_LinkId_t id)
 {
+    SKY_ASSERT(id < SKY_LINK_COUNT);
     for (uint32_t other = 0; other < SKY_LINK_COUNT; ++other)
     {
         if (other != (uint32_t)id && SKY_Node_IsUp(node, (SKY_LinkId_t)other))
@@ -85,6 +92,7 @@ bool SKY_Node_Cut(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint32_t s
     }
     link               = &node->links[id];
     link->cut_until_us = seconds != 0u ? now_us + seconds * SECOND_US : 0u;
+    SKY_ASSERT(seconds == 0u || link->cut_until_us > now_us);
     SKY_ASSERT(seconds == 0u || IsCut(link));
     UpdateRoute(node, now_us, id);
     return true;
@@ -132,6 +140,7 @@ bool SKY_NodeLink_Heard(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint
         return false;
     }
     SKY_ASSERT(id == SKY_LINK_GROUND || link->endpoint == endpoint);
+    SKY_ASSERT(link->is_present);
     ++link->counters.rx_packets;
     link->counters.rx_bytes += len;
     link->heard_us   = now_us;
@@ -157,6 +166,8 @@ bool SKY_NodeLink_Heard(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint
 void SKY_NodeLink_Send(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, const SKY_PacketParts_t *parts)
 {
     SKY_NodeLink_t *link = &node->links[id];
+    SKY_ASSERT(parts->head_len + parts->tail_len <= SKY_NODE_HEAD_BYTES);
+    SKY_ASSERT(id != SKY_LINK_GROUND || endpoint != 0u); /* there is somebody to send it to */
 
     if (IsCut(link))
     {
@@ -174,6 +185,9 @@ void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt,
     uint8_t           head[SKY_HEAD_MAX];
     uint8_t           tail[SKY_PEC_BYTES];
     SKY_PacketParts_t parts;
+    SKY_ASSERT(id < SKY_LINK_COUNT);
+    SKY_ASSERT(pkt->length == 0u || pkt->payload != NULL);
+    SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self)); /* it is our own */
 
     pkt->seq_count = node->seq_count++;
     SKY_Packet_SetTime(pkt, now_us + node->shell.ClockOffsetUs(node->shell.context));
@@ -193,6 +207,7 @@ void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt,
 void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt)
 {
     SKY_Route_t route;
+    SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self));
 
     SKY_Router_Decide(&node->router, now_us, pkt, SKY_LINK_NONE, node->asker, &route);
     if (route.action == SKY_ROUTE_FORWARD)
@@ -211,7 +226,9 @@ void SKY_NodeLink_RunHellos(SKY_Node_t *node, uint64_t now_us)
 
     while (SKY_Hello_Next(&node->hello, now_us, &out)) /* ends: news of a link comes in bounded bursts */
     {
-        SKY_ASSERT(out.link < SKY_ISL_COUNT && out.pkt.length <= SKY_HELLO_MAX_BYTES);
+        SKY_ASSERT(out.link < SKY_ISL_COUNT);
+        SKY_ASSERT(out.pkt.hop_limit == 1u); /* a neighbour's only */
+        SKY_ASSERT(out.pkt.length <= SKY_HELLO_MAX_BYTES);
         SKY_NodeLink_SendOver(node, now_us, &out.pkt, out.link, 0);
     }
 }

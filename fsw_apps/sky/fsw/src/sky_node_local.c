@@ -21,6 +21,7 @@
 static void NodeStats(const SKY_Node_t *node, uint64_t now_us, uint64_t *out)
 {
     const SKY_RouterCounters_t *counters = &node->router.counters;
+    SKY_ASSERT(node->started_us <= now_us);
 
     out[SKY_STATS_ISL_UPTIME_MS]        = (now_us - node->started_us) / 1000u;
     out[SKY_STATS_ISL_DELIVERED]        = counters->delivered;
@@ -39,11 +40,14 @@ static void NodeStats(const SKY_Node_t *node, uint64_t now_us, uint64_t *out)
     out[SKY_STATS_ISL_DROP_NO_SERVICE]  = counters->no_service;
     out[SKY_STATS_ISL_LINKS_DOWN_KNOWN] = node->router.map != NULL ? node->map.links_down : 0u;
     out[SKY_STATS_ISL_LINKS]            = SKY_LINK_COUNT;
+    SKY_ASSERT(node->router.map != NULL || out[SKY_STATS_ISL_LINKS_DOWN_KNOWN] == 0u);
 }
 
 static void LinkStats(const SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t *out)
 {
     const SKY_NodeLink_t *link = &node->links[id];
+    SKY_ASSERT(id < SKY_LINK_COUNT);
+    SKY_ASSERT(!link->heard_once || link->heard_us <= now_us);
 
     out[SKY_STATS_LINK_UP]                 = SKY_Node_IsUp(node, id) ? 1u : 0u;
     out[SKY_STATS_LINK_PLANE]              = link->peer.plane;
@@ -76,6 +80,7 @@ static uint32_t EncodeStats(const SKY_Node_t *node, uint64_t now_us, uint8_t *pa
     {
         LinkStats(node, now_us, (SKY_LinkId_t)id, &values[SKY_STATS_ISL_COUNT + id * SKY_STATS_LINK_COUNT]);
     }
+    SKY_ASSERT(values[SKY_STATS_ISL_LINKS] == SKY_LINK_COUNT); /* the receiver counts on as many */
     for (uint32_t i = 0; i < STATS_COUNT; ++i)
     {
         for (uint32_t byte = 0; byte < COUNTER_BYTES; ++byte)
@@ -90,6 +95,8 @@ static uint32_t EncodeStats(const SKY_Node_t *node, uint64_t now_us, uint8_t *pa
 
 static bool WasRelayed(const SKY_Node_t *node, const SKY_NodeRelayed_t *command)
 {
+    SKY_ASSERT(node->memory.relayed_count >= 1u);
+    SKY_ASSERT(node->relayed_next < node->memory.relayed_count);
     for (uint32_t i = 0; i < node->memory.relayed_count; ++i)
     {
         const SKY_NodeRelayed_t *before = &node->memory.relayed[i];
@@ -122,6 +129,7 @@ static SKY_Status_t RelayOnce(SKY_Node_t *node, const SKY_Packet_t *pkt)
         node->memory.relayed[node->relayed_next] = command;
         node->relayed_next                       = (node->relayed_next + 1u) % node->memory.relayed_count;
         ++node->relayed_up;
+        SKY_ASSERT(node->relayed_next < node->memory.relayed_count);
     }
     return status;
 }
@@ -140,6 +148,7 @@ static void Listen(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const uint64_t      endpoint = node->asker;
     SKY_NodeListener_t *place    = &node->memory.listeners[0];
+    SKY_ASSERT(node->memory.listener_count >= 1u);
 
     for (uint32_t i = 0; i < node->memory.listener_count; ++i)
     {
@@ -155,18 +164,23 @@ static void Listen(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
             place = listener;
         }
     }
-    SKY_ASSERT(place >= node->memory.listeners && place < node->memory.listeners + node->memory.listener_count);
+    SKY_ASSERT(place >= node->memory.listeners);
+    SKY_ASSERT(place < node->memory.listeners + node->memory.listener_count);
     place->host       = pkt->src;
     place->gateway    = pkt->gateway;
     place->endpoint   = endpoint;
     place->request_id = pkt->request_id;
     place->until_us   = now_us + node->cfg.lease_us;
+    SKY_ASSERT(place->until_us >= now_us);
+    SKY_ASSERT(place->endpoint == node->asker); /* telemetry goes to who has asked */
 }
 
 static SKY_Status_t Relay(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const bool   listens = (pkt->flags & SKY_FLAG_TLM) != 0u;
     SKY_Status_t status  = SKY_STATUS_OK;
+    SKY_ASSERT(pkt->op == SKY_OP_RELAY);
+    SKY_ASSERT(pkt->is_request);
 
     if (listens)
     {
@@ -197,6 +211,7 @@ uint32_t SKY_Node_Listeners(const SKY_Node_t *node, uint64_t now_us)
 
 void SKY_Node_Telemetry(SKY_Node_t *node, uint64_t now_us, const uint8_t *message, uint32_t len)
 {
+    SKY_ASSERT(len == 0u || message != NULL);
     SKY_ASSERT(node->asker == 0u);
     for (uint32_t i = 0; i < node->memory.listener_count; ++i)
     {
@@ -225,6 +240,7 @@ void SKY_Node_Telemetry(SKY_Node_t *node, uint64_t now_us, const uint8_t *messag
         }
     }
     node->shell.Flush(node->shell.context);
+    SKY_ASSERT(node->asker == 0u);
 }
 
 /* ---- requests -------------------------------------------------------------------------------------------------------- */
@@ -234,12 +250,15 @@ static bool Hello(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SK
 {
     SKY_HelloOut_t          out;
     const SKY_HelloResult_t result = SKY_Hello_Begin(&node->hello, now_us, pkt, ingress, &out);
+    SKY_ASSERT(pkt->op == SKY_OP_HELLO);
 
     if (result == SKY_HELLO_ANSWER)
     {
         SKY_NodeLink_SendOver(node, now_us, &out.pkt, out.link, 0); /* the link is what it asks about */
     }
     SKY_NodeLink_RunHellos(node, now_us); /* news goes on at once, before packets that are routed by it */
+    SKY_ASSERT(result != SKY_HELLO_ANSWER || pkt->is_request);
+    SKY_ASSERT(result != SKY_HELLO_ANSWER || out.link == ingress);
     return result != SKY_HELLO_REFUSED;
 }
 
@@ -247,6 +266,8 @@ void SKY_NodeLocal_Packet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
 {
     uint8_t      stats[STATS_BYTES];
     SKY_Packet_t reply;
+    SKY_ASSERT(pkt->apid == SKY_APID_ISL);
+    SKY_ASSERT(ingress < SKY_LINK_COUNT);
 
     if (pkt->op == SKY_OP_HELLO && (Hello(node, now_us, pkt, ingress) || (pkt->flags & SKY_FLAG_GOSSIP) != 0u))
     {
@@ -283,4 +304,6 @@ void SKY_NodeLocal_Packet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
             break;
     }
     SKY_NodeLink_SendPacket(node, now_us, &reply);
+    SKY_ASSERT(reply.length <= SKY_NODE_COPY_BYTES); /* so it is copied at once: what it points to does not last */
+    SKY_ASSERT(!reply.is_request);
 }

@@ -114,6 +114,7 @@ static void LoadFields(const uint8_t *data, SKY_Packet_t *pkt)
     pkt->chunk_crc     = Load32(header + SKY_OFF_CHUNK_CRC);
     pkt->payload       = NULL;
     pkt->payload_crc16 = 0;
+    SKY_ASSERT(pkt->seq_flags <= SKY_SEQ_WHOLE);
 }
 
 static bool CarriesChunk(const SKY_Packet_t *pkt)
@@ -169,6 +170,7 @@ SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pk
     }
 
     LoadFields(data, pkt);
+    SKY_ASSERT(pkt->is_request == is_request);
     header = data + HeaderOffset(is_request);
     if (is_request && data[OFF_FUNCTION] != (pkt->op & FUNCTION_MASK))
     {
@@ -188,6 +190,8 @@ SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pk
         return SKY_STATUS_BAD_CHUNK;
     }
     SKY_ASSERT(payload_len <= SKY_LIMIT_PACKET_BYTES);
+    SKY_ASSERT(head_len + payload_len + SKY_PEC_BYTES == len);
+    SKY_ASSERT(!CarriesChunk(pkt) || pkt->offset <= pkt->chunk_len);
     pkt->length        = (uint32_t)payload_len;
     pkt->payload       = data + head_len;
     pkt->payload_crc16 = payload_crc16;
@@ -207,6 +211,10 @@ size_t SKY_Packet_EncodeAround(const SKY_Packet_t *pkt, const uint16_t *payload_
     }
 
     SKY_ASSERT(head_len <= SKY_HEAD_MAX);
+    SKY_ASSERT(head_len + pkt->length + SKY_PEC_BYTES - LENGTH_BIAS <= UINT16_MAX);
+    SKY_ASSERT(pkt->length == 0u || pkt->payload != NULL || payload_crc16 != NULL);
+    SKY_ASSERT(pkt->seq_flags <= SKY_SEQ_WHOLE);
+    SKY_ASSERT(pkt->apid <= APID_MASK);
     (void)memset(head, 0, head_len);
     Store16(head, (pkt->is_request ? TYPE_REQUEST : 0u) | SECONDARY_FLAG | (pkt->apid & APID_MASK));
     Store16(head + 2, ((uint32_t)pkt->seq_flags << 14) | (pkt->seq_count & SKY_SEQ_COUNT_MASK));
@@ -268,6 +276,7 @@ size_t SKY_Packet_Encode(const SKY_Packet_t *pkt, uint8_t *out, size_t cap)
         return 0;
     }
     SKY_ASSERT(head_len + pkt->length + sizeof(tail) <= cap);
+    SKY_ASSERT(head_len == overhead - SKY_PEC_BYTES);
     if (pkt->length > 0u)
     {
         (void)memcpy(out + head_len, pkt->payload, pkt->length);
@@ -284,7 +293,10 @@ void SKY_Packet_Relabel(uint8_t *data, size_t len, uint8_t hop_limit, SKY_Addr_t
     uint8_t      difference[SKY_PRIMARY_BYTES + SKY_RESPONSE_SECONDARY_BYTES + RELABELLED_BYTES] = {0};
     uint8_t     *pec                                                                             = data + len - SKY_PEC_BYTES;
 
-    SKY_ASSERT(changed <= sizeof(difference) && changed + SKY_PEC_BYTES <= len);
+    SKY_ASSERT(changed <= sizeof(difference));
+    SKY_ASSERT(changed + SKY_PEC_BYTES <= len);
+    SKY_ASSERT(len <= SKY_LIMIT_PACKET_BYTES);
+    SKY_ASSERT(len == Load16(data + 4) + LENGTH_BIAS); /* it was decoded */
     difference[offset + SKY_OFF_HOP_LIMIT] = hop_limit;
     StoreAddr(difference + offset + SKY_OFF_GATEWAY_PLANE, gateway);
     difference[offset + SKY_OFF_HOP_LIMIT] ^= data[offset + SKY_OFF_HOP_LIMIT];

@@ -39,12 +39,17 @@ bool SKY_Parts_Add(SKY_Parts_t *parts, uint32_t chunk_len, uint32_t offset, uint
         parts->here |= 1ull << (offset / part_bytes); /* at most SKY_LIMIT_FRAGMENTS - 2: the tail is behind it */
     }
     SKY_ASSERT(parts->part_bytes != 0 || parts->tail_offset != 0);
+    SKY_ASSERT(parts->here == 0 || parts->part_bytes != 0); /* what is here has a place */
+    SKY_ASSERT(parts->tail_offset < chunk_len);
+    SKY_ASSERT(parts->here >> (SKY_LIMIT_FRAGMENTS - 1u) == 0); /* the last bit is the tail's */
     return true;
 }
 
 bool SKY_Parts_AllHere(const SKY_Parts_t *parts)
 {
     SKY_ASSERT(parts->part_bytes == 0 || parts->tail_offset / parts->part_bytes < SKY_LIMIT_FRAGMENTS);
+    SKY_ASSERT(parts->here == 0 || parts->part_bytes != 0);
+    SKY_ASSERT(parts->part_bytes == 0 || parts->tail_offset % parts->part_bytes == 0);
     return parts->tail_offset != 0 && parts->part_bytes != 0 &&
            parts->here == (1ull << (parts->tail_offset / parts->part_bytes)) - 1u;
 }

@@ -56,9 +56,14 @@ void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr)
     peer->credit             = SKY_LIMIT_CHUNK_SET;
     peer->rto_us             = peer->cfg.rto_initial_us;
     peer->grace_quarters     = 1;
-    SKY_ASSERT(peer->window >= PEER_WINDOW_MIN && peer->window <= peer->cfg.window_max);
-    SKY_ASSERT(peer->cfg.burst >= 1 && peer->cfg.burst <= peer->cfg.window_max);
-    SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us && peer->rto_us <= peer->cfg.rto_max_us);
+    SKY_ASSERT(peer->window >= PEER_WINDOW_MIN);
+    SKY_ASSERT(peer->window <= peer->cfg.window_max);
+    SKY_ASSERT(peer->cfg.burst >= 1);
+    SKY_ASSERT(peer->cfg.burst <= peer->cfg.window_max);
+    SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us);
+    SKY_ASSERT(peer->rto_us <= peer->cfg.rto_max_us);
+    SKY_ASSERT(peer->threshold >= peer->window);
+    SKY_ASSERT(peer->outstanding == 0);
 }
 
 /* RFC 6298, section 2: gains 1/8 and 1/4, timer at four times the variation above the mean. On a steady link the variation goes
@@ -83,11 +88,17 @@ void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
 
     peer->rto_us = rto < peer->cfg.rto_max_us ? (uint32_t)rto : peer->cfg.rto_max_us;
     SKY_ASSERT(peer->srtt_us > 0); /* 0 says that nothing was measured */
-    SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us && peer->rto_us <= peer->cfg.rto_max_us);
+    SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us);
+    SKY_ASSERT(peer->rto_us <= peer->cfg.rto_max_us);
+    SKY_ASSERT(peer->srtt_us <= peer->cfg.rto_max_us);
+    SKY_ASSERT(peer->rttvar_us <= peer->cfg.rto_max_us);
+    SKY_ASSERT(peer->rto_us >= peer->srtt_us); /* else every answer would come too late */
 }
 
 void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
 {
+    SKY_ASSERT(chunks >= 1);
+    SKY_ASSERT(peer->window >= PEER_WINDOW_MIN);
     if (peer->window < peer->threshold)
     {
         peer->window = at_most(peer->window + chunks, peer->threshold);
@@ -101,11 +112,14 @@ void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
         peer->window          = at_most(peer->window + 1, peer->cfg.window_max);
     }
     SKY_ASSERT(peer->window <= peer->cfg.window_max);
+    SKY_ASSERT(peer->acked_in_window < peer->window);
 }
 
 /* A round trip, as long as none was measured a guess. */
 static uint32_t peer_round_us(const SKY_Peer_t *peer)
 {
+    SKY_ASSERT(peer->rto_us > 0);
+    SKY_ASSERT(peer->rto_us <= peer->cfg.rto_max_us);
     return peer->srtt_us == 0 ? peer->rto_us : peer->srtt_us;
 }
 
@@ -119,7 +133,9 @@ static bool peer_shrink(SKY_Peer_t *peer, uint64_t now_us)
     peer->window          = peer->threshold;
     peer->acked_in_window = 0;
     peer->recovered_us    = now_us + peer_round_us(peer);
-    SKY_ASSERT(peer->window >= PEER_WINDOW_MIN && peer->recovered_us > now_us);
+    SKY_ASSERT(peer->window >= PEER_WINDOW_MIN);
+    SKY_ASSERT(peer->recovered_us > now_us);
+    SKY_ASSERT(peer->window == peer->threshold);
     return true;
 }
 
@@ -132,16 +148,19 @@ static void peer_round(SKY_Peer_t *peer, uint64_t now_us)
         peer->late_in_round = false;
     }
     SKY_ASSERT(peer->round_end_us > now_us);
+    SKY_ASSERT(peer->round_end_us <= now_us + peer->cfg.rto_max_us);
 }
 
 void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks)
 {
+    SKY_ASSERT(chunks >= 1);
     peer_round(peer, now_us);
     peer->lost_in_round += chunks;
     if (peer->lost_in_round > PEER_LOSS_TOLERATED(peer->window))
     {
         (void)peer_shrink(peer, now_us);
     }
+    SKY_ASSERT(peer->lost_in_round <= PEER_LOSS_TOLERATED(peer->window) || now_us < peer->recovered_us); /* or it has halved */
 }
 
 void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us)
@@ -153,7 +172,10 @@ void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us)
     }
     peer->late_in_round = true;
     peer->narrow_us     = now_us + (uint64_t)PEER_NARROW_ROUNDS * peer_round_us(peer);
-    SKY_ASSERT(peer->grace_quarters >= 1 && peer->grace_quarters <= PEER_GRACE_QUARTERS_MAX);
+    SKY_ASSERT(peer->grace_quarters >= 1);
+    SKY_ASSERT(peer->grace_quarters <= PEER_GRACE_QUARTERS_MAX);
+    SKY_ASSERT(peer->late_in_round);
+    SKY_ASSERT(peer->narrow_us > now_us);
 }
 
 uint32_t SKY_Peer_GraceUs(SKY_Peer_t *peer, uint64_t now_us)
@@ -162,6 +184,8 @@ uint32_t SKY_Peer_GraceUs(SKY_Peer_t *peer, uint64_t now_us)
     {
         peer->grace_quarters = 1;
     }
+    SKY_ASSERT(peer->grace_quarters >= 1);
+    SKY_ASSERT(peer->grace_quarters <= PEER_GRACE_QUARTERS_MAX);
     return at_least(peer_round_us(peer) / 4 * peer->grace_quarters, peer->rttvar_us);
 }
 
@@ -174,12 +198,15 @@ void SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us)
         peer->recovered_us = now_us + peer->rto_us / 2;
     }
     SKY_ASSERT(peer->rto_us <= peer->cfg.rto_max_us);
+    SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us);
+    SKY_ASSERT(peer->recovered_us >= now_us);
 }
 
 void SKY_Peer_OnCredit(SKY_Peer_t *peer, uint32_t credit)
 {
     peer->credit = at_most(at_least(credit, 1), SKY_LIMIT_CHUNK_SET);
-    SKY_ASSERT(peer->credit >= 1 && peer->credit <= SKY_LIMIT_CHUNK_SET);
+    SKY_ASSERT(peer->credit >= 1);
+    SKY_ASSERT(peer->credit <= SKY_LIMIT_CHUNK_SET);
 }
 
 bool SKY_ShareCfg_Check(const SKY_ShareCfg_t *cfg)
@@ -203,6 +230,7 @@ bool SKY_ShareCfg_Owns(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
 
 SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)
 {
+    SKY_ASSERT(status != SKY_STATUS_OK); /* a success is no error */
     switch (status)
     {
         case SKY_STATUS_BUSY:    /* ask again */
@@ -216,24 +244,31 @@ SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)
 uint32_t SKY_ChunkBytes(uint32_t block_len, uint32_t chunk_len, uint32_t chunk_total, uint32_t id)
 {
     SKY_ASSERT(id < chunk_total);
+    SKY_ASSERT(chunk_len >= 1);
+    SKY_ASSERT((uint64_t)(chunk_total - 1) * chunk_len < block_len); /* the last chunk has at least a byte, */
+    SKY_ASSERT((uint64_t)chunk_total * chunk_len >= block_len);      /* and at most those of a full one */
     return id + 1 < chunk_total ? chunk_len : block_len - (chunk_total - 1) * chunk_len;
 }
 
 void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uint64_t now_us, uint8_t op, uint16_t number,
                           SKY_Packet_t *req)
 {
+    SKY_ASSERT(cfg->count >= 1);
+    SKY_ASSERT(cfg->count <= SKY_LIMIT_CHUNK_SET);
+    SKY_ASSERT(cfg->stride >= 1);
     (void)memset(req, 0, sizeof(*req));
-    req->is_request  = true;
-    req->apid        = SKY_APID_KVC;
-    req->seq_flags   = SKY_SEQ_WHOLE;
-    req->op          = op;
-    req->hop_limit   = SKY_LIMIT_HOP_LIMIT;
-    req->src         = cfg->self;
-    req->dst         = peer->addr;
-    req->gateway     = cfg->gateway;
-    req->tenant      = cfg->tenant;
-    req->epoch       = cfg->epoch;
-    req->request_id  = (cfg->request_id & ~(uint64_t)0xFFFFu) | number;
+    req->is_request = true;
+    req->apid       = SKY_APID_KVC;
+    req->seq_flags  = SKY_SEQ_WHOLE;
+    req->op         = op;
+    req->hop_limit  = SKY_LIMIT_HOP_LIMIT;
+    req->src        = cfg->self;
+    req->dst        = peer->addr;
+    req->gateway    = cfg->gateway;
+    req->tenant     = cfg->tenant;
+    req->epoch      = cfg->epoch;
+    req->request_id = (cfg->request_id & ~(uint64_t)0xFFFFu) | number;
+    SKY_ASSERT(req->request_id >> 16 == cfg->request_id >> 16); /* so the answer is this share's: SKY_ShareCfg_Owns */
     req->chunk_total = cfg->chunk_total;
     req->block_len   = cfg->block_len;
     req->chunk_len   = cfg->chunk_len;
@@ -255,6 +290,7 @@ uint32_t SKY_Packet_CutPart(SKY_Packet_t *pkt, const uint8_t *chunk, uint32_t of
     const uint32_t left     = pkt->chunk_len - offset;
     const bool     is_last  = left <= room;
     SKY_ASSERT(packet_bytes > overhead);
+    SKY_ASSERT(packet_bytes <= SKY_LIMIT_PACKET_BYTES);
     SKY_ASSERT(offset < pkt->chunk_len); /* else there would be empty parts without end */
 
     pkt->offset  = offset;
@@ -268,5 +304,7 @@ uint32_t SKY_Packet_CutPart(SKY_Packet_t *pkt, const uint8_t *chunk, uint32_t of
     {
         pkt->seq_flags = is_last ? SKY_SEQ_LAST : SKY_SEQ_CONTINUE;
     }
+    SKY_ASSERT(pkt->length >= 1);
+    SKY_ASSERT(pkt->length <= pkt->chunk_len - offset);
     return offset + pkt->length;
 }

@@ -20,11 +20,15 @@ static void Box(SKY_Placement_t *placement)
     placement->height = (uint16_t)((servers + width - 1u) / width);
     placement->width  = (uint16_t)width;
     SKY_ASSERT((uint32_t)placement->height * placement->width >= servers);
-    SKY_ASSERT(placement->height <= torus->planes && placement->width <= torus->slots);
+    SKY_ASSERT(placement->height <= torus->planes);
+    SKY_ASSERT(placement->width <= torus->slots);
+    SKY_ASSERT(placement->height >= 1u);
+    SKY_ASSERT(placement->width >= 1u);
 }
 
 static bool IsFound(const SKY_Cell_t *at, uint32_t first, uint32_t count, SKY_Cell_t cell)
 {
+    SKY_ASSERT(first <= count);
     for (uint32_t i = first; i < count; ++i)
     {
         if (at[i].plane == cell.plane && at[i].slot == cell.slot)
@@ -39,6 +43,10 @@ static bool IsFound(const SKY_Cell_t *at, uint32_t first, uint32_t count, SKY_Ce
 void SKY_Placement_Rings(const SKY_Torus_t *torus, uint16_t rows, uint16_t columns, uint32_t cells, SKY_Cell_t *at)
 {
     static const SKY_Cell_t steps[] = {{-1, 0}, {0, 1}, {1, 0}, {0, -1}};
+    SKY_ASSERT(cells >= 1u);
+    SKY_ASSERT(cells <= (uint32_t)rows * columns);
+    SKY_ASSERT(rows <= torus->planes);
+    SKY_ASSERT(columns <= torus->slots);
 
     uint32_t count  = 1; /* found */
     uint32_t before = 0; /* where the ring before begins, */
@@ -50,6 +58,8 @@ void SKY_Placement_Rings(const SKY_Torus_t *torus, uint16_t rows, uint16_t colum
     for (uint32_t from = 0; from < cells; ++from)
     {
         SKY_ASSERT(from < count); /* the box has room for all, and is connected */
+        SKY_ASSERT(before <= ring);
+        SKY_ASSERT(ring <= from);
         if (from == after)
         {
             before = ring;
@@ -111,6 +121,7 @@ bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SK
         placement->at[i].plane -= rows / 2;
         placement->at[i].slot -= columns / 2;
     }
+    SKY_ASSERT(placement->servers == servers); /* it fits in its 16 bits */
     return true;
 }
 
@@ -130,7 +141,9 @@ void SKY_Placement_AllowSteps(SKY_Placement_t *placement, uint32_t planes, uint3
     {
         placement->width = placement->torus.slots;
     }
-    SKY_ASSERT(placement->height <= placement->torus.planes && placement->width <= placement->torus.slots);
+    SKY_ASSERT(placement->height <= placement->torus.planes);
+    SKY_ASSERT(placement->width <= placement->torus.slots);
+    SKY_ASSERT((uint32_t)placement->height * placement->width >= placement->servers);
 }
 
 SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t centre, uint32_t server)
@@ -138,12 +151,14 @@ SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t cen
     const SKY_Cell_t at    = placement->at[server % placement->servers];
     int64_t          plane = (int64_t)placement->origin.plane + at.plane;
     int64_t          slot  = (int64_t)placement->origin.slot + at.slot;
+    SKY_ASSERT(placement->servers >= 1u);
 
     if (placement->layout != SKY_LAYOUT_HOP)
     {
         plane = SKY_Placement_Keep(plane, SKY_Placement_First(centre.plane, placement->height), placement->height);
         slot  = SKY_Placement_Keep(slot, SKY_Placement_First(centre.slot, placement->width), placement->width);
     }
-    SKY_ASSERT(placement->height >= 1u && placement->width >= 1u);
+    SKY_ASSERT(placement->height >= 1u);
+    SKY_ASSERT(placement->width >= 1u);
     return SKY_Placement_Wrap(&placement->torus, plane, slot);
 }

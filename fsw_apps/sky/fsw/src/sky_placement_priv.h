@@ -6,12 +6,14 @@
 #ifndef SKY_PLACEMENT_PRIV_H
 #define SKY_PLACEMENT_PRIV_H
 
+#include "sky_assert.h"
 #include "sky_placement.h"
 
 /** Return the remainder that is not negative. */
 static inline int64_t SKY_Placement_Modulo(int64_t value, uint16_t modulus)
 {
     const int64_t rest = value % modulus;
+    SKY_ASSERT(modulus >= 1u);
 
     return rest < 0 ? rest + modulus : rest;
 }
@@ -23,18 +25,24 @@ static inline SKY_Addr_t SKY_Placement_Wrap(const SKY_Torus_t *torus, int64_t pl
 
     satellite.plane = (uint16_t)(SKY_Placement_Modulo(plane - 1, torus->planes) + 1);
     satellite.slot  = (uint16_t)(SKY_Placement_Modulo(slot - 1, torus->slots) + 1);
+    SKY_ASSERT(satellite.plane >= 1u);
+    SKY_ASSERT(satellite.plane <= torus->planes);
+    SKY_ASSERT(satellite.slot >= 1u);
+    SKY_ASSERT(satellite.slot <= torus->slots);
     return satellite;
 }
 
 /** Return the first plane (slot) of a window. An even size has no middle and reaches one further north (west). */
 static inline int64_t SKY_Placement_First(int32_t centre, uint16_t size)
 {
+    SKY_ASSERT(size >= 1u);
     return (int64_t)centre - size / 2;
 }
 
 /** Return where in the window that begins at @p first a server sits that was at @p cell. */
 static inline int64_t SKY_Placement_Keep(int64_t cell, int64_t first, uint16_t size)
 {
+    SKY_ASSERT(size >= 1u);
     return first + SKY_Placement_Modulo(cell - first, size);
 }
 

@@ -20,6 +20,7 @@ static void push_assert(const SKY_Push_t *push)
     SKY_ASSERT(push->on_way <= push->left);
     SKY_ASSERT(push->on_way <= push->peer->outstanding);
     SKY_ASSERT(push->state == SKY_SHARE_RUNNING || push->on_way == 0);
+    SKY_ASSERT(push->doubted.count == push->cfg.count);
 }
 
 static void push_end(SKY_Push_t *push, SKY_ShareState_t state)
@@ -57,6 +58,8 @@ bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer
     (void)SKY_ChunkSet_Init(&push->doubted, cfg->base, cfg->stride, cfg->count);
     SKY_ASSERT(SKY_ChunkSet_Size(&push->unacked) == push->left);
     SKY_ASSERT(SKY_ChunkSet_Next(&push->doubted, 0) == cfg->count);
+    SKY_ASSERT(push->unacked.count == cfg->count);
+    SKY_ASSERT(push->on_way == 0);
     return true;
 }
 
@@ -66,6 +69,7 @@ void SKY_Push_Skip(SKY_Push_t *push, uint32_t index)
     {
         return;
     }
+    SKY_ASSERT(push->on_way == 0);
     SKY_ASSERT(push->sent == 0);
     SKY_ASSERT(push->left > 0);
     SKY_ChunkSet_Remove(&push->todo, index);
@@ -88,6 +92,7 @@ static bool is_since(uint16_t number, uint16_t since)
 
 static bool push_on_way(const SKY_Push_t *push, uint32_t index)
 {
+    SKY_ASSERT(index < push->cfg.count);
     return SKY_ChunkSet_Has(&push->unacked, index) && !SKY_ChunkSet_Has(&push->todo, index);
 }
 
@@ -137,24 +142,37 @@ static void push_query(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt, uin
         push->timer_us = now_us + push->peer->rto_us;
     }
     SKY_ASSERT(pkt->length > 0);
+    SKY_ASSERT(pkt->length <= SKY_CHUNKSET_MAX_BYTES);
+    SKY_ASSERT(last < push->cfg.count);
+    SKY_ASSERT(push->timer_us != 0); /* an answer that does not come is noticed */
+    SKY_ASSERT(push->number != 0);
 }
 
 /* Chunks between two queries: what the satellite takes at a time. */
 static uint32_t push_burst(const SKY_Push_t *push)
 {
-    SKY_ASSERT(push->peer->cfg.burst >= 1 && push->peer->credit >= 1); /* 0 would ask for ever, and send nothing */
+    SKY_ASSERT(push->peer->cfg.burst >= 1); /* 0 would ask for ever, and send nothing */
+    SKY_ASSERT(push->peer->credit >= 1);
+    SKY_ASSERT(push->peer->credit <= SKY_LIMIT_CHUNK_SET);
     return push->peer->cfg.burst < push->peer->credit ? push->peer->cfg.burst : push->peer->credit;
 }
 
-static void push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
+/* @return false: the counts are wrong, and nothing is to be sent */
+static bool push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
 {
     uint32_t index = SKY_ChunkSet_Next(&push->todo, push->cursor);
+    SKY_ASSERT(push->on_way < push->left);
+    SKY_ASSERT(push->peer->outstanding < push->peer->window);
 
     if (index >= push->cfg.count)
     {
         index = SKY_ChunkSet_Next(&push->todo, 0);
     }
     SKY_ASSERT(index < push->cfg.count); /* less is on its way than is left */
+    if (index >= push->cfg.count)
+    {
+        return false; /* asked_by ends there */
+    }
     const uint32_t id = SKY_ChunkSet_ChunkId(&push->todo, index);
 
     SKY_ShareCfg_Request(&push->cfg, push->peer, now_us, SKY_OP_PUT, next_number(push->number), pkt);
@@ -172,6 +190,9 @@ static void push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
     ++push->sent;
     SKY_ASSERT(push->peer->outstanding <= push->peer->window);
     push_assert(push);
+    SKY_ASSERT(pkt->chunk_len <= push->cfg.chunk_len);
+    SKY_ASSERT(push->since_query <= push->sent);
+    return true;
 }
 
 SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budget, SKY_Packet_t *pkt, uint8_t *payload)
@@ -183,6 +204,8 @@ SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budge
     const bool has_room = push->left > push->on_way && push->peer->outstanding < push->peer->window && budget > 0;
 
     const bool is_owed = push->query_owed || push->since_query > 0;
+    SKY_ASSERT(!push->query_due || push->on_way > 0);
+    SKY_ASSERT(!is_owed || push->on_way > 0);
 
     if (push->query_due || push->since_query >= push_burst(push) || (is_owed && !has_room))
     {
@@ -193,8 +216,7 @@ SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budge
     {
         return SKY_PUSH_NOTHING;
     }
-    push_chunk(push, now_us, pkt);
-    return SKY_PUSH_CHUNK;
+    return push_chunk(push, now_us, pkt) ? SKY_PUSH_CHUNK : SKY_PUSH_NOTHING;
 }
 
 /* Not there when it was asked for: it belongs to the next query. */
@@ -204,6 +226,7 @@ static void push_doubt(SKY_Push_t *push, uint32_t index)
     SKY_ChunkSet_Add(&push->doubted, index);
     push->asked_by[index] = next_number(push->number);
     push->query_owed      = true;
+    SKY_ASSERT(push->on_way > 0);
 }
 
 /* What the answer to query @p number says of each chunk that is not acknowledged yet. */
@@ -211,6 +234,8 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
 {
     uint32_t delivered = 0;
     uint32_t lost      = 0;
+    SKY_ASSERT(is_since(push->number, number));
+    SKY_ASSERT(held->stride >= 1);
 
     for (uint32_t i = SKY_ChunkSet_Next(&push->unacked, 0); i < push->cfg.count; i = SKY_ChunkSet_Next(&push->unacked, i + 1))
     {
@@ -257,6 +282,7 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
     {
         SKY_Peer_OnLoss(push->peer, now_us, lost);
     }
+    SKY_ASSERT(delivered + push->left <= push->cfg.count);
 }
 
 static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pkt)
@@ -293,6 +319,7 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
         push->timed = 0; /* the answer to the timed one was lost: time another */
     }
     SKY_Peer_OnCredit(push->peer, pkt->credit);
+    SKY_ASSERT(held.count <= SKY_LIMIT_CHUNK_SET);
     push_settle(push, now_us, number, &held);
     push->query_due = false;
     if (push->left == 0)
@@ -302,12 +329,14 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
     }
     else if (push->on_way == 0)
     {
+        SKY_ASSERT(push->left > 0);
         push->since_query = 0; /* nothing is left to ask for */
         push->query_owed  = false;
         push->timer_us    = 0;
     }
     else
     {
+        SKY_ASSERT(push->on_way <= push->left);
         push->timer_us = now_us + push->peer->rto_us;
     }
 }
@@ -318,6 +347,8 @@ void SKY_Push_OnPacket(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pk
     {
         return;
     }
+    SKY_ASSERT(push->left > 0);
+    SKY_ASSERT(push->timed == 0 || push->asked_us <= now_us);
     push->unanswered = 0;
     if (pkt->op == SKY_OP_HAS && (pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_NOT_FOUND))
     {
@@ -336,6 +367,7 @@ void SKY_Push_OnPacket(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pk
 static void push_silence(SKY_Push_t *push, uint64_t now_us)
 {
     SKY_ASSERT(push->on_way > 0); /* who has sent nothing waits for nothing */
+    SKY_ASSERT(push->number != 0);
     SKY_Peer_OnTimeout(push->peer, now_us);
     for (uint32_t i = SKY_ChunkSet_Next(&push->unacked, 0); i < push->cfg.count; i = SKY_ChunkSet_Next(&push->unacked, i + 1))
     {
@@ -349,6 +381,8 @@ static void push_silence(SKY_Push_t *push, uint64_t now_us)
     push->timed     = 0;
     push->timer_us  = now_us + push->peer->rto_us;
     SKY_ASSERT(push->timer_us > now_us);
+    SKY_ASSERT(push->query_due);
+    SKY_ASSERT(push->unanswered > 0);
 }
 
 uint64_t SKY_Push_OnTime(SKY_Push_t *push, uint64_t now_us)
@@ -362,6 +396,8 @@ uint64_t SKY_Push_OnTime(SKY_Push_t *push, uint64_t now_us)
         push_end(push, SKY_SHARE_EXPIRED);
         return UINT64_MAX;
     }
+    SKY_ASSERT(push->left > 0);
+    SKY_ASSERT(push->timer_us == 0 || push->on_way > 0);
     if (push->timer_us != 0 && now_us >= push->timer_us)
     {
         push_silence(push, now_us);
@@ -372,9 +408,11 @@ uint64_t SKY_Push_OnTime(SKY_Push_t *push, uint64_t now_us)
 
 void SKY_Push_Stop(SKY_Push_t *push, SKY_ShareState_t state)
 {
+    SKY_ASSERT(state != SKY_SHARE_RUNNING);
     if (push->state == SKY_SHARE_RUNNING)
     {
         push_end(push, state);
     }
     SKY_ASSERT(push->on_way == 0);
+    SKY_ASSERT(push->state != SKY_SHARE_RUNNING);
 }

@@ -20,6 +20,7 @@ bool SKY_Router_Init(SKY_Router_t *router, const SKY_Torus_t *torus, SKY_Addr_t 
     router->torus  = *torus;
     router->self   = self;
     router->usable = ISL_MASK;
+    SKY_ASSERT(router->usable >> SKY_ISL_COUNT == 0u);
     return true;
 }
 
@@ -33,16 +34,20 @@ void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up)
     {
         SKY_Map_SetOwn(router->map, router->usable);
     }
+    SKY_ASSERT(router->map == NULL || (router->map->down[router->map->self] & router->usable) == 0u); /* it tells the same */
 }
 
 void SKY_Router_SetMap(SKY_Router_t *router, SKY_Map_t *map)
 {
+    SKY_ASSERT(map->satellites == (uint32_t)router->torus.planes * router->torus.slots);
+    SKY_ASSERT(map->self == (router->self.plane - 1u) * router->torus.slots + router->self.slot - 1u);
     router->map = map;
     SKY_Map_SetOwn(map, router->usable);
 }
 
 void SKY_Router_CountDrop(SKY_Router_t *router, SKY_Status_t status)
 {
+    SKY_ASSERT(status != SKY_STATUS_OK); /* nothing is dropped without a reason */
     if (status < SKY_STATUS_COUNT)
     {
         ++router->counters.drops[status];
@@ -56,6 +61,7 @@ static bool IsHost(SKY_Addr_t addr)
 
 static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
 {
+    SKY_ASSERT(host != 0u);
     for (uint32_t i = 0; i < SKY_ROUTER_GROUNDS; ++i)
     {
         if (router->grounds[i].used && router->grounds[i].host == host)
@@ -80,6 +86,8 @@ static SKY_Ground_t *FindPlace(SKY_Router_t *router)
             place = ground;
         }
     }
+    SKY_ASSERT(place >= &router->grounds[0]);
+    SKY_ASSERT(place < &router->grounds[SKY_ROUTER_GROUNDS]);
     return place;
 }
 
@@ -87,6 +95,9 @@ static SKY_Ground_t *FindPlace(SKY_Router_t *router)
 static bool Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t endpoint)
 {
     SKY_Ground_t *ground = FindHost(router, host);
+    SKY_ASSERT(host != 0u);
+    SKY_ASSERT(endpoint != 0u);
+    SKY_ASSERT(ground == NULL || ground->heard_us <= now_us);
 
     if (ground != NULL && ground->endpoint != endpoint && now_us - ground->heard_us < SKY_ROUTER_GROUND_HOLD_US)
     {
@@ -135,6 +146,7 @@ static SKY_Status_t Forward(const SKY_Router_t *router, uint64_t now_us, const S
                             SKY_Addr_t target, SKY_Route_t *route)
 {
     uint32_t hop_limit = pkt->hop_limit < SKY_LIMIT_HOP_LIMIT ? pkt->hop_limit : SKY_LIMIT_HOP_LIMIT;
+    SKY_ASSERT(!SKY_Addr_Equal(target, router->self)); /* it is delivered instead */
 
     if (hop_limit == 0u)
     {
@@ -146,6 +158,7 @@ static SKY_Status_t Forward(const SKY_Router_t *router, uint64_t now_us, const S
 
         route->link = SKY_Map_FirstHop(router->map, now_us, target, &hops);
         hop_limit   = hop_limit < hops + SKY_ROUTER_SLACK ? hop_limit : hops + SKY_ROUTER_SLACK;
+        SKY_ASSERT(route->link == SKY_LINK_NONE || hops >= 1u);
     }
     else
     {
@@ -157,10 +170,12 @@ static SKY_Status_t Forward(const SKY_Router_t *router, uint64_t now_us, const S
     {
         return SKY_STATUS_UNREACHABLE;
     }
-    SKY_ASSERT(route->link < SKY_ISL_COUNT && (router->usable & (1u << route->link)) != 0u);
+    SKY_ASSERT(route->link < SKY_ISL_COUNT);
+    SKY_ASSERT((router->usable & (1u << route->link)) != 0u);
     SKY_ASSERT(hop_limit >= 1u);
     route->action    = SKY_ROUTE_FORWARD;
     route->hop_limit = (uint8_t)(hop_limit - 1u);
+    SKY_ASSERT(route->hop_limit < pkt->hop_limit); /* so every packet ends */
     return SKY_STATUS_OK;
 }
 
@@ -198,6 +213,7 @@ static SKY_Status_t Direct(SKY_Router_t *router, uint64_t now_us, const SKY_Pack
     {
         route->action = SKY_ROUTE_DELIVER;
     }
+    SKY_ASSERT((status == SKY_STATUS_OK) == (route->action != SKY_ROUTE_DROP));
     return status;
 }
 
@@ -249,4 +265,6 @@ void SKY_Router_Decide(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t
             break;
     }
     SKY_ASSERT(route->action != SKY_ROUTE_FORWARD || route->status == SKY_STATUS_OK);
+    SKY_ASSERT(route->action != SKY_ROUTE_GROUND || route->endpoint != 0u);
+    SKY_ASSERT(route->action != SKY_ROUTE_ANSWER || pkt->is_request); /* a response is never answered */
 }

@@ -11,6 +11,8 @@
 static uint32_t Distance(int32_t a, int32_t b)
 {
     const int64_t way = (int64_t)a - b;
+    SKY_ASSERT(way >= -2 * (int64_t)SKY_PLACEMENT_CELL_MAX);
+    SKY_ASSERT(way <= 2 * (int64_t)SKY_PLACEMENT_CELL_MAX);
 
     return (uint32_t)(way < 0 ? -way : way);
 }
@@ -42,6 +44,8 @@ bool SKY_Schedule_Init(SKY_Schedule_t *schedule, const SKY_Torus_t *torus, SKY_L
         planes = north_south > planes ? north_south : planes;
         slots  = west_east > slots ? west_east : slots;
     }
+    SKY_ASSERT(planes <= torus->planes / 2u);
+    SKY_ASSERT(slots <= torus->slots / 2u);
     SKY_Placement_AllowSteps(&schedule->placement, planes, slots);
     schedule->rows     = rows;
     schedule->count    = count;
@@ -63,7 +67,8 @@ uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us)
     while (end - first > 1u)
     {
         const uint32_t middle = first + (end - first) / 2u;
-        SKY_ASSERT(middle > first && middle < end);
+        SKY_ASSERT(middle > first);
+        SKY_ASSERT(middle < end);
 
         if (schedule->rows[middle - 1u].time_ms <= elapsed_us / US_PER_MS)
         {
@@ -74,18 +79,23 @@ uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us)
             end = middle;
         }
     }
+    SKY_ASSERT(first >= 1u);
+    SKY_ASSERT(first <= schedule->count);
+    SKY_ASSERT(end == first + 1u);
     return first;
 }
 
 uint64_t SKY_Schedule_EndUs(const SKY_Schedule_t *schedule, uint32_t row)
 {
     SKY_ASSERT(schedule->count >= 1u);
+    SKY_ASSERT(row == 0u || row >= schedule->count || schedule->rows[row].time_ms > schedule->rows[row - 1u].time_ms);
     return row >= schedule->count ? UINT64_MAX : schedule->epoch_us + (uint64_t)schedule->rows[row].time_ms * US_PER_MS;
 }
 
 static SKY_Cell_t Centre(const SKY_Schedule_t *schedule, uint32_t row)
 {
     const uint32_t last = row < schedule->count ? row : schedule->count;
+    SKY_ASSERT(schedule->count >= 1u);
 
     SKY_ASSERT(last <= schedule->count);
     return schedule->rows[last == 0u ? 0u : last - 1u].centre;

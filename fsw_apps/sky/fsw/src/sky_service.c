@@ -34,12 +34,14 @@ bool SKY_Service_Init(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg, SKY_Store
     svc->core.store           = store;
     svc->core.started_us      = now_us;
     svc->core.next_request_id = random;
+    SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
     return true;
 }
 
 bool SKY_Service_Configure(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg)
 {
     SKY_ServiceCore_t *core = &svc->core;
+    SKY_ASSERT(core->store != NULL);
 
     if (!is_sound(cfg, core->store) || !SKY_Addr_Equal(cfg->self, core->cfg.self) ||
         cfg->torus.planes != core->cfg.torus.planes || cfg->torus.slots != core->cfg.torus.slots ||
@@ -48,6 +50,8 @@ bool SKY_Service_Configure(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg)
         return false;
     }
     core->cfg = *cfg;
+    SKY_ASSERT(core->schedule == NULL || core->schedule->placement.torus.planes == cfg->torus.planes);
+    SKY_ASSERT(core->schedule == NULL || core->schedule->placement.torus.slots == cfg->torus.slots);
     return true;
 }
 
@@ -64,7 +68,14 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
     SKY_Handover_Reset(&svc->migrations, &svc->handover);
     SKY_Survey_Reset(&svc->survey);
     SKY_Scrub_Reset(&svc->scrub);
-    SKY_ASSERT(svc->handover.left == 0 && !svc->survey.is_wanted && svc->scrub.state == SKY_SCRUB_IDLE);
+    SKY_ASSERT(svc->handover.left == 0);
+    SKY_ASSERT(!svc->survey.is_wanted);
+    SKY_ASSERT(svc->scrub.state == SKY_SCRUB_IDLE);
+    SKY_ASSERT(!svc->migrations.jobs[SKY_SERVICE_MIGRATIONS].active);
+    SKY_ASSERT(svc->handover.since_us == 0);
+    SKY_ASSERT(svc->core.schedule == schedule);
+    SKY_ASSERT(svc->scrub.row == SKY_SCHEDULE_NONE);
+    SKY_ASSERT(svc->survey.waiting == 0);
     return true;
 }
 
@@ -76,13 +87,16 @@ static void begin_pull(SKY_Service_t *svc)
     svc->answer.stage = SKY_ANSWER_IDLE;
     SKY_Migrate_Pull(&svc->core, &svc->migrations);
     SKY_ASSERT(svc->migrations.pulled == 0);
+    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE);
 }
 
 void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     SKY_ServiceCore_t *core = &svc->core;
 
-    SKY_ASSERT(core->store != NULL && core->cfg.credit != 0); /* it was set up */
+    SKY_ASSERT(core->store != NULL); /* it was set up */
+    SKY_ASSERT(core->cfg.credit != 0);
+    SKY_ASSERT(core->started_us <= now_us);
     begin_pull(svc);
     if (pkt->is_request)
     {
@@ -95,6 +109,7 @@ void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *
     {
         ++core->counters.unsolicited;
     }
+    SKY_ASSERT(svc->migrations.pulled == 0); /* nothing is sent before it is pulled */
 }
 
 bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
@@ -106,6 +121,7 @@ bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out)
         return SKY_Answer_Next(core, &svc->answer, now_us, out);
     }
     SKY_ASSERT(svc->migrations.pulled <= SKY_SERVICE_JOBS);
+    SKY_ASSERT(core->seq_count <= SKY_SEQ_COUNT_MASK);
     return SKY_Migrate_Next(core, &svc->migrations, now_us, out) || SKY_Gossip_Next(core, &svc->gossip, now_us, out) ||
            SKY_Scrub_Next(core, &svc->scrub, now_us, out) || SKY_Survey_Next(core, &svc->survey, now_us, out);
 }
@@ -114,6 +130,7 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
 {
     SKY_ServiceCore_t *core = &svc->core;
     uint64_t           next;
+    SKY_ASSERT(core->started_us <= now_us);
 
     begin_pull(svc);
     const uint64_t handover_us = SKY_Handover_OnTime(core, &svc->migrations, &svc->handover, now_us);
@@ -130,6 +147,8 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
 
     next     = scrub_us < next ? scrub_us : next;
     *next_us = survey_us < next ? survey_us : next;
+    SKY_ASSERT(core->store->counters.partial == 0 || *next_us <= now_us + SKY_SERVICE_EXPIRE_US);
+    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* nobody asked */
 }
 
 void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst)
@@ -137,6 +156,7 @@ void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst)
     SKY_Migrate_Unreachable(&svc->migrations, dst);
     SKY_Scrub_Unreachable(&svc->scrub, dst);
     SKY_Survey_Unreachable(&svc->core, &svc->survey, dst);
+    SKY_ASSERT(svc->migrations.pulled <= SKY_SERVICE_JOBS);
 }
 
 /* ---- handover ----------------------------------------------------------------------------------------------------- */
@@ -182,4 +202,5 @@ void SKY_Service_ResetCounters(SKY_Service_t *svc)
     store->counters.evicted_chunks  = 0;
     store->counters.expired_partial = 0;
     SKY_ASSERT(store->counters.blocks <= store->counters.slots_used); /* what is held stays */
+    SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
 }

@@ -27,6 +27,9 @@ static void reply_with(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, cons
                        uint32_t length)
 {
     SKY_ASSERT(length <= sizeof(answer->scratch));
+    SKY_ASSERT(req->is_request);                  /* a response is never answered */
+    SKY_ASSERT(answer->stage == SKY_ANSWER_IDLE); /* there is one answer */
+    SKY_ASSERT(core->cfg.credit <= SKY_LIMIT_CHUNK_SET);
     SKY_Packet_Reply(req, core->cfg.self, status, &answer->reply);
     answer->reply.credit  = (uint16_t)core->cfg.credit;
     answer->reply.offset  = 0;
@@ -37,6 +40,8 @@ static void reply_with(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, cons
 
 static void refuse(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req, SKY_Status_t status)
 {
+    SKY_ASSERT(status != SKY_STATUS_OK);
+    SKY_ASSERT(status < SKY_STATUS_COUNT);
     SKY_ServiceCore_CountError(core, status);
     reply_with(core, answer, req, status, 0);
 }
@@ -44,9 +49,11 @@ static void refuse(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Pack
 static void reply_with_set(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req, SKY_Status_t status,
                            const SKY_ChunkSet_t *set)
 {
+    SKY_ASSERT(set->count >= 1);
     reply_with(core, answer, req, status, (uint32_t)SKY_ChunkSet_Encode(set, answer->scratch, sizeof(answer->scratch)));
     answer->reply.chunk_id = set->base;
     SKY_ASSERT(answer->reply.length > 0); /* scratch is large enough for every set */
+    SKY_ASSERT(answer->stage == SKY_ANSWER_REPLY);
 }
 
 /* What the block was declared as, as far as it is known here. */
@@ -61,6 +68,9 @@ static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *
         answer->reply.block_len   = info.block_len;
         answer->reply.chunk_len   = info.chunk_len;
         answer->reply.epoch       = info.epoch;
+        SKY_ASSERT(info.held > 0);
+        SKY_ASSERT(info.chunk_len <= core->store->cfg.slot_bytes);
+        SKY_ASSERT(info.held <= core->store->counters.slots_used);
     }
     return status;
 }
@@ -69,6 +79,7 @@ static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *
 static void tell_evicted(SKY_Service_t *svc, uint64_t now_us)
 {
     const SKY_Eviction_t *evicted = &svc->core.store->evicted;
+    SKY_ASSERT(evicted->held == 0 || svc->core.store->counters.evicted_blocks >= 1);
 
     /* What is to be handed over may be at its new place already, and the block whole. */
     if (evicted->held > 0 && SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
@@ -85,6 +96,8 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     const uint32_t     given       = SKY_Guard_Given(&svc->migrations, req);
     SKY_Status_t       status      = SKY_Guard_Check(core, &svc->migrations, req, given, req->chunk_id);
 
+    SKY_ASSERT(lifetime_ms <= core->cfg.part_lifetime_ms);
+    SKY_ASSERT(given >> SKY_SERVICE_JOBS == 0);
     if (status == SKY_STATUS_OK)
     {
         status = SKY_Store_Put(core->store, now_us + (uint64_t)lifetime_ms * US_PER_MS, req);
@@ -96,6 +109,7 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
         return;
     }
     SKY_ASSERT(core->store->counters.blocks > 0);
+    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* a PUT that is taken is not answered */
     ++core->counters.puts;
     SKY_Handover_Put(core, &svc->handover, now_us, req);
     if (req->src.plane != 0 && req->offset + req->length == req->chunk_len)
@@ -109,6 +123,8 @@ static void has_any(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, const S
     const uint32_t block  = SKY_Store_Find(core->store, req->tenant, req->key);
     const uint32_t lowest = SKY_Store_NextChunk(core->store, block, 0);
     SKY_ChunkSet_t held;
+    SKY_ASSERT(block != SKY_STORE_NONE || lowest == SKY_STORE_NONE);
+    SKY_ASSERT(answer->stage == SKY_ANSWER_IDLE);
 
     (void)SKY_ChunkSet_Init(&held, lowest == SKY_STORE_NONE ? req->chunk_id : lowest, 1, 1); /* a set of one is never too large */
     if (lowest != SKY_STORE_NONE)
@@ -138,6 +154,7 @@ static void has(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     }
     const uint32_t block = SKY_Store_Find(core->store, req->tenant, req->key);
     const uint32_t given = SKY_Guard_Given(&svc->migrations, req);
+    SKY_ASSERT(given >> SKY_SERVICE_JOBS == 0);
     for (uint32_t i = SKY_ChunkSet_Next(&held, 0); i < held.count; i = SKY_ChunkSet_Next(&held, i + 1u))
     {
         const uint32_t id = SKY_ChunkSet_ChunkId(&held, i);
@@ -150,6 +167,8 @@ static void has(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     reply_with_set(core, answer, req, SKY_STATUS_OK, &held);
     answer->reply.epoch  = core->schedule != NULL ? SKY_Schedule_RowAt(core->schedule, now_us) : SKY_SCHEDULE_NONE;
     answer->reply.status = describe_block(core, answer, block); /* of one that is here the epoch is known */
+    SKY_ASSERT(held.count <= SKY_LIMIT_CHUNK_SET);
+    SKY_ASSERT(answer->stage == SKY_ANSWER_REPLY);
 }
 
 static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
@@ -167,6 +186,7 @@ static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     reply_with(core, answer, req, SKY_STATUS_OK, 0);
     (void)describe_block(core, answer, block); /* of one that is not here the lengths stay 0 */
     answer->reply.chunk_total = SKY_Store_Purge(core->store, req->tenant, req->key);
+    SKY_ASSERT(block != SKY_STORE_NONE || answer->reply.chunk_total == 0);
     SKY_ASSERT(SKY_Store_Find(core->store, req->tenant, req->key) == SKY_STORE_NONE);
     core->counters.purges += answer->reply.chunk_total;
 }
@@ -181,6 +201,7 @@ static void migrate(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req
         return;
     }
     reply_with(&svc->core, &svc->answer, req, SKY_STATUS_OK, 0);
+    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_REPLY);
 }
 
 static void ping(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req)
@@ -195,6 +216,7 @@ static void ping(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet
         (void)memcpy(answer->scratch, req->payload, req->length);
     }
     reply_with(core, answer, req, SKY_STATUS_OK, req->length);
+    SKY_ASSERT(answer->reply.length == req->length);
 }
 
 static void stats(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
@@ -208,6 +230,7 @@ static void stats(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
         answer->scratch[i] = (uint8_t)(counters[i / 8u] >> (56u - i % 8u * 8u) & 0xFFu);
     }
     reply_with(&svc->core, answer, req, SKY_STATUS_OK, sizeof(counters));
+    SKY_ASSERT(answer->reply.length == sizeof(counters));
 }
 
 /* ---- GET ---------------------------------------------------------------------------------------------------------- */
@@ -223,7 +246,10 @@ static bool get_seek(SKY_ServiceCore_t *core, SKY_Answer_t *answer)
         answer->set_index = SKY_ChunkSet_Next(&answer->set, at + 1u);
         if (SKY_Store_Get(core->store, answer->block, id, &answer->chunk) == SKY_STATUS_OK)
         {
-            SKY_ASSERT(answer->chunk.len >= 1 && answer->chunk.len <= core->store->cfg.slot_bytes);
+            SKY_ASSERT(answer->chunk.len >= 1);
+            SKY_ASSERT(id < answer->reply.chunk_total); /* the block was described */
+            SKY_ASSERT(answer->burst_left <= core->cfg.credit);
+            SKY_ASSERT(answer->chunk.len <= core->store->cfg.slot_bytes);
             --answer->burst_left;
             ++core->counters.hits;
             answer->reply.chunk_id  = id;
@@ -235,11 +261,14 @@ static bool get_seek(SKY_ServiceCore_t *core, SKY_Answer_t *answer)
         SKY_ChunkSet_Add(&answer->missing, at);
         ++core->counters.misses;
     }
+    SKY_ASSERT(answer->burst_left == 0 || answer->set_index >= answer->set.count);
     return false;
 }
 
 static SKY_AnswerStage_t get_stage_after(const SKY_Answer_t *answer)
 {
+    SKY_ASSERT(answer->missing.count == answer->set.count);
+    SKY_ASSERT(answer->missing.base == answer->set.base);
     return SKY_ChunkSet_Next(&answer->missing, 0) < answer->missing.count ? SKY_ANSWER_MISSING : SKY_ANSWER_IDLE;
 }
 
@@ -268,7 +297,9 @@ static void get(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_
     answer->missing = answer->set;
     (void)memset(answer->missing.map, 0, sizeof(answer->missing.map));
     answer->burst_left = req->credit < core->cfg.credit ? req->credit : core->cfg.credit;
-    answer->stage      = get_seek(core, answer) ? SKY_ANSWER_CHUNKS : SKY_ANSWER_MISSING;
+    SKY_ASSERT(answer->burst_left >= 1);
+    SKY_ASSERT(answer->set_index < answer->set.count);
+    answer->stage = get_seek(core, answer) ? SKY_ANSWER_CHUNKS : SKY_ANSWER_MISSING;
     SKY_ASSERT(answer->stage == SKY_ANSWER_CHUNKS || get_stage_after(answer) == SKY_ANSWER_MISSING);
 }
 
@@ -279,7 +310,9 @@ static bool get_next_chunk(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64
     SKY_Packet_t         *reply = &answer->reply;
 
     SKY_ASSERT(answer->part_offset < chunk.len);
+    SKY_ASSERT(reply->chunk_len == chunk.len);
     answer->part_offset = SKY_Packet_CutPart(reply, chunk.data, answer->part_offset, core->cfg.packet_bytes);
+    SKY_ASSERT(answer->part_offset <= chunk.len);
     if (answer->part_offset < chunk.len)
     {
         return SKY_ServiceCore_Emit(core, now_us, reply, NULL, out);
@@ -296,6 +329,8 @@ static bool get_next_chunk(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64
 static bool get_next_missing(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now_us, SKY_Out_t *out)
 {
     SKY_Packet_t *reply = &answer->reply;
+    SKY_ASSERT(answer->missing.stride == answer->set.stride);
+    SKY_ASSERT(answer->missing.count == answer->set.count);
 
     reply->status    = SKY_STATUS_NOT_FOUND;
     reply->flags     = SKY_FLAG_LAST;
@@ -315,6 +350,7 @@ static bool get_next_missing(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint
 void SKY_Answer_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 {
     SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* what was not pulled was dropped */
+    SKY_ASSERT(req->is_request);
     switch (req->op)
     {
         case SKY_OP_PUT:
@@ -347,8 +383,10 @@ void SKY_Answer_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *r
 bool SKY_Answer_Next(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now_us, SKY_Out_t *out)
 {
     SKY_ASSERT(answer->stage != SKY_ANSWER_IDLE);
+    SKY_ASSERT(!answer->reply.is_request);
     if (answer->stage == SKY_ANSWER_CHUNKS)
     {
+        SKY_ASSERT(answer->chunk.len >= 1);
         return get_next_chunk(core, answer, now_us, out);
     }
     if (answer->stage == SKY_ANSWER_MISSING)

@@ -28,11 +28,13 @@ void SKY_ServiceCore_Request(const SKY_ServiceCore_t *core, uint8_t op, SKY_Addr
     pkt->dst        = dst;
     pkt->request_id = request_id;
     SKY_ASSERT(SKY_Torus_Contains(&core->cfg.torus, dst));
+    SKY_ASSERT(!SKY_Addr_Equal(dst, core->cfg.self)); /* nobody asks himself */
 }
 
 bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t *pkt, const uint16_t *payload_crc16,
                           SKY_Out_t *out)
 {
+    SKY_ASSERT(SKY_Addr_Equal(pkt->src, core->cfg.self));
     pkt->seq_count  = core->seq_count;
     core->seq_count = (uint16_t)((core->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
     SKY_Packet_SetTime(pkt, now_us + core->cfg.clock_offset_us);
@@ -43,12 +45,16 @@ bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t
     out->body     = pkt->payload;
     out->body_len = pkt->length;
     out->head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, payload_crc16, out->head, out->tail);
-    SKY_ASSERT(out->head_len > 0 && out->head_len <= SKY_HEAD_MAX); /* what the service says has sound lengths */
+    SKY_ASSERT(out->head_len > 0); /* what the service says has sound lengths */
+    SKY_ASSERT(out->head_len <= SKY_HEAD_MAX);
+    SKY_ASSERT(out->body_len == 0 || out->body != NULL);
+    SKY_ASSERT(out->head_len + out->body_len + SKY_PEC_BYTES <= core->cfg.packet_bytes); /* the links take it */
     return out->head_len > 0;
 }
 
 void SKY_ServiceCore_CountError(SKY_ServiceCore_t *core, SKY_Status_t status)
 {
+    SKY_ASSERT(status != SKY_STATUS_OK);
     if (status < SKY_STATUS_COUNT)
     {
         ++core->counters.errors[status];

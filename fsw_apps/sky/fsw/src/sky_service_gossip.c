@@ -58,6 +58,8 @@ static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, 
 static SKY_Word_t *take_place(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip)
 {
     SKY_Word_t *word = &gossip->words[gossip->next];
+    SKY_ASSERT(gossip->next < SKY_SERVICE_WORDS);
+    SKY_ASSERT((word->links != 0) == ((gossip->waiting >> gossip->next & 1u) != 0));
 
     gossip->next = (gossip->next + 1u) % SKY_SERVICE_WORDS;
     SKY_ASSERT(gossip->next < SKY_SERVICE_WORDS);
@@ -73,6 +75,7 @@ static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_u
 
     SKY_ASSERT(credit <= CREDIT);
     SKY_ASSERT(links != 0);
+    SKY_ASSERT(links >> SKY_ISL_COUNT == 0);
     if (word == NULL)
     {
         word         = take_place(core, gossip);
@@ -87,11 +90,13 @@ static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_u
     word->links    = links;
     word->until_us = now_us + REMEMBER_US;
     gossip->waiting |= 1u << (uint32_t)(word - gossip->words);
+    SKY_ASSERT(word->until_us > now_us);
 }
 
 void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key)
 {
     const uint8_t links = links_but(core, core->cfg.self);
+    SKY_ASSERT(links >> SKY_ISL_COUNT == 0);
 
     if (core->cfg.gossip && links != 0)
     {
@@ -111,6 +116,7 @@ static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Packet_t
         *credit = (uint16_t)(left - 1u);
         return left > 0;
     }
+    SKY_ASSERT(info.held > 0);
     if (now_us < info.put_until_us + TRAVEL_US)
     {
         return false; /* put since, for all that is known */
@@ -125,6 +131,7 @@ void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     const uint8_t all    = links_but(core, core->cfg.self);
     const uint8_t links  = links_but(core, pkt->src); /* all, unless it comes from a neighbour */
     uint16_t      credit = 0;
+    SKY_ASSERT((links & (uint32_t)~all) == 0);
 
     if (!core->cfg.gossip || links == all)
     {
@@ -139,13 +146,15 @@ void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
 
 static uint32_t lowest_bit(uint32_t bits)
 {
-    uint32_t index = 0;
+    const uint32_t bounded = bits | 1u << 31; /* the search ends, also if there were none */
+    uint32_t       index   = 0;
 
     SKY_ASSERT(bits != 0);
-    while ((bits >> index & 1u) == 0) /* there is one */
+    while ((bounded >> index & 1u) == 0)
     {
         ++index;
     }
+    SKY_ASSERT((bits & 1u << index) != 0);
     return index;
 }
 
@@ -160,7 +169,10 @@ bool SKY_Gossip_Next(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     const uint32_t index = lowest_bit(gossip->waiting);
     SKY_Word_t    *word  = &gossip->words[index];
     SKY_ASSERT(word->links != 0); /* so it waits */
+    SKY_ASSERT(word->credit <= CREDIT);
     const uint32_t link = lowest_bit(word->links);
+    SKY_ASSERT(index < SKY_SERVICE_WORDS);
+    SKY_ASSERT(link < SKY_ISL_COUNT);
 
     word->links = (uint8_t)(word->links & ~(1u << link));
     if (word->links == 0)

@@ -22,6 +22,7 @@ static bool gives_away(const SKY_Migrations_t *migrations, const SKY_Migration_t
     {
         if (migrations->lanes[i].active && SKY_Migrate_LaneIsOf(&migrations->lanes[i], req->tenant, req->key))
         {
+            SKY_ASSERT(job->lanes > 0);
             return true;
         }
     }
@@ -37,6 +38,7 @@ uint32_t SKY_Guard_Given(const SKY_Migrations_t *migrations, const SKY_Packet_t 
         jobs |= gives_away(migrations, &migrations->jobs[i], req) ? 1u << i : 0u;
     }
     SKY_ASSERT(jobs < 1u << SKY_SERVICE_JOBS);
+    SKY_ASSERT(jobs == 0 || req->src.plane != 0); /* ground hosts are told nothing of it */
     return jobs;
 }
 
@@ -44,12 +46,14 @@ SKY_Status_t SKY_Guard_Check(const SKY_ServiceCore_t *core, const SKY_Migrations
                              uint32_t given, uint32_t chunk_id)
 {
     SKY_Status_t status = SKY_STATUS_OK;
+    SKY_ASSERT(given >> SKY_SERVICE_JOBS == 0);
 
     for (uint32_t i = 0; i < SKY_SERVICE_JOBS && given >> i != 0; ++i)
     {
         const SKY_Migration_t *job = &migrations->jobs[i];
 
         SKY_ASSERT((given >> i & 1u) == 0 || job->server < job->stride);
+        SKY_ASSERT((given >> i & 1u) == 0 || job->active);
         if ((given >> i & 1u) != 0 && chunk_id % job->stride == job->server)
         {
             if (SKY_Addr_Equal(job->target, req->src) && is_before(core->cfg.self, req->src))
@@ -59,5 +63,6 @@ SKY_Status_t SKY_Guard_Check(const SKY_ServiceCore_t *core, const SKY_Migrations
             status = SKY_STATUS_BUSY;
         }
     }
+    SKY_ASSERT(given != 0 || status == SKY_STATUS_OK);
     return status;
 }

@@ -34,6 +34,7 @@ uint64_t SKY_Handover_Ms(const SKY_Handover_t *handover, uint64_t now_us)
 static bool is_late(const SKY_Handover_t *handover)
 {
     SKY_ASSERT(handover->late - handover->late_done <= 1u);
+    SKY_ASSERT(handover->late >= handover->late_done);
     return handover->late != handover->late_done;
 }
 
@@ -43,6 +44,7 @@ bool SKY_Handover_IsLate(const SKY_ServiceCore_t *core, SKY_Handover_t *handover
     {
         ++handover->late;
     }
+    SKY_ASSERT(!is_late(handover) || handover->since_us != 0); /* what is late goes on */
     return is_late(handover);
 }
 
@@ -63,6 +65,7 @@ static void set_left(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, ui
     }
     handover->left = left;
     SKY_ASSERT((handover->left == 0) == (handover->since_us == 0));
+    SKY_ASSERT(handover->since_us <= now_us);
 }
 
 void SKY_Handover_Reset(SKY_Migrations_t *migrations, SKY_Handover_t *handover)
@@ -75,6 +78,8 @@ void SKY_Handover_Reset(SKY_Migrations_t *migrations, SKY_Handover_t *handover)
     handover->late_done  = 0;
     SKY_Migrate_End(migrations, &migrations->jobs[SKY_SERVICE_MIGRATIONS]);
     SKY_ASSERT(!migrations->jobs[SKY_SERVICE_MIGRATIONS].active);
+    SKY_ASSERT(migrations->jobs[SKY_SERVICE_MIGRATIONS].lanes == 0);
+    SKY_ASSERT(!is_late(handover));
 }
 
 SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, SKY_Addr_t target)
@@ -95,10 +100,12 @@ SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *mi
         return SKY_STATUS_OK;
     }
     SKY_Migrate_End(migrations, job); /* of orders the last one counts */
+    SKY_ASSERT(job->lanes == 0);
     if (stays)
     {
         return SKY_STATUS_OK;
     }
+    SKY_ASSERT(!job->active);
     return SKY_Migrate_All(core, migrations, target, now_us + (uint64_t)SKY_SERVICE_MIGRATION_MAX_MS * US_PER_MS, UINT32_MAX - 1u,
                            1, 0); /* all but what never moves */
 }
@@ -116,6 +123,8 @@ void SKY_Handover_Put(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, u
         handover->look_us  = now_us + SKY_SERVICE_HANDOVER_LOOK_US;
         handover->pause_us = SKY_SERVICE_HANDOVER_LOOK_US;
     }
+    SKY_ASSERT(handover->left > 0);
+    SKY_ASSERT(handover->since_us != 0);
 }
 
 /* ---- looking ------------------------------------------------------------------------------------------------------ */
@@ -126,6 +135,8 @@ static bool outlasts_row(const SKY_ServiceCore_t *core, const SKY_Handover_t *ha
 {
     const uint64_t start_us = SKY_Schedule_EndUs(core->schedule, core->row - 1u);
     const uint64_t after_us = handover->since_us - start_us;
+    SKY_ASSERT(core->schedule != NULL);
+    SKY_ASSERT(handover->row_end_us == 0 || core->row >= 1);
 
     return handover->row_end_us != 0 && handover->since_us != 0 &&
            (after_us <= SKY_SERVICE_HANDOVER_LOOK_US || after_us > INT64_MAX); /* or before it */
@@ -140,7 +151,8 @@ static void begin_row(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
         ++handover->late;
     }
     core->row = SKY_Schedule_RowAt(core->schedule, now_us);
-    SKY_ASSERT(core->row >= 1 && core->row <= core->schedule->count);
+    SKY_ASSERT(core->row >= 1);
+    SKY_ASSERT(core->row <= core->schedule->count);
     handover->row_end_us = SKY_Schedule_EndUs(core->schedule, core->row);
     handover->home       = SKY_Home_ServerOf(core, core->row, core->cfg.self);
     handover->look_us    = now_us;
@@ -155,6 +167,8 @@ static void begin_row(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
     job->moved = 0;
     set_left(core, handover, now_us, chunks_held(core));
     SKY_ASSERT(handover->home <= core->schedule->placement.servers);
+    SKY_ASSERT(now_us < handover->row_end_us);
+    SKY_ASSERT(job->lanes == 0 || job->active);
 }
 
 /* A server whose chunks are held here and belong elsewhere: of several the next in turn, so that one whose satellite is silent does
@@ -165,6 +179,8 @@ static uint32_t next_stray(const SKY_ServiceCore_t *core, const SKY_Handover_t *
     uint32_t        nearest = servers; /* turns after the last */
     uint32_t        cursor  = 0;
     SKY_BlockInfo_t info;
+    SKY_ASSERT(handover->last < servers); /* else it would count in turns that nobody has */
+    SKY_ASSERT(handover->home <= servers);
 
     *left = 0;
     while (SKY_Store_NextBlock(core->store, &cursor, &info))
@@ -198,6 +214,8 @@ static void look(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Hand
     const bool       moves   = job->moved > 0;
 
     SKY_ASSERT(!job->active); /* there is one at a time */
+    SKY_ASSERT((server == servers) == (left == 0));
+    SKY_ASSERT(core->row >= 1);
     job->moved = 0;
     set_left(core, handover, now_us, left);
     if (server == servers)
@@ -214,6 +232,8 @@ static void look(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Hand
     (void)SKY_Migrate_All(core, migrations, SKY_Schedule_Server(core->schedule, core->row, server), UINT64_MAX, core->row,
                           servers, server); /* it begins: there is a chunk */
     SKY_ASSERT(job->active);
+    SKY_ASSERT(handover->pause_us <= SKY_SERVICE_HANDOVER_MAX_US);
+    SKY_ASSERT(handover->look_us > now_us);
 }
 
 uint64_t SKY_Handover_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Handover_t *handover, uint64_t now_us)
@@ -229,6 +249,8 @@ uint64_t SKY_Handover_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migratio
         begin_row(core, migrations, handover, now_us);
     }
     SKY_ASSERT(now_us < handover->row_end_us);
+    SKY_ASSERT(core->row >= 1);
+    SKY_ASSERT(handover->left == 0 || handover->since_us != 0);
     if (core->store->counters.blocks == 0)
     {
         set_left(core, handover, now_us, 0);
@@ -251,6 +273,7 @@ uint32_t SKY_Handover_Left(const SKY_ServiceCore_t *core, const SKY_Migrations_t
 {
     const SKY_Migration_t *job  = &migrations->jobs[SKY_SERVICE_MIGRATIONS];
     const uint32_t         held = chunks_held(core);
+    SKY_ASSERT(held <= core->store->cfg.slot_count);
 
     if (core->schedule == NULL || core->schedule->placement.layout == SKY_LAYOUT_HOP)
     {

@@ -10,6 +10,7 @@
 bool SKY_Home_Is(const SKY_ServiceCore_t *core, uint32_t row, uint32_t server, SKY_Addr_t satellite)
 {
     SKY_ASSERT(core->schedule != NULL);
+    SKY_ASSERT(core->schedule->placement.servers >= 1);
     return SKY_Addr_Equal(SKY_Schedule_Server(core->schedule, row, server), satellite);
 }
 
@@ -17,6 +18,7 @@ uint32_t SKY_Home_ServerOf(const SKY_ServiceCore_t *core, uint32_t row, SKY_Addr
 {
     const uint32_t servers = core->schedule->placement.servers;
     uint32_t       server  = 0;
+    SKY_ASSERT(servers >= 1);
 
     while (server < servers && !SKY_Home_Is(core, row, server, satellite))
     {
@@ -42,11 +44,13 @@ void SKY_Home_Share(const SKY_ServiceCore_t *core, uint32_t epoch, SKY_Addr_t ta
         }
     }
     SKY_ASSERT(*server < *stride);
+    SKY_ASSERT(schedule != NULL || *stride == 1);
 }
 
 bool SKY_Home_Waits(const SKY_ServiceCore_t *core, uint32_t epoch, uint32_t server)
 {
     const SKY_Schedule_t *schedule = core->schedule;
+    SKY_ASSERT(schedule == NULL || core->row <= schedule->count);
 
     return epoch > core->row && (schedule == NULL || epoch > schedule->count || SKY_Home_Is(core, epoch, server, core->cfg.self));
 }

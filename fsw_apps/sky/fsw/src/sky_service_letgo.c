@@ -15,6 +15,8 @@ static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane
 {
     const SKY_ShareCfg_t *cfg = &lane->push.cfg;
     SKY_ASSERT(index < cfg->count);
+    SKY_ASSERT(lane->active);
+    SKY_ASSERT(cfg->stride == job->stride);
 
     ++job->moved;
     (void)SKY_Store_Drop(core->store, cfg->tenant, cfg->key, SKY_ChunkSet_ChunkId(&lane->push.unacked, index));
@@ -22,7 +24,10 @@ static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane
 
 void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, const SKY_ChunkSet_t *before)
 {
-    SKY_ASSERT(before->base == lane->push.unacked.base && before->count == lane->push.unacked.count);
+    SKY_ASSERT(before->base == lane->push.unacked.base);
+    SKY_ASSERT(before->count == lane->push.unacked.count);
+    SKY_ASSERT(lane->active);
+    SKY_ASSERT(before->stride == lane->push.unacked.stride);
     for (uint32_t i = SKY_ChunkSet_Next(before, 0); i < before->count; i = SKY_ChunkSet_Next(before, i + 1u))
     {
         if (SKY_ChunkSet_Has(&lane->push.unacked, i))
@@ -44,6 +49,8 @@ void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const
 void SKY_LetGo_Refused(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane)
 {
     const SKY_ChunkSet_t *set = &lane->push.unacked;
+    SKY_ASSERT(!job->keep); /* it is a handover */
+    SKY_ASSERT(lane->active);
 
     SKY_ASSERT(lane->push.state == SKY_SHARE_REFUSED);
     for (uint32_t i = SKY_ChunkSet_Next(set, 0); i < set->count; i = SKY_ChunkSet_Next(set, i + 1u))
@@ -58,6 +65,7 @@ static bool is_damaged(const SKY_ServiceCore_t *core, const SKY_Lane_t *lane, ui
     const SKY_ShareCfg_t *cfg   = &lane->push.cfg;
     const uint32_t        block = SKY_Store_Find(core->store, cfg->tenant, cfg->key);
     SKY_ChunkView_t       chunk = {.len = 0};
+    SKY_ASSERT(index < cfg->count);
 
     (void)SKY_Store_Peek(core->store, block, SKY_ChunkSet_ChunkId(&lane->push.unacked, index), &chunk);
     return SKY_Crc32c(0, chunk.data, chunk.len) != chunk.crc32c;
@@ -67,6 +75,7 @@ void SKY_LetGo_Damaged(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_Lane_t
 {
     const SKY_ChunkSet_t *set    = &lane->push.unacked;
     bool                  helped = false;
+    SKY_ASSERT(lane->active);
 
     if (lane->push.fruitless < SKY_SERVICE_MIGRATION_ROUNDS)
     {
@@ -81,6 +90,7 @@ void SKY_LetGo_Damaged(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_Lane_t
             helped = true;
         }
     }
+    SKY_ASSERT(set->count <= SKY_SERVICE_LANE_CHUNKS);
     lane->push.fruitless = 0;
     if (!helped)
     {

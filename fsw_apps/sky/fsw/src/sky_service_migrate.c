@@ -57,9 +57,11 @@ static void end_lane(SKY_Migration_t *job, SKY_Lane_t *lane)
 {
     SKY_ASSERT(lane->active);
     SKY_ASSERT(job->lanes > 0);
+    SKY_ASSERT(job->active);
     SKY_Push_Stop(&lane->push, SKY_SHARE_EXPIRED);
     lane->active = false;
     --job->lanes;
+    SKY_ASSERT(lane->push.on_way == 0);
 }
 
 void SKY_Migrate_End(SKY_Migrations_t *migrations, SKY_Migration_t *job)
@@ -73,6 +75,8 @@ void SKY_Migrate_End(SKY_Migrations_t *migrations, SKY_Migration_t *job)
     }
     SKY_ASSERT(job->lanes == 0);
     job->active = false;
+    SKY_ASSERT(!job->active);
+    SKY_ASSERT(job->peer.outstanding == 0); /* nothing is on its way without a lane */
 }
 
 void SKY_Migrate_Unreachable(SKY_Migrations_t *migrations, SKY_Addr_t dst)
@@ -82,6 +86,7 @@ void SKY_Migrate_Unreachable(SKY_Migrations_t *migrations, SKY_Addr_t dst)
         if (SKY_Addr_Equal(migrations->jobs[i].target, dst))
         {
             SKY_Migrate_End(migrations, &migrations->jobs[i]);
+            SKY_ASSERT(!migrations->jobs[i].active);
         }
     }
 }
@@ -104,6 +109,8 @@ static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_
             lowest = id;
         }
     }
+    SKY_ASSERT(lowest == SKY_STORE_NONE || lowest >= from);
+    SKY_ASSERT(lowest == SKY_STORE_NONE || lowest < end);
     return lowest;
 }
 
@@ -119,6 +126,7 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
     {
         return 0;
     }
+    SKY_ASSERT(info.held > 0);
     const uint32_t lowest = lowest_to_go(core, job, block, from, end);
     if (lowest == SKY_STORE_NONE)
     {
@@ -141,7 +149,10 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
     cfg.deadline_us  = job->deadline_us;
     cfg.request_id   = SKY_ServiceCore_TakeIds(core);
 
-    SKY_ASSERT(cfg.count >= 1 && cfg.count <= SKY_SERVICE_LANE_CHUNKS);
+    SKY_ASSERT(cfg.count >= 1);
+    SKY_ASSERT(lowest < info.chunk_total);
+    SKY_ASSERT((uint64_t)lowest + (uint64_t)(cfg.count - 1u) * cfg.stride < end);
+    SKY_ASSERT(cfg.count <= SKY_SERVICE_LANE_CHUNKS);
     SKY_ASSERT(SKY_ShareCfg_Check(&cfg));
     (void)SKY_Push_Init(&lane->push, &cfg, &job->peer, lane->asked_by); /* numbers of a block that is held are sound */
     for (uint32_t i = 0; i < cfg.count; ++i)
@@ -152,6 +163,7 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
         }
     }
     SKY_ASSERT(lane->push.left > 0); /* the lowest is held */
+    SKY_ASSERT(lane->push.state == SKY_SHARE_RUNNING);
     return lowest + (cfg.count - 1u) * job->stride + 1u;
 }
 
@@ -168,6 +180,7 @@ static bool begin_next_block(const SKY_ServiceCore_t *core, SKY_Migration_t *job
             job->tenant = info.tenant;
             (void)memcpy(job->key, info.key, SKY_KEY_BYTES);
             job->from = 0;
+            SKY_ASSERT(job->walk.used != 0);
             return true;
         }
     }
@@ -189,6 +202,8 @@ static bool begin_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SK
         return false;
     }
     SKY_Lane_t *lane = &migrations->lanes[free_lane];
+    SKY_ASSERT(!lane->active);
+    SKY_ASSERT(free_lane >= SKY_Migrate_FirstLane(migrations, job));
 
     while ((next = begin_share(core, job, lane, job->tenant, job->key, job->from, ALL_DONE)) == 0)
     {
@@ -210,7 +225,9 @@ static bool begin_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SK
 /* After anything that may have ended a lane. */
 static void follow_up(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane)
 {
-    SKY_ASSERT(job->active && job->lanes > 0);
+    SKY_ASSERT(job->active);
+    SKY_ASSERT(job->lanes > 0);
+    SKY_ASSERT(lane->active);
     SKY_LetGo_Damaged(core, job, lane);
     switch (lane->push.state)
     {
@@ -262,10 +279,13 @@ static bool is_same_job(const SKY_Migration_t *job, const SKY_Packet_t *pkt, SKY
 
 static void begin_pull(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, SKY_Migration_t *job)
 {
+    SKY_ASSERT(core->cfg.credit >= 1);
     job->asked   = 0;
     job->cutting = false; /* the rest of a chunk counts as lost and is sent again */
     job->budget  = core->cfg.credit;
     job->turn    = SKY_Migrate_FirstLane(migrations, job);
+    SKY_ASSERT(!job->cutting);
+    SKY_ASSERT(job->budget <= SKY_LIMIT_CHUNK_SET);
 }
 
 static void prepare(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Addr_t target,
@@ -279,7 +299,8 @@ static void prepare(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migra
                                 .rto_min_us     = RTO_MIN_US,
                                 .rto_max_us     = RTO_MAX_US};
 
-    SKY_ASSERT(!job->active && job->lanes == 0);
+    SKY_ASSERT(!job->active);
+    SKY_ASSERT(job->lanes == 0);
     (void)memset(job, 0, sizeof(*job));
     job->stride      = 1;
     job->row         = UINT32_MAX;
@@ -287,10 +308,13 @@ static void prepare(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migra
     job->deadline_us = deadline_us;
     begin_pull(core, migrations, job);
     SKY_Peer_Init(&job->peer, &peer, target);
+    SKY_ASSERT(!SKY_Addr_Equal(target, core->cfg.self));
+    SKY_ASSERT(job->peer.window >= 1);
 }
 
 static SKY_Status_t start(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job)
 {
+    SKY_ASSERT(job->stride >= 1);
     job->from   = job->all_blocks ? ALL_DONE : 0;
     job->active = begin_lane(core, migrations, job);
     SKY_ASSERT(job->active == (job->lanes > 0));
@@ -298,6 +322,7 @@ static SKY_Status_t start(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
     {
         return SKY_STATUS_NOT_FOUND;
     }
+    SKY_ASSERT(job->lanes == 1);
     return SKY_STATUS_OK;
 }
 
@@ -316,6 +341,7 @@ static SKY_Migration_t *idle_job(SKY_Migrations_t *migrations)
         idle = migrations->jobs[i].active ? idle : &migrations->jobs[i];
     }
     SKY_ASSERT(idle == NULL || idle->lanes == 0);
+    SKY_ASSERT(idle == NULL || idle < &migrations->jobs[SKY_SERVICE_MIGRATIONS]); /* the last is the handover's */
     return idle;
 }
 
@@ -325,12 +351,15 @@ static SKY_Status_t start_request(SKY_ServiceCore_t *core, SKY_Migrations_t *mig
     const uint32_t   asked_ms = pkt->deadline_ms != 0 ? pkt->deadline_ms : SKY_SERVICE_MIGRATION_MS;
     const uint32_t   limit_ms = asked_ms < SKY_SERVICE_MIGRATION_MAX_MS ? asked_ms : SKY_SERVICE_MIGRATION_MAX_MS;
     SKY_Migration_t *job      = idle_job(migrations);
+    SKY_ASSERT(limit_ms >= 1);
+    SKY_ASSERT(limit_ms <= SKY_SERVICE_MIGRATION_MAX_MS);
 
     if (job == NULL)
     {
         return SKY_STATUS_BUSY;
     }
     prepare(core, migrations, job, target, now_us + (uint64_t)limit_ms * US_PER_MS);
+    SKY_ASSERT(job->deadline_us > now_us);
     (void)memcpy(job->key, pkt->key, SKY_KEY_BYTES);
     job->keep       = (pkt->flags & SKY_FLAG_KEEP) != 0;
     job->all_blocks = is_all_blocks(pkt);
@@ -387,6 +416,8 @@ SKY_Status_t SKY_Migrate_All(SKY_ServiceCore_t *core, SKY_Migrations_t *migratio
                              uint32_t row, uint32_t stride, uint32_t server)
 {
     SKY_Migration_t *job = &migrations->jobs[SKY_SERVICE_MIGRATIONS];
+    SKY_ASSERT(stride >= 1);
+    SKY_ASSERT(!SKY_Addr_Equal(target, core->cfg.self));
 
     prepare(core, migrations, job, target, deadline_us);
     job->all_blocks  = true;
@@ -402,9 +433,12 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
                           uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const SKY_ChunkSet_t before = lane->push.unacked;
+    SKY_ASSERT(job->lanes > 0);
 
-    SKY_ASSERT(lane->active && job->active);
+    SKY_ASSERT(lane->active);
+    SKY_ASSERT(job->active);
     SKY_Push_OnPacket(&lane->push, now_us, pkt);
+    SKY_ASSERT(lane->push.left <= lane->push.cfg.count);
     for (uint32_t i = SKY_Migrate_FirstLane(migrations, job); i < SKY_Migrate_LanesEnd(migrations, job); ++i)
     {
         migrations->lanes[i].push.unanswered = 0; /* the target is not silent, whatever it was asked about */
@@ -416,6 +450,7 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
         SKY_LetGo_Refused(core, job, lane); /* the home's version counts */
     }
     follow_up(core, migrations, job, lane);
+    SKY_ASSERT(job->active == (job->lanes > 0));
 }
 
 bool SKY_Migrate_Response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, const SKY_Packet_t *pkt)
@@ -434,6 +469,7 @@ bool SKY_Migrate_Response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
                 (pkt->status != SKY_STATUS_OK || SKY_Addr_Equal(pkt->src, job->target)))
             {
                 take_response(core, migrations, job, lane, now_us, pkt);
+                SKY_ASSERT(!job->active || job->lanes > 0);
                 return true;
             }
         }
@@ -450,6 +486,7 @@ void SKY_Migrate_Pull(const SKY_ServiceCore_t *core, SKY_Migrations_t *migration
     {
         begin_pull(core, migrations, &migrations->jobs[i]);
     }
+    SKY_ASSERT(core->cfg.credit >= 1);
 }
 
 /* Find the chunk that the request at hand is to carry. @return false: it was evicted or purged since the lane began, and maybe put
@@ -459,6 +496,8 @@ static bool find_chunk(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
     const SKY_Packet_t *req   = &job->request;
     const uint32_t      block = SKY_Store_Find(core->store, req->tenant, req->key);
     SKY_BlockInfo_t     info;
+    SKY_ASSERT(job->active);
+    SKY_ASSERT(!job->cutting); /* the one before has gone whole */
 
     return SKY_Store_Block(core->store, block, &info) == SKY_STATUS_OK &&
            SKY_Store_Peek(core->store, block, req->chunk_id, &job->chunk) == SKY_STATUS_OK &&
@@ -471,16 +510,20 @@ static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, 
 {
     SKY_Packet_t         *req = &job->request;
     const SKY_ShareCfg_t *cfg = &lane->push.cfg;
+    SKY_ASSERT(lane->active);
+    SKY_ASSERT(!job->cutting);
 
     switch (SKY_Push_Next(&lane->push, now_us, job->budget, req, lane->payload))
     {
         case SKY_PUSH_QUERY:
             SKY_ASSERT(job->turn < SKY_Migrate_LanesEnd(migrations, job));
+            SKY_ASSERT(req->op == SKY_OP_HAS);
             job->asked |= 1ull << (job->turn - SKY_Migrate_FirstLane(migrations, job));
             return true;
         case SKY_PUSH_CHUNK:
             if (find_chunk(core, job))
             {
+                SKY_ASSERT(req->op == SKY_OP_PUT);
                 SKY_ASSERT(job->budget > 0);
                 --job->budget;
                 job->cutting     = true;
@@ -506,6 +549,7 @@ static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, 
 static bool take_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, uint64_t now_us)
 {
     bool has_more = true;
+    SKY_ASSERT(job->active);
 
     while (has_more)
     {
@@ -522,6 +566,7 @@ static bool take_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
         has_more = job->budget > 0 && job->peer.outstanding < job->peer.window && begin_lane(core, migrations, job);
     }
     job->active = job->lanes > 0; /* without any there was room for one more, and nothing to begin it with */
+    SKY_ASSERT(job->turn == SKY_Migrate_LanesEnd(migrations, job));
     return false;
 }
 
@@ -538,10 +583,13 @@ static bool job_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_
     {
         SKY_ASSERT(job->part_offset < job->chunk.len);
         SKY_ASSERT(req->chunk_len == job->chunk.len); /* the block was not declared anew meanwhile */
+        SKY_ASSERT(job->part_offset == 0 || req->length < job->chunk.len);
         req->chunk_crc   = job->chunk.crc32c;
         job->part_offset = SKY_Packet_CutPart(req, job->chunk.data, job->part_offset, core->cfg.packet_bytes);
         job->cutting     = job->part_offset < job->chunk.len;
-        crc16            = req->length == job->chunk.len ? &job->chunk.crc16_from_zero : NULL;
+        SKY_ASSERT(req->offset + req->length == job->part_offset);
+        SKY_ASSERT(job->part_offset <= job->chunk.len);
+        crc16 = req->length == job->chunk.len ? &job->chunk.crc16_from_zero : NULL;
     }
     return SKY_ServiceCore_Emit(core, now_us, req, crc16, out);
 }
@@ -556,6 +604,7 @@ bool SKY_Migrate_Next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uin
         }
         ++migrations->pulled;
     }
+    SKY_ASSERT(migrations->pulled == SKY_SERVICE_JOBS);
     return false;
 }
 
@@ -577,12 +626,14 @@ uint64_t SKY_Migrate_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migration
                 const uint64_t lane_us = SKY_Push_OnTime(&lane->push, now_us);
 
                 follow_up(core, migrations, job, lane);
+                SKY_ASSERT(!job->active || job->lanes > 0);
                 next_us = lane_us < next_us ? lane_us : next_us;
             }
         }
         if (job->active)
         {
             SKY_ASSERT(job->lanes > 0);
+            SKY_ASSERT(job->peer.outstanding <= SKY_LIMIT_CHUNK_SET);
             const uint64_t latest_us = now_us + POLL_MAX_US;
 
             next_us = latest_us < next_us ? latest_us : next_us;

@@ -44,6 +44,7 @@ static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t now_us)
 {
     SKY_ASSERT(core->store->counters.blocks > 0);
     const uint64_t share_us = period_us(core) / core->store->counters.blocks + 1u;
+    SKY_ASSERT(core->store->counters.blocks <= core->store->cfg.block_count);
 
     return now_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
 }
@@ -54,6 +55,7 @@ static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossi
 {
     SKY_ASSERT(info->held > 0);
     SKY_ASSERT(info->suspect_us <= now_us);
+    SKY_ASSERT(block != SKY_STORE_NONE);
     if (info->suspect_us == 0 || info->suspect_us < scrub->since_us)
     {
         SKY_Store_Suspect(core->store, block, now_us);
@@ -68,7 +70,9 @@ static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossi
 /* Chunks of a block that a server has: server, server + servers, ... below @p total */
 static uint32_t share_size(uint32_t server, uint32_t servers, uint32_t total)
 {
-    SKY_ASSERT(server < servers && server < total);
+    SKY_ASSERT(server < servers);
+    SKY_ASSERT(server < total);
+    SKY_ASSERT(servers >= 1);
     return (total - 1u - server) / servers + 1u;
 }
 
@@ -92,6 +96,9 @@ static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo
     scrub->request_id = SKY_ServiceCore_TakeIds(core);
     scrub->state      = SKY_SCRUB_ASK;
     SKY_ASSERT((uint64_t)server + (uint64_t)(scrub->count - 1u) * servers < info->chunk_total);
+    SKY_ASSERT(scrub->count >= 1);
+    SKY_ASSERT(scrub->count <= SKY_LIMIT_CHUNK_SET);
+    SKY_ASSERT(!SKY_Addr_Equal(scrub->server, core->cfg.self)); /* it asks another */
 }
 
 static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us)
@@ -110,7 +117,10 @@ static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *goss
     }
     const uint32_t block  = SKY_Store_Find(core->store, info.tenant, info.key);
     const uint32_t server = SKY_Store_NextChunk(core->store, block, 0) % servers;
-    SKY_ASSERT(block != SKY_STORE_NONE && info.held > 0);
+    SKY_ASSERT(server < servers);
+    SKY_ASSERT(info.held <= info.chunk_total);
+    SKY_ASSERT(block != SKY_STORE_NONE);
+    SKY_ASSERT(info.held > 0);
     if (now_us < info.put_until_us || info.epoch > scrub->row ||
         !SKY_Addr_Equal(SKY_Schedule_Server(schedule, scrub->row, server), core->cfg.self))
     {
@@ -154,6 +164,7 @@ uint64_t SKY_Scrub_OnTime(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossi
             scrub->next_us = now_us + PATIENCE_US;
         }
     }
+    SKY_ASSERT(scrub->next_us >= scrub->rest_us);
     return scrub->next_us;
 }
 
@@ -165,7 +176,10 @@ bool SKY_Scrub_Next(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, uint64_t now_us
     {
         return false;
     }
-    SKY_ASSERT(scrub->count >= 1 && scrub->payload_len > 0);
+    SKY_ASSERT(scrub->count >= 1);
+    SKY_ASSERT(scrub->payload_len > 0);
+    SKY_ASSERT(scrub->payload_len <= sizeof(scrub->payload));
+    SKY_ASSERT(scrub->row != SKY_SCHEDULE_NONE);
     scrub->state = SKY_SCRUB_ASKED;
     SKY_ServiceCore_Request(core, SKY_OP_HAS, scrub->server, scrub->request_id, &pkt);
     (void)memcpy(pkt.key, scrub->key, SKY_KEY_BYTES);
@@ -178,11 +192,13 @@ bool SKY_Scrub_Next(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, uint64_t now_us
 
 void SKY_Scrub_Unreachable(SKY_Scrub_t *scrub, SKY_Addr_t dst)
 {
+    SKY_ASSERT(scrub->state != SKY_SCRUB_ASKED || scrub->count >= 1);
     if (scrub->state == SKY_SCRUB_ASKED && SKY_Addr_Equal(scrub->server, dst))
     {
         scrub->state   = SKY_SCRUB_IDLE;
         scrub->next_us = scrub->rest_us;
     }
+    SKY_ASSERT(scrub->rest_us <= scrub->next_us);
 }
 
 /* What the server after this one says of its share. */
@@ -203,6 +219,8 @@ static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gos
         held = SKY_ChunkSet_Size(&set);
     }
     SKY_ASSERT(scrub->count >= 1);
+    SKY_ASSERT(info.held > 0);
+    SKY_ASSERT(held <= SKY_LIMIT_CHUNK_SET);
     if (held >= scrub->count)
     {
         SKY_Store_Suspect(core->store, block, 0);
@@ -222,6 +240,8 @@ bool SKY_Scrub_Response(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_
         return false;
     }
     SKY_ASSERT(core->schedule != NULL); /* else nothing was asked */
+    SKY_ASSERT(scrub->row != SKY_SCHEDULE_NONE);
+    SKY_ASSERT(scrub->payload_len > 0);
     scrub->state   = SKY_SCRUB_IDLE;
     scrub->next_us = scrub->rest_us;
     /* Others on the way may say why it did not get there. And if the row has changed, it was the wrong one that was asked. */

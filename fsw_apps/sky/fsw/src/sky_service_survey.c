@@ -25,6 +25,7 @@ static SKY_Addr_t addr_of(const SKY_ServiceCore_t *core, uint32_t number)
 {
     const uint32_t   slots = core->cfg.torus.slots;
     const SKY_Addr_t addr  = {(uint16_t)(number / slots + 1u), (uint16_t)(number % slots + 1u)};
+    SKY_ASSERT(slots >= 1);
 
     SKY_ASSERT(SKY_Torus_Contains(&core->cfg.torus, addr));
     return addr;
@@ -38,6 +39,7 @@ static uint32_t satellites(const SKY_ServiceCore_t *core)
 void SKY_Survey_Reset(SKY_Survey_t *survey)
 {
     (void)memset(survey, 0, sizeof(*survey));
+    SKY_ASSERT(!survey->is_wanted);
 }
 
 bool SKY_Survey_IsSettled(SKY_Survey_t *survey, uint32_t row, uint64_t at_us)
@@ -49,13 +51,17 @@ bool SKY_Survey_IsSettled(SKY_Survey_t *survey, uint32_t row, uint64_t at_us)
     }
     survey->is_wanted = survey->settled_us == 0;
     SKY_ASSERT(survey->is_wanted != (survey->settled_us != 0));
+    SKY_ASSERT(survey->settled_us == 0 || survey->waiting == 0); /* all have answered */
+    SKY_ASSERT(survey->row == row);
     return !survey->is_wanted && survey->settled_us <= at_us;
 }
 
 /* Ask the next group, after the last one the first; or all have been asked. */
 static void begin_group(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us)
 {
-    SKY_ASSERT(survey->waiting == 0 && survey->settled_us == 0);
+    SKY_ASSERT(survey->waiting == 0);
+    SKY_ASSERT(survey->settled_us == 0);
+    SKY_ASSERT(survey->is_wanted);
     if (survey->asked >= ROUNDS * satellites(core))
     {
         survey->is_wanted  = false;
@@ -73,10 +79,14 @@ static void begin_group(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t 
         ++survey->next;
         ++survey->asked;
     }
-    SKY_ASSERT(survey->next > survey->first && survey->next <= satellites(core));
-    survey->to_ask     = survey->waiting;
+    SKY_ASSERT(survey->next > survey->first);
+    SKY_ASSERT(survey->next <= satellites(core));
+    survey->to_ask = survey->waiting;
+    SKY_ASSERT(survey->waiting >> GROUP == 0);
+    SKY_ASSERT(survey->asked <= (ROUNDS + 1u) * satellites(core));
     survey->until_us   = now_us + PATIENCE_US;
     survey->request_id = SKY_ServiceCore_TakeIds(core);
+    SKY_ASSERT(survey->until_us > now_us);
 }
 
 /* Somebody may have something on its way. */
@@ -89,6 +99,9 @@ static void give_up(SKY_Survey_t *survey, uint64_t now_us)
     survey->to_ask    = 0;
     survey->until_us  = now_us + PAUSE_US;
     SKY_ASSERT(survey->settled_us == 0);
+    SKY_ASSERT(!survey->is_wanted);
+    SKY_ASSERT(survey->asked == 0);
+    SKY_ASSERT(survey->to_ask == 0);
 }
 
 uint64_t SKY_Survey_OnTime(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us)
@@ -106,6 +119,8 @@ uint64_t SKY_Survey_OnTime(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64
     {
         begin_group(core, survey, now_us);
     }
+    SKY_ASSERT(!survey->is_wanted || survey->settled_us == 0);
+    SKY_ASSERT(survey->to_ask >> GROUP == 0);
     return survey->is_wanted ? survey->until_us : UINT64_MAX;
 }
 
@@ -123,6 +138,8 @@ bool SKY_Survey_Next(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now
         ++index;
     }
     SKY_ASSERT(index < GROUP);
+    SKY_ASSERT(survey->first + index < survey->next);
+    SKY_ASSERT(survey->next <= satellites(core));
     survey->to_ask &= ~(1u << index);
     SKY_ServiceCore_Request(core, SKY_OP_STATS, addr_of(core, survey->first + index),
                             (survey->request_id & ~(uint64_t)(SKY_SERVICE_REQUEST_IDS - 1u)) | index, &pkt);
@@ -131,6 +148,7 @@ bool SKY_Survey_Next(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now
 
 void SKY_Survey_Unreachable(const SKY_ServiceCore_t *core, SKY_Survey_t *survey, SKY_Addr_t dst)
 {
+    SKY_ASSERT(survey->waiting >> GROUP == 0);
     for (uint32_t i = 0; i < GROUP; ++i)
     {
         if ((survey->waiting >> i & 1u) != 0 && SKY_Addr_Equal(addr_of(core, survey->first + i), dst))
@@ -143,6 +161,8 @@ void SKY_Survey_Unreachable(const SKY_ServiceCore_t *core, SKY_Survey_t *survey,
 static uint64_t counter(const SKY_Packet_t *pkt, uint32_t number)
 {
     uint64_t value = 0;
+    SKY_ASSERT(number < SKY_STATS_KVC_COUNT);
+    SKY_ASSERT(pkt->length >= 8u * (number + 1u));
 
     for (uint32_t i = 0; i < 8u; ++i)
     {
@@ -153,6 +173,7 @@ static uint64_t counter(const SKY_Packet_t *pkt, uint32_t number)
 
 static bool has_nothing_left(const SKY_Packet_t *pkt, uint32_t row)
 {
+    SKY_ASSERT(pkt->op == SKY_OP_STATS);
     return pkt->status == SKY_STATUS_OK && pkt->length == 8u * SKY_STATS_KVC_COUNT &&
            (counter(pkt, SKY_STATS_KVC_SLOTS_USED) == 0 ||
             (counter(pkt, SKY_STATS_KVC_ROW) == row && counter(pkt, SKY_STATS_KVC_HANDOVER_LEFT) == 0));
@@ -174,6 +195,8 @@ bool SKY_Survey_Response(const SKY_ServiceCore_t *core, SKY_Survey_t *survey, ui
         return true;
     }
     SKY_ASSERT(survey->waiting >> GROUP == 0);
+    SKY_ASSERT(survey->is_wanted);
+    SKY_ASSERT(survey->settled_us == 0);
     survey->waiting &= ~(1u << index);
     if (survey->waiting == 0)
     {

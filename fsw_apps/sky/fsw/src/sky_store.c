@@ -13,6 +13,7 @@ static uint32_t find_complete(const SKY_Store_t *store, uint32_t block, uint32_t
 {
     const uint32_t slot = block == NONE ? NONE : SKY_StoreTable_FindSlot(store, block, chunk_id);
 
+    SKY_ASSERT(slot == NONE || store->slots[slot].block == block);
     return slot != NONE && store->slots[slot].complete ? slot : NONE;
 }
 
@@ -38,7 +39,9 @@ static SKY_Status_t check_lengths(const SKY_Store_t *store, const SKY_Packet_t *
     {
         return SKY_STATUS_TOO_LARGE;
     }
-    SKY_ASSERT(full >= 1 && full >= pkt->chunk_len);
+    SKY_ASSERT(full >= 1);
+    SKY_ASSERT(full >= pkt->chunk_len);
+    SKY_ASSERT(before < pkt->block_len); /* so the last chunk has a byte */
     *chunk_len = full;
     return SKY_STATUS_OK;
 }
@@ -48,6 +51,9 @@ static SKY_Status_t put_part(SKY_Store_t *store, uint64_t expires_us, const SKY_
 {
     SKY_StoreSlot_t *slot = &store->slots[index];
     uint8_t         *data = SKY_StoreTable_Data(store, index);
+    SKY_ASSERT(store->counters.partial > 0);
+    SKY_ASSERT(pkt->length < pkt->chunk_len); /* else it is whole */
+    SKY_ASSERT(slot->len == pkt->chunk_len);
 
     SKY_ASSERT(!slot->complete);
     SKY_ASSERT(slot->len <= store->cfg.slot_bytes);
@@ -88,6 +94,7 @@ void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
     {
         store->blocks[block].epoch = epoch;
     }
+    SKY_ASSERT(store->blocks[block].epoch >= epoch);
 }
 
 /* The block of a PUT, as the newest: declared by the packet if it is not here, or has nothing complete and was declared otherwise. */
@@ -119,6 +126,8 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
     }
     SKY_ASSERT(store->newest == index);
     SKY_ASSERT(is_declared_as(&store->blocks[index], pkt, chunk_len));
+    SKY_ASSERT(store->blocks[index].held <= store->blocks[index].chunk_total);
+    SKY_ASSERT(store->blocks[index].chunk_len <= store->cfg.slot_bytes);
     return index;
 }
 
@@ -126,6 +135,7 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
 static bool contradicts(const SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, uint32_t block, uint32_t held)
 {
     SKY_ASSERT(held == NONE || store->slots[held].block == block);
+    SKY_ASSERT(held == NONE || block != NONE);
     return (block != NONE && store->blocks[block].held > 0 && !is_declared_as(&store->blocks[block], pkt, chunk_len)) ||
            (held != NONE && store->slots[held].crc32c != pkt->chunk_crc);
 }
@@ -161,6 +171,8 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
 
     /* From here on the packet is as good as can be told, and may evict another block. */
     const uint32_t block = declare(store, expires_us, pkt, chunk_len, name, hash);
+    SKY_ASSERT(block < store->fresh_block);
+    SKY_ASSERT(held == NONE || block == known); /* what is held was not declared anew */
     if (held != NONE)
     {
         return SKY_STATUS_OK;
@@ -174,6 +186,9 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     {
         return SKY_STATUS_STORE_FULL;
     }
+    SKY_ASSERT(index < store->fresh_slot);
+    SKY_ASSERT(store->slots[index].block == block);
+    SKY_ASSERT(!store->slots[index].complete);
     if (!is_whole)
     {
         return put_part(store, expires_us, pkt, index);
@@ -207,6 +222,8 @@ SKY_Status_t SKY_Store_Peek(const SKY_Store_t *store, uint32_t block, uint32_t c
     view->len             = store->slots[index].len;
     view->crc32c          = store->slots[index].crc32c;
     view->crc16_from_zero = store->slots[index].crc16_from_zero;
+    SKY_ASSERT(view->len >= 1);
+    SKY_ASSERT(view->len <= store->cfg.slot_bytes);
     return SKY_STATUS_OK;
 }
 
@@ -217,6 +234,7 @@ SKY_Status_t SKY_Store_Get(SKY_Store_t *store, uint32_t block, uint32_t chunk_id
     if (status == SKY_STATUS_OK)
     {
         SKY_StoreTable_Touch(store, block);
+        SKY_ASSERT(store->newest == block);
     }
     return status;
 }
@@ -229,6 +247,8 @@ bool SKY_Store_Has(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
 static void block_info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
 {
     SKY_ASSERT(block->held <= block->chunk_total);
+    SKY_ASSERT(block->first != NONE || block->held == 0);
+    SKY_ASSERT(block->chunk_total >= 1);
     info->tenant = (uint32_t)block->name[0];
     (void)memcpy(info->key, &block->name[1], SKY_KEY_BYTES);
     info->chunk_total  = block->chunk_total;
@@ -242,6 +262,7 @@ static void block_info(const SKY_StoreBlock_t *block, SKY_BlockInfo_t *info)
 
 SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_BlockInfo_t *info)
 {
+    SKY_ASSERT(block == NONE || block < store->fresh_block);
     if (block == NONE || store->blocks[block].held == 0)
     {
         return SKY_STATUS_NOT_FOUND;
@@ -252,13 +273,16 @@ SKY_Status_t SKY_Store_Block(const SKY_Store_t *store, uint32_t block, SKY_Block
 
 void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us)
 {
-    SKY_ASSERT(block < store->fresh_block && store->blocks[block].held > 0);
+    SKY_ASSERT(block < store->fresh_block);
+    SKY_ASSERT(store->blocks[block].held > 0);
     store->blocks[block].suspect_us = since_us;
+    SKY_ASSERT(store->blocks[block].first != NONE);
 }
 
 uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from)
 {
     uint32_t lowest = NONE;
+    SKY_ASSERT(block == NONE || block < store->fresh_block);
 
     if (block == NONE || store->blocks[block].held == 0)
     {
@@ -282,11 +306,14 @@ uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from)
     {
         store->blocks[block].lowest = lowest;
     }
+    SKY_ASSERT(lowest == NONE || lowest >= from);
     return lowest;
 }
 
 bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cursor, uint32_t *chunk_id)
 {
+    SKY_ASSERT(block == NONE || block < store->fresh_block);
+    SKY_ASSERT(*cursor <= store->fresh_slot);
     if (block == NONE)
     {
         return false;
@@ -302,6 +329,7 @@ bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cur
         return false;
     }
     SKY_ASSERT(store->slots[slot].block == block);
+    SKY_ASSERT(slot < store->fresh_slot);
     *cursor   = slot + 1u;
     *chunk_id = store->slots[slot].chunk_id;
     return true;
@@ -316,6 +344,8 @@ bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockIn
         ++*cursor;
         if (block->held > 0)
         {
+            SKY_ASSERT(block->first != NONE);
+            SKY_ASSERT(*cursor <= store->cfg.block_count);
             block_info(block, info);
             return true;
         }
@@ -349,6 +379,8 @@ bool SKY_Store_NextUsed(const SKY_Store_t *store, SKY_StoreWalk_t *walk, SKY_Blo
         return false;
     }
     SKY_ASSERT(walk->used == 0 || store->blocks[index].used < walk->used);
+    SKY_ASSERT(index < store->fresh_block);
+    SKY_ASSERT(store->blocks[index].held > 0);
     walk->used = store->blocks[index].used;
     walk->at   = index;
     block_info(&store->blocks[index], info);
@@ -370,6 +402,8 @@ bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uin
 
     if (index != NONE)
     {
+        SKY_ASSERT(index < store->fresh_slot);
+        SKY_ASSERT(store->slots[index].complete);
         SKY_ASSERT(store->blocks[store->slots[index].block].held > 0);
         SKY_StoreTable_DropSlot(store, index);
     }
@@ -395,5 +429,7 @@ uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most)
     }
     store->counters.expired_partial += gone;
     SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
+    SKY_ASSERT(gone <= looks);
+    SKY_ASSERT(store->expire_cursor <= store->cfg.slot_count);
     return gone;
 }

@@ -32,7 +32,9 @@ uint32_t SKY_StoreTable_FindBlock(const SKY_Store_t *store, const uint64_t *name
     {
         block = SKY_Index_Find(&store->block_index, hash, &step);
     }
-    SKY_ASSERT(block == NONE || (block < store->fresh_block && store->blocks[block].first != NONE));
+    SKY_ASSERT(block == NONE || block < store->fresh_block);
+    SKY_ASSERT(block == NONE || store->blocks[block].first != NONE);
+    SKY_ASSERT(block == NONE || store->blocks[block].hash == hash);
     return block;
 }
 
@@ -42,18 +44,21 @@ uint32_t SKY_StoreTable_FindSlot(const SKY_Store_t *store, uint32_t block, uint3
     const uint32_t hash = SKY_Hash(store->secret, &name, 1);
     uint32_t       step = 0;
     uint32_t       slot = SKY_Index_Find(&store->chunk_index, hash, &step);
+    SKY_ASSERT(block < store->fresh_block);
 
     while (slot != NONE && slot_name(store->slots[slot].block, store->slots[slot].chunk_id) != name)
     {
         slot = SKY_Index_Find(&store->chunk_index, hash, &step);
     }
     SKY_ASSERT(slot == NONE || slot < store->fresh_slot);
+    SKY_ASSERT(slot == NONE || store->slots[slot].hash == hash);
     return slot;
 }
 
 uint8_t *SKY_StoreTable_Data(const SKY_Store_t *store, uint32_t slot)
 {
     SKY_ASSERT(slot < store->fresh_slot);
+    SKY_ASSERT((uint64_t)slot < store->cfg.slot_count);
     return store->data + (size_t)slot * store->cfg.slot_bytes;
 }
 
@@ -62,6 +67,9 @@ uint8_t *SKY_StoreTable_Data(const SKY_Store_t *store, uint32_t slot)
 static void lru_unlink(SKY_Store_t *store, uint32_t index)
 {
     const SKY_StoreBlock_t *block = &store->blocks[index];
+    SKY_ASSERT(index < store->fresh_block);
+    SKY_ASSERT(store->newest != NONE);
+    SKY_ASSERT(store->oldest != NONE);
 
     SKY_ASSERT(block->newer == NONE ? store->newest == index : store->blocks[block->newer].older == index);
     SKY_ASSERT(block->older == NONE ? store->oldest == index : store->blocks[block->older].newer == index);
@@ -86,6 +94,7 @@ static void lru_unlink(SKY_Store_t *store, uint32_t index)
 static void lru_link(SKY_Store_t *store, uint32_t index)
 {
     SKY_ASSERT((store->newest == NONE) == (store->oldest == NONE));
+    SKY_ASSERT(index < store->fresh_block);
     store->blocks[index].newer = NONE;
     store->blocks[index].older = store->newest;
     store->blocks[index].used  = ++store->uses;
@@ -99,32 +108,43 @@ static void lru_link(SKY_Store_t *store, uint32_t index)
         store->blocks[store->newest].newer = index;
     }
     store->newest = index;
+    SKY_ASSERT(store->blocks[store->newest].newer == NONE);
+    SKY_ASSERT(store->blocks[store->oldest].older == NONE);
 }
 
 void SKY_StoreTable_Touch(SKY_Store_t *store, uint32_t index)
 {
+    SKY_ASSERT(index < store->fresh_block);
     if (store->newest != index)
     {
         lru_unlink(store, index);
         lru_link(store, index);
     }
+    SKY_ASSERT(store->newest == index);
 }
 
 static void block_free(SKY_Store_t *store, uint32_t index)
 {
-    SKY_ASSERT(store->blocks[index].first == NONE && store->blocks[index].held == 0);
+    SKY_ASSERT(store->blocks[index].first == NONE);
+    SKY_ASSERT(store->blocks[index].held == 0);
     SKY_ASSERT(store->counters.blocks > 0);
+    SKY_ASSERT(index < store->fresh_block);
     SKY_Index_Remove(&store->block_index, store->blocks[index].hash, index);
     lru_unlink(store, index);
     store->blocks[index].older = store->free_block;
     store->free_block          = index;
     --store->counters.blocks;
+    SKY_ASSERT(store->counters.blocks < store->fresh_block);
+    SKY_ASSERT(store->free_block < store->fresh_block);
 }
 
 static void slot_free(SKY_Store_t *store, uint32_t index)
 {
     SKY_StoreSlot_t  *slot  = &store->slots[index];
     SKY_StoreBlock_t *block = &store->blocks[slot->block];
+    SKY_ASSERT(index < store->fresh_slot);
+    SKY_ASSERT(slot->block < store->fresh_block);
+    SKY_ASSERT(block->held + store->counters.partial <= store->counters.slots_used);
 
     SKY_ASSERT(slot->prev == NONE ? block->first == index : store->slots[slot->prev].next == index);
     SKY_ASSERT(slot->next == NONE || store->slots[slot->next].prev == index);
@@ -144,7 +164,8 @@ static void slot_free(SKY_Store_t *store, uint32_t index)
     }
     if (slot->complete)
     {
-        SKY_ASSERT(block->held > 0 && store->counters.bytes >= slot->len);
+        SKY_ASSERT(block->held > 0);
+        SKY_ASSERT(store->counters.bytes >= slot->len);
         --block->held;
         block->suspect_us = 0;
         block->lowest     = slot->chunk_id == block->lowest ? NONE : block->lowest;
@@ -159,11 +180,14 @@ static void slot_free(SKY_Store_t *store, uint32_t index)
     slot->next       = store->free_slot;
     store->free_slot = index;
     --store->counters.slots_used;
+    SKY_ASSERT(store->counters.slots_used < store->fresh_slot);
+    SKY_ASSERT(store->free_slot < store->fresh_slot);
 }
 
 void SKY_StoreTable_DropSlot(SKY_Store_t *store, uint32_t index)
 {
     const uint32_t block = store->slots[index].block;
+    SKY_ASSERT(index < store->fresh_slot);
 
     SKY_ASSERT(block < store->fresh_block);
     slot_free(store, index);
@@ -176,6 +200,8 @@ void SKY_StoreTable_DropSlot(SKY_Store_t *store, uint32_t index)
 uint32_t SKY_StoreTable_DropBlock(SKY_Store_t *store, uint32_t index)
 {
     const uint32_t held = store->blocks[index].held;
+    SKY_ASSERT(index < store->fresh_block);
+    SKY_ASSERT(held <= store->counters.slots_used);
 
     while (store->blocks[index].first != NONE)
     {
@@ -183,14 +209,18 @@ uint32_t SKY_StoreTable_DropBlock(SKY_Store_t *store, uint32_t index)
     }
     SKY_ASSERT(store->blocks[index].held == 0);
     block_free(store, index);
+    SKY_ASSERT(store->free_block == index);
     return held;
 }
 
 static void evict_oldest(SKY_Store_t *store)
 {
     const SKY_StoreBlock_t *block = &store->blocks[store->oldest];
+    SKY_ASSERT(store->evicted.held == 0); /* a PUT evicts one block */
+    SKY_ASSERT(store->oldest != store->newest || store->counters.blocks == 1);
 
-    SKY_ASSERT(store->oldest < store->fresh_block && block->first != NONE);
+    SKY_ASSERT(store->oldest < store->fresh_block);
+    SKY_ASSERT(block->first != NONE);
     store->evicted.tenant = (uint32_t)block->name[0];
     store->evicted.held   = block->held;
     (void)memcpy(store->evicted.key, &block->name[1], SKY_KEY_BYTES);
@@ -220,11 +250,17 @@ uint32_t SKY_StoreTable_NewBlock(SKY_Store_t *store, const uint64_t *name, uint3
     lru_link(store, index);
     ++store->counters.blocks;
     SKY_ASSERT(store->counters.blocks <= store->fresh_block);
+    SKY_ASSERT(index < store->fresh_block);
+    SKY_ASSERT(store->newest == index);
+    SKY_ASSERT(store->free_block == NONE || store->free_block < store->fresh_block);
+    SKY_ASSERT(store->counters.blocks <= store->cfg.block_count);
     return index;
 }
 
 uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const SKY_Packet_t *pkt)
 {
+    SKY_ASSERT(block_index < store->fresh_block);
+    SKY_ASSERT(pkt->chunk_len <= store->cfg.slot_bytes);
     SKY_ASSERT(store->newest == block_index); /* so it is evicted for itself only if it is the only one */
     if (store->free_slot == NONE && store->fresh_slot == store->cfg.slot_count)
     {
@@ -263,6 +299,10 @@ uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const 
     ++store->counters.partial;
     SKY_ASSERT(store->counters.slots_used <= store->fresh_slot);
     SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
+    SKY_ASSERT(index < store->fresh_slot);
+    SKY_ASSERT(slot->block == block_index);
+    SKY_ASSERT(store->free_slot == NONE || store->free_slot < store->fresh_slot);
+    SKY_ASSERT(store->counters.blocks <= store->counters.slots_used); /* each block has a slot */
     return index;
 }
 
@@ -270,6 +310,8 @@ void SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_
 {
     SKY_StoreSlot_t  *slot  = &store->slots[index];
     SKY_StoreBlock_t *block = &store->blocks[slot->block];
+    SKY_ASSERT(index < store->fresh_slot);
+    SKY_ASSERT(slot->block < store->fresh_block);
 
     SKY_ASSERT(!slot->complete);
     SKY_ASSERT(store->counters.partial > 0);
@@ -283,6 +325,7 @@ void SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_
     store->counters.bytes += slot->len;
     --store->counters.partial;
     SKY_ASSERT(block->held <= block->chunk_total);
+    SKY_ASSERT(block->lowest == NONE || block->lowest <= slot->chunk_id);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------- */
@@ -324,6 +367,7 @@ static void forget_all(SKY_Store_t *store)
     store->counters.slots_used = 0;
     store->counters.partial    = 0;
     store->counters.bytes      = 0;
+    SKY_ASSERT(store->cfg.slot_count <= SKY_STORE_SLOT_MAX);
 }
 
 void SKY_Store_Clear(SKY_Store_t *store)
@@ -331,6 +375,8 @@ void SKY_Store_Clear(SKY_Store_t *store)
     SKY_Index_Clear(&store->block_index);
     SKY_Index_Clear(&store->chunk_index);
     forget_all(store);
+    SKY_ASSERT(store->block_index.mask >= store->cfg.block_count);
+    SKY_ASSERT(store->chunk_index.mask >= store->cfg.slot_count);
 }
 
 bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory, size_t memory_bytes, uint64_t seed)
@@ -355,9 +401,12 @@ bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory,
     at += aligned(SKY_Index_MemoryBytes(cfg->slot_count));
     store->data = at;
     SKY_ASSERT((uintptr_t)at % ALIGNMENT == 0);
+    SKY_ASSERT(at > (uint8_t *)store->slots);
     SKY_ASSERT((size_t)(at - (uint8_t *)memory) + (size_t)cfg->slot_count * cfg->slot_bytes <= needed);
     store->secret[0] = seed;
     store->secret[1] = (seed ^ 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull; /* one secret, two different words */
     forget_all(store);
+    SKY_ASSERT(store->block_index.mask >= cfg->block_count);
+    SKY_ASSERT(store->chunk_index.mask >= cfg->slot_count);
     return true;
 }

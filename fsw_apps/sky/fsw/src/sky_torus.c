@@ -15,6 +15,8 @@ bool SKY_Torus_Init(SKY_Torus_t *torus, uint32_t planes, uint32_t slots, bool se
     torus->planes   = (uint16_t)planes;
     torus->slots    = (uint16_t)slots;
     torus->seam_cut = seam_cut;
+    SKY_ASSERT(torus->planes == planes);
+    SKY_ASSERT(torus->slots == slots);
     return true;
 }
 
@@ -26,7 +28,8 @@ bool SKY_Torus_Contains(const SKY_Torus_t *torus, SKY_Addr_t addr)
 /* One step along a ring of @p size, counted from 1; 0 if there is no step. */
 static uint16_t Step(uint16_t at, uint16_t size, bool forward, bool cut)
 {
-    SKY_ASSERT(at >= 1u && at <= size);
+    SKY_ASSERT(at >= 1u);
+    SKY_ASSERT(at <= size);
     if (size == 1u || (cut && at == (forward ? size : 1u)))
     {
         return 0;
@@ -56,7 +59,6 @@ SKY_Addr_t SKY_Torus_Neighbour(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Li
         default:
             return none;
     }
-    SKY_ASSERT(to.plane <= torus->planes && to.slot <= torus->slots);
     return to.plane == 0u || to.slot == 0u ? none : to;
 }
 
@@ -64,6 +66,8 @@ static uint32_t RingDistance(uint32_t a, uint32_t b, uint32_t size, bool cut)
 {
     const uint32_t straight = a > b ? a - b : b - a;
     SKY_ASSERT(straight < size);
+    SKY_ASSERT(a >= 1u);
+    SKY_ASSERT(b >= 1u);
 
     return cut || straight <= size - straight ? straight : size - straight;
 }
@@ -114,5 +118,6 @@ SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Ad
         }
     }
     SKY_ASSERT(best == SKY_LINK_NONE || (usable & (1u << best)) != 0u);
+    SKY_ASSERT(best == SKY_LINK_NONE || best < SKY_ISL_COUNT);
     return best;
 }
