@@ -33,6 +33,8 @@ static bool IsNoWay(uint32_t status)
 /* What comes when the places of now were asked often enough. */
 static uint32_t Rest(const SKY_Attempts_t *attempts)
 {
+    SKY_ASSERT(attempts->status != SKY_STATUS_RUNNING); /* an attempt has ended */
+    SKY_ASSERT(attempts->searches <= SEARCHES_MAX);
     if (attempts->is_get && attempts->status == SKY_STATUS_BAD_KEY) /* another host may have put another block of the name */
     {
         return SKY_ATTEMPT_CONFIRM;
@@ -51,6 +53,8 @@ static uint32_t Rest(const SKY_Attempts_t *attempts)
 /* What comes when all places deny a share. */
 static uint32_t AfterDenial(const SKY_Attempts_t *attempts)
 {
+    SKY_ASSERT(attempts->asks >= 1u);
+    SKY_ASSERT(attempts->asks <= GETS_MAX + SEARCHES_MAX);
     return attempts->denied.has_moved && attempts->asks < GETS_MAX ? (uint32_t)SKY_ATTEMPT_ASK : Rest(attempts);
 }
 
@@ -58,6 +62,9 @@ static uint32_t AfterDenial(const SKY_Attempts_t *attempts)
 static uint32_t AfterSearch(const SKY_Attempts_t *attempts, uint32_t row)
 {
     const bool goes_on = attempts->status == SKY_STATUS_MISS && row != attempts->known_row && attempts->searches < SEARCHES_MAX;
+    SKY_ASSERT(attempts->is_searched);
+    SKY_ASSERT(attempts->searches >= 1u);
+    SKY_ASSERT(attempts->searches <= SEARCHES_MAX);
 
     return goes_on ? (uint32_t)SKY_ATTEMPT_SEARCH : Rest(attempts);
 }
@@ -65,6 +72,8 @@ static uint32_t AfterSearch(const SKY_Attempts_t *attempts, uint32_t row)
 /* Could a share be at a place of a row that was not asked? */
 static bool AreOthers(const SKY_Attempts_t *attempts, const SKY_Rows_t *rows)
 {
+    SKY_ASSERT(attempts->row_count <= SKY_PLACES_ROWS_MAX);
+    SKY_ASSERT(rows->count <= SKY_PLACES_ROWS_MAX);
     for (uint32_t i = 0; i < rows->count; ++i)
     {
         uint32_t at = 0;
@@ -95,6 +104,7 @@ void SKY_Attempts_InitGet(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint
     attempts->may_search        = !is_over;
     attempts->denied.is_certain = is_over && late->is_certain;
     attempts->denied.lazy_purge = lazy_purge;
+    SKY_ASSERT(!attempts->may_search || !attempts->denied.is_certain); /* certain is only what is over */
 }
 
 void SKY_Attempts_InitPut(SKY_Attempts_t *attempts)
@@ -121,6 +131,7 @@ bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_ASK);
     SKY_ASSERT(rows->count <= SKY_PLACES_ROWS_MAX);
     SKY_ASSERT(attempts->asks < GETS_MAX + SEARCHES_MAX);
+    SKY_ASSERT(ways != 0u); /* that means none */
     if (ways == attempts->ways && !attempts->is_searched)
     {
         attempts->step = Rest(attempts);
@@ -133,6 +144,8 @@ bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32
         attempts->rows[i] = rows->rows[i];
     }
     ++attempts->asks;
+    SKY_ASSERT(attempts->row_count <= SKY_PLACES_ROWS_MAX);
+    SKY_ASSERT(attempts->asks <= GETS_MAX + SEARCHES_MAX);
     return true;
 }
 
@@ -146,6 +159,8 @@ void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand
                         bool is_relaid)
 {
     const bool is_denied = status == SKY_STATUS_MISS;
+    SKY_ASSERT(status != SKY_STATUS_RUNNING);
+    SKY_ASSERT(rows->count <= SKY_PLACES_ROWS_MAX);
 
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_ASK);
     SKY_ASSERT(attempts->asks > 0u);
@@ -173,22 +188,29 @@ void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand
     {
         attempts->step = AfterDenial(attempts);
     }
+    SKY_ASSERT(attempts->step != SKY_ATTEMPT_SEARCH || attempts->is_get);  /* a put looks for nothing, */
+    SKY_ASSERT(attempts->step != SKY_ATTEMPT_CONFIRM || attempts->is_get); /* and confirms nothing */
 }
 
 void SKY_Attempts_Searched(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row)
 {
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_SEARCH);
     SKY_ASSERT(attempts->searches < SEARCHES_MAX);
+    SKY_ASSERT(attempts->is_get);
+    SKY_ASSERT(attempts->asks >= 1u);
     ++attempts->searches;
     attempts->is_searched       = true;
     attempts->known_row         = row;
     attempts->denied.is_certain = late->is_known && late->is_over && late->is_certain;
     attempts->step              = SKY_ATTEMPT_ASK;
+    SKY_ASSERT(attempts->searches <= SEARCHES_MAX);
 }
 
 void SKY_Attempts_Confirmed(SKY_Attempts_t *attempts, bool is_other, bool is_blind)
 {
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_CONFIRM);
+    SKY_ASSERT(attempts->is_get);
+    SKY_ASSERT(attempts->searches <= SEARCHES_MAX);
     attempts->denied.is_other = is_other;
     attempts->denied.is_blind = is_blind;
     attempts->step            = SKY_ATTEMPT_END;

@@ -35,6 +35,8 @@ bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_Hos
         return false;
     }
     SKY_Index_Init(&host->index, memory->index, memory->peer_count);
+    SKY_ASSERT(host->running == 0u);
+    SKY_ASSERT(host->index.mask >= memory->peer_count); /* each satellite has a cell */
     return true;
 }
 
@@ -50,6 +52,7 @@ bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
         host->peers.peers[host->peers.active[at]].piece_first = SKY_HOST_NONE;
     }
     SKY_HostPieces_Rest(host);
+    SKY_ASSERT(host->active_count == 0u); /* without blocks nobody has anything to do */
     host->blocks = *memory;
     for (uint32_t i = 0; i < memory->work_count; ++i)
     {
@@ -70,12 +73,16 @@ bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
     host->piece_free       = 0;
     host->piece_free_count = memory->piece_count;
     host->lane_free        = 0;
+    SKY_ASSERT(host->piece_free_count == memory->piece_count);
+    SKY_ASSERT(host->running == 0u);
+    SKY_ASSERT(host->ended == NULL || host->ended->status != SKY_STATUS_RUNNING);
     return true;
 }
 
 void SKY_Host_SetBudget(SKY_Host_t *host, uint32_t chunks)
 {
     host->budget = chunks > 0u ? chunks : 1u;
+    SKY_ASSERT(host->budget >= 1u); /* else nothing would ever come */
 }
 
 void SKY_Host_SetNumber(SKY_Host_t *host, uint16_t number)
@@ -126,22 +133,30 @@ SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_
         return SKY_HOST_FULL;
     }
     SKY_HostWork_t *work = &host->blocks.works[number];
+    SKY_ASSERT(number < host->blocks.work_count);
+    SKY_ASSERT(work->block == NULL); /* it was free */
+    SKY_ASSERT(work->pieces_alive == 0u);
 
     host->work_free = work->next;
     ++host->running;
     work->block       = block;
     work->started_us  = now_us;
     work->deadline_us = now_us + US_PER_MS * block->deadline_ms;
+    SKY_ASSERT(work->deadline_us > now_us);
+    SKY_ASSERT(host->running <= host->blocks.work_count);
     work->pieces_left = 0;
     if (!SKY_HostPieces_Make(host, number))
     {
         SKY_HostLanes_StopBlock(host, number, SKY_STATUS_BUSY);
     }
+    SKY_ASSERT(work->pieces_left == pieces || block->status != SKY_STATUS_RUNNING);
+    SKY_ASSERT(host->piece_free_count <= host->blocks.piece_count);
     return SKY_HOST_BEGUN;
 }
 
 void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *block, SKY_Status_t status)
 {
+    SKY_ASSERT(status != SKY_STATUS_RUNNING);
     host->now_us = now_us;
     for (uint32_t i = 0; i < host->blocks.work_count; ++i)
     {
@@ -156,11 +171,13 @@ void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *blo
     {
         SKY_HostAsk_StopAll(host, status);
     }
+    SKY_ASSERT(block != NULL || host->running == 0u);
 }
 
 SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host)
 {
     SKY_HostBlock_t *block = host->ended;
+    SKY_ASSERT(block == NULL || block->status != SKY_STATUS_RUNNING);
 
     if (block != NULL)
     {
@@ -176,18 +193,22 @@ SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host)
 static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
 {
     const uint32_t index = (uint32_t)(request_id >> 16) & (SKY_HOST_LANES_MAX - 1u);
+    SKY_ASSERT(host->blocks.lane_count <= SKY_HOST_LANES_MAX);
 
     if (index >= host->blocks.lane_count || host->blocks.lanes[index].request_id == 0u ||
         host->blocks.lanes[index].request_id != (request_id & ~(uint64_t)0xFFFFu))
     {
         return NULL;
     }
+    SKY_ASSERT(host->blocks.lanes[index].piece < host->blocks.piece_count);
+    SKY_ASSERT(host->blocks.lanes[index].peer < host->peer_used);
     return &host->blocks.lanes[index];
 }
 
 /* Let a lane ask again at once what it has asked. */
 static void Repeat(SKY_HostLane_t *lane, uint64_t now_us)
 {
+    SKY_ASSERT(lane->request_id != 0u);
     switch (lane->kind)
     {
         case SKY_HOST_PUT:
@@ -205,9 +226,13 @@ static void Repeat(SKY_HostLane_t *lane, uint64_t now_us)
 /* Another host has our number at a gateway: take a new one, and ask again what was asked there. */
 static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
 {
+    SKY_ASSERT(host->redraws < REDRAWS_MAX);
+    SKY_ASSERT(!host->cfg.keeps_number);
     ++host->redraws;
     ++host->numbers;
     host->self.slot = (uint16_t)(host->shell.Random(host->shell.context) % UINT16_MAX + 1u);
+    SKY_ASSERT(host->self.slot != 0u);
+    SKY_ASSERT(host->self.plane == 0u); /* it is on the ground */
     for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
     {
         SKY_HostLane_t *lane = &host->blocks.lanes[i];
@@ -230,6 +255,7 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
 static bool IsNumberTaken(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt)
 {
     const SKY_Addr_t gateway = SKY_HostLanes_Cfg(lane)->gateway;
+    SKY_ASSERT(lane->request_id != 0u);
 
     if (pkt->status != SKY_STATUS_REFUSED || host->cfg.keeps_number || !SKY_Addr_Equal(pkt->src, gateway))
     {
@@ -249,6 +275,8 @@ static bool IsNumberTaken(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pack
 /* What a satellite holds, it says itself; why a packet did not get there may be said by any satellite on the way. */
 static bool IsFrom(const SKY_Host_t *host, const SKY_HostLane_t *lane, uint64_t endpoint, const SKY_Packet_t *pkt)
 {
+    SKY_ASSERT(lane->peer < host->peer_used);
+    SKY_ASSERT(lane->request_id != 0u);
     return endpoint == lane->endpoint && ((pkt->status != SKY_STATUS_OK && pkt->status != SKY_STATUS_NOT_FOUND) ||
                                           SKY_Addr_Equal(pkt->src, host->peers.peers[lane->peer].peer.addr));
 }
@@ -287,6 +315,7 @@ void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, cons
         return;
     }
     SKY_HostLane_t *lane = LaneOf(host, pkt.request_id);
+    SKY_ASSERT(pkt.length <= len);
 
     if (lane == NULL || !IsFrom(host, lane, endpoint, &pkt))
     {
@@ -322,6 +351,9 @@ static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t
     const SKY_HostBlock_t *block = host->blocks.works[host->blocks.pieces[lane->piece].work].block;
     const uint8_t         *chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
     uint32_t               at    = 0;
+    SKY_ASSERT(block->kind == SKY_HOST_PUT);
+    SKY_ASSERT(pkt->chunk_id < block->chunk_total);
+    SKY_ASSERT((uint64_t)pkt->chunk_id * block->chunk_len + pkt->chunk_len <= block->block_len);
 
     pkt->chunk_crc = SKY_Crc32c(0, chunk, pkt->chunk_len);
     do
@@ -329,6 +361,7 @@ static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t
         at = SKY_Packet_CutPart(pkt, chunk, at, host->cfg.packet_bytes);
         SKY_HostPieces_Send(host, lane->endpoint, pkt);
     } while (at < pkt->chunk_len);
+    SKY_ASSERT(at == pkt->chunk_len);
 }
 
 /* A push sends one burst and its query at a time, so that all satellites get their turn and answers are read in between.
@@ -340,6 +373,8 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
     uint32_t         sent   = 0;
     SKY_PushAction_t action = SKY_PUSH_CHUNK;
     SKY_Packet_t     pkt;
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(lane->peer < host->peer_used);
 
     do
     {
@@ -360,6 +395,8 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
     } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
     *more          = action == SKY_PUSH_QUERY;
     lane->asked_us = lane->asked_us == 0u && (used > 0u || lane->kind == SKY_HOST_PURGE) ? host->now_us : lane->asked_us;
+    SKY_ASSERT(used <= room);
+    SKY_ASSERT(sent <= SENT_MAX);
     return used;
 }
 
@@ -368,6 +405,7 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
 static uint32_t FairRoom(const SKY_HostPeer_t *peer, uint32_t all, uint32_t peers)
 {
     const uint32_t fair = 2u * all / (peers + 1u) + 1u;
+    SKY_ASSERT(peers >= 1u);
 
     return fair > peer->peer.outstanding ? fair - peer->peer.outstanding : 0u;
 }
@@ -387,6 +425,8 @@ static uint32_t RoomOf(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const
 {
     const SKY_HostWay_t *way  = &host->peers.ways[peer->way];
     uint32_t             room = SKY_LIMIT_CHUNK_SET;
+    SKY_ASSERT(peer->way < host->way_count);
+    SKY_ASSERT(lane->place < SKY_HOST_LANES);
 
     if (lane->kind == SKY_HOST_GET)
     {
@@ -396,6 +436,7 @@ static uint32_t RoomOf(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const
     {
         room = LessOf(LessOf(room, FairRoom(peer, host->cfg.way_chunks, way->peers)), way->room);
     }
+    SKY_ASSERT(lane->kind != SKY_HOST_GET || room <= budget);
     return room;
 }
 
@@ -414,13 +455,16 @@ static uint32_t CountRoom(SKY_Host_t *host)
     {
         const SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at]];
         SKY_HostWay_t        *way  = &host->peers.ways[peer->way];
-        const uint32_t        busy = peer->lanes_busy != 0u ? 1u : 0u;
+        SKY_ASSERT(peer->way < host->way_count);
+        const uint32_t busy = peer->lanes_busy != 0u ? 1u : 0u;
 
         budget    = Minus(budget, peer->peer.outstanding);
         way->room = Minus(way->room, peer->peer.outstanding);
         way->peers += busy;
         host->busy_count += busy;
     }
+    SKY_ASSERT(budget <= host->budget);
+    SKY_ASSERT(host->busy_count <= host->active_count);
     return budget;
 }
 
@@ -444,9 +488,11 @@ static bool SendAll(SKY_Host_t *host)
             if ((peer->lanes_busy & 1u << place) != 0u)
             {
                 SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
-                const uint32_t  room = RoomOf(host, peer, lane, budget);
-                bool            asks = false;
-                const uint32_t  used = SendLane(host, lane, room, &asks);
+                SKY_ASSERT(lane->place == place);
+                SKY_ASSERT(lane->request_id != 0u);
+                const uint32_t room = RoomOf(host, peer, lane, budget);
+                bool           asks = false;
+                const uint32_t used = SendLane(host, lane, room, &asks);
 
                 more     = more || asks;
                 is_ready = is_ready || asks || room <= peer->peer.window; /* it may have more when others have less */
@@ -471,6 +517,7 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
     {
         SKY_HostPeer_t *peer    = &host->peers.peers[host->peers.active[at]];
         uint64_t        next_us = UINT64_MAX;
+        SKY_ASSERT(peer->active == at);
 
         if (SKY_HostLanes_Begin(host, peer))
         {
@@ -487,8 +534,10 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
             {
                 continue;
             }
-            SKY_HostLane_t *lane    = &host->blocks.lanes[peer->lanes[place]];
-            const uint64_t  lane_us = SKY_HostLanes_OnTime(host, lane);
+            SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
+            SKY_ASSERT(lane->place == place);
+            SKY_ASSERT(lane->request_id != 0u);
+            const uint64_t lane_us = SKY_HostLanes_OnTime(host, lane);
 
             next_us = lane_us < next_us ? lane_us : next_us;
             if (SKY_HostLanes_Reap(host, lane))
@@ -499,6 +548,7 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
         peer->due_us = host->now_us >= peer->due_us ? next_us : peer->due_us;
         due_us       = peer->due_us < due_us ? peer->due_us : due_us;
     }
+    SKY_ASSERT(host->active_count <= host->peer_used);
     return due_us > host->now_us ? due_us : host->now_us;
 }
 
@@ -513,6 +563,9 @@ uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
     const uint64_t due_us = more ? now_us : ActOnTime(host, timers); /* what was sent has set timers */
 
     SKY_HostPieces_Rest(host);
+    SKY_ASSERT(due_us >= now_us);
+    SKY_ASSERT(host->active_count <= host->peer_used);
+    SKY_ASSERT(host->active_count > 0u || host->running == 0u); /* a block that runs has something to do */
     return asking_us < due_us ? asking_us : due_us;
 }
 
@@ -544,5 +597,6 @@ uint32_t SKY_Host_Served(const SKY_Host_t *host, SKY_HostServed_t *served, uint3
         }
         ++count;
     }
+    SKY_ASSERT(count <= host->peer_used);
     return count;
 }

@@ -12,6 +12,8 @@
 
 static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane)
 {
+    SKY_ASSERT(lane->piece < host->blocks.piece_count);
+    SKY_ASSERT(host->blocks.pieces[lane->piece].work < host->blocks.work_count);
     return &host->blocks.works[host->blocks.pieces[lane->piece].work];
 }
 
@@ -71,6 +73,8 @@ static uint32_t LeftOf(const SKY_HostLane_t *lane)
 /* Is chunk number @p i of the piece here, respectively acknowledged? Not of a purge. */
 static bool HasChunk(const SKY_HostLane_t *lane, uint32_t i)
 {
+    SKY_ASSERT(i < SKY_LIMIT_CHUNK_SET);
+    SKY_ASSERT(lane->kind == SKY_HOST_PUT || lane->kind == SKY_HOST_GET);
     return lane->kind == SKY_HOST_PUT
                ? !SKY_ChunkSet_Has(&lane->u.push.unacked, i)
                : !SKY_ChunkSet_Has(&lane->u.fetch.missing, i) && !SKY_ChunkSet_Has(&lane->u.fetch.denied, i);
@@ -79,6 +83,8 @@ static bool HasChunk(const SKY_HostLane_t *lane, uint32_t i)
 static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
     const uint32_t left = LeftOf(lane);
+    SKY_ASSERT(left <= lane->left_seen); /* it only goes down */
+    SKY_ASSERT(lane->left_seen <= lane->left_begun);
 
     host->counters.chunks += lane->left_seen - left;
     lane->left_seen = left;
@@ -88,17 +94,20 @@ static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
 
 static bool IsKept(const SKY_HostBlock_t *block, uint32_t chunk_id)
 {
+    SKY_ASSERT(chunk_id < block->chunk_total);
     return block->have != NULL && (block->have[chunk_id / 8u] & 1u << chunk_id % 8u) != 0u;
 }
 
 /* What has come is not asked for again at the next place. */
 static void Keep(const SKY_HostLane_t *lane, uint8_t *have)
 {
+    SKY_ASSERT(lane->kind == SKY_HOST_GET);
     for (uint32_t i = 0; i < lane->u.fetch.cfg.count; ++i)
     {
         if (HasChunk(lane, i))
         {
             const uint32_t id = SKY_ChunkSet_ChunkId(&lane->u.fetch.missing, i);
+            SKY_ASSERT(id < lane->u.fetch.cfg.chunk_total);
 
             have[id / 8u] = (uint8_t)(have[id / 8u] | 1u << id % 8u);
         }
@@ -109,6 +118,8 @@ static void Keep(const SKY_HostLane_t *lane, uint8_t *have)
  * say what is for this host to say, as that a block is missed, which is then purged. */
 static SKY_Status_t VerdictOf(SKY_ShareState_t state, SKY_Status_t said)
 {
+    SKY_ASSERT(state != SKY_SHARE_RUNNING);
+    SKY_ASSERT(state != SKY_SHARE_DONE);
     switch (state)
     {
         case SKY_SHARE_MISS:
@@ -125,6 +136,11 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status)
 {
     SKY_HostWork_t  *work  = &host->blocks.works[number];
     SKY_HostBlock_t *block = work->block;
+    SKY_ASSERT(block != NULL);
+    SKY_ASSERT(host->running > 0u);
+    SKY_ASSERT(status != SKY_STATUS_RUNNING);
+    SKY_ASSERT(status != SKY_STATUS_DONE || work->pieces_left == 0u);
+    SKY_ASSERT(work->started_us <= host->now_us);
 
     block->status      = status;
     block->duration_us = host->now_us - work->started_us;
@@ -137,6 +153,8 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status)
         work->next      = host->work_free;
         host->work_free = number;
     }
+    SKY_ASSERT(work->block == NULL);
+    SKY_ASSERT(host->ended == block);
 }
 
 /* Bytes of the chunks that a lane has moved, without those that came before. */
@@ -146,6 +164,8 @@ static uint64_t BytesOf(SKY_HostLane_t *lane, const SKY_HostBlock_t *block, uint
     const SKY_ChunkSet_t *set   = lane->kind == SKY_HOST_PUT ? &lane->u.push.unacked : &lane->u.fetch.missing;
     const uint32_t        last  = SKY_ChunkSet_IndexOf(set, cfg->chunk_total - 1u);
     const uint64_t        bytes = (uint64_t)chunks * cfg->chunk_len;
+    SKY_ASSERT(chunks <= cfg->count);
+    SKY_ASSERT(lane->kind == SKY_HOST_PUT || lane->kind == SKY_HOST_GET);
 
     if (last < cfg->count && HasChunk(lane, last) && !IsKept(block, cfg->chunk_total - 1u))
     {
@@ -165,6 +185,9 @@ static void Account(SKY_Host_t *host, SKY_HostLane_t *lane)
     const uint64_t    bytes   = is_put || is_get ? BytesOf(lane, block, chunks) : 0u;
     const uint32_t    repeats = is_put ? lane->u.push.repeats : is_get ? lane->u.fetch.repeats : 0u;
     const uint32_t    asked   = is_put ? lane->u.push.queries : is_get ? lane->u.fetch.requests : lane->u.ask.sent;
+    SKY_ASSERT(block != NULL);
+    SKY_ASSERT(LeftOf(lane) <= lane->left_begun);
+    SKY_ASSERT(lane->left_seen <= lane->left_begun);
 
     block->chunks += chunks;
     block->bytes += bytes;
@@ -177,19 +200,26 @@ static void Account(SKY_Host_t *host, SKY_HostLane_t *lane)
     block->duplicates += is_get ? lane->u.fetch.duplicates : 0u;
     block->corrupt += is_get ? lane->u.fetch.corrupt : 0u;
     block->last_status = StatusOf(lane) != SKY_STATUS_OK ? StatusOf(lane) : block->last_status;
+    SKY_ASSERT(block->chunks <= block->chunk_total);
 }
 
 static void CloseLane(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(lane->place < SKY_HOST_LANES);
+    SKY_ASSERT((host->peers.peers[lane->peer].lanes_busy & 1u << lane->place) != 0u);
     Account(host, lane);
     lane->request_id = 0;
     lane->next       = host->lane_free;
     host->lane_free  = (uint32_t)(lane - host->blocks.lanes);
     host->peers.peers[lane->peer].lanes_busy &= ~(1u << lane->place);
+    SKY_ASSERT(host->lane_free < host->blocks.lane_count);
+    SKY_ASSERT((host->peers.peers[lane->peer].lanes_busy & 1u << lane->place) == 0u);
 }
 
 static void StopLane(SKY_HostLane_t *lane, SKY_ShareState_t state)
 {
+    SKY_ASSERT(state != SKY_SHARE_RUNNING);
     switch (lane->kind)
     {
         case SKY_HOST_PUT:
@@ -206,6 +236,8 @@ static void StopLane(SKY_HostLane_t *lane, SKY_ShareState_t state)
 
 void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status)
 {
+    SKY_ASSERT(work < host->blocks.work_count);
+    SKY_ASSERT(host->blocks.works[work].block != NULL);
     for (uint32_t at = 0; at < host->active_count; ++at)
     {
         SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at]];
@@ -224,12 +256,14 @@ void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t statu
         }
     }
     EndBlock(host, work, status);
+    SKY_ASSERT(host->blocks.works[work].block == NULL);
 }
 
 /* May another place have what did not come here? What a satellite says of the request itself holds at any place. */
 static bool IsOfPlace(SKY_ShareState_t state, SKY_Status_t status)
 {
-    SKY_ASSERT(state != SKY_SHARE_RUNNING && state != SKY_SHARE_DONE);
+    SKY_ASSERT(state != SKY_SHARE_DONE);
+    SKY_ASSERT(state != SKY_SHARE_RUNNING);
     return state != SKY_SHARE_REFUSED || status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT;
 }
 
@@ -243,6 +277,9 @@ static bool Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_
 {
     SKY_HostPiece_t      *piece = &host->blocks.pieces[number];
     const SKY_HostWork_t *work  = &host->blocks.works[piece->work];
+    SKY_ASSERT(number < host->blocks.piece_count);
+    SKY_ASSERT(work->block != NULL);
+    SKY_ASSERT(state != SKY_SHARE_RUNNING);
 
     if ((state != SKY_SHARE_DONE && !IsOfPlace(state, status)) || host->now_us >= work->deadline_us)
     {
@@ -269,6 +306,7 @@ static uint32_t DeniedChunk(const SKY_HostLane_t *lane)
 {
     const SKY_Fetch_t *fetch = &lane->u.fetch;
     uint32_t           at    = SKY_ChunkSet_Next(&fetch->denied, 0);
+    SKY_ASSERT(lane->kind == SKY_HOST_GET);
 
     at = at < fetch->denied.count ? at : SKY_ChunkSet_Next(&fetch->missing, 0);
     SKY_ASSERT(at < fetch->denied.count); /* else all would have come */
@@ -283,6 +321,9 @@ static void Fail(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_ShareState_t 
     const SKY_Addr_t      addr    = host->peers.peers[lane->peer].peer.addr;
     const bool            doubted = (state == SKY_SHARE_DONE || IsDenial(state, status)) && piece.doubt.plane != 0u;
     const SKY_Addr_t      who     = doubted ? piece.doubt : addr;
+    SKY_ASSERT(block != NULL);
+    SKY_ASSERT(state != SKY_SHARE_RUNNING);
+    SKY_ASSERT(lane->request_id == 0u); /* its lane is closed */
 
     /* If all deny it but one that was silent, or that has another block of the name, then that one's word counts. */
     block->failed_plane = who.plane;
@@ -302,6 +343,8 @@ static void Finish(SKY_Host_t *host, uint32_t piece)
 {
     const uint32_t  number = host->blocks.pieces[piece].work;
     SKY_HostWork_t *work   = &host->blocks.works[number];
+    SKY_ASSERT(work->block != NULL);
+    SKY_ASSERT(work->pieces_left > 0u);
 
     --work->pieces_left;
     SKY_HostPieces_Free(host, piece);
@@ -309,6 +352,7 @@ static void Finish(SKY_Host_t *host, uint32_t piece)
     {
         EndBlock(host, number, SKY_STATUS_DONE);
     }
+    SKY_ASSERT(work->block == NULL || work->pieces_left > 0u);
 }
 
 bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
@@ -318,6 +362,8 @@ bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
     const uint32_t         piece  = lane->piece;
     const SKY_Addr_t       addr   = host->peers.peers[lane->peer].peer.addr;
     SKY_HostBlock_t       *block  = WorkOf(host, lane)->block;
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(lane->piece < host->blocks.piece_count);
 
     if (state == SKY_SHARE_RUNNING)
     {
@@ -343,11 +389,14 @@ bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
     {
         Fail(host, lane, state, status);
     }
+    SKY_ASSERT(lane->request_id == 0u);
     return true;
 }
 
 void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status)
 {
+    SKY_ASSERT(status != SKY_STATUS_OK);
+    SKY_ASSERT(status < SKY_STATUS_COUNT);
     switch (lane->kind)
     {
         case SKY_HOST_PUT:
@@ -362,6 +411,7 @@ void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t s
     }
     StopLane(lane, SKY_SHARE_REFUSED);
     (void)SKY_HostLanes_Reap(host, lane);
+    SKY_ASSERT(lane->request_id == 0u);
 }
 
 /* ---- beginnings ------------------------------------------------------------------------------------------------------ */
@@ -371,12 +421,14 @@ static uint64_t PatienceUs(const SKY_Host_t *host, const SKY_HostPiece_t *piece)
 {
     const SKY_HostWork_t *work   = &host->blocks.works[piece->work];
     uint64_t              places = 1;
+    SKY_ASSERT(host->now_us < work->deadline_us);
 
     for (uint32_t round = SKY_HostPieces_NextRound(work->block, piece->server, piece->round); round != 0u;
          round          = SKY_HostPieces_NextRound(work->block, piece->server, round))
     {
         ++places;
     }
+    SKY_ASSERT(places <= SKY_HOST_ROUNDS + 1u);
     return places == 1u ? 0u : (work->deadline_us - host->now_us) / places + 1u;
 }
 
@@ -387,6 +439,8 @@ static void BeginFetch(const SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_S
     SKY_Fetch_t           *fetch = &lane->u.fetch;
 
     (void)SKY_Fetch_Init(fetch, cfg, &peer->peer, block->data);
+    SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING); /* its numbers were checked */
+    SKY_ASSERT(fetch->left == cfg->count);
     for (uint32_t i = 0; i < cfg->count && piece->round > 0u; ++i)
     {
         if (IsKept(block, SKY_ChunkSet_ChunkId(&fetch->missing, i)))
@@ -408,6 +462,7 @@ static uint32_t FreePlace(const SKY_HostPeer_t *peer)
     {
         ++place;
     }
+    SKY_ASSERT(place < SKY_HOST_LANES);
     return place;
 }
 
@@ -421,16 +476,22 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     const SKY_HostBlock_t *block = work->block;
     SKY_ShareCfg_t         cfg;
 
+    SKY_ASSERT(index < host->blocks.lane_count);
+    SKY_ASSERT(lane->request_id == 0u); /* it was free */
+    SKY_ASSERT(block != NULL);
+    SKY_ASSERT(piece->count >= 1u);
+    SKY_ASSERT(piece->count <= SKY_LIMIT_CHUNK_SET);
     SKY_HostPieces_Share(host, block, piece->server + piece->from * block->server_count, piece->count, &cfg);
     cfg.deadline_us = work->deadline_us;
     cfg.gateway     = peer->entry;
     /* never 0: that means a free lane */
-    cfg.request_id    = (uint64_t)(host->shell.Random(host->shell.context) | 1u) << 32 | (uint64_t)index << 16;
-    host->lane_free   = lane->next;
-    lane->request_id  = cfg.request_id;
-    lane->kind        = block->kind;
-    lane->peer        = (uint32_t)(peer - host->peers.peers);
-    lane->place       = FreePlace(peer);
+    cfg.request_id   = (uint64_t)(host->shell.Random(host->shell.context) | 1u) << 32 | (uint64_t)index << 16;
+    host->lane_free  = lane->next;
+    lane->request_id = cfg.request_id;
+    lane->kind       = block->kind;
+    lane->peer       = (uint32_t)(peer - host->peers.peers);
+    lane->place      = FreePlace(peer);
+    SKY_ASSERT((peer->lanes_busy & 1u << lane->place) == 0u);
     lane->piece       = number;
     lane->endpoint    = peer->endpoint;
     lane->asked_us    = 0;
@@ -455,6 +516,7 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     peer->lanes[lane->place] = (uint16_t)index;
     peer->lanes_busy |= 1u << lane->place;
     peer->due_us = 0;
+    SKY_ASSERT(lane->left_begun <= piece->count);
 }
 
 /* Has a satellite enough to do for now? A few shares fill the window, with one that begins as another ends. Small shares take more
@@ -472,6 +534,7 @@ static bool IsFull(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
             chunks += LeftOf(&host->blocks.lanes[peer->lanes[place]]);
         }
     }
+    SKY_ASSERT(lanes <= SKY_HOST_LANES);
     return lanes >= LANES_FULL && chunks >= peer->peer.window;
 }
 
@@ -485,6 +548,9 @@ bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer)
         const uint32_t        number = peer->piece_first;
         const uint32_t        work   = host->blocks.pieces[number].work;
         const SKY_HostWork_t *one    = &host->blocks.works[work];
+        SKY_ASSERT(number < host->blocks.piece_count);
+        SKY_ASSERT(work < host->blocks.work_count);
+        SKY_ASSERT(peer->active != SKY_HOST_NONE);
 
         peer->piece_first = host->blocks.pieces[number].next;
         if (one->block != NULL && host->now_us >= one->deadline_us)
@@ -530,6 +596,8 @@ static uint64_t SilentUs(const SKY_HostPeer_t *peer, const SKY_HostLane_t *lane)
 static uint64_t AskOnTime(SKY_HostAsk_t *ask, uint64_t now_us)
 {
     SKY_ASSERT(ask->state == SKY_SHARE_RUNNING); /* a lane that has ended is reaped at once */
+    SKY_ASSERT(ask->rto_us >= 1u);
+    SKY_ASSERT(ask->rto_us <= SKY_HOST_ASK_MAX_US);
     if (now_us >= ask->cfg.deadline_us)
     {
         ask->state = SKY_SHARE_EXPIRED;
@@ -543,6 +611,8 @@ uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
     SKY_HostPeer_t *peer      = &host->peers.peers[lane->peer];
     const uint64_t  silent_us = SilentUs(peer, lane);
     uint64_t        next_us;
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(lane->piece < host->blocks.piece_count);
 
     switch (lane->kind)
     {
@@ -583,6 +653,8 @@ static void AskOnPacket(SKY_HostAsk_t *ask, const SKY_Packet_t *pkt)
 void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt)
 {
     SKY_HostPeer_t *peer = &host->peers.peers[lane->peer];
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(peer->active != SKY_HOST_NONE);
 
     peer->heard_us        = host->now_us;
     peer->served.first_us = peer->served.first_us == 0u ? host->now_us : peer->served.first_us;
@@ -615,12 +687,16 @@ static bool NextAsk(SKY_HostAsk_t *ask, const SKY_Peer_t *peer, uint64_t now_us,
     pkt->chunk_len = 0;
     ask->due_us    = now_us + ask->rto_us;
     ask->rto_us    = ask->rto_us < SKY_HOST_ASK_MAX_US / 2u ? ask->rto_us * 2u : SKY_HOST_ASK_MAX_US;
+    SKY_ASSERT(ask->due_us > now_us);
+    SKY_ASSERT(ask->rto_us <= SKY_HOST_ASK_MAX_US);
     return true;
 }
 
 SKY_PushAction_t SKY_HostLanes_Next(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload)
 {
     bool is_due;
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(lane->peer < host->peer_used);
 
     switch (lane->kind)
     {

@@ -13,7 +13,8 @@
 
 static uint32_t ShareChunks(const SKY_HostBlock_t *block, uint32_t server)
 {
-    SKY_ASSERT(server < block->chunk_total && server < block->server_count);
+    SKY_ASSERT(server < block->server_count);
+    SKY_ASSERT(server < block->chunk_total);
     return (block->chunk_total - server - 1u) / block->server_count + 1u;
 }
 
@@ -21,6 +22,7 @@ static uint32_t ShareChunks(const SKY_HostBlock_t *block, uint32_t server)
 static uint32_t SharePieces(const SKY_HostBlock_t *block, uint32_t server)
 {
     const uint32_t pieces = (ShareChunks(block, server) + SKY_LIMIT_CHUNK_SET - 1u) / SKY_LIMIT_CHUNK_SET;
+    SKY_ASSERT(pieces <= block->chunk_total);
 
     return block->kind == SKY_HOST_PURGE && pieces > 1u ? 1u : pieces;
 }
@@ -28,6 +30,8 @@ static uint32_t SharePieces(const SKY_HostBlock_t *block, uint32_t server)
 void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
                           SKY_ShareCfg_t *cfg)
 {
+    SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(count <= SKY_LIMIT_CHUNK_SET);
     (void)memset(cfg, 0, sizeof(*cfg));
     cfg->self         = host->self;
     cfg->tenant       = block->tenant;
@@ -50,11 +54,15 @@ static uint32_t Rounds(const SKY_HostBlock_t *block)
 
 static const SKY_HostPlace_t *PlaceOf(const SKY_HostBlock_t *block, uint32_t server, uint32_t round)
 {
+    SKY_ASSERT(server < block->server_count);
+    SKY_ASSERT(round == 0u || block->fallbacks != NULL);
     return round == 0u ? &block->servers[server] : &block->fallbacks[(size_t)(round - 1u) * block->server_count + server];
 }
 
 uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server, uint32_t round)
 {
+    SKY_ASSERT(server < block->server_count);
+    SKY_ASSERT(Rounds(block) <= SKY_HOST_ROUNDS);
     for (uint32_t next = round + 1u; next <= Rounds(block); ++next)
     {
         if (PlaceOf(block, server, next)->plane != 0u)
@@ -115,6 +123,8 @@ uint64_t SKY_Host_Pieces(const SKY_Host_t *host, const SKY_HostBlock_t *block)
     {
         pieces += SharePieces(block, server);
     }
+    SKY_ASSERT(pieces >= 1u);
+    SKY_ASSERT(pieces <= block->chunk_total);
     return pieces;
 }
 
@@ -132,6 +142,7 @@ static uint32_t FindPeer(const SKY_Host_t *host, SKY_Addr_t addr)
     const uint32_t found = SKY_Index_Find(&host->index, HashOf(addr), &step);
 
     SKY_ASSERT(found == SKY_INDEX_NONE || SKY_Addr_Equal(host->peers.peers[found].peer.addr, addr)); /* no two have one hash */
+    SKY_ASSERT(found == SKY_INDEX_NONE || found < host->peer_used);
     return found;
 }
 
@@ -139,6 +150,7 @@ static uint32_t FindPeer(const SKY_Host_t *host, SKY_Addr_t addr)
 static uint32_t FindIdle(const SKY_Host_t *host)
 {
     uint32_t best = SKY_HOST_NONE;
+    SKY_ASSERT(host->peer_used == host->peers.peer_count); /* none was never used */
 
     for (uint32_t i = 0; i < host->peers.peer_count; ++i)
     {
@@ -149,6 +161,8 @@ static uint32_t FindIdle(const SKY_Host_t *host)
             best = i;
         }
     }
+    SKY_ASSERT(best == SKY_HOST_NONE || host->peers.peers[best].lanes_busy == 0u);
+    SKY_ASSERT(best == SKY_HOST_NONE || host->peers.peers[best].piece_first == SKY_HOST_NONE);
     return best;
 }
 
@@ -156,6 +170,7 @@ static uint32_t FindIdle(const SKY_Host_t *host)
 static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
 {
     uint32_t i = host->peer_used;
+    SKY_ASSERT(host->peer_used <= host->peers.peer_count);
 
     if (i < host->peers.peer_count)
     {
@@ -171,6 +186,7 @@ static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
         SKY_Index_Remove(&host->index, HashOf(host->peers.peers[i].peer.addr), i);
     }
     SKY_HostPeer_t *peer = &host->peers.peers[i];
+    SKY_ASSERT(i < host->peer_used);
 
     (void)memset(peer, 0, sizeof(*peer));
     SKY_Peer_Init(&peer->peer, &host->cfg.peer, addr);
@@ -178,6 +194,8 @@ static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
     peer->piece_first = SKY_HOST_NONE;
     peer->report      = host->report - 1u; /* it has done nothing yet */
     SKY_Index_Insert(&host->index, HashOf(addr), i);
+    SKY_ASSERT(peer->lanes_busy == 0u);
+    SKY_ASSERT(peer->peer.outstanding == 0u);
     return i;
 }
 
@@ -214,6 +232,7 @@ static uint32_t UsePeer(SKY_Host_t *host, const SKY_HostPlace_t *place)
 {
     const SKY_Addr_t addr = {place->plane, place->slot};
     uint32_t         i    = FindPeer(host, addr);
+    SKY_ASSERT(place->plane != 0u); /* it is somewhere */
 
     i = i != SKY_HOST_NONE ? i : AddPeer(host, addr);
     if (i == SKY_HOST_NONE)
@@ -221,6 +240,7 @@ static uint32_t UsePeer(SKY_Host_t *host, const SKY_HostPlace_t *place)
         return i;
     }
     SKY_HostPeer_t *peer = &host->peers.peers[i];
+    SKY_ASSERT(i < host->peer_used);
 
     if (peer->report != host->report)
     {
@@ -233,6 +253,7 @@ static uint32_t UsePeer(SKY_Host_t *host, const SKY_HostPlace_t *place)
         peer->active                           = host->active_count;
         host->peers.active[host->active_count] = i;
         ++host->active_count;
+        SKY_ASSERT(host->active_count <= host->peer_used);
         host->ways_changed = true;
     }
     ++host->used;
@@ -241,14 +262,18 @@ static uint32_t UsePeer(SKY_Host_t *host, const SKY_HostPlace_t *place)
     peer->entry.plane  = place->entry_plane;
     peer->entry.slot   = place->entry_slot;
     peer->endpoint     = place->endpoint;
+    SKY_ASSERT(host->peers.active[peer->active] == i);
+    SKY_ASSERT(host->active_count >= 1u);
     return i;
 }
 
 void SKY_HostPieces_Rest(SKY_Host_t *host)
 {
+    SKY_ASSERT(host->active_count <= host->peer_used);
     for (uint32_t at = host->active_count; at > 0u; --at)
     {
         SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at - 1u]];
+        SKY_ASSERT(peer->active == at - 1u);
 
         if (peer->lanes_busy == 0u && peer->piece_first == SKY_HOST_NONE)
         {
@@ -259,6 +284,7 @@ void SKY_HostPieces_Rest(SKY_Host_t *host)
             host->ways_changed                                    = true;
         }
     }
+    SKY_ASSERT(host->active_count <= host->peers.peer_count);
 }
 
 void SKY_HostPieces_FindWays(SKY_Host_t *host)
@@ -284,7 +310,11 @@ void SKY_HostPieces_FindWays(SKY_Host_t *host)
             ++host->way_count;
         }
         peer->way = way;
+        SKY_ASSERT(host->way_count <= host->active_count);
+        SKY_ASSERT(way < host->way_count);
     }
+    SKY_ASSERT(host->way_count <= host->active_count);
+    SKY_ASSERT(!host->ways_changed);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------------------------------- */
@@ -300,6 +330,9 @@ bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece)
         return false;
     }
     SKY_HostPeer_t *peer = &host->peers.peers[index];
+    SKY_ASSERT(peer->active != SKY_HOST_NONE);
+    SKY_ASSERT(piece < host->blocks.piece_count);
+    SKY_ASSERT(one->count >= 1u);
 
     one->next = SKY_HOST_NONE;
     if (peer->piece_first == SKY_HOST_NONE)
@@ -311,6 +344,7 @@ bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece)
         host->blocks.pieces[peer->piece_last].next = piece;
     }
     peer->piece_last = piece;
+    SKY_ASSERT(host->blocks.pieces[peer->piece_last].next == SKY_HOST_NONE);
     return true;
 }
 
@@ -318,6 +352,9 @@ void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece)
 {
     SKY_HostPiece_t *one  = &host->blocks.pieces[piece];
     SKY_HostWork_t  *work = &host->blocks.works[one->work];
+    SKY_ASSERT(piece < host->blocks.piece_count);
+    SKY_ASSERT(work->pieces_alive > 0u);
+    SKY_ASSERT(host->piece_free_count < host->blocks.piece_count);
 
     --work->pieces_alive;
     if (work->pieces_alive == 0u && work->block == NULL)
@@ -328,6 +365,8 @@ void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece)
     one->next        = host->piece_free;
     host->piece_free = piece;
     ++host->piece_free_count;
+    SKY_ASSERT(host->piece_free == piece);
+    SKY_ASSERT(host->piece_free_count <= host->blocks.piece_count);
 }
 
 /* @return number of a free piece; there is one */
@@ -337,6 +376,10 @@ static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint
     const uint32_t         behind = ShareChunks(block, server) - from;
     const uint32_t         number = host->piece_free;
     SKY_HostPiece_t       *piece  = &host->blocks.pieces[number];
+    SKY_ASSERT(host->piece_free_count > 0u);
+    SKY_ASSERT(number < host->blocks.piece_count);
+    SKY_ASSERT(behind >= 1u);
+    SKY_ASSERT(behind <= block->chunk_total);
 
     host->piece_free = piece->next;
     --host->piece_free_count;
@@ -347,12 +390,16 @@ static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint
     piece->count  = behind < SKY_LIMIT_CHUNK_SET ? behind : SKY_LIMIT_CHUNK_SET;
     ++host->blocks.works[work].pieces_left;
     ++host->blocks.works[work].pieces_alive;
+    SKY_ASSERT(host->blocks.works[work].pieces_left <= host->blocks.works[work].pieces_alive);
+    SKY_ASSERT(piece->count >= 1u);
     return number;
 }
 
 bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work)
 {
     const SKY_HostBlock_t *block = host->blocks.works[work].block;
+    SKY_ASSERT(block != NULL);
+    SKY_ASSERT(host->blocks.works[work].pieces_left == 0u);
 
     for (uint32_t server = 0; server < block->server_count && server < block->chunk_total; ++server)
     {
@@ -367,5 +414,7 @@ bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work)
             }
         }
     }
+    SKY_ASSERT(host->blocks.works[work].pieces_left >= 1u);
+    SKY_ASSERT(host->blocks.works[work].pieces_alive >= 1u);
     return true;
 }

@@ -10,13 +10,17 @@
 
 static uint64_t BeginsUs(const SKY_Schedule_t *schedule, uint32_t row)
 {
-    SKY_ASSERT(row >= 1u && row <= schedule->count);
+    SKY_ASSERT(row >= 1u);
+    SKY_ASSERT(row <= schedule->count);
     return schedule->epoch_us + schedule->rows[row - 1u].time_ms * US_PER_MS;
 }
 
 /* Add rows from @p first to @p last. @return how many there are now */
 static uint32_t Add(uint32_t *rows, uint32_t count, uint32_t first, uint32_t last)
 {
+    SKY_ASSERT(count + (last - first) < SKY_PLACES_ROWS_MAX);
+    SKY_ASSERT(first >= 1u);
+    SKY_ASSERT(first <= last);
     for (uint32_t row = first; row <= last; ++row)
     {
         SKY_ASSERT(count < SKY_PLACES_ROWS_MAX);
@@ -49,12 +53,17 @@ static uint32_t RowsByTime(const SKY_Places_t *places, uint64_t now_us, uint32_t
     {
         --first; /* it began to hold so lately that not all may have come to it */
     }
+    SKY_ASSERT(first >= 1u);
+    SKY_ASSERT(first <= row);
+    SKY_ASSERT(row - first <= SKY_HOST_BACK);
     if (first < row)
     {
         count = is_early ? 0u : Add(rows, count, row, row);
         count = Add(rows, count, first, row - 1u);
     }
     count = Add(rows, count, row, row);
+    SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(count < SKY_PLACES_ROWS_MAX);
     return IsNext(end_us, now_us) ? Add(rows, count, row + 1u, row + 1u) : count;
 }
 
@@ -62,6 +71,8 @@ bool SKY_Places_IsMoving(const SKY_Places_t *places, uint64_t now_us)
 {
     const SKY_Schedule_t *schedule = places->schedule;
     const uint32_t        row      = SKY_Schedule_RowAt(schedule, now_us);
+    SKY_ASSERT(row >= 1u);
+    SKY_ASSERT(row <= schedule->count);
 
     return (row > 1u && now_us - BeginsUs(schedule, row) < places->handover_us) ||
            IsNext(SKY_Schedule_EndUs(schedule, row), now_us);
@@ -76,19 +87,26 @@ uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t e
     uint32_t       last  = row;
     uint32_t       count = is_laid && by_time[0] != epoch ? Add(rows, 0, epoch, epoch) : 0u;
 
-    SKY_ASSERT(found >= 1u && count + found <= SKY_PLACES_ROWS_MAX);
+    SKY_ASSERT(found >= 1u);
+    SKY_ASSERT(count + found <= SKY_PLACES_ROWS_MAX);
+    SKY_ASSERT(row >= 1u);
+    SKY_ASSERT(row <= places->schedule->count);
     for (uint32_t i = 0; i < found; ++i)
     {
         last        = by_time[i];
         rows[count] = last;
         ++count;
     }
+    SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(last >= 1u);
     return is_laid && last < epoch ? Add(rows, count, epoch, epoch) : count;
 }
 
 /* Add a satellite, unless it is the one before. @return how many there are now */
 static uint32_t Append(SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellite)
 {
+    SKY_ASSERT(count < SKY_PLACES_MAX);
+    SKY_ASSERT(satellite.plane != 0u);
     if (count > 0u && SKY_Addr_Equal(found[count - 1u], satellite))
     {
         return count;
@@ -104,10 +122,14 @@ static uint32_t AppendRows(const SKY_Places_t *places, uint64_t now_us, uint32_t
     const uint32_t row_count = SKY_Places_Rows(places, now_us, epoch, rows);
 
     SKY_ASSERT(row_count >= 1u);
+    SKY_ASSERT(row_count <= SKY_PLACES_ROWS_MAX);
+    SKY_ASSERT(count <= SKY_HOST_LATE);
     for (uint32_t i = 0; i < row_count; ++i)
     {
         count = Append(found, count, SKY_Schedule_Server(places->schedule, rows[i], server));
     }
+    SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(count <= SKY_PLACES_MAX);
     return count;
 }
 
@@ -119,6 +141,7 @@ uint32_t SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t e
 static bool IsAmong(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellite)
 {
     uint32_t at = 0;
+    SKY_ASSERT(count <= SKY_HOST_LATE);
 
     while (at < count && !SKY_Addr_Equal(found[at], satellite))
     {
@@ -132,6 +155,7 @@ uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_
 {
     const SKY_Addr_t now   = SKY_Schedule_Server(schedule, row, server);
     uint32_t         count = 0;
+    SKY_ASSERT(now.plane != 0u);
 
     for (uint32_t before = row; before > first && count < SKY_HOST_LATE; --before)
     {
@@ -151,6 +175,7 @@ uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_
         found[i]              = found[count - 1u - i];
         found[count - 1u - i] = satellite;
     }
+    SKY_ASSERT(count <= SKY_HOST_LATE);
     return count;
 }
 
@@ -159,6 +184,9 @@ uint32_t SKY_Places_FindLate(const SKY_Places_t *places, uint64_t now_us, uint32
 {
     const uint32_t row   = SKY_Schedule_RowAt(places->schedule, now_us);
     const uint32_t count = SKY_Places_Late(places->schedule, 1, row, server, is_late, context, found);
+    SKY_ASSERT(count <= SKY_HOST_LATE);
+    SKY_ASSERT(row >= 1u);
+    SKY_ASSERT(row <= places->schedule->count);
 
     return AppendRows(places, now_us, epoch, server, found, count);
 }
@@ -178,7 +206,11 @@ void SKY_Places_Left(const SKY_Schedule_t *schedule, uint32_t first, uint32_t ro
         for (uint32_t before = first; before < row; ++before)
         {
             const SKY_Addr_t satellite = SKY_Schedule_Server(schedule, before, server);
-            uint32_t        *last_row  = &last_rows[(satellite.plane - 1u) * torus->slots + satellite.slot - 1u];
+            SKY_ASSERT(satellite.plane >= 1u);
+            SKY_ASSERT(satellite.plane <= torus->planes);
+            SKY_ASSERT(satellite.slot >= 1u);
+            SKY_ASSERT(satellite.slot <= torus->slots);
+            uint32_t *last_row = &last_rows[(satellite.plane - 1u) * torus->slots + satellite.slot - 1u];
 
             if (!SKY_Addr_Equal(satellite, now) && *last_row < before)
             {

@@ -4,6 +4,7 @@
  */
 #include "sky_standins.h"
 
+#include "sky_assert.h"
 #include "sky_placement_priv.h"
 
 static uint32_t Rank(SKY_Addr_t satellite)
@@ -30,16 +31,24 @@ bool SKY_Satellites_Has(const void *list, SKY_Addr_t satellite)
             end = middle;
         }
     }
+    SKY_ASSERT(first == end);
+    SKY_ASSERT(first <= among->count);
     return first < among->count && SKY_Addr_Equal(among->satellites[first], satellite);
 }
 
 void SKY_StandIns_Nearest(const SKY_Torus_t *torus, SKY_Addr_t centre, uint32_t count, SKY_Cell_t *found)
 {
+    SKY_ASSERT(count >= 1u);
+    SKY_ASSERT(count <= (uint32_t)torus->planes * torus->slots);
     SKY_Placement_Rings(torus, torus->planes, torus->slots, count, found);
     for (uint32_t i = 0; i < count; ++i)
     {
         const SKY_Addr_t satellite = SKY_Placement_Wrap(torus, (int64_t)centre.plane + found[i].plane - torus->planes / 2,
                                                         (int64_t)centre.slot + found[i].slot - torus->slots / 2);
+        SKY_ASSERT(satellite.plane >= 1u);
+        SKY_ASSERT(satellite.plane <= torus->planes);
+        SKY_ASSERT(satellite.slot >= 1u);
+        SKY_ASSERT(satellite.slot <= torus->slots);
 
         found[i].plane = satellite.plane;
         found[i].slot  = satellite.slot;
@@ -49,6 +58,10 @@ void SKY_StandIns_Nearest(const SKY_Torus_t *torus, SKY_Addr_t centre, uint32_t 
 static SKY_Addr_t AddrOf(SKY_Cell_t cell)
 {
     const SKY_Addr_t satellite = {(uint16_t)cell.plane, (uint16_t)cell.slot};
+    SKY_ASSERT(cell.plane >= 1);
+    SKY_ASSERT(cell.plane <= UINT16_MAX);
+    SKY_ASSERT(cell.slot >= 1);
+    SKY_ASSERT(cell.slot <= UINT16_MAX);
 
     return satellite;
 }
@@ -69,6 +82,8 @@ static uint32_t Enough(const SKY_Torus_t *torus, const SKY_Satellites_t *lost, u
 {
     const uint64_t all    = (uint64_t)torus->planes * torus->slots;
     const uint64_t enough = (uint64_t)lost->count + servers + servers_lost;
+    SKY_ASSERT(servers_lost >= 1u);
+    SKY_ASSERT(servers_lost <= servers);
 
     return (uint32_t)(enough < all ? enough : all);
 }
@@ -90,8 +105,10 @@ void SKY_StandIns_Replace(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY
     {
         return;
     }
+    SKY_ASSERT(servers_lost <= count);
     near = Enough(torus, lost, count, servers_lost);
     SKY_StandIns_Nearest(torus, centre, near, room);
+    SKY_ASSERT(near >= 1u);
     for (uint32_t i = 0; i < near; ++i)
     {
         if (!SKY_Satellites_Has(lost, AddrOf(room[i])))
@@ -100,6 +117,7 @@ void SKY_StandIns_Replace(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY
             ++alive;
         }
     }
+    SKY_ASSERT(alive <= near);
     for (uint32_t i = 0; alive > 0u && i < count; ++i)
     {
         if (!SKY_Satellites_Has(lost, servers[i]))
