@@ -379,7 +379,8 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
     do
     {
         ++sent;
-        SKY_ASSERT(used <= room && sent <= SENT_MAX); /* each step but the last takes room */
+        SKY_ASSERT(used <= room);     /* each step but the last takes room, */
+        SKY_ASSERT(sent <= SENT_MAX); /* so there are not many */
         action = SKY_HostLanes_Next(host, lane, room - used, &pkt, host->shell.Payload(host->shell.context));
         if (action == SKY_PUSH_CHUNK)
         {
@@ -395,8 +396,6 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
     } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
     *more          = action == SKY_PUSH_QUERY;
     lane->asked_us = lane->asked_us == 0u && (used > 0u || lane->kind == SKY_HOST_PURGE) ? host->now_us : lane->asked_us;
-    SKY_ASSERT(used <= room);
-    SKY_ASSERT(sent <= SENT_MAX);
     return used;
 }
 

@@ -222,9 +222,12 @@ SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr)
 
 void SKY_HostPieces_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt)
 {
+    SKY_ASSERT(pkt->src.plane == 0u);
+    SKY_ASSERT(pkt->src.slot == host->self.slot);
     pkt->seq_count  = host->seq_count;
     host->seq_count = (uint16_t)((host->seq_count + 1u) & SKY_SEQ_COUNT_MASK);
     host->shell.Send(host->shell.context, host->now_us, endpoint, pkt);
+    SKY_ASSERT(host->seq_count <= SKY_SEQ_COUNT_MASK);
 }
 
 /* The satellite of a place gets something to do. @return its number, SKY_HOST_NONE: no memory */
