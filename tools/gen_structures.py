@@ -91,6 +91,8 @@ MODULES = (
             ),
             f"{_HOST}sky_standins.h": None,
             f"{_HOST}sky_attempts.h": None,
+            f"{_HOST}sky_reach.h": None,
+            f"{_HOST}sky_handovers.h": None,
             f"{_HOST}sky_window.h": None,
         },
         lost="SKY_",

@@ -62,3 +62,19 @@ HOST_EARLY: Final = 10
 """part of a handover's time in which old places are asked first: few take longer, and asking in vain takes time"""
 HOST_LATE: Final = 32
 """places at satellites that are late to hand over, that are asked besides"""
+HOST_LOST_US: Final = 30000000
+"""a satellite that did not answer is left alone so long before it is asked again"""
+HOST_DOUBT_US: Final = 5000000
+"""the same at first, when a stand-in did not have its share; it doubles each time, up to lost_us"""
+HOST_PROBE_US: Final = 250000
+"""a lost satellite that is back has so long to answer: more than the way round the sky takes"""
+HOST_PAUSE_FIRST_US: Final = 1000000
+"""nothing is asked for so long after nobody answered; it doubles each time"""
+HOST_PAUSE_MAX_US: Final = 64000000
+"""that pause at most"""
+HOST_OTHERS: Final = 4
+"""satellites besides servers and ways in that a look around asks, for comparison"""
+HOST_LOOKS: Final = 8
+"""rounds of a look around, at most: each finds more satellites lost, and others in their places"""
+HOST_ON_WAY_US: Final = 250000
+"""it counts for so long that satellites have something left to hand over"""

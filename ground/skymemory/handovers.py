@@ -1,27 +1,25 @@
 """Which satellites still have something to hand over, as they say themselves.
 
-A handover may take longer than `cache.handover_s`, and longer than its row: links are slow, or rows are short. Then a chunk may
-still be at the place of any earlier row. So before a block counts as gone, the satellites of earlier rows are asked whether they
-have chunks that belong elsewhere. In a row chunks go only to the servers' satellites of that row. Once none of the others has
-anything left, that is true until the next row begins, and nobody asks again.
+Before a block counts as gone, the satellites that had a place in an earlier row are asked whether they have chunks that belong
+elsewhere. The core decides who is asked, what an answer means, and how long it counts (`sky_handovers.h`). This module sends the
+questions, and knows the schedule and the time.
 """
 
+import ctypes
 import logging
 import time
 from collections.abc import Sequence
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
+from skymemory.placement import structures
+from skymemory.placement.core import library
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import Route
-from skymemory.reach import LOST_S, Reach, Ways
+from skymemory.reach import Reach, Ways
 
 _log = logging.getLogger(__name__)
-
-_AGAIN_S: Final = 0.25
-"""how long an answer counts while something is on its way"""
 
 
 class Late(NamedTuple):
@@ -49,8 +47,11 @@ class Handovers:
         self._where = where
         self._reach = reach
         self._control = control
-        self._settled = 0, 1  # changes of the schedule, and the last row in which everything is known to have arrived
-        self._late: tuple[Late, int, float] | None = None  # with the number of changes, and until when it counts
+        self._core, self._state = library(), structures.Handovers()
+        self._at = ctypes.byref(self._state)
+        self._core.SKY_Handovers_Init(self._at)
+        self._late: Late | None = None  # what was found last
+        self._lock = Lock()  # of these
         self._told_row = 0
         self._told_unknown = False
         self._turn = Lock()
@@ -103,40 +104,44 @@ class Handovers:
     def _known(self) -> Late | None:
         """What still holds of what was found; None: they are to be asked."""
         row = self._where.row(time.time())
-        if self._where.playing is None:
+        if not row:
             return Late(row, (), (), True)
-        late = self._late
-        if late is None or late[0].row != row or late[1] != self._where.changes or time.monotonic() >= late[2]:
-            return None
-        return late[0]
+        with self._lock:
+            is_known = self._core.SKY_Handovers_IsKnown(self._at, self._where.changes, row, _now_us())
+            return self._late if is_known else None
 
     def _ask(self, hurry: bool) -> Late:
         changes, playing, row = self._where.changes, self._where.playing, self._where.row(time.time())
-        since = self._settled[1] if self._settled[0] == changes else 1
-        first = min(since, row)
-        before = self._where.left(first, row)
+        if playing is None or not row:
+            return Late(row, (), (), True)
+        search = structures.HandoverSearch()
+        with self._lock:
+            self._core.SKY_Handovers_Begin(self._at, ctypes.byref(search), changes, row, len(playing.track.rows))
+        before = self._where.left(search.first, row)
         routes = self._reach.routes_to(before)
-        having: dict[Satellite, Route] = {}
-        silent: set[Satellite] = set()
-        # Twice if nobody has anything: what left one before it was asked may have come to another after that was asked
-        for _ in range(2 if before else 0):
+        while True:
             patience_s = self._control.hurry_s(routes) if hurry else self._control.patience_s(routes)
             stats = self._control.store_stats(routes, patience_s)
-            silent = {route.satellite for route in routes} - stats.keys()
-            rows = 0 if playing is None else len(playing.track.rows)
-            having = {route.satellite: route for route in routes if _has_left(stats.get(route.satellite), row, rows)}
+            having = {route.satellite: route for route in routes if self._has_left(search, stats.get(route.satellite))}
             self._tell([stats[satellite] for satellite in having], row)
-            if having:
-                break
+            found = self._where.late(search.first, row, having) if having else []
+            places = tuple(tuple(map(having.__getitem__, one)) for one in found)
+            counts = len(before), len(stats), len(having)
+            with self._lock:
+                if not self._core.SKY_Handovers_Asked(self._at, ctypes.byref(search), _now_us(), *counts):
+                    late = self._late = Late(row, tuple(having.values()), places, self._state.is_certain)
+                    break
+        silent = {route.satellite for route in routes} - stats.keys()
         if silent and not hurry:
             self._reach.look(silent)
-        places = [tuple(map(having.__getitem__, found)) for found in self._where.late(first, row, having)] if having else []
-        late = Late(row, tuple(having.values()), tuple(places), not silent and len(routes) == len(before))
-        until_s = float("inf") if late.is_over and late.is_certain else time.monotonic() + (LOST_S if late.is_over else _AGAIN_S)
-        if late.is_over and late.is_certain:
-            self._settled = changes, row
-        self._late = late, changes, until_s
         return late
+
+    def _has_left(self, search: structures.HandoverSearch, counters: dict[str, int] | None) -> bool:
+        """Has a satellite anything that belongs elsewhere? Of one that does not answer (None) nobody says so."""
+        if counters is None:
+            return False
+        said = (counters[name] for name in ("row", "rows", "handover_left", "slots_used"))
+        return bool(self._core.SKY_Handovers_HasLeft(ctypes.byref(search), ctypes.byref(structures.HandoverWord(*said))))
 
     def _tell(self, having: list[dict[str, int]], row: int) -> None:
         """Log once a row that a handover takes longer than expected."""
@@ -151,10 +156,6 @@ class Handovers:
             )
 
 
-def _has_left(counters: dict[str, int] | None, row: int, rows: int) -> bool:
-    """Has a satellite anything that belongs elsewhere? One that follows another schedule, or is in another row, does not know.
-    Of one that does not answer (None) nobody says so."""
-    if counters is None:
-        return False
-    knows = counters["rows"] == rows and counters["row"] == row
-    return counters["handover_left"] > 0 or (not knows and counters["slots_used"] > 0)
+def _now_us() -> int:
+    """Time of the core's clock."""
+    return round(1e6 * time.monotonic())

@@ -1,35 +1,37 @@
 """Which satellites answer, and so the ways to the servers' places: around those that do not, and none while nobody does.
 
-Silence is judged by comparison. A satellite counts as lost only when another one answers at the same time; when nobody
-answers, it is this host that is cut off, or the whole sky is gone. Then nothing is asked for a while, so that whoever
-waits for a cache does not wait for each prompt anew, and the next caller after that asks whether somebody is back.
+The core decides who counts as lost, when a lost satellite is asked again, and when nothing is asked at all (`sky_reach.h`). This
+module sends the questions, and knows who is in sight, over which satellite another one is reached, and the time.
 """
 
+import ctypes
 import logging
 import time
 from collections.abc import Collection, Iterable, Sequence
+from itertools import count
 from threading import Lock
 from typing import Final, NamedTuple
 
+from skymemory import defaults
 from skymemory.link.control import ControlPlane
-from skymemory.placement import window
+from skymemory.placement import structures, window
+from skymemory.placement.core import core_torus, from_core, library
+from skymemory.placement.structures import ReachFound, ReachMay
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import Route
 
 _log = logging.getLogger(__name__)
 
-LOST_S: Final = 30.0
+LOST_S: Final = defaults.HOST_LOST_US / 1e6
 """how long a satellite that did not answer is left out before it is asked again"""
-DOUBT_S: Final = 5.0
+DOUBT_S: Final = defaults.HOST_DOUBT_US / 1e6
 """the same, when a stand-in did not have what it stands in for"""
-_BACK_S: Final = 0.25
+_BACK_S: Final = defaults.HOST_PROBE_US / 1e6
 """how long the question whether a lost satellite is back waits for its answer: more than the way round the sky takes"""
-PAUSE_FIRST_S: Final = 1.0
+PAUSE_FIRST_S: Final = defaults.HOST_PAUSE_FIRST_US / 1e6
 """how long nothing is asked after nobody answered; doubles each time"""
-PAUSE_MAX_S: Final = 64.0
-_ROUNDS_MAX: Final = 8
-"""steps of a look around: each finds more satellites lost, and others in their places"""
+PAUSE_MAX_S: Final = defaults.HOST_PAUSE_MAX_US / 1e6
 
 
 class Ways(NamedTuple):
@@ -49,25 +51,32 @@ class Reach:
     def __init__(self, where: Whereabouts, control: ControlPlane) -> None:
         self._where = where
         self._control = control
-        self._lost: dict[Satellite, float] = {}  # when it was asked last
-        self._doubts: dict[Satellite, int] = {}  # how often it was asked in vain whether it is back
+        torus = where.constellation.torus
+        satellites = torus.planes * torus.slots
+        self._known = (structures.ReachSatellite * satellites)()  # the core's memory, as the next one
+        self._listed = (structures.Addr * satellites)()
+        self._core, self._state = library(), structures.Reach()
+        self._at = ctypes.byref(self._state)
+        times = structures.ReachCfg(*(round(1e6 * one) for one in (LOST_S, DOUBT_S, PAUSE_FIRST_S, PAUSE_MAX_S)))
+        self._core.SKY_Reach_Init(self._at, ctypes.byref(times), ctypes.byref(core_torus(torus)), self._known, self._listed)
+        self._lost: frozenset[Satellite] = frozenset()  # as the core has it
         self._placed: tuple[tuple[frozenset[Satellite], int, int] | None, dict[int, list[Route]]] = None, {}
-        self._pause_s = 0.0
-        self._ask_again_s = 0.0
-        self._lock = Lock()
-        self.losses = 0
-        """times that a satellite was found not to answer"""
+        self._lock = Lock()  # of the core's state
 
     @property
     def silent(self) -> bool:
         """True from when no satellite answered until one does."""
-        return self._pause_s > 0
+        return bool(self._state.pause_us)
 
     @property
     def lost(self) -> frozenset[Satellite]:
         """Satellites that do not answer while others do."""
-        with self._lock:
-            return frozenset(self._lost)
+        return self._lost
+
+    @property
+    def losses(self) -> int:
+        """Times that a satellite was found not to answer."""
+        return self._state.losses
 
     def routes(self) -> list[Route]:
         """Routes to servers 0 to n - 1 now, around lost satellites.
@@ -158,15 +167,16 @@ class Reach:
         """
         routes = self._around(self._routes())
         answered = control.ping(routes, control.patience_s(routes))
-        if answered:
-            self._wake()
+        self._hear(answered)
         return answered
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     def _is_open(self) -> bool:
         """False while no satellite answers."""
-        if self.silent and not (self._is_my_turn() and self._look()):
+        with self._lock:
+            may = self._core.SKY_Reach_May(self._at, _now_us())
+        if may == ReachMay.SILENT or (may == ReachMay.LOOK and not self._look()):
             return False
         self._ask_lost(doubted=False)
         return True
@@ -175,8 +185,7 @@ class Reach:
         now_s = time.time() if now_s is None else now_s
         now = self._where.row(now_s)
         row = now if row is None else row
-        with self._lock:
-            lost = frozenset(self._lost)
+        lost = self._lost
         if self._where.constellation.cache.window == "physical":
             return window.server_routes(self._where, now_s, lost, row)
         what = lost, now, self._where.changes  # nothing else changes a logical window
@@ -193,96 +202,78 @@ class Reach:
 
         Whoever looks at the same sky finds the same satellites in the same places, and so what another host has put there.
         """
-        for _ in range(_ROUNDS_MAX):
+        for number in count(1):
             routes = self._routes()
             if not routes:
                 return False
             routes = list(dict.fromkeys([*routes, *self.routes_to(asked)]))
-            alive = self._ping(self._around(routes))
-            if not alive:
-                self._fall_silent()
-                return False
-            self._wake()
-            # Of the satellites behind a way in that is silent nothing is known
-            silent = {route.entry for route in routes} - alive or {route.satellite for route in routes} - alive
-            if not self._lose(silent):
+            around = self._around(routes)
+            alive = self._control.ping(around, self._control.patience_s(around))
+            found = self._found(number, len(routes), around, alive)
+            if found != ReachFound.AGAIN:
                 break
-        return True
+        return found == ReachFound.FOUND
 
     def routes_to(self, satellites: Collection[Satellite]) -> list[Route]:
         """Routes to satellites, in their order, but for those that are lost or cannot be reached."""
-        now_s = time.time()
-        with self._lock:
-            lost = frozenset(self._lost)
-        entry_points = window.entries(self._where, now_s, lost)
+        lost = self._lost
+        entry_points = window.entries(self._where, time.time(), lost)
         found = (window.route(self._where, one, entry_points) for one in satellites if one not in lost)
         return [route for route in found if route is not None]
 
     def _around(self, routes: Sequence[Route]) -> list[Route]:
-        """Whom to ask: the servers, the ways in, and a few others for comparison."""
-        asked = dict.fromkeys([*routes, *(Route(route.entry, route.entry) for route in routes)])
+        """Whom a look asks that is about these: them, the ways in, and a few others for comparison."""
+        others = window.others(self._where, time.time(), self._lost | {one for route in routes for one in route})
+        asks = _asks(routes, room=2 * len(routes) + defaults.HOST_OTHERS)
         with self._lock:
-            known = self._lost.keys() | {route.satellite for route in asked}
-        return [*asked, *window.others(self._where, time.time(), known)]
+            number = self._core.SKY_Reach_Around(self._at, asks, len(routes), _asks(others), len(others))
+        return [Route(*from_core((structures.Addr * 2).from_buffer(one))) for one in asks[:number]]
 
-    def _ping(self, routes: Sequence[Route]) -> set[Satellite]:
-        return set(self._control.ping(routes, self._control.patience_s(routes)))
-
-    def _is_my_turn(self) -> bool:
-        """True for one caller when the pause is over; the others go on without the sky meanwhile."""
+    def _found(self, number: int, about: int, around: Sequence[Route], alive: Collection[Satellite]) -> int:
+        """Tell the core who answered in a round of a look, and log what follows. Return a `ReachFound`."""
+        asks = _asks(around, alive)
         with self._lock:
-            now_s = time.monotonic()
-            mine = now_s >= self._ask_again_s
-            if mine:
-                self._ask_again_s = now_s + self._pause_s
-            return mine
+            lost, was_silent = self._lost, self.silent
+            found: int = self._core.SKY_Reach_Found(self._at, _now_us(), number, asks, about, len(around))
+            self._note_lost()
+            new = self._lost - lost
+        if found == ReachFound.NOBODY:
+            self._control.new_host()  # another host may have this one's number, and get its answers
+            if not was_silent:
+                pause_s = self._state.pause_us / 1e6
+                _log.warning("no satellite answers: all is a miss until one does; asked again in %g s and later", pause_s)
+        elif was_silent:
+            _log.warning("satellites answer again")
+        if new:
+            names = ", ".join(map(str, sorted(new)))
+            _log.warning("no answer from %s: others stand in; asked again in %g s", names, LOST_S)
+        return found
 
-    def _fall_silent(self) -> None:
+    def _hear(self, satellites: Collection[Satellite]) -> None:
+        """Satellites have answered."""
+        if not satellites:
+            return
         with self._lock:
-            first = self._pause_s == 0
-            self._pause_s = PAUSE_FIRST_S if first else min(2 * self._pause_s, PAUSE_MAX_S)
-            self._ask_again_s = time.monotonic() + self._pause_s
-        self._control.new_host()  # another host may have this one's number, and get its answers
-        if first:
-            _log.warning("no satellite answers: all is a miss until one does; asked again in %g s and later", self._pause_s)
-
-    def _wake(self) -> None:
-        with self._lock:
-            was_silent, self._pause_s = self.silent, 0.0
+            was_silent = self.silent
+            for one in satellites:
+                self._core.SKY_Reach_Heard(self._at, structures.Addr(*one))
+            self._note_lost()
         if was_silent:
             _log.warning("satellites answer again")
 
-    def _lose(self, satellites: set[Satellite]) -> bool:
-        """Leave satellites out of the layout. Return False if all of them are left out already."""
-        now_s = time.monotonic()
-        with self._lock:
-            new = sorted(satellites - self._lost.keys())
-            self._lost |= dict.fromkeys(satellites, now_s)
-            self.losses += len(new)
-        if new:
-            names = ", ".join(map(str, new))
-            _log.warning("no answer from %s: others stand in; asked again in %g s", names, LOST_S)
-        return bool(new)
+    def _note_lost(self) -> None:
+        self._lost = frozenset(from_core((structures.Addr * self._state.lost_count).from_buffer(self._listed)))
 
     def _ask_lost(self, *, doubted: bool) -> None:
         """Ask satellites that were lost, and not asked for a while, whether they are back."""
-        now_s = time.monotonic()
-        with self._lock:
-            again = [satellite for satellite, asked_s in self._lost.items() if now_s - asked_s >= self._pause(satellite, doubted)]
-            self._lost |= dict.fromkeys(again, now_s)  # other threads do not wait for this one's question
-            if doubted:
-                self._doubts |= {satellite: self._doubts.get(satellite, 0) + 1 for satellite in again}
-        if not again:
+        if not self._lost:
             return
-        # Whoever is back answers within the way there and back; most often nobody is, and somebody waits for us here
-        alive = set(self._control.ping(self._ways_back(again), _BACK_S))
         with self._lock:
-            for satellite in alive:
-                self._lost.pop(satellite, None)
-                self._doubts.pop(satellite, None)
-
-    def _pause(self, satellite: Satellite, doubted: bool) -> float:
-        return min(DOUBT_S * 2.0 ** self._doubts.get(satellite, 0), LOST_S) if doubted else LOST_S
+            found = (structures.Addr * self._state.lost_count)()
+            number = self._core.SKY_Reach_AskLost(self._at, _now_us(), doubted, found)
+        if number:
+            # Whoever is back answers within the way there and back; most often nobody is, and somebody waits for us here
+            self._hear(self._control.ping(self._ways_back(from_core(found)[:number]), _BACK_S))
 
     def _ways_back(self, satellites: Sequence[Satellite]) -> list[Route]:
         """To lost satellites: straight to those that would be ways in, to the others over ways in that are there."""
@@ -292,3 +283,16 @@ class Reach:
         direct = [Route(one, one) for one in satellites if ways is None or one in ways]
         behind = (window.route(self._where, one, ways_left) for one in satellites if ways is not None and one not in ways)
         return direct + [found for found in behind if found is not None]
+
+
+def _now_us() -> int:
+    """Time of the core's clock."""
+    return round(1e6 * time.monotonic())
+
+
+def _asks(routes: Sequence[Route], alive: Collection[Satellite] = (), room: int = 0) -> "ctypes.Array[structures.ReachAsk]":
+    """Questions to satellites as the core has them, and room for so many."""
+    asks = (structures.ReachAsk * max(room, len(routes)))()
+    for ask, (satellite, entry) in zip(asks, routes, strict=False):
+        ask.satellite, ask.entry, ask.answered = structures.Addr(*satellite), structures.Addr(*entry), satellite in alive
+    return asks

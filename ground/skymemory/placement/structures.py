@@ -60,6 +60,28 @@ class Verdict(IntEnum):
     """a chunk is gone for good, so the rest is of no use (paper, section 3.9)"""
 
 
+class ReachMay(IntEnum):
+    """`SKY_ReachMay_t`. May something be asked now?"""
+
+    OPEN = 0
+    """yes"""
+    LOOK = 1
+    """only after a look that finds somebody; the others wait for this caller"""
+    SILENT = 2
+    """no"""
+
+
+class ReachFound(IntEnum):
+    """`SKY_ReachFound_t`. What follows from the answers of a look."""
+
+    FOUND = 0
+    """all who have a server's place answer, or there were rounds enough"""
+    AGAIN = 1
+    """others have the places now: ask again"""
+    NOBODY = 2
+    """nobody answers: the host is silent"""
+
+
 class Addr(Structure):
     """`SKY_Addr_t`. A satellite (plane and slot from 1) or a ground host (plane 0, slot = host number)."""
 
@@ -267,6 +289,150 @@ class Attempts(Structure):
     )
 
 
+class ReachCfg(Structure):
+    """`SKY_ReachCfg_t`. Times of a host; the usual ones are in sky_defaults.h."""
+
+    lost_us: int
+    """how long a lost satellite is left alone before it is asked again"""
+    doubt_us: int
+    """the same, when a stand-in did not have its share; doubles up to lost_us"""
+    pause_first_us: int
+    """how long nothing is asked after nobody answered, from 1; doubles each time"""
+    pause_max_us: int
+    """from 1"""
+    _fields_ = (
+        ("lost_us", c_uint64),
+        ("doubt_us", c_uint64),
+        ("pause_first_us", c_uint64),
+        ("pause_max_us", c_uint64),
+    )
+
+
+class ReachSatellite(Structure):
+    """`SKY_ReachSatellite_t`. What is known of a satellite."""
+
+    asked_us: int
+    """when it was lost, or last asked whether it is back"""
+    doubt_us: int
+    """how long it is left alone from then on, when a stand-in did not have its share"""
+    is_lost: bool
+    is_noted: bool
+    """used within a call"""
+    _fields_ = (
+        ("asked_us", c_uint64),
+        ("doubt_us", c_uint64),
+        ("is_lost", c_bool),
+        ("is_noted", c_bool),
+    )
+
+
+class ReachAsk(Structure):
+    """`SKY_ReachAsk_t`. A question whether a satellite is there."""
+
+    satellite: Addr
+    entry: Addr
+    """the satellite that the host sends it to"""
+    answered: bool
+    """set by the shell"""
+    _fields_ = (
+        ("satellite", Addr),
+        ("entry", Addr),
+        ("answered", c_bool),
+    )
+
+
+class Reach(Structure):
+    """`SKY_Reach_t`."""
+
+    cfg: ReachCfg
+    torus: Torus
+    satellites: Any
+    lost: Any
+    """in ascending order"""
+    lost_count: int
+    losses: int
+    """times that a satellite was found lost"""
+    pause_us: int
+    """0: the host is not silent"""
+    again_us: int
+    """when one caller may ask although the host is silent"""
+    _fields_ = (
+        ("cfg", ReachCfg),
+        ("torus", Torus),
+        ("satellites", POINTER(ReachSatellite)),
+        ("lost", POINTER(Addr)),
+        ("lost_count", c_uint32),
+        ("losses", c_uint32),
+        ("pause_us", c_uint64),
+        ("again_us", c_uint64),
+    )
+
+
+class HandoverWord(Structure):
+    """`SKY_HandoverWord_t`. What a satellite says of itself: counters of STATS."""
+
+    row: int
+    """that it is in, and of its schedule"""
+    rows: int
+    """that it is in, and of its schedule"""
+    left: int
+    """chunks that it has to hand over"""
+    slots_used: int
+    _fields_ = (
+        ("row", c_uint64),
+        ("rows", c_uint64),
+        ("left", c_uint64),
+        ("slots_used", c_uint64),
+    )
+
+
+class Handovers(Structure):
+    """`SKY_Handovers_t`. What was found."""
+
+    schedule: int
+    """the host's number of the schedule; what was found under another one does not hold"""
+    row: int
+    """that held when satellites were asked last; 0: they were not asked yet"""
+    settled: int
+    """the last row in which everything is known to have arrived; 0: none"""
+    until_us: int
+    """when this is to be asked again, even if the row still holds"""
+    is_over: bool
+    """nobody who answered has anything left"""
+    is_certain: bool
+    """all who may have something have answered"""
+    _fields_ = (
+        ("schedule", c_uint32),
+        ("row", c_uint32),
+        ("settled", c_uint32),
+        ("until_us", c_uint64),
+        ("is_over", c_bool),
+        ("is_certain", c_bool),
+    )
+
+
+class HandoverSearch(Structure):
+    """`SKY_HandoverSearch_t`. Satellites that are being asked."""
+
+    schedule: int
+    row: int
+    rows: int
+    first: int
+    """row: satellites that had a place in one from this on are asked"""
+    passes: int
+    """that are over"""
+    is_certain: bool
+    """so far all have answered"""
+    _fields_ = (
+        ("schedule", c_uint32),
+        ("row", c_uint32),
+        ("rows", c_uint32),
+        ("first", c_uint32),
+        ("passes", c_uint32),
+        ("is_certain", c_bool),
+    )
+
+
 SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Torus_Init": (c_bool, [POINTER(Torus), c_uint32, c_uint32, c_bool]),
     "SKY_Placement_Init": (c_bool, [POINTER(Placement), POINTER(Torus), c_uint, c_uint32, Cell]),
@@ -290,6 +456,17 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Attempts_Searched": (None, [POINTER(Attempts), POINTER(Late), c_uint32]),
     "SKY_Attempts_Confirmed": (None, [POINTER(Attempts), c_bool, c_bool]),
     "SKY_Attempts_Verdict": (c_uint, [POINTER(Attempts)]),
+    "SKY_Reach_Init": (None, [POINTER(Reach), POINTER(ReachCfg), POINTER(Torus), POINTER(ReachSatellite), POINTER(Addr)]),
+    "SKY_Reach_May": (c_uint, [POINTER(Reach), c_uint64]),
+    "SKY_Reach_Heard": (None, [POINTER(Reach), Addr]),
+    "SKY_Reach_Around": (c_uint32, [POINTER(Reach), POINTER(ReachAsk), c_uint32, POINTER(ReachAsk), c_uint32]),
+    "SKY_Reach_Found": (c_uint, [POINTER(Reach), c_uint64, c_uint32, POINTER(ReachAsk), c_uint32, c_uint32]),
+    "SKY_Reach_AskLost": (c_uint32, [POINTER(Reach), c_uint64, c_bool, POINTER(Addr)]),
+    "SKY_Handovers_Init": (None, [POINTER(Handovers)]),
+    "SKY_Handovers_IsKnown": (c_bool, [POINTER(Handovers), c_uint32, c_uint32, c_uint64]),
+    "SKY_Handovers_Begin": (None, [POINTER(Handovers), POINTER(HandoverSearch), c_uint32, c_uint32, c_uint32]),
+    "SKY_Handovers_HasLeft": (c_bool, [POINTER(HandoverSearch), POINTER(HandoverWord)]),
+    "SKY_Handovers_Asked": (c_bool, [POINTER(Handovers), POINTER(HandoverSearch), c_uint64, c_uint32, c_uint32, c_uint32]),
     "SKY_Window_Servers": (None, [POINTER(Placement), Cell, POINTER(Addr)]),
     "SKY_Window_Covers": (c_bool, [POINTER(Placement), Cell, Addr]),
     "SKY_Window_Heir": (Addr, [POINTER(Placement), Cell, Cell, Addr]),

@@ -10,14 +10,12 @@ The layout lies around the same centre in both. That moves where the sky follows
 
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from skymemory.defaults import HOST_OTHERS
 from skymemory.placement.layouts import nearest, substitute
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.whereabouts import Whereabouts
-
-_OTHERS: Final = 4
-"""satellites that are asked for comparison"""
 
 
 class Route(NamedTuple):
@@ -58,10 +56,10 @@ def others(where: Whereabouts, time_s: float, known: Collection[Satellite]) -> l
     Arguments as for `entries`."""
     cache, torus = where.constellation.cache, where.constellation.torus
     if cache.window == "logical":
-        near = nearest(where.centre(where.row(time_s)), min(len(known) + _OTHERS, torus.planes * torus.slots), torus)
+        near = nearest(where.centre(where.row(time_s)), min(len(known) + HOST_OTHERS, torus.planes * torus.slots), torus)
     else:
         near = where.in_sight(time_s)
-    found = [satellite for satellite in near if satellite not in known][:_OTHERS]
+    found = [satellite for satellite in near if satellite not in known][:HOST_OTHERS]
     return [Route(satellite, cache.centre if cache.host == "satellite" else satellite) for satellite in found]
 
 

@@ -35,5 +35,13 @@
 #define SKY_HOST_BACK 3u /**< old places of a share that are asked at most, unless a satellite is late */
 #define SKY_HOST_EARLY 10u /**< part of a handover's time in which old places are asked first: few take longer, and asking in vain takes time */
 #define SKY_HOST_LATE 32u /**< places at satellites that are late to hand over, that are asked besides */
+#define SKY_HOST_LOST_US 30000000u /**< a satellite that did not answer is left alone so long before it is asked again */
+#define SKY_HOST_DOUBT_US 5000000u /**< the same at first, when a stand-in did not have its share; it doubles each time, up to lost_us */
+#define SKY_HOST_PROBE_US 250000u /**< a lost satellite that is back has so long to answer: more than the way round the sky takes */
+#define SKY_HOST_PAUSE_FIRST_US 1000000u /**< nothing is asked for so long after nobody answered; it doubles each time */
+#define SKY_HOST_PAUSE_MAX_US 64000000u /**< that pause at most */
+#define SKY_HOST_OTHERS 4u /**< satellites besides servers and ways in that a look around asks, for comparison */
+#define SKY_HOST_LOOKS 8u /**< rounds of a look around, at most: each finds more satellites lost, and others in their places */
+#define SKY_HOST_ON_WAY_US 250000u /**< it counts for so long that satellites have something left to hand over */
 
 #endif
