@@ -21,7 +21,6 @@
 static void NodeStats(const SKY_Node_t *node, uint64_t now_us, uint64_t *out)
 {
     const SKY_RouterCounters_t *counters = &node->router.counters;
-    SKY_ASSERT(node->started_us <= now_us);
 
     out[SKY_STATS_ISL_UPTIME_MS]        = (now_us - node->started_us) / 1000u;
     out[SKY_STATS_ISL_DELIVERED]        = counters->delivered;
@@ -47,7 +46,6 @@ static void LinkStats(const SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, 
 {
     const SKY_NodeLink_t *link = &node->links[id];
     SKY_ASSERT(id < SKY_LINK_COUNT);
-    SKY_ASSERT(!link->heard_once || link->heard_us <= now_us);
 
     out[SKY_STATS_LINK_UP]                 = SKY_Node_IsUp(node, id) ? 1u : 0u;
     out[SKY_STATS_LINK_PLANE]              = link->peer.plane;

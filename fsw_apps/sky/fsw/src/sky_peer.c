@@ -148,7 +148,6 @@ static void peer_round(SKY_Peer_t *peer, uint64_t now_us)
         peer->late_in_round = false;
     }
     SKY_ASSERT(peer->round_end_us > now_us);
-    SKY_ASSERT(peer->round_end_us <= now_us + peer->cfg.rto_max_us);
 }
 
 void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks)

@@ -348,7 +348,6 @@ void SKY_Push_OnPacket(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pk
         return;
     }
     SKY_ASSERT(push->left > 0);
-    SKY_ASSERT(push->timed == 0 || push->asked_us <= now_us);
     push->unanswered = 0;
     if (pkt->op == SKY_OP_HAS && (pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_NOT_FOUND))
     {

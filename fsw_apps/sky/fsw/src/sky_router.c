@@ -97,7 +97,6 @@ static bool Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t
     SKY_Ground_t *ground = FindHost(router, host);
     SKY_ASSERT(host != 0u);
     SKY_ASSERT(endpoint != 0u);
-    SKY_ASSERT(ground == NULL || ground->heard_us <= now_us);
 
     if (ground != NULL && ground->endpoint != endpoint && now_us - ground->heard_us < SKY_ROUTER_GROUND_HOLD_US)
     {

@@ -96,7 +96,6 @@ void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *
 
     SKY_ASSERT(core->store != NULL); /* it was set up */
     SKY_ASSERT(core->cfg.credit != 0);
-    SKY_ASSERT(core->started_us <= now_us);
     begin_pull(svc);
     if (pkt->is_request)
     {
@@ -130,7 +129,6 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
 {
     SKY_ServiceCore_t *core = &svc->core;
     uint64_t           next;
-    SKY_ASSERT(core->started_us <= now_us);
 
     begin_pull(svc);
     const uint64_t handover_us = SKY_Handover_OnTime(core, &svc->migrations, &svc->handover, now_us);

@@ -15,7 +15,6 @@ void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out)
     const SKY_Store_t           *store    = core->store;
     const SKY_ServiceCounters_t *c        = &core->counters;
     const SKY_Schedule_t        *schedule = core->schedule;
-    SKY_ASSERT(core->started_us <= now_us);
 
     out[SKY_STATS_KVC_UPTIME_MS]       = (now_us - core->started_us) / US_PER_MS;
     out[SKY_STATS_KVC_STORE_BYTES]     = (uint64_t)store->cfg.slot_count * store->cfg.slot_bytes;
