@@ -13,7 +13,8 @@ from skymemory.wire.icd import Status
 
 __all__ = ["AttemptStep", "Attempts", "Denied", "Rows", "Verdict", "verdict_of"]
 
-_CODES: Final = {status: code for code, status in (icd.STATUSES | icd.HOST_STATUSES).items()}
+_STATUSES: Final = icd.STATUSES | icd.HOST_STATUSES
+_CODES: Final = {status: code for code, status in _STATUSES.items()}
 
 
 def verdict_of(denied: Denied) -> Verdict:
@@ -60,6 +61,11 @@ class Attempts:
     def follows_search(self) -> bool:
         """True from when somebody was asked who is late."""
         return bool(self._raw.is_searched)
+
+    @property
+    def status(self) -> Status:
+        """How the attempts ended so far; RUNNING before the first."""
+        return _STATUSES[self._raw.status]
 
     @property
     def is_renamed(self) -> bool:

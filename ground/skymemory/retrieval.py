@@ -68,7 +68,8 @@ class Retrieval:
                 else:
                     transfers[index] = Transfer(entry, self._tenant, memory_for(entry.block_len) if data is None else data)
             self._transfers.get([attempts[index] for index in transfers], list(transfers.values()), progress, aside=aside)
-            results[:] = [self._get_result(transfers[at]) if at in transfers else one for at, one in enumerate(results)]
+            for index, transfer in transfers.items():
+                results[index] = self._get_result(transfer, attempts[index].status)
             wanted = self._settle({index: (attempts[index], transfer.entry) for index, transfer in transfers.items()})
 
     def carry_out(
@@ -88,18 +89,18 @@ class Retrieval:
         if useless:
             self._clearing.forget(useless, routes, patience_s)
 
-    def end_of(self, transfer: Transfer) -> Status:
+    def end_of(self, status: Status) -> Status:
         """What became of a block, also if nobody was asked for it."""
-        if transfer.status is Status.RUNNING:
+        if status is Status.RUNNING:
             return Status.UNANSWERED if self._reach.silent else Status.NO_SATELLITE
-        return transfer.status
+        return status
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _get_result(self, transfer: Transfer) -> GetResult:
+    def _get_result(self, transfer: Transfer, status: Status) -> GetResult:
         taken = transfer.data if transfer.status is Status.DONE else None
         data = taken if isinstance(taken, bytearray) else None
-        return GetResult(transfer.entry.key, data, self.end_of(transfer), transfer.duration_s)
+        return GetResult(transfer.entry.key, data, self.end_of(status), transfer.duration_s)
 
     def _settle(self, fetched: Mapping[int, tuple[Attempts, BlockEntry]]) -> dict[int, BlockEntry]:
         """Find out what became of blocks that did not come, and forget or purge those that are gone.

@@ -517,7 +517,7 @@ class SkyStore:
         return None if self._reach.routes() else Status.NO_SATELLITE
 
     def _put_result(self, transfer: Transfer) -> PutResult:
-        status = self._retrieval.end_of(transfer)
+        status = self._retrieval.end_of(transfer.status)
         entry = transfer.entry if status is Status.DONE else None
         return PutResult(transfer.entry.key, status, entry, transfer.duration_s)
 

@@ -402,9 +402,9 @@ void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index)
     SKYT_Ground_Run(twin, active->host - 1u);
 }
 
-static SKYT_Cause_t cause_of(const SKY_HostBlock_t *block)
+static SKYT_Cause_t cause_of(uint32_t status)
 {
-    switch (block->status)
+    switch (status)
     {
         case SKY_STATUS_DONE:
             return SKYT_CAUSE_NONE;
@@ -432,9 +432,9 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     {
         SKYT_Check_Chunk(twin, active, chunk);
     }
-    active->failed = cause_of(block);
     if (block->kind == SKY_HOST_PURGE)
     {
+        active->failed = cause_of(block->status);
         SKY_Attempts_GiveUp(&active->attempts);
     }
     else
@@ -445,6 +445,7 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
 
         SKY_Attempts_Ended(&active->attempts, block->status, false, &rows, SKY_Schedule_RowAt(&twin->schedule, twin->now_us),
                            false);
+        active->failed = cause_of(active->attempts.status);
     }
     go_on(twin, active);
 }

@@ -282,7 +282,8 @@ static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, S
         case SKYT_CAUSE_UNREACHABLE:
             return is_hard || twin->sky_links_down > 0;
         case SKYT_CAUSE_EXPIRED:
-            return is_hard || SKYT_Fault_Since(&twin->lossy, since_us);
+            return is_hard || SKYT_Fault_Since(&twin->lossy, since_us) ||
+                   active->attempts.searches == SKY_ATTEMPT_SEARCHES_MAX; /* a row began during each of them */
         default:
             return false;
     }

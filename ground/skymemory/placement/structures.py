@@ -20,6 +20,8 @@ PLACEMENT_CELL_MAX: Final = 1073741824
 """unrolled planes and slots are within +- this"""
 PLACES_ROWS_MAX: Final = 8
 """an epoch's row, the row of now twice, old ones, the next, an epoch's row"""
+ATTEMPT_SEARCHES_MAX: Final = 4
+"""more than one where a row begins meanwhile: satellites of several rows are late"""
 
 
 class LayoutId(IntEnum):
@@ -257,7 +259,7 @@ class Attempts(Structure):
     step: int
     """SKY_AttemptStep_t"""
     status: int
-    """how the last attempt ended; SKY_STATUS_RUNNING before"""
+    """how the attempts ended so far; SKY_STATUS_RUNNING before"""
     asks: int
     searches: int
     ways: int

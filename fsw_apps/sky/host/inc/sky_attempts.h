@@ -10,7 +10,8 @@
  *         -> a place was silent                  -> LOOK          -> ASK, once
  *         -> a stand-in does not have its share  -> DOUBT         -> ASK, once
  *         -> denied, and the window has moved on                  -> ASK
- *         -> denied, and a handover may go on    -> SEARCH        -> ASK, until one search is done within a row
+ *         -> denied, and a handover may go on    -> SEARCH        -> ASK, until one search is done within a row. After so
+ *            many searches that were not, nothing is known of the block: the attempts have expired
  *         -> denied by all, or another block has
  *            the name                            -> CONFIRM       -> ASK, once, for what is there now; or END
  *
@@ -23,6 +24,8 @@
 #define SKY_ATTEMPTS_H
 
 #include "sky_places.h"
+
+#define SKY_ATTEMPT_SEARCHES_MAX 4u /**< more than one where a row begins meanwhile: satellites of several rows are late */
 
 typedef enum
 {
@@ -75,7 +78,7 @@ typedef struct
 {
     bool         is_get;
     uint32_t     step;   /**< SKY_AttemptStep_t */
-    uint32_t     status; /**< how the last attempt ended; SKY_STATUS_RUNNING before */
+    uint32_t     status; /**< how the attempts ended so far; SKY_STATUS_RUNNING before */
     uint32_t     asks, searches;
     uint32_t     ways; /**< that were asked last; 0: none */
     uint32_t     rows[SKY_PLACES_ROWS_MAX];

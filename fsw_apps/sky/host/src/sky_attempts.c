@@ -8,8 +8,7 @@
 
 #include "sky_assert.h"
 
-#define GETS_MAX     3u /* attempts before a search: around satellites that were found lost, after a window that has moved on */
-#define SEARCHES_MAX 4u /* more than one where a row begins meanwhile: satellites of one row are late at the same time */
+#define GETS_MAX 3u /* attempts before a search: around satellites that were found lost, after a window that has moved on */
 
 SKY_Verdict_t SKY_Verdict_Of(const SKY_Denied_t *denied)
 {
@@ -34,7 +33,7 @@ static bool IsNoWay(uint32_t status)
 static uint32_t Rest(const SKY_Attempts_t *attempts)
 {
     SKY_ASSERT(attempts->status != SKY_STATUS_RUNNING); /* an attempt has ended */
-    SKY_ASSERT(attempts->searches <= SEARCHES_MAX);
+    SKY_ASSERT(attempts->searches <= SKY_ATTEMPT_SEARCHES_MAX);
     if (attempts->is_get && attempts->status == SKY_STATUS_BAD_KEY) /* another host may have put another block of the name */
     {
         return SKY_ATTEMPT_CONFIRM;
@@ -54,19 +53,24 @@ static uint32_t Rest(const SKY_Attempts_t *attempts)
 static uint32_t AfterDenial(const SKY_Attempts_t *attempts)
 {
     SKY_ASSERT(attempts->asks >= 1u);
-    SKY_ASSERT(attempts->asks <= GETS_MAX + SEARCHES_MAX);
+    SKY_ASSERT(attempts->asks <= GETS_MAX + SKY_ATTEMPT_SEARCHES_MAX);
     return attempts->denied.has_moved && attempts->asks < GETS_MAX ? (uint32_t)SKY_ATTEMPT_ASK : Rest(attempts);
 }
 
 /* What comes after an attempt that followed a search. */
-static uint32_t AfterSearch(const SKY_Attempts_t *attempts, uint32_t row)
+static uint32_t AfterSearch(SKY_Attempts_t *attempts, uint32_t row)
 {
-    const bool goes_on = attempts->status == SKY_STATUS_MISS && row != attempts->known_row && attempts->searches < SEARCHES_MAX;
-    SKY_ASSERT(attempts->is_searched);
     SKY_ASSERT(attempts->searches >= 1u);
-    SKY_ASSERT(attempts->searches <= SEARCHES_MAX);
-
-    return goes_on ? (uint32_t)SKY_ATTEMPT_SEARCH : Rest(attempts);
+    if (attempts->status != SKY_STATUS_MISS || row == attempts->known_row)
+    {
+        return Rest(attempts);
+    }
+    if (attempts->searches < SKY_ATTEMPT_SEARCHES_MAX)
+    {
+        return SKY_ATTEMPT_SEARCH;
+    }
+    attempts->status = SKY_STATUS_EXPIRED; /* it may have moved on each time */
+    return SKY_ATTEMPT_END;
 }
 
 /* Could a share be at a place of a row that was not asked? */
@@ -130,7 +134,7 @@ bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32
 {
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_ASK);
     SKY_ASSERT(rows->count <= SKY_PLACES_ROWS_MAX);
-    SKY_ASSERT(attempts->asks < GETS_MAX + SEARCHES_MAX);
+    SKY_ASSERT(attempts->asks < GETS_MAX + SKY_ATTEMPT_SEARCHES_MAX);
     SKY_ASSERT(ways != 0u); /* that means none */
     if (ways == attempts->ways && !attempts->is_searched)
     {
@@ -145,7 +149,7 @@ bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32
     }
     ++attempts->asks;
     SKY_ASSERT(attempts->row_count <= SKY_PLACES_ROWS_MAX);
-    SKY_ASSERT(attempts->asks <= GETS_MAX + SEARCHES_MAX);
+    SKY_ASSERT(attempts->asks <= GETS_MAX + SKY_ATTEMPT_SEARCHES_MAX);
     return true;
 }
 
@@ -195,7 +199,7 @@ void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand
 void SKY_Attempts_Searched(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row)
 {
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_SEARCH);
-    SKY_ASSERT(attempts->searches < SEARCHES_MAX);
+    SKY_ASSERT(attempts->searches < SKY_ATTEMPT_SEARCHES_MAX);
     SKY_ASSERT(attempts->is_get);
     SKY_ASSERT(attempts->asks >= 1u);
     ++attempts->searches;
@@ -203,14 +207,14 @@ void SKY_Attempts_Searched(SKY_Attempts_t *attempts, const SKY_Late_t *late, uin
     attempts->known_row         = row;
     attempts->denied.is_certain = late->is_known && late->is_over && late->is_certain;
     attempts->step              = SKY_ATTEMPT_ASK;
-    SKY_ASSERT(attempts->searches <= SEARCHES_MAX);
+    SKY_ASSERT(attempts->searches <= SKY_ATTEMPT_SEARCHES_MAX);
 }
 
 void SKY_Attempts_Confirmed(SKY_Attempts_t *attempts, bool is_other, bool is_blind)
 {
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_CONFIRM);
     SKY_ASSERT(attempts->is_get);
-    SKY_ASSERT(attempts->searches <= SEARCHES_MAX);
+    SKY_ASSERT(attempts->searches <= SKY_ATTEMPT_SEARCHES_MAX);
     attempts->denied.is_other = is_other;
     attempts->denied.is_blind = is_blind;
     attempts->step            = SKY_ATTEMPT_END;

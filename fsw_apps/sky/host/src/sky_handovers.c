@@ -34,6 +34,8 @@ void SKY_Handovers_Begin(const SKY_Handovers_t *handovers, SKY_HandoverSearch_t 
     search->first      = since < row ? since : row;
     search->passes     = 0;
     search->is_certain = true;
+    SKY_ASSERT(search->first >= 1u);
+    SKY_ASSERT(search->first <= search->row);
 }
 
 bool SKY_Handovers_HasLeft(const SKY_HandoverSearch_t *search, const SKY_HandoverWord_t *word)
@@ -47,7 +49,9 @@ bool SKY_Handovers_HasLeft(const SKY_HandoverSearch_t *search, const SKY_Handove
 bool SKY_Handovers_Asked(SKY_Handovers_t *handovers, SKY_HandoverSearch_t *search, uint64_t now_us, uint32_t count,
                          uint32_t answered, uint32_t having)
 {
-    SKY_ASSERT(having <= answered && answered <= count && search->passes < PASSES);
+    SKY_ASSERT(having <= answered);
+    SKY_ASSERT(answered <= count);
+    SKY_ASSERT(search->passes < PASSES);
     ++search->passes;
     search->is_certain = search->is_certain && answered == count;
     if (count > 0u && having == 0u && search->passes < PASSES)
@@ -64,6 +68,7 @@ bool SKY_Handovers_Asked(SKY_Handovers_t *handovers, SKY_HandoverSearch_t *searc
     {
         handovers->until_us = UINT64_MAX;
     }
-    SKY_ASSERT(handovers->settled <= handovers->row && handovers->until_us > now_us);
+    SKY_ASSERT(handovers->settled <= handovers->row);
+    SKY_ASSERT(handovers->until_us > now_us);
     return false;
 }

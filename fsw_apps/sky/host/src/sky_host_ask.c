@@ -34,7 +34,8 @@ static uint64_t TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, ui
     {
         timeout_us *= 2u;
     }
-    SKY_ASSERT(timeout_us > 0u && patience->max_us > 0u);
+    SKY_ASSERT(timeout_us > 0u);
+    SKY_ASSERT(patience->max_us > 0u);
     return timeout_us < patience->max_us ? timeout_us : patience->max_us;
 }
 
@@ -122,7 +123,8 @@ static bool IsSound(const SKY_HostQuestion_t *question)
 /* Let a question wait behind all others. */
 static void Wait(SKY_HostQuestions_t *all, SKY_HostQuestion_t *question)
 {
-    SKY_ASSERT(question->status == SKY_STATUS_RUNNING && question->next == NULL);
+    SKY_ASSERT(question->status == SKY_STATUS_RUNNING);
+    SKY_ASSERT(question->next == NULL);
     if (all->waiting == 0u)
     {
         all->waiting_first = question;
@@ -169,7 +171,8 @@ SKY_HostBegun_t SKY_Host_Ask(SKY_Host_t *host, uint64_t now_us, SKY_HostQuestion
 /* It is in no list and no place any more. */
 static void End(SKY_HostQuestions_t *all, SKY_HostQuestion_t *question, SKY_Status_t status)
 {
-    SKY_ASSERT(question->status == SKY_STATUS_RUNNING && status != SKY_STATUS_RUNNING);
+    SKY_ASSERT(question->status == SKY_STATUS_RUNNING);
+    SKY_ASSERT(status != SKY_STATUS_RUNNING);
     question->status = status;
     question->next   = NULL;
     if (all->ended_first == NULL)
@@ -188,7 +191,8 @@ static void EndAsked(SKY_HostQuestions_t *all, uint32_t place, SKY_Status_t stat
 {
     SKY_HostAsked_t *asked = &all->memory.asked[place];
 
-    SKY_ASSERT(asked->question != NULL && all->on_way > 0u);
+    SKY_ASSERT(asked->question != NULL);
+    SKY_ASSERT(all->on_way > 0u);
     End(all, asked->question, status);
     asked->question = NULL;
     asked->next     = all->free;
@@ -201,7 +205,8 @@ static SKY_HostQuestion_t *TakeWaiting(SKY_HostQuestions_t *all)
 {
     SKY_HostQuestion_t *question = all->waiting_first;
 
-    SKY_ASSERT(all->waiting > 0u && question != NULL);
+    SKY_ASSERT(all->waiting > 0u);
+    SKY_ASSERT(question != NULL);
     all->waiting_first = question->next;
     question->next     = NULL;
     --all->waiting;
@@ -225,7 +230,8 @@ void SKY_HostAsk_StopAll(SKY_Host_t *host, SKY_Status_t status)
     {
         End(all, TakeWaiting(all), status);
     }
-    SKY_ASSERT(all->on_way == 0u && all->waiting == 0u);
+    SKY_ASSERT(all->on_way == 0u);
+    SKY_ASSERT(all->waiting == 0u);
 }
 
 SKY_HostQuestion_t *SKY_Host_NextAnswered(SKY_Host_t *host)
@@ -347,7 +353,8 @@ static void BeginWaiting(SKY_Host_t *host)
         /* Bit 32 is 0, which it is not for transfers; the low bits keep those apart that were in one place after one another. */
         ++all->number;
         question->request_id = (uint64_t)host->shell.Random(host->shell.context) << 33 | (uint64_t)place << 16 | all->number;
-        SKY_ASSERT(SKY_Host_IsQuestion(question->request_id) && all->memory.asked[place].question == NULL);
+        SKY_ASSERT(SKY_Host_IsQuestion(question->request_id));
+        SKY_ASSERT(all->memory.asked[place].question == NULL);
         all->free                         = all->memory.asked[place].next;
         all->memory.asked[place].question = question;
         all->due_us                       = all->on_way > 0u ? all->due_us : UINT64_MAX;

@@ -127,7 +127,8 @@ static SKY_Status_t VerdictOf(SKY_ShareState_t state, SKY_Status_t said)
         case SKY_SHARE_EXPIRED:
             return SKY_STATUS_EXPIRED;
         default: /* REFUSED */
-            SKY_ASSERT(state == SKY_SHARE_REFUSED && said != SKY_STATUS_OK);
+            SKY_ASSERT(state == SKY_SHARE_REFUSED);
+            SKY_ASSERT(said != SKY_STATUS_OK);
             return said != SKY_STATUS_EXPIRED && said < SKY_STATUS_COUNT ? said : SKY_STATUS_REFUSED;
     }
 }

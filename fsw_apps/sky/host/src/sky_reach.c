@@ -10,7 +10,8 @@
 
 static uint32_t Count(const SKY_Reach_t *reach)
 {
-    SKY_ASSERT(reach->torus.planes > 0u && reach->torus.slots > 0u);
+    SKY_ASSERT(reach->torus.planes > 0u);
+    SKY_ASSERT(reach->torus.slots > 0u);
     return (uint32_t)reach->torus.planes * reach->torus.slots;
 }
 
@@ -23,7 +24,8 @@ static SKY_ReachSatellite_t *Of(const SKY_Reach_t *reach, SKY_Addr_t satellite)
 void SKY_Reach_Init(SKY_Reach_t *reach, const SKY_ReachCfg_t *cfg, const SKY_Torus_t *torus, SKY_ReachSatellite_t *satellites,
                     SKY_Addr_t *lost)
 {
-    SKY_ASSERT(cfg->pause_first_us > 0u && cfg->pause_max_us > 0u);
+    SKY_ASSERT(cfg->pause_first_us > 0u);
+    SKY_ASSERT(cfg->pause_max_us > 0u);
     (void)memset(reach, 0, sizeof(*reach));
     reach->cfg        = *cfg;
     reach->torus      = *torus;
@@ -55,6 +57,7 @@ static bool Lose(SKY_Reach_t *reach, uint64_t now_us, SKY_Addr_t satellite)
     {
         reach->lost[at] = reach->lost[at - 1u];
     }
+    SKY_ASSERT(at == 0u || IsBefore(reach->lost[at - 1u], satellite));
     reach->lost[at]  = satellite;
     record->is_lost  = true;
     record->doubt_us = reach->cfg.doubt_us;
@@ -73,6 +76,7 @@ void SKY_Reach_Heard(SKY_Reach_t *reach, SKY_Addr_t satellite)
     {
         return;
     }
+    SKY_ASSERT(reach->lost_count > 0u);
     for (uint32_t i = 0; i < reach->lost_count; ++i)
     {
         reach->lost[kept] = reach->lost[i];
@@ -93,7 +97,7 @@ uint32_t SKY_Reach_AskLost(SKY_Reach_t *reach, uint64_t now_us, bool doubted, SK
         SKY_ReachSatellite_t *record  = Of(reach, reach->lost[i]);
         const uint64_t        wait_us = doubted && record->doubt_us < lost_us ? record->doubt_us : lost_us;
 
-        SKY_ASSERT(record->is_lost && now_us >= record->asked_us);
+        SKY_ASSERT(record->is_lost);
         if (now_us - record->asked_us >= wait_us)
         {
             record->asked_us = now_us; /* other callers do not wait for this one's question */
@@ -102,6 +106,7 @@ uint32_t SKY_Reach_AskLost(SKY_Reach_t *reach, uint64_t now_us, bool doubted, SK
             ++count;
         }
     }
+    SKY_ASSERT(count <= reach->lost_count);
     return count;
 }
 
@@ -182,6 +187,7 @@ uint32_t SKY_Reach_Around(SKY_Reach_t *reach, SKY_ReachAsk_t *asks, uint32_t abo
         }
     }
     SKY_ASSERT(count <= most);
+    SKY_ASSERT(added <= SKY_HOST_OTHERS);
     return count;
 }
 
@@ -222,6 +228,8 @@ static uint32_t LoseSilent(SKY_Reach_t *reach, uint64_t now_us, const SKY_ReachA
             *any = true;
         }
     }
+    SKY_ASSERT(fresh <= about);
+    SKY_ASSERT(fresh == 0u || *any);
     return fresh;
 }
 
@@ -231,7 +239,8 @@ SKY_ReachFound_t SKY_Reach_Found(SKY_Reach_t *reach, uint64_t now_us, uint32_t r
     bool     any;
     uint32_t fresh;
 
-    SKY_ASSERT(round > 0u && about <= count);
+    SKY_ASSERT(round > 0u);
+    SKY_ASSERT(about <= count);
     if (!Note(reach, asks, count))
     {
         FallSilent(reach, now_us);
