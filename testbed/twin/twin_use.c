@@ -11,7 +11,7 @@
 
 #include "twin_priv.h"
 
-#define EXPIRE_SLACK_US (10u * SKY_SERVICE_EXPIRE_US)
+#define EXPIRE_SLACK_US (UINT64_C(10) * SKY_SERVICE_EXPIRE_US)
 
 struct SKYT_Use
 {
@@ -167,7 +167,8 @@ void SKYT_Use_Polled(SKYT_Twin_t *twin, uint32_t node, uint64_t expired_before)
         SKYT_Check_Fail(twin, SKYT_INVARIANT_LIFETIME, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
                         "a satellite forgot a part of a chunk before its time");
     }
-    if (store->counters.partial > 0 && twin->now_us > here->parts_until_us + EXPIRE_SLACK_US + sweep * SKY_SERVICE_EXPIRE_US)
+    if (store->counters.partial > 0 &&
+        twin->now_us > here->parts_until_us + EXPIRE_SLACK_US + sweep * (uint64_t)SKY_SERVICE_EXPIRE_US)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_LIFETIME, node, SKYT_NONE, SKYT_NONE, SKYT_NONE,
                         "a satellite keeps a part of a chunk after its time");

@@ -191,7 +191,7 @@ static void EndAsked(SKY_HostQuestions_t *all, uint32_t place, SKY_Status_t stat
 {
     SKY_HostAsked_t *asked = &all->memory.asked[place];
 
-    SKY_ASSERT(asked->question != NULL);
+    SKY_ASSERT(place < all->memory.count);
     SKY_ASSERT(all->on_way > 0u);
     End(all, asked->question, status);
     asked->question = NULL;
@@ -206,7 +206,6 @@ static SKY_HostQuestion_t *TakeWaiting(SKY_HostQuestions_t *all)
     SKY_HostQuestion_t *question = all->waiting_first;
 
     SKY_ASSERT(all->waiting > 0u);
-    SKY_ASSERT(question != NULL);
     all->waiting_first = question->next;
     question->next     = NULL;
     --all->waiting;
@@ -216,8 +215,7 @@ static SKY_HostQuestion_t *TakeWaiting(SKY_HostQuestions_t *all)
 
 void SKY_HostAsk_StopAll(SKY_Host_t *host, SKY_Status_t status)
 {
-    SKY_HostQuestions_t *all     = &host->questions;
-    const uint32_t       waiting = all->waiting;
+    SKY_HostQuestions_t *all = &host->questions;
 
     for (uint32_t place = 0; place < all->memory.count && all->on_way > 0u; ++place)
     {
@@ -226,7 +224,7 @@ void SKY_HostAsk_StopAll(SKY_Host_t *host, SKY_Status_t status)
             EndAsked(all, place, status);
         }
     }
-    for (uint32_t i = 0; i < waiting; ++i)
+    while (all->waiting_first != NULL)
     {
         End(all, TakeWaiting(all), status);
     }
