@@ -194,7 +194,7 @@ def unit_tests(tree: Path, jobs: int) -> str | None:
         command = ["ctest", "--test-dir", "build", *which, "--stop-on-failure", f"-j{jobs}", "--timeout", str(TEST_LIMIT_S)]
         status, said = output_of(command, tree, BUILD_LIMIT_S)
         if status != 0:
-            failed = re.search(r"^ *\d+/\d+ +Test +#\d+: (\S+) \.*\*\*\*(.*?) +[\d.]+ sec", said, re.MULTILINE)
+            failed = re.search(r"^ *\d+/\d+ +Test +#\d+: (\S+) \.*[^*\n]*\*\*\*(.*?) +[\d.]+ sec", said, re.MULTILINE)
             if failed is None:
                 raise MutantError(f"`{shlex.join(command)}` says:\n{said[-4000:].rstrip()}")
             return f"{failed[1]} (hung)" if failed[2] == "Timeout" else failed[1]

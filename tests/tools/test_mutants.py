@@ -174,6 +174,14 @@ def test_a_fault_that_does_not_compile_is_not_found_by_anybody(project: Path) ->
     assert found["1-always"]["unit"] == "sky/test_twice", "the others are planted all the same"
 
 
+def test_a_unit_test_that_aborts_has_found_the_fault(project: Path) -> None:
+    aborts = TEST.replace("int twice", "#include <stdlib.h>\n\nint twice", 1).replace("? 0 : 1;", "? 0 : (abort(), 1);")
+    (project / "test_twice.c").write_text(aborts)
+    status, found, _ = results(project, "--only", "1-always")
+    assert status == 0
+    assert found["1-always"]["unit"] == "sky/test_twice"
+
+
 def test_a_tree_that_fails_without_a_fault_is_told(project: Path) -> None:
     (project / "test_twice.c").write_text(TEST.replace("6", "7"))
     status, out, said = run(project)
