@@ -166,9 +166,10 @@ typedef enum
     SKYT_INVARIANT_SHORTEST = 9,  /**< where no link is known to be down, a packet takes a shortest way */
     SKYT_INVARIANT_LIFETIME = 10, /**< deadlines mean what they say: in requests as they are sent, and for parts that are kept */
     SKYT_INVARIANT_WAITS    = 11, /**< what is laid for a later row waits for it where it was put */
-    SKYT_INVARIANT_WINDOW   = 12  /**< what a host counts as on its way to a satellite is what its shares have on their way */
+    SKYT_INVARIANT_WINDOW   = 12, /**< what a host counts as on its way to a satellite is what its shares have on their way */
+    SKYT_INVARIANT_LOST     = 13  /**< what a ground host calls lost was down or could not be reached; never are all */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 13u
+#define SKYT_INVARIANTS 14u
 
 /** Why a run stopped before its time. */
 typedef enum
@@ -245,7 +246,8 @@ typedef enum
     SKYT_BREAK_SEAM      = 21, /**< ROUTE: they send over a seam that is cut */
     SKYT_BREAK_LEAVE     = 22, /**< WAITS: a satellite does not hear which row a put is for */
     SKYT_BREAK_HOARD     = 23, /**< WINDOW: a host does not give back what a share had on its way when it ended */
-    SKYT_BREAK_LEASE     = 24  /**< LIFETIME: a satellite sends telemetry to who has once asked for it, for ever */
+    SKYT_BREAK_LEASE     = 24, /**< LIFETIME: a satellite sends telemetry to who has once asked for it, for ever */
+    SKYT_BREAK_RASH      = 25  /**< LOST: a ground host does not count every other answer when it looks around */
 } SKYT_Break_t;
 
 /** @return NULL: a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or no memory */

@@ -14,7 +14,7 @@ static uint32_t *asked_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, 
     return &twin->asked[(size_t)(active - twin->active) * twin->node_count + node];
 }
 
-static uint32_t bit_of(const SKYT_Twin_t *twin, uint32_t chunk)
+uint32_t SKYT_Asked_Bit(const SKYT_Twin_t *twin, uint32_t chunk)
 {
     return 1u << chunk % twin->config.servers % SERVER_BITS;
 }
@@ -28,7 +28,7 @@ void SKYT_Asked_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_P
 {
     if (pkt->op == SKY_OP_GET)
     {
-        *asked_of(twin, active, SKYT_NodeOf(twin, pkt->dst)) |= bit_of(twin, pkt->chunk_id);
+        *asked_of(twin, active, SKYT_NodeOf(twin, pkt->dst)) |= SKYT_Asked_Bit(twin, pkt->chunk_id);
     }
 }
 
@@ -68,6 +68,7 @@ static uint32_t held_of_share(const SKYT_Twin_t *twin, SKY_Addr_t satellite, uin
 
 void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count)
 {
+    const SKYT_Ground_t  *ground      = &twin->grounds[active->host - 1u];
     const SKY_Schedule_t *schedule    = &twin->schedule;
     const uint64_t        handover_us = (uint64_t)twin->config.handover_ms * US_PER_MS;
     const uint32_t        now         = SKY_Schedule_RowAt(schedule, twin->now_us);
@@ -77,8 +78,8 @@ void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t 
          --row)
     {
         const SKY_Addr_t satellite = SKY_Schedule_Server(schedule, row, server);
-        const uint32_t   chunk =
-            is_among(found, count, satellite) ? SKY_STORE_NONE : held_of_share(twin, satellite, active->block, server);
+        const bool       is_known  = is_among(found, count, satellite) || SKYT_Reach_IsLost(ground, satellite);
+        const uint32_t   chunk     = is_known ? SKY_STORE_NONE : held_of_share(twin, satellite, active->block, server);
 
         if (chunk != SKY_STORE_NONE)
         {
@@ -90,21 +91,35 @@ void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t 
 
 /* ---- a miss ---------------------------------------------------------------------------------------------------------- */
 
+/* Did a share of this server belong to the satellite in an earlier row? */
+static bool had_it(const SKYT_Twin_t *twin, uint32_t server, SKY_Addr_t satellite)
+{
+    const uint32_t now = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    uint32_t       row = 1;
+
+    while (row < now && !SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, row, server), satellite))
+    {
+        ++row;
+    }
+    return row < now;
+}
+
+/* Could a host know that it is late? Not if it is lost to the host, or was silent when it was asked. */
+static bool may_be_known(const SKYT_Ground_t *ground, uint32_t index)
+{
+    return !SKYT_Reach_IsLost(ground, SKYT_AddrOf(ground->twin, index)) && !ground->inquiry.is_mute[index];
+}
+
 /* Did it hold the chunk all the time, and could the host know that it is late? */
 static bool is_passed_over(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk, uint32_t index)
 {
-    const SKYT_Node_t *node   = &twin->nodes[index];
-    const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    bool               had_it = false;
+    const SKYT_Node_t *node = &twin->nodes[index];
 
-    for (uint32_t row = 1; row < now && !had_it; ++row)
-    {
-        had_it =
-            SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, row, chunk % twin->config.servers), SKYT_AddrOf(twin, index));
-    }
-    return had_it && node->is_up && node->up_us <= active->started_us &&
-           SKYT_Use_TakenUs(twin, index, active->block) < active->started_us && node->service.core.schedule != NULL &&
-           SKYT_Op_HasLeft(twin, node) && (*asked_of(twin, active, index) & bit_of(twin, chunk)) == 0;
+    return had_it(twin, chunk % twin->config.servers, SKYT_AddrOf(twin, index)) && node->is_up &&
+           node->up_us <= active->started_us && SKYT_Use_TakenUs(twin, index, active->block) < active->started_us &&
+           node->service.core.schedule != NULL && SKYT_Op_HasLeft(twin, node) &&
+           may_be_known(&twin->grounds[active->host - 1u], index) &&
+           (*asked_of(twin, active, index) & SKYT_Asked_Bit(twin, chunk)) == 0;
 }
 
 uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk)
@@ -120,4 +135,59 @@ uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *act
         }
     }
     return SKYT_NONE;
+}
+
+/* ---- stand-ins ------------------------------------------------------------------------------------------------------- */
+
+bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite)
+{
+    for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
+    {
+        const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + server];
+
+        if (place->plane == satellite.plane && place->slot == satellite.slot)
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is a satellite that holds a chunk none that the host could ask? It stands in for another, or was lost to the host. */
+static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk, uint32_t index)
+{
+    const uint32_t   server    = chunk % twin->config.servers;
+    const SKY_Addr_t satellite = SKYT_AddrOf(twin, index);
+
+    if (SKYT_Asked_IsPlace(twin, active, server, satellite))
+    {
+        return SKYT_Use_TakenUs(twin, index, active->block) >= active->started_us; /* it may have come after it was asked */
+    }
+    for (uint32_t i = 0; i < active->attempts.row_count; ++i)
+    {
+        if (SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, active->attempts.rows[i], server), satellite))
+        {
+            return true; /* others stood in for it */
+        }
+    }
+    return !may_be_known(&twin->grounds[active->host - 1u], index) || !had_it(twin, server, satellite);
+}
+
+bool SKYT_Asked_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const uint32_t bit = SKYT_Asked_Bit(twin, active->denied);
+    uint32_t       holders[SKY_HOST_LATE];
+    uint32_t       count = 0;
+    uint32_t       i     = 0;
+
+    if (active->denied != SKYT_NONE && (active->at_stand_in || (twin->truth[active->block].astray & bit) != 0u))
+    {
+        count = SKYT_Holders(twin, active->block, active->denied, holders, SKY_HOST_LATE);
+    }
+    while (i < count &&
+           (SKYT_Truth_IsAside(twin, active->block, holders[i]) || is_out_of_place(twin, active, active->denied, holders[i])))
+    {
+        ++i;
+    }
+    return count > 0u && i == count;
 }

@@ -16,14 +16,19 @@ static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const
 {
     const SKYT_Ground_t         *ground = context;
     const SKY_HostBlockMemory_t *blocks = &ground->core.blocks;
-    const SKY_HostLane_t        *lane   = &blocks->lanes[pkt->request_id >> 16 & (SKY_HOST_LANES_MAX - 1u)];
     uint8_t                      head[SKY_HEAD_MAX];
     uint8_t                      tail[SKY_PEC_BYTES];
     const uint32_t               head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, NULL, head, tail);
     const SKYT_Parts_t           parts    = {head, pkt->payload, tail, head_len, pkt->length, SKY_PEC_BYTES, SKYT_NONE};
 
-    SKYT_Check_Request(ground->twin, SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block), pkt);
-    SKYT_Asked_Note(ground->twin, SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block), pkt);
+    if (!SKY_Host_IsQuestion(pkt->request_id))
+    {
+        const SKY_HostLane_t *lane   = &blocks->lanes[pkt->request_id >> 16 & (SKY_HOST_LANES_MAX - 1u)];
+        const SKYT_Active_t  *active = SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block);
+
+        SKYT_Check_Request(ground->twin, active, pkt);
+        SKYT_Asked_Note(ground->twin, active, pkt);
+    }
     SKYT_Network_Send(ground->twin, now_us, (uint32_t)endpoint, SKYT_LINK_UP, ground->number, &parts);
 }
 
@@ -75,7 +80,7 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     (void)SKY_Host_Init(&ground->core, &shell, &cfg, &peers); /* there is room, */
     (void)SKY_Host_Lend(&ground->core, &ground->blocks);      /* and not too much: is_sound */
     SKY_Host_SetBudget(&ground->core, BUDGET_CHUNKS);
-    return true;
+    return SKYT_Reach_Init(ground);
 }
 
 void SKYT_Ground_Free(SKYT_Ground_t *ground)
@@ -87,15 +92,17 @@ void SKYT_Ground_Free(SKYT_Ground_t *ground)
     free(ground->blocks.works);
     free(ground->blocks.pieces);
     free(ground->blocks.lanes);
+    SKYT_Reach_Free(ground);
 }
 
 /* ---- what happens to it ---------------------------------------------------------------------------------------------- */
 
 void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
 {
-    SKY_Host_t *core   = &twin->grounds[index].core;
-    uint64_t    due_us = twin->now_us;
-    uint32_t    runs   = 0;
+    SKYT_Ground_t *ground = &twin->grounds[index];
+    SKY_Host_t    *core   = &ground->core;
+    uint64_t       due_us = twin->now_us;
+    uint32_t       runs   = 0;
 
     while (due_us <= twin->now_us && runs < RUNS_MAX && twin->stopped == SKYT_STOP_NOT)
     {
@@ -109,6 +116,14 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
             SKYT_Check_Window(twin, index);
             SKYT_Op_End(twin, ended);
             due_us = twin->now_us; /* another may have begun */
+        }
+        while (SKY_Host_NextAnswered(core) != NULL)
+        {
+            SKYT_Inquiry_Answered(ground);
+        }
+        if (SKYT_Inquiry_Run(ground))
+        {
+            due_us = twin->now_us;
         }
     }
     if ((due_us == UINT64_MAX && twin->broken != SKYT_BREAK_SPIN) || twin->broken == SKYT_BREAK_DEAF)
@@ -126,6 +141,7 @@ void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const 
     SKY_Host_t    *core      = &twin->grounds[host - 1u].core;
     const uint64_t undecoded = core->counters.undecoded;
 
+    SKYT_Inquiry_Hear(&twin->grounds[host - 1u], node, data, len);
     SKY_Host_Receive(core, twin->now_us, node, data, len);
     twin->counters.damaged += core->counters.undecoded - undecoded;
     SKYT_Ground_Run(twin, host - 1u);

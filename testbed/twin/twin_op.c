@@ -29,74 +29,9 @@ bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, const SKYT_Node_t *node)
     return SKY_Service_HandoverLeft(&node->service, twin->now_us) > 0 || (!knows && node->store.counters.slots_used > 0);
 }
 
-/* What all satellites together would say of handovers now; who is down says nothing. A host asks by STATS; here counters are read. */
-static SKY_Late_t late_of(const SKYT_Twin_t *twin)
+static SKYT_Ground_t *ground_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    SKY_Late_t late = {true, true, true};
-
-    for (uint32_t node = 0; node < twin->node_count; ++node)
-    {
-        late.is_certain = late.is_certain && twin->nodes[node].is_up;
-        late.is_over    = late.is_over && !(twin->nodes[node].is_up && SKYT_Op_HasLeft(twin, &twin->nodes[node]));
-    }
-    return late;
-}
-
-static bool is_late(const void *context, SKY_Addr_t satellite)
-{
-    const SKYT_Twin_t *twin = context;
-    const SKYT_Node_t *node = &twin->nodes[SKYT_NodeOf(twin, satellite)];
-
-    return node->is_up && twin->broken != SKYT_BREAK_HURRY && SKYT_Op_HasLeft(twin, node);
-}
-
-/* The satellite to send to. @return SKYT_NONE: there is none */
-static uint32_t find_entry(const SKYT_Twin_t *twin, SKY_Addr_t target)
-{
-    uint32_t best      = SKYT_NONE;
-    uint32_t best_hops = UINT32_MAX;
-
-    if (twin->config.uplink == SKYT_UPLINK_DIRECT)
-    {
-        return SKYT_NodeOf(twin, target);
-    }
-    if (twin->config.uplink == SKYT_UPLINK_CENTRE)
-    {
-        const SKY_Cell_t centre = twin->rows[twin->row - 1u].centre;
-        const int32_t    planes = (int32_t)twin->config.planes;
-        const int32_t    slots  = (int32_t)twin->config.slots;
-        const SKY_Addr_t addr   = {(uint16_t)(((centre.plane - 1) % planes + planes) % planes + 1),
-                                   (uint16_t)(((centre.slot - 1) % slots + slots) % slots + 1)};
-
-        return SKYT_NodeOf(twin, addr);
-    }
-    for (uint32_t i = 0; i < twin->entry_count; ++i)
-    {
-        const uint32_t hops = SKY_Torus_Hops(&twin->torus, SKYT_AddrOf(twin, twin->entries[i]), target);
-
-        if (hops < best_hops)
-        {
-            best_hops = hops;
-            best      = twin->entries[i];
-        }
-    }
-    return best;
-}
-
-/* Where a share is, and through whom it is reached. Nowhere if no satellite is in sight. */
-static SKY_HostPlace_t place_of(const SKYT_Twin_t *twin, SKY_Addr_t addr)
-{
-    const uint32_t  entry = find_entry(twin, addr);
-    SKY_HostPlace_t place = {addr.plane, addr.slot, 0, 0, entry};
-
-    if (entry == SKYT_NONE)
-    {
-        place.plane = 0;
-        return place;
-    }
-    place.entry_plane = SKYT_AddrOf(twin, entry).plane;
-    place.entry_slot  = SKYT_AddrOf(twin, entry).slot;
-    return place;
+    return &twin->grounds[active->host - 1u];
 }
 
 /* Let these be a server's places. */
@@ -113,30 +48,100 @@ static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t 
     {
         const SKY_HostPlace_t nowhere = {0, 0, 0, 0, 0};
 
-        active->places[(size_t)round * servers + server] = round < count ? place_of(twin, found[round]) : nowhere;
+        active->places[(size_t)round * servers + server] =
+            round < count ? SKYT_Reach_Place(ground_of(twin, active), found[round]) : nowhere;
     }
 }
 
-static void find_places(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server)
+/* The rows whose places are asked. */
+static uint32_t find_rows(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t *rows)
 {
     const SKY_Places_t places = places_of(twin);
     const uint64_t     late   = (uint64_t)twin->config.late_put_ms * US_PER_MS;
     const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us - (late < twin->now_us ? late : 0));
     const uint32_t     epoch  = active->epoch;
-    SKY_Addr_t         found[SKY_PLACES_MAX];
-    uint32_t           count = 1;
 
-    if (active->kind == SKYT_OP_PUT)
+    if (active->kind != SKYT_OP_PUT)
     {
-        found[0] = SKY_Schedule_Server(&twin->schedule, now < epoch ? epoch : now, server); /* it waits there */
+        return SKY_Places_Rows(&places, twin->now_us, epoch, rows);
+    }
+    rows[0] = now < epoch ? epoch : now; /* it waits there */
+    return 1;
+}
+
+/* In each row, the satellites of all servers around those that this host calls lost. */
+static void place_rows(const SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Rows_t *rows)
+{
+    const SKYT_Ground_t *ground  = ground_of(twin, active);
+    const uint32_t       servers = twin->config.servers;
+
+    active->astray = 0;
+    for (uint32_t i = 0; ground->reach.lost_count > 0u && i < rows->count; ++i)
+    {
+        SKY_Addr_t *placed = &ground->placed[(size_t)i * servers];
+
+        SKYT_Reach_Servers(ground, rows->rows[i], placed);
+        for (uint32_t server = 0; server < servers; ++server)
+        {
+            if (!SKY_Addr_Equal(placed[server], SKY_Schedule_Server(&twin->schedule, rows->rows[i], server)))
+            {
+                active->astray |= SKYT_Asked_Bit(twin, server);
+            }
+        }
+    }
+}
+
+/* Around lost satellites: as SKY_Places_FindLate and SKY_Places_Find have it, but with those that stand in. */
+static uint32_t find_around(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Rows_t *rows,
+                            SKY_Addr_t *found)
+{
+    const SKYT_Ground_t *ground = ground_of(twin, active);
+    const uint32_t       row    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    uint32_t             count  = 0;
+
+    if (active->attempts.is_searched)
+    {
+        count = SKY_Places_Late(&twin->schedule, 1, row, server, SKYT_Reach_IsLate, ground, found);
+    }
+    for (uint32_t i = 0; i < rows->count; ++i)
+    {
+        const SKY_Addr_t satellite = ground->placed[(size_t)i * twin->config.servers + server];
+
+        if (count == 0u || !SKY_Addr_Equal(found[count - 1u], satellite))
+        {
+            found[count] = satellite;
+            ++count;
+        }
+    }
+    return count;
+}
+
+static void find_places(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server, const SKY_Rows_t *rows)
+{
+    const SKYT_Ground_t *ground = ground_of(twin, active);
+    const SKY_Places_t   places = places_of(twin);
+    const uint32_t       epoch  = active->epoch;
+    SKY_Addr_t           found[SKY_PLACES_MAX];
+    uint32_t             count = 1;
+
+    if (ground->reach.lost_count > 0u)
+    {
+        count = find_around(twin, active, server, rows, found);
+    }
+    else if (active->kind == SKYT_OP_PUT)
+    {
+        found[0] = SKY_Schedule_Server(&twin->schedule, rows->rows[0], server);
     }
     else if (active->attempts.is_searched)
     {
-        count = SKY_Places_FindLate(&places, twin->now_us, epoch, server, is_late, twin, found);
+        count = SKY_Places_FindLate(&places, twin->now_us, epoch, server, SKYT_Reach_IsLate, ground, found);
     }
     else
     {
         count = SKY_Places_Find(&places, twin->now_us, epoch, server, found);
+    }
+    if (active->kind != SKYT_OP_PUT && !active->attempts.is_searched)
+    {
         count = SKYT_Break_Places(twin, found, count);
     }
     SKYT_Asked_Places(twin, active, server, found, count);
@@ -206,16 +211,17 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* Begin an attempt, or a purge. @return false: there is nobody to ask, or nothing to gain; the attempts go on, or are over */
 static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKY_Places_t places = places_of(twin);
-    SKY_Host_t        *core   = &twin->grounds[active->host - 1u].core;
-    uint32_t           found[SKY_PLACES_ROWS_MAX];
-    const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
+    SKY_Host_t      *core = &ground_of(twin, active)->core;
+    uint32_t         found[SKY_PLACES_ROWS_MAX];
+    const SKY_Rows_t rows = {found, find_rows(twin, active, found)};
 
-    active->deadline_us = twin->now_us + (uint64_t)active->deadline_ms * US_PER_MS;
+    active->deadline_us    = twin->now_us + (uint64_t)active->deadline_ms * US_PER_MS;
+    active->has_asked_lost = false;
     describe(twin, active);
+    place_rows(twin, active, &rows);
     for (uint32_t server = 0; server < twin->config.servers; ++server)
     {
-        find_places(twin, active, server);
+        find_places(twin, active, server, &rows);
         if (active->places[server].plane == 0u)
         {
             active->failed = SKYT_CAUSE_NOBODY;
@@ -243,7 +249,7 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* What is to be attempted is known: begin with it. */
 static void begin_attempts(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKY_Late_t late = late_of(twin);
+    const SKY_Late_t late = SKYT_Reach_Late(ground_of(twin, active));
 
     active->failed = SKYT_CAUSE_NONE;
     if (active->kind == SKYT_OP_GET)
@@ -295,7 +301,9 @@ static void become_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed)
 {
-    const uint32_t     index = (uint32_t)(active - twin->active);
+    const uint32_t index = (uint32_t)(active - twin->active);
+
+    active->is_stray         = active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && SKYT_Asked_IsStray(twin, active);
     const SKYT_Cause_t cause = SKYT_Truth_OpEnds(twin, active, failed);
 
     SKYT_Queue_Remove(&twin->queue, SKYT_EventOfActive(twin, index));
@@ -323,36 +331,77 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
 
 /* ---- from beginning to end --------------------------------------------------------------------------------------------- */
 
+/* Who is late was found out. */
+static void take_search(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKYT_Ground_t *ground = ground_of(twin, active);
+    const SKY_Late_t     late   = SKYT_Reach_Late(ground);
+
+    SKY_Attempts_Searched(&active->attempts, &late, ground->handovers.row);
+}
+
+/* Begin an attempt. @return false: the attempts go on, or are over */
+static bool ask(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    switch (SKYT_Reach_May(twin, active))
+    {
+        case SKYT_MAY_NOW:
+            return begin_transfer(twin, active);
+        case SKYT_MAY_LATER:
+            return true;
+        default:
+            active->failed = SKYT_CAUSE_NOBODY;
+            SKY_Attempts_GiveUp(&active->attempts);
+            return false;
+    }
+}
+
 /* Let an operation go on until it waits for satellites, or is over. */
 static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    SKY_Late_t late;
-
     SKYT_Pace_Restart(twin);
     while (active->is_active)
     {
         switch (SKY_Attempts_Next(&active->attempts))
         {
             case SKY_ATTEMPT_ASK:
-                if (begin_transfer(twin, active))
+                if (ask(twin, active))
                 {
                     return;
                 }
                 break;
+            case SKY_ATTEMPT_LOOK:
+                SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LOOK);
+                return;
+            case SKY_ATTEMPT_DOUBT:
+                active->doubts = true;
+                SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_BACK);
+                return;
             case SKY_ATTEMPT_SEARCH:
-                late = late_of(twin);
-                SKY_Attempts_Searched(&active->attempts, &late, SKY_Schedule_RowAt(&twin->schedule, twin->now_us));
+                if (!SKYT_Reach_Late(ground_of(twin, active)).is_known)
+                {
+                    SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LATE);
+                    return;
+                }
+                take_search(twin, active);
                 break;
             case SKY_ATTEMPT_CONFIRM:
                 SKY_Attempts_Confirmed(&active->attempts, false, false); /* all hosts know the schedule, and who laid what */
                 break;
-            case SKY_ATTEMPT_END:
+            default:
                 finish(twin, active, active->failed);
-                break;
-            default: /* nobody stands in here */
                 break;
         }
     }
+}
+
+void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited)
+{
+    if (waited == SKYT_WAIT_LATE)
+    {
+        take_search(twin, active);
+    }
+    go_on(twin, active);
 }
 
 static void begin(SKYT_Twin_t *twin, uint32_t number)
@@ -420,6 +469,25 @@ static SKYT_Cause_t cause_of(uint32_t status)
     }
 }
 
+/* Did another satellite stand in for the server that the denied chunk belongs to? */
+static bool stands_in(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const uint32_t chunk  = active->block_state.failed_chunk;
+    const uint32_t server = chunk % twin->config.servers;
+    uint32_t       i      = 0;
+
+    if ((active->astray & SKYT_Asked_Bit(twin, chunk)) == 0u)
+    {
+        return false;
+    }
+    while (i < active->attempts.row_count &&
+           SKYT_Asked_IsPlace(twin, active, server, SKY_Schedule_Server(&twin->schedule, active->attempts.rows[i], server)))
+    {
+        ++i;
+    }
+    return i < active->attempts.row_count;
+}
+
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
 {
     SKYT_Active_t *active = SKYT_Op_Of(block);
@@ -432,6 +500,9 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     {
         SKYT_Check_Chunk(twin, active, chunk);
     }
+    active->failed_on.plane = (uint16_t)block->failed_plane;
+    active->failed_on.slot  = (uint16_t)block->failed_slot;
+    active->at_stand_in     = false;
     if (block->kind == SKY_HOST_PURGE)
     {
         active->failed = cause_of(block->status);
@@ -439,12 +510,12 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     }
     else
     {
-        const SKY_Places_t places = places_of(twin);
-        uint32_t           found[SKY_PLACES_ROWS_MAX];
-        const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, block->epoch, found)};
+        uint32_t         found[SKY_PLACES_ROWS_MAX];
+        const SKY_Rows_t rows = {found, find_rows(twin, active, found)};
 
-        SKY_Attempts_Ended(&active->attempts, block->status, false, &rows, SKY_Schedule_RowAt(&twin->schedule, twin->now_us),
-                           false);
+        active->at_stand_in = block->status == SKY_STATUS_MISS && stands_in(twin, active);
+        SKY_Attempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
+                           SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
         active->failed = cause_of(active->attempts.status);
     }
     go_on(twin, active);

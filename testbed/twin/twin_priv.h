@@ -11,14 +11,18 @@
  *     twin_hello.c    hellos and news of links    twin_pace.c     does it get anywhere?
  *     twin_use.c      what makes room, and what is kept where for how long
  *     twin_asked.c    whom hosts ask for a share    twin_listen.c   telemetry, for as long as somebody listens
+ *     twin_reach.c    who is lost, and who is late, for ground hosts
+ *     twin_inquiry.c  what they ask satellites to know it
  */
 #ifndef TWIN_PRIV_H
 #define TWIN_PRIV_H
 
 #include "sky.h"
 #include "sky_attempts.h"
+#include "sky_handovers.h"
 #include "sky_host.h"
 #include "sky_places.h"
+#include "sky_reach.h"
 #include "twin.h"
 #include "twin_queue.h"
 
@@ -96,6 +100,45 @@ typedef struct
 
 /* ---- ground ---------------------------------------------------------------------------------------------------------- */
 
+/** What an operation waits for: see twin_inquiry.c. */
+typedef enum
+{
+    SKYT_WAIT_NOT = 0,
+    SKYT_WAIT_LOOK, /**< who does not answer? */
+    SKYT_WAIT_BACK, /**< are lost satellites back? */
+    SKYT_WAIT_LATE  /**< who has something to hand over? */
+} SKYT_Wait_t;
+
+/** May satellites be asked? */
+typedef enum
+{
+    SKYT_MAY_NOW = 0,
+    SKYT_MAY_LATER, /**< the operation waits, and goes on by itself */
+    SKYT_MAY_NOT    /**< nobody answers this host */
+} SKYT_May_t;
+
+/** Questions of a ground host to many satellites. */
+typedef struct
+{
+    SKYT_Wait_t          kind;   /**< NOT: there is none */
+    uint32_t             number; /**< of the last one */
+    uint32_t             round;  /**< of a look */
+    SKY_Addr_t           failed; /**< satellite that a look is about besides the servers; plane 0: none */
+    uint64_t             began_us;
+    uint32_t             count; /**< questions */
+    uint32_t             about; /**< of these a look is about the first; or satellites that may be late, lost ones included */
+    uint32_t             running;
+    SKY_HandoverSearch_t search;
+    SKY_ReachAsk_t      *asks, *others;
+    SKY_Addr_t          *addrs;
+    SKY_HostQuestion_t  *questions;
+    SKY_HostAsked_t     *asked;
+    uint8_t             *stats;     /**< answers to STATS */
+    bool                *answered;  /**< by satellite: an answer to its question of now has come */
+    bool                *is_mute;   /**< the same: it did not say whether it is late, when all were asked last */
+    uint32_t            *last_rows; /**< by satellite, for a moment */
+} SKYT_Inquiry_t;
+
 /** A ground host. */
 typedef struct
 {
@@ -104,6 +147,16 @@ typedef struct
     SKY_Host_t            core;
     SKY_HostBlockMemory_t blocks;
     uint8_t               payload[SKY_CHUNKSET_MAX_BYTES];
+    SKY_Reach_t           reach;
+    SKY_ReachSatellite_t *known; /**< its memory */
+    SKY_Addr_t           *lost;  /**< the same */
+    SKY_Handovers_t       handovers;
+    SKY_Addr_t           *late; /**< satellites that said last that they have something to hand over, in ascending order */
+    uint32_t              late_count;
+    SKYT_Inquiry_t        inquiry;
+    uint32_t              waiting; /**< operations that wait for one */
+    SKY_Addr_t           *placed;  /**< row x servers + server: for a moment */
+    SKY_Cell_t           *room;    /**< a cell a satellite, for a moment */
 } SKYT_Ground_t;
 
 /** An operation that runs. */
@@ -128,6 +181,14 @@ typedef struct
     SKY_HostPlace_t *places; /**< round x servers + server */
     SKY_HostBlock_t  block_state;
     SKY_Attempts_t   attempts;
+    SKYT_Wait_t      waits;
+    uint32_t         waits_for;      /**< number of the first inquiry that tells what it waits for */
+    SKY_Addr_t       failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
+    bool             doubts;         /**< a stand-in did not have its share */
+    bool             has_asked_lost; /**< before the attempt that is to begin */
+    uint32_t         astray;         /**< bits as SKYT_Asked_Bit: servers for which others stood in, in the last attempt, */
+    bool             at_stand_in;    /**< and for that of the chunk that was denied */
+    bool             is_stray; /**< the chunk that was denied lies where this host could not look for it: SKYT_Asked_IsStray */
 } SKYT_Active_t;
 
 /** Faults of some sort. */
@@ -147,6 +208,7 @@ typedef struct
     uint64_t purged_us;
     uint64_t put_us; /**< when a put last began or ended; 0: never */
     uint32_t epoch;  /**< that the put said which ended well last: hosts know it */
+    uint32_t astray; /**< bits as SKYT_Asked_Bit: servers whose chunks a put left at stand-ins */
 } SKYT_Truth_t;
 
 typedef struct SKYT_Use SKYT_Use_t; /**< when a store used a block last: private to twin_use.c */
@@ -365,6 +427,8 @@ void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index);
 SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block);
 /** Has a satellite something left to hand over? One that is in another row, by its clock, does not know. */
 bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, const SKYT_Node_t *node);
+/** What it waited for is known. */
+void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited);
 /** A block of the host has ended. */
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
 
@@ -377,6 +441,39 @@ void SKYT_Ground_Free(SKYT_Ground_t *ground);
 void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index);
 /** @param host  its number, from 1. @param node  the satellite that sent it */
 void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const uint8_t *data, uint32_t len);
+
+/* ---- twin_reach.c ---------------------------------------------------------------------------------------------------- */
+
+/** @return false: not enough memory. The core's host is ready. */
+bool SKYT_Reach_Init(SKYT_Ground_t *ground);
+void SKYT_Reach_Free(SKYT_Ground_t *ground);
+/** Where a satellite is, and through whom it is reached. Nowhere if no satellite is in sight. */
+SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr);
+/** The satellites of all servers in a row, around lost ones. */
+void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *servers);
+bool SKYT_Reach_IsLost(const SKYT_Ground_t *ground, SKY_Addr_t satellite);
+/** A SKY_Places_IsLate_t; the context is the ground host. */
+bool SKYT_Reach_IsLate(const void *context, SKY_Addr_t satellite);
+/** What is known of handovers now. */
+SKY_Late_t SKYT_Reach_Late(const SKYT_Ground_t *ground);
+/** Before an attempt. */
+SKYT_May_t SKYT_Reach_May(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** The satellite in the middle of a row's window. */
+SKY_Addr_t SKYT_Reach_Centre(const SKYT_Twin_t *twin, uint32_t row);
+
+/* ---- twin_inquiry.c -------------------------------------------------------------------------------------------------- */
+
+/** @return false: not enough memory. The core's host is ready. */
+bool SKYT_Inquiry_Init(SKYT_Ground_t *ground);
+void SKYT_Inquiry_Free(SKYT_Ground_t *ground);
+/** Let an operation wait: it goes on by SKYT_Op_Resume. */
+void SKYT_Inquiry_Wait(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t what);
+/** Begin and end inquiries. @return true: something has happened, or was asked */
+bool SKYT_Inquiry_Run(SKYT_Ground_t *ground);
+/** A question of the inquiry has ended. */
+void SKYT_Inquiry_Answered(SKYT_Ground_t *ground);
+/** A packet has come, which the host is about to look at. */
+void SKYT_Inquiry_Hear(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len);
 
 /* ---- twin_content.c -------------------------------------------------------------------------------------------------- */
 
@@ -473,6 +570,12 @@ void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t 
 void SKYT_Asked_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt);
 /** A satellite that could have been asked for a chunk since the get began, and was not. @return SKYT_NONE: there is none */
 uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
+/** A bit for the server of a chunk; for every 32nd server it is the same. */
+uint32_t SKYT_Asked_Bit(const SKYT_Twin_t *twin, uint32_t chunk);
+/** Is a satellite among the places of a server in the attempt that runs, or ran last? */
+bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite);
+/** Others stood in for lost satellites, and all who hold the chunk that was denied are none that this host could ask for it. */
+bool SKYT_Asked_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
 
 /* ---- twin_truth.c ---------------------------------------------------------------------------------------------------- */
 
@@ -487,8 +590,12 @@ void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before);
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node);
 /** The scrub of a satellite has purged a block. */
 void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
+/** Does a satellite keep the block for a row that hosts do not know of? An earlier put has said it, and the last one another. */
+bool SKYT_Truth_IsAside(const SKYT_Twin_t *twin, uint32_t block, uint32_t node);
 /** A satellite is asked by another what it has left to hand over. */
 void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node);
+/** A look of a ground host has found satellites lost, or that nobody answers. */
+void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground);
 /** A satellite has purged a block on a neighbour's word. */
 void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 

@@ -20,8 +20,7 @@ static void taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause)
 
 /* ---- chunks that wait ------------------------------------------------------------------------------------------------ */
 
-/* Does a satellite keep the block for a row that hosts do not know of? An earlier put has said it, and the last one another. */
-static bool is_laid_aside(const SKYT_Twin_t *twin, uint32_t block, uint32_t node)
+bool SKYT_Truth_IsAside(const SKYT_Twin_t *twin, uint32_t block, uint32_t node)
 {
     const uint32_t epoch = SKYT_Use_Epoch(twin, node, block);
 
@@ -36,7 +35,7 @@ static uint32_t holder_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chun
 
     for (uint32_t i = 0; i < count; ++i)
     {
-        if (is_laid_aside(twin, block, holders[i]) == aside)
+        if (SKYT_Truth_IsAside(twin, block, holders[i]) == aside)
         {
             return holders[i];
         }
@@ -162,6 +161,58 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     taint(twin, block, SKYT_CAUSE_SCRUBBED);
 }
 
+/* Silence that a host sees is the doing of a fault, as with an operation that expires. */
+static bool is_silence_explained(const SKYT_Twin_t *twin)
+{
+    const uint64_t since_us = twin->now_us > SETTLING_US ? twin->now_us - SETTLING_US : 0;
+
+    return twin->sky_links_down > 0 || SKYT_Fault_Since(&twin->hard, since_us) || SKYT_Fault_Since(&twin->lossy, since_us);
+}
+
+static void judge_loss(SKYT_Twin_t *twin, const SKYT_Ground_t *ground, uint32_t index)
+{
+    const SKYT_Node_t *node = &twin->nodes[index];
+
+    if (ground->inquiry.answered[index])
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_LOST, index, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "a ground host calls a satellite lost that has answered it");
+    }
+    else if (node->is_up && node->up_us < ground->inquiry.began_us && !is_silence_explained(twin))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_LOST, index, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "a ground host calls a satellite lost without a fault that explains it");
+    }
+}
+
+void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground)
+{
+    const SKYT_Inquiry_t *inquiry = &ground->inquiry;
+    bool                  heard   = false;
+
+    for (uint32_t i = 0; i < inquiry->count; ++i)
+    {
+        const SKY_Addr_t satellite = inquiry->asks[i].satellite;
+        const uint32_t   node      = SKYT_NodeOf(twin, satellite);
+
+        heard = heard || ground->inquiry.answered[node];
+        if (SKYT_Reach_IsLost(ground, satellite) && ground->known[node].asked_us == twin->now_us)
+        {
+            judge_loss(twin, ground, node);
+        }
+    }
+    if (ground->reach.pause_us > 0u && (heard || !is_silence_explained(twin)))
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_LOST, SKYT_NONE, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "a ground host hears nobody without a fault that explains it");
+    }
+    if (ground->reach.lost_count >= twin->node_count)
+    {
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_LOST, SKYT_NONE, SKYT_NONE, SKYT_NONE, SKYT_NONE,
+                        "a ground host calls all satellites lost");
+    }
+}
+
 void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
 {
     if (block == SKYT_NONE)
@@ -253,7 +304,7 @@ void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
             }
             break;
         case SKYT_OP_PURGE:
-            if (active->is_lazy && active->excuse == SKYT_CAUSE_NONE && excuse(truth) == SKYT_CAUSE_NONE &&
+            if (active->is_lazy && active->excuse == SKYT_CAUSE_NONE && excuse(truth) == SKYT_CAUSE_NONE && !active->is_stray &&
                 is_whole(twin, active->block))
             {
                 SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, active->denied,
@@ -335,7 +386,7 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
     const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
 
-    if (SKYT_Fault_Since(&twin->hard, since_us))
+    if (SKYT_Fault_Since(&twin->hard, since_us) || active->is_stray)
     {
         const uint32_t passed_over = SKYT_Asked_PassedOver(twin, active, active->denied);
 
@@ -361,6 +412,7 @@ SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, S
         case SKYT_OP_PUT:
             --truth->putting;
             truth->put_us = twin->now_us;
+            truth->astray = active->astray | (cause != SKYT_CAUSE_NONE || truth->putting > 0 ? truth->astray : 0u);
             if (cause == SKYT_CAUSE_NONE)
             {
                 truth->is_held = true;

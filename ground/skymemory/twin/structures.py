@@ -28,7 +28,7 @@ VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 12
 FAULT_KINDS: Final = 8
-INVARIANTS: Final = 13
+INVARIANTS: Final = 14
 
 
 class Uplink(IntEnum):
@@ -125,6 +125,8 @@ class Invariant(IntEnum):
     """what is laid for a later row waits for it where it was put"""
     WINDOW = 12
     """what a host counts as on its way to a satellite is what its shares have on their way"""
+    LOST = 13
+    """what a ground host calls lost was down or could not be reached; never are all"""
 
 
 class Stop(IntEnum):
@@ -188,6 +190,8 @@ class Break(IntEnum):
     """WINDOW: a host does not give back what a share had on its way when it ended"""
     LEASE = 24
     """LIFETIME: a satellite sends telemetry to who has once asked for it, for ever"""
+    RASH = 25
+    """LOST: a ground host does not count every other answer when it looks around"""
 
 
 class Config(Structure):
@@ -512,7 +516,7 @@ class Counters(Structure):
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),
-        ("violations", c_uint64 * 13),
+        ("violations", c_uint64 * 14),
         ("blocks_checked", c_uint64),
         ("blocks_misplaced", c_uint64),
         ("stopped", c_uint64),

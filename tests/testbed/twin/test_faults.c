@@ -143,7 +143,8 @@ static void test_a_partition(void)
     rig.config.seam_cut = 1;
     run(&rig, &counters);
     CHECK_EQ(counters.cuts, SLOTS);
-    CHECK(counters.misses[SKYT_CAUSE_UNREACHABLE] + counters.misses[SKYT_CAUSE_EXPIRED] > 0);
+    /* Hosts call satellites beyond the cut lost, and look for blocks at those that stand in. */
+    CHECK(counters.misses[SKYT_CAUSE_STRANDED] > 0);
 }
 
 static void test_a_crash(void)
@@ -208,6 +209,47 @@ static void test_a_late_clock(void)
     CHECK_EQ(counters.hits, GETS); /* within a row the old place is asked too */
 }
 
+/* A server is down. Who puts a block puts its share at a stand-in, and another host finds it there, each by what it sees itself. */
+static void test_hosts_go_around_a_lost_satellite(void)
+{
+    const SKYT_Result_t *results;
+    SKYT_Counters_t      counters;
+    uint32_t             count = 0;
+    SKYT_Twin_t         *twin;
+    Rig_t                rig;
+
+    rig_init(&rig, 12);
+    rig.rows          = 1;
+    rig.config.uplink = SKYT_UPLINK_DIRECT;
+    (void)rig_fault(&rig, 10, SKYT_FAULT_CRASH, node_at(3, 10), 0);
+    (void)rig_fault(&rig, 80, SKYT_FAULT_RESTART, node_at(3, 10), 0);
+    rig.ops[0]   = (SKYT_Op_t){START_US + 20u * SECOND, SKYT_OP_PUT, 5, 1, 5000, 0};
+    rig.ops[1]   = (SKYT_Op_t){START_US + 40u * SECOND, SKYT_OP_GET, 5, 1, 5000, 0};
+    rig.ops[2]   = (SKYT_Op_t){START_US + 50u * SECOND, SKYT_OP_GET, 5, 2, 5000, 0};
+    rig.ops[3]   = (SKYT_Op_t){START_US + 170u * SECOND, SKYT_OP_GET, 5, 2, 5000, 0}; /* it has come home */
+    rig.op_count = 4;
+    twin         = rig_create(&rig);
+    (void)SKYT_Run(twin, START_US + 300u * SECOND);
+    SKYT_Finish(twin);
+    SKYT_Counters(twin, &counters);
+    CHECK_EQ(violations_of(&counters), 0);
+    show_violations(twin);
+    results = SKYT_Results(twin, &count);
+    CHECK_EQ(count, 4);
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        CHECK(results[i].ended == 1);
+        CHECK_EQ(results[i].cause, SKYT_CAUSE_NONE);
+    }
+    CHECK(results[0].duration_us > 5u * SECOND); /* the first attempt was in vain */
+    CHECK(results[1].duration_us < SECOND);      /* it knows */
+    CHECK(results[2].duration_us > results[1].duration_us);
+    CHECK(results[3].duration_us < SECOND);
+    CHECK_EQ(counters.blocks_checked, 1);
+    CHECK_EQ(counters.blocks_misplaced, 0);
+    SKYT_Destroy(twin);
+}
+
 int main(void)
 {
     RUN(test_loss);
@@ -223,5 +265,6 @@ int main(void)
     RUN(test_pressure);
     RUN(test_pressure_evicts);
     RUN(test_a_late_clock);
+    RUN(test_hosts_go_around_a_lost_satellite);
     return CHECK_RESULT();
 }

@@ -88,6 +88,17 @@ static int by_time(const void *one, const void *other)
     return a->time_us < b->time_us ? -1 : a->time_us > b->time_us;
 }
 
+/* A satellite crashes, so hosts look around. */
+static void test_an_answer_that_a_host_does_not_count(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 4);
+    (void)rig_fault(&rig, 100, SKYT_FAULT_CRASH, node_at(3, 9), 0);
+    (void)rig_fault(&rig, 160, SKYT_FAULT_RESTART, node_at(3, 9), 0);
+    check_only_broken(&rig, SKYT_BREAK_RASH, SKYT_INVARIANT_LOST, "lost that has answered");
+}
+
 static void small_stores(Rig_t *rig)
 {
     rig_init(rig, 3);
@@ -267,6 +278,7 @@ int main(void)
     RUN(test_an_operation_that_does_not_end);
     RUN(test_packets_that_are_not_given_back);
     RUN(test_packets_that_circle);
+    RUN(test_an_answer_that_a_host_does_not_count);
     RUN(test_a_block_that_was_just_used_makes_room);
     RUN(test_a_detour_without_need);
     RUN(test_a_deadline_in_another_unit);

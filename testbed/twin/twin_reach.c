@@ -1,0 +1,174 @@
+/**
+ * @file
+ * What ground hosts know of satellites: who is lost, who is late to hand over, and where servers are with that. twin_inquiry.c asks.
+ */
+#include <stdlib.h>
+
+#include "twin_priv.h"
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+bool SKYT_Reach_Init(SKYT_Ground_t *ground)
+{
+    static const SKY_ReachCfg_t times = {SKY_HOST_LOST_US, SKY_HOST_DOUBT_US, SKY_HOST_PAUSE_FIRST_US, SKY_HOST_PAUSE_MAX_US};
+
+    const SKYT_Twin_t *twin = ground->twin;
+
+    ground->known  = calloc(twin->node_count, sizeof(*ground->known));
+    ground->lost   = calloc(twin->node_count, sizeof(*ground->lost));
+    ground->late   = calloc(twin->node_count, sizeof(*ground->late));
+    ground->placed = calloc((size_t)SKY_PLACES_ROWS_MAX * twin->config.servers, sizeof(*ground->placed));
+    ground->room   = calloc(twin->node_count, sizeof(*ground->room));
+    if (ground->known == NULL || ground->lost == NULL || ground->late == NULL || ground->placed == NULL || ground->room == NULL)
+    {
+        return false;
+    }
+    SKY_Reach_Init(&ground->reach, &times, &twin->torus, ground->known, ground->lost);
+    SKY_Handovers_Init(&ground->handovers);
+    return SKYT_Inquiry_Init(ground);
+}
+
+void SKYT_Reach_Free(SKYT_Ground_t *ground)
+{
+    free(ground->known);
+    free(ground->lost);
+    free(ground->late);
+    free(ground->placed);
+    free(ground->room);
+    SKYT_Inquiry_Free(ground);
+}
+
+/* ---- where satellites are -------------------------------------------------------------------------------------------- */
+
+SKY_Addr_t SKYT_Reach_Centre(const SKYT_Twin_t *twin, uint32_t row)
+{
+    const SKY_Cell_t centre = twin->rows[row - 1u].centre;
+    const int32_t    planes = (int32_t)twin->config.planes;
+    const int32_t    slots  = (int32_t)twin->config.slots;
+    const SKY_Addr_t addr   = {(uint16_t)(((centre.plane - 1) % planes + planes) % planes + 1),
+                               (uint16_t)(((centre.slot - 1) % slots + slots) % slots + 1)};
+
+    return addr;
+}
+
+static SKY_Satellites_t lost_of(const SKYT_Ground_t *ground)
+{
+    const SKY_Satellites_t lost = {ground->reach.lost, ground->reach.lost_count};
+
+    return lost;
+}
+
+bool SKYT_Reach_IsLost(const SKYT_Ground_t *ground, SKY_Addr_t satellite)
+{
+    const SKY_Satellites_t lost = lost_of(ground);
+
+    return SKY_Satellites_Has(&lost, satellite);
+}
+
+/* The satellite to send to. @return SKYT_NONE: there is none */
+static uint32_t find_entry(const SKYT_Ground_t *ground, SKY_Addr_t target)
+{
+    const SKYT_Twin_t *twin      = ground->twin;
+    uint32_t           best      = SKYT_NONE;
+    uint32_t           best_hops = UINT32_MAX;
+
+    if (twin->config.uplink == SKYT_UPLINK_DIRECT)
+    {
+        return SKYT_NodeOf(twin, target);
+    }
+    if (twin->config.uplink == SKYT_UPLINK_CENTRE)
+    {
+        const SKY_Satellites_t lost   = lost_of(ground);
+        const SKY_Addr_t       centre = SKYT_Reach_Centre(twin, twin->row);
+        SKY_Addr_t             entry  = centre;
+
+        SKY_StandIns_Replace(&twin->torus, centre, &lost, &entry, 1, ground->room);
+        return SKYT_NodeOf(twin, entry);
+    }
+    for (uint32_t i = 0; i < twin->entry_count; ++i)
+    {
+        const SKY_Addr_t entry = SKYT_AddrOf(twin, twin->entries[i]);
+        const uint32_t   hops  = SKY_Torus_Hops(&twin->torus, entry, target);
+
+        if (hops < best_hops && !SKYT_Reach_IsLost(ground, entry))
+        {
+            best_hops = hops;
+            best      = twin->entries[i];
+        }
+    }
+    return best;
+}
+
+SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr)
+{
+    const uint32_t  entry = find_entry(ground, addr);
+    SKY_HostPlace_t place = {addr.plane, addr.slot, 0, 0, entry};
+
+    if (entry == SKYT_NONE)
+    {
+        place.plane = 0;
+        return place;
+    }
+    place.entry_plane = SKYT_AddrOf(ground->twin, entry).plane;
+    place.entry_slot  = SKYT_AddrOf(ground->twin, entry).slot;
+    return place;
+}
+
+void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *servers)
+{
+    const SKYT_Twin_t     *twin = ground->twin;
+    const SKY_Satellites_t lost = lost_of(ground);
+
+    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    {
+        servers[server] = SKY_Schedule_Server(&twin->schedule, row, server);
+    }
+    if (lost.count > 0u)
+    {
+        SKY_StandIns_Replace(&twin->torus, SKYT_Reach_Centre(twin, row), &lost, servers, twin->config.servers, ground->room);
+    }
+}
+
+bool SKYT_Reach_IsLate(const void *context, SKY_Addr_t satellite)
+{
+    const SKYT_Ground_t   *ground = context;
+    const SKY_Satellites_t late   = {ground->late, ground->late_count};
+
+    return ground->twin->broken != SKYT_BREAK_HURRY && SKY_Satellites_Has(&late, satellite);
+}
+
+SKY_Late_t SKYT_Reach_Late(const SKYT_Ground_t *ground)
+{
+    const SKYT_Twin_t     *twin  = ground->twin;
+    const SKY_Handovers_t *known = &ground->handovers;
+    const uint32_t         row   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    const SKY_Late_t       late  = {SKY_Handovers_IsKnown(known, 1, row, twin->now_us), known->is_over, known->is_certain};
+
+    return late;
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------------------ */
+
+SKYT_May_t SKYT_Reach_May(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
+
+    switch (SKY_Reach_May(&ground->reach, twin->now_us))
+    {
+        case SKY_REACH_SILENT:
+            return SKYT_MAY_NOT;
+        case SKY_REACH_LOOK:
+            SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LOOK);
+            return SKYT_MAY_LATER;
+        default:
+            break;
+    }
+    if (ground->reach.lost_count > 0u && !active->has_asked_lost)
+    {
+        active->has_asked_lost = true;
+        active->doubts         = false;
+        SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_BACK);
+        return SKYT_MAY_LATER;
+    }
+    return SKYT_MAY_NOW;
+}
