@@ -177,6 +177,7 @@ static void test_window_moves_on_meanwhile(void)
 static void test_a_row_begins_during_a_job(void)
 {
     fx_block_t early = {50, 0, 1, CHUNK_BYTES, CHUNK_BYTES};
+    fx_block_t waits = {51, 0, 1, CHUNK_BYTES, CHUNK_BYTES}; /* for a row that is unknown */
 
     open_constellation(12, 0);
     step_to(1, 2, 3);
@@ -187,16 +188,19 @@ static void test_a_row_begins_during_a_job(void)
     server(2, 0)->deaf = true;
     run_for(2u * ROW_US - 1000000u);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 3);
-    put_at(SKY_Schedule_Server(&schedule, 1, 0), &early, 0, 3); /* by a host whose clock is ahead */
+    put_at(SKY_Schedule_Server(&schedule, 1, 0), &waits, 0, 9);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 3);
+    put_at(SKY_Schedule_Server(&schedule, 1, 0), &early, 0, 3); /* by a host that lets it stand in */
+    CHECK(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT) > 3);
     run_for(1100000);
     CHECK(handover_of(server(1, 0))->active);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_ROW), 3);
-    CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 4);
+    CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 5);
     server(2, 0)->deaf = false;
     run_for(20000000);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 0);
     CHECK(sat_holds(server(3, 0), &early, 0));
+    CHECK(sat_holds(server(1, 0), &waits, 0));
 }
 
 static void test_prefetch(void)
@@ -238,6 +242,34 @@ static void test_prefetch(void)
     run_for(ROW_US); /* and is like all others from then on */
     CHECK(is_at_home(block, 4));
     CHECK(is_at_home(other, 4));
+}
+
+/* Others stand in for the satellites that it was to be laid at: it moves to where it belongs now, and not only when a row begins. */
+static void test_what_stand_ins_take_for_a_later_row(void)
+{
+    const SKY_Addr_t  stand_in = {4, 1};
+    const fx_block_t *block;
+
+    open_constellation(10, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    follow(SKY_LAYOUT_ROTATION, 4, 2);
+    block = put_block(4, 2, 2);
+    run_for(1000000);
+    CHECK(is_at_home(block, 2)); /* it waits there */
+    block = put_block(4, 1, 0);
+    run_for(1000000);
+    for (uint32_t id = 0; id < 4; ++id)
+    {
+        put_at(stand_in, block, id, 2);
+        CHECK(stat(node_at(stand_in), SKY_STATS_KVC_HANDOVER_LEFT) > 0);
+    }
+    run_for(ROW_US / 2u);
+    CHECK_EQ(stat(node_at(stand_in), SKY_STATS_KVC_HANDOVER_LEFT), 0);
+    CHECK_EQ(node_at(stand_in)->store.counters.blocks, 0);
+    CHECK_EQ(stat(node_at(stand_in), SKY_STATS_KVC_ROW), 1);
+    run_for(ROW_US);
+    CHECK(is_at_home(block, 2));
 }
 
 /*
@@ -578,6 +610,7 @@ int main(void)
     RUN(test_window_moves_on_meanwhile);
     RUN(test_a_row_begins_during_a_job);
     RUN(test_prefetch);
+    RUN(test_what_stand_ins_take_for_a_later_row);
     RUN(test_a_block_put_beside_its_prefetch);
     RUN(test_share_of_a_prefetch);
     RUN(test_requests_do_not_lock_it_out);
