@@ -153,6 +153,13 @@ bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, ui
     return false;
 }
 
+/* Does a satellite stand in for another? What it has of that one it keeps in the layout hop; in others it must say that it is late. */
+static bool stands_in(const SKYT_Twin_t *twin, uint32_t server, uint32_t index)
+{
+    return !had_it(twin, server, SKYT_AddrOf(twin, index)) &&
+           (twin->config.layout == SKY_LAYOUT_HOP || SKYT_Op_HasLeft(twin, &twin->nodes[index]));
+}
+
 /* Is a satellite that holds a chunk none that the host could ask? It stands in for another, or was lost to the host. */
 static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk, uint32_t index)
 {
@@ -167,10 +174,10 @@ static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active
     {
         if (SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, active->attempts.rows[i], server), satellite))
         {
-            return true; /* others stood in for it */
+            return (active->astray & SKYT_Asked_Bit(twin, chunk)) != 0u; /* others stood in for it */
         }
     }
-    return !may_be_known(&twin->grounds[active->host - 1u], index) || !had_it(twin, server, satellite);
+    return !may_be_known(&twin->grounds[active->host - 1u], index) || stands_in(twin, server, index);
 }
 
 bool SKYT_Asked_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
