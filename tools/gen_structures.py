@@ -86,10 +86,12 @@ MODULES = (
             ),
             f"{_CORE}sky_schedule.h": ("SKY_ScheduleRow_t", "SKY_Schedule_t", "SKY_Schedule_Init", "SKY_Schedule_RowAt"),
             f"{_HOST}sky_places.h": (
-                "SKY_PLACES_ROWS_MAX", "SKY_Places_t", "SKY_Places_Rows", "SKY_Places_IsMoving", "SKY_Places_Left",
-                "SKY_Places_Late",
+                "SKY_PLACES_ROWS_MAX", "SKY_PLACES_MAX", "SKY_Places_t", "SKY_PlacesKnown_t", "SKY_Shares_t", "SKY_Places_Rows",
+                "SKY_Places_IsMoving", "SKY_Places_Left", "SKY_Places_InRow", "SKY_Places_Find",
             ),
-            f"{_HOST}sky_standins.h": None,
+            f"{_HOST}sky_standins.h": (
+                "SKY_Satellites_t", "SKY_StandIns_Nearest", "SKY_StandIns_Replace",
+            ),
             f"{_HOST}sky_attempts.h": None,
             f"{_HOST}sky_reach.h": None,
             f"{_HOST}sky_handovers.h": None,

@@ -29,8 +29,8 @@ class Late(NamedTuple):
     """that held when satellites were asked"""
     routes: tuple[Route, ...]
     """to satellites that have something to hand over"""
-    places: tuple[tuple[Route, ...], ...]
-    """of each server those whose satellite had its place, in the order of time; empty if there are no routes"""
+    first: int
+    """row: they may have what they had a place for from this on"""
     is_certain: bool
     """every satellite that may have something has answered"""
 
@@ -71,11 +71,11 @@ class Handovers:
             known = self._known()
             return self._ask(hurry) if known is None else known
 
-    def extended(self, ways: Ways, late: Late) -> Ways:
-        """Ways by which a share is asked for wherever it may still be: first at satellites that have yet to hand it over."""
-        if late.is_over:
-            return ways
-        return ways._replace(places=tuple((*before, *place) for before, place in zip(late.places, ways.places, strict=True)))
+    def ways(self, epoch: int, late: Late | None) -> Ways | None:
+        """`Reach.ways`, and before them to satellites that have yet to hand a share over; None: nobody is known to be late."""
+        if late is None or late.is_over:
+            return self._reach.ways(epoch)
+        return self._reach.ways(epoch, [route.satellite for route in late.routes], late.first)
 
     def routes(self) -> list[Route]:
         """To satellites that still have something to hand over."""
@@ -105,7 +105,7 @@ class Handovers:
         """What still holds of what was found; None: they are to be asked."""
         row = self._where.row(time.time())
         if not row:
-            return Late(row, (), (), True)
+            return Late(row, (), row, True)
         with self._lock:
             is_known = self._core.SKY_Handovers_IsKnown(self._at, self._where.changes, row, _now_us())
             return self._late if is_known else None
@@ -113,7 +113,7 @@ class Handovers:
     def _ask(self, hurry: bool) -> Late:
         changes, playing, row = self._where.changes, self._where.playing, self._where.row(time.time())
         if playing is None or not row:
-            return Late(row, (), (), True)
+            return Late(row, (), row, True)
         search = structures.HandoverSearch()
         with self._lock:
             self._core.SKY_Handovers_Begin(self._at, ctypes.byref(search), changes, row, len(playing.track.rows))
@@ -124,12 +124,10 @@ class Handovers:
             stats = self._control.store_stats(routes, patience_s)
             having = {route.satellite: route for route in routes if self._has_left(search, stats.get(route.satellite))}
             self._tell([stats[satellite] for satellite in having], row)
-            found = self._where.late(search.first, row, having) if having else []
-            places = tuple(tuple(map(having.__getitem__, one)) for one in found)
             counts = len(before), len(stats), len(having)
             with self._lock:
                 if not self._core.SKY_Handovers_Asked(self._at, ctypes.byref(search), _now_us(), *counts):
-                    late = self._late = Late(row, tuple(having.values()), places, self._state.is_certain)
+                    late = self._late = Late(row, tuple(having.values()), search.first, self._state.is_certain)
                     break
         silent = {route.satellite for route in routes} - stats.keys()
         if silent and not hurry:

@@ -149,8 +149,7 @@ class Lookup:
         """Is every chunk of these blocks held? None: that depends on a satellite that does not answer, or none can be asked."""
         with self._turn:
             late = self._handovers.look()
-            ways = {epoch: self._reach.ways(epoch) for epoch in {entry.epoch for entry in entries}}
-            ways = {epoch: way and self._handovers.extended(way, late) for epoch, way in ways.items()}
+            ways = {epoch: self._handovers.ways(epoch, late) for epoch in {entry.epoch for entry in entries}}
             blocks = [(entry, way.places) for entry in entries if (way := ways[entry.epoch]) is not None]
             if len(blocks) < len(entries):
                 return [None] * len(entries)

@@ -62,7 +62,7 @@ def lay(
         targets = reach.routes_in(row)
         if targets:
             late = handovers.look()
-            moves = [_moves(one, targets, _places(one, reach, handovers, late)) for one in left]
+            moves = [_moves(one, targets, _places(one, handovers, late)) for one in left]
             round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
             answers = iter(control.migrate_blocks([move for one in moves for move in one], tenant, round_s, epoch=row))
             nothing = [_has_nothing(one, [next(answers) for _ in one]) for one in moves]
@@ -82,10 +82,10 @@ def lay(
     return laid
 
 
-def _places(one: Laid, reach: Reach, handovers: Handovers, late: Late) -> Sequence[Sequence[Route]]:
+def _places(one: Laid, handovers: Handovers, late: Late) -> Sequence[Sequence[Route]]:
     """Every place that each share may have now; none while no satellite answers."""
-    ways = reach.ways(one.entry.epoch)
-    return () if ways is None else handovers.extended(ways, late).places
+    ways = handovers.ways(one.entry.epoch, late)
+    return () if ways is None else ways.places
 
 
 def _moves(one: Laid, targets: Sequence[Route], shares: Sequence[Sequence[Route]]) -> list[Move]:

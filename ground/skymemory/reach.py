@@ -45,6 +45,17 @@ class Ways(NamedTuple):
     """of the schedule, to which the places belong"""
 
 
+class _Kept(NamedTuple):
+    """Routes that were found."""
+
+    what: tuple[frozenset[Satellite], int, int] | None
+    """around these lost satellites, in this row of this schedule"""
+    routes: dict[int, list[Route]]
+    """by row: to the servers"""
+    ways: dict[tuple[int, ...], Ways | None]
+    """by the rows whose places are asked"""
+
+
 class Reach:
     """The ways from this host to the servers of a constellation. Thread-safe."""
 
@@ -60,7 +71,7 @@ class Reach:
         times = structures.ReachCfg(*(round(1e6 * one) for one in (LOST_S, DOUBT_S, PAUSE_FIRST_S, PAUSE_MAX_S)))
         self._core.SKY_Reach_Init(self._at, ctypes.byref(times), ctypes.byref(core_torus(torus)), self._known, self._listed)
         self._lost: frozenset[Satellite] = frozenset()  # as the core has it
-        self._placed: tuple[tuple[frozenset[Satellite], int, int] | None, dict[int, list[Route]]] = None, {}
+        self._kept = _Kept(None, {}, {})
         self._lock = Lock()  # of the core's state
 
     @property
@@ -90,26 +101,23 @@ class Reach:
         """Routes, as they are now, to where servers 0 to n - 1 are in a row of the schedule; empty as `routes`."""
         return self._routes(row) if self._is_open() else []
 
-    def ways(self, epoch: int = 0) -> Ways | None:
+    def ways(self, epoch: int = 0, late: Collection[Satellite] = (), first: int = 1) -> Ways | None:
         """Where the shares of a block may be now, around lost satellites; None when `routes` has none.
 
         Args:
             epoch: `BlockEntry.epoch`.
+            late, first: as for `Places.shares`.
         """
         if not self._is_open():
             return None
-        now_s = time.time()
+        now_s, lost = time.time(), self._lost
+        if late or self._where.constellation.cache.window == "physical":
+            return self._find_ways(now_s, epoch, lost, late, first)
+        kept = self._kept_for(lost, now_s).ways
         rows = self._where.rows(now_s, epoch)
-        routes = [self._routes(row, now_s) for row in rows]
-        if not all(routes):
-            return None
-        placed = [self._where.servers(row) for row in rows]
-        places, replaced = [], set()
-        for server, one in enumerate(zip(*routes, strict=True)):
-            places.append(tuple(route for at, route in enumerate(one) if at == 0 or route != one[at - 1]))
-            if any(route.satellite != where[server] for route, where in zip(one, placed, strict=True)):
-                replaced.add(server)
-        return Ways(tuple(places), frozenset(replaced), frozenset(rows))
+        if rows not in kept:
+            kept[rows] = self._find_ways(now_s, epoch, lost, (), first)
+        return kept[rows]
 
     def lookup_routes(self) -> list[Route]:
         """Whom to ask for a block, in this order (`window.lookup_routes`); while it may move, at its old place and at the new."""
@@ -188,14 +196,30 @@ class Reach:
         lost = self._lost
         if self._where.constellation.cache.window == "physical":
             return window.server_routes(self._where, now_s, lost, row)
-        what = lost, now, self._where.changes  # nothing else changes a logical window
-        known, placed = self._placed
-        if known != what:  # another thread's routes may be around other satellites
-            placed = {}
-            self._placed = what, placed
+        placed = self._kept_for(lost, now_s).routes
         if row not in placed:
             placed[row] = window.server_routes(self._where, now_s, lost, row)
         return placed[row]
+
+    def _kept_for(self, lost: frozenset[Satellite], now_s: float) -> "_Kept":
+        """What is kept of a logical window: nothing else than this changes it."""
+        what = lost, self._where.row(now_s), self._where.changes
+        kept = self._kept
+        if kept.what != what:  # another thread's may be around other satellites
+            kept = self._kept = _Kept(what, {}, {})
+        return kept
+
+    def _find_ways(
+        self, now_s: float, epoch: int, lost: frozenset[Satellite], late: Collection[Satellite], first: int
+    ) -> Ways | None:
+        shares = self._where.shares(now_s, epoch, lost, late, first)
+        entry_points = window.entries(self._where, now_s, lost)
+        satellites = dict.fromkeys(satellite for place in shares.places for satellite in place)
+        routes = {one: found for one in satellites if (found := window.route(self._where, one, entry_points)) is not None}
+        if len(routes) < len(satellites):  # nobody is in sight
+            return None
+        places = tuple(tuple(map(routes.__getitem__, place)) for place in shares.places)
+        return Ways(places, shares.replaced, frozenset(shares.rows))
 
     def _look(self, asked: Collection[Satellite] = ()) -> bool:
         """Ask the servers, and others, until all who then have a server's place answer. False: nobody answers.

@@ -175,9 +175,7 @@ class Transfers:
         for attempts, transfer in asking:
             what = transfer.entry.epoch, attempts.follows_search
             if what not in ways_of:
-                ways = self._reach.ways(transfer.entry.epoch)
-                late = search.late if attempts.follows_search else None
-                ways_of[what] = ways if ways is None or late is None else self._handovers.extended(ways, late)
+                ways_of[what] = self._handovers.ways(transfer.entry.epoch, search.late if attempts.follows_search else None)
         places = {what: [self._servers(place) for place in ways.places] for what, ways in ways_of.items() if ways is not None}
         rows = {what: Rows(sorted(ways.rows)) for what, ways in ways_of.items() if ways is not None}
         begun: list[tuple[Attempts, Transfer, Ways]] = []

@@ -53,99 +53,49 @@ static void set_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t 
     }
 }
 
-/* The rows whose places are asked. */
-static uint32_t find_rows(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t *rows)
+/* Find the places of all shares, around satellites that this host calls lost, and at those that are late once they are searched. */
+static void find_shares(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const SKY_Places_t places = places_of(twin);
-    const uint64_t     late   = (uint64_t)twin->config.late_put_ms * US_PER_MS;
-    const uint32_t     now    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us - (late < twin->now_us ? late : 0));
-    const uint32_t     epoch  = active->epoch;
+    SKYT_Ground_t          *ground      = ground_of(twin, active);
+    const uint64_t          late_us     = (uint64_t)twin->config.late_put_ms * US_PER_MS;
+    const SKY_PlacesKnown_t known       = SKYT_Reach_Known(ground, active->attempts.is_searched);
+    const SKY_Places_t      places      = places_of(twin);
+    const uint64_t          put_late_us = late_us < twin->now_us ? late_us : 0u;
 
-    if (active->kind != SKYT_OP_PUT)
+    if (active->kind == SKYT_OP_PUT)
     {
-        return SKY_Places_Rows(&places, twin->now_us, epoch, rows);
-    }
-    rows[0] = now < epoch ? epoch : now; /* it waits there */
-    return 1;
-}
-
-/* In each row, the satellites of all servers around those that this host calls lost. */
-static void place_rows(const SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Rows_t *rows)
-{
-    const SKYT_Ground_t *ground  = ground_of(twin, active);
-    const uint32_t       servers = twin->config.servers;
-
-    active->astray = 0;
-    for (uint32_t i = 0; ground->reach.lost_count > 0u && i < rows->count; ++i)
-    {
-        SKY_Addr_t *placed = &ground->placed[(size_t)i * servers];
-
-        SKYT_Reach_Servers(ground, rows->rows[i], placed);
-        for (uint32_t server = 0; server < servers; ++server)
-        {
-            if (!SKY_Addr_Equal(placed[server], SKY_Schedule_Server(&twin->schedule, rows->rows[i], server)))
-            {
-                active->astray |= SKYT_Asked_Bit(twin, server);
-            }
-        }
-    }
-}
-
-/* Around lost satellites: as SKY_Places_FindLate and SKY_Places_Find have it, but with those that stand in. */
-static uint32_t find_around(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Rows_t *rows,
-                            SKY_Addr_t *found)
-{
-    const SKYT_Ground_t *ground = ground_of(twin, active);
-    const uint32_t       row    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
-    uint32_t             count  = 0;
-
-    if (active->attempts.is_searched)
-    {
-        count = SKY_Places_Late(&twin->schedule, 1, row, server, SKYT_Reach_IsLate, ground, found);
-    }
-    for (uint32_t i = 0; i < rows->count; ++i)
-    {
-        const SKY_Addr_t satellite = ground->placed[(size_t)i * twin->config.servers + server];
-
-        if (count == 0u || !SKY_Addr_Equal(found[count - 1u], satellite))
-        {
-            found[count] = satellite;
-            ++count;
-        }
-    }
-    return count;
-}
-
-static void find_places(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t server, const SKY_Rows_t *rows)
-{
-    const SKYT_Ground_t *ground = ground_of(twin, active);
-    const SKY_Places_t   places = places_of(twin);
-    const uint32_t       epoch  = active->epoch;
-    SKY_Addr_t           found[SKY_PLACES_MAX];
-    uint32_t             count = 1;
-
-    if (ground->reach.lost_count > 0u)
-    {
-        count = find_around(twin, active, server, rows, found);
-    }
-    else if (active->kind == SKYT_OP_PUT)
-    {
-        found[0] = SKY_Schedule_Server(&twin->schedule, rows->rows[0], server);
-    }
-    else if (active->attempts.is_searched)
-    {
-        count = SKY_Places_FindLate(&places, twin->now_us, epoch, server, SKYT_Reach_IsLate, ground, found);
+        SKY_Places_FindPut(&places, twin->now_us - put_late_us, active->epoch, &known, &ground->shares);
     }
     else
     {
-        count = SKY_Places_Find(&places, twin->now_us, epoch, server, found);
+        SKY_Places_Find(&places, twin->now_us, active->epoch, &known, &ground->shares);
     }
-    if (active->kind != SKYT_OP_PUT && !active->attempts.is_searched)
+}
+
+/* Tell the core's host where to go for the shares. @return false: no satellite is in sight */
+static bool take_shares(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKY_Shares_t *shares = &ground_of(twin, active)->shares;
+
+    active->astray = 0;
+    for (uint32_t server = 0; server < twin->config.servers; ++server)
     {
-        count = SKYT_Break_Places(twin, found, count);
+        SKY_Addr_t *found = &shares->found[(size_t)server * SKY_PLACES_MAX];
+        uint32_t    count = shares->counts[server];
+
+        active->astray |= shares->is_replaced[server] ? SKYT_Asked_Bit(twin, server) : 0u;
+        if (active->kind != SKYT_OP_PUT && !active->attempts.is_searched)
+        {
+            count = SKYT_Break_Places(twin, found, count);
+        }
+        SKYT_Asked_Places(twin, active, server, found, count);
+        set_places(twin, active, server, found, count);
+        if (active->places[server].plane == 0u)
+        {
+            return false;
+        }
     }
-    SKYT_Asked_Places(twin, active, server, found, count);
-    set_places(twin, active, server, found, count);
+    return true;
 }
 
 /* @return a number of the places that are asked, from 1 */
@@ -211,24 +161,21 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* Begin an attempt, or a purge. @return false: there is nobody to ask, or nothing to gain; the attempts go on, or are over */
 static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    SKY_Host_t      *core = &ground_of(twin, active)->core;
-    uint32_t         found[SKY_PLACES_ROWS_MAX];
-    const SKY_Rows_t rows = {found, find_rows(twin, active, found)};
+    SKYT_Ground_t *ground = ground_of(twin, active);
+    SKY_Host_t    *core   = &ground->core;
 
     active->deadline_us    = twin->now_us + (uint64_t)active->deadline_ms * US_PER_MS;
     active->has_asked_lost = false;
     describe(twin, active);
-    place_rows(twin, active, &rows);
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    find_shares(twin, active);
+    if (!take_shares(twin, active))
     {
-        find_places(twin, active, server, &rows);
-        if (active->places[server].plane == 0u)
-        {
-            active->failed = SKYT_CAUSE_NOBODY;
-            SKY_Attempts_GiveUp(&active->attempts);
-            return false;
-        }
+        active->failed = SKYT_CAUSE_NOBODY;
+        SKY_Attempts_GiveUp(&active->attempts);
+        return false;
     }
+    const SKY_Rows_t rows = {ground->shares.rows, ground->shares.row_count};
+
     if (active->kind != SKYT_OP_PURGE && !SKY_Attempts_Begin(&active->attempts, &rows, number_of(twin, active)))
     {
         return false;
@@ -469,25 +416,6 @@ static SKYT_Cause_t cause_of(uint32_t status)
     }
 }
 
-/* Did another satellite stand in for the server that the denied chunk belongs to? */
-static bool stands_in(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    const uint32_t chunk  = active->block_state.failed_chunk;
-    const uint32_t server = chunk % twin->config.servers;
-    uint32_t       i      = 0;
-
-    if ((active->astray & SKYT_Asked_Bit(twin, chunk)) == 0u)
-    {
-        return false;
-    }
-    while (i < active->attempts.row_count &&
-           SKYT_Asked_IsPlace(twin, active, server, SKY_Schedule_Server(&twin->schedule, active->attempts.rows[i], server)))
-    {
-        ++i;
-    }
-    return i < active->attempts.row_count;
-}
-
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
 {
     SKYT_Active_t *active = SKYT_Op_Of(block);
@@ -510,10 +438,12 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     }
     else
     {
-        uint32_t         found[SKY_PLACES_ROWS_MAX];
-        const SKY_Rows_t rows = {found, find_rows(twin, active, found)};
+        const SKY_Places_t places = places_of(twin);
+        uint32_t           found[SKY_PLACES_ROWS_MAX];
+        const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
 
-        active->at_stand_in = block->status == SKY_STATUS_MISS && stands_in(twin, active);
+        active->at_stand_in =
+            block->status == SKY_STATUS_MISS && (active->astray & SKYT_Asked_Bit(twin, block->failed_chunk)) != 0u;
         SKY_Attempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
                            SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
         active->failed = cause_of(active->attempts.status);

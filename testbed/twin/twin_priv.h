@@ -155,8 +155,9 @@ typedef struct
     uint32_t              late_count;
     SKYT_Inquiry_t        inquiry;
     uint32_t              waiting; /**< operations that wait for one */
-    SKY_Addr_t           *placed;  /**< row x servers + server: for a moment */
+    SKY_Addr_t           *placed;  /**< by server, for a moment */
     SKY_Cell_t           *room;    /**< a cell a satellite, for a moment */
+    SKY_Shares_t          shares;  /**< of the attempt that begins */
 } SKYT_Ground_t;
 
 /** An operation that runs. */
@@ -452,14 +453,12 @@ SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr);
 /** The satellites of all servers in a row, around lost ones. */
 void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *servers);
 bool SKYT_Reach_IsLost(const SKYT_Ground_t *ground, SKY_Addr_t satellite);
-/** A SKY_Places_IsLate_t; the context is the ground host. */
-bool SKYT_Reach_IsLate(const void *context, SKY_Addr_t satellite);
+/** What it knows of satellites. @param is_searched  it looks for shares at those that are late */
+SKY_PlacesKnown_t SKYT_Reach_Known(const SKYT_Ground_t *ground, bool is_searched);
 /** What is known of handovers now. */
 SKY_Late_t SKYT_Reach_Late(const SKYT_Ground_t *ground);
 /** Before an attempt. */
 SKYT_May_t SKYT_Reach_May(SKYT_Twin_t *twin, SKYT_Active_t *active);
-/** The satellite in the middle of a row's window. */
-SKY_Addr_t SKYT_Reach_Centre(const SKYT_Twin_t *twin, uint32_t row);
 
 /* ---- twin_inquiry.c -------------------------------------------------------------------------------------------------- */
 

@@ -12,14 +12,21 @@ bool SKYT_Reach_Init(SKYT_Ground_t *ground)
 {
     static const SKY_ReachCfg_t times = {SKY_HOST_LOST_US, SKY_HOST_DOUBT_US, SKY_HOST_PAUSE_FIRST_US, SKY_HOST_PAUSE_MAX_US};
 
-    const SKYT_Twin_t *twin = ground->twin;
+    const SKYT_Twin_t *twin   = ground->twin;
+    SKY_Shares_t      *shares = &ground->shares;
 
-    ground->known  = calloc(twin->node_count, sizeof(*ground->known));
-    ground->lost   = calloc(twin->node_count, sizeof(*ground->lost));
-    ground->late   = calloc(twin->node_count, sizeof(*ground->late));
-    ground->placed = calloc((size_t)SKY_PLACES_ROWS_MAX * twin->config.servers, sizeof(*ground->placed));
-    ground->room   = calloc(twin->node_count, sizeof(*ground->room));
-    if (ground->known == NULL || ground->lost == NULL || ground->late == NULL || ground->placed == NULL || ground->room == NULL)
+    ground->known       = calloc(twin->node_count, sizeof(*ground->known));
+    ground->lost        = calloc(twin->node_count, sizeof(*ground->lost));
+    ground->late        = calloc(twin->node_count, sizeof(*ground->late));
+    ground->placed      = calloc(twin->config.servers, sizeof(*ground->placed));
+    ground->room        = calloc(twin->node_count, sizeof(*ground->room));
+    shares->found       = calloc((size_t)twin->config.servers * SKY_PLACES_MAX, sizeof(*shares->found));
+    shares->counts      = calloc(twin->config.servers, sizeof(*shares->counts));
+    shares->is_replaced = calloc(twin->config.servers, sizeof(*shares->is_replaced));
+    shares->servers     = ground->placed;
+    shares->cells       = ground->room;
+    if (ground->known == NULL || ground->lost == NULL || ground->late == NULL || ground->placed == NULL || ground->room == NULL ||
+        shares->found == NULL || shares->counts == NULL || shares->is_replaced == NULL)
     {
         return false;
     }
@@ -35,21 +42,13 @@ void SKYT_Reach_Free(SKYT_Ground_t *ground)
     free(ground->late);
     free(ground->placed);
     free(ground->room);
+    free(ground->shares.found);
+    free(ground->shares.counts);
+    free(ground->shares.is_replaced);
     SKYT_Inquiry_Free(ground);
 }
 
 /* ---- where satellites are -------------------------------------------------------------------------------------------- */
-
-SKY_Addr_t SKYT_Reach_Centre(const SKYT_Twin_t *twin, uint32_t row)
-{
-    const SKY_Cell_t centre = twin->rows[row - 1u].centre;
-    const int32_t    planes = (int32_t)twin->config.planes;
-    const int32_t    slots  = (int32_t)twin->config.slots;
-    const SKY_Addr_t addr   = {(uint16_t)(((centre.plane - 1) % planes + planes) % planes + 1),
-                               (uint16_t)(((centre.slot - 1) % slots + slots) % slots + 1)};
-
-    return addr;
-}
 
 static SKY_Satellites_t lost_of(const SKYT_Ground_t *ground)
 {
@@ -79,7 +78,7 @@ static uint32_t find_entry(const SKYT_Ground_t *ground, SKY_Addr_t target)
     if (twin->config.uplink == SKYT_UPLINK_CENTRE)
     {
         const SKY_Satellites_t lost   = lost_of(ground);
-        const SKY_Addr_t       centre = SKYT_Reach_Centre(twin, twin->row);
+        const SKY_Addr_t       centre = SKY_Places_Centre(&twin->schedule, twin->row);
         SKY_Addr_t             entry  = centre;
 
         SKY_StandIns_Replace(&twin->torus, centre, &lost, &entry, 1, ground->room);
@@ -116,25 +115,17 @@ SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr)
 
 void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *servers)
 {
-    const SKYT_Twin_t     *twin = ground->twin;
     const SKY_Satellites_t lost = lost_of(ground);
 
-    for (uint32_t server = 0; server < twin->config.servers; ++server)
-    {
-        servers[server] = SKY_Schedule_Server(&twin->schedule, row, server);
-    }
-    if (lost.count > 0u)
-    {
-        SKY_StandIns_Replace(&twin->torus, SKYT_Reach_Centre(twin, row), &lost, servers, twin->config.servers, ground->room);
-    }
+    SKY_Places_InRow(&ground->twin->schedule, row, &lost, servers, ground->room);
 }
 
-bool SKYT_Reach_IsLate(const void *context, SKY_Addr_t satellite)
+SKY_PlacesKnown_t SKYT_Reach_Known(const SKYT_Ground_t *ground, bool is_searched)
 {
-    const SKYT_Ground_t   *ground = context;
-    const SKY_Satellites_t late   = {ground->late, ground->late_count};
+    const bool              is_late = is_searched && ground->twin->broken != SKYT_BREAK_HURRY;
+    const SKY_PlacesKnown_t known   = {lost_of(ground), {ground->late, is_late ? ground->late_count : 0u}, 1};
 
-    return ground->twin->broken != SKYT_BREAK_HURRY && SKY_Satellites_Has(&late, satellite);
+    return known;
 }
 
 SKY_Late_t SKYT_Reach_Late(const SKYT_Ground_t *ground)

@@ -7,11 +7,10 @@ Times are the track's, in whole milliseconds; they may be before its first row. 
 import ctypes
 from collections.abc import Collection
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from skymemory import defaults
 from skymemory.placement import structures
 from skymemory.placement.core import core_torus, from_core, library, sorted_list
 from skymemory.placement.layouts import LAYOUT_IDS, LayoutName, require_servers
@@ -25,6 +24,17 @@ _TIME_MAX: Final = 2**32 - 1
 _CELL_MAX: Final = structures.PLACEMENT_CELL_MAX
 _TIMES: Final = 2**64
 """of the core's clock: a time before the first row is one modulo this"""
+
+
+class Shares(NamedTuple):
+    """Where the shares of a block are asked for."""
+
+    rows: tuple[int, ...]
+    """to which the places belong"""
+    places: list[list[Satellite]]
+    """of each server, in the order in which they are asked"""
+    replaced: frozenset[int]
+    """servers for which another satellite stands in, in one of the rows"""
 
 
 class Places:
@@ -53,7 +63,6 @@ class Places:
             raise ValueError(f"{name} of {servers} servers along {len(rows)} rows: times rise from 0, and no step is too far")
         places = structures.Places(ctypes.pointer(self._schedule), round(1e6 * handover_s))
         self._places = ctypes.byref(places)
-        self._is_late = ctypes.cast(self._core.SKY_Satellites_Has, ctypes.c_void_p)
         self.layout = RollingLayout(self._schedule.placement)
         self._kept = lru_cache(maxsize=_CACHED)(self._servers)
 
@@ -75,9 +84,14 @@ class Places:
         """The satellite in the middle of a row's window; of the first or the last if there is no such row."""
         return self._torus.wrap(*self._cell(row))
 
-    def servers(self, row: int) -> list[Satellite]:
-        """Satellites of servers 0 to n - 1 in a row; in the first or the last if there is no such row."""
-        return list(self._kept(row))
+    def servers(self, row: int, lost: Collection[Satellite] = ()) -> list[Satellite]:
+        """Satellites of servers 0 to n - 1 in a row, and those that stand in for lost ones; in the first or the last row if there
+        is no such one."""
+        if not lost:
+            return list(self._kept(row))
+        servers, listed = (structures.Addr * self.layout.servers)(), sorted_list(lost)
+        self._core.SKY_Places_InRow(self._at, row, ctypes.byref(listed), servers, self._room())
+        return from_core(servers)
 
     def left(self, first: int, row: int) -> list[Satellite]:
         """Satellites that had a server's place in a row from `first` on and do not have it in `row`, in the order of the last row
@@ -87,16 +101,32 @@ class Places:
         order = np.argsort(last_rows, kind="stable")[np.count_nonzero(last_rows == 0) :]
         return [Satellite(1 + index // self._torus.slots, 1 + index % self._torus.slots) for index in order.tolist()]
 
-    def late(self, first: int, row: int, satellites: Collection[Satellite]) -> list[list[Satellite]]:
-        """Of each server those of some satellites that had its place in a row from `first` on and do not have it in `row`, in the
-        order of time; no more than the last `HOST_LATE`."""
-        listed = sorted_list(satellites)
-        found = (structures.Addr * defaults.HOST_LATE)()
-        places = []
-        for server in range(self.layout.servers):
-            count = self._core.SKY_Places_Late(self._at, first, row, server, self._is_late, ctypes.byref(listed), found)
-            places.append(from_core(found)[:count])
-        return places
+    def shares(
+        self, time_ms: int, epoch: int = 0, lost: Collection[Satellite] = (), late: Collection[Satellite] = (), first: int = 1
+    ) -> Shares:
+        """Where the shares of a block are asked for, around lost satellites.
+
+        Args:
+            late: satellites that have something to hand over. They are asked before the others for what they had in a row from
+                `first` on and do not have now, in the order of time; no more than the last `HOST_LATE` for a share.
+        """
+        servers, most = self.layout.servers, structures.PLACES_MAX
+        found, counts = (structures.Addr * (servers * most))(), (ctypes.c_uint32 * servers)()
+        replaced, in_row = (ctypes.c_bool * servers)(), (structures.Addr * servers)()
+        known = structures.PlacesKnown(sorted_list(lost), sorted_list(late), first)
+        shares = structures.Shares(
+            found=found, counts=counts, is_replaced=replaced, servers=in_row, cells=self._room() if lost else None
+        )
+        self._core.SKY_Places_Find(self._places, _us(time_ms), epoch, ctypes.byref(known), ctypes.byref(shares))
+        size = ctypes.sizeof(structures.Addr)
+        places = [
+            from_core((structures.Addr * count).from_buffer(found, server * most * size)) for server, count in enumerate(counts)
+        ]
+        stood_in = frozenset(server for server, is_replaced in enumerate(replaced) if is_replaced)
+        return Shares(tuple(shares.rows[: shares.row_count]), places, stood_in)
+
+    def _room(self) -> "ctypes.Array[structures.Cell]":
+        return (structures.Cell * (self._torus.planes * self._torus.slots))()
 
     def _servers(self, row: int) -> list[Satellite]:
         return self.layout.servers_at(self._cell(row))

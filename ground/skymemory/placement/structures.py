@@ -10,7 +10,6 @@ from ctypes import (
     c_uint16,
     c_uint32,
     c_uint64,
-    c_void_p,
 )
 from enum import IntEnum
 from typing import Any, Final
@@ -20,6 +19,7 @@ PLACEMENT_CELL_MAX: Final = 1073741824
 """unrolled planes and slots are within +- this"""
 PLACES_ROWS_MAX: Final = 8
 """an epoch's row, the row of now twice, old ones, the next, an epoch's row"""
+PLACES_MAX: Final = 40
 ATTEMPT_SEARCHES_MAX: Final = 4
 """more than one where a row begins meanwhile: satellites of several rows are late"""
 
@@ -175,6 +175,17 @@ class Schedule(Structure):
     )
 
 
+class Satellites(Structure):
+    """`SKY_Satellites_t`. Satellites in ascending order: by plane, then by slot."""
+
+    satellites: Any
+    count: int
+    _fields_ = (
+        ("satellites", POINTER(Addr)),
+        ("count", c_uint32),
+    )
+
+
 class Places(Structure):
     """`SKY_Places_t`. What a host follows."""
 
@@ -187,14 +198,47 @@ class Places(Structure):
     )
 
 
-class Satellites(Structure):
-    """`SKY_Satellites_t`. Satellites in ascending order: by plane, then by slot."""
+class PlacesKnown(Structure):
+    """`SKY_PlacesKnown_t`. What a host knows of satellites."""
 
-    satellites: Any
-    count: int
+    lost: Satellites
+    """others stand in for them"""
+    late: Satellites
+    """have something to hand over that should have gone; a lost one is asked too"""
+    first: int
+    """these are asked for what they had in a row from this on"""
     _fields_ = (
-        ("satellites", POINTER(Addr)),
-        ("count", c_uint32),
+        ("lost", Satellites),
+        ("late", Satellites),
+        ("first", c_uint32),
+    )
+
+
+class Shares(Structure):
+    """`SKY_Shares_t`. The places of a block's shares. The memory is the caller's."""
+
+    rows: Array[c_uint32]
+    """to which they belong, in the order in which they are asked"""
+    row_count: int
+    """from 1"""
+    found: Any
+    """server x SKY_PLACES_MAX + place: in the order in which they are asked, none twice in a row"""
+    counts: Any
+    """by server: how many places, from 1"""
+    is_replaced: Any
+    """by server: in one of the rows another satellite stands in"""
+    servers: Any
+    """for a moment: room for all servers"""
+    cells: Any
+    """for a moment: room for as many as the torus has satellites"""
+    _fields_ = (
+        ("rows", c_uint32 * 8),
+        ("row_count", c_uint32),
+        ("found", POINTER(Addr)),
+        ("counts", POINTER(c_uint32)),
+        ("is_replaced", POINTER(c_bool)),
+        ("servers", POINTER(Addr)),
+        ("cells", POINTER(Cell)),
     )
 
 
@@ -441,13 +485,13 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Placement_AllowSteps": (None, [POINTER(Placement), c_uint32, c_uint32]),
     "SKY_Schedule_Init": (c_bool, [POINTER(Schedule), POINTER(Torus), c_uint, c_uint32, POINTER(ScheduleRow), c_uint32, c_uint64]),
     "SKY_Schedule_RowAt": (c_uint32, [POINTER(Schedule), c_uint64]),
+    "SKY_StandIns_Nearest": (None, [POINTER(Torus), Addr, c_uint32, POINTER(Cell)]),
+    "SKY_StandIns_Replace": (None, [POINTER(Torus), Addr, POINTER(Satellites), POINTER(Addr), c_uint32, POINTER(Cell)]),
     "SKY_Places_IsMoving": (c_bool, [POINTER(Places), c_uint64]),
     "SKY_Places_Left": (None, [POINTER(Schedule), c_uint32, c_uint32, POINTER(c_uint32)]),
     "SKY_Places_Rows": (c_uint32, [POINTER(Places), c_uint64, c_uint32, POINTER(c_uint32)]),
-    "SKY_Places_Late": (c_uint32, [POINTER(Schedule), c_uint32, c_uint32, c_uint32, c_void_p, c_void_p, POINTER(Addr)]),
-    "SKY_Satellites_Has": (c_bool, [c_void_p, Addr]),
-    "SKY_StandIns_Nearest": (None, [POINTER(Torus), Addr, c_uint32, POINTER(Cell)]),
-    "SKY_StandIns_Replace": (None, [POINTER(Torus), Addr, POINTER(Satellites), POINTER(Addr), c_uint32, POINTER(Cell)]),
+    "SKY_Places_InRow": (None, [POINTER(Schedule), c_uint32, POINTER(Satellites), POINTER(Addr), POINTER(Cell)]),
+    "SKY_Places_Find": (None, [POINTER(Places), c_uint64, c_uint32, POINTER(PlacesKnown), POINTER(Shares)]),
     "SKY_Verdict_Of": (c_uint, [POINTER(Denied)]),
     "SKY_Attempts_InitGet": (None, [POINTER(Attempts), POINTER(Late), c_uint32, c_bool]),
     "SKY_Attempts_InitPut": (None, [POINTER(Attempts)]),

@@ -15,8 +15,7 @@ from skymemory.config import Constellation
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
-from skymemory.placement.layouts import substitute
-from skymemory.placement.places import Places
+from skymemory.placement.places import Places, Shares
 from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
 
@@ -126,10 +125,8 @@ class Whereabouts:
         return self._places().centre(row)
 
     def servers(self, row: int, lost: Collection[Satellite] = ()) -> list[Satellite]:
-        """Satellites of servers 0 to n - 1 in a row. Those of `lost` are replaced, see `layouts.substitute`."""
-        places = self._places()  # another thread may follow another schedule meanwhile
-        servers = places.servers(row)
-        return substitute(servers, lost, places.centre(row), self.constellation.torus) if lost else servers
+        """Satellites of servers 0 to n - 1 in a row, and those that stand in for lost ones."""
+        return self._places().servers(row, lost)
 
     def rows(self, time_s: float, epoch: int = 0) -> tuple[int, ...]:
         """The rows whose places are asked for a block, in this order.
@@ -149,10 +146,14 @@ class Whereabouts:
         """
         return self._places().left(first, row)
 
-    def late(self, first: int, row: int, satellites: Collection[Satellite]) -> list[list[Satellite]]:
-        """Of each server those of some satellites that had its place in a row from `first` on and do not have it in `row`, in the
-        order of time: there its share may still be."""
-        return self._places().late(first, row, satellites)
+    def shares(
+        self, time_s: float, epoch: int, lost: Collection[Satellite] = (), late: Collection[Satellite] = (), first: int = 1
+    ) -> Shares:
+        """Where the shares of a block are asked for. Arguments as for `rows` and `Places.shares`."""
+        if (following := self._following) is None:
+            return self._places().shares(0, 0, lost)._replace(rows=(_STAYS,))
+        playing, places = following
+        return places.shares(playing.track_ms(time_s), epoch, lost, late, first)
 
     def is_moving(self, time_s: float) -> bool:
         """May satellites hand blocks over now?"""

@@ -10,11 +10,21 @@
 #define HANDOVER_US (30u * SECOND_US)
 #define SKEW_S      2.0
 #define MANY        60u
+#define SERVERS     10u
+#define RING        200u /* slots of a torus in which no satellite comes again */
 
 static SKY_Torus_t       torus;
 static SKY_Schedule_t    schedule;
 static SKY_ScheduleRow_t rows_of_schedule[MANY];
 static SKY_Places_t      places;
+static SKY_Addr_t        found[SERVERS * SKY_PLACES_MAX];
+static uint32_t          counts[SERVERS];
+static bool              is_replaced[SERVERS];
+static SKY_Addr_t        in_row[SERVERS];
+static SKY_Cell_t        cells[5u * RING];
+static SKY_Shares_t      shares = {{0}, 0, found, counts, is_replaced, in_row, cells};
+
+static const SKY_PlacesKnown_t nothing = {{NULL, 0}, {NULL, 0}, 1};
 
 static uint64_t at(double seconds)
 {
@@ -31,7 +41,7 @@ static void follow(const uint32_t *seconds, uint32_t count)
         rows_of_schedule[i].centre.plane = 3;
         rows_of_schedule[i].centre.slot  = 10 - (int32_t)i;
     }
-    CHECK(SKY_Schedule_Init(&schedule, &torus, SKY_LAYOUT_ROTATION_HOP, 10, rows_of_schedule, count, START_US));
+    CHECK(SKY_Schedule_Init(&schedule, &torus, SKY_LAYOUT_ROTATION_HOP, SERVERS, rows_of_schedule, count, START_US));
     places.schedule    = &schedule;
     places.handover_us = HANDOVER_US;
 }
@@ -140,28 +150,163 @@ static void test_a_block_laid_for_a_row_to_come(void)
     }
 }
 
+static bool is_place(uint32_t server, uint32_t place, SKY_Addr_t satellite)
+{
+    return place < counts[server] && SKY_Addr_Equal(found[server * SKY_PLACES_MAX + place], satellite);
+}
+
 static void test_satellites_of_a_share(void)
 {
     static const uint32_t seconds[] = {0, 300, 600};
-    SKY_Addr_t            found[SKY_PLACES_ROWS_MAX];
 
     follow(seconds, 3);
-    for (uint32_t server = 0; server < 10u; ++server)
+    SKY_Places_Find(&places, at(310), 0, &nothing, &shares);
+    CHECK_EQ(shares.row_count, 3);
+    for (uint32_t server = 0; server < SERVERS; ++server)
     {
-        const SKY_Addr_t old   = SKY_Schedule_Server(&schedule, 1, server);
-        const SKY_Addr_t now   = SKY_Schedule_Server(&schedule, 2, server);
-        const uint32_t   count = SKY_Places_Find(&places, at(310), 0, server, found);
+        const SKY_Addr_t old = SKY_Schedule_Server(&schedule, 1, server);
+        const SKY_Addr_t now = SKY_Schedule_Server(&schedule, 2, server);
 
+        CHECK(!is_replaced[server]);
+        CHECK(is_place(server, 0, now));
         if (SKY_Addr_Equal(old, now)) /* it stays, and is asked once */
         {
-            CHECK_EQ(count, 1);
-            CHECK(SKY_Addr_Equal(found[0], now));
+            CHECK_EQ(counts[server], 1);
         }
         else
         {
-            CHECK_EQ(count, 3);
-            CHECK(SKY_Addr_Equal(found[0], now) && SKY_Addr_Equal(found[1], old) && SKY_Addr_Equal(found[2], now));
+            CHECK_EQ(counts[server], 3);
+            CHECK(is_place(server, 1, old) && is_place(server, 2, now));
         }
+    }
+}
+
+static void test_where_shares_are_put(void)
+{
+    static const uint32_t seconds[] = {0, 300, 600};
+    static const struct
+    {
+        uint32_t epoch, row;
+    } cases[]                    = {{0, 2}, {1, 2}, {2, 2}, {3, 3}, {4, 2}}; /* there is no row 4 */
+    const SKY_PlacesKnown_t late = {{NULL, 0}, {in_row, SERVERS}, 1};
+
+    follow(seconds, 3);
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        SKY_Places_InRow(&schedule, 1, &nothing.lost, in_row, cells);
+        SKY_Places_FindPut(&places, at(310), cases[i].epoch, &late, &shares);
+        CHECK_EQ(shares.row_count, 1);
+        CHECK_EQ(shares.rows[0], cases[i].row);
+        for (uint32_t server = 0; server < SERVERS; ++server)
+        {
+            CHECK_EQ(counts[server], 1);
+            CHECK(is_place(server, 0, SKY_Schedule_Server(&schedule, cases[i].row, server)));
+        }
+    }
+}
+
+/* ---- lost satellites ------------------------------------------------------------------------------------------------- */
+
+static void test_the_middle_of_a_row(void)
+{
+    static const uint32_t seconds[] = {0, 300, 600};
+    static const uint16_t slots[]   = {10, 10, 9, 8, 8}; /* rows that are not there are the first and the last */
+
+    follow(seconds, 3);
+    for (uint32_t row = 0; row < 5u; ++row)
+    {
+        const SKY_Addr_t middle = {3, slots[row]};
+        const SKY_Addr_t centre = SKY_Places_Centre(&schedule, row);
+
+        CHECK(SKY_Addr_Equal(centre, middle));
+        SKY_Places_InRow(&schedule, row, &nothing.lost, in_row, cells);
+        CHECK(SKY_Addr_Equal(in_row[0], SKY_Schedule_Server(&schedule, row, 0)));
+    }
+}
+
+/* The places of all servers, row by row, as SKY_StandIns_Replace has each row. */
+static void check_around(const SKY_Satellites_t *lost, double seconds, uint32_t epoch)
+{
+    const SKY_PlacesKnown_t known = {*lost, {NULL, 0}, 1};
+    SKY_Addr_t              expected[SERVERS];
+    uint32_t                place[SERVERS]   = {0};
+    bool                    changed[SERVERS] = {false};
+    uint32_t                rows[SKY_PLACES_ROWS_MAX];
+    const uint32_t          row_count = SKY_Places_Rows(&places, at(seconds), epoch, rows);
+
+    SKY_Places_Find(&places, at(seconds), epoch, &known, &shares);
+    CHECK_EQ(shares.row_count, row_count);
+    CHECK(memcmp(shares.rows, rows, row_count * sizeof(*rows)) == 0);
+    for (uint32_t i = 0; i < row_count; ++i)
+    {
+        for (uint32_t server = 0; server < SERVERS; ++server)
+        {
+            expected[server] = SKY_Schedule_Server(&schedule, rows[i], server);
+        }
+        SKY_StandIns_Replace(&torus, SKY_Places_Centre(&schedule, rows[i]), lost, expected, SERVERS, cells);
+        for (uint32_t server = 0; server < SERVERS; ++server)
+        {
+            changed[server] = changed[server] || SKY_Satellites_Has(lost, SKY_Schedule_Server(&schedule, rows[i], server));
+            if (place[server] == 0u || !is_place(server, place[server] - 1u, expected[server]))
+            {
+                CHECK(is_place(server, place[server], expected[server]));
+                ++place[server];
+            }
+        }
+    }
+    for (uint32_t server = 0; server < SERVERS; ++server)
+    {
+        CHECK_EQ(counts[server], place[server]);
+        CHECK_EQ(is_replaced[server], changed[server]);
+    }
+}
+
+static void test_others_stand_in_for_lost_satellites(void)
+{
+    static const uint32_t seconds[] = {0, 100, 200, 203, 400};
+    SKY_Addr_t            satellites[95];
+    uint32_t              replaced = 0;
+
+    follow(seconds, 5);
+    for (uint32_t i = 0; i < 95u; ++i)
+    {
+        satellites[i].plane = (uint16_t)(1u + i / 19u);
+        satellites[i].slot  = (uint16_t)(1u + i % 19u);
+    }
+    for (uint32_t first = 0; first < 95u; ++first)
+    {
+        for (uint32_t count = 0; first + count <= 95u; count += 1u + count)
+        {
+            const SKY_Satellites_t lost = {&satellites[first], count};
+
+            check_around(&lost, 50, 0);
+            check_around(&lost, 110, 0);
+            check_around(&lost, 204, 5);
+            for (uint32_t server = 0; server < SERVERS; ++server)
+            {
+                replaced += is_replaced[server] ? 1u : 0u;
+            }
+        }
+    }
+    CHECK(replaced > 0u);
+}
+
+static void test_a_share_is_put_at_a_stand_in(void)
+{
+    static const uint32_t   seconds[] = {0, 300};
+    const SKY_Addr_t        middle    = {3, 10};
+    const SKY_PlacesKnown_t known     = {{&middle, 1}, {NULL, 0}, 1};
+
+    follow(seconds, 2);
+    SKY_Places_FindPut(&places, at(10), 0, &known, &shares);
+    for (uint32_t server = 0; server < SERVERS; ++server)
+    {
+        const SKY_Addr_t home = SKY_Schedule_Server(&schedule, 1, server);
+        const bool       goes = SKY_Addr_Equal(home, middle);
+
+        CHECK_EQ(counts[server], 1);
+        CHECK_EQ(is_replaced[server], goes);
+        CHECK_EQ(is_place(server, 0, home), !goes);
     }
 }
 
@@ -195,74 +340,78 @@ static void test_when_chunks_may_move(void)
 
 /* ---- late satellites ------------------------------------------------------------------------------------------------- */
 
-static bool is_late(const void *context, SKY_Addr_t satellite)
-{
-    const SKY_Addr_t *late = context;
-
-    return SKY_Addr_Equal(late[0], satellite) || SKY_Addr_Equal(late[1], satellite);
-}
-
-static bool all_are_late(const void *context, SKY_Addr_t satellite)
-{
-    (void)context;
-    return satellite.plane != 0u;
-}
-
 static void test_late_satellites_come_first(void)
 {
     static const uint32_t seconds[] = {0, 100, 200, 300, 400, 500};
-    SKY_Addr_t            found[SKY_PLACES_MAX];
-    SKY_Addr_t            late[2];
-    SKY_Addr_t            places_of_now[SKY_PLACES_ROWS_MAX];
+    SKY_Addr_t            late[2]; /* in ascending order: the window goes to the west */
+    SKY_PlacesKnown_t     known  = {{NULL, 0}, {late, 2}, 1};
     uint32_t              server = 0;
-    uint32_t              count;
+    uint32_t              usual;
 
     follow(seconds, 6);
-    while (SKY_Addr_Equal(SKY_Schedule_Server(&schedule, 1, server), SKY_Schedule_Server(&schedule, 2, server)))
+    while (SKY_Schedule_Server(&schedule, 1, server).slot <= SKY_Schedule_Server(&schedule, 2, server).slot)
     {
-        ++server; /* one that moves in the first row */
+        ++server; /* one that moves to the west in the first row */
     }
-    late[0] = SKY_Schedule_Server(&schedule, 1, server);
-    late[1] = SKY_Schedule_Server(&schedule, 2, server);
-    count   = SKY_Places_FindLate(&places, at(550), 0, server, is_late, late, found);
-    CHECK(count >= 3u);
-    CHECK(SKY_Addr_Equal(found[0], late[0]) && SKY_Addr_Equal(found[1], late[1])); /* in the order of time */
-    CHECK(SKY_Addr_Equal(found[count - 1u], SKY_Schedule_Server(&schedule, 6, server)));
-    late[0].plane = 0; /* nobody is late: only the places of now */
-    late[1].plane = 0;
-    count         = SKY_Places_FindLate(&places, at(550), 0, server, is_late, late, found);
-    CHECK_EQ(count, SKY_Places_Find(&places, at(550), 0, server, places_of_now));
-    CHECK(memcmp(found, places_of_now, count * sizeof(*found)) == 0);
+    late[1] = SKY_Schedule_Server(&schedule, 1, server);
+    late[0] = SKY_Schedule_Server(&schedule, 2, server);
+    SKY_Places_Find(&places, at(550), 0, &nothing, &shares);
+    usual = counts[server];
+    SKY_Places_Find(&places, at(550), 0, &known, &shares);
+    CHECK(is_place(server, 0, late[1]) && is_place(server, 1, late[0])); /* in the order of time */
+    CHECK_EQ(counts[server], usual + 2u);
+    CHECK(is_place(server, usual + 1u, SKY_Schedule_Server(&schedule, 6, server)));
+    known.lost = known.late; /* what they have is nowhere else */
+    SKY_Places_Find(&places, at(550), 0, &known, &shares);
+    CHECK(is_place(server, 0, late[1]) && is_place(server, 1, late[0]));
+    known.lost.count = 0;
+    known.first      = 2; /* what had come by then is not looked for at its old place */
+    SKY_Places_Find(&places, at(550), 0, &known, &shares);
+    CHECK(is_place(server, 0, late[0]));
+    CHECK_EQ(counts[server], usual + 1u);
+}
+
+/* All satellites of the torus, in ascending order. */
+static SKY_Satellites_t all_of_it(void)
+{
+    static SKY_Addr_t satellites[5u * RING];
+    SKY_Satellites_t  all = {satellites, (uint32_t)torus.planes * torus.slots};
+
+    for (uint32_t i = 0; i < all.count; ++i)
+    {
+        satellites[i].plane = (uint16_t)(1u + i / torus.slots);
+        satellites[i].slot  = (uint16_t)(1u + i % torus.slots);
+    }
+    return all;
 }
 
 static void test_of_many_late_satellites_the_last_are_asked(void)
 {
-    uint32_t   seconds[MANY];
-    SKY_Addr_t found[SKY_PLACES_MAX];
-    uint32_t   count;
+    uint32_t          seconds[MANY];
+    SKY_PlacesKnown_t known = nothing;
 
     for (uint32_t i = 0; i < MANY; ++i)
     {
         seconds[i] = 100u * i;
     }
-    CHECK(SKY_Torus_Init(&torus, 5, 200, false));
     follow(seconds, MANY);
-    CHECK(SKY_Torus_Init(&torus, 5, 200, false)); /* a ring so long that no satellite comes again */
+    CHECK(SKY_Torus_Init(&torus, 5, RING, false));
     CHECK(SKY_Schedule_Init(&schedule, &torus, SKY_LAYOUT_ROTATION, 1, rows_of_schedule, MANY, START_US));
-    count = SKY_Places_FindLate(&places, at(100.0 * MANY - 50), 0, 0, all_are_late, NULL, found);
-    CHECK_EQ(count, SKY_HOST_LATE + 3u); /* then those that are asked in any case: new, old, new */
-    CHECK(SKY_Addr_Equal(found[SKY_HOST_LATE - 1u], SKY_Schedule_Server(&schedule, MANY - 1u, 0)));
-    CHECK(SKY_Addr_Equal(found[0], SKY_Schedule_Server(&schedule, MANY - SKY_HOST_LATE, 0)));
+    known.late = all_of_it();
+    SKY_Places_Find(&places, at(100.0 * MANY - 50), 0, &known, &shares);
+    CHECK_EQ(counts[0], SKY_HOST_LATE + 3u); /* then those that are asked in any case: new, old, new */
+    CHECK(is_place(0, SKY_HOST_LATE - 1u, SKY_Schedule_Server(&schedule, MANY - 1u, 0)));
+    CHECK(is_place(0, 0, SKY_Schedule_Server(&schedule, MANY - SKY_HOST_LATE, 0)));
 }
 
 /* On a ring of few satellites places come again, so a satellite may have had a share and have it now. */
 static void test_who_has_a_share_now_is_not_late_with_it(void)
 {
     static const uint32_t seconds[] = {0, 100, 200, 300, 400, 500, 600};
-    SKY_Addr_t            found[SKY_HOST_LATE];
 
     follow(seconds, 7);
     CHECK(SKY_Torus_Init(&torus, 1, 4, false));
+    const SKY_Satellites_t all = all_of_it();
     for (uint32_t i = 0; i < 7u; ++i)
     {
         rows_of_schedule[i].centre.plane = 1;
@@ -270,7 +419,7 @@ static void test_who_has_a_share_now_is_not_late_with_it(void)
     CHECK(SKY_Schedule_Init(&schedule, &torus, SKY_LAYOUT_ROTATION, 1, rows_of_schedule, 7, START_US));
     for (uint32_t row = 1; row <= 7u; ++row)
     {
-        const uint32_t count = SKY_Places_Late(&schedule, 1, row, 0, all_are_late, NULL, found);
+        const uint32_t count = SKY_Places_Late(&schedule, 1, row, 0, &all, found);
 
         CHECK_EQ(count, row < 4u ? row - 1u : 3u);
         for (uint32_t i = 0; i < count; ++i) /* in the order of the last row in which they had it */
@@ -279,8 +428,8 @@ static void test_who_has_a_share_now_is_not_late_with_it(void)
             CHECK(!SKY_Addr_Equal(found[i], SKY_Schedule_Server(&schedule, row, 0)));
         }
     }
-    CHECK_EQ(SKY_Places_Late(&schedule, 6, 7, 0, all_are_late, NULL, found), 1); /* rows before the first do not count */
-    CHECK_EQ(SKY_Places_Late(&schedule, 7, 7, 0, all_are_late, NULL, found), 0);
+    CHECK_EQ(SKY_Places_Late(&schedule, 6, 7, 0, &all, found), 1); /* rows before the first do not count */
+    CHECK_EQ(SKY_Places_Late(&schedule, 7, 7, 0, &all, found), 0);
 }
 
 /* By a plain search over all rows and servers. */
@@ -336,6 +485,10 @@ int main(void)
     RUN(test_several_old_places_of_short_rows);
     RUN(test_a_block_laid_for_a_row_to_come);
     RUN(test_satellites_of_a_share);
+    RUN(test_where_shares_are_put);
+    RUN(test_the_middle_of_a_row);
+    RUN(test_others_stand_in_for_lost_satellites);
+    RUN(test_a_share_is_put_at_a_stand_in);
     RUN(test_late_satellites_come_first);
     RUN(test_of_many_late_satellites_the_last_are_asked);
     return CHECK_RESULT();

@@ -13,12 +13,16 @@
  * A handover may take a set time. Where rows are shorter than that, several may be under way, and several old places are asked, the
  * oldest first. A block that was laid for a row to come (its epoch) waits there, so that row's place is asked first, and those of now
  * after it, for what did not arrive.
+ *
+ * In each row others stand in for satellites that are lost (sky_standins.h). A share that all these places deny may be at a satellite
+ * that is late to hand it over. Those are asked first, as chunks only move forward.
  */
 #ifndef SKY_PLACES_H
 #define SKY_PLACES_H
 
 #include "sky_defaults.h"
 #include "sky_schedule.h"
+#include "sky_standins.h"
 
 #define SKY_PLACES_ROWS_MAX (SKY_HOST_BACK + 5u) /**< an epoch's row, the row of now twice, old ones, the next, an epoch's row */
 #define SKY_PLACES_MAX      (SKY_HOST_LATE + SKY_PLACES_ROWS_MAX)
@@ -41,8 +45,25 @@ bool SKY_Places_IsMoving(const SKY_Places_t *places, uint64_t now_us);
  */
 void SKY_Places_Left(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t *last_rows);
 
-/** Has this satellite something to hand over that should have gone? @p context is the caller's. */
-typedef bool (*SKY_Places_IsLate_t)(const void *context, SKY_Addr_t satellite);
+/** What a host knows of satellites. */
+typedef struct
+{
+    SKY_Satellites_t lost;  /**< others stand in for them */
+    SKY_Satellites_t late;  /**< have something to hand over that should have gone; a lost one is asked too */
+    uint32_t         first; /**< these are asked for what they had in a row from this on */
+} SKY_PlacesKnown_t;
+
+/** The places of a block's shares. The memory is the caller's. */
+typedef struct
+{
+    uint32_t    rows[SKY_PLACES_ROWS_MAX]; /**< to which they belong, in the order in which they are asked */
+    uint32_t    row_count;                 /**< from 1 */
+    SKY_Addr_t *found;       /**< server x SKY_PLACES_MAX + place: in the order in which they are asked, none twice in a row */
+    uint32_t   *counts;      /**< by server: how many places, from 1 */
+    bool       *is_replaced; /**< by server: in one of the rows another satellite stands in */
+    SKY_Addr_t *servers;     /**< for a moment: room for all servers */
+    SKY_Cell_t *cells;       /**< for a moment: room for as many as the torus has satellites */
+} SKY_Shares_t;
 
 /**
  * The rows whose places are asked for a share of a block, in this order.
@@ -51,26 +72,30 @@ typedef bool (*SKY_Places_IsLate_t)(const void *context, SKY_Addr_t satellite);
  * @return how many there are, from 1
  */
 uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t *rows);
+/** The satellite in the middle of a row's window. @param row  clamped to those of the schedule */
+SKY_Addr_t SKY_Places_Centre(const SKY_Schedule_t *schedule, uint32_t row);
 /**
- * The satellites that are asked for the share of a server, in this order; none twice in a row.
- * @param found  room for SKY_PLACES_ROWS_MAX
- * @return how many there are, from 1
+ * The satellites of all servers in a row, and those that stand in for lost ones.
+ * @param row      clamped to those of the schedule
+ * @param servers  room for all servers
+ * @param cells    room for as many as the torus has satellites
  */
-uint32_t SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server, SKY_Addr_t *found);
+void SKY_Places_InRow(const SKY_Schedule_t *schedule, uint32_t row, const SKY_Satellites_t *lost, SKY_Addr_t *servers,
+                      SKY_Cell_t *cells);
+/** Where the shares of a block are asked for. Without late satellites: where they should be. @param epoch  as for SKY_Places_Rows */
+void SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
+                     SKY_Shares_t *shares);
+/** Where the shares of a block are put: in the row of now, or in that which it is laid for. Late satellites do not matter. */
+void SKY_Places_FindPut(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
+                        SKY_Shares_t *shares);
 /**
- * The satellites that had the share of a server in a row before @p row, do not have it in that, and are late to hand it over, in
- * the order of time; no more than the last SKY_HOST_LATE.
+ * Of some satellites those that had the share of a server in a row before @p row and do not have it in that, in the order of time; no
+ * more than the last SKY_HOST_LATE.
  * @param first  rows before this one do not count
  * @param found  room for SKY_HOST_LATE
  * @return how many there are
  */
 uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t server,
-                         SKY_Places_IsLate_t is_late, const void *context, SKY_Addr_t *found);
-/**
- * The same as SKY_Places_Find for a share that all these places deny: before them, the satellites that are late to hand it over.
- * @param found  room for SKY_PLACES_MAX
- */
-uint32_t SKY_Places_FindLate(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server,
-                             SKY_Places_IsLate_t is_late, const void *context, SKY_Addr_t *found);
+                         const SKY_Satellites_t *late, SKY_Addr_t *found);
 
 #endif

@@ -19,8 +19,8 @@ typedef struct
     uint32_t          count;
 } SKY_Satellites_t;
 
-/** Is a satellite among those of @p list, a SKY_Satellites_t? Of use as a SKY_Places_IsLate_t. */
-bool SKY_Satellites_Has(const void *list, SKY_Addr_t satellite);
+/** Is a satellite among these? */
+bool SKY_Satellites_Has(const SKY_Satellites_t *among, SKY_Addr_t satellite);
 /**
  * Find the satellites nearest to a centre: in rings around it, each ring in the order of the hop-aware layout. A cut seam does not
  * matter, as this is about places and not about links.

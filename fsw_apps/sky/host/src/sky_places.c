@@ -5,6 +5,7 @@
 #include "sky_places.h"
 
 #include "sky_assert.h"
+#include "sky_placement_priv.h"
 
 #define US_PER_MS UINT64_C(1000)
 
@@ -102,42 +103,6 @@ uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t e
     return is_laid && last < epoch ? Add(rows, count, epoch, epoch) : count;
 }
 
-/* Add a satellite, unless it is the one before. @return how many there are now */
-static uint32_t Append(SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellite)
-{
-    SKY_ASSERT(count < SKY_PLACES_MAX);
-    SKY_ASSERT(satellite.plane != 0u);
-    if (count > 0u && SKY_Addr_Equal(found[count - 1u], satellite))
-    {
-        return count;
-    }
-    found[count] = satellite;
-    return count + 1u;
-}
-
-static uint32_t AppendRows(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server, SKY_Addr_t *found,
-                           uint32_t count)
-{
-    uint32_t       rows[SKY_PLACES_ROWS_MAX];
-    const uint32_t row_count = SKY_Places_Rows(places, now_us, epoch, rows);
-
-    SKY_ASSERT(row_count >= 1u);
-    SKY_ASSERT(row_count <= SKY_PLACES_ROWS_MAX);
-    SKY_ASSERT(count <= SKY_HOST_LATE);
-    for (uint32_t i = 0; i < row_count; ++i)
-    {
-        count = Append(found, count, SKY_Schedule_Server(places->schedule, rows[i], server));
-    }
-    SKY_ASSERT(count >= 1u);
-    SKY_ASSERT(count <= SKY_PLACES_MAX);
-    return count;
-}
-
-uint32_t SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server, SKY_Addr_t *found)
-{
-    return AppendRows(places, now_us, epoch, server, found, 0);
-}
-
 static bool IsAmong(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellite)
 {
     uint32_t at = 0;
@@ -151,17 +116,18 @@ static bool IsAmong(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellit
 }
 
 uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t server,
-                         SKY_Places_IsLate_t is_late, const void *context, SKY_Addr_t *found)
+                         const SKY_Satellites_t *late, SKY_Addr_t *found)
 {
     const SKY_Addr_t now   = SKY_Schedule_Server(schedule, row, server);
     uint32_t         count = 0;
     SKY_ASSERT(now.plane != 0u);
+    SKY_ASSERT(first >= 1u);
 
     for (uint32_t before = row; before > first && count < SKY_HOST_LATE; --before)
     {
         const SKY_Addr_t satellite = SKY_Schedule_Server(schedule, before - 1u, server);
 
-        if (!SKY_Addr_Equal(satellite, now) && !IsAmong(found, count, satellite) && is_late(context, satellite))
+        if (!SKY_Addr_Equal(satellite, now) && !IsAmong(found, count, satellite) && SKY_Satellites_Has(late, satellite))
         {
             SKY_ASSERT(count < SKY_HOST_LATE);
             found[count] = satellite;
@@ -179,16 +145,103 @@ uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_
     return count;
 }
 
-uint32_t SKY_Places_FindLate(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t server,
-                             SKY_Places_IsLate_t is_late, const void *context, SKY_Addr_t *found)
+SKY_Addr_t SKY_Places_Centre(const SKY_Schedule_t *schedule, uint32_t row)
 {
-    const uint32_t row   = SKY_Schedule_RowAt(places->schedule, now_us);
-    const uint32_t count = SKY_Places_Late(places->schedule, 1, row, server, is_late, context, found);
-    SKY_ASSERT(count <= SKY_HOST_LATE);
+    const uint32_t   begun = row > 1u ? row : 1u;
+    const SKY_Cell_t cell  = schedule->rows[(begun < schedule->count ? begun : schedule->count) - 1u].centre;
+
+    SKY_ASSERT(schedule->count >= 1u);
+    return SKY_Placement_Wrap(&schedule->placement.torus, cell.plane, cell.slot);
+}
+
+void SKY_Places_InRow(const SKY_Schedule_t *schedule, uint32_t row, const SKY_Satellites_t *lost, SKY_Addr_t *servers,
+                      SKY_Cell_t *cells)
+{
+    const uint32_t count = schedule->placement.servers;
+
+    SKY_ASSERT(count >= 1u);
+    for (uint32_t server = 0; server < count; ++server)
+    {
+        servers[server] = SKY_Schedule_Server(schedule, row, server);
+        SKY_ASSERT(servers[server].plane != 0u);
+    }
+    if (lost->count > 0u)
+    {
+        SKY_StandIns_Replace(&schedule->placement.torus, SKY_Places_Centre(schedule, row), lost, servers, count, cells);
+    }
+}
+
+/* Add the places of a row to those of all servers. */
+static void AddRow(const SKY_Places_t *places, uint32_t row, const SKY_Satellites_t *lost, SKY_Shares_t *shares)
+{
+    const SKY_Schedule_t *schedule = places->schedule;
+
+    SKY_Places_InRow(schedule, row, lost, shares->servers, shares->cells);
+    for (uint32_t server = 0; server < schedule->placement.servers; ++server)
+    {
+        SKY_Addr_t      *found     = &shares->found[(size_t)server * SKY_PLACES_MAX];
+        const uint32_t   count     = shares->counts[server];
+        const SKY_Addr_t satellite = shares->servers[server];
+
+        SKY_ASSERT(count < SKY_PLACES_MAX);
+        SKY_ASSERT(satellite.plane != 0u);
+        if (lost->count > 0u && !SKY_Addr_Equal(satellite, SKY_Schedule_Server(schedule, row, server)))
+        {
+            shares->is_replaced[server] = true;
+        }
+        if (count == 0u || !SKY_Addr_Equal(found[count - 1u], satellite))
+        {
+            found[count]           = satellite;
+            shares->counts[server] = count + 1u;
+        }
+    }
+}
+
+/* Begin with what is asked before the places of all rows: satellites that are late. */
+static void BeginShares(const SKY_Places_t *places, uint32_t row, const SKY_PlacesKnown_t *known, SKY_Shares_t *shares)
+{
     SKY_ASSERT(row >= 1u);
     SKY_ASSERT(row <= places->schedule->count);
+    for (uint32_t server = 0; server < places->schedule->placement.servers; ++server)
+    {
+        SKY_Addr_t *found = &shares->found[(size_t)server * SKY_PLACES_MAX];
 
-    return AppendRows(places, now_us, epoch, server, found, count);
+        shares->is_replaced[server] = false;
+        shares->counts[server]      = 0;
+        if (known->late.count > 0u)
+        {
+            shares->counts[server] = SKY_Places_Late(places->schedule, known->first, row, server, &known->late, found);
+        }
+        SKY_ASSERT(shares->counts[server] <= SKY_HOST_LATE);
+    }
+}
+
+void SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
+                     SKY_Shares_t *shares)
+{
+    BeginShares(places, SKY_Schedule_RowAt(places->schedule, now_us), known, shares);
+    shares->row_count = SKY_Places_Rows(places, now_us, epoch, shares->rows);
+    SKY_ASSERT(shares->row_count >= 1u);
+    SKY_ASSERT(shares->row_count <= SKY_PLACES_ROWS_MAX);
+    for (uint32_t i = 0; i < shares->row_count; ++i)
+    {
+        AddRow(places, shares->rows[i], &known->lost, shares);
+    }
+}
+
+void SKY_Places_FindPut(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
+                        SKY_Shares_t *shares)
+{
+    const SKY_PlacesKnown_t lost    = {known->lost, {NULL, 0}, 1};
+    const uint32_t          row     = SKY_Schedule_RowAt(places->schedule, now_us);
+    const bool              is_laid = epoch > row && epoch <= places->schedule->count;
+
+    BeginShares(places, row, &lost, shares);
+    shares->rows[0]   = is_laid ? epoch : row; /* it waits there */
+    shares->row_count = 1;
+    SKY_ASSERT(shares->rows[0] >= row);
+    SKY_ASSERT(shares->rows[0] <= places->schedule->count);
+    AddRow(places, shares->rows[0], &known->lost, shares);
 }
 
 void SKY_Places_Left(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t *last_rows)

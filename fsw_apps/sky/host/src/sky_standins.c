@@ -12,11 +12,10 @@ static uint32_t Rank(SKY_Addr_t satellite)
     return (uint32_t)satellite.plane << 16 | satellite.slot;
 }
 
-bool SKY_Satellites_Has(const void *list, SKY_Addr_t satellite)
+bool SKY_Satellites_Has(const SKY_Satellites_t *among, SKY_Addr_t satellite)
 {
-    const SKY_Satellites_t *among = list;
-    uint32_t                first = 0;            /* where it is, if it is there, */
-    uint32_t                end   = among->count; /* is before this */
+    uint32_t first = 0;            /* where it is, if it is there, */
+    uint32_t end   = among->count; /* is before this */
 
     while (first < end)
     {

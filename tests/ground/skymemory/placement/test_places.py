@@ -2,14 +2,15 @@
 
 import gc
 import threading
-from itertools import accumulate
+from collections.abc import Iterable
+from itertools import accumulate, groupby
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory import defaults
-from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName, substitute
 from skymemory.placement.places import Places
 from skymemory.placement.rolling import Cell
 from skymemory.placement.torus import Satellite, Torus
@@ -67,23 +68,56 @@ def test_who_left_had_a_place_and_has_it_no_more(case: tuple[Track, Places], dat
     assert [last[one] for one in left] == sorted(last.values())
 
 
+def one_after_another(satellites: Iterable[Satellite]) -> list[Satellite]:
+    """Without those that are the same as the one before."""
+    return [one for one, _ in groupby(satellites)]
+
+
 @given(cases(), st.data())
-def test_late_satellites_of_each_server_are_in_the_order_of_time(case: tuple[Track, Places], data: st.DataObject) -> None:
+def test_late_satellites_of_each_server_are_asked_first_in_the_order_of_time(
+    case: tuple[Track, Places], data: st.DataObject
+) -> None:
     track, places = case
     first, row = sorted(data.draw(st.lists(st.integers(1, len(track.rows)), min_size=2, max_size=2)))
     late = data.draw(st.sets(st.sampled_from(sorted(track.torus.satellites()))))
-    for server, found in enumerate(places.late(first, row, late)):
+    time_ms = track.rows[row - 1][0]
+    usual = places.shares(time_ms)
+    found = places.shares(time_ms, 0, (), late, first)
+    assert found.rows == usual.rows
+    for server, place in enumerate(found.places):
         had = {places.servers(earlier)[server]: earlier for earlier in range(first, row)}
-        expected = sorted((one for one in had if one in late and one != places.servers(row)[server]), key=had.__getitem__)
-        assert found == expected[-defaults.HOST_LATE :]
+        before = sorted((one for one in had if one in late and one != places.servers(row)[server]), key=had.__getitem__)
+        assert place == one_after_another([*before[-defaults.HOST_LATE :], *usual.places[server]])
+
+
+@given(cases(), st.integers(-10, 10**5), st.integers(0, 22), st.data())
+def test_others_stand_in_for_lost_satellites_in_every_row(
+    case: tuple[Track, Places], time_ms: int, epoch: int, data: st.DataObject
+) -> None:
+    track, places = case
+    lost = data.draw(st.sets(st.sampled_from(sorted(track.torus.satellites()))))
+    rows = places.rows(time_ms, epoch)
+    around = [substitute(places.servers(row), lost, places.centre(row), track.torus) for row in rows]
+    found = places.shares(time_ms, epoch, lost)
+    assert found.rows == rows
+    assert found.places == [one_after_another(place) for place in zip(*around, strict=True)]
+    changed = {
+        server
+        for row, one in zip(rows, around, strict=True)
+        for server in range(len(one))
+        if one[server] != places.servers(row)[server]
+    }
+    assert found.replaced == changed
+    assert [places.servers(row, lost) for row in rows] == around
 
 
 def test_of_many_late_satellites_the_last_are_asked() -> None:
     torus = Torus(5, 200)
     track = Track.of(torus, [(1000 * row, Satellite(3, 100 - row)) for row in range(60)])
     places = track.places("rotation", 1)
-    (found,) = places.late(1, 60, list(torus.satellites()))
-    assert found == [Satellite(3, 100 - row) for row in range(59 - defaults.HOST_LATE, 59)]
+    (found,) = places.shares(59_500, 0, (), list(torus.satellites())).places
+    assert found[: defaults.HOST_LATE] == [Satellite(3, 100 - row) for row in range(59 - defaults.HOST_LATE, 59)]
+    assert found[defaults.HOST_LATE :] == places.shares(59_500).places[0]
 
 
 @pytest.mark.parametrize("name", sorted(LAYOUT_IDS))
