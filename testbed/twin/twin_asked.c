@@ -117,7 +117,7 @@ static bool is_passed_over(const SKYT_Twin_t *twin, const SKYT_Active_t *active,
 
     return had_it(twin, chunk % twin->config.servers, SKYT_AddrOf(twin, index)) && node->is_up &&
            node->up_us <= active->started_us && SKYT_Use_TakenUs(twin, index, active->block) < active->started_us &&
-           node->service.core.schedule != NULL && SKYT_Op_HasLeft(twin, node) &&
+           node->service.core.schedule != NULL && SKYT_Op_HasLeft(twin, index) &&
            may_be_known(&twin->grounds[active->host - 1u], index) &&
            (*asked_of(twin, active, index) & SKYT_Asked_Bit(twin, chunk)) == 0;
 }
@@ -157,7 +157,7 @@ bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, ui
 static bool stands_in(const SKYT_Twin_t *twin, uint32_t server, uint32_t index)
 {
     return !had_it(twin, server, SKYT_AddrOf(twin, index)) &&
-           (twin->config.layout == SKY_LAYOUT_HOP || SKYT_Op_HasLeft(twin, &twin->nodes[index]));
+           (twin->config.layout == SKY_LAYOUT_HOP || SKYT_Op_HasLeft(twin, index));
 }
 
 /* Is a satellite that holds a chunk none that the host could ask? It stands in for another, or was lost to the host. */

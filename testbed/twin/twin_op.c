@@ -20,8 +20,9 @@ static SKY_Places_t places_of(const SKYT_Twin_t *twin)
     return places;
 }
 
-bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, const SKYT_Node_t *node)
+bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, uint32_t index)
 {
+    const SKYT_Node_t    *node     = &twin->nodes[index];
     const SKY_Schedule_t *schedule = node->service.core.schedule;
     const bool            knows =
         schedule != NULL && SKY_Schedule_RowAt(schedule, twin->now_us) == SKY_Schedule_RowAt(&twin->schedule, twin->now_us);

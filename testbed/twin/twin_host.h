@@ -1,0 +1,186 @@
+/**
+ * @file
+ * Private to the twin: ground hosts.
+ *
+ *     twin_ground.c   a ground host, its packets        twin_op.c     an operation of a host
+ *     twin_reach.c    who is lost, and who is late      twin_asked.c  whom hosts ask for a share
+ *     twin_inquiry.c  what they ask satellites to know it
+ */
+#ifndef TWIN_HOST_H
+#define TWIN_HOST_H
+
+#include "sky_attempts.h"
+#include "sky_handovers.h"
+#include "sky_host.h"
+#include "sky_places.h"
+#include "sky_reach.h"
+#include "twin.h"
+
+/* ---- ground ---------------------------------------------------------------------------------------------------------- */
+
+/** What an operation waits for: see twin_inquiry.c. */
+typedef enum
+{
+    SKYT_WAIT_NOT = 0,
+    SKYT_WAIT_LOOK, /**< who does not answer? */
+    SKYT_WAIT_BACK, /**< are lost satellites back? */
+    SKYT_WAIT_LATE  /**< who has something to hand over? */
+} SKYT_Wait_t;
+
+/** May satellites be asked? */
+typedef enum
+{
+    SKYT_MAY_NOW = 0,
+    SKYT_MAY_LATER, /**< the operation waits, and goes on by itself */
+    SKYT_MAY_NOT    /**< nobody answers this host */
+} SKYT_May_t;
+
+/** Questions of a ground host to many satellites. */
+typedef struct
+{
+    SKYT_Wait_t          kind;   /**< NOT: there is none */
+    uint32_t             number; /**< of the last one */
+    uint32_t             round;  /**< of a look */
+    SKY_Addr_t           failed; /**< satellite that a look is about besides the servers; plane 0: none */
+    uint64_t             began_us;
+    uint32_t             count; /**< questions */
+    uint32_t             about; /**< of these a look is about the first; or satellites that may be late, lost ones included */
+    uint32_t             running;
+    SKY_HandoverSearch_t search;
+    SKY_ReachAsk_t      *asks, *others;
+    SKY_Addr_t          *addrs;
+    SKY_HostQuestion_t  *questions;
+    SKY_HostAsked_t     *asked;
+    uint8_t             *stats;     /**< answers to STATS */
+    bool                *answered;  /**< by satellite: an answer to its question of now has come */
+    bool                *is_mute;   /**< the same: it did not say whether it is late, when all were asked last */
+    uint32_t            *last_rows; /**< by satellite, for a moment */
+} SKYT_Inquiry_t;
+
+/** A ground host. */
+typedef struct
+{
+    SKYT_Twin_t          *twin;
+    uint16_t              number;
+    SKY_Host_t            core;
+    SKY_HostBlockMemory_t blocks;
+    uint8_t               payload[SKY_CHUNKSET_MAX_BYTES];
+    SKY_Reach_t           reach;
+    SKY_ReachSatellite_t *known; /**< its memory */
+    SKY_Addr_t           *lost;  /**< the same */
+    SKY_Handovers_t       handovers;
+    SKY_Addr_t           *late; /**< satellites that said last that they have something to hand over, in ascending order */
+    uint32_t              late_count;
+    SKYT_Inquiry_t        inquiry;
+    uint32_t              waiting; /**< operations that wait for one */
+    SKY_Addr_t           *placed;  /**< by server, for a moment */
+    SKY_Cell_t           *room;    /**< a cell a satellite, for a moment */
+    SKY_Shares_t          shares;  /**< of the attempt that begins */
+} SKYT_Ground_t;
+
+/** An operation that runs. */
+typedef struct
+{
+    bool             is_active;
+    uint32_t         op; /**< its number */
+    uint32_t         kind;
+    uint32_t         block, host;
+    uint32_t         epoch; /**< row that the host takes the block to be laid for */
+    uint64_t         started_us;
+    uint32_t         deadline_ms; /**< of an attempt */
+    uint64_t         deadline_us; /**< of the attempt that runs */
+    uint32_t         tries;       /**< pieces, and how often one went on to another place */
+    bool             fell_back;
+    bool             is_lazy; /**< a purge that follows a miss */
+    SKYT_Cause_t     excuse;  /**< get: why it might miss, known when it began */
+    uint32_t         denied;  /**< chunk that nobody held, SKYT_NONE */
+    SKYT_Cause_t     failed;
+    uint8_t         *buffer;
+    uint8_t         *have;   /**< the host's */
+    SKY_HostPlace_t *places; /**< round x servers + server */
+    SKY_HostBlock_t  block_state;
+    SKY_Attempts_t   attempts;
+    SKYT_Wait_t      waits;
+    uint32_t         waits_for;      /**< number of the first inquiry that tells what it waits for */
+    SKY_Addr_t       failed_on;      /**< satellite on which the last attempt failed; plane 0: none */
+    bool             doubts;         /**< a stand-in did not have its share */
+    bool             has_asked_lost; /**< before the attempt that is to begin */
+    uint32_t         astray;         /**< bits as SKYT_Asked_Bit: servers for which others stood in, in the last attempt, */
+    bool             at_stand_in;    /**< and for that of the chunk that was denied */
+    bool             is_stray; /**< the chunk that was denied lies where this host could not look for it: SKYT_Asked_IsStray */
+} SKYT_Active_t;
+
+/* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
+
+/** Begin the operations that are due, as many as there is room for. */
+void SKYT_Op_Next(SKYT_Twin_t *twin);
+/** Its deadline has passed. */
+void SKYT_Op_Overdue(SKYT_Twin_t *twin, uint32_t index);
+/** The operation whose block this is. */
+SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block);
+/** Has a satellite something left to hand over? One that is in another row, by its clock, does not know. */
+bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, uint32_t index);
+/** What it waited for is known. */
+void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited);
+/** A block of the host has ended. */
+void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
+
+/* ---- twin_ground.c --------------------------------------------------------------------------------------------------- */
+
+/** @return false: not enough memory */
+bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index);
+void SKYT_Ground_Free(SKYT_Ground_t *ground);
+/** Let the host do what it can, and find out when something will be due. */
+void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index);
+/** @param host  its number, from 1. @param node  the satellite that sent it */
+void SKYT_Ground_Receive(SKYT_Twin_t *twin, uint16_t host, uint32_t node, const uint8_t *data, uint32_t len);
+
+/* ---- twin_reach.c ---------------------------------------------------------------------------------------------------- */
+
+/** @return false: not enough memory. The core's host is ready. */
+bool SKYT_Reach_Init(SKYT_Ground_t *ground);
+void SKYT_Reach_Free(SKYT_Ground_t *ground);
+/** Where a satellite is, and through whom it is reached. Nowhere if no satellite is in sight. */
+SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr);
+/** The satellites of all servers in a row, around lost ones. */
+void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *servers);
+bool SKYT_Reach_IsLost(const SKYT_Ground_t *ground, SKY_Addr_t satellite);
+/** What it knows of satellites. @param is_searched  it looks for shares at those that are late */
+SKY_PlacesKnown_t SKYT_Reach_Known(const SKYT_Ground_t *ground, bool is_searched);
+/** What is known of handovers now. */
+SKY_Late_t SKYT_Reach_Late(const SKYT_Ground_t *ground);
+/** Before an attempt. */
+SKYT_May_t SKYT_Reach_May(SKYT_Twin_t *twin, SKYT_Active_t *active);
+
+/* ---- twin_inquiry.c -------------------------------------------------------------------------------------------------- */
+
+/** @return false: not enough memory. The core's host is ready. */
+bool SKYT_Inquiry_Init(SKYT_Ground_t *ground);
+void SKYT_Inquiry_Free(SKYT_Ground_t *ground);
+/** Let an operation wait: it goes on by SKYT_Op_Resume. */
+void SKYT_Inquiry_Wait(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t what);
+/** Begin and end inquiries. @return true: something has happened, or was asked */
+bool SKYT_Inquiry_Run(SKYT_Ground_t *ground);
+/** A question of the inquiry has ended. */
+void SKYT_Inquiry_Answered(SKYT_Ground_t *ground);
+/** A packet has come, which the host is about to look at. */
+void SKYT_Inquiry_Hear(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len);
+
+/* ---- twin_asked.c ---------------------------------------------------------------------------------------------------- */
+
+/** A get begins. */
+void SKYT_Asked_Begin(SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** A host has found out whom to ask for a share. */
+void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count);
+/** It sends a request. */
+void SKYT_Asked_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt);
+/** A satellite that could have been asked for a chunk since the get began, and was not. @return SKYT_NONE: there is none */
+uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
+/** A bit for the server of a chunk; for every 32nd server it is the same. */
+uint32_t SKYT_Asked_Bit(const SKYT_Twin_t *twin, uint32_t chunk);
+/** Is a satellite among the places of a server in the attempt that runs, or ran last? */
+bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t satellite);
+/** Others stood in for lost satellites, and all who hold the chunk that was denied are none that this host could ask for it. */
+bool SKYT_Asked_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+
+#endif
