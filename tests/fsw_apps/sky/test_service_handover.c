@@ -191,7 +191,7 @@ static void test_a_row_begins_during_a_job(void)
     put_at(SKY_Schedule_Server(&schedule, 1, 0), &waits, 0, 9);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 3);
     put_at(SKY_Schedule_Server(&schedule, 1, 0), &early, 0, 3); /* by a host that lets it stand in */
-    CHECK(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT) > 3);
+    CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 4);
     run_for(1100000);
     CHECK(handover_of(server(1, 0))->active);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_ROW), 3);
@@ -242,6 +242,41 @@ static void test_prefetch(void)
     run_for(ROW_US); /* and is like all others from then on */
     CHECK(is_at_home(block, 4));
     CHECK(is_at_home(other, 4));
+}
+
+/* A chunk comes in parts, some of them twice: it is one chunk, and none before all have come. */
+static void test_a_chunk_in_parts_is_one_chunk(void)
+{
+    const fx_block_t block = {60, 0, 4, CHUNK_BYTES, 4u * CHUNK_BYTES};
+    const fx_block_t waits = {61, 0, 4, CHUNK_BYTES, 4u * CHUNK_BYTES}; /* for a row that is unknown */
+    const SKY_Addr_t away  = {4, 1};
+    const uint32_t   half  = CHUNK_BYTES / 2u;
+    uint8_t          data[CHUNK_BYTES];
+    SKY_Packet_t     whole;
+
+    open_constellation(10, 0);
+    step_to(1, 2, 3);
+    follow(SKY_LAYOUT_ROTATION, 4, 1);
+    for (uint32_t id = 0; id < 4u; ++id)
+    {
+        put_at(away, &waits, id, 9);
+    }
+    for (uint32_t id = 0; id < 2u; ++id)
+    {
+        fx_put(&block, id, data, &whole);
+        for (uint32_t i = 0; i < 6u; ++i) /* first, first, second; first, second, second */
+        {
+            const bool   is_first = i == 0u || i == 1u || i == 3u;
+            SKY_Packet_t part     = whole;
+
+            fx_part(&part, is_first ? 0u : half, is_first ? half : CHUNK_BYTES - half);
+            CHECK_EQ(ask(away, &part), SKY_STATUS_OK);
+            CHECK_EQ(stat(node_at(away), SKY_STATS_KVC_HANDOVER_LEFT), id + (i < 2u ? 0u : 1u));
+        }
+    }
+    run_for(ROW_US / 2u);
+    CHECK_EQ(stat(node_at(away), SKY_STATS_KVC_HANDOVER_LEFT), 0);
+    CHECK_EQ(node_at(away)->store.counters.slots_used, 4);
 }
 
 /* Others stand in for the satellites that it was to be laid at: it moves to where it belongs now, and not only when a row begins. */
@@ -611,6 +646,7 @@ int main(void)
     RUN(test_a_row_begins_during_a_job);
     RUN(test_prefetch);
     RUN(test_what_stand_ins_take_for_a_later_row);
+    RUN(test_a_chunk_in_parts_is_one_chunk);
     RUN(test_a_block_put_beside_its_prefetch);
     RUN(test_share_of_a_prefetch);
     RUN(test_requests_do_not_lock_it_out);

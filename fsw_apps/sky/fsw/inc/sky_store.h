@@ -89,7 +89,8 @@ typedef struct
     uint32_t            newest, oldest;          /**< ends of the list of blocks by last use */
     uint64_t            uses;                    /**< numbered so far */
     uint32_t            expire_cursor;
-    SKY_Eviction_t      evicted; /**< by the last SKY_Store_Put: never more than one, as each block has a slot to give */
+    SKY_Eviction_t      evicted;   /**< by the last SKY_Store_Put: never more than one, as each block has a slot to give */
+    bool                completed; /**< the last SKY_Store_Put has completed a chunk */
     uint64_t            secret[2];
 } SKY_Store_t;
 

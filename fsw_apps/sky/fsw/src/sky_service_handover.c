@@ -112,7 +112,7 @@ SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *mi
 
 void SKY_Handover_Put(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, uint64_t now_us, const SKY_Packet_t *req)
 {
-    if (core->schedule == NULL || core->schedule->placement.layout == SKY_LAYOUT_HOP ||
+    if (!core->store->completed || core->schedule == NULL || core->schedule->placement.layout == SKY_LAYOUT_HOP ||
         SKY_Home_Waits(core, req->epoch, req->chunk_id) || SKY_Home_Is(core, core->row, req->chunk_id, core->cfg.self))
     {
         return;

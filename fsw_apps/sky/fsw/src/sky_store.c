@@ -146,6 +146,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
     const SKY_Status_t status    = check_lengths(store, pkt, &chunk_len);
 
     store->evicted.held = 0;
+    store->completed    = false;
     if (status != SKY_STATUS_OK)
     {
         return status;

@@ -317,6 +317,7 @@ void SKY_StoreTable_Complete(SKY_Store_t *store, uint32_t index, uint16_t crc16_
     SKY_ASSERT(store->counters.partial > 0);
     slot->crc16_from_zero = crc16_from_zero;
     slot->complete        = true;
+    store->completed      = true;
     if (block->held == 0 || (block->lowest != NONE && slot->chunk_id < block->lowest))
     {
         block->lowest = slot->chunk_id;
