@@ -229,6 +229,49 @@ static void test_what_waits_in_a_queue(void)
     host_close(&rig);
 }
 
+/* Blocks that wait behind others with later deadlines end when their own deadline passes, not when a lane gets free. */
+static void test_deadlines_of_what_waits_in_a_queue(void)
+{
+    SKY_HostBlock_t first[SKY_HOST_LANES], behind[5];
+
+    open_with((host_sizes_t){8, 64, 64, 64, true});
+    put(1000, 2, places, 2);
+    rig.is_silent[0] = true;
+    for (uint32_t i = 0; i < SKY_HOST_LANES; ++i)
+    {
+        first[i] = host_block(SKY_HOST_GET, i, 8, places, 1, down);
+        CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, &first[i]), SKY_HOST_BEGUN);
+    }
+    (void)SKY_Host_Run(&rig.host, rig.now_us, true);
+    const uint64_t begun_us = rig.now_us;
+
+    for (uint32_t i = 0; i < 5u; ++i)
+    {
+        behind[i]             = host_block(SKY_HOST_GET, 1000, 2, places, 2, down);
+        behind[i].deadline_ms = 900u - 100u * i;
+        CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, &behind[i]), SKY_HOST_BEGUN);
+    }
+    CHECK(rig.host.peers.peers[0].piece_first != SKY_HOST_NONE);
+    SKY_Host_Stop(&rig.host, rig.now_us, &behind[4], SKY_STATUS_CANCELLED); /* the earliest deadline goes with it */
+    host_run(&rig);
+    for (uint32_t i = 0; i < 4u; ++i)
+    {
+        CHECK_EQ(behind[i].status, SKY_STATUS_EXPIRED);
+        CHECK_EQ(behind[i].duration_us, 1000u * behind[i].deadline_ms);
+        CHECK_EQ(behind[i].failed_slot, 1);
+        CHECK_EQ(behind[i].chunks, 1); /* the other satellite's */
+    }
+    for (uint32_t i = 0; i < SKY_HOST_LANES; ++i)
+    {
+        CHECK_EQ(first[i].status, SKY_STATUS_EXPIRED);
+        CHECK_EQ(first[i].duration_us, 1000u * first[i].deadline_ms);
+    }
+    CHECK_EQ(rig.now_us, begun_us + 5000000u);
+    CHECK(SKY_Host_Run(&rig.host, rig.now_us, true) == UINT64_MAX); /* nothing is waited for */
+    CHECK_EQ(rig.host.piece_free_count, rig.blocks.piece_count);
+    host_close(&rig);
+}
+
 static void test_packets_that_are_too_large(void)
 {
     static const uint32_t kinds[] = {SKY_HOST_PUT, SKY_HOST_GET, SKY_HOST_PURGE};
@@ -374,6 +417,7 @@ int main(void)
     RUN(test_more_satellites_than_there_is_room_for);
     RUN(test_a_call_is_ended);
     RUN(test_what_waits_in_a_queue);
+    RUN(test_deadlines_of_what_waits_in_a_queue);
     RUN(test_packets_that_are_too_large);
     RUN(test_packets_that_are_not_believed);
     RUN(test_a_number_that_another_host_has);

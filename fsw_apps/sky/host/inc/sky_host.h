@@ -228,7 +228,8 @@ typedef struct
     SKY_Addr_t            self;
     uint64_t              now_us;
     uint64_t              used;
-    uint32_t              peer_used; /* of the table */
+    uint64_t              queue_deadline_us; /* no piece in a queue is of a block with an earlier deadline */
+    uint32_t              peer_used;         /* of the table */
     uint32_t              work_free, piece_free, lane_free;
     uint32_t              piece_free_count;
     uint32_t              running; /* blocks */

@@ -21,15 +21,16 @@ bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_Hos
 
     (void)memset(host, 0, sizeof(*host));
     SKY_Host_SetPatience(host, &patience);
-    host->shell          = *shell;
-    host->cfg            = *cfg;
-    host->peers          = *memory;
-    host->self.slot      = cfg->number;
-    host->cfg.way_chunks = cfg->way_chunks != 0u ? cfg->way_chunks : SKY_HOST_WAY;
-    host->work_free      = SKY_HOST_NONE;
-    host->piece_free     = SKY_HOST_NONE;
-    host->lane_free      = SKY_HOST_NONE;
-    host->budget         = SKY_LIMIT_CHUNK_SET;
+    host->shell             = *shell;
+    host->cfg               = *cfg;
+    host->peers             = *memory;
+    host->self.slot         = cfg->number;
+    host->cfg.way_chunks    = cfg->way_chunks != 0u ? cfg->way_chunks : SKY_HOST_WAY;
+    host->work_free         = SKY_HOST_NONE;
+    host->piece_free        = SKY_HOST_NONE;
+    host->lane_free         = SKY_HOST_NONE;
+    host->budget            = SKY_LIMIT_CHUNK_SET;
+    host->queue_deadline_us = UINT64_MAX;
     if (memory->peer_count == 0u)
     {
         return false;
@@ -557,11 +558,18 @@ uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
     const uint64_t asking_us = SKY_HostAsk_Run(host, timers);
 
     (void)ActOnTime(host, timers);
-
-    const bool     more   = SendAll(host);
-    const uint64_t due_us = more ? now_us : ActOnTime(host, timers); /* what was sent has set timers */
+    if (timers && now_us >= host->queue_deadline_us) /* after the lanes, which know better what has failed */
+    {
+        SKY_HostLanes_EndLate(host);
+    }
+    const bool more   = SendAll(host);
+    uint64_t   due_us = more ? now_us : ActOnTime(host, timers); /* what was sent has set timers */
 
     SKY_HostPieces_Rest(host);
+    if (due_us > host->queue_deadline_us && timers)
+    {
+        due_us = host->queue_deadline_us;
+    }
     SKY_ASSERT(due_us >= now_us);
     SKY_ASSERT(host->active_count <= host->peer_used);
     SKY_ASSERT(host->active_count > 0u || host->running == 0u); /* a block that runs has something to do */

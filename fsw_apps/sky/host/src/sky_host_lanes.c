@@ -539,6 +539,47 @@ static bool IsFull(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
     return lanes >= LANES_FULL && chunks >= peer->peer.window;
 }
 
+/* End the block of a piece that waits for a satellite, if its deadline has passed. */
+static void EndIfLate(SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t number)
+{
+    const SKY_HostWork_t *work = &host->blocks.works[number];
+    SKY_ASSERT(number < host->blocks.work_count);
+    SKY_ASSERT(work->pieces_alive > 0u); /* this one */
+
+    if (work->block != NULL && host->now_us >= work->deadline_us)
+    {
+        work->block->failed_plane = peer->peer.addr.plane;
+        work->block->failed_slot  = peer->peer.addr.slot;
+        SKY_HostLanes_StopBlock(host, number, SKY_STATUS_EXPIRED);
+    }
+}
+
+void SKY_HostLanes_EndLate(SKY_Host_t *host)
+{
+    uint32_t seen = 0;
+
+    host->queue_deadline_us = UINT64_MAX;
+    for (uint32_t at = 0; at < host->active_count; ++at)
+    {
+        const SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at]];
+
+        for (uint32_t piece = peer->piece_first; piece != SKY_HOST_NONE; piece = host->blocks.pieces[piece].next)
+        {
+            const uint32_t        number = host->blocks.pieces[piece].work;
+            const SKY_HostWork_t *work   = &host->blocks.works[number];
+
+            ++seen;
+            SKY_ASSERT(seen <= host->blocks.piece_count); /* each is in one queue, once */
+            EndIfLate(host, peer, number);
+            if (work->block != NULL && work->deadline_us < host->queue_deadline_us)
+            {
+                host->queue_deadline_us = work->deadline_us;
+            }
+        }
+    }
+    SKY_ASSERT(host->queue_deadline_us > host->now_us);
+}
+
 bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer)
 {
     bool began = false;
@@ -554,12 +595,7 @@ bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer)
         SKY_ASSERT(peer->active != SKY_HOST_NONE);
 
         peer->piece_first = host->blocks.pieces[number].next;
-        if (one->block != NULL && host->now_us >= one->deadline_us)
-        {
-            one->block->failed_plane = peer->peer.addr.plane;
-            one->block->failed_slot  = peer->peer.addr.slot;
-            SKY_HostLanes_StopBlock(host, work, SKY_STATUS_EXPIRED);
-        }
+        EndIfLate(host, peer, work);
         if (one->block == NULL)
         {
             SKY_HostPieces_Free(host, number);

@@ -287,6 +287,7 @@ void SKY_HostPieces_Rest(SKY_Host_t *host)
             host->ways_changed                                    = true;
         }
     }
+    host->queue_deadline_us = host->active_count > 0u ? host->queue_deadline_us : UINT64_MAX; /* all queues are empty */
     SKY_ASSERT(host->active_count <= host->peers.peer_count);
 }
 
@@ -324,9 +325,9 @@ void SKY_HostPieces_FindWays(SKY_Host_t *host)
 
 bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece)
 {
-    SKY_HostPiece_t       *one   = &host->blocks.pieces[piece];
-    const SKY_HostBlock_t *block = host->blocks.works[one->work].block;
-    const uint32_t         index = UsePeer(host, PlaceOf(block, one->server, one->round));
+    SKY_HostPiece_t      *one   = &host->blocks.pieces[piece];
+    const SKY_HostWork_t *work  = &host->blocks.works[one->work];
+    const uint32_t        index = UsePeer(host, PlaceOf(work->block, one->server, one->round));
 
     if (index == SKY_HOST_NONE)
     {
@@ -346,7 +347,8 @@ bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece)
     {
         host->blocks.pieces[peer->piece_last].next = piece;
     }
-    peer->piece_last = piece;
+    peer->piece_last        = piece;
+    host->queue_deadline_us = work->deadline_us < host->queue_deadline_us ? work->deadline_us : host->queue_deadline_us;
     SKY_ASSERT(host->blocks.pieces[peer->piece_last].next == SKY_HOST_NONE);
     return true;
 }

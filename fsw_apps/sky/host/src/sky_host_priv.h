@@ -43,6 +43,8 @@ SKY_ShareCfg_t *SKY_HostLanes_Cfg(SKY_HostLane_t *lane);
 /** Give free lanes of an active satellite the next pieces. A block whose time is over does not begin any more.
  *  @return true: one began, here or at another satellite */
 bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer);
+/** End blocks whose deadline passes while a piece of theirs is in a queue, and find the next such deadline. */
+void SKY_HostLanes_EndLate(SKY_Host_t *host);
 /** Let the timers of a lane act. @return when something is due at the latest */
 uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane);
 /** A packet for a lane has come from its satellite. */
