@@ -1,4 +1,4 @@
-"""The files of the flight core use each other in one direction: what is below does not know what is above.
+"""The files of the core, and of the host beside it, use each other in one direction: what is below does not know what is above.
 
 A file uses another by including its private header, or by calling a function that it defines.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-CORE = Path(__file__).parents[2] / "fsw_apps" / "sky" / "fsw"
+SKY = Path(__file__).parents[2] / "fsw_apps" / "sky"
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 INCLUDE = re.compile(r'^#include "(\w+)\.h"', re.MULTILINE)
 DEFINITION = re.compile(r"^(?!static\b)\w[\w *]*?\b(\w+)\([^;{}]*\)\n\{", re.MULTILINE)
@@ -45,16 +45,23 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_files_of_the_core_use_each_other_in_a_circle() -> None:
-    graph = uses(CORE / "src")
-    assert graph["sky_service_scrub"] >= {"sky_service_core", "sky_service_survey"}, "nothing was read"
+@pytest.mark.parametrize(
+    ("folder", "above", "below"),
+    [
+        ("fsw", "sky_service_scrub", {"sky_service_core", "sky_service_survey"}),
+        ("host", "sky_host_lanes", {"sky_host_exchange", "sky_host_pieces"}),
+    ],
+)
+def test_no_files_use_each_other_in_a_circle(folder: str, above: str, below: set[str]) -> None:
+    graph = uses(SKY / folder / "src")
+    assert graph[above] >= below, "nothing was read"
     assert not circle(graph)
 
 
 def test_features_of_the_service_do_not_know_the_service() -> None:
     """A function that gets the core and its own structure cannot reach for a feature above it."""
     on_top = {"sky_service", "sky_service_answer", "sky_service_stats"}
-    knowing = {path.stem for path in (CORE / "src").glob("*.[ch]") if "SKY_Service_t" in COMMENT.sub("", path.read_text())}
+    knowing = {path.stem for path in (SKY / "fsw" / "src").glob("*.[ch]") if "SKY_Service_t" in COMMENT.sub("", path.read_text())}
     assert knowing == on_top
 
 

@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include "sky_assert.h"
-#include "sky_crc.h"
 #include "sky_host_priv.h"
 
 #define US_PER_MS   UINT64_C(1000)
-#define SENT_MAX    (2u * SKY_LIMIT_CHUNK_SET) /* of one lane in its turn: more than its window takes */
-#define REDRAWS_MAX 8u                         /* of the host number in one report: so many collisions in a row are no accident */
+#define REDRAWS_MAX 8u /* of the host number in one report: so many collisions in a row are no accident */
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
@@ -206,24 +204,6 @@ static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
     return &host->blocks.lanes[index];
 }
 
-/* Let a lane ask again at once what it has asked. */
-static void Repeat(SKY_HostLane_t *lane, uint64_t now_us)
-{
-    SKY_ASSERT(lane->request_id != 0u);
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            lane->u.push.timer_us = lane->u.push.timer_us != 0u ? now_us : 0u;
-            break;
-        case SKY_HOST_GET:
-            lane->u.fetch.timer_us = lane->u.fetch.timer_us != 0u ? now_us : 0u;
-            break;
-        default:
-            lane->u.ask.due_us = now_us;
-            break;
-    }
-}
-
 /* Another host has our number at a gateway: take a new one, and ask again what was asked there. */
 static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
 {
@@ -242,11 +222,11 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
         {
             continue;
         }
-        SKY_HostLanes_Cfg(lane)->self        = host->self;
+        SKY_HostExchange_Cfg(lane)->self     = host->self;
         host->peers.peers[lane->peer].due_us = 0;
-        if (SKY_Addr_Equal(SKY_HostLanes_Cfg(lane)->gateway, gateway))
+        if (SKY_Addr_Equal(SKY_HostExchange_Cfg(lane)->gateway, gateway))
         {
-            Repeat(lane, host->now_us);
+            SKY_HostExchange_Repeat(lane, host->now_us);
         }
     }
     SKY_HostAsk_OnNumber(host);
@@ -255,7 +235,7 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
 /* Is this a gateway's word that another host has our number? @return true: it has been acted upon */
 static bool IsNumberTaken(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt)
 {
-    const SKY_Addr_t gateway = SKY_HostLanes_Cfg(lane)->gateway;
+    const SKY_Addr_t gateway = SKY_HostExchange_Cfg(lane)->gateway;
     SKY_ASSERT(lane->request_id != 0u);
 
     if (pkt->status != SKY_STATUS_REFUSED || host->cfg.keeps_number || !SKY_Addr_Equal(pkt->src, gateway))
@@ -345,168 +325,7 @@ void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request
     }
 }
 
-/* ---- what goes ------------------------------------------------------------------------------------------------------- */
-
-static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t *pkt)
-{
-    const SKY_HostBlock_t *block = host->blocks.works[host->blocks.pieces[lane->piece].work].block;
-    const uint8_t         *chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
-    uint32_t               at    = 0;
-    SKY_ASSERT(block->kind == SKY_HOST_PUT);
-    SKY_ASSERT(pkt->chunk_id < block->chunk_total);
-    SKY_ASSERT((uint64_t)pkt->chunk_id * block->chunk_len + pkt->chunk_len <= block->block_len);
-
-    pkt->chunk_crc = SKY_Crc32c(0, chunk, pkt->chunk_len);
-    do
-    {
-        at = SKY_Packet_CutPart(pkt, chunk, at, host->cfg.packet_bytes);
-        SKY_HostPieces_Send(host, lane->endpoint, pkt);
-    } while (at < pkt->chunk_len);
-    SKY_ASSERT(at == pkt->chunk_len);
-}
-
-/* A push sends one burst and its query at a time, so that all satellites get their turn and answers are read in between.
- * @param room  chunks that may still be on their way. @return how many of them were sent or asked for; @p more: others could be at
- * once */
-static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, bool *more)
-{
-    uint32_t         used   = 0;
-    uint32_t         sent   = 0;
-    SKY_PushAction_t action = SKY_PUSH_CHUNK;
-    SKY_Packet_t     pkt;
-    SKY_ASSERT(lane->request_id != 0u);
-    SKY_ASSERT(lane->peer < host->peer_used);
-
-    do
-    {
-        ++sent;
-        SKY_ASSERT(used <= room);     /* each step but the last takes room, */
-        SKY_ASSERT(sent <= SENT_MAX); /* so there are not many */
-        action = SKY_HostLanes_Next(host, lane, room - used, &pkt, host->shell.Payload(host->shell.context));
-        if (action == SKY_PUSH_CHUNK)
-        {
-            SendChunk(host, lane, &pkt);
-            ++used;
-        }
-        else if (action == SKY_PUSH_QUERY)
-        {
-            used += lane->kind == SKY_HOST_GET ? pkt.credit : 0u;
-            SKY_HostPieces_Send(host, lane->endpoint, &pkt);
-        }
-        host->peers.peers[lane->peer].due_us = action != SKY_PUSH_NOTHING ? 0u : host->peers.peers[lane->peer].due_us;
-    } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
-    *more          = action == SKY_PUSH_QUERY;
-    lane->asked_us = lane->asked_us == 0u && (used > 0u || lane->kind == SKY_HOST_PURGE) ? host->now_us : lane->asked_us;
-    return used;
-}
-
-/* What @p peer may have on its way of @p all, which it shares with others: twice an even share. One that is silent must not keep the
- * others waiting, one that is fast may have more. */
-static uint32_t FairRoom(const SKY_HostPeer_t *peer, uint32_t all, uint32_t peers)
-{
-    const uint32_t fair = 2u * all / (peers + 1u) + 1u;
-    SKY_ASSERT(peers >= 1u);
-
-    return fair > peer->peer.outstanding ? fair - peer->peer.outstanding : 0u;
-}
-
-static uint32_t LessOf(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint32_t Minus(uint32_t from, uint32_t by)
-{
-    return by < from ? from - by : 0u;
-}
-
-/* Chunks that may go to, or be asked of, a satellite now. @param budget  that the receive buffer has room for; a PUT needs none */
-static uint32_t RoomOf(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_HostLane_t *lane, uint32_t budget)
-{
-    const SKY_HostWay_t *way  = &host->peers.ways[peer->way];
-    uint32_t             room = SKY_LIMIT_CHUNK_SET;
-    SKY_ASSERT(peer->way < host->way_count);
-    SKY_ASSERT(lane->place < SKY_HOST_LANES);
-
-    if (lane->kind == SKY_HOST_GET)
-    {
-        room = LessOf(FairRoom(peer, host->budget, host->busy_count), budget);
-    }
-    if (way->peers > 1u)
-    {
-        room = LessOf(LessOf(room, FairRoom(peer, host->cfg.way_chunks, way->peers)), way->room);
-    }
-    SKY_ASSERT(lane->kind != SKY_HOST_GET || room <= budget);
-    return room;
-}
-
-/* @return chunks that the receive buffer has room for */
-static uint32_t CountRoom(SKY_Host_t *host)
-{
-    uint32_t budget = host->budget;
-
-    for (uint32_t i = 0; i < host->way_count; ++i)
-    {
-        host->peers.ways[i].room  = host->cfg.way_chunks;
-        host->peers.ways[i].peers = 0;
-    }
-    host->busy_count = 0;
-    for (uint32_t at = 0; at < host->active_count; ++at)
-    {
-        const SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at]];
-        SKY_HostWay_t        *way  = &host->peers.ways[peer->way];
-        SKY_ASSERT(peer->way < host->way_count);
-        const uint32_t busy = peer->lanes_busy != 0u ? 1u : 0u;
-
-        budget    = Minus(budget, peer->peer.outstanding);
-        way->room = Minus(way->room, peer->peer.outstanding);
-        way->peers += busy;
-        host->busy_count += busy;
-    }
-    SKY_ASSERT(budget <= host->budget);
-    SKY_ASSERT(host->busy_count <= host->active_count);
-    return budget;
-}
-
-/* @return true: more could be sent at once */
-static bool SendAll(SKY_Host_t *host)
-{
-    bool more = false;
-
-    SKY_HostPieces_FindWays(host);
-    uint32_t budget = CountRoom(host);
-
-    for (uint32_t n = 0; n < host->active_count; ++n)
-    {
-        SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[(host->turn + n) % host->active_count]];
-        SKY_HostWay_t  *way  = &host->peers.ways[peer->way];
-
-        bool is_ready = false;
-
-        for (uint32_t place = 0; place < SKY_HOST_LANES && peer->ready; ++place)
-        {
-            if ((peer->lanes_busy & 1u << place) != 0u)
-            {
-                SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
-                SKY_ASSERT(lane->place == place);
-                SKY_ASSERT(lane->request_id != 0u);
-                const uint32_t room = RoomOf(host, peer, lane, budget);
-                bool           asks = false;
-                const uint32_t used = SendLane(host, lane, room, &asks);
-
-                more     = more || asks;
-                is_ready = is_ready || asks || room <= peer->peer.window; /* it may have more when others have less */
-
-                budget                = Minus(budget, used);
-                way->room             = Minus(way->room, used);
-                peer->served.asked_us = peer->served.asked_us == 0u && used > 0u ? host->now_us : peer->served.asked_us;
-            }
-        }
-        peer->ready = is_ready;
-    }
-    ++host->turn;
-    return more;
-}
+/* ---- what has come due -------------------------------------------------------------------------------------------------- */
 
 /* Begin what can begin, let timers act. @return when something is due at the latest */
 static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
@@ -562,7 +381,7 @@ uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
     {
         SKY_HostLanes_EndLate(host);
     }
-    const bool more   = SendAll(host);
+    const bool more   = SKY_HostSend_All(host);
     uint64_t   due_us = more ? now_us : ActOnTime(host, timers); /* what was sent has set timers */
 
     SKY_HostPieces_Rest(host);

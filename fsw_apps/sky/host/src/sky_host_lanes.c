@@ -1,10 +1,8 @@
 /**
  * @file
- * Pieces that run. Each satellite has a queue of pieces and a few lanes in which they run; a piece that did not come whole from one
- * place goes on at the next.
+ * Lanes: which piece begins when, and what its end means. A piece that did not come whole from one place goes on at the next. With
+ * its last piece a block is done; with one that fails it ends.
  */
-#include <string.h>
-
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
@@ -17,72 +15,9 @@ static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane
     return &host->blocks.works[host->blocks.pieces[lane->piece].work];
 }
 
-SKY_ShareCfg_t *SKY_HostLanes_Cfg(SKY_HostLane_t *lane)
-{
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return &lane->u.push.cfg;
-        case SKY_HOST_GET:
-            return &lane->u.fetch.cfg;
-        default:
-            return &lane->u.ask.cfg;
-    }
-}
-
-static SKY_ShareState_t StateOf(const SKY_HostLane_t *lane)
-{
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return lane->u.push.state;
-        case SKY_HOST_GET:
-            return lane->u.fetch.state;
-        default:
-            return lane->u.ask.state;
-    }
-}
-
-static SKY_Status_t StatusOf(const SKY_HostLane_t *lane)
-{
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return lane->u.push.last_status;
-        case SKY_HOST_GET:
-            return lane->u.fetch.last_status;
-        default:
-            return lane->u.ask.last_status;
-    }
-}
-
-/* Chunks that have not come, respectively were not acknowledged. A purge has none. */
-static uint32_t LeftOf(const SKY_HostLane_t *lane)
-{
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return lane->u.push.left;
-        case SKY_HOST_GET:
-            return lane->u.fetch.left + lane->u.fetch.denials;
-        default:
-            return 0;
-    }
-}
-
-/* Is chunk number @p i of the piece here, respectively acknowledged? Not of a purge. */
-static bool HasChunk(const SKY_HostLane_t *lane, uint32_t i)
-{
-    SKY_ASSERT(i < SKY_LIMIT_CHUNK_SET);
-    SKY_ASSERT(lane->kind == SKY_HOST_PUT || lane->kind == SKY_HOST_GET);
-    return lane->kind == SKY_HOST_PUT
-               ? !SKY_ChunkSet_Has(&lane->u.push.unacked, i)
-               : !SKY_ChunkSet_Has(&lane->u.fetch.missing, i) && !SKY_ChunkSet_Has(&lane->u.fetch.denied, i);
-}
-
 static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
-    const uint32_t left = LeftOf(lane);
+    const uint32_t left = SKY_HostExchange_Left(lane);
     SKY_ASSERT(left <= lane->left_seen); /* it only goes down */
     SKY_ASSERT(lane->left_seen <= lane->left_begun);
 
@@ -91,28 +26,6 @@ static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
 }
 
 /* ---- ends ------------------------------------------------------------------------------------------------------------ */
-
-static bool IsKept(const SKY_HostBlock_t *block, uint32_t chunk_id)
-{
-    SKY_ASSERT(chunk_id < block->chunk_total);
-    return block->have != NULL && (block->have[chunk_id / 8u] & 1u << chunk_id % 8u) != 0u;
-}
-
-/* What has come is not asked for again at the next place. */
-static void Keep(const SKY_HostLane_t *lane, uint8_t *have)
-{
-    SKY_ASSERT(lane->kind == SKY_HOST_GET);
-    for (uint32_t i = 0; i < lane->u.fetch.cfg.count; ++i)
-    {
-        if (HasChunk(lane, i))
-        {
-            const uint32_t id = SKY_ChunkSet_ChunkId(&lane->u.fetch.missing, i);
-            SKY_ASSERT(id < lane->u.fetch.cfg.chunk_total);
-
-            have[id / 8u] = (uint8_t)(have[id / 8u] | 1u << id % 8u);
-        }
-    }
-}
 
 /* What the end of a share makes of its block. A satellite's word counts only if it is a status of the wire: it must not be able to
  * say what is for this host to say, as that a block is missed, which is then purged. */
@@ -158,81 +71,18 @@ static void EndBlock(SKY_Host_t *host, uint32_t number, SKY_Status_t status)
     SKY_ASSERT(host->ended == block);
 }
 
-/* Bytes of the chunks that a lane has moved, without those that came before. */
-static uint64_t BytesOf(SKY_HostLane_t *lane, const SKY_HostBlock_t *block, uint32_t chunks)
-{
-    const SKY_ShareCfg_t *cfg   = SKY_HostLanes_Cfg(lane);
-    const SKY_ChunkSet_t *set   = lane->kind == SKY_HOST_PUT ? &lane->u.push.unacked : &lane->u.fetch.missing;
-    const uint32_t        last  = SKY_ChunkSet_IndexOf(set, cfg->chunk_total - 1u);
-    const uint64_t        bytes = (uint64_t)chunks * cfg->chunk_len;
-    SKY_ASSERT(chunks <= cfg->count);
-    SKY_ASSERT(lane->kind == SKY_HOST_PUT || lane->kind == SKY_HOST_GET);
-
-    if (last < cfg->count && HasChunk(lane, last) && !IsKept(block, cfg->chunk_total - 1u))
-    {
-        return bytes - ((uint64_t)cfg->chunk_total * cfg->chunk_len - cfg->block_len); /* the last chunk is shorter */
-    }
-    return bytes;
-}
-
-/* Add up what a lane has done for its block and its satellite. */
-static void Account(SKY_Host_t *host, SKY_HostLane_t *lane)
-{
-    const bool        is_put  = lane->kind == SKY_HOST_PUT;
-    const bool        is_get  = lane->kind == SKY_HOST_GET;
-    SKY_HostBlock_t  *block   = WorkOf(host, lane)->block;
-    SKY_HostServed_t *served  = &host->peers.peers[lane->peer].served;
-    const uint32_t    chunks  = lane->left_begun - LeftOf(lane);
-    const uint64_t    bytes   = is_put || is_get ? BytesOf(lane, block, chunks) : 0u;
-    const uint32_t    repeats = is_put ? lane->u.push.repeats : is_get ? lane->u.fetch.repeats : 0u;
-    const uint32_t    asked   = is_put ? lane->u.push.queries : is_get ? lane->u.fetch.requests : lane->u.ask.sent;
-    SKY_ASSERT(block != NULL);
-    SKY_ASSERT(LeftOf(lane) <= lane->left_begun);
-    SKY_ASSERT(lane->left_seen <= lane->left_begun);
-
-    block->chunks += chunks;
-    block->bytes += bytes;
-    block->requests += asked;
-    block->repeats += repeats;
-    served->chunks += chunks;
-    served->bytes += bytes;
-    served->requests += asked;
-    served->repeats += repeats;
-    block->duplicates += is_get ? lane->u.fetch.duplicates : 0u;
-    block->corrupt += is_get ? lane->u.fetch.corrupt : 0u;
-    block->last_status = StatusOf(lane) != SKY_STATUS_OK ? StatusOf(lane) : block->last_status;
-    SKY_ASSERT(block->chunks <= block->chunk_total);
-}
-
 static void CloseLane(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
     SKY_ASSERT(lane->request_id != 0u);
     SKY_ASSERT(lane->place < SKY_HOST_LANES);
     SKY_ASSERT((host->peers.peers[lane->peer].lanes_busy & 1u << lane->place) != 0u);
-    Account(host, lane);
+    SKY_HostExchange_Account(lane, WorkOf(host, lane)->block, &host->peers.peers[lane->peer].served);
     lane->request_id = 0;
     lane->next       = host->lane_free;
     host->lane_free  = (uint32_t)(lane - host->blocks.lanes);
     host->peers.peers[lane->peer].lanes_busy &= ~(1u << lane->place);
     SKY_ASSERT(host->lane_free < host->blocks.lane_count);
     SKY_ASSERT((host->peers.peers[lane->peer].lanes_busy & 1u << lane->place) == 0u);
-}
-
-static void StopLane(SKY_HostLane_t *lane, SKY_ShareState_t state)
-{
-    SKY_ASSERT(state != SKY_SHARE_RUNNING);
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            SKY_Push_Stop(&lane->u.push, state);
-            break;
-        case SKY_HOST_GET:
-            SKY_Fetch_Stop(&lane->u.fetch, state);
-            break;
-        default:
-            lane->u.ask.state = lane->u.ask.state == SKY_SHARE_RUNNING ? state : lane->u.ask.state;
-            break;
-    }
 }
 
 void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status)
@@ -249,7 +99,7 @@ void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t statu
 
             if ((peer->lanes_busy & 1u << place) != 0u && host->blocks.pieces[lane->piece].work == work)
             {
-                StopLane(lane, SKY_SHARE_EXPIRED);
+                SKY_HostExchange_Stop(lane, SKY_SHARE_EXPIRED);
                 CloseLane(host, lane);
                 SKY_HostPieces_Free(host, lane->piece);
                 peer->due_us = 0; /* others have room now */
@@ -303,17 +153,6 @@ static bool Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_
     return SKY_HostPieces_Queue(host, number);
 }
 
-static uint32_t DeniedChunk(const SKY_HostLane_t *lane)
-{
-    const SKY_Fetch_t *fetch = &lane->u.fetch;
-    uint32_t           at    = SKY_ChunkSet_Next(&fetch->denied, 0);
-    SKY_ASSERT(lane->kind == SKY_HOST_GET);
-
-    at = at < fetch->denied.count ? at : SKY_ChunkSet_Next(&fetch->missing, 0);
-    SKY_ASSERT(at < fetch->denied.count); /* else all would have come */
-    return SKY_ChunkSet_ChunkId(&fetch->denied, at);
-}
-
 /* A piece ends its block: all that could be asked deny it, or were silent. */
 static void Fail(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_ShareState_t state, SKY_Status_t status)
 {
@@ -329,7 +168,7 @@ static void Fail(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_ShareState_t 
     /* If all deny it but one that was silent, or that has another block of the name, then that one's word counts. */
     block->failed_plane = who.plane;
     block->failed_slot  = who.slot;
-    block->failed_chunk = lane->kind == SKY_HOST_GET ? DeniedChunk(lane) : 0u;
+    block->failed_chunk = SKY_HostExchange_DeniedChunk(lane);
     if (doubted && piece.doubt_status != SKY_STATUS_OK)
     {
         block->last_status = piece.doubt_status;
@@ -358,8 +197,8 @@ static void Finish(SKY_Host_t *host, uint32_t piece)
 
 bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
-    const SKY_ShareState_t state  = StateOf(lane);
-    const SKY_Status_t     status = StatusOf(lane);
+    const SKY_ShareState_t state  = SKY_HostExchange_State(lane);
+    const SKY_Status_t     status = SKY_HostExchange_Status(lane);
     const uint32_t         piece  = lane->piece;
     const SKY_Addr_t       addr   = host->peers.peers[lane->peer].peer.addr;
     SKY_HostBlock_t       *block  = WorkOf(host, lane)->block;
@@ -376,11 +215,7 @@ bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
 
     if ((state != SKY_SHARE_DONE || is_purged) && Pass(host, piece, state, status, addr))
     {
-        if (lane->kind == SKY_HOST_GET)
-        {
-            SKY_ASSERT(block->have != NULL); /* where there are fallbacks */
-            Keep(lane, block->have);
-        }
+        SKY_HostExchange_Keep(lane, block);
     }
     else if (state == SKY_SHARE_DONE && (!is_purged || host->blocks.pieces[piece].doubt.plane == 0u))
     {
@@ -396,21 +231,7 @@ bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
 
 void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status)
 {
-    SKY_ASSERT(status != SKY_STATUS_OK);
-    SKY_ASSERT(status < SKY_STATUS_COUNT);
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            lane->u.push.last_status = status;
-            break;
-        case SKY_HOST_GET:
-            lane->u.fetch.last_status = status;
-            break;
-        default:
-            lane->u.ask.last_status = status;
-            break;
-    }
-    StopLane(lane, SKY_SHARE_REFUSED);
+    SKY_HostExchange_Refuse(lane, status);
     (void)SKY_HostLanes_Reap(host, lane);
     SKY_ASSERT(lane->request_id == 0u);
 }
@@ -431,28 +252,6 @@ static uint64_t PatienceUs(const SKY_Host_t *host, const SKY_HostPiece_t *piece)
     }
     SKY_ASSERT(places <= SKY_HOST_ROUNDS + 1u);
     return places == 1u ? 0u : (work->deadline_us - host->now_us) / places + 1u;
-}
-
-static void BeginFetch(const SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_HostPeer_t *peer)
-{
-    const SKY_HostPiece_t *piece = &host->blocks.pieces[lane->piece];
-    const SKY_HostBlock_t *block = WorkOf(host, lane)->block;
-    SKY_Fetch_t           *fetch = &lane->u.fetch;
-
-    (void)SKY_Fetch_Init(fetch, cfg, &peer->peer, block->data);
-    SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING); /* its numbers were checked */
-    SKY_ASSERT(fetch->left == cfg->count);
-    for (uint32_t i = 0; i < cfg->count && piece->round > 0u; ++i)
-    {
-        if (IsKept(block, SKY_ChunkSet_ChunkId(&fetch->missing, i)))
-        {
-            SKY_Fetch_Skip(fetch, i);
-        }
-    }
-    if (lane->patience_us != 0u)
-    {
-        SKY_Fetch_Collect(fetch);
-    }
 }
 
 static uint32_t FreePlace(const SKY_HostPeer_t *peer)
@@ -497,22 +296,8 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     lane->endpoint    = peer->endpoint;
     lane->asked_us    = 0;
     lane->patience_us = lane->kind == SKY_HOST_PUT ? 0u : PatienceUs(host, piece);
-    /* The numbers were checked before the block began. */
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            (void)SKY_Push_Init(&lane->u.push, &cfg, &peer->peer, lane->asked_by);
-            break;
-        case SKY_HOST_GET:
-            BeginFetch(host, lane, &cfg, peer);
-            break;
-        default:
-            (void)memset(&lane->u.ask, 0, sizeof(lane->u.ask));
-            lane->u.ask.cfg    = cfg;
-            lane->u.ask.rto_us = SKY_HOST_ASK_INITIAL_US;
-            break;
-    }
-    lane->left_begun         = LeftOf(lane);
+    SKY_HostExchange_Begin(lane, &cfg, &peer->peer, block, piece->round);
+    lane->left_begun         = SKY_HostExchange_Left(lane);
     lane->left_seen          = lane->left_begun;
     peer->lanes[lane->place] = (uint16_t)index;
     peer->lanes_busy |= 1u << lane->place;
@@ -532,7 +317,7 @@ static bool IsFull(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
         if ((peer->lanes_busy & 1u << place) != 0u)
         {
             ++lanes;
-            chunks += LeftOf(&host->blocks.lanes[peer->lanes[place]]);
+            chunks += SKY_HostExchange_Left(&host->blocks.lanes[peer->lanes[place]]);
         }
     }
     SKY_ASSERT(lanes <= SKY_HOST_LANES);
@@ -630,61 +415,20 @@ static uint64_t SilentUs(const SKY_HostPeer_t *peer, const SKY_HostLane_t *lane)
     return (peer->heard_us > lane->asked_us ? peer->heard_us : lane->asked_us) + lane->patience_us;
 }
 
-static uint64_t AskOnTime(SKY_HostAsk_t *ask, uint64_t now_us)
-{
-    SKY_ASSERT(ask->state == SKY_SHARE_RUNNING); /* a lane that has ended is reaped at once */
-    SKY_ASSERT(ask->rto_us >= 1u);
-    SKY_ASSERT(ask->rto_us <= SKY_HOST_ASK_MAX_US);
-    if (now_us >= ask->cfg.deadline_us)
-    {
-        ask->state = SKY_SHARE_EXPIRED;
-        return UINT64_MAX;
-    }
-    return ask->due_us < ask->cfg.deadline_us ? ask->due_us : ask->cfg.deadline_us;
-}
-
 uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
     SKY_HostPeer_t *peer      = &host->peers.peers[lane->peer];
     const uint64_t  silent_us = SilentUs(peer, lane);
-    uint64_t        next_us;
+    const uint64_t  next_us   = SKY_HostExchange_OnTime(lane, host->now_us);
     SKY_ASSERT(lane->request_id != 0u);
     SKY_ASSERT(lane->piece < host->blocks.piece_count);
 
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            next_us = SKY_Push_OnTime(&lane->u.push, host->now_us);
-            break;
-        case SKY_HOST_GET:
-            next_us = SKY_Fetch_OnTime(&lane->u.fetch, host->now_us);
-            break;
-        default:
-            next_us = AskOnTime(&lane->u.ask, host->now_us);
-            break;
-    }
     if (host->now_us >= silent_us)
     {
         peer->silent = true;
-        StopLane(lane, SKY_SHARE_EXPIRED);
+        SKY_HostExchange_Stop(lane, SKY_SHARE_EXPIRED);
     }
     return next_us < silent_us ? next_us : silent_us;
-}
-
-static void AskOnPacket(SKY_HostAsk_t *ask, const SKY_Packet_t *pkt)
-{
-    SKY_ASSERT(ask->state == SKY_SHARE_RUNNING);
-    if (!SKY_ShareCfg_Owns(&ask->cfg, pkt))
-    {
-        return;
-    }
-    if (pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_NOT_FOUND)
-    {
-        ask->state = SKY_SHARE_DONE;
-        return;
-    }
-    ask->last_status = pkt->status;
-    ask->state       = SKY_ShareState_OfError(pkt->status);
 }
 
 void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt)
@@ -697,54 +441,6 @@ void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pa
     peer->served.first_us = peer->served.first_us == 0u ? host->now_us : peer->served.first_us;
     peer->silent          = false;
     peer->due_us          = 0;
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            SKY_Push_OnPacket(&lane->u.push, host->now_us, pkt);
-            break;
-        case SKY_HOST_GET:
-            SKY_Fetch_OnPacket(&lane->u.fetch, host->now_us, pkt);
-            break;
-        default:
-            AskOnPacket(&lane->u.ask, pkt);
-            break;
-    }
+    SKY_HostExchange_OnPacket(lane, host->now_us, pkt);
     Count(host, lane);
-}
-
-static bool NextAsk(SKY_HostAsk_t *ask, const SKY_Peer_t *peer, uint64_t now_us, SKY_Packet_t *pkt)
-{
-    SKY_ASSERT(ask->state == SKY_SHARE_RUNNING);
-    if (now_us < ask->due_us || now_us >= ask->cfg.deadline_us)
-    {
-        return false;
-    }
-    ++ask->sent;
-    SKY_ShareCfg_Request(&ask->cfg, peer, now_us, SKY_OP_PURGE, (uint16_t)ask->sent, pkt);
-    pkt->chunk_len = 0;
-    ask->due_us    = now_us + ask->rto_us;
-    ask->rto_us    = ask->rto_us < SKY_HOST_ASK_MAX_US / 2u ? ask->rto_us * 2u : SKY_HOST_ASK_MAX_US;
-    SKY_ASSERT(ask->due_us > now_us);
-    SKY_ASSERT(ask->rto_us <= SKY_HOST_ASK_MAX_US);
-    return true;
-}
-
-SKY_PushAction_t SKY_HostLanes_Next(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload)
-{
-    bool is_due;
-    SKY_ASSERT(lane->request_id != 0u);
-    SKY_ASSERT(lane->peer < host->peer_used);
-
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return SKY_Push_Next(&lane->u.push, host->now_us, room, pkt, payload);
-        case SKY_HOST_GET:
-            is_due = SKY_Fetch_Next(&lane->u.fetch, host->now_us, room, pkt, payload);
-            break;
-        default:
-            is_due = NextAsk(&lane->u.ask, &host->peers.peers[lane->peer].peer, host->now_us, pkt);
-            break;
-    }
-    return is_due ? SKY_PUSH_QUERY : SKY_PUSH_NOTHING;
 }

@@ -1,7 +1,6 @@
 /**
  * @file
- * Private to the host: what its files call of each other. sky_host.c calls the others, sky_host_lanes.c and sky_host_ask.c call
- * sky_host_pieces.c.
+ * Private to the host: what its files call of each other. A file calls those that stand above it here, and none below.
  */
 #ifndef SKY_HOST_PRIV_H
 #define SKY_HOST_PRIV_H
@@ -36,10 +35,45 @@ SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr);
 /** Count a packet, and send it. */
 void SKY_HostPieces_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt);
 
+/* ---- sky_host_exchange.c: what runs in a lane, for a PUT, GET or PURGE ---------------------------------------------------- */
+
+/** What it knows of its share. */
+SKY_ShareCfg_t *SKY_HostExchange_Cfg(SKY_HostLane_t *lane);
+/** How far it has come. */
+SKY_ShareState_t SKY_HostExchange_State(const SKY_HostLane_t *lane);
+/** The status of the last error response. */
+SKY_Status_t SKY_HostExchange_Status(const SKY_HostLane_t *lane);
+/** Chunks that have not come, respectively were not acknowledged. A purge has none. */
+uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane);
+/** Note in the block which chunks have come, so that the next place is not asked for them. */
+void SKY_HostExchange_Keep(const SKY_HostLane_t *lane, SKY_HostBlock_t *block);
+/** A chunk of a GET that its place does not hold, or else one that has not come. Not all have come. 0: it is no GET */
+uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane);
+/** Add up what a lane has done for its block and its satellite. */
+void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_HostServed_t *served);
+/** Begin a piece. The lane's request id, kind and patience are set. @param round  of its place */
+void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, const SKY_HostBlock_t *block,
+                            uint32_t round);
+/** End what still runs. */
+void SKY_HostExchange_Stop(SKY_HostLane_t *lane, SKY_ShareState_t state);
+/** End what still runs as refused with a status. */
+void SKY_HostExchange_Refuse(SKY_HostLane_t *lane, SKY_Status_t status);
+/** Let a lane ask again at once what it has asked. */
+void SKY_HostExchange_Repeat(SKY_HostLane_t *lane, uint64_t now_us);
+/** Let timers act. @return when something is due at the latest */
+uint64_t SKY_HostExchange_OnTime(SKY_HostLane_t *lane, uint64_t now_us);
+/** Take in a packet of its satellite. */
+void SKY_HostExchange_OnPacket(SKY_HostLane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt);
+/**
+ * The next packet of a lane, complete but for its sequence count and, for SKY_PUSH_CHUNK, the chunk itself. Call until NOTHING; a push
+ * may be left after a QUERY, so that others get their turn.
+ * @param room  chunks that may still go
+ */
+SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, const SKY_Peer_t *peer, uint64_t now_us, uint32_t room,
+                                       SKY_Packet_t *pkt, uint8_t *payload);
+
 /* ---- sky_host_lanes.c: pieces that run ---------------------------------------------------------------------------------- */
 
-/** What a lane knows of its share. */
-SKY_ShareCfg_t *SKY_HostLanes_Cfg(SKY_HostLane_t *lane);
 /** Give free lanes of an active satellite the next pieces. A block whose time is over does not begin any more.
  *  @return true: one began, here or at another satellite */
 bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer);
@@ -56,12 +90,11 @@ bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane);
 void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status);
 /** End a block that runs. */
 void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t status);
-/**
- * The next packet of a lane, complete but for its sequence count and, for SKY_PUSH_CHUNK, the chunk itself. Call until NOTHING; a push
- * may be left after a QUERY, so that others get their turn.
- * @param room  chunks that may still go
- */
-SKY_PushAction_t SKY_HostLanes_Next(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload);
+
+/* ---- sky_host_send.c: who sends how much now ----------------------------------------------------------------------------- */
+
+/** Send what there is room for. @return true: more could be sent at once */
+bool SKY_HostSend_All(SKY_Host_t *host);
 
 /* ---- sky_host_ask.c: questions ------------------------------------------------------------------------------------------ */
 

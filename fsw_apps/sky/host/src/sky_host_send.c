@@ -1,0 +1,171 @@
+/**
+ * @file
+ * Who sends how much now. Every satellite that has something to do gets its turn, with its part of what may be on its way: of its own
+ * window, of the way in that it shares with others, and of the receive buffer.
+ */
+#include "sky_assert.h"
+#include "sky_crc.h"
+#include "sky_host_priv.h"
+
+#define SENT_MAX (2u * SKY_LIMIT_CHUNK_SET) /* of one lane in its turn: more than its window takes */
+
+static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t *pkt)
+{
+    const SKY_HostBlock_t *block = host->blocks.works[host->blocks.pieces[lane->piece].work].block;
+    const uint8_t         *chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
+    uint32_t               at    = 0;
+    SKY_ASSERT(block->kind == SKY_HOST_PUT);
+    SKY_ASSERT(pkt->chunk_id < block->chunk_total);
+    SKY_ASSERT((uint64_t)pkt->chunk_id * block->chunk_len + pkt->chunk_len <= block->block_len);
+
+    pkt->chunk_crc = SKY_Crc32c(0, chunk, pkt->chunk_len);
+    do
+    {
+        at = SKY_Packet_CutPart(pkt, chunk, at, host->cfg.packet_bytes);
+        SKY_HostPieces_Send(host, lane->endpoint, pkt);
+    } while (at < pkt->chunk_len);
+    SKY_ASSERT(at == pkt->chunk_len);
+}
+
+/* A push sends one burst and its query at a time, so that all satellites get their turn and answers are read in between.
+ * @param room  chunks that may still be on their way. @return how many of them were sent or asked for; @p more: others could be at
+ * once */
+static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, bool *more)
+{
+    uint32_t         used   = 0;
+    uint32_t         sent   = 0;
+    SKY_PushAction_t action = SKY_PUSH_CHUNK;
+    SKY_Packet_t     pkt;
+    SKY_ASSERT(lane->request_id != 0u);
+    SKY_ASSERT(lane->peer < host->peer_used);
+
+    do
+    {
+        ++sent;
+        SKY_ASSERT(used <= room);     /* each step but the last takes room, */
+        SKY_ASSERT(sent <= SENT_MAX); /* so there are not many */
+        action = SKY_HostExchange_Next(lane, &host->peers.peers[lane->peer].peer, host->now_us, room - used, &pkt,
+                                       host->shell.Payload(host->shell.context));
+        if (action == SKY_PUSH_CHUNK)
+        {
+            SendChunk(host, lane, &pkt);
+            ++used;
+        }
+        else if (action == SKY_PUSH_QUERY)
+        {
+            used += lane->kind == SKY_HOST_GET ? pkt.credit : 0u;
+            SKY_HostPieces_Send(host, lane->endpoint, &pkt);
+        }
+        host->peers.peers[lane->peer].due_us = action != SKY_PUSH_NOTHING ? 0u : host->peers.peers[lane->peer].due_us;
+    } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
+    *more          = action == SKY_PUSH_QUERY;
+    lane->asked_us = lane->asked_us == 0u && (used > 0u || lane->kind == SKY_HOST_PURGE) ? host->now_us : lane->asked_us;
+    return used;
+}
+
+/* What @p peer may have on its way of @p all, which it shares with others: twice an even share. One that is silent must not keep the
+ * others waiting, one that is fast may have more. */
+static uint32_t FairRoom(const SKY_HostPeer_t *peer, uint32_t all, uint32_t peers)
+{
+    const uint32_t fair = 2u * all / (peers + 1u) + 1u;
+    SKY_ASSERT(peers >= 1u);
+
+    return fair > peer->peer.outstanding ? fair - peer->peer.outstanding : 0u;
+}
+
+static uint32_t LessOf(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint32_t Minus(uint32_t from, uint32_t by)
+{
+    return by < from ? from - by : 0u;
+}
+
+/* Chunks that may go to, or be asked of, a satellite now. @param budget  that the receive buffer has room for; a PUT needs none */
+static uint32_t RoomOf(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_HostLane_t *lane, uint32_t budget)
+{
+    const SKY_HostWay_t *way  = &host->peers.ways[peer->way];
+    uint32_t             room = SKY_LIMIT_CHUNK_SET;
+    SKY_ASSERT(peer->way < host->way_count);
+    SKY_ASSERT(lane->place < SKY_HOST_LANES);
+
+    if (lane->kind == SKY_HOST_GET)
+    {
+        room = LessOf(FairRoom(peer, host->budget, host->busy_count), budget);
+    }
+    if (way->peers > 1u)
+    {
+        room = LessOf(LessOf(room, FairRoom(peer, host->cfg.way_chunks, way->peers)), way->room);
+    }
+    SKY_ASSERT(lane->kind != SKY_HOST_GET || room <= budget);
+    return room;
+}
+
+/* @return chunks that the receive buffer has room for */
+static uint32_t CountRoom(SKY_Host_t *host)
+{
+    uint32_t budget = host->budget;
+
+    for (uint32_t i = 0; i < host->way_count; ++i)
+    {
+        host->peers.ways[i].room  = host->cfg.way_chunks;
+        host->peers.ways[i].peers = 0;
+    }
+    host->busy_count = 0;
+    for (uint32_t at = 0; at < host->active_count; ++at)
+    {
+        const SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[at]];
+        SKY_HostWay_t        *way  = &host->peers.ways[peer->way];
+        SKY_ASSERT(peer->way < host->way_count);
+        const uint32_t busy = peer->lanes_busy != 0u ? 1u : 0u;
+
+        budget    = Minus(budget, peer->peer.outstanding);
+        way->room = Minus(way->room, peer->peer.outstanding);
+        way->peers += busy;
+        host->busy_count += busy;
+    }
+    SKY_ASSERT(budget <= host->budget);
+    SKY_ASSERT(host->busy_count <= host->active_count);
+    return budget;
+}
+
+bool SKY_HostSend_All(SKY_Host_t *host)
+{
+    bool more = false;
+
+    SKY_HostPieces_FindWays(host);
+    uint32_t budget = CountRoom(host);
+
+    for (uint32_t n = 0; n < host->active_count; ++n)
+    {
+        SKY_HostPeer_t *peer = &host->peers.peers[host->peers.active[(host->turn + n) % host->active_count]];
+        SKY_HostWay_t  *way  = &host->peers.ways[peer->way];
+
+        bool is_ready = false;
+
+        for (uint32_t place = 0; place < SKY_HOST_LANES && peer->ready; ++place)
+        {
+            if ((peer->lanes_busy & 1u << place) != 0u)
+            {
+                SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[place]];
+                SKY_ASSERT(lane->place == place);
+                SKY_ASSERT(lane->request_id != 0u);
+                const uint32_t room = RoomOf(host, peer, lane, budget);
+                bool           asks = false;
+                const uint32_t used = SendLane(host, lane, room, &asks);
+
+                more     = more || asks;
+                is_ready = is_ready || asks || room <= peer->peer.window; /* it may have more when others have less */
+
+                budget                = Minus(budget, used);
+                way->room             = Minus(way->room, used);
+                peer->served.asked_us = peer->served.asked_us == 0u && used > 0u ? host->now_us : peer->served.asked_us;
+            }
+        }
+        peer->ready = is_ready;
+    }
+    ++host->turn;
+    return more;
+}
