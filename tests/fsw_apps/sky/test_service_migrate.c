@@ -1,6 +1,6 @@
 /**
  * @file
- * sky_service_migrate.c: what goes from one satellite to another, and when a job ends.
+ * sky_service_migrate.c and sky_service_job.c: what goes from one satellite to another, and when a job ends.
  */
 #include "migrate_rig.h"
 

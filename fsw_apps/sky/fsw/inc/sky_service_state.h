@@ -9,9 +9,10 @@
  *     core       emits packets, numbers requests, counts errors
  *     home       knows which chunks belong where by the schedule
  *     letgo      forgets chunks that a migration has delivered
- *     migrate    sends chunks to another satellite; uses home, letgo
- *     guard      neither shows nor takes what is being given away; uses migrate
- *     handover   begins the migrations of the schedule; uses home, migrate
+ *     job        chooses which chunks of a migration go next; uses home, letgo
+ *     migrate    sends chunks to another satellite; uses home, letgo, job
+ *     guard      neither shows nor takes what is being given away; uses job
+ *     handover   begins the migrations of the schedule; uses home, job, migrate
  *     gossip     tells neighbours of evicted blocks
  *     survey     asks all satellites what they have left to hand over
  *     scrub      looks for broken blocks; uses gossip, survey

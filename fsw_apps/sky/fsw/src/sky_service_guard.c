@@ -7,7 +7,7 @@
 #include "sky_service_guard.h"
 
 #include "sky_assert.h"
-#include "sky_service_migrate.h"
+#include "sky_service_job.h"
 
 static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
 {
@@ -17,10 +17,9 @@ static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
 /* Are chunks of the block of @p req on their way from here for good? */
 static bool gives_away(const SKY_Migrations_t *migrations, const SKY_Migration_t *job, const SKY_Packet_t *req)
 {
-    for (uint32_t i = SKY_Migrate_FirstLane(migrations, job);
-         job->active && !job->keep && i < SKY_Migrate_LanesEnd(migrations, job); ++i)
+    for (uint32_t i = SKY_Job_FirstLane(migrations, job); job->active && !job->keep && i < SKY_Job_LanesEnd(migrations, job); ++i)
     {
-        if (migrations->lanes[i].active && SKY_Migrate_LaneIsOf(&migrations->lanes[i], req->tenant, req->key))
+        if (migrations->lanes[i].active && SKY_Job_LaneIsOf(&migrations->lanes[i], req->tenant, req->key))
         {
             SKY_ASSERT(job->lanes > 0);
             return true;

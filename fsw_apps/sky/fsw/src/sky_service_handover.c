@@ -14,6 +14,7 @@
 
 #include "sky_assert.h"
 #include "sky_service_home.h"
+#include "sky_service_job.h"
 #include "sky_service_migrate.h"
 
 #define US_PER_MS 1000u
@@ -76,7 +77,7 @@ void SKY_Handover_Reset(SKY_Migrations_t *migrations, SKY_Handover_t *handover)
     handover->since_us   = 0;
     handover->late       = 0;
     handover->late_done  = 0;
-    SKY_Migrate_End(migrations, &migrations->jobs[SKY_SERVICE_MIGRATIONS]);
+    SKY_Job_End(migrations, &migrations->jobs[SKY_SERVICE_MIGRATIONS]);
     SKY_ASSERT(!migrations->jobs[SKY_SERVICE_MIGRATIONS].active);
     SKY_ASSERT(migrations->jobs[SKY_SERVICE_MIGRATIONS].lanes == 0);
     SKY_ASSERT(!is_late(handover));
@@ -99,7 +100,7 @@ SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *mi
     {
         return SKY_STATUS_OK;
     }
-    SKY_Migrate_End(migrations, job); /* of orders the last one counts */
+    SKY_Job_End(migrations, job); /* of orders the last one counts */
     SKY_ASSERT(job->lanes == 0);
     if (stays)
     {
@@ -161,7 +162,7 @@ static void begin_row(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
     job->row             = core->row;
     if (!SKY_Home_Is(core, core->row, job->server, job->target))
     {
-        SKY_Migrate_End(migrations, job);
+        SKY_Job_End(migrations, job);
     }
     /* All may be left until a look says otherwise. While a job goes on there is none; what it has moved was of the row before. */
     job->moved = 0;

@@ -3,10 +3,9 @@
  * Migrations: chunks of this satellite go to another, as PUTs with HAS for acknowledgement (sky_push.c); what is acknowledged is
  * forgotten here unless the request said to keep it. MIGRATE asks for one, a command or the schedule for one of everything.
  *
- * A job walks over blocks, the one used last first, and over each block in pieces of SKY_SERVICE_LANE_CHUNKS chunk ids. Each piece
- * takes a lane: a push of its own, with its own questions. Window and timers are the job's, so many blocks of one chunk each are
- * on their way as fast as one block of many. A new lane begins whenever the window has room that the others do not fill. What is
- * held is looked up when a lane begins and again when a chunk is sent, so chunks may come and go meanwhile.
+ * A migration is a job, and sends in lanes (sky_service_job.c). Window and timers are the job's, so many blocks of one chunk each
+ * are on their way as fast as one block of many. A new lane begins whenever the window has room that the others do not fill. What
+ * is held is looked up when a lane begins and again when a chunk is sent, so chunks may come and go meanwhile.
  */
 #include "sky_service_migrate.h"
 
@@ -16,12 +15,12 @@
 #include "sky_defaults.h"
 #include "sky_service_core.h"
 #include "sky_service_home.h"
+#include "sky_service_job.h"
 #include "sky_service_letgo.h"
 
 #define US_PER_MS      1000u
-#define ALL_DONE       UINT32_MAX /* no chunk has this id */
-#define RTO_INITIAL_US 250000u    /* several hops out and back */
-#define POLL_MAX_US    5000u      /* a timer that starts in the pull to come is looked at after this at the latest */
+#define RTO_INITIAL_US 250000u /* several hops out and back */
+#define POLL_MAX_US    5000u   /* a timer that starts in the pull to come is looked at after this at the latest */
 #define RTO_MIN_US \
     50000u /* above the mean: satellites on the way are busy now and then, and a repeat too soon halves the window */
 #define RTO_MAX_US 4000000u
@@ -32,233 +31,6 @@ static SKY_Addr_t load_addr(const uint8_t *payload)
                              (uint16_t)(((uint32_t)payload[SKY_MIGRATE_OFF_SLOT] << 8) | payload[SKY_MIGRATE_OFF_SLOT + 1u])};
 
     return addr;
-}
-
-/* ---- lanes -------------------------------------------------------------------------------------------------------- */
-
-uint32_t SKY_Migrate_FirstLane(const SKY_Migrations_t *migrations, const SKY_Migration_t *job)
-{
-    SKY_ASSERT((uint32_t)(job - migrations->jobs) < SKY_SERVICE_JOBS);
-    return (uint32_t)(job - migrations->jobs) * SKY_SERVICE_REQUEST_LANES;
-}
-
-uint32_t SKY_Migrate_LanesEnd(const SKY_Migrations_t *migrations, const SKY_Migration_t *job)
-{
-    return job == &migrations->jobs[SKY_SERVICE_MIGRATIONS] ? SKY_SERVICE_LANES
-                                                            : SKY_Migrate_FirstLane(migrations, job) + SKY_SERVICE_REQUEST_LANES;
-}
-
-bool SKY_Migrate_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key)
-{
-    return lane->push.cfg.tenant == tenant && memcmp(lane->push.cfg.key, key, SKY_KEY_BYTES) == 0;
-}
-
-static void end_lane(SKY_Migration_t *job, SKY_Lane_t *lane)
-{
-    SKY_ASSERT(lane->active);
-    SKY_ASSERT(job->lanes > 0);
-    SKY_ASSERT(job->active);
-    SKY_Push_Stop(&lane->push, SKY_SHARE_EXPIRED);
-    lane->active = false;
-    --job->lanes;
-    SKY_ASSERT(lane->push.on_way == 0);
-}
-
-void SKY_Migrate_End(SKY_Migrations_t *migrations, SKY_Migration_t *job)
-{
-    for (uint32_t i = SKY_Migrate_FirstLane(migrations, job); job->active && i < SKY_Migrate_LanesEnd(migrations, job); ++i)
-    {
-        if (migrations->lanes[i].active)
-        {
-            end_lane(job, &migrations->lanes[i]);
-        }
-    }
-    SKY_ASSERT(job->lanes == 0);
-    job->active = false;
-    SKY_ASSERT(!job->active);
-    SKY_ASSERT(job->peer.outstanding == 0); /* nothing is on its way without a lane */
-}
-
-void SKY_Migrate_Unreachable(SKY_Migrations_t *migrations, SKY_Addr_t dst)
-{
-    for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
-    {
-        if (SKY_Addr_Equal(migrations->jobs[i].target, dst))
-        {
-            SKY_Migrate_End(migrations, &migrations->jobs[i]);
-            SKY_ASSERT(!migrations->jobs[i].active);
-        }
-    }
-}
-
-/* ---- what to move ------------------------------------------------------------------------------------------------- */
-
-/* Lowest chunk from @p from on and below @p end that is held and to go, or SKY_STORE_NONE. */
-static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uint32_t block, uint32_t from,
-                             uint32_t end)
-{
-    uint32_t lowest = SKY_STORE_NONE;
-    uint32_t cursor = 0;
-    uint32_t id     = 0;
-
-    SKY_ASSERT(job->server < job->stride); /* so the stride is not 0 */
-    while (SKY_Store_EachChunk(core->store, block, &cursor, &id))
-    {
-        if (id >= from && id < end && id < lowest && id % job->stride == job->server)
-        {
-            lowest = id;
-        }
-    }
-    SKY_ASSERT(lowest == SKY_STORE_NONE || lowest >= from);
-    SKY_ASSERT(lowest == SKY_STORE_NONE || lowest < end);
-    return lowest;
-}
-
-/* Begin with the chunks of a block from @p from on and below @p end that are held. @return the id after the last; 0: there are none */
-static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key,
-                            uint32_t from, uint32_t end)
-{
-    SKY_BlockInfo_t info;
-    SKY_ShareCfg_t  cfg;
-
-    const uint32_t block = SKY_Store_Find(core->store, tenant, key);
-    if (SKY_Store_Block(core->store, block, &info) != SKY_STATUS_OK)
-    {
-        return 0;
-    }
-    SKY_ASSERT(info.held > 0);
-    const uint32_t lowest = lowest_to_go(core, job, block, from, end);
-    if (lowest == SKY_STORE_NONE)
-    {
-        return 0;
-    }
-    (void)memset(&cfg, 0, sizeof(cfg));
-    (void)memcpy(cfg.key, key, SKY_KEY_BYTES);
-    cfg.self         = core->cfg.self;
-    cfg.tenant       = tenant;
-    cfg.epoch        = job->epoch != 0 ? job->epoch : info.epoch;
-    cfg.epoch        = cfg.epoch <= job->row ? cfg.epoch : 0; /* it lies beside what waits, and waits for nothing */
-    cfg.chunk_total  = info.chunk_total;
-    cfg.chunk_len    = info.chunk_len;
-    cfg.block_len    = info.block_len;
-    cfg.base         = lowest;
-    cfg.stride       = job->stride;
-    cfg.count        = ((end < info.chunk_total ? end : info.chunk_total) - lowest - 1u) / job->stride + 1u;
-    cfg.count        = cfg.count < SKY_SERVICE_LANE_CHUNKS ? cfg.count : SKY_SERVICE_LANE_CHUNKS;
-    cfg.packet_bytes = core->cfg.packet_bytes;
-    cfg.deadline_us  = job->deadline_us;
-    cfg.request_id   = SKY_ServiceCore_TakeIds(core);
-
-    SKY_ASSERT(cfg.count >= 1);
-    SKY_ASSERT(lowest < info.chunk_total);
-    SKY_ASSERT((uint64_t)lowest + (uint64_t)(cfg.count - 1u) * cfg.stride < end);
-    SKY_ASSERT(cfg.count <= SKY_SERVICE_LANE_CHUNKS);
-    SKY_ASSERT(SKY_ShareCfg_Check(&cfg));
-    (void)SKY_Push_Init(&lane->push, &cfg, &job->peer, lane->asked_by); /* numbers of a block that is held are sound */
-    for (uint32_t i = 0; i < cfg.count; ++i)
-    {
-        if (!SKY_Store_Has(core->store, block, lowest + i * job->stride))
-        {
-            SKY_Push_Skip(&lane->push, i);
-        }
-    }
-    SKY_ASSERT(lane->push.left > 0); /* the lowest is held */
-    SKY_ASSERT(lane->push.state == SKY_SHARE_RUNNING);
-    return lowest + (cfg.count - 1u) * job->stride + 1u;
-}
-
-static bool begin_next_block(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
-{
-    SKY_BlockInfo_t info;
-
-    while (job->all_blocks && SKY_Store_NextUsed(core->store, &job->walk, &info))
-    {
-        if ((job->all_tenants || info.tenant == job->tenant) &&
-            (info.epoch <= job->row || !SKY_Home_Waits(core, info.epoch, job->server)))
-        {
-            SKY_ASSERT(info.held > 0);
-            job->tenant = info.tenant;
-            (void)memcpy(job->key, info.key, SKY_KEY_BYTES);
-            job->from = 0;
-            SKY_ASSERT(job->walk.used != 0);
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Begin with the next chunks of this block, or of the next block that has some. @return false: no lane is free, or all has begun */
-static bool begin_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job)
-{
-    uint32_t free_lane = SKY_Migrate_FirstLane(migrations, job);
-    uint32_t next      = 0;
-
-    while (free_lane < SKY_Migrate_LanesEnd(migrations, job) && migrations->lanes[free_lane].active)
-    {
-        ++free_lane;
-    }
-    if (job->walked || free_lane == SKY_Migrate_LanesEnd(migrations, job))
-    {
-        return false;
-    }
-    SKY_Lane_t *lane = &migrations->lanes[free_lane];
-    SKY_ASSERT(!lane->active);
-    SKY_ASSERT(free_lane >= SKY_Migrate_FirstLane(migrations, job));
-
-    while ((next = begin_share(core, job, lane, job->tenant, job->key, job->from, ALL_DONE)) == 0)
-    {
-        if (!begin_next_block(core, job))
-        {
-            job->walked = true;
-            return false;
-        }
-    }
-    SKY_ASSERT(next > job->from);
-    job->from    = next;
-    lane->active = true;
-    ++job->lanes;
-    SKY_ASSERT(job->lanes <= SKY_Migrate_LanesEnd(migrations, job) - SKY_Migrate_FirstLane(migrations, job));
-    job->turn = free_lane;
-    return true;
-}
-
-/* After anything that may have ended a lane. */
-static void follow_up(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane)
-{
-    SKY_ASSERT(job->active);
-    SKY_ASSERT(job->lanes > 0);
-    SKY_ASSERT(lane->active);
-    SKY_LetGo_Damaged(core, job, lane);
-    switch (lane->push.state)
-    {
-        case SKY_SHARE_RUNNING:
-            if (lane->push.unanswered >= SKY_SERVICE_MIGRATION_TRIES)
-            {
-                SKY_Migrate_End(migrations, job);
-            }
-            return;
-        case SKY_SHARE_EXPIRED:
-            SKY_Migrate_End(migrations, job);
-            return;
-        case SKY_SHARE_DONE:
-            break;
-        case SKY_SHARE_MISS:
-        case SKY_SHARE_REFUSED:
-        default:
-            if (lane->push.last_status == SKY_STATUS_UNREACHABLE)
-            {
-                SKY_Migrate_End(migrations, job); /* nor is any other block's way there */
-                return;
-            }
-            if (SKY_Migrate_LaneIsOf(lane, job->tenant, job->key))
-            {
-                job->from = ALL_DONE; /* the target does not take this block; it stays here */
-            }
-            break;
-    }
-    end_lane(job, lane);
-    job->active = job->lanes > 0 || begin_lane(core, migrations, job);
-    SKY_ASSERT(job->active == (job->lanes > 0));
 }
 
 /* ---- requests and responses --------------------------------------------------------------------------------------- */
@@ -283,7 +55,7 @@ static void begin_pull(const SKY_ServiceCore_t *core, const SKY_Migrations_t *mi
     job->asked   = 0;
     job->cutting = false; /* the rest of a chunk counts as lost and is sent again */
     job->budget  = core->cfg.credit;
-    job->turn    = SKY_Migrate_FirstLane(migrations, job);
+    job->turn    = SKY_Job_FirstLane(migrations, job);
     SKY_ASSERT(!job->cutting);
     SKY_ASSERT(job->budget <= SKY_LIMIT_CHUNK_SET);
 }
@@ -315,8 +87,8 @@ static void prepare(const SKY_ServiceCore_t *core, const SKY_Migrations_t *migra
 static SKY_Status_t start(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job)
 {
     SKY_ASSERT(job->stride >= 1);
-    job->from   = job->all_blocks ? ALL_DONE : 0;
-    job->active = begin_lane(core, migrations, job);
+    job->from   = job->all_blocks ? SKY_JOB_ALL_DONE : 0;
+    job->active = SKY_Job_BeginLane(core, migrations, job);
     SKY_ASSERT(job->active == (job->lanes > 0));
     if (!job->active)
     {
@@ -439,7 +211,7 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
     SKY_ASSERT(job->active);
     SKY_Push_OnPacket(&lane->push, now_us, pkt);
     SKY_ASSERT(lane->push.left <= lane->push.cfg.count);
-    for (uint32_t i = SKY_Migrate_FirstLane(migrations, job); i < SKY_Migrate_LanesEnd(migrations, job); ++i)
+    for (uint32_t i = SKY_Job_FirstLane(migrations, job); i < SKY_Job_LanesEnd(migrations, job); ++i)
     {
         migrations->lanes[i].push.unanswered = 0; /* the target is not silent, whatever it was asked about */
     }
@@ -449,7 +221,7 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
     {
         SKY_LetGo_Refused(core, job, lane); /* the home's version counts */
     }
-    follow_up(core, migrations, job, lane);
+    SKY_Job_FollowUp(core, migrations, job, lane);
     SKY_ASSERT(job->active == (job->lanes > 0));
 }
 
@@ -459,8 +231,7 @@ bool SKY_Migrate_Response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
     {
         SKY_Migration_t *job = &migrations->jobs[i];
 
-        for (uint32_t at = SKY_Migrate_FirstLane(migrations, job); job->active && at < SKY_Migrate_LanesEnd(migrations, job);
-             ++at)
+        for (uint32_t at = SKY_Job_FirstLane(migrations, job); job->active && at < SKY_Job_LanesEnd(migrations, job); ++at)
         {
             SKY_Lane_t *lane = &migrations->lanes[at];
 
@@ -475,6 +246,18 @@ bool SKY_Migrate_Response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
         }
     }
     return false;
+}
+
+void SKY_Migrate_Unreachable(SKY_Migrations_t *migrations, SKY_Addr_t dst)
+{
+    for (uint32_t i = 0; i < SKY_SERVICE_JOBS; ++i)
+    {
+        if (SKY_Addr_Equal(migrations->jobs[i].target, dst))
+        {
+            SKY_Job_End(migrations, &migrations->jobs[i]);
+            SKY_ASSERT(!migrations->jobs[i].active);
+        }
+    }
 }
 
 /* ---- what to send ------------------------------------------------------------------------------------------------- */
@@ -508,17 +291,16 @@ static bool find_chunk(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
 static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane,
                          uint64_t now_us)
 {
-    SKY_Packet_t         *req = &job->request;
-    const SKY_ShareCfg_t *cfg = &lane->push.cfg;
+    SKY_Packet_t *req = &job->request;
     SKY_ASSERT(lane->active);
     SKY_ASSERT(!job->cutting);
 
     switch (SKY_Push_Next(&lane->push, now_us, job->budget, req, lane->payload))
     {
         case SKY_PUSH_QUERY:
-            SKY_ASSERT(job->turn < SKY_Migrate_LanesEnd(migrations, job));
+            SKY_ASSERT(job->turn < SKY_Job_LanesEnd(migrations, job));
             SKY_ASSERT(req->op == SKY_OP_HAS);
-            job->asked |= 1ull << (job->turn - SKY_Migrate_FirstLane(migrations, job));
+            job->asked |= 1ull << (job->turn - SKY_Job_FirstLane(migrations, job));
             return true;
         case SKY_PUSH_CHUNK:
             if (find_chunk(core, job))
@@ -530,13 +312,7 @@ static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, 
                 job->part_offset = 0;
                 return true;
             }
-            /* Begin the lane anew with what is left. */
-            SKY_Push_Stop(&lane->push, SKY_SHARE_DONE);
-            if (begin_share(core, job, lane, cfg->tenant, cfg->key, cfg->base,
-                            cfg->base + (cfg->count - 1u) * cfg->stride + 1u) == 0)
-            {
-                end_lane(job, lane);
-            }
+            SKY_Job_RestartLane(core, job, lane);
             return false;
         case SKY_PUSH_NOTHING:
         default:
@@ -553,20 +329,20 @@ static bool take_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
 
     while (has_more)
     {
-        for (; job->turn < SKY_Migrate_LanesEnd(migrations, job); ++job->turn)
+        for (; job->turn < SKY_Job_LanesEnd(migrations, job); ++job->turn)
         {
             SKY_Lane_t *lane = &migrations->lanes[job->turn];
 
-            if (lane->active && (job->asked >> (job->turn - SKY_Migrate_FirstLane(migrations, job)) & 1u) == 0 &&
+            if (lane->active && (job->asked >> (job->turn - SKY_Job_FirstLane(migrations, job)) & 1u) == 0 &&
                 take_of_lane(core, migrations, job, lane, now_us))
             {
                 return true;
             }
         }
-        has_more = job->budget > 0 && job->peer.outstanding < job->peer.window && begin_lane(core, migrations, job);
+        has_more = job->budget > 0 && job->peer.outstanding < job->peer.window && SKY_Job_BeginLane(core, migrations, job);
     }
     job->active = job->lanes > 0; /* without any there was room for one more, and nothing to begin it with */
-    SKY_ASSERT(job->turn == SKY_Migrate_LanesEnd(migrations, job));
+    SKY_ASSERT(job->turn == SKY_Job_LanesEnd(migrations, job));
     return false;
 }
 
@@ -616,8 +392,7 @@ uint64_t SKY_Migrate_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migration
     {
         SKY_Migration_t *job = &migrations->jobs[i];
 
-        for (uint32_t at = SKY_Migrate_FirstLane(migrations, job); job->active && at < SKY_Migrate_LanesEnd(migrations, job);
-             ++at)
+        for (uint32_t at = SKY_Job_FirstLane(migrations, job); job->active && at < SKY_Job_LanesEnd(migrations, job); ++at)
         {
             SKY_Lane_t *lane = &migrations->lanes[at];
 
@@ -625,7 +400,7 @@ uint64_t SKY_Migrate_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migration
             {
                 const uint64_t lane_us = SKY_Push_OnTime(&lane->push, now_us);
 
-                follow_up(core, migrations, job, lane);
+                SKY_Job_FollowUp(core, migrations, job, lane);
                 SKY_ASSERT(!job->active || job->lanes > 0);
                 next_us = lane_us < next_us ? lane_us : next_us;
             }

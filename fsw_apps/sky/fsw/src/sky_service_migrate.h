@@ -7,13 +7,6 @@
 
 #include "sky_service_state.h"
 
-/** Lanes of a job: from this one on, */
-uint32_t SKY_Migrate_FirstLane(const SKY_Migrations_t *migrations, const SKY_Migration_t *job);
-/** up to the one before this. */
-uint32_t SKY_Migrate_LanesEnd(const SKY_Migrations_t *migrations, const SKY_Migration_t *job);
-/** Does a lane move chunks of that block? */
-bool SKY_Migrate_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key);
-
 /** Is there such a satellite, and is it not this one? */
 bool SKY_Migrate_CanGoTo(const SKY_ServiceCore_t *core, SKY_Addr_t target);
 /** Act on a MIGRATE request. @return the status of its response */
@@ -25,8 +18,6 @@ SKY_Status_t SKY_Migrate_Request(SKY_ServiceCore_t *core, SKY_Migrations_t *migr
  */
 SKY_Status_t SKY_Migrate_All(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Addr_t target, uint64_t deadline_us,
                              uint32_t row, uint32_t stride, uint32_t server);
-/** End a migration; nothing happens to one that has ended. */
-void SKY_Migrate_End(SKY_Migrations_t *migrations, SKY_Migration_t *job);
 /** End all migrations to @p dst. */
 void SKY_Migrate_Unreachable(SKY_Migrations_t *migrations, SKY_Addr_t dst);
 /** @return false if the response belongs to no migration */
