@@ -6,24 +6,11 @@
 
 static void check_broken(SKYT_Break_t broken, SKYT_Invariant_t invariant)
 {
-    SKYT_Violation_t first;
-    SKYT_Counters_t  counters;
-    SKYT_Twin_t     *twin;
-    Rig_t            rig;
+    Rig_t rig;
 
     rig_init(&rig, 3);
     rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.loss_ppm = 5000;
-    twin                                                              = rig_create(&rig);
-    SKYT_Break(twin, broken);
-    SKYT_Run(twin, START_US + 460 * SECOND);
-    SKYT_Finish(twin);
-    SKYT_Counters(twin, &counters);
-    CHECK(counters.violations[invariant] > 0);
-    CHECK(SKYT_Violation(twin, 0, &first));
-    CHECK_EQ(first.invariant, invariant);
-    CHECK(first.text[0] != '\0');
-    CHECK(first.time_us > START_US);
-    SKYT_Destroy(twin);
+    check_first(&rig, broken, invariant, "");
 }
 
 static void test_damage_that_no_checksum_sees(void)
@@ -78,14 +65,6 @@ static void test_more_packets_than_there_may_be(void)
     rig_run(&rig, SKYT_BREAK_LEAK, &counters);
     CHECK(counters.violations[SKYT_INVARIANT_PACKETS] > 1);
     CHECK_EQ(counters.packets_on_way_most, 10);
-}
-
-static int by_time(const void *one, const void *other)
-{
-    const SKYT_Op_t *a = one;
-    const SKYT_Op_t *b = other;
-
-    return a->time_us < b->time_us ? -1 : a->time_us > b->time_us;
 }
 
 /* A satellite crashes, so hosts look around. */
@@ -150,8 +129,7 @@ static void test_a_chunk_whose_own_checksum_alone_is_wrong(void)
         rig_init(&rig, 3);
         rig.config.packet_bytes                                              = packet_bytes;
         rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.corrupt_ppm = 10000;
-        rig_run(&rig, SKYT_BREAK_NOTHING, &counters);
-        CHECK_EQ(violations_of(&counters), 0);
+        rig_run_sound(&rig, &counters);
         CHECK(counters.corrupted > 50);
         CHECK_EQ(counters.damaged, 0);
         CHECK(counters.hits > GETS / 2u);
@@ -193,9 +171,8 @@ static void test_a_late_put_goes_home(void)
         rig.ops[rig.op_count++] =
             (SKYT_Op_t){START_US + (60u + 60u * (i % 4u)) * SECOND + i * SECOND / 16u, SKYT_OP_PUT, i, 1, 5000, 0};
     }
-    qsort(rig.ops, rig.op_count, sizeof(rig.ops[0]), by_time);
-    rig_run(&rig, SKYT_BREAK_NOTHING, &counters);
-    CHECK_EQ(violations_of(&counters), 0);
+    rig_sort_ops(&rig);
+    rig_run_sound(&rig, &counters);
     CHECK(counters.migrated_chunks > 0);
     CHECK_EQ(counters.blocks_checked, BLOCKS);
     CHECK_EQ(counters.blocks_misplaced, 0);

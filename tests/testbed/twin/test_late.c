@@ -22,7 +22,6 @@ static void add(Rig_t *rig, uint32_t row, SKYT_OpKind_t kind, uint32_t block)
  * latest rows, all of them. */
 static void test_of_many_late_satellites_the_latest_are_asked(void)
 {
-    static uint8_t       down[NODES * SKY_ISL_COUNT];
     const SKYT_Result_t *results;
     uint32_t             count = 0;
     SKYT_Twin_t         *twin;
@@ -44,8 +43,7 @@ static void test_of_many_late_satellites_the_latest_are_asked(void)
         add(&rig, ROWS, SKYT_OP_GET, OLD + i);
     }
     twin = rig_create(&rig);
-    (void)memset(down, 1, sizeof(down));
-    SKYT_SetLinksDown(twin, down);
+    rig_all_links_down(twin);
     SKYT_Run(twin, START_US + ROWS * ROW);
     results = SKYT_Results(twin, &count);
     CHECK_EQ(count, LATEST + ANY_NEW);

@@ -24,14 +24,6 @@ static void test_a_chunk_waits_for_the_row_that_it_is_laid_for(void)
     check_only_broken(&rig, SKYT_BREAK_LEAVE, SKYT_INVARIANT_WAITS, "laid there for a later row");
 }
 
-static int by_time(const void *one, const void *other)
-{
-    const SKYT_Op_t *a = one;
-    const SKYT_Op_t *b = other;
-
-    return a->time_us < b->time_us ? -1 : a->time_us > b->time_us;
-}
-
 /* Each put of a block says another row: later, earlier, one that has passed. Gets find it all the same. */
 static void test_each_put_says_another_row(void)
 {
@@ -46,9 +38,8 @@ static void test_each_put_says_another_row(void)
     {
         rig.ops[rig.op_count++] = (SKYT_Op_t){START_US + (10u + 3u * i) * SECOND, SKYT_OP_PUT, i % BLOCKS, 1, 5000, rows[i % 6u]};
     }
-    qsort(rig.ops, rig.op_count, sizeof(rig.ops[0]), by_time);
-    rig_run(&rig, SKYT_BREAK_NOTHING, &counters);
-    CHECK_EQ(violations_of(&counters), 0);
+    rig_sort_ops(&rig);
+    rig_run_sound(&rig, &counters);
     CHECK_EQ(counters.puts_failed, 0);
     CHECK_EQ(counters.hits, counters.gets);
     CHECK_EQ(counters.blocks_checked, BLOCKS);
@@ -126,7 +117,6 @@ static void test_a_share_is_asked_for_where_it_was(void)
 /* No link works, and what was put stays where it was; the links are cut as well, which alone explains no miss. */
 static void check_late(SKYT_Break_t broken)
 {
-    static uint8_t  down[NODES * SKY_ISL_COUNT];
     SKYT_Counters_t counters;
     SKYT_Twin_t    *twin;
     Rig_t           rig;
@@ -138,8 +128,7 @@ static void check_late(SKYT_Break_t broken)
     rig.ops[rig.op_count++]                                      = (SKYT_Op_t){START_US, SKYT_OP_PUT, 5, 1, 5000, 0};
     rig.ops[rig.op_count++] = (SKYT_Op_t){START_US + 330u * SECOND, SKYT_OP_GET, 5, 1, 5000, 0};
     twin                    = rig_create(&rig);
-    (void)memset(down, 1, sizeof(down));
-    SKYT_SetLinksDown(twin, down);
+    rig_all_links_down(twin);
     SKYT_Break(twin, broken);
     SKYT_Run(twin, START_US + 340u * SECOND);
     SKYT_Counters(twin, &counters);
