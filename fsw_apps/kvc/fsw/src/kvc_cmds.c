@@ -6,6 +6,7 @@
 
 #include "kvc_app.h"
 #include "kvc_eventids.h"
+#include "kvc_report.h"
 #include "kvc_service.h"
 #include "kvc_tbl_manage.h"
 #include "kvc_upload.h"
@@ -119,7 +120,7 @@ void KVC_HandoverCmd(const CFE_SB_Buffer_t *buffer)
 void KVC_SendHkCmd(const CFE_SB_Buffer_t *buffer)
 {
     (void)buffer;
-    KVC_Service_FillHk(&KVC_Data.Hk.Payload);
+    KVC_Report_FillHk(&KVC_Data.Hk.Payload);
     KVC_Data.Hk.Payload.CommandCounter      = KVC_Data.CommandCounter;
     KVC_Data.Hk.Payload.CommandErrorCounter = KVC_Data.CommandErrorCounter;
     CFE_SB_TimeStampMsg(CFE_MSG_PTR(KVC_Data.Hk.TelemetryHeader));
@@ -129,6 +130,7 @@ void KVC_SendHkCmd(const CFE_SB_Buffer_t *buffer)
 void KVC_WakeupCmd(const CFE_SB_Buffer_t *buffer)
 {
     (void)buffer;
-    KVC_Service_Tick();
+    KVC_Service_Age();
+    KVC_Report_Events();
     KVC_Tbl_Manage();
 }

@@ -11,8 +11,8 @@
 
 #include "kvc_app.h"
 #include "kvc_eventids.h"
+#include "kvc_service_state.h"
 
-#define KVC_CAUSES          SKY_STATUS_COUNT
 #define KVC_SLOTS_MAX       (1u << 22) /* of SKY_Store */
 #define KVC_SLOTS_MAX_STEPS 23u        /* halvings of that */
 #define KVC_US_PER_S        UINT64_C(1000000)
@@ -20,38 +20,17 @@
 
 CompileTimeAssert(sizeof(SKY_ScheduleRow_t) == sizeof(KVC_ScheduleRow_t), KvcRowsAreTheCores);
 
-static struct
-{
-    osal_id_t         mutex;
-    bool              mutex_made;
-    bool              store_ready;
-    bool              node_known;
-    bool              serving;
-    KVC_LimitsTable_t limits;
-    SKY_LIB_Node_t    node;
-    SKY_Store_t       store;
-    SKY_Service_t     service;
-    bool              credit_lowered;  /* and not yet reported */
-    bool              following;       /* the schedule is one */
-    bool              foreign;         /* it is for another constellation: not yet reported */
-    bool              clock_bound;     /* its epoch is satellite time; else on the clock of now_us */
-    uint64_t          epoch_us;        /* of the schedule */
-    uint64_t          epoch_offset_us; /* from now_us to satellite time, when the schedule was given to the service */
-    SKY_Schedule_t    schedule;
-    uint64_t          reported[KVC_CAUSES]; /* errors at the last event of a cause */
-    uint64_t          reported_us[KVC_CAUSES];
-    uint32_t          late_reported, done_reported; /* late handovers by this schedule that events told of */
-} KVC_Service;
+KVC_ServiceState_t KVC_Service;
 
 static SKY_ScheduleRow_t KVC_ScheduleRows[KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS];
 static uint64_t          KVC_StoreMemory[KVC_PLATFORM_STORE_BYTES / sizeof(uint64_t)];
 
-static bool KVC_Enter(void)
+bool KVC_Service_Enter(void)
 {
     return OS_MutSemTake(KVC_Service.mutex) == OS_SUCCESS;
 }
 
-static void KVC_Leave(void)
+void KVC_Service_Leave(void)
 {
     (void)OS_MutSemGive(KVC_Service.mutex);
 }
@@ -127,26 +106,26 @@ static bool KVC_OnAttach(const SKY_LIB_Node_t *node)
 {
     bool ok;
 
-    if (!KVC_Enter())
+    if (!KVC_Service_Enter())
     {
         return false;
     }
     KVC_Service.node       = *node;
     KVC_Service.node_known = true;
     ok                     = KVC_StartLocked();
-    KVC_Leave();
+    KVC_Service_Leave();
     return ok;
 }
 
 static bool KVC_OnLock(void)
 {
-    if (!KVC_Enter())
+    if (!KVC_Service_Enter())
     {
         return false;
     }
     if (!KVC_Service.serving)
     {
-        KVC_Leave();
+        KVC_Service_Leave();
         return false;
     }
     return true;
@@ -180,7 +159,7 @@ static void KVC_OnUnreachable(SKY_Addr_t dst)
 static const SKY_LIB_Service_t KVC_ServiceTable = {
     .Attach      = KVC_OnAttach,
     .Lock        = KVC_OnLock,
-    .Unlock      = KVC_Leave,
+    .Unlock      = KVC_Service_Leave,
     .Begin       = KVC_OnBegin,
     .Next        = KVC_OnNext,
     .Poll        = KVC_OnPoll,
@@ -269,7 +248,7 @@ bool KVC_Service_PlanStore(const KVC_LimitsTable_t *limits, SKY_StoreCfg_t *cfg)
 CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits)
 {
     SKY_StoreCfg_t cfg;
-    bool           ok = KVC_Service_PlanStore(limits, &cfg) && KVC_Enter();
+    bool           ok = KVC_Service_PlanStore(limits, &cfg) && KVC_Service_Enter();
 
     if (ok)
     {
@@ -282,7 +261,7 @@ CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits)
         }
         KVC_Service.limits = *limits;
         (void)KVC_StartLocked(); /* false until isl has told which satellite this is */
-        KVC_Leave();
+        KVC_Service_Leave();
     }
     if (!ok)
     {
@@ -298,7 +277,7 @@ bool KVC_Service_Clear(void)
 {
     bool ready;
 
-    if (!KVC_Enter())
+    if (!KVC_Service_Enter())
     {
         return false;
     }
@@ -307,7 +286,7 @@ bool KVC_Service_Clear(void)
     {
         SKY_Store_Clear(&KVC_Service.store);
     }
-    KVC_Leave();
+    KVC_Service_Leave();
     return ready;
 }
 
@@ -315,7 +294,7 @@ bool KVC_Service_Purge(uint32 tenant, const uint8 *key, uint32 *chunks)
 {
     bool ready;
 
-    if (!KVC_Enter())
+    if (!KVC_Service_Enter())
     {
         return false;
     }
@@ -324,7 +303,7 @@ bool KVC_Service_Purge(uint32 tenant, const uint8 *key, uint32 *chunks)
     {
         *chunks = SKY_Store_Purge(&KVC_Service.store, tenant, key);
     }
-    KVC_Leave();
+    KVC_Service_Leave();
     return ready;
 }
 
@@ -332,13 +311,13 @@ bool KVC_Service_Torus(SKY_Torus_t *torus)
 {
     bool known;
 
-    if (!KVC_Enter())
+    if (!KVC_Service_Enter())
     {
         return false;
     }
     known  = KVC_Service.node_known;
     *torus = KVC_Service.node.torus;
-    KVC_Leave();
+    KVC_Service_Leave();
     return known;
 }
 
@@ -379,7 +358,7 @@ bool KVC_Service_Follow(const KVC_ScheduleTable_t *const *segment, uint32 segmen
     bool before;
     bool now;
 
-    if (!KVC_Enter())
+    if (!KVC_Service_Enter())
     {
         return false;
     }
@@ -394,7 +373,7 @@ bool KVC_Service_Follow(const KVC_ScheduleTable_t *const *segment, uint32 segmen
         KVC_FollowLocked();
     }
     now = KVC_Service.following;
-    KVC_Leave();
+    KVC_Service_Leave();
     return segments > 0 ? now : before;
 }
 
@@ -405,108 +384,32 @@ bool KVC_Service_Evacuate(SKY_Addr_t target, SKY_Status_t *status)
         return false;
     }
     *status = SKY_Service_Evacuate(&KVC_Service.service, SKY_LIB_NowUs(), target);
-    KVC_Leave();
+    KVC_Service_Leave();
     return true;
 }
 
 void KVC_Service_ResetCounters(void)
 {
-    if (KVC_Enter())
+    if (KVC_Service_Enter())
     {
         if (KVC_Service.serving)
         {
             SKY_Service_ResetCounters(&KVC_Service.service);
             memset(KVC_Service.reported, 0, sizeof(KVC_Service.reported));
         }
-        KVC_Leave();
+        KVC_Service_Leave();
     }
 }
 
-void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk)
+void KVC_Service_Age(void)
 {
-    const SKY_ServiceCounters_t *counters = &KVC_Service.service.core.counters;
-    const SKY_Store_t           *store    = &KVC_Service.store;
-    const SKY_Schedule_t        *schedule;
-    uint32_t                     cause;
-
-    memset(hk, 0, sizeof(*hk));
-    if (!KVC_Enter())
+    if (!KVC_Service_Enter())
     {
         return;
     }
     if (KVC_Service.store_ready)
     {
-        hk->Slots         = store->cfg.slot_count;
-        hk->SlotBytes     = store->cfg.slot_bytes;
-        hk->SlotsUsed     = store->counters.slots_used;
-        hk->SlotsPartial  = store->counters.partial;
-        hk->Blocks        = store->counters.blocks;
-        hk->StoreBytes    = SKY_Store_MemoryBytes(&store->cfg);
-        hk->Bytes         = store->counters.bytes;
-        hk->EvictedChunks = store->counters.evicted_chunks;
-        hk->ExpiredParts  = store->counters.expired_partial;
-    }
-    if (KVC_Service.serving)
-    {
-        schedule        = KVC_Service.service.core.schedule;
-        hk->Serving     = 1;
-        hk->Requests    = counters->requests;
-        hk->Puts        = counters->puts;
-        hk->Gets        = counters->gets;
-        hk->Hits        = counters->hits;
-        hk->Misses      = counters->misses;
-        hk->MigratedOut = counters->migrated_out;
-        hk->MigratedIn  = counters->migrated_in;
-        hk->Handovers   = counters->handovers;
-        if (schedule != NULL)
-        {
-            hk->Row  = SKY_Schedule_RowAt(schedule, SKY_LIB_NowUs());
-            hk->Rows = schedule->count;
-        }
-        for (cause = 0; cause < KVC_CAUSES; ++cause)
-        {
-            hk->Errors += counters->errors[cause];
-        }
-    }
-    KVC_Leave();
-}
-
-/** The next cause that is due for an event, or KVC_CAUSES. Locked. */
-static uint32_t KVC_NextReportLocked(uint32_t from, uint64_t now_us, uint64_t *count)
-{
-    uint32_t cause;
-
-    for (cause = from; cause < KVC_CAUSES; ++cause)
-    {
-        const uint64_t errors = KVC_Service.service.core.counters.errors[cause];
-
-        if (errors != KVC_Service.reported[cause] &&
-            (KVC_Service.reported_us[cause] == 0 ||
-             now_us - KVC_Service.reported_us[cause] >= KVC_PLATFORM_EVENT_PERIOD_S * UINT64_C(1000000)))
-        {
-            *count                         = errors - KVC_Service.reported[cause];
-            KVC_Service.reported[cause]    = errors;
-            KVC_Service.reported_us[cause] = now_us;
-            break;
-        }
-    }
-    return cause;
-}
-
-/** What time does to the store and the service. */
-static void KVC_Age(uint64_t now_us)
-{
-    bool     lowered = false;
-    bool     foreign = false;
-    uint32_t credit  = 0;
-
-    if (!KVC_Enter())
-    {
-        return;
-    }
-    if (KVC_Service.store_ready)
-    {
-        (void)SKY_Store_Expire(&KVC_Service.store, now_us, KVC_PLATFORM_EXPIRE_SLOTS);
+        (void)SKY_Store_Expire(&KVC_Service.store, SKY_LIB_NowUs(), KVC_PLATFORM_EXPIRE_SLOTS);
     }
     if (KVC_Service.serving)
     {
@@ -517,87 +420,7 @@ static void KVC_Age(uint64_t now_us)
         {
             KVC_FollowLocked();
         }
-        foreign                                      = KVC_Service.foreign;
-        KVC_Service.foreign                          = false;
         KVC_Service.service.core.cfg.clock_offset_us = offset_us;
-        lowered                                      = KVC_Service.credit_lowered;
-        credit                                       = KVC_Service.service.core.cfg.credit;
-        KVC_Service.credit_lowered                   = false;
     }
-    KVC_Leave();
-    if (foreign)
-    {
-        (void)CFE_EVS_SendEvent(
-            KVC_SCHEDULE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: the schedule is not followed: it is for %u x %u satellites",
-            (unsigned)KVC_Service.schedule.placement.torus.planes, (unsigned)KVC_Service.schedule.placement.torus.slots);
-    }
-    if (lowered)
-    {
-        (void)CFE_EVS_SendEvent(KVC_CREDIT_INF_EID, CFE_EVS_EventType_INFORMATION,
-                                "KVC: Credit lowered to %lu: more chunks need more than %u packets of these links",
-                                (unsigned long)credit, (unsigned)SKY_NODE_BURST_MAX);
-    }
-}
-
-/** Events about a handover that takes too long: one when it is late, one when it is done. */
-static void KVC_TellLate(void)
-{
-    SKY_Handover_t *const handover = &KVC_Service.service.handover;
-    uint64_t              now_us;
-    bool                  is_late   = false;
-    bool                  is_done   = false;
-    unsigned long         left      = 0;
-    unsigned long         late_ms   = 0;
-    unsigned long         lasted_ms = 0;
-
-    if (!KVC_Enter())
-    {
-        return;
-    }
-    now_us =
-        SKY_LIB_NowUs(); /* not before the lock: `isl` may have begun a handover meanwhile, which must not be older than now */
-    if (KVC_Service.serving)
-    {
-        is_late   = SKY_Service_HandoverIsLate(&KVC_Service.service, now_us) && KVC_Service.late_reported != handover->late;
-        is_done   = KVC_Service.done_reported != handover->late_done;
-        left      = SKY_Service_HandoverLeft(&KVC_Service.service, now_us);
-        late_ms   = (unsigned long)SKY_Service_HandoverMs(&KVC_Service.service, now_us);
-        lasted_ms = (unsigned long)handover->lasted_ms;
-
-        KVC_Service.late_reported = handover->late;
-        KVC_Service.done_reported = handover->late_done;
-    }
-    KVC_Leave();
-    if (is_done)
-    {
-        (void)CFE_EVS_SendEvent(KVC_DONE_INF_EID, CFE_EVS_EventType_INFORMATION, "KVC: late handover done after %lu ms",
-                                lasted_ms);
-    }
-    if (is_late)
-    {
-        (void)CFE_EVS_SendEvent(KVC_LATE_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: handover late: %lu chunks left after %lu ms",
-                                left, late_ms);
-    }
-}
-
-void KVC_Service_Tick(void)
-{
-    const uint64_t now_us = SKY_LIB_NowUs();
-    uint32_t       cause  = 0;
-
-    KVC_Age(now_us);
-    KVC_TellLate();
-    while (cause < KVC_CAUSES && KVC_Enter())
-    {
-        uint64_t count = 0;
-
-        cause = KVC_Service.serving ? KVC_NextReportLocked(cause, now_us, &count) : KVC_CAUSES;
-        KVC_Leave();
-        if (cause < KVC_CAUSES)
-        {
-            (void)CFE_EVS_SendEvent(KVC_REFUSED_ERR_EID, CFE_EVS_EventType_ERROR, "KVC: %lu requests refused: %s",
-                                    (unsigned long)count, SKY_LIB_StatusName(cause));
-            ++cause;
-        }
-    }
+    KVC_Service_Leave();
 }

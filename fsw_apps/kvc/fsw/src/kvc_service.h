@@ -6,7 +6,6 @@
 #define KVC_SERVICE_H
 
 #include "cfe.h"
-#include "kvc_msg.h"
 #include "kvc_tbl.h"
 #include "sky_lib.h"
 
@@ -26,7 +25,6 @@ CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits);
 bool KVC_Service_Clear(void);
 bool KVC_Service_Purge(uint32 tenant, const uint8 *key, uint32 *chunks);
 void KVC_Service_ResetCounters(void);
-void KVC_Service_FillHk(KVC_HkTlm_Payload_t *hk);
 /** The constellation. @return false: not known yet */
 bool KVC_Service_Torus(SKY_Torus_t *torus);
 /**
@@ -36,7 +34,7 @@ bool KVC_Service_Torus(SKY_Torus_t *torus);
 bool KVC_Service_Follow(const KVC_ScheduleTable_t *const *segment, uint32 segments);
 /** Send everything to another satellite. @return false: the service does not run; else @p status says what became of it */
 bool KVC_Service_Evacuate(SKY_Addr_t target, SKY_Status_t *status);
-/** Once a second: parts whose time is over, events about refused requests. */
-void KVC_Service_Tick(void);
+/** Once a second: forget parts whose time is over, follow the satellite's clock. */
+void KVC_Service_Age(void);
 
 #endif

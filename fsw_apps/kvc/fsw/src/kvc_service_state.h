@@ -1,0 +1,43 @@
+/**
+ * @file
+ * Private to kvc_service.c and kvc_report.c: the state of the service and its lock.
+ */
+#ifndef KVC_SERVICE_STATE_H
+#define KVC_SERVICE_STATE_H
+
+#include "cfe.h"
+#include "kvc_tbl.h"
+#include "sky_lib.h"
+
+#define KVC_CAUSES SKY_STATUS_COUNT
+
+typedef struct
+{
+    osal_id_t         mutex;
+    bool              mutex_made;
+    bool              store_ready;
+    bool              node_known;
+    bool              serving;
+    KVC_LimitsTable_t limits;
+    SKY_LIB_Node_t    node;
+    SKY_Store_t       store;
+    SKY_Service_t     service;
+    bool              credit_lowered;  /* and not yet reported */
+    bool              following;       /* the schedule is one */
+    bool              foreign;         /* it is for another constellation: not yet reported */
+    bool              clock_bound;     /* its epoch is satellite time; else on the clock of now_us */
+    uint64_t          epoch_us;        /* of the schedule */
+    uint64_t          epoch_offset_us; /* from now_us to satellite time, when the schedule was given to the service */
+    SKY_Schedule_t    schedule;
+    uint64_t          reported[KVC_CAUSES]; /* errors at the last event of a cause */
+    uint64_t          reported_us[KVC_CAUSES];
+    uint32_t          late_reported, done_reported; /* late handovers by this schedule that events told of */
+} KVC_ServiceState_t;
+
+extern KVC_ServiceState_t KVC_Service;
+
+/** Take the lock, which guards all of the state. @return false: it is gone */
+bool KVC_Service_Enter(void);
+void KVC_Service_Leave(void);
+
+#endif
