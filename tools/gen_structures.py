@@ -112,6 +112,7 @@ MODULES = (
             f"{_CFE}cfe_error.h": _STATUSES,
             **_app_headers("isl"),
             **_app_headers("kvc"),
+            "fsw_apps/kvc/fsw/inc/kvc_internal_cfg.h": ("KVC_PLATFORM_SCHEDULE_SEGMENTS",),
             "testbed/skysat/satellite.h": ("SATELLITE_WHY_BYTES",),
             "testbed/skysat/skyx.h": None,
         },

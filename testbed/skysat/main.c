@@ -55,7 +55,7 @@ int main(int argc, char **argv)
     }
     if (options.help)
     {
-        (void)fputs(SKYSAT_Usage, stdout);
+        SKYSAT_PrintUsage();
         return 0;
     }
     (void)sigemptyset(&signals);

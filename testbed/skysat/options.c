@@ -50,31 +50,6 @@ static const char *const option_links[SKYSAT_LINKS] = {"north", "east", "south",
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-const char *const SKYSAT_Usage =
-    "usage: skysat --plane P --slot S --planes N --slots M [options]\n"
-    "\n"
-    "One satellite of SkyMemory: cFS apps isl (links, routing) and kvc (chunk store) on the host executive.\n"
-    "Satellite (p, s) has the address NETWORK + p * 256 + s. Planes and slots count from 1.\n"
-    "\n"
-    "  --network A.B.0.0    network of all satellites (127.18.0.0)\n"
-    "  --port PORT          UDP port of all satellites (4919)\n"
-    "  --mtu BYTES          largest packet of the links, 576 .. 65507 (65507)\n"
-    "  --store-mib MIB      memory of the chunk store (16)\n"
-    "  --slot-bytes BYTES   largest chunk (6144)\n"
-    "  --credit CHUNKS      chunks of one burst (20)\n"
-    "  --hello-s SECONDS    time between two hellos over a link, 0: none (10)\n"
-    "  --scrub-ms MS        look for incomplete blocks once in this time, and purge them; 0: do not (0)\n"
-    "  --handover-ms MS     log a handover that takes longer, 0: only one that takes longer than its row (30000)\n"
-    "  --gossip             tell neighbours of evicted blocks, purge what they tell of\n"
-    "  --seam-cut           no links between the last plane and the first\n"
-    "  --link NAME:KEY=VALUE[,KEY=VALUE]...\n"
-    "                       model of what this satellite sends over north, east, south, west or ground:\n"
-    "                       delay_us, jitter_us, rate_kbps (0: unlimited), loss_ppm, cut (0 or 1)\n"
-    "  --until-stdin-ends   end when standard input ends, too, unless a byte came over it: a satellite ends with whoever\n"
-    "                       holds the other end of that pipe, and a byte lets it go on alone\n"
-    "\n"
-    "Prints one line when it is up; ends with SIGTERM or SIGINT.\n";
-
 /* @return false unless the @p length characters at @p text are a decimal number in range */
 static bool Number(const char *text, size_t length, const Number_t *number, void *base)
 {
@@ -228,6 +203,37 @@ static bool Complete(const SKYSAT_Options_t *options, char *why, size_t why_size
         return false;
     }
     return true;
+}
+
+void SKYSAT_PrintUsage(void)
+{
+    (void)printf(
+        "usage: skysat --plane P --slot S --planes N --slots M [options]\n"
+        "\n"
+        "One satellite of SkyMemory: cFS apps isl (links, routing) and kvc (chunk store) on the host executive.\n"
+        "Satellite (p, s) has the address NETWORK + p * 256 + s. Planes and slots count from 1.\n"
+        "\n"
+        "  --network A.B.0.0    network of all satellites (%u.%u.0.0)\n"
+        "  --port PORT          UDP port of all satellites (%u)\n"
+        "  --mtu BYTES          largest packet of the links, %u .. %u (%u)\n"
+        "  --store-mib MIB      memory of the chunk store (%u)\n"
+        "  --slot-bytes BYTES   largest chunk (%u)\n"
+        "  --credit CHUNKS      chunks of one burst (%u)\n"
+        "  --hello-s SECONDS    time between two hellos over a link, 0: none (%u)\n"
+        "  --scrub-ms MS        look for incomplete blocks once in this time, and purge them; 0: do not (0)\n"
+        "  --handover-ms MS     log a handover that takes longer, 0: only one that takes longer than its row (%u)\n"
+        "  --gossip             tell neighbours of evicted blocks, purge what they tell of\n"
+        "  --seam-cut           no links between the last plane and the first\n"
+        "  --link NAME:KEY=VALUE[,KEY=VALUE]...\n"
+        "                       model of what this satellite sends over north, east, south, west or ground:\n"
+        "                       delay_us, jitter_us, rate_kbps (0: unlimited), loss_ppm, cut (0 or 1)\n"
+        "  --until-stdin-ends   end when standard input ends, too, unless a byte came over it: a satellite ends with whoever\n"
+        "                       holds the other end of that pipe, and a byte lets it go on alone\n"
+        "\n"
+        "Prints one line when it is up; ends with SIGTERM or SIGINT.\n",
+        SKY_DEFAULT_NETWORK_IPV4 >> 24, SKY_DEFAULT_NETWORK_IPV4 >> 16 & 0xFFu, SKY_UDP_PORT, SKY_LEAST_PACKET_BYTES,
+        SKY_LIMIT_PACKET_BYTES, SKY_LIMIT_PACKET_BYTES, SKY_DEFAULT_STORE_MIB, SKY_DEFAULT_SLOT_BYTES, SKY_DEFAULT_CREDIT,
+        SKY_DEFAULT_HELLO_S, SKY_DEFAULT_HANDOVER_MS);
 }
 
 bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *options, char *why, size_t why_size)

@@ -28,7 +28,8 @@ typedef struct
     SKYSAT_Link_t links[SKYSAT_LINKS];
 } SKYSAT_Options_t;
 
-extern const char *const SKYSAT_Usage;
+/** Print to standard output what all options do, and what they are by default. */
+void SKYSAT_PrintUsage(void);
 
 /**
  * @param why  on failure: which option, its value, and what is allowed

@@ -27,6 +27,8 @@ HEAD_MAX: Final = 116
 """bytes before the payload, at most"""
 ISL_COUNT: Final = 4
 LINK_COUNT: Final = 5
+ISL_MASK: Final = 15
+"""a bit for each ISL"""
 
 
 class SeqFlags(IntEnum):

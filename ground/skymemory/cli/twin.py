@@ -13,6 +13,7 @@ from skymemory.cli.common import BadInput, Failure, json_option, print_json, pri
 from skymemory.config import CONFIG_FILE, Constellation
 from skymemory.orbit.schedule import Schedule, ScheduleError
 from skymemory.orbit.sky import OrbitError
+from skymemory.twin import VIOLATIONS_MAX
 
 if TYPE_CHECKING:
     from skymemory.twin.driver import Report, Violation
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 _HOUR_MS: Final = 3_600_000
 _SEEDS_MAX: Final = 1_000_000
 _SEED_MAX: Final = 2**63 - 1
-_VIOLATIONS_MAX: Final = 10
-"""of a run, as `skymemory.twin.driver` has it, which is loaded only when something runs"""
 _OF_ONE_RUN: Final = ("seed", "digest", "first", "stopped")
 """what a report of many seeds does not add up"""
 
@@ -44,7 +43,7 @@ _OF_ONE_RUN: Final = ("seed", "digest", "first", "stopped")
     "--violations-max",
     type=int,
     metavar="N",
-    default=_VIOLATIONS_MAX,
+    default=VIOLATIONS_MAX,
     show_default=True,
     help="A run stops at so many violations; 0: it does not. A livelock stops it in any case.",
 )
@@ -131,7 +130,7 @@ def _one(
 
 def _violations_option(violations_max: int) -> list[str]:
     """Return what the replay command needs so that the run stops where this one did."""
-    return [] if violations_max == _VIOLATIONS_MAX else ["--violations-max", str(violations_max)]
+    return [] if violations_max == VIOLATIONS_MAX else ["--violations-max", str(violations_max)]
 
 
 def _stopped(report: "Report") -> str:

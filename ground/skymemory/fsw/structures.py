@@ -80,6 +80,8 @@ KVC_CLOCK_SATELLITE: Final = 0
 """CFE_TIME_GetTime: the schedule goes with it when it is set"""
 KVC_CLOCK_MONOTONIC: Final = 1
 """OS_GetMonotonicTime, seconds modulo 2^32: nobody sets it; good until the processor restarts"""
+KVC_PLATFORM_SCHEDULE_SEGMENTS: Final = 4
+"""Tables of the rotation schedule that are used, 1 .. 4: each has KVC_SEGMENT_ROWS rows."""
 WHY_BYTES: Final = 256
 """Room for why something failed."""
 

@@ -12,16 +12,14 @@ from typing import Final
 from skymemory import defaults
 from skymemory.config import Constellation, LinkModel
 from skymemory.fsw.links import LINKS, NEIGHBOURS
-from skymemory.fsw.structures import KVC_SEGMENT_ROWS, KvcScheduleRow
+from skymemory.fsw.structures import KVC_PLATFORM_SCHEDULE_SEGMENTS, KVC_SEGMENT_ROWS, KvcScheduleRow
 from skymemory.link.native import crc32c
 from skymemory.orbit.schedule import Schedule
 from skymemory.placement.layouts import LAYOUT_IDS
 from skymemory.placement.torus import Direction, Satellite
 from skymemory.placement.track import Track
 
-SEGMENTS: Final = 4
-"""tables KVC.Schedule1 .. KVC.Schedule4"""
-ROWS_MAX: Final = SEGMENTS * KVC_SEGMENT_ROWS
+ROWS_MAX: Final = KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS
 """rows that a satellite has room for"""
 _ROWS_A_LINE: Final = 4
 _SECONDS_MAX: Final = 2**32 - 1
@@ -82,7 +80,7 @@ def tables(
         Path inside the mission's defs folder, and text.
     """
     yield "tables/kvc_limits.c", limits(constellation)
-    for segment in range(1, SEGMENTS + 1):
+    for segment in range(1, KVC_PLATFORM_SCHEDULE_SEGMENTS + 1):
         yield f"tables/kvc_schedule{segment}.c", schedule(constellation, moves, segment)
     for number, satellite in enumerate(satellites, start=1):
         yield f"cpu{number}/tables/isl_neighbours.c", neighbours(constellation, satellite)

@@ -14,14 +14,16 @@ from skymemory import defaults
 from skymemory.link import structures
 from skymemory.link.ask import Answer, Ask
 from skymemory.link.native import library
+from skymemory.link.packed import offset_of, packed
 from skymemory.placement.torus import Satellite
 from skymemory.wire import icd
 from skymemory.wire.packets import KEY_BYTES, Packet, PacketError
 
-ASKED: Final = struct.Struct("@4HQ32sH2B3IH3I2P")
-"""fields of `structures.Question` from the first to `room`; setting them one by one takes ten times as long"""
-TOLD: Final = struct.Struct("@2IQ?HBHIH5B7H3IQ32s7IP")
-"""fields behind these up to the payload of the answer"""
+ASKED: Final = packed(structures.Question, "place", "room")
+"""what is asked"""
+TOLD: Final = packed(structures.Question, "status", "answer")
+"""what became of it"""
+_TOLD_AT: Final = offset_of(structures.Question, "status")
 _QUESTION_BYTES: Final = ctypes.sizeof(structures.Question)
 _ROOM_BYTES: Final = 1024
 """for the payload of an answer; more than any of the ICD but a chunk has"""
@@ -167,12 +169,12 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
 
 def _read(memory: bytearray, count: int, index: int) -> Answer | None:
     """The answer to a question; None: it has none."""
-    status, sent, rtt_us, *told = TOLD.unpack_from(memory, index * _QUESTION_BYTES + ASKED.size)
+    status, sent, rtt_us, *told = TOLD.unpack_from(memory, index * _QUESTION_BYTES + _TOLD_AT)
     if status != _DONE:
         return None
     is_request, apid, seq_flags, seq_count, time_s, time_subs, op, code, flags, hop_limit, security, credit = told[:12]
     src_plane, src_slot, dst_plane, dst_slot, gateway_plane, gateway_slot, tenant, epoch, deadline_ms = told[12:21]
-    request_id, key, chunk_id, chunk_total, block_len, chunk_len, offset, length, chunk_crc, payload = told[21:]
+    request_id, key, chunk_id, chunk_total, block_len, chunk_len, offset, length, chunk_crc, payload, _ = told[21:]
     room_at = count * _QUESTION_BYTES + index * _ROOM_BYTES
     packet = Packet(
         is_request=is_request,

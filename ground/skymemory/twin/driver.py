@@ -20,7 +20,7 @@ from skymemory.placement.rolling import Cell
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.track import Track
 from skymemory.progress import Progress
-from skymemory.twin import native, structures
+from skymemory.twin import VIOLATIONS_MAX, native, structures
 from skymemory.twin.actions import Action, link_of, node_of
 from skymemory.twin.faults import Faults, Jitter, Loss
 from skymemory.twin.geometry import delays
@@ -39,8 +39,6 @@ _TURN_MS_MOST: Final = 4000
 _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
-VIOLATIONS_MAX: Final = 10
-"""violations at which a run stops unless told otherwise: more of them rarely say more"""
 PACKET_ROOM: Final = 128
 """bytes of headers around a chunk"""
 _PACKET_BYTES_MIN: Final = 400

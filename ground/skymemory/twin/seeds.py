@@ -15,7 +15,8 @@ from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
 from skymemory.placement.layouts import LayoutName
 from skymemory.placement.torus import Torus
-from skymemory.twin.driver import VIOLATIONS_MAX, Report, Setup, Twin
+from skymemory.twin import VIOLATIONS_MAX
+from skymemory.twin.driver import Report, Setup, Twin
 from skymemory.twin.faults import Faults
 from skymemory.twin.structures import Break, Uplink
 from skymemory.twin.workload import Workload

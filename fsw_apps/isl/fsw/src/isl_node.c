@@ -11,7 +11,6 @@
 #define ISL_UPLINK_BATCH 64u               /* packets of the uplink line taken at a time */
 #define ISL_POLL_MOST_US UINT64_C(1000000) /* a service that gets work from its own app begins with it within this time */
 #define ISL_US_PER_S     UINT64_C(1000000)
-#define ISL_PORT_MASK    0xFFFFu /* of an endpoint */
 #define ISL_MAP_BYTES    ((size_t)ISL_PLATFORM_MAP_SATELLITES * SKY_MAP_SATELLITE_BYTES)
 
 CompileTimeAssert(ISL_PLATFORM_LISTENERS > 0 && ISL_PLATFORM_RELAYED > 0, IslTablesOfTheNodeHaveEntries);
@@ -137,7 +136,7 @@ void ISL_Node_Input(ISL_Node_t *isl, uint64_t now_us, uint8_t *data, uint32_t le
     {
         return;
     }
-    if ((endpoint & ISL_PORT_MASK) == 0 || SKY_Node_LinkOf(&isl->node, endpoint) != SKY_LINK_GROUND ||
+    if ((endpoint & SKY_NODE_PORT_MASK) == 0 || SKY_Node_LinkOf(&isl->node, endpoint) != SKY_LINK_GROUND ||
         !ISL_Line_DelayUplink(isl, now_us, endpoint, data, len)) /* what is refused in any case waits nowhere */
     {
         SKY_Node_Receive(&isl->node, now_us, data, len, endpoint);

@@ -12,7 +12,6 @@
 
 #define ISL_BATCHES       4u   /* receive calls in a row before timers get their turn */
 #define ISL_RETRY_MS      100u /* after the socket has failed */
-#define ISL_STOP_EXTRA_MS 1000u
 #define ISL_LOOPBACK_IPV4 0x7F000001u
 
 static struct

@@ -7,6 +7,8 @@
 
 #include "isl_node.h"
 
+#define ISL_STOP_EXTRA_MS 1000u /**< that a task is given to end, beside the longest time that it waits for something */
+
 /** Make the lock. */
 CFE_Status_t ISL_Task_Open(void);
 /** The node, locked; NULL if there is no lock. */

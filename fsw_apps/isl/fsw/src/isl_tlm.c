@@ -12,8 +12,6 @@
 #include "isl_msgids.h"
 #include "isl_task.h"
 
-#define ISL_STOP_EXTRA_MS 1000u
-
 static struct
 {
     osal_id_t       ended; /* given by the task at its end */

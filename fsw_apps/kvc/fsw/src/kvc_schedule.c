@@ -14,8 +14,6 @@
 #include "kvc_service.h"
 #include "kvc_tbl_manage.h"
 
-#define KVC_SEGMENTS     ((uint32)KVC_PLATFORM_SCHEDULE_SEGMENTS)
-#define KVC_ROWS_MAX     (KVC_SEGMENTS * KVC_SEGMENT_ROWS)
 #define KVC_TORUS_MAX    65535u
 #define KVC_EPOCH_MS_MAX 999u
 #define KVC_CELL_MAX     SKY_PLACEMENT_CELL_MAX

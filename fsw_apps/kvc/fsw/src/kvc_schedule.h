@@ -6,7 +6,11 @@
 #define KVC_SCHEDULE_H
 
 #include "cfe.h"
+#include "kvc_platform_cfg.h"
 #include "kvc_tbl.h"
+
+#define KVC_SEGMENTS ((uint32)KVC_PLATFORM_SCHEDULE_SEGMENTS)
+#define KVC_ROWS_MAX (KVC_SEGMENTS * KVC_SEGMENT_ROWS) /**< rows of a schedule */
 
 /** Register and load the tables, and follow what they say. */
 CFE_Status_t KVC_Schedule_Init(void);

@@ -13,8 +13,7 @@
 #include "kvc_eventids.h"
 #include "kvc_service_state.h"
 
-#define KVC_SLOTS_MAX       (1u << 22) /* of SKY_Store */
-#define KVC_SLOTS_MAX_STEPS 23u        /* halvings of that */
+#define KVC_SLOTS_MAX_STEPS 23u /* halvings of SKY_STORE_SLOT_MAX */
 #define KVC_US_PER_S        UINT64_C(1000000)
 #define KVC_CLOCK_SET_US    50000 /* a change of the satellite's clock that cannot be drift */
 
@@ -218,7 +217,7 @@ bool KVC_Service_PlanStore(const KVC_LimitsTable_t *limits, SKY_StoreCfg_t *cfg)
 {
     const size_t memory = limits->StoreBytes != 0 ? limits->StoreBytes : sizeof(KVC_StoreMemory);
     uint32_t     fits   = 0; /* slots that are known to fit */
-    uint32_t     fails  = KVC_SLOTS_MAX + 1u;
+    uint32_t     fails  = SKY_STORE_SLOT_MAX + 1u;
     uint32_t     step;
 
     for (step = 0; step < KVC_SLOTS_MAX_STEPS && fails - fits > 1; ++step)

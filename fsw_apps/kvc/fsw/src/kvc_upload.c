@@ -16,8 +16,6 @@
 #include "kvc_schedule.h"
 #include "sky_lib.h"
 
-#define KVC_SEGMENTS  ((uint32)KVC_PLATFORM_SCHEDULE_SEGMENTS)
-#define KVC_ROWS_MAX  (KVC_SEGMENTS * KVC_SEGMENT_ROWS)
 #define KVC_US_PER_MS UINT64_C(1000)
 #define KVC_MS_PER_S  UINT64_C(1000)
 #define KVC_WRAP_MS   ((UINT64_C(1) << 32) * KVC_MS_PER_S) /* of EpochS */

@@ -21,6 +21,7 @@ typedef enum
 
 #define SKY_ISL_COUNT  4u
 #define SKY_LINK_COUNT 5u
+#define SKY_ISL_MASK   ((1u << SKY_ISL_COUNT) - 1u) /**< a bit for each ISL */
 
 typedef struct
 {

@@ -18,6 +18,11 @@
 #include "sky_chunkset.h"
 #include "sky_parts.h"
 
+/* A share, or a question, reserves so many request ids. The low bits of an id count its requests, the others say whose it is. */
+#define SKY_REQUEST_IDS        UINT64_C(0x10000)
+#define SKY_REQUEST_NUMBER(id) ((uint16_t)((id) & (SKY_REQUEST_IDS - 1u)))
+#define SKY_REQUEST_FIRST(id)  ((id) & ~(SKY_REQUEST_IDS - 1u))
+
 /* ---- peer: sky_peer.c -------------------------------------------------------------------------------------------- */
 
 typedef struct
@@ -90,7 +95,7 @@ typedef struct
     uint32_t   base, stride, count;
     uint32_t   packet_bytes; /**< largest packet of the path */
     uint64_t   deadline_us;  /**< UINT64_MAX: none */
-    uint64_t   request_id;   /**< first of a range that the caller reserved: low 16 bits count requests of this share */
+    uint64_t   request_id;   /**< first of a range that the caller reserved: see SKY_REQUEST_IDS */
 } SKY_ShareCfg_t;
 
 /** @return false if the numbers contradict each other or a limit. */

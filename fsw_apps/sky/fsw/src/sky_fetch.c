@@ -389,7 +389,7 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
 {
     const SKY_ShareCfg_t *cfg     = &fetch->cfg;
     const uint32_t        index   = SKY_ChunkSet_IndexOf(&fetch->missing, pkt->chunk_id);
-    const uint16_t        number  = (uint16_t)(pkt->request_id & 0xFFFFu);
+    const uint16_t        number  = SKY_REQUEST_NUMBER(pkt->request_id);
     const bool            is_last = (pkt->flags & SKY_FLAG_LAST) != 0;
 
     if (index >= cfg->count || !SKY_Parts_Check(pkt->chunk_len, pkt->offset, pkt->length))
@@ -481,7 +481,7 @@ static void fetch_not_found(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packe
             }
         }
     }
-    fetch_burst(fetch, now_us, (uint16_t)(pkt->request_id & 0xFFFFu), (pkt->flags & SKY_FLAG_LAST) != 0);
+    fetch_burst(fetch, now_us, SKY_REQUEST_NUMBER(pkt->request_id), (pkt->flags & SKY_FLAG_LAST) != 0);
 }
 
 void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
@@ -490,7 +490,7 @@ void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t 
     {
         return;
     }
-    const uint16_t number = (uint16_t)(pkt->request_id & 0xFFFFu);
+    const uint16_t number = SKY_REQUEST_NUMBER(pkt->request_id);
     SKY_ASSERT(fetch->timed == 0 || is_since(fetch->number, fetch->timed)); /* it was asked */
     fetch_assert(fetch);
 

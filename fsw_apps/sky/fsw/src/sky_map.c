@@ -9,7 +9,6 @@
 
 #include "sky_assert.h"
 
-#define ISL_MASK    ((1u << SKY_ISL_COUNT) - 1u)
 #define BIT(link)   ((uint8_t)(1u << (link)))
 #define TAKEN_SHIFT SKY_ISL_COUNT /* in unsent[]: above the bits of the ISLs */
 #define SECOND_US   1000000u
@@ -87,7 +86,7 @@ bool SKY_Map_Init(SKY_Map_t *map, const SKY_Torus_t *torus, SKY_Addr_t self, voi
 static void MarkUnsent(SKY_Map_t *map, uint32_t place, uint32_t links)
 {
     SKY_ASSERT(place < map->satellites);
-    SKY_ASSERT((links & ~ISL_MASK) == 0u);
+    SKY_ASSERT((links & ~SKY_ISL_MASK) == 0u);
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
         if ((links & ~(uint32_t)map->unsent[place] & (1u << link)) != 0u)
@@ -121,7 +120,7 @@ static uint32_t Used(const SKY_Map_t *map)
 /* A number for a link state in which every bit counts, so that sums of them differ where sets of link states do. */
 static uint64_t Digest(uint32_t place, uint32_t sequence, uint32_t down)
 {
-    SKY_ASSERT((down & ~ISL_MASK) == 0u);
+    SKY_ASSERT((down & ~SKY_ISL_MASK) == 0u);
     SKY_ASSERT(place < SKY_MAP_SATELLITES_MAX);
     return SKY_Mix64((uint64_t)sequence << 32 | (uint64_t)place << SKY_ISL_COUNT | down);
 }
@@ -146,7 +145,7 @@ void SKY_Map_Tell(SKY_Map_t *map, SKY_LinkId_t link)
 static void Read(const SKY_Map_t *map, uint32_t place, SKY_LinkState_t *state)
 {
     SKY_ASSERT(place < map->satellites);
-    SKY_ASSERT((map->down[place] & ~ISL_MASK) == 0u);
+    SKY_ASSERT((map->down[place] & ~SKY_ISL_MASK) == 0u);
     state->addr     = AddrOf(map, place);
     state->sequence = map->sequence[place];
     state->down     = map->down[place];
@@ -206,7 +205,7 @@ static void CountLinks(SKY_Map_t *map, uint32_t place, uint32_t down)
 static void Write(SKY_Map_t *map, uint32_t place, uint32_t sequence, uint32_t down)
 {
     SKY_ASSERT(sequence >= map->sequence[place]); /* it only grows */
-    SKY_ASSERT((down & ~ISL_MASK) == 0u);
+    SKY_ASSERT((down & ~SKY_ISL_MASK) == 0u);
     SKY_ASSERT(place < map->satellites);
     SKY_ASSERT(sequence != 0u);
     if (map->sequence[place] != 0u)
@@ -296,7 +295,7 @@ static bool MayTake(SKY_Map_t *map, uint64_t now_us, uint32_t place)
             const uint32_t taken = (uint32_t)map->unsent[i] >> TAKEN_SHIFT;
             const uint32_t left  = taken > elapsed_s ? taken - (uint32_t)elapsed_s : 0u;
 
-            map->unsent[i] = (uint8_t)((map->unsent[i] & ISL_MASK) | left << TAKEN_SHIFT);
+            map->unsent[i] = (uint8_t)((map->unsent[i] & SKY_ISL_MASK) | left << TAKEN_SHIFT);
         }
         map->second_us += elapsed_s * SECOND_US;
     }
@@ -318,7 +317,7 @@ bool SKY_Map_Take(SKY_Map_t *map, uint64_t now_us, const SKY_LinkState_t *state,
     SKY_ASSERT(link < SKY_ISL_COUNT);
 
     if (!SKY_Torus_Contains(&map->torus, state->addr) || state->sequence == 0u || state->sequence == UINT32_MAX ||
-        (state->down & ~ISL_MASK) != 0u || IsTooFarAhead(map, PlaceOf(map, state->addr), state->sequence))
+        (state->down & ~SKY_ISL_MASK) != 0u || IsTooFarAhead(map, PlaceOf(map, state->addr), state->sequence))
     {
         return false;
     }

@@ -10,7 +10,6 @@
 #define NO_APID      0xFFFFu /* an APID has 11 bits */
 #define TYPE_REQUEST 0x10u   /* packet type in the first byte of the primary header */
 #define POLL_MIN_US  1000u   /* a service that is always due must not keep the processor */
-#define PORT_MASK    0xFFFFu /* of an endpoint */
 
 /* What is copied must have room. Where a line does not hold, its array has -1 elements and does not compile. */
 typedef char ScratchIsCopied[SKY_NODE_COPY_BYTES >= SKY_SERVICE_SCRATCH_BYTES ? 1 : -1];
@@ -298,7 +297,7 @@ void SKY_Node_Receive(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t
     SKY_NodeLink_EndCuts(node, now_us);
     ingress = SKY_Node_LinkOf(node, endpoint);
     SKY_ASSERT(ingress == SKY_LINK_GROUND || node->links[ingress].is_present);
-    if ((endpoint & PORT_MASK) == 0u) /* nobody can be answered there, and trying fails like a refused train */
+    if ((endpoint & SKY_NODE_PORT_MASK) == 0u) /* nobody can be answered there, and trying fails like a refused train */
     {
         SKY_Router_CountDrop(&node->router, SKY_STATUS_BAD_ADDRESS);
     }

@@ -223,8 +223,8 @@ bool SKY_ShareCfg_Check(const SKY_ShareCfg_t *cfg)
 
 bool SKY_ShareCfg_Owns(const SKY_ShareCfg_t *cfg, const SKY_Packet_t *pkt)
 {
-    return !pkt->is_request && (pkt->request_id >> 16) == (cfg->request_id >> 16) && pkt->tenant == cfg->tenant &&
-           memcmp(pkt->key, cfg->key, SKY_KEY_BYTES) == 0;
+    return !pkt->is_request && SKY_REQUEST_FIRST(pkt->request_id) == SKY_REQUEST_FIRST(cfg->request_id) &&
+           pkt->tenant == cfg->tenant && memcmp(pkt->key, cfg->key, SKY_KEY_BYTES) == 0;
 }
 
 SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)
@@ -266,8 +266,9 @@ void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uin
     req->gateway    = cfg->gateway;
     req->tenant     = cfg->tenant;
     req->epoch      = cfg->epoch;
-    req->request_id = (cfg->request_id & ~(uint64_t)0xFFFFu) | number;
-    SKY_ASSERT(req->request_id >> 16 == cfg->request_id >> 16); /* so the answer is this share's: SKY_ShareCfg_Owns */
+    req->request_id = SKY_REQUEST_FIRST(cfg->request_id) | number;
+    /* So the answer is this share's: SKY_ShareCfg_Owns. */
+    SKY_ASSERT(SKY_REQUEST_FIRST(req->request_id) == SKY_REQUEST_FIRST(cfg->request_id));
     req->chunk_total = cfg->chunk_total;
     req->block_len   = cfg->block_len;
     req->chunk_len   = cfg->chunk_len;

@@ -287,7 +287,7 @@ static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, cons
 
 static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pkt)
 {
-    const uint16_t number = (uint16_t)(pkt->request_id & 0xFFFFu);
+    const uint16_t number = SKY_REQUEST_NUMBER(pkt->request_id);
     SKY_ChunkSet_t held;
 
     if (!is_since(push->number, number))

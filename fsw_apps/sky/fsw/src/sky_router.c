@@ -8,8 +8,6 @@
 
 #include "sky_assert.h"
 
-#define ISL_MASK ((1u << SKY_ISL_COUNT) - 1u)
-
 bool SKY_Router_Init(SKY_Router_t *router, const SKY_Torus_t *torus, SKY_Addr_t self)
 {
     if (!SKY_Torus_Contains(torus, self))
@@ -19,17 +17,17 @@ bool SKY_Router_Init(SKY_Router_t *router, const SKY_Torus_t *torus, SKY_Addr_t 
     (void)memset(router, 0, sizeof(*router));
     router->torus  = *torus;
     router->self   = self;
-    router->usable = ISL_MASK;
+    router->usable = SKY_ISL_MASK;
     SKY_ASSERT(router->usable >> SKY_ISL_COUNT == 0u);
     return true;
 }
 
 void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up)
 {
-    const uint32_t bit = (1u << link) & ISL_MASK;
+    const uint32_t bit = (1u << link) & SKY_ISL_MASK;
 
     router->usable = up ? router->usable | bit : router->usable & ~bit;
-    SKY_ASSERT((router->usable & ~ISL_MASK) == 0u);
+    SKY_ASSERT((router->usable & ~SKY_ISL_MASK) == 0u);
     if (router->map != NULL)
     {
         SKY_Map_SetOwn(router->map, router->usable);

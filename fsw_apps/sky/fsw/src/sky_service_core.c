@@ -12,7 +12,7 @@ uint64_t SKY_ServiceCore_TakeIds(SKY_ServiceCore_t *core)
 {
     const uint64_t first = core->next_request_id;
 
-    core->next_request_id += SKY_SERVICE_REQUEST_IDS;
+    core->next_request_id += SKY_REQUEST_IDS;
     return first;
 }
 

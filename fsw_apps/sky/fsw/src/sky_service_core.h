@@ -7,9 +7,7 @@
 
 #include "sky_service_state.h"
 
-#define SKY_SERVICE_REQUEST_IDS 0x10000u /**< that one share, or another question, takes: the low bits count within it */
-
-/** Reserve SKY_SERVICE_REQUEST_IDS request ids. @return the first */
+/** Reserve SKY_REQUEST_IDS request ids. @return the first */
 uint64_t SKY_ServiceCore_TakeIds(SKY_ServiceCore_t *core);
 /** Make a request of this satellite's own; what belongs to the operation is still empty. */
 void SKY_ServiceCore_Request(const SKY_ServiceCore_t *core, uint8_t op, SKY_Addr_t dst, uint64_t request_id, SKY_Packet_t *pkt);

@@ -142,7 +142,7 @@ bool SKY_Survey_Next(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now
     SKY_ASSERT(survey->next <= satellites(core));
     survey->to_ask &= ~(1u << index);
     SKY_ServiceCore_Request(core, SKY_OP_STATS, addr_of(core, survey->first + index),
-                            (survey->request_id & ~(uint64_t)(SKY_SERVICE_REQUEST_IDS - 1u)) | index, &pkt);
+                            SKY_REQUEST_FIRST(survey->request_id) | index, &pkt);
     return SKY_ServiceCore_Emit(core, now_us, &pkt, NULL, out);
 }
 
@@ -181,11 +181,10 @@ static bool has_nothing_left(const SKY_Packet_t *pkt, uint32_t row)
 
 bool SKY_Survey_Response(const SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us, const SKY_Packet_t *pkt)
 {
-    const uint64_t low   = SKY_SERVICE_REQUEST_IDS - 1u;
-    const uint32_t index = (uint32_t)(pkt->request_id & low);
+    const uint32_t index = SKY_REQUEST_NUMBER(pkt->request_id);
 
-    if (pkt->op != SKY_OP_STATS || (pkt->request_id | low) != (survey->request_id | low) || index >= GROUP ||
-        (survey->waiting >> index & 1u) == 0)
+    if (pkt->op != SKY_OP_STATS || SKY_REQUEST_FIRST(pkt->request_id) != SKY_REQUEST_FIRST(survey->request_id) ||
+        index >= GROUP || (survey->waiting >> index & 1u) == 0)
     {
         return false;
     }
