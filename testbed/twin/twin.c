@@ -40,7 +40,7 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
         {"active_max x servers", c->active_max * c->servers, 1, TRAIN_MAX},
         {"packets_max", c->packets_max, 1, PACKETS_MAX},
         {"planes x slots", c->planes * c->slots, 1, SKY_MAP_SATELLITES_MAX},
-        {"hello_ms", c->hello_ms, 1, 3600000},
+        {"hello_ms", c->hello_ms, 1, 1000u * SKY_MOST_HELLO_S},
         {"start_us", c->start_us == 0 ? 0u : 1u, 1, UINT32_MAX},
     };
 

@@ -23,7 +23,7 @@ static void send_packet(void *context, uint64_t now_us, uint64_t endpoint, const
 
     if (!SKY_Host_IsQuestion(pkt->request_id))
     {
-        const SKY_HostLane_t *lane   = &blocks->lanes[pkt->request_id >> 16 & (SKY_HOST_LANES_MAX - 1u)];
+        const SKY_HostLane_t *lane   = &blocks->lanes[SKY_HOST_LANE_OF(pkt->request_id)];
         const SKYT_Active_t  *active = SKYT_Op_Of(blocks->works[blocks->pieces[lane->piece].work].block);
 
         SKYT_Check_Request(ground->twin, active, pkt);

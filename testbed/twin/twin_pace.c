@@ -10,12 +10,11 @@
 
 #include "twin_priv.h"
 
-#define BASE_STEPS     UINT64_C(1000000) /* at once: 64 honest seeds needed 106,499 at most */
-#define NODE_STEPS     UINT64_C(200)     /* and so many more for each satellite in a second: an estimate, well above hellos */
-#define CENSUS_STEPS   UINT64_C(65536)   /* that are looked at */
-#define US_PER_S       UINT64_C(1000000)
-#define REQUEST_BIT    1u
-#define LANE_OF_ID(id) ((uint32_t)((id) >> 16) & 0xFFFFu)
+#define BASE_STEPS   UINT64_C(1000000) /* at once: 64 honest seeds needed 106,499 at most */
+#define NODE_STEPS   UINT64_C(200)     /* and so many more for each satellite in a second: an estimate, well above hellos */
+#define CENSUS_STEPS UINT64_C(65536)   /* that are looked at */
+#define US_PER_S     UINT64_C(1000000)
+#define REQUEST_BIT  1u
 
 bool SKYT_Pace_Init(SKYT_Twin_t *twin)
 {
@@ -83,8 +82,8 @@ static uint32_t kind_of(const SKYT_Twin_t *twin, const uint8_t *data, uint32_t l
     {
         return 0;
     }
-    const uint64_t lane_id = pkt.request_id & ~(uint64_t)0xFFFFu;
-    const uint32_t lane    = LANE_OF_ID(pkt.request_id);
+    const uint64_t lane_id = SKY_REQUEST_FIRST(pkt.request_id);
+    const uint32_t lane    = SKY_HOST_LANE_OF(pkt.request_id);
 
     for (uint32_t i = 0; i < twin->config.hosts; ++i)
     {

@@ -21,6 +21,8 @@
 
 #define SKY_HOST_NONE      UINT32_MAX
 #define SKY_HOST_LANES_MAX 65536u /**< of all satellites: a lane has 16 bits of the request id */
+/** The lane that has sent a request. Its number stands above the bits that count its requests. */
+#define SKY_HOST_LANE_OF(request_id) ((uint32_t)((request_id) / SKY_REQUEST_IDS) & (SKY_HOST_LANES_MAX - 1u))
 
 typedef enum
 {

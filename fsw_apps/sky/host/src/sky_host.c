@@ -191,11 +191,11 @@ SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host)
 /* The lane to which a request id belongs. @return NULL if there is none any more */
 static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
 {
-    const uint32_t index = (uint32_t)(request_id >> 16) & (SKY_HOST_LANES_MAX - 1u);
+    const uint32_t index = SKY_HOST_LANE_OF(request_id);
     SKY_ASSERT(host->blocks.lane_count <= SKY_HOST_LANES_MAX);
 
     if (index >= host->blocks.lane_count || host->blocks.lanes[index].request_id == 0u ||
-        host->blocks.lanes[index].request_id != (request_id & ~(uint64_t)0xFFFFu))
+        host->blocks.lanes[index].request_id != SKY_REQUEST_FIRST(request_id))
     {
         return NULL;
     }

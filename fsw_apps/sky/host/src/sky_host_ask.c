@@ -14,7 +14,7 @@
 #define PATIENCE_SENDINGS  3u
 #define HURRY_SENDINGS     2u
 #define VARIATIONS         4u /* above the mean: RFC 6298 */
-#define PLACE_OF(id)       ((uint32_t)((id) >> 16) & (SKY_HOST_QUESTIONS_MAX - 1u))
+#define PLACE_OF(id)       ((uint32_t)((id) / SKY_REQUEST_IDS) & (SKY_HOST_QUESTIONS_MAX - 1u))
 #define REQUEST_BYTES_LEFT (SKY_LIMIT_PACKET_BYTES - SKY_REQUEST_OVERHEAD)
 
 /* ---- timers ---------------------------------------------------------------------------------------------------------- */
@@ -350,7 +350,7 @@ static void BeginWaiting(SKY_Host_t *host)
         }
         /* Bit 32 is 0, which it is not for transfers; the low bits keep those apart that were in one place after one another. */
         ++all->number;
-        question->request_id = (uint64_t)host->shell.Random(host->shell.context) << 33 | (uint64_t)place << 16 | all->number;
+        question->request_id = (uint64_t)host->shell.Random(host->shell.context) << 33 | place * SKY_REQUEST_IDS | all->number;
         SKY_ASSERT(SKY_Host_IsQuestion(question->request_id));
         SKY_ASSERT(all->memory.asked[place].question == NULL);
         all->free                         = all->memory.asked[place].next;

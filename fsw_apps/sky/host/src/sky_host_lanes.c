@@ -285,7 +285,7 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     cfg.deadline_us = work->deadline_us;
     cfg.gateway     = peer->entry;
     /* never 0: that means a free lane */
-    cfg.request_id   = (uint64_t)(host->shell.Random(host->shell.context) | 1u) << 32 | (uint64_t)index << 16;
+    cfg.request_id   = (uint64_t)(host->shell.Random(host->shell.context) | 1u) << 32 | index * SKY_REQUEST_IDS;
     host->lane_free  = lane->next;
     lane->request_id = cfg.request_id;
     lane->kind       = block->kind;
