@@ -269,7 +269,6 @@ static void begin_pass(SKYT_Ground_t *ground)
     {
         const SKY_Addr_t satellite = SKYT_AddrOf(twin, node);
 
-        inquiry->is_mute[node] = inquiry->last_rows[node] != SKY_SCHEDULE_NONE && SKYT_Reach_IsLost(ground, satellite);
         if (inquiry->last_rows[node] != SKY_SCHEDULE_NONE)
         {
             ++inquiry->about;
@@ -299,6 +298,10 @@ static bool end_pass(SKYT_Ground_t *ground)
     SKYT_Inquiry_t *inquiry  = &ground->inquiry;
     uint32_t        answered = 0;
 
+    for (uint32_t node = 0; node < ground->twin->node_count; ++node)
+    {
+        inquiry->is_mute[node] = inquiry->last_rows[node] != SKY_SCHEDULE_NONE; /* unless it was asked, and answered */
+    }
     ground->late_count = 0;
     for (uint32_t i = 0; i < inquiry->count; ++i)
     {
