@@ -153,7 +153,9 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     const uint64_t      back_us  = SETTLING_US + 2u * US_PER_MS * twin->config.scrub_ms;
     const uint64_t      since_us = twin->now_us > back_us ? twin->now_us - back_us : 0;
 
-    if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us) && !any_waits(twin, block))
+    const bool is_aside = twin->config.layout == SKY_LAYOUT_HOP && truth->astray != 0u; /* a stand-in keeps its share */
+
+    if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us) && !any_waits(twin, block) && !is_aside)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
                         "the scrub purged a block that nothing was missing of");
