@@ -288,4 +288,19 @@ static inline SKY_Status_t migrate(SKY_Addr_t from, const fx_block_t *block, SKY
     return ask(from, &pkt);
 }
 
+/* A counter of a satellite's service, by its number in STATS. */
+static inline uint64_t stat(node_t *sat, uint32_t index)
+{
+    uint64_t counters[SKY_STATS_KVC_COUNT];
+
+    SKY_Service_Stats(&sat->svc, node_clock(sat), counters);
+    return counters[index];
+}
+
+/* The satellite that has a server's place in a row. */
+static inline node_t *server(uint32_t row, uint32_t number)
+{
+    return node_at(SKY_Schedule_Server(&schedule, row, number));
+}
+
 #endif
