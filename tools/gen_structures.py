@@ -84,7 +84,10 @@ MODULES = (
                 "SKY_PLACEMENT_SERVERS_MAX", "SKY_PLACEMENT_CELL_MAX", "SKY_LayoutId_t", "SKY_Cell_t", "SKY_Placement_t",
                 "SKY_Placement_Init", "SKY_Placement_AllowSteps",
             ),
-            f"{_CORE}sky_schedule.h": ("SKY_ScheduleRow_t", "SKY_Schedule_t", "SKY_Schedule_Init", "SKY_Schedule_RowAt"),
+            f"{_CORE}sky_schedule.h": (
+                "SKY_SCHEDULE_NONE", "SKY_SCHEDULE_STAYS", "SKY_ScheduleRow_t", "SKY_Schedule_t", "SKY_Schedule_Init",
+                "SKY_Schedule_RowAt",
+            ),
             f"{_HOST}sky_places.h": (
                 "SKY_PLACES_ROWS_MAX", "SKY_PLACES_MAX", "SKY_Places_t", "SKY_PlacesKnown_t", "SKY_Shares_t", "SKY_Places_Rows",
                 "SKY_Places_IsMoving", "SKY_Places_Left", "SKY_Places_InRow", "SKY_Places_Find",

@@ -1,10 +1,6 @@
 """What the ground knows of a block in the sky."""
 
 from dataclasses import dataclass
-from typing import Final
-
-STAYS: Final = 0xFFFFFFFF
-"""epoch of a block that no handover moves: of a host on board"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +16,6 @@ class BlockEntry:
     chunk_total: int
     epoch: int
     """row of the schedule for whose window the block was laid in advance (`SkyStore.prefetch`); 0: it lies in the window of the
-    moment; `STAYS`"""
+    moment; `SCHEDULE_STAYS`: no handover moves it (a host on board)"""
     set_at: float
     """seconds since 1970; 0 if another host set it"""

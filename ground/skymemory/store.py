@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from skymemory.attempts import Verdict, verdict_of
-from skymemory.block_entry import STAYS, BlockEntry
+from skymemory.block_entry import BlockEntry
 from skymemory.clearing import Clearing
 from skymemory.config import Constellation
 from skymemory.handovers import Handovers
@@ -26,6 +26,7 @@ from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane, Purged
 from skymemory.link.native import Buffer, Transfer
 from skymemory.lookup import Lookup
+from skymemory.placement.structures import SCHEDULE_STAYS
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Playing, Source, Whereabouts
 from skymemory.prefetch import lay
@@ -508,7 +509,7 @@ class SkyStore:
     def _entry(self, key: bytes, block_len: int) -> BlockEntry:
         chunk_len = min(self.constellation.cache.chunk_bytes, block_len)
         stays = self.constellation.cache.host == "satellite"  # the satellites may follow a schedule of the ground's
-        return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), STAYS if stays else 0, time.time())
+        return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), SCHEDULE_STAYS if stays else 0, time.time())
 
     def _no_routes(self) -> Status | None:
         """Return why nothing can be moved now; None: it can."""

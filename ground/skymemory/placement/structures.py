@@ -17,6 +17,10 @@ from typing import Any, Final
 PLACEMENT_SERVERS_MAX: Final = 1024
 PLACEMENT_CELL_MAX: Final = 1073741824
 """unrolled planes and slots are within +- this"""
+SCHEDULE_NONE: Final = 0
+"""no row has this number"""
+SCHEDULE_STAYS: Final = 4294967295
+"""nor this; a chunk that is laid for it never moves by itself"""
 PLACES_ROWS_MAX: Final = 8
 """an epoch's row, the row of now twice, old ones, the next, an epoch's row"""
 PLACES_MAX: Final = 40

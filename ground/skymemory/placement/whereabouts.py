@@ -9,20 +9,18 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import floor
-from typing import Final, Protocol
+from typing import Protocol
 
 from skymemory.config import Constellation
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
 from skymemory.placement.places import Places, Shares
+from skymemory.placement.structures import SCHEDULE_NONE
 from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
 
 _log = logging.getLogger(__name__)
-
-_STAYS: Final = 0
-"""the row of a sky that follows no schedule"""
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class Whereabouts:
     def row(self, time_s: float) -> int:
         """The row that holds, from 1; 0 without a schedule."""
         if (following := self._following) is None:
-            return _STAYS
+            return SCHEDULE_NONE
         playing, places = following
         return places.row_at(playing.track_ms(time_s))
 
@@ -135,7 +133,7 @@ class Whereabouts:
             epoch: `BlockEntry.epoch`. One that no row has is a satellite's word and worth nothing.
         """
         if (following := self._following) is None:
-            return (_STAYS,)
+            return (SCHEDULE_NONE,)
         playing, places = following
         return places.rows(playing.track_ms(time_s), epoch)
 
@@ -151,7 +149,7 @@ class Whereabouts:
     ) -> Shares:
         """Where the shares of a block are asked for. Arguments as for `rows` and `Places.shares`."""
         if (following := self._following) is None:
-            return self._places().shares(0, 0, lost)._replace(rows=(_STAYS,))
+            return self._places().shares(0, 0, lost)._replace(rows=(SCHEDULE_NONE,))
         playing, places = following
         return places.shares(playing.track_ms(time_s), epoch, lost, late, first)
 

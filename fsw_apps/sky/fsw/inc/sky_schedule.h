@@ -11,7 +11,8 @@
 
 #include "sky_placement.h"
 
-#define SKY_SCHEDULE_NONE 0u /**< no row has this number */
+#define SKY_SCHEDULE_NONE  0u         /**< no row has this number */
+#define SKY_SCHEDULE_STAYS UINT32_MAX /**< nor this; a chunk that is laid for it never moves by itself */
 
 typedef struct
 {

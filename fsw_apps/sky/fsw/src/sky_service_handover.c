@@ -107,8 +107,8 @@ SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *mi
         return SKY_STATUS_OK;
     }
     SKY_ASSERT(!job->active);
-    return SKY_Migrate_All(core, migrations, target, now_us + (uint64_t)SKY_SERVICE_MIGRATION_MAX_MS * US_PER_MS, UINT32_MAX - 1u,
-                           1, 0); /* all but what never moves */
+    return SKY_Migrate_All(core, migrations, target, now_us + (uint64_t)SKY_SERVICE_MIGRATION_MAX_MS * US_PER_MS,
+                           SKY_SCHEDULE_STAYS - 1u, 1, 0); /* all but what never moves */
 }
 
 void SKY_Handover_Put(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, uint64_t now_us, const SKY_Packet_t *req)
