@@ -8,6 +8,7 @@ import click
 from skymemory.cli.common import BadInput, json_option, print_json
 from skymemory.cli.parameters import Place, require_place
 from skymemory.config import Constellation
+from skymemory.fsw.messages import EPOCH
 from skymemory.fsw.tables import Moves, TablesError
 from skymemory.fsw.tables import tables as all_tables
 from skymemory.orbit.schedule import Schedule, ScheduleError
@@ -15,7 +16,7 @@ from skymemory.orbit.schedule_format import unix_ms
 from skymemory.placement.torus import Satellite
 from skymemory.whole_file import write_whole
 
-_CLOCK_EPOCH: Final = "1980-01-06T00:00:00Z"
+_CLOCK_EPOCH: Final = f"{EPOCH:%Y-%m-%dT%H:%M:%SZ}"
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
