@@ -108,7 +108,7 @@ def test_nothing_is_left_of_a_thousand_bad_browsers(serve: Serve) -> None:
                     await close_of(socket)
                 elif number % 4 == 2:
                     assert socket._writer.transport is not None
-                    socket._writer.transport.write(os.urandom(200))  # no frame at all
+                    socket._writer.transport.write(b"\xff" + os.urandom(199))  # no frame: reserved bits are set
                     await close_of(socket)
                 elif socket._writer.transport is not None:
                     socket._writer.transport.abort()
