@@ -61,6 +61,8 @@ MODULES = (
             f"{_CORE}sky_packet.h": ("SKY_Addr_t", "SKY_Packet_t"),
             f"{_HOST}sky_host_ask.h": ("SKY_HostPlace_t", "SKY_HostQuestion_t", "SKY_HostPatience_t"),
             f"{_HOST}sky_host.h": ("SKY_HostBlock_t", "SKY_HostServed_t"),
+            f"{_CORE}sky_chunkset.h": ("SKY_CHUNKSET_MAX_BYTES", "SKY_ChunkSet_t"),
+            **dict.fromkeys(f"{_HOST}sky_{part}.h" for part in ("word", "shares", "clearing")),
             "ground/native/skyc.h": None,
             f"{_CORE}sky_crc.h": ("SKY_Crc32c",),
         },
@@ -73,6 +75,12 @@ MODULES = (
             "SKY_HostPatience_t": "Patience",
             "SKY_HostBlock_t": "Block",
             "SKY_HostServed_t": "Served",
+            **{
+                f"SKY_{name}_t": name
+                for name in ("ChunkSet", "Word", "BlockFacts", "Share", "HeldVerdict", "Held", "Cleared", "ClearStep", "Clearing")
+            },
+            "SKY_CHUNKSET_MAX_BYTES": "CHUNKSET_MAX_BYTES",
+            "SKY_SHARE_NOWHERE": "SHARE_NOWHERE",
         },
     ),
     Module(

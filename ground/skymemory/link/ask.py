@@ -1,8 +1,13 @@
-"""One request of the control plane, and what an answer says. What comes back is not trusted."""
+"""One request of the control plane, and what its answer says. What comes back is not trusted, and the core judges it."""
 
-from dataclasses import dataclass
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from skymemory.block_entry import BlockEntry
+from skymemory.link import structures
+from skymemory.link.native import library
+from skymemory.link.structures import Word
 from skymemory.placement.window import Route
 from skymemory.wire import icd
 from skymemory.wire.packets import NO_KEY, Packet
@@ -30,8 +35,10 @@ class Answer:
 
     packet: Packet
     rtt_s: float
-    repeated: bool = False
+    repeated: bool
     """the request was sent more than once: what it was to do may have been done before"""
+    raw: structures.Packet = field(repr=False, compare=False)
+    """the response as the core has it"""
 
     @property
     def ok(self) -> bool:
@@ -39,21 +46,30 @@ class Answer:
         return self.packet.status == icd.STATUS_OK
 
 
-def tells(answer: Answer | None) -> bool:
-    """Does it say what is held, and not why it could not be asked?"""
-    return answer is not None and answer.packet.status in (icd.STATUS_OK, icd.STATUS_NOT_FOUND)
+def word_of(key: bytes, answer: Answer | None) -> tuple[Word, BlockEntry | None]:
+    """What an answer to HAS says, and what it says of the block; the core decides (`sky_word.h`)."""
+    facts = structures.BlockFacts()
+    raw = None if answer is None else answer.raw
+    word = Word(library().SKY_Word_Of(raw, key, ctypes.byref(facts)))
+    if word is not Word.BLOCK:
+        return word, None
+    return word, BlockEntry(key, facts.block_len, facts.chunk_len, facts.chunk_total, facts.epoch, 0.0)
 
 
-def entry_of(key: bytes, answer: Answer | None) -> BlockEntry | None:
-    """What a satellite says of a block; None: nothing, or nothing that could be."""
-    if answer is None or not answer.ok:
-        return None
-    packet = answer.packet
-    lengths_fit = (
-        packet.chunk_total >= 1
-        and 1 <= packet.chunk_len <= icd.LIMIT_CHUNK_BYTES
-        and (packet.chunk_total - 1) * packet.chunk_len < packet.block_len <= packet.chunk_total * packet.chunk_len
-    )
-    if packet.key != key or not lengths_fit:
-        return None
-    return BlockEntry(key, packet.block_len, packet.chunk_len, packet.chunk_total, packet.epoch, 0.0)
+def facts_of(entry: BlockEntry) -> structures.BlockFacts:
+    """What is known of a block, for the core."""
+    return structures.BlockFacts(entry.block_len, entry.chunk_len, entry.chunk_total, entry.epoch)
+
+
+def cleared_of(answers: Iterable[Answer | None]) -> structures.Cleared:
+    """What satellites say that were asked to purge a block, for the core (`sky_clearing.h`)."""
+    cleared = structures.Cleared()
+    for answer in answers:
+        raw, is_repeated = (None, False) if answer is None else (answer.raw, answer.repeated)
+        library().SKY_Cleared_Add(ctypes.byref(cleared), raw, is_repeated)
+    return cleared
+
+
+def is_confirmed(cleared: structures.Cleared) -> bool:
+    """Have all answered who were asked to purge a block?"""
+    return bool(library().SKY_Cleared_IsConfirmed(ctypes.byref(cleared)))

@@ -1,6 +1,7 @@
 """The control plane: PING, HAS, STATS, PURGE, MIGRATE, RELAY to one satellite or to all at once, over one UDP socket.
 
-What is sent when, and what counts as an answer, the flight core's host decides (`sky_host_ask.h`).
+What is sent when, and what counts as an answer, the flight core's host decides (`sky_host_ask.h`), and what answers to HAS and
+PURGE mean (`sky_word.h`, `sky_shares.h`, `sky_clearing.h`).
 """
 
 import socket
@@ -16,15 +17,18 @@ from typing import Final, NamedTuple, Self
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
 from skymemory.link import telemetry
-from skymemory.link.ask import Answer, Ask, entry_of, tells
+from skymemory.link.ask import Answer, Ask, cleared_of, is_confirmed, word_of
 from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
+from skymemory.link.structures import Cleared, HeldVerdict, Word
+from skymemory.link.structures import Held as CoreHeld
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.wire import icd
 from skymemory.wire.packets import GROUND_PLANE, NO_KEY, ChunkSet, PacketError, migrate_payload
 
 _DEADLINE_MAX_S: Final = 0xFFFFFFFF / 1000
+_WHOLE: Final = {HeldVerdict.WHOLE: True, HeldVerdict.UNKNOWN: None, HeldVerdict.BROKEN: False}
 LINK_NAMES: Final = ("north", "east", "south", "west", "ground")
 """order of the link records in STATS of the application `isl`"""
 
@@ -52,17 +56,6 @@ class Purged(NamedTuple):
     """given up, by the satellites that answered"""
     confirmed: bool
     """every satellite that was asked answered"""
-
-
-class Cleared(NamedTuple):
-    """What became of one block at some of its places."""
-
-    chunks: int
-    """given up, by the satellites that answered"""
-    confirmed: bool
-    """every satellite that was asked answered"""
-    more: bool
-    """the block has chunks elsewhere; or may have them: an answer was lost, and the next one does not tell"""
 
 
 class Held(NamedTuple):
@@ -230,9 +223,9 @@ class ControlPlane:
         """
         any_chunk = ChunkSet(0, 1, (True,)).encode()
         asks = [Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk) for key in keys]
-        answers = self.exchange(asks, deadline_s)
-        unanswered = {ask.key for ask, answer in zip(asks, answers, strict=True) if not tells(answer)}
-        return [entry_of(ask.key, answer) for ask, answer in zip(asks, answers, strict=True)], unanswered
+        words = [word_of(ask.key, answer) for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True)]
+        unanswered = {key for key, (word, _) in zip(keys, words, strict=True) if word is Word.NOTHING}
+        return [entry for _, entry in words], unanswered
 
     def find_latest(
         self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
@@ -246,7 +239,7 @@ class ControlPlane:
         ]
         found: dict[bytes, BlockEntry] = {}
         for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
-            entry = entry_of(ask.key, answer)
+            _, entry = word_of(ask.key, answer)
             if entry is not None and (entry.key not in found or entry.epoch > found[entry.key].epoch):
                 found[entry.key] = entry
         return found
@@ -269,20 +262,17 @@ class ControlPlane:
         """As `hold_all`, with who did not answer. A server without a place is not asked."""
         end_s = time.monotonic() + deadline_s
         shares = [share for index, (entry, places) in enumerate(blocks) for share in shares_of(index, entry, places)]
-        found = [Held(True, [], False) for _ in blocks]
-        left = [share for share in shares if share.places]
-        while left:
+        silent: list[list[Satellite]] = [[] for _ in blocks]
+        while left := [share for share in shares if share.is_open]:
             asks = [share.ask(tenant) for share in left]
             for share, ask, answer in zip(left, asks, self.exchange(asks, end_s - time.monotonic()), strict=True):
                 share.take(answer)
                 if answer is None:
-                    found[share.index].silent.append(ask.route.satellite)
-            left = [share for share in left if share.missing and share.places]
+                    silent[share.index].append(ask.route.satellite)
+        found = [CoreHeld() for _ in blocks]
         for share in shares:
-            one = found[share.index]
-            whole = one.whole if not share.missing or one.whole is False else None if share.unanswered else False
-            found[share.index] = one._replace(whole=whole, other=one.other or share.other)
-        return found
+            share.add_to(found[share.index])
+        return [Held(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other) for one, who in zip(found, silent, strict=True)]
 
     def touch(self, blocks: Sequence[tuple[BlockEntry, Sequence[Route]]], tenant: int, deadline_s: float) -> bool:
         """Fetch one chunk of each block from each server, and throw it away: stores then count the blocks as used.
@@ -311,13 +301,13 @@ class ControlPlane:
     def purge(self, routes: Sequence[Route], keys: Iterable[bytes], tenant: int, deadline_s: float) -> Purged:
         """Let every satellite forget its chunks of some blocks."""
         each = self.purge_each([(key, routes) for key in keys], tenant, deadline_s)
-        return Purged(sum(one.chunks for one in each), all(one.confirmed for one in each))
+        return Purged(sum(one.chunks for one in each), all(map(is_confirmed, each)))
 
     def purge_each(self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float) -> list[Cleared]:
         """Let satellites forget their chunks of blocks, all at once; those that are asked are named for each block's key."""
         asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key, routes in blocks for route in routes]
         answers = iter(self.exchange(asks, deadline_s))
-        return [_cleared([next(answers) for _ in routes]) for _, routes in blocks]
+        return [cleared_of([next(answers) for _ in routes]) for _, routes in blocks]
 
     def migrate(
         self,
@@ -394,10 +384,3 @@ class ControlPlane:
         with self._lock:
             self._check_open()
         yield from telemetry.listen(self.constellation, routes, duration_s, lambda: stopped() or self._closed)
-
-
-def _cleared(answers: Sequence[Answer | None]) -> Cleared:
-    done = [answer for answer in answers if answer is not None and answer.ok]
-    chunks = sum(answer.packet.chunk_total for answer in done)
-    total = max((-(-one.packet.block_len // one.packet.chunk_len) for one in done if one.packet.chunk_len), default=0)
-    return Cleared(chunks, len(done) == len(answers), chunks < total or any(answer.repeated for answer in done))

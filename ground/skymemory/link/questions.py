@@ -25,6 +25,7 @@ TOLD: Final = packed(structures.Question, "status", "answer")
 """what became of it"""
 _TOLD_AT: Final = offset_of(structures.Question, "status")
 _QUESTION_BYTES: Final = ctypes.sizeof(structures.Question)
+_ANSWER_AT: Final = structures.Question.answer.offset
 _ROOM_BYTES: Final = 1024
 """for the payload of an answer; more than any of the ICD but a chunk has"""
 _OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
@@ -205,4 +206,5 @@ def _read(memory: bytearray, count: int, index: int) -> Answer | None:
         time_s=time_s,
         time_subs=time_subs,
     )
-    return Answer(packet, rtt_us / 1e6, sent > 1)
+    raw = structures.Packet.from_buffer(memory, index * _QUESTION_BYTES + _ANSWER_AT)
+    return Answer(packet, rtt_us / 1e6, sent > 1, raw)

@@ -1,52 +1,50 @@
-"""Which chunks of a block each server should hold, and at which of its places they are sought."""
+"""Which chunks of a block each server should hold, in pieces that one request can name: the core decides (`sky_shares.h`)."""
 
+import ctypes
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from typing import Final
 
 from skymemory.block_entry import BlockEntry
-from skymemory.link.ask import Answer, Ask, entry_of, tells
+from skymemory.link import structures
+from skymemory.link.ask import Answer, Ask, facts_of
+from skymemory.link.native import library
+from skymemory.link.structures import CHUNKSET_MAX_BYTES, SHARE_NOWHERE
 from skymemory.placement.window import Route
 from skymemory.wire import icd
-from skymemory.wire.packets import ChunkSet, PacketError
+
+_Payload: Final = ctypes.c_uint8 * CHUNKSET_MAX_BYTES
 
 
-@dataclass(slots=True)
 class Share:
     """Chunks of a block that one server should hold, and where it may hold them."""
 
-    index: int
-    """of the block"""
-    entry: BlockEntry
-    places: list[Route]
-    """not asked yet"""
-    stride: int
-    missing: list[int]
-    """chunk ids, rising; found nowhere so far"""
-    unanswered: bool
-    other: bool = False
+    def __init__(self, index: int, key: bytes, places: Sequence[Route], raw: structures.Share) -> None:
+        """`index`: of the block."""
+        self.index = index
+        self._key = key
+        self._places = places
+        self._core = library()
+        self._at = ctypes.byref(raw)
+
+    @property
+    def is_open(self) -> bool:
+        """True if a place is left that may hold what is missing."""
+        return bool(self._core.SKY_Share_Next(self._at) != SHARE_NOWHERE)
 
     def ask(self, tenant: int) -> Ask:
         """Does the next place hold what is missing?"""
-        first = self.missing[0]
-        bits = [False] * ((self.missing[-1] - first) // self.stride + 1)
-        for chunk in self.missing:
-            bits[(chunk - first) // self.stride] = True
-        payload = ChunkSet(first, self.stride, tuple(bits)).encode()
-        return Ask(self.places.pop(0), icd.OP_HAS, tenant=tenant, key=self.entry.key, chunk_id=first, payload=payload)
+        route = self._places[self._core.SKY_Share_Next(self._at)]
+        room, first = _Payload(), ctypes.c_uint32()
+        payload = ctypes.string_at(room, self._core.SKY_Share_Ask(self._at, room, ctypes.byref(first)))
+        return Ask(route, icd.OP_HAS, tenant=tenant, key=self._key, chunk_id=first.value, payload=payload)
 
     def take(self, answer: Answer | None) -> None:
         """What it said; None: nothing."""
-        self.unanswered = self.unanswered or not tells(answer)
-        found = entry_of(self.entry.key, answer)
-        if answer is None or found is None:
-            return
-        if (found.block_len, found.chunk_len) != (self.entry.block_len, self.entry.chunk_len):
-            self.other = True
-            return
-        with suppress(PacketError):
-            held = set(ChunkSet.of(answer.packet).chunks())
-            self.missing = [chunk for chunk in self.missing if chunk not in held]
+        self._core.SKY_Share_Take(self._at, self._key, None if answer is None else answer.raw)
+
+    def add_to(self, held: structures.Held) -> None:
+        """Add what is known of this share to what is known of its block."""
+        self._core.SKY_Held_Add(ctypes.byref(held), self._at)
 
 
 def shares_of(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) -> Iterator[Share]:
@@ -56,8 +54,9 @@ def shares_of(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) 
         index: of the block.
         places: of each server 0 to n - 1; none: it is not asked.
     """
-    stride, most = len(places), icd.LIMIT_CHUNK_SET
-    for server, routes in enumerate(places[: entry.chunk_total]):
-        chunks = range(server, entry.chunk_total, stride)
-        for first in range(0, len(chunks), most):
-            yield Share(index, entry, list(routes), stride, list(chunks[first : first + most]), unanswered=not routes)
+    core, facts, servers = library(), ctypes.byref(facts_of(entry)), len(places)
+    for server, routes in enumerate(places):
+        for piece in range(core.SKY_Share_Pieces(facts, servers, server)):
+            raw = structures.Share()
+            core.SKY_Share_Init(ctypes.byref(raw), facts, servers, server, piece, len(routes))
+            yield Share(index, entry.key, routes, raw)

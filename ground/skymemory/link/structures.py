@@ -7,13 +7,56 @@ from ctypes import (
     c_bool,
     c_int,
     c_size_t,
+    c_uint,
     c_uint8,
     c_uint16,
     c_uint32,
     c_uint64,
     c_void_p,
 )
+from enum import IntEnum
 from typing import Any, Final
+
+CHUNKSET_MAX_BYTES: Final = 264
+"""largest payload of a chunk set"""
+SHARE_NOWHERE: Final = 4294967295
+"""no place is left to ask, or nothing to ask for"""
+
+
+class Word(IntEnum):
+    """`SKY_Word_t`. What an answer says."""
+
+    NOTHING = 0
+    """there is none, or it only says why the satellite could not be asked"""
+    ABSENT = 1
+    """the satellite holds nothing of the block"""
+    UNSOUND = 2
+    """it holds something that no block can be, or speaks of another key"""
+    BLOCK = 3
+    """it knows the block: SKY_BlockFacts_t"""
+
+
+class HeldVerdict(IntEnum):
+    """`SKY_HeldVerdict_t`. Is a block held? Of several shares the greatest value counts."""
+
+    WHOLE = 0
+    """every chunk is held"""
+    UNKNOWN = 1
+    """that depends on somebody who said nothing, or on a server that nobody was asked about"""
+    BROKEN = 2
+    """a chunk is held nowhere, as all said who may have it"""
+
+
+class ClearStep(IntEnum):
+    """`SKY_ClearStep_t`."""
+
+    FIRST = 0
+    """ask for the first server's share, wherever it may be: SKY_Clearing_Told"""
+    ALL = 1
+    """ask for all shares, wherever they may be: SKY_Clearing_Told"""
+    LOOK = 2
+    """find out who is lost, so that others stand in"""
+    END = 3
 
 
 class Addr(Structure):
@@ -212,6 +255,25 @@ class Patience(Structure):
     )
 
 
+class ChunkSet(Structure):
+    """`SKY_ChunkSet_t`."""
+
+    base: int
+    """first chunk id"""
+    stride: int
+    """at least 1"""
+    count: int
+    """bits, at most SKY_LIMIT_CHUNK_SET"""
+    map: Array[c_uint8]
+    """bit i = 0x80 >> (i % 8) of byte i / 8; bits from count on are 0"""
+    _fields_ = (
+        ("base", c_uint32),
+        ("stride", c_uint32),
+        ("count", c_uint16),
+        ("map", c_uint8 * 256),
+    )
+
+
 class Block(Structure):
     """`SKY_HostBlock_t`. One block, and what is to be done with it. It stays in place until it has an end. While the sky
     turns a server's chunks move from one satellite to another, one by one. A GET asks for a server's share at its place in
@@ -333,6 +395,95 @@ class Served(Structure):
     )
 
 
+class BlockFacts(Structure):
+    """`SKY_BlockFacts_t`. What is known of a block."""
+
+    block_len: int
+    chunk_len: int
+    chunk_total: int
+    epoch: int
+    """row of the schedule that it is laid for; 0: it lies in the window of the moment"""
+    _fields_ = (
+        ("block_len", c_uint32),
+        ("chunk_len", c_uint32),
+        ("chunk_total", c_uint32),
+        ("epoch", c_uint32),
+    )
+
+
+class Share(Structure):
+    """`SKY_Share_t`. What a server should hold of a block, as far as one request can name it."""
+
+    block: BlockFacts
+    places: int
+    """where it may be held"""
+    asked: int
+    """of these, in their order"""
+    is_unanswered: bool
+    """somebody said nothing, or there is nobody to ask"""
+    is_other: bool
+    """a block of other lengths has the name"""
+    missing: ChunkSet
+    """found nowhere so far"""
+    _fields_ = (
+        ("block", BlockFacts),
+        ("places", c_uint32),
+        ("asked", c_uint32),
+        ("is_unanswered", c_bool),
+        ("is_other", c_bool),
+        ("missing", ChunkSet),
+    )
+
+
+class Held(Structure):
+    """`SKY_Held_t`. What servers say of a block. All 0 before the first share."""
+
+    verdict: int
+    """SKY_HeldVerdict_t"""
+    is_other: bool
+    _fields_ = (
+        ("verdict", c_uint32),
+        ("is_other", c_bool),
+    )
+
+
+class Cleared(Structure):
+    """`SKY_Cleared_t`. What satellites say that were asked to purge a block. All 0 before the first."""
+
+    asked: int
+    confirmed: int
+    """how many of them said that nothing of the block is left there"""
+    chunks: int
+    """that these gave up"""
+    chunk_total: int
+    """of the block, as these say; 0: none of them knew it"""
+    is_repeated: bool
+    """a satellite may have purged before, and not have said what"""
+    _fields_ = (
+        ("asked", c_uint32),
+        ("confirmed", c_uint32),
+        ("chunks", c_uint64),
+        ("chunk_total", c_uint64),
+        ("is_repeated", c_bool),
+    )
+
+
+class Clearing(Structure):
+    """`SKY_Clearing_t`. Purging one block."""
+
+    step: int
+    """SKY_ClearStep_t"""
+    rounds: int
+    """in which all were asked"""
+    is_confirmed: bool
+    """in the end: nothing of the block is left where it can be found"""
+    _fields_ = (
+        ("step", c_uint32),
+        ("rounds", c_uint32),
+        ("is_confirmed", c_bool),
+    )
+
+
 class Config(Structure):
     """`SKYC_Config_t`. Everything 0 is the default."""
 
@@ -427,6 +578,21 @@ class Progress(Structure):
 
 
 SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
+    "SKY_Word_Of": (c_uint, [POINTER(Packet), c_void_p, POINTER(BlockFacts)]),
+    "SKY_Word_IsOther": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),
+    "SKY_Word_IsAhead": (c_bool, [POINTER(BlockFacts), c_uint32, POINTER(c_uint32), c_uint32]),
+    "SKY_Share_Pieces": (c_uint32, [POINTER(BlockFacts), c_uint32, c_uint32]),
+    "SKY_Share_Init": (None, [POINTER(Share), POINTER(BlockFacts), c_uint32, c_uint32, c_uint32, c_uint32]),
+    "SKY_Share_Next": (c_uint32, [POINTER(Share)]),
+    "SKY_Share_Ask": (c_uint32, [POINTER(Share), c_void_p, POINTER(c_uint32)]),
+    "SKY_Share_Take": (None, [POINTER(Share), c_void_p, POINTER(Packet)]),
+    "SKY_Held_Add": (None, [POINTER(Held), POINTER(Share)]),
+    "SKY_Cleared_Add": (None, [POINTER(Cleared), POINTER(Packet), c_bool]),
+    "SKY_Cleared_IsConfirmed": (c_bool, [POINTER(Cleared)]),
+    "SKY_Cleared_HasMore": (c_bool, [POINTER(Cleared)]),
+    "SKY_Clearing_Init": (None, [POINTER(Clearing), c_bool]),
+    "SKY_Clearing_Next": (c_uint, [POINTER(Clearing)]),
+    "SKY_Clearing_Told": (None, [POINTER(Clearing), POINTER(Cleared), c_bool]),
     "SKYC_Open": (c_void_p, [POINTER(Config), POINTER(c_int)]),
     "SKYC_Close": (None, [c_void_p]),
     "SKYC_Put": (c_int, [c_void_p, POINTER(Block), c_uint32]),

@@ -6,16 +6,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.wire import icd
-from skymemory.wire.packets import Packet, PacketError, decode
+from skymemory.wire.packets import ChunkSet, Packet, PacketError, decode
 
 HERE = Satellite(3, 10)
 DIRECT = Route(HERE, HERE)
@@ -220,6 +222,32 @@ def test_keys_of_which_nothing_is_said_are_told_apart() -> None:
         found, unanswered = control.find(DIRECT, [held, gone, lost, cut_off], 0, 0.5)
     assert [None if entry is None else entry.key for entry in found] == [held, None, None, None]
     assert unanswered == {lost, cut_off}
+
+
+@pytest.mark.parametrize(
+    ("fields", "whole"),
+    [
+        ({"payload": ChunkSet(0, 1, (True, True)).encode()}, True),
+        ({"payload": ChunkSet(0, 1, (True, False)).encode()}, False),
+        ({"payload": ChunkSet(0, 1, (True, True)).encode()[:-1]}, None),
+        ({"payload": b""}, None),
+        ({"payload": ChunkSet(0, 1, (True, True)).encode(), "chunk_total": 3}, None),
+        ({"status": icd.STATUS_NOT_FOUND}, False),
+        ({"status": icd.STATUS_UNREACHABLE}, None),
+    ],
+)
+def test_only_what_can_be_read_denies_a_chunk(fields: dict[str, Any], whole: bool | None) -> None:
+    """A block that is missed has its rest purged."""
+    told: dict[str, Any] = {"chunk_total": 2, "block_len": 20, "chunk_len": 10, **fields}
+    entry = BlockEntry(b"k" * 32, 20, 10, 2, 0, 0.0)
+    with peer(lambda request, _: [answer(request, **told)]) as (sky, _), ControlPlane(sky) as control:
+        assert control.hold_all([(entry, [[DIRECT]])], 0, 5) == [whole]
+
+
+def test_a_purge_that_nobody_was_asked_for_is_not_confirmed() -> None:
+    with ControlPlane(Constellation()) as control:
+        assert control.purge([], [b"k" * 32], 0, 5) == (0, False)
+        assert control.purge([DIRECT], [], 0, 5) == (0, True)
 
 
 def test_many_requests_at_once() -> None:

@@ -1,0 +1,82 @@
+/**
+ * @file
+ * Whether a block is gone from the sky, and whom to ask next: see sky_clearing.h.
+ */
+#include "sky_clearing.h"
+
+#include <string.h>
+
+#include "sky_assert.h"
+
+#define ROUNDS 2u /* the second goes around satellites that were found lost */
+
+void SKY_Cleared_Add(SKY_Cleared_t *cleared, const SKY_Packet_t *answer, bool is_repeated)
+{
+    ++cleared->asked;
+    if (answer != NULL && answer->status == SKY_STATUS_OK)
+    {
+        const uint32_t chunk_len = answer->chunk_len;
+        const uint32_t total =
+            chunk_len == 0u ? 0u : answer->block_len / chunk_len + (answer->block_len % chunk_len > 0u ? 1u : 0u);
+
+        ++cleared->confirmed;
+        cleared->chunks += answer->chunk_total;
+        cleared->chunk_total = total > cleared->chunk_total ? total : cleared->chunk_total;
+        cleared->is_repeated = cleared->is_repeated || is_repeated;
+    }
+    SKY_ASSERT(cleared->confirmed <= cleared->asked);
+    SKY_ASSERT(cleared->asked > 0u);
+}
+
+bool SKY_Cleared_IsConfirmed(const SKY_Cleared_t *cleared)
+{
+    SKY_ASSERT(cleared->confirmed <= cleared->asked);
+    SKY_ASSERT(cleared->asked > 0u || cleared->chunks == 0u);
+    return cleared->asked > 0u && cleared->confirmed == cleared->asked;
+}
+
+bool SKY_Cleared_HasMore(const SKY_Cleared_t *cleared)
+{
+    SKY_ASSERT(cleared->confirmed > 0u || cleared->chunks == 0u);
+    SKY_ASSERT(cleared->confirmed > 0u || !cleared->is_repeated);
+    return cleared->chunks < cleared->chunk_total || cleared->is_repeated;
+}
+
+void SKY_Clearing_Init(SKY_Clearing_t *clearing, bool is_way_made)
+{
+    (void)memset(clearing, 0, sizeof(*clearing));
+    clearing->step = is_way_made ? (uint32_t)SKY_CLEAR_FIRST : (uint32_t)SKY_CLEAR_ALL;
+    SKY_ASSERT(!clearing->is_confirmed);
+    SKY_ASSERT(clearing->rounds == 0u);
+}
+
+SKY_ClearStep_t SKY_Clearing_Next(SKY_Clearing_t *clearing)
+{
+    const SKY_ClearStep_t step = (SKY_ClearStep_t)clearing->step;
+
+    SKY_ASSERT(step <= SKY_CLEAR_END);
+    if (step == SKY_CLEAR_LOOK)
+    {
+        SKY_ASSERT(clearing->rounds < ROUNDS);
+        clearing->step = SKY_CLEAR_ALL;
+    }
+    return step;
+}
+
+void SKY_Clearing_Told(SKY_Clearing_t *clearing, const SKY_Cleared_t *cleared, bool is_over)
+{
+    const bool is_confirmed = SKY_Cleared_IsConfirmed(cleared);
+
+    SKY_ASSERT(clearing->step == SKY_CLEAR_FIRST || clearing->step == SKY_CLEAR_ALL);
+    SKY_ASSERT(clearing->rounds < ROUNDS);
+    if (clearing->step == SKY_CLEAR_FIRST)
+    {
+        clearing->is_confirmed = is_confirmed && is_over && !SKY_Cleared_HasMore(cleared);
+        clearing->step         = clearing->is_confirmed ? (uint32_t)SKY_CLEAR_END : (uint32_t)SKY_CLEAR_ALL;
+        return;
+    }
+    ++clearing->rounds;
+    clearing->is_confirmed = is_confirmed;
+    clearing->step         = is_confirmed || clearing->rounds == ROUNDS ? (uint32_t)SKY_CLEAR_END : (uint32_t)SKY_CLEAR_LOOK;
+    SKY_ASSERT(clearing->step != SKY_CLEAR_END || clearing->is_confirmed || clearing->rounds == ROUNDS);
+}

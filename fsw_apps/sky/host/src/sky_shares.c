@@ -1,0 +1,144 @@
+/**
+ * @file
+ * Whether a block is whole, as servers say: see sky_shares.h.
+ */
+#include "sky_shares.h"
+
+#include <string.h>
+
+#include "sky_assert.h"
+
+/* Chunks of a server's share. */
+static uint32_t ChunksOf(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server)
+{
+    SKY_ASSERT(servers > 0u);
+    SKY_ASSERT(server < servers);
+    return server < block->chunk_total ? (block->chunk_total - server - 1u) / servers + 1u : 0u;
+}
+
+uint32_t SKY_Share_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server)
+{
+    const uint32_t chunks = ChunksOf(block, servers, server);
+    const uint32_t pieces = chunks / SKY_LIMIT_CHUNK_SET + (chunks % SKY_LIMIT_CHUNK_SET > 0u ? 1u : 0u);
+
+    SKY_ASSERT(pieces <= chunks);
+    SKY_ASSERT(pieces > 0u || chunks == 0u);
+    return pieces;
+}
+
+void SKY_Share_Init(SKY_Share_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server, uint32_t piece,
+                    uint32_t places)
+{
+    const uint32_t first = piece * SKY_LIMIT_CHUNK_SET;
+    const uint32_t left  = ChunksOf(block, servers, server) - first;
+    const uint32_t count = left < SKY_LIMIT_CHUNK_SET ? left : SKY_LIMIT_CHUNK_SET;
+
+    SKY_ASSERT(piece < SKY_Share_Pieces(block, servers, server));
+    (void)memset(share, 0, sizeof(*share));
+    share->block         = *block;
+    share->places        = places;
+    share->is_unanswered = places == 0u;
+    (void)SKY_ChunkSet_Init(&share->missing, server + first * servers, servers, count); /* these are chunks of the block */
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        SKY_ChunkSet_Add(&share->missing, i);
+    }
+    SKY_ASSERT(share->missing.count == count);
+    SKY_ASSERT(SKY_ChunkSet_ChunkId(&share->missing, count - 1u) < block->chunk_total);
+}
+
+static bool IsMissing(const SKY_Share_t *share)
+{
+    return SKY_ChunkSet_Next(&share->missing, 0) < share->missing.count;
+}
+
+uint32_t SKY_Share_Next(const SKY_Share_t *share)
+{
+    SKY_ASSERT(share->asked <= share->places);
+    return share->asked < share->places && IsMissing(share) ? share->asked : SKY_SHARE_NOWHERE;
+}
+
+uint32_t SKY_Share_Ask(SKY_Share_t *share, uint8_t *payload, uint32_t *chunk_id)
+{
+    const SKY_ChunkSet_t *missing = &share->missing;
+    const uint32_t        first   = SKY_ChunkSet_Next(missing, 0);
+    uint32_t              last    = first;
+    SKY_ChunkSet_t        asked;
+
+    SKY_ASSERT(SKY_Share_Next(share) != SKY_SHARE_NOWHERE);
+    for (uint32_t i = first; i < missing->count; i = SKY_ChunkSet_Next(missing, i + 1u))
+    {
+        last = i;
+    }
+    (void)SKY_ChunkSet_Init(&asked, SKY_ChunkSet_ChunkId(missing, first), missing->stride, last - first + 1u);
+    for (uint32_t i = first; i < missing->count; i = SKY_ChunkSet_Next(missing, i + 1u))
+    {
+        SKY_ChunkSet_Add(&asked, i - first);
+    }
+    ++share->asked;
+    *chunk_id = asked.base;
+    SKY_ASSERT(share->asked <= share->places);
+    SKY_ASSERT(SKY_ChunkSet_Size(&asked) == SKY_ChunkSet_Size(missing));
+    return (uint32_t)SKY_ChunkSet_Encode(&asked, payload, SKY_CHUNKSET_MAX_BYTES);
+}
+
+/* What is held is missing no more. */
+static void Strike(SKY_Share_t *share, const SKY_ChunkSet_t *held)
+{
+    SKY_ChunkSet_t *missing = &share->missing;
+    const uint32_t  before  = SKY_ChunkSet_Size(missing);
+
+    for (uint32_t i = SKY_ChunkSet_Next(missing, 0); i < missing->count; i = SKY_ChunkSet_Next(missing, i + 1u))
+    {
+        if (SKY_ChunkSet_Has(held, SKY_ChunkSet_IndexOf(held, SKY_ChunkSet_ChunkId(missing, i))))
+        {
+            SKY_ChunkSet_Remove(missing, i);
+        }
+    }
+    SKY_ASSERT(SKY_ChunkSet_Size(missing) <= before); /* nothing comes to be missing */
+    SKY_ASSERT(before - SKY_ChunkSet_Size(missing) <= SKY_ChunkSet_Size(held));
+}
+
+void SKY_Share_Take(SKY_Share_t *share, const uint8_t *key, const SKY_Packet_t *answer)
+{
+    SKY_BlockFacts_t facts;
+    SKY_ChunkSet_t   held;
+    const SKY_Word_t word = SKY_Word_Of(answer, key, &facts);
+
+    SKY_ASSERT(share->asked > 0u);
+    SKY_ASSERT(share->asked <= share->places);
+    if (word == SKY_WORD_NOTHING || word == SKY_WORD_UNSOUND)
+    {
+        share->is_unanswered = true;
+    }
+    else if (word == SKY_WORD_ABSENT)
+    {
+        /* all stays missing */
+    }
+    else if (SKY_Word_IsOther(&facts, &share->block))
+    {
+        share->is_other = true;
+    }
+    else if (answer->payload == NULL || SKY_ChunkSet_Decode(answer, &held) != SKY_STATUS_OK)
+    {
+        share->is_unanswered = true; /* it holds some, but who knows which */
+    }
+    else
+    {
+        Strike(share, &held);
+    }
+}
+
+void SKY_Held_Add(SKY_Held_t *held, const SKY_Share_t *share)
+{
+    uint32_t verdict = SKY_HELD_WHOLE;
+
+    SKY_ASSERT(SKY_Share_Next(share) == SKY_SHARE_NOWHERE);
+    SKY_ASSERT(held->verdict <= SKY_HELD_BROKEN);
+    if (IsMissing(share))
+    {
+        verdict = share->is_unanswered ? SKY_HELD_UNKNOWN : SKY_HELD_BROKEN;
+    }
+    held->verdict  = verdict > held->verdict ? verdict : held->verdict;
+    held->is_other = held->is_other || share->is_other;
+}

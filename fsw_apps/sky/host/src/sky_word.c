@@ -1,0 +1,64 @@
+/**
+ * @file
+ * What a satellite's answer to HAS says of a block: see sky_word.h.
+ */
+#include "sky_word.h"
+
+#include <string.h>
+
+#include "sky_assert.h"
+
+/* Can there be a block of these numbers? */
+static bool AreSound(const SKY_Packet_t *answer)
+{
+    const uint64_t chunk_len = answer->chunk_len;
+
+    SKY_ASSERT(answer->status == SKY_STATUS_OK); /* else the numbers mean nothing */
+    return answer->chunk_total >= 1u && chunk_len >= 1u && chunk_len <= SKY_LIMIT_CHUNK_BYTES &&
+           (answer->chunk_total - 1u) * chunk_len < answer->block_len && answer->block_len <= answer->chunk_total * chunk_len;
+}
+
+SKY_Word_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_BlockFacts_t *facts)
+{
+    SKY_ASSERT(key != NULL);
+    SKY_ASSERT(facts != NULL);
+    if (answer == NULL)
+    {
+        return SKY_WORD_NOTHING;
+    }
+    if (answer->status != SKY_STATUS_OK)
+    {
+        return answer->status == SKY_STATUS_NOT_FOUND ? SKY_WORD_ABSENT : SKY_WORD_NOTHING;
+    }
+    if (memcmp(answer->key, key, SKY_KEY_BYTES) != 0 || !AreSound(answer))
+    {
+        return SKY_WORD_UNSOUND;
+    }
+    facts->block_len   = answer->block_len;
+    facts->chunk_len   = answer->chunk_len;
+    facts->chunk_total = answer->chunk_total;
+    facts->epoch       = answer->epoch;
+    SKY_ASSERT(facts->chunk_total <= facts->block_len); /* no chunk is empty */
+    SKY_ASSERT(facts->chunk_len >= 1u);
+    return SKY_WORD_BLOCK;
+}
+
+bool SKY_Word_IsOther(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known)
+{
+    SKY_ASSERT(facts->chunk_len >= 1u);
+    SKY_ASSERT(known->chunk_len >= 1u);
+    return facts->block_len != known->block_len || facts->chunk_len != known->chunk_len;
+}
+
+bool SKY_Word_IsAhead(const SKY_BlockFacts_t *facts, uint32_t row, const uint32_t *rows, uint32_t row_count)
+{
+    bool is_row = false;
+
+    SKY_ASSERT(rows != NULL || row_count == 0u);
+    for (uint32_t i = 0; i < row_count; ++i)
+    {
+        is_row = is_row || rows[i] == facts->epoch;
+    }
+    SKY_ASSERT(!is_row || row_count > 0u);
+    return is_row && facts->epoch > row;
+}

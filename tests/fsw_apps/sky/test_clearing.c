@@ -1,0 +1,197 @@
+/* Is a block gone from the sky? What answers to PURGE mean, and who is asked next. */
+#include "sky_clearing.h"
+
+#include <string.h>
+
+#include "check.h"
+
+/* A satellite that has given up so many chunks of a block of five. */
+static SKY_Packet_t gave_up(uint32_t chunks)
+{
+    SKY_Packet_t pkt;
+
+    (void)memset(&pkt, 0, sizeof(pkt));
+    pkt.status      = SKY_STATUS_OK;
+    pkt.chunk_total = chunks;
+    pkt.block_len   = chunks > 0u ? 41u : 0u;
+    pkt.chunk_len   = chunks > 0u ? 10u : 0u;
+    return pkt;
+}
+
+static SKY_Cleared_t cleared_by(uint32_t chunks)
+{
+    const SKY_Packet_t answer  = gave_up(chunks);
+    SKY_Cleared_t      cleared = {0};
+
+    SKY_Cleared_Add(&cleared, &answer, false);
+    return cleared;
+}
+
+static SKY_Cleared_t silence(void)
+{
+    SKY_Cleared_t cleared = cleared_by(5);
+
+    SKY_Cleared_Add(&cleared, NULL, false);
+    return cleared;
+}
+
+static void test_what_satellites_gave_up(void)
+{
+    const SKY_Packet_t two     = gave_up(2);
+    const SKY_Packet_t three   = gave_up(3);
+    const SKY_Packet_t none    = gave_up(0);
+    SKY_Cleared_t      cleared = {0};
+
+    CHECK(!SKY_Cleared_IsConfirmed(&cleared)); /* nobody was asked */
+    SKY_Cleared_Add(&cleared, &none, false);
+    CHECK(SKY_Cleared_IsConfirmed(&cleared));
+    CHECK(!SKY_Cleared_HasMore(&cleared)); /* nobody knows such a block */
+    SKY_Cleared_Add(&cleared, &two, false);
+    CHECK(SKY_Cleared_HasMore(&cleared));
+    SKY_Cleared_Add(&cleared, &three, false);
+    CHECK(!SKY_Cleared_HasMore(&cleared));
+    CHECK(SKY_Cleared_IsConfirmed(&cleared));
+    CHECK_EQ(cleared.chunks, 5);
+}
+
+static void test_a_block_whose_chunks_fill_it_exactly(void)
+{
+    SKY_Packet_t  answer  = gave_up(4);
+    SKY_Cleared_t cleared = {0};
+
+    answer.block_len = 40;
+    SKY_Cleared_Add(&cleared, &answer, false);
+    CHECK_EQ(cleared.chunk_total, 4);
+    CHECK(!SKY_Cleared_HasMore(&cleared));
+}
+
+static void test_of_two_blocks_of_a_name_the_longer_counts(void)
+{
+    const SKY_Packet_t five    = gave_up(1);
+    SKY_Packet_t       one     = gave_up(1);
+    SKY_Cleared_t      cleared = {0};
+
+    SKY_Cleared_Add(&cleared, &five, false);
+    one.block_len = 10;
+    SKY_Cleared_Add(&cleared, &one, false);
+    CHECK_EQ(cleared.chunk_total, 5);
+    CHECK(SKY_Cleared_HasMore(&cleared));
+}
+
+static void test_who_is_silent_or_refuses_confirms_nothing(void)
+{
+    SKY_Packet_t  refused = gave_up(3);
+    SKY_Cleared_t cleared = silence();
+
+    CHECK(!SKY_Cleared_IsConfirmed(&cleared));
+    refused.status = SKY_STATUS_UNREACHABLE;
+    cleared        = cleared_by(1);
+    SKY_Cleared_Add(&cleared, &refused, true);
+    CHECK(!SKY_Cleared_IsConfirmed(&cleared));
+    CHECK_EQ(cleared.chunks, 1);
+    CHECK(!cleared.is_repeated);
+}
+
+static void test_an_answer_to_a_repeated_request_does_not_tell_all(void)
+{
+    const SKY_Packet_t none    = gave_up(0);
+    const SKY_Packet_t five    = gave_up(5);
+    SKY_Cleared_t      cleared = {0};
+
+    SKY_Cleared_Add(&cleared, &none, true); /* the first answer was lost, and may have said more */
+    CHECK(SKY_Cleared_IsConfirmed(&cleared));
+    CHECK(SKY_Cleared_HasMore(&cleared));
+    SKY_Cleared_Add(&cleared, &five, false);
+    CHECK(SKY_Cleared_HasMore(&cleared));
+}
+
+static void test_numbers_of_satellites_do_not_overflow(void)
+{
+    SKY_Packet_t  answer  = gave_up(5);
+    SKY_Cleared_t cleared = {0};
+
+    answer.chunk_total = UINT32_MAX;
+    answer.block_len   = UINT32_MAX;
+    answer.chunk_len   = 1;
+    SKY_Cleared_Add(&cleared, &answer, false);
+    SKY_Cleared_Add(&cleared, &answer, false);
+    CHECK_EQ(cleared.chunks, 2u * UINT64_C(0xFFFFFFFF));
+    CHECK_EQ(cleared.chunk_total, UINT32_MAX);
+    answer.chunk_len = UINT32_MAX;
+    answer.block_len = UINT32_MAX - 1u;
+    cleared          = (SKY_Cleared_t){0};
+    SKY_Cleared_Add(&cleared, &answer, false);
+    CHECK_EQ(cleared.chunk_total, 1);
+}
+
+/* A new block, or one that had no other chunks, needs one question. */
+static void test_the_first_share_may_be_all(void)
+{
+    const SKY_Cleared_t all = cleared_by(5);
+    SKY_Clearing_t      clearing;
+
+    SKY_Clearing_Init(&clearing, true);
+    CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_FIRST);
+    CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_FIRST);
+    SKY_Clearing_Told(&clearing, &all, true);
+    CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
+    CHECK(clearing.is_confirmed);
+}
+
+static void test_what_may_be_elsewhere_is_asked_for_everywhere(void)
+{
+    const SKY_Cleared_t nobody = {0};
+    const struct
+    {
+        SKY_Cleared_t first;
+        bool          is_over;
+    } cases[] = {{cleared_by(2), true}, {cleared_by(5), false}, {silence(), true}, {nobody, true}};
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        const SKY_Cleared_t all = cleared_by(1);
+        SKY_Clearing_t      clearing;
+
+        SKY_Clearing_Init(&clearing, true);
+        SKY_Clearing_Told(&clearing, &cases[i].first, cases[i].is_over);
+        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
+        CHECK(!clearing.is_confirmed);
+        SKY_Clearing_Told(&clearing, &all, cases[i].is_over); /* all places were asked: more is nowhere */
+        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
+        CHECK(clearing.is_confirmed);
+    }
+}
+
+static void test_silence_is_asked_around_once(void)
+{
+    const SKY_Cleared_t all    = cleared_by(5);
+    const SKY_Cleared_t silent = silence();
+
+    for (uint32_t confirmed = 0; confirmed < 2u; ++confirmed)
+    {
+        SKY_Clearing_t clearing;
+
+        SKY_Clearing_Init(&clearing, false);
+        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
+        SKY_Clearing_Told(&clearing, &silent, true);
+        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_LOOK);
+        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
+        SKY_Clearing_Told(&clearing, confirmed == 1u ? &all : &silent, true);
+        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
+        CHECK_EQ(clearing.is_confirmed, confirmed == 1u);
+    }
+}
+
+int main(void)
+{
+    RUN(test_what_satellites_gave_up);
+    RUN(test_a_block_whose_chunks_fill_it_exactly);
+    RUN(test_of_two_blocks_of_a_name_the_longer_counts);
+    RUN(test_who_is_silent_or_refuses_confirms_nothing);
+    RUN(test_an_answer_to_a_repeated_request_does_not_tell_all);
+    RUN(test_numbers_of_satellites_do_not_overflow);
+    RUN(test_the_first_share_may_be_all);
+    RUN(test_what_may_be_elsewhere_is_asked_for_everywhere);
+    RUN(test_silence_is_asked_around_once);
+    return CHECK_RESULT();
+}
