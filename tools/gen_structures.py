@@ -106,6 +106,8 @@ MODULES = (
             f"{_HOST}sky_attempts.h": None,
             f"{_HOST}sky_reach.h": None,
             f"{_HOST}sky_handovers.h": None,
+            f"{_HOST}sky_lookup.h": None,
+            f"{_HOST}sky_presence.h": None,
             f"{_HOST}sky_window.h": None,
         },
         lost="SKY_",

@@ -1,23 +1,72 @@
 """What satellites say of blocks: which are there, how long a cached beginning is, which are whole (paper, section 3.8).
 
-Nothing here raises for what happens in the sky: no answer is told as such.
+Nothing here raises for what happens in the sky: no answer is told as such. Who is asked next, and what is found, missed or not
+answered, the core decides (`sky_lookup.h`, `sky_word.h`).
 """
 
+import ctypes
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Final
 
 from skymemory.block_entry import BlockEntry
 from skymemory.handovers import Handovers
+from skymemory.link.ask import is_ahead, is_other
 from skymemory.link.control import ControlPlane
+from skymemory.link.structures import Word
+from skymemory.placement import structures
+from skymemory.placement.core import library
+from skymemory.placement.structures import LookupStep
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import Route
 from skymemory.reach import LOST_S, Reach
 from skymemory.results import ChainResult, FindResult, Status
+from skymemory.wire import icd
 
 _QUESTION_S: Final = 1.0
 """how long a lookup waits at least for its answer, unless the deadline of blocks is shorter"""
+
+
+class _Asked:
+    """Keys that are looked for, and who is asked next: the core decides (`sky_lookup.h`)."""
+
+    def __init__(self, keys: Sequence[bytes], *, is_over: bool) -> None:
+        """`is_over`: it is known that no handover goes on."""
+        self._keys = keys
+        self._core, self._raw = library(), structures.Lookup()
+        self._at = ctypes.byref(self._raw)
+        self._memory = (structures.LookupKey * len(keys))()  # the core's
+        self._core.SKY_Lookup_Init(self._at, self._memory, len(keys), is_over)
+
+    def next(self) -> LookupStep:
+        """What comes next. `LOOK` counts as done when this is called again."""
+        return LookupStep(self._core.SKY_Lookup_Next(self._at))
+
+    def begin(self, ways: int, satellites: int) -> bool:
+        """Before so many satellites are asked, one after the other. False: these were asked in vain, and another step comes next.
+
+        Args:
+            ways: a number, from 1, that is another one for other ways.
+        """
+        return bool(self._core.SKY_Lookup_Begin(self._at, ways, satellites))
+
+    def wanted(self) -> list[tuple[int, bytes]]:
+        """The keys, and their numbers, that satellites are to be asked for now."""
+        return [(index, key) for index, key in enumerate(self._keys) if self._core.SKY_Lookup_Wants(self._at, index)]
+
+    def take(self, index: int, word: Word) -> None:
+        """A satellite was asked for a key."""
+        self._core.SKY_Lookup_Take(self._at, index, word)
+
+    def asked(self) -> bool:
+        """Return whether the next satellite is to be asked: all answers of this one have been taken."""
+        return bool(self._core.SKY_Lookup_Asked(self._at))
+
+    def status(self, index: int, is_incomplete: bool) -> Status:
+        """What became of a key in the end: DONE, MISS or UNANSWERED."""
+        return icd.HOST_STATUSES[self._core.SKY_Lookup_Status(self._at, index, is_incomplete)]
 
 
 class Lookup:
@@ -58,50 +107,56 @@ class Lookup:
     def ask(self, keys: Sequence[bytes]) -> list[FindResult]:
         """HAS for blocks, all at once. UNANSWERED: nobody said so, after another way was tried if there is one."""
         found: dict[bytes, BlockEntry] = {}
-        left = set(keys)
         with self._turn:
-            over = self._handovers.over()
-            tried: list[Route] = []
-            for _ in range(2 if keys else 0):
-                routes = self._reach.lookup_routes()
-                if not routes or routes == tried:
-                    break
-                left = self._asked(routes, [key for key in keys if key in left], found)
-                if not left:
-                    break
-                self._reach.look({route.satellite for route in routes})
-                tried = routes
-            if over is None:
-                self._search([key for key in keys if key not in found and key not in left], found)
-        if left:
-            self._count(unanswered=len(left))
-        return [self._told(key, found.get(key), key in left) for key in keys]
+            some = _Asked(keys, is_over=self._handovers.over() is not None)
+            tried: list[list[Route]] = []
+            while (step := some.next()) is not LookupStep.END:
+                if step is LookupStep.ASK:
+                    routes = self._reach.lookup_routes()
+                    tried += [] if routes in tried else [routes]
+                    if some.begin(1 + tried.index(routes), len(routes)):
+                        self._ask_each(routes, some, found)
+                elif step is LookupStep.LOOK:
+                    self._reach.look({route.satellite for route in tried[-1]})
+                else:
+                    is_search = step is LookupStep.SEARCH
+                    self._ask_all(self._handovers.look().routes if is_search else self._reach.lookup_routes(), some, found)
+        told = [FindResult(key, None, some.status(index, self._is_incomplete(key))) for index, key in enumerate(keys)]
+        if unanswered := len({one.key for one in told if one.status is Status.UNANSWERED}):
+            self._count(unanswered=unanswered)
+        return [replace(one, entry=found[one.key]) if one.status is Status.DONE else one for one in told]
 
-    def _search(self, keys: Sequence[bytes], found: dict[bytes, BlockEntry]) -> None:
-        """Ask satellites that have yet to hand something over, and those that it goes to, for blocks that others did not know."""
-        if not keys:
-            return
-        late = self._handovers.look()
-        for routes in (list(late.routes), self._reach.lookup_routes()):  # in this order: a chunk may move between the questions
-            left = [key for key in keys if key not in found]
-            if left and routes:
-                found |= self._control.find_latest(routes, left, self._tenant, self._patience_s(routes))
-                self._count(questions=len(left))
+    def _ask_each(self, routes: Sequence[Route], some: "_Asked", found: dict[bytes, BlockEntry]) -> None:
+        """Ask over these routes, one after the other, as long as that makes sense."""
+        for route in routes:
+            left = some.wanted()
+            keys = [key for _, key in left]
+            answers, silent = self._control.find(route, keys, self._tenant, self._patience_s([route]))
+            self._count(questions=len(left))
+            for (index, key), entry in zip(left, answers, strict=True):
+                some.take(index, Word.BLOCK if entry is not None else Word.NOTHING if key in silent else Word.ABSENT)
+            found |= {entry.key: entry for entry in answers if entry is not None}
+            if not some.asked():
+                break
 
-    def _told(self, key: bytes, entry: BlockEntry | None, is_unanswered: bool) -> FindResult:
-        if is_unanswered:
-            return FindResult(key, None, Status.UNANSWERED)
-        if entry is None or self._is_incomplete(key):
-            return FindResult(key, None, Status.MISS)
-        return FindResult(key, entry, Status.DONE)
+    def _ask_all(self, routes: Sequence[Route], some: "_Asked", found: dict[bytes, BlockEntry]) -> None:
+        """Ask over these routes, all at once, for what others did not know."""
+        left = some.wanted()
+        if routes:
+            keys = [key for _, key in left]
+            found |= self._control.find_latest(routes, keys, self._tenant, self._patience_s(routes))
+            self._count(questions=len(left))
+        for index, key in left:
+            some.take(index, Word.BLOCK if key in found else Word.ABSENT)
+        some.asked()
 
     def replaced(self, entries: Sequence[BlockEntry]) -> dict[bytes, BlockEntry]:
         """Return blocks that another host has put in place of these: what missed its share is the old one."""
         told = self.ask([entry.key for entry in entries])
         return {
-            one.entry.key: one.entry
+            one.key: one.entry
             for old, one in zip(entries, told, strict=True)
-            if one.entry is not None and (one.entry.block_len, one.entry.chunk_len) != (old.block_len, old.chunk_len)
+            if one.entry is not None and is_other(one.entry, old)
         }
 
     def laid_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
@@ -114,7 +169,7 @@ class Lookup:
         now_s, routes = time.time(), self._reach.routes()
         found = self._control.find_latest(routes, keys, self._tenant, self._control.patience_s(routes))
         row, rows = self._where.row(now_s), self._where.rows
-        return {key: entry for key, entry in found.items() if entry.epoch > row and entry.epoch in rows(now_s, entry.epoch)}
+        return {key: entry for key, entry in found.items() if is_ahead(entry, row, rows(now_s, entry.epoch))}
 
     def longest(self, keys: Sequence[bytes]) -> ChainResult:
         """Find the longest beginning of a chain that satellites know.
@@ -162,25 +217,6 @@ class Lookup:
 
     def _patience_s(self, routes: Sequence[Route]) -> float:
         return min(self._where.constellation.cache.deadline_ms / 1000, max(_QUESTION_S, self._control.patience_s(routes)))
-
-    def _asked(self, routes: Sequence[Route], keys: Sequence[bytes], found: dict[bytes, BlockEntry]) -> set[bytes]:
-        """Ask over these routes, and add what is found.
-
-        Returns:
-            Keys of which somebody said nothing, and nobody that the block is there.
-        """
-        unanswered: set[bytes] = set()
-        for route in routes:
-            left = [key for key in keys if key not in found]
-            if not left:
-                break
-            answers, silent = self._control.find(route, left, self._tenant, self._patience_s([route]))
-            self._count(questions=len(left))
-            found |= {entry.key: entry for entry in answers if entry is not None}
-            unanswered |= silent
-            if len(silent) == len(left):  # another one would be waited for as long
-                return silent
-        return unanswered - found.keys()
 
     def _is_incomplete(self, key: bytes) -> bool:
         with self._lock:

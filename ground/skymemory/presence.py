@@ -1,26 +1,26 @@
 """Is what this host knows still there? Satellites evict blocks, or start anew, and tell nobody.
 
 Before somebody counts on a chain of blocks a few of them are asked for, in one exchange. Nobody waits for that longer than an
-answer takes: without one what is known counts, and who has not answered is left alone for a while. If nobody has, it may be this
-host that stood still, so that happens only the second time. What silence means is for `Reach` to judge.
+answer takes: without one what is known counts, and who has not answered is left alone for a while. Who is asked and who is left
+alone the core decides (`sky_presence.h`), and what the answers mean (`sky_shares.h`, `sky_attempts.h`).
 """
 
+import ctypes
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
-from skymemory.attempts import Denied
+from skymemory.attempts import Denied, Verdict, verdict_of
 from skymemory.block_entry import BlockEntry
 from skymemory.handovers import Handovers
 from skymemory.index.radix import RadixIndex
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
+from skymemory.placement import structures
+from skymemory.placement.core import core_torus, library, to_core
 from skymemory.placement.window import Route
 from skymemory.reach import Reach
 
-QUIET_TIMES: Final = 100
-"""who does not answer is not asked for so many times as long as was waited for it: that costs a hundredth of the time at most"""
 _WHOLE_MAX: Final = 16
 """blocks of an exchange for which all servers are asked"""
 
@@ -54,8 +54,11 @@ class Presence:
         self._tenant = tenant
         self._count = count
         self._lazy_purge = control.constellation.cache.lazy_purge
-        self._quiet: dict[Satellite, float] = {}  # until when they are not asked
-        self._heard = True  # somebody, when satellites were asked last
+        torus = control.constellation.torus
+        self._core, self._state = library(), structures.Presence()
+        self._at = ctypes.byref(self._state)
+        self._satellites = (structures.PresenceSatellite * (torus.planes * torus.slots))()  # the core's memory
+        self._core.SKY_Presence_Init(self._at, ctypes.byref(core_torus(torus)), self._satellites)
         self._turn = Lock()
 
     def check(self, chains: Sequence[Sequence[BlockEntry]]) -> Checked:
@@ -86,8 +89,8 @@ class Presence:
 
     def awake(self, routes: Iterable[Route]) -> list[Route]:
         """Those to satellites that were not silent lately."""
-        now_s = time.monotonic()
-        return [route for route in routes if self._quiet.get(route.satellite, 0.0) <= now_s]
+        now_us = _now_us()
+        return [one for one in routes if self._core.SKY_Presence_IsAwake(self._at, now_us, structures.Addr(*one.satellite))]
 
     def _first_gone(self, entries: Sequence[BlockEntry]) -> dict[bytes, Denied]:
         """Ask all servers for blocks, some at a time, until one is not whole."""
@@ -105,37 +108,49 @@ class Presence:
         late = self._handovers.look(hurry=True)
         if not late.is_over:
             return {}  # what is missed may be on its way
-        blocks = []
-        asked: set[Route] = set()
+        blocks: list[tuple[BlockEntry, list[Sequence[Route]]]] = []
         ways = {epoch: self._reach.ways(epoch) for epoch in {entry.epoch for entry in entries}}
+        now_us = _now_us()
         for entry in entries:
             if (way := ways[entry.epoch]) is None:
                 return {}
-            places: list[Sequence[Route]] = []
-            for server, place in enumerate(way.places):
-                is_asked = server < (entry.chunk_total if entry.key in everywhere else 1)
-                # Of a share that may be at several places nobody can say that it is gone while one of them is silent
-                places.append(place if is_asked and len(self.awake(place)) == len(place) else ())
-            asked.update(route for place in places for route in place)
-            blocks.append((entry, places))
+            is_all = entry.key in everywhere
+            shares = [(entry.chunk_total, server, is_all, place) for server, place in enumerate(way.places)]
+            blocks.append((entry, [one[-1] if self._asks(now_us, *one) else () for one in shares]))
+        asked = {route for _, places in blocks for place in places for route in place}
         if not asked:
             return {}
         patience_s = self._control.hurry_s(asked)
         told = self._control.held(blocks, self._tenant, patience_s)
-        silent = {satellite for one in told for satellite in one.silent}
-        first = {place[0].satellite for _, places in blocks for place in places if place}
-        before, self._heard = self._heard, not first <= silent
-        if self._heard or not before:
-            self._quiet |= dict.fromkeys(silent, time.monotonic() + QUIET_TIMES * patience_s)
+        silent = to_core({satellite for one in told for satellite in one.silent})
+        first = to_core({place[0].satellite for _, places in blocks for place in places if place})
+        waited_us = round(1e6 * patience_s)
+        self._core.SKY_Presence_Told(self._at, _now_us(), waited_us, first, len(first), silent, len(silent))
         self._count(questions=len(blocks))
         gone = {}
         for (entry, _), one in zip(blocks, told, strict=True):
             way = ways[entry.epoch]
-            if one.whole is False and way is not None and not self._reach.has_moved(way, entry.epoch):
-                gone[entry.key] = Denied(
-                    at_stand_in=bool(way.replaced), is_certain=late.is_certain, is_other=one.other, lazy_purge=self._lazy_purge
+            if one.whole is False and way is not None:
+                denied = Denied(
+                    has_moved=self._reach.has_moved(way, entry.epoch),
+                    at_stand_in=bool(way.replaced),
+                    is_certain=late.is_certain,
+                    is_other=one.other,
+                    lazy_purge=self._lazy_purge,
                 )
+                if verdict_of(denied) is not Verdict.KEEP:
+                    gone[entry.key] = denied
         return gone
+
+    def _asks(self, now_us: int, chunk_total: int, server: int, is_all: bool, place: Sequence[Route]) -> bool:
+        """Is a server to be asked for its share of a block? `is_all`: all servers that have one are."""
+        satellites = to_core(route.satellite for route in place)
+        return bool(self._core.SKY_Presence_Asks(self._at, now_us, chunk_total, server, is_all, satellites, len(place)))
+
+
+def _now_us() -> int:
+    """Time of the core's clock."""
+    return round(1e6 * time.monotonic())
 
 
 def _beginning(chain: Sequence[BlockEntry], gone: Collection[bytes]) -> list[BlockEntry]:

@@ -1,7 +1,7 @@
 """One request of the control plane, and what its answer says. What comes back is not trusted, and the core judges it."""
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from skymemory.block_entry import BlockEntry
@@ -59,6 +59,26 @@ def word_of(key: bytes, answer: Answer | None) -> tuple[Word, BlockEntry | None]
 def facts_of(entry: BlockEntry) -> structures.BlockFacts:
     """What is known of a block, for the core."""
     return structures.BlockFacts(entry.block_len, entry.chunk_len, entry.chunk_total, entry.epoch)
+
+
+def is_other(entry: BlockEntry, known: BlockEntry) -> bool:
+    """Is it another block of the same name?"""
+    return bool(library().SKY_Word_IsOther(facts_of(entry), facts_of(known)))
+
+
+def is_newer(entry: BlockEntry, known: BlockEntry) -> bool:
+    """Does what one satellite says of a block count instead of what another one said?"""
+    return bool(library().SKY_Word_IsNewer(facts_of(entry), facts_of(known)))
+
+
+def is_ahead(entry: BlockEntry, row: int, rows: Sequence[int]) -> bool:
+    """Is a block laid for a row to come?
+
+    Args:
+        row: that holds now.
+        rows: whose places are asked for a block of this epoch now.
+    """
+    return bool(library().SKY_Word_IsAhead(facts_of(entry), row, (ctypes.c_uint32 * len(rows))(*rows), len(rows)))
 
 
 def cleared_of(answers: Iterable[Answer | None]) -> structures.Cleared:

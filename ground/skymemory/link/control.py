@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 from skymemory.block_entry import BlockEntry
 from skymemory.config import Constellation
 from skymemory.link import telemetry
-from skymemory.link.ask import Answer, Ask, cleared_of, is_confirmed, word_of
+from skymemory.link.ask import Answer, Ask, cleared_of, is_confirmed, is_newer, word_of
 from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
 from skymemory.link.structures import Cleared, HeldVerdict, Word
@@ -240,7 +240,7 @@ class ControlPlane:
         found: dict[bytes, BlockEntry] = {}
         for ask, answer in zip(asks, self.exchange(asks, deadline_s), strict=True):
             _, entry = word_of(ask.key, answer)
-            if entry is not None and (entry.key not in found or entry.epoch > found[entry.key].epoch):
+            if entry is not None and (entry.key not in found or is_newer(entry, found[entry.key])):
                 found[entry.key] = entry
         return found
 

@@ -580,6 +580,7 @@ class Progress(Structure):
 SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Word_Of": (c_uint, [POINTER(Packet), c_void_p, POINTER(BlockFacts)]),
     "SKY_Word_IsOther": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),
+    "SKY_Word_IsNewer": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),
     "SKY_Word_IsAhead": (c_bool, [POINTER(BlockFacts), c_uint32, POINTER(c_uint32), c_uint32]),
     "SKY_Share_Pieces": (c_uint32, [POINTER(BlockFacts), c_uint32, c_uint32]),
     "SKY_Share_Init": (None, [POINTER(Share), POINTER(BlockFacts), c_uint32, c_uint32, c_uint32, c_uint32]),

@@ -26,6 +26,8 @@ PLACES_ROWS_MAX: Final = 8
 PLACES_MAX: Final = 40
 ATTEMPT_SEARCHES_MAX: Final = 4
 """more than one where a row begins meanwhile: satellites of several rows are late"""
+PRESENCE_QUIET_TIMES: Final = 100
+"""left alone so many times as long as was waited: that costs a hundredth of the time"""
 
 
 class LayoutId(IntEnum):
@@ -86,6 +88,20 @@ class ReachFound(IntEnum):
     """others have the places now: ask again"""
     NOBODY = 2
     """nobody answers: the host is silent"""
+
+
+class LookupStep(IntEnum):
+    """`SKY_LookupStep_t`."""
+
+    ASK = 0
+    """ask satellites one after the other: SKY_Lookup_Begin"""
+    LOOK = 1
+    """find out who is lost, so that others stand in"""
+    SEARCH = 2
+    """find out who is late to hand something over, and ask all of them at once: SKY_Lookup_Asked"""
+    AGAIN = 3
+    """ask all places of now at once: SKY_Lookup_Asked"""
+    END = 4
 
 
 class Addr(Structure):
@@ -483,6 +499,80 @@ class HandoverSearch(Structure):
     )
 
 
+class LookupKey(Structure):
+    """`SKY_LookupKey_t`. A key that is looked for."""
+
+    is_found: bool
+    is_unanswered: bool
+    """somebody said nothing, and nobody that the block is there"""
+    is_wanted: bool
+    """the satellites of this step are asked for it, until it is found"""
+    _fields_ = (
+        ("is_found", c_bool),
+        ("is_unanswered", c_bool),
+        ("is_wanted", c_bool),
+    )
+
+
+class Lookup(Structure):
+    """`SKY_Lookup_t`."""
+
+    keys: Any
+    count: int
+    step: int
+    """SKY_LookupStep_t"""
+    passes: int
+    """over satellites, one after the other"""
+    ways: int
+    """that were asked last; 0: none"""
+    left: int
+    """satellites that the pass has yet to ask"""
+    asked: int
+    """keys that the satellite was asked for, and of which it said nothing"""
+    silent: int
+    """keys that the satellite was asked for, and of which it said nothing"""
+    is_over: bool
+    """no handover goes on"""
+    _fields_ = (
+        ("keys", POINTER(LookupKey)),
+        ("count", c_uint32),
+        ("step", c_uint32),
+        ("passes", c_uint32),
+        ("ways", c_uint32),
+        ("left", c_uint32),
+        ("asked", c_uint32),
+        ("silent", c_uint32),
+        ("is_over", c_bool),
+    )
+
+
+class PresenceSatellite(Structure):
+    """`SKY_PresenceSatellite_t`. What is known of a satellite."""
+
+    until_us: int
+    """it is left alone until then"""
+    is_silent: bool
+    """used within a call"""
+    _fields_ = (
+        ("until_us", c_uint64),
+        ("is_silent", c_bool),
+    )
+
+
+class Presence(Structure):
+    """`SKY_Presence_t`."""
+
+    torus: Torus
+    satellites: Any
+    is_heard: bool
+    """somebody answered when satellites were asked last"""
+    _fields_ = (
+        ("torus", Torus),
+        ("satellites", POINTER(PresenceSatellite)),
+        ("is_heard", c_bool),
+    )
+
+
 SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Torus_Init": (c_bool, [POINTER(Torus), c_uint32, c_uint32, c_bool]),
     "SKY_Placement_Init": (c_bool, [POINTER(Placement), POINTER(Torus), c_uint, c_uint32, Cell]),
@@ -517,6 +607,17 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Handovers_Begin": (None, [POINTER(Handovers), POINTER(HandoverSearch), c_uint32, c_uint32, c_uint32]),
     "SKY_Handovers_HasLeft": (c_bool, [POINTER(HandoverSearch), POINTER(HandoverWord)]),
     "SKY_Handovers_Asked": (c_bool, [POINTER(Handovers), POINTER(HandoverSearch), c_uint64, c_uint32, c_uint32, c_uint32]),
+    "SKY_Lookup_Init": (None, [POINTER(Lookup), POINTER(LookupKey), c_uint32, c_bool]),
+    "SKY_Lookup_Next": (c_uint, [POINTER(Lookup)]),
+    "SKY_Lookup_Begin": (c_bool, [POINTER(Lookup), c_uint32, c_uint32]),
+    "SKY_Lookup_Wants": (c_bool, [POINTER(Lookup), c_uint32]),
+    "SKY_Lookup_Take": (None, [POINTER(Lookup), c_uint32, c_uint]),
+    "SKY_Lookup_Asked": (c_bool, [POINTER(Lookup)]),
+    "SKY_Lookup_Status": (c_uint32, [POINTER(Lookup), c_uint32, c_bool]),
+    "SKY_Presence_Init": (None, [POINTER(Presence), POINTER(Torus), POINTER(PresenceSatellite)]),
+    "SKY_Presence_IsAwake": (c_bool, [POINTER(Presence), c_uint64, Addr]),
+    "SKY_Presence_Asks": (c_bool, [POINTER(Presence), c_uint64, c_uint32, c_uint32, c_bool, POINTER(Addr), c_uint32]),
+    "SKY_Presence_Told": (None, [POINTER(Presence), c_uint64, c_uint64, POINTER(Addr), c_uint32, POINTER(Addr), c_uint32]),
     "SKY_Window_Servers": (None, [POINTER(Placement), Cell, POINTER(Addr)]),
     "SKY_Window_Covers": (c_bool, [POINTER(Placement), Cell, Addr]),
     "SKY_Window_Heir": (Addr, [POINTER(Placement), Cell, Cell, Addr]),

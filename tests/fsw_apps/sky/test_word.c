@@ -107,6 +107,16 @@ static void test_another_block_of_the_name_has_other_lengths(void)
     CHECK(SKY_Word_IsOther(&smaller, &known));
 }
 
+static void test_of_several_words_that_of_the_latest_row_counts(void)
+{
+    const SKY_BlockFacts_t now   = {25, 10, 3, 0};
+    const SKY_BlockFacts_t ahead = {25, 10, 3, 7};
+
+    CHECK(SKY_Word_IsNewer(&ahead, &now));
+    CHECK(!SKY_Word_IsNewer(&now, &ahead));
+    CHECK(!SKY_Word_IsNewer(&ahead, &ahead));
+}
+
 static void test_what_is_laid_ahead_is_in_a_row_to_come(void)
 {
     static const uint32_t  rows[] = {5, 7};
@@ -129,6 +139,7 @@ int main(void)
     RUN(test_numbers_that_contradict_are_no_block);
     RUN(test_another_key_is_not_what_was_asked_for);
     RUN(test_another_block_of_the_name_has_other_lengths);
+    RUN(test_of_several_words_that_of_the_latest_row_counts);
     RUN(test_what_is_laid_ahead_is_in_a_row_to_come);
     return CHECK_RESULT();
 }

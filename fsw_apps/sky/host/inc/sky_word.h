@@ -33,6 +33,8 @@ typedef struct
 SKY_Word_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_BlockFacts_t *facts);
 /** Is it another block of the same name? Another host has put it in the place of this one. */
 bool SKY_Word_IsOther(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known);
+/** Satellites may know a block of several rows. Does what one says count instead of what another one said? The latest row does. */
+bool SKY_Word_IsNewer(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known);
 /**
  * Is a block laid for a row to come? Its chunks are not to be purged, though they are missed now.
  * @param row         that holds now; 0 without a schedule

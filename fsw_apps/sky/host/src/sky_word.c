@@ -50,6 +50,13 @@ bool SKY_Word_IsOther(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *kno
     return facts->block_len != known->block_len || facts->chunk_len != known->chunk_len;
 }
 
+bool SKY_Word_IsNewer(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known)
+{
+    SKY_ASSERT(facts->chunk_len >= 1u);
+    SKY_ASSERT(known->chunk_len >= 1u);
+    return facts->epoch > known->epoch;
+}
+
 bool SKY_Word_IsAhead(const SKY_BlockFacts_t *facts, uint32_t row, const uint32_t *rows, uint32_t row_count)
 {
     bool is_row = false;
