@@ -62,7 +62,7 @@ MODULES = (
             f"{_HOST}sky_host_ask.h": ("SKY_HostPlace_t", "SKY_HostQuestion_t", "SKY_HostPatience_t"),
             f"{_HOST}sky_host.h": ("SKY_HostBlock_t", "SKY_HostServed_t"),
             f"{_CORE}sky_chunkset.h": ("SKY_CHUNKSET_MAX_BYTES", "SKY_ChunkSet_t"),
-            **dict.fromkeys(f"{_HOST}sky_{part}.h" for part in ("word", "shares", "clearing")),
+            **dict.fromkeys(f"{_HOST}sky_{part}.h" for part in ("word", "held", "clearing")),
             "ground/native/skyc.h": None,
             f"{_CORE}sky_crc.h": ("SKY_Crc32c",),
         },
@@ -77,10 +77,13 @@ MODULES = (
             "SKY_HostServed_t": "Served",
             **{
                 f"SKY_{name}_t": name
-                for name in ("ChunkSet", "Word", "BlockFacts", "Share", "HeldVerdict", "Held", "Cleared", "ClearStep", "Clearing")
+                for name in (
+                    "ChunkSet", "BlockFacts", "HeldShare", "HeldVerdict", "Held", "Cleared", "ClearStep", "Clearing",
+                )
             },
+            "SKY_HasWord_t": "Word",
             "SKY_CHUNKSET_MAX_BYTES": "CHUNKSET_MAX_BYTES",
-            "SKY_SHARE_NOWHERE": "SHARE_NOWHERE",
+            "SKY_HELD_NOWHERE": "HELD_NOWHERE",
         },
     ),
     Module(

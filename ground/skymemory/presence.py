@@ -2,7 +2,7 @@
 
 Before somebody counts on a chain of blocks a few of them are asked for, in one exchange. Nobody waits for that longer than an
 answer takes: without one what is known counts, and who has not answered is left alone for a while. Who is asked and who is left
-alone the core decides (`sky_presence.h`), and what the answers mean (`sky_shares.h`, `sky_attempts.h`).
+alone the core decides (`sky_presence.h`), and what the answers mean (`sky_held.h`, `sky_attempts.h`).
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 """The control plane: PING, HAS, STATS, PURGE, MIGRATE, RELAY to one satellite or to all at once, over one UDP socket.
 
 What is sent when, and what counts as an answer, the flight core's host decides (`sky_host_ask.h`), and what answers to HAS and
-PURGE mean (`sky_word.h`, `sky_shares.h`, `sky_clearing.h`).
+PURGE mean (`sky_word.h`, `sky_held.h`, `sky_clearing.h`).
 """
 
 import socket

@@ -1,4 +1,4 @@
-"""Which chunks of a block each server should hold, in pieces that one request can name: the core decides (`sky_shares.h`)."""
+"""Which chunks of a block each server should hold, in pieces that one request can name: the core decides (`sky_held.h`)."""
 
 import ctypes
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from skymemory.block_entry import BlockEntry
 from skymemory.link import structures
 from skymemory.link.ask import Answer, Ask, facts_of
 from skymemory.link.native import library
-from skymemory.link.structures import CHUNKSET_MAX_BYTES, SHARE_NOWHERE
+from skymemory.link.structures import CHUNKSET_MAX_BYTES, HELD_NOWHERE
 from skymemory.placement.window import Route
 from skymemory.wire import icd
 
@@ -18,7 +18,7 @@ _Payload: Final = ctypes.c_uint8 * CHUNKSET_MAX_BYTES
 class Share:
     """Chunks of a block that one server should hold, and where it may hold them."""
 
-    def __init__(self, index: int, key: bytes, places: Sequence[Route], raw: structures.Share) -> None:
+    def __init__(self, index: int, key: bytes, places: Sequence[Route], raw: structures.HeldShare) -> None:
         """`index`: of the block."""
         self.index = index
         self._key = key
@@ -29,18 +29,18 @@ class Share:
     @property
     def is_open(self) -> bool:
         """True if a place is left that may hold what is missing."""
-        return bool(self._core.SKY_Share_Next(self._at) != SHARE_NOWHERE)
+        return bool(self._core.SKY_HeldShare_Next(self._at) != HELD_NOWHERE)
 
     def ask(self, tenant: int) -> Ask:
         """Does the next place hold what is missing?"""
-        route = self._places[self._core.SKY_Share_Next(self._at)]
+        route = self._places[self._core.SKY_HeldShare_Next(self._at)]
         room, first = _Payload(), ctypes.c_uint32()
-        payload = ctypes.string_at(room, self._core.SKY_Share_Ask(self._at, room, ctypes.byref(first)))
+        payload = ctypes.string_at(room, self._core.SKY_HeldShare_Ask(self._at, room, ctypes.byref(first)))
         return Ask(route, icd.OP_HAS, tenant=tenant, key=self._key, chunk_id=first.value, payload=payload)
 
     def take(self, answer: Answer | None) -> None:
         """What it said; None: nothing."""
-        self._core.SKY_Share_Take(self._at, self._key, None if answer is None else answer.raw)
+        self._core.SKY_HeldShare_Take(self._at, self._key, None if answer is None else answer.raw)
 
     def add_to(self, held: structures.Held) -> None:
         """Add what is known of this share to what is known of its block."""
@@ -56,7 +56,7 @@ def shares_of(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) 
     """
     core, facts, servers = library(), ctypes.byref(facts_of(entry)), len(places)
     for server, routes in enumerate(places):
-        for piece in range(core.SKY_Share_Pieces(facts, servers, server)):
-            raw = structures.Share()
-            core.SKY_Share_Init(ctypes.byref(raw), facts, servers, server, piece, len(routes))
+        for piece in range(core.SKY_HeldShare_Pieces(facts, servers, server)):
+            raw = structures.HeldShare()
+            core.SKY_HeldShare_Init(ctypes.byref(raw), facts, servers, server, piece, len(routes))
             yield Share(index, entry.key, routes, raw)

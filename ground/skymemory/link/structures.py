@@ -19,12 +19,12 @@ from typing import Any, Final
 
 CHUNKSET_MAX_BYTES: Final = 264
 """largest payload of a chunk set"""
-SHARE_NOWHERE: Final = 4294967295
+HELD_NOWHERE: Final = 4294967295
 """no place is left to ask, or nothing to ask for"""
 
 
 class Word(IntEnum):
-    """`SKY_Word_t`. What an answer says."""
+    """`SKY_HasWord_t`. What an answer says."""
 
     NOTHING = 0
     """there is none, or it only says why the satellite could not be asked"""
@@ -411,8 +411,8 @@ class BlockFacts(Structure):
     )
 
 
-class Share(Structure):
-    """`SKY_Share_t`. What a server should hold of a block, as far as one request can name it."""
+class HeldShare(Structure):
+    """`SKY_HeldShare_t`. What a server should hold of a block, as far as one request can name it."""
 
     block: BlockFacts
     places: int
@@ -582,12 +582,12 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Word_IsOther": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),
     "SKY_Word_IsNewer": (c_bool, [POINTER(BlockFacts), POINTER(BlockFacts)]),
     "SKY_Word_IsAhead": (c_bool, [POINTER(BlockFacts), c_uint32, POINTER(c_uint32), c_uint32]),
-    "SKY_Share_Pieces": (c_uint32, [POINTER(BlockFacts), c_uint32, c_uint32]),
-    "SKY_Share_Init": (None, [POINTER(Share), POINTER(BlockFacts), c_uint32, c_uint32, c_uint32, c_uint32]),
-    "SKY_Share_Next": (c_uint32, [POINTER(Share)]),
-    "SKY_Share_Ask": (c_uint32, [POINTER(Share), c_void_p, POINTER(c_uint32)]),
-    "SKY_Share_Take": (None, [POINTER(Share), c_void_p, POINTER(Packet)]),
-    "SKY_Held_Add": (None, [POINTER(Held), POINTER(Share)]),
+    "SKY_HeldShare_Pieces": (c_uint32, [POINTER(BlockFacts), c_uint32, c_uint32]),
+    "SKY_HeldShare_Init": (None, [POINTER(HeldShare), POINTER(BlockFacts), c_uint32, c_uint32, c_uint32, c_uint32]),
+    "SKY_HeldShare_Next": (c_uint32, [POINTER(HeldShare)]),
+    "SKY_HeldShare_Ask": (c_uint32, [POINTER(HeldShare), c_void_p, POINTER(c_uint32)]),
+    "SKY_HeldShare_Take": (None, [POINTER(HeldShare), c_void_p, POINTER(Packet)]),
+    "SKY_Held_Add": (None, [POINTER(Held), POINTER(HeldShare)]),
     "SKY_Cleared_Add": (None, [POINTER(Cleared), POINTER(Packet), c_bool]),
     "SKY_Cleared_IsConfirmed": (c_bool, [POINTER(Cleared)]),
     "SKY_Cleared_HasMore": (c_bool, [POINTER(Cleared)]),

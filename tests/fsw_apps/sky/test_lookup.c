@@ -14,7 +14,7 @@ static SKY_Lookup_t lookup_of(uint32_t count, bool is_over)
 }
 
 /* One satellite says these words of the keys that it is asked for. @return the next one is to be asked */
-static bool say(SKY_Lookup_t *lookup, const SKY_Word_t *words)
+static bool say(SKY_Lookup_t *lookup, const SKY_HasWord_t *words)
 {
     for (uint32_t i = 0; i < lookup->count; ++i)
     {
@@ -26,10 +26,10 @@ static bool say(SKY_Lookup_t *lookup, const SKY_Word_t *words)
     return SKY_Lookup_Asked(lookup);
 }
 
-static const SKY_Word_t here[]    = {SKY_WORD_BLOCK, SKY_WORD_BLOCK, SKY_WORD_BLOCK};
-static const SKY_Word_t gone[]    = {SKY_WORD_ABSENT, SKY_WORD_UNSOUND, SKY_WORD_ABSENT};
-static const SKY_Word_t nothing[] = {SKY_WORD_NOTHING, SKY_WORD_NOTHING, SKY_WORD_NOTHING};
-static const SKY_Word_t mixed[]   = {SKY_WORD_BLOCK, SKY_WORD_NOTHING, SKY_WORD_ABSENT};
+static const SKY_HasWord_t here[]    = {SKY_WORD_BLOCK, SKY_WORD_BLOCK, SKY_WORD_BLOCK};
+static const SKY_HasWord_t gone[]    = {SKY_WORD_ABSENT, SKY_WORD_UNSOUND, SKY_WORD_ABSENT};
+static const SKY_HasWord_t nothing[] = {SKY_WORD_NOTHING, SKY_WORD_NOTHING, SKY_WORD_NOTHING};
+static const SKY_HasWord_t mixed[]   = {SKY_WORD_BLOCK, SKY_WORD_NOTHING, SKY_WORD_ABSENT};
 
 static void test_nothing_is_asked_for_nothing(void)
 {

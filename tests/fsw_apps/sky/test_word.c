@@ -22,7 +22,7 @@ static SKY_Packet_t answer_of(uint8_t status)
     return pkt;
 }
 
-static SKY_Word_t word_of(const SKY_Packet_t *answer)
+static SKY_HasWord_t word_of(const SKY_Packet_t *answer)
 {
     SKY_BlockFacts_t facts;
 
@@ -60,8 +60,8 @@ static void test_numbers_that_contradict_are_no_block(void)
 {
     static const struct
     {
-        uint32_t   block_len, chunk_len, chunk_total;
-        SKY_Word_t word;
+        uint32_t      block_len, chunk_len, chunk_total;
+        SKY_HasWord_t word;
     } cases[] = {
         {0, 10, 0, SKY_WORD_UNSOUND},
         {20, 10, 3, SKY_WORD_UNSOUND},

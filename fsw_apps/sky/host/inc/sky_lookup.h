@@ -64,7 +64,7 @@ bool SKY_Lookup_Begin(SKY_Lookup_t *lookup, uint32_t ways, uint32_t satellites);
 /** Is a satellite of this step to be asked for this key? */
 bool SKY_Lookup_Wants(const SKY_Lookup_t *lookup, uint32_t key);
 /** A satellite was asked for a key. */
-void SKY_Lookup_Take(SKY_Lookup_t *lookup, uint32_t key, SKY_Word_t word);
+void SKY_Lookup_Take(SKY_Lookup_t *lookup, uint32_t key, SKY_HasWord_t word);
 /**
  * All that a satellite was to be asked for has been taken; for SEARCH and AGAIN, all of all satellites.
  * @return true: ask the next one of the pass. No other one is, if this one said nothing at all: that would take as long.

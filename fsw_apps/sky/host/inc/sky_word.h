@@ -16,7 +16,7 @@ typedef enum
     SKY_WORD_ABSENT,      /**< the satellite holds nothing of the block */
     SKY_WORD_UNSOUND,     /**< it holds something that no block can be, or speaks of another key */
     SKY_WORD_BLOCK        /**< it knows the block: SKY_BlockFacts_t */
-} SKY_Word_t;
+} SKY_HasWord_t;
 
 /** What is known of a block. */
 typedef struct
@@ -30,7 +30,7 @@ typedef struct
  * @param key     that was asked for
  * @param facts   set if this returns SKY_WORD_BLOCK
  */
-SKY_Word_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_BlockFacts_t *facts);
+SKY_HasWord_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_BlockFacts_t *facts);
 /** Is it another block of the same name? Another host has put it in the place of this one. */
 bool SKY_Word_IsOther(const SKY_BlockFacts_t *facts, const SKY_BlockFacts_t *known);
 /** Satellites may know a block of several rows. Does what one says count instead of what another one said? The latest row does. */

@@ -131,7 +131,7 @@ bool SKY_Lookup_Wants(const SKY_Lookup_t *lookup, uint32_t key)
     return lookup->keys[key].is_wanted && !lookup->keys[key].is_found;
 }
 
-void SKY_Lookup_Take(SKY_Lookup_t *lookup, uint32_t key, SKY_Word_t word)
+void SKY_Lookup_Take(SKY_Lookup_t *lookup, uint32_t key, SKY_HasWord_t word)
 {
     SKY_LookupKey_t *one = &lookup->keys[key];
 

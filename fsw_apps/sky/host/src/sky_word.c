@@ -18,7 +18,7 @@ static bool AreSound(const SKY_Packet_t *answer)
            (answer->chunk_total - 1u) * chunk_len < answer->block_len && answer->block_len <= answer->chunk_total * chunk_len;
 }
 
-SKY_Word_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_BlockFacts_t *facts)
+SKY_HasWord_t SKY_Word_Of(const SKY_Packet_t *answer, const uint8_t *key, SKY_BlockFacts_t *facts)
 {
     SKY_ASSERT(key != NULL);
     SKY_ASSERT(facts != NULL);

@@ -1,5 +1,5 @@
 /* Is a block whole? Which chunks each place is asked for, and what its answer means. */
-#include "sky_shares.h"
+#include "sky_held.h"
 
 #include <string.h>
 
@@ -45,29 +45,29 @@ static SKY_Packet_t denial(uint8_t status)
 }
 
 /* Server 1 of three has chunks 1, 4, 7, 10, 13, 16, 19. */
-static SKY_Share_t share_of(uint32_t places)
+static SKY_HeldShare_t share_of(uint32_t places)
 {
-    SKY_Share_t share;
+    SKY_HeldShare_t share;
 
-    CHECK_EQ(SKY_Share_Pieces(&block, SERVERS, 1), 1);
-    SKY_Share_Init(&share, &block, SERVERS, 1, 0, places);
+    CHECK_EQ(SKY_HeldShare_Pieces(&block, SERVERS, 1), 1);
+    SKY_HeldShare_Init(&share, &block, SERVERS, 1, 0, places);
     return share;
 }
 
 /* What is asked of the next place. */
-static SKY_ChunkSet_t ask(SKY_Share_t *share)
+static SKY_ChunkSet_t ask(SKY_HeldShare_t *share)
 {
     SKY_Packet_t   pkt;
     SKY_ChunkSet_t asked;
 
     (void)memset(&pkt, 0, sizeof(pkt));
-    pkt.length  = SKY_Share_Ask(share, payload, &pkt.chunk_id);
+    pkt.length  = SKY_HeldShare_Ask(share, payload, &pkt.chunk_id);
     pkt.payload = payload;
     CHECK_EQ(SKY_ChunkSet_Decode(&pkt, &asked), SKY_STATUS_OK);
     return asked;
 }
 
-static SKY_Held_t held_by(const SKY_Share_t *share)
+static SKY_Held_t held_by(const SKY_HeldShare_t *share)
 {
     SKY_Held_t held = {SKY_HELD_WHOLE, false};
 
@@ -80,20 +80,20 @@ static void test_a_share_goes_in_pieces_that_a_request_can_name(void)
     const uint32_t         most  = SKY_LIMIT_CHUNK_SET;
     const SKY_BlockFacts_t large = {4u * most, 1, 4u * most, 0};
     const SKY_BlockFacts_t odd   = {4u * most + 3u, 1, 4u * most + 3u, 0};
-    SKY_Share_t            share;
+    SKY_HeldShare_t        share;
 
-    CHECK_EQ(SKY_Share_Pieces(&large, 2, 0), 2);
-    CHECK_EQ(SKY_Share_Pieces(&large, 2, 1), 2);
-    CHECK_EQ(SKY_Share_Pieces(&odd, 2, 0), 3);
-    CHECK_EQ(SKY_Share_Pieces(&odd, 2, 1), 3);
-    CHECK_EQ(SKY_Share_Pieces(&odd, 1, 0), 5);
-    SKY_Share_Init(&share, &odd, 2, 1, 1, 1);
+    CHECK_EQ(SKY_HeldShare_Pieces(&large, 2, 0), 2);
+    CHECK_EQ(SKY_HeldShare_Pieces(&large, 2, 1), 2);
+    CHECK_EQ(SKY_HeldShare_Pieces(&odd, 2, 0), 3);
+    CHECK_EQ(SKY_HeldShare_Pieces(&odd, 2, 1), 3);
+    CHECK_EQ(SKY_HeldShare_Pieces(&odd, 1, 0), 5);
+    SKY_HeldShare_Init(&share, &odd, 2, 1, 1, 1);
     CHECK_EQ(SKY_ChunkSet_ChunkId(&share.missing, 0), 1u + 2u * most);
     CHECK_EQ(SKY_ChunkSet_Size(&share.missing), most);
-    SKY_Share_Init(&share, &odd, 2, 1, 2, 1);
+    SKY_HeldShare_Init(&share, &odd, 2, 1, 2, 1);
     CHECK_EQ(SKY_ChunkSet_ChunkId(&share.missing, 0), 1u + 4u * most);
     CHECK_EQ(SKY_ChunkSet_Size(&share.missing), 1);
-    SKY_Share_Init(&share, &odd, 2, 0, 2, 1);
+    SKY_HeldShare_Init(&share, &odd, 2, 0, 2, 1);
     CHECK_EQ(SKY_ChunkSet_Size(&share.missing), 2);
 }
 
@@ -101,27 +101,27 @@ static void test_a_server_behind_the_last_chunk_has_no_share(void)
 {
     const SKY_BlockFacts_t small = {150, 100, 2, 0};
 
-    CHECK_EQ(SKY_Share_Pieces(&small, SERVERS, 1), 1);
-    CHECK_EQ(SKY_Share_Pieces(&small, SERVERS, 2), 0);
+    CHECK_EQ(SKY_HeldShare_Pieces(&small, SERVERS, 1), 1);
+    CHECK_EQ(SKY_HeldShare_Pieces(&small, SERVERS, 2), 0);
 }
 
 static void test_the_next_place_is_asked_for_what_is_missing(void)
 {
     static const uint32_t first[]  = {1, 10, 19};
     static const uint32_t second[] = {4, 7, 13, 16};
-    SKY_Share_t           share    = share_of(3);
+    SKY_HeldShare_t       share    = share_of(3);
     SKY_ChunkSet_t        asked;
     SKY_Packet_t          word;
 
-    CHECK_EQ(SKY_Share_Next(&share), 0);
+    CHECK_EQ(SKY_HeldShare_Next(&share), 0);
     asked = ask(&share);
     CHECK_EQ(asked.base, 1);
     CHECK_EQ(asked.count, 7);
     CHECK_EQ(SKY_ChunkSet_Size(&asked), 7);
     word = word_of(&block, 1, SERVERS, 7, first, 3);
-    SKY_Share_Take(&share, key, &word);
+    SKY_HeldShare_Take(&share, key, &word);
 
-    CHECK_EQ(SKY_Share_Next(&share), 1);
+    CHECK_EQ(SKY_HeldShare_Next(&share), 1);
     asked = ask(&share);
     CHECK_EQ(asked.base, 4);
     CHECK_EQ(asked.stride, SERVERS);
@@ -129,21 +129,21 @@ static void test_the_next_place_is_asked_for_what_is_missing(void)
     CHECK_EQ(SKY_ChunkSet_Size(&asked), 4);
     CHECK(!SKY_ChunkSet_Has(&asked, 2));
     word = word_of(&block, 4, SERVERS, 5, second, 4);
-    SKY_Share_Take(&share, key, &word);
+    SKY_HeldShare_Take(&share, key, &word);
 
-    CHECK_EQ(SKY_Share_Next(&share), SKY_SHARE_NOWHERE); /* the third place has nothing to add */
+    CHECK_EQ(SKY_HeldShare_Next(&share), SKY_HELD_NOWHERE); /* the third place has nothing to add */
     CHECK_EQ(held_by(&share).verdict, SKY_HELD_WHOLE);
 }
 
 static void test_what_a_satellite_says_of_other_chunks_counts_for_nothing(void)
 {
     static const uint32_t other[] = {0, 3, 18};
-    SKY_Share_t           share   = share_of(1);
+    SKY_HeldShare_t       share   = share_of(1);
 
     (void)ask(&share);
     const SKY_Packet_t word = word_of(&block, 0, SERVERS, 7, other, 3);
 
-    SKY_Share_Take(&share, key, &word);
+    SKY_HeldShare_Take(&share, key, &word);
     CHECK_EQ(SKY_ChunkSet_Size(&share.missing), 7);
     CHECK_EQ(held_by(&share).verdict, SKY_HELD_BROKEN);
 }
@@ -152,53 +152,53 @@ static void test_a_chunk_that_all_deny_is_gone(void)
 {
     static const uint32_t held[] = {1, 4, 7, 10, 13, 16};
     const SKY_Packet_t    gone   = denial(SKY_STATUS_NOT_FOUND);
-    SKY_Share_t           share  = share_of(2);
+    SKY_HeldShare_t       share  = share_of(2);
 
     (void)ask(&share);
     const SKY_Packet_t word = word_of(&block, 1, SERVERS, 7, held, 6);
 
-    SKY_Share_Take(&share, key, &word);
+    SKY_HeldShare_Take(&share, key, &word);
     (void)ask(&share);
-    SKY_Share_Take(&share, key, &gone);
-    CHECK_EQ(SKY_Share_Next(&share), SKY_SHARE_NOWHERE);
+    SKY_HeldShare_Take(&share, key, &gone);
+    CHECK_EQ(SKY_HeldShare_Next(&share), SKY_HELD_NOWHERE);
     CHECK_EQ(held_by(&share).verdict, SKY_HELD_BROKEN);
 }
 
 static void test_silence_denies_nothing(void)
 {
-    const SKY_Packet_t gone   = denial(SKY_STATUS_NOT_FOUND);
-    const SKY_Packet_t no_way = denial(SKY_STATUS_UNREACHABLE);
-    SKY_Share_t        silent = share_of(2);
-    SKY_Share_t        cut    = share_of(2);
-    const SKY_Share_t  nobody = share_of(0);
+    const SKY_Packet_t    gone   = denial(SKY_STATUS_NOT_FOUND);
+    const SKY_Packet_t    no_way = denial(SKY_STATUS_UNREACHABLE);
+    SKY_HeldShare_t       silent = share_of(2);
+    SKY_HeldShare_t       cut    = share_of(2);
+    const SKY_HeldShare_t nobody = share_of(0);
 
     (void)ask(&silent);
-    SKY_Share_Take(&silent, key, NULL);
+    SKY_HeldShare_Take(&silent, key, NULL);
     (void)ask(&silent);
-    SKY_Share_Take(&silent, key, &gone);
+    SKY_HeldShare_Take(&silent, key, &gone);
     CHECK_EQ(held_by(&silent).verdict, SKY_HELD_UNKNOWN);
 
     (void)ask(&cut);
-    SKY_Share_Take(&cut, key, &gone);
+    SKY_HeldShare_Take(&cut, key, &gone);
     (void)ask(&cut);
-    SKY_Share_Take(&cut, key, &no_way);
+    SKY_HeldShare_Take(&cut, key, &no_way);
     CHECK_EQ(held_by(&cut).verdict, SKY_HELD_UNKNOWN);
 
-    CHECK_EQ(SKY_Share_Next(&nobody), SKY_SHARE_NOWHERE);
+    CHECK_EQ(SKY_HeldShare_Next(&nobody), SKY_HELD_NOWHERE);
     CHECK_EQ(held_by(&nobody).verdict, SKY_HELD_UNKNOWN);
 }
 
 static void test_silence_does_not_matter_where_another_has_all(void)
 {
     static const uint32_t all[] = {1, 4, 7, 10, 13, 16, 19};
-    SKY_Share_t           share = share_of(2);
+    SKY_HeldShare_t       share = share_of(2);
 
     (void)ask(&share);
-    SKY_Share_Take(&share, key, NULL);
+    SKY_HeldShare_Take(&share, key, NULL);
     (void)ask(&share);
     const SKY_Packet_t word = word_of(&block, 1, SERVERS, 7, all, 7);
 
-    SKY_Share_Take(&share, key, &word);
+    SKY_HeldShare_Take(&share, key, &word);
     CHECK_EQ(held_by(&share).verdict, SKY_HELD_WHOLE);
 }
 
@@ -209,7 +209,7 @@ static void test_a_word_that_cannot_be_read_denies_nothing(void)
 
     for (uint32_t i = 0; i < 4u; ++i)
     {
-        SKY_Share_t share = share_of(1);
+        SKY_HeldShare_t share = share_of(1);
 
         (void)ask(&share);
         words[i] = word_of(&block, 1, SERVERS, 7, held, 1);
@@ -228,7 +228,7 @@ static void test_a_word_that_cannot_be_read_denies_nothing(void)
                 words[i].key[0] ^= 1u;
                 break;
         }
-        SKY_Share_Take(&share, key, &words[i]);
+        SKY_HeldShare_Take(&share, key, &words[i]);
         CHECK_EQ(SKY_ChunkSet_Size(&share.missing), 7);
         CHECK_EQ(held_by(&share).verdict, SKY_HELD_UNKNOWN);
     }
@@ -238,12 +238,12 @@ static void test_another_block_of_the_name_is_told(void)
 {
     static const uint32_t  all[]  = {1, 4, 7, 10, 13, 16, 19};
     const SKY_BlockFacts_t longer = {1996, 100, 20, 0};
-    SKY_Share_t            share  = share_of(1);
+    SKY_HeldShare_t        share  = share_of(1);
 
     (void)ask(&share);
     const SKY_Packet_t word = word_of(&longer, 1, SERVERS, 7, all, 7);
 
-    SKY_Share_Take(&share, key, &word);
+    SKY_HeldShare_Take(&share, key, &word);
     CHECK_EQ(held_by(&share).verdict, SKY_HELD_BROKEN); /* this one is not there */
     CHECK(held_by(&share).is_other);
 }
@@ -252,7 +252,7 @@ static void test_one_share_breaks_a_block_and_one_makes_it_doubtful(void)
 {
     static const uint32_t all[] = {1, 4, 7, 10, 13, 16, 19};
     const SKY_Packet_t    gone  = denial(SKY_STATUS_NOT_FOUND);
-    SKY_Share_t           shares[3];
+    SKY_HeldShare_t       shares[3];
     SKY_Held_t            held = {SKY_HELD_WHOLE, false};
 
     for (uint32_t i = 0; i < 3u; ++i)
@@ -262,9 +262,9 @@ static void test_one_share_breaks_a_block_and_one_makes_it_doubtful(void)
     }
     const SKY_Packet_t word = word_of(&block, 1, SERVERS, 7, all, 7);
 
-    SKY_Share_Take(&shares[0], key, &word);
-    SKY_Share_Take(&shares[1], key, NULL);
-    SKY_Share_Take(&shares[2], key, &gone);
+    SKY_HeldShare_Take(&shares[0], key, &word);
+    SKY_HeldShare_Take(&shares[1], key, NULL);
+    SKY_HeldShare_Take(&shares[2], key, &gone);
     SKY_Held_Add(&held, &shares[0]);
     CHECK_EQ(held.verdict, SKY_HELD_WHOLE);
     SKY_Held_Add(&held, &shares[1]);

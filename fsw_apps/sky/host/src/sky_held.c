@@ -1,8 +1,8 @@
 /**
  * @file
- * Whether a block is whole, as servers say: see sky_shares.h.
+ * Whether a block is whole, as servers say: see sky_held.h.
  */
-#include "sky_shares.h"
+#include "sky_held.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ static uint32_t ChunksOf(const SKY_BlockFacts_t *block, uint32_t servers, uint32
     return server < block->chunk_total ? (block->chunk_total - server - 1u) / servers + 1u : 0u;
 }
 
-uint32_t SKY_Share_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server)
+uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server)
 {
     const uint32_t chunks = ChunksOf(block, servers, server);
     const uint32_t pieces = chunks / SKY_LIMIT_CHUNK_SET + (chunks % SKY_LIMIT_CHUNK_SET > 0u ? 1u : 0u);
@@ -26,14 +26,14 @@ uint32_t SKY_Share_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint3
     return pieces;
 }
 
-void SKY_Share_Init(SKY_Share_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server, uint32_t piece,
-                    uint32_t places)
+void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server, uint32_t piece,
+                        uint32_t places)
 {
     const uint32_t first = piece * SKY_LIMIT_CHUNK_SET;
     const uint32_t left  = ChunksOf(block, servers, server) - first;
     const uint32_t count = left < SKY_LIMIT_CHUNK_SET ? left : SKY_LIMIT_CHUNK_SET;
 
-    SKY_ASSERT(piece < SKY_Share_Pieces(block, servers, server));
+    SKY_ASSERT(piece < SKY_HeldShare_Pieces(block, servers, server));
     (void)memset(share, 0, sizeof(*share));
     share->block         = *block;
     share->places        = places;
@@ -47,25 +47,25 @@ void SKY_Share_Init(SKY_Share_t *share, const SKY_BlockFacts_t *block, uint32_t 
     SKY_ASSERT(SKY_ChunkSet_ChunkId(&share->missing, count - 1u) < block->chunk_total);
 }
 
-static bool IsMissing(const SKY_Share_t *share)
+static bool IsMissing(const SKY_HeldShare_t *share)
 {
     return SKY_ChunkSet_Next(&share->missing, 0) < share->missing.count;
 }
 
-uint32_t SKY_Share_Next(const SKY_Share_t *share)
+uint32_t SKY_HeldShare_Next(const SKY_HeldShare_t *share)
 {
     SKY_ASSERT(share->asked <= share->places);
-    return share->asked < share->places && IsMissing(share) ? share->asked : SKY_SHARE_NOWHERE;
+    return share->asked < share->places && IsMissing(share) ? share->asked : SKY_HELD_NOWHERE;
 }
 
-uint32_t SKY_Share_Ask(SKY_Share_t *share, uint8_t *payload, uint32_t *chunk_id)
+uint32_t SKY_HeldShare_Ask(SKY_HeldShare_t *share, uint8_t *payload, uint32_t *chunk_id)
 {
     const SKY_ChunkSet_t *missing = &share->missing;
     const uint32_t        first   = SKY_ChunkSet_Next(missing, 0);
     uint32_t              last    = first;
     SKY_ChunkSet_t        asked;
 
-    SKY_ASSERT(SKY_Share_Next(share) != SKY_SHARE_NOWHERE);
+    SKY_ASSERT(SKY_HeldShare_Next(share) != SKY_HELD_NOWHERE);
     for (uint32_t i = first; i < missing->count; i = SKY_ChunkSet_Next(missing, i + 1u))
     {
         last = i;
@@ -83,7 +83,7 @@ uint32_t SKY_Share_Ask(SKY_Share_t *share, uint8_t *payload, uint32_t *chunk_id)
 }
 
 /* What is held is missing no more. */
-static void Strike(SKY_Share_t *share, const SKY_ChunkSet_t *held)
+static void Strike(SKY_HeldShare_t *share, const SKY_ChunkSet_t *held)
 {
     SKY_ChunkSet_t *missing = &share->missing;
     const uint32_t  before  = SKY_ChunkSet_Size(missing);
@@ -99,11 +99,11 @@ static void Strike(SKY_Share_t *share, const SKY_ChunkSet_t *held)
     SKY_ASSERT(before - SKY_ChunkSet_Size(missing) <= SKY_ChunkSet_Size(held));
 }
 
-void SKY_Share_Take(SKY_Share_t *share, const uint8_t *key, const SKY_Packet_t *answer)
+void SKY_HeldShare_Take(SKY_HeldShare_t *share, const uint8_t *key, const SKY_Packet_t *answer)
 {
-    SKY_BlockFacts_t facts;
-    SKY_ChunkSet_t   held;
-    const SKY_Word_t word = SKY_Word_Of(answer, key, &facts);
+    SKY_BlockFacts_t    facts;
+    SKY_ChunkSet_t      held;
+    const SKY_HasWord_t word = SKY_Word_Of(answer, key, &facts);
 
     SKY_ASSERT(share->asked > 0u);
     SKY_ASSERT(share->asked <= share->places);
@@ -129,11 +129,11 @@ void SKY_Share_Take(SKY_Share_t *share, const uint8_t *key, const SKY_Packet_t *
     }
 }
 
-void SKY_Held_Add(SKY_Held_t *held, const SKY_Share_t *share)
+void SKY_Held_Add(SKY_Held_t *held, const SKY_HeldShare_t *share)
 {
     uint32_t verdict = SKY_HELD_WHOLE;
 
-    SKY_ASSERT(SKY_Share_Next(share) == SKY_SHARE_NOWHERE);
+    SKY_ASSERT(SKY_HeldShare_Next(share) == SKY_HELD_NOWHERE);
     SKY_ASSERT(held->verdict <= SKY_HELD_BROKEN);
     if (IsMissing(share))
     {
