@@ -65,6 +65,7 @@ typedef struct
     uint32_t chunk_us;                 /**< processing time of a chunk on board, one after the other; 0: none */
     uint32_t way_chunks;               /**< on their way through one satellite to or from several; 0: as ground hosts have it */
     uint32_t violations_max;           /**< the run stops at so many; 0: it never does */
+    uint32_t ask_first;                /**< of so many gets, before one all servers are asked what they hold; 0: before none */
     uint32_t livelock_steps;           /**< at once, without an operation that begins or ends; 0: as twin_pace.c has it */
 } SKYT_Config_t;
 
@@ -167,9 +168,10 @@ typedef enum
     SKYT_INVARIANT_LIFETIME = 10, /**< deadlines mean what they say: in requests as they are sent, and for parts that are kept */
     SKYT_INVARIANT_WAITS    = 11, /**< what is laid for a later row waits for it where it was put */
     SKYT_INVARIANT_WINDOW   = 12, /**< what a host counts as on its way to a satellite is what its shares have on their way */
-    SKYT_INVARIANT_LOST     = 13  /**< what a ground host calls lost was down or could not be reached; never are all */
+    SKYT_INVARIANT_LOST     = 13, /**< what a ground host calls lost was down or could not be reached; never are all */
+    SKYT_INVARIANT_HELD     = 14  /**< what satellites' answers make whole for a ground host is whole */
 } SKYT_Invariant_t;
-#define SKYT_INVARIANTS 14u
+#define SKYT_INVARIANTS 15u
 
 /** Why a run stopped before its time. */
 typedef enum
@@ -247,7 +249,9 @@ typedef enum
     SKYT_BREAK_LEAVE     = 22, /**< WAITS: a satellite does not hear which row a put is for */
     SKYT_BREAK_HOARD     = 23, /**< WINDOW: a host does not give back what a share had on its way when it ended */
     SKYT_BREAK_LEASE     = 24, /**< LIFETIME: a satellite sends telemetry to who has once asked for it, for ever */
-    SKYT_BREAK_RASH      = 25  /**< LOST: a ground host does not count every other answer when it looks around */
+    SKYT_BREAK_RASH      = 25, /**< LOST: a ground host does not count every other answer when it looks around */
+    SKYT_BREAK_BOAST     = 26, /**< HELD: a satellite says that it holds all chunks that a host asks about */
+    SKYT_BREAK_DISOWN    = 27  /**< KEPT: a satellite says that it holds nothing of what a host asks about */
 } SKYT_Break_t;
 
 /** @return NULL: a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or no memory */

@@ -32,6 +32,11 @@ void SKYT_Asked_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_P
     }
 }
 
+void SKYT_Asked_Share(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t server)
+{
+    *asked_of(twin, active, node) |= SKYT_Asked_Bit(twin, server);
+}
+
 /* ---- the first places ------------------------------------------------------------------------------------------------ */
 
 static bool is_among(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satellite)

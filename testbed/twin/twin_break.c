@@ -96,6 +96,23 @@ const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY
     return changed;
 }
 
+/* A question of a host, not of a put. */
+static void say_of_block(const SKYT_Twin_t *twin, SKY_Answer_t *answer, const SKY_Packet_t *pkt, uint32_t block)
+{
+    if (twin->broken == SKYT_BREAK_DISOWN)
+    {
+        answer->reply.status = SKY_STATUS_NOT_FOUND;
+    }
+    if (twin->broken == SKYT_BREAK_BOAST)
+    {
+        answer->reply.status      = SKY_STATUS_OK;
+        answer->reply.block_len   = twin->blocks[block].block_len;
+        answer->reply.chunk_len   = twin->config.chunk_bytes;
+        answer->reply.chunk_total = SKYT_Content_Total(twin, block);
+        (void)memcpy(answer->scratch, pkt->payload, pkt->length); /* what was asked for; the reply has the same length */
+    }
+}
+
 void SKYT_Break_Begun(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt)
 {
     SKY_Answer_t  *answer = &twin->nodes[index].service.answer;
@@ -106,6 +123,10 @@ void SKYT_Break_Begun(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt
     {
         answer->missing = answer->set;
         answer->stage   = SKY_ANSWER_MISSING;
+    }
+    if (pkt->op == SKY_OP_HAS && pkt->src.plane == 0 && SKY_Host_IsQuestion(pkt->request_id) && block != SKYT_NONE)
+    {
+        say_of_block(twin, answer, pkt, block);
     }
 }
 

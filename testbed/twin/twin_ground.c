@@ -80,7 +80,7 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     (void)SKY_Host_Init(&ground->core, &shell, &cfg, &peers); /* there is room, */
     (void)SKY_Host_Lend(&ground->core, &ground->blocks);      /* and not too much: is_sound */
     SKY_Host_SetBudget(&ground->core, BUDGET_CHUNKS);
-    return SKYT_Reach_Init(ground);
+    return SKYT_Reach_Init(ground) && SKYT_Held_Init(ground);
 }
 
 void SKYT_Ground_Free(SKYT_Ground_t *ground)
@@ -93,6 +93,7 @@ void SKYT_Ground_Free(SKYT_Ground_t *ground)
     free(ground->blocks.pieces);
     free(ground->blocks.lanes);
     SKYT_Reach_Free(ground);
+    SKYT_Held_Free(ground);
 }
 
 /* ---- what happens to it ---------------------------------------------------------------------------------------------- */
@@ -106,7 +107,8 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
 
     while (due_us <= twin->now_us && runs < RUNS_MAX && twin->stopped == SKYT_STOP_NOT)
     {
-        SKY_HostBlock_t *ended;
+        SKY_HostBlock_t    *ended;
+        SKY_HostQuestion_t *answered;
 
         due_us = SKY_Host_Run(core, twin->now_us, true);
         ++runs;
@@ -117,9 +119,16 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
             SKYT_Op_End(twin, ended);
             due_us = twin->now_us; /* another may have begun */
         }
-        while (SKY_Host_NextAnswered(core) != NULL)
+        while ((answered = SKY_Host_NextAnswered(core)) != NULL)
         {
-            SKYT_Inquiry_Answered(ground);
+            if (SKYT_Held_Answered(ground, answered))
+            {
+                due_us = twin->now_us; /* others may be asked */
+            }
+            else
+            {
+                SKYT_Inquiry_Answered(ground);
+            }
         }
         if (SKYT_Inquiry_Run(ground))
         {

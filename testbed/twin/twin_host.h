@@ -4,15 +4,17 @@
  *
  *     twin_ground.c   a ground host, its packets        twin_op.c     an operation of a host
  *     twin_reach.c    who is lost, and who is late      twin_asked.c  whom hosts ask for a share
- *     twin_inquiry.c  what they ask satellites to know it
+ *     twin_inquiry.c  what they ask satellites to know it     twin_held.c  whether a block is whole
  */
 #ifndef TWIN_HOST_H
 #define TWIN_HOST_H
 
 #include "sky_attempts.h"
 #include "sky_handovers.h"
+#include "sky_held.h"
 #include "sky_host.h"
 #include "sky_places.h"
+#include "sky_presence.h"
 #include "sky_reach.h"
 #include "twin.h"
 
@@ -57,6 +59,38 @@ typedef struct
     uint32_t            *last_rows; /**< by satellite, for a moment */
 } SKYT_Inquiry_t;
 
+/** What a host asks before a get, and where it stands: see twin_held.c. */
+typedef enum
+{
+    SKYT_FIRST_NOTHING = 0, /**< or that is done */
+    SKYT_FIRST_DUE,
+    SKYT_FIRST_LATE, /**< it waits to know who is late */
+    SKYT_FIRST_HELD  /**< servers are being asked what they hold */
+} SKYT_First_t;
+
+typedef struct SKYT_Active SKYT_Active_t;
+
+/** Questions of a ground host to all servers of one block. */
+typedef struct
+{
+    SKYT_Active_t           *active; /**< whose they are; NULL: there are none */
+    uint64_t                 began_us, end_us;
+    uint64_t                 waits_us;   /**< from the beginning to the end */
+    bool                     is_certain; /**< all who may have something to hand over said that they have nothing */
+    SKY_BlockFacts_t         block;
+    uint32_t                 rows[SKY_PLACES_ROWS_MAX];
+    uint32_t                 row_count;
+    uint32_t                 running;
+    uint32_t                 silent_count;
+    SKY_HeldShare_t         *shares; /**< by server */
+    SKY_HostQuestion_t      *questions;
+    uint8_t                 *payloads, *rooms;
+    SKY_Addr_t              *silent; /**< who said nothing; room for all questions */
+    SKY_Addr_t              *places; /**< for a moment; the same room */
+    SKY_Presence_t           presence;
+    SKY_PresenceSatellite_t *known; /**< its memory */
+} SKYT_Held_t;
+
 /** A ground host. */
 typedef struct
 {
@@ -76,10 +110,11 @@ typedef struct
     SKY_Addr_t           *placed;  /**< by server, for a moment */
     SKY_Cell_t           *room;    /**< a cell a satellite, for a moment */
     SKY_Shares_t          shares;  /**< of the attempt that begins */
+    SKYT_Held_t           held;
 } SKYT_Ground_t;
 
 /** An operation that runs. */
-typedef struct
+struct SKYT_Active
 {
     bool             is_active;
     uint32_t         op; /**< its number */
@@ -108,7 +143,9 @@ typedef struct
     uint32_t         astray;         /**< bits as SKYT_Asked_Bit: servers for which others stood in, in the last attempt, */
     bool             at_stand_in;    /**< and for that of the chunk that was denied */
     bool             is_stray; /**< the chunk that was denied lies where this host could not look for it: SKYT_Asked_IsStray */
-} SKYT_Active_t;
+    SKYT_First_t     first;
+    bool             is_useless; /**< servers said before the get that a chunk is gone for good */
+};
 
 /* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
 
@@ -122,6 +159,8 @@ SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block);
 bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, uint32_t index);
 /** What it waited for is known. */
 void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited);
+/** What servers hold is known: a get goes on. @param gone  a chunk without which the rest is to be purged; SKYT_NONE: there is none */
+void SKYT_Op_Told(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t gone);
 /** A block of the host has ended. */
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
 
@@ -166,6 +205,20 @@ void SKYT_Inquiry_Answered(SKYT_Ground_t *ground);
 /** A packet has come, which the host is about to look at. */
 void SKYT_Inquiry_Hear(SKYT_Ground_t *ground, uint32_t node, const uint8_t *data, uint32_t len);
 
+/* ---- twin_held.c ----------------------------------------------------------------------------------------------------- */
+
+/** @return false: not enough memory */
+bool SKYT_Held_Init(SKYT_Ground_t *ground);
+void SKYT_Held_Free(SKYT_Ground_t *ground);
+/**
+ * Ask the servers of a block what they hold of it, at the operation's places. It goes on by SKYT_Op_Told.
+ * @param late  what is known of handovers: none goes on
+ * @return false: nobody is asked
+ */
+bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *late);
+/** A question has ended. @return false: it is none of these */
+bool SKYT_Held_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question);
+
 /* ---- twin_asked.c ---------------------------------------------------------------------------------------------------- */
 
 /** A get begins. */
@@ -174,6 +227,8 @@ void SKYT_Asked_Begin(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, const SKY_Addr_t *found, uint32_t count);
 /** It sends a request. */
 void SKYT_Asked_Note(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt);
+/** It asks a satellite what it holds of a server's share. */
+void SKYT_Asked_Share(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t node, uint32_t server);
 /** A satellite that could have been asked for a chunk since the get began, and was not. @return SKYT_NONE: there is none */
 uint32_t SKYT_Asked_PassedOver(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
 /** A bit for the server of a chunk; for every 32nd server it is the same. */

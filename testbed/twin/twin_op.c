@@ -242,6 +242,7 @@ static void become_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     active->kind        = SKYT_OP_PURGE;
     active->is_lazy     = true;
+    active->is_useless  = false;
     active->started_us  = twin->now_us;
     active->deadline_ms = PURGE_AFTER_MISS_MS;
     begin_attempts(twin, active);
@@ -267,7 +268,7 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
         result->duration_us = (uint32_t)(twin->now_us - active->started_us);
         result->tries       = active->tries;
     }
-    if (SKY_Attempts_Verdict(&active->attempts) == SKY_VERDICT_PURGE)
+    if (active->is_useless || SKY_Attempts_Verdict(&active->attempts) == SKY_VERDICT_PURGE)
     {
         become_purge(twin, active);
         return;
@@ -304,10 +305,41 @@ static bool ask(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
 }
 
+/* Before a get: is the block whole? That is asked only while nothing is late. @return true: the operation waits */
+static bool ask_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKYT_Ground_t *ground = ground_of(twin, active);
+    const SKY_Late_t     late   = SKYT_Reach_Late(ground);
+
+    if (active->first == SKYT_FIRST_DUE && !late.is_known && ground->reach.pause_us == 0u)
+    {
+        active->first = SKYT_FIRST_LATE;
+        SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LATE);
+        return true;
+    }
+    active->first = SKYT_FIRST_NOTHING;
+    if (!late.is_known || !late.is_over || ground->reach.pause_us > 0u)
+    {
+        return false;
+    }
+    describe(twin, active);
+    find_shares(twin, active);
+    if (!take_shares(twin, active) || !SKYT_Held_Ask(twin, active, &late))
+    {
+        return false;
+    }
+    active->first = SKYT_FIRST_HELD;
+    return true;
+}
+
 /* Let an operation go on until it waits for satellites, or is over. */
 static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKYT_Pace_Restart(twin);
+    if (active->first != SKYT_FIRST_NOTHING && ask_first(twin, active))
+    {
+        return;
+    }
     while (active->is_active)
     {
         switch (SKY_Attempts_Next(&active->attempts))
@@ -345,9 +377,21 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited)
 {
-    if (waited == SKYT_WAIT_LATE)
+    if (waited == SKYT_WAIT_LATE && active->first == SKYT_FIRST_NOTHING)
     {
         take_search(twin, active);
+    }
+    go_on(twin, active);
+}
+
+void SKYT_Op_Told(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t gone)
+{
+    active->first = SKYT_FIRST_NOTHING;
+    if (gone != SKYT_NONE)
+    {
+        active->denied     = gone;
+        active->is_useless = true;
+        finish(twin, active, SKYT_CAUSE_ABSENT);
     }
     go_on(twin, active);
 }
@@ -371,6 +415,9 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     active->epoch       = epoch_of(twin, op);
     active->started_us  = twin->now_us;
     active->deadline_ms = op->deadline_ms;
+    active->first       = op->kind == SKYT_OP_GET && twin->config.ask_first > 0u && number % twin->config.ask_first == 0u
+                              ? SKYT_FIRST_DUE
+                              : SKYT_FIRST_NOTHING;
     SKYT_Digest(twin, number, NULL, 0);
     SKYT_Asked_Begin(twin, active);
     begin_attempts(twin, active);

@@ -425,6 +425,8 @@ bool SKYT_Truth_IsAside(const SKYT_Twin_t *twin, uint32_t block, uint32_t node);
 void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node);
 /** A look of a ground host has found satellites lost, or that nobody answers. */
 void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground);
+/** Servers' answers say that the operation's block is whole. @param began_us  since then its bits in `have` say what was nowhere */
+void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t began_us);
 /** A satellite has purged a block on a neighbour's word. */
 void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 

@@ -215,6 +215,28 @@ void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground)
     }
 }
 
+void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t began_us)
+{
+    const SKYT_Truth_t *truth = &twin->truth[active->block];
+
+    if (truth->putting > 0 || truth->put_us >= began_us)
+    {
+        return;
+    }
+    for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, active->block); ++chunk)
+    {
+        const bool was_nowhere = (active->have[chunk / 8u] & (0x80u >> chunk % 8u)) != 0;
+        uint32_t   holder;
+
+        if (was_nowhere && SKYT_Holders(twin, active->block, chunk, &holder, 1) == 0)
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_HELD, SKYT_NONE, active->op, active->block, chunk,
+                            "a ground host takes a block for whole of which this chunk is held nowhere");
+            return;
+        }
+    }
+}
+
 void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
 {
     if (block == SKYT_NONE)

@@ -102,6 +102,8 @@ class Setup:
     """share of the rows after which the window goes back for a moment, so that handovers cross"""
     violations_max: int = VIOLATIONS_MAX
     """the run stops at so many; 0: it does not"""
+    ask_first: int = 0
+    """of so many gets, before one its host asks all servers what they hold; 0: before none"""
 
     @classmethod
     def of(cls, constellation: Constellation, schedule: Schedule, duration_ms: int, workload: Workload | None = None) -> "Setup":
@@ -336,6 +338,7 @@ class Twin:
             hello_ms=setup.hello_ms,
             late_put_ms=setup.late_put_ms,
             violations_max=setup.violations_max,
+            ask_first=setup.ask_first,
         )
         why = ctypes.create_string_buffer(structures.TEXT_BYTES)
         handle = self._library.SKYT_Create(ctypes.byref(config), why)

@@ -28,7 +28,7 @@ VIOLATIONS_KEPT: Final = 16
 TEXT_BYTES: Final = 160
 CAUSES: Final = 12
 FAULT_KINDS: Final = 8
-INVARIANTS: Final = 14
+INVARIANTS: Final = 15
 
 
 class Uplink(IntEnum):
@@ -127,6 +127,8 @@ class Invariant(IntEnum):
     """what a host counts as on its way to a satellite is what its shares have on their way"""
     LOST = 13
     """what a ground host calls lost was down or could not be reached; never are all"""
+    HELD = 14
+    """what satellites' answers make whole for a ground host is whole"""
 
 
 class Stop(IntEnum):
@@ -192,6 +194,10 @@ class Break(IntEnum):
     """LIFETIME: a satellite sends telemetry to who has once asked for it, for ever"""
     RASH = 25
     """LOST: a ground host does not count every other answer when it looks around"""
+    BOAST = 26
+    """HELD: a satellite says that it holds all chunks that a host asks about"""
+    DISOWN = 27
+    """KEPT: a satellite says that it holds nothing of what a host asks about"""
 
 
 class Config(Structure):
@@ -252,6 +258,8 @@ class Config(Structure):
     """on their way through one satellite to or from several; 0: as ground hosts have it"""
     violations_max: int
     """the run stops at so many; 0: it never does"""
+    ask_first: int
+    """of so many gets, before one all servers are asked what they hold; 0: before none"""
     livelock_steps: int
     """at once, without an operation that begins or ends; 0: as twin_pace.c has it"""
     _fields_ = (
@@ -286,6 +294,7 @@ class Config(Structure):
         ("chunk_us", c_uint32),
         ("way_chunks", c_uint32),
         ("violations_max", c_uint32),
+        ("ask_first", c_uint32),
         ("livelock_steps", c_uint32),
     )
 
@@ -516,7 +525,7 @@ class Counters(Structure):
         ("evicted_chunks", c_uint64),
         ("expired_parts", c_uint64),
         ("stored_chunks", c_uint64),
-        ("violations", c_uint64 * 14),
+        ("violations", c_uint64 * 15),
         ("blocks_checked", c_uint64),
         ("blocks_misplaced", c_uint64),
         ("stopped", c_uint64),

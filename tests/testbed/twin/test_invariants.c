@@ -78,6 +78,51 @@ static void test_an_answer_that_a_host_does_not_count(void)
     check_only_broken(&rig, SKYT_BREAK_RASH, SKYT_INVARIANT_LOST, "lost that has answered");
 }
 
+/* A satellite loses its share. Servers that are asked before gets say so; one that says that it has it all is not believed. */
+static void test_a_satellite_that_says_it_holds_what_is_gone(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 5);
+    rig.config.ask_first = 1;
+    (void)rig_fault(&rig, 30, SKYT_FAULT_CRASH, node_at(3, 9), 0);
+    (void)rig_fault(&rig, 31, SKYT_FAULT_RESTART, node_at(3, 9), 0);
+    check_only_broken(&rig, SKYT_BREAK_BOAST, SKYT_INVARIANT_HELD, "whole of which this chunk is held nowhere");
+}
+
+static void test_a_satellite_that_says_it_holds_nothing_of_what_is_whole(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 5);
+    rig.config.ask_first  = 1;
+    rig.config.lazy_purge = 1;
+    check_only_broken(&rig, SKYT_BREAK_DISOWN, SKYT_INVARIANT_KEPT, "a get missed a chunk that");
+}
+
+/* What is gone is found before the get, which then moves nothing: the rest is purged. */
+static void test_who_asks_first_moves_nothing_in_vain(void)
+{
+    SKYT_Counters_t counters[2];
+    Rig_t           rig;
+
+    for (uint32_t first = 0; first < 2u; ++first)
+    {
+        rig_init(&rig, 5);
+        rig.rows              = 1;
+        rig.config.ask_first  = first;
+        rig.config.lazy_purge = 1;
+        (void)rig_fault(&rig, 30, SKYT_FAULT_CRASH, node_at(3, 9), 0);
+        (void)rig_fault(&rig, 31, SKYT_FAULT_RESTART, node_at(3, 9), 0);
+        rig_run(&rig, SKYT_BREAK_NOTHING, &counters[first]);
+        CHECK_EQ(violations_of(&counters[first]), 0);
+        CHECK(counters[first].misses[SKYT_CAUSE_CRASHED] > 0);
+        CHECK(counters[first].purges > 0);
+    }
+    CHECK_EQ(counters[0].purges, counters[1].purges);
+    CHECK_EQ(counters[0].hits, counters[1].hits);
+}
+
 static void small_stores(Rig_t *rig)
 {
     rig_init(rig, 3);
@@ -256,6 +301,9 @@ int main(void)
     RUN(test_packets_that_are_not_given_back);
     RUN(test_packets_that_circle);
     RUN(test_an_answer_that_a_host_does_not_count);
+    RUN(test_a_satellite_that_says_it_holds_what_is_gone);
+    RUN(test_a_satellite_that_says_it_holds_nothing_of_what_is_whole);
+    RUN(test_who_asks_first_moves_nothing_in_vain);
     RUN(test_a_block_that_was_just_used_makes_room);
     RUN(test_a_detour_without_need);
     RUN(test_a_deadline_in_another_unit);

@@ -1,0 +1,302 @@
+/**
+ * @file
+ * Before some gets a ground host asks all servers by HAS whether the block is still whole, as the ground does before somebody counts on
+ * blocks. The core decides who is asked, for which chunks, and what the answers mean (sky_presence.h, sky_held.h). What servers say is
+ * gone is missed, and its rest purged.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define GRACE_US UINT64_C(1000000) /* after the last deadline of a question */
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+bool SKYT_Held_Init(SKYT_Ground_t *ground)
+{
+    SKYT_Held_t       *held    = &ground->held;
+    const SKYT_Twin_t *twin    = ground->twin;
+    const size_t       servers = twin->config.servers;
+    const size_t       places  = servers * SKY_PLACES_MAX;
+
+    if (twin->config.ask_first == 0u)
+    {
+        return true;
+    }
+    held->shares    = calloc(servers, sizeof(*held->shares));
+    held->questions = calloc(servers, sizeof(*held->questions));
+    held->payloads  = calloc(servers, SKY_CHUNKSET_MAX_BYTES);
+    held->rooms     = calloc(servers, SKY_CHUNKSET_MAX_BYTES);
+    held->silent    = calloc(places, sizeof(*held->silent));
+    held->places    = calloc(places, sizeof(*held->places));
+    held->known     = calloc(twin->node_count, sizeof(*held->known));
+    if (held->shares == NULL || held->questions == NULL || held->payloads == NULL || held->rooms == NULL ||
+        held->silent == NULL || held->places == NULL || held->known == NULL)
+    {
+        return false;
+    }
+    SKY_Presence_Init(&held->presence, &twin->torus, held->known);
+    return true;
+}
+
+void SKYT_Held_Free(SKYT_Ground_t *ground)
+{
+    free(ground->held.shares);
+    free(ground->held.questions);
+    free(ground->held.payloads);
+    free(ground->held.rooms);
+    free(ground->held.silent);
+    free(ground->held.places);
+    free(ground->held.known);
+}
+
+/* ---- places ---------------------------------------------------------------------------------------------------------- */
+
+static const SKY_HostPlace_t *place_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, uint32_t round)
+{
+    return &active->places[(size_t)round * twin->config.servers + server];
+}
+
+/* The satellites of a server's places. @return how many there are */
+static uint32_t places_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t *found)
+{
+    uint32_t count = 0;
+
+    for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
+    {
+        const SKY_HostPlace_t *place = place_of(twin, active, server, round);
+
+        if (place->plane != 0u)
+        {
+            found[count].plane = place->plane;
+            found[count].slot  = place->slot;
+            ++count;
+        }
+    }
+    return count;
+}
+
+/* ---- questions ------------------------------------------------------------------------------------------------------- */
+
+/* Ask the next place of a share. It is not asked any more once the time is over. */
+static void ask_next(SKYT_Ground_t *ground, uint32_t server)
+{
+    SKYT_Held_t        *held     = &ground->held;
+    SKYT_Twin_t        *twin     = ground->twin;
+    SKYT_Active_t      *active   = held->active;
+    SKY_HeldShare_t    *share    = &held->shares[server];
+    SKY_HostQuestion_t *question = &held->questions[server];
+    uint8_t            *payload  = &held->payloads[(size_t)server * SKY_CHUNKSET_MAX_BYTES];
+
+    for (uint32_t round = SKY_HeldShare_Next(share); round != SKY_HELD_NOWHERE; round = SKY_HeldShare_Next(share))
+    {
+        (void)memset(question, 0, sizeof(*question));
+        question->place         = *place_of(twin, active, server, round);
+        question->apid          = SKY_APID_KVC;
+        question->op            = SKY_OP_HAS;
+        question->tenant        = active->block_state.tenant;
+        question->payload_bytes = SKY_HeldShare_Ask(share, payload, &question->chunk_id);
+        question->payload       = payload;
+        question->room_bytes    = SKY_CHUNKSET_MAX_BYTES;
+        question->room          = &held->rooms[(size_t)server * SKY_CHUNKSET_MAX_BYTES];
+        (void)memcpy(question->key, active->block_state.key, SKY_KEY_BYTES);
+        if (twin->now_us < held->end_us)
+        {
+            question->deadline_ms = (uint32_t)((held->end_us - twin->now_us + US_PER_MS - 1u) / US_PER_MS);
+            SKYT_Asked_Share(twin, active, SKYT_NodeOf(twin, (SKY_Addr_t){question->place.plane, question->place.slot}), server);
+            (void)SKY_Host_Ask(&ground->core, twin->now_us, question); /* sound, and others may wait */
+            ++held->running;
+            return;
+        }
+        SKY_HeldShare_Take(share, active->block_state.key, NULL);
+    }
+}
+
+/* Note of each chunk whether nobody holds it. Of a block that nothing was taken from somebody does: that is checked elsewhere. */
+static void note_nowhere(const SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKYT_Truth_t *truth    = &twin->truth[active->block];
+    const bool          is_whole = truth->is_held && truth->taint == 0;
+
+    for (uint32_t chunk = 0; !is_whole && chunk < SKYT_Content_Total(twin, active->block); ++chunk)
+    {
+        uint32_t holder;
+
+        if (SKYT_Holders(twin, active->block, chunk, &holder, 1) == 0)
+        {
+            active->have[chunk / 8u] = (uint8_t)(active->have[chunk / 8u] | 0x80u >> chunk % 8u);
+        }
+    }
+}
+
+bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *late)
+{
+    SKYT_Ground_t         *ground = &twin->grounds[active->host - 1u];
+    SKYT_Held_t           *held   = &ground->held;
+    const SKY_BlockFacts_t block = {active->block_state.block_len, active->block_state.chunk_len, active->block_state.chunk_total,
+                                    active->epoch};
+    uint32_t               count = 0;
+
+    if (held->active != NULL)
+    {
+        return false; /* one at a time */
+    }
+    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    {
+        SKY_Addr_t    *places  = &held->places[count];
+        const uint32_t several = places_of(twin, active, server, places);
+
+        (void)memset(&held->shares[server], 0, sizeof(held->shares[server]));
+        if (SKY_HeldShare_Pieces(&block, twin->config.servers, server) == 1u) /* no block of the twin has more */
+        {
+            const bool asks = SKY_Presence_Asks(&held->presence, twin->now_us, block.chunk_total, server, true, places, several);
+
+            SKY_HeldShare_Init(&held->shares[server], &block, twin->config.servers, server, 0, asks ? several : 0u);
+            count += asks ? several : 0u;
+        }
+    }
+    if (count == 0u)
+    {
+        return false;
+    }
+    held->active       = active;
+    held->block        = block;
+    held->is_certain   = late->is_certain;
+    held->row_count    = ground->shares.row_count;
+    held->began_us     = twin->now_us;
+    held->waits_us     = SKY_Host_HurryUs(&ground->core, held->places, count);
+    held->end_us       = twin->now_us + held->waits_us;
+    held->running      = 0;
+    held->silent_count = 0;
+    (void)memcpy(held->rows, ground->shares.rows, held->row_count * sizeof(held->rows[0]));
+    note_nowhere(twin, active);
+    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    {
+        ask_next(ground, server);
+    }
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), held->end_us + GRACE_US);
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, active->host - 1u), twin->now_us);
+    return true;
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------------------- */
+
+/* Are places asked now that were not? */
+static bool has_moved(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
+{
+    const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};
+    uint32_t           rows[SKY_PLACES_ROWS_MAX];
+    const uint32_t     count = SKY_Places_Rows(&places, twin->now_us, held->active->epoch, rows);
+    bool               moved = false;
+
+    for (uint32_t i = 0; i < count; ++i)
+    {
+        bool is_same = false;
+
+        for (uint32_t j = 0; j < held->row_count; ++j)
+        {
+            is_same = is_same || held->rows[j] == rows[i];
+        }
+        moved = moved || !is_same;
+    }
+    return moved;
+}
+
+/* @return a chunk that is held nowhere, as all said who may have it */
+static uint32_t gone_of(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
+{
+    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    {
+        const SKY_HeldShare_t *share = &held->shares[server];
+        const uint32_t         first = SKY_ChunkSet_Next(&share->missing, 0);
+
+        if (first < share->missing.count && !share->is_unanswered)
+        {
+            return SKY_ChunkSet_ChunkId(&share->missing, first);
+        }
+    }
+    return SKYT_NONE;
+}
+
+/* Tell who was silent, so that they are left alone for a while. */
+static void tell_presence(const SKYT_Twin_t *twin, SKYT_Held_t *held)
+{
+    uint32_t count = 0;
+
+    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    {
+        if (held->shares[server].asked > 0u)
+        {
+            const SKY_HostPlace_t *place = place_of(twin, held->active, server, 0);
+
+            held->places[count].plane = place->plane;
+            held->places[count].slot  = place->slot;
+            ++count;
+        }
+    }
+    SKY_Presence_Told(&held->presence, twin->now_us, held->waits_us, held->places, count, held->silent, held->silent_count);
+}
+
+static void end(SKYT_Ground_t *ground)
+{
+    SKYT_Held_t   *held   = &ground->held;
+    SKYT_Twin_t   *twin   = ground->twin;
+    SKYT_Active_t *active = held->active;
+    SKY_Held_t     told   = {SKY_HELD_WHOLE, false};
+    uint32_t       gone   = SKYT_NONE;
+
+    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    {
+        if (held->shares[server].missing.count > 0u)
+        {
+            SKY_Held_Add(&told, &held->shares[server]);
+        }
+    }
+    tell_presence(twin, held);
+    if (told.verdict == SKY_HELD_WHOLE)
+    {
+        SKYT_Truth_Held(twin, active, held->began_us);
+    }
+    if (told.verdict == SKY_HELD_BROKEN)
+    {
+        const SKY_Denied_t denied = {has_moved(twin, held),
+                                     active->astray != 0u,
+                                     held->is_certain,
+                                     told.is_other,
+                                     false, /* all hosts know the schedule */
+                                     twin->config.lazy_purge != 0};
+
+        gone = SKY_Verdict_Of(&denied) == SKY_VERDICT_PURGE ? gone_of(twin, held) : SKYT_NONE;
+    }
+    held->active = NULL;
+    SKYT_Op_Told(twin, active, gone);
+}
+
+bool SKYT_Held_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question)
+{
+    SKYT_Held_t    *held    = &ground->held;
+    const uintptr_t at      = (uintptr_t)question - (uintptr_t)held->questions;
+    const bool      is_done = question->status == SKY_STATUS_DONE;
+
+    if (held->active == NULL || at >= ground->twin->config.servers * sizeof(*question))
+    {
+        return false;
+    }
+    const uint32_t server = (uint32_t)(at / sizeof(*question));
+
+    if (!is_done)
+    {
+        held->silent[held->silent_count].plane = question->place.plane;
+        held->silent[held->silent_count].slot  = question->place.slot;
+        ++held->silent_count;
+    }
+    SKY_HeldShare_Take(&held->shares[server], question->key, is_done ? &question->answer : NULL);
+    --held->running;
+    ask_next(ground, server);
+    if (held->running == 0u)
+    {
+        end(ground);
+    }
+    return true;
+}
