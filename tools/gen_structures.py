@@ -101,10 +101,11 @@ MODULES = (
             ),
             f"{_HOST}sky_places.h": (
                 "SKY_PLACES_ROWS_MAX", "SKY_PLACES_MAX", "SKY_Places_t", "SKY_PlacesKnown_t", "SKY_Shares_t", "SKY_Places_Rows",
-                "SKY_Places_IsMoving", "SKY_Places_Left", "SKY_Places_InRow", "SKY_Places_Find",
+                "SKY_Places_IsMoving", "SKY_Places_Left", "SKY_Places_Spares", "SKY_Places_InRow",
+                "SKY_Places_Find",
             ),
             f"{_HOST}sky_standins.h": (
-                "SKY_Satellites_t", "SKY_StandIns_Nearest", "SKY_StandIns_Replace",
+                "SKY_STANDINS_SPARES", "SKY_Satellites_t", "SKY_StandIns_Nearest", "SKY_StandIns_Replace",
             ),
             f"{_HOST}sky_attempts.h": None,
             f"{_HOST}sky_reach.h": None,

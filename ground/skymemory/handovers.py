@@ -1,8 +1,8 @@
 """Which satellites still have something to hand over, as they say themselves.
 
-Before a block counts as gone, the satellites that had a place in an earlier row are asked whether they have chunks that belong
-elsewhere. The core decides who is asked, what an answer means, and how long it counts (`sky_handovers.h`). This module sends the
-questions, and knows the schedule and the time.
+Before a block counts as gone, the satellites that had a place in an earlier row, and those that may have stood in for others, are
+asked whether they have chunks that belong elsewhere. The core decides who is asked, what an answer means, and how long it counts
+(`sky_handovers.h`). This module sends the questions, and knows the schedule and the time.
 """
 
 import ctypes
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from skymemory.link.control import ControlPlane
 from skymemory.placement import structures
 from skymemory.placement.core import library
+from skymemory.placement.places import NOBODY, LateSatellites
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.placement.window import Route
 from skymemory.reach import Reach, Ways
@@ -29,8 +30,8 @@ class Late(NamedTuple):
     """that held when satellites were asked"""
     routes: tuple[Route, ...]
     """to satellites that have something to hand over"""
-    first: int
-    """row: they may have what they had a place for from this on"""
+    satellites: LateSatellites
+    """the same, as their places are found"""
     is_certain: bool
     """every satellite that may have something has answered"""
 
@@ -75,7 +76,7 @@ class Handovers:
         """`Reach.ways`, and before them to satellites that have yet to hand a share over; None: nobody is known to be late."""
         if late is None or late.is_over:
             return self._reach.ways(epoch)
-        return self._reach.ways(epoch, [route.satellite for route in late.routes], late.first)
+        return self._reach.ways(epoch, late.satellites)
 
     def routes(self) -> list[Route]:
         """To satellites that still have something to hand over."""
@@ -105,7 +106,7 @@ class Handovers:
         """What still holds of what was found; None: they are to be asked."""
         row = self._where.row(time.time())
         if not row:
-            return Late(row, (), row, True)
+            return Late(row, (), NOBODY, True)
         with self._lock:
             is_known = self._core.SKY_Handovers_IsKnown(self._at, self._where.changes, row, _now_us())
             return self._late if is_known else None
@@ -113,33 +114,40 @@ class Handovers:
     def _ask(self, hurry: bool) -> Late:
         changes, playing, row = self._where.changes, self._where.playing, self._where.row(time.time())
         if playing is None or not row:
-            return Late(row, (), row, True)
+            return Late(row, (), NOBODY, True)
         search = structures.HandoverSearch()
         with self._lock:
             self._core.SKY_Handovers_Begin(self._at, ctypes.byref(search), changes, row, len(playing.track.rows))
-        before = self._where.left(search.first, row)
+        stood_in = self._where.spares(search.first, row)
+        had_place = self._where.left(search.first, row)
+        before = list(dict.fromkeys([*had_place, *stood_in]))
         routes = self._reach.routes_to(before)
         while True:
             patience_s = self._control.hurry_s(routes) if hurry else self._control.patience_s(routes)
             stats = self._control.store_stats(routes, patience_s)
-            having = {route.satellite: route for route in routes if self._has_left(search, stats.get(route.satellite))}
-            self._tell([stats[satellite] for satellite in having], row)
+            having = {
+                satellite: route
+                for route in routes
+                if (satellite := route.satellite) in stats and self._has_left(search, stats[satellite], satellite in had_place)
+            }
+            self._tell([stats[satellite] for satellite in having if satellite in had_place], row)
             counts = len(before), len(stats), len(having)
             with self._lock:
                 if not self._core.SKY_Handovers_Asked(self._at, ctypes.byref(search), _now_us(), *counts):
-                    late = self._late = Late(row, tuple(having.values()), search.first, self._state.is_certain)
+                    spares = [one for one in stood_in if one in having and self._has_left(search, stats[one], had_place=False)]
+                    known = LateSatellites(having.keys(), search.first, spares)
+                    late = self._late = Late(row, tuple(having.values()), known, self._state.is_certain)
                     break
-        silent = {route.satellite for route in routes} - stats.keys()
+        silent = {route.satellite for route in routes} & set(had_place) - stats.keys()
         if silent and not hurry:
             self._reach.look(silent)
         return late
 
-    def _has_left(self, search: structures.HandoverSearch, counters: dict[str, int] | None) -> bool:
-        """Has a satellite anything that belongs elsewhere? Of one that does not answer (None) nobody says so."""
-        if counters is None:
-            return False
+    def _has_left(self, search: structures.HandoverSearch, counters: dict[str, int], had_place: bool) -> bool:
+        """Return whether a satellite has anything that belongs elsewhere."""
         said = (counters[name] for name in ("row", "rows", "handover_left", "slots_used"))
-        return bool(self._core.SKY_Handovers_HasLeft(ctypes.byref(search), ctypes.byref(structures.HandoverWord(*said))))
+        word = structures.HandoverWord(*said)
+        return bool(self._core.SKY_Handovers_HasLeft(ctypes.byref(search), ctypes.byref(word), had_place))
 
     def _tell(self, having: list[dict[str, int]], row: int) -> None:
         """Log once a row that a handover takes longer than expected."""

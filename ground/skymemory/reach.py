@@ -16,6 +16,7 @@ from skymemory import defaults
 from skymemory.link.control import ControlPlane
 from skymemory.placement import structures, window
 from skymemory.placement.core import core_torus, from_core, library
+from skymemory.placement.places import NOBODY, LateSatellites
 from skymemory.placement.structures import ReachFound, ReachMay
 from skymemory.placement.torus import Satellite
 from skymemory.placement.whereabouts import Whereabouts
@@ -101,22 +102,22 @@ class Reach:
         """Routes, as they are now, to where servers 0 to n - 1 are in a row of the schedule; empty as `routes`."""
         return self._routes(row) if self._is_open() else []
 
-    def ways(self, epoch: int = 0, late: Collection[Satellite] = (), first: int = 1) -> Ways | None:
+    def ways(self, epoch: int = 0, late: LateSatellites = NOBODY) -> Ways | None:
         """Where the shares of a block may be now, around lost satellites; None when `routes` has none.
 
         Args:
             epoch: `BlockEntry.epoch`.
-            late, first: as for `Places.shares`.
+            late: satellites that are asked before the others.
         """
         if not self._is_open():
             return None
         now_s, lost = time.time(), self._lost
-        if late or self._where.constellation.cache.window == "physical":
-            return self._find_ways(now_s, epoch, lost, late, first)
+        if late.satellites or self._where.constellation.cache.window == "physical":
+            return self._find_ways(now_s, epoch, lost, late)
         kept = self._kept_for(lost, now_s).ways
         rows = self._where.rows(now_s, epoch)
         if rows not in kept:
-            kept[rows] = self._find_ways(now_s, epoch, lost, (), first)
+            kept[rows] = self._find_ways(now_s, epoch, lost)
         return kept[rows]
 
     def lookup_routes(self) -> list[Route]:
@@ -209,10 +210,8 @@ class Reach:
             kept = self._kept = _Kept(what, {}, {})
         return kept
 
-    def _find_ways(
-        self, now_s: float, epoch: int, lost: frozenset[Satellite], late: Collection[Satellite], first: int
-    ) -> Ways | None:
-        shares = self._where.shares(now_s, epoch, lost, late, first)
+    def _find_ways(self, now_s: float, epoch: int, lost: frozenset[Satellite], late: LateSatellites = NOBODY) -> Ways | None:
+        shares = self._where.shares(now_s, epoch, lost, late)
         entry_points = window.entries(self._where, now_s, lost)
         satellites = dict.fromkeys(satellite for place in shares.places for satellite in place)
         routes = {one: found for one in satellites if (found := window.route(self._where, one, entry_points)) is not None}

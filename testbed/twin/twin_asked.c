@@ -158,11 +158,22 @@ bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, ui
     return false;
 }
 
-/* Does a satellite stand in for another? What it has of that one it keeps in the layout hop; in others it must say that it is late. */
-static bool stands_in(const SKYT_Twin_t *twin, uint32_t server, uint32_t index)
+/* Was it asked whether it is late when it had the block already, and does it say so itself? */
+static bool was_asked(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t index)
+{
+    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
+
+    return ground->spare_count <= SKY_STANDINS_SPARES &&
+           SKY_Service_HandoverLeft(&twin->nodes[index].service, twin->now_us) > 0u &&
+           SKYT_Use_TakenUs(twin, index, active->block) < ground->inquiry.spare_us[index];
+}
+
+/* Does a satellite stand in for another? What it has of that one it keeps in the layout hop. In others it must say that it is late, to
+ * hosts that ask it. */
+static bool stands_in(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, uint32_t index)
 {
     return !had_it(twin, server, SKYT_AddrOf(twin, index)) &&
-           (twin->config.layout == SKY_LAYOUT_HOP || SKYT_Op_HasLeft(twin, index));
+           (twin->config.layout == SKY_LAYOUT_HOP || (SKYT_Op_HasLeft(twin, index) && !was_asked(twin, active, index)));
 }
 
 /* Is a satellite that holds a chunk none that the host could ask? It stands in for another, or was lost to the host. */
@@ -182,7 +193,7 @@ static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active
             return (active->astray & SKYT_Asked_Bit(twin, chunk)) != 0u; /* others stood in for it */
         }
     }
-    return !may_be_known(&twin->grounds[active->host - 1u], index) || stands_in(twin, server, index);
+    return !may_be_known(&twin->grounds[active->host - 1u], index) || stands_in(twin, active, server, index);
 }
 
 bool SKYT_Asked_IsStray(const SKYT_Twin_t *twin, const SKYT_Active_t *active)

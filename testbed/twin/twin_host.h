@@ -57,6 +57,8 @@ typedef struct
     bool                *answered;  /**< by satellite: an answer to its question of now has come */
     bool                *is_mute;   /**< the same: it did not say whether it is late, when all were asked last */
     uint32_t            *last_rows; /**< by satellite, for a moment */
+    bool                *is_spare;  /**< by satellite, for a moment: it may have stood in for others */
+    uint64_t            *spare_us;  /**< by satellite: when it was last asked for that whether it is late; 0: not of late */
 } SKYT_Inquiry_t;
 
 /** What a host asks before a get, and where it stands: see twin_held.c. */
@@ -105,6 +107,9 @@ typedef struct
     SKY_Handovers_t       handovers;
     SKY_Addr_t           *late; /**< satellites that said last that they have something to hand over, in ascending order */
     uint32_t              late_count;
+    uint32_t              late_first; /**< row: who had a place in one from this on was asked */
+    SKY_Addr_t           *spares;     /**< those of them that may have stood in for others */
+    uint32_t              spare_count;
     SKYT_Inquiry_t        inquiry;
     uint32_t              waiting; /**< operations that wait for one */
     SKY_Addr_t           *placed;  /**< by server, for a moment */

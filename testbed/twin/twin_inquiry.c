@@ -39,11 +39,13 @@ bool SKYT_Inquiry_Init(SKYT_Ground_t *ground)
     inquiry->answered  = calloc(twin->node_count, sizeof(*inquiry->answered));
     inquiry->is_mute   = calloc(twin->node_count, sizeof(*inquiry->is_mute));
     inquiry->last_rows = calloc(twin->node_count, sizeof(*inquiry->last_rows));
+    inquiry->is_spare  = calloc(twin->node_count, sizeof(*inquiry->is_spare));
+    inquiry->spare_us  = calloc(twin->node_count, sizeof(*inquiry->spare_us));
     memory.asked       = inquiry->asked;
     memory.count       = most < SKY_HOST_QUESTIONS_MAX ? most : SKY_HOST_QUESTIONS_MAX;
     return inquiry->asks != NULL && inquiry->addrs != NULL && inquiry->others != NULL && inquiry->questions != NULL &&
            inquiry->stats != NULL && inquiry->answered != NULL && inquiry->is_mute != NULL && inquiry->last_rows != NULL &&
-           SKY_Host_LendQuestions(&ground->core, &memory);
+           inquiry->is_spare != NULL && inquiry->spare_us != NULL && SKY_Host_LendQuestions(&ground->core, &memory);
 }
 
 void SKYT_Inquiry_Free(SKYT_Ground_t *ground)
@@ -57,6 +59,8 @@ void SKYT_Inquiry_Free(SKYT_Ground_t *ground)
     free(ground->inquiry.answered);
     free(ground->inquiry.is_mute);
     free(ground->inquiry.last_rows);
+    free(ground->inquiry.is_spare);
+    free(ground->inquiry.spare_us);
 }
 
 /* ---- questions ------------------------------------------------------------------------------------------------------- */
@@ -265,11 +269,13 @@ static void begin_pass(SKYT_Ground_t *ground)
     inquiry->count = 0;
     inquiry->about = 0;
     SKY_Places_Left(&twin->schedule, inquiry->search.first, inquiry->search.row, inquiry->last_rows);
+    SKY_Places_Spares(&twin->schedule, inquiry->search.first, inquiry->search.row, inquiry->is_spare, ground->placed,
+                      ground->room);
     for (uint32_t node = 0; node < twin->node_count; ++node)
     {
         const SKY_Addr_t satellite = SKYT_AddrOf(twin, node);
 
-        if (inquiry->last_rows[node] != SKY_SCHEDULE_NONE)
+        if (inquiry->last_rows[node] != SKY_SCHEDULE_NONE || inquiry->is_spare[node])
         {
             ++inquiry->about;
             if (!SKYT_Reach_IsLost(ground, satellite))
@@ -300,9 +306,15 @@ static bool end_pass(SKYT_Ground_t *ground)
 
     for (uint32_t node = 0; node < ground->twin->node_count; ++node)
     {
-        inquiry->is_mute[node] = inquiry->last_rows[node] != SKY_SCHEDULE_NONE; /* unless it was asked, and answered */
+        const bool is_spare = inquiry->is_spare[node];
+
+        inquiry->is_mute[node] =
+            is_spare || inquiry->last_rows[node] != SKY_SCHEDULE_NONE; /* unless it was asked, and answered */
+        inquiry->spare_us[node] = is_spare ? inquiry->began_us : 0;
     }
-    ground->late_count = 0;
+    ground->late_count  = 0;
+    ground->late_first  = inquiry->search.first;
+    ground->spare_count = 0;
     for (uint32_t i = 0; i < inquiry->count; ++i)
     {
         const SKY_HostQuestion_t *question = &inquiry->questions[i];
@@ -319,10 +331,15 @@ static bool end_pass(SKYT_Ground_t *ground)
                                          counter(stats, SKY_STATS_KVC_HANDOVER_LEFT), counter(stats, SKY_STATS_KVC_SLOTS_USED)};
 
         ++answered;
-        if (SKY_Handovers_HasLeft(&inquiry->search, &word))
+        if (SKY_Handovers_HasLeft(&inquiry->search, &word, inquiry->last_rows[node] != SKY_SCHEDULE_NONE))
         {
             ground->late[ground->late_count] = inquiry->asks[i].satellite; /* in ascending order, as they were asked */
             ++ground->late_count;
+            if (inquiry->is_spare[node] && SKY_Handovers_HasLeft(&inquiry->search, &word, false))
+            {
+                ground->spares[ground->spare_count] = inquiry->asks[i].satellite;
+                ++ground->spare_count;
+            }
         }
     }
     if (!SKY_Handovers_Asked(&ground->handovers, &inquiry->search, ground->twin->now_us, inquiry->about, answered,

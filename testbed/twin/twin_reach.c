@@ -18,6 +18,7 @@ bool SKYT_Reach_Init(SKYT_Ground_t *ground)
     ground->known       = calloc(twin->node_count, sizeof(*ground->known));
     ground->lost        = calloc(twin->node_count, sizeof(*ground->lost));
     ground->late        = calloc(twin->node_count, sizeof(*ground->late));
+    ground->spares      = calloc(twin->node_count, sizeof(*ground->spares));
     ground->placed      = calloc(twin->config.servers, sizeof(*ground->placed));
     ground->room        = calloc(twin->node_count, sizeof(*ground->room));
     shares->found       = calloc((size_t)twin->config.servers * SKY_PLACES_MAX, sizeof(*shares->found));
@@ -26,12 +27,13 @@ bool SKYT_Reach_Init(SKYT_Ground_t *ground)
     shares->servers     = ground->placed;
     shares->cells       = ground->room;
     if (ground->known == NULL || ground->lost == NULL || ground->late == NULL || ground->placed == NULL || ground->room == NULL ||
-        shares->found == NULL || shares->counts == NULL || shares->is_replaced == NULL)
+        ground->spares == NULL || shares->found == NULL || shares->counts == NULL || shares->is_replaced == NULL)
     {
         return false;
     }
     SKY_Reach_Init(&ground->reach, &times, &twin->torus, ground->known, ground->lost);
     SKY_Handovers_Init(&ground->handovers);
+    ground->late_first = 1;
     return SKYT_Inquiry_Init(ground);
 }
 
@@ -40,6 +42,7 @@ void SKYT_Reach_Free(SKYT_Ground_t *ground)
     free(ground->known);
     free(ground->lost);
     free(ground->late);
+    free(ground->spares);
     free(ground->placed);
     free(ground->room);
     free(ground->shares.found);
@@ -123,7 +126,10 @@ void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *s
 SKY_PlacesKnown_t SKYT_Reach_Known(const SKYT_Ground_t *ground, bool is_searched)
 {
     const bool              is_late = is_searched && ground->twin->broken != SKYT_BREAK_HURRY;
-    const SKY_PlacesKnown_t known   = {lost_of(ground), {ground->late, is_late ? ground->late_count : 0u}, 1};
+    const SKY_PlacesKnown_t known   = {lost_of(ground),
+                                       {ground->late, is_late ? ground->late_count : 0u},
+                                       {ground->spares, is_late ? ground->spare_count : 0u},
+                                       ground->late_first};
 
     return known;
 }

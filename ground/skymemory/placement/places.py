@@ -26,6 +26,20 @@ _TIMES: Final = 2**64
 """of the core's clock: a time before the first row is one modulo this"""
 
 
+class LateSatellites(NamedTuple):
+    """Satellites that have something to hand over."""
+
+    satellites: Collection[Satellite] = ()
+    """These are asked for the shares that they had in a row from `first` on and do not have now, in the order of time; no more
+    than the last `HOST_LATE` for a share."""
+    first: int = 1
+    spares: Collection[Satellite] = ()
+    """those of them that may have stood in for others; the first few are asked for every share"""
+
+
+NOBODY: Final = LateSatellites()
+
+
 class Shares(NamedTuple):
     """Where the shares of a block are asked for."""
 
@@ -101,19 +115,20 @@ class Places:
         order = np.argsort(last_rows, kind="stable")[np.count_nonzero(last_rows == 0) :]
         return [Satellite(1 + index // self._torus.slots, 1 + index % self._torus.slots) for index in order.tolist()]
 
-    def shares(
-        self, time_ms: int, epoch: int = 0, lost: Collection[Satellite] = (), late: Collection[Satellite] = (), first: int = 1
-    ) -> Shares:
-        """Where the shares of a block are asked for, around lost satellites.
+    def spares(self, first: int, row: int) -> list[Satellite]:
+        """Satellites that stood in for lost ones in the last few rows, from `first` to `row`, if somebody called few lost."""
+        satellites = self._torus.planes * self._torus.slots
+        marks, servers = (ctypes.c_bool * satellites)(), (structures.Addr * self.layout.servers)()
+        self._core.SKY_Places_Spares(self._at, first, row, marks, servers, self._room())
+        slots = self._torus.slots
+        return [Satellite(1 + index // slots, 1 + index % slots) for index, is_spare in enumerate(marks) if is_spare]
 
-        Args:
-            late: satellites that have something to hand over. They are asked before the others for what they had in a row from
-                `first` on and do not have now, in the order of time; no more than the last `HOST_LATE` for a share.
-        """
+    def shares(self, time_ms: int, epoch: int = 0, lost: Collection[Satellite] = (), late: LateSatellites = NOBODY) -> Shares:
+        """Where the shares of a block are asked for, around lost satellites, and at late ones before the others."""
         servers, most = self.layout.servers, structures.PLACES_MAX
         found, counts = (structures.Addr * (servers * most))(), (ctypes.c_uint32 * servers)()
         replaced, in_row = (ctypes.c_bool * servers)(), (structures.Addr * servers)()
-        known = structures.PlacesKnown(sorted_list(lost), sorted_list(late), first)
+        known = structures.PlacesKnown(*map(sorted_list, (lost, late.satellites, late.spares)), late.first)
         shares = structures.Shares(
             found=found, counts=counts, is_replaced=replaced, servers=in_row, cells=self._room() if lost else None
         )

@@ -23,7 +23,9 @@ SCHEDULE_STAYS: Final = 4294967295
 """nor this; a chunk that is laid for it never moves by itself"""
 PLACES_ROWS_MAX: Final = 8
 """an epoch's row, the row of now twice, old ones, the next, an epoch's row"""
-PLACES_MAX: Final = 40
+PLACES_MAX: Final = 44
+STANDINS_SPARES: Final = 4
+"""for whom no satellite is lost, looks for shares at so many that stand in for others first"""
 ATTEMPT_SEARCHES_MAX: Final = 4
 """more than one where a row begins meanwhile: satellites of several rows are late"""
 PRESENCE_QUIET_TIMES: Final = 100
@@ -225,11 +227,14 @@ class PlacesKnown(Structure):
     """others stand in for them"""
     late: Satellites
     """have something to hand over that should have gone; a lost one is asked too"""
+    spares: Satellites
+    """those of them that may have stood in for others: asked for every share, no more than a few"""
     first: int
     """these are asked for what they had in a row from this on"""
     _fields_ = (
         ("lost", Satellites),
         ("late", Satellites),
+        ("spares", Satellites),
         ("first", c_uint32),
     )
 
@@ -583,6 +588,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_StandIns_Replace": (None, [POINTER(Torus), Addr, POINTER(Satellites), POINTER(Addr), c_uint32, POINTER(Cell)]),
     "SKY_Places_IsMoving": (c_bool, [POINTER(Places), c_uint64]),
     "SKY_Places_Left": (None, [POINTER(Schedule), c_uint32, c_uint32, POINTER(c_uint32)]),
+    "SKY_Places_Spares": (None, [POINTER(Schedule), c_uint32, c_uint32, POINTER(c_bool), POINTER(Addr), POINTER(Cell)]),
     "SKY_Places_Rows": (c_uint32, [POINTER(Places), c_uint64, c_uint32, POINTER(c_uint32)]),
     "SKY_Places_InRow": (None, [POINTER(Schedule), c_uint32, POINTER(Satellites), POINTER(Addr), POINTER(Cell)]),
     "SKY_Places_Find": (None, [POINTER(Places), c_uint64, c_uint32, POINTER(PlacesKnown), POINTER(Shares)]),
@@ -605,7 +611,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Handovers_Init": (None, [POINTER(Handovers)]),
     "SKY_Handovers_IsKnown": (c_bool, [POINTER(Handovers), c_uint32, c_uint32, c_uint64]),
     "SKY_Handovers_Begin": (None, [POINTER(Handovers), POINTER(HandoverSearch), c_uint32, c_uint32, c_uint32]),
-    "SKY_Handovers_HasLeft": (c_bool, [POINTER(HandoverSearch), POINTER(HandoverWord)]),
+    "SKY_Handovers_HasLeft": (c_bool, [POINTER(HandoverSearch), POINTER(HandoverWord), c_bool]),
     "SKY_Handovers_Asked": (c_bool, [POINTER(Handovers), POINTER(HandoverSearch), c_uint64, c_uint32, c_uint32, c_uint32]),
     "SKY_Lookup_Init": (None, [POINTER(Lookup), POINTER(LookupKey), c_uint32, c_bool]),
     "SKY_Lookup_Next": (c_uint, [POINTER(Lookup)]),

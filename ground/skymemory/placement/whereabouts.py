@@ -15,7 +15,7 @@ from skymemory.config import Constellation
 from skymemory.orbit.schedule import Schedule
 from skymemory.orbit.sky import Site
 from skymemory.orbit.walker import Walker
-from skymemory.placement.places import Places, Shares
+from skymemory.placement.places import NOBODY, LateSatellites, Places, Shares
 from skymemory.placement.structures import SCHEDULE_NONE
 from skymemory.placement.torus import Satellite
 from skymemory.placement.track import Track
@@ -144,14 +144,16 @@ class Whereabouts:
         """
         return self._places().left(first, row)
 
-    def shares(
-        self, time_s: float, epoch: int, lost: Collection[Satellite] = (), late: Collection[Satellite] = (), first: int = 1
-    ) -> Shares:
+    def spares(self, first: int, row: int) -> list[Satellite]:
+        """Satellites that may have stood in for others in the last few rows, from `first` to `row`."""
+        return self._places().spares(first, row)
+
+    def shares(self, time_s: float, epoch: int, lost: Collection[Satellite] = (), late: LateSatellites = NOBODY) -> Shares:
         """Where the shares of a block are asked for. Arguments as for `rows` and `Places.shares`."""
         if (following := self._following) is None:
             return self._places().shares(0, 0, lost)._replace(rows=(SCHEDULE_NONE,))
         playing, places = following
-        return places.shares(playing.track_ms(time_s), epoch, lost, late, first)
+        return places.shares(playing.track_ms(time_s), epoch, lost, late)
 
     def is_moving(self, time_s: float) -> bool:
         """May satellites hand blocks over now?"""

@@ -29,7 +29,8 @@ static void test_what_a_word_means(void)
     begin(1, 4);
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
     {
-        CHECK_EQ(SKY_Handovers_HasLeft(&search, &cases[i].word), cases[i].has_left);
+        CHECK_EQ(SKY_Handovers_HasLeft(&search, &cases[i].word, true), cases[i].has_left);
+        CHECK_EQ(SKY_Handovers_HasLeft(&search, &cases[i].word, false), cases[i].word.left > 0u); /* by its own word only */
     }
 }
 

@@ -24,7 +24,7 @@ static SKY_Addr_t        in_row[SERVERS];
 static SKY_Cell_t        cells[5u * RING];
 static SKY_Shares_t      shares = {{0}, 0, found, counts, is_replaced, in_row, cells};
 
-static const SKY_PlacesKnown_t nothing = {{NULL, 0}, {NULL, 0}, 1};
+static const SKY_PlacesKnown_t nothing = {{NULL, 0}, {NULL, 0}, {NULL, 0}, 1};
 
 static uint64_t at(double seconds)
 {
@@ -188,7 +188,7 @@ static void test_where_shares_are_put(void)
     {
         uint32_t epoch, row;
     } cases[]                    = {{0, 2}, {1, 2}, {2, 2}, {3, 3}, {4, 2}}; /* there is no row 4 */
-    const SKY_PlacesKnown_t late = {{NULL, 0}, {in_row, SERVERS}, 1};
+    const SKY_PlacesKnown_t late = {{NULL, 0}, {in_row, SERVERS}, {in_row, SERVERS}, 1};
 
     follow(seconds, 3);
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
@@ -227,7 +227,7 @@ static void test_the_middle_of_a_row(void)
 /* The places of all servers, row by row, as SKY_StandIns_Replace has each row. */
 static void check_around(const SKY_Satellites_t *lost, double seconds, uint32_t epoch)
 {
-    const SKY_PlacesKnown_t known = {*lost, {NULL, 0}, 1};
+    const SKY_PlacesKnown_t known = {*lost, {NULL, 0}, {NULL, 0}, 1};
     SKY_Addr_t              expected[SERVERS];
     uint32_t                place[SERVERS]   = {0};
     bool                    changed[SERVERS] = {false};
@@ -295,7 +295,7 @@ static void test_a_share_is_put_at_a_stand_in(void)
 {
     static const uint32_t   seconds[] = {0, 300};
     const SKY_Addr_t        middle    = {3, 10};
-    const SKY_PlacesKnown_t known     = {{&middle, 1}, {NULL, 0}, 1};
+    const SKY_PlacesKnown_t known     = {{&middle, 1}, {NULL, 0}, {NULL, 0}, 1};
 
     follow(seconds, 2);
     SKY_Places_FindPut(&places, at(10), 0, &known, &shares);
@@ -338,13 +338,106 @@ static void test_when_chunks_may_move(void)
     }
 }
 
+/* Who has had a share and may have stood in for others is asked once, if that is next. */
+static void test_a_spare_that_is_late_is_not_asked_twice_in_a_row(void)
+{
+    static const uint32_t seconds[] = {0, 300, 600};
+    SKY_PlacesKnown_t     known     = nothing;
+    SKY_Addr_t            late;
+
+    follow(seconds, 3);
+    late         = SKY_Schedule_Server(&schedule, 1, 0);
+    known.late   = (SKY_Satellites_t){&late, 1};
+    known.spares = known.late;
+    SKY_Places_Find(&places, at(650), 0, &known, &shares);
+    CHECK(is_place(0, 0, late));
+    CHECK(!is_place(0, 1, late));
+}
+
+static bool is_spare[95];
+
+/* Each is a spare of a row that counts: the last few, from a row on. */
+static void check_spares(uint32_t first, uint32_t row)
+{
+    const uint32_t begin = row > first + SKY_HOST_BACK ? row - SKY_HOST_BACK : first;
+    bool           expected[95];
+
+    (void)memset(expected, 0, sizeof(expected));
+    for (uint32_t at = begin; at <= row; ++at)
+    {
+        SKY_Addr_t spares[SKY_STANDINS_SPARES];
+        uint32_t   count;
+
+        SKY_Places_InRow(&schedule, at, &nothing.lost, in_row, cells);
+        count = SKY_StandIns_Spares(&torus, SKY_Places_Centre(&schedule, at), in_row, SERVERS, cells, spares);
+        for (uint32_t i = 0; i < count; ++i)
+        {
+            expected[(spares[i].plane - 1u) * torus.slots + spares[i].slot - 1u] = true;
+        }
+    }
+    (void)memset(is_spare, 1, sizeof(is_spare));
+    SKY_Places_Spares(&schedule, first, row, is_spare, in_row, cells);
+    CHECK(memcmp(is_spare, expected, sizeof(expected)) == 0);
+}
+
+static void test_who_may_have_stood_in(void)
+{
+    static const uint32_t seconds[] = {0, 100, 200, 300, 400, 500, 600};
+    uint32_t              spares    = 0;
+
+    follow(seconds, 7);
+    for (uint32_t first = 1; first <= 7u; ++first)
+    {
+        for (uint32_t row = first; row <= 7u; ++row)
+        {
+            check_spares(first, row);
+        }
+    }
+    CHECK(SKY_Schedule_Init(&schedule, &torus, SKY_LAYOUT_HOP, SERVERS, rows_of_schedule, 7, START_US));
+    SKY_Places_Spares(&schedule, 1, 7, is_spare, in_row, cells);
+    for (uint32_t i = 0; i < 95u; ++i)
+    {
+        spares += is_spare[i] ? 1u : 0u;
+    }
+    CHECK_EQ(spares, 0); /* they keep what they have */
+}
+
+/* What they have moves on to those that have the share: they are asked first, and for every share. */
+static void test_late_stand_ins_come_first(void)
+{
+    static const uint32_t   seconds[] = {0, 300};
+    static const SKY_Addr_t late[]    = {{1, 1}, {1, 2}, {5, 1}, {5, 2}, {5, 3}};
+    SKY_PlacesKnown_t       known     = nothing;
+
+    follow(seconds, 2);
+    for (uint32_t count = 0; count <= 5u; ++count)
+    {
+        const uint32_t asked = count < SKY_STANDINS_SPARES ? count : SKY_STANDINS_SPARES;
+        uint32_t       usual[SERVERS];
+
+        SKY_Places_Find(&places, at(310), 0, &nothing, &shares);
+        (void)memcpy(usual, counts, sizeof(usual));
+        known.spares.satellites = late;
+        known.spares.count      = count;
+        SKY_Places_Find(&places, at(310), 0, &known, &shares);
+        for (uint32_t server = 0; server < SERVERS; ++server)
+        {
+            CHECK_EQ(counts[server], usual[server] + asked);
+            for (uint32_t i = 0; i < asked; ++i)
+            {
+                CHECK(is_place(server, i, late[i]));
+            }
+        }
+    }
+}
+
 /* ---- late satellites ------------------------------------------------------------------------------------------------- */
 
 static void test_late_satellites_come_first(void)
 {
     static const uint32_t seconds[] = {0, 100, 200, 300, 400, 500};
     SKY_Addr_t            late[2]; /* in ascending order: the window goes to the west */
-    SKY_PlacesKnown_t     known  = {{NULL, 0}, {late, 2}, 1};
+    SKY_PlacesKnown_t     known  = {{NULL, 0}, {late, 2}, {NULL, 0}, 1};
     uint32_t              server = 0;
     uint32_t              usual;
 
@@ -489,6 +582,9 @@ int main(void)
     RUN(test_the_middle_of_a_row);
     RUN(test_others_stand_in_for_lost_satellites);
     RUN(test_a_share_is_put_at_a_stand_in);
+    RUN(test_a_spare_that_is_late_is_not_asked_twice_in_a_row);
+    RUN(test_who_may_have_stood_in);
+    RUN(test_late_stand_ins_come_first);
     RUN(test_late_satellites_come_first);
     RUN(test_of_many_late_satellites_the_last_are_asked);
     return CHECK_RESULT();

@@ -143,6 +143,77 @@ static void test_spares_first_and_then_once_more(void)
     CHECK(replaced(lost, 2, servers, gone, 3));
 }
 
+/* The nearest to the centre that have no share; fewer where the torus has fewer. */
+static void test_who_stands_in_first(void)
+{
+    static const SKY_Addr_t servers[] = {{2, 2}, {2, 3}, {1, 2}, {3, 3}};
+    static const struct
+    {
+        uint32_t count, spares;
+    } cases[] = {{1, 3}, {2, 2}, {4, 0}}; /* of a torus of four */
+    SKY_Addr_t found[SKY_STANDINS_SPARES];
+    uint32_t   at = 0;
+
+    shape(7, 9);
+    CHECK_EQ(SKY_StandIns_Spares(&torus, centre, servers, 4, room, found), SKY_STANDINS_SPARES);
+    SKY_StandIns_Nearest(&torus, centre, 8, room);
+    for (uint32_t i = 0; i < SKY_STANDINS_SPARES; ++i)
+    {
+        bool is_free = true;
+
+        for (uint32_t k = 0; k < 4u; ++k)
+        {
+            is_free = is_free && !SKY_Addr_Equal(found[i], servers[k]);
+        }
+        CHECK(is_free);
+        while (at < 8u && !is_cell(room[at], found[i].plane, found[i].slot))
+        {
+            ++at; /* in the order of distance */
+        }
+        CHECK(at < 8u);
+    }
+    shape(2, 2);
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        static const SKY_Addr_t all[] = {{2, 2}, {1, 1}, {2, 1}, {1, 2}};
+
+        CHECK_EQ(SKY_StandIns_Spares(&torus, centre, all, cases[i].count, room, found), cases[i].spares);
+    }
+}
+
+/* Who stands in for one lost satellite, or for some, is among them. */
+static void test_stand_ins_of_few_lost_are_spares(void)
+{
+    static const SKY_Addr_t servers[] = {{2, 2}, {2, 3}, {1, 2}, {3, 3}};
+    SKY_Addr_t              lost[]    = {{1, 2}, {2, 2}, {2, 3}, {3, 3}}; /* in ascending order */
+    SKY_Addr_t              spares[SKY_STANDINS_SPARES];
+    uint32_t                spare_count;
+
+    shape(7, 9);
+    spare_count = SKY_StandIns_Spares(&torus, centre, servers, 4, room, spares);
+    for (uint32_t first = 0; first < 4u; ++first)
+    {
+        for (uint32_t count = 1; first + count <= 4u; ++count)
+        {
+            const SKY_Satellites_t gone = {&lost[first], count};
+            SKY_Addr_t             around[4];
+
+            (void)memcpy(around, servers, sizeof(around));
+            SKY_StandIns_Replace(&torus, centre, &gone, around, 4, room);
+            for (uint32_t i = 0; i < 4u; ++i)
+            {
+                bool is_spare = false;
+
+                for (uint32_t k = 0; k < spare_count; ++k)
+                {
+                    is_spare = is_spare || SKY_Addr_Equal(spares[k], around[i]);
+                }
+                CHECK_EQ(is_spare, SKY_Satellites_Has(&gone, servers[i]));
+            }
+        }
+    }
+}
+
 int main(void)
 {
     RUN(test_list);
@@ -151,5 +222,7 @@ int main(void)
     RUN(test_the_nearest_that_is_free);
     RUN(test_without_a_spare_the_nearest_stand_in_once_more);
     RUN(test_spares_first_and_then_once_more);
+    RUN(test_who_stands_in_first);
+    RUN(test_stand_ins_of_few_lost_are_spares);
     return CHECK_RESULT();
 }

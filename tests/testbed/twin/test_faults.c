@@ -248,6 +248,42 @@ static void test_hosts_go_around_a_lost_satellite(void)
     SKYT_Destroy(twin);
 }
 
+/* A server is back, and has not got its share yet. Who has never called it lost finds the share at the stand-in, which says that it
+ * is late. */
+static void test_a_host_that_calls_nobody_lost_finds_what_a_stand_in_has(void)
+{
+    const SKYT_Result_t *results;
+    SKYT_Counters_t      counters;
+    uint32_t             count = 0;
+    SKYT_Twin_t         *twin;
+    Rig_t                rig;
+
+    rig_init(&rig, 12);
+    rig.rows          = 1;
+    rig.config.uplink = SKYT_UPLINK_DIRECT;
+    (void)rig_fault(&rig, 10, SKYT_FAULT_CRASH, node_at(3, 10), 0);
+    (void)rig_fault(&rig, 80, SKYT_FAULT_RESTART, node_at(3, 10), 0);
+    rig.ops[0]   = (SKYT_Op_t){START_US + 20u * SECOND, SKYT_OP_PUT, 5, 1, 5000, 0};
+    rig.ops[1]   = (SKYT_Op_t){START_US + 80u * SECOND + SECOND / 100u, SKYT_OP_GET, 5, 2, 5000, 0};
+    rig.op_count = 2;
+    twin         = rig_create(&rig);
+    (void)SKYT_Run(twin, START_US + 79u * SECOND);
+    SKYT_Counters(twin, &counters);
+    CHECK_EQ(counters.migrated_chunks, 0); /* nothing has come home yet */
+    (void)SKYT_Run(twin, START_US + 200u * SECOND);
+    SKYT_Finish(twin);
+    SKYT_Counters(twin, &counters);
+    CHECK_EQ(violations_of(&counters), 0);
+    show_violations(twin);
+    results = SKYT_Results(twin, &count);
+    CHECK_EQ(count, 2);
+    CHECK_EQ(results[1].cause, SKYT_CAUSE_NONE);
+    CHECK_EQ(counters.fallback_hits, 1);
+    CHECK(results[1].duration_us < SECOND);
+    CHECK_EQ(counters.purges, 0);
+    SKYT_Destroy(twin);
+}
+
 int main(void)
 {
     RUN(test_loss);
@@ -264,5 +300,6 @@ int main(void)
     RUN(test_pressure_evicts);
     RUN(test_a_late_clock);
     RUN(test_hosts_go_around_a_lost_satellite);
+    RUN(test_a_host_that_calls_nobody_lost_finds_what_a_stand_in_has);
     return CHECK_RESULT();
 }

@@ -55,9 +55,10 @@ void SKY_Handovers_Begin(const SKY_Handovers_t *handovers, SKY_HandoverSearch_t 
                          uint32_t rows);
 /**
  * Has a satellite anything that belongs elsewhere? One that follows another schedule, or is in another row, does not know what
- * belongs where.
+ * belongs where. Then all that it holds may, if it had a place.
+ * @param had_place  else it is asked as it may have stood in for others, and only what it says itself counts
  */
-bool SKY_Handovers_HasLeft(const SKY_HandoverSearch_t *search, const SKY_HandoverWord_t *word);
+bool SKY_Handovers_HasLeft(const SKY_HandoverSearch_t *search, const SKY_HandoverWord_t *word, bool had_place);
 /**
  * All were asked once.
  * @param count     how many satellites may have something

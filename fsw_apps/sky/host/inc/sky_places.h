@@ -15,7 +15,7 @@
  * after it, for what did not arrive.
  *
  * In each row others stand in for satellites that are lost (sky_standins.h). A share that all these places deny may be at a satellite
- * that is late to hand it over. Those are asked first, as chunks only move forward.
+ * that is late to hand it over, or at one that has stood in for another. Those are asked first, as chunks only move forward.
  */
 #ifndef SKY_PLACES_H
 #define SKY_PLACES_H
@@ -25,7 +25,7 @@
 #include "sky_standins.h"
 
 #define SKY_PLACES_ROWS_MAX (SKY_HOST_BACK + 5u) /**< an epoch's row, the row of now twice, old ones, the next, an epoch's row */
-#define SKY_PLACES_MAX      (SKY_HOST_LATE + SKY_PLACES_ROWS_MAX)
+#define SKY_PLACES_MAX      (SKY_STANDINS_SPARES + SKY_HOST_LATE + SKY_PLACES_ROWS_MAX)
 
 /** What a host follows. */
 typedef struct
@@ -45,12 +45,24 @@ bool SKY_Places_IsMoving(const SKY_Places_t *places, uint64_t now_us);
  */
 void SKY_Places_Left(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t *last_rows);
 
+/**
+ * Find the satellites that stood in for lost ones from a row on, if somebody called few lost: what they have for others they hand over
+ * as soon as these are back. In the layout hop they keep it.
+ * @param first     rows before this one do not count, nor do those before the last few
+ * @param is_spare  room for a mark for each satellite of the torus, plane by plane
+ * @param servers   for a moment: room for all servers
+ * @param cells     for a moment: room for as many as the torus has satellites
+ */
+void SKY_Places_Spares(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, bool *is_spare, SKY_Addr_t *servers,
+                       SKY_Cell_t *cells);
+
 /** What a host knows of satellites. */
 typedef struct
 {
-    SKY_Satellites_t lost;  /**< others stand in for them */
-    SKY_Satellites_t late;  /**< have something to hand over that should have gone; a lost one is asked too */
-    uint32_t         first; /**< these are asked for what they had in a row from this on */
+    SKY_Satellites_t lost;   /**< others stand in for them */
+    SKY_Satellites_t late;   /**< have something to hand over that should have gone; a lost one is asked too */
+    SKY_Satellites_t spares; /**< those of them that may have stood in for others: asked for every share, no more than a few */
+    uint32_t         first;  /**< these are asked for what they had in a row from this on */
 } SKY_PlacesKnown_t;
 
 /** The places of a block's shares. The memory is the caller's. */

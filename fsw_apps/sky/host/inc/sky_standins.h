@@ -12,6 +12,8 @@
 
 #include "sky_placement.h"
 
+#define SKY_STANDINS_SPARES 4u /**< for whom no satellite is lost, looks for shares at so many that stand in for others first */
+
 /** Satellites in ascending order: by plane, then by slot. */
 typedef struct
 {
@@ -29,6 +31,17 @@ bool SKY_Satellites_Has(const SKY_Satellites_t *among, SKY_Addr_t satellite);
  * @param found   gets their planes and slots, the centre first
  */
 void SKY_StandIns_Nearest(const SKY_Torus_t *torus, SKY_Addr_t centre, uint32_t count, SKY_Cell_t *found);
+/**
+ * Find the satellites that stand in first: the nearest to the centre that are no servers.
+ * @param centre   in the torus
+ * @param servers  the satellites of all servers
+ * @param count    of servers
+ * @param cells    room for as many as the torus has satellites
+ * @param found    room for SKY_STANDINS_SPARES
+ * @return how many there are
+ */
+uint32_t SKY_StandIns_Spares(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY_Addr_t *servers, uint32_t count,
+                             SKY_Cell_t *cells, SKY_Addr_t *found);
 /**
  * Put a stand-in for each lost satellite. Lost ones stay only if all satellites are lost.
  * @param centre   in the torus

@@ -171,6 +171,50 @@ void SKY_Places_InRow(const SKY_Schedule_t *schedule, uint32_t row, const SKY_Sa
     }
 }
 
+void SKY_Places_Spares(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, bool *is_spare, SKY_Addr_t *servers,
+                       SKY_Cell_t *cells)
+{
+    const SKY_Torus_t *torus = &schedule->placement.torus;
+    const uint32_t     begin = row > first + SKY_HOST_BACK ? row - SKY_HOST_BACK : first;
+
+    SKY_ASSERT(first >= 1u);
+    SKY_ASSERT(begin >= first);
+    for (uint32_t i = 0; i < (uint32_t)torus->planes * torus->slots; ++i)
+    {
+        is_spare[i] = false;
+    }
+    for (uint32_t at = begin; schedule->placement.layout != SKY_LAYOUT_HOP && at <= row; ++at)
+    {
+        const SKY_Satellites_t none = {NULL, 0};
+        SKY_Addr_t             spares[SKY_STANDINS_SPARES];
+        uint32_t               count;
+
+        SKY_Places_InRow(schedule, at, &none, servers, cells);
+        count = SKY_StandIns_Spares(torus, SKY_Places_Centre(schedule, at), servers, schedule->placement.servers, cells, spares);
+        for (uint32_t i = 0; i < count; ++i)
+        {
+            SKY_ASSERT(spares[i].plane >= 1u);
+            SKY_ASSERT(spares[i].slot >= 1u);
+            is_spare[(spares[i].plane - 1u) * torus->slots + spares[i].slot - 1u] = true;
+        }
+    }
+}
+
+/* Add a place of a server's share, unless it is the one before. */
+static void Append(SKY_Shares_t *shares, uint32_t server, SKY_Addr_t satellite)
+{
+    SKY_Addr_t    *found = &shares->found[(size_t)server * SKY_PLACES_MAX];
+    const uint32_t count = shares->counts[server];
+
+    SKY_ASSERT(count < SKY_PLACES_MAX);
+    SKY_ASSERT(satellite.plane != 0u);
+    if (count == 0u || !SKY_Addr_Equal(found[count - 1u], satellite))
+    {
+        found[count]           = satellite;
+        shares->counts[server] = count + 1u;
+    }
+}
+
 /* Add the places of a row to those of all servers. */
 static void AddRow(const SKY_Places_t *places, uint32_t row, const SKY_Satellites_t *lost, SKY_Shares_t *shares)
 {
@@ -179,40 +223,45 @@ static void AddRow(const SKY_Places_t *places, uint32_t row, const SKY_Satellite
     SKY_Places_InRow(schedule, row, lost, shares->servers, shares->cells);
     for (uint32_t server = 0; server < schedule->placement.servers; ++server)
     {
-        SKY_Addr_t      *found     = &shares->found[(size_t)server * SKY_PLACES_MAX];
-        const uint32_t   count     = shares->counts[server];
         const SKY_Addr_t satellite = shares->servers[server];
 
-        SKY_ASSERT(count < SKY_PLACES_MAX);
-        SKY_ASSERT(satellite.plane != 0u);
         if (lost->count > 0u && !SKY_Addr_Equal(satellite, SKY_Schedule_Server(schedule, row, server)))
         {
             shares->is_replaced[server] = true;
         }
-        if (count == 0u || !SKY_Addr_Equal(found[count - 1u], satellite))
-        {
-            found[count]           = satellite;
-            shares->counts[server] = count + 1u;
-        }
+        Append(shares, server, satellite);
+        SKY_ASSERT(shares->counts[server] >= 1u);
+        SKY_ASSERT(shares->counts[server] <= SKY_PLACES_MAX);
     }
 }
 
-/* Begin with what is asked before the places of all rows: satellites that are late. */
+/* Begin with who is asked before the places of all rows: late satellites that stood in for others, then those that had the share. */
 static void BeginShares(const SKY_Places_t *places, uint32_t row, const SKY_PlacesKnown_t *known, SKY_Shares_t *shares)
 {
+    const uint32_t spares = known->spares.count < SKY_STANDINS_SPARES ? known->spares.count : SKY_STANDINS_SPARES;
+
     SKY_ASSERT(row >= 1u);
     SKY_ASSERT(row <= places->schedule->count);
     for (uint32_t server = 0; server < places->schedule->placement.servers; ++server)
     {
-        SKY_Addr_t *found = &shares->found[(size_t)server * SKY_PLACES_MAX];
+        SKY_Addr_t late[SKY_HOST_LATE];
+        uint32_t   count = 0;
 
         shares->is_replaced[server] = false;
         shares->counts[server]      = 0;
+        for (uint32_t i = 0; i < spares; ++i)
+        {
+            Append(shares, server, known->spares.satellites[i]);
+        }
         if (known->late.count > 0u)
         {
-            shares->counts[server] = SKY_Places_Late(places->schedule, known->first, row, server, &known->late, found);
+            count = SKY_Places_Late(places->schedule, known->first, row, server, &known->late, late);
         }
-        SKY_ASSERT(shares->counts[server] <= SKY_HOST_LATE);
+        for (uint32_t i = 0; i < count; ++i)
+        {
+            Append(shares, server, late[i]);
+        }
+        SKY_ASSERT(shares->counts[server] <= SKY_STANDINS_SPARES + SKY_HOST_LATE);
     }
 }
 
@@ -232,7 +281,7 @@ void SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch
 void SKY_Places_FindPut(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
                         SKY_Shares_t *shares)
 {
-    const SKY_PlacesKnown_t lost    = {known->lost, {NULL, 0}, 1};
+    const SKY_PlacesKnown_t lost    = {known->lost, {NULL, 0}, {NULL, 0}, 1};
     const uint32_t          row     = SKY_Schedule_RowAt(places->schedule, now_us);
     const bool              is_laid = epoch > row && epoch <= places->schedule->count;
 

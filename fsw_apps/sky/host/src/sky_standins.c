@@ -76,6 +76,28 @@ static bool IsServer(const SKY_Addr_t *servers, uint32_t count, SKY_Addr_t satel
     return at < count;
 }
 
+uint32_t SKY_StandIns_Spares(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY_Addr_t *servers, uint32_t count,
+                             SKY_Cell_t *cells, SKY_Addr_t *found)
+{
+    const uint32_t all    = (uint32_t)torus->planes * torus->slots;
+    const uint32_t enough = count + SKY_STANDINS_SPARES;
+    const uint32_t near   = enough < all ? enough : all;
+    uint32_t       spares = 0;
+
+    SKY_ASSERT(count >= 1u);
+    SKY_StandIns_Nearest(torus, centre, near, cells);
+    for (uint32_t i = 0; i < near && spares < SKY_STANDINS_SPARES; ++i)
+    {
+        if (!IsServer(servers, count, AddrOf(cells[i])))
+        {
+            found[spares] = AddrOf(cells[i]);
+            ++spares;
+        }
+    }
+    SKY_ASSERT(spares <= SKY_STANDINS_SPARES);
+    return spares;
+}
+
 /* So many satellites around the centre are enough: among them are servers and lost ones, and one for each server that is lost. */
 static uint32_t Enough(const SKY_Torus_t *torus, const SKY_Satellites_t *lost, uint32_t servers, uint32_t servers_lost)
 {

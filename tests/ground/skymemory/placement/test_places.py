@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory import defaults
-from skymemory.placement.layouts import LAYOUT_IDS, LayoutName, substitute
-from skymemory.placement.places import Places
+from skymemory.placement import structures
+from skymemory.placement.layouts import LAYOUT_IDS, LayoutName, nearest, substitute
+from skymemory.placement.places import LateSatellites, Places
 from skymemory.placement.rolling import Cell
 from skymemory.placement.torus import Satellite, Torus
 from skymemory.placement.track import Track
@@ -30,7 +31,7 @@ def tracks(draw: st.DrawFn) -> Track:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Track, Places]:
+def cases(draw: st.DrawFn, names: st.SearchStrategy[LayoutName] = names) -> tuple[Track, Places]:
     track = draw(tracks())
     servers = draw(st.integers(1, track.torus.planes * track.torus.slots))
     return track, track.places(draw(names), servers, draw(st.sampled_from([0.0, 0.5, 3.0, 30.0])))
@@ -82,7 +83,7 @@ def test_late_satellites_of_each_server_are_asked_first_in_the_order_of_time(
     late = data.draw(st.sets(st.sampled_from(sorted(track.torus.satellites()))))
     time_ms = track.rows[row - 1][0]
     usual = places.shares(time_ms)
-    found = places.shares(time_ms, 0, (), late, first)
+    found = places.shares(time_ms, 0, (), LateSatellites(late, first))
     assert found.rows == usual.rows
     for server, place in enumerate(found.places):
         had = {places.servers(earlier)[server]: earlier for earlier in range(first, row)}
@@ -111,11 +112,35 @@ def test_others_stand_in_for_lost_satellites_in_every_row(
     assert [places.servers(row, lost) for row in rows] == around
 
 
+@given(cases(st.sampled_from(("rotation", "rotation_hop"))), st.data())
+def test_who_stood_in_in_the_last_rows(case: tuple[Track, Places], data: st.DataObject) -> None:
+    """They are asked before the late ones that had a share."""
+    track, places = case
+    first, row = sorted(data.draw(st.lists(st.integers(1, len(track.rows)), min_size=2, max_size=2)))
+    expected = set()
+    for at in range(max(first, row - defaults.HOST_BACK), row + 1):
+        servers = places.servers(at)
+        near = nearest(places.centre(at), track.torus.planes * track.torus.slots, track.torus)
+        expected |= set([one for one in near if one not in servers][: structures.STANDINS_SPARES])
+    spares = places.spares(first, row)
+    assert spares == sorted(expected)
+    late = LateSatellites(places.servers(first), first, spares)
+    usual, found = (places.shares(track.rows[row - 1][0], 0, (), one) for one in (late._replace(spares=()), late))
+    for before, after in zip(usual.places, found.places, strict=True):
+        assert after == one_after_another([*spares[: structures.STANDINS_SPARES], *before])
+
+
+@given(cases(st.just("hop")))
+def test_in_the_layout_hop_who_stood_in_keeps_what_it_has(case: tuple[Track, Places]) -> None:
+    track, places = case
+    assert places.spares(1, len(track.rows)) == []
+
+
 def test_of_many_late_satellites_the_last_are_asked() -> None:
     torus = Torus(5, 200)
     track = Track.of(torus, [(1000 * row, Satellite(3, 100 - row)) for row in range(60)])
     places = track.places("rotation", 1)
-    (found,) = places.shares(59_500, 0, (), list(torus.satellites())).places
+    (found,) = places.shares(59_500, 0, (), LateSatellites(list(torus.satellites()))).places
     assert found[: defaults.HOST_LATE] == [Satellite(3, 100 - row) for row in range(59 - defaults.HOST_LATE, 59)]
     assert found[defaults.HOST_LATE :] == places.shares(59_500).places[0]
 
