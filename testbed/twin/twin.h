@@ -251,7 +251,8 @@ typedef enum
     SKYT_BREAK_LEASE     = 24, /**< LIFETIME: a satellite sends telemetry to who has once asked for it, for ever */
     SKYT_BREAK_RASH      = 25, /**< LOST: a ground host does not count every other answer when it looks around */
     SKYT_BREAK_BOAST     = 26, /**< HELD: a satellite says that it holds all chunks that a host asks about */
-    SKYT_BREAK_DISOWN    = 27  /**< KEPT: a satellite says that it holds nothing of what a host asks about */
+    SKYT_BREAK_DISOWN    = 27, /**< KEPT: a satellite says that it holds nothing of what a host asks about */
+    SKYT_BREAK_CLING     = 28  /**< HELD: a satellite says that it purged a block, and keeps it */
 } SKYT_Break_t;
 
 /** @return NULL: a number is out of range (@p why says which, in SKYT_TEXT_BYTES), or no memory */

@@ -82,6 +82,10 @@ const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY
             changed->chunk_crc = SKY_Crc32c(0, pkt->payload, pkt->length);
         }
     }
+    if (twin->broken == SKYT_BREAK_CLING && pkt->is_request && pkt->op == SKY_OP_PURGE && pkt->src.plane == 0)
+    {
+        changed->key[0] ^= 1u; /* a block that nobody has */
+    }
     if (twin->broken == SKYT_BREAK_RUMOUR && pkt->is_request && pkt->op == SKY_OP_PURGE && (pkt->flags & SKY_FLAG_GOSSIP) != 0)
     {
         SKY_BlockInfo_t info;

@@ -5,11 +5,13 @@
  *     twin_ground.c   a ground host, its packets        twin_op.c     an operation of a host
  *     twin_reach.c    who is lost, and who is late      twin_asked.c  whom hosts ask for a share
  *     twin_inquiry.c  what they ask satellites to know it     twin_held.c  whether a block is whole
+ *     twin_clear.c    purging a block
  */
 #ifndef TWIN_HOST_H
 #define TWIN_HOST_H
 
 #include "sky_attempts.h"
+#include "sky_clearing.h"
 #include "sky_handovers.h"
 #include "sky_held.h"
 #include "sky_host.h"
@@ -19,6 +21,8 @@
 #include "twin.h"
 
 /* ---- ground ---------------------------------------------------------------------------------------------------------- */
+
+#define SKYT_REACH_FIRST_MAX (2u * SKY_PLACES_ROWS_MAX)
 
 /** What an operation waits for: see twin_inquiry.c. */
 typedef enum
@@ -69,6 +73,18 @@ typedef enum
     SKYT_FIRST_LATE, /**< it waits to know who is late */
     SKYT_FIRST_HELD  /**< servers are being asked what they hold */
 } SKYT_First_t;
+
+/** Purging a block: see twin_clear.c. */
+typedef struct
+{
+    SKY_Clearing_t core;
+    uint32_t       count;        /**< satellites that are asked in this step */
+    uint32_t       running;      /**< of them those that have yet to answer */
+    bool           has_asked;    /**< they were asked */
+    bool           has_searched; /**< who is late was asked for in this step */
+    bool           is_hurried;   /**< those that were silent lately are left alone */
+    bool           is_calm; /**< nobody had anything to hand over when it began, and whoever is asked first knows the block */
+} SKYT_Clear_t;
 
 typedef struct SKYT_Active SKYT_Active_t;
 
@@ -150,6 +166,7 @@ struct SKYT_Active
     bool             is_stray; /**< the chunk that was denied lies where this host could not look for it: SKYT_Asked_IsStray */
     SKYT_First_t     first;
     bool             is_useless; /**< servers said before the get that a chunk is gone for good */
+    SKYT_Clear_t     clear;
 };
 
 /* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
@@ -166,6 +183,10 @@ bool SKYT_Op_HasLeft(const SKYT_Twin_t *twin, uint32_t index);
 void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited);
 /** What servers hold is known: a get goes on. @param gone  a chunk without which the rest is to be purged; SKYT_NONE: there is none */
 void SKYT_Op_Told(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t gone);
+/** Describe the block for the core's host, and find the places of its shares. @return false: no satellite is in sight */
+bool SKYT_Op_FindPlaces(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** All who were asked to purge its block have answered, or their time is over. */
+void SKYT_Op_Cleared(SKYT_Twin_t *twin, SKYT_Active_t *active);
 /** A block of the host has ended. */
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
 
@@ -188,7 +209,14 @@ void SKYT_Reach_Free(SKYT_Ground_t *ground);
 SKY_HostPlace_t SKYT_Reach_Place(const SKYT_Ground_t *ground, SKY_Addr_t addr);
 /** The satellites of all servers in a row, around lost ones. */
 void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *servers);
-bool SKYT_Reach_IsLost(const SKYT_Ground_t *ground, SKY_Addr_t satellite);
+/**
+ * Whom the host asks first for a block of which it knows only the key, in this order: in each row the server nearest to it, and server 0.
+ * While the block may move these are several rows.
+ * @param found  room for SKYT_REACH_FIRST_MAX
+ * @return how many there are; 0: no satellite is in sight
+ */
+uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, SKY_Addr_t *found);
+bool     SKYT_Reach_IsLost(const SKYT_Ground_t *ground, SKY_Addr_t satellite);
 /** What it knows of satellites. @param is_searched  it looks for shares at those that are late */
 SKY_PlacesKnown_t SKYT_Reach_Known(const SKYT_Ground_t *ground, bool is_searched);
 /** What is known of handovers now. */
@@ -223,6 +251,20 @@ void SKYT_Held_Free(SKYT_Ground_t *ground);
 bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *late);
 /** A question has ended. @return false: it is none of these */
 bool SKYT_Held_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question);
+
+/* ---- twin_clear.c ---------------------------------------------------------------------------------------------------- */
+
+/** @return false: not enough memory */
+bool SKYT_Clear_Init(SKYT_Twin_t *twin);
+void SKYT_Clear_Free(SKYT_Twin_t *twin);
+/** An operation begins to purge its block. @param is_hurried  it does not wait long, and leaves those alone that were silent */
+void SKYT_Clear_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active, bool is_hurried);
+/** Let it go on. @return true: it waits; false: it is over */
+bool SKYT_Clear_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** A question has ended. @return false: it is none of these */
+bool SKYT_Clear_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question);
+/** Has any satellite something to hand over? */
+bool SKYT_Clear_IsLate(const SKYT_Twin_t *twin);
 
 /* ---- twin_asked.c ---------------------------------------------------------------------------------------------------- */
 

@@ -8,8 +8,7 @@
 
 #include "twin_priv.h"
 
-#define MIX                 UINT64_C(0x100000001b3)
-#define PURGE_AFTER_MISS_MS 2000u /* that a host spends on what is left of a block that it missed */
+#define MIX UINT64_C(0x100000001b3)
 
 /* ---- places ---------------------------------------------------------------------------------------------------------- */
 
@@ -133,12 +132,10 @@ static uint32_t epoch_of(const SKYT_Twin_t *twin, const SKYT_Op_t *op)
 
 static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    static const SKY_HostKind_t kinds[] = {
-        [SKYT_OP_PUT] = SKY_HOST_PUT, [SKYT_OP_GET] = SKY_HOST_GET, [SKYT_OP_PURGE] = SKY_HOST_PURGE};
     SKY_HostBlock_t *block = &active->block_state;
 
     (void)memset(block, 0, sizeof(*block));
-    block->kind         = kinds[active->kind];
+    block->kind         = active->kind == SKYT_OP_PUT ? SKY_HOST_PUT : SKY_HOST_GET;
     block->tenant       = SKYT_Content_Tenant(twin, active->block);
     block->epoch        = active->epoch;
     block->block_len    = twin->blocks[active->block].block_len;
@@ -159,7 +156,14 @@ static void describe(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
 }
 
-/* Begin an attempt, or a purge. @return false: there is nobody to ask, or nothing to gain; the attempts go on, or are over */
+bool SKYT_Op_FindPlaces(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    describe(twin, active);
+    find_shares(twin, active);
+    return take_shares(twin, active);
+}
+
+/* Begin an attempt. @return false: there is nobody to ask, or nothing to gain; the attempts go on, or are over */
 static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKYT_Ground_t *ground = ground_of(twin, active);
@@ -167,9 +171,7 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
     active->deadline_us    = twin->now_us + (uint64_t)active->deadline_ms * US_PER_MS;
     active->has_asked_lost = false;
-    describe(twin, active);
-    find_shares(twin, active);
-    if (!take_shares(twin, active))
+    if (!SKYT_Op_FindPlaces(twin, active))
     {
         active->failed = SKYT_CAUSE_NOBODY;
         SKY_Attempts_GiveUp(&active->attempts);
@@ -177,7 +179,7 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
     const SKY_Rows_t rows = {ground->shares.rows, ground->shares.row_count};
 
-    if (active->kind != SKYT_OP_PURGE && !SKY_Attempts_Begin(&active->attempts, &rows, number_of(twin, active)))
+    if (!SKY_Attempts_Begin(&active->attempts, &rows, number_of(twin, active)))
     {
         return false;
     }
@@ -207,7 +209,7 @@ static void begin_attempts(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
     else
     {
-        SKY_Attempts_InitPut(&active->attempts); /* a purge is over after one */
+        SKY_Attempts_InitPut(&active->attempts); /* of a purge they are never begun */
     }
     SKYT_Truth_OpBegins(twin, active);
 }
@@ -240,12 +242,14 @@ static void count(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t c
 /* A host that missed a block purges what is left: the rest is useless without what is gone (paper, section 3.9). */
 static void become_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    active->kind        = SKYT_OP_PURGE;
-    active->is_lazy     = true;
-    active->is_useless  = false;
-    active->started_us  = twin->now_us;
-    active->deadline_ms = PURGE_AFTER_MISS_MS;
+    const bool is_hurried = active->is_useless; /* somebody is about to count on blocks */
+
+    active->kind       = SKYT_OP_PURGE;
+    active->is_lazy    = true;
+    active->is_useless = false;
+    active->started_us = twin->now_us;
     begin_attempts(twin, active);
+    SKYT_Clear_Begin(twin, active, is_hurried);
 }
 
 static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed)
@@ -322,14 +326,24 @@ static bool ask_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
     {
         return false;
     }
-    describe(twin, active);
-    find_shares(twin, active);
-    if (!take_shares(twin, active) || !SKYT_Held_Ask(twin, active, &late))
+    if (!SKYT_Op_FindPlaces(twin, active) || !SKYT_Held_Ask(twin, active, &late))
     {
         return false;
     }
     active->first = SKYT_FIRST_HELD;
     return true;
+}
+
+/* A purge is over. */
+static void finish_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKYT_Cause_t failed = active->clear.count > 0u ? SKYT_CAUSE_EXPIRED : SKYT_CAUSE_NOBODY;
+
+    if (active->clear.core.is_confirmed)
+    {
+        SKYT_Truth_Cleared(twin, active);
+    }
+    finish(twin, active, active->clear.core.is_confirmed ? SKYT_CAUSE_NONE : failed);
 }
 
 /* Let an operation go on until it waits for satellites, or is over. */
@@ -342,6 +356,14 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
     while (active->is_active)
     {
+        if (active->kind == SKYT_OP_PURGE)
+        {
+            if (!SKYT_Clear_Waits(twin, active))
+            {
+                finish_purge(twin, active);
+            }
+            return;
+        }
         switch (SKY_Attempts_Next(&active->attempts))
         {
             case SKY_ATTEMPT_ASK:
@@ -377,7 +399,7 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited)
 {
-    if (waited == SKYT_WAIT_LATE && active->first == SKYT_FIRST_NOTHING)
+    if (waited == SKYT_WAIT_LATE && active->kind == SKYT_OP_GET && active->first == SKYT_FIRST_NOTHING)
     {
         take_search(twin, active);
     }
@@ -393,6 +415,11 @@ void SKYT_Op_Told(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t gone)
         active->is_useless = true;
         finish(twin, active, SKYT_CAUSE_ABSENT);
     }
+    go_on(twin, active);
+}
+
+void SKYT_Op_Cleared(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
     go_on(twin, active);
 }
 
@@ -421,6 +448,10 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     SKYT_Digest(twin, number, NULL, 0);
     SKYT_Asked_Begin(twin, active);
     begin_attempts(twin, active);
+    if (op->kind == SKYT_OP_PURGE)
+    {
+        SKYT_Clear_Begin(twin, active, false);
+    }
     go_on(twin, active);
 }
 
@@ -476,25 +507,16 @@ void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block)
     {
         SKYT_Check_Chunk(twin, active, chunk);
     }
-    active->failed_on.plane = (uint16_t)block->failed_plane;
-    active->failed_on.slot  = (uint16_t)block->failed_slot;
-    active->at_stand_in     = false;
-    if (block->kind == SKY_HOST_PURGE)
-    {
-        active->failed = cause_of(block->status);
-        SKY_Attempts_GiveUp(&active->attempts);
-    }
-    else
-    {
-        const SKY_Places_t places = places_of(twin);
-        uint32_t           found[SKY_PLACES_ROWS_MAX];
-        const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
+    active->failed_on.plane   = (uint16_t)block->failed_plane;
+    active->failed_on.slot    = (uint16_t)block->failed_slot;
+    active->at_stand_in       = false;
+    const SKY_Places_t places = places_of(twin);
+    uint32_t           found[SKY_PLACES_ROWS_MAX];
+    const SKY_Rows_t   rows = {found, SKY_Places_Rows(&places, twin->now_us, active->epoch, found)};
 
-        active->at_stand_in =
-            block->status == SKY_STATUS_MISS && (active->astray & SKYT_Asked_Bit(twin, block->failed_chunk)) != 0u;
-        SKY_Attempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
-                           SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
-        active->failed = cause_of(active->attempts.status);
-    }
+    active->at_stand_in = block->status == SKY_STATUS_MISS && (active->astray & SKYT_Asked_Bit(twin, block->failed_chunk)) != 0u;
+    SKY_Attempts_Ended(&active->attempts, block->status, active->at_stand_in, &rows,
+                       SKY_Schedule_RowAt(&twin->schedule, twin->now_us), false);
+    active->failed = cause_of(active->attempts.status);
     go_on(twin, active);
 }

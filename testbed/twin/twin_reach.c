@@ -123,6 +123,67 @@ void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *s
     SKY_Places_InRow(&ground->twin->schedule, row, &lost, servers, ground->room);
 }
 
+/* The server that is reached over the fewest hops; of several the nearest to the centre. @return SKYT_NONE: none can be reached */
+static uint32_t nearest_of(const SKYT_Ground_t *ground, uint32_t row)
+{
+    const SKYT_Twin_t *twin    = ground->twin;
+    const SKY_Addr_t   centre  = SKY_Places_Centre(&twin->schedule, row);
+    uint32_t           best    = SKYT_NONE;
+    uint64_t           nearest = UINT64_MAX;
+
+    for (uint32_t server = 0; server < twin->config.servers; ++server)
+    {
+        const SKY_Addr_t      satellite = ground->placed[server];
+        const SKY_HostPlace_t place     = SKYT_Reach_Place(ground, satellite);
+        const SKY_Addr_t      entry     = {place.entry_plane, place.entry_slot};
+
+        if (place.plane != 0u)
+        {
+            const uint64_t hops =
+                (uint64_t)SKY_Torus_Hops(&twin->torus, entry, satellite) << 32 | SKY_Torus_Hops(&twin->torus, centre, satellite);
+
+            best    = hops < nearest ? server : best;
+            nearest = hops < nearest ? hops : nearest;
+        }
+    }
+    return best;
+}
+
+uint32_t SKYT_Reach_First(const SKYT_Ground_t *ground, SKY_Addr_t *found)
+{
+    const SKYT_Twin_t *twin   = ground->twin;
+    const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};
+    uint32_t           rows[SKY_PLACES_ROWS_MAX];
+    const uint32_t     several   = SKY_Places_Rows(&places, twin->now_us, 0, rows);
+    const uint32_t     row_count = SKY_Places_IsMoving(&places, twin->now_us) ? several : 1u;
+    SKY_Addr_t         before[2] = {{0, 0}, {0, 0}};
+    uint32_t           count     = 0;
+
+    for (uint32_t i = 0; i < row_count; ++i)
+    {
+        SKYT_Reach_Servers(ground, rows[i], ground->placed);
+        const uint32_t nearest = nearest_of(ground, rows[i]);
+
+        if (nearest == SKYT_NONE)
+        {
+            return 0;
+        }
+        const SKY_Addr_t asked[2] = {ground->placed[nearest], ground->placed[0]};
+
+        for (uint32_t at = 0; at < (nearest == 0u ? 1u : 2u); ++at)
+        {
+            if (!SKY_Addr_Equal(asked[at], before[0]) && !SKY_Addr_Equal(asked[at], before[1]))
+            {
+                found[count] = asked[at];
+                ++count;
+            }
+        }
+        before[0] = asked[0];
+        before[1] = asked[1];
+    }
+    return count;
+}
+
 SKY_PlacesKnown_t SKYT_Reach_Known(const SKYT_Ground_t *ground, bool is_searched)
 {
     const bool              is_late = is_searched && ground->twin->broken != SKYT_BREAK_HURRY;

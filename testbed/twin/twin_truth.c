@@ -237,6 +237,41 @@ void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t be
     }
 }
 
+/* Somebody else may have put or purged the block meanwhile, and packets of that may still be about. */
+static bool is_disturbed(const SKYT_Truth_t *truth, uint64_t began_us)
+{
+    const bool is_put    = truth->put_us != 0 && truth->put_us + SKYT_PURGE_ECHO_US >= began_us;
+    const bool is_purged = truth->purged_us != 0 && truth->purged_us + SKYT_PURGE_ECHO_US >= began_us;
+
+    return truth->putting > 0 || truth->purging > 1u || is_put || is_purged;
+}
+
+/* What is on its way from one satellite to another is not purged, nor what lies at a stand-in, which keeps it in the layout hop. */
+void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const SKYT_Truth_t *truth    = &twin->truth[active->block];
+    const uint64_t      since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
+
+    if (!active->clear.is_calm || SKYT_Clear_IsLate(twin) || SKYT_Fault_Since(&twin->hard, since_us) ||
+        is_disturbed(truth, active->started_us) || truth->astray != 0u)
+    {
+        return;
+    }
+    for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, active->block); ++chunk)
+    {
+        const uint32_t holder   = holder_of(twin, active->block, chunk, false);
+        const bool     is_stray = holder != SKYT_NONE && twin->config.layout == SKY_LAYOUT_HOP &&
+                              !SKYT_Asked_IsPlace(twin, active, chunk % twin->config.servers, SKYT_AddrOf(twin, holder));
+
+        if (holder != SKYT_NONE && !is_stray)
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_HELD, holder, active->op, active->block, chunk,
+                            "a ground host takes a block for purged of which this satellite holds a chunk");
+            return;
+        }
+    }
+}
+
 void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
 {
     if (block == SKYT_NONE)

@@ -455,6 +455,8 @@ class Cleared(Structure):
     """how many of them said that nothing of the block is left there"""
     chunks: int
     """that these gave up"""
+    most: int
+    """that one of them gave up: others may have had the same ones"""
     chunk_total: int
     """of the block, as these say; 0: none of them knew it"""
     is_repeated: bool
@@ -463,6 +465,7 @@ class Cleared(Structure):
         ("asked", c_uint32),
         ("confirmed", c_uint32),
         ("chunks", c_uint64),
+        ("most", c_uint64),
         ("chunk_total", c_uint64),
         ("is_repeated", c_bool),
     )

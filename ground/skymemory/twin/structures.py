@@ -198,6 +198,8 @@ class Break(IntEnum):
     """HELD: a satellite says that it holds all chunks that a host asks about"""
     DISOWN = 27
     """KEPT: a satellite says that it holds nothing of what a host asks about"""
+    CLING = 28
+    """HELD: a satellite says that it purged a block, and keeps it"""
 
 
 class Config(Structure):

@@ -39,6 +39,7 @@ static void test_what_satellites_gave_up(void)
 {
     const SKY_Packet_t two     = gave_up(2);
     const SKY_Packet_t three   = gave_up(3);
+    const SKY_Packet_t five    = gave_up(5);
     const SKY_Packet_t none    = gave_up(0);
     SKY_Cleared_t      cleared = {0};
 
@@ -49,9 +50,15 @@ static void test_what_satellites_gave_up(void)
     SKY_Cleared_Add(&cleared, &two, false);
     CHECK(SKY_Cleared_HasMore(&cleared));
     SKY_Cleared_Add(&cleared, &three, false);
-    CHECK(!SKY_Cleared_HasMore(&cleared));
+    CHECK(SKY_Cleared_HasMore(&cleared)); /* both may have had the same chunks */
     CHECK(SKY_Cleared_IsConfirmed(&cleared));
     CHECK_EQ(cleared.chunks, 5);
+    CHECK_EQ(cleared.most, 3);
+    SKY_Cleared_Add(&cleared, &five, false);
+    CHECK(!SKY_Cleared_HasMore(&cleared));
+    SKY_Cleared_Add(&cleared, &two, false);
+    CHECK(!SKY_Cleared_HasMore(&cleared));
+    CHECK_EQ(cleared.most, 5);
 }
 
 static void test_a_block_whose_chunks_fill_it_exactly(void)

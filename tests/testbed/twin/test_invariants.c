@@ -123,6 +123,67 @@ static void test_who_asks_first_moves_nothing_in_vain(void)
     CHECK_EQ(counters[0].hits, counters[1].hits);
 }
 
+/* Put two blocks and purge them: operation 2 asks all servers at once, operation 3 the first one before the others. */
+static void init_purges(Rig_t *rig)
+{
+    rig_init(rig, 3);
+    rig->ops[0]   = (SKYT_Op_t){START_US, SKYT_OP_PUT, 0, 1, 5000, 0};
+    rig->ops[1]   = (SKYT_Op_t){START_US, SKYT_OP_PUT, 1, 2, 5000, 0};
+    rig->ops[2]   = (SKYT_Op_t){START_US + 30 * SECOND, SKYT_OP_PURGE, 0, 1, 5000, 0};
+    rig->ops[3]   = (SKYT_Op_t){START_US + 30 * SECOND, SKYT_OP_PURGE, 1, 2, 5000, 0};
+    rig->op_count = 4;
+}
+
+static void test_a_purged_block_that_a_satellite_keeps(void)
+{
+    Rig_t rig;
+
+    init_purges(&rig);
+    check_only_broken(&rig, SKYT_BREAK_CLING, SKYT_INVARIANT_HELD, "takes a block for purged of which this satellite holds");
+}
+
+static void test_what_is_purged_is_nowhere(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+
+    init_purges(&rig);
+    rig_run_sound(&rig, &counters);
+    CHECK_EQ(counters.purges, 2);
+    CHECK_EQ(counters.stored_chunks, 0);
+}
+
+/* The others route around a dead server, which does not answer. So the host asks again, and its stand-in instead. */
+static void test_a_purge_around_a_satellite_that_is_dead(void)
+{
+    SKYT_Counters_t counters;
+    Rig_t           rig;
+    uint32_t        count;
+
+    init_purges(&rig);
+    rig.rows           = 1;
+    rig.ops[2].time_us = rig.ops[3].time_us = START_US + 100 * SECOND;
+    (void)rig_fault(&rig, 20, SKYT_FAULT_CRASH, node_at(3, 9), 0);
+    (void)rig_fault(&rig, 190, SKYT_FAULT_RESTART, node_at(3, 9), 0);
+    SKYT_Twin_t *twin = rig_create(&rig);
+
+    (void)SKYT_Run(twin, START_US + 200 * SECOND);
+    SKYT_Finish(twin);
+    SKYT_Counters(twin, &counters);
+    CHECK_EQ(violations_of(&counters), 0);
+    CHECK_EQ(counters.stored_chunks, 0);
+    const SKYT_Result_t *results = SKYT_Results(twin, &count);
+
+    CHECK_EQ(count, 4);
+    for (uint32_t op = 2; op < 4u; ++op)
+    {
+        CHECK_EQ(results[op].ended, 1);
+        CHECK_EQ(results[op].cause, SKYT_CAUSE_NONE);
+        CHECK(results[op].tries >= 2u * rig.config.servers);
+    }
+    SKYT_Destroy(twin);
+}
+
 static void small_stores(Rig_t *rig)
 {
     rig_init(rig, 3);
@@ -304,6 +365,9 @@ int main(void)
     RUN(test_a_satellite_that_says_it_holds_what_is_gone);
     RUN(test_a_satellite_that_says_it_holds_nothing_of_what_is_whole);
     RUN(test_who_asks_first_moves_nothing_in_vain);
+    RUN(test_a_purged_block_that_a_satellite_keeps);
+    RUN(test_what_is_purged_is_nowhere);
+    RUN(test_a_purge_around_a_satellite_that_is_dead);
     RUN(test_a_block_that_was_just_used_makes_room);
     RUN(test_a_detour_without_need);
     RUN(test_a_deadline_in_another_unit);

@@ -6,7 +6,7 @@
  * A block is purged wherever a share of it may be, and once more if somebody said nothing, as others may stand in for him then. So
  * that another block can be put under a key, the first server is asked alone, who has a share of every block:
  *
- *     FIRST -> all gave up their shares, and these are the whole block   -> END
+ *     FIRST -> all gave up their shares, one of which is the whole block -> END
  *           -> there is more, or there may be                            -> ALL
  *     ALL   -> all who were asked answered                               -> END
  *           -> somebody was silent                                       -> LOOK, and ALL once more
@@ -22,6 +22,7 @@ typedef struct
     uint32_t asked;
     uint32_t confirmed;   /**< how many of them said that nothing of the block is left there */
     uint64_t chunks;      /**< that these gave up */
+    uint64_t most;        /**< that one of them gave up: others may have had the same ones */
     uint64_t chunk_total; /**< of the block, as these say; 0: none of them knew it */
     bool     is_repeated; /**< a satellite may have purged before, and not have said what */
 } SKY_Cleared_t;

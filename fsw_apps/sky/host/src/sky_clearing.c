@@ -21,6 +21,7 @@ void SKY_Cleared_Add(SKY_Cleared_t *cleared, const SKY_Packet_t *answer, bool is
 
         ++cleared->confirmed;
         cleared->chunks += answer->chunk_total;
+        cleared->most        = answer->chunk_total > cleared->most ? answer->chunk_total : cleared->most;
         cleared->chunk_total = total > cleared->chunk_total ? total : cleared->chunk_total;
         cleared->is_repeated = cleared->is_repeated || is_repeated;
     }
@@ -39,7 +40,7 @@ bool SKY_Cleared_HasMore(const SKY_Cleared_t *cleared)
 {
     SKY_ASSERT(cleared->confirmed > 0u || cleared->chunks == 0u);
     SKY_ASSERT(cleared->confirmed > 0u || !cleared->is_repeated);
-    return cleared->chunks < cleared->chunk_total || cleared->is_repeated;
+    return cleared->most < cleared->chunk_total || cleared->is_repeated;
 }
 
 void SKY_Clearing_Init(SKY_Clearing_t *clearing, bool is_way_made)

@@ -1,0 +1,290 @@
+/**
+ * @file
+ * A ground host purges a block: by PURGE, wherever a share of it may be. The core decides who is asked next, and when the block counts as
+ * gone (sky_clearing.h). As on the ground, the rest of a block that was missed is purged in one round, where the schedule says that
+ * shares may be.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define GRACE_US UINT64_C(1000000) /* after the last deadline of a question */
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+bool SKYT_Clear_Init(SKYT_Twin_t *twin)
+{
+    twin->purges = calloc((size_t)twin->config.active_max * twin->node_count, sizeof(*twin->purges));
+    return twin->purges != NULL;
+}
+
+void SKYT_Clear_Free(SKYT_Twin_t *twin)
+{
+    free(twin->purges);
+}
+
+/* The questions of an operation. There is one for each satellite. */
+static SKY_HostQuestion_t *questions_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    return &twin->purges[(size_t)(active - twin->active) * twin->node_count];
+}
+
+/* ---- who is asked ---------------------------------------------------------------------------------------------------- */
+
+/* Add a satellite to those that are asked. One that cannot be reached is left out, and so is one that the host leaves alone. */
+static void add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satellite)
+{
+    const SKYT_Ground_t  *ground    = &twin->grounds[active->host - 1u];
+    SKY_HostQuestion_t   *questions = questions_of(twin, active);
+    const SKY_HostPlace_t place     = SKYT_Reach_Place(ground, satellite);
+    SKYT_Clear_t         *clear     = &active->clear;
+    uint32_t              at        = 0;
+
+    if (place.plane == 0u || (clear->is_hurried && !SKY_Presence_IsAwake(&ground->held.presence, twin->now_us, satellite)))
+    {
+        return;
+    }
+    while (at < clear->count && (questions[at].place.plane != place.plane || questions[at].place.slot != place.slot))
+    {
+        ++at;
+    }
+    if (at == clear->count)
+    {
+        (void)memset(&questions[at], 0, sizeof(questions[at]));
+        questions[at].place = place;
+        ++clear->count;
+    }
+}
+
+/* The places of these servers. */
+static void add_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t servers)
+{
+    for (uint32_t server = 0; server < servers; ++server)
+    {
+        for (uint32_t round = 0; round <= active->block_state.rounds; ++round)
+        {
+            const SKY_HostPlace_t *place = &active->places[(size_t)round * twin->config.servers + server];
+
+            if (place->plane != 0u)
+            {
+                add(twin, active, (SKY_Addr_t){place->plane, place->slot});
+            }
+        }
+    }
+}
+
+/* All who are asked in a step. None is if the host sees no satellite. */
+static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
+{
+    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
+    SKY_Addr_t           first[SKYT_REACH_FIRST_MAX];
+
+    active->clear.count = 0;
+    if (!SKYT_Op_FindPlaces(twin, active))
+    {
+        return;
+    }
+    if (step == SKY_CLEAR_FIRST)
+    {
+        const uint32_t count = SKYT_Reach_First(ground, first);
+
+        add_places(twin, active, 1);
+        for (uint32_t i = 0; i < count; ++i)
+        {
+            add(twin, active, first[i]);
+        }
+        return;
+    }
+    add_places(twin, active, twin->config.servers);
+    for (uint32_t i = 0; !active->is_lazy && i < ground->late_count; ++i)
+    {
+        if (!SKYT_Reach_IsLost(ground, ground->late[i]))
+        {
+            add(twin, active, ground->late[i]);
+        }
+    }
+}
+
+/* Ask them. @return false: there are none */
+static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    SKYT_Ground_t      *ground    = &twin->grounds[active->host - 1u];
+    SKY_HostQuestion_t *questions = questions_of(twin, active);
+    SKY_Addr_t         *addrs     = ground->inquiry.addrs;
+    SKYT_Clear_t       *clear     = &active->clear;
+
+    for (uint32_t i = 0; i < clear->count; ++i)
+    {
+        addrs[i].plane = questions[i].place.plane;
+        addrs[i].slot  = questions[i].place.slot;
+    }
+    const uint64_t waits_us = clear->is_hurried ? SKY_Host_HurryUs(&ground->core, addrs, clear->count)
+                                                : SKY_Host_PatienceUs(&ground->core, addrs, clear->count);
+
+    for (uint32_t i = 0; i < clear->count; ++i)
+    {
+        questions[i].apid        = SKY_APID_KVC;
+        questions[i].op          = SKY_OP_PURGE;
+        questions[i].tenant      = active->block_state.tenant;
+        questions[i].deadline_ms = (uint32_t)(waits_us / US_PER_MS + 1u);
+        (void)memcpy(questions[i].key, active->block_state.key, SKY_KEY_BYTES);
+        (void)SKY_Host_Ask(&ground->core, twin->now_us, &questions[i]); /* sound, and others may wait */
+    }
+    clear->running = clear->count;
+    active->tries += clear->count;
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), twin->now_us + waits_us + GRACE_US);
+    SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, active->host - 1u), twin->now_us);
+    return clear->count > 0u;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------------------- */
+
+/* What satellites said in the step. */
+static SKY_Cleared_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKY_HostQuestion_t *questions = questions_of(twin, active);
+    SKY_Cleared_t             cleared   = {0, 0, 0, 0, 0, false};
+
+    for (uint32_t i = 0; i < active->clear.count; ++i)
+    {
+        const bool is_done = questions[i].status == SKY_STATUS_DONE;
+
+        SKY_Cleared_Add(&cleared, is_done ? &questions[i].answer : NULL, questions[i].sent > 1u);
+        if (!is_done && active->failed_on.plane == 0u)
+        {
+            active->failed_on = (SKY_Addr_t){questions[i].place.plane, questions[i].place.slot};
+        }
+    }
+    return cleared;
+}
+
+/* Who is late has to be known, and is not: it is found out. It may be unknown after that as well. @return true: the operation waits */
+static bool waits_late(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
+
+    if (active->is_lazy || active->clear.has_searched || ground->reach.pause_us > 0u || SKYT_Reach_Late(ground).is_known)
+    {
+        return false;
+    }
+    active->clear.has_searched = true;
+    SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LATE);
+    return true;
+}
+
+/* Tell what was said. */
+static void told(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
+{
+    const SKY_Late_t    late    = SKYT_Reach_Late(&twin->grounds[active->host - 1u]);
+    const SKY_Cleared_t cleared = cleared_of(twin, active);
+    SKYT_Clear_t       *clear   = &active->clear;
+
+    SKY_Clearing_Told(&clear->core, &cleared, step == SKY_CLEAR_ALL || (late.is_known && late.is_over));
+    clear->has_asked       = false;
+    clear->has_searched    = false;
+    active->has_asked_lost = false;
+}
+
+/* Ask those of a step, or tell what they said. @return true: the operation waits */
+static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
+{
+    SKYT_Clear_t *clear = &active->clear;
+
+    if (!clear->has_asked)
+    {
+        const SKYT_May_t may = SKYT_Reach_May(twin, active);
+
+        if (may == SKYT_MAY_LATER || (may == SKYT_MAY_NOW && step == SKY_CLEAR_ALL && waits_late(twin, active)))
+        {
+            return true;
+        }
+        clear->has_asked = true;
+        clear->count     = 0;
+        if (may == SKYT_MAY_NOW)
+        {
+            find_all(twin, active, step);
+        }
+        if (ask_all(twin, active))
+        {
+            return true;
+        }
+    }
+    if (step == SKY_CLEAR_FIRST && waits_late(twin, active))
+    {
+        return true;
+    }
+    told(twin, active, step);
+    return false;
+}
+
+/* What the first server says tells of a block only if it has a share of it. */
+void SKYT_Clear_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active, bool is_hurried)
+{
+    const SKYT_Clear_t none        = {0};
+    const bool         is_way_made = !active->is_lazy && active->op % 2u == 1u;
+    uint32_t           holder;
+
+    active->clear            = none;
+    active->clear.is_hurried = is_hurried;
+    active->clear.is_calm =
+        !active->is_lazy && !SKYT_Clear_IsLate(twin) && (!is_way_made || SKYT_Holders(twin, active->block, 0, &holder, 1) > 0u);
+    active->has_asked_lost = false;
+    active->failed_on      = (SKY_Addr_t){0, 0};
+    SKY_Clearing_Init(&active->clear.core, is_way_made);
+}
+
+bool SKYT_Clear_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    SKYT_Clear_t *clear = &active->clear;
+
+    for (;;)
+    {
+        const SKY_ClearStep_t step = SKY_Clearing_Next(&clear->core);
+
+        if (step == SKY_CLEAR_END || (active->is_lazy && clear->core.rounds > 0u))
+        {
+            return false;
+        }
+        if (step == SKY_CLEAR_LOOK)
+        {
+            SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LOOK);
+            return true;
+        }
+        if (run_step(twin, active, step))
+        {
+            return true;
+        }
+    }
+}
+
+bool SKYT_Clear_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question)
+{
+    SKYT_Twin_t    *twin = ground->twin;
+    const uintptr_t at   = (uintptr_t)question - (uintptr_t)twin->purges;
+    const size_t    each = twin->node_count * sizeof(*question);
+
+    if (at >= twin->config.active_max * each)
+    {
+        return false;
+    }
+    SKYT_Active_t *active = &twin->active[at / each];
+
+    --active->clear.running;
+    if (active->clear.running == 0u)
+    {
+        SKYT_Op_Cleared(twin, active);
+    }
+    return true;
+}
+
+bool SKYT_Clear_IsLate(const SKYT_Twin_t *twin)
+{
+    uint32_t node = 0;
+
+    while (node < twin->node_count && !SKYT_Op_HasLeft(twin, node))
+    {
+        ++node;
+    }
+    return node < twin->node_count;
+}
