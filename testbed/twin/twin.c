@@ -92,7 +92,7 @@ static bool take_memory(SKYT_Twin_t *twin)
            twin->packets != NULL && twin->packet_data != NULL && twin->grounds != NULL && twin->active != NULL &&
            twin->active_free != NULL && twin->haves != NULL && twin->places != NULL && twin->asked != NULL &&
            twin->buffers != NULL && twin->scratch != NULL && twin->scratch2 != NULL && twin->scratch3 != NULL &&
-           SKYT_Clear_Init(twin) && SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
+           SKYT_Ask_Init(twin) && SKYT_Pace_Init(twin) && SKYT_Queue_Init(&twin->queue, SKYT_Events(twin));
 }
 
 static bool set_up(SKYT_Twin_t *twin, char *why)
@@ -194,7 +194,7 @@ void SKYT_Destroy(SKYT_Twin_t *twin)
     free(twin->ops);
     free(twin->results);
     free(twin->faults);
-    SKYT_Clear_Free(twin);
+    SKYT_Ask_Free(twin);
     SKYT_Pace_Free(twin);
     SKYT_Queue_Free(&twin->queue);
     free(twin);

@@ -66,6 +66,7 @@ typedef struct
     uint32_t way_chunks;               /**< on their way through one satellite to or from several; 0: as ground hosts have it */
     uint32_t violations_max;           /**< the run stops at so many; 0: it never does */
     uint32_t ask_first;                /**< of so many gets, before one all servers are asked what they hold; 0: before none */
+    uint32_t look_up;                  /**< of so many gets, before one its host looks the block up by its key; 0: before none */
     uint32_t livelock_steps;           /**< at once, without an operation that begins or ends; 0: as twin_pace.c has it */
 } SKYT_Config_t;
 

@@ -4,56 +4,20 @@
  * gone (sky_clearing.h). As on the ground, the rest of a block that was missed is purged in one round, where the schedule says that
  * shares may be.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "twin_priv.h"
 
-#define GRACE_US UINT64_C(1000000) /* after the last deadline of a question */
-
-/* ---- memory ---------------------------------------------------------------------------------------------------------- */
-
-bool SKYT_Clear_Init(SKYT_Twin_t *twin)
-{
-    twin->purges = calloc((size_t)twin->config.active_max * twin->node_count, sizeof(*twin->purges));
-    return twin->purges != NULL;
-}
-
-void SKYT_Clear_Free(SKYT_Twin_t *twin)
-{
-    free(twin->purges);
-}
-
-/* The questions of an operation. There is one for each satellite. */
-static SKY_HostQuestion_t *questions_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
-{
-    return &twin->purges[(size_t)(active - twin->active) * twin->node_count];
-}
-
 /* ---- who is asked ---------------------------------------------------------------------------------------------------- */
 
-/* Add a satellite to those that are asked. One that cannot be reached is left out, and so is one that the host leaves alone. */
+/* Add a satellite to those that are asked, unless the host leaves it alone. */
 static void add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satellite)
 {
-    const SKYT_Ground_t  *ground    = &twin->grounds[active->host - 1u];
-    SKY_HostQuestion_t   *questions = questions_of(twin, active);
-    const SKY_HostPlace_t place     = SKYT_Reach_Place(ground, satellite);
-    SKYT_Clear_t         *clear     = &active->clear;
-    uint32_t              at        = 0;
+    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
 
-    if (place.plane == 0u || (clear->is_hurried && !SKY_Presence_IsAwake(&ground->held.presence, twin->now_us, satellite)))
+    if (!active->clear.is_hurried || SKY_Presence_IsAwake(&ground->held.presence, twin->now_us, satellite))
     {
-        return;
-    }
-    while (at < clear->count && (questions[at].place.plane != place.plane || questions[at].place.slot != place.slot))
-    {
-        ++at;
-    }
-    if (at == clear->count)
-    {
-        (void)memset(&questions[at], 0, sizeof(questions[at]));
-        questions[at].place = place;
-        ++clear->count;
+        SKYT_Ask_Add(twin, active, satellite);
     }
 }
 
@@ -80,7 +44,7 @@ static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t s
     const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
     SKY_Addr_t           first[SKYT_REACH_FIRST_MAX];
 
-    active->clear.count = 0;
+    active->asks = 0;
     if (!SKYT_Op_FindPlaces(twin, active))
     {
         return;
@@ -97,45 +61,20 @@ static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t s
         return;
     }
     add_places(twin, active, twin->config.servers);
-    for (uint32_t i = 0; !active->is_lazy && i < ground->late_count; ++i)
+    if (!active->is_lazy)
     {
-        if (!SKYT_Reach_IsLost(ground, ground->late[i]))
-        {
-            add(twin, active, ground->late[i]);
-        }
+        SKYT_Ask_AddLate(twin, active);
     }
 }
 
 /* Ask them. @return false: there are none */
 static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    SKYT_Ground_t      *ground    = &twin->grounds[active->host - 1u];
-    SKY_HostQuestion_t *questions = questions_of(twin, active);
-    SKY_Addr_t         *addrs     = ground->inquiry.addrs;
-    SKYT_Clear_t       *clear     = &active->clear;
+    SKY_HostQuestion_t what;
 
-    for (uint32_t i = 0; i < clear->count; ++i)
-    {
-        addrs[i].plane = questions[i].place.plane;
-        addrs[i].slot  = questions[i].place.slot;
-    }
-    const uint64_t waits_us = clear->is_hurried ? SKY_Host_HurryUs(&ground->core, addrs, clear->count)
-                                                : SKY_Host_PatienceUs(&ground->core, addrs, clear->count);
-
-    for (uint32_t i = 0; i < clear->count; ++i)
-    {
-        questions[i].apid        = SKY_APID_KVC;
-        questions[i].op          = SKY_OP_PURGE;
-        questions[i].tenant      = active->block_state.tenant;
-        questions[i].deadline_ms = (uint32_t)(waits_us / US_PER_MS + 1u);
-        (void)memcpy(questions[i].key, active->block_state.key, SKY_KEY_BYTES);
-        (void)SKY_Host_Ask(&ground->core, twin->now_us, &questions[i]); /* sound, and others may wait */
-    }
-    clear->running = clear->count;
-    active->tries += clear->count;
-    SKYT_Queue_Set(&twin->queue, SKYT_EventOfActive(twin, (uint32_t)(active - twin->active)), twin->now_us + waits_us + GRACE_US);
-    SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, active->host - 1u), twin->now_us);
-    return clear->count > 0u;
+    (void)memset(&what, 0, sizeof(what));
+    what.op = SKY_OP_PURGE;
+    return SKYT_Ask_All(twin, active, &what, SKYT_Ask_WaitUs(twin, active, active->clear.is_hurried));
 }
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
@@ -143,10 +82,10 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* What satellites said in the step. */
 static SKY_Cleared_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKY_HostQuestion_t *questions = questions_of(twin, active);
+    const SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
     SKY_Cleared_t             cleared   = {0, 0, 0, 0, 0, false};
 
-    for (uint32_t i = 0; i < active->clear.count; ++i)
+    for (uint32_t i = 0; i < active->asks; ++i)
     {
         const bool is_done = questions[i].status == SKY_STATUS_DONE;
 
@@ -159,20 +98,6 @@ static SKY_Cleared_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
     return cleared;
 }
 
-/* Who is late has to be known, and is not: it is found out. It may be unknown after that as well. @return true: the operation waits */
-static bool waits_late(SKYT_Twin_t *twin, SKYT_Active_t *active)
-{
-    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
-
-    if (active->is_lazy || active->clear.has_searched || ground->reach.pause_us > 0u || SKYT_Reach_Late(ground).is_known)
-    {
-        return false;
-    }
-    active->clear.has_searched = true;
-    SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LATE);
-    return true;
-}
-
 /* Tell what was said. */
 static void told(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
 {
@@ -182,8 +107,8 @@ static void told(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
 
     SKY_Clearing_Told(&clear->core, &cleared, step == SKY_CLEAR_ALL || (late.is_known && late.is_over));
     clear->has_asked       = false;
-    clear->has_searched    = false;
     active->has_asked_lost = false;
+    active->has_searched   = false;
 }
 
 /* Ask those of a step, or tell what they said. @return true: the operation waits */
@@ -195,12 +120,13 @@ static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t s
     {
         const SKYT_May_t may = SKYT_Reach_May(twin, active);
 
-        if (may == SKYT_MAY_LATER || (may == SKYT_MAY_NOW && step == SKY_CLEAR_ALL && waits_late(twin, active)))
+        if (may == SKYT_MAY_LATER ||
+            (may == SKYT_MAY_NOW && step == SKY_CLEAR_ALL && !active->is_lazy && SKYT_Ask_WaitsLate(twin, active)))
         {
             return true;
         }
         clear->has_asked = true;
-        clear->count     = 0;
+        active->asks     = 0;
         if (may == SKYT_MAY_NOW)
         {
             find_all(twin, active, step);
@@ -210,7 +136,7 @@ static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t s
             return true;
         }
     }
-    if (step == SKY_CLEAR_FIRST && waits_late(twin, active))
+    if (step == SKY_CLEAR_FIRST && SKYT_Ask_WaitsLate(twin, active))
     {
         return true;
     }
@@ -256,26 +182,6 @@ bool SKYT_Clear_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
             return true;
         }
     }
-}
-
-bool SKYT_Clear_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question)
-{
-    SKYT_Twin_t    *twin = ground->twin;
-    const uintptr_t at   = (uintptr_t)question - (uintptr_t)twin->purges;
-    const size_t    each = twin->node_count * sizeof(*question);
-
-    if (at >= twin->config.active_max * each)
-    {
-        return false;
-    }
-    SKYT_Active_t *active = &twin->active[at / each];
-
-    --active->clear.running;
-    if (active->clear.running == 0u)
-    {
-        SKYT_Op_Cleared(twin, active);
-    }
-    return true;
 }
 
 bool SKYT_Clear_IsLate(const SKYT_Twin_t *twin)

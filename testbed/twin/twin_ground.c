@@ -121,7 +121,7 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
         }
         while ((answered = SKY_Host_NextAnswered(core)) != NULL)
         {
-            if (SKYT_Held_Answered(ground, answered) || SKYT_Clear_Answered(ground, answered))
+            if (SKYT_Held_Answered(ground, answered) || SKYT_Ask_Answered(ground, answered))
             {
                 due_us = twin->now_us; /* others may be asked */
             }

@@ -5,7 +5,8 @@
  *     twin_ground.c   a ground host, its packets        twin_op.c     an operation of a host
  *     twin_reach.c    who is lost, and who is late      twin_asked.c  whom hosts ask for a share
  *     twin_inquiry.c  what they ask satellites to know it     twin_held.c  whether a block is whole
- *     twin_clear.c    purging a block
+ *     twin_clear.c    purging a block                   twin_look.c   looking one up
+ *     twin_ask.c      questions of an operation
  */
 #ifndef TWIN_HOST_H
 #define TWIN_HOST_H
@@ -15,6 +16,7 @@
 #include "sky_handovers.h"
 #include "sky_held.h"
 #include "sky_host.h"
+#include "sky_lookup.h"
 #include "sky_places.h"
 #include "sky_presence.h"
 #include "sky_reach.h"
@@ -78,13 +80,25 @@ typedef enum
 typedef struct
 {
     SKY_Clearing_t core;
-    uint32_t       count;        /**< satellites that are asked in this step */
-    uint32_t       running;      /**< of them those that have yet to answer */
-    bool           has_asked;    /**< they were asked */
-    bool           has_searched; /**< who is late was asked for in this step */
-    bool           is_hurried;   /**< those that were silent lately are left alone */
-    bool           is_calm; /**< nobody had anything to hand over when it began, and whoever is asked first knows the block */
+    bool           has_asked;  /**< satellites were asked in this step */
+    bool           is_hurried; /**< those that were silent lately are left alone */
+    bool           is_calm;    /**< nobody had anything to hand over when it began, and whoever is asked first knows the block */
 } SKYT_Clear_t;
+
+/** Looking a block up: see twin_look.c. */
+typedef struct
+{
+    bool            is_on;
+    SKY_Lookup_t    core;
+    SKY_LookupKey_t key;
+    SKY_Addr_t      first[SKYT_REACH_FIRST_MAX]; /**< whom a pass asks */
+    uint32_t        count;                       /**< of them */
+    uint32_t        at;                          /**< the one that is asked */
+    bool            is_passing;
+    bool            has_asked;
+    uint32_t        payload_bytes;
+    uint8_t         payload[SKY_CHUNKSET_MAX_BYTES];
+} SKYT_Look_t;
 
 typedef struct SKYT_Active SKYT_Active_t;
 
@@ -165,8 +179,13 @@ struct SKYT_Active
     bool             at_stand_in;    /**< and for that of the chunk that was denied */
     bool             is_stray; /**< the chunk that was denied lies where this host could not look for it: SKYT_Asked_IsStray */
     SKYT_First_t     first;
-    bool             is_useless; /**< servers said before the get that a chunk is gone for good */
+    bool             is_useless;   /**< servers said before the get that a chunk is gone for good */
+    uint32_t         asks;         /**< satellites that are asked at once: twin_ask.c */
+    uint32_t         asking;       /**< of them those that have yet to answer */
+    bool             has_searched; /**< who is late was asked for in this step */
+    bool             is_missed;    /**< it was looked up, and not found */
     SKYT_Clear_t     clear;
+    SKYT_Look_t      look;
 };
 
 /* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
@@ -185,8 +204,8 @@ void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited
 void SKYT_Op_Told(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t gone);
 /** Describe the block for the core's host, and find the places of its shares. @return false: no satellite is in sight */
 bool SKYT_Op_FindPlaces(SKYT_Twin_t *twin, SKYT_Active_t *active);
-/** All who were asked to purge its block have answered, or their time is over. */
-void SKYT_Op_Cleared(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** All who were asked by SKYT_Ask_All have answered, or their time is over. */
+void SKYT_Op_Answered(SKYT_Twin_t *twin, SKYT_Active_t *active);
 /** A block of the host has ended. */
 void SKYT_Op_End(SKYT_Twin_t *twin, const SKY_HostBlock_t *block);
 
@@ -252,17 +271,43 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
 /** A question has ended. @return false: it is none of these */
 bool SKYT_Held_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question);
 
-/* ---- twin_clear.c ---------------------------------------------------------------------------------------------------- */
+/* ---- twin_ask.c ------------------------------------------------------------------------------------------------------ */
 
 /** @return false: not enough memory */
-bool SKYT_Clear_Init(SKYT_Twin_t *twin);
-void SKYT_Clear_Free(SKYT_Twin_t *twin);
+bool SKYT_Ask_Init(SKYT_Twin_t *twin);
+void SKYT_Ask_Free(SKYT_Twin_t *twin);
+/** The questions of an operation: room for one to each satellite. */
+SKY_HostQuestion_t *SKYT_Ask_Of(const SKYT_Twin_t *twin, const SKYT_Active_t *active);
+/** Add a satellite to those that are to be asked (`asks` of them so far), unless it is among them or cannot be reached. */
+void SKYT_Ask_Add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satellite);
+/** Add all that are late to hand over, but for those that are lost. */
+void SKYT_Ask_AddLate(const SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** How long to wait for their answers. */
+uint64_t SKYT_Ask_WaitUs(const SKYT_Twin_t *twin, const SKYT_Active_t *active, bool is_hurried);
+/**
+ * Ask them about the operation's block. It goes on by SKYT_Op_Answered.
+ * @param what  operation, flags and payload of each question
+ * @return false: there are none
+ */
+bool SKYT_Ask_All(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_HostQuestion_t *what, uint64_t wait_us);
+/** Who is late has to be known, and is not: find it out, once in a step. @return true: the operation waits for that */
+bool SKYT_Ask_WaitsLate(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** A question has ended. @return false: it is none of these */
+bool SKYT_Ask_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question);
+
+/* ---- twin_look.c ----------------------------------------------------------------------------------------------------- */
+
+/** Begin to look the operation's block up. */
+void SKYT_Look_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active);
+/** Let it go on. @return true: it waits; false: it is over */
+bool SKYT_Look_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active);
+
+/* ---- twin_clear.c ---------------------------------------------------------------------------------------------------- */
+
 /** An operation begins to purge its block. @param is_hurried  it does not wait long, and leaves those alone that were silent */
 void SKYT_Clear_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active, bool is_hurried);
 /** Let it go on. @return true: it waits; false: it is over */
 bool SKYT_Clear_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active);
-/** A question has ended. @return false: it is none of these */
-bool SKYT_Clear_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question);
 /** Has any satellite something to hand over? */
 bool SKYT_Clear_IsLate(const SKYT_Twin_t *twin);
 

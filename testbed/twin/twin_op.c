@@ -257,7 +257,8 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
     const uint32_t index = (uint32_t)(active - twin->active);
 
     active->is_stray         = active->kind == SKYT_OP_GET && failed == SKYT_CAUSE_ABSENT && SKYT_Asked_IsStray(twin, active);
-    const SKYT_Cause_t cause = SKYT_Truth_OpEnds(twin, active, failed);
+    const SKYT_Cause_t cause = active->is_missed && failed == SKYT_CAUSE_ABSENT ? SKYT_Truth_Missed(twin, active)
+                                                                                : SKYT_Truth_OpEnds(twin, active, failed);
 
     SKYT_Queue_Remove(&twin->queue, SKYT_EventOfActive(twin, index));
     SKYT_Digest(twin, (uint32_t)cause, NULL, 0);
@@ -272,7 +273,7 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
         result->duration_us = (uint32_t)(twin->now_us - active->started_us);
         result->tries       = active->tries;
     }
-    if (active->is_useless || SKY_Attempts_Verdict(&active->attempts) == SKY_VERDICT_PURGE)
+    if (active->is_useless || (!active->is_missed && SKY_Attempts_Verdict(&active->attempts) == SKY_VERDICT_PURGE))
     {
         become_purge(twin, active);
         return;
@@ -309,6 +310,32 @@ static bool ask(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
 }
 
+/* Before a get: is there such a block? @return true: the operation waits, or is over */
+static bool look_up(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    if (SKYT_Look_Waits(twin, active))
+    {
+        return true;
+    }
+    active->look.is_on = false;
+    switch (SKY_Lookup_Status(&active->look.core, 0, false))
+    {
+        case SKY_STATUS_DONE:
+            return false;
+        case SKY_STATUS_MISS:
+            active->failed = SKYT_CAUSE_ABSENT;
+            break;
+        default:
+            active->failed = active->look.core.passes == 0u ? SKYT_CAUSE_NOBODY
+                             : twin->sky_links_down > 0u    ? SKYT_CAUSE_UNREACHABLE
+                                                            : SKYT_CAUSE_EXPIRED;
+            break;
+    }
+    active->is_missed = true;
+    finish(twin, active, active->failed);
+    return true;
+}
+
 /* Before a get: is the block whole? That is asked only while nothing is late. @return true: the operation waits */
 static bool ask_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
@@ -337,7 +364,7 @@ static bool ask_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* A purge is over. */
 static void finish_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKYT_Cause_t failed = active->clear.count > 0u ? SKYT_CAUSE_EXPIRED : SKYT_CAUSE_NOBODY;
+    const SKYT_Cause_t failed = active->asks > 0u ? SKYT_CAUSE_EXPIRED : SKYT_CAUSE_NOBODY;
 
     if (active->clear.core.is_confirmed)
     {
@@ -350,6 +377,10 @@ static void finish_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKYT_Pace_Restart(twin);
+    if (active->look.is_on && look_up(twin, active))
+    {
+        return;
+    }
     if (active->first != SKYT_FIRST_NOTHING && ask_first(twin, active))
     {
         return;
@@ -399,7 +430,7 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited)
 {
-    if (waited == SKYT_WAIT_LATE && active->kind == SKYT_OP_GET && active->first == SKYT_FIRST_NOTHING)
+    if (waited == SKYT_WAIT_LATE && active->kind == SKYT_OP_GET && active->first == SKYT_FIRST_NOTHING && !active->look.is_on)
     {
         take_search(twin, active);
     }
@@ -418,7 +449,7 @@ void SKYT_Op_Told(SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t gone)
     go_on(twin, active);
 }
 
-void SKYT_Op_Cleared(SKYT_Twin_t *twin, SKYT_Active_t *active)
+void SKYT_Op_Answered(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     go_on(twin, active);
 }
@@ -448,6 +479,10 @@ static void begin(SKYT_Twin_t *twin, uint32_t number)
     SKYT_Digest(twin, number, NULL, 0);
     SKYT_Asked_Begin(twin, active);
     begin_attempts(twin, active);
+    if (op->kind == SKYT_OP_GET && twin->config.look_up > 0u && number % twin->config.look_up == 1u % twin->config.look_up)
+    {
+        SKYT_Look_Begin(twin, active);
+    }
     if (op->kind == SKYT_OP_PURGE)
     {
         SKYT_Clear_Begin(twin, active, false);

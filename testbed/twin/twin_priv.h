@@ -165,8 +165,8 @@ struct SKYT_Twin
     uint8_t            *buffers;
     uint8_t            *haves;
     SKY_HostPlace_t    *places;
-    SKY_HostQuestion_t *purges; /**< operation x nodes */
-    uint32_t           *asked;  /**< operation x nodes + node: servers (bit: number mod 32) for whose shares it was asked */
+    SKY_HostQuestion_t *questions; /**< operation x nodes */
+    uint32_t           *asked;     /**< operation x nodes + node: servers (bit: number mod 32) for whose shares it was asked */
     uint8_t            *scratch, *scratch2, *scratch3; /**< a packet each */
     /* script */
     SKYT_Block_t  *blocks;
@@ -428,6 +428,8 @@ void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node);
 void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground);
 /** Servers' answers say that the operation's block is whole. @param began_us  since then its bits in `have` say what was nowhere */
 void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t began_us);
+/** A look-up has not found the operation's block. @return why, in the light of what is known */
+SKYT_Cause_t SKYT_Truth_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** Satellites' answers say that the operation's block is purged. */
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active);
 /** A satellite has purged a block on a neighbour's word. */

@@ -462,6 +462,55 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     return SKYT_CAUSE_UNEXPLAINED;
 }
 
+/* Satellites deny a block of which all is held. A host that knows only its key does not ask where it waits for a later row. */
+static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
+
+    if (SKYT_Use_Epoch(twin, holder_of(twin, active->block, 0, false), active->block) >
+        SKY_Schedule_RowAt(&twin->schedule, active->started_us))
+    {
+        return SKYT_CAUSE_LAID;
+    }
+    if (SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u)
+    {
+        return SKYT_CAUSE_STRANDED;
+    }
+    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder_of(twin, active->block, 0, false), active->op, active->block, 0,
+                    "a look-up missed a block that is whole, of which this satellite holds a chunk");
+    return SKYT_CAUSE_UNEXPLAINED;
+}
+
+SKYT_Cause_t SKYT_Truth_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active)
+{
+    const SKYT_Truth_t *truth = &twin->truth[active->block];
+    const SKYT_Cause_t  now   = excuse(truth);
+    const SKYT_Cause_t  why   = now != SKYT_CAUSE_NONE ? now : active->excuse;
+
+    if (why != SKYT_CAUSE_NONE)
+    {
+        return why;
+    }
+    if (truth->putting > 0 || truth->put_us >= active->started_us)
+    {
+        return SKYT_CAUSE_ABSENT;
+    }
+    for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, active->block); ++chunk)
+    {
+        if (waits_unknown(twin, active->block, chunk))
+        {
+            return SKYT_CAUSE_LAID;
+        }
+        if (holder_of(twin, active->block, chunk, false) == SKYT_NONE)
+        {
+            SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, SKYT_NONE, active->op, active->block, chunk,
+                            "a chunk is held nowhere, and no fault took it");
+            return SKYT_CAUSE_UNEXPLAINED;
+        }
+    }
+    return judge_denial(twin, active);
+}
+
 SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
 {
     SKYT_Truth_t *truth = &twin->truth[active->block];

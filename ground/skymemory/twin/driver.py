@@ -104,6 +104,8 @@ class Setup:
     """the run stops at so many; 0: it does not"""
     ask_first: int = 0
     """of so many gets, before one its host asks all servers what they hold; 0: before none"""
+    look_up: int = 0
+    """of so many gets, before one its host looks the block up by its key; 0: before none"""
 
     @classmethod
     def of(cls, constellation: Constellation, schedule: Schedule, duration_ms: int, workload: Workload | None = None) -> "Setup":
@@ -339,6 +341,7 @@ class Twin:
             late_put_ms=setup.late_put_ms,
             violations_max=setup.violations_max,
             ask_first=setup.ask_first,
+            look_up=setup.look_up,
         )
         why = ctypes.create_string_buffer(structures.TEXT_BYTES)
         handle = self._library.SKYT_Create(ctypes.byref(config), why)

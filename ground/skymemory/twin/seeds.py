@@ -32,6 +32,8 @@ _LATE_EVERY: Final = 8
 """in one seed of so many handovers take longer than their rows: links are slow, and the schedule fast"""
 _ASK_FIRST: Final = 4
 """of so many gets, before one its host asks all servers what they hold"""
+_LOOK_UP: Final = 4
+"""of so many gets of every other seed, before one its host looks the block up by its key"""
 _ODD: Final = 0.2
 """share of the seeds with small stores, of those whose hosts' clocks are late, and of those whose window goes to and fro; and of
 the puts that say another row than the first of their block"""
@@ -86,6 +88,7 @@ def setup_of(seed: int) -> Setup:
         hello_ms=1000 + int(rng.random() * 9000),
         late_put_ms=int(more.random() * defaults.HOST_SKEW_US / 1000) if more.random() < _ODD else 0,
         ask_first=_ASK_FIRST,
+        look_up=_LOOK_UP if seed % 2 == 1 else 0,
     )
     setup = replace(setup, slots=_few_slots(setup, more)) if more.random() < _ODD and not late else setup
     return replace(setup, turn_share=more.random()) if more.random() < _ODD else setup

@@ -262,6 +262,8 @@ class Config(Structure):
     """the run stops at so many; 0: it never does"""
     ask_first: int
     """of so many gets, before one all servers are asked what they hold; 0: before none"""
+    look_up: int
+    """of so many gets, before one its host looks the block up by its key; 0: before none"""
     livelock_steps: int
     """at once, without an operation that begins or ends; 0: as twin_pace.c has it"""
     _fields_ = (
@@ -297,6 +299,7 @@ class Config(Structure):
         ("way_chunks", c_uint32),
         ("violations_max", c_uint32),
         ("ask_first", c_uint32),
+        ("look_up", c_uint32),
         ("livelock_steps", c_uint32),
     )
 

@@ -123,6 +123,59 @@ static void test_who_asks_first_moves_nothing_in_vain(void)
     CHECK_EQ(counters[0].hits, counters[1].hits);
 }
 
+static void test_a_look_up_that_is_denied_what_is_whole(void)
+{
+    Rig_t rig;
+
+    rig_init(&rig, 5);
+    rig.config.look_up = 1;
+    check_only_broken(&rig, SKYT_BREAK_DISOWN, SKYT_INVARIANT_KEPT, "a look-up missed a block that is whole");
+}
+
+/* Looked up or not, a block comes or does not; one that nobody has put is looked for in vain, and not got. */
+static void test_who_looks_up_finds_what_a_get_finds(void)
+{
+    SKYT_Counters_t counters[2];
+    Rig_t           rig;
+
+    for (uint32_t looked = 0; looked < 2u; ++looked)
+    {
+        rig_init(&rig, 5);
+        rig.config.look_up = looked;
+        rig.ops[0]         = (SKYT_Op_t){START_US + SECOND, SKYT_OP_GET, 0, 1, 5000, 0};
+        rig.ops[1]         = (SKYT_Op_t){START_US + 2 * SECOND, SKYT_OP_PUT, 0, 1, 5000, 0};
+        rig.op_count       = 2;
+        for (uint32_t i = 0; i < 20u; ++i)
+        {
+            rig.ops[rig.op_count++] = (SKYT_Op_t){START_US + (10u + 15u * i) * SECOND, SKYT_OP_GET, 0, i % 2u + 1u, 5000, 0};
+        }
+        rig_run(&rig, SKYT_BREAK_NOTHING, &counters[looked]);
+        CHECK_EQ(violations_of(&counters[looked]), 0);
+        CHECK_EQ(counters[looked].hits, 20);
+        CHECK_EQ(counters[looked].misses[SKYT_CAUSE_ABSENT], 1);
+    }
+    CHECK(counters[1].digest != counters[0].digest);
+}
+
+/* Of what nobody has put, few satellites are asked. */
+static void test_a_look_up_in_vain_takes_few_packets(void)
+{
+    SKYT_Counters_t counters[2];
+    Rig_t           rig;
+
+    for (uint32_t looked = 0; looked < 2u; ++looked)
+    {
+        rig_init(&rig, 5);
+        rig.config.look_up = looked;
+        rig.ops[0]         = (SKYT_Op_t){START_US + SECOND, SKYT_OP_GET, 0, 1, 5000, 0};
+        rig.op_count       = 1;
+        rig_run(&rig, SKYT_BREAK_NOTHING, &counters[looked]);
+        CHECK_EQ(violations_of(&counters[looked]), 0);
+        CHECK_EQ(counters[looked].misses[SKYT_CAUSE_ABSENT], 1);
+    }
+    CHECK(counters[1].packets < counters[0].packets);
+}
+
 /* Put two blocks and purge them: operation 2 asks all servers at once, operation 3 the first one before the others. */
 static void init_purges(Rig_t *rig)
 {
@@ -365,6 +418,9 @@ int main(void)
     RUN(test_a_satellite_that_says_it_holds_what_is_gone);
     RUN(test_a_satellite_that_says_it_holds_nothing_of_what_is_whole);
     RUN(test_who_asks_first_moves_nothing_in_vain);
+    RUN(test_a_look_up_that_is_denied_what_is_whole);
+    RUN(test_who_looks_up_finds_what_a_get_finds);
+    RUN(test_a_look_up_in_vain_takes_few_packets);
     RUN(test_a_purged_block_that_a_satellite_keeps);
     RUN(test_what_is_purged_is_nowhere);
     RUN(test_a_purge_around_a_satellite_that_is_dead);

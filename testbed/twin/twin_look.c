@@ -1,0 +1,180 @@
+/**
+ * @file
+ * Before some gets a ground host looks the block up by its key alone, as the ground does for the beginning of a prompt. The core decides
+ * who is asked by HAS, and what is found, missed or not answered (sky_lookup.h).
+ */
+#include <string.h>
+
+#include "twin_priv.h"
+
+#define MIX         UINT64_C(0x100000001b3)
+#define QUESTION_US UINT64_C(1000000) /* that is waited for an answer at least, unless the get has less time */
+
+void SKYT_Look_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKY_Late_t late = SKYT_Reach_Late(&twin->grounds[active->host - 1u]);
+    SKYT_Look_t     *look = &active->look;
+    SKY_ChunkSet_t   any;
+
+    (void)memset(look, 0, sizeof(*look));
+    (void)SKY_ChunkSet_Init(&any, 0, 1, 1);
+    SKY_ChunkSet_Add(&any, 0);
+    look->payload_bytes = (uint32_t)SKY_ChunkSet_Encode(&any, look->payload, sizeof(look->payload));
+    look->is_on         = true;
+    SKY_Lookup_Init(&look->core, &look->key, 1, late.is_known && late.is_over);
+}
+
+/* Ask for the block those who were added. @return false: there are none */
+static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKYT_Look_t *look        = &active->look;
+    const uint64_t     most_us     = (uint64_t)active->deadline_ms * US_PER_MS;
+    const uint64_t     patience_us = SKYT_Ask_WaitUs(twin, active, false);
+    const uint64_t     wait_us     = patience_us > QUESTION_US ? patience_us : QUESTION_US;
+    SKY_HostQuestion_t what;
+
+    (void)memset(&what, 0, sizeof(what));
+    what.op                = SKY_OP_HAS;
+    what.flags             = SKY_FLAG_ANY;
+    what.payload           = look->payload;
+    what.payload_bytes     = look->payload_bytes;
+    active->look.has_asked = true;
+    return SKYT_Ask_All(twin, active, &what, wait_us < most_us ? wait_us : most_us);
+}
+
+/* What satellites said that were asked. One that knows the block counts, whatever others say. */
+static SKY_HasWord_t word_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
+    SKY_HasWord_t             word      = SKY_WORD_NOTHING;
+
+    for (uint32_t i = 0; i < active->asks; ++i)
+    {
+        const bool          is_done = questions[i].status == SKY_STATUS_DONE;
+        SKY_BlockFacts_t    facts;
+        const SKY_HasWord_t one = SKY_Word_Of(is_done ? &questions[i].answer : NULL, questions[i].key, &facts);
+
+        word = one > word ? one : word;
+        if (!is_done)
+        {
+            active->failed_on = (SKY_Addr_t){questions[i].place.plane, questions[i].place.slot};
+        }
+    }
+    return word == SKY_WORD_UNSOUND ? SKY_WORD_ABSENT : word;
+}
+
+/* @return a number of the ways to those whom a pass asks, from 1 */
+static uint32_t number_of(const SKYT_Ground_t *ground, const SKYT_Look_t *look)
+{
+    uint64_t number = look->count;
+
+    for (uint32_t i = 0; i < look->count; ++i)
+    {
+        const SKY_HostPlace_t place = SKYT_Reach_Place(ground, look->first[i]);
+
+        number = (number ^ ((uint64_t)place.plane << 48 | (uint64_t)place.slot << 32 | place.endpoint)) * MIX;
+    }
+    return (uint32_t)(number >> 32) | 1u;
+}
+
+/* Find whom to ask first. @return false: the operation waits for that */
+static bool find_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKYT_May_t may = SKYT_Reach_May(twin, active);
+
+    if (may == SKYT_MAY_LATER)
+    {
+        return false;
+    }
+    active->has_asked_lost = false;
+    active->look.count     = may == SKYT_MAY_NOW ? SKYT_Reach_First(&twin->grounds[active->host - 1u], active->look.first) : 0u;
+    return true;
+}
+
+/* Ask one after the other. @return true: the operation waits */
+static bool run_pass(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    SKYT_Look_t *look = &active->look;
+
+    if (!look->is_passing)
+    {
+        if (!find_first(twin, active))
+        {
+            return true;
+        }
+        if (!SKY_Lookup_Begin(&look->core, number_of(&twin->grounds[active->host - 1u], look), look->count))
+        {
+            return false;
+        }
+        look->is_passing = true;
+        look->at         = 0;
+    }
+    if (!look->has_asked)
+    {
+        active->asks = 0;
+        SKYT_Ask_Add(twin, active, look->first[look->at]);
+        if (ask_all(twin, active))
+        {
+            return true;
+        }
+    }
+    SKY_Lookup_Take(&look->core, 0, word_of(twin, active));
+    look->has_asked  = false;
+    look->is_passing = SKY_Lookup_Asked(&look->core);
+    ++look->at;
+    return false;
+}
+
+/* Ask all at once: those who are late, or the places of now. @return true: the operation waits */
+static bool run_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_LookupStep_t step)
+{
+    SKYT_Look_t *look = &active->look;
+
+    if (!look->has_asked)
+    {
+        if (step == SKY_LOOKUP_SEARCH ? SKYT_Ask_WaitsLate(twin, active) : !find_first(twin, active))
+        {
+            return true;
+        }
+        active->asks = 0;
+        if (step == SKY_LOOKUP_SEARCH)
+        {
+            SKYT_Ask_AddLate(twin, active);
+        }
+        for (uint32_t i = 0; step == SKY_LOOKUP_AGAIN && i < look->count; ++i)
+        {
+            SKYT_Ask_Add(twin, active, look->first[i]);
+        }
+        if (ask_all(twin, active))
+        {
+            return true;
+        }
+    }
+    SKY_Lookup_Take(&look->core, 0, word_of(twin, active) == SKY_WORD_BLOCK ? SKY_WORD_BLOCK : SKY_WORD_ABSENT);
+    look->has_asked      = false;
+    active->has_searched = false;
+    (void)SKY_Lookup_Asked(&look->core);
+    return false;
+}
+
+bool SKYT_Look_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    for (;;)
+    {
+        const SKY_LookupStep_t step = SKY_Lookup_Next(&active->look.core);
+
+        if (step == SKY_LOOKUP_END)
+        {
+            return false;
+        }
+        if (step == SKY_LOOKUP_LOOK)
+        {
+            SKYT_Inquiry_Wait(twin, active, SKYT_WAIT_LOOK);
+            return true;
+        }
+        if (step == SKY_LOOKUP_ASK ? run_pass(twin, active) : run_all(twin, active, step))
+        {
+            return true;
+        }
+    }
+}
