@@ -85,19 +85,28 @@ typedef struct
     bool           is_calm;    /**< nobody had anything to hand over when it began, and whoever is asked first knows the block */
 } SKYT_Clear_t;
 
+/** What a get confirms before it ends. */
+typedef enum
+{
+    SKYT_CONFIRM_NOT = 0,
+    SKYT_CONFIRM_AHEAD, /**< is the block laid for a row to come? */
+    SKYT_CONFIRM_OTHER  /**< has another block the name? */
+} SKYT_Confirm_t;
+
 /** Looking a block up: see twin_look.c. */
 typedef struct
 {
-    bool            is_on;
-    SKY_Lookup_t    core;
-    SKY_LookupKey_t key;
-    SKY_Addr_t      first[SKYT_REACH_FIRST_MAX]; /**< whom a pass asks */
-    uint32_t        count;                       /**< of them */
-    uint32_t        at;                          /**< the one that is asked */
-    bool            is_passing;
-    bool            has_asked;
-    uint32_t        payload_bytes;
-    uint8_t         payload[SKY_CHUNKSET_MAX_BYTES];
+    bool             is_on;
+    SKY_Lookup_t     core;
+    SKY_LookupKey_t  key;
+    SKY_Addr_t       first[SKYT_REACH_FIRST_MAX]; /**< whom a pass asks */
+    uint32_t         count;                       /**< of them */
+    uint32_t         at;                          /**< the one that is asked */
+    bool             is_passing;
+    bool             has_asked;
+    SKY_BlockFacts_t facts; /**< what satellites know of it */
+    uint32_t         payload_bytes;
+    uint8_t          payload[SKY_CHUNKSET_MAX_BYTES];
 } SKYT_Look_t;
 
 typedef struct SKYT_Active SKYT_Active_t;
@@ -186,6 +195,9 @@ struct SKYT_Active
     bool             is_missed;    /**< it was looked up, and not found */
     SKYT_Clear_t     clear;
     SKYT_Look_t      look;
+    SKYT_Confirm_t   confirms;
+    bool             is_ahead;    /**< the block is laid for a row to come, */
+    uint32_t         ahead_epoch; /**< this one */
 };
 
 /* ---- twin_op.c ------------------------------------------------------------------------------------------------------- */
@@ -301,6 +313,12 @@ bool SKYT_Ask_Answered(SKYT_Ground_t *ground, const SKY_HostQuestion_t *question
 void SKYT_Look_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active);
 /** Let it go on. @return true: it waits; false: it is over */
 bool SKYT_Look_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active);
+/**
+ * Ask what satellites know of a block that was missed.
+ * @param is_other  set in the end: the block is laid for a row to come, which is the operation's from now on, or was replaced
+ * @return true: the operation waits; false: it is over
+ */
+bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other);
 
 /* ---- twin_clear.c ---------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 /**
  * @file
  * Before some gets a ground host looks the block up by its key alone, as the ground does for the beginning of a prompt. The core decides
- * who is asked by HAS, and what is found, missed or not answered (sky_lookup.h).
+ * who is asked by HAS, and what is found, missed or not answered (sky_lookup.h). Before it purges a block that it missed it asks what
+ * satellites know of it now: another host may have laid it for a row to come, or replaced it.
  */
 #include <string.h>
 
@@ -51,9 +52,13 @@ static SKY_HasWord_t word_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
     for (uint32_t i = 0; i < active->asks; ++i)
     {
         const bool          is_done = questions[i].status == SKY_STATUS_DONE;
-        SKY_BlockFacts_t    facts;
-        const SKY_HasWord_t one = SKY_Word_Of(is_done ? &questions[i].answer : NULL, questions[i].key, &facts);
+        SKY_BlockFacts_t    facts   = {0, 0, 0, 0};
+        const SKY_HasWord_t one     = SKY_Word_Of(is_done ? &questions[i].answer : NULL, questions[i].key, &facts);
 
+        if (one == SKY_WORD_BLOCK && (word != SKY_WORD_BLOCK || SKY_Word_IsNewer(&facts, &active->look.facts)))
+        {
+            active->look.facts = facts;
+        }
         word = one > word ? one : word;
         if (!is_done)
         {
@@ -177,4 +182,78 @@ bool SKYT_Look_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
             return true;
         }
     }
+}
+
+/* ---- what a get confirms --------------------------------------------------------------------------------------------- */
+
+/* What the servers of now said that were asked. If the block is laid for a row to come, it is that one from now on. */
+static bool take_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};
+    const uint32_t     row    = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+    uint32_t           rows[SKY_PLACES_ROWS_MAX];
+
+    if (word_of(twin, active) != SKY_WORD_BLOCK)
+    {
+        return false;
+    }
+    const SKY_BlockFacts_t *facts = &active->look.facts;
+    const uint32_t          count = SKY_Places_Rows(&places, twin->now_us, facts->epoch, rows);
+
+    return SKY_Word_IsAhead(facts, row, rows, count);
+}
+
+/* Ask the servers of now. @return false: that is done */
+static bool ask_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
+{
+    const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
+    const SKYT_May_t     may    = SKYT_Reach_May(twin, active);
+
+    if (may == SKYT_MAY_LATER)
+    {
+        return true;
+    }
+    active->has_asked_lost = false;
+    active->asks           = 0;
+    SKYT_Reach_Servers(ground, SKY_Schedule_RowAt(&twin->schedule, twin->now_us), ground->placed);
+    for (uint32_t server = 0; may == SKYT_MAY_NOW && server < twin->config.servers; ++server)
+    {
+        SKYT_Ask_Add(twin, active, ground->placed[server]);
+    }
+    return ask_all(twin, active);
+}
+
+bool SKYT_Look_Confirms(SKYT_Twin_t *twin, SKYT_Active_t *active, bool *is_other)
+{
+    const SKY_BlockFacts_t known = {active->block_state.block_len, active->block_state.chunk_len, active->block_state.chunk_total,
+                                    active->epoch};
+
+    if (active->confirms == SKYT_CONFIRM_NOT)
+    {
+        SKYT_Look_Begin(twin, active);
+        active->look.is_on = false;
+        active->confirms   = SKYT_CONFIRM_AHEAD;
+    }
+    if (active->confirms == SKYT_CONFIRM_AHEAD)
+    {
+        if (!active->look.has_asked && ask_ahead(twin, active))
+        {
+            return true;
+        }
+        active->is_ahead    = take_ahead(twin, active);
+        active->ahead_epoch = active->look.facts.epoch;
+        active->confirms    = SKYT_CONFIRM_OTHER;
+        SKYT_Look_Begin(twin, active);
+        active->look.is_on = false;
+    }
+    if (SKYT_Look_Waits(twin, active))
+    {
+        return true;
+    }
+    const bool is_found = SKY_Lookup_Status(&active->look.core, 0, false) == SKY_STATUS_DONE;
+
+    active->confirms = SKYT_CONFIRM_NOT;
+    active->epoch    = active->is_ahead ? active->ahead_epoch : active->epoch;
+    *is_other        = active->is_ahead || (is_found && SKY_Word_IsOther(&active->look.facts, &known));
+    return false;
 }

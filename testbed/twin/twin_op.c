@@ -376,6 +376,8 @@ static void finish_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 /* Let an operation go on until it waits for satellites, or is over. */
 static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
+    bool is_other;
+
     SKYT_Pace_Restart(twin);
     if (active->look.is_on && look_up(twin, active))
     {
@@ -419,7 +421,11 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
                 take_search(twin, active);
                 break;
             case SKY_ATTEMPT_CONFIRM:
-                SKY_Attempts_Confirmed(&active->attempts, false, false); /* all hosts know the schedule, and who laid what */
+                if (SKYT_Look_Confirms(twin, active, &is_other))
+                {
+                    return;
+                }
+                SKY_Attempts_Confirmed(&active->attempts, is_other, false); /* all hosts know the schedule */
                 break;
             default:
                 finish(twin, active, active->failed);
@@ -430,7 +436,8 @@ static void go_on(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 void SKYT_Op_Resume(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Wait_t waited)
 {
-    if (waited == SKYT_WAIT_LATE && active->kind == SKYT_OP_GET && active->first == SKYT_FIRST_NOTHING && !active->look.is_on)
+    if (waited == SKYT_WAIT_LATE && active->kind == SKYT_OP_GET && active->first == SKYT_FIRST_NOTHING && !active->look.is_on &&
+        active->confirms == SKYT_CONFIRM_NOT)
     {
         take_search(twin, active);
     }

@@ -422,6 +422,14 @@ static bool may_miss_anything(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
            active->excuse == SKYT_CAUSE_ABSENT;
 }
 
+/* Does a holder keep the block for a later row than that which satellites have named to the host? */
+static bool waits_otherwise(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t holder)
+{
+    const uint32_t epoch = SKYT_Use_Epoch(twin, holder, active->block);
+
+    return active->is_ahead && epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+}
+
 /* No satellite that was asked held a chunk. */
 static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
@@ -433,7 +441,7 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     {
         return why;
     }
-    if (holder == SKYT_NONE && waits_unknown(twin, active->block, active->denied))
+    if (holder == SKYT_NONE ? waits_unknown(twin, active->block, active->denied) : waits_otherwise(twin, active, holder))
     {
         return SKYT_CAUSE_LAID;
     }

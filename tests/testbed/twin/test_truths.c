@@ -77,6 +77,38 @@ static void test_what_an_earlier_put_has_laid_waits(void)
     SKYT_Destroy(twin);
 }
 
+/* The same block, where hosts purge what they miss. Satellites say that it is laid for a row to come: it is got as that, and stays. */
+static void test_who_purges_asks_before_whether_the_block_is_laid_ahead(void)
+{
+    const SKYT_Op_t      ops[] = {{START_US, SKYT_OP_PUT, 5, 1, 5000, 4},
+                                  {START_US + 10 * SECOND, SKYT_OP_PUT, 5, 1, 5000, 1},
+                                  {START_US + 150 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0},
+                                  {START_US + 200 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0}};
+    const SKYT_Result_t *results;
+    SKYT_Counters_t      counters;
+    SKYT_Twin_t         *twin;
+    Rig_t                rig;
+
+    rig_init(&rig, 3);
+    rig.rows              = 4;
+    rig.config.lazy_purge = 1;
+    rig.returns           = true;
+    (void)memcpy(rig.ops, ops, sizeof(ops));
+    rig.op_count = 4;
+    twin         = rig_create(&rig);
+    SKYT_Run(twin, START_US + 300 * SECOND);
+    SKYT_Finish(twin);
+    SKYT_Counters(twin, &counters);
+    show_violations(twin);
+    CHECK_EQ(violations_of(&counters), 0);
+    results = SKYT_Results(twin, &rig.op_count);
+    CHECK_EQ(results[1].cause, SKYT_CAUSE_NONE);
+    CHECK_EQ(results[2].cause, SKYT_CAUSE_NONE);
+    CHECK_EQ(results[3].cause, SKYT_CAUSE_NONE);
+    CHECK_EQ(counters.purges, 0);
+    SKYT_Destroy(twin);
+}
+
 /* What a satellite held is gone, and it says nothing; that it is down nobody knows yet. Nobody may take its silence for an answer. */
 static void test_silence_is_no_consent(void)
 {
@@ -192,6 +224,7 @@ int main(void)
     RUN(test_a_chunk_waits_for_the_row_that_it_is_laid_for);
     RUN(test_each_put_says_another_row);
     RUN(test_what_an_earlier_put_has_laid_waits);
+    RUN(test_who_purges_asks_before_whether_the_block_is_laid_ahead);
     RUN(test_silence_is_no_consent);
     RUN(test_gossip_spares_what_is_being_put);
     RUN(test_a_share_is_asked_for_where_it_was);
