@@ -81,13 +81,13 @@ class LocalConstellation:
     def stop(self) -> None:
         """Stop all satellites and wait for their end; without effect on one that does not run."""
         stop(self.processes.values())
+        if self._leash is not None:
+            self._leash.close()  # ends also one that a signal kept from being put among the processes
+            self._leash = None
         for child in self._children.values():
             child.wait()
         self.processes.clear()
         self._children.clear()
-        if self._leash is not None:
-            self._leash.close()
-            self._leash = None
         self._cleanup.close()
 
     def kill(self, place: Satellite) -> None:

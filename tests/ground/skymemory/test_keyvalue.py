@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skymemory.keyvalue import ENVELOPE_BYTES, KeyValue, block_length, key_of, may_expire, now_unix_ms, pack, unpack
-from skymemory.link.control import Purged
+from skymemory.link.structures import Cleared
 from skymemory.placement.whereabouts import Whereabouts
 from skymemory.store import SkyStore
 from skymemory.testbed.local import LocalConstellation
@@ -130,7 +130,7 @@ def test_a_purge_that_is_not_confirmed_lets_nothing_be_put(start_sky: StartSky, 
         values = KeyValue(store)
         assert values.put("name", b"old" * 30_000).ok
         # A purge that nobody answers although all answer pings: no process can be made to do that from outside
-        monkeypatch.setattr(store.control, "purge", lambda *_: Purged(0, False))
+        monkeypatch.setattr(store.control, "purge_each", lambda blocks, *_: [Cleared() for _ in blocks])
         assert values.put("name", b"new" * 30_000).status == "unanswered"
         monkeypatch.undo()
         assert values.get("name") == b"old" * 30_000

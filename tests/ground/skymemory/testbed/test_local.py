@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable
+from threading import Thread
 
 import pytest
 
@@ -11,6 +12,8 @@ from skymemory.placement.torus import Satellite
 from skymemory.placement.window import Route
 from skymemory.testbed.local import LocalConstellation, StartError, free_port
 from skymemory.testbed.processes import is_alive
+
+PATIENCE_S = 60.0
 
 
 def answering(local: LocalConstellation) -> set[Satellite]:
@@ -31,6 +34,18 @@ def test_nothing_is_left_when_it_ends(start_sky: Callable[..., LocalConstellatio
     local.stop()
     assert not any(is_alive(process) for process in processes)
     local.stop()  # twice is as good as once
+
+
+def test_who_is_not_among_the_processes_yet_ends_as_well(start_sky: Callable[..., LocalConstellation]) -> None:
+    """A signal may come when a satellite has been started, and before its process is known."""
+    local = start_sky(constellation={"planes": 2, "slots": 3}, cache={"centre": [1, 1], "servers": 4})
+    processes = list(local.processes.values())
+    local.processes.popitem()
+    stopping = Thread(target=local.stop, daemon=True)
+    stopping.start()
+    stopping.join(PATIENCE_S)
+    assert not stopping.is_alive()
+    assert not any(is_alive(process) for process in processes)
 
 
 def test_a_killed_satellite_is_silent_and_comes_back(start_sky: Callable[..., LocalConstellation]) -> None:
