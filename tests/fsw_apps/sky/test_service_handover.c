@@ -329,6 +329,32 @@ static void test_a_schedule_with_fewer_servers(void)
 
 /* ---- property ------------------------------------------------------------------------------------------------------ */
 
+/* The row that was looked at last is none of the new schedule. */
+static void test_a_chunk_comes_before_a_shorter_schedule_is_looked_at(void)
+{
+    const fx_block_t *block;
+    uint8_t           data[CHUNK_BYTES];
+    SKY_Packet_t      pkt;
+
+    open_constellation(11, 0);
+    step_to(1, 2, 3);
+    step_to(2, 2, 2);
+    follow(SKY_LAYOUT_ROTATION, 4, 2);
+    block = put_block(4, 1, 0);
+    run_for(ROW_US + 1000000);
+    CHECK(is_at_home(block, 2));
+    fx_put(block, 0, data, &pkt);
+    CHECK(SKY_Schedule_Init(&schedule, &nodes[0].svc.core.cfg.torus, SKY_LAYOUT_ROTATION, 4, rows, 1, START_US));
+    for (uint32_t i = 0; i < NODES; ++i)
+    {
+        CHECK(SKY_Service_SetSchedule(&nodes[i].svc, &schedule));
+        pkt.epoch = i % 2u;
+        CHECK_EQ(ask((SKY_Addr_t){(uint16_t)(i / SLOTS + 1u), (uint16_t)(i % SLOTS + 1u)}, &pkt), SKY_STATUS_OK);
+    }
+    run_for(ROW_US);
+    CHECK(is_at_home(block, 1));
+}
+
 static int32_t random_step(uint32_t size)
 {
     const uint32_t kind = fx_below(&random_state, 4);
@@ -464,6 +490,7 @@ int main(void)
     RUN(test_a_stray_of_another_version);
     RUN(test_a_stray_stays_at_the_word_of_others);
     RUN(test_a_schedule_with_fewer_servers);
+    RUN(test_a_chunk_comes_before_a_shorter_schedule_is_looked_at);
     RUN(test_never_nowhere);
     RUN(test_to_and_fro);
     return CHECK_RESULT();

@@ -100,7 +100,7 @@ typedef struct
     SKY_Store_t          *store;
     SKY_ServiceCounters_t counters;
     const SKY_Schedule_t *schedule; /**< NULL: nothing moves by itself */
-    uint32_t              row;      /**< of the schedule, at the last Poll */
+    uint32_t              row;      /**< of the schedule, at the last Poll; 0: not looked at yet */
     uint64_t              started_us;
     uint64_t              next_request_id;
     uint16_t              seq_count; /**< of the next packet */

@@ -65,6 +65,7 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
         return false;
     }
     svc->core.schedule = schedule;
+    svc->core.row      = 0; /* of the one before; a chunk may come before this one is looked at */
     SKY_Handover_Reset(&svc->migrations, &svc->handover);
     SKY_Survey_Reset(&svc->survey);
     SKY_Scrub_Reset(&svc->scrub);
