@@ -185,7 +185,7 @@ static uint32_t on_way_of(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
         {
             const SKY_HostLane_t *lane = &host->blocks.lanes[peer->lanes[i]];
 
-            count += lane->kind == SKY_HOST_GET ? lane->u.fetch.on_way : lane->kind == SKY_HOST_PUT ? lane->u.push.on_way : 0;
+            count += lane->kind == SKY_HOST_GET ? lane->u.fetch.on_way : lane->u.push.on_way;
         }
     }
     return count;

@@ -280,7 +280,7 @@ class Block(Structure):
     `servers` first; what that does not hold is asked for at its place in the first round of `fallbacks`, and so on. A chunk
     is in one of its places always and only moves forward, so places asked in the order of time find every chunk. A satellite
     that cannot be reached, or that has been silent for its part of the time that is left, is passed over in the same way. A
-    PURGE goes to all places in this order, a PUT to `servers` only."""
+    PUT goes to `servers` only."""
 
     key: Array[c_uint8]
     kind: int

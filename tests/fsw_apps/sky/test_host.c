@@ -243,37 +243,6 @@ static void test_all_are_silent(void)
     block = host_block(SKY_HOST_PUT, 1, 8, places, 1, up);
     CHECK_EQ(run(&block), SKY_STATUS_EXPIRED);
     CHECK_EQ(block.duration_us, 5000000);
-    block = host_block(SKY_HOST_PURGE, 1, 8, places, 1, NULL);
-    CHECK_EQ(run(&block), SKY_STATUS_EXPIRED);
-    CHECK_EQ(block.duration_us, 5000000);
-    CHECK(block.requests >= 7); /* the timer doubles up to a second */
-    host_close(&rig);
-}
-
-static void test_a_purge_goes_to_all_places(void)
-{
-    open_with(host_usual);
-    put(1, 8, 0, 1);
-    put(1, 8, 1, 1);
-    SKY_HostBlock_t purge = host_block(SKY_HOST_PURGE, 1, 8, places, 1, NULL);
-
-    fallbacks[0]    = host_place(1);
-    fallbacks[1]    = host_place(2);
-    purge.fallbacks = fallbacks;
-    purge.rounds    = 2;
-    CHECK_EQ(SKY_Host_Pieces(&rig.host, &purge), 1);
-    CHECK_EQ(run(&purge), SKY_STATUS_DONE);
-    CHECK_EQ(purge.passes, 2);
-    CHECK_EQ(rig.satellites[0].store.counters.slots_used, 0);
-    CHECK_EQ(rig.satellites[1].store.counters.slots_used, 0);
-
-    /* One that is silent on the way: the others are asked all the same, and it is said. */
-    put(1, 8, 1, 1);
-    rig.is_silent[0] = true;
-    SKY_Host_BeginReport(&rig.host);
-    CHECK_EQ(run(&purge), SKY_STATUS_EXPIRED);
-    CHECK_EQ(purge.failed_slot, 1);
-    CHECK_EQ(rig.satellites[1].store.counters.slots_used, 0);
     host_close(&rig);
 }
 
@@ -329,7 +298,6 @@ int main(void)
     RUN(test_a_miss_says_which_chunk);
     RUN(test_silence_is_passed_over);
     RUN(test_all_are_silent);
-    RUN(test_a_purge_goes_to_all_places);
     RUN(test_refusals);
     return CHECK_RESULT();
 }

@@ -56,7 +56,7 @@ static void test_numbers_that_contradict_each_other(void)
 
     CHECK_EQ(SKY_Host_Pieces(&rig.host, &good), 2);
     block      = good;
-    block.kind = SKY_HOST_PURGE + 1u;
+    block.kind = SKY_HOST_PUT + 1u;
     check_wrong(block);
     block         = good;
     block.servers = NULL;
@@ -95,11 +95,7 @@ static void test_numbers_that_contradict_each_other(void)
     wrong[1] = (SKY_HostPlace_t){1, 0, 1, 1, ENDPOINT0};
     check_wrong(block);
 
-    /* A purge has no data, and a put looks at no fallbacks. */
-    block      = good;
-    block.kind = SKY_HOST_PURGE;
-    block.data = NULL;
-    CHECK_EQ(SKY_Host_Pieces(&rig.host, &block), 2);
+    /* A put looks at no fallbacks. */
     block        = good;
     block.kind   = SKY_HOST_PUT;
     block.rounds = SKY_HOST_ROUNDS + 1u;
@@ -185,7 +181,7 @@ static void test_a_call_is_ended(void)
     open_with(host_usual);
     for (uint32_t i = 0; i < 3u; ++i)
     {
-        blocks[i] = host_block(i == 0 ? SKY_HOST_PUT : i == 1 ? SKY_HOST_GET : SKY_HOST_PURGE, i, 8, places, 2, up);
+        blocks[i] = host_block(i == 0 ? SKY_HOST_PUT : SKY_HOST_GET, i, 8, places, 2, up);
         CHECK_EQ(SKY_Host_Begin(&rig.host, rig.now_us, &blocks[i]), SKY_HOST_BEGUN);
     }
     (void)SKY_Host_Run(&rig.host, rig.now_us, true);
@@ -274,9 +270,9 @@ static void test_deadlines_of_what_waits_in_a_queue(void)
 
 static void test_packets_that_are_too_large(void)
 {
-    static const uint32_t kinds[] = {SKY_HOST_PUT, SKY_HOST_GET, SKY_HOST_PURGE};
+    static const uint32_t kinds[] = {SKY_HOST_PUT, SKY_HOST_GET};
 
-    for (uint32_t i = 0; i < 3u; ++i)
+    for (uint32_t i = 0; i < 2u; ++i)
     {
         open_with(host_usual);
         SKY_HostBlock_t block = host_block(kinds[i], 1, 8, places, 1, up);
@@ -324,9 +320,9 @@ static void test_packets_that_are_not_believed(void)
 
 static void test_a_number_that_another_host_has(void)
 {
-    static const uint32_t kinds[] = {SKY_HOST_PUT, SKY_HOST_GET, SKY_HOST_PURGE};
+    static const uint32_t kinds[] = {SKY_HOST_PUT, SKY_HOST_GET};
 
-    for (uint32_t i = 0; i < 3u; ++i)
+    for (uint32_t i = 0; i < 2u; ++i)
     {
         host_sizes_t sizes = host_usual;
 

@@ -27,8 +27,7 @@
 typedef enum
 {
     SKY_HOST_GET = 0,
-    SKY_HOST_PUT,
-    SKY_HOST_PURGE
+    SKY_HOST_PUT
 } SKY_HostKind_t;
 
 /**
@@ -37,8 +36,8 @@ typedef enum
  * While the sky turns a server's chunks move from one satellite to another, one by one. A GET asks for a server's share at its place
  * in `servers` first; what that does not hold is asked for at its place in the first round of `fallbacks`, and so on. A chunk is in
  * one of its places always and only moves forward, so places asked in the order of time find every chunk. A satellite that cannot be
- * reached, or that has been silent for its part of the time that is left, is passed over in the same way. A PURGE goes to all places
- * in this order, a PUT to `servers` only.
+ * reached, or that has been silent for its part of the time that is left, is passed over in the same way. A PUT goes to `servers`
+ * only.
  */
 typedef struct
 {
@@ -136,25 +135,13 @@ typedef struct
     uint8_t    doubt_state, doubt_status;
 } SKY_HostPiece_t;
 
-/** A request that is repeated until it is answered. */
-typedef struct
-{
-    SKY_ShareCfg_t   cfg;
-    SKY_ShareState_t state;
-    SKY_Status_t     last_status;
-    uint64_t         due_us;
-    uint32_t         rto_us;
-    uint32_t         sent;
-} SKY_HostAsk_t;
-
 /** A piece that runs. */
 typedef struct
 {
     union
     {
-        SKY_Fetch_t   fetch;
-        SKY_Push_t    push;
-        SKY_HostAsk_t ask;
+        SKY_Fetch_t fetch;
+        SKY_Push_t  push;
     } u;
     uint16_t asked_by[SKY_LIMIT_CHUNK_SET]; /**< of the push */
     uint64_t request_id;                    /**< its low 16 bits are 0; 0: the lane is free */

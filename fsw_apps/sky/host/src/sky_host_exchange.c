@@ -1,10 +1,8 @@
 /**
  * @file
- * The exchange with one satellite that runs in a lane: the push of a PUT, the fetch of a GET, or the request of a PURGE. No other file of
- * the host looks into these.
+ * The exchange with one satellite that runs in a lane: the push of a PUT, or the fetch of a GET. No other file of the host looks
+ * into these.
  */
-#include <string.h>
-
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
@@ -12,61 +10,28 @@
 
 SKY_ShareCfg_t *SKY_HostExchange_Cfg(SKY_HostLane_t *lane)
 {
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return &lane->u.push.cfg;
-        case SKY_HOST_GET:
-            return &lane->u.fetch.cfg;
-        default:
-            return &lane->u.ask.cfg;
-    }
+    return lane->kind == SKY_HOST_PUT ? &lane->u.push.cfg : &lane->u.fetch.cfg;
 }
 
 SKY_ShareState_t SKY_HostExchange_State(const SKY_HostLane_t *lane)
 {
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return lane->u.push.state;
-        case SKY_HOST_GET:
-            return lane->u.fetch.state;
-        default:
-            return lane->u.ask.state;
-    }
+    return lane->kind == SKY_HOST_PUT ? lane->u.push.state : lane->u.fetch.state;
 }
 
 SKY_Status_t SKY_HostExchange_Status(const SKY_HostLane_t *lane)
 {
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return lane->u.push.last_status;
-        case SKY_HOST_GET:
-            return lane->u.fetch.last_status;
-        default:
-            return lane->u.ask.last_status;
-    }
+    return lane->kind == SKY_HOST_PUT ? lane->u.push.last_status : lane->u.fetch.last_status;
 }
 
 uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane)
 {
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return lane->u.push.left;
-        case SKY_HOST_GET:
-            return lane->u.fetch.left + lane->u.fetch.denials;
-        default:
-            return 0;
-    }
+    return lane->kind == SKY_HOST_PUT ? lane->u.push.left : lane->u.fetch.left + lane->u.fetch.denials;
 }
 
-/* Is chunk number @p i of the piece here, respectively acknowledged? Not of a purge. */
+/* Is chunk number @p i of the piece here, respectively acknowledged? */
 static bool HasChunk(const SKY_HostLane_t *lane, uint32_t i)
 {
     SKY_ASSERT(i < SKY_LIMIT_CHUNK_SET);
-    SKY_ASSERT(lane->kind == SKY_HOST_PUT || lane->kind == SKY_HOST_GET);
     return lane->kind == SKY_HOST_PUT
                ? !SKY_ChunkSet_Has(&lane->u.push.unacked, i)
                : !SKY_ChunkSet_Has(&lane->u.fetch.missing, i) && !SKY_ChunkSet_Has(&lane->u.fetch.denied, i);
@@ -81,10 +46,7 @@ static bool IsKept(const SKY_HostBlock_t *block, uint32_t chunk_id)
 
 void SKY_HostExchange_Keep(const SKY_HostLane_t *lane, SKY_HostBlock_t *block)
 {
-    if (lane->kind != SKY_HOST_GET)
-    {
-        return;
-    }
+    SKY_ASSERT(lane->kind == SKY_HOST_GET); /* a PUT goes to no other place */
     for (uint32_t i = 0; i < lane->u.fetch.cfg.count; ++i)
     {
         if (HasChunk(lane, i))
@@ -121,7 +83,6 @@ static uint64_t BytesOf(SKY_HostLane_t *lane, const SKY_HostBlock_t *block, uint
     const uint32_t        last  = SKY_ChunkSet_IndexOf(set, cfg->chunk_total - 1u);
     const uint64_t        bytes = (uint64_t)chunks * cfg->chunk_len;
     SKY_ASSERT(chunks <= cfg->count);
-    SKY_ASSERT(lane->kind == SKY_HOST_PUT || lane->kind == SKY_HOST_GET);
 
     if (last < cfg->count && HasChunk(lane, last) && !IsKept(block, cfg->chunk_total - 1u))
     {
@@ -133,11 +94,10 @@ static uint64_t BytesOf(SKY_HostLane_t *lane, const SKY_HostBlock_t *block, uint
 void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_HostServed_t *served)
 {
     const bool     is_put  = lane->kind == SKY_HOST_PUT;
-    const bool     is_get  = lane->kind == SKY_HOST_GET;
     const uint32_t chunks  = lane->left_begun - SKY_HostExchange_Left(lane);
-    const uint64_t bytes   = is_put || is_get ? BytesOf(lane, block, chunks) : 0u;
-    const uint32_t repeats = is_put ? lane->u.push.repeats : is_get ? lane->u.fetch.repeats : 0u;
-    const uint32_t asked   = is_put ? lane->u.push.queries : is_get ? lane->u.fetch.requests : lane->u.ask.sent;
+    const uint64_t bytes   = BytesOf(lane, block, chunks);
+    const uint32_t repeats = is_put ? lane->u.push.repeats : lane->u.fetch.repeats;
+    const uint32_t asked   = is_put ? lane->u.push.queries : lane->u.fetch.requests;
     SKY_ASSERT(SKY_HostExchange_Left(lane) <= lane->left_begun);
     SKY_ASSERT(lane->left_seen <= lane->left_begun);
 
@@ -149,8 +109,8 @@ void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_
     served->bytes += bytes;
     served->requests += asked;
     served->repeats += repeats;
-    block->duplicates += is_get ? lane->u.fetch.duplicates : 0u;
-    block->corrupt += is_get ? lane->u.fetch.corrupt : 0u;
+    block->duplicates += is_put ? 0u : lane->u.fetch.duplicates;
+    block->corrupt += is_put ? 0u : lane->u.fetch.corrupt;
     block->last_status = SKY_HostExchange_Status(lane) != SKY_STATUS_OK ? SKY_HostExchange_Status(lane) : block->last_status;
     SKY_ASSERT(block->chunks <= block->chunk_total);
 }
@@ -184,36 +144,27 @@ void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY
 {
     SKY_ASSERT(lane->request_id == cfg->request_id);
     SKY_ASSERT(lane->kind == block->kind);
-    switch (lane->kind)
+    SKY_ASSERT(lane->kind == SKY_HOST_PUT || lane->kind == SKY_HOST_GET);
+    if (lane->kind == SKY_HOST_PUT)
     {
-        case SKY_HOST_PUT:
-            (void)SKY_Push_Init(&lane->u.push, cfg, peer, lane->asked_by);
-            break;
-        case SKY_HOST_GET:
-            BeginFetch(lane, cfg, peer, block, round);
-            break;
-        default:
-            (void)memset(&lane->u.ask, 0, sizeof(lane->u.ask));
-            lane->u.ask.cfg    = *cfg;
-            lane->u.ask.rto_us = SKY_HOST_ASK_INITIAL_US;
-            break;
+        (void)SKY_Push_Init(&lane->u.push, cfg, peer, lane->asked_by);
+    }
+    else
+    {
+        BeginFetch(lane, cfg, peer, block, round);
     }
 }
 
 void SKY_HostExchange_Stop(SKY_HostLane_t *lane, SKY_ShareState_t state)
 {
     SKY_ASSERT(state != SKY_SHARE_RUNNING);
-    switch (lane->kind)
+    if (lane->kind == SKY_HOST_PUT)
     {
-        case SKY_HOST_PUT:
-            SKY_Push_Stop(&lane->u.push, state);
-            break;
-        case SKY_HOST_GET:
-            SKY_Fetch_Stop(&lane->u.fetch, state);
-            break;
-        default:
-            lane->u.ask.state = lane->u.ask.state == SKY_SHARE_RUNNING ? state : lane->u.ask.state;
-            break;
+        SKY_Push_Stop(&lane->u.push, state);
+    }
+    else
+    {
+        SKY_Fetch_Stop(&lane->u.fetch, state);
     }
 }
 
@@ -221,129 +172,49 @@ void SKY_HostExchange_Refuse(SKY_HostLane_t *lane, SKY_Status_t status)
 {
     SKY_ASSERT(status != SKY_STATUS_OK);
     SKY_ASSERT(status < SKY_STATUS_COUNT);
-    switch (lane->kind)
+    if (lane->kind == SKY_HOST_PUT)
     {
-        case SKY_HOST_PUT:
-            lane->u.push.last_status = status;
-            break;
-        case SKY_HOST_GET:
-            lane->u.fetch.last_status = status;
-            break;
-        default:
-            lane->u.ask.last_status = status;
-            break;
+        lane->u.push.last_status = status;
+    }
+    else
+    {
+        lane->u.fetch.last_status = status;
     }
     SKY_HostExchange_Stop(lane, SKY_SHARE_REFUSED);
 }
 
 void SKY_HostExchange_Repeat(SKY_HostLane_t *lane, uint64_t now_us)
 {
+    uint64_t *timer_us = lane->kind == SKY_HOST_PUT ? &lane->u.push.timer_us : &lane->u.fetch.timer_us;
     SKY_ASSERT(lane->request_id != 0u);
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            lane->u.push.timer_us = lane->u.push.timer_us != 0u ? now_us : 0u;
-            break;
-        case SKY_HOST_GET:
-            lane->u.fetch.timer_us = lane->u.fetch.timer_us != 0u ? now_us : 0u;
-            break;
-        default:
-            lane->u.ask.due_us = now_us;
-            break;
-    }
-}
 
-static uint64_t AskOnTime(SKY_HostAsk_t *ask, uint64_t now_us)
-{
-    SKY_ASSERT(ask->state == SKY_SHARE_RUNNING); /* a lane that has ended is reaped at once */
-    SKY_ASSERT(ask->rto_us >= 1u);
-    SKY_ASSERT(ask->rto_us <= SKY_HOST_ASK_MAX_US);
-    if (now_us >= ask->cfg.deadline_us)
-    {
-        ask->state = SKY_SHARE_EXPIRED;
-        return UINT64_MAX;
-    }
-    return ask->due_us < ask->cfg.deadline_us ? ask->due_us : ask->cfg.deadline_us;
+    *timer_us = *timer_us != 0u ? now_us : 0u;
 }
 
 uint64_t SKY_HostExchange_OnTime(SKY_HostLane_t *lane, uint64_t now_us)
 {
-    switch (lane->kind)
-    {
-        case SKY_HOST_PUT:
-            return SKY_Push_OnTime(&lane->u.push, now_us);
-        case SKY_HOST_GET:
-            return SKY_Fetch_OnTime(&lane->u.fetch, now_us);
-        default:
-            return AskOnTime(&lane->u.ask, now_us);
-    }
-}
-
-static void AskOnPacket(SKY_HostAsk_t *ask, const SKY_Packet_t *pkt)
-{
-    SKY_ASSERT(ask->state == SKY_SHARE_RUNNING);
-    if (!SKY_ShareCfg_Owns(&ask->cfg, pkt))
-    {
-        return;
-    }
-    if (pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_NOT_FOUND)
-    {
-        ask->state = SKY_SHARE_DONE;
-        return;
-    }
-    ask->last_status = pkt->status;
-    ask->state       = SKY_ShareState_OfError(pkt->status);
+    return lane->kind == SKY_HOST_PUT ? SKY_Push_OnTime(&lane->u.push, now_us) : SKY_Fetch_OnTime(&lane->u.fetch, now_us);
 }
 
 void SKY_HostExchange_OnPacket(SKY_HostLane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt)
 {
-    switch (lane->kind)
+    if (lane->kind == SKY_HOST_PUT)
     {
-        case SKY_HOST_PUT:
-            SKY_Push_OnPacket(&lane->u.push, now_us, pkt);
-            break;
-        case SKY_HOST_GET:
-            SKY_Fetch_OnPacket(&lane->u.fetch, now_us, pkt);
-            break;
-        default:
-            AskOnPacket(&lane->u.ask, pkt);
-            break;
+        SKY_Push_OnPacket(&lane->u.push, now_us, pkt);
+    }
+    else
+    {
+        SKY_Fetch_OnPacket(&lane->u.fetch, now_us, pkt);
     }
 }
 
-static bool NextAsk(SKY_HostAsk_t *ask, const SKY_Peer_t *peer, uint64_t now_us, SKY_Packet_t *pkt)
+SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, uint64_t now_us, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload)
 {
-    SKY_ASSERT(ask->state == SKY_SHARE_RUNNING);
-    if (now_us < ask->due_us || now_us >= ask->cfg.deadline_us)
-    {
-        return false;
-    }
-    ++ask->sent;
-    SKY_ShareCfg_Request(&ask->cfg, peer, now_us, SKY_OP_PURGE, (uint16_t)ask->sent, pkt);
-    pkt->chunk_len = 0;
-    ask->due_us    = now_us + ask->rto_us;
-    ask->rto_us    = ask->rto_us < SKY_HOST_ASK_MAX_US / 2u ? ask->rto_us * 2u : SKY_HOST_ASK_MAX_US;
-    SKY_ASSERT(ask->due_us > now_us);
-    SKY_ASSERT(ask->rto_us <= SKY_HOST_ASK_MAX_US);
-    return true;
-}
-
-SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, const SKY_Peer_t *peer, uint64_t now_us, uint32_t room,
-                                       SKY_Packet_t *pkt, uint8_t *payload)
-{
-    bool is_due;
     SKY_ASSERT(lane->request_id != 0u);
 
-    switch (lane->kind)
+    if (lane->kind == SKY_HOST_PUT)
     {
-        case SKY_HOST_PUT:
-            return SKY_Push_Next(&lane->u.push, now_us, room, pkt, payload);
-        case SKY_HOST_GET:
-            is_due = SKY_Fetch_Next(&lane->u.fetch, now_us, room, pkt, payload);
-            break;
-        default:
-            is_due = NextAsk(&lane->u.ask, peer, now_us, pkt);
-            break;
+        return SKY_Push_Next(&lane->u.push, now_us, room, pkt, payload);
     }
-    return is_due ? SKY_PUSH_QUERY : SKY_PUSH_NOTHING;
+    return SKY_Fetch_Next(&lane->u.fetch, now_us, room, pkt, payload) ? SKY_PUSH_QUERY : SKY_PUSH_NOTHING;
 }

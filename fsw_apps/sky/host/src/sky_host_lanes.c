@@ -132,7 +132,7 @@ static bool Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_
     SKY_ASSERT(work->block != NULL);
     SKY_ASSERT(state != SKY_SHARE_RUNNING);
 
-    if ((state != SKY_SHARE_DONE && !IsOfPlace(state, status)) || host->now_us >= work->deadline_us)
+    if (!IsOfPlace(state, status) || host->now_us >= work->deadline_us)
     {
         return false;
     }
@@ -142,7 +142,7 @@ static bool Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_
     {
         return false;
     }
-    if (piece->doubt.plane == 0u && state != SKY_SHARE_DONE && !IsDenial(state, status))
+    if (piece->doubt.plane == 0u && !IsDenial(state, status))
     {
         piece->doubt        = addr;
         piece->doubt_state  = (uint8_t)state;
@@ -159,7 +159,7 @@ static void Fail(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_ShareState_t 
     const SKY_HostPiece_t piece   = host->blocks.pieces[lane->piece];
     SKY_HostBlock_t      *block   = host->blocks.works[piece.work].block;
     const SKY_Addr_t      addr    = host->peers.peers[lane->peer].peer.addr;
-    const bool            doubted = (state == SKY_SHARE_DONE || IsDenial(state, status)) && piece.doubt.plane != 0u;
+    const bool            doubted = IsDenial(state, status) && piece.doubt.plane != 0u;
     const SKY_Addr_t      who     = doubted ? piece.doubt : addr;
     SKY_ASSERT(block != NULL);
     SKY_ASSERT(state != SKY_SHARE_RUNNING);
@@ -211,15 +211,13 @@ bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane)
     }
     host->peers.peers[lane->peer].due_us = 0;
     CloseLane(host, lane);
-    const bool is_purged = lane->kind == SKY_HOST_PURGE && state == SKY_SHARE_DONE;
-
-    if ((state != SKY_SHARE_DONE || is_purged) && Pass(host, piece, state, status, addr))
-    {
-        SKY_HostExchange_Keep(lane, block);
-    }
-    else if (state == SKY_SHARE_DONE && (!is_purged || host->blocks.pieces[piece].doubt.plane == 0u))
+    if (state == SKY_SHARE_DONE)
     {
         Finish(host, piece);
+    }
+    else if (Pass(host, piece, state, status, addr))
+    {
+        SKY_HostExchange_Keep(lane, block);
     }
     else
     {

@@ -18,13 +18,12 @@ static uint32_t ShareChunks(const SKY_HostBlock_t *block, uint32_t server)
     return (block->chunk_total - server - 1u) / block->server_count + 1u;
 }
 
-/* A purge takes one request a place, however many chunks there are. */
 static uint32_t SharePieces(const SKY_HostBlock_t *block, uint32_t server)
 {
     const uint32_t pieces = (ShareChunks(block, server) + SKY_LIMIT_CHUNK_SET - 1u) / SKY_LIMIT_CHUNK_SET;
     SKY_ASSERT(pieces <= block->chunk_total);
 
-    return block->kind == SKY_HOST_PURGE && pieces > 1u ? 1u : pieces;
+    return pieces;
 }
 
 void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
@@ -94,16 +93,14 @@ static bool CheckPlaces(const SKY_HostBlock_t *block)
 bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block)
 {
     const uint32_t rounds = Rounds(block);
-    const bool     is_get = block->kind == SKY_HOST_GET;
     SKY_ShareCfg_t cfg;
 
-    if (block->kind > SKY_HOST_PURGE || block->servers == NULL || block->server_count == 0u || block->deadline_ms == 0u ||
-        (block->data == NULL && block->kind != SKY_HOST_PURGE))
+    if (block->kind > SKY_HOST_PUT || block->servers == NULL || block->server_count == 0u || block->deadline_ms == 0u ||
+        block->data == NULL)
     {
         return false;
     }
-    if (rounds > SKY_HOST_ROUNDS || (rounds > 0u && (block->fallbacks == NULL || (is_get && block->have == NULL))) ||
-        !CheckPlaces(block))
+    if (rounds > SKY_HOST_ROUNDS || (rounds > 0u && (block->fallbacks == NULL || block->have == NULL)) || !CheckPlaces(block))
     {
         return false;
     }

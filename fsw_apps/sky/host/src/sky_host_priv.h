@@ -35,7 +35,7 @@ SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr);
 /** Count a packet, and send it. */
 void SKY_HostPieces_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt);
 
-/* ---- sky_host_exchange.c: what runs in a lane, for a PUT, GET or PURGE ---------------------------------------------------- */
+/* ---- sky_host_exchange.c: what runs in a lane, for a PUT or GET --------------------------------------------------------- */
 
 /** What it knows of its share. */
 SKY_ShareCfg_t *SKY_HostExchange_Cfg(SKY_HostLane_t *lane);
@@ -43,9 +43,9 @@ SKY_ShareCfg_t *SKY_HostExchange_Cfg(SKY_HostLane_t *lane);
 SKY_ShareState_t SKY_HostExchange_State(const SKY_HostLane_t *lane);
 /** The status of the last error response. */
 SKY_Status_t SKY_HostExchange_Status(const SKY_HostLane_t *lane);
-/** Chunks that have not come, respectively were not acknowledged. A purge has none. */
+/** Chunks that have not come, respectively were not acknowledged. */
 uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane);
-/** Note in the block which chunks have come, so that the next place is not asked for them. */
+/** Note in the block which chunks of a GET have come, so that the next place is not asked for them. */
 void SKY_HostExchange_Keep(const SKY_HostLane_t *lane, SKY_HostBlock_t *block);
 /** A chunk of a GET that its place does not hold, or else one that has not come. Not all have come. 0: it is no GET */
 uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane);
@@ -69,8 +69,7 @@ void SKY_HostExchange_OnPacket(SKY_HostLane_t *lane, uint64_t now_us, const SKY_
  * may be left after a QUERY, so that others get their turn.
  * @param room  chunks that may still go
  */
-SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, const SKY_Peer_t *peer, uint64_t now_us, uint32_t room,
-                                       SKY_Packet_t *pkt, uint8_t *payload);
+SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, uint64_t now_us, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload);
 
 /* ---- sky_host_lanes.c: pieces that run ---------------------------------------------------------------------------------- */
 

@@ -44,8 +44,7 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
         ++sent;
         SKY_ASSERT(used <= room);     /* each step but the last takes room, */
         SKY_ASSERT(sent <= SENT_MAX); /* so there are not many */
-        action = SKY_HostExchange_Next(lane, &host->peers.peers[lane->peer].peer, host->now_us, room - used, &pkt,
-                                       host->shell.Payload(host->shell.context));
+        action = SKY_HostExchange_Next(lane, host->now_us, room - used, &pkt, host->shell.Payload(host->shell.context));
         if (action == SKY_PUSH_CHUNK)
         {
             SendChunk(host, lane, &pkt);
@@ -59,7 +58,7 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
         host->peers.peers[lane->peer].due_us = action != SKY_PUSH_NOTHING ? 0u : host->peers.peers[lane->peer].due_us;
     } while (action == SKY_PUSH_CHUNK || (action == SKY_PUSH_QUERY && lane->kind != SKY_HOST_PUT));
     *more          = action == SKY_PUSH_QUERY;
-    lane->asked_us = lane->asked_us == 0u && (used > 0u || lane->kind == SKY_HOST_PURGE) ? host->now_us : lane->asked_us;
+    lane->asked_us = lane->asked_us == 0u && used > 0u ? host->now_us : lane->asked_us;
     return used;
 }
 
