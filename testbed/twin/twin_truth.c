@@ -246,11 +246,13 @@ static bool is_disturbed(const SKYT_Truth_t *truth, uint64_t began_us)
     return truth->putting > 0 || truth->purging > 1u || is_put || is_purged;
 }
 
-/* What is on its way from one satellite to another is not purged, nor what lies at a stand-in, which keeps it in the layout hop. */
+/* What is on its way from one satellite to another is not purged, nor what lies at a stand-in, which keeps it in the layout hop, nor what a
+ * satellite holds that the host calls lost. To make way for another block it is enough that the first server's share is gone. */
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
-    const SKYT_Truth_t *truth    = &twin->truth[active->block];
-    const uint64_t      since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
+    const SKYT_Truth_t *truth       = &twin->truth[active->block];
+    const uint64_t      since_us    = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
+    const bool          is_way_made = !active->is_lazy && active->op % 2u == 1u;
 
     if (!active->clear.is_calm || SKYT_Clear_IsLate(twin) || SKYT_Fault_Since(&twin->hard, since_us) ||
         is_disturbed(truth, active->started_us) || truth->astray != 0u)
@@ -260,10 +262,12 @@ void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     for (uint32_t chunk = 0; chunk < SKYT_Content_Total(twin, active->block); ++chunk)
     {
         const uint32_t holder   = holder_of(twin, active->block, chunk, false);
+        const uint32_t server   = chunk % twin->config.servers;
         const bool     is_stray = holder != SKYT_NONE && twin->config.layout == SKY_LAYOUT_HOP &&
-                              !SKYT_Asked_IsPlace(twin, active, chunk % twin->config.servers, SKYT_AddrOf(twin, holder));
+                              !SKYT_Asked_IsPlace(twin, active, server, SKYT_AddrOf(twin, holder));
 
-        if (holder != SKYT_NONE && !is_stray)
+        if (holder != SKYT_NONE && !is_stray && !(is_way_made && server != 0u) &&
+            !SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder)))
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_HELD, holder, active->op, active->block, chunk,
                             "a ground host takes a block for purged of which this satellite holds a chunk");
@@ -475,16 +479,18 @@ static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
 
-    if (SKYT_Use_Epoch(twin, holder_of(twin, active->block, 0, false), active->block) >
-        SKY_Schedule_RowAt(&twin->schedule, active->started_us))
+    const uint32_t holder = holder_of(twin, active->block, 0, false);
+
+    if (SKYT_Use_Epoch(twin, holder, active->block) > SKY_Schedule_RowAt(&twin->schedule, active->started_us))
     {
         return SKYT_CAUSE_LAID;
     }
-    if (SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u)
+    if (SKYT_Fault_Since(&twin->hard, since_us) || twin->truth[active->block].astray != 0u ||
+        SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder)))
     {
         return SKYT_CAUSE_STRANDED;
     }
-    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder_of(twin, active->block, 0, false), active->op, active->block, 0,
+    SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, holder, active->op, active->block, 0,
                     "a look-up missed a block that is whole, of which this satellite holds a chunk");
     return SKYT_CAUSE_UNEXPLAINED;
 }
