@@ -46,14 +46,16 @@ static void test_each_put_says_another_row(void)
     CHECK_EQ(counters.blocks_misplaced, 0);
 }
 
+/* A block is put for row 4, and then for row 1. */
+static const SKYT_Op_t laid_twice[] = {{START_US, SKYT_OP_PUT, 5, 1, 5000, 4},
+                                       {START_US + 10 * SECOND, SKYT_OP_PUT, 5, 1, 5000, 1},
+                                       {START_US + 150 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0},
+                                       {START_US + 200 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0}};
+
 /* The second put says that the block is for the row of the moment. Chunks that lie where the first has laid them wait there all the
  * same, so that a get between misses them: it goes by the second. */
 static void test_what_an_earlier_put_has_laid_waits(void)
 {
-    const SKYT_Op_t      ops[] = {{START_US, SKYT_OP_PUT, 5, 1, 5000, 4},
-                                  {START_US + 10 * SECOND, SKYT_OP_PUT, 5, 1, 5000, 1},
-                                  {START_US + 150 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0},
-                                  {START_US + 200 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0}};
     const SKYT_Result_t *results;
     SKYT_Counters_t      counters;
     SKYT_Twin_t         *twin;
@@ -62,7 +64,7 @@ static void test_what_an_earlier_put_has_laid_waits(void)
     rig_init(&rig, 3);
     rig.rows    = 4;
     rig.returns = true;
-    (void)memcpy(rig.ops, ops, sizeof(ops));
+    (void)memcpy(rig.ops, laid_twice, sizeof(laid_twice));
     rig.op_count = 4;
     twin         = rig_create(&rig);
     SKYT_Run(twin, START_US + 300 * SECOND);
@@ -80,10 +82,6 @@ static void test_what_an_earlier_put_has_laid_waits(void)
 /* The same block, where hosts purge what they miss. Satellites say that it is laid for a row to come: it is got as that, and stays. */
 static void test_who_purges_asks_before_whether_the_block_is_laid_ahead(void)
 {
-    const SKYT_Op_t      ops[] = {{START_US, SKYT_OP_PUT, 5, 1, 5000, 4},
-                                  {START_US + 10 * SECOND, SKYT_OP_PUT, 5, 1, 5000, 1},
-                                  {START_US + 150 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0},
-                                  {START_US + 200 * SECOND, SKYT_OP_GET, 5, 1, 5000, 0}};
     const SKYT_Result_t *results;
     SKYT_Counters_t      counters;
     SKYT_Twin_t         *twin;
@@ -93,7 +91,7 @@ static void test_who_purges_asks_before_whether_the_block_is_laid_ahead(void)
     rig.rows              = 4;
     rig.config.lazy_purge = 1;
     rig.returns           = true;
-    (void)memcpy(rig.ops, ops, sizeof(ops));
+    (void)memcpy(rig.ops, laid_twice, sizeof(laid_twice));
     rig.op_count = 4;
     twin         = rig_create(&rig);
     SKYT_Run(twin, START_US + 300 * SECOND);
