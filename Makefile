@@ -1,10 +1,10 @@
 # make demo    build, start 95 satellites, run a prompt without and with the cache
-# make test    everything that CI checks; what a missing tool leaves out is said, and is a failure when CI is set
-# make mutants plants faults one by one, and says which of them the unit tests and the twin find; half an hour
+# make test    everything that CI checks; says what a missing tool leaves out, which is a failure when CI is set
+# make mutants plants faults one by one, and says which of them the unit tests and the twin find; takes half an hour
 # make docs    the documents and the reference of the Python names as a site, in build-docs/
 # make test-engines  vLLM, LMCache and SGLang over a constellation, in an environment of their own of 4 GB
 #
-# On a fresh machine Python 3.11, gcc and make are enough: the rest comes from PyPI into .venv.
+# A fresh machine needs Python 3.11, gcc and make: the rest comes from PyPI into .venv.
 
 PYTHON ?= python3
 JOBS ?= $(shell nproc)
@@ -35,7 +35,7 @@ bench: $(VENV)/.installed $(VENV)/.dev
 	$(BIN)/skymem bench peers
 	$(BIN)/skymem bench prefix
 
-# Quick failures first; then what can share two cores; Docker last, with the machine to itself.
+# Quick failures first; then targets that can share two cores; Docker last, with the machine to itself.
 test: $(VENV)/.dev
 	$(MAKE) --no-print-directory lint-quick
 	$(MAKE) --no-print-directory build $(VENV)/.installed
@@ -58,12 +58,12 @@ $(VENV)/.dev: $(VENV)/.run
 	$(PYTHON) tools/setup_venv.py $(VENV) model bench figures tracing docs dev
 	@touch $@
 
-# The wheel, as a user gets it: the tests run against what is installed, not against the source tree.
+# The wheel, as a user gets it: the tests run against the installed package, not against the source tree.
 $(VENV)/.installed: $(VENV)/.run $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
 
-# The engines pin each other's libraries to versions of their own.
+# The engines have an environment of their own: they pin each other's libraries to versions that differ from ours.
 $(ENGINES)/.run: tools/setup_engines.py tools/setup_venv.py pyproject.toml constraints-engines.txt
 	$(PYTHON) tools/setup_engines.py $(ENGINES)
 	@touch $@
@@ -81,11 +81,15 @@ lint-quick: $(VENV)/.dev
 	$(BIN)/python tools/gen_icd.py --check
 	$(BIN)/python tools/gen_structures.py --check
 	$(BIN)/python tools/set_version.py --check
+	$(BIN)/python tools/check_docstrings.py
 	$(BIN)/ruff check ground tests tools
+	$(BIN)/ruff format --check --quiet ground tests tools
 	@$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 
+# Which package may import which: pyproject.toml, [tool.importlinter].
 lint-python: $(VENV)/.dev
 	$(BIN)/mypy
+	PYTHONPATH=ground $(BIN)/lint-imports --no-cache
 
 lint-cppcheck: build
 	@tools/optional.sh cppcheck "static analysis by cppcheck" -- \
@@ -98,17 +102,18 @@ lint-tidy: build
 format: $(VENV)/.dev
 	@$(BIN)/clang-format -i $(C_FILES)
 	$(BIN)/ruff check --fix ground tests tools
+	$(BIN)/ruff format ground tests tools
 
 # --- documents --------------------------------------------------------------------------------------------------------------
 
-# A link or a name that leads nowhere is a failure.
+# A link or a name that leads nowhere is an error.
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # --- C ----------------------------------------------------------------------------------------------------------------------
 
 CMAKE = $(BIN)/cmake -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja
-# Ninja 1.13 looks for make's job server, which make keeps from programs that are not make.
+# Ninja 1.13 looks for make's job server, which make hides from other programs.
 CMAKE_BUILD = env -u MAKEFLAGS $(BIN)/cmake --build
 
 build: $(VENV)/.dev
@@ -123,9 +128,9 @@ test-sanitized: $(VENV)/.dev
 	@$(CMAKE_BUILD) build-sanitized
 	$(BIN)/ctest --test-dir build-sanitized --output-on-failure --timeout 300 -j$(JOBS)
 
-# Every line and every branch of the flight core. Assertions stand alone on their lines, and are never false: their branches do not
-# count (docs/cfs-integration.md, Assertions). One test at a time: of two that end at once one may lose its counts. A thread
-# that still runs when its test ends may leave a count of -1: gcovr takes that for 0, which other tests must make good.
+# Every line and every branch of the flight core. Assertions stand alone on their lines and are never false, so their branches do not
+# count (docs/cfs-integration.md, Assertions). Tests run one at a time: of two that end at once one may lose its counts. A thread
+# that still runs when its test ends may leave a count of -1, which gcovr takes for 0: then other tests must cover the line.
 coverage: $(VENV)/.dev
 	@$(CMAKE) -B build-coverage -DSKYMEM_COVERAGE=ON >/dev/null
 	@$(CMAKE_BUILD) build-coverage
@@ -144,22 +149,24 @@ fuzz: $(VENV)/.dev
 
 # --- Python and containers --------------------------------------------------------------------------------------------------
 
-# More workers than cores: many tests wait. A module's tests stay together, for the constellation or server that they share. One
-# thread for each model: threads that wait for each other on a busy core wait long.
+# There are more workers than cores, as many tests wait. A module's tests stay together, as they share a constellation or server. A
+# model has one thread: threads that wait for each other on a busy core wait long.
 WORKERS = -n $(shell expr $(JOBS) + 1) --dist loadscope
+# So that what makes a run long is seen.
+SLOWEST = --durations=20
 
 test-python: $(VENV)/.dev $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not docker and not engines and not gpu" $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not docker and not engines and not gpu" $(WORKERS) $(SLOWEST)
 
 test-engines: $(ENGINES)/.installed
-	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python -m pytest -m engines tests/engines -n 2 --dist loadscope
+	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python -m pytest -m engines tests/engines -n 2 --dist loadscope $(SLOWEST)
 
-# Skies in virtual time, each with its own faults; one that violates an invariant says how to replay it.
+# Runs in virtual time, each with its own faults; a run that violates an invariant says how to replay it.
 twin: $(VENV)/.installed
 	$(BIN)/skymem twin --seeds $(TWIN_SEEDS)
 
-# Faults that the tests and the twin have to find: all of them, or three that the commit chooses, with fewer seeds, as only the tests
-# have to find each. All patches have to apply in any case.
+# Faults that the tests and the twin have to find: all of them, or three that the commit chooses. Three run with fewer seeds, as only
+# the tests have to find each. All patches have to apply in any case.
 mutants: $(VENV)/.dev
 	$(BIN)/python tools/mutants.py --jobs $(JOBS)
 
@@ -167,7 +174,7 @@ mutants-few: $(VENV)/.dev
 	$(BIN)/python tools/mutants.py --jobs $(JOBS) --pick 3 --seeds 20 --by $$(git rev-parse HEAD)
 
 test-docker: $(VENV)/.dev $(VENV)/.installed
-	$(BIN)/pytest -m docker
+	$(BIN)/pytest -m docker $(SLOWEST)
 
 clean:
-	rm -rf build build-* dist $(VENV) $(ENGINES) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build build-* dist $(VENV) $(ENGINES) .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis

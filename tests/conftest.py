@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
+from skymemory.wire.address import Satellite
 
 # No test is timed against an absolute; a busy machine is no failure.
 settings.register_profile("untimed", deadline=None)
@@ -57,7 +57,7 @@ def start_sky() -> Iterator[Callable[..., LocalConstellation]]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no satellite is lost, silence is a busy machine's: hosts of this process wait for answers that come late."""
-    monkeypatch.setattr("skymemory.lookup._QUESTION_S", 10.0)
+    monkeypatch.setattr("skymemory.store.lookup._QUESTION_S", 10.0)
     monkeypatch.setattr("skymemory.link.questions._SILENCE_US", 5_000_000)
 
 

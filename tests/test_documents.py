@@ -11,7 +11,7 @@ import click
 import pytest
 
 from skymemory.cli import main
-from skymemory.extras import how_to_install
+from skymemory.common.extras import how_to_install
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -1,8 +1,8 @@
 """Commands and telemetry of the cFS apps as flat packets, read from where they are defined.
 
 Fields, function codes and texts come from the electronic data sheets (fsw_apps/*/eds/*.xml), which tests hold against the C
-headers and what the compiler makes of them; topic ids from the apps' headers; what neither can say from icd/skymemory.toml.
-Structures and arrays become single fields: `Link[NORTH].TxPackets` is `Link_NORTH_TxPackets`.
+headers and the compiler's layouts. Topic ids come from the apps' headers, the rest from icd/skymemory.toml. Structures and arrays
+become single fields: `Link[NORTH].TxPackets` is `Link_NORTH_TxPackets`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 APPS = ("isl", "kvc")
 APID_MASK = 0x7FF
-"""of a message id: cFE's default mapping puts the topic there"""
+"""Mask of a message id: cFE's default mapping puts the topic there."""
 COMMAND_BYTES = 8
-"""CFE_MSG_CommandHeader_t"""
+"""Size of CFE_MSG_CommandHeader_t."""
 TELEMETRY_BYTES = 16
-"""CFE_MSG_TelemetryHeader_t"""
+"""Size of CFE_MSG_TelemetryHeader_t."""
 LENGTH_LESS = 7
-"""a packet's length field counts the bytes behind the primary header, less one"""
+"""Difference between a packet's size and its length field, which counts the bytes behind the primary header, less one."""
 UNITS = {"Ms": "ms", "Us": "us", "S": "s", "Bytes": "B"}
 
 SEDS = "{http://www.ccsds.org/schema/sois/seds}"
@@ -32,32 +32,32 @@ _SPARE = re.compile(r"(^|_)Spare(_\d+)?$")
 
 @dataclass(frozen=True)
 class Field:
-    """An integer, or with `signed` None so many opaque bits."""
+    """An integer, or `bits` opaque bits if `signed` is None."""
 
     name: str
     bits: int
     signed: bool | None = False
     doc: str = ""
     labels: dict[str, int] = field(default_factory=dict)
-    """of an enumeration"""
+    """Labels of an enumeration."""
     least: int = 0
     most: int = 0
 
     @property
     def unit(self) -> str:
-        """By the last word of the name, empty if that is none."""
+        """Unit that the last word of the name says, empty if it says none."""
         word = re.split(r"(?<=[a-z0-9])(?=[A-Z])|_", self.name)[-1]
         return UNITS.get(word, "")
 
     @property
     def spare(self) -> bool:
-        """Reserved: 0, and of no interest."""
+        """True for a reserved field: 0, and of no interest."""
         return _SPARE.search(self.name) is not None
 
 
 @dataclass(frozen=True)
 class Packet:
-    """A command (`function_code` is given) or telemetry of an app; `fields` follow the cFS header without a gap."""
+    """A command (with a `function_code`) or telemetry of an app; `fields` follow the cFS header without a gap."""
 
     name: str
     apid: int
@@ -65,17 +65,17 @@ class Packet:
     fields: tuple[Field, ...]
     function_code: int | None = None
     hazard: str = ""
-    """why an operator is asked twice"""
+    """Reason why an operator is asked twice."""
 
     @property
     def bytes(self) -> int:
-        """Of the whole packet."""
+        """Bytes of the whole packet."""
         head = TELEMETRY_BYTES if self.function_code is None else COMMAND_BYTES
         return head + sum(one.bits for one in self.fields) // 8
 
 
 def upper_snake(name: str) -> str:
-    """SetLink_Payload -> SET_LINK_PAYLOAD."""
+    """Return SET_LINK_PAYLOAD for SetLink_Payload."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()
 
 
@@ -83,10 +83,10 @@ def read_values(folder: Path, app: str, part: str, own: Path | None = None) -> d
     """Read the numbers that a configuration header of an app defines.
 
     Most have a name whose value comes from a macro, `#define ISL_CUT_S_MAX ISL_INTERFACE_CFGVAL(CUT_S_MAX)`. By default this
-    macro puts DEFAULT_ISL_ before the name; the file of a mission puts something else there, and defines what comes out.
+    macro puts DEFAULT_ISL_ before the name. The file of a mission puts something else there, and defines the result.
 
     Args:
-        own: the mission's file with this macro, if there is one.
+        own: The mission's file with this macro, if there is one.
     """
     defaults = folder / "config" / f"default_{app}_{part.removesuffix('s')}_values.h"
     texts = [(folder / "fsw" / "inc" / f"{app}_{part}.h").read_text(), (own if own and own.is_file() else defaults).read_text()]
@@ -104,7 +104,7 @@ class Sheet:
     """The data sheet of one app, with the parameters of its default configuration."""
 
     def __init__(self, app: str, definitions: Path | None = None) -> None:
-        """`definitions`: folder of a mission's own headers, which come before the app's defaults."""
+        """Read the data sheet. The headers of a mission, in the folder `definitions`, come before the app's defaults."""
         self.app = app.upper()
         folder = ROOT / "fsw_apps" / app
         sheet = ElementTree.parse(folder / "eds" / f"{app}.xml")  # noqa: S314 (our own file)
@@ -118,7 +118,7 @@ class Sheet:
             self._parameters.update(read_values(folder, app, part, definitions / f"{app}_{values}.h" if definitions else None))
 
     def packets(self) -> Iterator[Packet]:
-        """All commands, then all telemetry."""
+        """Yield all commands, then all telemetry."""
         for name, node in self.types.items():
             if name != "CommandBase" and (code := self._function_code(node)) is not None:
                 topic = {"SendHkCmd": "SEND_HK", "WakeupCmd": "WAKEUP"}.get(name, "CMD")
@@ -170,7 +170,7 @@ class Sheet:
             yield from self._flat(f"{name}_{one}", kind, doc)
 
     def _narrowed(self, name: str, node: ElementTree.Element, doc: str) -> Field:
-        """An enumeration, or an integer with a range."""
+        """Return an enumeration, or an integer with a range."""
         encoding = node.find(f"{SEDS}IntegerDataEncoding")
         assert encoding is not None
         bits = int(str(encoding.get("sizeInBits")))
@@ -195,7 +195,7 @@ def _integer(name: str, bits: int, signed: bool, doc: str) -> Field:
 
 
 def bus_packets(icd: dict[str, Any], definitions: Path | None = None) -> list[Packet]:
-    """Every command and telemetry packet of the apps on the Software Bus."""
+    """Return every command and telemetry packet of the apps on the Software Bus."""
     hazards = dict(icd["hazard"])
     packets = []
     for app in APPS:

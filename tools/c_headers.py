@@ -1,6 +1,6 @@
-"""What C headers declare, as Python's ctypes needs it: structures, enumerations, constants, functions.
+"""Declarations of C headers, as Python's ctypes needs them: structures, enumerations, constants, functions.
 
-The preprocessor is the compiler's, the parser is pycparser. Only what a caller names is looked at closely, so a header may
+The preprocessor is the compiler's, the parser is pycparser. Only names that a caller wants are looked at closely, so a header may
 include others that declare what ctypes cannot express.
 """
 
@@ -32,7 +32,7 @@ FOLDERS = (
 INTEGERS = {f"{sign}int{bits}_t": f"c_{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)}
 SIMPLE = {**INTEGERS, "size_t": "c_size_t", "_Bool": "c_bool", "char": "c_char", "int": "c_int", "unsigned int": "c_uint"}
 
-# pycparser knows no extension of a compiler, and a C library's own headers are full of them. These say enough.
+# pycparser knows no extension of a compiler, and a C library's own headers are full of them. These stand-ins say enough.
 STANDARD_HEADERS = {
     "stdint.h": "".join(f"typedef int {name};\n" for name in (*INTEGERS, "intptr_t", "uintptr_t"))
     + "#define UINT16_MAX 65535u\n#define UINT32_MAX 4294967295u\n",
@@ -44,11 +44,11 @@ STANDARD_HEADERS = {
 
 
 _VALUE = "value_of_"
-"""begins the name of a variable that stands for a macro: pycparser does not see macros"""
+"""Begin of the name of a variable that stands for a macro: pycparser does not see macros."""
 
 
 class HeaderError(Exception):
-    """A header says something that has no equivalent here; the text says where."""
+    """A header has a declaration without an equivalent here; the text says where."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Function:
 
 @dataclass
 class Declared:
-    """What some headers declare, each kind in their order."""
+    """Declarations of some headers, each kind in their order."""
 
     structures: list[Structure] = field(default_factory=list)
     enumerations: list[Enumeration] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Declared:
 
 
 Wanted = Mapping[str, Sequence[str] | None]
-"""of each header, by its path from the root of the repository, the names that are wanted; None: all"""
+"""Wanted names of each header, by its path from the root of the repository; None: all."""
 
 
 def write_app_headers(folder: Path) -> None:
@@ -131,8 +131,8 @@ def read(wanted: Wanted) -> Declared:
     """Read headers.
 
     Raises:
-        HeaderError: a wanted name is not there, or something in its declaration is not supported.
-        CalledProcessError: the compiler found a fault; it says which on stderr.
+        HeaderError: A wanted name is missing, or something in its declaration is not supported.
+        CalledProcessError: The compiler found a fault; it says which on stderr.
     """
     return _Reader(wanted).declared
 
@@ -144,10 +144,10 @@ class _Reader:
         self._names = {str(ROOT / name): name for name in wanted}
         self._typedefs: dict[str, Node] = {}
         self._tags: dict[tuple[type[Node], str], str] = {}
-        """name of the type of each `struct tag` and `enum tag`"""
+        """Name of the type of each `struct tag` and `enum tag`."""
         self._enumerators: dict[str, int] = {}
         self._known: dict[str, type[Node]] = {}
-        """structures and enumerations that were taken, by name"""
+        """Structures and enumerations that were taken, by name."""
         self.declared = Declared()
         macros = [(name, macro) for name in wanted for macro in self._macros(name)]
         nodes = self._parse([macro for _, macro in macros])
@@ -164,7 +164,7 @@ class _Reader:
     # ---- reading
 
     def _macros(self, header: str) -> Iterator[str]:
-        """Names of the wanted macros that have a value."""
+        """Yield the names of the wanted macros that have a value."""
         for name in re.findall(r"^#define (\w+)[ \t]+(?!__attribute__)[^\s/].*$", self._texts[header], re.MULTILINE):
             names = self._wanted[header]
             if not name.startswith("DEFAULT_") and (names is None or name in names):
@@ -257,7 +257,7 @@ class _Reader:
     # ---- types and values
 
     def _kind(self, node: Node, *, in_call: bool = False) -> str:
-        """The ctypes expression of a type. In a call an array is a pointer."""
+        """Return the ctypes expression of a type. In a call an array is a pointer."""
         if isinstance(node, c_ast.ArrayDecl) and not in_call:
             if node.dim is None:
                 raise HeaderError(f"{node.coord}: an array without a length is not supported")
@@ -285,7 +285,7 @@ class _Reader:
         return self._kind(target, in_call=in_call)
 
     def _pointer(self, target: Node) -> str:
-        """A pointer to text is c_char_p. One to bytes or to what is not known here is c_void_p: it takes bytes and arrays."""
+        """Return the expression of a pointer: c_char_p to text, c_void_p to bytes or to an unknown type, for bytes and arrays."""
         if isinstance(target, c_ast.FuncDecl):
             return "c_void_p"
         name = " ".join(target.type.names) if isinstance(getattr(target, "type", None), c_ast.IdentifierType) else None
@@ -301,7 +301,7 @@ class _Reader:
         return value
 
     def _value(self, node: Node) -> int | str:
-        """The value of a constant expression."""
+        """Return the value of a constant expression."""
         if isinstance(node, c_ast.Cast):
             kind = getattr(ctypes, self._kind(node.to_type.type))
             return int(kind(self._integer(node.expr)).value)
@@ -320,20 +320,20 @@ class _Reader:
     # ---- comments
 
     def _doc(self, header: str, node: Node) -> str:
-        """The comment behind a field or an enumerator."""
+        """Return the comment behind a field or an enumerator."""
         lines = self._texts[header].splitlines()[node.coord.line - 1 :]
         match = re.match(r"[^\n]*?/\*\*<(.*?)\*/", "\n".join(lines), re.DOTALL)
         return _plain(match[1]) if match else ""
 
     def _doc_before(self, header: str, name: str) -> str:
-        """The comment before a type."""
+        """Return the comment before a type."""
         named = re.escape(name)
         end = rf"{named}\s*\{{" if " " in name else rf"typedef (?:struct|enum)\b[^;{{}}]*\{{[^{{}}]*\}}\s*{named};"
         match = re.search(rf"/\*\*(?!<)((?:(?!\*/).)*)\*/\s*{end}", self._texts[header], re.DOTALL)
         return _plain(match[1]) if match else ""
 
     def _macro_doc(self, header: str, name: str) -> str:
-        """The comment behind a macro on its line, or before it."""
+        """Return the comment behind a macro on its line, or before it."""
         match = re.search(rf"^#define {name}[ \t][^\n]*?/\*\*<(.*?)\*/", self._texts[header], re.MULTILINE | re.DOTALL)
         match = match or re.search(rf"/\*\*(?!<)((?:(?!\*/).)*)\*/\n#define {name}[ \t]", self._texts[header], re.DOTALL)
         return _plain(match[1]) if match else ""
@@ -350,6 +350,6 @@ _OPERATORS = {
 
 
 def _plain(comment: str) -> str:
-    """A comment as one line, without what is for Doxygen."""
+    """Return a comment as one line, without Doxygen's commands."""
     lines = (re.sub(r"^\s*\*", "", line) for line in comment.splitlines())
     return re.sub(r"@[cp] ", "", " ".join(" ".join(lines).split()))

@@ -16,7 +16,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Show a link to a file outside the documents as the file's name: the site does not have that file.
 
     Raises:
-        PluginError: the file does not exist.
+        PluginError: The file does not exist.
     """
 
     def name(link: re.Match[str]) -> str:

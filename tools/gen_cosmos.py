@@ -52,7 +52,7 @@ def _details(one: Field) -> Iterator[str]:
 
 
 def commands(packets: Sequence[Packet], note: str, *, big_endian: bool = False) -> str:
-    """cmd.txt."""
+    """Return the text of cmd.txt."""
     order = "BIG_ENDIAN" if big_endian else "LITTLE_ENDIAN"
     lines = [f"# {note}"]
     for packet in packets:
@@ -64,7 +64,7 @@ def commands(packets: Sequence[Packet], note: str, *, big_endian: bool = False) 
 
 
 def telemetry(packets: Sequence[Packet], note: str, *, big_endian: bool = False) -> str:
-    """tlm.txt."""
+    """Return the text of tlm.txt."""
     order = "BIG_ENDIAN" if big_endian else "LITTLE_ENDIAN"
     lines = [f"# {note}"]
     for packet in packets:
@@ -82,7 +82,7 @@ def telemetry(packets: Sequence[Packet], note: str, *, big_endian: bool = False)
 
 
 def target(note: str) -> str:
-    """target.txt."""
+    """Return the text of target.txt."""
     ignored = [upper_snake(one.name) for one in (*PRIMARY, *COMMAND_SECONDARY)]
     items = [upper_snake(one.name) for one in (*PRIMARY, *TELEMETRY_SECONDARY)]
     lines = [f"# {note}", "LANGUAGE python"]
@@ -110,5 +110,5 @@ INTERFACE <%= target_name %>_INT openc3/interfaces/udp_interface.py <%= host %> 
 
 
 def plugin(note: str) -> str:
-    """plugin.txt."""
+    """Return the text of plugin.txt."""
     return PLUGIN.format(note=note, target=TARGET)

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Make the C header, the Python module and the document of the interface from icd/skymemory.toml, and mission/ with it;
-and from icd/defaults.toml the header and the module of what ground, satellites and twin share besides.
+"""Make all that depends on the interface's numbers.
+
+From icd/skymemory.toml come the C header, the Python module, the document of the interface, and mission/. From icd/defaults.toml
+come the header and the module of the other numbers that ground, satellites and twin share.
 
 usage: tools/gen_icd.py [--check]      --check: write nothing, exit 1 if a generated file differs
 """
@@ -40,7 +42,7 @@ def size(fields: list[dict[str, Any]]) -> int:
 
 
 def constants(icd: Icd) -> list[tuple[str, int, str]]:
-    """(name without prefix, value, comment) of every constant that both languages share."""
+    """Return (name without prefix, value, comment) of every constant that both languages share."""
     out = [
         ("VERSION", icd["version"], "version of the SkyMemory header"),
         ("UDP_PORT", icd["port"], "port of a satellite unless the constellation says otherwise"),
@@ -68,7 +70,7 @@ def constants(icd: Icd) -> list[tuple[str, int, str]]:
 
 
 def defaults(tables: Icd) -> list[tuple[str, int, str]]:
-    """Return (name without prefix, value, comment) of what icd/defaults.toml has."""
+    """Return (name without prefix, value, comment) of the values of icd/defaults.toml."""
     return [
         (f"{table}_{name}".upper(), item["value"], item["doc"]) for table, items in tables.items() for name, item in items.items()
     ]
@@ -85,10 +87,15 @@ def c_header(guard: str, note: str, values: list[tuple[str, int, str]]) -> str:
     return "\n".join([*lines, "", "#endif", ""])
 
 
+def sentence(doc: str) -> str:
+    """Return a comment with a capital and a full stop, as docstrings have them."""
+    return f"{doc[:1].upper()}{doc[1:]}."
+
+
 def python_constants(values: list[tuple[str, int, str]]) -> list[str]:
     lines = []
     for name, value, doc in values:
-        lines += [f"{name}: Final = {literal(name, value)}"] + ([f'"""{doc}"""'] if doc else [])
+        lines += [f"{name}: Final = {literal(name, value)}"] + ([f'"""{sentence(doc)}"""'] if doc else [])
     return lines
 
 
@@ -102,7 +109,7 @@ def python_module(icd: Icd) -> str:
     lines += python_constants(constants(icd))
     width = {1: "B", 2: "H", 4: "I", 8: "Q"}
     form = "".join(width.get(f["bytes"], f"{f['bytes']}s") for f in icd["header"])
-    lines += ["", f'HEADER_STRUCT: Final = ">{form}"', '"""struct format of the SkyMemory header"""']
+    lines += ["", f'HEADER_STRUCT: Final = ">{form}"', '"""Struct format of the SkyMemory header."""']
     lines += ["HEADER_FIELDS: Final = (", *[f'    "{f["name"]}",' for f in icd["header"]], ")"]
     lines += enumeration(icd)
     for name, counters in icd["stats"].items():
@@ -111,12 +118,12 @@ def python_module(icd: Icd) -> str:
 
 
 def enumeration(icd: Icd) -> list[str]:
-    """Return the lines of `Status`, and of what finds its members by their numbers."""
-    doc = '    """What became of a request or a block: the status of a packet, or what a ground host says itself."""'
+    """Return the lines of `Status`, and of the tables that find its members by their numbers."""
+    doc = '    """Outcome of a request or a block: the status of a packet, or the word of a ground host."""'
     lines = ["", "", "class Status(StrEnum):", doc, ""]
     for table in ("status", "host_status"):
         for name, item in icd[table].items():
-            lines += [f'    {name.upper()} = "{name}"', f'    """{item["doc"]}"""']
+            lines += [f'    {name.upper()} = "{name}"', f'    """{sentence(item["doc"])}"""']
     lines += ["", ""]
     for title, table in (("STATUSES", "status"), ("HOST_STATUSES", "host_status")):
         members = [f"    {item['value']}: Status.{name.upper()}," for name, item in icd[table].items()]
@@ -141,42 +148,67 @@ def document(icd: Icd) -> str:
         "",
         "## Packet",
         "",
-        "One CCSDS Space Packet (133.0-B-2) per UDP datagram, default port "
-        f"{icd['port']}. Integers are unsigned and big-endian.",
+        f"One CCSDS Space Packet (133.0-B-2) per UDP datagram, default port {icd['port']}. Integers are unsigned and big-endian.",
         "",
     ]
     rows = [
-        ["primary header", str(PRIMARY_BYTES), "type 1 request, 0 response; secondary header flag 1; APID of the application; "
-         "sequence flags 11 when a chunk fits the packet, else 01, 00, 10; count modulo 16,384, identifies nothing"],
-        ["secondary header, request", str(SECONDARY_BYTES["request"]), "cFS command: function code (= operation), checksum: "
-         "XOR from 0xFF over the packet without its PEC gives 0"],
+        [
+            "primary header",
+            str(PRIMARY_BYTES),
+            "type 1 request, 0 response; secondary header flag 1; APID of the application; "
+            "sequence flags 11 when a chunk fits the packet, else 01, 00, 10; count modulo 16,384, identifies nothing",
+        ],
+        [
+            "secondary header, request",
+            str(SECONDARY_BYTES["request"]),
+            "cFS command: function code (= operation), checksum: XOR from 0xFF over the packet without its PEC gives 0",
+        ],
         ["secondary header, response", str(SECONDARY_BYTES["response"]), "cFS telemetry: seconds (4), subseconds (2), spare (4)"],
         ["SkyMemory header", str(header), "below"],
         ["payload", "`length`", "by operation"],
         ["PEC", str(PEC_BYTES), "CRC-16/CCITT-FALSE over all bytes before it"],
     ]
     lines += table(["part", "bytes", "content"], rows)
-    lines += [f"A request is {PRIMARY_BYTES + 2 + header + 2} bytes and its payload, a response "
-              f"{PRIMARY_BYTES + 10 + header + 2} bytes and its payload.", "", "## SkyMemory header", ""]
+    lines += [
+        f"A request is {PRIMARY_BYTES + 2 + header + 2} bytes and its payload, a response "
+        f"{PRIMARY_BYTES + 10 + header + 2} bytes and its payload.",
+        "",
+        "## SkyMemory header",
+        "",
+    ]
     mutable = ", ".join(f"`{f['name']}`" for f in icd["header"] if f.get("mutable"))
     lines += table(["offset", "bytes", "field", "meaning"], field_rows(icd["header"]))
-    lines += [f"{mutable} change on the way; a satellite that forwards a packet updates the checksum and the PEC by the "
-              "difference, so that they stay end to end for all else.", ""]
+    lines += [
+        f"{mutable} change on the way; a satellite that forwards a packet updates the checksum and the PEC by the "
+        "difference, so that they stay end to end for all else.",
+        "",
+    ]
     for title, name in (("APIDs", "apid"), ("Operations", "op"), ("Status", "status"), ("Flags", "flag")):
         rows = [[f"{v['value']:#x}", f"`{k}`", v["doc"]] for k, v in icd[name].items()]
         lines += [f"## {title}", "", *table(["value", "name", "meaning"], rows)]
         if name == "status":
             rows = [[str(v["value"]), f"`{k}`", v["doc"]] for k, v in icd["host_status"].items()]
-            lines += ["What a ground host says itself of a block is numbered from 128 in the same enumeration. These numbers are "
-                      "never on the wire.", "", *table(["value", "name", "meaning"], rows)]
-    lines += ["## Limits", "", *table(["name", "value", "meaning"],
-              [[f"`{k}`", f"{v['value']:,}", v["doc"]] for k, v in icd["limits"].items()])]
-    lines += ["## Payloads", "",
-              "PUT request and GET response: bytes of the chunk. GET request, HAS request and response: a chunk set, the "
-              "fixed part below and a bitmap of (count + 7) / 8 bytes. A GET whose set names chunks that are not held is "
-              "answered with `not_found` and the set of those missing, beside the chunks that are held. PING: echoed. "
-              "RELAY: one whole cFS message; a command that is repeated under the number of its request, because its "
-              "answer was lost, is answered and not carried out again. HELLO: the fixed part below, then its link states.", ""]
+            lines += [
+                "What a ground host says itself of a block is numbered from 128 in the same enumeration. These numbers are "
+                "never on the wire.",
+                "",
+                *table(["value", "name", "meaning"], rows),
+            ]
+    lines += [
+        "## Limits",
+        "",
+        *table(["name", "value", "meaning"], [[f"`{k}`", f"{v['value']:,}", v["doc"]] for k, v in icd["limits"].items()]),
+    ]
+    lines += [
+        "## Payloads",
+        "",
+        "PUT request and GET response: bytes of the chunk. GET request, HAS request and response: a chunk set, the "
+        "fixed part below and a bitmap of (count + 7) / 8 bytes. A GET whose set names chunks that are not held is "
+        "answered with `not_found` and the set of those missing, beside the chunks that are held. PING: echoed. "
+        "RELAY: one whole cFS message; a command that is repeated under the number of its request, because its "
+        "answer was lost, is answered and not carried out again. HELLO: the fixed part below, then its link states.",
+        "",
+    ]
     for name, fields in icd["payload"].items():
         lines += [f"`{name}`", "", *table(["offset", "bytes", "field", "meaning"], field_rows(fields))]
     lines += ["## Counters", "", "8 bytes each, in this order.", ""]
@@ -190,7 +222,7 @@ def main() -> int:
     outputs = {
         ROOT / "fsw_apps/sky/fsw/inc/sky_icd.h": c_header("SKY_ICD_H", NOTE, constants(icd)),
         ROOT / "fsw_apps/sky/fsw/inc/sky_defaults.h": c_header("SKY_DEFAULTS_H", DEFAULTS_NOTE, defaults(shared)),
-        ROOT / "ground/skymemory/defaults.py": defaults_module(shared),
+        ROOT / "ground/skymemory/common/defaults.py": defaults_module(shared),
         ROOT / "ground/skymemory/wire/icd.py": python_module(icd),
         ROOT / "docs/icd.md": document(icd),
         **{ROOT / "mission" / name: text for name, text in gen_mission.outputs(icd).items()},

@@ -32,12 +32,12 @@ class Module:
     path: str
     wanted: Wanted
     lost: str
-    """prefix that names lose in Python"""
+    """Prefix that names lose in Python."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """names in Python that do not follow from those in C"""
+    """Names in Python that do not follow from those in C."""
     base: str = "Structure"
     camel_fields: bool = False
-    """fields are SlotBytes in C, as cFS has it"""
+    """True if fields are SlotBytes in C, as in cFS."""
 
 
 def _app_headers(app: str) -> dict[str, None]:
@@ -47,12 +47,26 @@ def _app_headers(app: str) -> dict[str, None]:
 
 
 _STATUSES = (
-    "CFE_STATUS_INCORRECT_STATE", "CFE_EVS_APP_SQUELCHED", "CFE_ES_ERR_RESOURCEID_NOT_VALID", "CFE_ES_ERR_APP_CREATE",
-    "CFE_ES_BAD_ARGUMENT", "CFE_SB_TIME_OUT", "CFE_SB_NO_MESSAGE", "CFE_SB_BAD_ARGUMENT", "CFE_SB_MAX_PIPES_MET",
-    "CFE_SB_PIPE_CR_ERR", "CFE_SB_PIPE_RD_ERR", "CFE_SB_MSG_TOO_BIG", "CFE_SB_BUF_ALOC_ERR", "CFE_SB_MAX_MSGS_MET",
-    "CFE_SB_MAX_DESTS_MET", "CFE_TBL_ERR_INVALID_NAME", "CFE_TBL_ERR_FILE_TOO_LARGE", "CFE_TBL_ERR_PARTIAL_LOAD",
+    "CFE_STATUS_INCORRECT_STATE",
+    "CFE_EVS_APP_SQUELCHED",
+    "CFE_ES_ERR_RESOURCEID_NOT_VALID",
+    "CFE_ES_ERR_APP_CREATE",
+    "CFE_ES_BAD_ARGUMENT",
+    "CFE_SB_TIME_OUT",
+    "CFE_SB_NO_MESSAGE",
+    "CFE_SB_BAD_ARGUMENT",
+    "CFE_SB_MAX_PIPES_MET",
+    "CFE_SB_PIPE_CR_ERR",
+    "CFE_SB_PIPE_RD_ERR",
+    "CFE_SB_MSG_TOO_BIG",
+    "CFE_SB_BUF_ALOC_ERR",
+    "CFE_SB_MAX_MSGS_MET",
+    "CFE_SB_MAX_DESTS_MET",
+    "CFE_TBL_ERR_INVALID_NAME",
+    "CFE_TBL_ERR_FILE_TOO_LARGE",
+    "CFE_TBL_ERR_PARTIAL_LOAD",
 )
-"""those that Python tells apart, or has words for"""
+"""Statuses that Python tells apart, or has words for."""
 
 MODULES = (
     Module(
@@ -78,7 +92,14 @@ MODULES = (
             **{
                 f"SKY_{name}_t": name
                 for name in (
-                    "ChunkSet", "BlockFacts", "HeldShare", "HeldVerdict", "Held", "Cleared", "ClearStep", "Clearing",
+                    "ChunkSet",
+                    "BlockFacts",
+                    "HeldShare",
+                    "HeldVerdict",
+                    "Held",
+                    "Cleared",
+                    "ClearStep",
+                    "Clearing",
                 )
             },
             "SKY_HasWord_t": "Word",
@@ -87,25 +108,45 @@ MODULES = (
         },
     ),
     Module(
-        "ground/skymemory/placement/structures.py",
+        "ground/skymemory/sky/placement/structures.py",
         {
             f"{_CORE}sky_packet.h": ("SKY_Addr_t",),
             f"{_CORE}sky_torus.h": ("SKY_Torus_t", "SKY_Torus_Init"),
             f"{_CORE}sky_placement.h": (
-                "SKY_PLACEMENT_SERVERS_MAX", "SKY_PLACEMENT_CELL_MAX", "SKY_LayoutId_t", "SKY_Cell_t", "SKY_Placement_t",
-                "SKY_Placement_Init", "SKY_Placement_AllowSteps",
+                "SKY_PLACEMENT_SERVERS_MAX",
+                "SKY_PLACEMENT_CELL_MAX",
+                "SKY_LayoutId_t",
+                "SKY_Cell_t",
+                "SKY_Placement_t",
+                "SKY_Placement_Init",
+                "SKY_Placement_AllowSteps",
             ),
             f"{_CORE}sky_schedule.h": (
-                "SKY_SCHEDULE_NONE", "SKY_SCHEDULE_STAYS", "SKY_ScheduleRow_t", "SKY_Schedule_t", "SKY_Schedule_Init",
+                "SKY_SCHEDULE_NONE",
+                "SKY_SCHEDULE_STAYS",
+                "SKY_ScheduleRow_t",
+                "SKY_Schedule_t",
+                "SKY_Schedule_Init",
                 "SKY_Schedule_RowAt",
             ),
             f"{_HOST}sky_places.h": (
-                "SKY_PLACES_ROWS_MAX", "SKY_PLACES_MAX", "SKY_Places_t", "SKY_PlacesKnown_t", "SKY_Shares_t", "SKY_Places_Rows",
-                "SKY_Places_IsMoving", "SKY_Places_Left", "SKY_Places_Spares", "SKY_Places_InRow",
+                "SKY_PLACES_ROWS_MAX",
+                "SKY_PLACES_MAX",
+                "SKY_Places_t",
+                "SKY_PlacesKnown_t",
+                "SKY_Shares_t",
+                "SKY_Places_Rows",
+                "SKY_Places_IsMoving",
+                "SKY_Places_Left",
+                "SKY_Places_Spares",
+                "SKY_Places_InRow",
                 "SKY_Places_Find",
             ),
             f"{_HOST}sky_standins.h": (
-                "SKY_STANDINS_SPARES", "SKY_Satellites_t", "SKY_StandIns_Nearest", "SKY_StandIns_Replace",
+                "SKY_STANDINS_SPARES",
+                "SKY_Satellites_t",
+                "SKY_StandIns_Nearest",
+                "SKY_StandIns_Replace",
             ),
             f"{_HOST}sky_attempts.h": None,
             f"{_HOST}sky_reach.h": None,
@@ -185,7 +226,7 @@ def field_name(module: Module, c_name: str) -> str:
 
 
 def member_names(enumeration: Enumeration) -> dict[str, str]:
-    """Return the Python name of each member: without what all have in common."""
+    """Return the Python name of each member, without the prefix that all have in common."""
     names = [member.c_name for member in enumeration.members]
     common = os.path.commonprefix(names)  # noqa: RUF071 - characters are meant
     return {name: name[common.rfind("_") + 1 :] for name in names}
@@ -271,13 +312,13 @@ def text_of(module: Module, declared: Declared) -> str:
 
 
 def _import_order(name: str) -> tuple[int, str, int]:
-    """As ruff sorts: constants, classes, the rest; numbers at the end by their value."""
+    """Return a key that sorts as ruff does: constants, classes, the rest; numbers at the end by their value."""
     word, number = re.fullmatch(r"(\w*?)(\d*)", name).groups()
     return (0 if name.isupper() else 1 if name[0].isupper() else 2), word, int(number or 0)
 
 
 def main(arguments: Sequence[str], modules: Sequence[Module] = MODULES) -> int:
-    """Write what differs, or with --check only tell of it. Return the exit status."""
+    """Write the modules that differ, or with --check only report them. Return the exit status."""
     try:
         texts = {module.path: text_of(module, c_headers.read(module.wanted)) for module in modules}
     except (c_headers.HeaderError, CalledProcessError, FileNotFoundError) as error:

@@ -1,8 +1,8 @@
-"""XTCE 1.2 (OMG; CCSDS 660.0-B-2) of what satellites and ground say: on the Software Bus, and in packets over UDP.
+"""XTCE 1.2 (OMG; CCSDS 660.0-B-2) of the packets of satellites and ground: on the Software Bus, and over UDP.
 
 One SpaceSystem, flat: every reader takes that, also those that know neither arrays nor aggregates. A packet is found by type,
-APID and, over UDP, operation and status; no two containers share all of them. Sequence count and checksum of a command, and the
-PEC, are left to whoever has the link: XTCE can say where they are, not how to fill them in.
+APID and, over UDP, operation and status; no two containers share all of them. The owner of the link fills in the sequence count
+and checksum of a command, and the PEC: XTCE can say where they are, not how to compute them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ NAMESPACE = "http://www.omg.org/spec/XTCE/20180204"
 SCHEMA = "https://www.omg.org/spec/XTCE/20180204/SpaceSystem.xsd"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 LINKS = ("north", "east", "south", "west", "ground")
-"""order of the link records in STATS of isl"""
+"""Order of the link records in STATS of isl."""
 RESTS = {
     "chunk_set": ("bitmap", "bit 0 is 0x80 of the first byte"),
     "hello": ("states", "`hello_count` records of `link_state`"),
 }
-"""payloads with a rest behind their fixed part: its name, and what it is"""
+"""Payloads with a rest behind their fixed part: the name of the rest, and its content."""
 TELEMETRY, COMMAND = 0, 1
-"""type of a packet"""
+"""Types of a packet."""
 
 PRIMARY = (
     Field("CCSDS_Version", 3, doc="0"),
@@ -51,14 +51,19 @@ class Types:
     """A set of parameter or argument types, each made once, when it is first needed."""
 
     def __init__(self, kind: str, parent: Element, big_endian: bool) -> None:
-        """`kind`: Parameter or Argument. `big_endian`: of payloads on the bus."""
+        """Make an empty set.
+
+        Args:
+            kind: Parameter or Argument.
+            big_endian: Byte order of payloads on the bus.
+        """
         self._kind = kind
         self._set = SubElement(parent, f"{kind}TypeSet")
         self._big_endian = big_endian
         self._made: set[str] = set()
 
     def of(self, one: Field, *, wire: bool = False) -> str:
-        """The name of a field's type; `wire`: big-endian whatever the processor is."""
+        """Return the name of a field's type; with `wire` it is big-endian whatever the processor is."""
         little = not (wire or self._big_endian) and one.bits > 8 and one.signed is not None
         narrowed = one.labels or one.most not in (0, (1 << one.bits) - 1, (1 << (one.bits - 1)) - 1)
         sign = "bytes" if one.signed is None else "int" if one.signed else "uint"
@@ -70,7 +75,7 @@ class Types:
         return name
 
     def payload(self, name: str, intercept_bits: int) -> str:
-        """Bytes whose number is the header's length, and so many bits more."""
+        """Make a type of bytes whose number is the header's length plus so many bits."""
         node = SubElement(self._set, f"Binary{self._kind}Type", name=name)
         SubElement(node, "UnitSet")
         value = SubElement(SubElement(SubElement(node, "BinaryDataEncoding"), "SizeInBits"), "DynamicValue")
@@ -104,7 +109,7 @@ class Types:
 
 
 class Telemetry:
-    """TelemetryMetaData: parameters and the containers that they stand in."""
+    """TelemetryMetaData: parameters and their containers."""
 
     def __init__(self, system: Element, big_endian: bool) -> None:
         meta = SubElement(system, "TelemetryMetaData")
@@ -116,7 +121,11 @@ class Telemetry:
     def container(
         self, name: str, doc: str, base: str | None, where: Iterable[tuple[str, int, str]], *, abstract: bool = False
     ) -> Element:
-        """A new container; returns its list of entries. `where`: (parameter, value, operator) that tell it from others."""
+        """Make a container and return its list of entries.
+
+        Args:
+            where: (parameter, value, operator) that tell it from others.
+        """
         node = SubElement(self._containers, "SequenceContainer", name=name, shortDescription=doc, abstract=str(abstract).lower())
         entries = SubElement(node, "EntryList")
         if base is not None:
@@ -130,12 +139,12 @@ class Telemetry:
         return entries
 
     def fields(self, entries: Element, fields: Iterable[Field], prefix: str = "", *, wire: bool = False) -> None:
-        """Fields in their order."""
+        """Add fields in their order."""
         for one in fields:
             self.parameter(entries, prefix + one.name, self.types.of(one, wire=wire), one.doc)
 
     def parameter(self, entries: Element, name: str, kind: str, doc: str) -> None:
-        """One parameter, made when it is first used."""
+        """Add one parameter, which is made when it is first used."""
         if name not in self._made:
             self._made.add(name)
             more = {"shortDescription": doc} if doc else {}
@@ -144,7 +153,7 @@ class Telemetry:
 
 
 def bus_telemetry(telemetry: Telemetry, packets: Sequence[Packet]) -> None:
-    """Housekeeping as the apps send it on the Software Bus."""
+    """Add the housekeeping that the apps send on the Software Bus."""
     entries = telemetry.container("CCSDSPacket", "Space Packet, CCSDS 133.0-B-2", None, (), abstract=True)
     telemetry.fields(entries, PRIMARY, wire=True)
     where = [("CCSDS_Type", TELEMETRY, "=="), ("CCSDS_SecondaryHeader", 1, "==")]
@@ -157,7 +166,7 @@ def bus_telemetry(telemetry: Telemetry, packets: Sequence[Packet]) -> None:
 
 
 class Wire:
-    """Requests and responses over UDP (docs/icd.md), as containers: what is recorded of a link can be read."""
+    """Requests and responses over UDP (docs/icd.md) as containers, so that a recording of a link can be read."""
 
     def __init__(self, telemetry: Telemetry, icd: dict[str, Any]) -> None:
         self._telemetry = telemetry
@@ -172,7 +181,7 @@ class Wire:
         return {label: entry["value"] for label, entry in table.items()}
 
     def containers(self) -> None:
-        """Of both directions and both applications."""
+        """Add the containers of both directions and both applications."""
         where = [("CCSDS_Type", COMMAND, "=="), ("CCSDS_SecondaryHeader", 1, "==")]
         entries = self._telemetry.container("Request", "a request over UDP", "CCSDSPacket", where, abstract=True)
         self._telemetry.fields(entries, COMMAND_SECONDARY, wire=True)
@@ -187,7 +196,7 @@ class Wire:
                         self._operation(app, name, op, entry, direction)
 
     def _operation(self, app: str, base: str, op: str, entry: dict[str, Any], direction: str) -> None:
-        """A container for what the operation carries, and one for an answer without it."""
+        """Add a container for the operation's packets with content, and one for answers without it."""
         name, kind = f"{app.upper()}_{op.upper()}_{direction.capitalize()}", entry[direction]
         selected, ok = [("SKY_op", entry["value"], "==")], [("SKY_status", self._icd["status"]["ok"]["value"], "==")]
         if kind in ("none", "bytes") and op != "get":
@@ -235,7 +244,7 @@ def _wire_field(entry: dict[str, Any], labels: dict[str, int]) -> Field:
 
 
 def commands(system: Element, packets: Sequence[Packet], big_endian: bool) -> None:
-    """CommandMetaData: the commands of the apps on the Software Bus, ready but for sequence count and checksum."""
+    """Add CommandMetaData: the commands of the apps on the Software Bus, ready except for sequence count and checksum."""
     meta = SubElement(system, "CommandMetaData")
     types = Types("Argument", meta, big_endian)
     metas = SubElement(meta, "MetaCommandSet")
@@ -262,7 +271,7 @@ def commands(system: Element, packets: Sequence[Packet], big_endian: bool) -> No
 def _meta_command(
     metas: Element, name: str, doc: str, base: str | None, assigned: dict[str, int], *, abstract: bool = False
 ) -> tuple[Element, Element, Element]:
-    """A MetaCommand, its list of arguments and that of its container's entries."""
+    """Make a MetaCommand; return it, its list of arguments and that of its container's entries."""
     node = SubElement(metas, "MetaCommand", name=name, shortDescription=doc, abstract=str(abstract).lower())
     if base is not None:
         values = SubElement(SubElement(node, "BaseMetaCommand", metaCommandRef=base), "ArgumentAssignmentList")
@@ -285,7 +294,7 @@ def _argument(arguments: Element, entries: Element, name: str, kind: str, doc: s
 
 
 def xtce(icd: dict[str, Any], packets: Sequence[Packet], note: str, *, big_endian: bool = False) -> str:
-    """The document."""
+    """Return the document."""
     assert sum(one.bits for one in (*PRIMARY, *COMMAND_SECONDARY)) == 8 * COMMAND_BYTES
     system = Element(
         "SpaceSystem",

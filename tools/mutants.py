@@ -32,18 +32,19 @@ PATCHES = Path("tests/mutants")
 TWIN_MISSES_MAX = 4
 SEEDS = 100
 UNIT_STEPS = (("-R", "^(sky|native)/"), ("-E", "^(sky|native|twin|fuzz)/"))
-"""which tests in C: first those of the core, which need seconds and find most, then the others. The twin's own do not count."""
+"""Tests in C by steps: first those of the core, which need seconds and find most, then the others. The twin's own do not count.
+"""
 TEST_LIMIT_S = 60
 BUILD_LIMIT_S = 1800
 SEED_LIMIT_S = 30
-"""a seed that lasts longer hangs; the longest takes a few seconds"""
+"""Seconds after which a seed counts as hung; the longest takes a few."""
 CONFIGURE = ("cmake", "-S", ".", "-B", "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Mutant", "-DCMAKE_C_FLAGS_MUTANT=-O1")
-"""most of the time goes into compiling"""
+"""Configuration of the build, which takes most of the time."""
 BUILD = ("cmake", "--build", "build")
 
 
 class MutantError(Exception):
-    """Something keeps a fault from being judged: a patch that does not apply, a tree that fails without any."""
+    """A fault cannot be judged: its patch does not apply, or the tree fails without any fault."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Mutant:
         """Read a patch.
 
         Raises:
-            MutantError: it does not say what it breaks.
+            MutantError: The patch does not say what it breaks.
         """
         breaks, _, diff = path.read_text().partition("\ndiff --git ")
         if not diff or not breaks.strip():
@@ -69,14 +70,14 @@ class Mutant:
 
 @dataclass
 class Result:
-    """What became of a fault."""
+    """Outcome of a fault."""
 
     name: str
     breaks: str
     unit: str | None = None
-    """the unit test that found it"""
+    """Unit test that found it."""
     twin: str | None = None
-    """what the twin said of the first seed that it violated"""
+    """Violation that the twin reported for the first violated seed."""
     seconds: float = 0.0
 
 
@@ -98,10 +99,10 @@ def started(command: Sequence[str], tree: Path, env: Mapping[str, str] = {}, **h
 
 
 def output_of(command: Sequence[str], tree: Path, limit_s: float) -> tuple[int, str]:
-    """Run a command to its end. Return its status and what it said.
+    """Run a command to its end. Return its status and its output.
 
     Raises:
-        MutantError: it took longer than its time.
+        MutantError: The command took longer than its time.
     """
     with started(command, tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as process:
         try:
@@ -112,10 +113,13 @@ def output_of(command: Sequence[str], tree: Path, limit_s: float) -> tuple[int, 
 
 
 def expect(command: Sequence[str], tree: Path, what: str, limit_s: float = BUILD_LIMIT_S) -> str:
-    """Run a command that has to succeed. Return what it said.
+    """Run a command that has to succeed. Return its output.
+
+    Args:
+        what: Meaning of a failure.
 
     Raises:
-        MutantError: it failed; `what` says what that means.
+        MutantError: The command failed.
     """
     status, said = output_of(command, tree, limit_s)
     if status != 0:
@@ -130,7 +134,7 @@ def load_all(root: Path) -> list[Mutant]:
     """Read all patches, in their order.
 
     Raises:
-        MutantError: there is none, or one does not say what it breaks.
+        MutantError: There is no patch, or one does not say what it breaks.
     """
     mutants = [Mutant.load(path) for path in sorted((root / PATCHES).glob("*.patch"))]
     if not mutants:
@@ -142,7 +146,7 @@ def chosen(mutants: Sequence[Mutant], names: Sequence[str], pick: int | None, co
     """Return the faults to plant: those named, or as many as `pick` says, the same ones for the same commit.
 
     Raises:
-        MutantError: there is none of such a name.
+        MutantError: No fault has such a name.
     """
     for name in names:
         if not any(mutant.name == name for mutant in mutants):
@@ -156,11 +160,11 @@ def chosen(mutants: Sequence[Mutant], names: Sequence[str], pick: int | None, co
 
 
 def copy_tree(root: Path, tree: Path) -> None:
-    """Copy what git tracks, and what it does not ignore, as it is now. Make the copy a repository, so that git patches it."""
+    """Copy the files that git tracks or does not ignore, as they are now. Make the copy a repository, so that git patches it."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = expect(command, root, f"{root} is no checkout of git")
     for name in filter(None, listed.split("\0")):
-        if (root / name).is_file():  # not one that is deleted
+        if (root / name).is_file():  # a deleted file is none
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, tree / name)
     expect(["git", "init", "--quiet"], tree, "the copy cannot be made a repository")
@@ -170,7 +174,7 @@ def check_patches(mutants: Sequence[Mutant], tree: Path) -> None:
     """Check that every patch applies.
 
     Raises:
-        MutantError: some do not; they are named.
+        MutantError: Some patches do not apply; the message names them.
     """
     failed = []
     for mutant in mutants:
@@ -188,7 +192,7 @@ def unit_tests(tree: Path, jobs: int) -> str | None:
     """Run the unit tests. Return the first that fails, or None.
 
     Raises:
-        MutantError: they could not be run.
+        MutantError: The tests could not be run.
     """
     for which in UNIT_STEPS:
         command = ["ctest", "--test-dir", "build", *which, "--stop-on-failure", f"-j{jobs}", "--timeout", str(TEST_LIMIT_S)]
@@ -203,19 +207,19 @@ def unit_tests(tree: Path, jobs: int) -> str | None:
 
 @dataclass
 class Worker:
-    """A process that runs every so-manieth seed."""
+    """A process that runs a share of the seeds: every n-th one."""
 
     process: subprocess.Popen[str]
     errors: Path
     seed: int | None = None
-    """that it runs now"""
+    """Seed that it runs now."""
     since_s: float = field(default_factory=time.monotonic)
     found: tuple[int, str] | None = None
     is_over: bool = False
     rest: str = ""
 
     def look(self) -> None:
-        """Take in what it has said since, and how it ended."""
+        """Take in its new output, and its end."""
         assert self.process.stdout is not None
         ended = self.process.poll()
         while select([self.process.stdout], [], [], 0)[0] and (said := os.read(self.process.stdout.fileno(), 65536).decode()):
@@ -245,12 +249,12 @@ class Worker:
         return f"ended by {how}: {said[-1]}" if said else f"ended by {how}"
 
     def is_past(self, seed: int) -> bool:
-        """Tell whether it can find nothing before this seed any more."""
+        """Return True if it can find nothing before this seed any more."""
         return self.is_over or self.found is not None or (self.seed is not None and self.seed > seed)
 
 
 def libraries(tree: Path) -> Path:
-    """Make a folder with all shared libraries of the build, as the package looks for them in one. Return it."""
+    """Make a folder with all shared libraries of the build, in which the package looks for them. Return it."""
     folder = tree / "build/libraries"
     folder.mkdir(exist_ok=True)
     for library in (tree / "build").rglob("*.so"):
@@ -260,7 +264,7 @@ def libraries(tree: Path) -> Path:
 
 
 def twin(tree: Path, jobs: int, seeds: int) -> str | None:
-    """Run seeds of the twin as the tree has it. Return what it says of the first that is violated, or None."""
+    """Run seeds of the tree's twin. Return its report of the first that is violated, or None."""
     env = {"PYTHONPATH": str(tree / "ground"), "SKYMEM_NATIVE_DIR": str(libraries(tree))}
     step = min(jobs, seeds)
     with ExitStack() as stack:
@@ -303,10 +307,10 @@ def judge(mutant: Mutant, tree: Path, jobs: int, seeds: int, tell: Callable[[str
 
 
 def check_sound(tree: Path, jobs: int, seeds: int, tell: Callable[[str], None]) -> None:
-    """Check that nothing fails without a fault: else everything would look found.
+    """Check that nothing fails without a fault: otherwise every fault would look found.
 
     Raises:
-        MutantError: something does.
+        MutantError: A test fails.
     """
     tell("no fault: unit tests")
     if (test := unit_tests(tree, jobs)) is not None:
@@ -329,7 +333,7 @@ def table(results: Sequence[Result]) -> str:
 
 
 def verdict(results: Sequence[Result], are_all: bool) -> tuple[bool, str]:
-    """Return whether enough was found, and a line that names what was not."""
+    """Return whether enough faults were found, and a line that names the missed ones."""
     unit = [one.name for one in results if one.unit is None]
     missed = [one.name for one in results if one.twin is None]
     count = len(results)
@@ -359,10 +363,10 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace, root: Path, tell: Callable[[str], None]) -> int:
-    """Plant what the options say. Return the exit status.
+    """Plant the faults that the options select. Return the exit status.
 
     Raises:
-        MutantError: something keeps a fault from being judged.
+        MutantError: A fault cannot be judged.
     """
     mutants = load_all(root)
     planted = chosen(mutants, options.only, options.pick, options.by)
@@ -388,7 +392,7 @@ def _end(number: int, _frame: object) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line. A signal ends what was started and removes the copy."""
+    """Run the command line. A signal ends all started processes and removes the copy."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _end)
     options = parsed(sys.argv[1:] if arguments is None else arguments)

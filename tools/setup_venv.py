@@ -3,8 +3,8 @@
 
 usage: tools/setup_venv.py DIRECTORY [EXTRA]...
 
-Installs the dependencies of pyproject.toml and those of the named extras in the versions of constraints.txt, and what
-builds the wheel. The project itself is installed by `make`, again whenever a source file changes.
+Installs the dependencies of pyproject.toml and those of the named extras in the versions of constraints.txt, and the tools that
+build the wheel. The project itself is installed by `make`, again whenever a source file changes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def add_pip(python: Path) -> None:
 
 
 def torch_index() -> list[str]:
-    """pip arguments that prefer torch without CUDA (0.2 GB, not 3) where there is no NVIDIA device to use it."""
+    """Return the arguments of pip that prefer torch without CUDA (0.2 GB, not 3) where no NVIDIA device could use it."""
     if platform.machine() != "x86_64" or shutil.which("nvidia-smi") or "PIP_INDEX_URL" in os.environ:
         return []
     try:
@@ -66,7 +66,7 @@ def torch_index() -> list[str]:
 
 
 def make_venv(folder: Path) -> Path:
-    """A virtual environment with pip in `folder`, unless there is one; returns its interpreter."""
+    """Make a virtual environment with pip in `folder`, unless it exists; return its interpreter."""
     python = folder / "bin" / "python"
     if not python.exists():
         print(f"{Path(sys.argv[0]).stem}: virtual environment in {folder}", flush=True)
@@ -78,7 +78,7 @@ def make_venv(folder: Path) -> Path:
 
 
 def project_needs(extras: Sequence[str]) -> list[str]:
-    """What the project, these extras of it and the build of its wheel need."""
+    """Return the requirements of the project, of these extras and of the build of its wheel."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     known = project["project"]["optional-dependencies"]
     wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"], *BUILD_TOOLS]

@@ -1,6 +1,6 @@
 /**
  * @file
- * The interface of the library: arguments, one call at a time, counters, layout.
+ * Interface of the library: checks arguments, runs one call at a time, and gives counters and layout.
  */
 #define _GNU_SOURCE
 #include "skyc.h"

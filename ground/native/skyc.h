@@ -1,90 +1,95 @@
 /**
  * @file
- * The ground's engine: many blocks at once, each striped over many satellites, and questions to satellites, through one UDP socket.
+ * The ground's engine: transfers many blocks at once, each striped over many satellites, and asks satellites questions, through one
+ * UDP socket.
  *
  * A transfer runs in the calling thread until every block has an end: done, missed, expired, refused or cancelled. Loss, a dead
- * satellite or a bad answer never makes a call fail; the block says what happened. Only arguments that contradict each other do.
- * A client may be used by several threads: their calls follow one another. SKYC_Cancel and SKYC_Progress need not wait.
+ * satellite or a bad answer never makes a call fail; the block says what happened. Only arguments that contradict each other make
+ * a call fail. Several threads may use a client: their calls follow one another. SKYC_Cancel and SKYC_Progress do not wait.
  */
 #ifndef SKYC_H
 #define SKYC_H
 
 #include "sky_host.h"
 
-/** Everything 0 is the default. */
+/** Settings of a client; 0 is the default of each. */
 typedef struct
 {
     uint32_t           packet_bytes;  /**< largest packet of the path; default: what fits a UDP datagram */
     uint32_t           window_max;    /**< chunks on their way to or from one satellite; default 256 */
-    uint32_t           burst;         /**< chunks of one GET, or of PUT before a HAS asks for them; default 20 */
-    uint32_t           receive_bytes; /**< receive buffer to ask of the system; default 8 MiB. Less is fine, the windows follow */
-    SKY_HostPatience_t patience;      /**< with the answers to questions */
+    uint32_t           burst;         /**< chunks of one GET, or of a PUT before a HAS asks for them; default 20 */
+    uint32_t           receive_bytes; /**< receive buffer to ask for; default 8 MiB. The windows follow what the system gives */
+    SKY_HostPatience_t patience;      /**< patience with answers to questions */
     uint32_t           bind_ipv4;     /**< local address, host order; default: any */
     uint16_t           host_number;   /**< ground address (0, number); default: random, and drawn again if another host has it */
     uint16_t           no_offload;    /**< 1: one datagram a packet even where the system could bundle them (for comparisons) */
-    uint16_t may_fragment; /**< 1: IP may cut a packet that is larger than the path takes; else that is an error to be seen */
+    uint16_t may_fragment; /**< 1: IP may cut a packet that is larger than the path takes; else such a packet is an error */
 } SKYC_Config_t;
 
-/** Since SKYC_Open. */
+/** Counters since SKYC_Open. */
 typedef struct
 {
     uint64_t tx_packets, tx_bytes, tx_calls, tx_failed;
     uint64_t rx_packets, rx_bytes, rx_calls;
-    uint64_t rx_bad;   /**< did not decode */
-    uint64_t rx_stale; /**< decoded, but nobody waits for it, or not from whom it is waited for */
+    uint64_t rx_bad;   /**< packets that did not decode */
+    uint64_t rx_stale; /**< packets that decoded, but that nobody waits for from their sender */
     uint64_t receive_buffer_bytes;
     uint64_t tx_offload, rx_offload; /**< 1: the system bundles datagrams */
     uint64_t host_number;
-    uint64_t port;    /**< of the socket */
+    uint64_t port;    /**< port of the socket */
     uint64_t repeats; /**< questions that were sent again */
 } SKYC_Counters_t;
 
 typedef struct
 {
-    uint64_t chunks_done, chunks_total; /**< of the call that runs, or of the last one */
-    uint64_t calls;                     /**< that have ended: the number of the one that runs */
+    uint64_t chunks_done, chunks_total; /**< chunks of the running call, or of the last one */
+    uint64_t calls;                     /**< calls that have ended; also the number of the running one */
 } SKYC_Progress_t;
 
 typedef struct SKYC_Client SKYC_Client_t;
 
-/** @param error  receives an errno if the result is NULL; may be NULL. EINVAL: a number of @p config is out of range */
+/**
+ * Open a client.
+ * @param error  receives an errno if the result is NULL; may be NULL. EINVAL: a number of @p config is out of range
+ */
 SKYC_Client_t *SKYC_Open(const SKYC_Config_t *config, int *error);
 void           SKYC_Close(SKYC_Client_t *client);
 /**
+ * Store or fetch blocks. Endpoints of places are ipv4 << 16 | port, both in host order. The library sets `kind` and `have`.
  * @return 0 when every block has an end; otherwise nothing was sent and it is EINVAL (a block's numbers contradict each other: the
  *         first such block has last_status BAD_CHUNK) or ENOMEM
  */
-/* Endpoints of places are ipv4 << 16 | port, both in host order. The library sets `kind` and `have`. */
 int SKYC_Put(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count);
 int SKYC_Get(SKYC_Client_t *client, SKY_HostBlock_t *blocks, uint32_t count);
 /**
- * Ask questions, and run for a while. Their endpoints are as those of blocks. Who shares a client with other threads keeps them from
- * calls until all questions have an end.
- * @return 0 when every question has an end; EAGAIN: some have none yet, SKYC_AskOn goes on; EINVAL: the numbers of a question
+ * Ask questions, and run for a while. Their endpoints are like those of blocks. No other thread may call a client until all its
+ * questions have an end.
+ * @return 0 when every question has an end; EAGAIN: some have none yet, call SKYC_AskOn; EINVAL: the numbers of a question
  *         contradict each other, and nothing was sent; EBADF: somebody has closed the socket's descriptor
  */
 int SKYC_Ask(SKYC_Client_t *client, SKY_HostQuestion_t *questions, uint32_t count);
-/** Go on for a while. @return as SKYC_Ask */
+/** Run for another while. @return as SKYC_Ask */
 int SKYC_AskOn(SKYC_Client_t *client);
 /** End all questions. */
 void SKYC_StopAsking(SKYC_Client_t *client);
-/** SKY_Host_PatienceUs. */
+/** See SKY_Host_PatienceUs. */
 uint64_t SKYC_PatienceUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count);
-/** SKY_Host_HurryUs. */
+/** See SKY_Host_HurryUs. */
 uint64_t SKYC_HurryUs(SKYC_Client_t *client, const SKY_Addr_t *satellites, uint32_t count);
-/** SKY_Host_Expect. */
+/** See SKY_Host_Expect. */
 void SKYC_Expect(SKYC_Client_t *client, SKY_Addr_t satellite, uint32_t rtt_us);
-/** Take another host number from 1; 0: one by chance. */
+/** Take another host number, from 1 on; 0 draws one at random. */
 void SKYC_SetNumber(SKYC_Client_t *client, uint16_t number);
 /**
  * End a call, from another thread or a signal handler.
- * @param call  SKYC_Progress_t.calls while it runs, or just before. If that call has ended already, nothing happens
+ * @param call  SKYC_Progress_t.calls while the call runs, or just before; nothing happens if it has ended already
  */
 void SKYC_Cancel(SKYC_Client_t *client, uint64_t call);
 /**
- * Who did what in the call that ended last. Times are from the start of the call. Threads that share a client keep each other from calls in between.
+ * Get what each satellite did in the call that ended last. Times are from the start of that call. No other thread may call the
+ * client in between.
  * @param served  receives the first @p room of them; NULL if @p room is 0
- * @return how many there are
+ * @return number of satellites
  */
 uint32_t SKYC_Served(SKYC_Client_t *client, SKY_HostServed_t *served, uint32_t room);
 void     SKYC_Progress(const SKYC_Client_t *client, SKYC_Progress_t *progress);

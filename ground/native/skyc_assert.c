@@ -1,7 +1,7 @@
 /**
  * @file
- * The hook of the core's assertions in the ground's library. A cache never breaks a generation: the engine that loaded this library
- * is told once, on standard error, and goes on.
+ * Hook of the core's assertions in the ground's library. A cache never breaks a generation: the engine that loaded this library is
+ * told once, on standard error, and goes on.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /**
  * @file
- * Memory for the host, and the loop of a call.
+ * Memory of the host, and the loop of a call.
  */
 #define _GNU_SOURCE
 #include "skyc_engine.h"
@@ -11,10 +11,10 @@
 #include <time.h>
 
 #define BACKLOG_MAX_US 100000u
-#define ASK_US         100000u /* that a call with questions runs at most: its thread may have been interrupted */
+#define ASK_US         100000u /* longest run of a call with questions, whose thread may have been interrupted */
 
 /* The kernel counts its own overhead against the receive buffer: from a tenth (bundles) over a half (datagrams of 6 kB) to as
- * much again (of 1.5 kB). Where this is too much, loss makes the windows smaller. */
+ * much again (of 1.5 kB). If this is too much, loss makes the windows smaller. */
 #define BUFFER_CHUNKS(buffer_bytes, chunk_bytes) ((buffer_bytes)*2u / 3u / (chunk_bytes))
 
 static uint64_t now_us(void)
@@ -25,7 +25,7 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
-/* ---- what the host asks of us ---------------------------------------------------------------------------------------- */
+/* ---- functions for the host ------------------------------------------------------------------------------------------- */
 
 static void send_packet(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt)
 {
@@ -43,7 +43,7 @@ static uint8_t *payload(void *context)
     return SKYC_Socket_Payload(engine->sock);
 }
 
-/* If the system has no random word, at least one that was not used lately. */
+/* Draw a random word; if the system has none, take one that was not used lately. */
 static uint32_t random_word(void *context)
 {
     SKYC_Engine_t *engine = context;
@@ -112,7 +112,7 @@ void SKYC_Engine_Free(SKYC_Engine_t *engine)
     free(engine->peers.index);
 }
 
-/* Memory for a call of so many blocks; what a larger call before had is enough. */
+/* Take memory for a call of so many blocks; memory of an earlier, larger call is enough. */
 static int lend(SKYC_Engine_t *engine, uint32_t blocks, uint32_t pieces)
 {
     const uint32_t         lanes  = pieces < SKY_HOST_LANES_MAX ? pieces : SKY_HOST_LANES_MAX;
@@ -138,7 +138,7 @@ static int lend(SKYC_Engine_t *engine, uint32_t blocks, uint32_t pieces)
 
 /* ---- a call ---------------------------------------------------------------------------------------------------------- */
 
-/* What a call will need. */
+/* Needs of a call. */
 typedef struct
 {
     uint64_t pieces, chunks, have;
@@ -150,7 +150,7 @@ static uint64_t have_bytes(const SKY_HostBlock_t *block)
     return block->kind == SKY_HOST_GET && block->rounds > 0 ? ((uint64_t)block->chunk_total + 7) / 8 : 0;
 }
 
-/* An endpoint without a port is none of UDP. The places are there: SKY_Host_Pieces has looked at them. */
+/* Check the endpoints: UDP has none without a port. The places are there: SKY_Host_Pieces has checked them. */
 static bool ports_check(const SKY_HostBlock_t *block)
 {
     const uint64_t fallbacks = block->kind == SKY_HOST_PUT ? 0 : (uint64_t)block->rounds * block->server_count;
@@ -205,7 +205,7 @@ static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data
     SKY_Host_Receive(&engine->host, engine->now_us, (uint64_t)from.ipv4 << 16 | from.port, data, len);
 }
 
-/* @return true: there were some */
+/* @return true if there were some */
 static bool refuse_too_large(SKYC_Engine_t *engine)
 {
     uint64_t request_id = 0;
@@ -224,7 +224,7 @@ static void tell_progress(SKYC_Engine_t *engine)
     __atomic_store_n(&engine->progress.chunks_done, engine->host.counters.chunks - engine->chunks_then, __ATOMIC_RELAXED);
 }
 
-/* What has come but was not read yet is not late: timers wait until the socket is empty, though not for ever. */
+/* Packets that came but were not read yet are not late: timers wait until the socket is empty, though not for ever. */
 static bool timers_may_act(const SKYC_Engine_t *engine)
 {
     return engine->empty_us == engine->now_us || engine->now_us - engine->empty_us >= BACKLOG_MAX_US;
@@ -235,7 +235,7 @@ static bool is_busy(const SKYC_Engine_t *engine)
     return engine->host.running > 0 || SKY_Host_Asking(&engine->host) > 0;
 }
 
-/* Until nothing runs any more, or the time is over. */
+/* Run until nothing is under way, or the time is over. */
 static void loop(SKYC_Engine_t *engine, uint64_t until_us)
 {
     engine->now_us = now_us();
@@ -248,7 +248,7 @@ static void loop(SKYC_Engine_t *engine, uint64_t until_us)
         }
         if (SKYC_Socket_Receive(engine->sock, on_datagram, engine))
         {
-            engine->now_us = now_us(); /* taking it in has taken time */
+            engine->now_us = now_us(); /* reading has taken time */
         }
         else
         {
@@ -285,7 +285,7 @@ static int begin_all(SKYC_Engine_t *engine, SKY_HostBlock_t *blocks, uint32_t co
         at += bytes;
         if (SKY_Host_Begin(&engine->host, engine->started_us, &blocks[b]) != SKY_HOST_BEGUN)
         {
-            return EINVAL; /* there is memory for all, and their numbers were looked at */
+            return EINVAL; /* cannot be: there is memory for all, and their numbers were checked */
         }
     }
     return 0;
@@ -393,9 +393,9 @@ void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number)
     engine->counters.host_number = engine->host.self.slot;
 }
 
-/* ---- who did what ---------------------------------------------------------------------------------------------------- */
+/* ---- served chunks --------------------------------------------------------------------------------------------------- */
 
-/* A time of the clock as one of the call; 0 stays what it is. */
+/* Convert a time of the clock into one of the call; 0 stays 0. */
 static uint64_t since_start(const SKYC_Engine_t *engine, uint64_t at_us)
 {
     return at_us == 0 ? 0 : at_us - engine->started_us;

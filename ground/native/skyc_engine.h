@@ -1,16 +1,16 @@
 /**
  * @file
- * The shell around the host of the flight core (sky_host.h): memory, the socket, the loop of a call. Private to the library.
+ * Shell around the host of the flight core (sky_host.h): memory, the socket, the loop of a call. Private to the library.
  */
 #ifndef SKYC_ENGINE_H
 #define SKYC_ENGINE_H
 
 #include "skyc_socket.h"
 
-/** Satellites that one client knows at a time. Of more, the one that was not used for the longest time is forgotten. */
+/** Satellites that one client knows at a time. The least recently used one makes room for another. */
 #define SKYC_PEERS (SKY_HOST_LANES_MAX / SKY_HOST_LANES)
 
-/** Questions that are on their way at a time: their answers must fit the socket's buffer. */
+/** Most questions on their way: their answers must fit the socket's buffer. */
 #define SKYC_QUESTIONS 256u
 
 typedef struct
@@ -24,8 +24,8 @@ typedef struct
     SKYC_Progress_t       progress;
     uint64_t              cancel; /* atomic: number of the call to end */
     uint64_t              now_us, started_us;
-    uint64_t              empty_us;    /* when there was last nothing left to read */
-    uint64_t              chunks_then; /* that the host had counted when the call began */
+    uint64_t              empty_us;    /* last time at which nothing was left to read */
+    uint64_t              chunks_then; /* chunks of the host's counter when the call began */
     uint64_t              drawn;       /* random words */
     SKY_HostAsked_t       asked[SKYC_QUESTIONS];
 } SKYC_Engine_t;
@@ -34,13 +34,13 @@ typedef struct
 int SKYC_Engine_Init(SKYC_Engine_t *engine, const SKYC_Config_t *config, uint64_t random);
 /** @return 0, EINVAL or ENOMEM */
 int SKYC_Engine_Run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count);
-/** @return 0, EAGAIN, EINVAL or EBADF: SKYC_Ask */
+/** @return 0, EAGAIN, EINVAL or EBADF, see SKYC_Ask */
 int  SKYC_Engine_Ask(SKYC_Engine_t *engine, SKY_HostQuestion_t *questions, uint32_t count);
 void SKYC_Engine_StopAsking(SKYC_Engine_t *engine);
-/** @param number  0: one by chance */
+/** @param number  0 draws one at random */
 void SKYC_Engine_SetNumber(SKYC_Engine_t *engine, uint16_t number);
 void SKYC_Engine_Free(SKYC_Engine_t *engine);
-/** Who did what in the call that ended last: SKYC_Served. */
+/** See SKYC_Served. */
 uint32_t SKYC_Engine_Served(const SKYC_Engine_t *engine, SKY_HostServed_t *served, uint32_t room);
 
 #endif

@@ -1,6 +1,6 @@
 /**
  * @file
- * The socket of the transfer engine, for Linux: sendmmsg, recvmmsg, UDP_SEGMENT, UDP_GRO.
+ * Socket of the transfer engine, for Linux: sendmmsg, recvmmsg, UDP_SEGMENT, UDP_GRO.
  */
 #define _GNU_SOURCE
 #include "skyc_socket.h"
@@ -16,11 +16,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RX_BYTES      65536u /* a bundle of datagrams is at most one IP packet */
+#define RX_BYTES      65536u /* a bundle of datagrams is one IP packet at most */
 #define TX_BUNDLE     60u    /* packets; Linux takes 64, newer ones 128 */
-#define TX_PATIENCE   20     /* times 1 ms that a full send buffer is waited for */
+#define TX_PATIENCE   20     /* times to wait 1 ms for a full send buffer */
 #define PACKET_PIECES 3u     /* head, payload, tail */
-#define BUNDLE_PAUSE  4096u  /* flushes without bundles after the path has refused one */
+#define BUNDLE_PAUSE  4096u  /* flushes without bundles after the path refused one */
 #define SEND_BYTES    (4u << 20)
 #define RECEIVE_BYTES (8u << 20)
 
@@ -36,7 +36,7 @@ typedef struct
     uint32_t  first, packets; /* in the queue */
     uint32_t  bytes;
     uint16_t  segment; /* bytes of each packet but the last */
-    bool      closed;  /* its last packet is shorter */
+    bool      closed;  /* its last packet is shorter, so none can follow */
 } message_t;
 
 struct SKYC_Socket
@@ -44,7 +44,7 @@ struct SKYC_Socket
     int              fd, wake_fd;
     bool             bundle;
     bool             is_gone;
-    uint32_t         bundle_pause; /* flushes to come without */
+    uint32_t         bundle_pause; /* flushes to come without bundles */
     SKYC_Counters_t *counters;
     /* to be sent */
     uint32_t           packets, messages;
@@ -168,7 +168,7 @@ uint8_t *SKYC_Socket_Payload(SKYC_Socket_t *sock)
     return sock->payloads[sock->packets];
 }
 
-/* Can a packet of @p bytes go with the newest message? All packets of a bundle but the last have the same size. */
+/* @return true if a packet of @p bytes can go with the newest message: all packets of a bundle but the last have the same size. */
 static bool message_takes(const SKYC_Socket_t *sock, const message_t *message, const struct sockaddr_in *to, uint32_t bytes)
 {
     const struct sockaddr_in *there = &sock->to[message->first];
@@ -250,7 +250,7 @@ static void message_header(SKYC_Socket_t *sock, message_t *message, struct msghd
     }
 }
 
-/* The path did not take a bundle: from message @p from on each packet is a message of its own. */
+/* Make each packet from message @p from on a message of its own: the path did not take a bundle. */
 static void socket_unbundle(SKYC_Socket_t *sock, uint32_t from)
 {
     const uint32_t first = sock->message[from].first;
@@ -279,7 +279,7 @@ static void socket_pause_bundles(SKYC_Socket_t *sock, uint32_t flushes)
     sock->counters->tx_offload = sock->bundle && flushes == 0 ? 1 : 0;
 }
 
-/* A message that the system will not take. */
+/* Count a message that the system will not take. */
 static void message_failed(SKYC_Socket_t *sock, const message_t *message, int error)
 {
     sock->counters->tx_failed += message->packets;
@@ -354,7 +354,7 @@ bool SKYC_Socket_NextTooLarge(SKYC_Socket_t *sock, uint64_t *request_id)
     return true;
 }
 
-/* Size of the datagrams of a bundle; that of the message if it is none. */
+/* Return the size of the datagrams of a bundle, or that of a message which is no bundle. */
 static size_t message_segment(struct msghdr *hdr, size_t len)
 {
     for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(hdr); cmsg != NULL; cmsg = CMSG_NXTHDR(hdr, cmsg))

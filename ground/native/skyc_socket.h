@@ -1,7 +1,7 @@
 /**
  * @file
- * One UDP socket, many packets a system call: packets for one endpoint leave as one message that the kernel (or the network card)
- * cuts, and arrive the same way. Where the system cannot do that, each packet is a message, still many a call.
+ * One UDP socket with many packets in a system call. Packets for one endpoint leave as one message that the kernel (or the network
+ * card) cuts, and arrive the same way. If the system cannot do that, each packet is a message, with many in a call.
  */
 #ifndef SKYC_SOCKET_H
 #define SKYC_SOCKET_H
@@ -14,32 +14,32 @@
 
 typedef struct
 {
-    uint32_t ipv4; /**< host order, as is port */
+    uint32_t ipv4; /**< host order, like port */
     uint16_t port;
 } SKYC_Endpoint_t;
 
 typedef struct SKYC_Socket SKYC_Socket_t;
 
-/** One datagram that came; it lies there until the next call of SKYC_Socket_Receive. */
+/** Take one received datagram. @p data is valid until the next call of SKYC_Socket_Receive. */
 typedef void (*SKYC_OnDatagram_t)(void *context, SKYC_Endpoint_t from, const uint8_t *data, size_t len);
 
 SKYC_Socket_t *SKYC_Socket_Open(const SKYC_Config_t *config, SKYC_Counters_t *counters, int *error);
 void           SKYC_Socket_Close(SKYC_Socket_t *sock);
-/** Room for the payload of the packet that is added next, if it has no place of its own (SKY_CHUNKSET_MAX_BYTES). */
+/** Return room (SKY_CHUNKSET_MAX_BYTES) for the payload of the packet that is added next, if it has none of its own. */
 uint8_t *SKYC_Socket_Payload(SKYC_Socket_t *sock);
 /** Encode and queue a packet; its payload must stay in place until the flush. Flushes by itself when the queue is full. */
 void SKYC_Socket_Add(SKYC_Socket_t *sock, SKYC_Endpoint_t to, const SKY_Packet_t *pkt);
-/** Send what is queued. A packet that the system does not take counts as lost. */
+/** Send all queued packets. A packet that the system does not take counts as lost. */
 void SKYC_Socket_Flush(SKYC_Socket_t *sock);
-/** Has somebody closed our descriptor, and the system refused to send? */
+/** Return true if somebody has closed our descriptor, so that the system refused to send. */
 bool SKYC_Socket_IsGone(const SKYC_Socket_t *sock);
-/** Packets that are larger than their path takes: it never will. @return false: no more; else @p request_id is that of one */
+/** Get the request id of a packet that is larger than its path will ever take. @return false if there is no more */
 bool SKYC_Socket_NextTooLarge(SKYC_Socket_t *sock, uint64_t *request_id);
-/** Hand over what has come; does not wait. @return false if nothing had */
+/** Hand over the datagrams that have come; do not wait. @return false if none had */
 bool SKYC_Socket_Receive(SKYC_Socket_t *sock, SKYC_OnDatagram_t on_datagram, void *context);
-/** Until something comes, somebody wakes it, or the time is over. */
+/** Wait until a datagram comes, SKYC_Socket_Wake is called, or the time is over. */
 void SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us);
-/** From any thread or signal handler. */
+/** End a wait, from any thread or signal handler. */
 void SKYC_Socket_Wake(SKYC_Socket_t *sock);
 
 #endif

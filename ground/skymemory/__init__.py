@@ -9,17 +9,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skymemory.block_entry import BlockEntry
-    from skymemory.config import ConfigError, Constellation
-    from skymemory.keyvalue import KeyValue
-    from skymemory.manager import KVCManager
-    from skymemory.placement.torus import Satellite
-    from skymemory.store import GetResult, PrefetchResult, PutResult, SkyStore, StoreStatistics
+    from skymemory.agent.agent_store import AgentStore
+    from skymemory.link.block_entry import BlockEntry
+    from skymemory.prompt.manager import KVCManager
+    from skymemory.sky.constellation import ConfigError, Constellation
+    from skymemory.store.block_store import BlockStore
+    from skymemory.store.keyvalue import KeyValue
+    from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, StoreStatistics
+    from skymemory.store.sky_store import SkyStore
+    from skymemory.testbed.running import running_store
+    from skymemory.wire.address import Satellite
 
 __all__ = [
+    "AgentStore",
     "BlockEntry",
+    "BlockStore",
+    "ChainResult",
     "ConfigError",
     "Constellation",
+    "FindResult",
     "GetResult",
     "KVCManager",
     "KeyValue",
@@ -28,20 +36,26 @@ __all__ = [
     "Satellite",
     "SkyStore",
     "StoreStatistics",
+    "running_store",
 ]
 
 _MODULES = {
-    "BlockEntry": "block_entry",
-    "ConfigError": "config",
-    "Constellation": "config",
-    "GetResult": "store",
-    "KVCManager": "manager",
-    "KeyValue": "keyvalue",
-    "PrefetchResult": "store",
-    "PutResult": "store",
-    "Satellite": "placement.torus",
-    "SkyStore": "store",
-    "StoreStatistics": "store",
+    "AgentStore": "agent.agent_store",
+    "BlockEntry": "link.block_entry",
+    "BlockStore": "store.block_store",
+    "ChainResult": "store.results",
+    "ConfigError": "sky.constellation",
+    "Constellation": "sky.constellation",
+    "FindResult": "store.results",
+    "GetResult": "store.results",
+    "KVCManager": "prompt.manager",
+    "KeyValue": "store.keyvalue",
+    "PrefetchResult": "store.results",
+    "PutResult": "store.results",
+    "Satellite": "wire.address",
+    "SkyStore": "store.sky_store",
+    "StoreStatistics": "store.results",
+    "running_store": "testbed.running",
 }
 
 

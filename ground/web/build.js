@@ -1,4 +1,4 @@
-// Makes one module of what the page takes from others, and a text with their licences. Where to is the only argument.
+// Bundles the packages that the page uses into one module, and writes their licences. The only argument is the target folder.
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
@@ -14,7 +14,7 @@ const { metafile } = await build({
   metafile: true,
 });
 
-// Only packages of which something is in the module; the licences ask for their text to go along.
+// Only packages that are in the module; their licences ask for their text to go along.
 const packages = new Set(Object.keys(metafile.inputs).flatMap((path) => path.match(/^node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1] ?? []));
 const licences = [...packages].sort().map((name) => {
   const at = join("node_modules", name);

@@ -18,7 +18,7 @@ import { Timeline } from "./scrubber/timeline.js";
 import { startSeries } from "./series/series.js";
 import { startTheme } from "./theme/theme.js";
 
-/** A state that is older than that is no longer "live": the agent asks every 2 s, and waits a moment for who is silent. */
+/** Age from which a state is no longer "live": the agent asks every 2 s, and waits a moment for silent satellites. */
 const OLD_MS = 8_000;
 const part = (name) => document.getElementById(name);
 const state = new State();
@@ -62,7 +62,7 @@ function tell() {
     up: ["live", old],
   }[kind];
   set(part("state"), "data-kind", kind);
-  // Readers are told what it is, not each second of it
+  // Screen readers hear the state, not each second of it
   say(part("status"), what);
   say(part("since"), since);
   document.body.dataset.shows = kind;

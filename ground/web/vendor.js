@@ -1,4 +1,4 @@
-// What the page uses of others' code and data, and nothing more: esbuild leaves out the rest.
+// The parts of packages and data that the page uses; esbuild leaves out the rest.
 import { feature } from "topojson-client";
 import land from "world-atlas/land-110m.json";
 

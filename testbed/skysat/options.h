@@ -19,7 +19,7 @@ typedef struct
 typedef struct
 {
     uint32_t      plane, slot, planes, slots;
-    uint32_t      network; /**< IPv4; satellite (p, s) is network + p * 256 + s */
+    uint32_t      network; /**< IPv4 network; satellite (p, s) is at network + p * 256 + s */
     uint32_t      port, mtu, store_mib, slot_bytes, credit, hello_s, scrub_ms, handover_ms;
     uint32_t      seam_cut, gossip;
     bool          help;
@@ -28,16 +28,17 @@ typedef struct
     SKYSAT_Link_t links[SKYSAT_LINKS];
 } SKYSAT_Options_t;
 
-/** Print to standard output what all options do, and what they are by default. */
+/** Print all options and their defaults to standard output. */
 void SKYSAT_PrintUsage(void);
 
 /**
- * @param why  on failure: which option, its value, and what is allowed
+ * Parse options.
+ * @param why  receives, on failure, the option, its value, and what is allowed
  * @return false if an option is wrong or missing
  */
 bool SKYSAT_ParseOptions(int argc, const char *const *argv, SKYSAT_Options_t *options, char *why, size_t why_size);
 
-/** IPv4 address of satellite (plane, slot). */
+/** Return the IPv4 address of satellite (plane, slot). */
 uint32_t SKYSAT_Address(const SKYSAT_Options_t *options, uint32_t plane, uint32_t slot);
 
 #endif

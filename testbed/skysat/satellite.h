@@ -8,16 +8,16 @@
 #include "exec.h"
 #include "options.h"
 
-/** Room for why something failed. */
+/** Room for the reason of a failure. */
 #define SATELLITE_WHY_BYTES 256
 
-/** Services up, apps not yet. @return false with the reason in @p why */
+/** Start the services, but no app. @return false with the reason in @p why */
 bool SATELLITE_Init(const SKYSAT_Options_t *options, bool quiet, char *why, size_t why_size);
-/** Start the apps; returns when they run. @return false with the reason in @p why; SATELLITE_Stop is still needed */
+/** Start the apps, and return when they run. @return false with the reason in @p why; SATELLITE_Stop is still needed */
 bool SATELLITE_Start(char *why, size_t why_size);
-/** @return false if an app had to be ended by force */
+/** Stop the satellite. @return false if an app had to be ended by force */
 bool SATELLITE_Stop(void);
-/** "127.18.3.10:4919" */
+/** Write the endpoint, such as "127.18.3.10:4919". */
 void SATELLITE_Endpoint(char *text, size_t size);
 
 #endif

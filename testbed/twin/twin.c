@@ -1,6 +1,6 @@
 /**
  * @file
- * Creation of a twin, and its loop: take the next event, see to it.
+ * Creation of a twin, and its loop: take the next event and handle it.
  */
 #include <stdio.h>
 #include <stdlib.h>

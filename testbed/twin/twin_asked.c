@@ -1,7 +1,7 @@
 /**
  * @file
- * Whom hosts ask for a share. A satellite that had it until lately is asked, as some may be there still; and before a get misses a chunk,
- * everybody who is late to hand it over.
+ * Record of the satellites that hosts ask for a share. Those that had it until lately are asked, as chunks may be there still. Before
+ * a get misses a chunk, all satellites are asked that are late to hand it over.
  */
 #include <string.h>
 
@@ -96,7 +96,7 @@ void SKYT_Asked_Places(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t 
 
 /* ---- a miss ---------------------------------------------------------------------------------------------------------- */
 
-/* Did a share of this server belong to the satellite in an earlier row? */
+/* Return true if a share of this server belonged to the satellite in an earlier row. */
 static bool had_it(const SKYT_Twin_t *twin, uint32_t server, SKY_Addr_t satellite)
 {
     const uint32_t now = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
@@ -115,7 +115,7 @@ static bool may_be_known(const SKYT_Ground_t *ground, uint32_t index)
     return !SKYT_Reach_IsLost(ground, SKYT_AddrOf(ground->twin, index)) && !ground->inquiry.is_mute[index];
 }
 
-/* Did it hold the chunk all the time, and could the host know that it is late? */
+/* Return true if it held the chunk all the time, and the host could know that it is late. */
 static bool is_passed_over(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk, uint32_t index)
 {
     const SKYT_Node_t *node = &twin->nodes[index];
@@ -158,7 +158,7 @@ bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, ui
     return false;
 }
 
-/* Was it asked whether it is late when it had the block already, and does it say so itself? */
+/* Return true if it was asked whether it is late when it had the block already, and says so itself. */
 static bool was_asked(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t index)
 {
     const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
@@ -168,15 +168,15 @@ static bool was_asked(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint
            SKYT_Use_TakenUs(twin, index, active->block) < ground->inquiry.spare_us[index];
 }
 
-/* Does a satellite stand in for another? What it has of that one it keeps in the layout hop. In others it must say that it is late, to
- * hosts that ask it. */
+/* Return true if a satellite stands in for another. In the layout hop it keeps that one's chunks. In others it must say to hosts that
+ * ask it that it is late. */
 static bool stands_in(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, uint32_t index)
 {
     return !had_it(twin, server, SKYT_AddrOf(twin, index)) &&
            (twin->config.layout == SKY_LAYOUT_HOP || (SKYT_Op_HasLeft(twin, index) && !was_asked(twin, active, index)));
 }
 
-/* Is a satellite that holds a chunk none that the host could ask? It stands in for another, or was lost to the host. */
+/* Return true if the host could not ask a holder of a chunk, which stands in for another, or was lost to the host. */
 static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk, uint32_t index)
 {
     const uint32_t   server    = chunk % twin->config.servers;

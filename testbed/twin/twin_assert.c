@@ -1,6 +1,6 @@
 /**
  * @file
- * The hook of assertions in the twin: it says which run it is and where, and ends the process.
+ * The hook of assertions in the twin: it names run and place, and ends the process.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /**
  * @file
- * The core, broken on purpose: a check that never fails proves nothing.
+ * Deliberate faults of the core: a check that never fails proves nothing.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * What must always hold: see SKYT_Invariant_t.
+ * Invariants that are checked during a run: see SKYT_Invariant_t.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,7 +38,7 @@ void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t nod
     }
 }
 
-/* What is wrong with the bytes of a chunk, if anything is. */
+/* Report what is wrong with the bytes of a chunk, if anything is. */
 void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint32_t node, uint32_t op, uint32_t block,
                       uint32_t chunk)
 {
@@ -96,7 +96,7 @@ void SKYT_Check_Request(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SK
     }
 }
 
-/* Does this satellite route as if all links were up, as far as it knows? */
+/* Return true if all links are up, as far as this satellite knows. */
 static bool knows_of_nothing(const SKYT_Twin_t *twin, uint32_t node)
 {
     const SKYT_Node_t *here = &twin->nodes[node];

@@ -99,13 +99,12 @@ static SKY_Cleared_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 }
 
 /* Tell what was said. */
-static void told(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
+static void told(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
-    const SKY_Late_t    late    = SKYT_Reach_Late(&twin->grounds[active->host - 1u]);
     const SKY_Cleared_t cleared = cleared_of(twin, active);
     SKYT_Clear_t       *clear   = &active->clear;
 
-    SKY_Clearing_Told(&clear->core, &cleared, step == SKY_CLEAR_ALL || (late.is_known && late.is_over));
+    SKY_Clearing_Told(&clear->core, &cleared, clear->is_over, clear->row == SKY_Schedule_RowAt(&twin->schedule, twin->now_us));
     clear->has_asked       = false;
     active->has_asked_lost = false;
     active->has_searched   = false;
@@ -120,13 +119,15 @@ static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t s
     {
         const SKYT_May_t may = SKYT_Reach_May(twin, active);
 
-        if (may == SKYT_MAY_LATER ||
-            (may == SKYT_MAY_NOW && step == SKY_CLEAR_ALL && !active->is_lazy && SKYT_Ask_WaitsLate(twin, active)))
+        if (may == SKYT_MAY_LATER || (may == SKYT_MAY_NOW && !active->is_lazy && SKYT_Ask_WaitsLate(twin, active)))
         {
             return true;
         }
-        clear->has_asked = true;
-        active->asks     = 0;
+        const SKY_Late_t late = SKYT_Reach_Late(&twin->grounds[active->host - 1u]);
+        clear->is_over        = late.is_known && late.is_over;
+        clear->has_asked      = true;
+        clear->row            = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
+        active->asks          = 0;
         if (may == SKYT_MAY_NOW)
         {
             find_all(twin, active, step);
@@ -136,11 +137,7 @@ static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t s
             return true;
         }
     }
-    if (step == SKY_CLEAR_FIRST && SKYT_Ask_WaitsLate(twin, active))
-    {
-        return true;
-    }
-    told(twin, active, step);
+    told(twin, active);
     return false;
 }
 

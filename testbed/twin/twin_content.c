@@ -1,6 +1,6 @@
 /**
  * @file
- * Keys and contents of blocks, all of them functions of the block's number: nothing need be kept to know what a chunk must be.
+ * Keys and contents of blocks, all of them functions of the block's number: no copy is needed to check a chunk.
  */
 #include <string.h>
 

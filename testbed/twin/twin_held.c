@@ -182,7 +182,7 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
 
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
 
-/* Are places asked now that were not? */
+/* Return true if new places are asked now. */
 static bool has_moved(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
 {
     const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};

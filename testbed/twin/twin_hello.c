@@ -20,7 +20,7 @@ static uint32_t opposite_of(uint32_t link)
     return opposite[link];
 }
 
-/* Does every hello between the ends of this ISL arrive? */
+/* Return true if every hello between the ends of this ISL arrives. */
 static bool is_heard(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
 {
     const uint32_t     far  = SKYT_Network_Neighbour(twin, node, link);

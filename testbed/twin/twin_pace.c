@@ -1,6 +1,6 @@
 /**
  * @file
- * Does the twin get anywhere? Steps are counted since an operation last began or ended: events, packets sent, answers pulled from a
+ * Check that the twin gets on. Steps are counted since an operation last began or ended: events, packets sent, answers pulled from a
  * service. Too many of them for the time that has passed are a livelock. Then the next steps are looked at more closely, the run stops,
  * and the violation says what goes round: satellite, operation and kind of packet.
  */

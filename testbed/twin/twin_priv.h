@@ -1,6 +1,6 @@
 /**
  * @file
- * Private to the twin: its state, and what its files call of each other.
+ * Private to the twin: its state, and the functions that its files share.
  *
  *     twin.c          creation, the loop          twin_network.c  links, packets on their way, what faults do to them
  *     twin_node.c     one satellite               twin_fault.c    faults that have a time
@@ -21,10 +21,10 @@
 #include "twin_host.h"
 #include "twin_queue.h"
 
-#define SKYT_JUNK_TENANT   UINT32_MAX /**< of what fills a store under pressure */
-#define SKYT_PURGE_ECHO_US 5000000u   /**< so long after a purge a copy of its packets may still be on its way */
+#define SKYT_JUNK_TENANT   UINT32_MAX /**< tenant of junk, which fills a store under pressure */
+#define SKYT_PURGE_ECHO_US 5000000u   /**< time after a purge for which a copy of its packets may still be on its way */
 #define SKYT_TRAIL_MAX     (SKY_LIMIT_HOP_LIMIT + 1u)
-#define SKYT_LEASE_US      30000000u /**< for which a host listens to a satellite */
+#define SKYT_LEASE_US      30000000u /**< time for which a host listens to a satellite */
 #define US_PER_MS          1000u
 #define PPM                1000000u
 
@@ -32,26 +32,26 @@
 
 typedef struct
 {
-    const SKYT_Model_t *model; /**< of this link alone, on top of what holds for all; NULL: none */
+    const SKYT_Model_t *model; /**< faults of this link alone, besides those of all; NULL: none */
     uint64_t            busy_until_ns;
     uint32_t            far;      /**< satellite at the other end; SKYT_NONE: there is none */
-    uint32_t            delay_us; /**< when delays were last set */
-    uint32_t            later_us; /**< when they have moved; in between it is in between */
-    uint64_t            down_us;  /**< when it was whole last, if it is not */
+    uint32_t            delay_us; /**< delay at the last change of delays */
+    uint32_t            later_us; /**< delay at the end of that change; it moves evenly in between */
+    uint64_t            down_us;  /**< time at which it was last whole, if it is not */
     uint16_t            cuts;     /**< faults that cut it now */
-    bool                sky_down; /**< behind the earth, or over the seam */
-    bool                bad[2];   /**< state of Gilbert and Elliott: for all links, of this one */
+    bool                sky_down; /**< the link is behind the earth, or over the seam */
+    bool                bad[2];   /**< state of Gilbert and Elliott: by the model of all links, and by that of this one */
 } SKYT_Link_t;
 
 typedef struct
 {
-    uint32_t link; /**< that it is on */
+    uint32_t link; /**< link that the packet is on */
     uint32_t len;
     uint32_t next_free;
     uint16_t host;
     bool     is_held;  /**< it has arrived, and waits until the satellite has time */
-    uint8_t  hops;     /**< satellites that it has left so far */
-    uint64_t began_us; /**< when it left the first of them */
+    uint8_t  hops;     /**< number of satellites that it has left so far */
+    uint64_t began_us; /**< time at which it left the first of them */
     uint32_t trail[SKYT_TRAIL_MAX];
 } SKYT_Packet_t;
 
@@ -59,7 +59,7 @@ typedef struct
 {
     const uint8_t *head, *body, *tail;
     uint32_t       head_len, body_len, tail_len;
-    uint32_t       passed_on; /**< the packet that it came as; SKYT_NONE: it begins here */
+    uint32_t       passed_on; /**< packet as which it came; SKYT_NONE: it begins here */
 } SKYT_Parts_t;
 
 /* ---- satellites ------------------------------------------------------------------------------------------------------ */
@@ -72,69 +72,69 @@ typedef struct
     SKY_NodeListener_t  listener;
     SKY_NodeRelayed_t   relayed;
     uint32_t           *map_memory;
-    uint64_t            digest;      /**< of the map, when it was last looked at */
+    uint64_t            digest;      /**< digest of the map at the last look */
     bool                is_greeting; /**< something is not calm */
     SKY_Service_t       service;
-    const SKY_Packet_t *begun;    /**< that the service acts on; NULL: it was polled */
-    uint64_t            ready_us; /**< when what the service has just handed out can go; 0: a packet is not the service's */
+    const SKY_Packet_t *begun;    /**< packet that the service acts on; NULL: it was polled */
+    uint64_t            ready_us; /**< time at which the service's last packet can go; 0: the packet is not the service's */
     SKY_Store_t         store;
-    SKY_Schedule_t     *late;   /**< its own schedule, if its clock is late */
-    uint8_t            *memory; /**< of the store */
+    SKY_Schedule_t     *late;   /**< schedule of its own, if its clock is late */
+    uint8_t            *memory; /**< memory of the store */
     bool                is_up;
-    uint64_t            up_us, down_us;             /**< when it last began, and crashed */
-    uint64_t            listened_us;                /**< when a host last asked for its telemetry */
-    uint64_t            cleared_us;                 /**< when it was last asked what it has left to hand over, and had nothing */
-    uint32_t            cleared_row;                /**< in which it was then; SKYT_NONE: it held nothing */
+    uint64_t            up_us, down_us;             /**< times at which it last began, and crashed */
+    uint64_t            listened_us;                /**< time at which a host last asked for its telemetry */
+    uint64_t            cleared_us;                 /**< time at which it last had nothing left to hand over when it was asked */
+    uint32_t            cleared_row;                /**< row in which it was then; SKYT_NONE: it held nothing */
     uint32_t            junk;                       /**< blocks of junk put so far */
-    uint64_t            migrated, evicted, expired; /**< before its last crash */
-    uint64_t            busy_until_us;              /**< with chunks */
+    uint64_t            migrated, evicted, expired; /**< counts before its last crash */
+    uint64_t            busy_until_us;              /**< time until which it works on chunks */
     uint32_t            held;                       /**< packets that wait for that */
-    uint64_t            parts_from_us;              /**< no part that is kept expires before */
-    uint64_t            parts_until_us;             /**< all of them have by then */
+    uint64_t            parts_from_us;              /**< time before which no kept part expires */
+    uint64_t            parts_until_us;             /**< time by which all kept parts have expired */
 } SKYT_Node_t;
 
 /* ---- what is known from above ---------------------------------------------------------------------------------------- */
 
-/** Faults of some sort. */
+/** Faults of one sort. */
 typedef struct
 {
-    uint32_t now;     /**< that last */
-    uint64_t last_us; /**< when there was one last; 0: never */
+    uint32_t now;     /**< faults that last now */
+    uint64_t last_us; /**< time at which there was last one; 0: never */
 } SKYT_Trouble_t;
 
-/** What is known of a block from above. */
+/** Truth about a block, seen from above. */
 typedef struct
 {
     bool     is_held; /**< a put ended well */
-    uint8_t  taint;   /**< bit (1 << SKYT_Cause_t): why chunks may be gone since */
-    uint8_t  fresh;   /**< the same, since the put that runs began */
+    uint8_t  taint;   /**< bits (1 << SKYT_Cause_t): causes why chunks may be gone since */
+    uint8_t  fresh;   /**< the same bits, since the running put began */
     uint16_t putting, purging;
     uint64_t purged_us;
-    uint64_t put_us; /**< when a put last began or ended; 0: never */
-    uint32_t epoch;  /**< that the put said which ended well last: hosts know it */
+    uint64_t put_us; /**< time at which a put last began or ended; 0: never */
+    uint32_t epoch;  /**< epoch of the last put that ended well: hosts know it */
     uint32_t astray; /**< bits as SKYT_Asked_Bit: servers whose chunks a put left at stand-ins */
 } SKYT_Truth_t;
 
-typedef struct SKYT_Use SKYT_Use_t; /**< when a store used a block last: private to twin_use.c */
+typedef struct SKYT_Use SKYT_Use_t; /**< last use of a block by a store: private to twin_use.c */
 
-/** What a satellite had before it looked at a packet. */
+/** State of a satellite before it looked at a packet. */
 typedef struct
 {
     uint64_t evicted, scrubbed, puts, hits, rumoured;
     uint32_t slots;
-    bool     is_known;  /**< of a PUT: its block */
-    bool     is_moving; /**< of a PUT that is for a row: it was handing something over */
+    bool     is_known;  /**< the block of a PUT was known */
+    bool     is_moving; /**< at a PUT for a row, the satellite was handing something over */
 } SKYT_Before_t;
 
-#define SKYT_PACE_KINDS 20u /**< of packets: operation and direction */
+#define SKYT_PACE_KINDS 20u /**< kinds of packets: operation and direction */
 
-/** Does it get anywhere? See twin_pace.c. */
+/** Pace of the run, to find a livelock. See twin_pace.c. */
 typedef struct
 {
-    uint64_t  steps;        /**< since an operation last began or ended */
-    uint64_t  from_us;      /**< when that was */
-    uint64_t  limit;        /**< steps that were allowed when this was last worked out; more, and it is worked out again */
-    uint64_t  census_until; /**< steps are looked at until then; 0: all is well */
+    uint64_t  steps;        /**< steps since an operation last began or ended */
+    uint64_t  from_us;      /**< time of that begin or end */
+    uint64_t  limit;        /**< steps that were last found to be allowed; after more it is computed again */
+    uint64_t  census_until; /**< steps up to which they are looked at; 0: all is well */
     uint32_t  kinds[SKYT_PACE_KINDS];
     uint32_t *nodes, *actives; /**< steps of each */
 } SKYT_Pace_t;
@@ -150,11 +150,11 @@ struct SKYT_Twin
     SKYT_Node_t       *nodes;
     uint8_t           *stores;
     uint32_t          *maps;
-    uint64_t           map_changed_us; /**< when a satellite last learned of a link */
+    uint64_t           map_changed_us; /**< time at which a satellite last learned of a link */
     /* network */
     SKYT_Link_t        *links;                           /**< node x SKYT_LINKS + link */
-    const SKYT_Model_t *model;                           /**< of all links */
-    uint64_t            delays_from_us, delays_until_us; /**< while they move */
+    const SKYT_Model_t *model;                           /**< faults of all links */
+    uint64_t            delays_from_us, delays_until_us; /**< time in which delays change */
     SKYT_Packet_t      *packets;
     uint8_t            *packet_data;
     uint32_t           *entries;
@@ -174,14 +174,14 @@ struct SKYT_Twin
     SKYT_Op_t     *ops;
     SKYT_Result_t *results;
     SKYT_Fault_t  *faults;
-    SKYT_Trouble_t hard;         /**< what can keep chunks from moving, and requests from being answered */
-    SKYT_Trouble_t lossy;        /**< what can keep requests from being answered */
-    uint64_t       row_moved_us; /**< when a chunk last came from another satellite; 0: never */
+    SKYT_Trouble_t hard;         /**< faults that can keep chunks from moving, and requests from being answered */
+    SKYT_Trouble_t lossy;        /**< faults that can keep requests from being answered */
+    uint64_t       row_moved_us; /**< time at which a chunk last came from another satellite; 0: never */
     /* results */
     SKYT_Counters_t  counters;
     SKYT_Violation_t violations[SKYT_VIOLATIONS_KEPT];
-    uint32_t         violation_count; /**< of those that are kept */
-    uint64_t         violated;        /**< in all */
+    uint32_t         violation_count; /**< violations that are kept */
+    uint64_t         violated;        /**< violations in all */
     SKYT_Break_t     broken;
     SKYT_Stop_t      stopped;
     SKYT_Pace_t      pace;
@@ -193,8 +193,8 @@ struct SKYT_Twin
     uint32_t    node_count;
     uint32_t    packet_free, packet_fresh;
     uint32_t    packets_queued;
-    uint32_t    arriving;       /**< packet that a satellite is looking at; SKYT_NONE */
-    uint32_t    sky_links_down; /**< besides those of the seam */
+    uint32_t    arriving;       /**< packet that a satellite is looking at, or SKYT_NONE */
+    uint32_t    sky_links_down; /**< links that the sky has down, besides those of the seam */
     uint32_t    entry_count;
     uint32_t    active_free_count;
     uint32_t    lanes; /**< requests begun */
@@ -247,40 +247,41 @@ static inline SKYT_Link_t *SKYT_LinkOf(const SKYT_Twin_t *twin, uint32_t node, u
     return &twin->links[(size_t)node * SKYT_LINKS + link];
 }
 
-/** The generator from which everything comes. */
+/** Draw from the generator, from which all randomness comes. */
 uint64_t SKYT_Random(SKYT_Twin_t *twin);
 bool     SKYT_Chance(SKYT_Twin_t *twin, uint32_t ppm);
 void     SKYT_Digest(SKYT_Twin_t *twin, uint32_t what, const uint8_t *data, size_t len);
 
 /* ---- twin_network.c -------------------------------------------------------------------------------------------------- */
 
-/** Find who is at the other end of each link. */
+/** Find the other end of each link. */
 void SKYT_Network_Init(SKYT_Twin_t *twin);
 /**
- * @param ready_us  when it can go, at least now
- * @param id        of the link
+ * Send a packet over a link.
+ * @param ready_us  time at which it can go, at least now
+ * @param id        id of the link
  * @param host      ground host it comes from or goes to, on the links down and up
  */
 void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint32_t id, uint16_t host,
                        const SKYT_Parts_t *parts);
 void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id);
-/** It is not cut, and the sky gives it. */
+/** Return true if a link is neither cut nor down by the sky. */
 bool SKYT_Network_IsWhole(const SKYT_Link_t *link);
-/** Before it is cut, or comes behind the earth: note when it was whole last. */
+/** Note the time at which a link was last whole, before it is cut or comes behind the earth. */
 void SKYT_Network_Mark(const SKYT_Twin_t *twin, SKYT_Link_t *link);
-/** The node at the other end of an ISL, SKYT_NONE without one. */
+/** Return the node at the other end of an ISL, SKYT_NONE without one. */
 uint32_t SKYT_Network_Neighbour(const SKYT_Twin_t *twin, uint32_t node, uint32_t link);
 
 /* ---- twin_node.c ----------------------------------------------------------------------------------------------------- */
 
 bool SKYT_Node_Init(SKYT_Twin_t *twin, uint32_t index);
-/** Let the node do what is due, and find out when something will be. */
+/** Run a node, and set the time of its next event. */
 void SKYT_Node_Run(SKYT_Twin_t *twin, uint32_t index);
-/** The same, when the service has got work from elsewhere. */
+/** Run a node whose service has got work from elsewhere. */
 void SKYT_Node_Poll(SKYT_Twin_t *twin, uint32_t index);
-/** A request for the service, from nowhere: what it answers is lost. */
+/** Give the service a request from nowhere; its answer is lost. */
 void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
-/** @param from  the satellite that sent it; SKYT_NONE: the ground host @p host */
+/** Take in a datagram. @param from  satellite that sent it; SKYT_NONE: ground host @p host */
 void SKYT_Node_Receive(SKYT_Twin_t *twin, uint32_t index, uint32_t from, uint16_t host, uint8_t *data, uint32_t len);
 void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index);
 void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t index);
@@ -289,77 +290,77 @@ void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index);
 
 /* ---- twin_hello.c ---------------------------------------------------------------------------------------------------- */
 
-/** Something is about to disturb a link of this node, so that hellos have something to tell. */
+/** Wake hellos of a node: an event is about to disturb a link, so that they have news. */
 void SKYT_Hello_Wake(SKYT_Twin_t *twin, uint32_t node);
-/** The same for both ends of a link. */
+/** Wake hellos of both ends of a link. */
 void SKYT_Hello_WakeEnds(SKYT_Twin_t *twin, uint32_t node, uint32_t link);
 void SKYT_Hello_WakeAll(SKYT_Twin_t *twin);
-/** Its time has come: greet, unless all is calm. */
+/** Greet when it is due, unless all is calm. */
 void SKYT_Hello_Run(SKYT_Twin_t *twin, uint32_t node);
-/** Before the node runs: account for the hellos that were not sent while all was calm. */
+/** Account for the hellos that were not sent while all was calm, before the node runs. */
 void SKYT_Hello_CatchUp(SKYT_Twin_t *twin, uint32_t node);
-/** After the node has run: has it learned of a link, and when does it greet? */
+/** Note whether the node has learned of a link, and when it greets, after it has run. */
 void SKYT_Hello_Settle(SKYT_Twin_t *twin, uint32_t node);
-/** Which of its links the sky gives. */
+/** Tell a node which of its links the sky has up. */
 void SKYT_Hello_SetSky(SKYT_Twin_t *twin, uint32_t node);
-/** Have all who can reach each other known the same since then? */
+/** Return true if all nodes that can reach each other have known the same since then. */
 bool SKYT_Hello_AllKnow(const SKYT_Twin_t *twin, uint64_t since_us);
 
 /* ---- twin_work.c ----------------------------------------------------------------------------------------------------- */
 
-/** The satellite begins with so many more chunks. @return when it will be done with all that it has */
+/** Add chunks to a satellite's work. @return time at which it will be done with all of them */
 uint64_t SKYT_Work_Add(SKYT_Twin_t *twin, uint32_t index, uint32_t chunks);
-/** Is what the service says next the beginning of a chunk that a get has asked for? */
+/** Return true if the service's next packet is the beginning of a chunk that a get has asked for. */
 bool SKYT_Work_IsChunk(const SKYT_Twin_t *twin, uint32_t index);
-/** A packet has arrived. @return true: it is for this satellite, which has no time yet; its event comes again */
+/** Hold an arrived packet. @return true if it is for this satellite, which has no time yet; its event comes again */
 bool SKYT_Work_Hold(SKYT_Twin_t *twin, uint32_t index, uint32_t id, const uint8_t *data);
-/** @return true: the packet has waited, and its time has come */
+/** Release a held packet. @return true if it has waited, and its time has come */
 bool SKYT_Work_Release(SKYT_Twin_t *twin, uint32_t index, uint32_t id);
 
 /* ---- twin_fault.c ---------------------------------------------------------------------------------------------------- */
 
 void SKYT_Fault_Next(SKYT_Twin_t *twin);
-/** Was there one since @p since_us? */
+/** Return true if there was a fault since @p since_us. */
 bool SKYT_Fault_Since(const SKYT_Trouble_t *trouble, uint64_t since_us);
 
 /* ---- twin_content.c -------------------------------------------------------------------------------------------------- */
 
 void     SKYT_Content_Key(const SKYT_Twin_t *twin, uint32_t block, uint8_t *key);
 uint32_t SKYT_Content_Tenant(const SKYT_Twin_t *twin, uint32_t block);
-/** @return SKYT_NONE: not one of the twin's blocks */
+/** Find a block by its key. @return SKYT_NONE if it is none of the twin's */
 uint32_t SKYT_Content_BlockOf(const SKYT_Twin_t *twin, uint32_t tenant, const uint8_t *key);
 void     SKYT_Content_Chunk(uint32_t block, uint32_t chunk, uint8_t *out, uint32_t len);
-/** Whose chunk do these bytes say they are? Wrong where they are damaged. */
+/** Return the block that these bytes claim to be of; it is wrong if they are damaged. */
 uint32_t SKYT_Content_Claims(const uint8_t *data, uint32_t len, uint32_t *chunk);
 uint32_t SKYT_Content_Total(const SKYT_Twin_t *twin, uint32_t block);
 uint32_t SKYT_Content_ChunkBytes(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk);
 
 /* ---- twin_check.c ---------------------------------------------------------------------------------------------------- */
 
-/** An assertion that fails from now on says that it failed in @p twin. */
+/** Name @p twin in assertions that fail from now on. */
 void SKYT_Assert_Watch(const SKYT_Twin_t *twin);
 
 void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t node, uint32_t op, uint32_t block, uint32_t chunk,
                      const char *text);
-/** Chunk @p chunk of a get has arrived. */
+/** Check chunk @p chunk of a get, which has arrived. */
 void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk);
-/** A packet has come to its last satellite. */
+/** Check the hops of a packet that has come to its last satellite. */
 void SKYT_Check_Hops(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node);
-/** A ground host sends a request. */
+/** Check a request that a ground host sends. */
 void SKYT_Check_Request(SKYT_Twin_t *twin, const SKYT_Active_t *active, const SKY_Packet_t *pkt);
-/** A satellite has taken in a chunk, or a part of one. */
+/** Check a chunk, or a part of one, that a satellite has taken in. */
 void SKYT_Check_Taken(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
 void SKYT_Check_Store(SKYT_Twin_t *twin, uint32_t node);
-/* Each satellite that passed a packet on has lowered its hop limit. */
+/* Check that each satellite that passed a packet on has lowered its hop limit. */
 void SKYT_Check_HopLimit(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node, const SKY_Packet_t *pkt);
 void SKYT_Check_Packets(SKYT_Twin_t *twin);
-/** A satellite sends a packet that cannot arrive. @param since_us  since when; 0: there is no such link */
+/** Check a packet that cannot arrive. @param since_us  time since which its link is down; 0: there is no such link */
 void SKYT_Check_Dead(SKYT_Twin_t *twin, uint32_t node, uint64_t since_us, const uint8_t *data, uint32_t len);
-/** An operation of this host has ended. */
+/** Check the windows of a host, of which an operation has ended. */
 void SKYT_Check_Window(SKYT_Twin_t *twin, uint32_t ground);
-/** A packet has come to a satellite over an ISL. */
+/** Check the route of a packet that has come to a satellite over an ISL. */
 void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node);
-/** Hold the bytes of a chunk against what they must be. */
+/** Check the bytes of a chunk against its content. */
 void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint32_t node, uint32_t op, uint32_t block,
                       uint32_t chunk);
 
@@ -367,14 +368,14 @@ void SKYT_Check_Bytes(SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint
 
 bool SKYT_Pace_Init(SKYT_Twin_t *twin);
 void SKYT_Pace_Free(SKYT_Twin_t *twin);
-/** An operation has begun or ended. */
+/** Begin to count steps anew: an operation has begun or ended. */
 void SKYT_Pace_Restart(SKYT_Twin_t *twin);
-/** An operation of a ground host, once there were too many steps; SKYT_NONE before, or if none runs. */
+/** Return an operation of a ground host, once there were too many steps; SKYT_NONE before, or if none runs. */
 uint32_t SKYT_Pace_OpOf(const SKYT_Twin_t *twin, uint32_t ground);
-/** There have been more steps than were last known to be allowed. */
+/** Judge the steps: there were more than were last known to be allowed. */
 void SKYT_Pace_TooMany(SKYT_Twin_t *twin, uint32_t node, uint32_t active, const uint8_t *data, uint32_t len);
 
-/** Something happened. @param node, active  whose it is, or SKYT_NONE. @param data  a packet; NULL: none */
+/** Count a step. @param node, active  its owner, or SKYT_NONE. @param data  a packet; NULL: none */
 static inline void SKYT_Pace_Step(SKYT_Twin_t *twin, uint32_t node, uint32_t active, const uint8_t *data, uint32_t len)
 {
     if (++twin->pace.steps > twin->pace.limit)
@@ -385,77 +386,77 @@ static inline void SKYT_Pace_Step(SKYT_Twin_t *twin, uint32_t node, uint32_t act
 
 /* ---- twin_use.c ------------------------------------------------------------------------------------------------------ */
 
-/** When the blocks are known. @return false: no memory */
+/** Begin, once the blocks are known. @return false if there is no memory */
 bool SKYT_Use_Init(SKYT_Twin_t *twin);
-/** A satellite has looked at a PUT. */
+/** Note a PUT that a satellite has looked at. */
 void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before);
-/** A satellite has found a chunk for a GET. */
+/** Note that a satellite has found a chunk for a GET. */
 void SKYT_Use_Get(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt);
-/** A service was polled. @param expired_before  chunks of which it had forgotten parts until then */
+/** Note that a service was polled. @param expired_before  chunks of which it had forgotten parts until then */
 void SKYT_Use_Polled(SKYT_Twin_t *twin, uint32_t node, uint64_t expired_before);
-/** A satellite is about to look at a PUT that another satellite has sent. */
+/** Note a PUT from another satellite, which is about to be looked at. */
 void SKYT_Use_Moved(SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
-/** The row that a satellite keeps a block for. */
+/** Return the row for which a satellite keeps a block. */
 uint32_t SKYT_Use_Epoch(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
-/** Until when a put of the block to this satellite may still go on. */
+/** Return the time until which a put of the block to this satellite may still go on. */
 uint64_t SKYT_Use_PutUntil(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
-/** When it last took in a chunk of the block, or a part of one. */
+/** Return the time at which it last took in a chunk of the block, or a part of one. */
 uint64_t SKYT_Use_TakenUs(const SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 
 /* ---- twin_listen.c --------------------------------------------------------------------------------------------------- */
 
-/** A row has begun: satellites tell, and a host begins to listen to one of them. */
+/** Let satellites send telemetry, and a host begin to listen to one of them, when a row has begun. */
 void SKYT_Listen_Row(SKYT_Twin_t *twin);
 
 /* ---- twin_truth.c ---------------------------------------------------------------------------------------------------- */
 
 void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active);
-/** @param cause  NONE: it ended well; else what its shares said. @return the cause in the light of what is known */
+/** End an operation. @param cause  NONE: it ended well; else that of its shares. @return the cause in the light of the truth */
 SKYT_Cause_t SKYT_Truth_OpEnds(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause);
-/** Everything in this store is about to go. */
+/** Note that the contents of a store are about to go. */
 void SKYT_Truth_Crash(SKYT_Twin_t *twin, uint32_t node);
-/** This store has taken in a packet of a put. @param evicted_before  blocks that it had evicted until then */
+/** Note that a store has taken in a packet of a put. @param evicted_before  blocks that it had evicted until then */
 void SKYT_Truth_Put(SKYT_Twin_t *twin, uint32_t node, uint64_t evicted_before);
-/** The block that the scrub of a satellite looks at next. @return SKYT_NONE: it does not look now */
+/** Return the block that the scrub of a satellite looks at next; SKYT_NONE if it does not look now. */
 uint32_t SKYT_Truth_Scrutinized(const SKYT_Twin_t *twin, uint32_t node);
-/** The scrub of a satellite has purged a block. */
+/** Note that the scrub of a satellite has purged a block. */
 void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
-/** Does a satellite keep the block for a row that hosts do not know of? An earlier put has said it, and the last one another. */
+/** Return true if a satellite keeps the block for a row that hosts do not know: an earlier put named it, and the last one another. */
 bool SKYT_Truth_IsAside(const SKYT_Twin_t *twin, uint32_t block, uint32_t node);
-/** A satellite is asked by another what it has left to hand over. */
+/** Note that another satellite asks this one what it has left to hand over. */
 void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node);
-/** A look of a ground host has found satellites lost, or that nobody answers. */
+/** Check a look of a ground host that has found satellites lost, or no answer at all. */
 void SKYT_Truth_Lost(SKYT_Twin_t *twin, const SKYT_Ground_t *ground);
-/** Servers' answers say that the operation's block is whole. @param began_us  since then its bits in `have` say what was nowhere */
+/** Check that a block is whole, as servers say. @param began_us  time since which its bits in `have` say what was nowhere */
 void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t began_us);
-/** A look-up has not found the operation's block. @return why, in the light of what is known */
+/** Judge a look-up that has not found its block. @return the cause in the light of the truth */
 SKYT_Cause_t SKYT_Truth_Missed(SKYT_Twin_t *twin, const SKYT_Active_t *active);
-/** Satellites' answers say that the operation's block is purged. */
+/** Check that the operation's block is purged, as satellites say. */
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active);
-/** A satellite has purged a block on a neighbour's word. */
+/** Note that a satellite has purged a block on a neighbour's word. */
 void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block);
 
 /* ---- twin_break.c ---------------------------------------------------------------------------------------------------- */
 
-/** A packet that a satellite is about to send. @return its length in twin->scratch2 if it is to be sent changed, else 0 */
+/** Break a packet that a satellite is about to send. @return its length in twin->scratch2 if it was changed, else 0 */
 uint32_t SKYT_Break_Packet(SKYT_Twin_t *twin, const SKY_PacketParts_t *out);
-/** A packet that a satellite is about to look at. @return what it is to see */
+/** Break a packet that a satellite is about to look at. @return the packet that it is to see */
 const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt, SKY_Packet_t *changed);
-/** The service has looked at it, and is about to answer. */
+/** Break a service that has looked at a packet, and is about to answer. */
 void SKYT_Break_Begun(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
-/** The link over which a packet leaves instead of @p link. */
+/** Return the link over which a packet leaves instead of @p link. */
 uint32_t SKYT_Break_Link(const SKYT_Twin_t *twin, uint32_t index, uint32_t link, bool begins);
-/** Before a satellite runs: which links it takes for usable. */
+/** Break the links that a satellite takes for usable, before it runs. */
 void SKYT_Break_Links(SKYT_Twin_t *twin, uint32_t index);
-/** Before a satellite sends telemetry: who listens. */
+/** Break the leases of listeners, before a satellite sends telemetry. */
 void SKYT_Break_Lease(SKYT_Twin_t *twin, uint32_t index);
-/** By how much its clock is to be ahead while it looks at this packet. */
+/** Return how much its clock is to be ahead while it looks at this packet. */
 uint64_t SKYT_Break_LaterUs(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt);
-/** Where a host is to ask for a share. @return how many of @p found */
+/** Break the places at which a host asks for a share. @return number of places in @p found */
 uint32_t SKYT_Break_Places(const SKYT_Twin_t *twin, SKY_Addr_t *found, uint32_t count);
-/** An operation of this host has ended. */
+/** Break a host, of which an operation has ended. */
 void SKYT_Break_Ended(SKYT_Twin_t *twin, uint32_t ground);
-/** A request has been served. */
+/** Break a satellite that has served a request. */
 void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt);
 
 #endif

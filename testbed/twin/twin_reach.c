@@ -1,6 +1,6 @@
 /**
  * @file
- * What ground hosts know of satellites: who is lost, who is late to hand over, and where servers are with that. twin_inquiry.c asks.
+ * Ground hosts' knowledge of satellites: which are lost or late to hand over, and where servers are then. twin_inquiry.c asks them.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * What is known of each block from above: was it put, and has anything happened since that explains a miss? Chunks that a crash or an
+ * Truth about each block: whether it was put, and whether anything has happened since that explains a miss. Chunks that a crash or an
  * eviction takes are seen when they go, so nothing has to be assumed.
  */
 #include "twin_priv.h"
@@ -27,7 +27,7 @@ bool SKYT_Truth_IsAside(const SKYT_Twin_t *twin, uint32_t block, uint32_t node)
     return epoch != twin->truth[block].epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 }
 
-/* Who holds a chunk? @param aside  true: keeping it for a row that hosts do not know of. @return SKYT_NONE: nobody does */
+/* Return a holder of a chunk; SKYT_NONE if there is none. @param aside  true: one that keeps it for a row unknown to hosts */
 static uint32_t holder_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, bool aside)
 {
     uint32_t       holders[HOLDERS_MAX];
@@ -43,13 +43,13 @@ static uint32_t holder_of(const SKYT_Twin_t *twin, uint32_t block, uint32_t chun
     return SKYT_NONE;
 }
 
-/* Is a chunk kept only where hosts do not look before a later row? */
+/* Return true if a chunk is kept only where hosts do not look before a later row. */
 static bool waits_unknown(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk)
 {
     return holder_of(twin, block, chunk, false) == SKYT_NONE && holder_of(twin, block, chunk, true) != SKYT_NONE;
 }
 
-/* Is a chunk held, and only by satellites that keep it for a later row? The window's copy of the block is not whole then. */
+/* Return true if a chunk is held only by satellites that keep it for a later row: the window's copy of the block is not whole. */
 static bool any_waits(const SKYT_Twin_t *twin, uint32_t block)
 {
     const uint32_t row   = SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
@@ -426,7 +426,7 @@ static bool may_miss_anything(const SKYT_Twin_t *twin, const SKYT_Active_t *acti
            active->excuse == SKYT_CAUSE_ABSENT;
 }
 
-/* Does a holder keep the block for a later row than that which satellites have named to the host? */
+/* Return true if a holder keeps the block for a later row than satellites have named to the host. */
 static bool waits_otherwise(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t holder)
 {
     const uint32_t epoch = SKYT_Use_Epoch(twin, holder, active->block);

@@ -1,6 +1,6 @@
 /**
  * @file
- * What a store owes to those who use it: the block that was used longest ago makes room, only when there is none left; and parts of a
+ * Duties of a store: the block that was used longest ago makes room, only when there is none left; and parts of a
  * chunk are kept as long as their PUT's deadline says, and no longer.
  *
  * When each block was used last is noted here, from the packets alone. A PUT that was refused may have counted as a use or not, so two
@@ -78,7 +78,7 @@ static void check_evicted(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *
 
 /* ---- parts ----------------------------------------------------------------------------------------------------------- */
 
-/* How long parts of this PUT may be kept. */
+/* Return the time for which parts of this PUT may be kept. */
 static uint64_t lifetime_us(const SKYT_Twin_t *twin, const SKY_Packet_t *pkt)
 {
     const uint32_t most_ms = twin->config.part_lifetime_ms;

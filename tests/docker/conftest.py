@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, in_containers
 from skymemory.testbed.docker import DockerConstellation, DockerError, build_image, compose_command, containers, find_checkout
 from skymemory.testbed.several import AGENT

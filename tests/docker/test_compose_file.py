@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
 from skymemory.testbed.compose import PROJECT, SATELLITE
 from skymemory.testbed.docker import build_image, compose_command
 from support.agents import AgentProcess

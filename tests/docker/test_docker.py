@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
-from skymemory.store import SkyStore
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.compose import PROJECT
 from skymemory.testbed.docker import containers
+from skymemory.wire.address import Satellite
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 VALUE_BYTES = 600_000
@@ -58,8 +58,8 @@ def test_a_container_on_the_network_is_a_ground_host_too(sky: Constellation) -> 
     key, value = os.urandom(32), os.urandom(VALUE_BYTES)
     program = (
         "import sys\n"
-        "from skymemory.config import Constellation\n"
-        "from skymemory.store import SkyStore\n"
+        "from skymemory.sky.constellation import Constellation\n"
+        "from skymemory.store.sky_store import SkyStore\n"
         f"sky = Constellation.model_validate_json({sky.model_dump_json(by_alias=True, exclude_none=True)!r}, strict=False)\n"
         "with SkyStore(sky) as store:\n"
         f"    result = store.put([(bytes.fromhex({key.hex()!r}), sys.stdin.buffer.read())])[0]\n"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.fsw.health import HEALTH_MID, HealthTelemetry, State, decode
+from skymemory.fsw.health import HEALTH_MID, HealthState, HealthTelemetry, decode
 from skymemory.fsw.messages import Message
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
 from skymemory.testbed.compose import SATELLITE_PYTHON
+from skymemory.wire.address import Satellite
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 ENTRY = Satellite(1, 10)
@@ -28,4 +28,4 @@ def test_health_of_a_plane_through_one_satellite(start_containers) -> None:
                 break
     assert {place: (report.plane, report.slot) for place, report in heard.items()} == {place: place for place in places}
     assert {report.links_present for report in heard.values()} == {2}
-    assert {report.state for report in heard.values()} <= {State.GOOD, State.DEGRADED}
+    assert {report.state for report in heard.values()} <= {HealthState.GOOD, HealthState.DEGRADED}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.compose import SATELLITE
 from skymemory.testbed.docker import build_image, find_checkout
 from skymemory.testbed.several import PLANE
+from skymemory.wire.address import Satellite
 from support.ground_container import ALL_IS_WELL, ground, routes
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]

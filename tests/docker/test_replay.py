@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from skymemory.cli.status import collect
-from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
-from skymemory.store import SkyStore
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.replay import Handover, follow, playing_now, upload
 

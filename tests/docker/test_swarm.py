@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.docker import build_image, find_checkout
 from skymemory.testbed.several import AGENT_SECRET, HTTP_PORT, PLANE, RESP_PORT
 from support.ground_container import ALL_IS_WELL, ground, routes
@@ -25,6 +25,7 @@ CONSTELLATION = ROOT / "docker" / "five-hosts.toml"
 START_S = 180.0
 OVERLAY = "198.51.100.0/24"
 """set aside for documentation (RFC 5737): no machine of the network that the test runs in has such an address"""
+
 
 @pytest.fixture(scope="module")
 def ports() -> dict[int, int]:

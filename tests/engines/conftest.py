@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from support.vllm_engine import VOCABULARY
 

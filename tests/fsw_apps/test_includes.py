@@ -1,6 +1,7 @@
 """The files of the core, and of the host beside it, use each other in one direction: what is below does not know what is above.
 
-A file uses another by including its private header, or by calling a function that it defines.
+A file uses another by including its private header, or by calling a function that it defines. All C is in layers, each of which
+includes headers of those below it only.
 """
 
 import re
@@ -15,6 +16,26 @@ INCLUDE = re.compile(r'^#include "(\w+)\.h"', re.MULTILINE)
 DEFINITION = re.compile(r"^(?!static\b)\w[\w *]*?\b(\w+)\([^;{}]*\)\n\{", re.MULTILINE)
 DECLARATION = re.compile(r"^(#define \w+\(|\w[\w *]*?\b\w+\([^;{}]*\);)", re.MULTILINE)
 CALL = re.compile(r"\b(SKY_\w+)\(")
+
+ROOT = SKY.parents[1]
+LAYERS = {
+    "core": ("fsw_apps/sky/fsw", {"core"}),
+    "host": ("fsw_apps/sky/host", {"core", "host"}),
+    "isl": ("fsw_apps/isl/fsw", {"core", "cFE", "isl"}),
+    "kvc": ("fsw_apps/kvc/fsw", {"core", "cFE", "kvc"}),
+    "exec": ("testbed/exec", {"cFE", "exec"}),
+    "satellite": ("testbed/skysat", {"core", "cFE", "isl", "kvc", "exec", "satellite"}),
+    "twin": ("testbed/twin", {"core", "host", "twin"}),
+    "native": ("ground/native", {"core", "host", "native"}),
+}
+"""Folder of each layer of C, and the layers whose headers it may include. cFE is what testbed/exec stands in for."""
+CFE = re.compile(r"(cfe\w*|common_types|osapi|osconfig)\.h")
+EXCEPTIONS = {
+    ("core", "cfe.h"),  # the cFS library around the core: sky_lib.c
+    ("core", "common_types.h"),
+    ("host", "sky_placement_priv.h"),  # a window is a part of placement, which only the host asks about as a whole
+}
+"""Layer and header of what is included against the order, or though it is private."""
 
 
 def uses(folder: Path) -> dict[str, set[str]]:
@@ -89,3 +110,57 @@ def test_what_is_used_in_one_direction_is_no_circle(tmp_path: Path) -> None:
     )
     assert uses(tmp_path) == {"a": set(), "b": {"a"}, "c": set()}
     assert circle(uses(tmp_path)) == []
+
+
+def included(layer: str) -> set[tuple[Path, str]]:
+    """Return the headers that the files of a layer include, each with the file that includes it."""
+    files = (ROOT / LAYERS[layer][0]).rglob("*.[ch]")
+    return {(path, f"{header}.h") for path in files for header in INCLUDE.findall(COMMENT.sub("", path.read_text()))}
+
+
+def owners() -> dict[str, tuple[str, Path]]:
+    """Return the layer and the path of each header, by its name."""
+    found: dict[str, tuple[str, Path]] = {}
+    for layer, (folder, _) in LAYERS.items():
+        for path in (ROOT / folder).rglob("*.h"):
+            assert path.name not in found, f"{path.name} is in two places"
+            found[path.name] = ("cFE" if CFE.fullmatch(path.name) else layer, path)
+    return found
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_includes_only_those_below_it(layer: str) -> None:
+    where, allowed = owners(), LAYERS[layer][1]
+    known = {(path, header) for path, header in included(layer) if header in where}
+    assert known, "nothing was read"
+    against = {(path.name, header) for path, header in known if where[header][0] not in allowed}
+    assert not {(name, header) for name, header in against if (layer, header) not in EXCEPTIONS}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_private_headers_stay_in_their_folder(layer: str) -> None:
+    """A header that stands in a `src` folder is private."""
+    where = owners()
+    known = {(path, header) for path, header in included(layer) if header in where and (layer, header) not in EXCEPTIONS}
+    private = {(path, header) for path, header in known if where[header][1].parent.name == "src"}
+    assert not {(path.name, header) for path, header in private if path.parent != where[header][1].parent}
+
+
+def test_headers_include_each_other_in_no_circle() -> None:
+    where = owners()
+    graph = {
+        name: {header for header in map("{}.h".format, INCLUDE.findall(COMMENT.sub("", path.read_text()))) if header in where}
+        for name, (_, path) in where.items()
+    }
+    assert not circle(graph)
+
+
+def test_exceptions_are_needed() -> None:
+    where = owners()
+    for layer, header in EXCEPTIONS:
+        assert header in {name for _, name in included(layer)}
+        assert where[header][0] not in LAYERS[layer][1] or where[header][1].parent.name == "src"
+
+
+def test_only_the_library_of_the_core_includes_cfe() -> None:
+    assert {path.stem for path, header in included("core") if CFE.fullmatch(header)} <= {"sky_lib", "sky_lib_assert"}

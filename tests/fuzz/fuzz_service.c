@@ -6,7 +6,7 @@
  * field overwritten; or a pause; or a response to what a migration sent. Every packet that comes out must decode, keep to the
  * sizes, and carry what its checksums say.
  */
-#include "fuzz.h"
+#include "fuzz_input.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -23,12 +23,6 @@
  * Besides, words of gossip to all neighbours, and the scrub's question. */
 #define PULL_MAX ((1u + SKY_SERVICE_JOBS) * (CREDIT * 3u + 1u) + SKY_SERVICE_WORDS * SKY_ISL_COUNT + 1u)
 
-typedef struct
-{
-    const uint8_t *data;
-    size_t         left;
-} input_t;
-
 static SKY_Store_t       store;
 static SKY_Service_t     service;
 static uint8_t           memory[32768];
@@ -37,35 +31,6 @@ static SKY_Schedule_t    schedule;
 static SKY_ScheduleRow_t rows[4];
 static SKY_Packet_t      asked; /* what a migration sent last */
 static bool              has_asked;
-
-static uint8_t take(input_t *in)
-{
-    if (in->left == 0)
-    {
-        return 0;
-    }
-    --in->left;
-    return *in->data++;
-}
-
-static uint32_t take32(input_t *in)
-{
-    const uint32_t kind  = take(in);
-    const uint32_t value = take(in);
-
-    /* Small numbers, the numbers around a limit, and anything. */
-    switch (kind & 3u)
-    {
-        case 0:
-            return value;
-        case 1:
-            return UINT32_MAX - value;
-        case 2:
-            return SKY_LIMIT_CHUNK_SET + 128u - value;
-        default:
-            return value << 24 | (uint32_t)take(in) << 16 | (uint32_t)take(in) << 8 | take(in);
-    }
-}
 
 static void check_out(const SKY_Out_t *out)
 {

@@ -1,4 +1,4 @@
-"""A real agent in a process of its own, with a state folder of its own."""
+"""Agents as real processes, each with a state folder of its own."""
 
 import json
 import os
@@ -15,14 +15,14 @@ from typing import Any, Self
 
 from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import Running, RunRecord
 
 PATIENCE_S = 60.0
-"""for a machine that is busy with something else"""
+"""Seconds to wait, for a machine that is busy with something else."""
 
 
 def wait_until(true: Callable[[], object], what: str = "") -> None:
-    """Wait for something that other processes do."""
+    """Wait until other processes have done something."""
     end_s = time.monotonic() + PATIENCE_S
     while not true():
         assert time.monotonic() < end_s, f"in vain: {what}"
@@ -30,15 +30,15 @@ def wait_until(true: Callable[[], object], what: str = "") -> None:
 
 
 def tell_up(folder: Path, local: LocalConstellation) -> None:
-    """As `skymem up` leaves it: a record of these satellites."""
-    State(folder).save(Running("local", local.constellation, dict(local.processes)))
+    """Write the record of these satellites that `skymem up` would leave."""
+    RunRecord(folder).save(Running("local", local.constellation, dict(local.processes)))
 
 
 class AgentProcess:
     """`skymem agent` with its state in `folder`. A context manager."""
 
     def __init__(self, folder: Path, *flags: str) -> None:
-        """Start it; returns when it serves. `--http-port 0` is among the flags already."""
+        """Start the agent and wait until it serves. The flag `--http-port 0` is added."""
         self.folder = folder
         self.socket = folder / "agent.sock"
         self.log = folder / "agent.log"
@@ -54,7 +54,7 @@ class AgentProcess:
                 text=True,
             )
         self.addresses: dict[str, str] = {}
-        """`engines`, `http`, and what else it serves"""
+        """Addresses by name: `engines`, `http`, and the other ports that it serves."""
         assert self.child.stdout is not None
         while (line := self.child.stdout.readline().strip()) and line != "serving":
             name, _, address = line.partition(": ")
@@ -74,7 +74,7 @@ class AgentProcess:
         self.stop()
 
     def get(self, path: str) -> tuple[int, bytes]:
-        """Status and body of an HTTP answer."""
+        """Return the status and the body of an HTTP answer."""
         try:
             with urllib.request.urlopen(self.addresses["http"] + path, timeout=PATIENCE_S) as answer:
                 return answer.status, answer.read()
@@ -83,19 +83,19 @@ class AgentProcess:
                 return error.code, error.read()
 
     def ready(self) -> dict[str, Any]:
-        """What /readyz says."""
+        """Return the answer of /readyz."""
         return dict(json.loads(self.get("/readyz")[1]))
 
     def wait_ready(self) -> None:
         wait_until(lambda: self.ready()["ready"], f"the agent becomes ready: {self.log.read_text()}")
 
     def metric(self, line: str) -> float:
-        """The value of a sample by its name and labels as they are written; 0: it is not there."""
+        """Return the value of a sample, by its name and labels as they are written; 0 if it is missing."""
         found = [one for one in self.get("/metrics")[1].decode().splitlines() if one.startswith(line + " ")]
         return float(found[0].split()[-1]) if found else 0.0
 
     def client(self, **changes: object) -> AgentClient:
-        """An engine of this agent; `changes`: of its `EngineInfo` and `arena_bytes`."""
+        """Connect an engine to this agent; `changes` are fields of its `EngineInfo` and `arena_bytes`."""
         arena_bytes = changes.pop("arena_bytes", 1 << 24)
         assert isinstance(arena_bytes, int)
         info: dict[str, Any] = {
@@ -110,11 +110,11 @@ class AgentProcess:
         return AgentClient(self.socket, engine=EngineInfo(**info), arena_bytes=arena_bytes)
 
     def open_files(self) -> int:
-        """Its file descriptors."""
+        """Return the number of its file descriptors."""
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def shared_bytes(self) -> int:
-        """Address space that it has mapped of memory that it shares with engines."""
+        """Return the bytes of address space in which it has mapped memory shared with engines."""
         total = 0
         for line in Path(f"/proc/{self.pid}/maps").read_text().splitlines():
             if "memfd:" in line:
@@ -123,12 +123,12 @@ class AgentProcess:
         return total
 
     def kill(self) -> None:
-        """Without warning."""
+        """Kill it without warning."""
         self.child.kill()
         self._wait()
 
     def stop(self) -> int:
-        """SIGTERM; the exit status."""
+        """Send SIGTERM; return the exit status."""
         if self.child.poll() is None:
             self.child.send_signal(signal.SIGTERM)
         return self._wait()

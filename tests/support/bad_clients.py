@@ -1,4 +1,4 @@
-"""What Redis clients and browsers may do to an agent that none should."""
+"""Misbehaviour of Redis clients and browsers towards an agent."""
 
 import base64
 import os
@@ -20,7 +20,7 @@ def _connect(agent: AgentProcess, name: str) -> socket.socket:
 
 
 def _say(agent: AgentProcess, name: str, data: bytes, *, hear: bool = True) -> bytes:
-    """Send, hear the first words of an answer, hang up."""
+    """Send, read the first words of an answer, hang up."""
     with _connect(agent, name) as link, suppress(ConnectionError):
         link.sendall(data)
         return link.recv(1 << 16) if hear else b""
@@ -86,4 +86,4 @@ EVENTS: list[tuple[Event, int]] = [
     (half_a_request, 50),
     (nonsense_request, 50),
 ]
-"""what they do to an agent, and how often; it needs `--resp-port 0`"""
+"""Events, and how often each happens; they need an agent with `--resp-port 0`."""

@@ -1,4 +1,4 @@
-"""What engines may do to an agent that no engine should: they die, and they send what is none of the protocol."""
+"""Misbehaviour of engines towards an agent: they die, and they send what the protocol does not allow."""
 
 import os
 import socket
@@ -26,7 +26,7 @@ sys.stdin.read()
 
 
 def dies_with_its_arena(agent: AgentProcess) -> None:
-    """A real engine process, killed while the agent works in its memory."""
+    """Kill a real engine process while the agent works in its memory."""
     with subprocess.Popen(
         [sys.executable, "-c", ENGINE_THAT_DIES, str(agent.socket)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
@@ -70,7 +70,7 @@ def half_a_frame(agent: AgentProcess) -> None:
 
 
 def half_a_hello(agent: AgentProcess) -> None:
-    """The descriptor has come already."""
+    """Hang up in the middle of a hello, whose descriptor has come already."""
     with RawEngine(agent.socket) as engine:
         descriptor, _ = arena.make(ARENA_BYTES)
         socket.send_fds(engine.link, [protocol.frame(hello())[:2]], [descriptor])
@@ -110,4 +110,4 @@ EVENTS: list[tuple[Event, int]] = [
     (no_arena, 120),
     (says_nothing, 100),
 ]
-"""what they do to an agent, and how often"""
+"""Events, and how often each happens."""

@@ -12,31 +12,31 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, sync_playwright
 
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"]
-"""of containers, and nothing that Chromium fetches of its own"""
+"""Flags for containers, and against anything that Chromium fetches of its own."""
 CHANGED = "net::ERR_NETWORK_CHANGED"
 ABORTED = "net::ERR_ABORTED"
 
 
 @dataclass
 class Visit:
-    """A page that was opened, and what it did that no page may do."""
+    """An open page, and its offences."""
 
     page: Page
     faults: list[str] = field(default_factory=list)
-    """errors and warnings of the console, exceptions, requests that failed"""
+    """Errors and warnings of the console, exceptions, failed requests."""
     hosts: set[str] = field(default_factory=set)
-    """that were asked for anything"""
+    """Hosts that were asked for anything."""
     pending: set[str] = field(default_factory=set)
-    """requests without an answer yet"""
+    """Requests without an answer yet."""
 
     network_changed: bool = False
-    """Somebody on this machine has added or removed a network, as Docker does. Chromium then ends every request, those to
-    loopback as well; who sits before it loads the page again"""
+    """True if somebody on this machine has added or removed a network, as Docker does. Chromium then ends every request, those to
+    loopback as well, and a user would load the page again."""
 
     loaded_again: bool = False
 
     def failed(self, request: Request) -> None:
-        """A request of the page has failed."""
+        """Note a failed request of the page."""
         if request.failure == CHANGED:
             self.network_changed = self.loaded_again = True
         elif request.failure == ABORTED and self.loaded_again:  # it was on its way when the page was loaded again
@@ -45,7 +45,7 @@ class Visit:
             self.faults.append(f"{request.url}: {request.failure}")
 
     def said(self, message: ConsoleMessage) -> None:
-        """The console has a line."""
+        """Note a line of the console."""
         if message.type in ("error", "warning") and CHANGED not in message.text:
             self.faults.append(message.text)
 
@@ -56,7 +56,7 @@ class Visit:
 
 
 def missing(what: str) -> None:
-    """Leave a test out for want of a program; where CI is set that is a failure."""
+    """Skip a test because a program is missing; where CI is set that is a failure."""
     if os.environ.get("CI"):
         pytest.fail(what)
     pytest.skip(what)
@@ -64,7 +64,7 @@ def missing(what: str) -> None:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser."""
+    """Start a browser."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
         missing("no chromium: the page is not looked at")
@@ -81,8 +81,8 @@ def visit(browser: Browser, url: str, *, faults_allowed: bool = False, **setting
     """Open a page in a profile of its own; at the end it must be clean.
 
     Args:
-        settings: of the profile: `viewport`, `color_scheme`, `reduced_motion`.
-        faults_allowed: for a page whose server goes away.
+        settings: Settings of the profile: `viewport`, `color_scheme`, `reduced_motion`.
+        faults_allowed: True for a page whose server goes away.
     """
     context: BrowserContext = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
     context.set_default_timeout(60_000)

@@ -1,4 +1,4 @@
-"""What the C compiler makes of the headers of which `tools/gen_structures.py` makes Python modules."""
+"""The C compiler's view of the headers from which `tools/gen_structures.py` makes Python modules."""
 
 import subprocess
 from functools import cache
@@ -14,13 +14,13 @@ FSW = next(module.path for module in MODULES if "/fsw/" in module.path)
 
 @cache
 def declared(path: str) -> Declared:
-    """What the headers of a module declare, as the tool reads them. `path`: of the module."""
+    """Return the declarations of a module's headers, as the tool reads them; `path` is the module's."""
     return c_headers.read(_module(path).wanted)
 
 
 @cache
 def layouts(path: str) -> dict[tuple[str, str], tuple[int, int]]:
-    """(structure, field) -> (offset, size) in bytes of every structure; field "": the structure itself."""
+    """Return (structure, field) -> (offset, size) in bytes of every structure; field "" is the structure itself."""
     entries = [(one.c_name, name) for one in declared(path).structures for name in ("", *(f.c_name for f in one.fields))]
     lines = [
         f'printf("%zu %zu\\n", offsetof({structure}, {field}), sizeof((({structure} *)0)->{field}));'
@@ -34,7 +34,7 @@ def layouts(path: str) -> dict[tuple[str, str], tuple[int, int]]:
 
 @cache
 def signed(path: str) -> dict[tuple[str, str], bool]:
-    """(structure, field) -> whether it takes negative numbers, of every field that is an integer."""
+    """Return (structure, field) -> True if it takes negative numbers, for every integer field."""
     entries = [
         (one.c_name, field.c_name)
         for one in declared(path).structures
@@ -47,7 +47,7 @@ def signed(path: str) -> dict[tuple[str, str], bool]:
 
 @cache
 def values(path: str) -> dict[str, int | str]:
-    """Value of every constant and enumerator."""
+    """Return the value of every constant and enumerator."""
     own = declared(path)
     names = {one.c_name: one.value for one in (*own.constants, *(m for e in own.enumerations for m in e.members))}
     lines = [
@@ -63,7 +63,7 @@ def _module(path: str) -> Module:
 
 
 def _run(module: Module, lines: list[str]) -> list[str]:
-    """Lines that a program prints which sees the headers of a module."""
+    """Return the lines that a program prints which includes the headers of a module."""
     includes = [f'#include "{name}"' for name in ("stdio.h", "stddef.h", *(ROOT / name for name in module.wanted))]
     with TemporaryDirectory() as made:
         folder = Path(made)

@@ -64,7 +64,7 @@ class Addr(Structure):
 
 
 class Packet(Structure):
-    """`SKY_Packet_t`. Every field of a packet in host order. payload points into the datagram it was decoded from."""
+    """`SKY_Packet_t`. All fields of a packet in host order. payload points into the datagram it was decoded from."""
 
     is_request: bool
     apid: int

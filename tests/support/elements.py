@@ -1,4 +1,4 @@
-"""Two-line elements made for tests, and where real ones are, if somewhere."""
+"""Two-line elements made for tests, and the folder of real ones, if there is one."""
 
 import os
 from pathlib import Path
@@ -8,9 +8,9 @@ from sgp4.api import WGS72, Satrec
 from sgp4.exporter import export_tle
 
 EPOCH_DAYS = 26_572.5
-"""2022-10-01 12:00 UTC, since 1949-12-31"""
+"""2022-10-01 12:00 UTC, in days since 1949-12-31."""
 EPOCH_MS = 1_664_625_600_000
-"""the same as Unix time"""
+"""The same instant as Unix time."""
 
 
 def tle_pair(
@@ -24,7 +24,7 @@ def tle_pair(
     revolutions_a_day: float = 13.16,
     drag: float = 0.0,
 ) -> list[str]:
-    """Both lines of a satellite `latitude_deg` of argument of latitude behind its node; `days` after the epoch."""
+    """Return both lines of a satellite `latitude_deg` of argument of latitude behind its node; `days` after the epoch."""
     turn = 3.141592653589793 / 180
     satrec = Satrec()
     motion = revolutions_a_day * 360 * turn / 1440
@@ -35,7 +35,10 @@ def tle_pair(
 
 
 def shell(planes: int, slots: int, *, spread_deg: float = 180.0) -> list[str]:
-    """Lines of a full pattern; satellite (p, s) has the number 1000 p + s. Nodes and phases are off by some hundredths."""
+    """Return the lines of a full pattern, with nodes and phases off by some hundredths.
+
+    Satellite (p, s) has the number 1000 p + s.
+    """
     lines = []
     for plane in range(1, planes + 1):
         for slot in range(1, slots + 1):
@@ -46,7 +49,7 @@ def shell(planes: int, slots: int, *, spread_deg: float = 180.0) -> list[str]:
 
 
 def real_tle(name: str) -> Path:
-    """A file of real elements in the folder that $SKYMEM_TLE names; the test is skipped where there is none."""
+    """Return a file of real elements in the folder $SKYMEM_TLE; without that folder the test is skipped."""
     path = Path(os.environ.get("SKYMEM_TLE", "/nonexistent")) / name
     if not path.is_file():
         pytest.skip(f"no {name} in the folder that $SKYMEM_TLE names")

@@ -1,15 +1,17 @@
-"""The flight core's own functions, which the client library carries: what ground code is held against.
+"""The flight core's own functions, from the client library: tests hold ground code against them.
 
-The ground has its own codec (`skymemory.wire.packets`, for the control plane) and its own torus (`skymemory.placement.torus`).
+The ground has its own codec (`skymemory.wire.packets`, for the control plane) and its own torus
+(`skymemory.sky.placement.torus`).
 """
 
 import ctypes
 from functools import cache
 from typing import Any
 
-from skymemory import compiled
-from skymemory.placement.torus import Direction, Satellite, Torus
+from skymemory.common import compiled
+from skymemory.sky.placement.torus import Direction, Torus
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import Packet
 from support import core_structures as c
 
@@ -26,27 +28,27 @@ def _core() -> ctypes.CDLL:
 
 
 def crc16(data: bytes, crc: int = c.CRC16_INIT) -> int:
-    """CRC-16/CCITT-FALSE, continued from `crc` (CCSDS 132.0-B, 4.1.6.2)."""
+    """Return CRC-16/CCITT-FALSE, continued from `crc` (CCSDS 132.0-B, 4.1.6.2)."""
     return int(_core().SKY_Crc16(crc, data, len(data)))
 
 
 def crc32c(data: bytes, crc: int = 0) -> int:
-    """CRC-32C, continued from `crc` (RFC 3720, B.4)."""
+    """Return CRC-32C, continued from `crc` (RFC 3720, B.4)."""
     return int(_core().SKY_Crc32c(crc, data, len(data)))
 
 
 def crc_implementation() -> str:
-    """What computes CRCs on this machine: `pclmul+sse4.2`, `pmull+crc32` or `table`."""
+    """Return the way in which this machine computes CRCs: `pclmul+sse4.2`, `pmull+crc32` or `table`."""
     return str(_core().SKY_Crc_Implementation().decode())
 
 
 def force_portable_crc(portable: bool) -> None:
-    """From now on use tables (True), or the best that this machine has (False)."""
+    """Use tables from now on (True), or the best way that this machine has (False)."""
     _core().SKY_Crc_ForcePortable(int(portable))
 
 
 def encode(packet: Packet) -> bytes:
-    """The datagram as the flight core writes it; empty if it refuses."""
+    """Return the datagram as the flight core writes it; empty if it refuses."""
     raw = c.Packet()
     for name in _PLAIN:
         setattr(raw, name, getattr(packet, name))
@@ -62,7 +64,7 @@ def encode(packet: Packet) -> bytes:
 
 
 def decode(datagram: bytes) -> tuple[int, Packet | None]:
-    """The status with which the flight core takes a datagram in, and the packet if that is OK."""
+    """Return the status with which the flight core decodes a datagram, and the packet if that is OK."""
     raw = c.Packet()
     status = int(_core().SKY_Packet_Decode(datagram, len(datagram), ctypes.byref(raw)))
     if status != icd.STATUS_OK:
@@ -74,7 +76,7 @@ def decode(datagram: bytes) -> tuple[int, Packet | None]:
 
 
 def relabel(datagram: bytes, hop_limit: int, gateway: Satellite) -> bytes:
-    """A datagram as a satellite passes it on."""
+    """Return a datagram as a satellite passes it on."""
     held = ctypes.create_string_buffer(datagram, len(datagram))
     _core().SKY_Packet_Relabel(held, len(datagram), hop_limit, c.Addr(*gateway))
     return held.raw
@@ -88,20 +90,20 @@ def _core_torus(torus: Torus) -> c.Torus:
 
 
 def neighbour(torus: Torus, satellite: Satellite, direction: Direction) -> Satellite | None:
-    """`SKY_Torus_Neighbour`; None where no link leads."""
+    """Return `SKY_Torus_Neighbour`; None where no link leads."""
     raw = _core_torus(torus)
     end = _core().SKY_Torus_Neighbour(ctypes.byref(raw), c.Addr(*satellite), _LINKS.index(direction))
     return Satellite(end.plane, end.slot) if end.plane else None
 
 
 def hops(torus: Torus, origin: Satellite, target: Satellite) -> int:
-    """`SKY_Torus_Hops`."""
+    """Return `SKY_Torus_Hops`."""
     raw = _core_torus(torus)
     return int(_core().SKY_Torus_Hops(ctypes.byref(raw), c.Addr(*origin), c.Addr(*target)))
 
 
 def next_hop(torus: Torus, origin: Satellite, target: Satellite) -> Direction | None:
-    """`SKY_Torus_NextHop` with all links up, for a packet that starts here; None: there already."""
+    """Return `SKY_Torus_NextHop` with all links up, for a packet that starts here; None at the target."""
     raw = _core_torus(torus)
     link = _core().SKY_Torus_NextHop(ctypes.byref(raw), c.Addr(*origin), c.Addr(*target), c.Addr(0, 0), _ALL_LINKS)
     return _LINKS[link] if link < len(_LINKS) else None

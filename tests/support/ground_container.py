@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.several import PLANE
 
 GROUND = """
 import json, os, sys
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.link.control import ControlPlane
-from skymemory.placement.window import Route
-from skymemory.store import SkyStore
+from skymemory.sky.window import Route
+from skymemory.store.sky_store import SkyStore
 
 sky = Constellation.load(sys.argv[1])
 routes = {place: Route(place, place) for place in sky.torus.satellites()}
@@ -45,7 +45,7 @@ print(json.dumps({**told, "put": put, "got": got}))
 
 @contextmanager
 def routes(docker: Callable[..., str], network: str, sky: Constellation, here: str = "", *words: str) -> Iterator[str]:
-    """A container on a Docker network that runs sky-net and nothing else; its id, so that others can share its network."""
+    """Run a container on a Docker network with only sky-net in it; yield its id, so that others can share its network."""
     command = ["run", "--detach", "--rm", "--network", network, "--cap-drop", "ALL", "--cap-add", "NET_ADMIN", *words]
     container = docker(*command, PLANE.name, sky.network.base, str(sky.planes), here).strip()
     try:
@@ -55,7 +55,7 @@ def routes(docker: Callable[..., str], network: str, sky: Constellation, here: s
 
 
 def ground(network: str, constellation: Path) -> dict[str, Any]:
-    """What a ground host sees that shares the network of a container: this test's interpreter with all it needs."""
+    """Return the observations of a ground host that shares a container's network: this interpreter with all it needs."""
     folders = {"/usr", sys.prefix, sys.base_prefix, os.path.realpath(sys.base_prefix)}
     folders |= {folder for folder in sys.path if folder.endswith("site-packages")}
     mounts = [word for folder in sorted(folders) for word in ("--volume", f"{folder}:{folder}:ro")]
@@ -69,4 +69,4 @@ def ground(network: str, constellation: Path) -> dict[str, Any]:
 
 
 ALL_IS_WELL: dict[str, Any] = {"silent": [], "silent_through_centre": [], "put": ["done"] * 4, "got": [True] * 4}
-"""what it sees if nothing is missing"""
+"""Observations if nothing is missing."""

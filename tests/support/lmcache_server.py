@@ -1,4 +1,4 @@
-"""LMCache's server as a process of its own, with what it stores going through a Redis port."""
+"""LMCache's server as a process of its own, which stores through a Redis port."""
 
 import json
 import os
@@ -12,11 +12,11 @@ from support.progress import Progress
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
 
 MISSED = "LMCache server is unhealthy"
-"""what each part of vLLM says when the server has not answered in time"""
+"""Line of each part of vLLM when the server has not answered in time."""
 
 
 def resp_adapter(port: int) -> dict[str, object]:
-    """LMCache's own client of Redis servers."""
+    """Return the settings of LMCache's own client of Redis servers."""
     return {"type": "resp", "host": "127.0.0.1", "port": port}
 
 
@@ -54,7 +54,7 @@ class LMCacheServer:
         self.progress.wait(self._serves, "LMCache serves")
 
     def stop(self) -> None:
-        """End it: what it held in memory is gone."""
+        """End it: its memory is lost."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
@@ -64,7 +64,7 @@ class LMCacheServer:
                 self._process.wait()
 
     def log(self) -> str:
-        """What it said since it was started."""
+        """Return its output since it was started."""
         return self._log.read_text(errors="replace")
 
     @property
@@ -80,15 +80,15 @@ class LMCacheServer:
 
 
 def restart_under(engine: Engine, lmcache: LMCacheServer) -> None:
-    """LMCache with empty memory, and a vLLM that has found it again with all its parts: it takes a known block from there."""
+    """Restart LMCache with empty memory, and wait until all parts of vLLM have found it: vLLM takes a known block from it."""
     probe = words(BLOCK_TOKENS + 1, 99)
     engine.fresh(probe)
     missed = engine.log().count(MISSED) + 2  # vLLM's scheduler and its worker ask for themselves
     lmcache.stop()
-    # LMCache's worker registers anew only if it has seen the server gone: of one that is back before a question to it has expired
-    # it would never know, and all that it stored would be lost
+    # LMCache's worker registers anew only if it has seen the server gone. A server that is back before a question to it has
+    # expired would never be known, and all that it stored would be lost
     engine.progress.wait(lambda: engine.log().count(MISSED) >= missed, "vLLM misses LMCache")
     lmcache.start()
-    # What is asked before is lost
+    # Questions before this are lost
     lmcache.progress.wait(lambda: "Registered" in lmcache.log(), "vLLM's workers find the new LMCache")
     lmcache.progress.wait(lambda: engine.fresh(probe)["cached"] == [BLOCK_TOKENS], "vLLM takes blocks from it")

@@ -1,6 +1,6 @@
-"""Both ends of a satellite's link to mission control, and the definitions that mission control reads, read a second time.
+"""Both ends of a satellite's link to mission control, and independent readers of mission control's definitions.
 
-The readers here know just what the generators write, and refuse all else; they share nothing with the generators.
+The readers know exactly what the generators write, and refuse all else; they share nothing with the generators.
 """
 
 import re
@@ -14,10 +14,10 @@ from operator import xor
 from pathlib import Path
 from xml.etree import ElementTree
 
-from skymemory.link.relay import Relay
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.fsw.relay import Relay
+from skymemory.sky.window import Route
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
 
 ROOT = Path(__file__).parents[2]
 XTCE = ROOT / "mission" / "xtce" / "skymemory.xml"
@@ -40,7 +40,7 @@ class Link:
         return self._socket.recv(65536)
 
     def housekeeping(self, request: bytes, mid: int) -> bytes:
-        """Ask with a command, and ask again (the lease of telemetry may not have begun), until telemetry `mid` comes."""
+        """Ask with a command until telemetry `mid` comes, again and again: its lease may not have begun."""
         self._socket.settimeout(0.5)
         for _ in range(20):
             self.send(request)
@@ -56,7 +56,7 @@ class Link:
 
 @contextmanager
 def link(sky: LocalConstellation, place: Satellite) -> Iterator[Link]:
-    """A relay to one satellite, and mission control behind it."""
+    """Open a relay to one satellite, with mission control behind it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as telemetry:
         telemetry.bind(("127.0.0.1", 0))
         telemetry.settimeout(ANSWER_S)
@@ -68,7 +68,7 @@ def link(sky: LocalConstellation, place: Satellite) -> Iterator[Link]:
 
 
 def with_checksum(packet: bytes) -> bytes:
-    """The command with cFS's checksum."""
+    """Return the command with cFS's checksum."""
     without = packet[:7] + b"\0" + packet[8:]
     return packet[:7] + bytes([reduce(xor, without, 0xFF)]) + packet[8:]
 
@@ -131,7 +131,7 @@ class Cosmos:
         return Item(*head, default if word == "APPEND_ID_PARAMETER" else None, default, least, most)
 
     def identify(self, packet: bytes) -> str:
-        """The one packet whose identity this is."""
+        """Return the name of the one packet with this identity."""
         found = [
             name
             for name, items in self.packets.items()
@@ -146,7 +146,7 @@ class Cosmos:
         return dict(_split(packet, items))
 
     def encode(self, name: str, **values: int | bytes) -> bytes:
-        """A command with its defaults, but for `values`."""
+        """Return a command with its defaults, except for `values`."""
         number, bits = 0, 0
         items = self.packets[name]
         assert values.keys() <= items.keys()
@@ -190,7 +190,7 @@ class XtceCommands:
         return None if found is None else found.get("consequenceLevel")
 
     def encode(self, name: str, **values: int | str | bytes) -> bytes:
-        """A command with its initial values, but for `values`; an enumeration's is its label."""
+        """Return a command with its initial values, except for `values`; that of an enumeration is its label."""
         number, bits = 0, 0
         for size, raw in self._entries(name, dict(values)):
             number, bits = number << size | raw, bits + size
@@ -232,5 +232,5 @@ class XtceCommands:
 
 
 def snake(name: str) -> str:
-    """Link_NORTH_TxPackets -> link_north_tx_packets."""
+    """Return link_north_tx_packets for Link_NORTH_TxPackets."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -1,30 +1,35 @@
-"""Any packet that the wire can carry, for hypothesis."""
+"""Strategy of hypothesis for any packet that the wire can carry."""
 
 from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from skymemory.placement.torus import Satellite
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import KEY_BYTES, Packet
 
 U8, U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 32, 64))
 addresses = st.builds(Satellite, U16, U16)
 
 
+def carries_chunk(packet: Packet) -> bool:
+    """Return True if the payload is a chunk or a part of one: that of a PUT, or of the answer to a GET."""
+    return packet.op == icd.OP_PUT if packet.is_request else packet.op == icd.OP_GET and packet.status == 0
+
+
 @st.composite
 def packets(draw: st.DrawFn) -> Packet:
-    """Every field takes every value; only a chunk's lengths agree, as no encoder writes them otherwise."""
+    """Draw a packet: every field takes every value; only a chunk's lengths agree, as no encoder writes them otherwise."""
     is_request = draw(st.booleans())
     payload = draw(st.binary(max_size=400) | st.binary(min_size=6000, max_size=6000))
     packet = Packet(
         is_request=is_request,
         apid=draw(st.integers(0, 0x7FF)),
-        op=draw(U8),
+        op=draw(st.sampled_from((icd.OP_PUT, icd.OP_GET)) | U8),
         src=draw(addresses),
         dst=draw(addresses),
         request_id=draw(U64),
-        status=draw(U8),
+        status=draw(st.just(icd.STATUS_OK) | U8),
         flags=draw(U8),
         hop_limit=draw(U8),
         credit=draw(U16),
@@ -45,5 +50,4 @@ def packets(draw: st.DrawFn) -> Packet:
         time_s=0 if is_request else draw(U32),
         time_subs=0 if is_request else draw(U16),
     )
-    carries_chunk = packet.op == icd.OP_PUT if is_request else packet.op == icd.OP_GET and packet.status == 0
-    return replace(packet, offset=9, chunk_len=9 + len(payload)) if carries_chunk else packet
+    return replace(packet, offset=9, chunk_len=9 + len(payload)) if carries_chunk(packet) else packet

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry
 from skymemory.agent.activity import Activity
 from skymemory.agent.models import Model
 from skymemory.agent.watch.routes import PAGE, add_routes
-from skymemory.agent.watch.sampler import Sampler
-from skymemory.store import SkyStore
+from skymemory.agent.watch.sampler import SkySampler
+from skymemory.store.sky_store import SkyStore
 
 Client = TestClient[web.Request, web.Application]
 Serve = Callable[..., Any]
@@ -23,14 +23,14 @@ Serve = Callable[..., Any]
 
 @dataclass
 class OnlyActivity:
-    """What the page needs of the agent's observer."""
+    """The part of the agent's observer that the page needs."""
 
     activity: Activity = field(default_factory=Activity)
 
 
 @dataclass
 class OnlyStore:
-    """What the page needs of the agent's sky."""
+    """The part of the agent's sky that the page needs."""
 
     observer: OnlyActivity = field(default_factory=OnlyActivity)
     store: SkyStore | None = None
@@ -38,31 +38,23 @@ class OnlyStore:
     unready: str | None = "nothing is up; `skymem up` starts one"
 
 
-@dataclass
-class Double:
-    """What the page needs of the agent."""
-
-    sky: OnlyStore = field(default_factory=OnlyStore)
-    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
-
-
 @asynccontextmanager
-async def served(store: SkyStore | None = None, page: Path = PAGE) -> AsyncIterator[tuple[Client, Sampler, OnlyStore]]:
-    """A client of an application that has the page's routes."""
-    agent = Double(OnlyStore(store=store))
+async def served(store: SkyStore | None = None, page: Path = PAGE) -> AsyncIterator[tuple[Client, SkySampler, OnlyStore]]:
+    """Yield a client of an application that has the page's routes."""
+    sky = OnlyStore(store=store)
     app = web.Application()
-    sampler = add_routes(app, agent, page=page)
+    sampler = add_routes(app, sky, CollectorRegistry(), page=page)
     async with TestClient(TestServer(app)) as client:
-        yield client, sampler, agent.sky
+        yield client, sampler, sky
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
-    """An asynchronous test."""
+    """Run an asynchronous test."""
     asyncio.run(asyncio.wait_for(scenario, 300))
 
 
 async def until(true: Callable[[], Awaitable[Any]]) -> Any:
-    """What a question brings once it is true."""
+    """Return the answer to a question once it is true."""
     while not (found := await true()):
         await asyncio.sleep(0.01)
     return found

@@ -1,15 +1,15 @@
-"""TCP ports for programs that have to be told theirs."""
+"""TCP ports for programs that need theirs as an argument."""
 
 import random
 import socket
 from itertools import islice
 
 _PORTS = range(10_000, 32_768)
-"""below those that Linux gives to whoever asks for any: nobody has them by the time that the program has started"""
+"""Ports below those that Linux gives to programs that ask for any: nobody takes them before the program has started."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody uses on this machine."""
+    """Return ports that nobody uses on this machine."""
     return list(islice(filter(_is_free, random.sample(_PORTS, len(_PORTS))), count))
 
 

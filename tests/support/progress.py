@@ -1,4 +1,4 @@
-"""Waiting for processes on a machine that may be busy with something else: as long as they get on, and no fixed time."""
+"""Waiting for processes on a busy machine: as long as they make progress, instead of a fixed time."""
 
 import subprocess
 import tempfile
@@ -8,26 +8,26 @@ from pathlib import Path
 from typing import Protocol
 
 QUIET_S = 120.0
-"""so long nothing may move: neither the CPU time of the processes nor what they write"""
+"""Seconds in which nothing may move: neither the CPU time of the processes nor what they write."""
 BOUND_S = 1800.0
-"""of one wait, whatever moves"""
+"""Seconds of one wait, whatever moves."""
 _LOOK_S = 1.0
-"""how often it is looked what moves"""
+"""Seconds between two looks at what moves."""
 _TICKS = 5
-"""of CPU time; who does nothing but wait takes one now and then"""
+"""Ticks of CPU time that count as a move; a process that only waits takes one now and then."""
 
 
 class Process(Protocol):
-    """What is used of `subprocess.Popen`."""
+    """The part of `subprocess.Popen` that is used."""
 
     pid: int
 
     def poll(self) -> int | None:
-        """Exit status; None: it runs."""
+        """Return the exit status; None while it runs."""
 
 
 class Progress:
-    """Of a process, all that it has started, and their logs."""
+    """Progress of a process, of all that it has started, and of their logs."""
 
     def __init__(self, process: Process, *logs: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._process = process
@@ -41,13 +41,13 @@ class Progress:
         self._began = self._moved = self._clock()
 
     def check(self, what: str) -> None:
-        """Fail if it has ended, has not moved for long, or the wait has reached its bound."""
+        """Fail if the process has ended, has not moved for long, or the wait has reached its bound."""
         ended = self._process.poll()
         assert ended is None, f"{what}: the process has ended with {ended}\n{self.tail()}"
         self.check_moves(what)
 
     def check_moves(self, what: str) -> None:
-        """As `check`, for a process that may end."""
+        """Check as `check` does, for a process that may end."""
         now = self._clock()
         ticks, written = self._now()
         if abs(ticks - self._ticks) >= _TICKS or written != self._written:
@@ -66,7 +66,7 @@ class Progress:
             time.sleep(pause_s)
 
     def tail(self) -> str:
-        """The ends of the logs."""
+        """Return the ends of the logs."""
         return "\n".join(log.read_text(errors="replace")[-4000:] for log in self._logs if log.exists())
 
     def _now(self) -> tuple[int, int]:
@@ -74,7 +74,7 @@ class Progress:
 
 
 def cpu_ticks(pid: int) -> int:
-    """CPU time of a process and of all below it, in ticks; those that have ended count at who has waited for them."""
+    """Return the CPU time of a process and of all below it, in ticks; ended ones count at the process that waited for them."""
     below: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -94,7 +94,7 @@ def cpu_ticks(pid: int) -> int:
 
 
 def run(command: Sequence[object]) -> str:
-    """What a command prints; it must succeed, and may take as long as it gets on."""
+    """Return the output of a command; it must succeed, and may take as long as it makes progress."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         with log.open("wb") as output:

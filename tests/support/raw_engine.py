@@ -1,4 +1,4 @@
-"""An engine that says to the agent what a good one would not."""
+"""An engine that sends to an agent what a good engine would not."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ ARENA_BYTES = 1 << 20
 
 
 def hello(**changes: Any) -> protocol.Hello:
-    """A good one, but for the changes."""
+    """Return a good hello, except for the changes."""
     fields: dict[str, Any] = {
         "version": protocol.VERSION,
         "name": "vllm",
@@ -45,7 +45,7 @@ class RawEngine:
         self.link.close()
 
     def greet(self, message: protocol.Hello | None = None, descriptors: Sequence[int] | None = None) -> Any:
-        """Say Hello, with descriptors (none named: of a good arena); the answer."""
+        """Send a hello with descriptors, by default that of a good arena; return the answer."""
         message = message or hello()
         if descriptors is None:
             descriptor, _ = arena.make(message.arena_bytes)
@@ -57,13 +57,13 @@ class RawEngine:
             socket.send_fds(self.link, [protocol.frame(message)], list(descriptors))
         return self.answer(protocol.WELCOMED)
 
-    def send(self, data: bytes | protocol.Message) -> None:
-        """Bytes as they are, or a message; the agent may have hung up."""
+    def send(self, data: bytes | protocol.EngineMessage) -> None:
+        """Send bytes as they are, or a message; the agent may have hung up."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self.link.sendall(data if isinstance(data, bytes) else protocol.frame(data))
 
     def answer(self, decoder: Any = protocol.ANSWERED) -> Any:
-        """The next message; None: the agent has hung up."""
+        """Return the next message; None if the agent has hung up."""
         head = self._read(protocol.LENGTH.size)
         if head is None:
             return None
@@ -71,7 +71,7 @@ class RawEngine:
         return None if body is None else decoder.decode(body)
 
     def gone(self) -> bool:
-        """Waits until the agent has hung up; what it says before is passed over."""
+        """Wait until the agent has hung up; discard what it sends before."""
         while self.answer() is not None:
             pass
         return True

@@ -1,4 +1,4 @@
-"""vLLM engines and an agent as processes of their own, told what to do by a test."""
+"""vLLM engines and an agent as processes of their own, controlled by a test."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from support.progress import Progress
 BLOCK_TOKENS = 128
 VOCABULARY = 512
 _TRIES = 20
-"""at least, and for at least a minute: how long one takes depends on how busy the machine is"""
+"""Tries at least, for at least a minute: the time of one depends on how busy the machine is."""
 CONNECTOR = {
     "kv_connector": "SkyMemoryConnector",
     "kv_connector_module_path": "skymemory.engines.vllm",
@@ -26,12 +26,12 @@ CONNECTOR = {
 
 
 def words(count: int, seed: int) -> list[int]:
-    """Token ids of a prompt; another seed, another first token."""
+    """Return token ids of a prompt; another seed gives another first token."""
     return [3 + (seed * 101 + position * (7 + seed % 5)) % (VOCABULARY - 3) for position in range(count)]
 
 
 def _not_saved(metrics: dict[str, float]) -> float:
-    """Blocks that were computed and are not in the sky."""
+    """Return the number of blocks that were computed and are not in the sky."""
     return sum(metrics.get(f"skymemory_save_{why}_blocks", 0) for why in ("skipped", "failed"))
 
 
@@ -45,7 +45,7 @@ class Agent:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Wait until it serves."""
+        """Start it and wait until it serves."""
         skymem = Path(sys.executable).with_name("skymem")
         with (self.folder / "agent.log").open("a") as log:
             self.process = subprocess.Popen(
@@ -60,14 +60,14 @@ class Agent:
         assert line, self.log()
 
     def kill(self) -> None:
-        """As `kill -9`."""
+        """End it as `kill -9` does."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
 
     def stop(self) -> None:
-        """As systemd does."""
+        """End it as systemd does."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(60)
@@ -78,7 +78,7 @@ class Agent:
 
 
 def as_toml(sections: dict[str, dict[str, Any]]) -> str:
-    """A constellation file."""
+    """Return the text of a constellation file."""
     lines = []
     for name, section in sections.items():
         lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in section.items())]
@@ -86,7 +86,7 @@ def as_toml(sections: dict[str, dict[str, Any]]) -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """For a vLLM that stays on this machine, small."""
+    """Return the environment of a small vLLM that stays on this machine."""
     return {
         **os.environ,
         "SKYMEM_STATE": str(folder),
@@ -122,42 +122,42 @@ class Engine:
         self._answers = os.fdopen(read, encoding="utf-8")
 
     def wait(self) -> None:
-        """Until it is up."""
+        """Wait until it is up."""
         self._answer()
 
     def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """Have it do something."""
+        """Send a command and return the answer."""
         self.begin(command, **arguments)
         return self._answer()
 
     def begin(self, command: str, **arguments: Any) -> None:
-        """As `ask`; the answer is fetched by `finish`."""
+        """Send a command as `ask` does; `finish` fetches the answer."""
         assert self._process.stdin is not None
         print(json.dumps({"command": command, **arguments}), file=self._process.stdin, flush=True)
 
     def finish(self) -> dict[str, Any]:
-        """The answer to what was begun."""
+        """Return the answer to the command that was begun."""
         return self._answer()
 
     def generate(
         self, *prompts: list[int], tokens: int = 8, salt: str | None = None, adapter: Path | None = None
     ) -> dict[str, Any]:
-        """Greedy tokens of prompts that come at once."""
+        """Return greedy tokens of prompts that come at once."""
         of_adapter = str(adapter) if adapter else None
         return self.ask("generate", prompts=prompts, tokens=tokens, salts=[salt] * len(prompts), adapter=of_adapter)
 
     def fresh(self, *prompts: list[int], **arguments: Any) -> dict[str, Any]:
-        """As `generate`, with nothing in vLLM's own cache."""
+        """Generate as `generate` does, with nothing in vLLM's own cache."""
         tries = self._tries()
         while not self.ask("forget")["done"]:  # a request that was given up holds its blocks until its load has ended
             tries("vLLM forgets what it has itself")
         return self.generate(*prompts, **arguments)
 
     def stored(self, prompt: list[int], blocks: int, **arguments: Any) -> list[int]:
-        """Tokens of a prompt of which nothing is known, once so many blocks more are in the sky.
+        """Return the tokens of an unknown prompt, once so many blocks more are in the sky.
 
-        On a busy machine a worker may find the agent when a short prompt is computed already, or a put may take too long; what is
-        missing then is computed once more.
+        On a busy machine a worker may find the agent when a short prompt is computed already, or a put may take too long. The
+        missing blocks are then computed once more.
         """
         before = self.metrics()
         cold = self.fresh(prompt, **arguments)
@@ -169,14 +169,14 @@ class Engine:
             if _not_saved(found) > lost:
                 lost = _not_saved(found)
                 assert self.fresh(prompt, **arguments)["tokens"] == cold["tokens"]
-            self.generate(words(4, seed))  # what the workers did late is told in a later step
+            self.generate(words(4, seed))  # what the workers did late is reported in a later step
             seed += 1
         return cold["tokens"][0]
 
     def loaded(self, prompt: list[int], blocks: int, **arguments: Any) -> list[int]:
-        """Tokens of a prompt of which so many blocks come from the sky, but for one token of it that is computed.
+        """Return the tokens of a prompt of which so many blocks come from the sky, all of its tokens but one at most.
 
-        On a busy machine a satellite may pass for lost; then they are computed, stored anew, and come the next time.
+        On a busy machine a satellite may pass for lost. Blocks are then computed, stored anew, and come the next time.
         """
         tries = self._tries()
         tokens = None
@@ -189,7 +189,7 @@ class Engine:
             tries(f"{found} instead of {blocks} blocks")
 
     def again(self, attempt: Callable[[], bool]) -> None:
-        """Until an attempt succeeds; for the same reason, where more than tokens is to be seen."""
+        """Repeat an attempt until it succeeds; for the same reason as `loaded`, where more than tokens is observed."""
         tries = self._tries()
         while not attempt():
             tries("in vain")
@@ -198,7 +198,7 @@ class Engine:
         return self.ask("metrics")
 
     def until(self, **least: float) -> dict[str, float]:
-        """Metrics once these have come so far: what the workers did late is told in a later step."""
+        """Return the metrics once these have come so far: what the workers did late is reported in a later step."""
         tries = self._tries()
         seed = 1000
         while True:
@@ -210,11 +210,11 @@ class Engine:
             seed += 1
 
     def keys(self) -> list[bytes]:
-        """Under which blocks were stored so far; of engines with the connector of `support.vllm_recording`."""
+        """Return the keys under which blocks were stored so far, by engines with the connector of `support.vllm_recording`."""
         return list(dict.fromkeys(self.saves()))
 
     def saves(self) -> list[bytes]:
-        """The same, once for each time that a block was to be stored."""
+        """Return these keys, each once for every time that its block was to be stored."""
         return [bytes.fromhex(line) for line in self._keys.read_text().split()] if self._keys.exists() else []
 
     def log(self) -> str:
@@ -234,7 +234,7 @@ class Engine:
         self._answers.close()
 
     def _tries(self) -> Callable[[str], None]:
-        """Something that is called after each try in vain, and fails when there were enough."""
+        """Return a function to call after each try in vain; it fails when there were enough."""
         end, left = time.monotonic() + 60, count(_TRIES, -1)
 
         def tried(what: str) -> None:

@@ -1,4 +1,4 @@
-"""A vLLM engine as a process of its own, told what to do by JSON lines on its standard input; answers go to a descriptor.
+"""A vLLM engine as a process of its own, controlled by JSON lines on its standard input; answers go to a descriptor.
 
 usage: vllm_process.py DESCRIPTOR SETTINGS       arguments of `LLM` as JSON
 """
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def generate(llm, prompts, tokens, salts, adapter):
-    """Greedy tokens of each prompt, how many of its tokens were not computed, and how long all took."""
+    """Return the greedy tokens of each prompt, the number of its tokens that were not computed, and the time for all."""
     from vllm import SamplingParams
     from vllm.inputs import TokensPrompt
 
@@ -40,7 +40,7 @@ def generate(llm, prompts, tokens, salts, adapter):
 
 
 def lora_request(folder):
-    """For the adapter in a folder, which it is named after; its number is that of the name."""
+    """Return the request for the adapter in a folder, whose name it has; its number is that of the name."""
     from vllm.lora.request import LoRARequest
 
     name = os.path.basename(folder)
@@ -48,12 +48,12 @@ def lora_request(folder):
 
 
 def load(llm, adapter):
-    """As `--lora-modules` and `/v1/load_lora_adapter` do, ahead of requests."""
+    """Load an adapter as `--lora-modules` and `/v1/load_lora_adapter` do, ahead of requests."""
     return {"done": llm.llm_engine.add_lora(lora_request(adapter))}
 
 
 def abort(llm, prompt, steps):
-    """A request that is given up after some steps of the engine."""
+    """Give up a request after some steps of the engine."""
     from vllm import SamplingParams
     from vllm.inputs import TokensPrompt
 
@@ -68,12 +68,12 @@ def abort(llm, prompt, steps):
 
 
 def forget(llm):
-    """vLLM's own cache is empty from here on; the connector's is not."""
+    """Empty vLLM's own cache, not the connector's."""
     return {"done": llm.reset_prefix_cache()}
 
 
 def metrics(llm):
-    """Counters of the connector, and of vLLM what tells about it."""
+    """Return the counters of the connector, and those of vLLM that concern it."""
     wanted = ("vllm:skymemory_", "vllm:external_prefix_cache", "vllm:num_preemptions")
     return {
         f"{one.name.removeprefix('vllm:')}{one.labels.get('reason', '')}": one.value if hasattr(one, "value") else one.count

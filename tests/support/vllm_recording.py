@@ -1,4 +1,4 @@
-"""The connector, and a file that tells under which keys it stores: for tests that put something else there."""
+"""The connector with a file of the keys under which it stores, for tests that replace those blocks."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ RECORD = "VLLM_RECORD"
 
 
 class SkyMemoryConnector(connector.SkyMemoryConnector):
-    """One key in hexadecimal digits a line, in the order of the tokens; of all workers, each in this order."""
+    """A connector that writes one key a line in hexadecimal digits: keys of all workers, each in the order of the tokens."""
 
     def bind_connector_metadata(self, connector_metadata: Any) -> None:
         with Path(os.environ[RECORD]).open("a", encoding="ascii") as file:

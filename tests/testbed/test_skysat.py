@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite
 from skymemory.testbed.local import free_port
+from skymemory.wire.address import Satellite
 
 MEMORY_KB_MAX = 3 * 1024
 PT_LOAD, PT_INTERP = 1, 3

@@ -25,10 +25,10 @@ from skymemory.fsw.links import LINKS
 from skymemory.fsw.messages import Message
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.window import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import ChunkSet, Packet, migrate_payload
 from support.mission import ROOT, TARGET, XTCE, Cosmos, XtceCommands, link, snake, with_checksum
 

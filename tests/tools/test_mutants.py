@@ -100,7 +100,10 @@ def start(project: Path, *arguments: str) -> subprocess.Popen[str]:
     (project.parent / "tmp").mkdir(exist_ok=True)
     return subprocess.Popen(
         [sys.executable, project / "tools/mutants.py", "--seeds", "9", "--jobs", "2", *arguments],
-        env={**os.environ, "TMPDIR": str(project.parent / "tmp")}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(project.parent / "tmp")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -258,7 +261,8 @@ def test_all_faults_may_have_four_that_the_twin_does_not_run() -> None:
 
     assert told(24, 20, True)[0]
     assert told(24, 19, True) == (
-        False, "of 24 faults the unit tests find 24 and the twin 19; the twin misses 19, 20, 21, 22, 23",
+        False,
+        "of 24 faults the unit tests find 24 and the twin 19; the twin misses 19, 20, 21, 22, 23",
     )
     assert told(24, 0, False)[0]
     assert told(23, 24, True) == (False, "of 24 faults the unit tests find 23 and the twin 24; the unit tests miss 23")

@@ -12,20 +12,20 @@
 typedef struct ISL_SetLink_Payload
 {
     uint16 Link; /**< 0 north, 1 east, 2 south, 3 west, 4 ground */
-    uint16 CutS; /**< seconds in which nothing goes in or out, at most ISL_CUT_S_MAX; 0: from now on as ISL.Links says */
+    uint16 CutS; /**< seconds in which nothing goes in or out, at most ISL_CUT_S_MAX; 0: follow ISL.Links from now on */
 } ISL_SetLink_Payload_t;
 
 typedef struct ISL_HkLink
 {
     uint8  Present;
     uint8  Up;
-    uint16 Plane; /**< of the neighbour; 0 for the ground */
+    uint16 Plane; /**< plane of the neighbour; 0 for the ground */
     uint16 Slot;
     uint16 QueueDepth;  /**< packets in the delay line; 0xFFFF: so many or more */
-    uint32 LastHeardMs; /**< ago; 0xFFFFFFFF: never */
+    uint32 LastHeardMs; /**< time since the last packet; 0xFFFFFFFF: none came yet */
     uint32 DelayRequestedUs;
-    uint32 DelayMeanUs; /**< of hellos, smoothed: with what the machine's load adds; 0: not measured */
-    uint32 DelayMinUs;  /**< the smallest of the last 16; 0: not measured */
+    uint32 DelayMeanUs; /**< smoothed delay of hellos, to which the machine's load adds; 0: not measured */
+    uint32 DelayMinUs;  /**< smallest of the last 16 delays; 0: not measured */
     uint64 TxPackets;
     uint64 TxBytes;
     uint64 RxPackets;
@@ -33,7 +33,7 @@ typedef struct ISL_HkLink
     uint64 DropQueue;
     uint64 DropLoss;
     uint64 DropCut;
-    uint64 DropError; /**< the socket would not take it */
+    uint64 DropError; /**< packets that the socket did not take */
 } ISL_HkLink_t;
 
 typedef struct ISL_HkTlm_Payload
@@ -41,17 +41,17 @@ typedef struct ISL_HkTlm_Payload
     uint8        CommandCounter;
     uint8        CommandErrorCounter;
     uint8        Listeners;     /**< ground hosts to which telemetry is relayed */
-    uint8        FailedAsserts; /**< assertions of sky that failed; 255: so many or more */
-    uint16       Plane;         /**< this satellite */
+    uint8        FailedAsserts; /**< failed assertions of sky; 255: so many or more */
+    uint16       Plane;         /**< plane of this satellite */
     uint16       Slot;
     uint32       RelayedUp;   /**< messages put on the Software Bus */
     uint32       RelayedDown; /**< telemetry messages sent to listeners */
     uint32       RelayErrors;
-    uint32       IoErrors; /**< of the socket */
+    uint32       IoErrors; /**< errors of the socket */
     uint64       Delivered;
     uint64       Forwarded;
     uint64       ToGround;
-    uint64       Dropped; /**< all causes; by cause: STATS */
+    uint64       Dropped; /**< dropped packets, all causes; STATS has them by cause */
     ISL_HkLink_t Link[ISL_LINK_COUNT];
 } ISL_HkTlm_Payload_t;
 

@@ -24,7 +24,7 @@ typedef struct ISL_Neighbour
 typedef struct ISL_LinkEntry
 {
     uint32 DelayUs;
-    uint32 JitterUs; /**< up to this much on top, uniform */
+    uint32 JitterUs; /**< jitter on top, uniform up to this */
     uint32 RateKbps; /**< 0: unlimited */
     uint32 LossPpm;
     uint8  Cut;

@@ -7,7 +7,7 @@
 
 #include "isl_tbldefs.h"
 
-/** ISL.Neighbours: which satellite this is, and where its neighbours are reached. */
+/** ISL.Neighbours: the satellite's own place, and the addresses of its neighbours. */
 typedef struct ISL_NeighboursTable
 {
     uint16          SelfPlane;
@@ -21,13 +21,13 @@ typedef struct ISL_NeighboursTable
     uint8           SeamCut;     /**< 1: no link between the last plane and the first */
     uint8           Spare[3];
     uint32          UplinkFirstMid; /**< commands from the ground go on the bus if their id is in First .. Last; */
-    uint32          UplinkLastMid;  /**< 0, 0: none. Whoever reaches the socket can send them: see docs/cfs-integration.md */
+    uint32          UplinkLastMid;  /**< 0, 0: none. Anybody who reaches the socket can send them: see docs/cfs-integration.md */
     ISL_Neighbour_t Neighbour[ISL_NEIGHBOUR_COUNT]; /**< north, east, south, west */
     uint32          DownlinkMid[ISL_DOWNLINK_MIDS]; /**< telemetry for listeners; 0: entry not used */
 } ISL_NeighboursTable_t;
 
-/** ISL.Links: the models of north, east, south, west, ground. They act on what this satellite sends; the model of the ground
- *  also on what comes from there, because the ground has no model of its own. A link that is cut is down at once and nothing
+/** ISL.Links: the models of north, east, south, west, ground. They act on packets that this satellite sends; the model of
+ *  the ground also on packets from there, because the ground has no model of its own. A link that is cut is down at once and nothing
  *  comes in over it; the neighbour's table has to say so too, or its hellos have to be lost first. */
 typedef struct ISL_LinksTable
 {

@@ -20,12 +20,12 @@ typedef struct KVC_PurgeBlock_Payload
 typedef struct KVC_ScheduleBegin_Payload
 {
     uint32 Id;    /**< of this upload, any number; BEGIN with another one begins a new upload */
-    int32  AgeMs; /**< the schedule's epoch is so long ago; negative: still to come. The sender need not know this clock */
+    int32  AgeMs; /**< age of the schedule's epoch; negative: it is to come. So the sender need not know this clock */
     uint32 Planes;
     uint32 Slots;
     uint32 Layout;
     uint32 Servers;
-    uint32 TotalRows; /**< 0: follow no schedule any more */
+    uint32 TotalRows; /**< rows of all segments; 0: follow no schedule any more */
 } KVC_ScheduleBegin_Payload_t;
 
 typedef struct KVC_ScheduleRows_Payload
@@ -44,7 +44,7 @@ typedef struct KVC_ScheduleCommit_Payload
 
 typedef struct KVC_Handover_Payload
 {
-    uint16 Plane; /**< of the satellite that is to hold the chunks */
+    uint16 Plane; /**< plane of the satellite that is to hold the chunks */
     uint16 Slot;
 } KVC_Handover_Payload_t;
 
@@ -54,17 +54,17 @@ typedef struct KVC_HkTlm_Payload
     uint8  CommandErrorCounter;
     uint8  Serving; /**< 1: the satellite is known and the service runs */
     uint8  Spare;
-    uint32 Slots; /**< of the store */
+    uint32 Slots; /**< slots of the store */
     uint32 SlotBytes;
     uint32 SlotsUsed;
     uint32 SlotsPartial; /**< chunks of which parts are missing */
     uint32 Blocks;
-    uint32 Row;        /**< of the schedule that holds now, from 1; 0: no schedule */
-    uint32 Rows;       /**< of the schedule */
+    uint32 Row;        /**< current row of the schedule, from 1; 0: no schedule */
+    uint32 Rows;       /**< rows of the schedule */
     uint64 StoreBytes; /**< memory of the store */
-    uint64 Bytes;      /**< of chunks held */
+    uint64 Bytes;      /**< bytes of chunks held */
     uint64 Requests;
-    uint64 Puts; /**< chunks */
+    uint64 Puts; /**< chunks put */
     uint64 Gets; /**< chunks asked for */
     uint64 Hits;
     uint64 Misses;

@@ -14,14 +14,14 @@
 #define KVC_SCHEDULE3_TABLE_NAME "Schedule3"
 #define KVC_SCHEDULE4_TABLE_NAME "Schedule4"
 
-/** Clocks that the epoch of a schedule can be on. */
+/** Clocks that can time the epoch of a schedule. */
 #define KVC_CLOCK_SATELLITE 0u /**< CFE_TIME_GetTime: the schedule goes with it when it is set */
 #define KVC_CLOCK_MONOTONIC 1u /**< OS_GetMonotonicTime, seconds modulo 2^32: nobody sets it; good until the processor restarts */
 
 /** One row of the rotation schedule. */
 typedef struct KVC_ScheduleRow
 {
-    uint32 TimeMs; /**< from which on it holds, since the schedule's epoch; rising, the first row's is 0 */
+    uint32 TimeMs; /**< begin of the row, since the schedule's epoch; rising, the first row's is 0 */
     int32  Plane; /**< centre of the window, unrolled: it goes on past the last plane instead of beginning anew, and is at most */
     int32  Slot;  /**< half the torus from the row before. Modulo the torus it is the satellite, counted from 1 */
 } KVC_ScheduleRow_t;

@@ -1,4 +1,4 @@
-"""What engines and clients asked for, what came of it, what it saved, the way of the last get, and the log of events.
+"""Counts of what engines and clients asked for and got, what that saved, the way of the last get, and the log of events.
 
 The page and Prometheus read this. Its memory is bounded, whatever engines do.
 """
@@ -14,8 +14,8 @@ from typing import Final, Literal
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from skymemory.link.native import Served
-from skymemory.placement.torus import Satellite
-from skymemory.results import GetResult
+from skymemory.store.results import GetResult
+from skymemory.wire.address import Satellite
 
 Client = Literal["engine", "redis"]
 Outcome = Literal["hit", "not_found", "not_fetched", "not_delivered"]
@@ -23,15 +23,15 @@ Outcome = Literal["hit", "not_found", "not_fetched", "not_delivered"]
 CLIENTS: Final[tuple[Client, ...]] = ("engine", "redis")
 OUTCOMES: Final[tuple[Outcome, ...]] = ("hit", "not_found", "not_fetched", "not_delivered")
 FETCHED_WITHIN_S: Final = 30.0
-"""a block that an engine has found and not fetched by then counts as `not_fetched`"""
+"""Seconds after which a block that an engine has found but not fetched counts as `not_fetched`."""
 FOUND_MAX: Final = 1 << 14
-"""blocks found and not fetched yet that are remembered; of more, the oldest count as `not_fetched`"""
+"""Found blocks that are remembered until they are fetched; beyond that the oldest count as `not_fetched`."""
 EVENTS_MAX: Final = 256
-"""events that are kept; older ones are forgotten"""
+"""Number of events that are kept; older ones are forgotten."""
 TEXT_MAX: Final = 200
-"""characters of an event's text; what is longer is cut"""
+"""Characters of an event's text; longer texts are cut."""
 STEPS_MAX: Final = 64
-"""satellites of the last get that are kept: those that took longest"""
+"""Number of satellites of the last get that are kept: those that took longest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,19 @@ class Counts:
     """Blocks by outcome, and what the hits saved, since the agent started."""
 
     hit: int = 0
-    """blocks that came"""
+    """Blocks that came."""
     not_found: int = 0
-    """blocks that nobody believed to be in the sky: cold keys"""
+    """Blocks that nobody believed to be in the sky: cold keys."""
     not_fetched: int = 0
-    """blocks that were found and that the engine did not fetch, mostly because computing them was faster"""
+    """Blocks that were found but not fetched by the engine, mostly because computing them was faster."""
     not_delivered: int = 0
-    """blocks that were believed to be in the sky and did not come"""
+    """Blocks that were believed to be in the sky but did not come."""
     tokens: int = 0
-    """tokens of the blocks that came to engines"""
+    """Tokens of the blocks that came to engines."""
     compute_s: float = 0.0
-    """how long the engines would have computed these tokens, by their own estimates"""
+    """Time in which the engines would have computed these tokens, by their own estimates."""
     fetch_s: float = 0.0
-    """how long the gets of these tokens took"""
+    """Time that the gets of these tokens took."""
 
     @property
     def asked(self) -> int:
@@ -75,16 +75,16 @@ class Event:
     """Something that happened."""
 
     number: int
-    """counts up from 1"""
+    """Number that counts up from 1."""
     time_ms: int
-    """Unix time"""
+    """Unix time."""
     kind: str
-    """one word, for example `handover`, `lost`, `back`, `restarted`"""
+    """One word, for example `handover`, `lost`, `back`, `restarted`."""
     text: str
     satellites: tuple[Satellite, ...] = ()
 
 
-class Events:
+class EventLog:
     """The log of events: the newest ones. Thread-safe; whoever sees something happen adds it."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Events:
         """Add an event.
 
         Args:
-            satellites: that it happened to; the page marks them.
+            satellites: Satellites that it happened to; the page marks them.
             time_s: Unix time. Default: now.
         """
         time_ms = round(1000 * (time.time() if time_s is None else time_s))
@@ -115,17 +115,17 @@ class LastGet:
     """The last get of an engine or a client that moved anything, and the way it took."""
 
     began_ms: int
-    """Unix time"""
+    """Unix time."""
     duration_s: float
     blocks: int
     hits: int
     bytes: int
     steps: tuple[tuple[Served, float], ...]
-    """what each satellite did, and when its call began, in seconds after the get; the longest first"""
+    """Work of each satellite, and the start of its call in seconds after the get's; the longest first."""
 
 
 @dataclass(slots=True)
-class _Found:
+class _FoundBlock:
     """A block that was found and not fetched yet."""
 
     until_s: float
@@ -142,21 +142,21 @@ class _Saved:
 
 
 class Activity:
-    """Of one agent. Thread-safe. A Prometheus collector.
+    """Counts and events of one agent; a Prometheus collector. Thread-safe.
 
     A block is counted once each time that somebody asks for it: when a lookup does not find it, or when the get that follows
     the lookup has ended. A lookup that only asks what is left to be stored counts nothing.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.events = Events()
+        self.events = EventLog()
         self.last_get: LastGet | None = None
-        """None: nothing was fetched yet"""
+        """The last get; None if nothing was fetched yet."""
         self._clock = clock
         self._lock = Lock()
         self._blocks: Counter[tuple[Client, Outcome]] = Counter()
         self._saved = _Saved()
-        self._found: OrderedDict[bytes, _Found] = OrderedDict()
+        self._found: OrderedDict[bytes, _FoundBlock] = OrderedDict()
 
     # ---- what happens ---------------------------------------------------------------------------------------------------
 
@@ -166,9 +166,9 @@ class Activity:
         """Count a lookup.
 
         Args:
-            found: how many of the keys, from the first one on, are in the sky.
-            fetch: how many of these the engine was told to fetch.
-            compute_s: the estimate for computing the blocks that it was told to fetch; None: unknown.
+            found: Number of keys, from the first one on, that are in the sky.
+            fetch: Number of these keys whose blocks the engine was told to fetch.
+            compute_s: Estimated time to compute the blocks that the engine was told to fetch; None if unknown.
         """
         until_s = self._clock() + FETCHED_WITHIN_S
         each_s = None if compute_s is None or fetch == 0 else compute_s / fetch
@@ -177,17 +177,15 @@ class Activity:
             for at, key in enumerate(keys[:found]):
                 before = self._found.pop(key, None)
                 times = 1 if before is None else before.times + 1
-                self._found[key] = _Found(until_s, client, times, each_s if at < fetch else None)
+                self._found[key] = _FoundBlock(until_s, client, times, each_s if at < fetch else None)
             self._expire()
 
-    def got(
-        self, client: Client, results: Sequence[GetResult], *, block_tokens: int = 0, duration_s: float = 0.0
-    ) -> None:
+    def got(self, client: Client, results: Sequence[GetResult], *, block_tokens: int = 0, duration_s: float = 0.0) -> None:
         """Count a get.
 
         Args:
-            block_tokens: tokens of each block; 0: nobody knows.
-            duration_s: how long the get took.
+            block_tokens: Tokens of each block; 0: nobody knows.
+            duration_s: Duration of the get.
         """
         computed_s = 0.0
         with self._lock:

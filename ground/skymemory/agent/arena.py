@@ -12,22 +12,22 @@ import stat
 from typing import Final
 
 SEALS: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
-"""without them a file cut short would end whoever touches the lost pages (SIGBUS)"""
+"""Seals that an arena needs. If somebody could shorten the file, access to the lost pages would end a process (SIGBUS)."""
 _NOT_WRITABLE: Final = fcntl.F_SEAL_WRITE | 0x0010
-"""the second is F_SEAL_FUTURE_WRITE, which Python does not name"""
+"""Seals that an arena must not have; the second is F_SEAL_FUTURE_WRITE, which Python does not name."""
 GRAIN_BYTES: Final = 4096
-"""leases begin at pages"""
+"""Bytes of a page. Leases begin at page boundaries."""
 
 
 class ArenaError(ValueError):
-    """What should be an arena is none; the message says why."""
+    """A descriptor is no arena; the message says why."""
 
 
 def make(length: int) -> tuple[int, mmap.mmap]:
-    """A new arena: its descriptor, to be sent and closed, and its memory, which lives as long as anything refers to it.
+    """Make an arena: a descriptor, to be sent and closed, and memory, which lives as long as anything refers to it.
 
     Raises:
-        OSError: the system has none to give.
+        OSError: The system has no memory to give.
     """
     descriptor = os.memfd_create("skymemory-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
@@ -40,10 +40,10 @@ def make(length: int) -> tuple[int, mmap.mmap]:
 
 
 def adopt(descriptor: int, length: int) -> mmap.mmap:
-    """Map an arena that an engine has made. The descriptor stays the caller's, and is not needed any more.
+    """Map an arena that an engine has made. The caller should close the descriptor afterwards.
 
     Raises:
-        ArenaError: it is no sealed memory of that length.
+        ArenaError: The descriptor is no sealed memory of that length.
     """
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -65,19 +65,19 @@ def adopt(descriptor: int, length: int) -> mmap.mmap:
 
 
 class Allocator:
-    """Pieces of an arena: the lowest gap that is large enough. Not thread-safe.
+    """Allocator of pieces of an arena, which takes the lowest gap that is large enough. Not thread-safe.
 
-    Low places first: their pages have been touched before, and gaps grow together again at the far end.
+    Low pages have been touched before, and gaps at the far end grow together again.
     """
 
     def __init__(self, length: int) -> None:
-        """Of the last page only a whole one is used."""
+        """Make an allocator of all whole pages of an arena; a last page that is not whole stays unused."""
         self._starts = [0]
-        """of gaps, rising; no two touch"""
+        """Starts and ends of gaps, rising; no two gaps touch."""
         self._ends = [length // GRAIN_BYTES * GRAIN_BYTES]
 
     def take(self, length: int) -> int | None:
-        """Where a piece of so many bytes lies, at least 1; None: there is no gap for it."""
+        """Return the offset of a new piece of at least 1 byte; None if no gap is large enough."""
         need = _whole_grains(length)
         for at, (start, end) in enumerate(zip(self._starts, self._ends, strict=True)):
             if end - start >= need:
@@ -88,7 +88,7 @@ class Allocator:
         return None
 
     def give_back(self, start: int, length: int) -> None:
-        """A piece that was taken is free again."""
+        """Free a piece that was taken."""
         end = start + _whole_grains(length)
         at = bisect.bisect_left(self._starts, start)
         assert at == 0 or self._ends[at - 1] <= start
@@ -104,7 +104,7 @@ class Allocator:
 
     @property
     def free_bytes(self) -> int:
-        """Of all gaps together."""
+        """Bytes of all gaps together."""
         return sum(self._ends) - sum(self._starts)
 
 

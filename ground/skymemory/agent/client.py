@@ -21,9 +21,9 @@ from typing import Any, Final, Self, TypeVar
 
 from skymemory.agent import arena, protocol
 from skymemory.agent.lease import Holder, Lease, Taking
-from skymemory.agent.peers import stranger
 from skymemory.agent.protocol import FrameError
-from skymemory.state_folder import agent_socket
+from skymemory.agent.socket_peers import stranger
+from skymemory.common.state_folder import agent_socket
 from skymemory.wire.icd import Status
 
 T = TypeVar("T")
@@ -32,64 +32,64 @@ _log = logging.getLogger(__name__)
 
 RETRY_FIRST_S: Final = 0.1
 RETRY_MAX_S: Final = 5.0
-"""between attempts to reach the agent; the pause doubles"""
+"""First and longest pause between attempts to reach the agent; the pause doubles."""
 HELLO_S: Final = 5.0
-"""how long the agent may take to say `Welcome`"""
+"""Time that the agent may take to say `Welcome`."""
 SILENCE_S: Final = 10.0
-"""of an agent that owes an answer, and says `Alive` more often than that; then it counts as gone"""
+"""Silence after which an agent that owes an answer counts as gone; it says `Alive` more often than that."""
 QUEUE_MAX: Final = 1024
-"""questions that wait for their answers; more are answered `busy` here"""
+"""Questions that wait for their answers; more are answered `busy` here."""
 _READ_BYTES: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """Who the engine is, and what its blocks are like."""
+    """Name of an engine, and properties of its blocks."""
 
     name: str
-    """`vllm`, `sglang`"""
+    """Kind of engine: `vllm`, `sglang`, ..."""
     model: str
     root: bytes
-    """32 bytes: digest of all that decides the bytes of a block"""
+    """Digest of all that decides the bytes of a block, 32 bytes."""
     block_tokens: int
     block_bytes: int
-    """of each block as it is stored, with its header"""
+    """Bytes of each block as it is stored, with its header."""
     dtype: str
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the agent says of a prompt's blocks."""
+    """The agent's answer about a prompt's blocks."""
 
     blocks: int
-    """of the longest cached beginning, from the first key on"""
+    """Number of blocks of the longest cached beginning, from the first key on."""
     fetch: int
-    """how many of them to fetch, from the first one on that the engine has not itself (`keys[cached:cached + fetch]`); 0:
-    there are none, or it is faster to compute them"""
+    """Number of them to fetch, from the first that the engine has not itself (`keys[cached:cached + fetch]`); 0:
+    none, or computing them is faster."""
     fetch_s: float | None
-    """estimate for these; None: unknown"""
+    """Estimate for fetching these; None: unknown."""
     recompute_s: float | None
-    """estimate for computing these; None: unknown"""
+    """Estimate for computing these; None: unknown."""
     capacity: int = 0
-    """blocks of this engine that the sky holds; 0: unknown"""
+    """Blocks of this engine that the sky can hold; 0: unknown."""
     servers: int = 0
     store_mib: int = 0
-    """of each of these servers"""
+    """MiB of memory of each of these servers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a block."""
+    """Outcome of one block."""
 
     key: bytes
     status: Status
-    """DONE, or why not: MISS, EXPIRED, UNANSWERED, BAD_LENGTH (stored with another length), TOO_LARGE; NO_AGENT (away, or gone
-    meanwhile), BUSY (too many questions at once); or what a satellite said"""
+    """DONE, or the reason: MISS, EXPIRED, UNANSWERED, BAD_LENGTH (stored with another length), TOO_LARGE; NO_AGENT (away, or gone
+    meanwhile), BUSY (too many questions at once); or what a satellite said."""
     seconds: float
 
     @property
     def ok(self) -> bool:
-        """The block is where it was to go."""
+        """Return True if the block is where it was to go."""
         return self.status is Status.DONE
 
 
@@ -104,19 +104,21 @@ class AgentClient:
     """
 
     def __init__(self, path: Path | None = None, *, engine: EngineInfo, arena_bytes: int = 1 << 28) -> None:
-        """Returns at once; whether there is an agent shows later (`connected`).
+        """Return at once; whether there is an agent shows later (`connected`).
 
         Args:
-            path: of the agent's socket. Default: `$SKYMEM_AGENT_SOCKET`, else `agent.sock` in the state folder.
-            arena_bytes: memory for blocks on their way; it is taken page by page as it is used.
+            path: Path of the agent's socket. Default: `$SKYMEM_AGENT_SOCKET`, else `agent.sock` in the state folder.
+            arena_bytes: Memory for blocks on their way; it is taken page by page as it is used.
 
         Raises:
-            ValueError: a number that the protocol does not allow.
+            ValueError: A number that the protocol does not allow.
         """
         self.path = path or agent_socket()
         self.engine = engine
         self.notes: list[str] = []
-        """what the agent said at the last connection, for who runs the engine"""
+        """Notice of the agent at the last connection, for the person who runs the engine."""
+        self.silent = False
+        """True if no satellite answered when the agent was last asked by `look_up`."""
         if not 1 <= arena_bytes <= protocol.ARENA_BYTES_MAX:
             raise ValueError(f"arena_bytes is {arena_bytes}; allowed are 1 to {protocol.ARENA_BYTES_MAX}")
         self._hello = _hello(engine, arena_bytes)
@@ -124,14 +126,14 @@ class AgentClient:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._holder: Holder | None = None
-        """of this connection; None: there is none"""
+        """Socket of this connection; None: there is none."""
         self._waiting: dict[int, Callable[[Any], None]] = {}
-        """what to do with each answer, or with None when there will be none"""
+        """Callbacks for each answer; they get None if there will be none."""
         self._outbox: deque[bytes] = deque()
         self._outgoing = memoryview(b"")
-        """what is left of the frame that is being sent"""
+        """Rest of the frame that is being sent."""
         self._link: socket.socket | None = None
-        """to the agent, once it has said Welcome; who asks sends, as far as the socket takes it"""
+        """Socket to the agent, once it has said `Welcome`; the asking thread sends as much as it takes."""
         self._next_id = 0
         self._closed = False
         self._heard_s = 0.0
@@ -149,6 +151,11 @@ class AgentClient:
         self.close()
 
     @property
+    def arena_bytes(self) -> int:
+        """Memory for blocks on their way."""
+        return self._arena_bytes
+
+    @property
     def connected(self) -> bool:
         """The agent is there, and has mapped the arena."""
         return self._connected.is_set()
@@ -158,16 +165,16 @@ class AgentClient:
         return self._connected.wait(timeout_s)
 
     def lease(self, length: int, timeout_s: float | None = 0) -> Lease | None:
-        """Memory of the arena, for a block that is to be fetched or stored.
+        """Lease memory of the arena, for a block that is to be fetched or stored.
 
         Args:
-            timeout_s: how long to wait for room; 0 never waits, None waits until there is room.
+            timeout_s: Longest wait for room; 0 never waits, None waits until there is room.
 
         Returns:
-            None: no room in time, or no agent.
+            None: No room in time, or no agent.
 
         Raises:
-            ValueError: a length that the arena never holds.
+            ValueError: A length that the arena never holds.
         """
         if not 1 <= length <= self._arena_bytes:
             raise ValueError(f"lease of {length} bytes; the arena has {self._arena_bytes}")
@@ -187,17 +194,17 @@ class AgentClient:
         return None
 
     def find(self, keys: Sequence[bytes], *, cached: int = 0, wanted: bool = True) -> Future[Found]:
-        """How long is the cached beginning of a prompt, and is it worth fetching?
+        """Ask for the cached beginning of a prompt, and whether it is worth fetching.
 
         Args:
-            keys: of its blocks, the first one first; what is beyond the protocol's limit is not asked for.
-            cached: of these blocks, the first that the engine has itself.
+            keys: Keys of its blocks, the first one first; what is beyond the protocol's limit is not asked for.
+            cached: Number of these blocks, from the first, that the engine has itself.
             wanted: False: the blocks are to be stored, not fetched, so what is not there counts as no miss.
         """
         asked = list(keys[: protocol.FIND_KEYS_MAX])
 
         def read(answer: Any) -> Found | None:
-            if not isinstance(answer, protocol.Found):
+            if not isinstance(answer, protocol.FoundReply):
                 return None
             return Found(
                 answer.blocks,
@@ -217,7 +224,7 @@ class AgentClient:
         `traceparent`: of the engine's span, so that the agent's become its children (W3C trace context).
 
         Raises:
-            ValueError: more blocks than the protocol allows at once.
+            ValueError: More blocks than the protocol allows at once.
         """
         return self._move(blocks, lambda number, places: protocol.Get(number, places, traceparent))
 
@@ -225,22 +232,80 @@ class AgentClient:
         """Store blocks from leased memory, which must not change until the answer is there.
 
         Raises:
-            ValueError: more blocks than the protocol allows at once.
+            ValueError: More blocks than the protocol allows at once.
         """
         return self._move(blocks, protocol.Put)
 
-    def purge(self, keys: Sequence[bytes]) -> Future[int]:
-        """Forget blocks. The result: chunks that satellites gave up.
+    def look_up(
+        self, keys: Sequence[bytes], *, chain: bool, fresh: bool, block_bytes_max: int
+    ) -> Future[list[tuple[Status, protocol.Entry | None]]]:
+        """Ask what is known of blocks of any length.
+
+        Args:
+            keys: Keys of the blocks; of a chain the first one first.
+            chain: True if only the beginning is wanted, up to the first block that is missing or too long.
+            fresh: True if satellites are to be asked, also for what the agent knows.
+            block_bytes_max: A longer block ends the chain.
+
+        Returns:
+            A status for each block, and its entry if the status is DONE. The answer also sets `silent`.
 
         Raises:
-            ValueError: more blocks than the protocol allows at once.
+            ValueError: There are more blocks than the protocol allows at once.
         """
         _check_count(keys)
 
-        def read(answer: Any) -> int | None:
-            return answer.chunks if isinstance(answer, protocol.Purged) else None
+        def read(answer: Any) -> list[tuple[Status, protocol.Entry | None]] | None:
+            if not isinstance(answer, protocol.Known) or len(answer.blocks) != len(keys):
+                return None
+            self.silent = answer.silent
+            return [(_status_of(word), entry) for word, entry in answer.blocks]
 
-        return self._ask(lambda number: protocol.Purge(number, list(keys)), read, lambda _: 0)
+        asked = list(keys)
+        return self._ask(
+            lambda number: protocol.LookUp(number, asked, chain, fresh, block_bytes_max),
+            read,
+            lambda status: [(status, None) for _ in asked],
+        )
+
+    def purge(self, keys: Sequence[bytes]) -> Future[protocol.PurgedReply]:
+        """Forget blocks, and tell how many chunks satellites gave up.
+
+        Raises:
+            ValueError: There are more blocks than the protocol allows at once.
+        """
+        _check_count(keys)
+
+        def read(answer: Any) -> protocol.PurgedReply | None:
+            return answer if isinstance(answer, protocol.PurgedReply) else None
+
+        nothing = protocol.PurgedReply(0, 0, False)
+        return self._ask(lambda number: protocol.Purge(number, list(keys)), read, lambda _: nothing)
+
+    def prefetch(self, keys: Sequence[bytes], at_s: float) -> Future[list[tuple[Status, int, int]]]:
+        """Lay blocks so that they are in the window at a time to come.
+
+        Args:
+            keys: Keys of the blocks.
+            at_s: Unix time.
+
+        Returns:
+            For each block its status, the row of the schedule that holds then, and how many shares moved.
+
+        Raises:
+            ValueError: There are more blocks than the protocol allows at once.
+        """
+        _check_count(keys)
+        asked = list(keys)
+
+        def read(answer: Any) -> list[tuple[Status, int, int]] | None:
+            if not isinstance(answer, protocol.Laid) or len(answer.blocks) != len(asked):
+                return None
+            return [(_status_of(word), row, moved) for word, row, moved in answer.blocks]
+
+        return self._ask(
+            lambda number: protocol.Prefetch(number, asked, at_s), read, lambda status: [(status, 0, 0) for _ in asked]
+        )
 
     def used(self, keys: Sequence[bytes]) -> None:
         """Tell the agent that a prompt has used a chain of blocks, so that satellites evict its end before its beginning.
@@ -265,7 +330,7 @@ class AgentClient:
         if threading.current_thread() is not self._thread and self._process == os.getpid():
             self._thread.join()
 
-    def _tell(self, message: protocol.Message) -> None:
+    def _tell(self, message: protocol.EngineMessage) -> None:
         """Say something that is not answered, if somebody is there."""
         told = protocol.frame(message)
         with self._lock:
@@ -275,7 +340,7 @@ class AgentClient:
     # ---- questions --------------------------------------------------------------------------------------------------
 
     def _move(
-        self, blocks: Sequence[tuple[bytes, Lease]], kind: Callable[[int, list[protocol.Place]], protocol.Message]
+        self, blocks: Sequence[tuple[bytes, Lease]], kind: Callable[[int, list[protocol.Place]], protocol.EngineMessage]
     ) -> Future[list[Outcome]]:
         _check_count(blocks)
         asked = list(blocks)
@@ -304,25 +369,26 @@ class AgentClient:
                     Taking(answer.id, kept, self._tell)
 
     def _current(self) -> Holder | None:
-        """The arena of the connection; none in a process that was forked off, for the client's thread is not there."""
+        """Return the arena of the connection; None in a forked process, which lacks the client's thread."""
         return self._holder if self._process == os.getpid() else None
 
     def _ask(
         self,
-        question: Callable[[int], protocol.Message],
+        question: Callable[[int], protocol.EngineMessage],
         read: Callable[[Any], T | None],
         without: Callable[[Status], T],
         leases: Sequence[Lease] = (),
     ) -> Future[T]:
-        """
+        """Send a request whose answer will be the future's result.
+
         Args:
-            question: makes the message with its number.
-            read: the result from the answer; None: it is no answer to that.
-            without: the result when there is no answer; takes why.
-            leases: memory that the agent works on until it has answered.
+            question: Function that makes the message from its number.
+            read: Function that makes the result from an answer, or returns None if the answer is of another kind.
+            without: Function that makes the result from a status if there is no answer.
+            leases: Memory that the agent uses until it has answered.
         """
         future: Future[T] = Future()
-        future.set_running_or_notify_cancel()  # nobody can take back what was sent
+        future.set_running_or_notify_cancel()  # a request that was sent cannot be cancelled
         holder = self._current()
         if holder is None or any(lease.holder is not holder for lease in leases):
             future.set_result(without(Status.NO_AGENT))
@@ -354,19 +420,19 @@ class AgentClient:
         return future
 
     def _say(self, frame: bytes) -> None:
-        """Send a frame; the rest of it is the thread's when the socket takes no more. The lock is held."""
+        """Send a frame. The thread sends the rest when the socket takes no more now. The caller holds the lock."""
         self._outbox.append(frame)
         self._flush()
         if self._outgoing or self._outbox:
             os.eventfd_write(self._wake, 1)
 
     def _flush(self) -> None:
-        """Send what the socket takes now. The lock is held."""
+        """Send as much as the socket takes now. The caller holds the lock."""
         while self._link is not None and (self._outgoing or self._outbox):
             self._outgoing = self._outgoing or memoryview(self._outbox.popleft())
             try:
                 self._outgoing = self._outgoing[self._link.send(self._outgoing) :]
-            except OSError:  # full; or nobody is there, as who receives will see
+            except OSError:  # the socket is full, or the agent has gone, which the receiving thread notices
                 return
 
     # ---- the client's thread ----------------------------------------------------------------------------------------
@@ -385,7 +451,7 @@ class AgentClient:
                             self._link = None
             except (OSError, _GoneError, FrameError) as error:
                 self._lose(str(error))
-            except Exception as error:  # a fault of ours must not leave anybody waiting
+            except Exception as error:  # even after a bug of this client no caller waits for ever
                 _log.exception("the agent's client failed")
                 self._lose(repr(error))
             if not self._closed:
@@ -396,7 +462,7 @@ class AgentClient:
             os.close(self._wake)
 
     def _connect(self, link: socket.socket) -> bytearray:
-        """Say Hello with a new arena; what came behind the answer. Raises what `_run` takes."""
+        """Say Hello with a new arena, and return the bytes that followed the answer. `_run` handles the errors raised."""
         end_s = time.monotonic() + HELLO_S
         link.settimeout(HELLO_S)
         link.connect(str(self.path))
@@ -404,7 +470,7 @@ class AgentClient:
             raise _GoneError(why)
         descriptor, memory = arena.make(self._arena_bytes)
         try:
-            socket.send_fds(link, [self._hello], [descriptor])  # a frame as short as this goes in one piece
+            socket.send_fds(link, [self._hello], [descriptor])  # so short a frame is sent in one piece
         finally:
             os.close(descriptor)
         link.setblocking(False)
@@ -431,7 +497,7 @@ class AgentClient:
         return buffer
 
     def _serve(self, link: socket.socket, inbox: bytearray) -> None:
-        """Carry questions and answers until something ends that; `inbox`: what has come. Raises what `_run` takes."""
+        """Exchange questions and answers until an error or `close`; `inbox`: bytes received before. `_run` handles errors."""
         with self._lock:
             self._link = link
         while not self._closed:
@@ -459,7 +525,7 @@ class AgentClient:
             end(answer)
 
     def _lose(self, why: str) -> None:
-        """There is no agent: all that waits ends."""
+        """Note that there is no agent, and end all waiting requests."""
         with self._lock:
             holder, self._holder = self._holder, None
             waiting, self._waiting = self._waiting, {}
@@ -479,7 +545,7 @@ class AgentClient:
         self._poll(None, sending=False, timeout_s=duration_s)
 
     def _poll(self, link: socket.socket | None, *, sending: bool, timeout_s: float | None) -> bool:
-        """Wait for the socket, or for somebody who wants something. Returns whether there is something to receive."""
+        """Wait for the socket, or to be woken. Return True if the socket has something to receive."""
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         if link is not None:
@@ -495,9 +561,10 @@ class _GoneError(Exception):
 
 
 def _hello(engine: EngineInfo, arena_bytes: int) -> bytes:
-    """
+    """Return the first frame of a connection.
+
     Raises:
-        ValueError: something that the protocol does not allow.
+        ValueError: Something that the protocol does not allow.
     """
     told = protocol.Hello(
         protocol.VERSION,
@@ -533,10 +600,10 @@ def _printable(told: str) -> str:
 
 
 def _receive(link: socket.socket, buffer: bytearray) -> None:
-    """Add what is there.
+    """Read and add the bytes that are there.
 
     Raises:
-        _GoneError, OSError: nothing comes any more.
+        _GoneError, OSError: Nothing comes any more.
     """
     try:
         data = link.recv(_READ_BYTES)

@@ -20,68 +20,69 @@ from skymemory.agent import arena, protocol
 from skymemory.agent.arena import ArenaError
 from skymemory.agent.estimate import Decision
 from skymemory.agent.protocol import FrameError
-from skymemory.agent.sky import Sky
+from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.tracing import Origin
-from skymemory.block_entry import BlockEntry
-from skymemory.config import UINT32_MAX
-from skymemory.results import GetResult, PutResult, Status
+from skymemory.link.block_entry import BlockEntry
+from skymemory.sky.constellation import UINT32_MAX
+from skymemory.store.results import FindResult, GetResult, PutResult, Status
 
 _log = logging.getLogger(__name__)
 
 HELLO_S: Final = 5.0
-"""how long an engine may take to say Hello"""
+"""Time that an engine may take to say `Hello`."""
 FRAME_S: Final = 10.0
-"""how long it may take to send a frame that it has begun"""
+"""Time that it may take to send a frame that it has begun."""
 DRAIN_S: Final = 5.0
-"""what is in work when the agent stops has so long to come to its end"""
+"""Time that requests have to end when the agent stops."""
 REQUESTS_MAX: Final = 64
-"""of an engine, in work"""
+"""Requests of an engine in work."""
 WORK_BYTES_MAX: Final = 2 * protocol.FRAME_BYTES_MAX
-"""of their frames"""
+"""Bytes of the frames of these requests."""
 
 
 class Advisor(Protocol):
-    """Who knows whether it is faster to fetch or to compute (`Observer`). Engines are who computes as fast as each other."""
+    """Decides whether to fetch or to compute (`Observer`). One name stands for all engines that compute equally fast."""
 
     def worth(self, engine: str, entries: Sequence[BlockEntry], tokens_before: int, block_tokens: int) -> Decision:
         """Of these blocks, how many to fetch."""
 
     def prefilled(self, engine: str, tokens: int, duration_s: float, before: int) -> None:
-        """An engine has computed tokens."""
+        """Note that an engine has computed tokens."""
 
 
-class Ledger(Protocol):
-    """Who counts what engines do."""
+class RequestCounter(Protocol):
+    """Counts the requests of engines."""
 
     def answered(self, operation: str, statuses: Sequence[Status], duration_s: float) -> None:
-        """A request was answered; for each block how it ended."""
+        """Count an answered request, with the status of each block."""
 
 
-class Connection:
+class EngineConnection:
     """An engine that has connected. Used from one event loop."""
 
     def __init__(
         self,
         link: socket.socket,
-        sky: Sky,
+        sky: SharedSky,
         notes: Callable[[protocol.Hello], Awaitable[list[str]]],
         stored: Callable[[protocol.Hello], None],
-        ledger: Ledger,
+        counter: RequestCounter,
         advisor: Advisor | None,
     ) -> None:
-        """
+        """Take over a connection that an engine made.
+
         Args:
-            link: connected; it is closed when `run` has ended.
-            notes: what an engine should be told at its Hello.
-            stored: told when an engine has stored a block.
+            link: Connected socket; it is closed when `run` has ended.
+            notes: Returns the notice that an engine should be told at its Hello.
+            stored: Called when an engine has stored a block.
         """
         self.hello: protocol.Hello | None = None
-        """None until the engine has said it"""
+        """The engine's arena; None until it has sent one."""
         self._link = link
         self._sky = sky
         self._notes = notes
         self._stored = stored
-        self._ledger = ledger
+        self._counter = counter
         self._advisor = advisor
         self._memory: mmap | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -89,7 +90,7 @@ class Connection:
         self._work_bytes = 0
         self._ended_one = asyncio.Event()
         self.why = ""
-        """why the agent ended the connection; empty: the engine did, or nobody yet"""
+        """Reason why the agent ended the connection; empty: the engine did, or nobody yet."""
 
     @property
     def arena_bytes(self) -> int:
@@ -149,7 +150,7 @@ class Connection:
         return reader
 
     async def _first_bytes(self, descriptors: list[int]) -> bytes:
-        """The length of the first frame, and what came with it."""
+        """Return the length of the first frame, and the data that came with it."""
         head = b""
         while len(head) < protocol.LENGTH.size:
             await _readable(self._link)
@@ -202,28 +203,34 @@ class Connection:
             if self._writer is not None:
                 self._writer.transport.abort()  # better no agent than one that keeps somebody waiting
 
-    async def _answer(self, asked: protocol.Asked) -> protocol.Message | None:
+    async def _answer(self, asked: protocol.Asked) -> protocol.EngineMessage | None:
+        answer: protocol.EngineMessage | None = None
         match asked:
             case protocol.Find():
-                return await self._find(asked)
+                answer = await self._find(asked)
+            case protocol.LookUp():
+                answer = await self._look_up(asked)
             case protocol.Get():
-                return await self._get(asked)
+                answer = await self._get(asked)
             case protocol.Put():
-                return await self._put(asked)
+                answer = await self._put(asked)
             case protocol.Purge():
-                return await self._purge(asked)
+                answer = await self._purge(asked)
+            case protocol.Prefetch():
+                answer = await self._prefetch(asked)
             case protocol.Prefilled():
                 self._prefilled(asked)
             case protocol.Used():
                 await self._sky.used(asked.keys)
             case protocol.Taken():
                 self._sky.observer.taken((id(self), asked.id), asked.began_ns, asked.ended_ns)
-        return None
+        return answer
 
     def _check_places(self, blocks: Sequence[protocol.Place]) -> None:
-        """
+        """Check that all places lie in the arena.
+
         Raises:
-            FrameError: a place that is not in the arena.
+            FrameError: A place that is not in the arena.
         """
         for _, offset, length in blocks:
             if length < 1 or offset + length > self.arena_bytes:
@@ -241,24 +248,36 @@ class Connection:
             for view in views:
                 view.release()
 
-    async def _find(self, asked: protocol.Find) -> protocol.Found:
+    async def _find(self, asked: protocol.Find) -> protocol.FoundReply:
         assert self.hello is not None
         start_s = time.perf_counter()
         entries = await self._sky.find_longest(asked.keys, block_bytes=self.hello.block_bytes, cached=asked.cached)
         count, new = len(entries), entries[asked.cached :]
         size = self._sky.size(self.hello.block_bytes)
-        found = protocol.Found(asked.id, count, len(new), None, None, *size)
+        found = protocol.FoundReply(asked.id, count, len(new), None, None, *size)
         computing_s = None
         if new and self._advisor is not None:
             tokens = self.hello.block_tokens
             worth = self._advisor.worth(_engine(self.hello), new, asked.cached * tokens, tokens)
-            found = protocol.Found(asked.id, count, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s, *size)
+            found = protocol.FoundReply(asked.id, count, min(worth.fetch, len(new)), worth.fetch_s, worth.recompute_s, *size)
             computing_s = worth.recompute_s
         if asked.wanted:
             self._sky.observer.activity.looked_up("engine", asked.keys[asked.cached :], len(new), found.fetch, computing_s)
         statuses = [Status.DONE] * count + [Status.MISS] * (len(asked.keys) - count)
-        self._ledger.answered("find", statuses, time.perf_counter() - start_s)
+        self._counter.answered("find", statuses, time.perf_counter() - start_s)
         return found
+
+    async def _look_up(self, asked: protocol.LookUp) -> protocol.Known:
+        start_s = time.perf_counter()
+        if asked.chain:
+            chain = await self._sky.find_chain(asked.keys, fresh=asked.fresh, block_bytes_max=asked.block_bytes_max)
+            known = dict.fromkeys(chain.unanswered, Status.UNANSWERED) | {one.key: Status.DONE for one in chain.entries}
+            entries = {one.key: one for one in chain.entries}
+            results = [FindResult(key, entries.get(key), known.get(key, Status.MISS)) for key in asked.keys]
+        else:
+            results = await self._sky.find(asked.keys, fresh=asked.fresh)
+        self._counter.answered("find", [result.status for result in results], time.perf_counter() - start_s)
+        return protocol.Known(asked.id, self._sky.silent, [(one.status, _entry(one.entry)) for one in results])
 
     async def _get(self, asked: protocol.Get) -> protocol.Done:
         keys = [key for key, _, _ in asked.blocks]
@@ -267,8 +286,9 @@ class Connection:
             start_s = time.perf_counter()
             # The memory is the engine's, and there: no other bound is needed
             results = await self._sky.get(keys, into=views, block_bytes_max=UINT32_MAX, origin=origin)
-        # LMCache does not tell how many tokens its chunks have
-        tokens = 0 if self.hello is None or self.hello.name == "lmcache" else self.hello.block_tokens
+        assert self.hello is not None
+        # LMCache does not tell how many tokens its chunks have, nor does a store without a model
+        tokens = self.hello.block_tokens if self.hello.model and self.hello.name != "lmcache" else 0
         self._sky.observer.activity.got("engine", results, block_tokens=tokens, duration_s=time.perf_counter() - start_s)
         return self._done("get", asked.id, results)
 
@@ -282,15 +302,21 @@ class Connection:
                 await self._sky.purge([items[index][0] for index in left])
                 for index, result in zip(left, await self._sky.put([items[index] for index in left]), strict=True):
                     results[index] = result
-        if self.hello is not None and any(result.ok for result in results):
+        if self.hello is not None and self.hello.model and any(result.ok for result in results):
             self._stored(self.hello)
         return self._done("put", asked.id, results)
 
-    async def _purge(self, asked: protocol.Purge) -> protocol.Purged:
+    async def _purge(self, asked: protocol.Purge) -> protocol.PurgedReply:
         start_s = time.perf_counter()
         purged = await self._sky.purge(asked.keys)
-        self._ledger.answered("purge", [Status.DONE] * len(asked.keys), time.perf_counter() - start_s)
-        return protocol.Purged(asked.id, purged.chunks)
+        self._counter.answered("purge", [Status.DONE] * len(asked.keys), time.perf_counter() - start_s)
+        return protocol.PurgedReply(asked.id, purged.chunks, purged.confirmed)
+
+    async def _prefetch(self, asked: protocol.Prefetch) -> protocol.Laid:
+        start_s = time.perf_counter()
+        results = await self._sky.prefetch(asked.keys, asked.at_s)
+        self._counter.answered("prefetch", [result.status for result in results], time.perf_counter() - start_s)
+        return protocol.Laid(asked.id, [(result.status, result.row, result.moved) for result in results])
 
     def _prefilled(self, asked: protocol.Prefilled) -> None:
         if self._advisor is not None and self.hello is not None:
@@ -298,12 +324,12 @@ class Connection:
 
     def _done(self, operation: str, number: int, results: Sequence[GetResult | PutResult]) -> protocol.Done:
         longest_s = max((result.duration_s for result in results), default=0.0)
-        self._ledger.answered(operation, [result.status for result in results], longest_s)
+        self._counter.answered(operation, [result.status for result in results], longest_s)
         return protocol.Done(number, [(result.status, result.duration_s) for result in results])
 
     # ---- answers ----------------------------------------------------------------------------------------------------
 
-    async def _send(self, message: protocol.Message) -> None:
+    async def _send(self, message: protocol.EngineMessage) -> None:
         assert self._writer is not None
         if self._writer.is_closing():
             return  # it is gone, as its reader will see
@@ -334,6 +360,10 @@ class Connection:
         if self._memory is not None:
             self._memory.close()  # nobody uses it: cancelled tasks end when their calls have ended
             self._memory = None
+
+
+def _entry(entry: BlockEntry | None) -> protocol.Entry | None:
+    return None if entry is None else (entry.block_len, entry.chunk_len, entry.chunk_total, entry.epoch, entry.set_at)
 
 
 def _engine(hello: protocol.Hello) -> str:

@@ -15,37 +15,37 @@ from prometheus_client import Counter as Total
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from skymemory.agent import protocol
-from skymemory.agent.engine_connection import DRAIN_S, Advisor, Connection
+from skymemory.agent.engine_connection import DRAIN_S, Advisor, EngineConnection
 from skymemory.agent.formats import Formats
 from skymemory.agent.models import Models
-from skymemory.agent.peers import peer
-from skymemory.agent.sky import Sky
+from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.socket_lock import OwnedSocket
-from skymemory.results import Status
+from skymemory.agent.socket_peers import peer
+from skymemory.store.results import Status
 
 _log = logging.getLogger(__name__)
 
 ENGINES_MAX: Final = 256
-"""connections at a time"""
+"""Connections at a time."""
 _NO_DESCRIPTOR_S: Final = 0.2
-"""pause when the system has no descriptor for another connection"""
+"""Pause when the system has no descriptor for another connection."""
 _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class EngineServer:
     """Serves engines of this host and of this user. Used from one event loop."""
 
-    def __init__(self, sky: Sky, path: Path, registry: CollectorRegistry, advisor: Advisor | None = None) -> None:
+    def __init__(self, sky: SharedSky, path: Path, registry: CollectorRegistry, advisor: Advisor | None = None) -> None:
         """`advisor`: knows what is worth fetching; without one everything is."""
         self.path = path
         self._sky = sky
         self._advisor = advisor
         self._formats = Formats(sky)
-        self._ledger = _Ledger(registry)
+        self._counter = _RequestMetrics(registry)
         self._models = sky.models = Models(path)
         self._socket: OwnedSocket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._connections: dict[asyncio.Task[None], EngineConnection] = {}
         self._stopping = asyncio.Event()
         registry.register(self)
 
@@ -53,8 +53,8 @@ class EngineServer:
         """Listen.
 
         Raises:
-            SocketError: another agent serves there, or the path cannot be one of a socket.
-            OSError: the system does not let us.
+            SocketError: Another agent serves there, or the path cannot be one of a socket.
+            OSError: The system does not let us.
         """
         self._socket = OwnedSocket(self.path)
         self._accepting = asyncio.create_task(self._accept(self._socket.listener))
@@ -74,7 +74,7 @@ class EngineServer:
             self._socket = None
 
     def collect(self) -> Iterable[Metric]:
-        """Connections of engines and their memory, for Prometheus."""
+        """Yield the connections of engines and their memory, for Prometheus."""
         # An engine of several processes is not told from several engines, nor its worker from its scheduler
         connections = GaugeMetricFamily(
             "skymem_engine_connections", "Connections of engines; one engine may have several.", labels=["engine"]
@@ -115,27 +115,27 @@ class EngineServer:
                 _log.warning("engine (pid %d) was turned away: it is %s", pid, why)
                 link.close()
                 continue
-            one = Connection(link, self._sky, self._greeted, self._formats.stored, self._ledger, self._advisor)
+            one = EngineConnection(link, self._sky, self._greeted, self._formats.stored, self._counter, self._advisor)
             task = asyncio.create_task(self._serve(one, pid))
             self._connections[task] = one
             task.add_done_callback(self._connections.pop)
 
     async def _greeted(self, hello: protocol.Hello) -> list[str]:
         self._models.add(hello)
-        return await self._formats.notes(hello)
+        return await self._formats.notes(hello) if hello.model else []
 
-    async def _serve(self, one: Connection, pid: int) -> None:
+    async def _serve(self, one: EngineConnection, pid: int) -> None:
         try:
             await one.run(self._stopping)
         except Exception:
             _log.exception("serving the engine of pid %d failed", pid)
         if one.why:
-            self._ledger.refusals.inc()
+            self._counter.refusals.inc()
             _log.warning("engine (pid %d) was refused: %s", pid, one.why)
 
 
-class _Ledger:
-    """What engines did, for Prometheus."""
+class _RequestMetrics:
+    """Prometheus metrics of the requests of engines."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._blocks = Total(
@@ -150,12 +150,12 @@ class _Ledger:
         self.refusals = Total("skymem_engine_refusals", "Connections ended because of what an engine said.", registry=registry)
 
     def answered(self, operation: str, statuses: Sequence[Status], duration_s: float) -> None:
-        """A request was answered; for each block how it ended."""
+        """Count an answered request, with the status of each block."""
         for status, count in Counter(statuses).items():
             self._blocks.labels(operation, status).inc(count)
         self._seconds.labels(operation).observe(duration_s)
 
 
 def _known(name: str) -> str:
-    """A label of few values, whatever engines call themselves."""
+    """Return a label of few values, whatever engines call themselves."""
     return name if name in ("vllm", "sglang", "transformers") else "other"

@@ -1,7 +1,8 @@
-"""In which formats a model's blocks lie in the sky, so that an engine that finds none of them is told why.
+"""Records of the formats in which a model's blocks are stored. They explain to an engine why it finds none.
 
-Keys of blocks depend on the format: an engine with another block size or dtype never gets a wrong block, it only misses. A record
-for each model, in the sky beside the blocks, tells it apart from a cold cache. It is a hint: it may be lost or out of date.
+The keys of blocks depend on the format: an engine with another block size or dtype gets no wrong block, only misses. To the
+engine this looks like a cold cache. So the sky also stores a record of formats for each model. The record is only a hint: it may
+be lost or out of date.
 """
 
 import asyncio
@@ -16,22 +17,22 @@ from blake3 import blake3
 from msgspec import Meta, Struct
 
 from skymemory.agent import protocol
-from skymemory.agent.sky import Sky
+from skymemory.agent.shared_sky import SharedSky
 from skymemory.link.control import Purged
-from skymemory.results import Status
+from skymemory.store.results import Status
 
 _log = logging.getLogger(__name__)
 
 _DOMAIN: Final = "skymemory 1 formats of a model's blocks"
 _FORMATS_MAX: Final = 8
-"""of a model, the ones last stored"""
+"""Formats in a model's record: those stored last."""
 _RECORD_BYTES_MAX: Final = 4096
 _PATIENCE_S: Final = 1.0
-"""how long a Hello waits for it"""
+"""Seconds that an engine's Hello waits for the record."""
 _AGAIN_S: Final = 60.0
-"""after a record that could not be stored; then with the engine's next block"""
+"""Least seconds until the next try after a record could not be stored. The engine's next block triggers the try."""
 _REFRESH_S: Final = 600.0
-"""after one that was stored, for it may have been lost with a satellite; then with the engine's next block"""
+"""Least seconds until a record is stored again, as it may be lost with a satellite. The engine's next block triggers it."""
 
 
 class _Format(Struct, frozen=True, array_like=True):
@@ -40,7 +41,7 @@ class _Format(Struct, frozen=True, array_like=True):
     dtype: protocol.Word
     root: protocol.Key
     stored_at: float
-    """seconds since 1970"""
+    """Unix time in seconds."""
 
     @property
     def words(self) -> str:
@@ -56,18 +57,18 @@ _DECODER: Final = msgspec.msgpack.Decoder(_Record)
 
 
 class Formats:
-    """Used from one event loop."""
+    """Reads and writes the records of formats. To be used from one event loop."""
 
-    def __init__(self, sky: Sky) -> None:
+    def __init__(self, sky: SharedSky) -> None:
         self._sky = sky
         self._next_s: dict[bytes, float] = {}
-        """by root: when its format is to be recorded, on the monotonic clock"""
+        """The earliest time, on the monotonic clock, to record the format of each root."""
         self._saving = asyncio.Lock()
-        """two formats of a model do not forget each other"""
+        """Held while a record is read, changed and written, so that no format in it gets lost."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def notes(self, hello: protocol.Hello) -> list[str]:
-        """What an engine should be told: others have stored this model in another format, and nobody in this one."""
+        """Return a note for the engine if its model is stored in other formats but not in its own; else an empty list."""
         try:
             formats = await asyncio.wait_for(self._load(hello.model), _PATIENCE_S)
         except TimeoutError:
@@ -83,7 +84,7 @@ class Formats:
         return [f"{hello.model} is stored as {other.words} by {_shown(other.engine)}; {why}, and finds none of those"]
 
     def stored(self, hello: protocol.Hello) -> None:
-        """An engine has stored a block: remember its format."""
+        """Record the format of an engine that has stored a block, unless that was done lately."""
         if time.monotonic() < self._next_s.get(hello.root, 0.0):
             return
         self._next_s[hello.root] = math.inf
@@ -113,8 +114,8 @@ class Formats:
             _log.info("the format of %s was not recorded: %s", hello.model, why)
 
     async def _replace(self, key: bytes, record: bytes) -> str:
-        """Put a record in the place of another one. Returns why it could not be; empty: it is there."""
-        for make_way in (self._sky.make_way, self._purge):  # what is left without its first share only a purge finds
+        """Replace a record. Return why that failed, or '' if the new record is stored."""
+        for make_way in (self._sky.make_way, self._purge):  # only a purge finds the rest of a record that lost its first share
             [purged] = await make_way([key])
             if not purged.confirmed:
                 return Status.UNANSWERED
@@ -132,7 +133,7 @@ def _of(hello: protocol.Hello) -> _Format:
 
 
 def _shown(word: str) -> str:
-    """Whoever can write to the sky chose it, and logs and terminals show it."""
+    """Return a word that is safe to print: anyone who can write to the sky may have chosen it."""
     return word if word.isprintable() else ascii(word)
 
 

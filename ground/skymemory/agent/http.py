@@ -7,37 +7,36 @@ import logging
 import os
 import time
 from errno import errorcode
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.watch.origins import strange_name_on_loopback
 from skymemory.agent.watch.routes import Handler, add_routes
-
-if TYPE_CHECKING:
-    from skymemory.agent.service import Agent
 
 _log = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 256
-"""with one more the oldest ends: whoever holds them, probes get in, and engines have descriptors left"""
+"""Connections at a time. One more ends the oldest, so probes always get in, and engines have descriptors left."""
 IDLE_S: Final = 60.0
-"""a connection without a whole request for so long ends"""
+"""Time after which a connection without a whole request ends."""
 
 
 class HttpServer:
     """`/healthz`, `/readyz`, `/metrics`, and the routes of the page."""
 
-    def __init__(self, agent: Agent, host: str, port: int) -> None:
+    def __init__(self, sky: SharedSky, registry: CollectorRegistry, host: str, port: int) -> None:
         """`port` 0: any that is free."""
-        self._agent = agent
+        self._sky, self._registry = sky, registry
         self._host = host
         self.port = port
-        """where it listens, once it was started"""
+        """Port where it listens, once it was started."""
         self.url = ""
-        """under which this machine reaches it, once it was started"""
+        """URL under which this machine reaches it, once it was started."""
         self._started_s = time.monotonic()
         self._runner: web.AppRunner | None = None
         self._listener: asyncio.Server | None = None
@@ -46,13 +45,13 @@ class HttpServer:
         """Listen.
 
         Raises:
-            OSError: the address is in use, or is none of this machine.
+            OSError: The address is in use, or is none of this machine.
         """
         app = web.Application()
         app.router.add_get("/healthz", _monitored(self._healthz))
         app.router.add_get("/readyz", _monitored(self._readyz))
         app.router.add_get("/metrics", _monitored(self._metrics))
-        add_routes(app, self._agent)
+        add_routes(app, self._sky, self._registry)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_S, logger=_log)
         await self._runner.setup()
         try:
@@ -91,24 +90,24 @@ class HttpServer:
         return server()
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        """The process lives and its loop turns; nothing is said of the sky."""
+        """Answer that the process lives and its loop turns, whatever the sky does."""
         up_s = round(time.monotonic() - self._started_s, 1)
         return web.json_response({"healthy": True, "uptime_seconds": up_s})
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        """A constellation is known, and a satellite answered lately. 503: not so; the reason says why."""
-        why = self._agent.sky.unready
+        """Answer 200 if a constellation is known and a satellite answered lately; otherwise 503, with the reason."""
+        why = self._sky.unready
         report: dict[str, object] = {"ready": why is None}
         if why is not None:
             report["reason"] = why
-        store = self._agent.sky.store
+        store = self._sky.store
         if store is not None:
             report["planes"], report["slots"] = store.constellation.planes, store.constellation.slots
         return web.json_response(report, status=200 if why is None else 503)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(self._agent.registry), headers={"Content-Type": content_type})
+        return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
 
 
 def _is_ours(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""Pieces of the arena that an engine has, and what the agent still does with them."""
+"""Leases of pieces of an arena, and the count of their uses by the engine and the agent."""
 
 import threading
 import time
@@ -17,16 +17,16 @@ class Lease:
 
     def __init__(self, holder: "Holder", offset: int, length: int) -> None:
         self.view = memoryview(holder.memory)[offset : offset + length]
-        """its memory; of use until `release`"""
+        """Memory of the piece, until `release`."""
         self.holder = holder
         self._offset = offset
         self._length = length
         self.uses = 1
-        """by the engine until it releases, and by requests that are not answered"""
+        """Number of uses: the engine's until it releases, and unanswered requests."""
         self.released = False
-        """by the engine"""
+        """True once the engine has released it."""
         self.taking: Taking | None = None
-        """the get that brought it, until it is released; where the agent traces"""
+        """Record of the get that filled the piece, if the agent makes traces."""
 
     def __enter__(self) -> Self:
         return self
@@ -35,7 +35,7 @@ class Lease:
         self.release()
 
     def release(self) -> None:
-        """The engine needs it no more; safe to call twice. Others get it once the agent has answered what it was used for."""
+        """Give the piece back; safe to call twice. Others get it once the agent has answered the requests that use it."""
         with self.holder.room:
             if self.released:
                 return
@@ -48,11 +48,11 @@ class Lease:
             self.taking.tell()
 
     def place(self, key: bytes) -> protocol.Place:
-        """Return where a block is to go, for a request to the agent."""
+        """Return the place for a block in the arena, for a request to the agent."""
         return key, self._offset, self._length
 
     def drop(self) -> None:
-        """End a use; the memory is free after the last one. The holder's `room` is held."""
+        """End a use; the last one frees the memory. The caller holds the holder's `room`."""
         self.uses -= 1
         if self.uses == 0:
             self.holder.allocator.give_back(self._offset, self._length)
@@ -60,9 +60,9 @@ class Lease:
 
 
 class Taking:
-    """An engine checks and copies what a get has brought, until it has released all of it."""
+    """The time in which an engine checks and copies the blocks of a get, until it has released all their leases."""
 
-    def __init__(self, number: int, leases: Sequence[Lease], tell: Callable[[protocol.Message], None]) -> None:
+    def __init__(self, number: int, leases: Sequence[Lease], tell: Callable[[protocol.EngineMessage], None]) -> None:
         self._number = number
         self._tell = tell
         self._began_ns = time.time_ns()
@@ -71,17 +71,17 @@ class Taking:
             lease.taking = self
 
     def one_less(self) -> bool:
-        """A lease was released. True: it was the last one."""
+        """Note that a lease was released; return True if it was the last one."""
         self._left -= 1
         return self._left == 0
 
     def tell(self) -> None:
-        """All are."""
+        """Tell the agent that all leases are released."""
         self._tell(protocol.Taken(self._number, self._began_ns, time.time_ns()))
 
 
 class Holder:
-    """An arena and what of it is leased. Each connection has its own: late writes of an agent hit nothing in use."""
+    """An arena and its leases. Each connection has its own, so that late writes of an agent never hit memory in use."""
 
     def __init__(self, memory: mmap) -> None:
         self.memory = memory

@@ -1,7 +1,7 @@
 """Prometheus metrics of the agent's core: blocks, satellites, and the choice between fetching and computing.
 
-Labels have few values: no key, tenant or user is ever one. Satellites are labels only while they serve this host or were
-asked whether they are there, which is as many as the window has and a few more, however large the constellation is.
+Labels have few values: never keys, tenants or users. Only the satellites that answered last or are lost are labels: about as many
+as the window has, however large the constellation is.
 """
 
 import platform
@@ -18,14 +18,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from skymemory.agent.estimate import Decision
 from skymemory.link.native import Transfer
-from skymemory.placement.torus import Satellite
-from skymemory.results import GetResult, PutResult, Status, StoreStatistics
-from skymemory.store import SkyStore
+from skymemory.store.results import GetResult, PutResult, Status, StoreStatistics
+from skymemory.store.sky_store import SkyStore
+from skymemory.wire.address import Satellite
 
 LATENCY_S: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""from a block that lies on this host to the longest deadline that makes sense"""
+"""Buckets in seconds, from the get of a block on this host to the longest sensible deadline."""
 RATIO: Final = (0.1, 0.25, 0.5, 0.67, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 4.0, 10.0)
-"""within 20 %: from 0.8 to 1.25"""
+"""Buckets of a ratio of estimate and truth. Estimates within 20 % lie from 0.8 to 1.25."""
 _LOOKUPS: Final = {
     "purges": "Blocks purged, broken ones included.",
     "touches": "Blocks made younger on the satellites than those behind them in their chains.",
@@ -35,8 +35,8 @@ _LOOKUPS: Final = {
 }
 
 
-class Metrics:
-    """Counts what the agent does. Thread-safe."""
+class AgentMetrics:
+    """Counters and histograms of the agent. Thread-safe."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         Info("skymem_build", "The agent's version.", registry=registry).info(
@@ -77,12 +77,12 @@ class Metrics:
             "skymem_recompute_estimate_ratio", "Estimate for a prefill over what it took.", buckets=RATIO, registry=registry
         )
         for decision in ("fetch", "recompute", "explore"):
-            self._decisions.labels(decision)  # a rate begins at 0
+            self._decisions.labels(decision)  # the counter begins at 0, so that a rate shows the first decision
         for operation in self._moved:
             self._blocks.labels(operation, Status.DONE)
 
     def moved(self, operation: str, transfers: Sequence[Transfer]) -> None:
-        """One call has moved chunks of blocks."""
+        """Count the chunks of blocks that one call has moved."""
         chunks, lengths, retries = self._moved[operation]
         chunks.inc(sum(transfer.chunks for transfer in transfers))
         lengths.inc(sum(transfer.bytes for transfer in transfers))
@@ -90,17 +90,17 @@ class Metrics:
         self._corrupt.inc(sum(transfer.corrupt for transfer in transfers))
 
     def ended(self, operation: str, results: Sequence[GetResult | PutResult], duration_s: float) -> None:
-        """A get or a put of the store's has ended."""
+        """Count a get or a put of the store that has ended."""
         for status, count in Counter(result.status for result in results).items():
             self._blocks.labels(operation, status).inc(count)
         self._seconds[operation].observe(duration_s)
 
     def found(self, duration_s: float) -> None:
-        """A lookup has ended."""
+        """Count a lookup that has ended."""
         self._seconds["find"].observe(duration_s)
 
     def decided(self, decision: Decision) -> None:
-        """An engine was told what to do."""
+        """Count a decision that went to an engine."""
         self._decisions.labels(decision.kind).inc()
         if decision.fetch_s is not None:
             self._fetch_s.observe(decision.fetch_s)
@@ -108,19 +108,24 @@ class Metrics:
             self._recompute_s.observe(decision.recompute_s)
 
     def fetched(self, expected_s: float, duration_s: float) -> None:
-        """A get took so long."""
+        """Note how long a get took."""
         self._fetch_ratio.observe(expected_s / max(duration_s, 1e-9))
 
     def prefilled(self, expected_s: float, duration_s: float) -> None:
-        """A prefill took so long."""
+        """Note how long a prefill took."""
         self._prefill_ratio.observe(expected_s / max(duration_s, 1e-9))
 
 
 class SkyCollector:
-    """What is so at the moment of asking, and what the store counts itself."""
+    """A Prometheus collector of present gauges and of the store's counters."""
 
     def __init__(self, registry: CollectorRegistry, rtt_s: Callable[[], Mapping[Satellite, float]]) -> None:
-        """`rtt_s`: of the satellites that answered when they were asked last."""
+        """Register with a registry.
+
+        Args:
+            registry: The registry to register with.
+            rtt_s: Function that returns the round trips of the satellites that answered when they were asked last.
+        """
         self._rtt_s = rtt_s
         self._lock = threading.Lock()
         self._store: SkyStore | None = None
@@ -128,14 +133,14 @@ class SkyCollector:
         registry.register(self)
 
     def serves(self, store: SkyStore | None) -> None:
-        """Another store serves from now on. Counters never go back: what the one before has counted stays."""
+        """Collect from another store from now on, and keep the counts of the one before, because counters never go back."""
         with self._lock:
             if self._store is not None:
                 self._before = _sum(self._before, self._store.stats())
             self._store = store
 
     def collect(self) -> Iterable[Metric]:
-        """For Prometheus."""
+        """Yield the metrics for Prometheus."""
         with self._lock:
             store = self._store
             counted = self._before if store is None else _sum(self._before, store.stats())

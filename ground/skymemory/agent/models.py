@@ -1,4 +1,4 @@
-"""Which models' blocks engines of this host have, and how many tokens of each the sky holds.
+"""Models whose blocks engines of this host have, and how many tokens of each the sky can hold.
 
 The agent leaves a record beside its socket, so that `skymem status` can say it without asking an agent.
 """
@@ -13,18 +13,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 from skymemory.agent import protocol
-from skymemory.config import Constellation
-from skymemory.sizing import blocks_held
-from skymemory.state_folder import agent_socket
+from skymemory.common.state_folder import agent_socket
+from skymemory.sky.constellation import Constellation
+from skymemory.store.sizing import blocks_held
 
 _log = logging.getLogger(__name__)
 
 RECORD_NAME: Final = "models.json"
 _MODELS_MAX: Final = 16
-"""the ones that connected last"""
+"""Number of models that are kept: those that connected last."""
 _RECORD_BYTES_MAX: Final = 1 << 16
 _WITHOUT_MODEL: Final = "lmcache"
-"""an engine that knows the bytes of its chunks, and neither their tokens nor their model"""
+"""Kind of engine that knows the bytes of its chunks, but neither their tokens nor their model."""
 
 
 class Model(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Model(Struct, frozen=True):
 
 
 class Models:
-    """What was told since the agent started. Used from one event loop."""
+    """Models that engines told of since the agent started; used from one event loop."""
 
     def __init__(self, socket: Path) -> None:
         """`socket`: of the agent; the record lies beside it."""
@@ -52,8 +52,8 @@ class Models:
         return iter(self._known)
 
     def add(self, hello: protocol.Hello) -> None:
-        """An engine has connected."""
-        if hello.name == _WITHOUT_MODEL:
+        """Note that an engine has connected."""
+        if hello.name == _WITHOUT_MODEL or not hello.model:
             return
         one = Model(hello.model, hello.dtype, hello.block_tokens, hello.block_bytes)
         if one in self._known:
@@ -70,7 +70,7 @@ class Models:
 
 
 def recorded(socket: Path | None = None) -> list[Model]:
-    """What the agent of a socket has recorded last; empty if there is nothing that can be read."""
+    """Return the models that the agent of a socket has recorded last; none if they cannot be read."""
     file = (socket or agent_socket()).parent / RECORD_NAME
     try:
         with file.open("rb") as opened:
@@ -80,7 +80,7 @@ def recorded(socket: Path | None = None) -> list[Model]:
 
 
 def told(sky: Constellation, models: Iterable[Model]) -> list[dict[str, Any]]:
-    """How many tokens of models a constellation holds, as JSON takes it."""
+    """Return how many tokens of each model a constellation can hold, for JSON."""
     return [
         {"model": one.model, "dtype": one.dtype, "block_tokens": one.block_tokens, "tokens": one.tokens(sky)} for one in models
     ]

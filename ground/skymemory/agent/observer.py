@@ -1,4 +1,4 @@
-"""What happens in `Sky`, told to those who want to know: metrics, the estimator, traces."""
+"""Observer of `SharedSky`, which passes events on to metrics, the estimator and traces."""
 
 import time
 from collections import deque
@@ -11,56 +11,62 @@ from prometheus_client import CollectorRegistry
 
 from skymemory.agent.activity import STEPS_MAX, Activity, LastGet
 from skymemory.agent.estimate import Decision, Estimator
-from skymemory.agent.metrics import Metrics, SkyCollector
+from skymemory.agent.metrics import AgentMetrics, SkyCollector
 from skymemory.agent.tracing import Asked, Tracing
-from skymemory.block_entry import BlockEntry
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Served
-from skymemory.placement.torus import Satellite
-from skymemory.results import GetResult, PutResult
-from skymemory.store import SkyStore
-from skymemory.transfers import Moved
+from skymemory.store.results import GetResult, PutResult
+from skymemory.store.sky_store import SkyStore
+from skymemory.store.transfers import Moved
+from skymemory.wire.address import Satellite
 
 _LESSONS_MAX: Final = 8
-"""gets that have ended and were not learned from yet; older ones are forgotten"""
+"""Most ended gets that wait to be learned from. The observer forgets older ones."""
 
 
 class Observer:
-    """Gets are told of in one thread, those aside in another, puts and lookups each in another.
+    """An observer of gets, puts and lookups. Each of them calls it in a thread of its own, and so do gets aside.
 
-    Nobody waits for what the estimator learns of a get: that is done when `learn` is called, after the answers. What is fetched
-    aside says nothing of how long engines wait: it counts in metrics and traces only.
+    The estimator learns of a get when `learn` is called, after the answers, so that no engine waits for that. Gets aside count in
+    metrics and traces only, because they do not show how long engines wait.
     """
 
     def __init__(
         self, registry: CollectorRegistry, rtt_s: Callable[[], Mapping[Satellite, float]], tracing: Tracing | None = None
     ) -> None:
-        """`rtt_s`: of the satellites that answered when they were asked last. `tracing`: None: no traces are made."""
+        """Register metrics.
+
+        Args:
+            registry: The registry for the metrics.
+            rtt_s: Function that returns the round trips of the satellites that answered when they were asked last.
+            tracing: Maker of traces; None for no traces.
+        """
         self.estimator = Estimator()
         self.activity = Activity()
         registry.register(self.activity)
-        self._metrics = Metrics(registry)
+        self._metrics = AgentMetrics(registry)
         self._sky = SkyCollector(registry, rtt_s)
         self._tracing = tracing
-        self._gets: dict[bool, _Get] = {}  # that run; True: aside
+        self._gets: dict[bool, _RunningGet] = {}  # the running gets; True: the get aside
         self._lessons: deque[_Lesson] = deque(maxlen=_LESSONS_MAX)
 
     @property
     def traces(self) -> bool:
-        """Somebody wants traces."""
+        """True if the agent makes traces."""
         return self._tracing is not None
 
     def taken(self, tag: Hashable, began_ns: int, ended_ns: int) -> None:
-        """An engine has taken what a get brought (`Origin.tag`)."""
+        """Note that an engine has taken what a get brought (`Origin.tag`)."""
         if self._tracing is not None:
             self._tracing.taken(tag, began_ns, ended_ns)
 
     def close(self) -> None:
-        """Export what traces are left."""
+        """Export the traces that are left."""
         if self._tracing is not None:
             self._tracing.close()
 
     def serves(self, store: SkyStore | None) -> None:
-        """Another constellation, or none."""
+        """Note that another constellation is up, or none: forget all that was learned of the one before."""
         self._lessons.clear()
         self._sky.serves(store)
         self.estimator.forget_sky()
@@ -68,20 +74,33 @@ class Observer:
     # ---- gets and puts ----------------------------------------------------------------------------------------------
 
     def get_begins(self, store: SkyStore | None, keys: Sequence[bytes], asked_s: float, *, aside: bool = False) -> None:
-        """In the thread of gets. `asked_s`: since when it could have begun (`time.perf_counter`): threads take time, too."""
+        """Note that a get begins. Call it in the get's thread.
+
+        Args:
+            store: The store that serves the get; None if no constellation is known.
+            keys: Keys of the blocks.
+            asked_s: Time from which the get could have begun (`time.perf_counter`); to start in a thread takes time too.
+            aside: True for a get aside.
+        """
         if not aside:
             self.estimator.begun([] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None])
-        self._gets[aside] = _Get(asked_s)
+        self._gets[aside] = _RunningGet(asked_s)
 
     def get_ends(self, results: Sequence[GetResult], asked: Callable[[], Sequence[Asked]], *, aside: bool = False) -> None:
-        """In the thread of gets. `asked`: the requests, for traces."""
+        """Note that a get has ended. Call it in the get's thread.
+
+        Args:
+            results: Results of the get, in order.
+            asked: Function that returns the requests of the get, for traces.
+            aside: True for a get aside.
+        """
         get = self._gets.pop(aside, None)
         if get is None:
             return
         ended_s = time.perf_counter()
         if not aside:
             self.estimator.ended()
-            # How long those take that do not come, or not at once, says nothing of those that do
+            # A get that lost blocks, or made several calls, does not show how long a usual get takes
             transfers = get.moves[0].transfers if len(get.moves) == 1 and all(result.ok for result in results) else []
             if len(transfers) == len(results) > 0:
                 entries = [transfer.entry for transfer in transfers]
@@ -93,7 +112,7 @@ class Observer:
             self._tracing.got(asked(), get.began_ns, get.moves, time.time_ns())
 
     def get_answered(self) -> None:
-        """In the thread that asked, as soon as it has the answer of the get that ended last."""
+        """Note that the asking thread has the answer of the get that ended last. Call it in that thread, at once."""
         with suppress(IndexError):
             lesson = self._lessons[-1]
             lesson.answered_s = lesson.answered_s or time.perf_counter()
@@ -102,7 +121,7 @@ class Observer:
         """Learn of one get that has ended.
 
         Returns:
-            There was one.
+            True if there was one.
         """
         try:
             lesson = self._lessons.popleft()
@@ -115,15 +134,15 @@ class Observer:
         return True
 
     def put_ended(self, results: Sequence[PutResult], duration_s: float) -> None:
-        """In the thread of puts."""
+        """Note that a put has ended. Call it in the thread of puts."""
         self._metrics.ended("put", results, duration_s)
 
     def found(self, duration_s: float) -> None:
-        """A lookup has ended."""
+        """Note that a lookup has ended."""
         self._metrics.found(duration_s)
 
     def moved(self, store: SkyStore, moved: Moved) -> None:
-        """One call of the store's native clients, in the thread that made it."""
+        """Note one call of the store's native clients. Call it in the thread that made the call."""
         self._metrics.moved("put" if moved.up else "get", moved.transfers)
         self.estimator.placed(moved.servers, store.constellation.cache.deadline_ms / 1e3)
         get = None if moved.up else self._gets.get(moved.aside)
@@ -133,21 +152,21 @@ class Observer:
     # ---- for engines ------------------------------------------------------------------------------------------------
 
     def worth(self, engine: str, entries: Sequence[BlockEntry], tokens_before: int, block_tokens: int) -> Decision:
-        """`Estimator.worth`, counted."""
+        """Return the decision of `Estimator.worth`, and count it."""
         decision = self.estimator.worth(engine, entries, tokens_before, block_tokens)
         self._metrics.decided(decision)
         return decision
 
     def prefilled(self, engine: str, tokens: int, duration_s: float, before: int) -> None:
-        """`Estimator.prefilled`, and how far off the estimate would have been."""
+        """Have the estimator learn of a prefill (`Estimator.prefilled`), and note the error of its estimate."""
         expected_s = self.estimator.prefill_s(engine, tokens, before)
         if expected_s is not None:
             self._metrics.prefilled(expected_s, duration_s)
         self.estimator.prefilled(engine, tokens, duration_s, before)
 
 
-class _Get:
-    """A get that runs."""
+class _RunningGet:
+    """A get that has begun and not ended."""
 
     def __init__(self, asked_s: float) -> None:
         self.asked_s = asked_s
@@ -156,8 +175,8 @@ class _Get:
         self.moves: list[Moved] = []
 
 
-def _last(get: _Get, results: Sequence[GetResult], duration_s: float) -> LastGet:
-    """Return a get as the page tells it."""
+def _last(get: _RunningGet, results: Sequence[GetResult], duration_s: float) -> LastGet:
+    """Return a get in the form that the page shows."""
     steps = [(one, (moved.call.started_ns - get.began_ns) / 1e9) for moved in get.moves for one in moved.call.served]
     steps.sort(key=lambda step: step[1] + (step[0].last_s or 0.0), reverse=True)
     return LastGet(
@@ -172,7 +191,7 @@ def _last(get: _Get, results: Sequence[GetResult], duration_s: float) -> LastGet
 
 @dataclass(slots=True)
 class _Lesson:
-    """A get to learn from; keeps no block's memory. Times are those of `time.perf_counter`."""
+    """A get for the estimator to learn from, without the blocks' memory. Times are those of `time.perf_counter`."""
 
     entries: Sequence[BlockEntry]
     served: Sequence[Served]

@@ -1,4 +1,4 @@
-"""What engines and the agent say to each other over the Unix socket.
+"""Messages between engines and the agent over the Unix socket.
 
 A frame is its length, four bytes, big-endian, and as many bytes of MessagePack: an array of the message's name and its fields.
 The engine begins with `Hello`; the first byte of that frame carries the file descriptor of its arena (SCM_RIGHTS), which is
@@ -15,18 +15,18 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-VERSION: Final = 2
-"""of these messages; both sides must have the same"""
+VERSION: Final = 3
+"""Version of these messages; both sides must have the same."""
 FRAME_BYTES_MAX: Final = 1 << 22
 FIND_KEYS_MAX: Final = 1 << 16
-"""a prompt of a million tokens in blocks of 16; 2.2 MB"""
+"""Number of keys of one question: a prompt of a million tokens in blocks of 16, 2.2 MB."""
 BLOCKS_MAX: Final = 1 << 14
-"""of one get, put or purge"""
+"""Blocks of one get, put or purge."""
 ARENA_BYTES_MAX: Final = 1 << 38
 TEXT_MAX: Final = 1024
-"""characters; what is longer is cut"""
+"""Characters of a text; longer texts are cut."""
 ALIVE_S: Final = 2.0
-"""how often the agent says that it is still at work while somebody waits"""
+"""Period in which the agent says that it is still at work while somebody waits."""
 
 LENGTH: Final = struct.Struct(">I")
 
@@ -37,49 +37,63 @@ Text: TypeAlias = Annotated[str, Meta(max_length=TEXT_MAX)]
 Keys: TypeAlias = Annotated[list[Key], Meta(max_length=BLOCKS_MAX)]
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Place: TypeAlias = tuple[Key, Number, Number]
-"""key, and offset and length in the arena"""
+"""Key of a block, and its offset and length in the arena."""
+Entry: TypeAlias = tuple[Number, Number, Number, Number, Seconds]
+"""The fields of a `BlockEntry` after its key: block length, chunk length, chunks, epoch, time of storing."""
 
 
 Traceparent: TypeAlias = Annotated[str, Meta(max_length=64)]
-"""of the span that a request belongs to (W3C trace context); empty: of none"""
+"""Trace context of the span that a request belongs to (W3C); empty: none."""
 
 
 class FrameError(ValueError):
     """A frame that is none; the message says why."""
 
 
-class Message(Struct, array_like=True, tag_field="message"):
+class EngineMessage(Struct, array_like=True, tag_field="message"):
     """All of them."""
 
 
-class Hello(Message, tag="hello"):
+class Hello(EngineMessage, tag="hello"):
     """An engine, its blocks, and its arena, whose descriptor comes with the first byte of this frame."""
 
     version: Number
     name: Word
-    """of the engine: `vllm`"""
+    """Kind of the engine: `vllm`, ..."""
     model: Text
     root: Key
-    """digest of all that decides the bytes of a block"""
+    """Digest of all that decides the bytes of a block."""
     block_tokens: Annotated[int, Meta(ge=1, lt=1 << 32)]
     block_bytes: Annotated[int, Meta(ge=1, lt=1 << 32)]
-    """as stored, with header"""
+    """Bytes of a block as stored, with its header."""
     dtype: Word
     arena_bytes: Annotated[int, Meta(ge=1, le=ARENA_BYTES_MAX)]
 
 
-class Find(Message, tag="find"):
-    """How long is the cached beginning of a prompt? Answered by `Found`."""
+class Find(EngineMessage, tag="find"):
+    """Question for the cached beginning of a prompt; answered by `FoundReply`."""
 
     id: Number
     keys: Annotated[list[Key], Meta(max_length=FIND_KEYS_MAX)]
     cached: Number
-    """of these blocks, the first that the engine has itself"""
+    """Number of these blocks, from the first, that the engine has itself."""
     wanted: bool = True
-    """False: the engine does not want these blocks, it only asks which of them it need not store"""
+    """False: the engine does not want these blocks, it only asks which of them it need not store."""
 
 
-class Get(Message, tag="get"):
+class LookUp(EngineMessage, tag="look_up"):
+    """Ask what is known of blocks of any length. Answered by `Known`."""
+
+    id: Number
+    keys: Keys
+    chain: bool
+    """True if only the beginning is wanted, up to the first block that is missing or longer than `block_bytes_max`."""
+    fresh: bool
+    """True if satellites are to be asked, also for what the agent knows."""
+    block_bytes_max: Number
+
+
+class Get(EngineMessage, tag="get"):
     """Fetch blocks into the arena. Answered by `Done`."""
 
     id: Number
@@ -87,102 +101,128 @@ class Get(Message, tag="get"):
     traceparent: Traceparent = ""
 
 
-class Put(Message, tag="put"):
+class Put(EngineMessage, tag="put"):
     """Store blocks from the arena. Answered by `Done`."""
 
     id: Number
     blocks: Annotated[list[Place], Meta(max_length=BLOCKS_MAX)]
 
 
-class Purge(Message, tag="purge"):
-    """Forget blocks. Answered by `Purged`."""
+class Purge(EngineMessage, tag="purge"):
+    """Forget blocks. Answered by `PurgedReply`."""
 
     id: Number
     keys: Keys
 
 
-class Prefilled(Message, tag="prefilled"):
+class Prefetch(EngineMessage, tag="prefetch"):
+    """Lay blocks so that they are in the window at a time to come. Answered by `Laid`."""
+
+    id: Number
+    keys: Keys
+    at_s: Seconds
+    """Unix time."""
+
+
+class Prefilled(EngineMessage, tag="prefilled"):
     """The engine has computed tokens in so many seconds. Not answered."""
 
     tokens: Number
     duration_s: Seconds
     before: Number = 0
-    """tokens of the prompt that the engine had already"""
+    """Tokens of the prompt that the engine had already."""
 
 
-class Used(Message, tag="used"):
-    """A prompt's chain of blocks was used, as far as it is in the sky: its end is to be evicted before its beginning. Not
-    answered."""
+class Used(EngineMessage, tag="used"):
+    """Note that a chain of blocks was used, so that its end is evicted before its beginning; not answered."""
 
     keys: Keys
-    """the first block first"""
+    """Keys of the chain, the first block first."""
 
 
-class Taken(Message, tag="taken"):
+class Taken(EngineMessage, tag="taken"):
     """The engine has checked and copied what a `Get` brought. Not answered. Times are nanoseconds since 1970."""
 
     id: Number
-    """of the `Get`"""
+    """Number of the `Get`."""
     began_ns: Number
     ended_ns: Number
 
 
-class Welcome(Message, tag="welcome"):
+class Welcome(EngineMessage, tag="welcome"):
     """The agent has mapped the arena."""
 
     version: Number
     pid: Number
     notes: list[Text]
-    """what the one who runs the engine should know: other engines have stored this model's blocks in another format"""
+    """Notice for the person who runs the engine: other engines have stored this model's blocks in another format."""
     traces: bool = False
-    """the agent makes traces, and likes to be told `Taken`"""
+    """True if the agent makes traces, and so wants to be told `Taken`."""
 
 
-class Found(Message, tag="found"):
+class FoundReply(EngineMessage, tag="found"):
     """Answer to `Find`."""
 
     id: Number
     blocks: Number
-    """of the longest cached beginning"""
+    """Number of blocks of the longest cached beginning."""
     fetch: Number
-    """how many to fetch, from the first one that the engine has not; 0: there are none, or it is faster to compute them"""
+    """Number to fetch, from the first one that the engine has not; 0: there are none, or computing them is faster."""
     fetch_s: Seconds | None
-    """estimate for these; None: unknown"""
+    """Estimate for these; None: unknown."""
     recompute_s: Seconds | None
     capacity: Number = 0
-    """blocks of this engine that the sky holds; 0: unknown"""
+    """Blocks of this engine that the sky can hold; 0: unknown."""
     servers: Number = 0
     store_mib: Number = 0
-    """of each of these servers"""
+    """MiB of memory of each of these servers."""
 
 
-class Done(Message, tag="done"):
+class Known(EngineMessage, tag="known"):
+    """Answer to `LookUp`: a status for each block, in order, and its entry if the status is `done`."""
+
+    id: Number
+    silent: bool
+    """True if no satellite answers."""
+    blocks: Annotated[list[tuple[Text, Entry | None]], Meta(max_length=BLOCKS_MAX)]
+
+
+class Laid(EngineMessage, tag="laid"):
+    """Answer to `Prefetch`: for each block, in order, its status, the row of the schedule, and how many shares moved."""
+
+    id: Number
+    blocks: Annotated[list[tuple[Text, Number, Number]], Meta(max_length=BLOCKS_MAX)]
+
+
+class Done(EngineMessage, tag="done"):
     """Answer to `Get` and `Put`: for each block, in order, how it ended, and after how many seconds."""
 
     id: Number
     outcomes: Annotated[list[tuple[Text, Seconds]], Meta(max_length=BLOCKS_MAX)]
 
 
-class Purged(Message, tag="purged"):
+class PurgedReply(EngineMessage, tag="purged"):
     """Answer to `Purge`."""
 
     id: Number
     chunks: Number
-    """given up by satellites"""
+    """Number of chunks that satellites gave up."""
+    confirmed: bool
+    """True if every satellite that was asked answered."""
 
 
-class Refusal(Message, tag="refusal"):
+class Refusal(EngineMessage, tag="refusal"):
     """The engine said what it must not say; the connection ends."""
 
     why: Text
 
 
-class Alive(Message, tag="alive"):
+class Alive(EngineMessage, tag="alive"):
     """The agent works at what was asked."""
 
 
-Asked: TypeAlias = Find | Get | Put | Purge | Prefilled | Taken | Used
-Answered: TypeAlias = Found | Done | Purged | Refusal | Alive
+Asked: TypeAlias = Find | LookUp | Get | Put | Purge | Prefetch | Prefilled | Taken | Used
+Answered: TypeAlias = FoundReply | Known | Done | PurgedReply | Laid | Refusal | Alive
 
 T = TypeVar("T")
 
@@ -193,11 +233,11 @@ WELCOMED: Final[msgspec.msgpack.Decoder[Welcome | Refusal]] = msgspec.msgpack.De
 ANSWERED: Final[msgspec.msgpack.Decoder[Answered]] = msgspec.msgpack.Decoder(Answered)
 
 
-def frame(message: Message) -> bytes:
-    """A message as it goes over the socket.
+def frame(message: EngineMessage) -> bytes:
+    """Encode a message as it goes over the socket.
 
     Raises:
-        FrameError: it is too long.
+        FrameError: The message is too long.
     """
     body = _ENCODER.encode(message)
     if len(body) > FRAME_BYTES_MAX:
@@ -206,10 +246,10 @@ def frame(message: Message) -> bytes:
 
 
 def read(decoder: msgspec.msgpack.Decoder[T], body: bytes) -> T:
-    """The message of a frame.
+    """Return the message of a frame.
 
     Raises:
-        FrameError: it is none that may come here.
+        FrameError: It is no message that may come here.
     """
     try:
         return decoder.decode(body)
@@ -218,10 +258,10 @@ def read(decoder: msgspec.msgpack.Decoder[T], body: bytes) -> T:
 
 
 def frame_length(head: bytes) -> int:
-    """Of the frame that begins with these four bytes.
+    """Return the length of the frame that begins with these four bytes.
 
     Raises:
-        FrameError: it is not allowed.
+        FrameError: The length is not allowed.
     """
     length = int(LENGTH.unpack(head)[0])
     if not 1 <= length <= FRAME_BYTES_MAX:
@@ -230,10 +270,10 @@ def frame_length(head: bytes) -> int:
 
 
 def take_frame(buffer: bytearray) -> bytes | None:
-    """The body of the first frame, if all of it is there; it is taken out of the buffer.
+    """Take the body of the first frame out of the buffer, if all of it is there.
 
     Raises:
-        FrameError: a length that is not allowed.
+        FrameError: A length that is not allowed.
     """
     head = LENGTH.size
     if len(buffer) < head:

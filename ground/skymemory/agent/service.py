@@ -12,33 +12,33 @@ from typing import Final, Protocol
 
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 
+from skymemory.agent.constellation_source import ConstellationSource, FixedSource, RunningSource
 from skymemory.agent.engine_server import EngineServer
 from skymemory.agent.http import HttpServer
-from skymemory.agent.notify import notify
 from skymemory.agent.resp.gateway import Gateway
-from skymemory.agent.settings import Settings
-from skymemory.agent.sky import Sky
-from skymemory.agent.source import FixedSource, RunningSource, Source
+from skymemory.agent.settings import AgentSettings
+from skymemory.agent.shared_sky import SharedSky
+from skymemory.agent.systemd import notify
 from skymemory.agent.tracing import Tracing
-from skymemory.config import Constellation
-from skymemory.state_folder import http_record
-from skymemory.testbed.state import State
+from skymemory.common.state_folder import http_record
+from skymemory.sky.constellation import Constellation
+from skymemory.testbed.state import RunRecord
 
 _log = logging.getLogger(__name__)
 
 CLOSE_S: Final = 30.0
-"""all parts have so long to end; what has not ended then is left behind"""
+"""Time that all parts have to end; parts that have not ended then are left behind."""
 _PART_S: Final = 15.0
-"""and one of them so long"""
+"""Time that one part has to end."""
 DESCRIPTORS: Final = 8192
-"""that the agent would like: a thousand Redis clients, 256 engines with an arena each, 256 browsers, and the sky"""
+"""Descriptors for a thousand Redis clients, 256 engines with an arena each, 256 browsers, and the sky."""
 _FEW_DESCRIPTORS: Final = 2048
 _GC_OBJECTS: Final = 10_000
-"""made since the last look for garbage: a command of a Redis client makes dozens, and nearly none of them in circles"""
+"""New objects between two collections: a Redis command makes dozens, and nearly none of them in circles."""
 
 
 class Part(Protocol):
-    """What the agent is made of."""
+    """Parts of the agent."""
 
     async def start(self) -> None:
         """Begin to serve. Raises OSError, RuntimeError."""
@@ -50,37 +50,37 @@ class Part(Protocol):
 class Agent:
     """All of one host's agent. Used from one event loop."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Nothing is opened yet.
+    def __init__(self, settings: AgentSettings) -> None:
+        """Make the parts; nothing is opened yet.
 
         Raises:
-            ConfigError: the constellation file is wrong.
-            OSError: it cannot be read.
+            ConfigError: The constellation file is wrong.
+            OSError: The file cannot be read.
         """
         self.settings = settings
         self._record = http_record(settings.socket)
         self.registry = CollectorRegistry()
         for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             self.registry.register(collector)
-        self.sky = Sky(_source(settings), self.registry, Tracing.from_environment())
+        self.sky = SharedSky(_source(settings), self.registry, Tracing.from_environment())
         self.http: HttpServer | None = None
         self.engines = EngineServer(self.sky, settings.socket, self.registry, self.sky.observer)
         self._parts: list[Part] = [self.sky, self.engines]
-        """in the order of their start; they end in the opposite one"""
+        """Parts in the order of their start; they end in the opposite order."""
         self.resp: Gateway | None = None
         if settings.resp_port is not None:
             password = settings.resp_password
             self.resp = Gateway(self.sky, settings.resp_host, settings.resp_port, self.registry, password=password)
             self._parts.append(self.resp)
         if settings.http_port is not None:
-            self.http = HttpServer(self, settings.http_host, settings.http_port)
+            self.http = HttpServer(self.sky, self.registry, settings.http_host, settings.http_port)
             self._parts.append(self.http)
 
     async def start(self) -> None:
         """Start all parts; the constellation need not be reachable.
 
         Raises:
-            OSError, RuntimeError: one could not; those before it have ended again.
+            OSError, RuntimeError: One could not; those before it have ended again.
         """
         try:
             for part in self._parts:
@@ -106,7 +106,7 @@ class Agent:
                 _log.exception("%s did not end well", type(part).__name__)
 
     def addresses(self) -> dict[str, str]:
-        """Where it serves, once it was started."""
+        """Return the addresses where it serves, once it was started."""
         found = {"engines": str(self.settings.socket)}
         if self.resp is not None:
             found["redis"] = f"redis://{self.settings.resp_host}:{self.resp.port}"
@@ -115,21 +115,21 @@ class Agent:
         return found
 
 
-def _source(settings: Settings) -> Source:
+def _source(settings: AgentSettings) -> ConstellationSource:
     if settings.constellation is None:
         return RunningSource()
-    sky = State(settings.replay).sky(Constellation.load(settings.constellation))
+    sky = RunRecord(settings.replay).sky(Constellation.load(settings.constellation))
     return FixedSource(sky.constellation, sky.playing)
 
 
-async def run(settings: Settings, tell: Callable[[dict[str, str]], None]) -> None:
+async def run(settings: AgentSettings, tell: Callable[[dict[str, str]], None]) -> None:
     """Run an agent until SIGTERM or SIGINT.
 
     Args:
-        tell: called with `Agent.addresses()` when all parts serve.
+        tell: Called with `Agent.addresses()` when all parts serve.
 
     Raises:
-        ConfigError, OSError, RuntimeError: it could not start.
+        ConfigError, OSError, RuntimeError: It could not start.
     """
     _take_descriptors()
     loop = asyncio.get_running_loop()

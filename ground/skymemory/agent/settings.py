@@ -1,4 +1,4 @@
-"""Settings of the agent: a file, the environment and flags; of what several name the later one counts."""
+"""Settings of the agent from a file, the environment and flags. If several set an option, the last of these counts."""
 
 import difflib
 import tomllib
@@ -6,46 +6,46 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from skymemory.config import ConfigError
-from skymemory.toml_lines import find_line
+from skymemory.common.toml_lines import find_line
+from skymemory.sky.constellation import ConfigError
 
 ENVIRONMENT: Final = "SKYMEM_AGENT"
-"""each setting's variable: this, an underscore, and its name in capitals"""
+"""Prefix of each setting's variable; an underscore and the name in capitals follow."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How one agent runs. Names are those of the file."""
+class AgentSettings:
+    """Settings of one agent; names are those of the file."""
 
     socket: Path
-    """of engines"""
+    """Path of the engines' socket."""
     constellation: Path | None = None
-    """constellation file; None: what `skymem up` started, followed as it comes and goes"""
+    """Constellation file; None: the constellation that `skymem up` started, as it comes and goes."""
     replay: Path | None = None
-    """state folder whose `skymem replay` the window follows; None: this user's"""
+    """State folder whose `skymem replay` the window follows; None: this user's."""
     resp_port: int | None = None
-    """of Redis clients; None: not served"""
+    """Port of Redis clients; None: not served."""
     resp_host: str = "127.0.0.1"
     resp_password: str | None = None
-    """that they have to say; None: none"""
+    """Password of Redis clients; None: none."""
     http_port: int | None = None
-    """of health, metrics and the page; None: not served"""
+    """Port of health, metrics and the page; None: not served."""
     http_host: str = "127.0.0.1"
 
 
 def load_file(path: Path) -> dict[str, Any]:
-    """The settings that a TOML file names. Values are checked where flags are.
+    """Return the settings that a TOML file names. Values are checked where flags are.
 
     Raises:
-        ConfigError: no TOML, or a setting that does not exist; with the file and its line.
-        OSError: it cannot be read.
+        ConfigError: No TOML, or a setting that does not exist; with the file and its line.
+        OSError: The file cannot be read.
     """
     text = path.read_text(encoding="utf-8", errors="replace")
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
-    known = [field.name for field in fields(Settings)]
+    known = [field.name for field in fields(AgentSettings)]
     mistakes = []
     for name, value in found.items():
         if name not in known:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 PATH_BYTES_MAX: Final = 107
-"""what `sun_path` holds, with its end"""
+"""Bytes that `sun_path` holds, with its end."""
 _BACKLOG: Final = 128
 
 
@@ -23,8 +23,8 @@ class OwnedSocket:
         """Listen.
 
         Raises:
-            SocketError: another agent serves there, or the path cannot be one of a socket.
-            OSError: the system does not let us.
+            SocketError: Another agent serves there, or the path cannot be one of a socket.
+            OSError: The system does not let us.
         """
         name = os.fsencode(path)
         if len(name) > PATH_BYTES_MAX:

@@ -27,29 +27,29 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanKind, TracerProvider
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from skymemory.extras import how_to_install
+from skymemory.common.extras import how_to_install
 from skymemory.link.native import Served
-from skymemory.placement.torus import Satellite
-from skymemory.results import GetResult
-from skymemory.transfers import Moved
+from skymemory.store.results import GetResult
+from skymemory.store.transfers import Moved
+from skymemory.wire.address import Satellite
 
 _log = logging.getLogger(__name__)
 
 SERVICE: Final = "skymemory-agent"
 _FLUSH_MS: Final = 2000
 _GETS_MAX: Final = 1024
-"""of which it is awaited that the engine has taken what came"""
+"""Gets of which the engine has not yet taken what came."""
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a request comes from."""
+    """Origin of a request."""
 
     traceparent: str = ""
-    """of the span that it belongs to (W3C trace context); empty: of none"""
+    """Trace context of its parent span (W3C); empty: none."""
     tag: Hashable = None
-    """by which it will be told that what it brought was taken (`Tracing.taken`)"""
+    """Tag by which `Tracing.taken` will name it."""
 
 
 NOWHERE: Final = Origin()
@@ -75,7 +75,7 @@ class Tracing:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Tracing | None":
-        """As the variables `OTEL_*` say; None: nobody wants traces, or the SDK is not installed."""
+        """Return tracing as the variables `OTEL_*` set it; None if they ask for no traces or the SDK is not installed."""
         endpoints = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
         wanted = any(environment.get(name) for name in endpoints) or environment.get("OTEL_TRACES_EXPORTER", "") == "otlp"
         if (
@@ -92,7 +92,7 @@ class Tracing:
         except ImportError:
             _log.warning("traces are wanted (OTEL_*), but %s", how_to_install("the SDK", "tracing"))
             return None
-        # What the environment says of the service counts; this is for who says nothing
+        # The service name of the environment counts; this is the default
         named = environment.get("OTEL_SERVICE_NAME") or "service.name=" in environment.get("OTEL_RESOURCE_ATTRIBUTES", "")
         provider = SdkProvider(resource=Resource.create({} if named else {SERVICE_NAME: SERVICE}))
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
@@ -106,12 +106,12 @@ class Tracing:
             provider.shutdown()
 
     def got(self, requests: Sequence[Asked], began_ns: int, moves: Sequence[Moved], ended_ns: int) -> None:
-        """A get has ended.
+        """Note that a get has ended.
 
         Args:
-            requests: that came together. What was done for all is in the trace of the first one; the others are linked to it.
-            began_ns: when the waiting was over.
-            moves: calls of the native client.
+            requests: Requests of one get. What was done for all is in the trace of the first one; the others are linked to it.
+            began_ns: Time at which the waiting was over.
+            moves: Calls of the native client.
         """
         first: Span | None = None
         for request in requests:
@@ -137,7 +137,7 @@ class Tracing:
                 self._remember(request.origin.tag, span)
 
     def taken(self, tag: Hashable, began_ns: int, ended_ns: int) -> None:
-        """An engine has checked and copied what one of the last gets brought. Times are its own, and of the same clock."""
+        """Note that an engine has checked and copied what a late get brought, at times of its own on the same clock."""
         with self._lock:
             get = self._gets.pop(tag, None)
         if get is not None:
@@ -169,7 +169,7 @@ class Tracing:
             span.end(call.ended_ns)
 
     def _burst(self, here: Context, started_ns: int, one: Served) -> int:
-        """@return: when it ended."""
+        """Add the span of one satellite's work in a call, and return its end, Unix time in ns."""
         asked_ns = started_ns + _ns(one.asked_s)
         ended_ns = asked_ns if one.last_s is None else started_ns + _ns(one.last_s)
         attributes: dict[str, str | int | float] = {
@@ -197,5 +197,5 @@ def _ns(seconds: float | None) -> int:
 
 
 def _name(satellite: Satellite) -> str:
-    """As in addresses: plane.slot"""
+    """Return `plane.slot`, as in addresses."""
     return f"{satellite.plane}.{satellite.slot}"

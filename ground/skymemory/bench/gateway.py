@@ -1,9 +1,9 @@
-"""`skymem bench gateway`: redis-benchmark on the agent's Redis gateway, and on a redis-server beside it.
+"""`skymem bench gateway`: runs redis-benchmark on the agent's Redis gateway, and on a redis-server beside it.
 
-Both are processes of their own on this machine and are asked in turn, so that whatever else the machine does falls on both.
-Values lie under `names` names that are all there before anything is measured: so every GET is a hit, and every SET replaces
-a value. The work is not the same: Redis copies a value into its memory, in one process; behind the gateway it is purged where
-it was, cut into chunks and sent to satellites, which confirm it, and checked by digest, checksum and CRC on its way back.
+Both are processes of their own on this machine and are asked in turn, so other load on the machine affects both alike. All
+`names` names have values before the measurement begins: so every GET is a hit, and every SET replaces a value. The two do not
+do the same work. Redis copies a value into its memory, in one process. The gateway purges the old value, cuts the new one into
+chunks, sends these to satellites, which confirm them, and checks digest, checksum and CRC on the way back.
 """
 
 import csv
@@ -19,20 +19,20 @@ from typing import Any, Final
 from rich.table import Table
 
 from skymemory.bench.servers import ServerError, redis_client
-from skymemory.config import Constellation
-from skymemory.progress import Progress
+from skymemory.common.progress import Progress
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.leash import guarded, leashed_folder, own_leash
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, cpu_seconds, identify
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import Running, RunRecord
 
 VALUE_BYTES: Final = (3, 4096, 3_000_000)
 LOADS: Final = ((1, 1), (1, 16), (50, 1), (50, 16))
-"""clients, and commands that each has under way"""
+"""Pairs of the number of clients and the commands that each has under way."""
 _LARGE_BYTES: Final = 1_000_000
-"""values from this length on are not asked for in pipelines: redis-benchmark keeps all of them in memory"""
+"""Length from which values are not asked for in pipelines: redis-benchmark keeps all of them in memory."""
 END_DEADLINE_S: Final = 20.0
-"""for the agent to end; after it, it is killed"""
+"""Seconds for the agent to end; then it is killed."""
 _TIMEOUT_S: Final = 300.0
 
 
@@ -53,19 +53,19 @@ def run_gateway_bench(
     """Measure the gateway over a local constellation, and redis-server.
 
     Args:
-        constellation: its port is replaced by a free one.
-        loads: of clients and pipelined commands, see `LOADS`.
-        scale: of the number of requests.
-        progress: called with runs of redis-benchmark that are over, and how many there are.
+        constellation: Its port is replaced by a free one.
+        loads: Pairs of clients and pipelined commands, see `LOADS`.
+        scale: Factor on the number of requests.
+        progress: Called with the number of finished runs of redis-benchmark, and of all runs.
 
     Returns:
-        What `--json` prints: `rows`, one for each length, load and command: `requests`, and of `gateway` and `redis` each
-        `per_s` (commands a second), `p50_ms` (of the time to an answer, all commands of a pipeline together) and `cpu_us`
-        (microseconds of processor that its process took for a command; that of the satellites is not counted).
+        `rows` has an entry for each length, load and command, with `requests`, and for `gateway` and
+        `redis` each: `per_s` (commands a second), `p50_ms` (median time to an answer, to all commands of a pipeline together)
+        and `cpu_us` (processor time of its process for one command in microseconds, without that of satellites).
 
     Raises:
-        ServerError: a program is not installed, or does not do what it should.
-        StartError: the constellation does not start.
+        ServerError: A program is not installed, or fails.
+        StartError: The constellation does not start.
     """
     program = shutil.which("redis-benchmark")
     if program is None:
@@ -94,7 +94,7 @@ def run_gateway_bench(
 
 
 def gateway_table(report: dict[str, Any]) -> Table:
-    """A report of `run_gateway_bench` for people."""
+    """Return a table of the report of `run_gateway_bench`."""
     table = Table(title="commands a second, and median milliseconds to the answer")
     for column in ("value, bytes", "clients", "pipeline", "", "gateway", "ms", "us of CPU", "redis-server", "ms", "us of CPU"):
         table.add_column(column, justify="right" if column else "left")
@@ -157,9 +157,9 @@ def _measured(command: list[str], process: ProcessId, requests: int) -> _Speed:
 
 @contextmanager
 def _agent(local: LocalConstellation) -> Iterator[tuple[int, ProcessId]]:
-    """An agent over these satellites: the port of its gateway, and its process."""
+    """Run an agent over these satellites; yield the port of its gateway, and its process."""
     with leashed_folder() as folder:
-        State(folder).save(Running("local", local.constellation, dict(local.processes)))
+        RunRecord(folder).save(Running("local", local.constellation, dict(local.processes)))
         command = [sys.executable, "-c", "from skymemory.cli import main; main()", "agent", "--resp-port", "0"]
         child = subprocess.Popen(
             guarded(command),

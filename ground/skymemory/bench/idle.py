@@ -1,12 +1,12 @@
-"""`skymem bench idle`: what a constellation that does nothing costs: processor time and memory of its processes."""
+"""`skymem bench idle`: measures processor time and memory of a constellation that does nothing."""
 
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from skymemory.config import Constellation
-from skymemory.progress import Progress
+from skymemory.common.progress import Progress
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, cpu_seconds
 
@@ -14,16 +14,17 @@ SECONDS = 10.0
 STEP_S = 0.25
 
 
-def run_idle_bench(
-    constellation: Constellation, seconds: float = SECONDS, progress: Progress | None = None
-) -> dict[str, Any]:
+def run_idle_bench(constellation: Constellation, seconds: float = SECONDS, progress: Progress | None = None) -> dict[str, Any]:
     """Start the constellation at a port of its own, leave it alone for `seconds`, and read what the kernel has counted.
 
-    Returns processor time in percent of one core, memory in bytes: `rss` counts pages that processes share in each of
-    them, `pss` divides them among those that share, `private` leaves them out. Stores are empty.
+    Stores are empty.
+
+    Returns:
+        Processor time in percent of one core, and memory in bytes. Of shared pages, `rss` counts all for each process, `pss`
+        divides them among the processes that share them, and `private` leaves them out.
 
     Raises:
-        StartError: the constellation does not start.
+        StartError: The constellation does not start.
     """
     idle = constellation.replace(network={"port": free_port(constellation)})
     with LocalConstellation(idle) as local:
@@ -51,7 +52,7 @@ def _cpu(processes: Iterable[ProcessId]) -> float:
 
 
 def _memory_bytes(process: ProcessId) -> dict[str, int]:
-    """proc(5), smaps_rollup; its unit is KiB."""
+    """Return the memory of a process, from proc(5), smaps_rollup, whose unit is KiB."""
     kib = {}
     for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]:
         name, _, value = line.partition(":")

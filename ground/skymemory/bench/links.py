@@ -1,11 +1,12 @@
-"""`skymem bench links`: what delay, jitter, loss and a cut link do to a transfer of many blocks.
+"""`skymem bench links`: measures what delay, jitter, loss and a cut link do to a transfer of many blocks.
 
-Each link model has a local constellation of its own; all are up side by side, and the same blocks go up and come down through
-each in turn, so that whatever else the machine does falls on all. Idle satellites take no time from those that are measured.
-Blocks go up and come down a few in one call of the store, as the manager has it, and `cache.deadline_ms` holds for each call. One
-store puts them and another one, which has measured no link yet, gets them: as from one host to another. Both are new in
-each round, so that no round lives with what one before it took for lost. Blocks that did not go up in time are put again before
-the others are asked for, off the clock, so that GET is of all blocks even where PUT fails.
+Each link model has a local constellation of its own. All of them are up at once, and the same blocks go up and come down
+through each in turn, so other load on the machine affects all alike. Idle satellites take no time from measured ones.
+
+As with the manager, each call of the store carries a few blocks, and `cache.deadline_ms` holds for each call. One store puts
+the blocks and another one, which has measured no link yet, gets them: as from one host to another. Both are new in each round,
+so that no round knows what an earlier one took for lost. Blocks that did not go up in time are put again, off the clock. So GET
+is of all blocks even where PUT fails.
 """
 
 import os
@@ -18,56 +19,56 @@ from typing import Any, TypeVar
 
 from rich.table import Table
 
-from skymemory.block_entry import BlockEntry
-from skymemory.config import Constellation
-from skymemory.progress import Progress
-from skymemory.store import SkyStore
+from skymemory.common.progress import Progress
+from skymemory.link.block_entry import BlockEntry
+from skymemory.sky.constellation import Constellation
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.wire.packets import KEY_BYTES
 
 BLOCK_BYTES = 12 * 2 * 4 * 64 * 128 * 4
-"""A block of the demo's model: layers, K and V, heads, head size, tokens, bytes: 3.15 MB"""
+"""Bytes of a block of the demo's model: layers, K and V, heads, head size, tokens, bytes: 3.15 MB."""
 BLOCKS = 22
-"""of the demo's prompt"""
+"""Blocks of the demo's prompt."""
 CALL_BLOCKS = 5
-"""what the manager fetches in one call of such blocks"""
+"""Blocks that the manager fetches in one call."""
 ROUNDS = 3
 JITTER_US = 200
 LOSS_PPM = 1000
 _PUTS_MORE = 8
-"""times that blocks are put again which did not go up in time"""
+"""Most times that blocks are put again which did not go up in time."""
 _REFERENCE = "geometry"
-"""what the others are compared with: the delays that no constellation is without"""
+"""Links that the others are compared with: the delays that no constellation is without."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """The blocks once up and once down."""
+    """The figures of one round: the blocks once up and once down."""
 
     put_mb_s: float
-    """1e6 bytes a second of the blocks that were stored"""
+    """Speed of the stored blocks, in 1e6 bytes a second."""
     get_mb_s: float
-    """the same, of the blocks that came back"""
+    """Speed of the blocks that came back, in 1e6 bytes a second."""
     put_failures: int
-    """blocks that were not stored in time"""
+    """Blocks that were not stored in time."""
     misses: int
-    """blocks that did not come back, or could not be stored at all"""
+    """Blocks that did not come back, or could not be stored at all."""
     put_retries: int
     get_retries: int
     wrong: int
-    """blocks that came back and were not what had been put"""
+    """Blocks that came back different."""
 
 
 def link_models(constellation: Constellation) -> dict[str, Constellation]:
-    """The constellations that are measured, by the name of their links, at the addresses of the given one.
+    """Return the constellations to measure, by the name of their links, at the addresses of the given one.
 
-    They are the given one with a logical window, and with links and uplink as the name says. The cut link is the one from the
+    They are the given one with a logical window, and with links and uplink as the name says. The cut link leads from the
     window's centre to the satellite ahead of it.
 
     Raises:
-        ConfigError: the given one has no satellite ahead: its planes have one slot.
+        ConfigError: The planes of the given one have one slot, so no satellite is ahead.
     """
     base = constellation.replace(
         links={"model": "off", "delay_us": 0, "jitter_us": 0, "rate_kbps": 0, "loss_ppm": 0, "override": []},
@@ -103,23 +104,23 @@ def run_links_bench(
     """Measure all link models.
 
     Args:
-        constellation: what is neither links nor window stays as it is, see `link_models`. Its satellites must have room for
+        constellation: Keeps everything but links and window, see `link_models`. Its satellites must have room for
             all blocks.
-        blocks: how many go up and down.
-        block_bytes: size of each.
-        call_blocks: how many of them in one call of the store.
-        rounds: that are measured; one more goes before them, for memory that is used for the first time.
-        progress: called with constellations started and rounds done, and how many of both there are.
+        blocks: Number of blocks.
+        block_bytes: Size of each block.
+        call_blocks: Blocks in one call of the store.
+        rounds: Measured rounds; one more goes before them, for memory that is used for the first time.
+        progress: Called with the number of started constellations and finished rounds, and of all of both.
 
     Returns:
-        What `--json` prints: `rows`, one for each link model: medians over the rounds of `put_mb_s` and `get_mb_s` (1e6 bytes
-        a second of blocks that arrived), their ratios to geometry alone `put_ratio` and `get_ratio`, medians of
-        `put_retries` and `get_retries` (requests and chunks sent again), and over all rounds `put_failures` (blocks not
-        stored in time), `misses` (that did not come back) and `wrong` (that came back different).
+        `rows` has an entry for each link model. Medians over the rounds: `put_mb_s` and `get_mb_s` (1e6
+        bytes a second of blocks that arrived), `put_ratio` and `get_ratio` (their ratios to geometry alone), `put_retries` and
+        `get_retries` (requests and chunks sent again). Sums over the rounds: `put_failures` (blocks not stored in time),
+        `misses` (blocks that did not come back) and `wrong` (blocks that came back different).
 
     Raises:
-        ConfigError: see `link_models`.
-        StartError: a constellation does not start.
+        ConfigError: See `link_models`.
+        StartError: A constellation does not start.
     """
     models = link_models(constellation)
     data = [os.urandom(block_bytes) for _ in range(blocks)]
@@ -159,7 +160,7 @@ def run_links_bench(
 
 
 def links_table(report: dict[str, Any]) -> Table:
-    """A report of `run_links_bench` for people."""
+    """Return a table of the report of `run_links_bench`."""
     size = f"{report['blocks']} blocks of {report['block_bytes']:,} bytes, {report['call_blocks']} in one call"
     table = Table(title=f"{size}\nmedians of {report['rounds']} rounds, MB/s (1e6 bytes)", show_lines=True)
     table.add_column("links")
@@ -210,7 +211,7 @@ def _measure(sky: Constellation, data: Sequence[bytes], call_blocks: int) -> _Ro
 
 
 def _put(store: SkyStore, items: Sequence[tuple[bytes, bytes]], call_blocks: int) -> list[BlockEntry | None]:
-    """Entries of the blocks that were stored, in order; None for one that was not."""
+    """Store blocks; return their entries in order, None for a block that was not stored."""
     return [one.entry for run in _calls(items, call_blocks) for one in store.put(run)]
 
 
@@ -235,7 +236,7 @@ def _row(rounds: Sequence[_Round]) -> dict[str, Any]:
 
 
 def _ratio(value: float, reference: float) -> float | None:
-    """None: nothing arrived with the reference, so there is nothing to compare with."""
+    """Return value / reference; None if nothing arrived with the reference."""
     return round(value / reference, 2) if reference else None
 
 

@@ -1,9 +1,9 @@
-"""`skymem bench peers`: PUT and GET of values of the size of a KV block, beside Redis and memcached.
+"""`skymem bench peers`: measures PUT and GET of values of the size of a KV block, beside Redis and memcached.
 
-All three hold the same values in memory on this machine and are asked in turn, one value a call, so that whatever else
-the machine does falls on all. Every PUT is of a key that is not there, and it is deleted after its GET, so that all work
-with memory they have used before. The work is not the same: SkyMemory cuts each value into chunks on ten processes and
-checks a CRC-32C of each and a checksum of each packet; the others trust TCP.
+All three hold the same values in memory on this machine and are asked in turn, one value a call, so other load on the machine
+affects all alike. Every PUT is of a key that is not there, and the key is deleted after its GET, so that all work with memory
+they have used before. The three do not do the same work: SkyMemory cuts each value into chunks on ten processes and checks a
+CRC-32C of each and a checksum of each packet; the others trust TCP.
 """
 
 import os
@@ -15,30 +15,30 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from skymemory.bench.servers import memcached_client, redis_client
-from skymemory.config import Constellation
-from skymemory.progress import Progress
-from skymemory.store import SkyStore
+from skymemory.common.progress import Progress
+from skymemory.sky.constellation import Constellation
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.wire.packets import KEY_BYTES
 
 VALUE_BYTES = 22 * 2 * 4 * 64 * 128 * 2
-"""A block of 128 tokens of TinyLlama-1.1B in fp16: layers, K and V, heads, head size, tokens, bytes: 2.88 MB"""
+"""Bytes of a block of 128 tokens of TinyLlama-1.1B in fp16: layers, K and V, heads, head size, tokens, bytes: 2.88 MB."""
 VALUES = 8
 ROUNDS = 5
 WARM_UP_ROUNDS = 1
 
 
 class Peer(Protocol):
-    """A key-value store that is measured."""
+    """A key-value store to measure."""
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Store a value; back when it is stored."""
+        """Store a value; return when it is stored."""
 
     def get(self, key: bytes) -> Any:
-        """A bytes-like value, or None."""
+        """Return the value as a bytes-like object, or None."""
 
     def delete(self, key: bytes) -> None:
-        """Forget a value."""
+        """Delete a value."""
 
 
 class _Sky:
@@ -85,20 +85,20 @@ class _Memcached:
 
 @dataclass
 class Speed:
-    """Seconds of each call."""
+    """Durations of calls, in seconds."""
 
     put_s: list[float] = field(default_factory=list)
     get_s: list[float] = field(default_factory=list)
     wrong: int = 0
-    """answers that were not what had been put"""
+    """Answers that differed from the stored value."""
 
     def mb_s(self, what: str, value_bytes: int) -> float:
-        """Median over all calls of `what` ("put" or "get"), in 1e6 bytes a second."""
+        """Return the median speed over all calls of `what` ("put" or "get"), in 1e6 bytes a second."""
         return value_bytes / statistics.median(self.put_s if what == "put" else self.get_s) / 1e6
 
 
 def bench_constellation(constellation: Constellation) -> Constellation:
-    """The local constellation that is measured: ten servers, 6,000-byte chunks, ideal links, at a port of its own."""
+    """Return the local constellation to measure: ten servers, 6,000-byte chunks, ideal links, a port of its own."""
     grid = {"planes": constellation.planes, "slots": constellation.slots}
     cache = {"layout": constellation.cache.layout, "centre": constellation.cache.centre, "deadline_ms": 10_000}
     plain = Constellation().replace(constellation=grid, cache=cache)
@@ -112,18 +112,21 @@ def run_peers_bench(
     rounds: int = ROUNDS,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Measure all three. Returns what `--json` prints: medians in MB/s (1e6 bytes) and ratios to each peer.
+    """Measure all three stores.
+
+    Returns:
+        The object that `--json` prints: medians in MB/s (1e6 bytes) and ratios to each peer.
 
     Raises:
         ServerError: Redis or memcached is missing.
-        StartError: the constellation does not start.
+        StartError: The constellation does not start.
     """
     data = [os.urandom(value_bytes) for _ in range(values)]
     with _peers(constellation, values * value_bytes) as peers:
         speeds = {name: Speed() for name in peers}
         total = (WARM_UP_ROUNDS + rounds) * values
         for step in range(total):
-            # Order changes from step to step: nobody always runs in another's wake.
+            # The order changes from step to step, so that no store always runs in another's wake.
             names = sorted(peers, key=lambda name: (list(peers).index(name) + step) % len(peers))
             kept = step >= WARM_UP_ROUNDS * values
             key = os.urandom(KEY_BYTES)
@@ -164,9 +167,7 @@ def _report(speeds: dict[str, Speed], value_bytes: int, values: int, rounds: int
         for name, speed in speeds.items()
     }
     report["ratio"] = {
-        name: {
-            what: round(report["skymem"][f"{what}_mb_s"] / report[name][f"{what}_mb_s"], 2) for what in ("put", "get")
-        }
+        name: {what: round(report["skymem"][f"{what}_mb_s"] / report[name][f"{what}_mb_s"], 2) for what in ("put", "get")}
         for name in speeds
         if name != "skymem"
     }

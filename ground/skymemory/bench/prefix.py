@@ -1,8 +1,7 @@
-"""`skymem bench prefix`: the paper's table 3: seconds to 30 tokens without and with the cache, for each codec.
+"""`skymem bench prefix`: measures the paper's table 3: seconds to 30 tokens without and with the cache, for each codec.
 
-The model has the shape of TinyLlama-1.1B and random weights in bf16: 22 layers, 4 heads with keys and values of 64
-channels, so a block of 128 tokens is 2.88 MB before the codec. The prompt is 4 blocks and a few tokens, chunks are 6 kB
-on 10 satellites.
+The model has the shape of TinyLlama-1.1B and random weights in bf16: 22 layers, 4 heads with keys and values of 64 channels, so
+a block of 128 tokens is 2.88 MB before the codec. The prompt is 4 blocks and a few tokens, chunks are 6 kB on 10 satellites.
 """
 
 import random
@@ -13,25 +12,25 @@ from typing import Any
 import torch
 from transformers import LlamaConfig
 
-from skymemory.codecs import codec_names
-from skymemory.config import Constellation
+from skymemory.common.progress import Progress
 from skymemory.demo.model import demo_tokenizer, random_llama
 from skymemory.demo.run import generate
-from skymemory.manager import KVCManager
-from skymemory.progress import Progress
-from skymemory.store import SkyStore
+from skymemory.prompt.codecs import codec_names
+from skymemory.prompt.manager import KVCManager
+from skymemory.sky.constellation import Constellation
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation, free_port
 
 BLOCKS = 4
 MORE_TOKENS = 8
-"""of the prompt, after its last full block"""
+"""Tokens of the prompt after its last full block."""
 NEW_TOKENS = 30
 ROUNDS = 3
 SEED = 1
 
 
 def tiny_llama() -> LlamaConfig:
-    """Sizes of TinyLlama-1.1B."""
+    """Return the sizes of TinyLlama-1.1B."""
     return LlamaConfig(
         hidden_size=2048,
         intermediate_size=5632,
@@ -44,7 +43,7 @@ def tiny_llama() -> LlamaConfig:
 
 
 def bench_constellation(constellation: Constellation) -> Constellation:
-    """The one that is measured: the given one with ten servers and 6,000-byte chunks, at a port of its own."""
+    """Return the constellation to measure: the given one with ten servers and 6,000-byte chunks, at a port of its own."""
     paper = constellation.replace(cache={"servers": 10, "chunk_bytes": 6000, "block_tokens": 128})
     return paper.replace(network={"port": free_port(paper)})
 
@@ -57,24 +56,24 @@ def run_prefix_bench(
     progress: Progress | None = None,
     device: str | None = None,
 ) -> dict[str, Any]:
-    """Measure, without and with the cache in turn; medians over `rounds`.
+    """Measure without and with the cache in turn, and take medians over `rounds`.
 
     Args:
-        constellation: is started as local processes for the bench.
-        codecs: names of codecs.
-        rounds: at least 1.
-        config: sizes of the model; None: TinyLlama's.
-        device: of torch, where the model runs; None: a GPU if there is one.
-        progress: called with rounds done and wanted, over all codecs.
+        constellation: Started as local processes for the bench.
+        codecs: Names of codecs.
+        rounds: At least 1.
+        config: Sizes of the model; None: TinyLlama's.
+        device: Torch device of the model; None: a GPU if there is one.
+        progress: Called with rounds done and wanted, over all codecs.
 
     Returns:
-        What `--json` prints: for each codec `without_s` and `with_s` (to 30 tokens), `ttft_without_s`, `ttft_with_s`,
-        `get_s` (of that, finding, fetching and decoding the blocks), `speedup_percent`, `block_bytes`, `cached_tokens`,
-        `same_tokens` (of 30, until the first difference: random weights leave no distance between the best tokens, so that
-        any rounding soon picks another one; a trained model is far more patient).
+        The object that `--json` prints, for each codec: `without_s` and `with_s` (to 30 tokens), `ttft_without_s`,
+        `ttft_with_s`, `get_s` (the part of it that finds, fetches and decodes the blocks), `speedup_percent`, `block_bytes`,
+        `cached_tokens`, `same_tokens` (tokens until the first difference, of 30). Random weights leave no distance between the
+        best tokens, so any rounding soon picks another one; a trained model keeps to its text far longer.
 
     Raises:
-        StartError: the constellation does not start.
+        StartError: The constellation does not start.
     """
     model = random_llama(config or tiny_llama(), seed=SEED, dtype=torch.bfloat16)
     torch.nn.Module.to(model, device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -94,7 +93,7 @@ def run_prefix_bench(
     with LocalConstellation(sky), SkyStore(sky) as store:
         managers = {codec: KVCManager(model, tokenizer, store, codec=codec) for codec in codecs}
         for step in range(rounds):
-            for number, (codec, manager) in enumerate(managers.items()):  # in turn: what else the machine does falls on all
+            for number, (codec, manager) in enumerate(managers.items()):  # in turn: other load affects all alike
                 without = generate(model, ids, NEW_TOKENS)
                 manager.add_blocks(ids, without.cache)
                 before = manager.statistics

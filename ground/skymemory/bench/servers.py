@@ -9,24 +9,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from skymemory.extras import how_to_install
+from skymemory.common.extras import how_to_install
 from skymemory.testbed.leash import guarded, leashed_folder, own_leash
 
 START_DEADLINE_S = 10.0
 
 
 class ServerError(RuntimeError):
-    """A program or its Python client is not installed, or it does not start, or does not do what it should."""
+    """A program or its Python client that is not installed, does not start, or fails."""
 
 
 @contextmanager
 def redis_client() -> Iterator[Any]:
-    """A redis-server that writes nothing to disk, and a client of it with hiredis' parser.
+    """Start a redis-server that writes nothing to disk; yield a client of it with hiredis' parser.
 
     Raises:
-        ServerError
+        ServerError: It is not installed, or does not start.
     """
-    _module("hiredis")  # redis-py uses it when it is there, and is another thing without it
+    _module("hiredis")  # redis-py uses hiredis if it is there, and is much slower without it
     redis = _module("redis")
     port = _free_tcp_port()
     with leashed_folder() as folder:
@@ -39,14 +39,14 @@ def redis_client() -> Iterator[Any]:
 
 @contextmanager
 def memcached_client(memory_mib: int) -> Iterator[Any]:
-    """A memcached that takes items of up to 8 MiB, and a client of it that waits for every answer.
+    """Start a memcached that takes items of up to 8 MiB; yield a client of it that waits for every answer.
 
     Raises:
-        ServerError
+        ServerError: It is not installed, or does not start.
     """
     pymemcache = _module("pymemcache.client.base")
     port = _free_tcp_port()
-    # As root it wants to be told that root is meant; "nobody" cannot lock memory, which is not asked for.
+    # Run by root, memcached must be told to stay root: the user "nobody" could not lock memory, which is not asked for.
     options = ["-l", "127.0.0.1", "-p", str(port), "-U", "0", "-m", str(memory_mib), "-I", "8m", "-u", "nobody"]
     client = pymemcache.Client(("127.0.0.1", port), default_noreply=False, no_delay=True)
     with _server("memcached", options, client.version):
@@ -63,7 +63,7 @@ def _module(name: str) -> Any:
 
 @contextmanager
 def _server(program: str, options: Sequence[str], ask: Callable[[], object]) -> Iterator[None]:
-    """A process that has answered `ask`."""
+    """Run a server process, and begin the context when it has answered `ask`."""
     path = shutil.which(program)
     if path is None:
         raise ServerError(f"{program} is not installed; on Debian: apt-get install {program}")

@@ -1,8 +1,8 @@
-"""`skymem bench ttft`: seconds to the first token of an OpenAI-compatible server, without and with the prompt in the sky.
+"""`skymem bench ttft`: measures seconds to the first token of an OpenAI-compatible server, without and with the cache.
 
-Each round has a prompt that nobody has asked before: it is computed (cold), stored, and asked again (warm). What the server keeps
-in its own memory is forgotten in between (`/reset_prefix_cache` of vLLM), and what it reports as cached must then have come from
-the sky. A warm answer counts only if it was cached at all; whether it is the same text is reported.
+Each round has a prompt that nobody has asked before. It is computed (cold), stored, and asked again (warm). In between the
+server forgets its own memory (`/reset_prefix_cache` of vLLM), so what it reports as cached must have come from the sky. A warm
+answer counts only if some of it was cached; whether it is the same text is reported.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from rich.table import Table
 
 from skymemory.bench.servers import ServerError
-from skymemory.progress import Progress
+from skymemory.common.progress import Progress
 
 _LOOKUP: Final = "vllm:skymemory_lookup_seconds"
 _NEW_TOKENS: Final = 8
 _STORED_S: Final = 60.0
-"""how long the sky may take to have the blocks of a cold prompt"""
+"""Seconds in which the sky must have the blocks of a cold prompt."""
 _PAUSE_S: Final = 0.5
 _ANSWER_S: Final = 1800.0
 _REFUSED: Final = 400
@@ -43,28 +43,29 @@ class _Answer:
 def run_ttft_bench(
     url: str, *, rounds: int = 5, words: int = 1400, api_key: str = "-", progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Measure a server that is up, its agent and its satellites behind it.
+    """Measure a server that is up, with its agent and its satellites.
 
     Args:
-        url: where it serves, without `/v1`.
-        rounds: prompts that are measured, after one that is not.
-        words: of a prompt; the shipped document is the text.
-        api_key: if the server wants one.
-        progress: called with rounds that are over, and how many there are.
+        url: The server's address, without `/v1`.
+        rounds: Measured prompts, after one that is not measured.
+        words: Length of a prompt; its text is the shipped document.
+        api_key: The server's key, if it wants one.
+        progress: Called with the number of finished rounds, and of all rounds.
 
     Returns:
-        What `--json` prints: `model`; `rounds`, each with `prompt_tokens`, `cached_tokens`, `cold_s`, `warm_s` and `same_text`;
-        medians `cold_s` and `warm_s`, and `ratio`, cold to warm; `lookup`, where the server is a vLLM with our connector:
-        `count`, and `p50_ms` and `p99_ms` as they lie in its histogram (straight within a bucket); else None.
+        The object that `--json` prints: `model`; `rounds`, each with `prompt_tokens`, `cached_tokens`, `cold_s`, `warm_s` and
+        `same_text`; the medians `cold_s` and `warm_s`, and `ratio`, cold to warm; and `lookup`, None unless the server is a
+        vLLM with our connector, else `count`, and the quantiles `p50_ms` and `p99_ms` of its histogram (interpolated within
+        a bucket).
 
     Raises:
-        ServerError: it cannot be asked, does not tell what was cached, or finds nothing in the sky within a minute.
+        ServerError: The server cannot be asked, does not tell what was cached, or finds nothing in the sky within a minute.
     """
     return asyncio.run(_run(url.rstrip("/"), rounds, words, api_key, progress))
 
 
 def ttft_table(report: dict[str, Any]) -> Table:
-    """A report of `run_ttft_bench` for people."""
+    """Return a table of the report of `run_ttft_bench`."""
     table = Table(title=f"{report['model']}: seconds to the first token")
     for column in ("tokens", "from the sky", "cold", "warm", "cold / warm", "same text"):
         table.add_column(column, justify="right")
@@ -87,7 +88,7 @@ async def _run(url: str, rounds: int, words: int, api_key: str, progress: Progre
     async with aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=_ANSWER_S)) as session:
         try:
             server = _Server(session, url, await _model(session, url))
-            await _round(server, words)  # what is slow only once: kernels, connections
+            await _round(server, words)  # for what is slow only once: kernels, connections
             before = await server.lookups()
             rows = []
             for done in range(rounds):
@@ -118,7 +119,7 @@ async def _round(server: "_Server", words: int) -> dict[str, Any]:
                 f"{server.url}: nothing of a prompt of {cold.prompt_tokens} tokens came from the sky within {_STORED_S:.0f} s: "
                 "is it longer than a block, and the server switched to SkyMemory? Its log and the agent's /readyz say more"
             )
-        await asyncio.sleep(_PAUSE_S)  # it is stored after the answer
+        await asyncio.sleep(_PAUSE_S)  # a prompt is stored after its answer
     return {
         "prompt_tokens": cold.prompt_tokens,
         "cached_tokens": warm.cached_tokens,
@@ -142,7 +143,7 @@ async def _model(session: aiohttp.ClientSession, url: str) -> str:
 
 
 class _Server:
-    """One that is asked one thing at a time."""
+    """A server that is asked one thing at a time."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, model: str) -> None:
         self.url = url
@@ -150,7 +151,7 @@ class _Server:
         self._session = session
 
     async def complete(self, prompt: str) -> _Answer:
-        """Greedy tokens, and when the first one came."""
+        """Generate greedily; return the answer, and when its first token came."""
         body = {
             "model": self.model,
             "prompt": prompt,
@@ -177,7 +178,7 @@ class _Server:
         return _Answer(first_s, "".join(texts), usage["prompt_tokens"], details.get("cached_tokens") or 0)
 
     async def forget(self) -> None:
-        """Have it drop what it keeps in its own memory."""
+        """Make the server drop what it keeps in its own memory."""
         async with self._session.post(f"{self.url}/reset_prefix_cache") as answer:
             if answer.status < _REFUSED:
                 return
@@ -190,7 +191,7 @@ class _Server:
             )
 
     async def lookups(self) -> dict[float, float]:
-        """How many of vLLM's lookups took at most so many seconds; empty: it has none."""
+        """Return how many of vLLM's lookups took at most so many seconds; an empty dict if the server has none."""
         async with self._session.get(f"{self.url}/metrics") as answer:
             text = await answer.text() if answer.status < _REFUSED else ""
         counts: dict[float, float] = {}
@@ -199,7 +200,7 @@ class _Server:
                 for sample in family.samples:
                     if sample.name.endswith("_bucket"):
                         edge = float(sample.labels["le"])
-                        counts[edge] = counts.get(edge, 0.0) + sample.value  # of all engines
+                        counts[edge] = counts.get(edge, 0.0) + sample.value  # sum over all engines
         return counts
 
 
@@ -211,7 +212,7 @@ async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any
 
 
 def _quantiles(counts: dict[float, float]) -> dict[str, float] | None:
-    """Of a histogram's cumulated counts by upper edge, as Prometheus' histogram_quantile has them."""
+    """Return quantiles of a histogram's cumulated counts by upper edge, as Prometheus' histogram_quantile does."""
     total = counts.get(float("inf"), 0.0)
     if not total:
         return None

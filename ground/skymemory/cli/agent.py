@@ -1,4 +1,4 @@
-"""`skymem agent`."""
+"""`skymem agent`: runs this host's agent."""
 
 import asyncio
 import logging
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
-from skymemory.agent.settings import ENVIRONMENT, Settings, load_file
+from skymemory.agent.settings import ENVIRONMENT, AgentSettings, load_file
 from skymemory.cli.common import VARIABLE, BadInput
-from skymemory.state_folder import agent_socket
+from skymemory.common.state_folder import agent_socket
 
 _PORT = click.IntRange(0, 65535)
 
 
 def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
-    """What the file says stands behind the environment and the flags."""
+    """Take the settings of the file where neither the environment nor a flag sets them."""
     if path is not None:
         context.default_map = load_file(path)
     return path
@@ -30,7 +30,7 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
     expose_value=False,
     callback=_use_file,
     show_envvar=True,
-    help="Settings in TOML, named as the flags with underscores.",
+    help="AgentSettings in TOML, named as the flags with underscores.",
 )
 @click.option(
     "--constellation",
@@ -52,12 +52,12 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
     help="Unix socket of engines. Default: agent.sock in the state folder.",
 )
 @click.option("--resp-port", type=_PORT, show_envvar=True, help="Port of Redis clients. Default: they are not served.")
-@click.option("--resp-host", default=Settings.resp_host, show_envvar=True, help="Where that port is.")
+@click.option("--resp-host", default=AgentSettings.resp_host, show_envvar=True, help="Address of that port.")
 @click.option(
-    "--resp-password", show_envvar=True, help="What they have to say first (AUTH). Flags are seen by all on this machine."
+    "--resp-password", show_envvar=True, help="Password of Redis clients (AUTH). Flags are visible to all users of this machine."
 )
 @click.option("--http-port", type=_PORT, show_envvar=True, help="Port of page, health and metrics. Default: none.")
-@click.option("--http-host", default=Settings.http_host, show_envvar=True, help="Where that port is.")
+@click.option("--http-host", default=AgentSettings.http_host, show_envvar=True, help="Address of that port.")
 def agent(
     constellation: Path | None,
     replay: Path | None,
@@ -70,8 +70,8 @@ def agent(
 ) -> None:
     """Run this host's agent: it owns the links to the sky, for engines, Redis clients and browsers.
 
-    Starts with the constellation unreachable, and ends by SIGTERM or Ctrl-C. Settings come from the file, the environment and
-    flags; of what several name the later one counts.
+    The agent starts even if the constellation is unreachable. SIGTERM or Ctrl-C ends it. Settings come from the file, the
+    environment and flags. If several set an option, the last of these counts.
     """
     if resp_port is not None and not resp_password and not _is_loopback(resp_host):
         raise BadInput(
@@ -82,7 +82,7 @@ def agent(
     from skymemory.agent.service import run  # aiohttp takes a third of a second
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    settings = Settings(
+    settings = AgentSettings(
         socket=socket or agent_socket(),
         constellation=constellation,
         replay=replay,
@@ -98,7 +98,7 @@ def agent(
 def _is_loopback(host: str) -> bool:
     try:
         return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:  # another name
+    except ValueError:  # a name other than localhost
         return False
 
 

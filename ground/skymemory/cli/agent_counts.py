@@ -1,4 +1,4 @@
-"""What this host's agent counts, for `skymem status`: read from its metrics, if it runs and serves HTTP."""
+"""Counts of this host's agent, for `skymem status`: read from its metrics, if it runs and serves HTTP."""
 
 import urllib.request
 from http.client import HTTPException
@@ -7,12 +7,12 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from skymemory.agent.activity import OUTCOMES, Counts
-from skymemory.state_folder import agent_socket, http_record
+from skymemory.common.state_folder import agent_socket, http_record
 
 TIMEOUT_S: Final = 2.0
 _BYTES_MAX: Final = 4 << 20
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""asks this host itself, whatever $http_proxy says"""
+"""Opener that asks this host itself, whatever $http_proxy says."""
 
 
 def agent_counts() -> Counts | None:
@@ -24,7 +24,7 @@ def agent_counts() -> Counts | None:
         with _OPENER.open(f"{url}/metrics", timeout=TIMEOUT_S) as answer:
             text = answer.read(_BYTES_MAX).decode()
         samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-    except (OSError, ValueError, LookupError, HTTPException):  # it has gone, or something else has its port
+    except (OSError, ValueError, LookupError, HTTPException):  # the agent has gone, or something else has its port
         return None
     found: dict[str, float] = dict.fromkeys(OUTCOMES, 0)
     asked = [sample for sample in samples if sample.name == "skymem_asked_blocks_total"]
@@ -38,7 +38,7 @@ def agent_counts() -> Counts | None:
 
 
 def told(counts: Counts) -> dict[str, Any]:
-    """Return the counts for JSON, with both shares; None where nothing was asked for."""
+    """Return the counts for JSON, with hit rate and delivery; both are None if no block was asked for."""
     return {
         "asked": counts.asked,
         **{name: getattr(counts, name) for name in OUTCOMES},
@@ -49,7 +49,7 @@ def told(counts: Counts) -> dict[str, Any]:
 
 
 def in_words(counts: Counts | None) -> str:
-    """Return one or two lines for people."""
+    """Return the counts as one or two lines for people."""
     if counts is None:
         return "no agent of this host tells what engines and clients asked for (`skymem agent --http-port 8090`)"
     believed = counts.hit + counts.not_delivered
@@ -62,5 +62,5 @@ def in_words(counts: Counts | None) -> str:
 
 
 def _percent(share: float | None) -> str:
-    # Rounded down: 100 % means that all came
+    # Round down: 100 % means that all blocks came.
     return "-" if share is None else f"{int(1000 * share) / 10:g} %"

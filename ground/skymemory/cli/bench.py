@@ -1,4 +1,4 @@
-"""`skymem bench`: gateway, idle, links, peers, prefix, ttft."""
+"""`skymem bench`: measures gateway, idle, links, peers, prefix and ttft."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from skymemory.cli.common import (
     print_table,
     progress_bar,
 )
-from skymemory.extras import how_to_install
+from skymemory.common.extras import how_to_install
 
 
 @click.group()
@@ -26,10 +26,10 @@ def bench() -> None:
 
 @bench.command()
 @constellation_option
-@click.option("--scale", default=1.0, show_default=True, type=click.FloatRange(0.01, 100), help="Times as many requests.")
+@click.option("--scale", default=1.0, show_default=True, type=click.FloatRange(0.01, 100), help="Factor on all request counts.")
 @json_option
 def gateway(constellation_path: Path | None, scale: float, as_json: bool) -> None:
-    """redis-benchmark on the agent's Redis gateway, beside redis-server."""
+    """Run redis-benchmark on the agent's Redis gateway, beside redis-server."""
     from skymemory.bench.gateway import gateway_table, run_gateway_bench
     from skymemory.bench.servers import ServerError
 
@@ -46,10 +46,10 @@ def gateway(constellation_path: Path | None, scale: float, as_json: bool) -> Non
 
 @bench.command()
 @constellation_option
-@click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.5, 3600), help="How long to look.")
+@click.option("--seconds", default=10.0, show_default=True, type=click.FloatRange(0.5, 3600), help="Seconds to measure.")
 @json_option
 def idle(constellation_path: Path | None, seconds: float, as_json: bool) -> None:
-    """Processor time and memory of a constellation that does nothing."""
+    """Measure processor time and memory of a constellation that does nothing."""
     from skymemory.bench.idle import run_idle_bench
 
     with progress_bar("idling (per mille)") as progress:
@@ -68,13 +68,13 @@ def idle(constellation_path: Path | None, seconds: float, as_json: bool) -> None
 
 @bench.command()
 @constellation_option
-@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="Rounds that are measured.")
+@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1, 100), help="Measured rounds.")
 @click.option(
-    "--call-blocks", default=5, show_default=True, type=click.IntRange(1, 22), help="Blocks in one call; 5 are the manager's way."
+    "--call-blocks", default=5, show_default=True, type=click.IntRange(1, 22), help="Blocks in one call; the manager sends 5."
 )
 @json_option
 def links(constellation_path: Path | None, rounds: int, call_blocks: int, as_json: bool) -> None:
-    """PUT and GET of 22 blocks of 3.1 MB over links with delay, jitter, loss and a cut."""
+    """PUT and GET 22 blocks of 3.1 MB over links with delay, jitter, loss and a cut."""
     from skymemory.bench.links import links_table, run_links_bench
 
     with progress_bar("putting and getting") as progress:
@@ -89,10 +89,10 @@ def links(constellation_path: Path | None, rounds: int, call_blocks: int, as_jso
 
 @bench.command()
 @constellation_option
-@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 1000), help="Rounds that are measured.")
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 1000), help="Measured rounds.")
 @json_option
 def peers(constellation_path: Path | None, rounds: int, as_json: bool) -> None:
-    """PUT and GET of 2.9 MB values through 10 satellites, beside Redis and memcached."""
+    """PUT and GET 2.9 MB values through 10 satellites, beside Redis and memcached."""
     from skymemory.bench.peers import run_peers_bench
 
     with progress_bar("putting and getting") as progress:
@@ -117,10 +117,10 @@ def peers(constellation_path: Path | None, rounds: int, as_json: bool) -> None:
 @click.option("--codec", "codecs", multiple=True, help="Only this codec; may be given more than once.")
 @json_option
 def prefix(constellation_path: Path | None, rounds: int, codecs: tuple[str, ...], as_json: bool) -> None:
-    """The paper's table 3: seconds to 30 tokens without and with the cache, for each codec."""
+    """Measure seconds to 30 tokens without and with the cache, for each codec: the paper's table 3."""
     try:
         from skymemory.bench.prefix import run_prefix_bench
-        from skymemory.codecs import codec_names
+        from skymemory.prompt.codecs import codec_names
     except ModuleNotFoundError as error:
         raise Failure(how_to_install(error.name or str(error), "model")) from error
 
@@ -142,7 +142,11 @@ def prefix(constellation_path: Path | None, rounds: int, codecs: tuple[str, ...]
         seconds = [f"{row[key]:.2f}" for key in ("without_s", "with_s")]
         first = [f"{row[key]:.2f}" for key in ("ttft_without_s", "ttft_with_s")]
         table.add_row(
-            name, *seconds, f"{row['speedup_percent']:.1f}", *first, f"{row['block_bytes']:,}",
+            name,
+            *seconds,
+            f"{row['speedup_percent']:.1f}",
+            *first,
+            f"{row['block_bytes']:,}",
             f"{row['same_tokens']} of {report['new_tokens']}",
         )
     print_table(table)
@@ -150,14 +154,14 @@ def prefix(constellation_path: Path | None, rounds: int, codecs: tuple[str, ...]
 
 @bench.command()
 @click.argument("url")
-@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 10_000), help="Prompts that are measured.")
-@click.option("--words", default=1400, show_default=True, type=click.IntRange(1, 1_000_000), help="Length of a prompt.")
-@click.option("--api-key", default="-", envvar="OPENAI_API_KEY", help="If the server wants one. [env var: OPENAI_API_KEY]")
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(1, 10_000), help="Measured prompts.")
+@click.option("--words", default=1400, show_default=True, type=click.IntRange(1, 1_000_000), help="Words of a prompt.")
+@click.option("--api-key", default="-", envvar="OPENAI_API_KEY", help="The server's key, if any. [env var: OPENAI_API_KEY]")
 @json_option
 def ttft(url: str, rounds: int, words: int, api_key: str, as_json: bool) -> None:
-    """Seconds to the first token of a server at URL (vLLM, skymem serve), without and with the prompt in the sky.
+    """Measure seconds to the first token of a server at URL (vLLM, skymem serve), without and with the prompt in the sky.
 
-    vLLM must tell what was cached, and forget what it has itself: --enable-prompt-tokens-details, VLLM_SERVER_DEV_MODE=1.
+    vLLM must report cached tokens, and be able to drop its own: --enable-prompt-tokens-details, VLLM_SERVER_DEV_MODE=1.
     """
     from skymemory.bench.servers import ServerError
     from skymemory.bench.ttft import run_ttft_bench, ttft_table

@@ -1,4 +1,4 @@
-"""What the commands share: how mistakes end, which constellation is meant, tables, progress."""
+"""Parts that the commands share: errors, the choice of the constellation, tables, progress."""
 
 import json
 import os
@@ -19,33 +19,31 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from skymemory import progress
-from skymemory.config import ConfigError, Constellation
-from skymemory.store import SkyStore
-from skymemory.testbed.state import Sky, State
+from skymemory.common import progress
+from skymemory.sky.constellation import ConfigError, Constellation
+from skymemory.store.sky_store import SkyStore
+from skymemory.testbed.state import RunRecord, RunSky
 
 WIDE = 10_000
-"""columns of what is no terminal"""
+"""Columns of output that is no terminal."""
 
 LINE_S = 5.0
-"""between two lines of progress where there is no terminal"""
+"""Seconds between two lines of progress where there is no terminal."""
 
 DROPPED_S = 0.01
-"""until a signal's exception that was dropped is raised again"""
+"""Seconds until a signal's exception that was dropped is raised again."""
 _LATER_S = 0.01
-"""until that is tried once more"""
+"""Seconds until another try if that was too early."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 VARIABLE = "SKYMEM_CONSTELLATION"
-"""names the constellation file once, for all commands that use a sky"""
+"""Variable that names the constellation file once, for all commands that use a sky."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _PLAN = "Constellation file. Default: constellation.toml of this folder if there is one, else the paper's constellation."
 constellation_option = click.option("--constellation", "constellation_path", type=_FILE, help=_PLAN)
-"""for commands that start a constellation of their own, or compute one"""
-up_option = click.option(
-    "--constellation", "constellation_path", type=_FILE, envvar=VARIABLE, show_envvar=True, help=_PLAN
-)
-"""for the command that starts what the others use"""
+"""Option of commands that start a constellation of their own, or compute one."""
+up_option = click.option("--constellation", "constellation_path", type=_FILE, envvar=VARIABLE, show_envvar=True, help=_PLAN)
+"""Option of the command that starts what the others use."""
 sky_option = click.option(
     "--constellation",
     "constellation_path",
@@ -54,26 +52,26 @@ sky_option = click.option(
     show_envvar=True,
     help="File of the constellation to use, whoever runs it. Default: the one that `skymem up` started.",
 )
-"""for commands that use satellites that run"""
+"""Option of commands that use running satellites."""
 
 
 class Failure(click.ClickException):
-    """What was asked for could not be done: one line, exit status 1."""
+    """A task that could not be done: one line, exit status 1."""
 
     exit_code = 1
 
 
 class BadInput(click.ClickException):
-    """What was given is wrong: one line, or one for each mistake in a file; exit status 2."""
+    """Wrong input: one line, or one for each mistake in a file; exit status 2."""
 
     exit_code = 2
 
 
 class Commands(click.Group):
-    """A group whose commands end with one clear line where a part of ours raises what a person can act on."""
+    """A group whose commands end with one clear line if they raise an error that a person can act on."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run a command line. SIGTERM and SIGHUP end the command as exceptions do, so that it clears up."""
+        """Run a command line. SIGTERM and SIGHUP raise an exception, so that the command clears up."""
         before = {}
         hook = sys.unraisablehook
         if threading.current_thread() is threading.main_thread():
@@ -91,14 +89,14 @@ class Commands(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Read what stands before the command's name; a mistake there is one line as well."""
+        """Read what stands before the command's name; report a mistake there in one line as well."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
             raise _one_line(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; errors of our parts become `Failure` and `BadInput`, all else is a bug and shows its trace."""
+        """Run the command. Errors of this package become `Failure` and `BadInput`; any other is a bug and shows its trace."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -107,7 +105,7 @@ class Commands(click.Group):
             raise BadInput(str(error)) from error
         except OSError as error:
             if isinstance(error, BrokenPipeError) and _nobody_reads():
-                raise  # as with `| head`: click ends the command without a word
+                raise  # click ends the command without a word, as with `| head`
             if type(error).__module__.startswith("skymemory") or error.strerror is None:
                 raise Failure(str(error)) from error
             raise Failure(f"{error.filename}: {error.strerror}" if error.filename else error.strerror) from error
@@ -118,29 +116,30 @@ class Commands(click.Group):
 
 
 def _nobody_reads() -> bool:
-    """Tell whether standard output is a pipe that nobody reads any more."""
+    """Return True if standard output is a pipe that nobody reads any more."""
     try:
         watched = select.poll()
         watched.register(sys.stdout.fileno(), 0)
         return bool(watched.poll(0))
-    except (OSError, ValueError):  # no file at all
+    except (OSError, ValueError):  # standard output is no file
         return False
 
 
 class _Ended(SystemExit):
-    """A signal ends the command."""
+    """A signal that ends the command."""
 
 
 def _end(number: int, _: object) -> None:
-    """Raise for a first signal; a second one ends the process at once."""
+    """Raise for the first signal; end the process at once for the second."""
     signal.signal(number, signal.SIG_DFL)
     raise _Ended(128 + number)
 
 
 def _see_to_dropped(dropped: "sys.UnraisableHookArgs") -> None:
-    """Raise a signal's exception again that came while an object was destroyed: Python drops it there.
+    """Raise a signal's exception again if Python dropped it.
 
-    It is raised from a timer, because whatever this function raises would be dropped too.
+    Python drops an exception that comes while an object is destroyed. It would also drop one that this function raises, so a
+    timer raises it.
     """
     if not isinstance(dropped.exc_value, _Ended | KeyboardInterrupt):
         sys.__unraisablehook__(dropped)
@@ -149,7 +148,7 @@ def _see_to_dropped(dropped: "sys.UnraisableHookArgs") -> None:
 
     def raise_again(_: int, frame: FrameType | None) -> None:
         while frame is not None:
-            if frame.f_code is _see_to_dropped.__code__:  # it has not returned yet
+            if frame.f_code is _see_to_dropped.__code__:  # the hook has not returned yet
                 signal.setitimer(signal.ITIMER_REAL, _LATER_S)
                 return
             frame = frame.f_back
@@ -161,7 +160,7 @@ def _see_to_dropped(dropped: "sys.UnraisableHookArgs") -> None:
 
 
 def _one_line(error: click.UsageError) -> click.ClickException:
-    """What click says of a command line over four lines, in one."""
+    """Return click's message about a command line, which has four lines, in one."""
     if isinstance(error, NoArgsIsHelpError):
         return error
     where = f"; see `{error.ctx.command_path} --help`" if error.ctx is not None else ""
@@ -169,19 +168,19 @@ def _one_line(error: click.UsageError) -> click.ClickException:
 
 
 def load_constellation(path: Path | None) -> Constellation:
-    """The file that was named, else the one of this folder, else the defaults.
+    """Load the file that was named, else the one of this folder, else the defaults.
 
     Raises:
-        ConfigError: with file, line and what is allowed.
+        ConfigError: The file is wrong; the message has file, line and what is allowed.
     """
     return Constellation.default() if path is None else Constellation.load(path)
 
 
 def check_model(model: str) -> None:
-    """See that a model that is named by its folder is there; the hub knows other names.
+    """Check that a model which is named by its folder is there. Other names are the hub's.
 
     Raises:
-        BadInput: it is not.
+        BadInput: The folder is not there.
     """
     path = Path(model).expanduser()
     is_path = path.is_absolute() or model.startswith(("./", "../", "~")) or len(path.parts) > 2
@@ -193,7 +192,7 @@ def check_model(model: str) -> None:
 
 
 def tell_of_model(model: str, error: Exception) -> str:
-    """Return why a model cannot be loaded, in one line; transformers takes many."""
+    """Return in one line why a model cannot be loaded; transformers takes many."""
     here = "" if Path(model).exists() else "it is no folder here, and the hub does not give it: "
     return f"model {model}: {here}{first_line(error)}"
 
@@ -203,46 +202,46 @@ def first_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), "") or type(error).__name__
 
 
-def find_sky(path: Path | None) -> Sky:
+def find_sky(path: Path | None) -> RunSky:
     """Return the sky of the file that was named, else the one that is up.
 
     Raises:
-        ConfigError: with file, line and what is allowed.
-        StateError: no file was named, and no constellation is up.
+        ConfigError: The file is wrong; the message has file, line and what is allowed.
+        StateError: No file was named, and no constellation is up.
     """
-    state = State()
+    state = RunRecord()
     return state.sky(state.require().constellation if path is None else Constellation.load(path))
 
 
 def open_store(path: Path | None) -> SkyStore:
-    """Open a store on the sky of the file that was named, else on the one that is up. It follows that sky's schedule.
+    """Open a store on the sky of the named file, else on the one that is up. The store follows that sky's schedule.
 
     Raises:
-        ConfigError: with file, line and what is allowed.
-        StateError: no file was named, and no constellation is up.
+        ConfigError: The file is wrong; the message has file, line and what is allowed.
+        StateError: No file was named, and no constellation is up.
     """
     sky = find_sky(path)
     return SkyStore(sky.constellation, playing=sky.playing)
 
 
 def print_json(report: dict[str, Any]) -> None:
-    """One JSON object on standard output, and nothing else there."""
+    """Print one JSON object on standard output."""
     click.echo(json.dumps(report, indent=2))
 
 
 def output_console() -> Console:
-    """Standard output: as wide as the terminal or as $COLUMNS says, else as wide as a table needs it."""
+    """Return standard output: as wide as the terminal or as $COLUMNS says, else as wide as a table needs it."""
     return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDE)
 
 
 def print_table(table: Table) -> None:
-    """A table on standard output."""
+    """Print a table on standard output."""
     output_console().print(table)
 
 
 @contextmanager
 def progress_bar(text: str) -> Iterator[progress.Progress]:
-    """A bar on standard error, for as long as the work lasts; nothing where standard error is no terminal."""
+    """Show a bar on standard error while the work lasts; show nothing if standard error is no terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -256,7 +255,7 @@ def progress_bar(text: str) -> Iterator[progress.Progress]:
 
 @contextmanager
 def progress_lines(text: str) -> Iterator[progress.Progress]:
-    """A bar on standard error as `progress_bar` has it. Where that is no terminal: a line at first, and one now and then."""
+    """Show a bar on standard error as `progress_bar` does. Without a terminal print a line at first, and one now and then."""
     if sys.stderr.isatty():
         with progress_bar(text) as update:
             yield update

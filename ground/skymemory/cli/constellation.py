@@ -1,4 +1,4 @@
-"""`skymem up`, `skymem down`, `skymem compose`."""
+"""`skymem up`, `skymem down`, `skymem compose`: start and stop a constellation, or write its container files."""
 
 import os
 import shutil
@@ -16,8 +16,9 @@ from skymemory.cli.common import (
     progress_lines,
     up_option,
 )
-from skymemory.config import CONFIG_FILE, Constellation
-from skymemory.machine import free_memory_bytes
+from skymemory.common.machine import free_memory_bytes
+from skymemory.common.whole_file import write_whole
+from skymemory.sky.constellation import CONFIG_FILE, Constellation
 from skymemory.testbed.compose import NETWORK, PROJECT, compose_file, in_containers
 from skymemory.testbed.docker import (
     OF_PROJECT,
@@ -32,8 +33,7 @@ from skymemory.testbed.docker import (
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
 from skymemory.testbed.several import kubernetes_file, stack_file
-from skymemory.testbed.state import DamagedStateError, Running, State
-from skymemory.whole_file import write_whole
+from skymemory.testbed.state import DamagedStateError, Running, RunRecord
 
 
 @click.command()
@@ -42,7 +42,7 @@ from skymemory.whole_file import write_whole
 def up(in_docker: bool, constellation_path: Path | None) -> None:
     """Start the constellation."""
     constellation = load_constellation(constellation_path)
-    state = State()
+    state = RunRecord()
     running = state.load()
     if running is not None and (running.kind == "docker" or running.alive()):
         raise Failure(f"a constellation is up already ({running.kind}); `skymem down` ends it")
@@ -55,12 +55,12 @@ def up(in_docker: bool, constellation_path: Path | None) -> None:
     click.echo(f"{count} satellites are up after {time.monotonic() - start:.1f} s")
 
 
-def _up_local(constellation: Constellation, state: State) -> None:
+def _up_local(constellation: Constellation, state: RunRecord) -> None:
     count, free = constellation.planes * constellation.slots, free_memory_bytes()
     stores = count * constellation.satellite.store_mib << 20
     if free is not None and stores > free:
         sizes = f"{stores / 2**30:,.1f} GiB, {free / 2**30:,.1f} GiB are free"
-        click.echo(f"stores take memory as they fill: full ones would take {sizes} (satellite.store_mib)", err=True)
+        click.echo(f"stores take memory as they fill; full stores would take {sizes} (satellite.store_mib)", err=True)
     local = LocalConstellation(constellation, state.log_folder)
     with progress_bar("starting satellites") as progress:
         local.start(progress)
@@ -68,13 +68,13 @@ def _up_local(constellation: Constellation, state: State) -> None:
         state.save(Running("local", constellation, dict(local.processes)))
         local.detach()
     except BaseException:
-        if local.processes:  # else it is complete
+        if local.processes:  # else all have started
             local.stop()
             state.clear()
         raise
 
 
-def _up_docker(constellation: Constellation, state: State) -> None:
+def _up_docker(constellation: Constellation, state: RunRecord) -> None:
     compose_command()  # says what is missing before an image is built
     check_room(constellation.planes * constellation.slots)
     with progress_lines("building the image") as progress:
@@ -92,11 +92,11 @@ def _up_docker(constellation: Constellation, state: State) -> None:
 
 @click.command()
 def down() -> None:
-    """Stop the constellation; what it held is gone.
+    """Stop the constellation and lose what it holds.
 
-    Satellites that no record tells of, or only a damaged one, are found by the logs that they write.
+    Satellites without a record, or with a damaged one, are found by the logs that they write.
     """
-    state = State()
+    state = RunRecord()
     running = damaged = None
     try:
         running = state.load()
@@ -120,10 +120,10 @@ def down() -> None:
 
 
 def _tell_of_containers() -> None:
-    """A damaged record does not say whether the containers are its own, and they write no log here: the user has to decide."""
+    """Tell the user of containers that a damaged record may have named: they write no log here, so the user has to decide."""
     try:
         found = containers() if shutil.which("docker") else {}
-    except DockerError:  # no engine, no containers
+    except DockerError:  # without the engine there are no containers
         return
     if found:
         listed = f"docker ps --all --quiet --filter {OF_PROJECT}"
@@ -141,10 +141,10 @@ def _tell_of_containers() -> None:
     help="File to write. Default: -, standard output.",
 )
 def compose(constellation_path: Path | None, form: str | None, output: Path | None) -> None:
-    """Print the Compose file of the constellation: one container a satellite, (p, s) at 198.18.p.s.
+    """Print the Compose file of the constellation: one container for each satellite, (p, s) at 198.18.p.s.
 
-    It builds the image from the checkout around FILE, or around the current folder; outside of one it expects the image to be
-    there. What is printed is for a file in docker/ of the checkout. Addresses and packet size are the containers', whatever FILE
+    The file builds the image from the checkout around FILE, or around the current folder. Outside of a checkout it expects the
+    image to be there. Store the output in docker/ of the checkout. Addresses and packet size are the containers', whatever FILE
     says; docker/constellation.toml says the same.
 
     With --swarm or --kubernetes they are those of FILE.
@@ -171,7 +171,7 @@ def compose(constellation_path: Path | None, form: str | None, output: Path | No
 
 
 def _tell_of_ground(constellation: Constellation) -> None:
-    """Tell what the ground's constellation file must say, where this one says something else."""
+    """Say what the ground's constellation file must contain, if this one differs."""
     inside = in_containers(constellation)
     if inside != constellation:
         needed = f'network = "{NETWORK}" and mtu = {inside.network.mtu}'

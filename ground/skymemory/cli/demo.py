@@ -1,4 +1,4 @@
-"""`skymem demo`: the main job."""
+"""`skymem demo`: runs a prompt without and with the cache."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,15 +22,15 @@ from skymemory.cli.common import (
     progress_bar,
     tell_of_model,
 )
-from skymemory.config import Constellation
-from skymemory.extras import how_to_install
-from skymemory.placement.whereabouts import Source
+from skymemory.common.extras import how_to_install
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.whereabouts import Source
 from skymemory.testbed.local import LocalConstellation, free_port
-from skymemory.testbed.state import State
+from skymemory.testbed.state import RunRecord
 
 
 @click.command()
-@click.option("--model", help="Folder or name on the hub of a Llama-family model. Default: 100 M random weights, made here.")
+@click.option("--model", help="Llama-family model: its folder, or its name on the hub. Default: 100 M random weights, made here.")
 @click.option(
     "--prompt-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -41,7 +41,7 @@ from skymemory.testbed.state import State
     type=click.Choice(["raw", "int8", "int4", "quanto", "hqq"]),
     default="raw",
     show_default=True,
-    help="How tensors are packed; all but raw lose something.",
+    help="Codec that packs the tensors; all but raw lose precision.",
 )
 @click.option("--tokens", default=30, show_default=True, type=click.IntRange(2, 4096), help="Tokens to generate.")
 @constellation_option
@@ -51,13 +51,14 @@ def demo(
 ) -> None:
     """Run a prompt without and with the cache, and compare.
 
-    Uses the constellation that is up, if one is and --constellation names no other; else starts one and stops it at the end.
+    Uses the constellation that is up, unless --constellation names another one. If none is up, starts one and stops it at the
+    end.
     """
     if model is not None:
         check_model(model)
     try:
         from skymemory.demo.run import DemoOptions, EmptyPromptError, ModelLoadError, demo_table, run_demo
-        from skymemory.engines.huggingface import UnsupportedModelError
+        from skymemory.prompt.huggingface import UnsupportedModelError
     except ModuleNotFoundError as error:
         raise Failure(how_to_install(error.name or str(error), "model")) from error
 
@@ -83,10 +84,10 @@ def demo(
 
 @contextmanager
 def _constellation(constellation_path: Path | None) -> Iterator[tuple[Constellation, Source | None]]:
-    """And what tells which schedule it follows."""
-    running = Constellation.running() if constellation_path is None else None
-    if running is not None:
-        yield running, State().sky(running).playing
+    """Give the constellation, and what tells which schedule it follows."""
+    up = (state := RunRecord()).running() if constellation_path is None else None
+    if up is not None:
+        yield up.constellation, state.sky(up.constellation).playing
         return
     constellation = load_constellation(constellation_path)
     constellation = constellation.replace(network={"port": free_port(constellation)})
@@ -101,7 +102,7 @@ def _constellation(constellation_path: Path | None) -> Iterator[tuple[Constellat
 
 @contextmanager
 def _stages() -> Iterator["_Stages"]:
-    """A bar for each stage of the work, on standard error."""
+    """Show a bar on standard error for each stage of the work."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<16}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:

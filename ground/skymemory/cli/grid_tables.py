@@ -7,18 +7,18 @@ from rich.table import Table
 from rich.text import Text
 
 HEAD = "slot →\nplane ↓"
-"""names both directions, as on the page"""
+"""Names of both directions, as on the page."""
 HEAD_COLUMNS = len("plane ↓")
 
 Cells = Mapping[tuple[int, int], Text]
-"""what the grid shows of each satellite (plane, slot)"""
+"""Text that the grid shows for each satellite (plane, slot)."""
 
 
 def grid_tables(planes: int, slots: int, cells: Cells, width: int, *, gap: int) -> Iterator[Table]:
-    """Yield the grid: one table if the width holds it, else several of about as many slots each.
+    """Yield the grid: one table if it fits the width, else several of about as many slots each.
 
     Args:
-        gap: blanks between columns.
+        gap: Blanks between columns.
     """
     cell = _widest(planes, slots, cells)
     most = max(1, (width - HEAD_COLUMNS) // (gap + cell))

@@ -1,4 +1,4 @@
-"""`skymem layout`: which satellite has which chunks, as a grid."""
+"""`skymem layout`: shows which satellite has which chunks, as a grid."""
 
 import sys
 from collections.abc import Iterator
@@ -11,16 +11,17 @@ from rich.text import Text
 from skymemory.cli.common import BadInput, json_option, output_console, print_json
 from skymemory.cli.grid_tables import grid_tables
 from skymemory.cli.parameters import Place, page, page_options, require_place, require_servers
-from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
-from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import SUFFIXES, look, save, save_csv, write_csv
 from skymemory.simulate.grid import Grid
 from skymemory.simulate.layout_figures import grid_figure
+from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 COLUMNS = ("server", "plane", "slot", "hops_from_centre", "from_plane", "from_slot")
 STDOUT = Path("-")
 LARGEST = 200
-"""planes, slots: no terminal and no picture has room for more"""
+"""Largest number of planes or slots: no terminal and no picture has room for more."""
 
 
 @click.command()
@@ -28,9 +29,9 @@ LARGEST = 200
 @click.option("--servers", default=10, show_default=True, type=click.IntRange(min=1), help="Satellites that share a block.")
 @click.option("--planes", default=5, show_default=True, type=click.IntRange(1, LARGEST), help="Planes.")
 @click.option("--slots", default=19, show_default=True, type=click.IntRange(1, LARGEST), help="Slots (satellites) in a plane.")
-@click.option("--centre", type=Place(), help="Satellite in the middle. Default: that of the grid.")
-@click.option("--rotations", default=0, show_default=True, type=click.IntRange(min=0), help="Slots that the sky has moved on.")
-@click.option("--published", is_flag=True, help="As the authors' simulator has it, faults included.")
+@click.option("--centre", type=Place(), help="Satellite in the middle. Default: the grid's middle.")
+@click.option("--rotations", default=0, show_default=True, type=click.IntRange(min=0), help="Slots that the sky has turned.")
+@click.option("--published", is_flag=True, help="Show the mapping of the authors' simulator, faults included.")
 @click.option(
     "-o",
     "--output",
@@ -78,7 +79,7 @@ def layout(
 
 
 def rows(grid: Grid) -> Iterator[tuple[int | None, ...]]:
-    """Yield what `COLUMNS` names; the last two are where the last rotation has moved a server from."""
+    """Yield the values that `COLUMNS` names; the last two say from where the last rotation moved a server."""
     before = {move.server: move.origin for move in grid.moves}
     for server, satellite in enumerate(grid.satellites, start=1):
         yield server, *satellite, grid.hops(satellite), *before.get(server, (None, None))
@@ -115,7 +116,7 @@ def print_grid(grid: Grid) -> None:
 
 
 def grid_cells(grid: Grid) -> dict[tuple[int, int], Text]:
-    """Numbers of the servers of each satellite; marks say what colours say as well."""
+    """Return the numbers of the servers of each satellite. Marks repeat what colours say."""
     moved = {move.target for move in grid.moves}
     cells: dict[tuple[int, int], Text] = {place: Text("·", style="dim") for place in grid.torus.satellites()}
     for satellite, servers in grid.servers_at().items():

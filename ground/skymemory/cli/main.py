@@ -1,4 +1,4 @@
-"""The group of commands."""
+"""The command group `skymem`."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""What several commands take on their command lines: a satellite, a page for a picture."""
+"""Command line parameters that several commands take: a satellite, a page for a picture."""
 
 import re
 from collections.abc import Callable
@@ -7,19 +7,20 @@ from typing import Any, Final, TypeVar
 import click
 
 from skymemory.cli.common import BadInput
-from skymemory.placement.layouts import SERVERS_MAX
-from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import Page
+from skymemory.sky.placement.layouts import SERVERS_MAX
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 _INCHES: Final = {"mm": 1 / 25.4, "cm": 1 / 2.54, "in": 1.0, "pt": 1 / 72.27}
-"""points are TeX's, of which \\columnwidth is told"""
+"""Inches of each unit; points are TeX's, in which \\columnwidth is given."""
 _WIDTHS_IN: Final = (2.0, 40.0)
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Place(click.ParamType[Satellite]):
-    """A satellite on the command line, plane first as everywhere."""
+    """A satellite on the command line, plane first."""
 
     name = "plane,slot"
 
@@ -38,7 +39,7 @@ def require_servers(servers: int, torus: Torus) -> None:
     """Check `--servers`.
 
     Raises:
-        BadInput: there are fewer satellites, or it is more than any satellite has room for.
+        BadInput: The grid has fewer satellites, or a satellite has no room for so many.
     """
     satellites = torus.planes * torus.slots
     if servers > satellites:
@@ -48,25 +49,25 @@ def require_servers(servers: int, torus: Torus) -> None:
 
 
 def require_place(place: Satellite, torus: Torus, named: str) -> None:
-    """See that a satellite is one of the grid.
+    """Check that a satellite is one of the grid.
 
     Args:
-        named: what the user gave, as an error names it.
+        named: The user's input, as an error names it.
 
     Raises:
-        BadInput: it is not.
+        BadInput: The grid has no such satellite.
     """
     if place not in torus:
         raise BadInput(f"{named}: planes are 1 to {torus.planes}, slots 1 to {torus.slots}")
 
 
 class Width(click.ParamType[float]):
-    """A width with its unit, in inches inside."""
+    """A width with its unit on the command line, in inches inside."""
 
     name = "width"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read a number and mm, cm, in or pt."""
+        """Read a number with mm, cm, in or pt."""
         if isinstance(value, float):
             return value
         match = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?) ?(mm|cm|in|pt)", str(value))
@@ -81,11 +82,11 @@ class Width(click.ParamType[float]):
 
 def page_options(command: Command) -> Command:
     """Add --bare and --width, which `page` reads."""
-    bare = click.option("--bare", is_flag=True, help="Without title and sentence: a paper has captions.")
+    bare = click.option("--bare", is_flag=True, help="Leave out title and sentence: a paper has captions.")
     width = click.option("--width", type=Width(), help="Width of the picture with its unit: 88mm, 3.5in, 252pt.")
     return bare(width(command))
 
 
 def page(bare: bool, width: float | None) -> Page:
-    """Return what the two options ask of a picture."""
+    """Return the page that the two options ask for."""
     return Page(bare, width)

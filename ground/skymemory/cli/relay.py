@@ -1,4 +1,4 @@
-"""`skymem relay`: a satellite for mission control."""
+"""`skymem relay`: connects a satellite to mission control."""
 
 import signal
 import socket
@@ -9,21 +9,21 @@ import click
 
 from skymemory.cli.common import find_sky, sky_option
 from skymemory.cli.parameters import require_place
-from skymemory.link.relay import COMMAND_PORT, TELEMETRY_PORT, Relay
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.fsw.relay import COMMAND_PORT, TELEMETRY_PORT, Relay
+from skymemory.sky.window import Route
+from skymemory.wire.address import Satellite
 
 PORT_MAX = 65535
 LOOK_S = 0.5
 
 
 class Endpoint(click.ParamType[tuple[str, int]]):
-    """HOST:PORT on the command line."""
+    """A HOST:PORT on the command line."""
 
     name = "host:port"
 
     def convert(self, value: str | tuple[str, int], param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """A name or an IPv4 address, a colon, a port; the name becomes an address."""
+        """Read a name or an IPv4 address, a colon and a port; look up the name's address."""
         if isinstance(value, tuple):
             return value
         host, _, port = value.rpartition(":")
@@ -39,16 +39,16 @@ class Endpoint(click.ParamType[tuple[str, int]]):
 @click.argument("plane", type=click.IntRange(min=1))
 @click.argument("slot", type=click.IntRange(min=1))
 @click.option(
-    "--commands", type=Endpoint(), default=f"127.0.0.1:{COMMAND_PORT}", show_default=True, help="Where commands are taken."
+    "--commands", type=Endpoint(), default=f"127.0.0.1:{COMMAND_PORT}", show_default=True, help="Address that takes commands."
 )
 @click.option(
-    "--telemetry", type=Endpoint(), default=f"127.0.0.1:{TELEMETRY_PORT}", show_default=True, help="Where telemetry goes."
+    "--telemetry", type=Endpoint(), default=f"127.0.0.1:{TELEMETRY_PORT}", show_default=True, help="Address that gets telemetry."
 )
 @sky_option
 def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str, int], constellation_path: Path | None) -> None:
     """Connect mission control to satellite PLANE SLOT, as cFS's ci_lab and to_lab would, until Ctrl-C.
 
-    Commands for its Software Bus come as cFS packets over UDP, and telemetry from it goes out the same way.
+    Commands for the satellite's Software Bus come as cFS packets over UDP. Its telemetry goes out the same way.
     """
     constellation = find_sky(constellation_path).constellation
     place = Satellite(plane, slot)

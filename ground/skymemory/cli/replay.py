@@ -1,4 +1,4 @@
-"""`skymem replay`: a sky follows a schedule."""
+"""`skymem replay`: lets a sky follow a schedule."""
 
 import time
 from contextlib import suppress
@@ -9,30 +9,30 @@ from typing import Any, Final, get_args
 import click
 
 from skymemory.cli.common import BadInput, find_sky, json_option, print_json, progress_bar, sky_option
-from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
-from skymemory.orbit.schedule import Schedule, ScheduleError
-from skymemory.orbit.schedule_format import unix_ms, utc
-from skymemory.placement.whereabouts import Playing
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule, ScheduleError
+from skymemory.sky.orbit.schedule_format import unix_ms, utc
+from skymemory.sky.whereabouts import Playing
 from skymemory.testbed.replay import By, Handover, ReplayError, follow, held_now, playing_now, require_all, row_now, upload
-from skymemory.testbed.state import Sky
+from skymemory.testbed.state import RunSky
 
 _HOUR_MS: Final = 3_600_000
 SPEED_MAX: Final = 1000
-"""a window that moves more often than a few times a second is nowhere"""
+"""Largest speed: a window that moves more often than a few times a second has no place."""
 
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--speed", type=float, default=1.0, show_default=True, help=f"Times real time, up to {SPEED_MAX}.")
-@click.option("--from", "start", default="now", show_default=True, metavar="now|start|TIME", help="Where in the schedule; UTC.")
-@click.option("--hours", type=float, help="Of the schedule's time. Default: to its end.")
+@click.option("--speed", type=float, default=1.0, show_default=True, help=f"Speed as a multiple of real time, up to {SPEED_MAX}.")
+@click.option("--from", "start", default="now", show_default=True, metavar="now|start|TIME", help="Begin in the schedule; UTC.")
+@click.option("--hours", type=float, help="Hours of the schedule to play. Default: to its end.")
 @click.option(
     "--by",
     type=click.Choice(get_args(By)),
     default="schedule",
     show_default=True,
-    help="Who begins a handover: the satellites, by the schedule that they are given, or the ground, by command.",
+    help="Who begins a handover: the satellites, by a schedule on board, or the ground, by command.",
 )
 @sky_option
 @json_option
@@ -41,7 +41,7 @@ def replay(
 ) -> None:
     """Let the sky turn as in FILE.
 
-    The window moves, and satellites hand over what they hold; gets and puts go on.
+    The window moves, and satellites hand over what they hold. Gets and puts go on.
 
     Ends after the last row, or by Ctrl-C; the window then stays where it is. Another replay goes on from there, and ends one
     that still runs.
@@ -64,11 +64,11 @@ def replay(
     done: list[Handover] = []
     with ControlPlane(constellation) as control:
         require_all(control)
-        sky.playing.save(playing, file)  # first: who opens a store from now on follows the window when it moves
+        sky.playing.save(playing, file)  # first: a store that opens from now on follows the window when it moves
         if by == "command":
             _call_off(control, sky, before, file)
         try:
-            if by == "schedule":  # whoever has it moves with it, also when others do not get it any more
+            if by == "schedule":  # satellites that have it move with it, also when others do not get it any more
                 upload(control, playing)
             if not as_json:
                 rows, real_s = len(playing.track.rows), playing.track.rows[-1][0] / 1000
@@ -98,7 +98,7 @@ def replay(
 def _check_numbers(speed: float, hours: float | None) -> None:
     if not 0 < speed <= SPEED_MAX:
         raise BadInput(f"--speed is {speed:g}; allowed are numbers above 0, up to {SPEED_MAX}")
-    if hours is not None and not hours > 0:  # not a number is not either
+    if hours is not None and not hours > 0:  # refuses NaN, too
         raise BadInput(f"--hours is {hours:g}; allowed are numbers above 0")
 
 
@@ -114,7 +114,7 @@ def _check_sky(file: Path, schedule: Schedule, constellation: Constellation) -> 
 
 
 def _from_ms(file: Path, schedule: Schedule, start: str) -> int:
-    """Where in the schedule the replay begins."""
+    """Return the millisecond of the schedule at which the replay begins."""
     header = schedule.header
     first, last = header.epoch, utc(header.epoch_ms + header.duration_ms)
     if start == "start":
@@ -131,8 +131,8 @@ def _from_ms(file: Path, schedule: Schedule, start: str) -> int:
     return at_ms
 
 
-def _call_off(control: ControlPlane, sky: Sky, before: Playing | None, file: Path) -> None:
-    """No satellite moves by itself any more; if some do not take that, all is as it was: nothing has moved yet."""
+def _call_off(control: ControlPlane, sky: RunSky, before: Playing | None, file: Path) -> None:
+    """Stop all satellites from moving by themselves. If some refuse, restore everything: nothing has moved yet."""
     try:
         upload(control, None)
     except BaseException:
@@ -147,12 +147,12 @@ def _call_off(control: ControlPlane, sky: Sky, before: Playing | None, file: Pat
         raise
 
 
-def _look_on(control: ControlPlane, sky: Sky, playing: Playing, by: By, done: list[Handover], *, quiet: bool) -> None:
+def _look_on(control: ControlPlane, sky: RunSky, playing: Playing, by: By, done: list[Handover], *, quiet: bool) -> None:
     last_ms = playing.track.rows[-1][0]
     with progress_bar("the sky turns") as progress:
 
         def tell(now_ms: int) -> None:
-            if not sky.playing.is_kept():  # two that give satellites their schedules in turn would tear blocks apart
+            if not sky.playing.is_kept():  # two replays that both send schedules would tear blocks apart
                 raise ReplayError("another replay, or `skymem down`, has ended this one")
             progress(min(now_ms, last_ms), last_ms)
 

@@ -1,4 +1,4 @@
-"""`skymem schedule`: who is nearest to a site and who is in sight, for hours to come, as a file."""
+"""`skymem schedule`: writes who is nearest to a site and who is in sight, for hours to come, to a file."""
 
 import re
 import time
@@ -9,52 +9,51 @@ from typing import Final
 import click
 
 from skymemory.cli.common import BadInput, json_option, print_json, progress_bar
-from skymemory.config import Grid
-from skymemory.config import Site as SiteSettings
-from skymemory.defaults import MOST_PLANES, MOST_SLOTS
-from skymemory.orbit.fleet import FRESH_DAYS, Fleet, Wanted, arrange
-from skymemory.orbit.schedule import Schedule, ScheduleError
-from skymemory.orbit.schedule_format import DURATION_MS_MAX, SUFFIXES, lines, unix_ms, utc
-from skymemory.orbit.sky import DAY_MS, OrbitError, Site
-from skymemory.orbit.tle import read_tle
-from skymemory.orbit.walker import Walker
+from skymemory.common.defaults import MOST_PLANES, MOST_SLOTS
+from skymemory.sky.constellation import GridSettings, SiteSettings
+from skymemory.sky.orbit.fleet import FRESH_DAYS, Fleet, Wanted, arrange
+from skymemory.sky.orbit.schedule import Schedule, ScheduleError
+from skymemory.sky.orbit.schedule_format import DURATION_MS_MAX, SUFFIXES, lines, unix_ms, utc
+from skymemory.sky.orbit.sky import DAY_MS, OrbitError, Site
+from skymemory.sky.orbit.tle import read_tle
+from skymemory.sky.orbit.walker import Walker
 
 _HOUR_MS: Final = 3_600_000
 _MISTAKES: Final = 5
-"""of a TLE file that are told one by one"""
+"""Most mistakes of a TLE file that are reported one by one."""
 _HOURS_MAX: Final = DURATION_MS_MAX // _HOUR_MS
 _ALTITUDES_KM: Final = (160, 2000)
-_DEFAULT: Final = Grid()
+_DEFAULT: Final = GridSettings()
 _STDOUT: Final = Path("-")
 
 
 @click.command()
 @click.option("--walker", metavar="PATTERN:PxS", help="Walker star or delta of P planes x S slots: star:5x19.")
 @click.option("--tle", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Two-line elements of a constellation.")
-@click.option("--shell", metavar="DEG[,KM]", help="Of the elements, inclination and altitude: 53.2,540. Default: the largest.")
+@click.option("--shell", metavar="DEG[,KM]", help="Inclination and altitude of the shell: 53.2,540. Default: the largest.")
 @click.option("--strict", is_flag=True, help="Refuse elements with a bad line. Default: skip it and say so.")
-@click.option("--altitude-km", type=float, help=f"Of the pattern, 160 to 2000. Default: {_DEFAULT.altitude_km:g}.")
-@click.option("--inclination-deg", type=float, help=f"Of the pattern, 0 to 180. Default: {_DEFAULT.inclination_deg:g}.")
-@click.option("--phasing", type=int, help="Of the pattern: a plane is phasing/P of a slot ahead of the one before. Default: 1.")
-@click.option("--site", required=True, metavar="LAT,LON", help="Degrees, north and east positive: 52.5,13.4.")
+@click.option("--altitude-km", type=float, help=f"Altitude, 160 to 2000. Default: {_DEFAULT.altitude_km:g}.")
+@click.option("--inclination-deg", type=float, help=f"Inclination, 0 to 180. Default: {_DEFAULT.inclination_deg:g}.")
+@click.option("--phasing", type=int, help="Phasing of the pattern: each plane is phasing/P slot ahead of the last. Default: 1.")
+@click.option("--site", required=True, metavar="LAT,LON", help="Ground site in degrees, north and east positive: 52.5,13.4.")
 @click.option(
     "--min-elevation-deg",
     type=float,
     default=SiteSettings().min_elevation_deg,
     show_default=True,
-    help="Satellites lower than that are not in sight, 0 to 90.",
+    help="Lowest elevation at which a satellite is in sight, 0 to 90.",
 )
 @click.option(
     "--start",
-    help="UTC, as in 2026-11-20T15:00:00Z. Default: now; for elements that are no longer fresh their own time.",
+    help="Begin of the schedule in UTC, as in 2026-11-20T15:00:00Z. Default: now, or the time of the elements if they are old.",
 )
-@click.option("--hours", type=float, default=24.0, show_default=True, help=f"How long, up to {_HOURS_MAX}.")
+@click.option("--hours", type=float, default=24.0, show_default=True, help=f"Length of the schedule, up to {_HOURS_MAX}.")
 @click.option(
     "-o",
     "--output",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="FILE.csv or FILE.jsonl; - prints CSV, with --json JSON lines.",
+    help="FILE.csv or FILE.jsonl to write; - prints CSV, or JSON lines with --json.",
 )
 @json_option
 def schedule(
@@ -74,7 +73,7 @@ def schedule(
 ) -> None:
     """Write when the sky over a site changes.
 
-    That is: the nearest satellite, the window, and links that are down.
+    A change is another nearest satellite, another window, or another set of links that are down.
     """
     place = _site(site)
     _check("--min-elevation-deg", min_elevation_deg, 0, 90)
@@ -127,7 +126,7 @@ def _check_output(output: Path) -> None:
 
 
 def _check_sky(walker: str | None, tle: Path | None, of_elements: bool, of_pattern: bool) -> None:
-    """Refuse no sky, two skies, and options of the other kind of sky."""
+    """Refuse a missing sky, two skies, and options of the other kind of sky."""
     if (walker is None) == (tle is None):
         raise BadInput("which sky: allowed is one of --walker and --tle")
     if tle is not None and of_pattern:
@@ -177,14 +176,14 @@ def _wanted(text: str | None) -> Wanted | None:
 
 
 def _skipped(mistakes: list[str]) -> list[str]:
-    """Say what was wrong with a file, and not too much of it."""
+    """Return what was wrong with a file: the first mistakes and the number of the others."""
     told = [f"skipped: {mistake}" for mistake in mistakes[:_MISTAKES]]
     more = len(mistakes) - _MISTAKES
     return told if more <= 0 else [*told, f"skipped: {more:,} more; see --strict"]
 
 
 def _check(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:  # not a number is not either
+    if not low <= value <= high:  # refuses NaN, too
         raise BadInput(f"{name} is {value:g}; allowed are {low:g} to {high:g}")
 
 
@@ -216,7 +215,7 @@ def _walker(text: str, altitude_km: float | None, inclination_deg: float | None,
 def _fleet(
     path: Path, wanted: Wanted | None, strict: bool, start_ms: int | None, duration_ms: int, notes: list[str]
 ) -> tuple[Fleet, int]:
-    """Return the shell of a TLE file, and when its schedule starts."""
+    """Return the shell of a TLE file, and the time at which its schedule starts."""
     elements, skipped = read_tle(path, strict=strict)
     notes.extend(_skipped(skipped))
     if start_ms is None:

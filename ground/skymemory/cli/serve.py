@@ -1,13 +1,13 @@
-"""`skymem serve`: an OpenAI-compatible server."""
+"""`skymem serve`: runs an OpenAI-compatible server."""
 
 import logging
 from pathlib import Path
 
 import click
 
-from skymemory.agent.source import FixedSource, RunningSource, Source
+from skymemory.agent.constellation_source import ConstellationSource, FixedSource, RunningSource
 from skymemory.cli.common import VARIABLE, BadInput, Failure, check_model, find_sky, first_line, tell_of_model
-from skymemory.extras import how_to_install
+from skymemory.common.extras import how_to_install
 from skymemory.serve.listener import bound
 
 
@@ -20,7 +20,7 @@ from skymemory.serve.listener import bound
     type=click.IntRange(0, 65535),
     envvar="SKYMEM_SERVE_PORT",
     show_envvar=True,
-    help="Port to listen at; 0: one that is free.",
+    help="Port to listen at; 0 takes a free one.",
 )
 @click.option(
     "--served-model-name",
@@ -33,7 +33,7 @@ from skymemory.serve.listener import bound
     "--api-key",
     envvar="SKYMEM_SERVE_API_KEY",
     show_envvar=True,
-    help="Key that clients must send. As an option others on this machine see it; better in the environment.",
+    help="Key that clients must send. Other users of this machine can see options: rather set the variable.",
 )
 @click.option(
     "--max-queue",
@@ -42,7 +42,7 @@ from skymemory.serve.listener import bound
     type=click.IntRange(0),
     envvar="SKYMEM_SERVE_MAX_QUEUE",
     show_envvar=True,
-    help="Requests that may wait for the model; more are refused with status 429.",
+    help="Most requests that wait for the model; more are refused with status 429.",
 )
 @click.option(
     "--max-batch",
@@ -51,7 +51,7 @@ from skymemory.serve.listener import bound
     type=click.IntRange(1),
     envvar="SKYMEM_SERVE_MAX_BATCH",
     show_envvar=True,
-    help="Answers that are generated together; each takes the memory of its prompt's keys and values.",
+    help="Most answers generated together; each takes the memory of its prompt's keys and values.",
 )
 @click.option(
     "--max-model-len",
@@ -99,16 +99,16 @@ def serve(
     """Serve MODEL over HTTP as OpenAI does, with its prompts cached in the sky.
 
     MODEL is a folder or a name on the hub: a causal language model of transformers with full attention in all layers. Clients
-    use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end, the second cancels them.
+    use http://HOST:PORT/v1 as their base URL. The first SIGTERM or Ctrl-C lets accepted requests end; the second cancels them.
     """
-    source: Source = RunningSource()
+    source: ConstellationSource = RunningSource()
     if constellation_path is not None:
         sky = find_sky(constellation_path)
         source = FixedSource(sky.constellation, sky.playing)
     with bound(host, port) as listener:  # first: torch and models take long to load
         check_model(model)
         try:
-            from skymemory.engines.huggingface import UnsupportedModelError
+            from skymemory.prompt.huggingface import UnsupportedModelError
             from skymemory.serve.service import ServeOptions, serve
         except ModuleNotFoundError as error:
             raise Failure(how_to_install(error.name or str(error), "model")) from error
@@ -136,5 +136,5 @@ def serve(
             raise Failure(tell_of_model(model, error)) from error
         except UnsupportedModelError as error:
             raise Failure(f"model {model}: {error}") from error
-        except (ValueError, RuntimeError) as error:  # torch's word for a device or a dtype that is not there
+        except (ValueError, RuntimeError) as error:  # torch raises these for an unknown device or dtype
             raise BadInput(f"model {model}: {first_line(error)}") from error

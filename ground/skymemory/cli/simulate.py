@@ -1,4 +1,4 @@
-"""`skymem simulate`: the paper's figures and the table behind figure 16."""
+"""`skymem simulate`: draws the paper's figures and prints the table behind figure 16."""
 
 import json
 import sys
@@ -13,7 +13,6 @@ from rich.table import Table
 
 from skymemory.cli.common import BadInput, print_json, print_table, progress_bar
 from skymemory.cli.parameters import Place, page, page_options, require_place, require_servers
-from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import SUFFIXES, Page, look, save, save_csv, write_csv
 from skymemory.simulate.figures import (
     PLANE_COLUMNS,
@@ -26,28 +25,30 @@ from skymemory.simulate.figures import (
 from skymemory.simulate.layout_figures import GRID_COLUMNS, LAYOUT_FIGURES, grid_rows, layout_grids, layouts_figure
 from skymemory.simulate.packets import MeasuredRow, measured
 from skymemory.simulate.table import PAPER, Row, Sweep, most_servers, rows
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 FIGURES = ("1", "2", "13", "14", "15", "16")
 LARGEST = 200
-"""planes, slots: as in `skymem layout`"""
+"""Largest number of planes or slots, as in `skymem layout`."""
 STDOUT = Path("-")
 
 
 class Numbers(NamedTuple):
-    """What a figure shows."""
+    """The numbers that a figure shows."""
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[object]]
 
 
 @click.command()
-@click.option("--figure", type=click.Choice(FIGURES), help="Draw this figure of the paper: PNG, SVG, PDF; and CSV of it.")
+@click.option("--figure", type=click.Choice(FIGURES), help="Figure of the paper to write as PNG, SVG, PDF and CSV.")
 @click.option("--table", "as_table", is_flag=True, help="Print the latencies behind figure 16.")
-@click.option("--published", is_flag=True, help="With the mappings of the authors' simulator, faults included.")
-@click.option("--packets", is_flag=True, help="Run each case of figure 16 in the twin as well: seconds of computing.")
+@click.option("--published", is_flag=True, help="Use the mappings of the authors' simulator, faults included.")
+@click.option("--packets", is_flag=True, help="Run each case of figure 16 in the twin as well; takes seconds.")
 @click.option("--planes", default=PAPER.torus.planes, show_default=True, type=click.IntRange(1, LARGEST), help="Planes.")
 @click.option("--slots", default=PAPER.torus.slots, show_default=True, type=click.IntRange(1, LARGEST), help="Slots in a plane.")
-@click.option("--centre", type=Place(), help="Satellite in the middle. Default: that of the grid.")
+@click.option("--centre", type=Place(), help="Satellite in the middle. Default: the grid's middle.")
 @click.option("--servers", type=click.IntRange(min=1), help="Where not swept; a point where swept. Default: 81 or what fits.")
 @click.option(
     "--altitude-km",
@@ -107,7 +108,7 @@ def simulate(
 
 
 def _check_options(context: click.Context, figure: str | None) -> None:
-    """Refuse what has no effect on what is asked for, rather than ignore it."""
+    """Refuse options that have no effect on the figure or table that is asked for."""
     given = {name for name in context.params if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}
     what = "--table" if figure is None else f"figure {figure}"
     useless: set[str] = set()
@@ -131,11 +132,11 @@ def _sweep(planes: int, slots: int, centre: Satellite | None, servers: int | Non
 
 
 def draw(number: int, folder: Path, sweep: Sweep, on: Page, *, published: bool = False, packets: bool = False) -> list[Path]:
-    """Write a figure as PNG, SVG, PDF and CSV; figures 1 and 2 are equation (1), which nobody has otherwise.
+    """Write a figure as PNG, SVG, PDF and CSV. Figures 1 and 2 show the geometry of equation (1).
 
     Raises:
-        MissingLibraryError: matplotlib is not installed.
-        OSError: the folder cannot be written.
+        MissingLibraryError: Matplotlib is not installed.
+        OSError: The folder cannot be written.
     """
     path = folder / f"figure-{number}{'-published' if published else ''}{'-packets' if packets else ''}"
     with look():
@@ -158,7 +159,7 @@ def draw(number: int, folder: Path, sweep: Sweep, on: Page, *, published: bool =
 
 
 def _numbers(number: int, sweep: Sweep, *, published: bool, packets: bool) -> Numbers:
-    """Return what a figure shows, without drawing it."""
+    """Return the numbers that a figure shows, without drawing it."""
     if number in LAYOUT_FIGURES:
         return Numbers(GRID_COLUMNS, list(grid_rows(layout_grids(LAYOUT_FIGURES[number], sweep, published=published))))
     if packets:
@@ -193,7 +194,7 @@ def _table(sweep: Sweep, published: bool, packets: bool, output: Path | None, as
 
 
 def _told(row: Row | MeasuredRow) -> dict[str, Any]:
-    """Return a row as JSON has it, which knows no NaN."""
+    """Return a row for JSON, which knows no NaN."""
     return {name: None if isinstance(value, float) and isnan(value) else value for name, value in row._asdict().items()}
 
 
@@ -202,6 +203,6 @@ def _print_rows(points: Sequence[Row | MeasuredRow], what: str, elapsed_ms: floa
     for name in points[0]._fields:
         table.add_column(name, justify="left" if name in {"layout", "parameter"} else "right", overflow="fold")
     for row in points:
-        seconds = ("-" if isnan(value) else f"{value:.4f}" for value in row[3:])  # 80 columns have room for that
+        seconds = ("-" if isnan(value) else f"{value:.4f}" for value in row[3:])  # fits 80 columns
         table.add_row(row.layout, row.parameter, f"{row.value:g}" if row.value < 1 else f"{row.value:,.9g}", *seconds)
     print_table(table)

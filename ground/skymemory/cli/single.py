@@ -1,4 +1,4 @@
-"""`skymem kill`, `skymem restart`: one satellite."""
+"""`skymem kill`, `skymem restart`: end and start one satellite."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,10 +7,10 @@ import click
 
 from skymemory.cli.common import find_sky, sky_option
 from skymemory.cli.parameters import require_place
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.single import kill_satellite, restart_satellite
-from skymemory.testbed.state import State
+from skymemory.testbed.state import RunRecord
+from skymemory.wire.address import Satellite
 
 _PLANE = click.argument("plane", type=click.IntRange(min=1))
 _SLOT = click.argument("slot", type=click.IntRange(min=1))
@@ -21,9 +21,9 @@ _SLOT = click.argument("slot", type=click.IntRange(min=1))
 @_SLOT
 @sky_option
 def kill(plane: int, slot: int, constellation_path: Path | None) -> None:
-    """End satellite PLANE SLOT at once, without warning; what it held is gone.
+    """End satellite PLANE SLOT at once, without warning. What it held is lost.
 
-    It is a process that `skymem up` started, or a container of this machine.
+    The satellite is a process that `skymem up` started, or a container of this machine.
     """
     _apply(kill_satellite, plane, slot, constellation_path)
     click.echo(f"satellite {Satellite(plane, slot)} is dead")
@@ -42,9 +42,9 @@ def restart(plane: int, slot: int, constellation_path: Path | None) -> None:
     click.echo(f"satellite {Satellite(plane, slot)} is up")
 
 
-def _apply(change: Callable[[State, Constellation, Satellite], None], plane: int, slot: int, path: Path | None) -> None:
-    state, place = State(), Satellite(plane, slot)
+def _apply(change: Callable[[RunRecord, Constellation, Satellite], None], plane: int, slot: int, path: Path | None) -> None:
+    state, place = RunRecord(), Satellite(plane, slot)
     recorded = state.load() if path is None else None
-    constellation = (recorded or find_sky(path)).constellation  # the recorded one also if all of its satellites are dead
+    constellation = (recorded or find_sky(path)).constellation  # the recorded one, even if all of its satellites are dead
     require_place(place, constellation.torus, f"{plane} {slot}")
     change(state, constellation, place)

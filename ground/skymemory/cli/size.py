@@ -1,4 +1,4 @@
-"""`skymem size`: how many tokens of a model a constellation holds, and how large its stores have to be."""
+"""`skymem size`: tells how many tokens of a model a constellation holds, and how large its stores have to be."""
 
 import json
 from pathlib import Path
@@ -7,19 +7,19 @@ from typing import Any
 import click
 
 from skymemory.cli.common import BadInput, constellation_option, json_option, load_constellation, print_json
-from skymemory.config import Constellation
-from skymemory.defaults import MOST_STORE_MIB
+from skymemory.common.defaults import MOST_STORE_MIB
 from skymemory.engines.framing import HEADER_BYTES
-from skymemory.sizing import CODECS, ModelShape, ShapeError, blocks_held, model_shape, servers_for, store_mib_for
+from skymemory.sky.constellation import Constellation
+from skymemory.store.sizing import CODECS, ModelShape, ShapeError, blocks_held, model_shape, servers_for, store_mib_for
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
 @constellation_option
 @click.option("--block-tokens", type=click.IntRange(min=1), help="Tokens of a block. Default: the file's cache.block_tokens.")
-@click.option("--codec", type=click.Choice(CODECS), help="How values are stored. Default: the file's cache.codec.")
-@click.option("--dtype", help="Of the cache, if it is not the model's own (vLLM's --kv-cache-dtype): bfloat16, fp8, ...")
-@click.option("--tokens", type=click.IntRange(min=1), help="Say which store_mib so many tokens need.")
+@click.option("--codec", type=click.Choice(CODECS), help="Codec of the stored values. Default: the file's cache.codec.")
+@click.option("--dtype", help="Type of the cache, if it is not the model's own (vLLM's --kv-cache-dtype): bfloat16, fp8, ...")
+@click.option("--tokens", type=click.IntRange(min=1), help="Tokens to hold: say which store_mib they need.")
 @json_option
 def size(
     model: Path,
@@ -30,7 +30,7 @@ def size(
     tokens: int | None,
     as_json: bool,
 ) -> None:
-    """Say how many tokens of a model the constellation holds.
+    """Tell how many tokens of a model the constellation holds.
 
     MODEL is a model's folder, or its config.json. Nothing is started or asked: the numbers follow from the two files.
     """
@@ -64,13 +64,13 @@ def _config_of(model: Path) -> dict[str, Any]:
 
 
 def sized(shape: ModelShape, sky: Constellation, block_tokens: int, codec: str, tokens: int | None) -> dict[str, Any]:
-    """The numbers of the report, by name.
+    """Return the numbers of the report, by name.
 
     Args:
-        tokens: that are wanted; None: nobody wants a number.
+        tokens: Tokens that the sky shall hold; None leaves out what they need.
 
     Raises:
-        ShapeError: the codec does not go with the model.
+        ShapeError: The codec does not go with the model.
     """
     token_bytes = shape.token_bytes(block_tokens, codec)
     block_bytes = round(token_bytes * block_tokens) + HEADER_BYTES
@@ -100,7 +100,7 @@ def sized(shape: ModelShape, sky: Constellation, block_tokens: int, codec: str, 
 
 
 def text_of(report: dict[str, Any]) -> str:
-    """The same in words."""
+    """Return the report in words."""
     heads = f"{report['kv_heads']} KV heads of {report['head_dim']}"
     kept = f"a latent vector of {report['latent']} (MLA)" if report["latent"] else heads
     lines = [
@@ -117,7 +117,5 @@ def text_of(report: dict[str, Any]) -> str:
             line += f"; allowed are up to {MOST_STORE_MIB}: {cure}"
         lines.append(line)
     if report["sliding_window"]:
-        lines.append(
-            f"layers with a sliding window of {report['sliding_window']:,} tokens count whole: blocks hold all layers"
-        )
+        lines.append(f"layers with a sliding window of {report['sliding_window']:,} tokens count whole: blocks hold all layers")
     return "\n".join(lines)

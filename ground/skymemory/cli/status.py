@@ -1,4 +1,4 @@
-"""`skymem status`: what every satellite says of itself."""
+"""`skymem status`: shows what every satellite reports of itself."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -14,22 +14,23 @@ from skymemory.agent.models import told as models_told
 from skymemory.cli.agent_counts import agent_counts, in_words, told
 from skymemory.cli.common import find_sky, json_option, output_console, print_json, print_table, sky_option
 from skymemory.cli.grid_tables import Cells, columns_needed, grid_tables
-from skymemory.config import Constellation
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
-from skymemory.orbit.schedule_format import utc
-from skymemory.placement.torus import Satellite
-from skymemory.placement.whereabouts import Playing, Whereabouts
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule_format import utc
+from skymemory.sky.whereabouts import Playing, Whereabouts
+from skymemory.sky.window import Route
+from skymemory.wire.address import Satellite
 
 DEADLINE_S = 3.0
 NEVER = 2**64 - 1
-"""`last_heard_ms` of a link that was silent so far"""
+"""Value of `last_heard_ms` for a link that was never heard."""
 GAP = 2
-"""blanks between the columns of the grid: its cells have single ones"""
+"""Blanks between the columns of the grid: its cells contain single ones."""
 SHOWN = ("chunks", "bytes", "hits", "misses", "evictions")
 
+
 @click.command()
-@click.option("--links", "show_links", is_flag=True, help="Every link: delays requested and measured, packets, drops.")
+@click.option("--links", "show_links", is_flag=True, help="List every link: delays requested and measured, packets, drops.")
 @sky_option
 @json_option
 def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> None:
@@ -61,10 +62,10 @@ def status(show_links: bool, constellation_path: Path | None, as_json: bool) -> 
 
 
 def collect(constellation: Constellation, playing: Playing | None = None) -> dict[str, Any]:
-    """Ask all satellites at once, each at its own address. One that does not answer in time is not alive.
+    """Ask all satellites at once, each at its own address. A satellite that does not answer in time is not alive.
 
     Args:
-        playing: the schedule that it follows.
+        playing: The schedule that the constellation follows.
     """
     places = list(constellation.torus.satellites())
     routes = [Route(place, place) for place in places]
@@ -91,7 +92,7 @@ def collect(constellation: Constellation, playing: Playing | None = None) -> dic
 
 
 def _allowed_s(constellation: Constellation, playing: Playing | None, time_s: float) -> float:
-    """Return how long a handover may take: `cache.handover_s`, and no longer than the row that holds."""
+    """Return how many seconds a handover may take: `cache.handover_s`, but no longer than its row lasts."""
     allowed_s = constellation.cache.handover_s
     if playing is None:
         return allowed_s
@@ -101,10 +102,10 @@ def _allowed_s(constellation: Constellation, playing: Playing | None, time_s: fl
 
 
 def handover(constellation: Constellation, stores: Iterable[dict[str, int]], allowed_s: float) -> dict[str, Any]:
-    """Return what satellites still have to hand over, and for how long they have had to.
+    """Return what satellites still have to hand over, and since when.
 
     Args:
-        allowed_s: after which it is late.
+        allowed_s: Seconds after which a handover is late.
     """
     late = [one for one in stores if one["handover_left"]]
     duration_s = max((one["handover_ms"] for one in late), default=0) / 1000
@@ -118,7 +119,7 @@ def handover(constellation: Constellation, stores: Iterable[dict[str, int]], all
 
 
 def handover_text(handover: dict[str, Any]) -> str:
-    """The same in words; '' if nothing is left."""
+    """Return the handover in words; '' if nothing is left."""
     if not handover["chunks"]:
         return ""
     left = f"{handover['chunks']:,} chunks left on {handover['satellites']} satellites"
@@ -127,7 +128,7 @@ def handover_text(handover: dict[str, Any]) -> str:
 
 
 def window(constellation: Constellation, playing: Playing | None, time_s: float) -> dict[str, Any]:
-    """Where the window is: its centre and the servers' satellites as [plane, slot]; the schedule's row and time if there is one.
+    """Return the window: centre and servers as [plane, slot], and row and time of the schedule if there is one.
 
     Args:
         time_s: Unix time.
@@ -144,7 +145,7 @@ def window(constellation: Constellation, playing: Playing | None, time_s: float)
 
 
 def window_text(window: dict[str, Any]) -> str:
-    """The same in words."""
+    """Return the window in words."""
     text = f"* {len(window['servers'])} servers, window around {Satellite(*window['centre'])}"
     if window["row"] is not None:
         why = "the last" if window["row"] == window["rows"] else "stopped"
@@ -172,13 +173,13 @@ def _satellite(
 
 
 def _told(link: dict[str, int]) -> dict[str, int | None]:
-    """A link's record; what was never heard has no time since, and 0 is what the ICD says of a delay that was not measured."""
+    """Return a link's record for JSON, with None for a link never heard and for a delay not measured (0 in the ICD)."""
     nothing = {"last_heard_ms": NEVER, "delay_mean_us": 0, "delay_min_us": 0}
     return {name: None if nothing.get(name) == value else value for name, value in link.items()}
 
 
 def print_grid(report: dict[str, Any]) -> None:
-    """Chunks, megabytes, and hits/misses/evictions of each satellite; the last three only where there is room."""
+    """Print chunks, megabytes and hits/misses/evictions of each satellite; the last three only if they fit."""
     width = output_console().width
     cells = grid_cells(report, with_requests=True)
     needed = columns_needed(report["planes"], report["slots"], cells, gap=GAP)
@@ -192,7 +193,7 @@ def print_grid(report: dict[str, Any]) -> None:
 
 
 def grid_cells(report: dict[str, Any], with_requests: bool) -> Cells:
-    """Chunks, megabytes, and if wanted hits/misses/evictions of each satellite."""
+    """Return chunks, megabytes, and if wanted hits/misses/evictions of each satellite."""
     held = {
         (entry["plane"], entry["slot"]): (str(entry["chunks"]), f"{entry['bytes'] / 1e6:.1f}")
         for entry in report["satellites"]
@@ -214,7 +215,7 @@ def grid_cells(report: dict[str, Any], with_requests: bool) -> Cells:
 
 
 def link_table(report: dict[str, Any]) -> Table:
-    """One row a link: where from and to, delays in ms, packets. Nothing was measured where it says -."""
+    """Return one row for each link: both ends, delays in ms, packets. A - stands for what was not measured."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("from", "link", "to", "state"):
         table.add_column(name, no_wrap=True)
@@ -223,7 +224,7 @@ def link_table(report: dict[str, Any]) -> Table:
     for entry in report["satellites"]:
         for name in LINK_NAMES if "links" in entry else ():
             link = entry["links"][name]
-            if link["plane"] or name == "ground":  # else there is none: the seam
+            if link["plane"] or name == "ground":  # else there is no such link: the seam
                 table.add_row(str(Satellite(entry["plane"], entry["slot"])), name, *_link(link))
     return table
 

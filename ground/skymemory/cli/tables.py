@@ -1,4 +1,4 @@
-"""`skymem tables`: the tables of a cFS mission, made of a constellation file and a schedule."""
+"""`skymem tables`: makes the tables of a cFS mission from a constellation file and a schedule."""
 
 from pathlib import Path
 from typing import Final
@@ -7,14 +7,14 @@ import click
 
 from skymemory.cli.common import BadInput, json_option, print_json
 from skymemory.cli.parameters import Place, require_place
-from skymemory.config import Constellation
+from skymemory.common.whole_file import write_whole
 from skymemory.fsw.messages import EPOCH
 from skymemory.fsw.tables import Moves, TablesError
 from skymemory.fsw.tables import tables as all_tables
-from skymemory.orbit.schedule import Schedule, ScheduleError
-from skymemory.orbit.schedule_format import unix_ms
-from skymemory.placement.torus import Satellite
-from skymemory.whole_file import write_whole
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule, ScheduleError
+from skymemory.sky.orbit.schedule_format import unix_ms
+from skymemory.wire.address import Satellite
 
 _CLOCK_EPOCH: Final = f"{EPOCH:%Y-%m-%dT%H:%M:%SZ}"
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -23,21 +23,21 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("constellation_file", metavar="CONSTELLATION.toml", type=_FILE)
 @click.argument("schedule_file", metavar="[SCHEDULE.csv]", type=_FILE, required=False)
-@click.option("-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="The defs folder.")
+@click.option("-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write: defs.")
 @click.option(
     "--satellite",
     "chosen",
     metavar="PLANE,SLOT",
     type=Place(),
     multiple=True,
-    help="Only this one, as cpu1; again for cpu2 and so on. Default: all, plane by plane.",
+    help="Satellite to write tables for, as cpu1; again for cpu2 and so on. Default: all, plane by plane.",
 )
 @click.option(
     "--clock-epoch",
     default=_CLOCK_EPOCH,
     show_default=True,
     metavar="TIME",
-    help="UTC when the satellites' clock (CFE_TIME_GetTime) shows 0; leap seconds that it counts make this earlier.",
+    help="UTC at which the satellites' clock (CFE_TIME_GetTime) shows 0; earlier by the leap seconds that it counts.",
 )
 @json_option
 def tables(
@@ -53,7 +53,7 @@ def tables(
     Each satellite is a processor: cpuN/tables/ gets its neighbours and links. The chunk store and the schedule are the same for
     all, in tables/. skymemory_cpus.cmake names the processors for targets.cmake.
 
-    Without a schedule nothing moves by itself.
+    Without a schedule no window moves.
     """
     constellation = Constellation.load(constellation_file)
     satellites = _satellites(constellation, chosen)
@@ -98,5 +98,5 @@ def _satellites(constellation: Constellation, chosen: tuple[Satellite, ...]) -> 
         named = f"--satellite {satellite.plane},{satellite.slot}"
         require_place(satellite, constellation.torus, f"{named} is PLANE,SLOT")
         if satellite in chosen[:number]:
-            raise BadInput(f"{named} is there twice; allowed is once")
+            raise BadInput(f"{named} appears twice; allowed is once")
     return list(chosen) or list(constellation.torus.satellites())

@@ -1,4 +1,4 @@
-"""`skymem twin`: a constellation in virtual time, with faults from a seed or a file; or a thousand of them."""
+"""`skymem twin`: runs a constellation in virtual time, with faults from a seed or a file; or a thousand of them."""
 
 import shlex
 import time
@@ -10,9 +10,9 @@ import click
 from rich.table import Table
 
 from skymemory.cli.common import BadInput, Failure, json_option, print_json, print_table, progress_bar
-from skymemory.config import CONFIG_FILE, Constellation
-from skymemory.orbit.schedule import Schedule, ScheduleError
-from skymemory.orbit.sky import OrbitError
+from skymemory.sky.constellation import CONFIG_FILE, Constellation
+from skymemory.sky.orbit.schedule import Schedule, ScheduleError
+from skymemory.sky.orbit.sky import OrbitError
 from skymemory.twin import VIOLATIONS_MAX
 
 if TYPE_CHECKING:
@@ -22,30 +22,30 @@ _HOUR_MS: Final = 3_600_000
 _SEEDS_MAX: Final = 1_000_000
 _SEED_MAX: Final = 2**63 - 1
 _OF_ONE_RUN: Final = ("seed", "digest", "first", "stopped")
-"""what a report of many seeds does not add up"""
+"""Entries that a report of many seeds does not add up."""
 
 
 @click.command()
 @click.argument(
     "schedule_path", metavar="[SCHEDULE]", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="From which workload and faults follow.")
-@click.option("--faults", "faults_path", type=click.Path(dir_okay=False, path_type=Path), help="What goes wrong, and when.")
-@click.option("--hours", type=float, help="Virtual time. Default: all of the schedule.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the workload and the faults.")
+@click.option("--faults", "faults_path", type=click.Path(dir_okay=False, path_type=Path), help="File of faults to inject.")
+@click.option("--hours", type=float, help="Hours of virtual time. Default: all of the schedule.")
 @click.option(
     "--constellation",
     "constellation_path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Constellation file. Default: constellation.toml of this folder if there is one, else the schedule's grid.",
 )
-@click.option("--seeds", type=int, metavar="N", help="Instead of a schedule: N short runs, from --seed on.")
+@click.option("--seeds", type=int, metavar="N", help="Run N short runs from --seed on, instead of a schedule.")
 @click.option(
     "--violations-max",
     type=int,
     metavar="N",
     default=VIOLATIONS_MAX,
     show_default=True,
-    help="A run stops at so many violations; 0: it does not. A livelock stops it in any case.",
+    help="Violations at which a run stops; 0: none. A livelock stops it in any case.",
 )
 @json_option
 def twin(
@@ -60,8 +60,8 @@ def twin(
 ) -> None:
     """Run a constellation in virtual time.
 
-    All of its flight code runs in one process, with faults. What must always hold is checked all the while. If something did not
-    hold, the exit status is 1, and the command that repeats the run is printed.
+    All of its flight code runs in one process, with faults, and what must always hold is checked all the while. After a
+    violation the exit status is 1, and the command that repeats the run is printed.
     """
     if (schedule_path is None) == (seeds is None):
         raise BadInput("what to run: allowed is one of SCHEDULE and --seeds")
@@ -129,12 +129,12 @@ def _one(
 
 
 def _violations_option(violations_max: int) -> list[str]:
-    """Return what the replay command needs so that the run stops where this one did."""
+    """Return the options with which the replay command stops where this run did."""
     return [] if violations_max == VIOLATIONS_MAX else ["--violations-max", str(violations_max)]
 
 
 def _stopped(report: "Report") -> str:
-    """Say why a run ended before its time, and when."""
+    """Return why and when a run ended before its time."""
     why = {"violations": f"the first {report.violated} violations", "livelock": "a livelock"}[report.stopped]
     return f"stopped at {report.virtual_s:,.3f} s of virtual time: {why}"
 
@@ -149,7 +149,7 @@ def _tell_empty(schedule: Schedule) -> None:
 
 
 def _constellation(constellation_path: Path | None, schedule: Schedule) -> Constellation:
-    """The file that was named or is here; else the defaults, on the grid of the schedule."""
+    """Return the constellation of the named or local file, else the defaults on the grid of the schedule."""
     if constellation_path is not None:
         return Constellation.load(constellation_path)
     if CONFIG_FILE.is_file():
@@ -213,18 +213,18 @@ def _many(first: int, count: int, violations_max: int, as_json: bool) -> None:
 
 
 def _worst(report: "Report") -> "Violation":
-    """The violation to show: a livelock, if there is one that is kept, else the first."""
+    """Return the violation to show: a livelock if one is kept, else the first."""
     return next((one for one in report.first if one.invariant == "livelock"), report.first[0])
 
 
 def _tell_speed(events: int, began_s: float) -> None:
-    """Say on standard error how long it took: standard output is the same for every run of a seed."""
+    """Print how long the run took, on standard error: standard output is the same for every run of a seed."""
     took_s = time.perf_counter() - began_s
     click.echo(f"{events:,} events in {took_s:,.1f} s, {events / max(took_s, 1e-9):,.0f} a second", err=True)
 
 
 def _joined(digests: dict[int, str]) -> int:
-    """Return one number for all runs."""
+    """Return one digest for all runs."""
     total = 0
     for seed, digest in digests.items():
         total = (total * 0x100000001B3 + int(digest, 16) + seed) % 2**64

@@ -1,4 +1,4 @@
-"""`skymem put`, `skymem get`, `skymem del`, `skymem prefetch`: the general key-value store of the paper's section 3.10."""
+"""`skymem put`, `get`, `del`, `prefetch`: the general key-value store of the paper's section 3.10."""
 
 import time
 from datetime import datetime
@@ -9,18 +9,17 @@ from typing import BinaryIO
 import click
 
 from skymemory.cli.common import BadInput, Failure, json_option, open_store, print_json, progress_bar, sky_option
-from skymemory.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
-from skymemory.link.native import Buffer
-from skymemory.whole_file import write_whole
+from skymemory.common.whole_file import Buffer, write_whole
+from skymemory.store.keyvalue import VALUE_BYTES_MAX, KeyValue, key_of
 
-DASH = "A KEY that begins with a dash goes behind two of them: skymem {} -- KEY{}"
+DASH = "Put two dashes before a KEY that begins with one: skymem {} -- KEY{}"
 
 
 class KeyCommand(click.Command):
     """A command with a KEY, which may look like an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As ever; what is taken for an option and is none may be a KEY."""
+        """Parse as click does. An unknown option may be a KEY: say how to write one."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -43,7 +42,7 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, as_json: bool
     with open_store(constellation_path) as store, progress_bar("chunks up") as progress:
         try:
             result = KeyValue(store).put(key, value, progress)
-        except ValueError as error:  # larger than the sky
+        except ValueError as error:  # the value is larger than the sky
             raise BadInput(f"{file.name}: {error}") from error
     if not result.ok or result.entry is None:
         raise Failure(f"{key!r} was not stored: {result.status}")
@@ -61,14 +60,14 @@ def put(key: str, file: BinaryIO, constellation_path: Path | None, as_json: bool
 @sky_option
 @json_option
 def get(key: str, file: Path, constellation_path: Path | None, as_json: bool) -> None:
-    """Bring the value of KEY back into FILE (- is standard output)."""
+    """Write the value of KEY to FILE (- is standard output)."""
     if as_json and str(file) == "-":
         raise BadInput("the value and --json both go to standard output; allowed with --json is a file")
     with open_store(constellation_path) as store, progress_bar("chunks down") as progress:
         start_s = time.perf_counter()
         value = KeyValue(store).get(key, progress)
         duration_s = time.perf_counter() - start_s
-        entry = store.find(key_of(key)) if as_json else None
+        entry = store.find([key_of(key)])[0].entry if as_json else None
     if value is None:
         raise Failure(f"{key!r} is not there, or not whole any more")
     try:
@@ -76,7 +75,7 @@ def get(key: str, file: Path, constellation_path: Path | None, as_json: bool) ->
     except OSError as error:
         raise Failure(f"{file}: {error.strerror}") from error
     if as_json:
-        chunks = None if entry is None else entry.chunk_total  # None: it was deleted in this very moment
+        chunks = None if entry is None else entry.chunk_total  # None: the value was deleted in this very moment
         print_json({"key": key, "bytes": len(value), "chunks": chunks, "seconds": round(duration_s, 6)})
 
 
@@ -85,7 +84,7 @@ def get(key: str, file: Path, constellation_path: Path | None, as_json: bool) ->
 @sky_option
 @json_option
 def delete(key: str, constellation_path: Path | None, as_json: bool) -> None:
-    """Forget the value of KEY."""
+    """Delete the value of KEY."""
     with open_store(constellation_path) as store:
         start_s = time.perf_counter()
         purged = store.purge([key_of(key)])
@@ -99,14 +98,14 @@ def delete(key: str, constellation_path: Path | None, as_json: bool) -> None:
 @click.command(cls=KeyCommand, epilog=DASH.format("prefetch --at TIME", "..."))
 @click.argument("keys", metavar="KEY...", nargs=-1, required=True)
 @click.option(
-    "--at", "at", required=True, metavar="TIME", help="ISO 8601 (local time if it names no zone), or +SECONDS from now."
+    "--at", "at", required=True, metavar="TIME", help="ISO 8601 time (local if it names no zone), or +SECONDS from now."
 )
 @sky_option
 @json_option
 def prefetch(keys: tuple[str, ...], at: str, constellation_path: Path | None, as_json: bool) -> None:
     """Lay values where they will be needed.
 
-    The values of KEYs go to where the window will be at a time to come, once.
+    The values of KEYs go, once, to where the window will be at TIME.
     """
     start_s = time.time()
     at_s = _moment(at, start_s)
@@ -135,7 +134,7 @@ def _write(file: Path, value: Buffer) -> None:
     """Write a file whole, or leave what was there as it was.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: The file cannot be written.
     """
     if str(file) == "-":
         with click.open_file("-", "wb") as out:
@@ -145,7 +144,7 @@ def _write(file: Path, value: Buffer) -> None:
 
 
 def _moment(text: str, now_s: float) -> float:
-    """Unix time of what stands behind --at."""
+    """Return the Unix time that --at names."""
     try:
         at_s = now_s + float(text[1:]) if text.startswith("+") else datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError) as error:

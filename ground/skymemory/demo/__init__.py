@@ -1,1 +1,1 @@
-"""The main job, shown: a prompt's cache goes up to the satellites and comes back."""
+"""The demo: a prompt's cache goes up to the satellites and comes back."""

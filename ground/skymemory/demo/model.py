@@ -1,8 +1,8 @@
 """The demo's model and tokenizer: made from a seed and from the shipped document, the same on every machine.
 
-The model is a Llama of about 100 M parameters with random weights. It writes nonsense, but it costs what a trained one costs,
-and its tokens depend on the whole prompt: the weights are spread so that attention picks out tokens and does not
-average over them (a test damages the cache and sees the tokens change).
+The model is a Llama of about 100 M parameters with random weights. It writes nonsense, but it costs as much as a trained one,
+and its tokens depend on the whole prompt: the weights are spread so that attention picks out tokens and does not average over
+them (a test damages the cache and sees the tokens change).
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ if TYPE_CHECKING:
 VOCABULARY = 1024
 _BEGIN, _END = "<s>", "</s>"
 SEED = 7
-"""of those tried, the one whose 30 tokens have the largest distance between best and second best logit (0.026; rounding
-that differs between the two runs moves a logit by some 1e-6)"""
+"""Seed of the weights.
+
+Of the seeds that were tried, its 30 tokens have the largest distance between best and second best logit: 0.026. Rounding that
+differs between the two runs moves a logit by some 1e-6.
+"""
 _LEVELS = 1 << 24
 _UNIFORM_STD = 12**-0.5
-"""of numbers spread evenly over an interval of length 1"""
+"""Standard deviation of numbers spread evenly over an interval of length 1."""
 
 
 def demo_prompt() -> str:
-    """The shipped document: a chapter of about 1,900 words, 2,900 tokens of the demo's tokenizer."""
+    """Return the shipped document: a chapter of about 1,900 words, 2,900 tokens of the demo's tokenizer."""
     return files(__package__).joinpath("handbook.txt").read_text(encoding="utf-8")
 
 
 def demo_tokenizer() -> PreTrainedTokenizerBase:
-    """A byte-level BPE tokenizer of 1,024 tokens, learned from the shipped document: always the same."""
+    """Return a byte-level BPE tokenizer of 1,024 tokens, learned from the shipped document: always the same."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -53,7 +56,7 @@ def demo_tokenizer() -> PreTrainedTokenizerBase:
 
 
 def demo_model(seed: int = SEED) -> PreTrainedModel:
-    """A Llama of 98 M parameters in float32: 12 layers, 12 heads of 64 channels, 4 of them with keys and values."""
+    """Return a Llama of 98 M parameters in float32: 12 layers, 12 heads of 64 channels, 4 of them with keys and values."""
     config = LlamaConfig(
         hidden_size=768,
         intermediate_size=2816,
@@ -70,15 +73,15 @@ def demo_model(seed: int = SEED) -> PreTrainedModel:
 
 
 def random_llama(config: LlamaConfig, *, seed: int, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
-    """A Llama with random weights, ready to run.
+    """Return a Llama with random weights, ready to run.
 
-    The weights are whole numbers from a Mersenne twister times one factor, so they are the same on every machine, which
-    torch's normal distribution is not.
+    The weights are whole numbers from a Mersenne twister times one factor, so they are the same on every machine. Those of
+    torch's normal distribution are not.
 
     Args:
-        config: sizes of the model.
-        seed: of the random numbers.
-        dtype: of the weights.
+        config: Sizes of the model.
+        seed: Seed of the random numbers.
+        dtype: Type of the weights.
     """
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
@@ -98,22 +101,20 @@ def random_llama(config: LlamaConfig, *, seed: int, dtype: torch.dtype = torch.f
     return _ready(model)
 
 
-def load(
-    model: str, *, dtype: str = "auto", device: str | None = None
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A causal language model and its tokenizer from a directory or the Hugging Face hub.
+def load(model: str, *, dtype: str = "auto", device: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a causal language model and its tokenizer from a directory or the Hugging Face hub.
 
     Args:
-        dtype: of the weights; "auto": as they were saved.
-        device: of torch; by default a GPU if there is one.
+        dtype: Type of the weights; "auto": as they were saved.
+        device: Torch device; None: a GPU if there is one.
 
     Raises:
-        OSError: there is none.
-        RuntimeError: no such device.
+        OSError: There is no such model.
+        RuntimeError: There is no such device.
     """
     try:
         loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(model, dtype=dtype)
-    except ValueError as error:  # a folder that is there, without a model that transformers knows
+    except ValueError as error:  # the folder has no model that transformers knows
         raise OSError(str(error)) from error
     if device is None and torch.cuda.is_available():
         device = "cuda"
@@ -128,7 +129,10 @@ def _ready(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def _std(name: str, weight: torch.Tensor) -> float:
-    """Standard deviation of a weight. Outputs get that of the inputs, queries and keys more: attention that picks."""
+    """Return the standard deviation of a weight.
+
+    It keeps outputs as large as inputs. Queries and keys get more, so that attention picks out tokens.
+    """
     inputs = weight.shape[1]
     if "embed_tokens" in name:
         return 1.0

@@ -1,14 +1,14 @@
 """`skymem demo`: one prompt, first without and then with the cache in the sky.
 
-What is timed, in this order:
+The demo times two runs, in this order:
 
 1. *Without cache*: from the prompt's token ids to the tokens that `generate` brings. There is no manager and no store yet, and
-   this process has sent no packet: neither PUTs nor links can slow it down. The satellites are up, and
-   idle unless somebody else uses them.
-2. Blocks go up, not timed: a manager purges the prompt's blocks if they are there, so that the figures are those of a prompt that
-   the sky has not seen, and stores those that the first run left. PUT is over before the next run begins.
-3. *With cache*: from the same token ids to the tokens again, and all that a user waits for in between: the model is compared with
-   its digest, keys are computed, satellites are asked which blocks they have, the blocks are fetched, checked and
+   this process has sent no packet: neither PUTs nor links can slow it down. The satellites are up, and idle unless somebody
+   else uses them.
+2. Blocks go up, not timed. A manager purges the prompt's blocks if they are there, so that the figures are those of a prompt
+   that the sky has not seen, and stores those that the first run left. PUT is over before the next run begins.
+3. *With cache*: from the same token ids to the tokens again, with all that a user waits for in between. The model is compared
+   with its digest, keys are computed, satellites are asked which blocks they have, the blocks are fetched, checked and
    decoded, and the model computes the rest of the prompt. The manager and its store are new, like those of another host: they
    know nothing of the blocks that went up. Opening them, which reads all weights once, is not timed.
 
@@ -28,72 +28,72 @@ from rich.table import Table
 from transformers import DynamicCache, PreTrainedModel
 from transformers.generation.streamers import BaseStreamer
 
-from skymemory.config import Constellation
 from skymemory.demo.model import demo_model, demo_prompt, demo_tokenizer, load
-from skymemory.engines.huggingface import HuggingFaceEngine
-from skymemory.manager import KVCManager
-from skymemory.placement.whereabouts import Source
-from skymemory.store import SkyStore
+from skymemory.prompt.huggingface import HuggingFaceEngine
+from skymemory.prompt.manager import KVCManager
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.whereabouts import Source
+from skymemory.store.sky_store import SkyStore
 
 StageProgress = Callable[[str, int, int], None]
-"""called with what is done, how much of it, and of how much"""
+"""A function that is called with the stage, how much of it is done, and how much there is."""
 
 WARM_UP_TOKENS = 16
 
 
 class ModelLoadError(RuntimeError):
-    """The model cannot be loaded."""
+    """A model that cannot be loaded."""
 
 
 class EmptyPromptError(ValueError):
-    """There is nothing to generate from."""
+    """A prompt without a token."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the command's options say."""
+    """The options of the command."""
 
     model: str | None = None
-    """directory or name on the hub of a causal language model of the Llama family; None: the demo's own"""
+    """Directory, or name on the hub, of a causal language model of the Llama family; None: the demo's own model."""
     prompt_file: Path | None = None
-    """UTF-8 text; None: the shipped document"""
+    """Prompt as UTF-8 text; None: the shipped document."""
     codec: str = "raw"
-    """raw brings every bit back, so the tokens are the same; the others trade that for bytes"""
+    """Codec; raw brings every bit back, so the tokens are the same, and the others trade that for bytes."""
     new_tokens: int = 30
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What `--json` prints. What the times are of, the module says."""
+    """The object that `--json` prints. The module's docstring says what the times are of."""
 
     satellites: int
     planes: int
     slots: int
     blocks: int
-    """of the prompt that are in the sky"""
+    """Blocks of the prompt that are in the sky."""
     chunks: int
     bytes_up: int
     bytes_down: int
     prompt_tokens: int
     cached_tokens: int
-    """that came from the sky and were not computed in the second run"""
+    """Tokens that came from the sky and were not computed in the second run."""
     ttft_s_cold: float
     ttft_s_warm: float
     total_s_cold: float
     total_s_warm: float
     tokens_identical: bool
     misses: int
-    """blocks of the prompt that did not come back in the second run"""
+    """Blocks of the prompt that did not come back in the second run."""
     retries: int
-    """requests and chunks that were sent again, up and down"""
+    """Requests and chunks that were sent again, up and down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One generation."""
+    """The result of one generation."""
 
     tokens: list[int]
-    """that are new"""
+    """New tokens."""
     ttft_s: float
     total_s: float
     cache: DynamicCache
@@ -112,7 +112,7 @@ class _Clock(BaseStreamer):
         self._progress(len(self.times) - 1, self._new_tokens)
 
     def end(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
 
 def run_demo(
@@ -121,16 +121,16 @@ def run_demo(
     """Generate from a prompt without the cache, store the prompt's blocks, generate again with them.
 
     Args:
-        options: model, prompt, codec, number of tokens.
-        constellation: must be running.
-        playing: tells which schedule it follows.
-        progress: called as work goes on.
+        options: Model, prompt, codec, number of tokens.
+        constellation: The constellation, which must be running.
+        playing: Source that tells which schedule the constellation follows.
+        progress: Called as work goes on.
 
     Raises:
-        ModelLoadError: the model cannot be loaded.
-        OSError: the prompt file cannot be read, or the system refuses something else, such as a socket.
-        EmptyPromptError: there is nothing to generate from.
-        UnsupportedModelError: the model's cache cannot be cut into blocks.
+        ModelLoadError: The model cannot be loaded.
+        OSError: The prompt file cannot be read, or the system refuses something else, such as a socket.
+        EmptyPromptError: The prompt has no token.
+        UnsupportedModelError: The model's cache cannot be cut into blocks.
     """
     tell = progress or (lambda stage, done, total: None)
     tell("model", 0, 1)
@@ -143,16 +143,18 @@ def run_demo(
     if not ids:
         raise EmptyPromptError("the prompt has no token; at least one is needed")
     tell("model", 1, 1)
-    HuggingFaceEngine(model)  # tells of a model that cannot be cached now, not after a long run
+    HuggingFaceEngine(model)  # refuses a model that cannot be cached before the long run
     _warm_up(model, ids)
     cold = generate(model, ids, options.new_tokens, progress=lambda done, total: tell("without cache", done, total))
-    with SkyStore(constellation, playing=playing) as store, KVCManager(model, tokenizer, store, codec=options.codec) as manager:
+    with SkyStore(constellation, playing=playing) as store:
+        manager = KVCManager(model, tokenizer, store, codec=options.codec)
         keys = manager.keys(ids)
         store.purge(keys)
         added = manager.add_blocks(ids, cold.cache, progress=lambda done, total: tell("blocks up", done, total))
-        entries = store.find_longest(keys)
+        entries = store.find_longest(keys).entries
         retries_up = store.stats().retries
-    with SkyStore(constellation, playing=playing) as store, KVCManager(model, tokenizer, store, codec=options.codec) as manager:
+    with SkyStore(constellation, playing=playing) as store:
+        manager = KVCManager(model, tokenizer, store, codec=options.codec)
         _warm_up(model, ids)
         warm = generate(
             model,
@@ -190,14 +192,14 @@ def generate(
     manager: KVCManager | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Run:
-    """Greedy generation of exactly `new_tokens` tokens; with a manager, from what it has of the prompt.
+    """Generate exactly `new_tokens` tokens greedily; with a manager, start from the cache that it has of the prompt.
 
     Args:
-        model: a causal language model.
-        ids: the prompt's token ids.
-        new_tokens: at least 1.
-        manager: asked for the prompt's cache, within the time that is measured.
-        progress: called with tokens done and wanted.
+        model: A causal language model.
+        ids: The prompt's token ids.
+        new_tokens: At least 1.
+        manager: Asked for the prompt's cache, within the measured time.
+        progress: Called with tokens done and wanted.
     """
     clock = _Clock(new_tokens, progress or (lambda done, total: None))
     start = time.perf_counter()
@@ -223,12 +225,12 @@ def generate(
 
 
 def _warm_up(model: PreTrainedModel, ids: list[int]) -> None:
-    """What any first run costs (threads, memory, kernels) is paid here."""
+    """Pay for what any first run costs: threads, memory, kernels."""
     generate(model, ids[:WARM_UP_TOKENS], 2)
 
 
 def demo_table(result: DemoResult, options: DemoOptions, constellation: Constellation) -> Table:
-    """The figures for people."""
+    """Return a table of the figures."""
     table = Table(title=f"{result.prompt_tokens:,} tokens of prompt, {options.new_tokens} new ones, codec {options.codec}")
     for column in ("", "without cache", "with cache"):
         table.add_column(column, justify="right" if column else "left")

@@ -1,7 +1,7 @@
 """Carries blocks between an engine's memory and the sky, through the agent; for engines that ask from threads of their own.
 
-One copy each way: between the pieces of host memory that a block consists of, and the agent's shared memory. Nothing raises for
-what happens behind the agent's socket: what does not come, or is damaged, is a miss.
+A block is copied once each way, between the pieces of the engine's host memory and the agent's shared memory. Faults behind the
+agent's socket do not raise: a block that does not come, or is damaged, is a miss.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from typing import Any, Final, TypeVar
 
 from skymemory.agent.client import AgentClient, EngineInfo, Outcome
 from skymemory.agent.lease import Lease
-from skymemory.engines.framing import BlockFormat, FrameError, Framing
+from skymemory.engines.framing import BlockFormat, BlockFrameError, Framing
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ANSWER_S: Final = 60.0
-"""what the agent has not answered by then is a miss; it says itself sooner what it does not get"""
+"""Seconds after which an answer of the agent is a miss. The agent itself reports misses sooner."""
 _WINDOWS: Final = 2
-"""so many parts of a batch are on their way at once: while one comes, the one before is checked and copied"""
+"""Parts of a batch that are on their way at once: while one comes, the one before is checked and copied."""
 _ASKED_AT_ONCE: Final = 256
-"""questions about single blocks"""
+"""Questions about single blocks that are asked at once."""
 _ARENA_MIB_MAX: Final = 1 << 18
-"""as the agent allows"""
+"""Largest arena that the agent allows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What a person sets; names and units are those of the engines' own JSON options."""
+class CarrierSettings:
+    """Settings of a person; names and units are those of the engines' own JSON options."""
 
     socket: str | None = None
-    """path of the agent's socket; by default where the agent puts it"""
+    """Path of the agent's socket; by default where the agent puts it."""
     tenant_secret_file: str | None = None
-    """its bytes go into all keys and digests: without them blocks are neither found nor accepted"""
+    """File whose bytes go into all keys and digests: without them blocks are neither found nor accepted."""
     arena_mib: int = 256
-    """memory of each process for blocks on their way"""
+    """Memory of each process for blocks on their way."""
 
     @classmethod
-    def of(cls, extra: dict[str, Any]) -> Settings:
+    def of(cls, extra: dict[str, Any]) -> CarrierSettings:
         """Take the settings from among the engine's own.
 
         Raises:
-            ValueError: the message names the setting and what is allowed.
+            ValueError: A setting is wrong; the message names it and what is allowed.
         """
         told = cls(**{field.name: extra[field.name] for field in fields(cls) if field.name in extra})
         for name in ("socket", "tenant_secret_file"):
@@ -63,9 +63,10 @@ class Settings:
         return told
 
     def tenant_secret(self) -> bytes:
-        """
+        """Read the tenant secret; b"" without a file.
+
         Raises:
-            ValueError: the file cannot be read, or is empty.
+            ValueError: The file cannot be read, or is empty.
         """
         if self.tenant_secret_file is None:
             return b""
@@ -97,7 +98,10 @@ class _Window:
 
 
 class Carrier:
-    """Of blocks of one format; a connection to the agent, which takes blocks of one size from each. Thread-safe."""
+    """A connection to the agent for blocks of one format. Thread-safe.
+
+    The agent takes blocks of one size from each connection.
+    """
 
     def __init__(
         self,
@@ -105,22 +109,23 @@ class Carrier:
         model: str,
         block_format: BlockFormat,
         root: bytes,
-        settings: Settings,
+        settings: CarrierSettings,
         *,
         body_bytes: int | None = None,
         processes: int = 1,
     ) -> None:
-        """
+        """Connect to the agent.
+
         Args:
-            engine: name for the agent.
-            model: what the agent calls the model by.
-            block_format: of one layer.
-            root: of `framing.root`.
-            body_bytes: what the pieces of a block have together. Default: as the format has.
-            processes: of the engine, each of which stores its part of every block.
+            engine: Name of the engine for the agent.
+            model: Name of the model for the agent.
+            block_format: Format of one layer.
+            root: Root of all keys, from `framing.root`.
+            body_bytes: Bytes of all pieces of a block. Default: those of the format.
+            processes: Processes of the engine, each of which stores its part of every block.
 
         Raises:
-            ValueError: too little memory for such blocks.
+            ValueError: The arena is too small for such blocks.
         """
         self.root = root
         self.framing = Framing(block_format, root)
@@ -142,21 +147,21 @@ class Carrier:
         self.client = AgentClient(Path(settings.socket) if settings.socket else None, engine=info, arena_bytes=arena_bytes)
 
     def worth(self, keys: Sequence[bytes], *, cached: int = 0) -> int:
-        """How many blocks after the first `cached` ones are there and come faster than the engine computes them."""
+        """Return how many blocks after the first `cached` ones are there and come faster than the engine computes them."""
         found = _answer(self.client.find(keys, cached=cached), "find")
         return 0 if found is None else found.fetch
 
     def beginning(self, keys: Sequence[bytes], *, wanted: bool = True) -> int:
-        """How many blocks, from the first one on, are there.
+        """Return how many blocks, from the first one on, are there.
 
         Args:
-            wanted: whether the blocks are to be fetched, so that those that are not there count as misses.
+            wanted: True if the blocks are to be fetched, so that missing ones count as misses.
         """
         found = _answer(self.client.find(keys, wanted=wanted), "find")
         return 0 if found is None else found.blocks
 
     def each(self, keys: Sequence[bytes]) -> list[bool]:
-        """Which blocks are there. Asked for at once; the agent puts the questions together."""
+        """Return which blocks are there. The questions go out at once, and the agent puts them together."""
         there: list[bool] = []
         for first in range(0, len(keys), _ASKED_AT_ONCE):
             asked = [self.client.find([key]) for key in keys[first : first + _ASKED_AT_ONCE]]
@@ -165,16 +170,22 @@ class Carrier:
         return there
 
     def get(self, blocks: Sequence[Block]) -> list[bool]:
-        """Fetch blocks into their pieces; which of them are there now. The pieces of others are as they were."""
+        """Fetch blocks into their pieces, and return which of them are there now.
+
+        The pieces of other blocks keep their contents.
+        """
         return self._moved(blocks, up=False)
 
     def put(self, blocks: Sequence[Block]) -> list[bool]:
-        """Store blocks that are not there yet; which of them are there now. Engines store again what they have forgotten."""
+        """Store blocks that are not there yet, and return which are there now.
+
+        Engines store again what they have forgotten.
+        """
         there = self.beginning([block.key for block in blocks], wanted=False)
         return [True] * there + self._moved(blocks[there:], up=True)
 
     def close(self) -> None:
-        """End the connection. Safe to call twice."""
+        """End the connection. A second call does nothing."""
         self.client.close()
 
     def _moved(self, blocks: Sequence[Block], *, up: bool) -> list[bool]:
@@ -230,7 +241,7 @@ class Carrier:
         """Check a block that has come, and copy it to where it goes."""
         try:
             self.framing.check(place, block.key)
-        except FrameError as error:
+        except BlockFrameError as error:
             _log.warning("SkyMemory: block %s is treated as missing: %s", block.key.hex(), error)
             self.client.purge([block.key])  # so that the computed one takes its place
             return False
@@ -239,10 +250,10 @@ class Carrier:
         return True
 
     def _parts(self, place: memoryview, block: Block) -> Iterator[tuple[memoryview, memoryview]]:
-        """Each piece with its part of a block in the arena.
+        """Yield each piece with its part of a block in the arena.
 
         Raises:
-            ValueError: the pieces do not make up a block.
+            ValueError: The pieces do not make up a block.
         """
         total = sum(piece.nbytes for piece in block.pieces)
         if total != self._body_bytes:
@@ -254,13 +265,13 @@ class Carrier:
 
 
 def memory_at(pointer: int, size: int) -> memoryview:
-    """Host memory of the engine's; whoever uses the view sees to it that the memory stays."""
+    """Return host memory of the engine as bytes; the user of the view must keep the memory alive."""
     return memoryview(_array_type(size).from_address(pointer)).cast("B")
 
 
 @cache
 def _array_type(size: int) -> Any:
-    """Kept, for ctypes makes a new one each time; engines have few sizes."""
+    """Return the type of a char array. It is cached: ctypes makes a new one each time, and engines have few sizes."""
     return ctypes.c_char * size
 
 

@@ -1,4 +1,4 @@
-"""Blocks of serving engines as bytes in shared memory: a fixed header, then the key-value tensors, layer by layer. No torch.
+"""Format of serving engines' blocks: a fixed header, then the key-value tensors as bytes, layer by layer. Needs no torch.
 
     bytes   field (integers big-endian)
     0-3     magic "SKYE"
@@ -12,11 +12,11 @@
     72-127  layout: the order of the tensors in a layer, ASCII, padded with zeros
     128-    `layers` runs of `layer_bytes` bytes
 
-An engine copies its layers straight to where they belong (`Framing.layers`) and then has them sealed; on the way back the block
-is checked where it lies, and its layers are read from there: one copy each way.
+A block is copied once each way. To store one, an engine copies its layers into the block (`Framing.layers`) and seals it. To
+load one, it checks the block in place and reads the layers from there.
 
-What the block says of itself is looked at before its digest, so that an engine with another block size or dtype learns just
-that. None of it is believed: the digest is checked with the lengths that this engine expects.
+The header is compared before the digest, so an engine with another block size or dtype learns what differs. The header is not
+trusted: the digest is checked with the lengths that this engine expects.
 """
 
 import hmac
@@ -28,7 +28,7 @@ from typing import Final
 from blake3 import blake3
 
 HEADER_BYTES: Final = 128
-"""a multiple of 64, so that layers lie as they do in engines' own memory"""
+"""Bytes of the header: a multiple of 64, so layers are aligned as in engines' own memory."""
 DTYPE_BYTES_MAX: Final = 16
 LAYOUT_BYTES_MAX: Final = 56
 
@@ -43,27 +43,28 @@ _BLOCK_DOMAIN: Final = b"block"
 _DIGEST_DOMAIN: Final = "skymemory 1 digest of an engine's blocks"
 
 
-class FrameError(ValueError):
-    """The bytes are not the block that was asked for; the message says what differs."""
+class BlockFrameError(ValueError):
+    """Error: the bytes are not the expected block. The message says what differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockFormat:
-    """What decides how a block's bytes are read."""
+    """Sizes and names that decide how a block's bytes are read."""
 
     block_tokens: int
     layers: int
     layer_bytes: int
-    """all that a layer holds of a block: keys and values, of the heads of this engine"""
+    """Bytes of a block's keys and values in one layer, for this engine's heads."""
     dtype: str
-    """as the engine calls it, such as `bfloat16`"""
+    """The engine's name of the dtype, such as `bfloat16`."""
     layout: str
-    """order of the tensors in a layer, such as `k|v,token,kv_head,head_dim`"""
+    """Order of the tensors in a layer, such as `k|v,token,kv_head,head_dim`."""
 
     def __post_init__(self) -> None:
-        """
+        """Check that each field fits into the header.
+
         Raises:
-            ValueError: a number or a word that has no place in the header.
+            ValueError: A number or a word does not fit.
         """
         for name, most in (("block_tokens", 1 << 32), ("layers", 1 << 32), ("layer_bytes", 1 << 40)):
             value = getattr(self, name)
@@ -76,14 +77,14 @@ class BlockFormat:
 
     @property
     def block_bytes(self) -> int:
-        """Of a block, header included."""
+        """Bytes of a block, header included."""
         return HEADER_BYTES + self.layers * self.layer_bytes
 
     def share(self, processes: int) -> tuple[int, str]:
-        """Return the tokens and the type that the agent is told where each of several processes stores its part of a block.
+        """Return the tokens and the dtype to announce to the agent if each of several processes stores its part of a block.
 
-        The agent counts each part as a block. So a part counts for its share of the tokens, and the sky is not said to hold more
-        of a model than it does.
+        The agent counts each part as a block. So each process announces only its share of the tokens; otherwise the agent would
+        count tokens several times.
         """
         if processes == 1:
             return self.block_tokens, self.dtype
@@ -92,41 +93,46 @@ class BlockFormat:
 
 
 def root(block_format: BlockFormat, parts: Iterable[bytes | str]) -> bytes:
-    """Digest of all that decides the bytes of a block, 32 bytes: for `EngineInfo.root` and `Framing`.
+    """Digest everything that decides the bytes of a block.
 
     Args:
-        block_format: of the engine's blocks.
-        parts: what else the tensors depend on, always in the same order: the model and its revision or weights, adapters, the
-            share of the tensors that this process has of all (rank and ranks), a secret of the tenant.
+        block_format: The format of the engine's blocks.
+        parts: Everything else that the tensors depend on, always in the same order: the model and its revision or weights,
+            adapters, this process's share of the tensors (rank and number of ranks), and a secret of the tenant.
+
+    Returns:
+        32 bytes for `EngineInfo.root` and `Framing`.
     """
     digest = blake3(derive_key_context=_ROOT_DOMAIN)
     for part in (*map(str, astuple(block_format)), *parts):
-        # With its length, so that a byte moved from one part to the next changes the digest
+        # The length goes in first: moving a byte from one part to the next then changes the digest
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "big")).update(data)
     return digest.digest()
 
 
 def block_key(root: bytes, name: bytes) -> bytes:
-    """The key in the sky of a block, 32 bytes.
+    """Return the key under which the sky stores a block, 32 bytes.
 
     Args:
-        root: of the engine's blocks, 32 bytes.
-        name: what the engine calls the block by, such as a hash of its tokens and of all tokens before them.
+        root: The root of the engine's blocks, 32 bytes.
+        name: The engine's name of the block, such as a hash of its tokens and of all tokens before them.
     """
     return blake3(_BLOCK_DOMAIN + name, key=root).digest()
 
 
 class Framing:
-    """Packs and checks the blocks of one engine. Thread-safe: it holds nothing but what it was made with."""
+    """Header and digest of one engine's blocks. Thread-safe, as it never changes."""
 
     def __init__(self, block_format: BlockFormat, root: bytes) -> None:
-        """
+        """Derive the key of the digests.
+
         Args:
-            root: 32 bytes from `root`; with a tenant's secret in it nobody else makes blocks that pass.
+            block_format: The format of the engine's blocks.
+            root: 32 bytes from `root`. If a tenant's secret went into it, nobody else can make blocks that pass the check.
 
         Raises:
-            ValueError: a root of another length.
+            ValueError: The root has another length.
         """
         if len(root) != _KEY_BYTES:
             raise ValueError(f"root of {len(root)} bytes; {_KEY_BYTES} are allowed")
@@ -137,26 +143,27 @@ class Framing:
         self._described = _FORMAT.pack(block_format.block_tokens, block_format.layers, block_format.layer_bytes, dtype, layout)
 
     def layers(self, block: memoryview) -> list[memoryview]:
-        """Where each layer lies in a block, first layer first; to be written or read in place.
+        """Return a view of each layer of a block, the first layer first, to write or read it in place.
 
         Args:
-            block: `block_bytes` of contiguous memory, such as `Lease.view`.
+            block: `block_bytes` bytes of contiguous memory, such as `Lease.view`.
 
         Raises:
-            ValueError: memory of another length.
+            ValueError: The memory has another length or is not contiguous.
         """
         self._check_length(block)
         step = self.format.layer_bytes
         return [block[at : at + step] for at in range(HEADER_BYTES, self.block_bytes, step)]
 
     def seal(self, block: memoryview, key: bytes) -> None:
-        """Write the header and the digest, when all layers are in their places.
+        """Write the header and the digest of a block whose layers are complete.
 
         Args:
-            key: under which the block is stored, 32 bytes.
+            block: Memory as for `layers`.
+            key: The key under which the block is stored, 32 bytes.
 
         Raises:
-            ValueError: memory of another length, or that cannot be written.
+            ValueError: The memory has another length or is not contiguous.
         """
         self._check_length(block)
         _PREFIX.pack_into(block, 0, _MAGIC, _VERSION, bytes(32))
@@ -164,25 +171,25 @@ class Framing:
         block[_DIGESTED_PREFIX_BYTES : _PREFIX.size] = self._digest(block, key)
 
     def check(self, block: memoryview, key: bytes) -> None:
-        """Is this the block that was stored under the key, whole? Nothing is copied.
+        """Check that memory holds the whole block that was stored under a key. Nothing is copied.
 
         Raises:
-            FrameError: the message says what differs.
-            ValueError: memory of another length.
+            BlockFrameError: It is another block, or it is damaged.
+            ValueError: The memory has another length or is not contiguous.
         """
         self._check_length(block)
         magic, version, digest = _PREFIX.unpack_from(block)
         if magic != _MAGIC:
-            raise FrameError("these bytes are not an engine's block")
+            raise BlockFrameError("these bytes are not an engine's block")
         if version != _VERSION:
-            raise FrameError(f"the block has format {version}; known is {_VERSION}")
+            raise BlockFrameError(f"the block has format {version}; known is {_VERSION}")
         if block[_PREFIX.size : HEADER_BYTES] != self._described:
-            raise FrameError(self._difference(block))
+            raise BlockFrameError(self._difference(block))
         if not hmac.compare_digest(digest, self._digest(block, key)):
-            raise FrameError("the digest does not match: the block is damaged, of another key or of another model")
+            raise BlockFrameError("the digest does not match: the block is damaged, of another key or of another model")
 
     def _difference(self, block: memoryview) -> str:
-        """What the header says otherwise than this engine, in words."""
+        """Describe how a block's header differs from this engine's format."""
         told = _FORMAT.unpack_from(block, _PREFIX.size)
         shown = [one.rstrip(b"\0").decode("ascii", "backslashreplace") if isinstance(one, bytes) else one for one in told]
         names = [field.name for field in fields(BlockFormat)]

@@ -1,12 +1,12 @@
-"""LMCache: an adapter of its server for what does not fit into memory, loaded by `{"type":"plugin", ...}` (docs/lmcache.md).
+"""LMCache: a storage adapter of its server, loaded by `{"type":"plugin", ...}` (docs/lmcache.md).
 
-LMCache's own client of Redis servers does the same through the agent's Redis port. This one copies chunks once, checks them from
-end to end, comes back when the agent does, and so is what to use on the agent's host.
+LMCache's own client of Redis servers does the same through the agent's Redis port. This adapter copies chunks once, checks them
+from end to end, and comes back when the agent does. So use it on the agent's host.
 
     root = of the chunks' format and the tenant secret
     key  = of LMCache's name of the chunk (model, rank, group, hash of its tokens, salt), under root
 
-LMCache submits and polls; what is here runs in three threads, one for each kind of task, so that stores never hold up loads.
+LMCache submits and polls. The adapter runs in three threads, one for each kind of task, so that stores never hold up loads.
 """
 
 from __future__ import annotations
@@ -25,38 +25,41 @@ from lmcache.v1.distributed.l2_adapters.base import L2AdapterInterface
 from lmcache.v1.memory_management import MemoryObj
 from lmcache.v1.platform import create_event_notifier
 
-from skymemory.engines.carrier import Block, Carrier, Settings
+from skymemory.engines.carrier import Block, Carrier, CarrierSettings
 from skymemory.engines.framing import BlockFormat, block_key, root
 
 _log = logging.getLogger(__name__)
 
 _CONNECT_S: Final = 2.0
-"""what a first task waits for the agent"""
+"""Seconds that a first task waits for the agent."""
 _REST_MAX: Final = 64
-"""so many chunks after the first one that is missing are asked for one by one: windows of attention need no beginning"""
+"""Most chunks after the first missing one that are asked for one by one: windows of attention need no beginning."""
 
 
 class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache has no types
-    """What LMCache's server makes one of for each `--l2-adapter`."""
+    """Storage adapter, of which LMCache's server makes one for each `--l2-adapter`."""
 
     def __init__(self, params: dict[str, Any], l1_memory_desc: Any = None) -> None:
-        """
+        """Check the settings, and start the threads.
+
         Args:
             params: `adapter_params` of the option.
 
         Raises:
-            ValueError: a setting is wrong.
+            ValueError: A setting is wrong.
         """
         super().__init__()
-        if unknown := sorted(set(params) - set(Settings.__slots__)):
-            raise ValueError(f"adapter_params: there is no setting {unknown[0]!r}; there are {', '.join(Settings.__slots__)}")
-        self._settings = Settings.of(params)
+        if unknown := sorted(set(params) - set(CarrierSettings.__slots__)):
+            raise ValueError(
+                f"adapter_params: there is no setting {unknown[0]!r}; there are {', '.join(CarrierSettings.__slots__)}"
+            )
+        self._settings = CarrierSettings.of(params)
         self._secret = self._settings.tenant_secret()
         self._lock = threading.Lock()
         self._carriers: dict[int, Carrier] = {}
-        """by bytes of a chunk: the agent takes blocks of one size from each"""
+        """Connections by bytes of a chunk: the agent takes blocks of one size from each."""
         self._sizes: dict[tuple[str, int], int] = {}
-        """bytes of a chunk of each model and group, as far as LMCache has told"""
+        """Bytes of a chunk of each model and group, as far as LMCache has told."""
         self._stores, self._lookups, self._loads = (_Tasks(name) for name in ("store", "lookup", "load"))
 
     # ---- what LMCache polls ---------------------------------------------------------------------------------------------
@@ -82,22 +85,22 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
     # ---- what LMCache submits ---------------------------------------------------------------------------------------------
 
     def submit_store_task(self, keys: list[ObjectKey], objects: list[MemoryObj]) -> int:
-        """Store chunks; the task is done when all are in the sky, and failed when one is not."""
+        """Store chunks. The task succeeds when all of them are in the sky."""
         return self._stores.submit(lambda: self._store(keys, objects), L2StoreResult(False, 0))
 
     def submit_lookup_and_lock_task(self, keys: list[ObjectKey], group_layout_descs: dict[int, MemoryLayoutDesc]) -> int:
-        """Which chunks are there? Nothing is locked: what is gone by the time of the load is a miss then."""
+        """Look for chunks. Nothing is locked: a chunk that is gone by the time of the load is a miss then."""
         return self._lookups.submit(lambda: self._look_up(keys, group_layout_descs), Bitmap(len(keys)))
 
     def submit_unlock(self, keys: list[ObjectKey]) -> None:
-        """Nothing was locked."""
+        """Do nothing: nothing was locked."""
 
     def submit_load_task(self, keys: list[ObjectKey], objects: list[MemoryObj]) -> int:
         """Fetch chunks into LMCache's memory."""
         return self._loads.submit(lambda: self._load(keys, objects), Bitmap(len(keys)))
 
     def delete(self, keys: list[ObjectKey]) -> None:
-        """Forget chunks in the sky."""
+        """Delete chunks in the sky."""
         gone = [(key, size) for key in keys if (size := self._size(key, {})) is not None]
         for key, size in gone:
             self._carrier(size).client.purge([self._name(size, key)])
@@ -110,7 +113,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
         return {"is_healthy": connected, "type": "skymemory", "agent_connected": connected}
 
     def close(self) -> None:
-        """End the connections and threads; what was submitted ends as missed."""
+        """End the connections and threads; tasks that have not ended are misses."""
         with self._lock:
             carriers = list(self._carriers.values())
         for carrier in carriers:
@@ -142,7 +145,8 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
                 continue  # nobody has told how long these chunks are, so nobody has stored one here either
             names = [self._name(size, keys[at]) for at in chain]
             carrier = self._carrier(size)
-            # Each block counts once as asked for: those behind the first gap here only if they are not asked for one by one
+            # Count each block once as asked for: those behind the first gap count here only if they are not asked for one by
+            # one.
             count = carrier.beginning(names, wanted=False)
             rest = names[count:]
             found = [True] * count
@@ -183,7 +187,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
         return block_key(self._carrier(size).root, "@".join(words).encode())  # LMCache allows no @ in the words
 
     def _size(self, key: ObjectKey, layouts: dict[int, MemoryLayoutDesc]) -> int | None:
-        """Bytes of a chunk; None: not known."""
+        """Return the bytes of a chunk; None if they are not known."""
         layout = layouts.get(key.object_group_id)
         if layout is not None:
             return sum(int(prod(shape)) * int(dtype.itemsize) for shape, dtype in zip(layout.shapes, layout.dtypes, strict=True))
@@ -204,9 +208,10 @@ class _Tasks:
         return int(self._notifier.fileno())
 
     def submit(self, run: Callable[[], Any], failed: Any) -> int:
-        """
+        """Queue a task, and return its id.
+
         Args:
-            failed: the result if `run` raises.
+            failed: Result if `run` raises.
         """
         with self._lock:
             task_id = self._next_id
@@ -215,18 +220,18 @@ class _Tasks:
         return task_id
 
     def pop(self, task_id: int) -> Any:
-        """The result of a task, once; None: there is none yet."""
+        """Return the result of a task, once; None if there is none yet."""
         with self._lock:
             return self._results.pop(task_id, None)
 
     def pop_all(self) -> dict[int, Any]:
-        """All results that nobody has fetched."""
+        """Return all results that nobody has fetched."""
         with self._lock:
             results, self._results = self._results, {}
             return results
 
     def close(self) -> None:
-        """Wait for what runs, forget what waits."""
+        """Wait for the running task, and drop those that wait."""
         self._thread.shutdown(cancel_futures=True)
         self._notifier.close()
 
@@ -242,7 +247,7 @@ class _Tasks:
 
 
 def _chains(keys: Sequence[ObjectKey]) -> dict[tuple[Any, ...], list[int]]:
-    """Which keys belong to one sequence of chunks, by their places."""
+    """Return the keys of each sequence of chunks, by their places."""
     chains: dict[tuple[Any, ...], list[int]] = {}
     for at, key in enumerate(keys):
         chains.setdefault((key.model_name, key.kv_rank, key.object_group_id, key.cache_salt), []).append(at)

@@ -1,17 +1,16 @@
 """SGLang: a storage backend of its hierarchical cache, loaded by `--hicache-storage-backend dynamic` (docs/sglang.md).
 
-SGLang keeps pages of tokens in tiers: GPU, host memory, storage. This is the storage: pages that were computed go to the sky,
-and come back from there into host memory ahead of their request. It asks from threads of its own, so what is here may wait
-for the agent.
+SGLang keeps pages of tokens in tiers: GPU, host memory, storage. This is the storage: computed pages go to the sky, and come
+back into host memory ahead of their request. SGLang asks from threads of its own, so this backend may wait for the agent.
 
     root = of the pages' format, model, weights, layout and shard, all that decides the bytes of a page but its tokens
     key  = of SGLang's hash of the page, a SHA-256 chain over the tokens, and the pool's name, under root
 
-A page is one block, whatever pieces of the host pool it consists of (keys and values, or layer by layer): it is copied between
-the pool and the arena once. With SGLang's `interface_v1` the pool tells where the pieces are; without it SGLang makes a copy
-more.
+A page is one block, whatever pieces of the host pool it consists of (keys and values, or layer by layer). It is copied once
+between the pool and the arena. With SGLang's `interface_v1` the pool tells where the pieces are; without it SGLang makes
+another copy.
 
-Nothing raises once SGLang serves: without an agent or a sky, and for damaged pages, all is a miss.
+Nothing raises once SGLang serves: without an agent or a sky, and for damaged pages, everything is a miss.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from sglang.srt.mem_cache.hicache_storage import (
     PoolTransferResult,
 )
 
-from skymemory.engines.carrier import Block, Carrier, Settings, memory_at
+from skymemory.engines.carrier import Block, Carrier, CarrierSettings, memory_at
 from skymemory.engines.framing import BlockFormat, block_key, root
 
 if TYPE_CHECKING:
@@ -45,31 +44,40 @@ _GEOMETRY: Final = (
     "layout", "dtype", "page_size", "start_layer", "end_layer", "layer_num", "head_num", "head_dim", "v_head_dim",
     "kv_cache_dim", "kv_lora_rank", "qk_rope_head_dim", "storage_format_tag",
 )  # fmt: skip
-"""of a host pool: how the bytes of a page are to be read"""
+"""Attributes of a host pool that say how the bytes of a page are to be read."""
 _WEIGHT_CHANGES: Final = (
     "update_weights_from_disk", "begin_weight_update", "load_weights_from_distributed", "update_weights_from_tensor",
     "update_weights_from_ipc",
 )  # fmt: skip
-"""of SGLang's `WeightUpdater`"""
+"""Methods of SGLang's `WeightUpdater` that change weights."""
 _weights_changed: Final = threading.Event()
-"""in this process: keys say no more what computed a page"""
+"""Event: weights have changed in this process, so keys no longer say what computed a page."""
 
 
 class _Pool:
-    """The pages of one of SGLang's host pools: their keys, their memory, and who carries them."""
+    """The pages of one of SGLang's host pools: their keys, their memory, and the carrier of their blocks."""
 
     def __init__(
-        self, name: str, host_pool: Any, model: str, parts: Sequence[bytes | str], settings: Settings, *, flat: bool, ranks: int
+        self,
+        name: str,
+        host_pool: Any,
+        model: str,
+        parts: Sequence[bytes | str],
+        settings: CarrierSettings,
+        *,
+        flat: bool,
+        ranks: int,
     ) -> None:
-        """
+        """Connect a pool to the agent.
+
         Args:
-            model: what the agent calls it by.
-            parts: what decides the bytes of a page beside the pool.
-            flat: SGLang hands over pages as tensors of its own.
-            ranks: that each store their part of a page.
+            model: Name of the model for the agent.
+            parts: Facts other than the pool that decide the bytes of a page.
+            flat: True if SGLang hands over pages as tensors of its own.
+            ranks: Number of ranks, each of which stores its part of a page.
 
         Raises:
-            ValueError: its pages cannot be served; the message says why.
+            ValueError: The pool's pages cannot be served; the message says why.
         """
         self._pool = host_pool
         self.page_tokens: int = host_pool.page_size
@@ -85,21 +93,19 @@ class _Pool:
         self.root = root(self.format, (*parts, type(host_pool).__name__, json.dumps([geometry, sizes], sort_keys=True)))
         self._name = name
         known_as = model if name == PoolName.KV else f"{model}, {name}"
-        self.carrier = Carrier(
-            "sglang", known_as, self.format, self.root, settings, body_bytes=sum(sizes), processes=ranks
-        )
+        self.carrier = Carrier("sglang", known_as, self.format, self.root, settings, body_bytes=sum(sizes), processes=ranks)
 
     def key(self, page_hash: str) -> bytes:
         return block_key(self.root, f"{self._name}:{page_hash}".encode())
 
     def pages(self, hashes: Sequence[str], host_indices: torch.Tensor) -> list[Block]:
-        """Pages and where they are in the host pool.
+        """Return pages and their places in the host pool.
 
         Args:
-            host_indices: of each token, page after page.
+            host_indices: Index of each token, page after page.
 
         Raises:
-            ValueError: not as many tokens as pages have.
+            ValueError: There are not as many tokens as the pages have.
         """
         if host_indices.numel() != len(hashes) * self.page_tokens:
             raise ValueError(f"{host_indices.numel()} indices for {len(hashes)} pages of {self.page_tokens} tokens")
@@ -116,36 +122,37 @@ class _Pool:
 
 
 class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no types
-    """What SGLang makes one of for each rank."""
+    """Storage backend, of which SGLang makes one for each rank."""
 
     def __init__(self, storage_config: HiCacheStorageConfig, _: dict[str, Any] | None = None) -> None:
-        """
+        """Check the settings.
+
         Raises:
-            ValueError: a setting is wrong.
+            ValueError: A setting is wrong.
         """
         extra = storage_config.extra_config or {}
         self._config = storage_config
-        self._settings = Settings.of(extra)
+        self._settings = CarrierSettings.of(extra)
         self._secret = self._settings.tenant_secret()
         self._flat = not extra.get("interface_v1")
         self._model: tuple[str, ...] | None = None
         self._weights = b""
         self._kv: _Pool | None = None
         self._pools: dict[str, _Pool] = {}
-        """as the transfers call them"""
+        """Pools by the names that transfers use."""
 
     def register_mem_pool_host(self, mem_pool_host: Any) -> None:
-        """Take the pool of keys and values, and connect: with it is known what a page is.
+        """Take the pool of keys and values, which says what a page is, and connect.
 
         Raises:
-            ValueError: its pages cannot be served, or the model's files are not on this machine; the message says which.
+            ValueError: Its pages cannot be served, or the model's files are not on this machine; the message says which.
         """
         super().register_mem_pool_host(mem_pool_host)
         self.close()
         self._kv = self._pool(str(PoolName.KV), mem_pool_host, flat=self._flat)
 
     def register_mem_host_pool_v2(self, host_pool: Any, host_pool_name: str) -> None:
-        """Take a pool beside: state of recurrent layers, of sliding windows, of an indexer."""
+        """Take another pool: state of recurrent layers, of sliding windows, of an indexer."""
         super().register_mem_host_pool_v2(host_pool, host_pool_name)
         name = str(host_pool_name)
         if name in self._pools:
@@ -156,11 +163,11 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
     # ---- pages of keys and values -----------------------------------------------------------------------------------
 
     def exists(self, key: str) -> bool:
-        """Is there this page?"""
+        """Return True if the page is there."""
         return self.batch_exists([key]) == 1
 
     def batch_exists(self, keys: list[str], extra_info: HiCacheStorageExtraInfo | None = None) -> int:
-        """How many pages, from the first one on, are there and come faster than the engine computes them."""
+        """Return how many pages, from the first one on, are there and come faster than the engine computes them."""
         if self._kv is None or _weights_changed.is_set():
             return 0
         before = len(extra_info.prefix_keys or ()) if extra_info is not None else 0
@@ -170,13 +177,13 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
     def batch_get_v1(
         self, keys: list[str], host_indices: torch.Tensor, extra_info: HiCacheStorageExtraInfo | None = None
     ) -> list[bool]:
-        """Fetch pages into the host pool; which of them are there now."""
+        """Fetch pages into the host pool, and return which of them are there now."""
         return self._guarded(lambda pool: pool.carrier.get(pool.pages(keys, host_indices)), self._kv, keys)
 
     def batch_set_v1(
         self, keys: list[str], host_indices: torch.Tensor, extra_info: HiCacheStorageExtraInfo | None = None
     ) -> list[bool]:
-        """Store pages of the host pool; which of them are in the sky now."""
+        """Store pages of the host pool, and return which of them are in the sky now."""
         return self._guarded(lambda pool: pool.carrier.put(pool.pages(keys, host_indices)), self._kv, keys)
 
     # ---- the same with tensors of SGLang's own: its way without `interface_v1` -----------------------------------------
@@ -188,7 +195,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
     def batch_get(
         self, keys: list[str], target_locations: list[torch.Tensor] | None = None, target_sizes: Any = None
     ) -> list[torch.Tensor | None]:
-        """Fetch pages into tensors; None for those that are not there."""
+        """Fetch pages into tensors; None for missing ones."""
         targets = target_locations
         if targets is None:
             if self._kv is None:
@@ -197,16 +204,14 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         there = self._guarded(lambda pool: pool.carrier.get(_tensor_pages(pool, keys, targets)), self._kv, keys)
         return [target if done else None for target, done in zip(targets, there, strict=True)]
 
-    def set(
-        self, key: str, value: torch.Tensor | None = None, target_location: Any = None, target_sizes: Any = None
-    ) -> bool:
+    def set(self, key: str, value: torch.Tensor | None = None, target_location: Any = None, target_sizes: Any = None) -> bool:
         """Store a page."""
         return value is not None and self.batch_set([key], [value])
 
     def batch_set(
         self, keys: list[str], values: list[torch.Tensor] | None = None, target_locations: Any = None, target_sizes: Any = None
     ) -> bool:
-        """Store pages; are all of them in the sky now?"""
+        """Store pages. Return True if all of them are in the sky now."""
         if values is None:
             return False
         return all(self._guarded(lambda pool: pool.carrier.put(_tensor_pages(pool, keys, values)), self._kv, keys))
@@ -219,7 +224,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         pool_transfers: list[PoolTransfer] | None = None,
         extra_info: HiCacheStorageExtraInfo | None = None,
     ) -> PoolTransferResult:
-        """How long a beginning can be restored with all that its pools need, as SGLang's own file backend counts it."""
+        """Return how long a beginning can be restored with all that its pools need, as SGLang's own file backend counts it."""
         pages = self.batch_exists(keys, extra_info)
         hits: dict[str, int] = {PoolName.KV: pages} if pages else {}
         restorable = list(range(1, pages + 1))
@@ -253,11 +258,11 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
     # ---- the rest --------------------------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Nothing: the sky is shared, and a page is told from others' by nothing but its key."""
+        """Do nothing but warn: the sky is shared, and only a page's key says whose it is."""
         _log.warning("SkyMemory: pages in the sky are shared by all hosts and are not cleared; they expire")
 
     def close(self) -> None:
-        """End the connections. Safe to call twice."""
+        """End the connections. A second call does nothing."""
         for pool in (self._kv, *self._pools.values()):
             if pool is not None:
                 pool.carrier.close()
@@ -267,7 +272,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         if self._model is None:
             _watch_weights()
             self._model, self._weights = _model()
-        # Latent attention is the same on all ranks and written by one; state of recurrent layers never is
+        # Latent attention is the same on all ranks and written by one. State of recurrent layers never is.
         shared = config.is_mla_model and name != PoolName.MAMBA
         shard = {
             "tp": None if shared else (config.tp_rank, config.tp_size),
@@ -279,7 +284,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         return _Pool(name, host_pool, config.model_name or "", parts, self._settings, flat=flat, ranks=ranks)
 
     def _guarded(self, run: Callable[[_Pool], list[bool]], pool: _Pool | None, keys: Sequence[str]) -> list[bool]:
-        """A fault of ours, or of a pool that is another than it said, ends as a miss."""
+        """Run a transfer; turn any fault, ours or the pool's, into misses."""
         nothing = [False] * len(keys)
         if pool is None or _weights_changed.is_set():
             return nothing
@@ -313,10 +318,10 @@ def _tensor_pages(pool: _Pool, hashes: Sequence[str], tensors: Sequence[torch.Te
 
 
 def _model() -> tuple[tuple[str, ...], bytes]:
-    """What decides the bytes of all pages: words, and a digest of the weights of the model and of its adapters.
+    """Return all that decides the bytes of all pages: words, and a digest of the weights of the model and its adapters.
 
     Raises:
-        WeightsError: they are not in files of this machine.
+        WeightsError: The weights are not in files of this machine.
     """
     import sglang
     from sglang.srt.configs.model_config import ModelConfig
@@ -329,15 +334,18 @@ def _model() -> tuple[tuple[str, ...], bytes]:
     words = {name: str(getattr(told, name, None)) for name in names}
     config = config_text(ModelConfig.from_server_args(told).hf_config)
     files = weight_files(told.model_path, told.revision, told.download_dir)
-    # SGLang's hashes have an adapter's name and path. Those loaded at run time have numbers of their own, which nobody shares
+    # SGLang's hashes have an adapter's name and path. Adapters loaded at run time have numbers of their own, which nobody
+    # shares.
     adapters = {one.lora_id: files_digest(adapter_files(one.lora_path)).hex() for one in get_lora().lora_paths or ()}
     known = (sglang.__version__, json.dumps(words, sort_keys=True), config, json.dumps(adapters, sort_keys=True))
     return ("sglang", *known), files_digest(files)
 
 
 def _watch_weights() -> None:
-    """From the first change of the weights in this process on nothing is stored or found: what is there was computed by others,
-    and what SGLang keeps itself may be of both. SGLang tells its backends nothing of it.
+    """Stop storing and finding at the first change of the weights in this process.
+
+    Pages in the sky were computed by other weights, and those that SGLang keeps may be of both. SGLang tells its backends
+    nothing of a change.
     """
     from sglang.srt.model_executor.model_runner_components.weight_updater import WeightUpdater
 

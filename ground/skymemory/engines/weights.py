@@ -12,32 +12,34 @@ from typing import Any
 
 import blake3
 
-from skymemory.state_folder import default_folder
+from skymemory.common.state_folder import default_folder
 
 _log = logging.getLogger(__name__)
 
 _WEIGHTS = {".safetensors", ".bin", ".pt", ".pth", ".gguf"}
 _CODE = {".py"}
-"""a model's own code decides as its weights do"""
+"""Endings of a model's own code, which decides as its weights do."""
 _VOLATILE = {"_name_or_path", "transformers_version"}
-"""of a model's configuration: where it lies and who wrote it"""
+"""Entries of a model's configuration that say where it lies and who wrote it."""
 _READ_THREADS = 4
 _TICK_NS = 2_000_000_000
-"""times of files are as far apart at least, on any file system: what changes twice in it may have one time for both"""
+"""Largest step of file times on any file system, in nanoseconds: two changes within it may have the same time."""
 
 
 class WeightsError(ValueError):
-    """It cannot be known which model's tensors these are; the message says why."""
+    """The model's weights cannot be identified; the message says why."""
 
 
 def weight_files(model: str, revision: str | None, download_dir: str | None) -> list[Path]:
-    """Files of a model that decide what it computes, sorted; of its configuration the engine's own reading is to be taken.
+    """Return the files of a model that decide what it computes, sorted.
+
+    The configuration is not among them: take it as the engine has read it.
 
     Args:
-        model: a folder, a file, or a name on the Hugging Face hub whose files were loaded already.
+        model: A folder, a file, or a name on the Hugging Face hub whose files were loaded already.
 
     Raises:
-        WeightsError: there are none on this machine.
+        WeightsError: There are none on this machine.
     """
     place = Path(model)
     if place.is_file():
@@ -54,10 +56,10 @@ def weight_files(model: str, revision: str | None, download_dir: str | None) -> 
 
 
 def adapter_files(adapter: str) -> list[Path]:
-    """As `weight_files`, of a LoRA adapter: with its configuration, which says by how much the weights count.
+    """Return the files of a LoRA adapter, and its configuration, which says by how much the weights count.
 
     Raises:
-        WeightsError: there are none on this machine.
+        WeightsError: There are none on this machine.
     """
     files = weight_files(adapter, None, None)
     if Path(adapter).is_file():
@@ -78,17 +80,22 @@ def _snapshot(model: str, revision: str | None, download_dir: str | None) -> Pat
 
 
 def config_text(hf_config: Any) -> str:
-    """A model's configuration as an engine has read it, with all that was overridden: rotary embeddings are nowhere else."""
+    """Return a model's configuration as an engine has read it, with all overrides.
+
+    Those of rotary embeddings are nowhere else.
+    """
     config = {name: value for name, value in hf_config.to_dict().items() if name not in _VOLATILE}
     return json.dumps(config, sort_keys=True, default=str)
 
 
 def files_digest(files: Iterable[Path]) -> bytes:
-    """BLAKE3 over names and contents, 32 bytes. A file is read once, and again when its size or time has changed; one
-    that changed a moment ago may do so unseen, and is read the next time as well.
+    """Return the BLAKE3 digest of names and contents, 32 bytes.
+
+    A file is read once, and again when its size or time has changed. A file that changed a moment ago may do so unseen, and is
+    read the next time as well.
 
     Raises:
-        OSError: a file cannot be read.
+        OSError: A file cannot be read.
     """
     hasher = blake3.blake3()
     for path in files:

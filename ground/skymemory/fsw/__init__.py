@@ -1,9 +1,9 @@
-"""The satellite inside a Python process: flight software, Software Bus, housekeeping, events, code on board in Python.
+"""A satellite inside a Python process: flight software, Software Bus, housekeeping, events, code on board in Python.
 
     with Executive(["--plane", "3", "--slot", "10", "--planes", "5", "--slots", "19"]) as satellite:
         print(satellite.kvc_housekeeping().slots_used)
 
-Needs nothing but the standard library and the compiled library of this package, so that it runs in a small container.
+The package needs only the standard library and its compiled library, so that it runs in a small container.
 """
 
 from skymemory.fsw.bus import App, FswError, Pipe

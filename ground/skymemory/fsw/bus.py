@@ -1,4 +1,4 @@
-"""The Software Bus from Python: an app (a name on the bus), its pipes, what it sends."""
+"""The Software Bus from Python: apps (names on the bus), their pipes and their messages."""
 
 import ctypes
 import time
@@ -12,7 +12,7 @@ from skymemory.fsw.native import library
 from skymemory.fsw.structures import MESSAGE_BYTES_MAX, MESSAGE_LIMIT, PIPE_DEPTH_MAX, EventPayload, EventType
 
 _SLICE_S: Final = 0.5
-"""longest time in C without a look at signals"""
+"""Longest time in C without a look at signals."""
 _STATUS_TEXT: Final = {
     c.CFE_EVS_APP_SQUELCHED: "too many events: squelched",
     c.CFE_ES_ERR_RESOURCEID_NOT_VALID: "the app or handle is not known, or no longer",
@@ -50,7 +50,7 @@ def check(status: int, what: str) -> None:
 
 
 class Pipe:
-    """A queue of messages that its app has subscribed to. To be read by one thread at a time."""
+    """A queue of the messages that its app has subscribed to. Only one thread at a time may read it."""
 
     def __init__(self, app: "App", name: str, depth: int) -> None:
         self._app = app.handle
@@ -61,7 +61,7 @@ class Pipe:
         self._buffer = (ctypes.c_uint8 * MESSAGE_BYTES_MAX)()
 
     def subscribe(self, *mids: int, limit: int = MESSAGE_LIMIT) -> Self:
-        """Have messages of these ids put on this pipe. `limit`: how many of each may wait; the next ones are dropped."""
+        """Have messages of these ids put on this pipe. At most `limit` of each id wait; the next ones are dropped."""
         for mid in mids:
             check(library().skyx_subscribe(self._app, self._handle, mid, limit), f"subscribe to 0x{mid:04X}")
         return self
@@ -72,10 +72,13 @@ class Pipe:
             check(library().skyx_unsubscribe(self._app, self._handle, mid), f"unsubscribe from 0x{mid:04X}")
 
     def receive(self, timeout_s: float | None = None) -> Message | None:
-        """The next message; None if none came in time. `timeout_s` None: wait as long as it takes; 0: do not wait.
+        """Return the next message; None if none came in time.
+
+        Args:
+            timeout_s: Seconds to wait; None waits as long as it takes, 0 does not wait.
 
         Raises:
-            FswError: the pipe is gone, because its app or the executive was closed.
+            FswError: The pipe is gone, because its app or the executive was closed.
         """
         end_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -90,7 +93,7 @@ class Pipe:
             return Message.decode(ctypes.string_at(self._buffer, size.value))
 
     def receive_where(self, wanted: Callable[[Message], bool], timeout_s: float) -> Message | None:
-        """The next message that `wanted` accepts; what comes before it is lost. None if none came in time."""
+        """Return the next message that `wanted` accepts, and discard those before it; None if none came in time."""
         end_s = time.monotonic() + timeout_s
         while (message := self.receive(max(end_s - time.monotonic(), 0.0))) is not None:
             if wanted(message):
@@ -98,12 +101,12 @@ class Pipe:
         return None
 
     def next_event(self, timeout_s: float) -> EventPayload | None:
-        """The next event on this pipe (subscribe to `EVENT_MID`), None if none came in time."""
+        """Return the next event on this pipe (subscribe to `EVENT_MID`); None if none came in time."""
         message = self.receive_where(lambda m: m.mid == EVENT_MID, timeout_s)
         return None if message is None else EventPayload.from_buffer_copy(message.payload)
 
     def close(self) -> None:
-        """Give the pipe back; harmless if the app is closed already."""
+        """Return the pipe to the system; harmless if the app is closed already."""
         library().skyx_pipe_close(self._app, self._handle)
 
 
@@ -114,7 +117,7 @@ class App:
     """
 
     def __init__(self, name: str) -> None:
-        """`name`: at most 19 characters, not that of another app."""
+        """Open an app with a name of at most 19 characters that no other app has."""
         self.name = name
         handle = ctypes.c_uint32()
         check(library().skyx_app_open(name.encode(), ctypes.byref(handle)), f"app {name}")
@@ -131,13 +134,13 @@ class App:
         library().skyx_app_close(self.handle)
 
     def pipe(self, name: str, *mids: int, depth: int = PIPE_DEPTH_MAX, limit: int = MESSAGE_LIMIT) -> Pipe:
-        """A new pipe, subscribed to `mids`. `name`: at most 19 characters, unique on the satellite."""
+        """Open a pipe that is subscribed to `mids`, with a name of at most 19 characters, unique on the satellite."""
         return Pipe(self, name, depth).subscribe(*mids, limit=limit)
 
     def send(self, message: Message, originate: bool = True) -> None:
-        """Put a message on the bus. No error says that anybody had room for it, as in cFS.
+        """Put a message on the bus. As in cFS, no error does not mean that a receiver had room for it.
 
-        `originate` False passes it on as it is: sequence count, time and checksum are its maker's.
+        With `originate` False the message is passed on as it is: sequence count, time and checksum are its maker's.
         """
         packet = message.encode()
         status = library().skyx_transmit(self.handle, packet, len(packet), originate)
@@ -152,5 +155,5 @@ class App:
         self.send(Message(mid, payload))
 
     def event(self, event_id: int, text: str, event_type: EventType = EventType.INFORMATION) -> None:
-        """Report an event; cut at 121 characters. 32 at once and 15 a second are allowed, as in cFS."""
+        """Report an event; its text is cut at 121 characters. 32 at once and 15 a second are allowed, as in cFS."""
         check(library().skyx_event(self.handle, event_id, event_type, text.encode()), f"event {event_id}")

@@ -17,16 +17,16 @@ COUNTER_NAMES = ("no_subscribers", "message_limit", "pipe_overflow", "pool_empty
 
 
 class Executive:
-    """One satellite in this process: starts on entering the context, stops on leaving it.
+    """A satellite in this process: it starts on entering the context and stops on leaving it.
 
-    cFS's functions are not made for two satellites in one address space, so there can be only one at a time; use a process
-    for each. `ground` is an app that stands for an operator; `events` is its pipe with all events from the start on.
+    cFS's functions are not made for two satellites in one address space, so there can be only one at a time; use a process for
+    each. `ground` is an app that stands for an operator; `events` is its pipe with all events from the start on.
     """
 
     _one: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, arguments: Sequence[str], quiet: bool = True) -> None:
-        """`arguments`: those of the program `skysat`. `quiet` False prints events and the system log to stderr."""
+        """Keep the arguments of the program `skysat`. `quiet` False prints events and the system log to stderr."""
         self._arguments = list(arguments)
         self._quiet = quiet
         self.ground: App
@@ -38,7 +38,7 @@ class Executive:
         """Start.
 
         Raises:
-            FswError: wrong arguments, address in use, another executive in this process; the text says which.
+            FswError: Arguments are wrong, the address is in use, or another executive runs in this process; the text says which.
         """
         if not Executive._one.acquire(blocking=False):
             raise FswError("an executive runs in this process already: one satellite per process")
@@ -66,10 +66,10 @@ class Executive:
             raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Stop the apps; no thread of the executive is left.
+        """Stop the apps and all threads of the executive.
 
         Raises:
-            FswError: an app did not end by itself.
+            FswError: An app did not end by itself.
         """
         clean = library().skyx_stop() == 0
         Executive._one.release()
@@ -77,7 +77,7 @@ class Executive:
             raise FswError("an app did not end when it was asked to")
 
     def app(self, name: str) -> App:
-        """A new app for Python code."""
+        """Open an app for Python code."""
         return App(name)
 
     def inject_event(self, event_id: int, text: str, event_type: EventType = EventType.INFORMATION) -> None:
@@ -88,7 +88,7 @@ class Executive:
         """Ask kvc for its housekeeping and wait for it.
 
         Raises:
-            FswError: kvc does not answer.
+            FswError: The app kvc does not answer.
         """
         return KvcHousekeeping.from_buffer_copy(self._ask(messages.KVC_SEND_HK_MID, messages.KVC_HK_MID))
 
@@ -96,13 +96,13 @@ class Executive:
         """Ask isl for its housekeeping and wait for it.
 
         Raises:
-            FswError: isl does not answer.
+            FswError: The app isl does not answer.
         """
         return IslHousekeeping.from_buffer_copy(self._ask(messages.ISL_SEND_HK_MID, messages.ISL_HK_MID))
 
     def _ask(self, send_hk_mid: int, hk_mid: int) -> bytes:
         with self._reading:
-            while self._housekeeping.receive(0) is not None:  # what others asked for
+            while self._housekeeping.receive(0) is not None:  # answers that others asked for
                 pass
             self.ground.command(send_hk_mid)
             answer = self._housekeeping.receive_where(lambda message: message.mid == hk_mid, _HK_TIMEOUT_S)
@@ -113,26 +113,27 @@ class Executive:
     def load_table(self, name: str, image: ctypes.Structure | bytes) -> None:
         """Load a table as the ground would: its app validates it at the next wake-up and takes it over, or refuses it.
 
-        `name`: "ISL.Links", "KVC.Limits".
+        Args:
+            name: Name such as "ISL.Links" or "KVC.Limits".
 
         Raises:
-            FswError: no such table, wrong size, or a load is pending.
+            FswError: There is no such table, the size is wrong, or a load is pending.
         """
         data = bytes(image)
         check(library().skyx_table_load(name.encode(), data, len(data)), f"table {name}")
 
     def read_table(self, name: str, size: int) -> bytes:
-        """Return what a table holds now, as the ground would dump it.
+        """Return the present content of a table, as the ground would dump it.
 
         Raises:
-            FswError: no such table, or it has another size.
+            FswError: There is no such table, or it has another size.
         """
         image = ctypes.create_string_buffer(size)
         check(library().skyx_table_read(name.encode(), image, size), f"table {name}")
         return image.raw
 
     def bus_counters(self) -> dict[str, int]:
-        """What the Software Bus could not deliver, by cause; names in COUNTER_NAMES."""
+        """Return the counts of messages that the Software Bus could not deliver, by cause; names in COUNTER_NAMES."""
         counters = (ctypes.c_uint32 * len(COUNTER_NAMES))()
         library().skyx_bus_counters(counters)
         return dict(zip(COUNTER_NAMES, counters, strict=True))

@@ -26,14 +26,14 @@ FULL_PERMILLE: Final = 950
 PERIOD_S: Final = 10.0
 
 
-class State(IntEnum):
-    """How well the satellite is."""
+class HealthState(IntEnum):
+    """Health of the satellite."""
 
     GOOD = 0
     DEGRADED = 1
-    """a link is down, the store is nearly full, or something went wrong since the last report"""
+    """A link is down, the store is nearly full, or something went wrong since the last report."""
     BAD = 2
-    """no service, or no link at all, or an app that does not answer"""
+    """There is no service, no link at all, or an app that does not answer."""
 
 
 class HealthTelemetry(LittleEndianStructure):
@@ -67,11 +67,11 @@ class HealthTelemetry(LittleEndianStructure):
 
 
 class HealthMonitor(OnboardApp):
-    """Publishes `HealthTelemetry` once a period; one event for each change of state."""
+    """An app that publishes `HealthTelemetry` once a period, and an event for each change of state."""
 
     def __init__(self, period_s: float = PERIOD_S, name: str = "HEALTH") -> None:
         super().__init__(name, messages.KVC_HK_MID, messages.ISL_HK_MID, period_s=period_s)
-        self.state = State.GOOD
+        self.state = HealthState.GOOD
         self.reports = 0
         self._kvc: KvcHousekeeping | None = None
         self._isl: IslHousekeeping | None = None
@@ -79,19 +79,19 @@ class HealthMonitor(OnboardApp):
         self._ask()
 
     def on_message(self, message: Message) -> None:
-        """Housekeeping has come; keep it for the report."""
+        """Keep housekeeping for the report."""
         if message.mid == messages.KVC_HK_MID:
             self._kvc = KvcHousekeeping.from_buffer_copy(message.payload)
         else:
             self._isl = IslHousekeeping.from_buffer_copy(message.payload)
 
     def on_period(self) -> None:
-        """Report on what has come since the last period, ask for the next."""
+        """Report on what has come since the last period, and ask for the next."""
         report = self._report()
         self.app.publish(HEALTH_MID, bytes(report))
         if report.state != self.state:
-            self.state = State(report.state)
-            kind = EventType.INFORMATION if self.state is State.GOOD else EventType.ERROR
+            self.state = HealthState(report.state)
+            kind = EventType.INFORMATION if self.state is HealthState.GOOD else EventType.ERROR
             text = f"health {self.state.name}: links {report.links_up} of {report.links_present}"
             self.app.event(STATE_EVENT_ID, f"{text}, store {report.store_permille / 10:.1f} % full", kind)
         self._ask()
@@ -103,7 +103,7 @@ class HealthMonitor(OnboardApp):
 
     def _report(self) -> HealthTelemetry:
         self.reports += 1
-        report = HealthTelemetry(state=State.BAD, reports=self.reports)
+        report = HealthTelemetry(state=HealthState.BAD, reports=self.reports)
         kvc, isl = self._kvc, self._isl
         if kvc is None or isl is None:
             return report
@@ -115,22 +115,22 @@ class HealthMonitor(OnboardApp):
         report.chunks = kvc.slots_used
         report.store_permille = 1000 * kvc.slots_used // max(kvc.slots, 1)
         totals = (kvc.errors, kvc.evicted_chunks, isl.dropped)
-        # Counters that were reset are smaller than before: then all of them is new.
+        # Counters that were reset are smaller than before: all of their counts are new.
         new = [now - before if now >= before else now for now, before in zip(totals, self._totals, strict=True)]
         self._totals = totals
         report.new_errors, report.new_evicted_chunks, report.new_dropped_packets = new
         cut_off = report.links_present > 0 and report.links_up == 0
         worn = report.links_up < report.links_present or report.store_permille >= FULL_PERMILLE or any(new)
         if kvc.serving and not cut_off:
-            report.state = State.DEGRADED if worn else State.GOOD
+            report.state = HealthState.DEGRADED if worn else HealthState.GOOD
         return report
 
 
 def decode(payload: bytes) -> HealthTelemetry:
-    """The report in the payload of a message of id HEALTH_MID.
+    """Return the report in the payload of a message of id HEALTH_MID.
 
     Raises:
-        ValueError: wrong length.
+        ValueError: The payload has a wrong length.
     """
     if len(payload) != ctypes.sizeof(HealthTelemetry):
         raise ValueError(f"a health report has {ctypes.sizeof(HealthTelemetry)} bytes, not {len(payload)}")
@@ -138,7 +138,7 @@ def decode(payload: bytes) -> HealthTelemetry:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """A satellite with the monitor, until SIGTERM or SIGINT. @return exit status as of `skysat`: 0, 1 failed, 2 usage"""
+    """Run a satellite with the monitor until SIGTERM or SIGINT; return the exit status as of `skysat`: 0, 1 failed, 2 usage."""
     words = list(arguments)
     period_s = PERIOD_S
     if "--health-s" in words:

@@ -9,5 +9,5 @@ LINKS: Final = (*NEIGHBOURS, "ground")
 
 
 def links_of(housekeeping: IslHousekeeping) -> dict[str, IslHousekeepingLink]:
-    """Return what isl tells of each link."""
+    """Return isl's housekeeping of each link."""
     return dict(zip(LINKS, housekeeping.link, strict=True))

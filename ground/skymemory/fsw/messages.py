@@ -16,7 +16,7 @@ from skymemory.fsw.structures import (
 )
 
 EPOCH: Final = datetime(1980, 1, 6, tzinfo=UTC)
-"""of cFE's time, without leap seconds here"""
+"""Epoch of cFE's time, here without leap seconds."""
 
 _COMMAND_BIT: Final = 0x1000
 _SECONDARY_BIT: Final = 0x0800
@@ -33,9 +33,9 @@ ISL_CMD_MID: Final = structures.ISL_CMD_MID
 ISL_SEND_HK_MID: Final = structures.ISL_SEND_HK_MID
 ISL_HK_MID: Final = structures.ISL_HK_TLM_MID
 ONBOARD_MIDS: Final = range(0x08E0, 0x08F0)
-"""telemetry of on-board code of the user; the first is relayed to ground hosts that listen"""
+"""Telemetry of the user's on-board code; the first id is relayed to ground hosts that listen."""
 ONBOARD_CMD_MIDS: Final = range(0x18E0, 0x18F0)
-"""commands to on-board code of the user; accepted from the ground"""
+"""Commands to the user's on-board code; accepted from the ground."""
 
 NOOP: Final = KvcFunctionCode.NOOP
 RESET_COUNTERS: Final = KvcFunctionCode.RESET_COUNTERS
@@ -51,9 +51,9 @@ class MessageError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message, without its headers.
+    """A message without its headers.
 
-    `function_code` is given for commands; `time` for telemetry that came over the bus; `sequence` is written by the bus.
+    Commands have a `function_code`; telemetry that came over the bus has a `time`; the bus writes `sequence`.
     """
 
     mid: int
@@ -81,7 +81,7 @@ class Message:
         return ctypes.sizeof(CommandHeader if self.is_command else TelemetryHeader) + len(self.payload)
 
     def encode(self) -> bytes:
-        """The packet; the bus writes sequence count, time and checksum when it is originated there."""
+        """Return the packet; the bus writes sequence count, time and checksum when it is originated there."""
         head = _PRIMARY.pack(self.mid, _UNSEGMENTED | self.sequence, self.size - _LENGTH_LESS)
         if not self.is_command:
             return head + bytes(ctypes.sizeof(TelemetryHeader) - len(head)) + self.payload
@@ -97,7 +97,7 @@ class Message:
         """Read a packet.
 
         Raises:
-            MessageError: too short, a length that contradicts the header, no secondary header.
+            MessageError: The packet is too short, has a length that contradicts the header, or has no secondary header.
         """
         if len(packet) < _PRIMARY.size:
             raise MessageError(f"{len(packet)} bytes are shorter than a primary header")

@@ -1,6 +1,6 @@
 """The compiled satellite, `libskymem_fsw.so`. `skymemory.fsw.structures` has its functions, made from `testbed/skysat/skyx.h`.
 
-ctypes gives up the interpreter's lock during each call, so a thread that waits on a pipe stops no other.
+ctypes releases the interpreter's lock during each call, so a thread that waits on a pipe stops no other.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ def library() -> ctypes.CDLL:
     """Load the library, once.
 
     Raises:
-        FileNotFoundError: the package was not built.
+        FileNotFoundError: The package was not built.
     """
     if not LIBRARY.exists():
         raise FileNotFoundError(f"{LIBRARY} is missing: the package was not built; `pip install .` builds it")

@@ -1,4 +1,4 @@
-"""Code on board that is written in Python: an app with a pipe, a period and a thread of its own."""
+"""Code on board in Python: an app with a pipe, a period and a thread of its own."""
 
 import threading
 import time
@@ -11,34 +11,43 @@ from skymemory.fsw.structures import EventType
 
 _STOP_S = 5.0
 _WAITING_MAX = 64
-"""messages that are taken before a period ends: they came in it, and a flood must not hold it up"""
+"""Messages that are taken before a period ends: they came within it, and a flood must not hold it up."""
 ERROR_EVENT_ID = 1
-"""event with which an app reports that its Python code raised"""
+"""Event with which an app reports that its Python code raised."""
 
 
 class OnboardApp:
-    """Subclass it, override `on_message` and `on_period`; they run in the app's own thread, one at a time.
+    """An app to subclass: override `on_message` and `on_period`, which run in the app's own thread, one at a time.
 
-    A context manager: the thread runs inside the context. An exception in the code is reported as an event and ends the
-    app, not the satellite.
+    A context manager: the thread runs inside the context. An exception in the code is reported as an event and ends the app, not
+    the satellite.
     """
 
     def __init__(self, name: str, *mids: int, period_s: float = 1.0) -> None:
-        """`name`: at most 14 characters. `mids`: what `on_message` gets. `period_s`: between two calls of `on_period`."""
+        """Open the app and its pipe.
+
+        Args:
+            name: At most 14 characters.
+            mids: Ids of the messages that `on_message` gets.
+            period_s: Seconds between two calls of `on_period`.
+        """
         self.app = App(name)
         self.pipe = self.app.pipe(f"{name}_PIPE", *mids)
         self.period_s = period_s
         self.failure: Exception | None = None
-        """what ended the app, if anything did"""
+        """Exception that ended the app, if one did."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def on_message(self, message: Message) -> None:
-        """A message of a subscribed id has come."""
+        """Handle a message of a subscribed id."""
 
     def on_period(self) -> None:
-        """`period_s` seconds have passed. A period that is missed by a whole one, on a machine that stood still, is left out:
-        what was asked for at the end of the one before has had no time to come."""
+        """Handle the end of a period of `period_s` seconds.
+
+        A period that is missed by a whole one, on a machine that stood still, is left out: answers to what the one before asked
+        for had no time to come.
+        """
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -78,4 +87,4 @@ class OnboardApp:
             try:
                 self.app.event(ERROR_EVENT_ID, f"{self.app.name} ended: {error!r}", EventType.ERROR)
             except FswError:
-                return  # the executive is gone, and with it who would read the event
+                return  # the executive is gone, and with it the reader of the event

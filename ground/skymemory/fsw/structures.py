@@ -62,9 +62,9 @@ ISL_LINKS_TABLE_NAME: Final = "Links"
 KVC_KEY_BYTES: Final = 32
 """bytes of a block key"""
 KVC_SEGMENT_ROWS: Final = 1362
-"""Rows of one table KVC.Schedule1 ..: what 16 KiB have room for."""
+"""Rows of one table KVC.Schedule1 ..: as many as fit 16 KiB."""
 KVC_COMMAND_ROWS: Final = 83
-"""Rows of one command SCHEDULE_ROWS: what RELAY carries."""
+"""Rows of one command SCHEDULE_ROWS: as many as RELAY carries."""
 KVC_CMD_MID: Final = 0x18D0
 KVC_SEND_HK_MID: Final = 0x18D1
 KVC_WAKEUP_MID: Final = 0x18D2
@@ -83,7 +83,7 @@ KVC_CLOCK_MONOTONIC: Final = 1
 KVC_PLATFORM_SCHEDULE_SEGMENTS: Final = 4
 """Tables of the rotation schedule that are used, 1 .. 4: each has KVC_SEGMENT_ROWS rows."""
 WHY_BYTES: Final = 256
-"""Room for why something failed."""
+"""Room for the reason of a failure."""
 
 
 class EventType(IntEnum):
@@ -251,7 +251,7 @@ class IslLinkEntry(LittleEndianStructure):
 
     delay_us: int
     jitter_us: int
-    """up to this much on top, uniform"""
+    """jitter on top, uniform up to this"""
     rate_kbps: int
     """0: unlimited"""
     loss_ppm: int
@@ -273,7 +273,7 @@ class IslSetLink(LittleEndianStructure):
     link: int
     """0 north, 1 east, 2 south, 3 west, 4 ground"""
     cut_s: int
-    """seconds in which nothing goes in or out, at most ISL_CUT_S_MAX; 0: from now on as ISL.Links says"""
+    """seconds in which nothing goes in or out, at most ISL_CUT_S_MAX; 0: follow ISL.Links from now on"""
     _fields_ = (
         ("link", c_uint16),
         ("cut_s", c_uint16),
@@ -286,17 +286,17 @@ class IslHousekeepingLink(LittleEndianStructure):
     present: int
     up: int
     plane: int
-    """of the neighbour; 0 for the ground"""
+    """plane of the neighbour; 0 for the ground"""
     slot: int
     queue_depth: int
     """packets in the delay line; 0xFFFF: so many or more"""
     last_heard_ms: int
-    """ago; 0xFFFFFFFF: never"""
+    """time since the last packet; 0xFFFFFFFF: none came yet"""
     delay_requested_us: int
     delay_mean_us: int
-    """of hellos, smoothed: with what the machine's load adds; 0: not measured"""
+    """smoothed delay of hellos, to which the machine's load adds; 0: not measured"""
     delay_min_us: int
-    """the smallest of the last 16; 0: not measured"""
+    """smallest of the last 16 delays; 0: not measured"""
     tx_packets: int
     tx_bytes: int
     rx_packets: int
@@ -305,7 +305,7 @@ class IslHousekeepingLink(LittleEndianStructure):
     drop_loss: int
     drop_cut: int
     drop_error: int
-    """the socket would not take it"""
+    """packets that the socket did not take"""
     _fields_ = (
         ("present", c_uint8),
         ("up", c_uint8),
@@ -335,9 +335,9 @@ class IslHousekeeping(LittleEndianStructure):
     listeners: int
     """ground hosts to which telemetry is relayed"""
     failed_asserts: int
-    """assertions of sky that failed; 255: so many or more"""
+    """failed assertions of sky; 255: so many or more"""
     plane: int
-    """this satellite"""
+    """plane of this satellite"""
     slot: int
     relayed_up: int
     """messages put on the Software Bus"""
@@ -345,12 +345,12 @@ class IslHousekeeping(LittleEndianStructure):
     """telemetry messages sent to listeners"""
     relay_errors: int
     io_errors: int
-    """of the socket"""
+    """errors of the socket"""
     delivered: int
     forwarded: int
     to_ground: int
     dropped: int
-    """all causes; by cause: STATS"""
+    """dropped packets, all causes; STATS has them by cause"""
     link: Array[IslHousekeepingLink]
     _fields_ = (
         ("command_counter", c_uint8),
@@ -372,7 +372,7 @@ class IslHousekeeping(LittleEndianStructure):
 
 
 class IslNeighboursTable(LittleEndianStructure):
-    """`ISL_NeighboursTable_t`. ISL.Neighbours: which satellite this is, and where its neighbours are reached."""
+    """`ISL_NeighboursTable_t`. ISL.Neighbours: the satellite's own place, and the addresses of its neighbours."""
 
     self_plane: int
     self_slot: int
@@ -392,7 +392,7 @@ class IslNeighboursTable(LittleEndianStructure):
     uplink_first_mid: int
     """commands from the ground go on the bus if their id is in First .. Last;"""
     uplink_last_mid: int
-    """0, 0: none. Whoever reaches the socket can send them: see docs/cfs-integration.md"""
+    """0, 0: none. Anybody who reaches the socket can send them: see docs/cfs-integration.md"""
     neighbour: Array[IslNeighbour]
     """north, east, south, west"""
     downlink_mid: Array[c_uint32]
@@ -416,9 +416,9 @@ class IslNeighboursTable(LittleEndianStructure):
 
 
 class IslLinksTable(LittleEndianStructure):
-    """`ISL_LinksTable_t`. ISL.Links: the models of north, east, south, west, ground. They act on what this satellite sends;
-    the model of the ground also on what comes from there, because the ground has no model of its own. A link that is cut is
-    down at once and nothing comes in over it; the neighbour's table has to say so too, or its hellos have to be lost
+    """`ISL_LinksTable_t`. ISL.Links: the models of north, east, south, west, ground. They act on packets that this satellite
+    sends; the model of the ground also on packets from there, because the ground has no model of its own. A link that is cut
+    is down at once and nothing comes in over it; the neighbour's table has to say so too, or its hellos have to be lost
     first."""
 
     link: Array[IslLinkEntry]
@@ -431,7 +431,7 @@ class KvcScheduleRow(LittleEndianStructure):
     """`KVC_ScheduleRow_t`. One row of the rotation schedule."""
 
     time_ms: int
-    """from which on it holds, since the schedule's epoch; rising, the first row's is 0"""
+    """begin of the row, since the schedule's epoch; rising, the first row's is 0"""
     plane: int
     """centre of the window, unrolled: it goes on past the last plane instead of beginning anew, and is at most"""
     slot: int
@@ -460,13 +460,13 @@ class KvcScheduleBegin(LittleEndianStructure):
     id: int
     """of this upload, any number; BEGIN with another one begins a new upload"""
     age_ms: int
-    """the schedule's epoch is so long ago; negative: still to come. The sender need not know this clock"""
+    """age of the schedule's epoch; negative: it is to come. So the sender need not know this clock"""
     planes: int
     slots: int
     layout: int
     servers: int
     total_rows: int
-    """0: follow no schedule any more"""
+    """rows of all segments; 0: follow no schedule any more"""
     _fields_ = (
         ("id", c_uint32),
         ("age_ms", c_int32),
@@ -510,7 +510,7 @@ class KvcHandover(LittleEndianStructure):
     """`KVC_Handover_Payload_t`."""
 
     plane: int
-    """of the satellite that is to hold the chunks"""
+    """plane of the satellite that is to hold the chunks"""
     slot: int
     _fields_ = (
         ("plane", c_uint16),
@@ -527,23 +527,23 @@ class KvcHousekeeping(LittleEndianStructure):
     """1: the satellite is known and the service runs"""
     spare: int
     slots: int
-    """of the store"""
+    """slots of the store"""
     slot_bytes: int
     slots_used: int
     slots_partial: int
     """chunks of which parts are missing"""
     blocks: int
     row: int
-    """of the schedule that holds now, from 1; 0: no schedule"""
+    """current row of the schedule, from 1; 0: no schedule"""
     rows: int
-    """of the schedule"""
+    """rows of the schedule"""
     store_bytes: int
     """memory of the store"""
     bytes: int
-    """of chunks held"""
+    """bytes of chunks held"""
     requests: int
     puts: int
-    """chunks"""
+    """chunks put"""
     gets: int
     """chunks asked for"""
     hits: int
@@ -585,8 +585,8 @@ class KvcHousekeeping(LittleEndianStructure):
 
 
 class KvcLimitsTable(LittleEndianStructure):
-    """`KVC_LimitsTable_t`. KVC.Limits: how the store's memory is cut up, and what requests may do. A new cut empties the
-    store."""
+    """`KVC_LimitsTable_t`. KVC.Limits: how the store's memory is divided, and what requests may do. A new division empties
+    the store."""
 
     store_bytes: int
     """memory to use, index included; 0: all of KVC_PLATFORM_STORE_BYTES"""
@@ -597,15 +597,15 @@ class KvcLimitsTable(LittleEndianStructure):
     credit: int
     """chunks of one burst, PUT and GET; fewer are used if their packets exceed SKY_NODE_BURST_MAX"""
     part_lifetime_ms: int
-    """of an incomplete chunk; less if its PUT has a nearer deadline"""
+    """lifetime of an incomplete chunk; less if its PUT has a nearer deadline"""
     migrate_all_from_ground: int
     """1: ground hosts may move all blocks of a tenant, for which no key is needed; 0: refused"""
     gossip: int
     """1: neighbours tell each other which blocks were evicted, and purge the rest of them; 0: neither"""
     scrub_period_ms: int
-    """with a schedule, incomplete blocks are looked for once in this time, and purged; 0: they are not"""
+    """period in which all incomplete blocks are found and purged, with a schedule; 0: never"""
     handover_ms: int
-    """with a schedule, an event tells of a handover that takes longer; 0: than its row"""
+    """time after which an event tells of a late handover, with a schedule; 0: its row's"""
     _fields_ = (
         ("store_bytes", c_uint32),
         ("slot_bytes", c_uint32),
@@ -622,19 +622,19 @@ class KvcLimitsTable(LittleEndianStructure):
 class KvcScheduleTable(LittleEndianStructure):
     """`KVC_ScheduleTable_t`. KVC.Schedule1 .. KVC.Schedule4: the rotation schedule in segments. Table k has the rows from (k
     - 1) * KVC_SEGMENT_ROWS + 1 on, as many as there are and fit. A schedule takes effect when all tables that it needs are
-    loaded and say the same of it; until then the one before stays. TotalRows 0 in KVC.Schedule1: none, nothing moves by
-    itself."""
+    loaded and agree on it; until then the one before stays. With TotalRows 0 in KVC.Schedule1 there is none, and nothing
+    moves by itself."""
 
     epoch_s: int
-    """of the schedule, seconds on Clock,"""
+    """epoch of the schedule: seconds on Clock,"""
     epoch_ms: int
     """and milliseconds, 0 .. 999"""
     clock: int
     """KVC_CLOCK_SATELLITE, which may be set, or KVC_CLOCK_MONOTONIC"""
     planes: int
-    """of the constellation that it is for"""
+    """planes of the constellation that it is for"""
     slots: int
-    """a plane"""
+    """slots of a plane"""
     layout: int
     """1 rotation, 2 hop (never moves), 3 rotation_hop: SKY_LayoutId_t"""
     servers: int
@@ -644,7 +644,7 @@ class KvcScheduleTable(LittleEndianStructure):
     row_count: int
     """rows here"""
     total_rows: int
-    """of all segments"""
+    """rows of all segments"""
     rows_crc: int
     """CRC-32C of all rows of all segments, as they lie in memory"""
     row: Array[KvcScheduleRow]

@@ -1,26 +1,27 @@
 """Tables of the flight apps as C files, in the form from which cFS builds a mission's table files.
 
-    tables/kvc_limits.c, tables/kvc_schedule1.c ..   the same for all processors
-    cpu1/tables/isl_neighbours.c, isl_links.c        of the first satellite, and so on
-    skymemory_cpus.cmake                             the processors, for targets.cmake
+- tables/kvc_limits.c, tables/kvc_schedule1.c .. are the same for all processors;
+- cpu1/tables/isl_neighbours.c, isl_links.c are those of the first satellite, and so on;
+- skymemory_cpus.cmake names the processors, for targets.cmake.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skymemory import defaults
-from skymemory.config import Constellation, LinkModel
+from skymemory.common import defaults
 from skymemory.fsw.links import LINKS, NEIGHBOURS
 from skymemory.fsw.structures import KVC_PLATFORM_SCHEDULE_SEGMENTS, KVC_SEGMENT_ROWS, KvcScheduleRow
 from skymemory.link.native import crc32c
-from skymemory.orbit.schedule import Schedule
-from skymemory.placement.layouts import LAYOUT_IDS
-from skymemory.placement.torus import Direction, Satellite
-from skymemory.placement.track import Track
+from skymemory.sky.constellation import Constellation, LinkModel
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.placement.layouts import LAYOUT_IDS
+from skymemory.sky.placement.torus import Direction
+from skymemory.sky.placement.track import Track
+from skymemory.wire.address import Satellite
 
 ROWS_MAX: Final = KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS
-"""rows that a satellite has room for"""
+"""Rows for which a satellite has room."""
 _ROWS_A_LINE: Final = 4
 _SECONDS_MAX: Final = 2**32 - 1
 
@@ -31,24 +32,24 @@ class TablesError(ValueError):
 
 @dataclass(frozen=True)
 class Moves:
-    """A schedule for satellites: its rows, and when it begins on their clock."""
+    """A schedule for satellites: its rows, and its beginning on their clock."""
 
     track: Track
     epoch_ms: int
-    """what the satellites' clock (CFE_TIME_GetTime) shows when the track's time is 0, in milliseconds"""
+    """Milliseconds that the satellites' clock (CFE_TIME_GetTime) shows at the track's time 0."""
     source: str
-    """for the comment: the file's name"""
+    """Name of the schedule's file, for the comment."""
 
     @classmethod
     def of(cls, constellation: Constellation, schedule: Schedule, source: str, clock_epoch_ms: int) -> "Moves":
         """Take the rows out of a schedule file.
 
         Args:
-            source: the file's name.
-            clock_epoch_ms: Unix time when the satellites' clock shows 0.
+            source: Name of the file.
+            clock_epoch_ms: Unix time at which the satellites' clock shows 0.
 
         Raises:
-            TablesError: the schedule is for another constellation, too long, or not on that clock.
+            TablesError: The schedule is for another constellation, too long, or not on that clock.
         """
         header, ours = schedule.header, constellation
         if (header.planes, header.slots) != (ours.planes, ours.slots):
@@ -73,8 +74,8 @@ def tables(
     """Make all files.
 
     Args:
-        satellites: those of cpu1, cpu2, ...
-        moves: None leaves the schedule's tables empty: nothing moves by itself.
+        satellites: Satellites of cpu1, cpu2, ...
+        moves: Schedule; None leaves the schedule's tables empty, and nothing moves by itself.
 
     Yields:
         Path inside the mission's defs folder, and text.
@@ -89,7 +90,7 @@ def tables(
 
 
 def neighbours(constellation: Constellation, satellite: Satellite) -> str:
-    """Text of isl_neighbours.c: who the satellite is, and where its neighbours are reached."""
+    """Return the text of isl_neighbours.c: the satellite's own numbers, and the addresses of its neighbours."""
     network = constellation.network
     around = constellation.torus.neighbours(satellite)
     lines = [
@@ -121,7 +122,7 @@ def neighbours(constellation: Constellation, satellite: Satellite) -> str:
 
 
 def links(constellation: Constellation, satellite: Satellite) -> str:
-    """Text of isl_links.c: the emulation of the satellite's links, nothing where the constellation file has none."""
+    """Return the text of isl_links.c: the emulation of the satellite's links, empty where the constellation file has none."""
     own = {direction.value: model for direction, model in constellation.link_models()[satellite].items()}
     own["ground"] = constellation.ground_model(*satellite)
     lines = [".Link =", "    {"]
@@ -135,7 +136,7 @@ def links(constellation: Constellation, satellite: Satellite) -> str:
 
 
 def limits(constellation: Constellation) -> str:
-    """Text of kvc_limits.c: the chunk store."""
+    """Return the text of kvc_limits.c: the chunk store."""
     own = constellation.satellite
     store_bytes = own.store_mib * 1024 * 1024
     lines = [
@@ -159,7 +160,7 @@ def limits(constellation: Constellation) -> str:
 
 
 def schedule(constellation: Constellation, moves: Moves | None, segment: int) -> str:
-    """Text of kvc_schedule1.c .. kvc_schedule4.c. `segment`: from 1."""
+    """Return the text of kvc_schedule1.c .. kvc_schedule4.c; `segment` counts from 1."""
     name, title = f"Schedule{segment}", f"Rotation schedule segment {segment}"
     rows = [] if moves is None else [KvcScheduleRow(time_ms, *cell) for time_ms, cell in moves.track.rows]
     first = (segment - 1) * KVC_SEGMENT_ROWS
@@ -201,7 +202,7 @@ def schedule(constellation: Constellation, moves: Moves | None, segment: int) ->
 
 
 def processors(satellites: Sequence[Satellite]) -> str:
-    """Text of skymemory_cpus.cmake: names and numbers of the processors, all with the same configuration."""
+    """Return the text of skymemory_cpus.cmake: names and numbers of the processors, all with the same configuration."""
     lines = ["# Processors of the constellation, one a satellite. Made by `skymem tables`.", "set(MISSION_CPUNAMES)"]
     for number, satellite in enumerate(satellites, start=1):
         lines += [
@@ -215,7 +216,12 @@ def processors(satellites: Sequence[Satellite]) -> str:
 def _file(
     app: str, table: str, what: str, title: str, includes: Sequence[str], lines: Sequence[str], before: Sequence[str] = ()
 ) -> str:
-    """A table image; `lines`: the initialiser of its structure, `before`: what comes before the definition."""
+    """Return the text of a table image.
+
+    Args:
+        lines: Initialiser of the table's structure.
+        before: Lines before the definition.
+    """
     structure = "Schedule" if table.startswith("Schedule") else table
     text = ["/**", " * @file", f" * {what}. Made by `skymem tables`.", " */", '#include "cfe_tbl_filedef.h"']
     text += [f'#include "{name}"' for name in includes]
@@ -231,5 +237,5 @@ def _ipv4(constellation: Constellation, satellite: Satellite) -> str:
 
 
 def _swapped(words: bytes) -> bytes:
-    """Bytes of 32-bit words in the other order."""
+    """Return 32-bit words with their bytes in the other order."""
     return b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))

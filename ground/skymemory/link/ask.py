@@ -1,21 +1,21 @@
-"""One request of the control plane, and what its answer says. What comes back is not trusted, and the core judges it."""
+"""Requests of the control plane and their answers. Answers are not trusted: the core judges them."""
 
 import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from skymemory.block_entry import BlockEntry
 from skymemory.link import structures
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import library
 from skymemory.link.structures import Word
-from skymemory.placement.window import Route
+from skymemory.sky.window import Route
 from skymemory.wire import icd
 from skymemory.wire.packets import NO_KEY, Packet
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request: what to ask of which satellite, through which."""
+    """A request: the operation, its satellite and the entry satellite."""
 
     route: Route
     op: int
@@ -30,15 +30,15 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The response and the time from the last sending of its request, in seconds."""
+class SatelliteAnswer:
+    """A response, and the seconds from the last sending of its request."""
 
     packet: Packet
     rtt_s: float
     repeated: bool
-    """the request was sent more than once: what it was to do may have been done before"""
+    """True if the request was sent more than once: an earlier copy may have done its work."""
     raw: structures.Packet = field(repr=False, compare=False)
-    """the response as the core has it"""
+    """The response as a structure of the core."""
 
     @property
     def ok(self) -> bool:
@@ -46,8 +46,8 @@ class Answer:
         return self.packet.status == icd.STATUS_OK
 
 
-def word_of(key: bytes, answer: Answer | None) -> tuple[Word, BlockEntry | None]:
-    """What an answer to HAS says, and what it says of the block; the core decides (`sky_word.h`)."""
+def word_of(key: bytes, answer: SatelliteAnswer | None) -> tuple[Word, BlockEntry | None]:
+    """Return the meaning of an answer to HAS, and the block that it describes; the core decides (`sky_word.h`)."""
     facts = structures.BlockFacts()
     raw = None if answer is None else answer.raw
     word = Word(library().SKY_Word_Of(raw, key, ctypes.byref(facts)))
@@ -57,32 +57,32 @@ def word_of(key: bytes, answer: Answer | None) -> tuple[Word, BlockEntry | None]
 
 
 def facts_of(entry: BlockEntry) -> structures.BlockFacts:
-    """What is known of a block, for the core."""
+    """Return the facts about a block as a structure of the core."""
     return structures.BlockFacts(entry.block_len, entry.chunk_len, entry.chunk_total, entry.epoch)
 
 
 def is_other(entry: BlockEntry, known: BlockEntry) -> bool:
-    """Is it another block of the same name?"""
+    """Return True if two entries of one key describe different blocks."""
     return bool(library().SKY_Word_IsOther(facts_of(entry), facts_of(known)))
 
 
 def is_newer(entry: BlockEntry, known: BlockEntry) -> bool:
-    """Does what one satellite says of a block count instead of what another one said?"""
+    """Return True if one satellite's word about a block takes precedence over another's."""
     return bool(library().SKY_Word_IsNewer(facts_of(entry), facts_of(known)))
 
 
 def is_ahead(entry: BlockEntry, row: int, rows: Sequence[int]) -> bool:
-    """Is a block laid for a row to come?
+    """Return True if a block is laid for a later row of the schedule.
 
     Args:
-        row: that holds now.
-        rows: whose places are asked for a block of this epoch now.
+        row: Row that holds now.
+        rows: Rows whose places are asked now for a block of this epoch.
     """
     return bool(library().SKY_Word_IsAhead(facts_of(entry), row, (ctypes.c_uint32 * len(rows))(*rows), len(rows)))
 
 
-def cleared_of(answers: Iterable[Answer | None]) -> structures.Cleared:
-    """What satellites say that were asked to purge a block, for the core (`sky_clearing.h`)."""
+def cleared_of(answers: Iterable[SatelliteAnswer | None]) -> structures.Cleared:
+    """Return the core's summary of the answers to a purge of a block (`sky_clearing.h`)."""
     cleared = structures.Cleared()
     for answer in answers:
         raw, is_repeated = (None, False) if answer is None else (answer.raw, answer.repeated)
@@ -91,5 +91,5 @@ def cleared_of(answers: Iterable[Answer | None]) -> structures.Cleared:
 
 
 def is_confirmed(cleared: structures.Cleared) -> bool:
-    """Have all answered who were asked to purge a block?"""
+    """Return True if all satellites that were asked to purge a block answered."""
     return bool(library().SKY_Cleared_IsConfirmed(ctypes.byref(cleared)))

@@ -1,7 +1,7 @@
 """The control plane: PING, HAS, STATS, PURGE, MIGRATE, RELAY to one satellite or to all at once, over one UDP socket.
 
-What is sent when, and what counts as an answer, the flight core's host decides (`sky_host_ask.h`), and what answers to HAS and
-PURGE mean (`sky_word.h`, `sky_held.h`, `sky_clearing.h`).
+The flight core's host decides when a request is sent and which packet answers it (`sky_host_ask.h`). The core also says what
+answers to HAS and PURGE mean (`sky_word.h`, `sky_held.h`, `sky_clearing.h`).
 """
 
 import socket
@@ -14,27 +14,27 @@ from threading import Lock
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from skymemory.block_entry import BlockEntry
-from skymemory.config import Constellation
 from skymemory.link import telemetry
-from skymemory.link.ask import Answer, Ask, cleared_of, is_confirmed, is_newer, word_of
+from skymemory.link.ask import Ask, SatelliteAnswer, cleared_of, is_confirmed, is_newer, word_of
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.questions import Asker
 from skymemory.link.shares import shares_of
 from skymemory.link.structures import Cleared, HeldVerdict, Word
 from skymemory.link.structures import Held as CoreHeld
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import GROUND_PLANE, NO_KEY, ChunkSet, PacketError, migrate_payload
 
 _DEADLINE_MAX_S: Final = 0xFFFFFFFF / 1000
 _WHOLE: Final = {HeldVerdict.WHOLE: True, HeldVerdict.UNKNOWN: None, HeldVerdict.BROKEN: False}
 LINK_NAMES: Final = ("north", "east", "south", "west", "ground")
-"""order of the link records in STATS of the application `isl`"""
+"""Names of the link records in STATS of the application `isl`, in their order."""
 
 
 class Move(NamedTuple):
-    """What a satellite holds of a block is to go to another one."""
+    """An order to a satellite to send its chunks of a block to another one."""
 
     source: Route
     target: Satellite
@@ -50,23 +50,23 @@ class LinkStats:
 
 
 class Purged(NamedTuple):
-    """What became of a purge."""
+    """Result of a purge."""
 
     chunks: int
-    """given up, by the satellites that answered"""
+    """Chunks given up by the satellites that answered."""
     confirmed: bool
-    """every satellite that was asked answered"""
+    """True if every satellite that was asked answered."""
 
 
-class Held(NamedTuple):
-    """What servers say of a block."""
+class HeldBlock(NamedTuple):
+    """Servers' answers about a block."""
 
     whole: bool | None
-    """every share is held; None: that depends on a place that did not answer, or on a server without a place"""
+    """True if every share is held; None if that depends on a place that was silent, or on a server without a place."""
     silent: list[Satellite]
-    """who did not answer"""
+    """Satellites that did not answer."""
     other: bool
-    """a block of other lengths has the name"""
+    """True if a block of other lengths has the key."""
 
 
 class ControlPlane:
@@ -75,15 +75,15 @@ class ControlPlane:
     def __init__(self, constellation: Constellation) -> None:
         self.constellation = constellation
         self.retries = 0
-        """requests that were sent again"""
+        """Requests that were sent again."""
         self._closed = False
         self._lock = Lock()
         self._asker = Asker()
-        self._endpoints: dict[Satellite, int] = {}  # of ways in; one is asked for with every request
+        self._endpoints: dict[Satellite, int] = {}  # of entry satellites; every request needs one
 
     @property
     def host(self) -> Satellite:
-        """Address of this host: drawn by chance, and anew when a satellite says that another host has it."""
+        """Address of this host: drawn by chance, and drawn again when a satellite says that another host has it."""
         return Satellite(GROUND_PLANE, self._asker.number)
 
     @host.setter
@@ -111,44 +111,44 @@ class ControlPlane:
                 self._asker.close()
 
     def new_host(self) -> None:
-        """Draw another host number, in case another host has the same one and gets the answers meant for this."""
+        """Draw another host number, in case another host has the same one and gets the answers meant for this one."""
         with self._lock:
             if not self._closed:
                 self._asker.set_number(0)
 
     def patience_s(self, routes: Sequence[Route]) -> float:
-        """How long to wait before satellites count as silent: for three sendings, by the round trips measured so far."""
+        """Return the seconds after which satellites count as silent: three sendings, by the round trips measured so far."""
         with self._lock:
             self._check_open()
             return self._asker.patience_s(route.satellite for route in routes)
 
     def hurry_s(self, routes: Iterable[Route]) -> float:
-        """How long to wait for an answer that one can do without: for two sendings, by the round trips measured so far."""
+        """Return the seconds to wait for a dispensable answer: two sendings, by the round trips measured so far."""
         with self._lock:
             self._check_open()
             return self._asker.hurry_s(route.satellite for route in routes)
 
     def expect(self, rtt_s: Mapping[Satellite, float]) -> None:
-        """Round trips that another control plane has measured, for satellites of which none is known here."""
+        """Take over round trips of another control plane, for satellites without a measurement of this one."""
         with self._lock:
             self._check_open()
             for satellite, measured_s in rtt_s.items():
                 self._asker.expect(satellite, measured_s)
 
-    def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[Answer | None]:
+    def exchange(self, asks: Sequence[Ask], deadline_s: float) -> list[SatelliteAnswer | None]:
         """Send requests, repeat what is lost, and collect answers until all are here or the deadline passes.
 
-        A satellite that is `busy` is asked again. An answer may also come from a satellite on the way that could not
-        forward the request; its status says so.
+        A satellite that is `busy` is asked again. A satellite on the way that could not forward the request may answer as well;
+        the answer's status says so.
 
         Args:
-            deadline_s: seconds from now.
+            deadline_s: Seconds from now.
 
         Returns:
-            For each request its answer, None if there was none in time.
+            For each request its answer, or None if none came in time.
 
         Raises:
-            ValueError: a satellite is not of this constellation, or the control plane was closed.
+            ValueError: A satellite is not of this constellation, or the control plane was closed.
         """
         endpoints = [self._endpoint(ask.route.entry) for ask in asks]
         with self._lock:
@@ -164,7 +164,7 @@ class ControlPlane:
             raise ValueError("the control plane was closed")
 
     def _endpoint(self, entry: Satellite) -> int:
-        """Address and port of a way in."""
+        """Return the address and port of an entry satellite."""
         found = self._endpoints.get(entry)
         if found is None:
             address = int.from_bytes(socket.inet_aton(self.constellation.address(*entry)), "big")
@@ -174,7 +174,7 @@ class ControlPlane:
     # ---- operations -----------------------------------------------------------------------------------------------
 
     def ping(self, routes: Sequence[Route], deadline_s: float, apid: int = icd.APID_KVC) -> dict[Satellite, float]:
-        """Round trip times in seconds of the satellites that answer."""
+        """Return the round trip times, in seconds, of the satellites that answer."""
         asks = [Ask(route, icd.OP_PING, apid, payload=b"skymemory") for route in routes]
         return {
             ask.route.satellite: answer.rtt_s
@@ -183,7 +183,7 @@ class ControlPlane:
         }
 
     def store_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, dict[str, int]]:
-        """Counters of the hashtable service, by the ICD's names, of the satellites that answer."""
+        """Return the counters of the hashtable service, by the ICD's names, of the satellites that answer."""
         found = {}
         for satellite, values in self._stats(routes, icd.APID_KVC, deadline_s):
             if len(values) == len(icd.STATS_KVC):
@@ -191,7 +191,7 @@ class ControlPlane:
         return found
 
     def link_stats(self, routes: Sequence[Route], deadline_s: float) -> dict[Satellite, LinkStats]:
-        """Counters of links and routing of the satellites that answer."""
+        """Return the counters of links and routing of the satellites that answer."""
         found = {}
         fixed, size = len(icd.STATS_ISL), len(icd.STATS_LINK)
         for satellite, values in self._stats(routes, icd.APID_ISL, deadline_s):
@@ -219,7 +219,8 @@ class ControlPlane:
         """Ask one satellite which blocks it holds any chunk of (HAS with the flag `any`).
 
         Returns:
-            For each key what the satellite knows of the block, None if it holds nothing; and the keys of which it said nothing.
+            For each key the satellite's entry of the block, or None if it holds no chunk; and the keys about which it said
+            nothing.
         """
         any_chunk = ChunkSet(0, 1, (True,)).encode()
         asks = [Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk) for key in keys]
@@ -230,7 +231,7 @@ class ControlPlane:
     def find_latest(
         self, routes: Sequence[Route], keys: Sequence[bytes], tenant: int, deadline_s: float
     ) -> dict[bytes, BlockEntry]:
-        """Ask several satellites, all at once, what they know of blocks; of what they say of one the highest epoch counts."""
+        """Ask several satellites about blocks, all at once; of several entries of a block the highest epoch counts."""
         any_chunk = ChunkSet(0, 1, (True,)).encode()
         asks = [
             Ask(route, icd.OP_HAS, flags=icd.FLAG_ANY, tenant=tenant, key=key, payload=any_chunk)
@@ -249,17 +250,21 @@ class ControlPlane:
     ) -> list[bool | None]:
         """Ask servers whether they hold their whole shares of blocks, all at once.
 
+        A share that moves may lie in part at one place and in part at another: the next place is asked for the chunks that those
+        before lack.
+
         Args:
-            blocks: each with the ways to servers 0 to n - 1. Of a server with several places the next one is asked for what those
-                before do not hold: a share that moves may lie in part at one and in part at another.
+            blocks: Each entry with the routes to the places of servers 0 to n - 1.
 
         Returns:
-            For each block: True, False, or None if it depends on a place that did not answer.
+            For each block True, False, or None if it depends on a place that did not answer.
         """
         return [one.whole for one in self.held(blocks, tenant, deadline_s)]
 
-    def held(self, blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]], tenant: int, deadline_s: float) -> list[Held]:
-        """As `hold_all`, with who did not answer. A server without a place is not asked."""
+    def held(
+        self, blocks: Sequence[tuple[BlockEntry, Sequence[Sequence[Route]]]], tenant: int, deadline_s: float
+    ) -> list[HeldBlock]:
+        """Ask as `hold_all` does, and also return who was silent. A server without a place is not asked."""
         end_s = time.monotonic() + deadline_s
         shares = [share for index, (entry, places) in enumerate(blocks) for share in shares_of(index, entry, places)]
         silent: list[list[Satellite]] = [[] for _ in blocks]
@@ -272,16 +277,16 @@ class ControlPlane:
         found = [CoreHeld() for _ in blocks]
         for share in shares:
             share.add_to(found[share.index])
-        return [Held(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other) for one, who in zip(found, silent, strict=True)]
+        return [HeldBlock(_WHOLE[HeldVerdict(one.verdict)], who, one.is_other) for one, who in zip(found, silent, strict=True)]
 
     def touch(self, blocks: Sequence[tuple[BlockEntry, Sequence[Route]]], tenant: int, deadline_s: float) -> bool:
-        """Fetch one chunk of each block from each server, and throw it away: stores then count the blocks as used.
+        """Fetch one chunk of each block from each server and discard it: stores then count the blocks as used.
 
         Args:
-            blocks: each with the ways to servers 0 to n - 1, in the order in which they are to count as used.
+            blocks: Each entry with the routes to servers 0 to n - 1, in the order in which they are to count as used.
 
         Returns:
-            All servers that were asked have answered.
+            True if all servers that were asked answered.
         """
         asks = [
             Ask(
@@ -304,7 +309,7 @@ class ControlPlane:
         return Purged(sum(one.chunks for one in each), all(map(is_confirmed, each)))
 
     def purge_each(self, blocks: Sequence[tuple[bytes, Sequence[Route]]], tenant: int, deadline_s: float) -> list[Cleared]:
-        """Let satellites forget their chunks of blocks, all at once; those that are asked are named for each block's key."""
+        """Let satellites forget their chunks of blocks, all at once; each key comes with the satellites to ask."""
         asks = [Ask(route, icd.OP_PURGE, tenant=tenant, key=key) for key, routes in blocks for route in routes]
         answers = iter(self.exchange(asks, deadline_s))
         return [cleared_of([next(answers) for _ in routes]) for _, routes in blocks]
@@ -318,22 +323,22 @@ class ControlPlane:
         key: bytes = NO_KEY,
         *,
         keep: bool = False,
-    ) -> Answer | None:
-        """Let a satellite send its chunks of a block (key of zeros: of all blocks) to another one.
+    ) -> SatelliteAnswer | None:
+        """Let a satellite send its chunks of a block to another one; a key of zeros means all blocks.
 
         Args:
-            keep: the source keeps its copy.
+            keep: The source keeps its copy.
         """
         return self.migrate_blocks([Move(source, target, key)], tenant, deadline_s, keep=keep)[0]
 
     def migrate_blocks(
         self, moves: Sequence[Move], tenant: int, deadline_s: float, *, epoch: int = 0, keep: bool = False
-    ) -> list[Answer | None]:
-        """The same for many, all at once; a satellite that has no room for another job is asked again.
+    ) -> list[SatelliteAnswer | None]:
+        """Let satellites send chunks as `migrate` does, all at once; a satellite without room for another job is asked again.
 
         Args:
-            epoch: row of the schedule for whose window the blocks are laid; they stay until it is over. 0: they lie in the
-                window of the moment.
+            epoch: Row of the schedule for whose window the blocks are laid; they stay until it is over. 0: they lie in the
+                present window.
 
         Returns:
             For each move the answer, which says that the job began or that there is nothing to move.
@@ -353,13 +358,13 @@ class ControlPlane:
         ]
         return self.exchange(asks, deadline_s)
 
-    def relay(self, routes: Sequence[Route], message: bytes, deadline_s: float) -> list[Answer | None]:
+    def relay(self, routes: Sequence[Route], message: bytes, deadline_s: float) -> list[SatelliteAnswer | None]:
         """Put a cFS message (a command, with its headers) on the Software Bus of satellites.
 
-        Once, however often the request has to be repeated. Without an answer it may be there, or not.
+        A satellite puts it there once, however often the request is repeated. Without an answer it may or may not be there.
 
         Raises:
-            PacketError: the message is longer than the ICD allows.
+            PacketError: The message is longer than the ICD allows.
         """
         if len(message) > icd.LIMIT_RELAY_BYTES:
             raise PacketError(icd.STATUS_TOO_LARGE, f"message of {len(message)} bytes; {icd.LIMIT_RELAY_BYTES} are allowed")
@@ -367,19 +372,19 @@ class ControlPlane:
         return self.exchange(asks, deadline_s)
 
     def telemetry(self, routes: Sequence[Route], duration_s: float) -> list[tuple[Satellite, bytes]]:
-        """What `listen` gives in a time."""
+        """Return the messages that `listen` yields in a time."""
         return list(self.listen(routes, duration_s))
 
     def listen(
         self, routes: Sequence[Route], duration_s: float, stopped: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[Satellite, bytes]]:
-        """Telemetry that goes over the Software Bus of satellites, each message with its headers, as it comes.
+        """Yield telemetry of satellites' Software Buses as it comes, each message with its headers.
 
-        Satellites send it for the time of a lease; here it is renewed, and requests that were lost with it. A socket and a host
-        number of its own are used.
+        Satellites send it for the time of a lease, which is renewed here; that also makes up for requests that were lost. A
+        socket and a host number of its own are used.
 
         Args:
-            stopped: asked now and then; True ends it before its time.
+            stopped: Function that is called now and then; True ends the listening early.
         """
         with self._lock:
             self._check_open()

@@ -1,7 +1,7 @@
 """The native transfer engine, `ground/native/skyc.h`, through ctypes.
 
-A call moves many blocks, each striped over many satellites, straight between their memory and the socket; the GIL is
-released meanwhile. Whatever happens in the sky ends up in each transfer's `status` and never raises.
+A call moves many blocks, each striped over many satellites, straight between their memory and the socket; the GIL is released
+meanwhile. Failures in the sky end up in each transfer's `status` and never raise.
 """
 
 import ctypes
@@ -18,19 +18,19 @@ from typing import Final, NamedTuple, Self
 
 import numpy as np
 
-from skymemory import compiled, defaults
-from skymemory.block_entry import BlockEntry
+from skymemory.common import compiled, defaults
+from skymemory.common.progress import Progress
+from skymemory.common.whole_file import Buffer
 from skymemory.link import structures
-from skymemory.placement.torus import Satellite
-from skymemory.progress import Progress
+from skymemory.link.block_entry import BlockEntry
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
 
-Buffer = bytes | bytearray | memoryview
 Server = tuple[Satellite, Satellite, str, int]
-"""a satellite; the satellite through which it is reached; that one's IPv4 address and UDP port"""
+"""A satellite; its entry satellite; the entry satellite's IPv4 address and UDP port."""
 Places = Sequence[Sequence[Server]]
-"""of each server the places of its share, in the order in which they are asked; at least one"""
+"""For each server the places of its share, in the order in which they are asked; at least one."""
 
 _LIBRARY: Final = "libskymem_client.so"
 _PROGRESS_S: Final = 0.05
@@ -39,109 +39,109 @@ _STATUSES: Final = icd.STATUSES | icd.HOST_STATUSES
 
 @dataclass(slots=True)
 class Transfer:
-    """A block to be moved, and what became of it. `get` writes into `data`, `put` reads it; both in place."""
+    """A block to be moved, and the outcome. `get` writes into `data`, `put` reads it; both in place."""
 
     entry: BlockEntry
     tenant: int
     data: Buffer
-    """`entry.block_len` bytes; writable for `get`. It must not change while the call runs"""
+    """`entry.block_len` bytes; writable for `get`. They must not change while the call runs."""
     places: Places = ()
-    """for `get`, while the sky turns: what a server's first place does not hold is asked for at its next one. Empty: the servers
-    of the call, one place each"""
+    """Places for `get` while the sky turns: chunks that a server's first place lacks are asked for at its next one. Empty: the
+    servers of the call, one place each."""
     status: Status = field(default=Status.RUNNING, init=False)
-    """RUNNING until it has an end"""
+    """RUNNING until the transfer ends."""
     last_status: int = field(default=0, init=False)
-    """code of the last error response (`icd.STATUSES`); 0: there was none"""
+    """Code of the last error response (`icd.STATUSES`); 0 if there was none."""
     failed: Satellite | None = field(default=None, init=False)
-    """the satellite on which it failed; of several places the last, or the first that was silent"""
+    """Satellite at which the transfer failed; of several places the last one, or the first silent one."""
     chunks: int = field(default=0, init=False)
-    """received, or acknowledged"""
+    """Chunks received, or acknowledged."""
     bytes: int = field(default=0, init=False)
-    """of these chunks"""
+    """Bytes of these chunks."""
     requests: int = field(default=0, init=False)
-    """GET or HAS requests"""
+    """GET or HAS requests."""
     repeats: int = field(default=0, init=False)
-    """chunks that were asked for, or sent, once more"""
+    """Chunks that were asked for, or sent, once more."""
     duplicates: int = field(default=0, init=False)
     corrupt: int = field(default=0, init=False)
-    """chunks that came with a wrong CRC-32C, and were asked for again"""
+    """Chunks that came with a wrong CRC-32C and were asked for again."""
     duration_s: float = field(default=0.0, init=False)
-    """from the start of the call"""
+    """Seconds from the start of the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What one satellite did in a call; `SKY_HostServed_t`. Times are from the start of the call, None: that did not happen."""
+    """One satellite's part in a call; `SKY_HostServed_t`. Times count from the call's start; None if the event did not happen."""
 
     satellite: Satellite
     entry: Satellite
-    """through which it was reached"""
+    """Entry satellite through which it was reached."""
     rtt_s: float | None
-    """smoothed round trip, over all calls of the client so far"""
+    """Smoothed round trip over all calls of the client so far."""
     chunks: int
-    """received from it, or acknowledged by it, also of blocks that did not come whole"""
+    """Chunks received from it, or acknowledged by it, also of blocks that did not come whole."""
     bytes: int
     requests: int
     repeats: int
     asked_s: float | None
-    """when the first request left (for `put` the first chunk)"""
+    """Time at which the first request left (for `put` the first chunk)."""
     first_s: float | None
     last_s: float | None
-    """when it first and last answered"""
+    """Time of its last answer; `first_s` is that of its first one."""
 
 
 class Call(NamedTuple):
-    """When a call ran, and who did what in it."""
+    """Times of a call, and each satellite's part in it."""
 
     started_ns: int
-    """since 1970; what was waited for other calls lies before it"""
+    """Nanoseconds since 1970 at the call's start, after any wait for other calls."""
     ended_ns: int
     served: tuple[Served, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCounters:
-    """Of one client since it was opened; `SKYC_Counters_t`."""
+    """Counts of one client since it was opened; `SKYC_Counters_t`."""
 
     tx_packets: int
     tx_bytes: int
     tx_calls: int
-    """system calls"""
+    """System calls that sent."""
     tx_failed: int
-    """packets that the system did not take"""
+    """Packets that the system did not take."""
     rx_packets: int
     rx_bytes: int
     rx_calls: int
     rx_bad: int
-    """packets that did not decode"""
+    """Packets that did not decode."""
     rx_stale: int
-    """packets for which nobody waited any more"""
+    """Packets that nobody waited for any more."""
     receive_buffer_bytes: int
     tx_offload: int
-    """1: the system bundles datagrams"""
+    """1 if the system bundles datagrams."""
     rx_offload: int
     host_number: int
-    """the ground address is (0, this number)"""
+    """This host's number; its ground address is (0, number)."""
 
 
 @cache
 def library() -> ctypes.CDLL:
-    """The library, loaded once.
+    """Return the library, which is loaded once.
 
     Raises:
-        FileNotFoundError: it is not there.
-        OSError: it is not for this machine.
+        FileNotFoundError: The library is missing.
+        OSError: The library is not for this machine.
     """
     return compiled.load(compiled.library_path(_LIBRARY), structures.SIGNATURES)
 
 
 def crc32c(data: bytes) -> int:
-    """The flight core's CRC-32C."""
+    """Return the flight core's CRC-32C of some bytes."""
     return int(library().SKY_Crc32c(0, data, len(data)))
 
 
 class NativeClient:
-    """One UDP socket, with all it has learned about the satellites. Thread-safe: calls follow one another. A context manager."""
+    """A UDP socket and all it has learned about the satellites. Thread-safe: calls follow one another. A context manager."""
 
     def __init__(
         self,
@@ -154,23 +154,23 @@ class NativeClient:
         """Open the socket; nothing is sent. 0 stands for the library's default.
 
         Args:
-            packet_bytes: largest packet on the path (the network's MTU less IP and UDP headers).
-            burst: chunks of one GET request; chunks of PUT until the next question what has arrived.
-            window_max: chunks that may be on their way to or from one satellite.
-            receive_bytes: receive buffer to ask of the system; what it gives is in `counters`.
-            offload: False: one datagram a packet even where the system could bundle them (for comparisons).
+            packet_bytes: Largest packet on the path (the network's MTU less IP and UDP headers).
+            burst: Chunks of one GET request; chunks of PUT between two questions about what has arrived.
+            window_max: Chunks that may be on their way to or from one satellite.
+            receive_bytes: Receive buffer to ask of the system; the one it gives is in `counters`.
+            offload: False sends one datagram a packet even where the system could bundle them (for comparisons).
 
         Raises:
-            ValueError: a number is out of range.
-            OSError: no socket to be had.
-            FileNotFoundError: the library was not built.
+            ValueError: A number is out of range.
+            OSError: The system gives no socket.
+            FileNotFoundError: The library was not built.
         """
         self._library = library()
         self._closing = False
         self._lock = Lock()
-        """held while a call runs"""
+        """Lock that is held while a call runs."""
         self._handle_lock = Lock()
-        """held while the handle goes, so that nobody cancels a call of a client that is no more"""
+        """Lock that is held while the handle goes, so that nobody cancels a call of a closed client."""
         config = structures.Config(packet_bytes, window_max, burst, receive_bytes, no_offload=0 if offload else 1)
         error = ctypes.c_int()
         handle = self._library.SKYC_Open(ctypes.byref(config), ctypes.byref(error))
@@ -192,7 +192,7 @@ class NativeClient:
         self.close()
 
     def close(self) -> None:
-        """Cancel what runs and close the socket; safe to call twice."""
+        """Cancel the running call and close the socket; safe to call twice."""
         self._closing = True
         self.cancel()
         with self._lock, self._handle_lock:
@@ -206,33 +206,33 @@ class NativeClient:
         """Send blocks: chunk i of each to server i mod n.
 
         Args:
-            transfers: their results are filled in.
-            servers: at least one; for `get` those of transfers that name no places of their own.
-            deadline_ms: from now, for all of them; at least 1.
-            progress: called now and then; what it raises ends the call and is raised again.
+            transfers: Blocks to move; their results are filled in.
+            servers: At least one server; for `get` they serve the transfers that name no places of their own.
+            deadline_ms: Milliseconds from now for all of them, at least 1.
+            progress: Function that is called now and then; what it raises ends the call and is raised again.
 
         Returns:
-            What each satellite did.
+            Times of the call, and each satellite's part in it.
 
         Raises:
-            ValueError: lengths contradict each other, a client that was closed.
+            ValueError: Lengths contradict each other, or the client was closed.
         """
         return self._run(self._library.SKYC_Put, transfers, servers, deadline_ms, progress, writable=False)
 
     def get(
         self, transfers: Sequence[Transfer], servers: Sequence[Server], deadline_ms: int, progress: Progress | None = None
     ) -> Call:
-        """Fetch blocks into their `data`; all else as for `put`. Data of a block that is not DONE means nothing."""
+        """Fetch blocks into their `data`, otherwise as `put`. The data of a block that is not DONE means nothing."""
         return self._run(self._library.SKYC_Get, transfers, servers, deadline_ms, progress, writable=True)
 
     def cancel(self) -> None:
-        """End the call that runs now in another thread; without one nothing happens."""
+        """End the call that runs in another thread; without one nothing happens."""
         with self._handle_lock:
             if self._lock.locked() and self._handle is not None:
                 self._library.SKYC_Cancel(self._handle, self._calls_ended())
 
     def counters(self) -> ClientCounters:
-        """Counts since the client was opened; waits for a call that runs."""
+        """Return the counts since the client was opened; waits for a running call."""
         counters = structures.Counters()
         with self._lock:
             self._library.SKYC_Counters(self._open_handle(), ctypes.byref(counters))
@@ -286,7 +286,7 @@ class NativeClient:
             else:
                 error = self._run_with_progress(call, handle, blocks, progress)
             done = Call(started_ns, time.time_ns(), self._served(handle) if error == 0 else ())
-        if error == EINVAL:  # only the first block at fault has been looked at
+        if error == EINVAL:  # the core has looked only as far as the first block at fault
             wrong = next((t for t, block in zip(transfers, blocks, strict=True) if block.last_status), transfers[0]).entry
             raise ValueError(
                 f"block of {wrong.block_len} bytes as {wrong.chunk_total} chunks of {wrong.chunk_len}: allowed are chunks of"
@@ -301,7 +301,7 @@ class NativeClient:
         return done
 
     def _served(self, handle: int) -> tuple[Served, ...]:
-        """Of the call that has just ended; no other may run meanwhile."""
+        """Return each satellite's part in the call that has just ended; no other may run meanwhile."""
         entries = (structures.Served * self._library.SKYC_Served(handle, None, 0))()
         self._library.SKYC_Served(handle, entries, len(entries))
         return tuple(_served_of(entry) for entry in entries)
@@ -309,7 +309,7 @@ class NativeClient:
     def _run_with_progress(
         self, call: Callable[..., int], handle: int, blocks: ctypes.Array[structures.Block], progress: Progress
     ) -> int:
-        """The call in a thread of its own, so that this one can tell how it goes, and can be interrupted."""
+        """Run the call in a thread of its own, so that this one can report progress and can be interrupted."""
         errors: list[int] = []
         worker = Thread(target=lambda: errors.append(call(handle, blocks, len(blocks))), name="skymem-transfer")
         counts = structures.Progress()
@@ -325,7 +325,7 @@ class NativeClient:
             self._library.SKYC_Cancel(handle, number)
             raise
         finally:
-            worker.join()  # it works on memory of ours
+            worker.join()  # it works on this call's memory
         if errors[0] == 0:
             self._library.SKYC_Progress(handle, ctypes.byref(counts))  # a short call is over before the first look
             progress(counts.chunks_done, counts.chunks_total)
@@ -346,9 +346,9 @@ def _served_of(entry: structures.Served) -> Served:
     )
 
 
-@lru_cache(maxsize=64)  # they change when the window moves or a satellite is lost
+@lru_cache(maxsize=64)  # places change when the window moves or a satellite is lost
 def _rounds(places: tuple[tuple[Server, ...], ...]) -> list[ctypes.Array[structures.Place]]:
-    """The servers' first places; behind them, if there are any, the others round by round."""
+    """Return the servers' first places and, if there are any, the other places round by round."""
     most = max(len(one) for one in places)
     if min(len(one) for one in places) == 0:
         raise ValueError("a server without a place; each needs at least one")
@@ -365,7 +365,7 @@ def _server_entry(server: Server) -> structures.Place:
 
 
 def _view(transfer: Transfer, *, writable: bool) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
-    """The block's memory, without a copy; it stays in place as long as this lives."""
+    """Return the block's memory without a copy; it stays in place as long as the result lives."""
     view = memoryview(transfer.data)
     if not view.c_contiguous or view.nbytes != transfer.entry.block_len or (writable and view.readonly):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Several fields of a ctypes structure, read and written in one step. One by one takes ten times as long."""
+"""Fields of a ctypes structure, read and written in one step: one by one takes ten times as long."""
 
 import ctypes
 import struct
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 _CODES: Final = {1: "B", 2: "H", 4: "I", 8: "Q"}
-"""by bytes, for unsigned numbers and pointers"""
+"""Codes of unsigned numbers and pointers, by their bytes."""
 
 
 def offset_of(structure: type[ctypes.Structure], name: str) -> int:
-    """Return where a field begins, in bytes from the structure's beginning."""
+    """Return the offset of a field in bytes."""
     offset: int = getattr(structure, name).offset
     return offset
 
@@ -21,8 +21,8 @@ def packed(structure: type[ctypes.Structure], first: str, last: str) -> struct.S
     Nested structures count as their fields. Arrays are bytes, a null pointer is 0.
 
     Args:
-        first: field with which the layout begins.
-        last: field with which it ends.
+        first: First field of the layout.
+        last: Last field of the layout.
     """
     names = [name for name, *_ in structure._fields_]
     kinds: dict[str, Any] = {name: kind for name, kind, *_ in structure._fields_}
@@ -36,7 +36,7 @@ def packed(structure: type[ctypes.Structure], first: str, last: str) -> struct.S
 
 
 def _flat(kind: Any, offset: int) -> Iterator[tuple[int, str, int]]:
-    """The offset, the code and the size of each number in a field."""
+    """Yield the offset, the code and the size of each number in a field."""
     size = ctypes.sizeof(kind)
     if issubclass(kind, ctypes.Structure):
         for name, inner, *_ in kind._fields_:

@@ -1,6 +1,6 @@
-"""Small requests and their answers, `SKYC_Ask` of `ground/native/skyc.h`, through ctypes.
+"""Small requests and their answers: `SKYC_Ask` of `ground/native/skyc.h`, through ctypes.
 
-The flight core's host decides what is sent when, what is sent again, and what counts as an answer (`sky_host_ask.h`).
+The flight core's host decides when a request is sent, when it is repeated, and which packet answers it (`sky_host_ask.h`).
 """
 
 import ctypes
@@ -10,24 +10,24 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from skymemory import defaults
+from skymemory.common import defaults
 from skymemory.link import structures
-from skymemory.link.ask import Answer, Ask
+from skymemory.link.ask import Ask, SatelliteAnswer
 from skymemory.link.native import library
 from skymemory.link.packed import offset_of, packed
-from skymemory.placement.torus import Satellite
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import KEY_BYTES, Packet, PacketError
 
 ASKED: Final = packed(structures.Question, "place", "room")
-"""what is asked"""
+"""Layout of the fields of a question that describe the request."""
 TOLD: Final = packed(structures.Question, "status", "answer")
-"""what became of it"""
+"""Layout of the fields of a question that describe its outcome."""
 _TOLD_AT: Final = offset_of(structures.Question, "status")
 _QUESTION_BYTES: Final = ctypes.sizeof(structures.Question)
 _ANSWER_AT: Final = structures.Question.answer.offset
 _ROOM_BYTES: Final = 1024
-"""for the payload of an answer; more than any of the ICD but a chunk has"""
+"""Room for the payload of an answer; except for a chunk, no payload of the ICD needs more."""
 _OVERHEAD: Final = icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES
 _RECEIVE_BUFFER_BYTES: Final = 1 << 20
 _FIRST_US: Final = defaults.HOST_ASK_INITIAL_US
@@ -39,14 +39,14 @@ _DONE: Final = next(code for code, status in icd.HOST_STATUSES.items() if status
 
 
 class Asker:
-    """A UDP socket with what it has learned of the round trips of satellites. One call at a time: its user sees to that."""
+    """A UDP socket and the round trips that it measured. One call at a time: the user sees to that."""
 
     def __init__(self) -> None:
         """Open the socket; nothing is sent.
 
         Raises:
-            OSError: there is no socket to be had.
-            FileNotFoundError: the library was not built.
+            OSError: The system gives no socket.
+            FileNotFoundError: The library was not built.
         """
         self._library = library()
         patience = structures.Patience(_FIRST_US, _MIN_US, _MAX_US, _SILENCE_US)
@@ -57,11 +57,11 @@ class Asker:
             raise OSError(error.value, f"cannot open a UDP socket: {os.strerror(error.value)}")
         counters = self._counters()
         self.port = int(counters.port)
-        """the host's UDP port"""
+        """The host's UDP port."""
         self.number = int(counters.host_number)
-        """the ground address is (0, this number)"""
+        """This host's number; its ground address is (0, number)."""
         self.repeats = 0
-        """questions that were sent again"""
+        """Questions that were sent again."""
 
     def close(self) -> None:
         """Close the socket."""
@@ -73,45 +73,45 @@ class Asker:
         return counters
 
     def set_number(self, number: int) -> None:
-        """Take another host number; 0: one by chance."""
+        """Take another host number; 0 draws one by chance."""
         self._library.SKYC_SetNumber(self._handle, number)
         self.number = int(self._counters().host_number)
 
     def patience_s(self, satellites: Iterable[Satellite]) -> float:
-        """Return how long satellites may be silent before they count as silent."""
+        """Return the seconds after which these satellites count as silent."""
         return float(self._library.SKYC_PatienceUs(self._handle, *_addresses(satellites)) / 1e6)
 
     def hurry_s(self, satellites: Iterable[Satellite]) -> float:
-        """Return how long to wait for answers that one can do without."""
+        """Return the seconds to wait for dispensable answers."""
         return float(self._library.SKYC_HurryUs(self._handle, *_addresses(satellites)) / 1e6)
 
     def expect(self, satellite: Satellite, rtt_s: float) -> None:
-        """Take over a round trip that somebody else has measured, if none was measured here."""
+        """Take over a round trip that another socket measured, if none was measured here."""
         rtt_us = min(max(round(rtt_s * 1e6), 1), defaults.HOST_RTO_MAX_US)
         self._library.SKYC_Expect(self._handle, structures.Addr(*satellite), rtt_us)
 
-    def ask(self, asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) -> list[Answer | None]:
+    def ask(self, asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) -> list[SatelliteAnswer | None]:
         """Ask, and wait until all is answered or the deadline has passed.
 
         Args:
-            endpoints: for each request that of the satellite through which it goes, IPv4 address << 16 | port.
-            deadline_ms: from now, at least 1.
+            endpoints: Endpoint of the entry satellite of each request: IPv4 address << 16 | port.
+            deadline_ms: Milliseconds from now, at least 1.
 
         Returns:
-            For each request its answer, None if there was none in time.
+            For each request its answer, or None if none came in time.
 
         Raises:
-            PacketError: a request cannot be a packet.
-            OSError: somebody has closed the socket's descriptor.
+            PacketError: A request does not fit a packet.
+            OSError: Somebody closed the socket's descriptor.
         """
         memory = _written(asks, endpoints, min(deadline_ms, _DEADLINE_MAX_MS))
         questions = structures.Question.from_buffer(memory)
         error = self._library.SKYC_Ask(self._handle, ctypes.byref(questions), len(asks))
         try:
-            while error == errno.EAGAIN:  # now and then Python may look at signals
+            while error == errno.EAGAIN:  # Python may look at signals now and then
                 error = self._library.SKYC_AskOn(self._handle)
         except BaseException:
-            self._library.SKYC_StopAsking(self._handle)  # it works on memory of ours
+            self._library.SKYC_StopAsking(self._handle)  # it works on this call's memory
             raise
         counters = self._counters()
         self.number, self.repeats = int(counters.host_number), int(counters.repeats)
@@ -128,7 +128,7 @@ def _addresses(satellites: Iterable[Satellite]) -> tuple["ctypes.Array[structure
 
 
 def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) -> bytearray:
-    """Questions, behind them room for each one's answer, then their payloads."""
+    """Return memory that holds the questions, then room for each one's answer, then the payloads."""
     rooms_at = len(asks) * _QUESTION_BYTES
     payload_at = rooms_at + len(asks) * _ROOM_BYTES
     memory = bytearray(payload_at)
@@ -137,7 +137,7 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for index, (ask, endpoint) in enumerate(zip(asks, endpoints, strict=True)):
         size = len(ask.payload)
-        if len(ask.key) != KEY_BYTES:  # struct pads and cuts without a word
+        if len(ask.key) != KEY_BYTES:  # struct pads and cuts silently
             raise PacketError(icd.STATUS_BAD_HEADER, f"key of {len(ask.key)} bytes; {KEY_BYTES} are allowed")
         if _OVERHEAD + size > icd.LIMIT_PACKET_BYTES:
             raise PacketError(icd.STATUS_TOO_LARGE, f"{_OVERHEAD + size} bytes; {icd.LIMIT_PACKET_BYTES} are allowed")
@@ -168,8 +168,8 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
     return memory
 
 
-def _read(memory: bytearray, count: int, index: int) -> Answer | None:
-    """The answer to a question; None: it has none."""
+def _read(memory: bytearray, count: int, index: int) -> SatelliteAnswer | None:
+    """Return the answer to a question; None if it has none."""
     status, sent, rtt_us, *told = TOLD.unpack_from(memory, index * _QUESTION_BYTES + _TOLD_AT)
     if status != _DONE:
         return None
@@ -207,4 +207,4 @@ def _read(memory: bytearray, count: int, index: int) -> Answer | None:
         time_subs=time_subs,
     )
     raw = structures.Packet.from_buffer(memory, index * _QUESTION_BYTES + _ANSWER_AT)
-    return Answer(packet, rtt_us / 1e6, sent > 1, raw)
+    return SatelliteAnswer(packet, rtt_us / 1e6, sent > 1, raw)

@@ -1,25 +1,25 @@
-"""Which chunks of a block each server should hold, in pieces that one request can name: the core decides (`sky_held.h`)."""
+"""Shares of a block that servers should hold, in pieces that one request can name: the core decides (`sky_held.h`)."""
 
 import ctypes
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from skymemory.block_entry import BlockEntry
 from skymemory.link import structures
-from skymemory.link.ask import Answer, Ask, facts_of
+from skymemory.link.ask import Ask, SatelliteAnswer, facts_of
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import library
 from skymemory.link.structures import CHUNKSET_MAX_BYTES, HELD_NOWHERE
-from skymemory.placement.window import Route
+from skymemory.sky.window import Route
 from skymemory.wire import icd
 
 _Payload: Final = ctypes.c_uint8 * CHUNKSET_MAX_BYTES
 
 
 class Share:
-    """Chunks of a block that one server should hold, and where it may hold them."""
+    """Chunks of a block that one server should hold, and the places that may hold them."""
 
     def __init__(self, index: int, key: bytes, places: Sequence[Route], raw: structures.HeldShare) -> None:
-        """`index`: of the block."""
+        """Describe the share of the block with this index."""
         self.index = index
         self._key = key
         self._places = places
@@ -28,31 +28,31 @@ class Share:
 
     @property
     def is_open(self) -> bool:
-        """True if a place is left that may hold what is missing."""
+        """True if a place is left that may hold the missing chunks."""
         return bool(self._core.SKY_HeldShare_Next(self._at) != HELD_NOWHERE)
 
     def ask(self, tenant: int) -> Ask:
-        """Does the next place hold what is missing?"""
+        """Return the question whether the next place holds the missing chunks."""
         route = self._places[self._core.SKY_HeldShare_Next(self._at)]
         room, first = _Payload(), ctypes.c_uint32()
         payload = ctypes.string_at(room, self._core.SKY_HeldShare_Ask(self._at, room, ctypes.byref(first)))
         return Ask(route, icd.OP_HAS, tenant=tenant, key=self._key, chunk_id=first.value, payload=payload)
 
-    def take(self, answer: Answer | None) -> None:
-        """What it said; None: nothing."""
+    def take(self, answer: SatelliteAnswer | None) -> None:
+        """Take the answer of a place; None if it was silent."""
         self._core.SKY_HeldShare_Take(self._at, self._key, None if answer is None else answer.raw)
 
     def add_to(self, held: structures.Held) -> None:
-        """Add what is known of this share to what is known of its block."""
+        """Add the facts about this share to those about its block."""
         self._core.SKY_Held_Add(ctypes.byref(held), self._at)
 
 
 def shares_of(index: int, entry: BlockEntry, places: Sequence[Sequence[Route]]) -> Iterator[Share]:
-    """The shares of a block, in pieces that one request can name.
+    """Yield the shares of a block, in pieces that one request can name.
 
     Args:
-        index: of the block.
-        places: of each server 0 to n - 1; none: it is not asked.
+        index: Index of the block.
+        places: Places of servers 0 to n - 1; a server without a place is not asked.
     """
     core, facts, servers = library(), ctypes.byref(facts_of(entry)), len(places)
     for server, routes in enumerate(places):

@@ -24,27 +24,27 @@ HELD_NOWHERE: Final = 4294967295
 
 
 class Word(IntEnum):
-    """`SKY_HasWord_t`. What an answer says."""
+    """`SKY_HasWord_t`. Kinds of answers."""
 
     NOTHING = 0
-    """there is none, or it only says why the satellite could not be asked"""
+    """there is no answer, or it only says why the satellite could not be asked"""
     ABSENT = 1
     """the satellite holds nothing of the block"""
     UNSOUND = 2
-    """it holds something that no block can be, or speaks of another key"""
+    """the answer describes something that no block can be, or another key"""
     BLOCK = 3
-    """it knows the block: SKY_BlockFacts_t"""
+    """the satellite knows the block: SKY_BlockFacts_t"""
 
 
 class HeldVerdict(IntEnum):
-    """`SKY_HeldVerdict_t`. Is a block held? Of several shares the greatest value counts."""
+    """`SKY_HeldVerdict_t`. Verdict on a block. The greatest value of its shares counts."""
 
     WHOLE = 0
     """every chunk is held"""
     UNKNOWN = 1
-    """that depends on somebody who said nothing, or on a server that nobody was asked about"""
+    """a satellite was silent, or nobody was asked about a server"""
     BROKEN = 2
-    """a chunk is held nowhere, as all said who may have it"""
+    """a chunk is held nowhere, by the word of all satellites that may have it"""
 
 
 class ClearStep(IntEnum):
@@ -55,7 +55,7 @@ class ClearStep(IntEnum):
     ALL = 1
     """ask for all shares, wherever they may be: SKY_Clearing_Told"""
     LOOK = 2
-    """find out who is lost, so that others stand in"""
+    """find lost satellites, so that others stand in"""
     END = 3
 
 
@@ -71,7 +71,7 @@ class Addr(Structure):
 
 
 class Packet(Structure):
-    """`SKY_Packet_t`. Every field of a packet in host order. payload points into the datagram it was decoded from."""
+    """`SKY_Packet_t`. All fields of a packet in host order. payload points into the datagram it was decoded from."""
 
     is_request: bool
     apid: int
@@ -142,7 +142,7 @@ class Packet(Structure):
 
 
 class Place(Structure):
-    """`SKY_HostPlace_t`. Where a share is: a satellite, and how it is reached. Answers are taken from that endpoint only."""
+    """`SKY_HostPlace_t`. Place of a share: a satellite, and how it is reached. Answers are taken from that endpoint only."""
 
     plane: int
     """plane 0: nowhere"""
@@ -153,7 +153,7 @@ class Place(Structure):
     entry_slot: int
     """satellite that listens at the endpoint"""
     endpoint: int
-    """of that, as the shell understands it"""
+    """endpoint of the entry satellite, as the shell understands it"""
     _fields_ = (
         ("plane", c_uint16),
         ("slot", c_uint16),
@@ -167,7 +167,7 @@ class Question(Structure):
     """`SKY_HostQuestion_t`. One question. It stays in place, with its payload and its room, until it has an end."""
 
     place: Place
-    """who is asked"""
+    """satellite that is asked"""
     key: Array[c_uint8]
     apid: int
     op: int
@@ -177,11 +177,11 @@ class Question(Structure):
     chunk_id: int
     credit: int
     deadline_ms: int
-    """from the beginning; at least 1"""
+    """time from the beginning; at least 1"""
     payload_bytes: int
-    """of the request"""
+    """length of the request's payload"""
     room_bytes: int
-    """for the answer's payload; 0: it is not wanted"""
+    """room for the answer's payload; 0: it is not wanted"""
     payload: int | None
     """may be NULL without bytes"""
     room: int | None
@@ -189,23 +189,23 @@ class Question(Structure):
     status: int
     """RUNNING; then DONE (it was answered), EXPIRED, TOO_LARGE (no path takes it), or what SKY_Host_Stop said"""
     sent: int
-    """how often it was sent; more than once: what it was to do may have been done before it was answered"""
+    """sendings; after more than one the request may have been done before the one that is answered"""
     rtt_us: int
-    """from the last sending to the answer"""
+    """time from the last sending to the answer"""
     answer: Packet
     request_id: int
     deadline_us: int
     due_us: int
     first_us: int
-    """when it was sent"""
+    """times of its first and last sending"""
     last_us: int
-    """when it was sent"""
+    """times of its first and last sending"""
     tries: int
     """sendings under the number that the host has now"""
     numbers: int
     """numbers that the host had drawn when it was asked"""
     next: int | None
-    """of those that wait, or that have ended"""
+    """next question that waits, or that has ended"""
     _fields_ = (
         ("place", Place),
         ("key", c_uint8 * 32),
@@ -240,13 +240,13 @@ class Patience(Structure):
     """`SKY_HostPatience_t`. How long answers are waited for. SKY_Host_Init sets the defaults."""
 
     first_us: int
-    """the timer before a round trip was measured"""
+    """timer before a round trip was measured"""
     min_us: int
-    """the timer at least"""
+    """shortest timer"""
     max_us: int
-    """the timer at most"""
+    """longest timer"""
     silence_us: int
-    """of a satellite, at least, before it counts as silent"""
+    """shortest silence after which a satellite counts as silent"""
     _fields_ = (
         ("first_us", c_uint32),
         ("min_us", c_uint32),
@@ -275,12 +275,12 @@ class ChunkSet(Structure):
 
 
 class Block(Structure):
-    """`SKY_HostBlock_t`. One block, and what is to be done with it. It stays in place until it has an end. While the sky
-    turns a server's chunks move from one satellite to another, one by one. A GET asks for a server's share at its place in
-    `servers` first; what that does not hold is asked for at its place in the first round of `fallbacks`, and so on. A chunk
-    is in one of its places always and only moves forward, so places asked in the order of time find every chunk. A satellite
-    that cannot be reached, or that has been silent for its part of the time that is left, is passed over in the same way. A
-    PUT goes to `servers` only."""
+    """`SKY_HostBlock_t`. One block and its transfer. It stays in place until it has an end. While the sky turns a server's
+    chunks move from one satellite to another, one by one. A GET asks for a server's share at its place in `servers` first.
+    Chunks that are not there are asked for at its place in the first round of `fallbacks`, and so on. A chunk is in one of
+    its places always and only moves forward, so places asked in the order of time find every chunk. A satellite that cannot
+    be reached, or that has been silent for its part of the time that is left, is passed over in the same way. A PUT goes to
+    `servers` only."""
 
     key: Array[c_uint8]
     kind: int
@@ -291,7 +291,7 @@ class Block(Structure):
     chunk_len: int
     chunk_total: int
     deadline_ms: int
-    """from the beginning; at least 1"""
+    """time from the beginning; at least 1"""
     data: int | None
     """block_len bytes: read by put, written by get"""
     have: int | None
@@ -304,25 +304,25 @@ class Block(Structure):
     """at most SKY_HOST_ROUNDS"""
     status: int
     last_status: int
-    """of the last error response, 0: none"""
+    """status of the last error response, 0: none"""
     failed_plane: int
-    """satellite on which it failed, of several places the last one; 0: none"""
+    """satellite on which the block failed, the last one of several places; 0: none"""
     failed_slot: int
-    """satellite on which it failed, of several places the last one; 0: none"""
+    """satellite on which the block failed, the last one of several places; 0: none"""
     failed_chunk: int
-    """of a MISS: one that nobody holds"""
+    """after a MISS: a chunk that nobody holds"""
     passes: int
     """pieces that went on to a later place"""
     chunks: int
-    """received, respectively acknowledged"""
+    """chunks received, or acknowledged"""
     requests: int
     repeats: int
     duplicates: int
     corrupt: int
     bytes: int
-    """of these chunks"""
+    """bytes of these chunks"""
     duration_us: int
-    """from the beginning to the block's end"""
+    """time from the beginning to the block's end"""
     ended_next: int | None
     """the host's own"""
     _fields_ = (
@@ -358,7 +358,7 @@ class Block(Structure):
 
 
 class Served(Structure):
-    """`SKY_HostServed_t`. What one satellite did since SKY_Host_BeginReport. Times are those of the clock, 0: that did not
+    """`SKY_HostServed_t`. Work of one satellite since SKY_Host_BeginReport. Times are those of the clock; 0: that did not
     happen."""
 
     plane: int
@@ -368,17 +368,17 @@ class Served(Structure):
     srtt_us: int
     """smoothed round trip, over all time; 0: none was measured"""
     chunks: int
-    """received from it, respectively acknowledged by it, also of blocks that did not come whole"""
+    """chunks received from it, or acknowledged by it, also those of blocks that did not come whole"""
     requests: int
     repeats: int
     bytes: int
-    """of these chunks"""
+    """bytes of these chunks"""
     asked_us: int
-    """when the first request (PUT: chunk) left"""
+    """time at which the first request (PUT: chunk) left"""
     first_us: int
-    """when it first and last answered"""
+    """times of its first and last answer"""
     last_us: int
-    """when it first and last answered"""
+    """times of its first and last answer"""
     _fields_ = (
         ("plane", c_uint16),
         ("slot", c_uint16),
@@ -396,7 +396,7 @@ class Served(Structure):
 
 
 class BlockFacts(Structure):
-    """`SKY_BlockFacts_t`. What is known of a block."""
+    """`SKY_BlockFacts_t`. Facts of a block."""
 
     block_len: int
     chunk_len: int
@@ -412,19 +412,19 @@ class BlockFacts(Structure):
 
 
 class HeldShare(Structure):
-    """`SKY_HeldShare_t`. What a server should hold of a block, as far as one request can name it."""
+    """`SKY_HeldShare_t`. A server's share of a block, as far as one request can name it."""
 
     block: BlockFacts
     places: int
-    """where it may be held"""
+    """number of its places"""
     asked: int
-    """of these, in their order"""
+    """places asked so far, in their order"""
     is_unanswered: bool
-    """somebody said nothing, or there is nobody to ask"""
+    """a satellite was silent, or there is none to ask"""
     is_other: bool
-    """a block of other lengths has the name"""
+    """a block of other lengths has the key"""
     missing: ChunkSet
-    """found nowhere so far"""
+    """chunks found nowhere so far"""
     _fields_ = (
         ("block", BlockFacts),
         ("places", c_uint32),
@@ -436,7 +436,7 @@ class HeldShare(Structure):
 
 
 class Held(Structure):
-    """`SKY_Held_t`. What servers say of a block. All 0 before the first share."""
+    """`SKY_Held_t`. The word of servers of a block. All 0 before the first share."""
 
     verdict: int
     """SKY_HeldVerdict_t"""
@@ -448,19 +448,19 @@ class Held(Structure):
 
 
 class Cleared(Structure):
-    """`SKY_Cleared_t`. What satellites say that were asked to purge a block. All 0 before the first."""
+    """`SKY_Cleared_t`. Answers of satellites that were asked to purge a block. All 0 before the first."""
 
     asked: int
     confirmed: int
-    """how many of them said that nothing of the block is left there"""
+    """satellites that said that nothing of the block is left there"""
     chunks: int
-    """that these gave up"""
+    """chunks that these gave up"""
     most: int
-    """that one of them gave up: others may have had the same ones"""
+    """most chunks that one of them gave up: others may have had the same ones"""
     chunk_total: int
-    """of the block, as these say; 0: none of them knew it"""
+    """chunks of the block by their word; 0: none of them knew it"""
     is_repeated: bool
-    """a satellite may have purged before, and not have said what"""
+    """a satellite may have purged before, and not have said how much"""
     _fields_ = (
         ("asked", c_uint32),
         ("confirmed", c_uint32),
@@ -472,34 +472,37 @@ class Cleared(Structure):
 
 
 class Clearing(Structure):
-    """`SKY_Clearing_t`. Purging one block."""
+    """`SKY_Clearing_t`. The purge of one block."""
 
     step: int
     """SKY_ClearStep_t"""
     rounds: int
-    """in which all were asked"""
+    """rounds in which all were asked"""
+    is_swept: bool
+    """in the last of them all places of the current row answered"""
     is_confirmed: bool
-    """in the end: nothing of the block is left where it can be found"""
+    """result: nothing of the block is left where it can be found"""
     _fields_ = (
         ("step", c_uint32),
         ("rounds", c_uint32),
+        ("is_swept", c_bool),
         ("is_confirmed", c_bool),
     )
 
 
 class Config(Structure):
-    """`SKYC_Config_t`. Everything 0 is the default."""
+    """`SKYC_Config_t`. Settings of a client; 0 is the default of each."""
 
     packet_bytes: int
     """largest packet of the path; default: what fits a UDP datagram"""
     window_max: int
     """chunks on their way to or from one satellite; default 256"""
     burst: int
-    """chunks of one GET, or of PUT before a HAS asks for them; default 20"""
+    """chunks of one GET, or of a PUT before a HAS asks for them; default 20"""
     receive_bytes: int
-    """receive buffer to ask of the system; default 8 MiB. Less is fine, the windows follow"""
+    """receive buffer to ask for; default 8 MiB. The windows follow what the system gives"""
     patience: Patience
-    """with the answers to questions"""
+    """patience with answers to questions"""
     bind_ipv4: int
     """local address, host order; default: any"""
     host_number: int
@@ -507,7 +510,7 @@ class Config(Structure):
     no_offload: int
     """1: one datagram a packet even where the system could bundle them (for comparisons)"""
     may_fragment: int
-    """1: IP may cut a packet that is larger than the path takes; else that is an error to be seen"""
+    """1: IP may cut a packet that is larger than the path takes; else such a packet is an error"""
     _fields_ = (
         ("packet_bytes", c_uint32),
         ("window_max", c_uint32),
@@ -522,7 +525,7 @@ class Config(Structure):
 
 
 class Counters(Structure):
-    """`SKYC_Counters_t`. Since SKYC_Open."""
+    """`SKYC_Counters_t`. Counters since SKYC_Open."""
 
     tx_packets: int
     tx_bytes: int
@@ -532,9 +535,9 @@ class Counters(Structure):
     rx_bytes: int
     rx_calls: int
     rx_bad: int
-    """did not decode"""
+    """packets that did not decode"""
     rx_stale: int
-    """decoded, but nobody waits for it, or not from whom it is waited for"""
+    """packets that decoded, but that nobody waits for from their sender"""
     receive_buffer_bytes: int
     tx_offload: int
     """1: the system bundles datagrams"""
@@ -542,7 +545,7 @@ class Counters(Structure):
     """1: the system bundles datagrams"""
     host_number: int
     port: int
-    """of the socket"""
+    """port of the socket"""
     repeats: int
     """questions that were sent again"""
     _fields_ = (
@@ -568,11 +571,11 @@ class Progress(Structure):
     """`SKYC_Progress_t`."""
 
     chunks_done: int
-    """of the call that runs, or of the last one"""
+    """chunks of the running call, or of the last one"""
     chunks_total: int
-    """of the call that runs, or of the last one"""
+    """chunks of the running call, or of the last one"""
     calls: int
-    """that have ended: the number of the one that runs"""
+    """calls that have ended; also the number of the running one"""
     _fields_ = (
         ("chunks_done", c_uint64),
         ("chunks_total", c_uint64),
@@ -596,7 +599,7 @@ SIGNATURES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "SKY_Cleared_HasMore": (c_bool, [POINTER(Cleared)]),
     "SKY_Clearing_Init": (None, [POINTER(Clearing), c_bool]),
     "SKY_Clearing_Next": (c_uint, [POINTER(Clearing)]),
-    "SKY_Clearing_Told": (None, [POINTER(Clearing), POINTER(Cleared), c_bool]),
+    "SKY_Clearing_Told": (None, [POINTER(Clearing), POINTER(Cleared), c_bool, c_bool]),
     "SKYC_Open": (c_void_p, [POINTER(Config), POINTER(c_int)]),
     "SKYC_Close": (None, [c_void_p]),
     "SKYC_Put": (c_int, [c_void_p, POINTER(Block), c_uint32]),

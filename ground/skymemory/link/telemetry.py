@@ -9,30 +9,30 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import GROUND_PLANE, Packet, PacketError, decode
 
 _RENEW_S: Final = 2.0
-"""how often a lease is renewed"""
+"""Seconds between two renewals of a lease."""
 _LOOK_S: Final = 0.25
-"""how often a listener looks whether to stop"""
+"""Seconds between two looks whether to stop."""
 _AT_ONCE_MAX: Final = 1024
-"""packets that are read before the time is looked at"""
+"""Packets that are read between two looks at the clock."""
 _RECEIVE_BUFFER_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Lease:
-    """What is asked of one satellite, and where."""
+    """A request for one satellite's telemetry, and the endpoint that it is sent to."""
 
     packet: Packet
     endpoint: tuple[str, int]
 
     def covers(self, packet: Packet, endpoint: tuple[str, int]) -> bool:
-        """Return whether a packet is telemetry that was asked for here."""
+        """Return True if a packet is telemetry that was asked for here."""
         asked = self.packet
         return (
             endpoint == self.endpoint
@@ -49,7 +49,7 @@ def listen(
     """Yield messages from the Software Bus of satellites as they come, each with its headers.
 
     Args:
-        stopped: asked now and then; True ends it before its time.
+        stopped: Function that is called now and then; True ends the listening early.
     """
     end_s = time.monotonic() + duration_s
     with (
@@ -95,14 +95,14 @@ def _leases(constellation: Constellation, routes: Sequence[Route]) -> Iterator[_
 def _send(endpoint: socket.socket, lease: _Lease, left_ms: int) -> None:
     try:
         endpoint.sendto(lease.packet.encode(deadline_ms=left_ms), lease.endpoint)
-    except OSError as error:  # a full queue or no way there at the moment: the lease is renewed soon
+    except OSError as error:  # a full queue, or no way there at the moment: the lease is renewed soon
         if error.errno == errno.EBADF:
             raise
 
 
 def _received(endpoint: socket.socket) -> Iterator[tuple[Packet, tuple[str, int]]]:
-    """Packets that are here; what is no packet of ours is passed over."""
-    for _ in range(_AT_ONCE_MAX):  # bounded: a flood must not keep us from the time
+    """Yield the packets that are here; other datagrams are passed over."""
+    for _ in range(_AT_ONCE_MAX):  # bounded: a flood must not keep us from the clock
         try:
             datagram, source = endpoint.recvfrom(icd.LIMIT_PACKET_BYTES)
         except (BlockingIOError, InterruptedError):

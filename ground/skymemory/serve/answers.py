@@ -1,4 +1,4 @@
-"""What clients get: the objects of OpenAI's API."""
+"""Answers that clients get: the objects of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Usage:
 
     prompt_tokens: int
     cached_tokens: int = 0
-    """of these: came from the sky"""
+    """Tokens of the prompt that came from the sky."""
     completion_tokens: int = 0
 
     def count(self, event: Event) -> None:
-        """Take in what happened."""
+        """Count the tokens of an event."""
         if isinstance(event, Begun):
             self.cached_tokens += event.cached_tokens
         elif isinstance(event, Finished):
             self.completion_tokens += event.tokens
 
     def as_json(self) -> dict[str, Any]:
-        """As OpenAI writes it."""
+        """Return the usage as OpenAI writes it."""
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
@@ -39,14 +39,14 @@ class Usage:
 
 
 @dataclass(slots=True)
-class Answer:
+class CompletionAnswer:
     """The answer to one request: whole, or chunk by chunk."""
 
     kind: Kind
     model: str
     usage: Usage
     echoes: list[str]
-    """text before each choice"""
+    """Text before each choice."""
     usage_in_chunks: bool = False
     _head: dict[str, Any] = field(init=False)
     _texts: list[str] = field(init=False)
@@ -60,7 +60,7 @@ class Answer:
         self._reasons = [None] * len(self.echoes)
 
     def take(self, event: Event) -> list[dict[str, Any]]:
-        """Take in what happened; the chunks that tell of it."""
+        """Take in an event, and return the chunks that tell of it."""
         self.usage.count(event)
         if isinstance(event, Piece):
             self._texts[event.choice] += event.text
@@ -71,7 +71,7 @@ class Answer:
         return []
 
     def whole(self) -> dict[str, Any]:
-        """All choices, when all have ended."""
+        """Return all choices, after all have ended."""
         choices = []
         for index, (text, reason) in enumerate(zip(self._texts, self._reasons, strict=True)):
             content: dict[str, Any] = {"text": text}
@@ -82,7 +82,7 @@ class Answer:
         return {**self._head, "object": name, "choices": choices, "usage": self.usage.as_json()}
 
     def last_chunk(self) -> dict[str, Any]:
-        """The one with the usage."""
+        """Return the chunk with the usage."""
         return self._wrapped([]) | {"usage": self.usage.as_json()}
 
     def _first(self, choice: int) -> list[dict[str, Any]]:

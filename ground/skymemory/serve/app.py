@@ -1,4 +1,4 @@
-"""The HTTP side: routes, keys, errors, streams."""
+"""HTTP side of the server: routes, keys, errors, streams."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from skymemory.agent.watch.origins import strange_name, strange_name_on_loopback
-from skymemory.serve.answers import Answer, Kind, Usage
+from skymemory.serve.answers import CompletionAnswer, Kind, Usage
 from skymemory.serve.errors import ApiError, busy, failed
 from skymemory.serve.generation import Cancelled, Ended, Event, Job, Piece
-from skymemory.serve.metrics import Metrics
+from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.prompting import Prompting
 from skymemory.serve.requests import CHOICES_MAX, ChatRequest, CompletionRequest, parse
 from skymemory.serve.sampling import Sampling
@@ -32,7 +32,7 @@ BODY_BYTES_MAX = 1 << 23
 _API = "/v1/"
 _JSON = msgspec.json.Encoder()
 BODY_S = 60.0
-"""in which a body has to come whole: until then its request has a place in the queue"""
+"""Seconds in which a body must come whole: until then its request has a place in the queue."""
 _RETRY_DRAINING_S = 5
 
 _T = TypeVar("_T")
@@ -41,28 +41,28 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the model's own settings say about sampling; requests may say otherwise."""
+    """Sampling settings of the model itself, which a request may replace."""
 
     temperature: float = 1.0
     top_p: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What is served, and to whom."""
+class ServedModel:
+    """Properties of the served model, and the key that clients need."""
 
     name: str
-    """of the model, for clients"""
+    """Name of the model for clients."""
     context_tokens: int
     defaults: Defaults
     api_key: str | None = None
-    """that clients must have; None: no key is asked for"""
+    """Key that clients must send; None: no key is asked for."""
 
 
 class Api:
     """The routes of the server."""
 
-    def __init__(self, served: Served, worker: Worker, prompting: Prompting, metrics: Metrics) -> None:
+    def __init__(self, served: ServedModel, worker: Worker, prompting: Prompting, metrics: ServeMetrics) -> None:
         self._served = served
         self._worker = worker
         self._prompting = prompting
@@ -77,7 +77,7 @@ class Api:
         self._idle.set()
 
     def application(self) -> web.Application:
-        """The application of aiohttp."""
+        """Return the application of aiohttp."""
         application = web.Application(middlewares=[self._guarded], client_max_size=BODY_BYTES_MAX)
         application.add_routes(
             [
@@ -92,12 +92,12 @@ class Api:
         return application
 
     async def drain(self) -> None:
-        """Refuse new requests, wait until all that were accepted are answered."""
+        """Refuse new requests, and wait until all accepted ones are answered."""
         self._draining = True
         await self._idle.wait()
 
     def cancel_all(self) -> None:
-        """Have all jobs end now."""
+        """Make all jobs end now."""
         for job in self._jobs:
             self._worker.cancel(job)
 
@@ -161,7 +161,7 @@ class Api:
             choices=asked.n,
         )
         usage = Usage(sum(map(len, prompts)))
-        answer = Answer(kind, self._served.name, usage, echoes, usage_in_chunks=asked.include_usage)
+        answer = CompletionAnswer(kind, self._served.name, usage, echoes, usage_in_chunks=asked.include_usage)
         async with aclosing(self._events(prompts, sampling, usage)) as events:
             if asked.stream:
                 return await _stream(request, answer, events, with_usage=asked.include_usage)
@@ -169,13 +169,11 @@ class Api:
                 answer.take(event)
         return _json(answer.whole())
 
-    async def _events(
-        self, prompts: Sequence[Sequence[int]], sampling: Sampling, usage: Usage
-    ) -> AsyncGenerator[Event, None]:
-        """What happens to a job until it ends; leaving early cancels it.
+    async def _events(self, prompts: Sequence[Sequence[int]], sampling: Sampling, usage: Usage) -> AsyncGenerator[Event, None]:
+        """Yield the events of a job until it ends. Leaving early cancels the job.
 
         Raises:
-            ApiError: the generation failed, or was cancelled because the server ends.
+            ApiError: The generation failed, or was cancelled because the server ends.
         """
         events: asyncio.Queue[Event] = asyncio.Queue()
         loop = asyncio.get_running_loop()
@@ -187,7 +185,7 @@ class Api:
         self._worker.submit(job)
         self._jobs.append(job)
         first_s: float | None = None
-        event: Event = Ended(Cancelled())  # if the client goes away before the first one
+        event: Event = Ended(Cancelled())  # if the client goes away before the first event
         try:
             while not isinstance(event := await events.get(), Ended):
                 if first_s is None and isinstance(event, Piece):
@@ -235,7 +233,7 @@ class Api:
             status = response.status
             return response
         except asyncio.CancelledError:
-            status = 499  # as nginx counts who went away
+            status = 499  # nginx's status for a client that went away
             raise
         finally:
             resource = request.match_info.route.resource
@@ -252,7 +250,9 @@ class Api:
             if request.method == "POST":
                 if self._draining:
                     raise _ending()
-                if request.content_type != "application/json":  # what a page of another site may send without being asked
+                if (
+                    request.content_type != "application/json"
+                ):  # a page of another site may send the other types without being asked
                     raise ApiError("Content-Type: allowed is application/json", status=415)
             return await handler(request)
         except ApiError as error:
@@ -266,7 +266,7 @@ class Api:
             return _refused(failed())
 
     def _check_host(self, request: web.Request) -> None:
-        """A stranger's page that lets its name point here (DNS rebinding) has no key; without one, the name counts."""
+        """Refuse a host name of a stranger's page that points here (DNS rebinding). A server with a key needs no such check."""
         if not request.path.startswith(_API):
             why, cure = strange_name_on_loopback(request), ""
         elif self._served.api_key is None:
@@ -296,12 +296,12 @@ class Api:
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """A place in the queue from before a body is read, as bodies take memory too, until the job is made of it.
+        """Hold a place in the queue from before a body is read, as bodies take memory too, until its job exists.
 
-        The job then takes it at once: nothing is awaited in between.
+        The job then takes the place at once: nothing is awaited in between.
 
         Raises:
-            ApiError: as many requests wait as may.
+            ApiError: The queue is full.
         """
         try:
             self._worker.check_room(self._coming)
@@ -327,9 +327,9 @@ class Api:
 
 
 async def _stream(
-    request: web.Request, answer: Answer, events: AsyncGenerator[Event, None], *, with_usage: bool
+    request: web.Request, answer: CompletionAnswer, events: AsyncGenerator[Event, None], *, with_usage: bool
 ) -> web.StreamResponse:
-    """Server-sent events. Begins when the model does, so that until then a failure has a status of its own."""
+    """Send server-sent events. The response begins when the model does, so that an earlier failure has a status of its own."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
 
     async def send(data: bytes) -> None:

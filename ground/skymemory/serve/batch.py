@@ -1,8 +1,8 @@
 """One run of the model for several prompts, each with a cache of its own.
 
 A batch as transformers makes it has one tensor for all rows: shorter rows are padded, and the tensor is copied with every token
-and whenever a row comes or goes. Here rows keep their own memory. Everything but attention runs once for all rows, which is where
-the time of a small batch goes; attention runs once for each row, without padding and so without a mask.
+and whenever a row comes or goes. Here rows keep their own memory. Everything but attention runs once for all rows, which is
+where the time of a small batch goes. Attention runs once for each row, without padding and so without a mask.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _NAME = "skymemory_rows"
 _ROOM_TOKENS = 256
-"""that are made room for at a time"""
+"""Tokens for which room is made at a time."""
 _TOLERANCE = {torch.float32: 1e-3}
 _TOLERANCE_OF_OTHERS = 0.05
-"""of the largest logit: in the trial, rows together may differ so much from rows by themselves"""
+"""Share of the largest logit by which rows together may differ from rows by themselves in the trial."""
 
 
 class Batch:
-    """Steps of one model. Rows are changed by them."""
+    """Steps of one model, which change the rows."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
@@ -37,12 +37,12 @@ class Batch:
         if model.config._attn_implementation in ("sdpa", _NAME):
             self._together = self._works()
             if not self._together:
-                with suppress(Exception):  # a model that refused ours has kept its own
+                with suppress(Exception):  # a model that refused our attention has kept its own
                     model.set_attn_implementation("sdpa")
 
     @property
     def together(self) -> bool:
-        """Whether the model can run several rows at once; else each runs by itself."""
+        """True if the model can run several rows at once; else each row runs by itself."""
         return self._together
 
     def step(self, tokens: Sequence[int], rows: Sequence[DynamicCache]) -> torch.Tensor:
@@ -73,7 +73,7 @@ class Batch:
 
     @torch.no_grad()
     def _works(self) -> bool:
-        """Return whether rows of different lengths give the same together as by themselves: some models have their own ways."""
+        """Return True if rows of different lengths give the same together as by themselves: some models have their own ways."""
         prompts, last = ([1, 2, 3, 4, 5], [3, 1]), (0, 2)
 
         def rows() -> list[DynamicCache]:
@@ -87,7 +87,7 @@ class Batch:
             alone = torch.stack([self.read([token], row) for token, row in zip(last, rows(), strict=True)])
             self._together = True
             together = self.step(last, rows())
-        except Exception:  # whatever a model makes of what it does not know
+        except Exception:  # a model may raise anything for what it does not know
             return False
         allowed = _TOLERANCE.get(alone.dtype, _TOLERANCE_OF_OTHERS) * alone.abs().max()
         return bool((together - alone).abs().max() <= allowed)
@@ -99,7 +99,7 @@ def with_room(cache: DynamicCache) -> DynamicCache:
 
 
 def beginning(cache: DynamicCache, tokens: int) -> DynamicCache:
-    """Return a cache of the first tokens of another one. The memory is shared; neither writes into it."""
+    """Return a cache of the first tokens of another one. Both share the memory, and neither writes into it."""
     return _of(_layer(keys[:, :, :tokens], values[:, :, :tokens]) for keys, values in _tensors(cache))
 
 
@@ -170,10 +170,10 @@ class _JoinedLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         self._rows = layers
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Do nothing: the rows are there."""
+        """Do nothing: the rows have their memory already."""
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any) -> Any:
-        """Append to each row its part, and return all keys and values of each."""
+        """Append its part to each row, and return all keys and values of each."""
         parts = zip(self._rows, torch.split(key_states, 1), torch.split(value_states, 1), strict=True)
         keys, values = zip(*(row.update(key, value) for row, key, value in parts), strict=True)
         return list(keys), list(values)
@@ -187,7 +187,7 @@ class _JoinedLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         return self.get_seq_length() + query_length, 0
 
     def get_max_length(self) -> int:
-        """Return that there is no limit."""
+        """Return -1: there is no limit."""
         return -1
 
 
@@ -199,7 +199,7 @@ class _Joined(Cache):
 
 
 def _attention(module: torch.nn.Module, query: torch.Tensor, key: Any, value: Any, attention_mask: Any, **more: Any) -> Any:
-    """Attention of transformers; of joined rows each by itself, which sees all of its own keys."""
+    """Run transformers' attention. Joined rows run one by one, and each sees all of its own keys."""
     if isinstance(key, torch.Tensor):
         return sdpa_attention_forward(module, query, key, value, attention_mask, **more)
     rows = zip(torch.split(query, 1), key, value, strict=True)

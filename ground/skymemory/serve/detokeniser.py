@@ -10,38 +10,38 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _UNFINISHED = "\ufffd"
-"""what decoders write for bytes that are no character, or not yet"""
+"""Character that decoders write for bytes that are no character, or not yet."""
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
-"""a token that stands for a byte, in vocabularies that fall back to these"""
+"""Token that stands for a byte, in vocabularies that fall back to bytes."""
 
 
 def decoded(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> str:
-    """The text of an answer."""
+    """Return the text of an answer."""
     text = tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
     assert isinstance(text, str)
     return text
 
 
 class Detokeniser:
-    """Pieces of text whose join is the text of all tokens.
+    """Splits the text of an answer into pieces while its tokens come.
 
-    What a token adds depends on those before it: a decoder drops the first space, and characters are spread over tokens.
-    So tokens are decoded behind those of the last piece, and a piece ends where a character does. A run of bytes in a vocabulary
-    with byte tokens is one piece: with one wrong byte all of it is decoded otherwise.
+    The pieces joined are the text of all tokens. What a token adds depends on those before it: a decoder drops the first space,
+    and characters are spread over tokens. So tokens are decoded behind those of the last piece, and a piece ends where a
+    character does. A run of bytes in a vocabulary with byte tokens is one piece: one wrong byte changes all of it.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
         self._tokens: list[int] = []
-        """those of the last piece, then those that are in none yet"""
+        """Tokens of the last piece, then those that are in no piece yet."""
         self._told_tokens = 0
         self._told = ""
         self._in_run = False
 
     def add(self, token: int) -> str:
-        """The piece that is finished with this token; often none."""
+        """Return the piece that is finished with this token, often ''."""
         self._tokens.append(token)
-        # A token without text, as special ones are, does not end a run
+        # A token without text, such as a special one, does not end a run.
         is_byte = _BYTE.fullmatch(str(self._tokenizer.convert_ids_to_tokens(token))) is not None
         self._in_run = is_byte or (self._in_run and not decoded(self._tokenizer, [token]))
         if self._in_run:
@@ -56,22 +56,22 @@ class Detokeniser:
         return piece
 
     def end(self) -> str:
-        """The last piece: what no further token can change."""
+        """Return the last piece: the text that no further token can change."""
         piece = decoded(self._tokenizer, self._tokens)[len(self._told) :]
         self._tokens, self._told_tokens, self._told, self._in_run = [], 0, "", False
         return piece
 
 
 class StopStrings:
-    """Cuts a text that comes in pieces before the first of some strings."""
+    """Cuts a text that comes in pieces before the first stop string."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = stops
         self._held = ""
-        """the end of the text, which may be the beginning of a stop string"""
+        """End of the text, which may be the beginning of a stop string."""
 
     def add(self, piece: str) -> tuple[str, bool]:
-        """What can go out, and whether that was the end."""
+        """Return the text that can go out, and True if a stop string has come."""
         text = self._held + piece
         starts = [start for stop in self._stops if (start := text.find(stop)) >= 0]
         if starts:
@@ -83,6 +83,6 @@ class StopStrings:
         return text[:cut], False
 
     def end(self) -> str:
-        """What was held back, as no more text comes."""
+        """Return the text that was held back; no more text comes."""
         held, self._held = self._held, ""
         return held

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """A request that is refused or failed: one object `error`, and a status of HTTP."""
+    """A request that is refused or failed: one object `error`, and an HTTP status."""
 
     def __init__(
         self,
@@ -25,11 +25,11 @@ class ApiError(Exception):
 
 
 def busy(message: str, code: str, retry_after_s: int, status: int) -> ApiError:
-    """The server cannot take the request now; clients ask again after so many seconds."""
+    """Return the error of a server that cannot take the request now; clients ask again after `retry_after_s` seconds."""
     headers = {"Retry-After": str(retry_after_s)}
     return ApiError(message, status=status, kind="server_busy", code=code, headers=headers)
 
 
 def failed() -> ApiError:
-    """Not the client's fault; the log has more."""
+    """Return the error of a failure that is not the client's fault; the log says more."""
     return ApiError("the server failed to answer; its log says why", status=500, kind="server_error", code="internal_error")

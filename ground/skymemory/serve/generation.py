@@ -1,4 +1,4 @@
-"""Answers of one model, several at a time."""
+"""Generator of answers of one model, several at a time."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ import torch
 from skymemory.serve.batch import Batch, beginning, with_room
 from skymemory.serve.detokeniser import Detokeniser, StopStrings
 from skymemory.serve.prompt_cache import PromptCache
-from skymemory.serve.sampling import Sampler, Sampling
+from skymemory.serve.sampling import Sampling, TokenSampler
 
 if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 _PIECE_TOKENS = 512
-"""of a prompt that are computed before the answers under way get their next token"""
+"""Tokens of a prompt that are computed before the answers under way get their next token."""
 _LOOK_S = 0.1
-"""between two looks whether somebody still wants what nothing has come of yet"""
+"""Seconds between two checks whether somebody still wants an answer that has not begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The cache of a prompt was looked for."""
+    """Event: the cache of a prompt was looked for."""
 
     prompt: int
-    """index, from 0"""
+    """Index of the prompt, from 0."""
     cached_tokens: int
-    """from the sky, or from a prompt that runs beside this one"""
+    """Tokens from the sky, or from a prompt that runs beside this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text of an answer, often that of one token."""
+    """Event: text of an answer, often that of one token."""
 
     choice: int
-    """index over all prompts and their answers, from 0"""
+    """Index over all prompts and their answers, from 0."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """An answer is complete."""
+    """Event: an answer is complete."""
 
     choice: int
     reason: str
-    """`stop`: the model ended it, or a stop string came; `length`: it has as many tokens as were allowed"""
+    """`stop`: the model ended the answer, or a stop string came; `length`: the answer has as many tokens as were allowed."""
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """All is said; or this error came in between."""
+    """Event: the job has ended, with an error unless it is None."""
 
     error: Exception | None = None
 
@@ -67,19 +67,19 @@ Event: TypeAlias = Begun | Piece | Finished | Ended
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One request's share of work."""
+    """The work of one request."""
 
     prompts: Sequence[Sequence[int]]
-    """token ids of each, at least one"""
+    """Token ids of each prompt, at least one."""
     sampling: Sampling
     tell: Callable[[Event], None]
-    """called in the worker's thread; the last event is `Ended`"""
+    """Function for events, called in the worker's thread; the last event is `Ended`."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     submitted_s: float = field(default_factory=time.monotonic)
 
     @property
     def answers(self) -> int:
-        """Answers to all prompts."""
+        """Number of answers to all prompts."""
         return len(self.prompts) * self.sampling.choices
 
 
@@ -89,16 +89,16 @@ class Cancelled(Exception):  # noqa: N818  # nothing went wrong
 
 @dataclass(slots=True, eq=False)
 class _Prompt:
-    """A prompt that is to be read by the model, or is being read."""
+    """A prompt that the model has to read, or is reading."""
 
     job: Job
     index: int
     tokens: Sequence[int]
     fetched: Future[DynamicCache] | None = None
     past: DynamicCache | None = None
-    """of what was read so far"""
+    """Cache of the tokens that were read so far."""
     full: int = 0
-    """tokens that are read before the rest, once `past` is there. The size of blocks may change with the constellation"""
+    """Tokens that are read before the rest, once `past` is there. The size of blocks may change with the constellation."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,8 +109,8 @@ class _Row:
     choice: int
     prompt: Sequence[int]
     past: DynamicCache
-    """of the prompt and all tokens but the last"""
-    sampler: Sampler
+    """Cache of the prompt and of all tokens but the last."""
+    sampler: TokenSampler
     text: Detokeniser
     stops: StopStrings
     tokens: list[int] = field(default_factory=list)
@@ -118,19 +118,20 @@ class _Row:
 
 
 class Generator:
-    """Reads prompts one after the other, and generates answers to several together. For one thread.
+    """Reads prompts one after the other, and generates several answers together. For one thread.
 
     Between two pieces of a prompt all answers under way get a token. The model computes the full blocks of a prompt first, and
-    then the rest, which is what it computes when these blocks come from the sky: sums are taken in the same order, so that a
-    prompt that is found whole gives bit for bit the same first logits.
+    then the rest. The rest is also what it computes when these blocks come from the sky. So sums are taken in the same order,
+    and a prompt that is found whole gives bit for bit the same first logits.
     """
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, cache: PromptCache, answers_max: int = 1
     ) -> None:
-        """
+        """Prepare for a model.
+
         Args:
-            answers_max: answers that are generated together, if the model can do that.
+            answers_max: Most answers that are generated together, if the model can do that.
         """
         self._tokenizer = tokenizer
         self._cache = cache
@@ -139,34 +140,34 @@ class Generator:
         self.answers_max = answers_max if self._batch.together else 1
         self._fetching = ThreadPoolExecutor(1, thread_name_prefix="fetch")
         self._left: dict[Job, int] = {}
-        """answers that are not finished, of each job that was admitted"""
+        """Answers of each admitted job that are not finished."""
         self._prompts: deque[_Prompt] = deque()
         self._reading: _Prompt | None = None
         self._ready: deque[_Row] = deque()
-        """answers that have a token, and no place in the batch yet"""
+        """Answers that have a token, and no place in the batch yet."""
         self._rows: list[_Row] = []
 
     @property
     def busy(self) -> bool:
-        """Whether a job is under way."""
+        """True if a job is under way."""
         return bool(self._left)
 
     @property
     def room(self) -> bool:
-        """Whether one more job can begin."""
+        """True if one more job can begin."""
         return sum(self._left.values()) < self.answers_max
 
     def admit(self, job: Job) -> None:
-        """Begin a job; `turn` does it."""
+        """Begin a job; `turn` does its work."""
         self._left[job] = job.answers
         self._prompts.extend(_Prompt(job, index, tokens) for index, tokens in enumerate(job.prompts))
 
     @torch.no_grad()
     def turn(self) -> list[Job]:
-        """Do the next piece of work.
+        """Do the next piece of work. An error of a job goes into its `Ended`, and is not raised.
 
         Returns:
-            Jobs that have ended. Raises nothing: a job that failed is told why in `Ended`.
+            Jobs that have ended.
         """
         before = list(self._left)
         for job in before:
@@ -199,7 +200,7 @@ class Generator:
             self._end(prompt.job, error)
 
     def _begin(self, prompt: _Prompt) -> None:
-        """Look for the prompt's beginning beside it and in the sky, and take what has more of it. It may take several calls."""
+        """Look for the prompt's beginning beside it and in the sky, and take the longer one. It may take several calls."""
         beside = self._beside(prompt.tokens)
         had = 0 if beside is None else beside.get_seq_length()
         if had == self._full(prompt.tokens) and beside is not None:
@@ -217,7 +218,7 @@ class Generator:
         prompt.job.tell(Begun(prompt.index, done))
 
     def _read_piece(self, prompt: _Prompt) -> bool:
-        """Read on. Return whether that was the end; then its answers have their first tokens."""
+        """Read the next tokens of a prompt. Return True at its end; then its answers have their first tokens."""
         assert prompt.past is not None
         done = prompt.past.get_seq_length()
         if done < prompt.full:
@@ -226,7 +227,7 @@ class Generator:
         logits = self._batch.read(prompt.tokens[done:], prompt.past)
         choices = prompt.job.sampling.choices
         for choice in range(prompt.index * choices, (prompt.index + 1) * choices):
-            sampler = Sampler(prompt.job.sampling, choice % choices)
+            sampler = TokenSampler(prompt.job.sampling, choice % choices)
             stops = StopStrings(prompt.job.sampling.stop)
             row = _Row(prompt.job, choice, prompt.tokens, prompt.past, sampler, Detokeniser(self._tokenizer), stops)
             self._take(row, logits)
@@ -235,7 +236,7 @@ class Generator:
         return True
 
     def _full(self, prompt: Sequence[int]) -> int:
-        """Return how many tokens of a prompt are in full blocks; the last token is always computed."""
+        """Return the number of tokens in full blocks of a prompt. The last token is always computed."""
         size = self._cache.block_tokens
         return min(len(prompt) // size * size, len(prompt) - 1)
 
@@ -254,7 +255,7 @@ class Generator:
     # ---- answers ------------------------------------------------------------------------------------------------------
 
     def _fill(self) -> None:
-        """Let answers that are ready into the batch."""
+        """Move answers that are ready into the batch."""
         while self._ready and len(self._rows) < self.answers_max:
             row = self._ready.popleft()
             try:
@@ -271,7 +272,7 @@ class Generator:
             return
         try:
             logits = self._batch.step([row.tokens[-1] for row in rows], [row.past for row in rows])
-        except Exception as error:  # nobody knows what the caches hold now
+        except Exception as error:  # the error may have left the caches in any state
             for job in {row.job for row in rows}:
                 self._end(job, error, keep=False)
             return
@@ -314,7 +315,7 @@ class Generator:
         self._cache.keep([*row.prompt, *row.tokens], len(row.prompt), row.past)
 
     def _end(self, job: Job, error: Exception | None = None, *, keep: bool = True) -> None:
-        """End a job. What was computed for it is kept, but for a cache that an error may have left in any state."""
+        """End a job. Keep what was computed for it, unless an error may have left its cache in any state."""
         del self._left[job]
         reading = self._reading
         if reading is not None and reading.job is job:
@@ -339,7 +340,7 @@ def _same(one: Sequence[int], other: Sequence[int], most: int) -> int:
 
 
 def _end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Tokens that end an answer, as the model's generation settings say, else the tokenizer."""
+    """Return the tokens that end an answer: those of the model's generation settings, else the tokenizer's."""
     ends = getattr(model.generation_config, "eos_token_id", None)
     if ends is None:
         ends = tokenizer.eos_token_id

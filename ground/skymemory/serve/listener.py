@@ -1,13 +1,13 @@
-"""The address, taken before a model is loaded."""
+"""The server's address, taken before a model is loaded."""
 
 import socket
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that has the address, and takes no client yet.
+    """Return a socket that has the address, and takes no client yet.
 
     Raises:
-        OSError: the address cannot be had; `filename` names it.
+        OSError: The address cannot be taken; `filename` names it.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -24,6 +24,6 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def url(listener: socket.socket) -> str:
-    """Where clients find it."""
+    """Return the address for clients."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"

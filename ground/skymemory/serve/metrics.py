@@ -1,4 +1,4 @@
-"""What the server counts, for Prometheus."""
+"""Counters of the server, for Prometheus."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from skymemory.counters import KVCStatistics
+from skymemory.prompt.counters import KVCStatistics
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 
 
-class Metrics:
-    """Counters of requests and tokens; the cache's own are read when they are asked for."""
+class ServeMetrics:
+    """Counters of requests and tokens. Those of the cache are read when they are asked for."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
@@ -51,7 +51,7 @@ class Metrics:
         dropped: Callable[[], float],
         cache: Callable[[], KVCStatistics],
     ) -> None:
-        """Read these at every scrape."""
+        """Read these values at every scrape."""
         for name, text, read in (
             ("skymem_serve_running", "Requests that are generated", running),
             ("skymem_serve_waiting", "Requests that wait for the model", waiting),
@@ -63,13 +63,13 @@ class Metrics:
 
 
 class _CacheCollector(Collector):
-    """`KVCStatistics`."""
+    """Collector of `KVCStatistics`."""
 
     def __init__(self, read: Callable[[], KVCStatistics]) -> None:
         self._read = read
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """One counter for each of them."""
+        """Yield a counter for each entry."""
         statistics = self._read()
         errors = CounterMetricFamily("skymem_serve_cache_errors", "Misses of the cache by cause", labels=("cause",))
         for cause, count in statistics.errors.items():

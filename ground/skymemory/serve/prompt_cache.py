@@ -1,4 +1,4 @@
-"""What the server has in the sky: caches of prompts are fetched before an answer, and stored after it."""
+"""Cache of prompts: blocks are fetched from the sky before an answer, and stored after it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import TYPE_CHECKING
 
-from skymemory.agent.source import Source
-from skymemory.config import Constellation
-from skymemory.counters import KVCStatistics
-from skymemory.engines.huggingface import HuggingFaceEngine
-from skymemory.manager import KVCManager
-from skymemory.store import SkyStore
+from skymemory.agent.constellation_source import ConstellationSource
+from skymemory.prompt.counters import KVCStatistics
+from skymemory.prompt.huggingface import HuggingFaceEngine
+from skymemory.prompt.manager import KVCManager
+from skymemory.sky.constellation import Constellation
+from skymemory.store.sky_store import SkyStore
 
 if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
@@ -22,47 +22,47 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _GIVE_UP_S = 10.0
-"""an answer waits so long for the blocks of one that begins alike"""
+"""Seconds that an answer waits for the blocks of another one that begins alike."""
 _LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptPrompt:
     manager: KVCManager
     tokens: list[int]
-    """of prompt and answer"""
+    """Tokens of prompt and answer."""
     prompt_tokens: int
     cache: DynamicCache
 
 
 class PromptCache:
-    """A `KVCManager` for the constellation that is up, if one is; stores in a thread of its own.
+    """A `KVCManager` for the constellation that is up, if one is. It stores in a thread of its own.
 
     `get` is for one thread, `keep` for one that may be another. Nothing that happens in the sky raises.
     """
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: Source, waiting_max: int = 2
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: ConstellationSource, waiting_max: int = 2
     ) -> None:
-        """Reads all weights once, for the keys, if a constellation is there.
+        """Read all weights once, for the keys, if a constellation is there.
 
         Args:
-            source: tells of the constellation; asked again before each prompt.
-            waiting_max: caches that may wait to be stored; each holds the memory of a whole prompt.
+            source: Tells of the constellation; asked again before each prompt.
+            waiting_max: Most caches that wait to be stored; each holds the memory of a whole prompt.
 
         Raises:
-            UnsupportedModelError: the model's cache cannot be cut into blocks.
+            UnsupportedModelError: The model's cache cannot be cut into blocks.
         """
         self.engine = HuggingFaceEngine(model)
         self.dropped = 0
-        """answers that were not stored, because those before them still were being stored"""
+        """Answers that were not stored, because too many waited to be stored."""
         self._model = model
         self._tokenizer = tokenizer
         self._source = source
         self._store: SkyStore | None = None
         self._manager: KVCManager | None = None
         self._waiting_max = waiting_max
-        self._waiting: deque[_Kept] = deque()
+        self._waiting: deque[_KeptPrompt] = deque()
         self._changed = Condition()
         self._closed = False
         self._follow()
@@ -77,7 +77,7 @@ class PromptCache:
 
     @property
     def statistics(self) -> KVCStatistics:
-        """Of the manager in use."""
+        """Statistics of the manager in use."""
         manager = self._manager
         return KVCStatistics() if manager is None else manager.statistics
 
@@ -87,7 +87,7 @@ class PromptCache:
         return len(self._waiting)
 
     def get(self, tokens: Sequence[int], cancelled: Callable[[], bool]) -> DynamicCache:
-        """Keys and values of the longest beginning of a prompt that is in the sky; at least one token is left out.
+        """Return keys and values of the longest beginning of a prompt that is in the sky; at least one token is left out.
 
         Blocks that this prompt continues, or shares for the most part, may still be on their way up: they are waited for.
         """
@@ -99,12 +99,12 @@ class PromptCache:
         return self._manager.get_cache(list(tokens))
 
     def keep(self, tokens: Sequence[int], prompt_tokens: int, cache: DynamicCache) -> None:
-        """Store what a run of the model left, soon.
+        """Store the cache that a run of the model left, soon.
 
         Args:
-            tokens: of prompt and answer, as far as the cache covers them, or more.
-            prompt_tokens: how many of them are the prompt's.
-            cache: must not be changed any more.
+            tokens: Tokens of prompt and answer, as far as the cache covers them, or more.
+            prompt_tokens: Number of them that are the prompt's.
+            cache: Keys and values, which must not be changed any more.
         """
         with self._changed:
             if self._manager is None:
@@ -112,7 +112,7 @@ class PromptCache:
             if len(self._waiting) >= self._waiting_max:
                 self.dropped += 1
                 return
-            self._waiting.append(_Kept(self._manager, list(tokens), prompt_tokens, cache))
+            self._waiting.append(_KeptPrompt(self._manager, list(tokens), prompt_tokens, cache))
             self._changed.notify_all()
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ class PromptCache:
         self._open(None)
 
     def _wait(self, done: Callable[[], bool]) -> None:
-        """The lock must be held. A cancellation comes without a notice, so it is looked for."""
+        """Wait, holding the lock. A cancellation does not wake the wait, so it is looked for."""
         for _ in range(int(_GIVE_UP_S / _LOOK_S)):
             if self._changed.wait_for(done, _LOOK_S):
                 return
@@ -173,14 +173,17 @@ class PromptCache:
             _log.info("prompts are kept on %d x %d satellites", grid.planes, grid.slots)
 
 
-def _store(kept: _Kept) -> None:
+def _store(kept: _KeptPrompt) -> None:
     try:
         kept.manager.add_blocks(kept.tokens, kept.cache)
     except Exception:  # a cache never breaks a server
         _log.exception("an answer of %d tokens could not be stored", len(kept.tokens))
 
 
-def _continues(tokens: Sequence[int], kept: _Kept) -> bool:
-    """Is this the next turn of that chat, or more than half of it the same, as with another question about a document?"""
+def _continues(tokens: Sequence[int], kept: _KeptPrompt) -> bool:
+    """Return True if these tokens are the next turn of that chat, or share more than half of it.
+
+    The latter happens with another question about the same document.
+    """
     more_than_half = len(tokens) // 2 + 1
     return any(list(tokens[:count]) == kept.tokens[:count] for count in (kept.prompt_tokens, more_than_half))

@@ -1,4 +1,4 @@
-"""Requests brought to token ids."""
+"""Token ids of requests."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from skymemory.serve.errors import ApiError
-from skymemory.serve.requests import Message
+from skymemory.serve.requests import ChatMessage
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 _CHARACTERS_PER_TOKEN_MAX = 16
-"""no text has so many on average; single tokens do, such as long runs of spaces"""
+"""Most characters of a token: no text has so many on average; single tokens do, such as long runs of spaces."""
 
 
 class Prompting:
     """Tokens of prompts and chats, for one model. For one thread: tokenizers are not made for several."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, vocabulary: int, context_tokens: int) -> None:
-        """
+        """Measure the tokenizer.
+
         Args:
-            vocabulary: token ids of the model are 0 to this minus 1.
-            context_tokens: most tokens of prompt and answer together.
+            vocabulary: Number of token ids of the model, which begin at 0.
+            context_tokens: Most tokens of prompt and answer together.
         """
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
@@ -35,10 +36,10 @@ class Prompting:
         self._characters_per_token = min(longest, _CHARACTERS_PER_TOKEN_MAX)
 
     def completion(self, prompts: Sequence[str | list[int]]) -> list[list[int]]:
-        """Token ids of each prompt.
+        """Return the token ids of each prompt.
 
         Raises:
-            ApiError: a prompt without a token, a token id that the model does not have, a text that is too long.
+            ApiError: A prompt has no token, a token id that the model does not have, or too long a text.
         """
         for one in prompts:
             if isinstance(one, str):
@@ -46,18 +47,18 @@ class Prompting:
         return [self._checked(self._tokenizer(one)["input_ids"] if isinstance(one, str) else one) for one in prompts]
 
     def text(self, prompt: str | list[int]) -> str:
-        """A prompt as it is echoed."""
+        """Return a prompt as it is echoed."""
         if isinstance(prompt, str):
             return prompt
         text = self._tokenizer.decode(prompt, clean_up_tokenization_spaces=False)
         assert isinstance(text, str)
         return text
 
-    def chat(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a chat, up to where the answer begins.
+    def chat(self, messages: Sequence[ChatMessage]) -> list[int]:
+        """Return the token ids of a chat, up to where the answer begins.
 
         Raises:
-            ApiError: the tokenizer has no chat template, or that refuses the messages; they are too long for the tokenizer.
+            ApiError: The tokenizer has no chat template, its template refuses the messages, or they are too long.
         """
         self._check_length(sum(len(part.text) for message in messages for part in message.content), "messages")
         if not self._tokenizer.chat_template:
@@ -73,14 +74,11 @@ class Prompting:
         return self._checked(ids, "messages")
 
     def room(self, prompts: Sequence[Sequence[int]], max_tokens: int | None, param: str) -> int:
-        """How many tokens an answer may have.
+        """Return how many tokens an answer may have.
 
         Args:
-            max_tokens: that were asked for; None: as many as fit.
-            param: the parameter that the prompts came in.
-
-        Raises:
-            ApiError: prompt and answer do not fit the model's context.
+            max_tokens: Tokens that were asked for; None: as many as fit.
+            param: Parameter that the prompts came in.
         """
         longest = max(map(len, prompts))
         wanted = 1 if max_tokens is None else max_tokens
@@ -94,7 +92,7 @@ class Prompting:
         return self._context_tokens - longest if max_tokens is None else max_tokens
 
     def _check_length(self, characters: int, param: str) -> None:
-        """Refuse what cannot fit the context before the tokenizer spends its time on it: it may take a minute for a few MB."""
+        """Refuse a text that cannot fit the context before the tokenizer reads it: it may take a minute for a few MB."""
         allowed = self._characters_per_token * self._context_tokens
         if characters > allowed:
             raise ApiError(
@@ -116,6 +114,6 @@ class Prompting:
 
 
 def context_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Tokens that a model was made for; practically no limit if it does not say."""
+    """Return the number of tokens that a model was made for; practically no limit if it does not say."""
     of_model = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     return int(of_model or min(tokenizer.model_max_length, sys.maxsize))

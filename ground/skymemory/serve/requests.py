@@ -1,4 +1,4 @@
-"""What clients may send, checked. What the server does not do is refused, never ignored."""
+"""Requests of clients, checked. The server refuses what it cannot do, and ignores nothing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pydantic_core import from_json
 from skymemory.serve.errors import ApiError
 
 CHOICES_MAX = 128
-"""answers to one request"""
+"""Most answers to one request."""
 _STOPS_MAX = 16
 _STOP_CHARACTERS_MAX = 256
 _INT64_MAX = (1 << 63) - 1
 
 _NO_EFFECT = frozenset(("user", "metadata", "safety_identifier", "prompt_cache_key"))
-"""parameters that say something about a request and nothing about its answer"""
+"""Parameters that do not change the answer."""
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "best_of": (1,),
     "frequency_penalty": (0,),
@@ -35,7 +35,7 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "tool_choice": ("none", "auto"),
     "tools": ([],),
 }
-"""parameters that are not supported, with the values that ask for nothing"""
+"""Parameters that are not supported, with the values that ask for nothing."""
 
 
 def _listed(value: Any) -> Any:
@@ -43,7 +43,7 @@ def _listed(value: Any) -> Any:
 
 
 def _prompts(value: Any) -> list[str | list[int]]:
-    """Prompts as text or token ids; raises ValueError."""
+    """Check prompts as text or token ids; raise ValueError."""
     given = [value] if isinstance(value, str) or _is_tokens(value) else value
     if not isinstance(given, list) or not 1 <= len(given) <= CHOICES_MAX:
         given = [None]
@@ -70,15 +70,21 @@ class _Strict(BaseModel):
 
 
 class StreamOptions(_Strict):
+    """Parameter `stream_options`."""
+
     include_usage: bool = False
 
 
 class TextPart(_Strict):
+    """A part of a message's content."""
+
     type: Literal["text"]
     text: str
 
 
-class Message(_Strict):
+class ChatMessage(_Strict):
+    """A message of a chat."""
+
     role: Literal["system", "developer", "user", "assistant"]
     content: Annotated[list[TextPart], BeforeValidator(_content)]
     name: str | None = None
@@ -86,18 +92,18 @@ class Message(_Strict):
     @model_validator(mode="before")
     @classmethod
     def _empty_is_not_given(cls, given: Any) -> Any:
-        """Clients send back the message that they got, with lists of what was not in it."""
+        """Drop empty lists: clients send back the message that they got, with lists of what was not in it."""
         return {name: value for name, value in given.items() if value != []} if isinstance(given, dict) else given
 
     def for_template(self) -> dict[str, str]:
-        """As chat templates take it; they know no developers."""
+        """Return the message as chat templates take it; they know no developers."""
         role = "system" if self.role == "developer" else self.role
         named = {} if self.name is None else {"name": self.name}
         return {"role": role, "content": "\n".join(part.text for part in self.content), **named}
 
 
 class _Generation(_Strict):
-    """What both kinds of requests have."""
+    """The parameters of both kinds of requests."""
 
     model: str
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -114,7 +120,7 @@ class _Generation(_Strict):
 
     @property
     def include_usage(self) -> bool:
-        """Whether a stream ends with a chunk of the usage."""
+        """True if a stream ends with a chunk of the usage."""
         return self.stream_options is not None and self.stream_options.include_usage
 
 
@@ -129,7 +135,7 @@ class CompletionRequest(_Generation):
 class ChatRequest(_Generation):
     """`POST /v1/chat/completions`."""
 
-    messages: Annotated[list[Message], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
 
@@ -138,10 +144,10 @@ _R = TypeVar("_R", bound=_Generation)
 
 
 def parse(kind: type[_R], body: bytes) -> _R:
-    """A request from its JSON.
+    """Parse a request from its JSON.
 
     Raises:
-        ApiError: with the parameter that is wrong, and what is allowed.
+        ApiError: The request is wrong; the message names the parameter and what is allowed.
     """
     try:
         given = from_json(body, allow_inf_nan=False)
@@ -159,7 +165,7 @@ def parse(kind: type[_R], body: bytes) -> _R:
 
 
 def _supported(kind: type[_Generation], given: dict[str, Any]) -> dict[str, Any]:
-    """What is left to check: parameters that change the answer."""
+    """Return the parameters that change the answer; refuse those that are not supported."""
     left = {}
     for name, value in given.items():
         if name in kind.model_fields:
@@ -170,12 +176,12 @@ def _supported(kind: type[_Generation], given: dict[str, Any]) -> dict[str, Any]
 
 
 def _asks_nothing(name: str, value: Any) -> bool:
-    # To Python False is 0; to the API they are different answers
+    # To Python False is 0; to the API they are different answers.
     return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in _NEUTRAL.get(name, ()))
 
 
 def _told(error: ValidationError) -> ApiError:
-    """The first mistake; what is too much or missing is told last, as it often follows from another one."""
+    """Return the first mistake. Excess and missing parameters come last, as they often follow from another mistake."""
     mistakes = error.errors(include_url=False, include_context=False, include_input=False)
     first = min(mistakes, key=lambda mistake: {"extra_forbidden": 1, "missing": 2}.get(mistake["type"], 0))
     param = ""

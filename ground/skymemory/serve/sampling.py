@@ -1,4 +1,4 @@
-"""How the next token is chosen."""
+"""Choice of the next token."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import torch
 
 _SEEDS = 1 << 63
 _TEMPERATURE_MIN = 1e-6
-"""less would divide by a float32 of 0"""
+"""Smallest temperature: less would divide by a float32 of 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """What a request says about its answers."""
+    """Sampling parameters of a request."""
 
     max_tokens: int
     temperature: float
-    """0: always the likeliest token"""
+    """Temperature; 0 always takes the likeliest token."""
     top_p: float
-    """of the likeliest tokens those that together have this probability"""
+    """Probability that the likeliest tokens have together; others are not drawn."""
     seed: int | None
     stop: tuple[str, ...]
     choices: int
-    """answers to each prompt"""
+    """Number of answers to each prompt."""
 
 
-class Sampler:
-    """Draws the tokens of one answer. The draws are made on the CPU, so that a seed gives the same on every device."""
+class TokenSampler:
+    """Draws the tokens of one answer, on the CPU, so that a seed gives the same on every device."""
 
     def __init__(self, sampling: Sampling, choice: int) -> None:
-        """The answers to one prompt differ by `choice`."""
+        """Seed the sampler; `choice` makes the answers to one prompt differ."""
         self._sampling = sampling
         self._random = torch.Generator()
         if sampling.seed is None:
@@ -39,10 +39,10 @@ class Sampler:
             self._random.manual_seed((sampling.seed + choice) % _SEEDS)
 
     def next(self, logits: torch.Tensor) -> int:
-        """A token id.
+        """Return a token id.
 
         Args:
-            logits: of all tokens, shape [vocabulary].
+            logits: Logits of all tokens, shape [vocabulary].
         """
         if self._sampling.temperature == 0:
             return int(logits.argmax())

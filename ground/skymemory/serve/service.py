@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from skymemory.agent.source import Source
+from skymemory.agent.constellation_source import ConstellationSource
 from skymemory.demo.model import load
-from skymemory.serve.app import Api, Defaults, Served
+from skymemory.serve.app import Api, Defaults, ServedModel
 from skymemory.serve.generation import Generator
 from skymemory.serve.listener import url
-from skymemory.serve.metrics import Metrics
+from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.serve.prompting import Prompting, context_tokens
 from skymemory.serve.worker import Worker
@@ -29,44 +29,48 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LAST_BYTES_S = 5.0
-"""to send the end of answers when the server ends"""
+"""Seconds to send the end of answers when the server ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """What the command's options say."""
+    """The options of the command."""
 
     model: str
-    """folder, or name on the hub"""
+    """Folder, or name on the hub."""
     served_name: str | None = None
-    """for clients; None: as `model`"""
+    """Name of the model for clients; None: `model`."""
     api_key: str | None = None
     queue_max: int = 32
-    """requests that may wait"""
+    """Most requests that wait."""
     answers_max: int = 8
-    """answers that are generated together"""
+    """Most answers that are generated together."""
     dtype: str = "auto"
     device: str | None = None
-    """of torch; None: a GPU if there is one"""
+    """Torch device; None: a GPU if there is one."""
     context_tokens: int | None = None
-    """None: as many as the model was made for"""
+    """Most tokens of prompt and answer; None: as many as the model was made for."""
 
 
 def serve(
-    options: ServeOptions, source: Source, listener: socket.socket, stage: Callable[[str], None], ready: Callable[[str], None]
+    options: ServeOptions,
+    source: ConstellationSource,
+    listener: socket.socket,
+    stage: Callable[[str], None],
+    ready: Callable[[str], None],
 ) -> None:
     """Serve until a signal says to end.
 
     Args:
-        source: tells which constellation to use.
-        listener: has the address (`listener.bound`).
-        stage: called with what is done before.
-        ready: called with the address when clients can come.
+        source: Tells which constellation to use.
+        listener: Socket that has the address (`listener.bound`).
+        stage: Called with the name of each step before the server is ready.
+        ready: Called with the address when clients can come.
 
     Raises:
-        OSError: the model cannot be read.
-        UnsupportedModelError: the model's cache cannot be cut into blocks.
-        ValueError, RuntimeError: a device or dtype that is not there.
+        OSError: The model cannot be read.
+        UnsupportedModelError: The model's cache cannot be cut into blocks.
+        ValueError, RuntimeError: There is no such device or dtype.
     """
     stage("loading the model")
     model, tokenizer = load(options.model, dtype=options.dtype, device=options.device)
@@ -87,7 +91,7 @@ async def _serve(
     ready: Callable[[str], None],
 ) -> None:
     tokens = context_tokens(model, tokenizer)
-    served = Served(
+    served = ServedModel(
         name=options.served_name or options.model,
         context_tokens=tokens if options.context_tokens is None else min(tokens, options.context_tokens),
         defaults=_defaults(model),
@@ -97,7 +101,7 @@ async def _serve(
     if generator.answers_max < options.answers_max:
         _log.warning("this model cannot run several answers together: they are generated one after the other")
     worker = Worker(generator, options.queue_max)
-    metrics = Metrics(CollectorRegistry())
+    metrics = ServeMetrics(CollectorRegistry())
     metrics.watch(
         running=lambda: worker.running,
         waiting=lambda: worker.waiting,
@@ -106,9 +110,7 @@ async def _serve(
         cache=lambda: cache.statistics,
     )
     api = Api(served, worker, Prompting(tokenizer, cache.engine.vocabulary, served.context_tokens), metrics)
-    runner = web.AppRunner(
-        api.application(), handler_cancellation=True, shutdown_timeout=_LAST_BYTES_S, access_log=None
-    )
+    runner = web.AppRunner(api.application(), handler_cancellation=True, shutdown_timeout=_LAST_BYTES_S, access_log=None)
     await runner.setup()
     try:
         ending = _signalled(api)
@@ -124,7 +126,7 @@ async def _serve(
 
 
 def _signalled(api: Api) -> asyncio.Event:
-    """Set by the first signal to end. The second one cancels what still runs."""
+    """Return an event that the first signal sets. The second signal cancels what still runs."""
     ending = asyncio.Event()
 
     def end() -> None:

@@ -10,11 +10,11 @@ from threading import Condition, Thread
 from skymemory.serve.generation import Cancelled, Ended, Generator, Job
 
 _WEIGHT = 0.3
-"""of the last job in the mean of durations"""
+"""Weight of the last job in the mean of durations."""
 
 
 class QueueFullError(RuntimeError):
-    """As many requests wait as may."""
+    """The queue is full."""
 
     def __init__(self, waiting: int, retry_after_s: int) -> None:
         super().__init__(f"{waiting} requests wait already; this is the limit of this server")
@@ -28,15 +28,16 @@ class Worker:
     """
 
     def __init__(self, generator: Generator, waiting_max: int) -> None:
-        """
+        """Start the thread.
+
         Args:
-            waiting_max: jobs that may wait beside those for which the generator has room.
+            waiting_max: Most jobs that wait beside those for which the generator has room.
         """
         self._generator = generator
         self._waiting_max = waiting_max
         self._waiting: deque[Job] = deque()
         self._begun_s: dict[Job, float] = {}
-        """when jobs that run began"""
+        """Times when the running jobs began."""
         self._changed = Condition()
         self._closed = False
         self._mean_s = 0.0
@@ -45,20 +46,22 @@ class Worker:
 
     @property
     def running(self) -> int:
-        """Jobs that run."""
+        """Number of running jobs."""
         return len(self._begun_s)
 
     @property
     def waiting(self) -> int:
-        """Jobs that wait."""
+        """Number of waiting jobs."""
         return len(self._waiting)
 
     def check_room(self, coming: int = 0) -> None:
-        """Args:
-            coming: requests that will become jobs, and have their places already.
+        """Raise if the queue has no room for one more job.
+
+        Args:
+            coming: Requests that will become jobs, and have their places already.
 
         Raises:
-            QueueFullError: a job would have to wait, and as many as may do.
+            QueueFullError: The job would have to wait, and the queue is full.
         """
         with self._changed:
             taken = self.running + self.waiting + coming
@@ -66,13 +69,13 @@ class Worker:
                 raise QueueFullError(taken - self.running, max(1, math.ceil(self._mean_s)))
 
     def submit(self, job: Job) -> None:
-        """Have a job done, after those that wait."""
+        """Queue a job."""
         with self._changed:
             self._waiting.append(job)
             self._changed.notify_all()
 
     def cancel(self, job: Job) -> None:
-        """Take a job from the queue, or have it end soon; nothing happens if it has ended."""
+        """Take a job from the queue, or make it end soon; do nothing if it has ended."""
         job.cancelled.set()
         with self._changed:
             if job not in self._waiting:
@@ -81,7 +84,7 @@ class Worker:
         job.tell(Ended(Cancelled()))
 
     def close(self) -> None:
-        """Wait for all jobs."""
+        """Wait for all jobs, and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""What all pictures share: matplotlib where it is installed, one look, and files that are equal for equal data."""
+"""The common part of all pictures: matplotlib where it is installed, one look, and files that are equal for equal data."""
 
 import csv
 import re
@@ -11,22 +11,23 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from skymemory.extras import how_to_install
-from skymemory.placement.layouts import LayoutName
-from skymemory.whole_file import write_whole
+from skymemory.common.extras import how_to_install
+from skymemory.common.whole_file import write_whole
+from skymemory.sky.placement.layouts import LayoutName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
-"""endings of the names of pictures"""
+"""Endings of the names of pictures."""
 INK, SOFT, GRID = "#1f2d3d", "#52606d", "#d5dce4"
 STYLES: dict[LayoutName, dict[str, Any]] = {
     "rotation": {"color": "#d55e00", "marker": "s", "linestyle": (0, (5, 2))},
     "hop": {"color": "#0072b2", "marker": "o", "linestyle": (0, (1, 1.2))},
     "rotation_hop": {"color": "#007a5a", "marker": "^", "linestyle": "solid"},
 }
-"""colours of Okabe and Ito (the green a little darker), which colour-blind people tell apart; marker and line differ as well"""
+"""Line styles of the layouts. The colours are those of Okabe and Ito (the green a little darker), which colour-blind people tell
+apart; marker and line differ as well."""
 
 _TEXT_PT = 9
 _TEXT_PT_MIN = 7
@@ -59,15 +60,15 @@ _UPRIGHT = re.compile(r' transform="rotate\(-0 [^"]*\)"')
 
 
 class MissingLibraryError(RuntimeError):
-    """matplotlib is not installed; the text says how to get it."""
+    """The library matplotlib is not installed; the text says how to install it."""
 
 
 @contextmanager
 def look() -> Iterator[None]:
-    """Draw and write pictures in here.
+    """Draw and write pictures in this context.
 
     Raises:
-        MissingLibraryError: pictures need the extra `figures`.
+        MissingLibraryError: Pictures need the extra `figures`.
     """
     try:
         from matplotlib import rc_context
@@ -79,15 +80,15 @@ def look() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Page:
-    """What the page asks of a picture that goes on it."""
+    """Demands of a page on its picture."""
 
     bare: bool = False
-    """no title and no sentence below it: papers have captions"""
+    """No title and no sentence below it: papers have captions."""
     width_in: float | None = None
-    """None: the picture's own"""
+    """Width in inches; None: the picture's own."""
 
     def width(self, usual_in: float) -> float:
-        """Return the width of a picture, inches."""
+        """Return the width of a picture in inches."""
         return usual_in if self.width_in is None else self.width_in
 
 
@@ -97,8 +98,8 @@ def new_figure(page: Page, usual_in: float, height_in: float, title: str, senten
     Text gets smaller with the picture, but not illegible. Sizes of text are relative: give "small", not points.
 
     Args:
-        usual_in: the picture's own width.
-        height_in: of the part for axes, at the page's width.
+        usual_in: The picture's own width.
+        height_in: Height of the part for axes, at the page's width.
     """
     from matplotlib import rcParams
     from matplotlib.figure import Figure
@@ -122,7 +123,7 @@ def new_figure(page: Page, usual_in: float, height_in: float, title: str, senten
 
 
 def save(figure: "Figure", path: Path) -> Path:
-    """Write a picture in the form that the name's ending says. No date goes in."""
+    """Write a picture in the form that the name's ending selects. The file holds no date."""
     path.parent.mkdir(parents=True, exist_ok=True)
     suffix = path.suffix.lower()
     if suffix == ".svg":
@@ -138,7 +139,7 @@ def save(figure: "Figure", path: Path) -> Path:
 
 
 def _short(tag: str) -> str:
-    """Without what makes an SVG file a third larger and shows nothing: more than 2 decimals of a point, turns by nothing."""
+    """Shorten an SVG tag by what shows nothing and makes the file a third larger: decimals after the second, turns by nothing."""
     return _UPRIGHT.sub("", _DECIMALS.sub(r"\1", tag))
 
 
@@ -152,7 +153,7 @@ def save_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]
 
 
 def write_csv(file: TextIO, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table; what is not a number (NaN) is an empty field."""
+    """Write a table; a value that is not a number (NaN) becomes an empty field."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(["" if isinstance(value, float) and isnan(value) else value for value in row] for row in rows)

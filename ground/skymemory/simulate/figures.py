@@ -1,6 +1,6 @@
 """Figures 1, 2 and 16 of the paper: latency in a plane, and the latency of the three layouts.
 
-Each function returns a picture; each `..._data` what it draws, which is also what the CSV file holds. Call the former in
+Each function returns a picture; each `..._data` returns its data, which are also the rows of the CSV file. Call the former in
 `drawing.look()`.
 """
 
@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skymemory.orbit.geometry import in_plane_km
-from skymemory.placement.layouts import LAYOUT_IDS
 from skymemory.simulate.drawing import INK, SOFT, STYLES, Page, new_figure
 from skymemory.simulate.mapping import LAYOUT_TEXTS
 from skymemory.simulate.packets import MeasuredRow
 from skymemory.simulate.table import CHUNK_BYTES, LIGHT_M_PER_S, PARAMETERS, Parameter, Row, Sweep
+from skymemory.sky.orbit.geometry import in_plane_km
+from skymemory.sky.placement.layouts import LAYOUT_IDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 RIBBONS = (10, 15, 20, 30, 40, 50, 60, 80, 100)
-"""satellites in a plane: the lines of figure 1"""
+"""Numbers of satellites in a plane, the lines of figure 1."""
 ALTITUDES_KM = tuple(range(160, 2001, 40))
 COUNTS = tuple(range(10, 101))
 GOAL_MS = 2.0
-"""the time for which section 2 of the paper reads a number of satellites off these figures"""
+"""Time for which section 2 of the paper reads a number of satellites off these figures."""
 
 _WIDTH_IN = 9.6
 _TWO_COLUMNS_IN = 5.5
-"""narrower pictures have their panels one below the other"""
+"""Width in inches below which pictures have their panels one below the other."""
 _PLANE_SENTENCE = "Equation (1) over the speed of light: neighbours among M satellites of a plane at altitude h."
 
 PLANE_COLUMNS = ("satellites_in_plane", "altitude_km", "latency_ms")
@@ -81,7 +81,7 @@ def plane_ribbons(page: Page) -> "Figure":
 
 
 def plane_contours(page: Page) -> "Figure":
-    """Draw figure 2: the same as lines of equal latency."""
+    """Draw figure 2: the data of figure 1 as lines of equal latency."""
     from matplotlib.colors import LogNorm
 
     title = "Figure 2: latency of one hop within a plane, as lines of equal latency"
@@ -119,7 +119,7 @@ def layouts_times_figure(rows: Sequence[Row], sweep: Sweep, page: Page, *, publi
 
 
 def packets_figure(rows: Sequence[MeasuredRow], sweep: Sweep, page: Page) -> "Figure":
-    """Draw figure 16 beside what the twin measures: as lines the former, as marks the latter."""
+    """Draw figure 16 as lines, and what the twin measures as marks."""
     sentence = (
         f"{_sky(sweep)} Lines: equations, the way to the last chunk and its processing. Marks: a get of the same block as "
         "packets of the flight code under a virtual clock."

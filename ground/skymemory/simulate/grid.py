@@ -1,16 +1,17 @@
-"""What a picture of a layout shows: servers on the torus, and what the last rotation moved."""
+"""The content of a picture of a layout: servers on the torus, and the moves of the last rotation."""
 
 from dataclasses import dataclass
 from math import isqrt
 from typing import NamedTuple
 
-from skymemory.placement.layouts import LayoutName
-from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.mapping import LAYOUT_TEXTS, centre_after, places
+from skymemory.sky.placement.layouts import LayoutName
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 
-class Move(NamedTuple):
-    """What one rotation did to a server, counted from 1."""
+class GridMove(NamedTuple):
+    """Effect of a rotation on a server, counted from 1."""
 
     server: int
     origin: Satellite
@@ -24,16 +25,16 @@ class Grid:
     layout: LayoutName
     torus: Torus
     centre: Satellite
-    """after the rotations"""
+    """Centre after the rotations."""
     rotations: int
     published: bool
     satellites: list[Satellite]
-    """of server 1, 2, ...; as published maybe of the first ones only"""
+    """Satellites of server 1, 2, ...; the published mapping may lack those of the last servers."""
     servers: int
-    moves: list[Move]
-    """by the last rotation; none where a full turn has brought everybody back"""
+    moves: list[GridMove]
+    """Moves by the last rotation; none where a full turn has brought all servers back."""
     back: bool
-    """whether it has: servers have moved, and are where they were before the first rotation"""
+    """True if servers have moved, and are where they were before the first rotation."""
 
     @classmethod
     def of(
@@ -42,7 +43,7 @@ class Grid:
         """Lay out the servers and turn the sky.
 
         Raises:
-            ValueError: servers or centre do not fit the torus.
+            ValueError: Servers or centre do not fit the torus.
         """
         now = places(layout, centre, servers, torus, rotations=rotations, published=published)
         before, first = (
@@ -51,7 +52,7 @@ class Grid:
         )
         back = before != now == first
         moves = [
-            Move(server, origin, target)
+            GridMove(server, origin, target)
             for server, (origin, target) in enumerate(zip(before, now, strict=True), start=1)
             if origin != target and not back
         ]
@@ -59,25 +60,25 @@ class Grid:
         return cls(layout, torus, middle, rotations, published, now, servers, moves, back)
 
     def servers_at(self) -> dict[Satellite, list[int]]:
-        """The servers of each satellite that has any."""
+        """Return the servers of each satellite that has any."""
         held: dict[Satellite, list[int]] = {}
         for server, satellite in enumerate(self.satellites, start=1):
             held.setdefault(satellite, []).append(server)
         return held
 
     def hops(self, satellite: Satellite) -> int:
-        """From the centre."""
+        """Return the number of hops from the centre."""
         return self.torus.hops(self.centre, satellite)
 
     def title(self) -> str:
-        """What it is, in a line."""
+        """Return the title of the picture, in a line."""
         size = f"{_counted(self.torus.planes, 'plane')} x {_counted(self.torus.slots, 'slot')}"
         turned = f" after {_counted(self.rotations, 'rotation')}" if self.rotations else ""
         published = ", as published" if self.published else ""
         return f"{LAYOUT_TEXTS[self.layout]}: {_counted(self.servers, 'server')} on {size}{turned}{published}"
 
     def told(self) -> list[str]:
-        """Say in sentences what is to be seen; the faults of a published mapping among them."""
+        """Describe the picture in sentences, with the faults of a published mapping."""
         sentences = [self._motion()] if self.rotations else []
         held = self.servers_at()
         if outside := [satellite for satellite in held if satellite not in self.torus]:
@@ -94,7 +95,7 @@ class Grid:
         return sentences
 
     def heading(self) -> str:
-        """Return how many servers there are, and how many of them have no satellite of their own, in a few words."""
+        """Return the number of servers, and of those without a satellite of their own, in a few words."""
         side = isqrt(self.servers)
         square = f" ({side} x {side})" if self.layout != "hop" and side * side == self.servers else ""
         held = self.servers_at()

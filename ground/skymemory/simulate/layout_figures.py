@@ -1,6 +1,6 @@
 """Figures 13 to 15 of the paper, and the picture of any layout.
 
-Call what returns a picture in `drawing.look()`.
+Call functions that return a picture in `drawing.look()`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skymemory.placement.layouts import LayoutName
-from skymemory.placement.torus import Satellite
 from skymemory.simulate.drawing import GRID, INK, SOFT, Page, new_figure
 from skymemory.simulate.grid import Grid
 from skymemory.simulate.mapping import LAYOUT_TEXTS
 from skymemory.simulate.table import PAPER, Sweep
+from skymemory.sky.placement.layouts import LayoutName
+from skymemory.wire.address import Satellite
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -28,7 +28,7 @@ GRID_COLUMNS = ("servers", "server", "plane", "slot", "hops_from_centre")
 _MOVED = "#d55e00"
 _CELL_IN = 0.37
 _TEXT_OF_CELL_PT = 9 / _CELL_IN
-"""size of a number in a cell of one inch"""
+"""Size of a number in a cell of one inch."""
 _SENTENCE = "Servers count from 1; those on one satellite are joined by +. Colours are hops from the centre, which is circled."
 
 
@@ -36,14 +36,14 @@ def layout_grids(name: LayoutName, sweep: Sweep = PAPER, *, published: bool) -> 
     """Lay out each number of servers of a sweep.
 
     Raises:
-        ValueError: servers or centre do not fit the torus.
+        ValueError: Servers or centre do not fit the torus.
     """
     counts = map(int, sweep.values("SERVERS"))
     return [Grid.of(name, sweep.centre, servers, sweep.torus, published=published) for servers in counts]
 
 
 def grid_rows(grids: list[Grid]) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield what `GRID_COLUMNS` names."""
+    """Yield rows with the columns `GRID_COLUMNS`."""
     for grid in grids:
         for server, satellite in enumerate(grid.satellites, start=1):
             yield grid.servers, server, satellite.plane, satellite.slot, grid.hops(satellite)
@@ -72,7 +72,7 @@ def layouts_figure(number: int, grids: list[Grid], page: Page, *, published: boo
 
 
 def grid_figure(grid: Grid, page: Page) -> "Figure":
-    """Draw a layout with what its last rotation moved."""
+    """Draw a layout with the moves of its last rotation."""
     torus = grid.torus
     cell_in = min(_CELL_IN, 40 / max(torus.slots, torus.planes))
     usual_in = max(7.2, cell_in * torus.slots + 1.6)
@@ -88,7 +88,7 @@ def grid_figure(grid: Grid, page: Page) -> "Figure":
 
 
 def _draw(axes: "Axes", grid: Grid, most: int, fontsize: float) -> None:
-    """Slots to the right, planes downward, as in the paper; colours are hops from the centre."""
+    """Draw slots to the right and planes downward, as in the paper; colours are hops from the centre."""
     from matplotlib import colormaps
     from matplotlib.patches import Circle
 
@@ -120,7 +120,7 @@ def _draw(axes: "Axes", grid: Grid, most: int, fontsize: float) -> None:
 
 
 def _squares(axes: "Axes", satellites: Iterable[Satellite], **look: Any) -> None:
-    """One path for all cells of a kind: a path for each makes the file five times as large."""
+    """Draw all cells of a kind as one path: a path for each makes the file five times as large."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -136,12 +136,12 @@ def _at(satellite: Satellite) -> "Affine2D":
 
 
 def _shade(hops: int, most: int) -> float:
-    """Place on the colour map; its palest and darkest ends are left out."""
+    """Return a place on the colour map, without its palest and darkest ends."""
     return 0.12 + 0.7 * hops / max(1, most)
 
 
 def _hops_bar(figure: "Figure", most: int) -> None:
-    """The legend of the colours."""
+    """Draw the legend of the colours."""
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm, ListedColormap

@@ -1,6 +1,6 @@
-"""Figure 16 beside what the twin measures when the same cases run as packets of the flight code.
+"""Figure 16 beside the twin's measurements of the same cases as packets of the flight code.
 
-A point of figure 16 is one way and the processing of chunks. A get needs the request's way besides, a put that of the
+A point of figure 16 is one way and the processing of chunks. A get also needs the way of the request, a put that of the
 acknowledgement: both take at least one more way to the server that is the last.
 """
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from skymemory.placement.layouts import LayoutName
-from skymemory.progress import Progress
+from skymemory.common.progress import Progress
 from skymemory.simulate.table import CHUNK_BYTES, LIGHT_M_PER_S, PAPER, Parameter, Row, Sweep
+from skymemory.sky.placement.layouts import LayoutName
 from skymemory.twin.paper_case import Measured, PaperCase, measure
 
 
 class MeasuredRow(NamedTuple):
-    """A point of figure 16, and what the twin measured."""
+    """A point of figure 16, and the twin's measurement."""
 
     layout: LayoutName
     parameter: Parameter
@@ -26,9 +26,9 @@ class MeasuredRow(NamedTuple):
     std_s: float
     se_s: float
     measured_put_s: float
-    """until the last server has acknowledged its last chunk"""
+    """Seconds until the last server has acknowledged its last chunk."""
     measured_get_s: float
-    """until the last chunk has come"""
+    """Seconds until the last chunk has come."""
 
 
 def case_of(row: Row, sweep: Sweep = PAPER) -> PaperCase:
@@ -48,13 +48,13 @@ def case_of(row: Row, sweep: Sweep = PAPER) -> PaperCase:
 
 
 def measured(rows: Sequence[Row], sweep: Sweep = PAPER, progress: Progress | None = None) -> Iterator[MeasuredRow]:
-    """Run the case of each row as packets; cases that several rows have in common once.
+    """Run the case of each row as packets; rows with the same case share one run.
 
     Args:
-        progress: called with (rows measured, all).
+        progress: Function that is called with (rows measured, all).
 
     Raises:
-        TwinError: a block did not come back as it was put.
+        TwinError: A block did not come back as it was put.
     """
     once = cache(measure)
     for count, row in enumerate(rows, start=1):

@@ -1,17 +1,17 @@
-"""The mappings as the authors' public simulator has them, with every fault that it has.
+"""Mappings of the authors' public simulator, with all its faults.
 
-This is for comparison only; what flies is `placement.layouts`. The faults, in the order of this file:
+They are for comparison only; satellites use `placement.layouts`. The faults, in the order of this file:
 
-1. the window is ceil(sqrt(n)) satellites wide, *made odd downward*: 10 to 16 servers get 3 x 3 cells. Rotation- and hop-aware,
-   the others are not placed, and the simulation of them fails;
-2. rotation-aware, they go on in plane 1, wherever the window is;
-3. a window that leaves the grid in the east or south comes back one too far: behind the last slot comes the second;
-4. rotation-aware, of a window that wraps in the east or west only the first column is used, again and again;
-5. rotation-aware, a window that wraps in the north or south goes from its first plane to plane 1;
-6. going west from slot 1 does not wrap: slot 0, -1, ... are used, and the slot that is meant is never reached;
-7. a window wider than the grid overlaps itself, and may then miss its own centre;
-8. hop-aware, a rotation moves one column of the rings as if they had a window;
-9. as many rotations as there are slots count as none, although chunks moved each time.
+1. The window is ceil(sqrt(n)) satellites wide, *made odd downward*: 10 to 16 servers get 3 x 3 cells. In the rotation-
+   and hop-aware mapping, the other servers are not placed, and their simulation fails.
+2. In the rotation-aware mapping, they go on in plane 1, wherever the window is.
+3. A window that leaves the grid in the east or south comes back one too far: behind the last slot comes the second.
+4. In the rotation-aware mapping, only the first column of a window that wraps in the east or west is used, again and again.
+5. In the rotation-aware mapping, a window that wraps in the north or south goes from its first plane to plane 1.
+6. Going west from slot 1 does not wrap: slot 0, -1, ... are used, and the slot that is meant is never reached.
+7. A window wider than the grid overlaps itself, and may then miss its own centre.
+8. In the hop-aware mapping, a rotation moves one column of the rings as if they had a window.
+9. As many rotations as there are slots count as none, although chunks moved each time.
 
 The paper's sweep (15 x 15, centre 8,8, odd squares of servers, no rotation) touches none of them.
 """
@@ -19,8 +19,9 @@ The paper's sweep (15 x 15, centre 8,8, odd squares of servers, no rotation) tou
 from math import isqrt
 from typing import NamedTuple
 
-from skymemory.placement.layouts import LayoutName
-from skymemory.placement.torus import Satellite, Torus
+from skymemory.sky.placement.layouts import LayoutName
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 
 class _Span(NamedTuple):
@@ -36,10 +37,8 @@ class _Span(NamedTuple):
         return number >= self.first or number <= self.last
 
 
-def published_places(
-    name: LayoutName, centre: Satellite, servers: int, torus: Torus, rotations: int
-) -> list[Satellite]:
-    """As `mapping.places` with `published`; arguments are already checked."""
+def published_places(name: LayoutName, centre: Satellite, servers: int, torus: Torus, rotations: int) -> list[Satellite]:
+    """Return `mapping.places` with `published`; arguments are already checked."""
     if name == "rotation":
         satellites = _row_by_row(_span(centre.plane, servers, torus.planes), _span(centre.slot, servers, torus.slots), servers)
     else:

@@ -1,11 +1,11 @@
 """Figure 16 as a table: the latency of every server, over the sweep of the authors' simulator (paper, section 4, table 2).
 
-A server's time is the time that light takes to it plus the processing time of its chunks. Hop-aware, the model is on the
-satellite in the middle and light goes from satellite to satellite: the distance is the sum of the hops. In the other two
+A server's time is the time that light takes to it plus the processing time of its chunks. In the hop-aware layout the model is on
+the satellite in the middle and light goes from satellite to satellite: the distance is the sum of the hops. In the other two
 layouts the ground is below the satellite in the middle and the distance is the straight line of equations (3) and (4).
 
-The paper's table 2 says 2 to 21 MB and 160 to 2,000 km; the public simulator sweeps 1 to 21 MiB and 160 to 1,920 km, and so
-does this file.
+The paper's table 2 has 2 to 21 MB and 160 to 2,000 km. The public simulator sweeps 1 to 21 MiB and 160 to 1,920 km, and so does
+this file.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from skymemory.orbit.geometry import cross_plane_km, in_plane_km
-from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
-from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.mapping import places
+from skymemory.sky.orbit.geometry import cross_plane_km, in_plane_km
+from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 Parameter = Literal["KVC_BYTES", "SERVERS", "CHUNK_PROCESSING_TIME", "ALTITUDE"]
 Times = npt.NDArray[np.float64]
 
 LIGHT_M_PER_S = 2.998e8
-"""the authors' rounded value; `orbit.geometry` has the exact one"""
+"""The authors' rounded value; `orbit.geometry` has the exact one."""
 CHUNK_BYTES = 12_288
 
 _SIZES_BYTES = tuple(mib * 2**20 for mib in range(1, 22))
@@ -41,15 +42,15 @@ class Sweep:
     torus: Torus
     centre: Satellite
     servers: int
-    """where it is not swept"""
+    """Number of servers where it is not swept."""
     altitude_km: float
-    """where it is not swept"""
+    """Altitude where it is not swept."""
 
     def values(self, parameter: Parameter) -> tuple[float, ...]:
         """Return the values of a parameter: bytes, a count, seconds a chunk, or metres.
 
-        Servers and altitude have the value that is held elsewhere among them. Numbers of servers that the constellation has
-        no satellites for are left out.
+        The values of servers and altitude include the one that is held elsewhere. Numbers of servers that exceed the
+        constellation's satellites are left out.
         """
         if parameter == "KVC_BYTES":
             return _SIZES_BYTES
@@ -61,7 +62,7 @@ class Sweep:
         return tuple(sorted({*(count for count in _SERVERS if count <= satellites), self.servers}))
 
     def held(self, swept: Parameter) -> dict[Parameter, float]:
-        """Return the parameters that are not swept together with this one, and what they are meanwhile."""
+        """Return the parameters that are held while this one is swept, with their values."""
         values: dict[Parameter, float] = {
             "KVC_BYTES": _SIZES_BYTES[-1],
             "SERVERS": self.servers,
@@ -77,7 +78,7 @@ PARAMETERS: tuple[Parameter, ...] = ("KVC_BYTES", "SERVERS", "CHUNK_PROCESSING_T
 
 
 class Row(NamedTuple):
-    """One point of figure 16. Statistics are over the servers.
+    """A point of figure 16. Statistics are over the servers.
 
     They are not numbers (NaN) where a published mapping has no satellite for a server: the block never comes.
     """
@@ -89,9 +90,9 @@ class Row(NamedTuple):
     min_s: float
     mean_s: float
     std_s: float
-    """standard deviation; all servers are counted, so it is divided by their number"""
+    """Standard deviation; all servers are counted, so it is divided by their number."""
     se_s: float
-    """standard error of the mean, std_s / sqrt(servers), a column of the authors' files; figure 16 does not show it"""
+    """Standard error of the mean, std_s / sqrt(servers), a column of the authors' files; figure 16 does not show it."""
 
 
 def most_servers(torus: Torus) -> int:
@@ -104,10 +105,10 @@ def rows(sweep: Sweep = PAPER, *, published: bool = False) -> list[Row]:
     """Compute all points of figure 16: three layouts, four parameters; 44 values each with the paper's sweep.
 
     Args:
-        published: with the mappings of the authors' simulator instead of the corrected ones.
+        published: True for the mappings of the authors' simulator instead of the corrected ones.
 
     Raises:
-        ValueError: servers or centre do not fit the torus.
+        ValueError: Servers or centre do not fit the torus.
     """
     return [
         Row(layout, parameter, value, *statistics)
@@ -146,9 +147,9 @@ def server_times_s(
     """Compute the time of each server in each case.
 
     Args:
-        satellites: of the n servers, in their order.
-        on_board: the sum of hops from the middle instead of the straight line from the ground.
-        kvc_bytes, processing_s, altitude_m: shape (cases, 1) or (1, 1).
+        satellites: Satellites of the n servers, in their order.
+        on_board: True for the sum of hops from the middle instead of the straight line from the ground.
+        kvc_bytes, processing_s, altitude_m: Values of the cases; shape (cases, 1) or (1, 1).
 
     Returns:
         Seconds, shape (cases, n).

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import IPv4Network
 
-from skymemory.config import CONFIG_FILE, Constellation
+from skymemory.sky.constellation import CONFIG_FILE, Constellation
 from skymemory.testbed import satellite as skysat
 
 PROJECT = "skymemory"
 NETWORK = "198.18.0.0/15"
-"""set aside for benchmarks of network devices (RFC 2544, RFC 6890): nobody's addresses"""
+"""Network for benchmarks of network devices (RFC 2544, RFC 6890): nobody else has its addresses."""
 BRIDGE_MTU = 9000
 UDP_OVERHEAD = 28
-"""IPv4 and UDP headers: packets up to BRIDGE_MTU - 28 bytes are never fragmented"""
+"""Bytes of IPv4 and UDP headers: packets up to BRIDGE_MTU - 28 bytes are never fragmented."""
 
 AT_ONCE = 16
 """Satellites that are started side by side: each waits for the one that many places before it. Compose 1.29 shares 64 workers
@@ -22,26 +22,26 @@ between services and their containers, and locks up when 64 services have taken 
 
 @dataclass(frozen=True)
 class Image:
-    """What a container is made from: a target of docker/Dockerfile."""
+    """A target of docker/Dockerfile, from which a container is made."""
 
     target: str
     memory_mib: int
-    """beside the store: the program, and the kernel's socket buffers, which count too"""
+    """Memory beside the store: the program, and the kernel's socket buffers, which count too."""
 
     @property
     def name(self) -> str:
-        """With the version of this package as its tag."""
+        """Name with the version of this package as its tag."""
         return f"{PROJECT}-{self.target}:{version('skymemory')}"
 
 
 SATELLITE = Image("satellite", 8)
-"""the static satellite and nothing else; takes less than 3 MiB"""
+"""The static satellite and nothing else; it takes less than 3 MiB."""
 SATELLITE_PYTHON = Image("satellite-python", 48)
-"""the satellite inside a Python process, with the health monitor on board"""
+"""The satellite inside a Python process, with the health monitor on board."""
 
 
 def in_containers(constellation: Constellation) -> Constellation:
-    """The same constellation on the containers' network: its addresses, and packets that its frames can carry."""
+    """Return the constellation on the containers' network: its addresses, and packets that its frames can carry."""
     mtu = min(constellation.network.mtu, BRIDGE_MTU - UDP_OVERHEAD)
     return constellation.replace(network={"network": NETWORK, "mtu": mtu})
 
@@ -49,12 +49,12 @@ def in_containers(constellation: Constellation) -> Constellation:
 def compose_file(
     constellation: Constellation, image: Image = SATELLITE, *, source: str = str(CONFIG_FILE), context: str | None = ".."
 ) -> str:
-    """Text of compose.yaml.
+    """Return the text of compose.yaml.
 
     Args:
-        source: what the constellation was read from, for the head of the text.
-        context: the checkout that the image is built from, as seen from the file's folder: `..` from `docker/`. None: there
-            is no checkout, and the image must be there.
+        source: Origin of the constellation, for the head of the text.
+        context: Checkout that the image is built from, as seen from the file's folder: `..` from `docker/`. None: there is no
+            checkout, and the image must exist.
     """
     inside = in_containers(constellation)
     network = IPv4Network(NETWORK)

@@ -1,4 +1,4 @@
-"""A constellation of containers, through the command lines of Docker and of Compose (1.29 or 2, whichever is there)."""
+"""A constellation of containers, through the command lines of Docker and of Compose (1.29 or 2, whichever is installed)."""
 
 import json
 import os
@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
-from skymemory.progress import Progress
+from skymemory.common.progress import Progress
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
 from skymemory.testbed.leash import Leash, guarded, own_leash
 from skymemory.testbed.room import Engine, container_rooms, refusal
+from skymemory.wire.address import Satellite
 
 OF_PROJECT = f"label=com.docker.compose.project={PROJECT}"
-"""what `docker ps --filter` knows our containers by"""
+"""Filter of `docker ps` that selects our containers."""
 
 
 class DockerError(RuntimeError):
@@ -27,10 +27,10 @@ class DockerError(RuntimeError):
 
 
 def compose_command() -> list[str]:
-    """`docker compose` if that is installed, else `docker-compose`.
+    """Return `docker compose` if that is installed, else `docker-compose`.
 
     Raises:
-        DockerError: neither is there, or no engine answers.
+        DockerError: Neither is installed, or no engine answers.
     """
     if shutil.which("docker") is None:
         raise DockerError("docker is not installed; `skymem up` without --docker runs local processes")
@@ -44,52 +44,52 @@ def compose_command() -> list[str]:
 
 
 def engine() -> Engine:
-    """Return what the engine says of its machine.
+    """Return the engine's description of its machine.
 
     Raises:
-        DockerError: it does not answer.
+        DockerError: The engine does not answer.
     """
     done = _run(["docker", "info", "--format", "{{json .}}"])
     _check(done, "docker info")
     told = json.loads(done.stdout)
     here = os.uname()
-    # A virtual machine on this one has another kernel, name or memory.
+    # A virtual machine on this machine has another kernel, name or memory.
     names = (told["Name"], told["KernelVersion"]) == (here.nodename, here.release)
     own = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Engine(int(told["MemTotal"]), names and int(told["MemTotal"]) == own)
 
 
 def check_room(count: int) -> None:
-    """See that the engine has room for so many satellites.
+    """Check that the engine has room for so many satellites.
 
     Raises:
-        DockerError: with the number that fits.
+        DockerError: There is not enough room; the message has the number that fits.
     """
     if why := refusal(count, container_rooms(engine())):
         raise DockerError(why)
 
 
 def find_checkout(start: Path | None = None) -> Path | None:
-    """The folder with docker/Dockerfile: `start` (default: the current one) or one above it."""
+    """Return the folder with docker/Dockerfile: `start` (default: the current one) or one above it."""
     here = (start or Path.cwd()).resolve()
     return next((folder for folder in (here, *here.parents) if (folder / "docker" / "Dockerfile").is_file()), None)
 
 
 _STEP = re.compile(r"(?:^Step |\[(?:\S+ )?)(\d+)/(\d+)")
-"""of the classic builder, and of BuildKit"""
+"""Progress lines of the classic builder, and of BuildKit."""
 
 
 def build_image(checkout: Path | None, image: Image = SATELLITE, progress: Progress | None = None) -> None:
-    """Build an image from a checkout; without one, the image must be there already.
+    """Build an image from a checkout; without a checkout, the image must exist already.
 
     Raises:
-        DockerError: it cannot be built, or there is neither image nor checkout.
+        DockerError: The image cannot be built, or there is neither image nor checkout.
     """
     if checkout is None:
         if _run(["docker", "image", "inspect", image.name]).returncode:
             raise DockerError(f"there is no image {image.name}; run this in a checkout of the project, which builds it")
         return
-    # The classic builder wherever there is one: it needs no plug-in.
+    # The classic builder is taken where it exists: it needs no plug-in.
     environment = {**os.environ, "DOCKER_BUILDKIT": os.environ.get("DOCKER_BUILDKIT", "0")}
     command = ["docker", "build", "--network", "host", "--file", str(checkout / "docker" / "Dockerfile")]
     command += ["--target", image.target, "--tag", image.name, str(checkout)]
@@ -113,34 +113,34 @@ def build_image(checkout: Path | None, image: Image = SATELLITE, progress: Progr
 class DockerConstellation:
     """All satellites of a constellation as containers of one Compose project.
 
-    Containers that `up` starts end with this process, however that ends, until `detach`.
+    Containers that `up` starts end with this process, however it ends, until `detach`.
     """
 
     def __init__(self, constellation: Constellation, image: Image = SATELLITE) -> None:
-        """`constellation`: as in the file; it is moved to the containers' network (see `in_containers`)."""
+        """Prepare the constellation of a file, moved to the containers' network (see `in_containers`)."""
         self.text = compose_file(constellation, image)
         self.total = constellation.planes * constellation.slots
         self._leash: Leash | None = None
         self._folder: Path | None = None
-        """of the Compose file, for as long as the containers end with this process"""
+        """Folder of the Compose file, for as long as the containers end with this process."""
 
     def up(self, progress: Progress | None = None) -> None:
-        """Create and start all containers. The image must be there.
+        """Create and start all containers. The image must exist.
 
         Raises:
-            DockerError: with what Compose said of the cause. What was started is taken down again.
+            DockerError: Compose failed; the message has its words about the cause. What was started is taken down again.
         """
         program = compose_command()
         self._leash, self._folder = Leash(), Path(tempfile.mkdtemp(prefix="skymem-"))
         command = [*program, *self._options(self._folder)]
-        # A client that was killed may have left the engine something to do: what came up after the first `down` goes, too.
+        # A client that was killed may have left the engine something to do: what came up after the first `down` goes too.
         down = shlex.join([*command, "down", "--timeout", "2"])
         rest = f"docker ps --all --quiet --filter {OF_PROJECT} | xargs --no-run-if-empty docker rm --force"
         after = f"{down}; sleep 1; {rest}; {down}; rm -r {shlex.quote(str(self._folder))}"
         try:
             self._run("up", guarded([*command, "up", "-d", "--no-build"], after), self._leash.end, progress)
         except BaseException:
-            with suppress(DockerError):  # what has led here is the cause; what is left now ends with this process
+            with suppress(DockerError):  # the first error is the cause; what is left now ends with this process
                 self.down()
             raise
 
@@ -156,11 +156,11 @@ class DockerConstellation:
     def down(self) -> None:
         """Stop and remove all containers and their network.
 
-        Docker 20.10 at times miscounts the endpoints of a network when many containers leave it at once, and then keeps the
-        empty network until the engine starts anew. That is no failure: the next `up` uses it as it is.
+        Docker 20.10 at times miscounts the endpoints of a network when many containers leave it at once, and then keeps the empty
+        network until the engine starts anew. That is no failure: the next `up` uses it as it is.
 
         Raises:
-            DockerError: something of ours is still there.
+            DockerError: One of our containers still exists.
         """
         try:
             with tempfile.TemporaryDirectory(prefix="skymem-") as folder:
@@ -172,7 +172,7 @@ class DockerConstellation:
         self.detach()
 
     def _options(self, folder: Path) -> list[str]:
-        """Write the Compose file, and return what tells Compose of it."""
+        """Write the Compose file, and return the options that name it."""
         (path := folder / "compose.yaml").write_text(self.text, encoding="utf-8")
         return ["--project-name", PROJECT, "--file", str(path)]
 
@@ -199,10 +199,10 @@ class DockerConstellation:
 
 
 def containers() -> dict[Satellite, str]:
-    """State (`running`, `exited`, ...) of each satellite's container, from the engine.
+    """Return the state (`running`, `exited`, ...) of each satellite's container, from the engine.
 
     Raises:
-        DockerError: the engine does not answer.
+        DockerError: The engine does not answer.
     """
     done = _run(["docker", "ps", "--all", "--filter", OF_PROJECT, "--format", "{{json .}}"])
     _check(done, "docker ps")
@@ -216,10 +216,10 @@ def containers() -> dict[Satellite, str]:
 
 
 def container(place: Satellite) -> tuple[str, str] | None:
-    """Return the id and the state of a satellite's container, None if there is none. Whoever started it, it is on our network.
+    """Return the id and the state of a satellite's container, whoever started it; None if our network has none.
 
     Raises:
-        DockerError: the engine does not answer.
+        DockerError: The engine does not answer.
     """
     service = f"label=com.docker.compose.service=sat-{place.plane}-{place.slot}"
     filters = ["--filter", service, "--filter", f"network={PROJECT}"]
@@ -233,7 +233,7 @@ def kill_container(identity: str) -> None:
     """End a container without warning; the engine does not start it again.
 
     Raises:
-        DockerError: the engine refuses.
+        DockerError: The engine refuses.
     """
     _check(_run(["docker", "kill", identity]), "docker kill")
 
@@ -242,13 +242,13 @@ def start_container(identity: str) -> None:
     """Start a container that has ended.
 
     Raises:
-        DockerError: the engine refuses.
+        DockerError: The engine refuses.
     """
     _check(_run(["docker", "start", identity]), "docker start")
 
 
 def _is_done(line: str) -> bool:
-    """A line of Compose that tells of a container that has started: 1.29 says `... done`, 2 says `Started`."""
+    """Return True if a line of Compose reports a container that has started: 1.29 says `... done`, 2 says `Started`."""
     return line.rstrip().endswith(("done", "Started"))
 
 
@@ -266,9 +266,9 @@ CAUSE_CHARACTERS = 300
 
 
 def cause(lines: Sequence[str]) -> str:
-    """Return what Compose says of the cause, shortened; its last line alone says only that something went wrong.
+    """Return Compose's words about the cause, shortened; its last line alone says only that something went wrong.
 
-    Compose tells of every container that it gave up, mostly the same: each text stands there once, without the container.
+    Compose reports every container that it gave up, mostly with the same text: each text appears once, without the container.
     """
     said = [line.strip() for line in lines if "error" in line.lower()]
     errors = [line for line in said if not line.startswith("Encountered errors") and not line.endswith("... error")]
@@ -279,5 +279,5 @@ def cause(lines: Sequence[str]) -> str:
 
 
 def _last(lines: Sequence[str]) -> str:
-    """Return the last line that says something."""
+    """Return the last line that is not empty."""
     return next((line.strip() for line in reversed(lines) if line.strip()), "no message")

@@ -1,6 +1,6 @@
-"""Run a program, and end it when standard input ends. See `skymemory.testbed.leash`. Needs nothing but the standard library.
+"""Run a program, and end it when standard input ends (see `skymemory.testbed.leash`). Needs only the standard library.
 
-The process becomes the program, so that whoever started it has the program's pid; a child of it watches.
+The process becomes the program, so that its parent has the program's pid; a child of it watches.
 """
 
 import os
@@ -16,7 +16,7 @@ def _watch(program: int, after: str) -> None:
     """Wait until standard input ends, a byte comes, or the program ends.
 
     Args:
-        program: a pidfd.
+        program: Pidfd of the program.
     """
     watched = select.poll()
     watched.register(0, select.POLLIN)
@@ -42,7 +42,7 @@ def _watch(program: int, after: str) -> None:
 
 
 def main() -> None:
-    """Arguments: a shell command for afterwards, or nothing; the program and its arguments."""
+    """Run the program of the arguments: a shell command for afterwards, or nothing; then the program and its arguments."""
     after, *words = sys.argv[1:]
     program = os.pidfd_open(os.getpid())
     nothing = os.open(os.devnull, os.O_RDWR)

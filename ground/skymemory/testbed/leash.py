@@ -1,8 +1,8 @@
-"""What a command starts ends with it, however the command ends: by a signal, by SIGKILL, by a bug.
+"""Leashes: processes that a command starts end with it, however it ends: by a signal, by SIGKILL, by a bug.
 
-The command holds one end of a pipe and never writes to it. The kernel closes that end when the command is gone, and whoever
-holds the other end sees it. Satellites watch the pipe themselves (`skysat --until-stdin-ends`); for other programs a small
-process does (`guard.py`). A byte for each of them lets them go on alone.
+The command holds one end of a pipe and never writes to it. The kernel closes that end when the command is gone, and the holder of
+the other end sees it. Satellites watch the pipe themselves (`skysat --until-stdin-ends`); for other programs a small process does
+(`guard.py`). A byte for each of them lets them go on alone.
 """
 
 import errno
@@ -26,22 +26,22 @@ for attempt in 1 2 3 4 5; do  # somebody who ends as well may still write there
     sleep 1
 done
 """
-"""makes a folder, tells its name, and removes it when standard input ends"""
+"""Shell script that makes a folder, prints its name, and removes it when standard input ends."""
 
 
 class Leash:
-    """A pipe whose other end is the standard input of what is to end with this process."""
+    """A pipe whose other end is the standard input of processes that end with this one."""
 
     def __init__(self) -> None:
         self.end, self._held = os.pipe()  # both close when this process starts another program
 
     def let_go(self, count: int) -> None:
-        """Let this many processes go on alone, all at once: in one write, that no signal divides."""
+        """Let this many processes go on alone, all at once: in one write, which no signal divides."""
         os.write(self._held, bytes(count))
         self.close()
 
     def close(self) -> None:
-        """End what is still on the leash; safe to call twice."""
+        """End the processes that are still on the leash; safe to call twice."""
         for descriptor in (self._held, self.end):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -50,12 +50,12 @@ class Leash:
 
 @contextmanager
 def leashed_folder() -> Iterator[Path]:
-    """Make a temporary folder that goes with the context, or with this process, however that ends.
+    """Make a temporary folder that goes with the context, or with this process, however it ends.
 
-    A shell makes it and removes it, so there is no moment in which nobody would.
+    A shell makes and removes it, so at every moment somebody is there to remove it.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: The folder cannot be made.
     """
     leash, parent = Leash(), tempfile.gettempdir()
     command = ["/bin/sh", "-c", _FOLDER, parent]
@@ -83,7 +83,7 @@ def guarded(command: Sequence[str | Path], after: str | None = None) -> list[str
     Its pid is the program's own. With a leash's `end` as its standard input it ends with this process.
 
     Args:
-        after: a shell command that is run when standard input has ended, also if the program has ended before. Then the guard
+        after: Shell command that is run when standard input has ended, also if the program has ended before. With it, the guard
             waits for a byte, or for the end.
     """
     own = [sys.executable, "-I", "-S", str(_GUARD)]

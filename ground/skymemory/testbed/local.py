@@ -11,19 +11,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
-from skymemory.progress import Progress
+from skymemory.common.progress import Progress
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.leash import Leash, leashed_folder
 from skymemory.testbed.processes import ProcessId, identify, stop
 from skymemory.testbed.room import refusal, rooms
+from skymemory.wire.address import Satellite
 
 START_DEADLINE_S = 60.0
-"""95 satellites are up in about a second; this is for a machine that is busy with something else"""
+"""Seconds until all satellites must be ready: 95 take about a second; the rest is for a busy machine."""
 POLL_S = 0.005
 LOG_BYTES = 4096
-"""of a satellite that starts, with room to spare"""
+"""Bytes in the log of a satellite that starts, with room to spare."""
 
 
 class StartError(RuntimeError):
@@ -33,12 +33,12 @@ class StartError(RuntimeError):
 class LocalConstellation:
     """All satellites of a constellation as processes of this machine.
 
-    Starts on entering the context, stops on leaving it; `start` and `detach` leave it running behind. Only processes
-    that were started here are ever ended. They end with this process, however that ends, until `detach`.
+    They start on entering the context and stop on leaving it; `start` and `detach` leave them running. Only processes that were
+    started here are ever ended. They end with this process, however it ends, until `detach`.
     """
 
     def __init__(self, constellation: Constellation, log_folder: Path | None = None) -> None:
-        """`log_folder`: where each satellite's output goes, as `PLANE-SLOT.log`; a temporary folder if not given."""
+        """Send each satellite's output to `PLANE-SLOT.log` in `log_folder`, a temporary folder by default."""
         self.constellation = constellation
         self.processes: dict[Satellite, ProcessId] = {}
         self._children: dict[Satellite, subprocess.Popen[bytes]] = {}
@@ -50,18 +50,16 @@ class LocalConstellation:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
     def start(self, progress: Progress | None = None) -> None:
         """Start all satellites side by side and wait until each has said that it listens.
 
         Raises:
-            StartError: an address is in use, there is no room for so many or for their logs, or a satellite ended; its own words
+            StartError: An address is in use, there is no room for so many or for their logs, or a satellite ended; its own words
                 are in the message.
-            FileNotFoundError: the satellite program is not installed.
+            FileNotFoundError: The satellite program is not installed.
         """
         program = skysat.program()
         if self._log_folder is None:
@@ -79,10 +77,10 @@ class LocalConstellation:
             raise
 
     def stop(self) -> None:
-        """Stop all satellites and wait for their end; without effect on one that does not run."""
+        """Stop all satellites and wait for their end; without effect on a constellation that does not run."""
         stop(self.processes.values())
         if self._leash is not None:
-            self._leash.close()  # ends also one that a signal kept from being put among the processes
+            self._leash.close()  # this also ends a satellite that a signal kept from being put among the processes
             self._leash = None
         for child in self._children.values():
             child.wait()
@@ -109,7 +107,7 @@ class LocalConstellation:
             self._leash.let_go(len(processes))
             self._leash = None
         for child in self._children.values():
-            child.returncode = 0  # no longer ours to wait for: keeps the destructor from warning
+            child.returncode = 0  # nobody waits for it any more: this keeps the destructor from warning
         self.processes.clear()
         self._children.clear()
         return processes
@@ -131,7 +129,7 @@ class LocalConstellation:
             )
         self._children[place] = child
         process = identify(child.pid)
-        if process is not None:  # if it has ended already, _await_ready tells why
+        if process is not None:  # if it has ended already, _await_ready says why
             self.processes[place] = process
 
     def _await_ready(self, progress: Progress | None) -> None:
@@ -169,20 +167,20 @@ class LocalConstellation:
 
 
 def _check_room(count: int) -> None:
-    """See that this machine has room for so many satellites.
+    """Check that this machine has room for so many satellites.
 
     Raises:
-        StartError: with the number that fits.
+        StartError: There is not enough room; the message has the number that fits.
     """
     if why := refusal(count, rooms()):
         raise StartError(why)
 
 
 def _check_disk(folder: Path, count: int) -> None:
-    """See that satellites can write their logs; they would not come up otherwise.
+    """Check that satellites can write their logs; they would not come up otherwise.
 
     Raises:
-        StartError: the folder cannot be written to, or its disk is full.
+        StartError: The folder cannot be written to, or its disk is full.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -194,10 +192,10 @@ def _check_disk(folder: Path, count: int) -> None:
 
 
 def check_addresses(constellation: Constellation) -> None:
-    """See that nobody listens where the satellites will.
+    """Check that the addresses of the satellites are free.
 
     Raises:
-        StartError: with the address and what can be done.
+        StartError: An address is in use; the message names it and says what can be done.
     """
     port = constellation.network.port
     for place in constellation.torus.satellites():
@@ -218,10 +216,10 @@ def check_addresses(constellation: Constellation) -> None:
 
 
 def free_port(constellation: Constellation) -> int:
-    """A UDP port that is free at the address of every satellite, so that constellations can stand side by side.
+    """Return a UDP port that is free at the address of every satellite, so that constellations can stand side by side.
 
     Raises:
-        StartError: none was found.
+        StartError: No port is free.
     """
     addresses = [constellation.address(*place) for place in constellation.torus.satellites()]
     for _ in range(64):
@@ -234,7 +232,7 @@ def free_port(constellation: Constellation) -> int:
 
 
 def _why_not_free(address: str, port: int) -> int:
-    """0 if a socket can be bound there, else the errno. Without SO_REUSEADDR, so that one that has it is seen too."""
+    """Return 0 if a socket can be bound there, else the errno. SO_REUSEADDR is not set, so that sockets with it are seen too."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, port))

@@ -1,6 +1,6 @@
-"""Which schedule a sky follows: a file in a folder of its own, and a copy of the schedule.
+"""The record of the schedule that a sky follows: a file in a folder of its own, and a copy of the schedule.
 
-Whoever opens a store on this machine reads it, so all see the window where the satellites have it.
+All stores on this machine read it, so all see the window where the satellites have it.
 """
 
 import json
@@ -8,21 +8,21 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.schedule_format import SUFFIXES
-from skymemory.placement.rolling import Cell
-from skymemory.placement.torus import Torus
-from skymemory.placement.track import Track
-from skymemory.placement.whereabouts import Playing
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.schedule_format import SUFFIXES
+from skymemory.sky.placement.rolling import Cell
+from skymemory.sky.placement.torus import Torus
+from skymemory.sky.placement.track import Track
+from skymemory.sky.whereabouts import Playing
 
 FILE_NAME: Final = "playing.json"
 COPY_NAME: Final = "playing"
-"""of the schedule, and a suffix"""
+"""Name of the schedule's copy, without its suffix."""
 FORMAT: Final = 1
 
 
 class DamagedRecordError(RuntimeError):
-    """The record was read and is none."""
+    """The record is no valid record."""
 
 
 class PlayingRecord:
@@ -34,15 +34,15 @@ class PlayingRecord:
         self._saved: tuple[int, int] | None = None
 
     def changed(self) -> bool:
-        """Is there another record than at the last `load`?"""
+        """Return True if the record is not the one of the last `load`."""
         return _mark(self.path) != self._seen
 
     def is_kept(self) -> bool:
-        """Is it still what was last saved here?"""
+        """Return True if the record is still the one that was last saved here."""
         return _mark(self.path) == self._saved
 
     def save(self, playing: Playing, source: Path) -> None:
-        """Write the record, whole or not at all. `source`: the schedule's file, which is copied."""
+        """Write the record, whole or not at all. The schedule's file `source` is copied."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         copy = self._copy(source.suffix)
         draft = copy.with_suffix(".new")
@@ -66,11 +66,11 @@ class PlayingRecord:
         draft.replace(self.path)
 
     def load(self) -> Playing | None:
-        """What is recorded, or None.
+        """Return the recorded schedule, or None.
 
         Raises:
-            DamagedRecordError: the record does not say what it should.
-            OSError: it is there and the system does not let us read it.
+            DamagedRecordError: The record is no valid record.
+            OSError: The record exists and cannot be read.
         """
         self._seen = _mark(self.path)
         try:
@@ -84,7 +84,7 @@ class PlayingRecord:
             raise DamagedRecordError(f"{self.path} is damaged ({why}); remove the folder {self.path.parent}") from error
 
     def clear(self) -> None:
-        """Forget it."""
+        """Remove the record and the schedule's copy."""
         for path in (self.path, *map(self._copy, SUFFIXES)):
             path.unlink(missing_ok=True)
 
@@ -112,7 +112,7 @@ class PlayingRecord:
 
 
 def _mark(path: Path) -> tuple[int, int] | None:
-    """Of the file; each record is a file of its own."""
+    """Return a mark of the file; each record is a file of its own."""
     try:
         status = path.stat()
     except OSError:

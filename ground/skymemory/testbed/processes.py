@@ -1,4 +1,4 @@
-"""Processes that are certainly ours: a pid may belong to somebody else by now, a pid and its start time cannot."""
+"""Processes that are certainly ours: a pid may belong to another process by now, a pid and its start time cannot."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ POLL_S = 0.01
 
 @dataclass(frozen=True)
 class ProcessId:
-    """A process of this boot: its pid and when it started (clock ticks since boot, proc(5), stat, field 22)."""
+    """A process of this boot: its pid and its start (clock ticks since boot, proc(5), stat, field 22)."""
 
     pid: int
     start_ticks: int
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The process that has this pid now, or None if there is none (a zombie counts as none)."""
+    """Return the process that has this pid now, or None if there is none (a zombie counts as none)."""
     fields = _stat_fields(pid)
     if fields is None or fields[0] in ("Z", "X"):
         return None
@@ -30,12 +30,12 @@ def identify(pid: int) -> ProcessId | None:
 
 
 def is_alive(process: ProcessId) -> bool:
-    """Does this very process still run?"""
+    """Return True if this very process still runs."""
     return identify(process.pid) == process
 
 
 def cpu_seconds(process: ProcessId) -> float:
-    """Processor time used since its start, user and system; 0 if it is gone."""
+    """Return the processor time in seconds since its start, user and system; 0 if it is gone."""
     fields = _stat_fields(process.pid) if is_alive(process) else None
     return 0.0 if fields is None else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -50,7 +50,7 @@ def kill(process: ProcessId) -> bool:
 
 
 def stop(processes: Iterable[ProcessId], grace_s: float = 5.0) -> int:
-    """End these processes: SIGTERM, and SIGKILL for what is left after ``grace_s``. Returns how many had to be killed.
+    """End processes by SIGTERM, and by SIGKILL what is left after `grace_s`; return how many had to be killed.
 
     Children of the caller stay zombies until it waits for them.
     """
@@ -67,10 +67,10 @@ def stop(processes: Iterable[ProcessId], grace_s: float = 5.0) -> int:
 
 
 def writers(files: Iterable[Path], program: str) -> set[ProcessId]:
-    """Processes of the program of this name whose standard output is one of these files."""
+    """Return the processes of the program of this name whose standard output is one of these files."""
     wanted = set()
     for file in files:
-        with suppress(OSError):  # gone by now
+        with suppress(OSError):  # it is gone by now
             status = file.stat()
             wanted.add((status.st_dev, status.st_ino))
     found = set()
@@ -78,9 +78,9 @@ def writers(files: Iterable[Path], program: str) -> set[ProcessId]:
         process = identify(int(folder.name))
         try:
             output = (folder / "fd" / "1").stat()
-            # A program that was replaced since, as by a new installation, is named "... (deleted)"
+            # A program that was replaced since, for example by a new installation, is named "... (deleted)"
             name = (folder / "exe").readlink().name.removesuffix(" (deleted)")
-        except OSError:  # gone by now, or not ours to look at
+        except OSError:  # it is gone by now, or another user's
             continue
         if process is not None and name == program and (output.st_dev, output.st_ino) in wanted and is_alive(process):
             found.add(process)
@@ -88,7 +88,7 @@ def writers(files: Iterable[Path], program: str) -> set[ProcessId]:
 
 
 def _signal(process: ProcessId, number: signal.Signals) -> bool:
-    """Through a pidfd, so that the process looked at is the one signalled. False if it is not there any more."""
+    """Signal a process through a pidfd, so that it is the process that was looked at; return False if it is gone."""
     try:
         descriptor = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -105,7 +105,7 @@ def _signal(process: ProcessId, number: signal.Signals) -> bool:
 
 
 def _stat_fields(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the third (state) on; the second, the name, may hold anything."""
+    """Return the fields of /proc/PID/stat from the third (state) on; the second, the name, may hold anything."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError):

@@ -1,7 +1,7 @@
-"""A running constellation follows a schedule: by itself, from a table that is uploaded to every satellite, or by commands.
+"""Replay of a schedule on a running constellation: from a table that every satellite has, or by commands.
 
 By schedule, each satellite knows when the window moves and hands over on its own; the ground only uploads and looks on. By
-command, the ground tells those outside the window that hold something to whom it goes.
+command, the ground tells satellites outside the window that hold something where to send it.
 """
 
 import ctypes
@@ -15,83 +15,83 @@ from functools import partial
 from math import inf
 from typing import Final, Literal
 
-from skymemory.config import Constellation
 from skymemory.fsw import messages, structures
 from skymemory.fsw.tables import ROWS_MAX
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import crc32c
-from skymemory.orbit.schedule import Schedule
-from skymemory.placement.layouts import LAYOUT_IDS
-from skymemory.placement.torus import Satellite
-from skymemory.placement.track import Track
-from skymemory.placement.whereabouts import Playing
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.placement.layouts import LAYOUT_IDS
+from skymemory.sky.placement.track import Track
+from skymemory.sky.whereabouts import Playing
+from skymemory.sky.window import Route
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 
 By = Literal["schedule", "command"]
-"""who begins a handover: the satellites, by the schedule they have; or the ground"""
+"""Starter of a handover: the satellites, by their schedule, or the ground."""
 
 LEAD_S: Final = 3.0
-"""between the start of a replay and the first move of the window: all satellites have the schedule by then"""
+"""Seconds between the start of a replay and the first move of the window: all satellites have the schedule by then."""
 _MS_MAX: Final = 2**31
-"""how long ago a schedule may have begun: a satellite is told in 32 bits with a sign"""
+"""Greatest age of a schedule: a satellite gets it in 32 bits with a sign."""
 _DAY_MS: Final = 86_400_000
 _ATTEMPTS: Final = 3
 _DEADLINE_S: Final = 5.0
 _LOOK_S: Final = 0.25
-"""how often satellites are asked how far a handover is"""
+"""Seconds between two questions to satellites about their handovers."""
 _LOOK_SOON_S: Final = 0.05
-"""and in the first second of a row"""
+"""The same in the first second of a row."""
 _SOON_MS: Final = 1000
 _QUIET_LOOKS: Final = 4
-"""looks without a chunk moved after which the last handover counts as over, if none is left"""
+"""Looks without a chunk moved after which the last handover counts as over, if none is left."""
 _QUIET_LOOKS_LEFT: Final = 120
-"""the same if some are left, but nobody takes them"""
+"""The same if some chunks are left, but no satellite takes them."""
 
 
 _COMMAND_AGAIN_S: Final = 0.25
-"""after which a satellite that has not sent all away is told again: something may have come to it meanwhile"""
+"""Seconds after which a satellite that has not sent all away is told again: something may have come to it meanwhile."""
 _LOOK_BACK_ROWS: Final = 60
 _END_MS: Final = 30_000
-"""after the last row, when satellites that are not there keep a replay by command from its end"""
+"""Milliseconds after the last row for which missing satellites delay the end of a replay by command."""
 
 
 class ReplayError(RuntimeError):
-    """The satellites do not take the schedule, or not all."""
+    """Satellites do not take the schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """What a move of the window took."""
+    """Measurements of a move of the window."""
 
     row: int
     centre: Satellite
     chunks: int
-    """that changed satellite"""
+    """Chunks that changed satellite."""
     bytes: int
-    """of these: chunks times the mean length of what the satellites hold"""
+    """Bytes of these chunks: their number times the mean length of what the satellites hold."""
     duration_s: float
-    """from the row's time to the look that saw the last chunk moved; looks are 0.05 s apart at first, then 0.25 s"""
+    """Seconds from the row's time to the look that saw the last chunk moved; looks are 0.05 s apart at first, then 0.25 s."""
     left: int = 0
-    """chunks that satellites still had to hand over at the last look of the row"""
+    """Chunks that satellites still had to hand over at the last look of the row."""
 
     def late(self, handover_s: float) -> bool:
-        """Return whether it took longer than its row, or than `cache.handover_s`."""
+        """Return True if the handover took longer than its row, or than `cache.handover_s`."""
         return self.left > 0 or self.duration_s > handover_s
 
 
 def playing_now(
     constellation: Constellation, schedule: Schedule, from_ms: int, until_ms: int, speed: float, before: Playing | None
 ) -> Playing:
-    """What the constellation is to follow from now on; the window begins to move `LEAD_S` from now.
+    """Return the schedule to follow from now on; the window begins to move `LEAD_S` from now.
 
     Args:
-        from_ms, until_ms: the part of the schedule that is followed.
-        before: what it follows so far: what is stored under that moves on from where it is.
+        from_ms, until_ms: Part of the schedule that is followed.
+        before: Schedule that was followed so far: blocks that were stored under it move on from where they are.
 
     Raises:
-        ValueError: more rows than satellites have room for, or over more time than they can count.
+        ValueError: There are more rows than satellites have room for, or they take more time than satellites can count.
     """
     torus, now_s = constellation.torus, time.time()
     past, row = Track.of(torus, [(0, constellation.cache.centre)]), 1
@@ -110,20 +110,20 @@ def playing_now(
 
 
 def row_now(playing: Playing) -> int:
-    """The row that holds."""
+    """Return the row that holds."""
     return playing.track.row_at(_now_ms(playing))
 
 
 def held_now(playing: Playing) -> Playing:
-    """The same up to now; the window then stays where it is."""
+    """Return the schedule up to now; the window then stays where it is."""
     return replace(playing, track=playing.track.held(row_now(playing)))
 
 
 def require_all(control: ControlPlane) -> None:
-    """To be asked before any is told: what those moved that were told is not moved back when another one does not answer.
+    """Require that all satellites answer, before any is told to move: its moves are not undone if another one is silent.
 
     Raises:
-        ReplayError: satellites that do not answer.
+        ReplayError: Some satellites do not answer.
     """
     routes = [Route(place, place) for place in control.constellation.torus.satellites()]
     for _ in range(_ATTEMPTS):
@@ -135,20 +135,20 @@ def require_all(control: ControlPlane) -> None:
 
 
 def upload(control: ControlPlane, playing: Playing | None, satellites: Collection[Satellite] | None = None) -> None:
-    """Give satellites the rows as tables of their app kvc, at their time; None: none, nothing moves by itself.
+    """Give satellites the rows as tables of their app kvc, at their time; None: no rows, nothing moves by itself.
 
     Args:
-        satellites: by default all.
+        satellites: Satellites to give them to; by default all.
 
     Raises:
-        ReplayError: satellites that do not answer, or do not follow it after some attempts.
+        ReplayError: Satellites do not answer, or do not follow it after some attempts.
     """
     chosen = control.constellation.torus.satellites() if satellites is None else satellites
     routes = [Route(place, place) for place in chosen]
     total = 0 if playing is None else len(playing.track.rows)
     stats: dict[Satellite, dict[str, int]] = {}
     for _ in range(_ATTEMPTS):
-        told = {route.satellite for route in routes}  # the rows alone do not tell one schedule from another with as many
+        told = {route.satellite for route in routes}  # the number of rows alone does not tell one schedule from another
         for piece in _pieces(control.constellation, playing):
             answers = control.relay(routes, piece(), _DEADLINE_S)
             told -= {route.satellite for route, answer in zip(routes, answers, strict=True) if answer is None or not answer.ok}
@@ -170,10 +170,10 @@ def upload(control: ControlPlane, playing: Playing | None, satellites: Collectio
 def follow(
     control: ControlPlane, playing: Playing, by: By, *, tell: Callable[[int], None] = lambda _: None
 ) -> Iterator[Handover]:
-    """Look on until the last row's handover is over.
+    """Watch until the last row's handover is over.
 
     Args:
-        tell: called now and then with the track's time in ms.
+        tell: Function that is called now and then with the track's time in ms.
 
     Yields:
         Each handover, once the next one has begun or nothing moves any more.
@@ -200,9 +200,9 @@ def follow(
 
 
 class _Watch:
-    """Adds up what the satellites say they have handed on, and gives the schedule to those that began anew.
+    """A sum of what satellites report to have handed on; it also gives the schedule to satellites that began anew.
 
-    What one handed on between two looks counts for the row it is in at the second: it begins as soon as the row does.
+    Chunks that were handed on between two looks count for the row of the second look: a handover begins as soon as its row does.
     """
 
     def __init__(self, control: ControlPlane, playing: Playing, by: By, first_row: int) -> None:
@@ -215,17 +215,17 @@ class _Watch:
         self._chunk_bytes = 0.0
         cache = control.constellation.cache
         self._layout = playing.track.layout(cache.layout, cache.servers)
-        self._told: dict[Satellite, tuple[Satellite, float]] = {}  # to whom all goes, and when that is said again
+        self._told: dict[Satellite, tuple[Satellite, float]] = {}  # to which satellite all goes, and when that is said again
         self._outside = 0  # satellites that are told to send away what they hold
         self._row = first_row
         self.first_row = first_row
         self.quiet = 0
-        """looks in a row in which nothing had moved"""
+        """Consecutive looks in which nothing had moved."""
 
     def look(self) -> int:
-        """Returns the row that holds now."""
+        """Look at all satellites, and return the row that holds now."""
         stats = self._control.store_stats(self._routes, _DEADLINE_S)
-        now_ms = _now_ms(self._playing)  # after the answers: what is commanded is to be of the row that holds then
+        now_ms = _now_ms(self._playing)  # after the answers: commands are to be of the row that holds then
         row = self._playing.track.row_at(now_ms)
         if row != self._row:
             self._row, self.quiet = row, 0
@@ -248,14 +248,16 @@ class _Watch:
         return row
 
     def _give_again(self, satellites: Iterable[Satellite]) -> None:
-        """The schedule to those that began anew."""
+        """Give the schedule to satellites that began anew."""
         if anew := list(satellites):
             with suppress(ReplayError):  # the next look finds it again
                 upload(self._control, self._playing, anew)
 
     def _command(self, satellites: Iterable[Satellite]) -> None:
-        """Tell who holds something and is outside the window to whom it goes, until nothing is left there; and who was told so
-        and is inside again that it keeps what it has."""
+        """Tell satellites outside the window where to send what they hold, until nothing is left there.
+
+        A satellite that was told so and is inside again is told to keep what it has.
+        """
         now_s, asks = time.monotonic(), []
         self._outside = 0
         for satellite in satellites:
@@ -272,7 +274,10 @@ class _Watch:
                 self._told[ask.route.satellite] = self._told[ask.route.satellite][0], now_s  # at the next look again
 
     def _heir(self, satellite: Satellite) -> Satellite | None:
-        """Who has the satellite's place in the window of now, by the last one it was in; None: it is inside, or never was."""
+        """Return the satellite that has this one's place in the present window; None if this one is inside, or never was.
+
+        The place is that of the last window it was in.
+        """
         track = self._playing.track
         cell = track.cell(self._row)
         if self._layout.in_window(cell, satellite):
@@ -283,7 +288,7 @@ class _Watch:
         return None
 
     def is_over(self) -> bool:
-        """Does nothing move any more, in the last row? By command nobody goes on after us, so nothing may be left outside."""
+        """Return True if nothing moves any more in the last row; by command nothing may be left outside, for nobody goes on."""
         waited_ms = _now_ms(self._playing) - self._playing.track.rows[self._row - 1][0]
         looks = _QUIET_LOOKS_LEFT if self._left[self._row] else _QUIET_LOOKS
         return self.quiet >= looks and (not self._outside or waited_ms > _END_MS)
@@ -300,7 +305,7 @@ def _now_ms(playing: Playing) -> int:
 
 
 def _pieces(constellation: Constellation, playing: Playing | None) -> Iterator[Callable[[], bytes]]:
-    """Commands, made at the moment when they are sent."""
+    """Yield commands, made at the moment when they are sent."""
     identity, cache = secrets.randbits(32), constellation.cache
     rows = [] if playing is None else [structures.KvcScheduleRow(time_ms, *cell) for time_ms, cell in playing.track.rows]
 

@@ -3,22 +3,22 @@
 import os
 from pathlib import Path
 
-from skymemory.compiled import FOLDER
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.common.compiled import FOLDER
+from skymemory.sky.constellation import Constellation
+from skymemory.wire.address import Satellite
 
 NAME = "skysat"
 READY_WORD = "ready"
-"""in the line that `skysat` prints once it listens"""
+"""Word in the line that `skysat` prints once it listens."""
 UNTIL_STDIN_ENDS = "--until-stdin-ends"
-"""for a satellite that has a `Leash` as its standard input"""
+"""Option for a satellite that has a `Leash` as its standard input."""
 
 
 def program() -> Path:
-    """The satellite binary that was installed with this package.
+    """Return the satellite binary that was installed with this package.
 
     Raises:
-        FileNotFoundError: the package was not built.
+        FileNotFoundError: The package was not built.
     """
     path = FOLDER / NAME
     if not os.access(path, os.X_OK):
@@ -27,7 +27,7 @@ def program() -> Path:
 
 
 def arguments(constellation: Constellation, satellite: Satellite) -> list[str]:
-    """Command line of one satellite, without the program; links that do nothing are left out."""
+    """Return the command line of one satellite, without the program and without links that do nothing."""
     plane, slot = satellite
     network, own = constellation.network, constellation.satellite
     words = ["--plane", str(plane), "--slot", str(slot)]

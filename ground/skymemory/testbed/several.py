@@ -7,32 +7,37 @@ import json
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from skymemory.config import ConfigError, Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.compose import PROJECT, SATELLITE, UDP_OVERHEAD, Image
+from skymemory.wire.address import Satellite
 
 PLANE = Image("plane", 8)
-"""satellites with the shell scripts that give them addresses; so much for each satellite"""
+"""Satellites with the shell scripts that give them addresses; the memory is that of each satellite."""
 AGENT = Image("agent", 16_384)
-"""the agent of a ground host: values of Redis clients, 1 GiB at most, and what it shares with engines (docs/multi-host.md)"""
+"""The agent of a ground host: its memory holds values of Redis clients, 1 GiB at most, and what it shares with engines
+(docs/multi-host.md)."""
 FRAME_MAX = 9000
-"""largest frame that Ethernet's switches agree about"""
+"""Largest frame that all Ethernet switches forward."""
 VXLAN_OVERHEAD = 50
 RESP_PORT, HTTP_PORT = 6390, 8090
 ROUTES_MIB = 32
-"""memory of what routes addresses"""
+"""Memory of the process that routes addresses."""
 AGENT_FILE = "/etc/skymemory/constellation.toml"
 AGENT_SECRET = "skymemory-agent"
-"""of the swarm: settings of agents with the password of Redis clients; what Swarm publishes is open to all machines"""
+"""Secret of the swarm: settings of agents with the password of Redis clients; ports that Swarm publishes are open to all
+machines."""
 SECRET_FILE = "/run/secrets/agent.toml"
 
 
 def check(constellation: Constellation, overhead: int) -> None:
-    """See that other machines can be satellites of it. `overhead`: bytes that a frame has less for packets.
+    """Check that other machines can be satellites of it.
+
+    Args:
+        overhead: Bytes of a frame that are not for packets.
 
     Raises:
-        ConfigError: they cannot be reached at these addresses, or packets do not fit any frame.
+        ConfigError: Machines cannot be reached at these addresses, or packets do not fit any frame.
     """
     network = IPv4Network(constellation.network.network)
     if network.is_loopback:
@@ -49,13 +54,13 @@ def check(constellation: Constellation, overhead: int) -> None:
 
 
 def stack_file(constellation: Constellation, *, source: str) -> str:
-    """Text of stack.yaml for `docker stack deploy`: a service a plane, and the agent on machines of ground hosts.
+    """Return the text of stack.yaml for `docker stack deploy`: a service a plane, and the agent on machines of ground hosts.
 
     Args:
-        source: path of the constellation file as seen from the folder of this one; ground hosts get it.
+        source: Path of the constellation file as seen from the folder of this one; ground hosts get it.
 
     Raises:
-        ConfigError: see `check`.
+        ConfigError: As from `check`.
     """
     check(constellation, VXLAN_OVERHEAD)
     network, slots = constellation.network, constellation.slots
@@ -138,16 +143,16 @@ def stack_file(constellation: Constellation, *, source: str) -> str:
 
 
 def kubernetes_file(constellation: Constellation, text: str, *, source: str) -> str:
-    """Text of the manifests: a StatefulSet a plane with a container a satellite, the agent as a DaemonSet.
+    """Return the text of the manifests: a StatefulSet a plane with a container a satellite, the agent as a DaemonSet.
 
     Pods have the network of their machine: satellites' addresses are the machine's own, and reach as far as its frames.
 
     Args:
-        text: of the constellation file; the agents get it.
-        source: its path, for the head.
+        text: Text of the constellation file; the agents get it.
+        source: Path of that file, for the head.
 
     Raises:
-        ConfigError: see `check`.
+        ConfigError: As from `check`.
     """
     check(constellation, 0)
     parts = [_namespace(text), *(part for p in range(1, constellation.planes + 1) for part in _plane(constellation, p))]
@@ -170,7 +175,7 @@ def _namespace(text: str) -> str:
 
 
 def _routes(constellation: Constellation, planes: str, ready: str) -> Iterator[str]:
-    """The init container that goes on beside the others (Kubernetes 1.29 and later), which start when it is `ready`."""
+    """Yield the init container that goes on beside the others (Kubernetes 1.29 and later); they start when it is `ready`."""
     network = constellation.network
     yield "      initContainers:"
     yield "        - name: sky-net"
@@ -189,7 +194,7 @@ def _routes(constellation: Constellation, planes: str, ready: str) -> Iterator[s
 
 
 def _plane(constellation: Constellation, plane: int) -> Iterator[str]:
-    """The headless service that gives a plane's machine its name, and the plane."""
+    """Yield the headless service that gives a plane's machine its name, and the plane."""
     name = f"plane-{plane}"
     yield "\n".join(
         [

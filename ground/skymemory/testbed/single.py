@@ -1,24 +1,24 @@
 """One satellite of a sky on this machine: killed without warning, and started again with an empty store."""
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import in_containers
 from skymemory.testbed.docker import DockerError, container, kill_container, start_container
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import is_alive, kill
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import Running, RunRecord
+from skymemory.wire.address import Satellite
 
 
 class SingleError(RuntimeError):
-    """The satellite is not what it would have to be: not there, not running, or running already."""
+    """The satellite is not in the needed state: it is missing, it does not run, or it runs already."""
 
 
-def kill_satellite(state: State, constellation: Constellation, place: Satellite) -> None:
+def kill_satellite(state: RunRecord, constellation: Constellation, place: Satellite) -> None:
     """End a satellite at once, without warning.
 
     Raises:
-        SingleError: it does not run, or not on this machine.
-        DockerError: the engine refuses.
+        SingleError: It does not run, or not on this machine.
+        DockerError: The engine refuses.
     """
     with state.locked():
         if (running := _local(state, constellation)) is not None:
@@ -32,13 +32,13 @@ def kill_satellite(state: State, constellation: Constellation, place: Satellite)
     kill_container(identity)
 
 
-def restart_satellite(state: State, constellation: Constellation, place: Satellite) -> None:
-    """Start a satellite that does not run, at its address; returns when it listens.
+def restart_satellite(state: RunRecord, constellation: Constellation, place: Satellite) -> None:
+    """Start a satellite that does not run, at its address; return when it listens.
 
     Raises:
-        SingleError: it runs, or was not started on this machine.
-        StartError: it does not start; its own words are in the message.
-        DockerError: the engine refuses.
+        SingleError: It runs, or was not started on this machine.
+        StartError: It does not start; its own words are in the message.
+        DockerError: The engine refuses.
     """
     with state.locked():
         if (running := _local(state, constellation)) is not None:
@@ -59,8 +59,8 @@ def restart_satellite(state: State, constellation: Constellation, place: Satelli
     start_container(identity)
 
 
-def _local(state: State, constellation: Constellation) -> Running | None:
-    """Return what `skymem up` has started as processes, if it is this sky."""
+def _local(state: RunRecord, constellation: Constellation) -> Running | None:
+    """Return the processes that `skymem up` has started, if they are this sky."""
     running = state.load()
     if running is None or running.kind != "local":
         return None
@@ -75,7 +75,7 @@ def _container(constellation: Constellation, place: Satellite) -> tuple[str, str
         found = None
     if found is None:
         raise SingleError(
-            f"satellite {place} is no process that `skymem up` started, and no container of this machine; its own machine ends "
-            "and starts it"
+            f"satellite {place} is no process that `skymem up` started, and no container of this machine; "
+            "only its own machine ends and starts it"
         )
     return found

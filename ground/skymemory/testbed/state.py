@@ -1,4 +1,4 @@
-"""Which constellation is up: one small file that `up` writes, `down` removes and the other commands read."""
+"""The record of the constellation that is up: one small file that `up` writes, `down` removes and other commands read."""
 
 import fcntl
 import json
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
-from skymemory.state_folder import default_folder
+from skymemory.common.state_folder import default_folder
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.processes import ProcessId, is_alive, writers
+from skymemory.wire.address import Satellite
 
 FILE_NAME = "constellation.json"
 FORMAT = 1
@@ -25,11 +25,11 @@ Kind = Literal["local", "docker"]
 
 
 class StateError(RuntimeError):
-    """No constellation is up, or one is and should not be, or the record of it cannot be read."""
+    """No constellation is up, one is up and should not be, or its record cannot be read."""
 
 
 class DamagedStateError(StateError):
-    """The record was read and is none; `skymem down` clears it."""
+    """The record is no valid record; `skymem down` clears it."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"{path} is damaged ({why}); `skymem down` clears it")
@@ -43,25 +43,25 @@ class Running:
     kind: Kind
     constellation: Constellation
     processes: dict[Satellite, ProcessId]
-    """of a local one; containers are known to their engine"""
+    """Processes of a local one; an engine knows its containers."""
 
     def alive(self) -> dict[Satellite, ProcessId]:
-        """Those of its processes that still run."""
+        """Return the processes that still run."""
         return {place: process for place, process in self.processes.items() if is_alive(process)}
 
 
 @dataclass(frozen=True)
-class Sky:
+class RunSky:
     """A constellation that somebody runs."""
 
     name: str
-    """of its addresses: skies of one name are the same satellites"""
+    """Name made of its addresses: skies of one name are the same satellites."""
     constellation: Constellation
     playing: PlayingRecord
-    """which schedule it follows"""
+    """Record of the schedule that it follows."""
 
 
-class State:
+class RunRecord:
     """The record in one folder; satellites' logs lie beside it."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -70,20 +70,20 @@ class State:
 
     @property
     def log_folder(self) -> Path:
-        """Where the output of local satellites goes."""
+        """Folder of the output of local satellites."""
         return self.folder / "logs"
 
-    def sky(self, constellation: Constellation) -> Sky:
+    def sky(self, constellation: Constellation) -> RunSky:
         """Return the sky of a constellation, with its replay's record in this folder.
 
         Each sky has a record of its own. Skies are told apart by the addresses of their satellites.
         """
         network = constellation.network
         name = f"{network.base}-{network.port}-{constellation.planes}x{constellation.slots}"
-        return Sky(name, constellation, PlayingRecord(self.folder / "replays" / name))
+        return RunSky(name, constellation, PlayingRecord(self.folder / "replays" / name))
 
     def save(self, running: Running) -> None:
-        """Write the record of what was just started, whole or not at all. It follows no schedule."""
+        """Write the record of a constellation that was just started, whole or not at all. It follows no schedule."""
         self.sky(running.constellation).playing.clear()
         self.update(running)
 
@@ -91,7 +91,7 @@ class State:
         """Write the record, whole or not at all.
 
         Raises:
-            StateError: it cannot be written.
+            StateError: The record cannot be written.
         """
         record = {
             "format": FORMAT,
@@ -111,11 +111,11 @@ class State:
             raise StateError(f"{self.path} cannot be written: {error.strerror or error}") from error
 
     def load(self) -> Running | None:
-        """What is recorded, or None. Processes of an earlier boot are left out: their pids mean nothing now.
+        """Return the recorded constellation, or None. Processes of an earlier boot are left out: their pids mean nothing now.
 
         Raises:
-            DamagedStateError: the record does not say what it should.
-            StateError: the record is there and the system does not let us read it.
+            DamagedStateError: The record is no valid record.
+            StateError: The record exists and cannot be read.
         """
         try:
             text = self.path.read_text(encoding="utf-8")
@@ -129,19 +129,19 @@ class State:
             raise DamagedStateError(self.path, why) from error
 
     def running(self) -> Running | None:
-        """What is up, or None. Containers are believed to be up until they are stopped.
+        """Return the constellation that is up, or None. Containers count as up until they are stopped.
 
         Raises:
-            StateError: the record is there and not readable.
+            StateError: The record exists and cannot be read.
         """
         running = self.load()
         return None if running is not None and running.kind == "local" and not running.alive() else running
 
     def require(self) -> Running:
-        """What is up.
+        """Return the constellation that is up.
 
         Raises:
-            StateError: nothing is.
+            StateError: None is up.
         """
         running = self.running()
         if running is None:
@@ -150,7 +150,7 @@ class State:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other commands that do the same from reading and writing the record."""
+        """Keep other commands that lock it too from reading and writing the record."""
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.folder, os.O_RDONLY)
         try:
@@ -160,11 +160,11 @@ class State:
             os.close(descriptor)
 
     def find_satellites(self) -> set[ProcessId]:
-        """Satellites that write to the logs of this folder: all that `skymem up` has started with it, recorded or not."""
+        """Return the satellites that write to the logs of this folder: all that `skymem up` started with it, recorded or not."""
         return writers(self.log_folder.glob("*.log"), skysat.NAME)
 
     def clear(self) -> None:
-        """Forget what is up, and which schedule it follows."""
+        """Remove the records of the constellation that is up and of the schedule that it follows."""
         with suppress(DamagedStateError):
             if (running := self.load()) is not None:
                 self.sky(running.constellation).playing.clear()
@@ -172,7 +172,7 @@ class State:
 
 
 def _parse(record: dict[str, Any]) -> Running:
-    """Raises ValueError, KeyError, TypeError."""
+    """Return a parsed record. Raise ValueError, KeyError or TypeError if it is not valid."""
     if record["format"] != FORMAT:
         raise ValueError(f"format {record['format']}, not {FORMAT}")
     if record["kind"] not in get_args(Kind):

@@ -3,4 +3,5 @@
 from typing import Final
 
 VIOLATIONS_MAX: Final = 10
-"""violations at which a run stops unless told otherwise: more of them rarely say more. The command line need not load the rest"""
+"""Violations at which a run stops by default: more of them rarely say more. It is here so that the command line need not load the
+rest."""

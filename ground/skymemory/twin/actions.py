@@ -1,17 +1,18 @@
-"""What faults come to: steps that the twin takes at their times, and what a link does to packets."""
+"""Faults as actions: steps that the twin takes at their times, and the models of links."""
 
 from collections.abc import Iterator
 from random import Random
 from typing import Final, NamedTuple
 
-from skymemory.placement.torus import Direction, Satellite, Torus
+from skymemory.sky.placement.torus import Direction, Torus
 from skymemory.twin.structures import FaultKind
+from skymemory.wire.address import Satellite
 
 _DIRECTIONS: Final = tuple(Direction)
 
 
-class LinkModel(NamedTuple):
-    """What a link does to packets; `SKYT_Model_t`."""
+class TwinLinkModel(NamedTuple):
+    """Effects of a link on packets; `SKYT_Model_t`."""
 
     loss_ppm: int = 0
     burst_enter_ppm: int = 0
@@ -26,37 +27,37 @@ class LinkModel(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One step of a fault, in order of time; `SKYT_Fault_t`."""
+    """A step of a fault, in order of time; `SKYT_Fault_t`."""
 
     time_us: int
-    """since the start"""
+    """Microseconds since the start."""
     order: int
-    """of what happens at the same time"""
+    """Order of actions at the same time."""
     kind: FaultKind
     node: int
     link: int = 0
     value: int = 0
-    model: LinkModel = LinkModel()
+    model: TwinLinkModel = TwinLinkModel()
     begins: str = ""
-    """the kind of the fault that begins with it"""
+    """Kind of the fault that begins with this action."""
 
 
 def node_of(satellite: Satellite, torus: Torus) -> int:
-    """The twin's number of a satellite."""
+    """Return the twin's number of a satellite."""
     return (satellite.plane - 1) * torus.slots + satellite.slot - 1
 
 
 def link_of(torus: Torus, origin: Satellite, target: Satellite) -> int:
-    """The number of the link from a satellite to its neighbour."""
+    """Return the number of the link from a satellite to its neighbour."""
     return next(_DIRECTIONS.index(direction) for direction, end in torus.neighbours(origin).items() if end == target)
 
 
-def together(models: list[LinkModel]) -> LinkModel:
-    """Losses are independent of each other, delays add up; of two bursts the worse."""
-    total = LinkModel()
+def together(models: list[TwinLinkModel]) -> TwinLinkModel:
+    """Combine models: losses are independent of each other, delays add up; of two bursts the worse one counts."""
+    total = TwinLinkModel()
     for model in models:
         burst = max(total[1:4], model[1:4])
-        total = LinkModel(
+        total = TwinLinkModel(
             _either(total.loss_ppm, model.loss_ppm),
             *burst,
             total.jitter_us + model.jitter_us,
@@ -74,7 +75,7 @@ def _either(one: int, other: int) -> int:
 
 
 def any_link(torus: Torus, rng: Random) -> tuple[Satellite, Satellite] | None:
-    """A link between satellites; None: there is none."""
+    """Return a link between satellites; None if there is none."""
     satellites = list(torus.satellites())
     origin = satellites[int(rng.random() * len(satellites))]
     ends = list(torus.neighbours(origin).values())
@@ -82,7 +83,7 @@ def any_link(torus: Torus, rng: Random) -> tuple[Satellite, Satellite] | None:
 
 
 def border(torus: Torus, planes: frozenset[int]) -> Iterator[tuple[Satellite, Satellite]]:
-    """Links between these planes and the others."""
+    """Yield the links between these planes and the others."""
     for origin in torus.satellites():
         target = torus.neighbours(origin).get(Direction.SOUTH)
         if target is not None and (origin.plane in planes) != (target.plane in planes):

@@ -11,36 +11,37 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skymemory import defaults
-from skymemory.config import Constellation
-from skymemory.orbit.events import Link
-from skymemory.orbit.schedule import Schedule, WindowChange
-from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
-from skymemory.placement.rolling import Cell
-from skymemory.placement.torus import Satellite, Torus
-from skymemory.placement.track import Track
-from skymemory.progress import Progress
+from skymemory.common import defaults
+from skymemory.common.progress import Progress
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.events import Link
+from skymemory.sky.orbit.schedule import Schedule, WindowChange
+from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.sky.placement.rolling import Cell
+from skymemory.sky.placement.torus import Torus
+from skymemory.sky.placement.track import Track
 from skymemory.twin import VIOLATIONS_MAX, native, structures
 from skymemory.twin.actions import Action, link_of, node_of
 from skymemory.twin.faults import Faults, Jitter, Loss
 from skymemory.twin.geometry import delays
 from skymemory.twin.structures import Break, Cause, Invariant, Stop, Uplink
-from skymemory.twin.workload import BlockPlan, OpPlan, Workload, plan
+from skymemory.twin.workload import OpPlan, PlannedBlock, Workload, plan
+from skymemory.wire.address import Satellite
 
 SAMPLE_MS: Final = 60_000
-"""between two looks at the sky; from one to the next delays change evenly"""
+"""Milliseconds between two looks at the sky; from one to the next delays change evenly."""
 START_US: Final = 1_000_000_000
-"""of virtual time: nothing on board is to see a clock at 0"""
+"""Virtual time at the start: nothing on board shall see a clock at 0."""
 _QUIET_MS: Final = 90_000
-"""after the last operation and fault: longer than a satellite pauses between two looks for what a handover has left"""
+"""Time after the last operation and fault: longer than a satellite pauses between two looks for what a handover has left."""
 _TURN_MS_MIN: Final = 20
-"""after so long at least the window goes back: chunks are on their way by then"""
+"""Least time after which the window goes back: chunks are on their way by then."""
 _TURN_MS_MOST: Final = 4000
 _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
 PACKET_ROOM: Final = 128
-"""bytes of headers around a chunk"""
+"""Bytes of headers around a chunk."""
 _PACKET_BYTES_MIN: Final = 400
 
 _PLAIN: Final = (
@@ -61,16 +62,16 @@ _PLAIN: Final = (
     "blocks_checked",
     "blocks_misplaced",
 )
-"""counters that a report takes over as they are"""
+"""Counters that a report takes over unchanged."""
 
 
 class TwinError(ValueError):
-    """What the twin cannot run: one line that says why."""
+    """A run that is impossible; the message is one line that says why."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """All that a run follows from, but for the core's own code."""
+    """All that determines a run, except the core's own code."""
 
     torus: Torus
     layout: LayoutName
@@ -84,35 +85,35 @@ class Setup:
     lazy_purge: bool
     rate_kbps: int
     handover_ms: int
-    """how long after a row's time the places of the rows before are asked first"""
+    """Time after a row's begin for which the places of earlier rows are asked first."""
     schedule: Schedule
     duration_ms: int
     from_ms: int = 0
-    """of the schedule, when the run begins"""
+    """Time of the schedule at the start of the run."""
     speed: float = 1.0
-    """of the schedule, as in a replay; links have the delays of the moment all the same"""
+    """Speed of the schedule, as in a replay; links have the delays of the moment all the same."""
     workload: Workload = field(default_factory=Workload)
     hello_ms: int = 10_000
-    """how often satellites greet their neighbours"""
+    """Milliseconds between two greetings of neighbours."""
     slots: int | None = None
-    """of each store; None: twice what its share of all blocks takes"""
+    """Slots of each store; None: twice the satellite's share of all blocks."""
     late_put_ms: int = 0
-    """how late the hosts' clocks are when they put"""
+    """Milliseconds by which the hosts' clocks are late when they put."""
     turn_share: float = 0.0
-    """share of the rows after which the window goes back for a moment, so that handovers cross"""
+    """Share of the rows after which the window goes back for a moment, so that handovers cross."""
     violations_max: int = VIOLATIONS_MAX
-    """the run stops at so many; 0: it does not"""
+    """Number of violations at which the run stops; 0: it does not."""
     ask_first: int = 0
-    """of so many gets, before one its host asks all servers what they hold; 0: before none"""
+    """One get of so many is preceded by a question of its host to all servers what they hold; 0: none is."""
     look_up: int = 0
-    """of so many gets, before one its host looks the block up by its key; 0: before none"""
+    """One get of so many is preceded by a look-up of the block by its key; 0: none is."""
 
     @classmethod
     def of(cls, constellation: Constellation, schedule: Schedule, duration_ms: int, workload: Workload | None = None) -> "Setup":
-        """A run of a constellation file under a schedule.
+        """Return a run of a constellation file under a schedule.
 
         Raises:
-            TwinError: the schedule is for another constellation.
+            TwinError: The schedule is for another constellation.
         """
         header, cache = schedule.header, constellation.cache
         if (header.planes, header.slots) != (constellation.planes, constellation.slots):
@@ -155,7 +156,7 @@ class Violation:
     chunk: int | None
 
     def __str__(self) -> str:
-        """One line: at 116.236 s, satellite [3, 10], operation 83, block 5, chunk 2: kept: a chunk is held nowhere..."""
+        """Return one line: at 116.236 s, satellite [3, 10], operation 83, block 5, chunk 2: kept: a chunk is held nowhere..."""
         where = [
             f"{name} {value}"
             for name, value in (
@@ -171,11 +172,11 @@ class Violation:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a run. Nothing in it depends on the machine: two runs of one seed give equal reports."""
+    """Result of a run. Nothing in it depends on the machine: two runs of one seed give equal reports."""
 
     seed: int
     digest: str
-    """of every event: the same for the same seed, faults, schedule and build"""
+    """Digest of every event: the same for the same seed, faults, schedule and build."""
     virtual_s: float
     events: int
     packets: int
@@ -186,29 +187,29 @@ class Report:
     gets: int
     hits: int
     fallback_hits: int
-    """of these, those that needed more than one place of a server"""
+    """Hits that needed more than one place of a server."""
     misses: dict[str, int]
-    """by cause"""
+    """Misses by cause."""
     purges: int
     handovers: int
     migrated_chunks: int
     migrated_bytes: int
     handover_mean_s: float
-    """from a row's time until its last chunk has come"""
+    """Mean time from a row's begin until its last chunk has come."""
     handover_most_s: float
     evicted_chunks: int
     blocks_checked: int
-    """in the end: blocks that were put and that nothing took"""
+    """Blocks at the end that were put and that nothing took."""
     blocks_misplaced: int
-    """of these, those of which a chunk was not where the schedule has it"""
+    """Checked blocks of which a chunk was not where the schedule has it."""
     faults: dict[str, int]
-    """by kind; packets for what befalls packets"""
+    """Faults by kind; for faults of packets the number of packets."""
     violations: dict[str, int]
-    """by invariant"""
+    """Violations by invariant."""
     stopped: str
-    """why the run ended before its time: `violations`, as many as it was to stop at, or `livelock`; empty: it did not"""
+    """Reason for an early end: `violations` (as many as it was to stop at) or `livelock`; empty if it did not end early."""
     first: tuple[Violation, ...] = field(repr=False)
-    """the first violations"""
+    """First violations."""
 
     @property
     def violated(self) -> int:
@@ -225,14 +226,14 @@ class Twin:
     """A constellation under a virtual clock. A context manager; runs once."""
 
     def __init__(self, setup: Setup, seed: int, faults: Faults | None = None, broken: Break = Break.NOTHING) -> None:
-        """Nothing happens yet.
+        """Prepare the run; nothing happens yet.
 
         Args:
-            faults: what the seed makes of their rates is part of the run. None: none.
-            broken: a way to break the core on purpose.
+            faults: Faults; the seed draws their times, as part of the run. None: none.
+            broken: A way to break the core on purpose.
 
         Raises:
-            TwinError: numbers that do not go together.
+            TwinError: Numbers contradict each other.
         """
         header = setup.schedule.header
         most_ms = int((header.duration_ms - setup.from_ms) / setup.speed)
@@ -262,19 +263,19 @@ class Twin:
         self.close()
 
     def close(self) -> None:
-        """Give the memory back; safe to call twice."""
+        """Free the memory; safe to call twice."""
         if self._handle is not None:
             self._library.SKYT_Destroy(self._handle)
             self._handle = None
 
     def run(self, progress: Progress | None = None) -> Report:
-        """Let the time pass to the end.
+        """Run to the end.
 
         Args:
-            progress: called with (milliseconds passed, all).
+            progress: Function that is called with (milliseconds passed, all).
 
         Raises:
-            OrbitError: a satellite leaves its orbit.
+            OrbitError: A satellite leaves its orbit.
         """
         assert self._handle is not None
         end_ms = self.setup.duration_ms + self.setup.workload.deadline_ms + _QUIET_MS
@@ -289,7 +290,7 @@ class Twin:
         return self._report()
 
     def results(self) -> list[tuple[OpPlan, Cause | None, float, int]]:
-        """Of each operation: what it was, why it failed (None: not ended), how long it took in seconds, satellites asked."""
+        """Return each operation with its cause of failure (None: not ended), its seconds and the number of satellites asked."""
         count = ctypes.c_uint32()
         found = self._library.SKYT_Results(self._handle, ctypes.byref(count))
         return [
@@ -298,7 +299,7 @@ class Twin:
         ]
 
     def holders(self, block: int, chunk: int) -> list[Satellite]:
-        """Who holds a chunk now."""
+        """Return the satellites that hold a chunk now."""
         most = self.setup.torus.planes * self.setup.torus.slots
         nodes = (ctypes.c_uint32 * most)()
         count = self._library.SKYT_Holders(self._handle, block, chunk, nodes, most)
@@ -306,7 +307,7 @@ class Twin:
 
     # ---- before the run
 
-    def _create(self, blocks: Sequence[BlockPlan]) -> int:
+    def _create(self, blocks: Sequence[PlannedBlock]) -> int:
         setup = self.setup
         chunks = sum(-(-block.block_len // setup.chunk_bytes) for block in blocks)
         slots = 2 * (chunks // setup.servers + len(blocks)) + 64 if setup.slots is None else setup.slots
@@ -349,7 +350,7 @@ class Twin:
             raise TwinError(why.value.decode())
         return int(handle)
 
-    def _fill(self, blocks: Sequence[BlockPlan], ops: Sequence[OpPlan], actions: Sequence[Action]) -> None:
+    def _fill(self, blocks: Sequence[PlannedBlock], ops: Sequence[OpPlan], actions: Sequence[Action]) -> None:
         setup, rows, handle = self.setup, self._track.rows, self._handle
         self._ops = ops
         times = (ctypes.c_uint32 * len(rows))(*(time_ms for time_ms, _ in rows))
@@ -381,7 +382,7 @@ class Twin:
     # ---- the sky
 
     def _looks(self, end_ms: int) -> list[int]:
-        """When delays change in another way, or other links are up, or other satellites in sight."""
+        """Return the times at which delays change in another way, other links are up, or other satellites are in sight."""
         looks = set(range(0, end_ms, SAMPLE_MS))
         begin_ms, speed = self.setup.from_ms, self.setup.speed
         self._windows = {
@@ -423,7 +424,7 @@ class Twin:
         )
 
     def _links_down(self, links: frozenset[Link]) -> NDArray[np.uint8]:
-        """Of each satellite's links those that are down; a seam that is declared logical is up."""
+        """Return which of each satellite's links are down; a seam that is declared logical is up."""
         torus = self.setup.torus
         down = np.zeros((torus.planes * torus.slots, 4), dtype=np.uint8)
         star = self.setup.schedule.header.pattern == "star"
@@ -501,7 +502,7 @@ def _pointer(array: NDArray[Any], kind: Any) -> Any:
 
 
 def with_links(faults: Faults, constellation: Constellation) -> Faults:
-    """Faults, and what the constellation file says of loss and jitter on all links."""
+    """Return the faults together with the loss and jitter that the constellation file sets for all links."""
     links = constellation.links
     loss = (Loss(rate=links.loss_ppm / 1e6),) if links.loss_ppm else ()
     jitter = (Jitter(ms=min(links.jitter_us / 1000, 1000.0)),) if links.jitter_us else ()

@@ -1,4 +1,4 @@
-"""Faults: what a file says (docs/twin.md), or a seed, as the actions that the twin takes at their times."""
+"""Faults from a file (docs/twin.md) or from a seed, as the actions that the twin takes at their times."""
 
 import json
 import tomllib
@@ -11,23 +11,24 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from skymemory.placement.torus import Satellite, Torus
-from skymemory.toml_lines import KeyPath, find_line
+from skymemory.common.toml_lines import KeyPath, find_line
+from skymemory.sky.placement.torus import Torus
 from skymemory.twin import structures
-from skymemory.twin.actions import Action, LinkModel, any_link, border, cut, link_of, node_of, together
+from skymemory.twin.actions import Action, TwinLinkModel, any_link, border, cut, link_of, node_of, together
 from skymemory.twin.structures import FaultKind
+from skymemory.wire.address import Satellite
 
 _REFILL_US: Final = 2_000_000
-"""while there is pressure the store is filled again and again"""
+"""Period at which a store under pressure is filled again."""
 _HOURS_MAX: Final = 1000.0
 
 
 class FaultError(ValueError):
-    """Faults that cannot be: one line for each mistake, `file:line: what is; allowed are ...`."""
+    """Faults that are impossible. The message has one line for each mistake: `file:line: what is; allowed are ...`."""
 
 
 def _number(default: float | None, low: float, high: float) -> Any:
-    """`default` None: it must be given."""
+    """Return a field; `default` None means that the value must be given."""
     given = ... if default is None else default
     return Field(default=given, ge=low, le=high, description=f"numbers from {low:g} to {high:g}", allow_inf_nan=False)
 
@@ -69,19 +70,19 @@ class _Fault(BaseModel):
 
 
 class _Lasting(_Fault, ABC):
-    """Something about packets, from a time on, on all links or on one."""
+    """A fault of packets, from a time on, on all links or on one."""
 
     link: _LinkField | None = Field(default=None, description=_LINK)
-    """both directions of it; none named, and no ground: all links"""
+    """Link that is affected, in both directions; without it and without `ground` all links are."""
     ground: _SatelliteField | None = Field(default=None, description=_SATELLITE)
-    """the way between this satellite and the ground, both directions"""
+    """Satellite whose way to the ground is affected, in both directions."""
     at_s: float = _number(0.0, 0, 3600 * _HOURS_MAX)
     for_s: float | None = _optional(0.001, 3600 * _HOURS_MAX)
-    """none: to the end"""
+    """Duration in seconds; None: to the end."""
 
     @abstractmethod
-    def model(self) -> LinkModel:
-        """What it adds."""
+    def model(self) -> TwinLinkModel:
+        """Return the effects that the fault adds to a link."""
 
 
 def _ppm(share: float) -> int:
@@ -93,31 +94,33 @@ class Loss(_Lasting):
 
     rate: float = _number(None, 0, 1)
 
-    def model(self) -> LinkModel:
-        return LinkModel(loss_ppm=_ppm(self.rate))
+    def model(self) -> TwinLinkModel:
+        return TwinLinkModel(loss_ppm=_ppm(self.rate))
 
 
 class Burst(_Lasting):
     """[[burst]]: packets are lost in bursts (Gilbert and Elliott)."""
 
     rate: float = _number(None, 0, 1)
-    """of packets with which a burst begins"""
+    """Share of packets with which a burst begins."""
     packets: float = _number(20.0, 1, 1e6)
-    """that a burst lasts, on average"""
+    """Mean number of packets of a burst."""
     loss: float = _number(0.9, 0, 1)
-    """share of packets lost in a burst"""
+    """Share of packets lost in a burst."""
 
-    def model(self) -> LinkModel:
-        return LinkModel(burst_enter_ppm=_ppm(self.rate), burst_leave_ppm=_ppm(1 / self.packets), burst_loss_ppm=_ppm(self.loss))
+    def model(self) -> TwinLinkModel:
+        return TwinLinkModel(
+            burst_enter_ppm=_ppm(self.rate), burst_leave_ppm=_ppm(1 / self.packets), burst_loss_ppm=_ppm(self.loss)
+        )
 
 
 class Jitter(_Lasting):
-    """[[jitter]]: up to so much on top of each packet's delay; packets overtake each other."""
+    """[[jitter]]: packets get a random extra delay of at most `ms`, and overtake each other."""
 
     ms: float = _number(None, 0, 1000)
 
-    def model(self) -> LinkModel:
-        return LinkModel(jitter_us=round(1000 * self.ms))
+    def model(self) -> TwinLinkModel:
+        return TwinLinkModel(jitter_us=round(1000 * self.ms))
 
 
 class Reorder(_Lasting):
@@ -126,8 +129,8 @@ class Reorder(_Lasting):
     rate: float = _number(None, 0, 1)
     ms: float = _number(30.0, 0, 1000)
 
-    def model(self) -> LinkModel:
-        return LinkModel(reorder_ppm=_ppm(self.rate), reorder_us=round(1000 * self.ms))
+    def model(self) -> TwinLinkModel:
+        return TwinLinkModel(reorder_ppm=_ppm(self.rate), reorder_us=round(1000 * self.ms))
 
 
 class Duplicate(_Lasting):
@@ -135,8 +138,8 @@ class Duplicate(_Lasting):
 
     rate: float = _number(None, 0, 1)
 
-    def model(self) -> LinkModel:
-        return LinkModel(duplicate_ppm=_ppm(self.rate))
+    def model(self) -> TwinLinkModel:
+        return TwinLinkModel(duplicate_ppm=_ppm(self.rate))
 
 
 class Flip(_Lasting):
@@ -144,8 +147,8 @@ class Flip(_Lasting):
 
     rate: float = _number(None, 0, 1)
 
-    def model(self) -> LinkModel:
-        return LinkModel(flip_ppm=_ppm(self.rate))
+    def model(self) -> TwinLinkModel:
+        return TwinLinkModel(flip_ppm=_ppm(self.rate))
 
 
 class Corrupt(_Lasting):
@@ -153,12 +156,12 @@ class Corrupt(_Lasting):
 
     rate: float = _number(None, 0, 1)
 
-    def model(self) -> LinkModel:
-        return LinkModel(corrupt_ppm=_ppm(self.rate))
+    def model(self) -> TwinLinkModel:
+        return TwinLinkModel(corrupt_ppm=_ppm(self.rate))
 
 
 class _Timed(_Fault, ABC):
-    """Something that happens at a time, or so often an hour at times from the seed."""
+    """A fault at a time, or at times from the seed, so many an hour on average."""
 
     at_s: float | None = _optional(0, 3600 * _HOURS_MAX)
     per_hour: float | None = _optional(0, 3600)
@@ -171,13 +174,13 @@ class _Timed(_Fault, ABC):
         return self
 
     def actions(self, torus: Torus, duration_ms: int, rng: Random) -> Iterator[Action]:
-        """All that comes of it."""
+        """Yield all actions of the fault."""
         for begin_us in self._times_us(duration_ms, rng):
             yield from self._once(torus, begin_us, min(begin_us + round(1e6 * self.for_s), 1000 * duration_ms), rng)
 
     @abstractmethod
     def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
-        """What comes of one of its times."""
+        """Yield the actions of one of its times."""
 
     def _times_us(self, duration_ms: int, rng: Random) -> list[int]:
         if self.at_s is not None:
@@ -189,7 +192,7 @@ class _Timed(_Fault, ABC):
 
 
 class Cut(_Timed):
-    """[[cut]]: a link between satellites is cut, both directions; without `link` one from the seed."""
+    """[[cut]]: a link between satellites is cut, in both directions; without `link` the seed draws one."""
 
     link: _LinkField | None = Field(default=None, description=_LINK)
 
@@ -211,7 +214,7 @@ class Partition(_Timed):
 
 class _OnSatellite(_Timed):
     satellite: _SatelliteField | None = Field(default=None, description=_SATELLITE)
-    """None: one from the seed"""
+    """Satellite that is affected; None: the seed draws one."""
 
     def _node(self, torus: Torus, rng: Random) -> int:
         satellites = list(torus.satellites())
@@ -241,7 +244,7 @@ class Pressure(_OnSatellite):
 
 
 class LateClock(_OnSatellite):
-    """[[late_clock]]: on a satellite the schedule comes `late_s` late."""
+    """[[late_clock]]: a satellite follows the schedule `late_s` late."""
 
     late_s: float = _number(5.0, 0.001, 3600)
 
@@ -256,7 +259,7 @@ def _tables(kind: str) -> Any:
 
 
 class Faults(_Fault):
-    """All that goes wrong in a run. Immutable."""
+    """All faults of a run. Immutable."""
 
     loss: tuple[Loss, ...] = _tables("loss")
     burst: tuple[Burst, ...] = _tables("burst")
@@ -276,7 +279,7 @@ class Faults(_Fault):
         """Read a faults file.
 
         Raises:
-            FaultError: it cannot be read, or one line for each mistake.
+            FaultError: The file cannot be read, or has mistakes: one line for each.
         """
         try:
             text = path.read_text(encoding="utf-8")
@@ -301,7 +304,7 @@ class Faults(_Fault):
 
     @classmethod
     def random(cls, seed: int, duration_ms: int) -> "Faults":
-        """A mix of all kinds: each with probability one third, so that every seed has some and few have all."""
+        """Return a mix of all kinds: each with probability one third, so that every seed has some and few have all."""
         rng = Random(f"faults {seed}")
 
         def some(make: Callable[[], Any]) -> tuple[Any, ...]:
@@ -345,7 +348,7 @@ class Faults(_Fault):
                     yield (kind, index, "planes"), f"{kind}.planes are {told}; allowed are some of 1 to {torus.planes}, not all"
 
     def actions(self, torus: Torus, duration_ms: int, seed: int) -> list[Action]:
-        """Everything that is to happen, in order of time. What begins before the end has ended by then."""
+        """Return all actions in order of time. A fault that begins before the end has ended by then."""
         rng = Random(f"times {seed}")
         timed: list[_Timed] = [*self.cut, *self.partition, *self.crash, *self.pressure, *self.late_clock]
         found = list(self._model_actions(torus, duration_ms))
@@ -354,7 +357,7 @@ class Faults(_Fault):
         return [action._replace(order=0) for action in sorted(found, key=lambda action: action[:2])]
 
     def _model_actions(self, torus: Torus, duration_ms: int) -> Iterator[Action]:
-        """For each link, and for all of them together, what holds from when on."""
+        """Yield the changes of the model of each link, and of all of them together."""
         lasting: list[_Lasting] = [
             *self.loss,
             *self.burst,
@@ -364,7 +367,7 @@ class Faults(_Fault):
             *self.flip,
             *self.corrupt,
         ]
-        by_place: dict[tuple[int, int], list[tuple[int, int, LinkModel]]] = {}
+        by_place: dict[tuple[int, int], list[tuple[int, int, TwinLinkModel]]] = {}
         for fault in lasting:
             begin_us = min(round(1e6 * fault.at_s), 1000 * duration_ms)
             end_us = 1000 * duration_ms if fault.for_s is None else min(begin_us + round(1e6 * fault.for_s), 1000 * duration_ms)
@@ -390,7 +393,7 @@ def _places(fault: _Lasting, torus: Torus) -> list[tuple[int, int]]:
 
 
 def _mistake(at: tuple[int | str, ...], what: str, value: object) -> tuple[KeyPath, str]:
-    """Key path and text of what pydantic found."""
+    """Return key path and text of a mistake that pydantic found."""
     name = ".".join(part for part in at if isinstance(part, str))
     kind = Faults.model_fields.get(str(at[0])) if at else None
     if kind is None:

@@ -1,4 +1,4 @@
-"""Delays of the moment: how far satellites are from their neighbours and from the ground, for many instants at once."""
+"""Delays of the moment: distances of satellites from their neighbours and from the ground, for many instants at once."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,28 +6,28 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skymemory.orbit.geometry import LIGHT_KM_PER_S
-from skymemory.orbit.sky import Site, Sky
+from skymemory.sky.orbit.geometry import LIGHT_KM_PER_S
+from skymemory.sky.orbit.sky import Site, Sky
 
 Delays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
-"""microseconds of the inter-satellite links, shape (satellites, 4), north, east, south, west; of the way to the ground,
-shape (satellites,)"""
+"""Microseconds of the inter-satellite links, shape (satellites, 4), north, east, south, west; and of the way to the ground, shape
+(satellites,)."""
 
 _AT_ONCE: Final = 60
-"""instants: bounds memory to some megabytes for a thousand satellites"""
+"""Instants at once: they bound memory to some megabytes for a thousand satellites."""
 
 
 def delays(sky: Sky, site: Site, planes: int, slots: int, unix_ms: NDArray[np.int64]) -> Iterator[Delays]:
-    """Straight lines at the speed of light, one pair of arrays for each instant.
+    """Yield the delays of straight lines at the speed of light, one pair of arrays for each instant.
 
     Satellites below the horizon have a delay too: in a logical window the ground talks to them.
 
     Args:
-        sky: a satellite in every place of planes x slots.
-        unix_ms: instants.
+        sky: Sky with a satellite in every place of planes x slots.
+        unix_ms: Instants.
 
     Raises:
-        OrbitError: a satellite leaves its orbit.
+        OrbitError: A satellite leaves its orbit.
     """
     for first in range(0, len(unix_ms), _AT_ONCE):
         positions = sky.positions_km(unix_ms[first : first + _AT_ONCE])

@@ -4,7 +4,7 @@ import ctypes
 from functools import cache
 from typing import Final
 
-from skymemory import compiled
+from skymemory.common import compiled
 from skymemory.twin.structures import SIGNATURES
 
 _LIBRARY: Final = "libskymem_twin.so"
@@ -15,6 +15,6 @@ def library() -> ctypes.CDLL:
     """Load the library, once.
 
     Raises:
-        FileNotFoundError: the package was not built.
+        FileNotFoundError: The package was not built.
     """
     return compiled.load(compiled.library_path(_LIBRARY), SIGNATURES)

@@ -1,9 +1,9 @@
 """One case of the paper's simulation (section 4) as packets: a block is put and got once, in a sky that stands still.
 
-Distances are those of equations (1) to (4), as the simulation has them, not SGP4's. Hop-aware, the host is at the satellite
-in the middle and its packets go over inter-satellite links; otherwise it has a direct link to each server, as long as the
-straight line. The rate of links is unlimited, and window and credit let a whole share through at once: what is left is what
-the simulation counts too, the way and the processing of chunks on board.
+Distances are those of equations (1) to (4), as in the simulation, not SGP4's. With the hop-aware layout the host is at the
+satellite in the middle, and its packets go over inter-satellite links. With the others it has a direct link to each server, as
+long as the straight line. The rate of links is unlimited, and window and credit let a whole share through at once. What is left
+is what the simulation counts too: the way, and the processing of chunks on board.
 """
 
 import ctypes
@@ -13,13 +13,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skymemory import defaults
-from skymemory.orbit.geometry import cross_plane_km, grid_km, ground_km, in_plane_km
-from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
-from skymemory.placement.torus import Satellite, Torus
+from skymemory.common import defaults
+from skymemory.sky.orbit.geometry import cross_plane_km, grid_km, ground_km, in_plane_km
+from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.sky.placement.torus import Torus
 from skymemory.twin import native, structures
 from skymemory.twin.driver import PACKET_ROOM, START_US, TwinError
 from skymemory.twin.structures import OpKind, Uplink
+from skymemory.wire.address import Satellite
 
 _DEADLINE_MS: Final = 600_000
 _BETWEEN_US: Final = 1000 * _DEADLINE_MS
@@ -27,7 +28,7 @@ _BETWEEN_US: Final = 1000 * _DEADLINE_MS
 
 @dataclass(frozen=True)
 class PaperCase:
-    """What a point of figure 16 follows from."""
+    """Parameters of a point of figure 16."""
 
     torus: Torus
     centre: Satellite
@@ -36,27 +37,31 @@ class PaperCase:
     block_bytes: int
     chunk_bytes: int
     processing_us: int
-    """of a chunk"""
+    """Processing time of a chunk."""
     altitude_km: float
     light_km_per_s: float
 
     @property
     def on_board(self) -> bool:
-        """Whether the model is on the satellite in the middle."""
+        """True if the model is on the satellite in the middle."""
         return self.layout == "hop"
 
     @property
     def chunks(self) -> int:
-        """Of the block."""
+        """Chunks of the block."""
         return -(-self.block_bytes // self.chunk_bytes)
 
     @property
     def share(self) -> int:
-        """Chunks of the first server, which nobody has more of."""
+        """Chunks of the first server; no other server has more."""
         return -(-self.chunks // self.servers)
 
     def delays_us(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Of the links to neighbours, shape (satellites, 4), north, east, south, west; to the host, shape (satellites,)."""
+        """Return the delays of the links.
+
+        Returns:
+            Microseconds to neighbours, shape (satellites, 4), north, east, south, west; and to the host, shape (satellites,).
+        """
         planes, slots = self.torus.planes, self.torus.slots
         cross_km, in_km = cross_plane_km(planes, self.altitude_km), in_plane_km(slots, self.altitude_km)
         isl_us = [round(1e6 * km / self.light_km_per_s) for km in (cross_km, in_km, cross_km, in_km)]
@@ -75,23 +80,23 @@ class PaperCase:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the packets took."""
+    """Times and packets of a measured case."""
 
     put_s: float
-    """until the last server has acknowledged its last chunk"""
+    """Seconds until the last server has acknowledged its last chunk."""
     get_s: float
-    """until the last chunk has come"""
+    """Seconds until the last chunk has come."""
     packets: int
-    """over links, a packet that goes over three links three times"""
+    """Packets over links; a packet that goes over three links counts three times."""
     digest: str
-    """of every event"""
+    """Digest of every event."""
 
 
 def measure(case: PaperCase) -> Measured:
-    """Put the block, get it, and look at the virtual clock.
+    """Put the block, get it, and return the times of the virtual clock.
 
     Raises:
-        TwinError: the case is out of range, or the block did not come back as it was put.
+        TwinError: The case is out of range, or the block did not come back as it was put.
     """
     library = native.library()
     why = ctypes.create_string_buffer(structures.TEXT_BYTES)
@@ -134,7 +139,7 @@ def _config(case: PaperCase) -> structures.Config:
 def _run(case: PaperCase, library: ctypes.CDLL, handle: int) -> Measured:
     isl_us, ground_us = case.delays_us()
     library.SKYT_SetDelays(handle, 0, _pointer(isl_us), _pointer(ground_us))
-    # The host that gets is another: what the first has learned of round trips and windows does not help it.
+    # Another host gets the block: what the first has learned of round trips and windows does not help it.
     ops = (
         structures.Op(START_US, OpKind.PUT, 0, 1, _DEADLINE_MS, 0),
         structures.Op(START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS, 0),

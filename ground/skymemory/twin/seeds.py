@@ -9,12 +9,12 @@ from os import sched_getaffinity
 from random import Random
 from typing import Final
 
-from skymemory import defaults
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
-from skymemory.placement.layouts import LayoutName
-from skymemory.placement.torus import Torus
+from skymemory.common import defaults
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
+from skymemory.sky.placement.layouts import LayoutName
+from skymemory.sky.placement.torus import Torus
 from skymemory.twin import VIOLATIONS_MAX
 from skymemory.twin.driver import Report, Setup, Twin
 from skymemory.twin.faults import Faults
@@ -25,31 +25,31 @@ _PLANES: Final = 5
 _SLOTS: Final = 19
 _DAY_MS: Final = 86_400_000
 _START_MS: Final = 1_795_186_800_000
-"""2026-11-20T15:00:00Z"""
+"""Unix time of 2026-11-20T15:00:00Z."""
 _LAYOUTS: Final[tuple[LayoutName, ...]] = ("rotation", "rotation_hop", "hop")
 _UPLINKS: Final = (Uplink.DIRECT, Uplink.DIRECT, Uplink.CENTRE, Uplink.CENTRE, Uplink.ENTRIES)
 _LATE_EVERY: Final = 8
-"""in one seed of so many handovers take longer than their rows: links are slow, and the schedule fast"""
+"""One seed of so many has handovers that take longer than their rows: links are slow, and the schedule fast."""
 _ASK_FIRST: Final = 4
-"""of so many gets, before one its host asks all servers what they hold"""
+"""One get of so many is preceded by a question of its host to all servers what they hold."""
 _LOOK_UP: Final = 4
-"""of so many gets of every other seed, before one its host looks the block up by its key"""
+"""One get of so many, in every other seed, is preceded by a look-up of the block by its key."""
 _ODD: Final = 0.2
-"""share of the seeds with small stores, of those whose hosts' clocks are late, and of those whose window goes to and fro; and of
-the puts that say another row than the first of their block"""
+"""Share of the seeds with small stores, of those with late clocks of hosts, and of those with a window that goes to and fro. It
+is also the share of the puts with another row than the first put of their block."""
 _SEEDS_AT_ONCE: Final = 4
-"""handed to a worker"""
+"""Seeds that a worker gets at once."""
 
 
 @cache
 def schedule() -> Schedule:
-    """A day over Berlin, from which every seed takes its part."""
+    """Return a day over Berlin, from which every seed takes its part."""
     walker = Walker(_PLANES, _SLOTS, 550.0, 86.4, True)
     return Schedule.compute(walker, f"walker star:{_PLANES}x{_SLOTS}", Site(52.5, 13.4), 10.0, _START_MS, _DAY_MS)
 
 
 def setup_of(seed: int) -> Setup:
-    """The sky of a seed: a part of the day, and every number that a constellation file could have set otherwise."""
+    """Return the setup of a seed: a part of the day, and other values of all numbers of a constellation file."""
     rng, more = Random(f"setup {seed}"), Random(f"more of setup {seed}")
     late = seed % _LATE_EVERY == 0
     duration_ms = 1_200_000 + int(rng.random() * 3_600_000)
@@ -95,17 +95,17 @@ def setup_of(seed: int) -> Setup:
 
 
 def _few_slots(setup: Setup, rng: Random) -> int:
-    """Return slots for the larger part of a satellite's share of all blocks, so that some have to make room for others."""
+    """Return slots for only a part of a satellite's share of all blocks, so that some have to make room for others."""
     per_block = -(-setup.workload.chunks_max // setup.servers)
     blocks = setup.workload.names * setup.workload.tenants
     return per_block * max(4, int(blocks * (0.2 + 0.6 * rng.random())))
 
 
 def run_seed(seed: int, broken: Break = Break.NOTHING, violations_max: int = VIOLATIONS_MAX) -> Report:
-    """One run; one in ten without faults.
+    """Run a seed; one in ten has no faults.
 
     Args:
-        violations_max: the run stops at so many. 0: it does not.
+        violations_max: Number of violations at which the run stops; 0: it does not.
     """
     setup = replace(setup_of(seed), violations_max=violations_max)
     faults = Faults() if seed % 10 == 0 else Faults.random(seed, setup.duration_ms)
@@ -117,11 +117,11 @@ def run_seeds(first: int, count: int, workers: int | None = None, violations_max
     """Run seeds first, first + 1, ... over all cores, and yield their reports in this order.
 
     Args:
-        workers: processes. None: one for each core that this process may use.
-        violations_max: each run stops at so many. 0: none does.
+        workers: Processes; None: one for each core that this process may use.
+        violations_max: Number of violations at which each run stops; 0: none does.
 
     Raises:
-        BrokenProcessPool: a worker ended. If an assertion of the flight core failed, standard error says in which seed.
+        BrokenProcessPool: A worker ended. If an assertion of the flight core failed, standard error says in which seed.
     """
     run = partial(run_seed, violations_max=violations_max)
     workers = min(len(sched_getaffinity(0)) if workers is None else workers, count)

@@ -32,10 +32,10 @@ INVARIANTS: Final = 15
 
 
 class Uplink(IntEnum):
-    """`SKYT_Uplink_t`. How a ground host reaches a satellite."""
+    """`SKYT_Uplink_t`. Way of a ground host to a satellite."""
 
     DIRECT = 0
-    """each satellite of the window by itself"""
+    """directly to each satellite of the window"""
     CENTRE = 1
     """over the satellite at the centre of the window"""
     ENTRIES = 2
@@ -51,12 +51,12 @@ class OpKind(IntEnum):
 
 
 class Cause(IntEnum):
-    """`SKYT_Cause_t`. Why a get did not bring its block, or a put did not end well."""
+    """`SKYT_Cause_t`. Cause of a get that did not bring its block, or of a put that failed."""
 
     NONE = 0
-    """it did"""
+    """the operation ended well"""
     ABSENT = 1
-    """not put yet, or the put failed or is still going on"""
+    """the block was not put yet, or its put failed or is still going on"""
     PURGED = 2
     CRASHED = 3
     """chunks were on a satellite that crashed"""
@@ -71,11 +71,11 @@ class Cause(IntEnum):
     NOBODY = 8
     """no satellite in sight to send to"""
     STRANDED = 9
-    """a fault kept chunks from moving in time: they are held, where nobody looks"""
+    """a fault kept chunks from moving in time: they are held where nobody looks"""
     LAID = 10
-    """chunks wait for a later row, as an earlier put has said; the last one said another"""
+    """chunks wait for a later row, which an earlier put named; the last put named another"""
     UNEXPLAINED = 11
-    """a violation"""
+    """no cause is known: a violation"""
 
 
 class FaultKind(IntEnum):
@@ -86,7 +86,7 @@ class FaultKind(IntEnum):
     CUT = 2
     """value 1: an ISL is cut, both directions; 0: it is whole again"""
     CRASH = 3
-    """the store is empty, nothing is received"""
+    """the store is emptied, and nothing is received"""
     RESTART = 4
     PRESSURE = 5
     """junk fills the store until value slots are free"""
@@ -97,12 +97,12 @@ class FaultKind(IntEnum):
 
 
 class Invariant(IntEnum):
-    """`SKYT_Invariant_t`. What must always hold."""
+    """`SKYT_Invariant_t`. Invariants: conditions that must always hold."""
 
     EXACT = 0
     """a get returns exactly what was put, or a miss"""
     FOREIGN = 1
-    """nothing of another tenant or key arrives as data"""
+    """no data of another tenant or key arrive"""
     KEPT = 2
     """no chunk is lost by migration; a get misses only for a fault that explains it"""
     LIMIT = 3
@@ -112,50 +112,50 @@ class Invariant(IntEnum):
     PACKETS = 5
     """packets on their way are bounded, and none is forgotten"""
     ROUTE = 6
-    """once all know which links are down, no packet comes to a satellite twice"""
+    """once all satellites know which links are down, no packet comes to a satellite twice"""
     LIVELOCK = 7
-    """what happens between two operations is bounded"""
+    """the number of steps between two operations is bounded"""
     OLDEST = 8
-    """what makes room in a full store is the block that was used longest ago"""
+    """the block that makes room in a full store is the one used longest ago"""
     SHORTEST = 9
-    """where no link is known to be down, a packet takes a shortest way"""
+    """while no link is known to be down, a packet takes a shortest way"""
     LIFETIME = 10
-    """deadlines mean what they say: in requests as they are sent, and for parts that are kept"""
+    """deadlines are kept: in requests as they are sent, and for parts that are kept"""
     WAITS = 11
-    """what is laid for a later row waits for it where it was put"""
+    """a block laid for a later row waits where it was put"""
     WINDOW = 12
-    """what a host counts as on its way to a satellite is what its shares have on their way"""
+    """a host's count of chunks on their way to a satellite is the sum of its shares' counts"""
     LOST = 13
-    """what a ground host calls lost was down or could not be reached; never are all"""
+    """satellites that a ground host calls lost were down or out of reach; never are all lost"""
     HELD = 14
-    """what satellites' answers make whole for a ground host is whole"""
+    """a block that counts as whole by satellites' answers is whole"""
 
 
 class Stop(IntEnum):
-    """`SKYT_Stop_t`. Why a run stopped before its time."""
+    """`SKYT_Stop_t`. Reason why a run stopped before its time."""
 
     NOT = 0
     VIOLATIONS = 1
-    """there were as many as it was to stop at"""
+    """violations_max was reached"""
     LIVELOCK = 2
 
 
 class Break(IntEnum):
-    """`SKYT_Break_t`. Ways to break the core on purpose, so that tests see each invariant fail."""
+    """`SKYT_Break_t`. Deliberate faults of the core, with which tests see each invariant fail."""
 
     NOTHING = 0
     FLIP = 1
     """EXACT: a satellite damages a chunk that it sends, and makes both checksums right"""
     SWAP = 2
-    """FOREIGN: it sends the same chunk of another tenant instead"""
+    """FOREIGN: a satellite sends the same chunk of another tenant instead"""
     FORGET = 3
-    """KEPT: it forgets a chunk that came from another satellite once it has acknowledged it"""
+    """KEPT: a satellite forgets a chunk from another satellite once it has acknowledged it"""
     OVERFULL = 4
-    """LIMIT: it takes one more chunk than there are slots"""
+    """LIMIT: a satellite takes one more chunk than there are slots"""
     DEAF = 5
     """DEADLINE: the timers of ground hosts never run out"""
     LEAK = 6
-    """PACKETS: what has arrived is not given back"""
+    """PACKETS: the memory of arrived packets is not given back"""
     ROUTE = 7
     """ROUTE: satellites know of no links but their own"""
     SPIN = 8
@@ -163,9 +163,9 @@ class Break(IntEnum):
     BABBLE = 9
     """LIVELOCK: a satellite never comes to the end of an answer"""
     NEWEST = 10
-    """OLDEST: before it makes room, a satellite looks at the block whose turn it is"""
+    """OLDEST: before it makes room, a satellite uses the block whose turn it is"""
     DETOUR = 11
-    """SHORTEST: what a satellite answers leaves it over the wrong link"""
+    """SHORTEST: answers of a satellite leave it over the wrong link"""
     SECONDS = 12
     """LIFETIME: a satellite takes deadlines in a unit a thousand times too small"""
     TRUST = 13
@@ -175,29 +175,29 @@ class Break(IntEnum):
     DENY = 15
     """KEPT: a satellite denies chunks that it holds, of blocks that have lost others"""
     CONSENT = 16
-    """KEPT: who does not answer a survey counts as one that has nothing left to hand over"""
+    """KEPT: a satellite that does not answer a survey counts as one with nothing left to hand over"""
     HASTE = 17
     """KEPT: a satellite takes word of another's eviction for later than it is"""
     ELSEWHERE = 18
     """KEPT: a host asks only where a share belongs now"""
     HURRY = 19
-    """KEPT: a host looks for nothing that is late"""
+    """KEPT: a host does not look for late chunks"""
     BLIND = 20
     """ROUTE: satellites use links that are silent"""
     SEAM = 21
-    """ROUTE: they send over a seam that is cut"""
+    """ROUTE: satellites send over a seam that is cut"""
     LEAVE = 22
-    """WAITS: a satellite does not hear which row a put is for"""
+    """WAITS: a satellite ignores which row a put is for"""
     HOARD = 23
-    """WINDOW: a host does not give back what a share had on its way when it ended"""
+    """WINDOW: a host keeps counting chunks that a share had on its way when it ended"""
     LEASE = 24
-    """LIFETIME: a satellite sends telemetry to who has once asked for it, for ever"""
+    """LIFETIME: a satellite sends telemetry for ever to hosts that have once asked for it"""
     RASH = 25
     """LOST: a ground host does not count every other answer when it looks around"""
     BOAST = 26
     """HELD: a satellite says that it holds all chunks that a host asks about"""
     DISOWN = 27
-    """KEPT: a satellite says that it holds nothing of what a host asks about"""
+    """KEPT: a satellite says that it holds no chunk that a host asks about"""
     CLING = 28
     """HELD: a satellite says that it purged a block, and keeps it"""
 
@@ -207,14 +207,14 @@ class Config(Structure):
 
     seed: int
     start_us: int
-    """the schedule's epoch on the virtual clock; at least 1"""
+    """schedule's epoch on the virtual clock; at least 1"""
     planes: int
     slots: int
     seam_cut: int
     layout: int
     """SKY_LayoutId_t"""
     servers: int
-    """of a block"""
+    """servers of a block"""
     uplink: int
     """SKYT_Uplink_t"""
     hosts: int
@@ -222,50 +222,50 @@ class Config(Structure):
     tenants: int
     """block b belongs to tenant b mod tenants; the blocks of one group of tenants have the same key"""
     slot_bytes: int
-    """of each store"""
+    """size of each store"""
     slot_count: int
-    """of each store"""
+    """size of each store"""
     packet_bytes: int
     credit: int
     part_lifetime_ms: int
     chunk_bytes: int
-    """the largest"""
+    """largest chunk and block"""
     block_bytes: int
-    """the largest"""
+    """largest chunk and block"""
     handover_ms: int
-    """how long after a row's time chunks may still be where they were"""
+    """time after a row's begin for which chunks may still be at their old places"""
     active_max: int
-    """operations at a time; more wait for their turn"""
+    """most operations at a time; others wait for their turn"""
     packets_max: int
-    """on their way at a time; more is a violation"""
+    """most packets on their way; more is a violation"""
     isl_kbps: int
     """0: unlimited"""
     ground_kbps: int
     """0: unlimited"""
     queue_ms: int
-    """how long a packet may wait for a transmitter"""
+    """longest time that a packet waits for a transmitter"""
     gossip: int
-    """1: satellites tell their neighbours of what they evict"""
+    """1: satellites tell their neighbours which blocks they evict"""
     scrub_ms: int
     """period in which satellites look for broken blocks; 0: never"""
     lazy_purge: int
-    """1: a host that misses a block forgets what is left of it, as the manager does"""
+    """1: a host that misses a block purges what is left of it, as the manager does"""
     hello_ms: int
     """period in which satellites greet their neighbours"""
     late_put_ms: int
-    """ground hosts put where the schedule had the block so long ago"""
+    """age of the schedule by which ground hosts put"""
     chunk_us: int
-    """processing time of a chunk on board, one after the other; 0: none"""
+    """processing time of each chunk on board, one after the other; 0: none"""
     way_chunks: int
-    """on their way through one satellite to or from several; 0: as ground hosts have it"""
+    """chunks on their way through one satellite to or from several; 0: the default of ground hosts"""
     violations_max: int
-    """the run stops at so many; 0: it never does"""
+    """violations at which the run stops; 0: never"""
     ask_first: int
-    """of so many gets, before one all servers are asked what they hold; 0: before none"""
+    """gets of which one asks all servers first what they hold; 0: none does"""
     look_up: int
-    """of so many gets, before one its host looks the block up by its key; 0: before none"""
+    """gets of which one looks the block up by its key first; 0: none does"""
     livelock_steps: int
-    """at once, without an operation that begins or ends; 0: as twin_pace.c has it"""
+    """steps without an operation that begins or ends that are a livelock; 0: as twin_pace.c has it"""
     _fields_ = (
         ("seed", c_uint64),
         ("start_us", c_uint64),
@@ -309,7 +309,7 @@ class Block(Structure):
 
     block_len: int
     epoch: int
-    """row that it is laid for, where a put says nothing else; 0: that of the moment"""
+    """row that the block is laid for, unless a put names another; 0: the current row"""
     _fields_ = (
         ("block_len", c_uint32),
         ("epoch", c_uint32),
@@ -324,10 +324,10 @@ class Op(Structure):
     """SKYT_OpKind_t"""
     block: int
     host: int
-    """from 1"""
+    """number of the host, from 1"""
     deadline_ms: int
     epoch: int
-    """of a put: row that it lays the block for; 0: as the block says"""
+    """row for which a put lays the block; 0: that of the block"""
     _fields_ = (
         ("time_us", c_uint64),
         ("kind", c_uint32),
@@ -357,26 +357,24 @@ class Result(Structure):
 
 
 class Model(Structure):
-    """`SKYT_Model_t`. What a link does to packets. Parts in a million."""
+    """`SKYT_Model_t`. Faults of a link, in parts per million of the packets."""
 
     loss_ppm: int
     burst_enter_ppm: int
-    """Gilbert-Elliott: a packet in the bad state is lost so often"""
     burst_leave_ppm: int
-    """Gilbert-Elliott: a packet in the bad state is lost so often"""
     burst_loss_ppm: int
-    """Gilbert-Elliott: a packet in the bad state is lost so often"""
+    """Gilbert-Elliott: entering and leaving the bad state, and loss in it"""
     jitter_us: int
     """uniform in 0 .. jitter_us on top"""
     reorder_ppm: int
-    """so many packets are held back for so long"""
+    """share of packets that are held back, and for how long"""
     reorder_us: int
-    """so many packets are held back for so long"""
+    """share of packets that are held back, and for how long"""
     duplicate_ppm: int
     flip_ppm: int
-    """one to three bits anywhere in the datagram"""
+    """share with one to three wrong bits anywhere in the datagram"""
     corrupt_ppm: int
-    """one to three bits of a chunk, and the packet's own checksums are right again"""
+    """share with one to three wrong bits of a chunk, and right checksums of the packet"""
     _fields_ = (
         ("loss_ppm", c_uint32),
         ("burst_enter_ppm", c_uint32),
@@ -400,7 +398,7 @@ class Fault(Structure):
     node: int
     """(plane - 1) x slots + slot - 1"""
     link: int
-    """of the node; with SKYT_ALL as node: of all"""
+    """link of the node, or of all nodes with SKYT_ALL as node"""
     value: int
     model: Model
     _fields_ = (
@@ -420,7 +418,7 @@ class Violation(Structure):
     invariant: int
     """SKYT_Invariant_t"""
     node: int
-    """these four SKYT_NONE where they do not apply"""
+    """these four are SKYT_NONE if they do not apply"""
     op: int
     block: int
     chunk: int
@@ -437,16 +435,16 @@ class Violation(Structure):
 
 
 class Counters(Structure):
-    """`SKYT_Counters_t`. Since the twin was created."""
+    """`SKYT_Counters_t`. Counters since the twin was created."""
 
     now_us: int
     digest: int
-    """of every event so far: time, place, bytes of packets"""
+    """digest of all events so far: time, place, bytes of packets"""
     events: int
     packets: int
-    """sent over a link"""
+    """packets and bytes sent over links"""
     packet_bytes: int
-    """sent over a link"""
+    """packets and bytes sent over links"""
     packets_on_way: int
     packets_on_way_most: int
     lost: int
@@ -454,7 +452,7 @@ class Counters(Structure):
     lost_cut: int
     lost_queue: int
     lost_dead: int
-    """packets: by chance, in a burst, on a link or to a satellite that is down"""
+    """packets lost by chance, in a burst, or at a link or satellite that is down"""
     jittered: int
     reordered: int
     duplicated: int
@@ -478,18 +476,18 @@ class Counters(Structure):
     """rows that have begun to hold, but for the first"""
     migrated_chunks: int
     migrated_bytes: int
-    """acknowledged by the new satellite; bytes that arrived there, repeats included"""
+    """chunks acknowledged by the new satellite; bytes that arrived there, repeats included"""
     handover_us: int
     handover_most_us: int
-    """from a row's time until the last chunk has come: all rows together, the longest"""
+    """time from a row's begin until its last chunk has come: sum of all rows, and the longest"""
     evicted_chunks: int
     expired_parts: int
     stored_chunks: int
-    """held now, junk included"""
+    """chunks held now, junk included"""
     violations: Array[c_uint64]
     blocks_checked: int
     blocks_misplaced: int
-    """by SKYT_Finish: held blocks; of these, some chunk not where the schedule has it"""
+    """held blocks that SKYT_Finish checked; blocks of which a chunk is not at its place"""
     stopped: int
     """SKYT_Stop_t"""
     _fields_ = (

@@ -1,4 +1,4 @@
-"""What ground hosts do while the sky turns: blocks that are put, fetched, put again and forgotten, all of it from a seed."""
+"""The workload of ground hosts while the sky turns, from a seed: blocks that are put, fetched, put again and forgotten."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,68 +8,68 @@ from typing import Final, NamedTuple
 from skymemory.twin.structures import OpKind
 
 _FIRST_PUTS: Final = 0.1
-"""of the time: when all blocks have been put once"""
+"""Share of the time after which all blocks have been put once."""
 _FIRST_PUTS_MS_MAX: Final = 60_000
 _LATER_AGAIN: Final = 0.7
-"""of the puts that say another row, those for a later one"""
+"""Share of later rows among the rows of repeated puts."""
 _AGAIN_US: Final = 20_000_000
-"""after a purge its block is put anew"""
+"""Microseconds after a purge until its block is put anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How much, and how often."""
+    """Amounts and rates of a workload."""
 
     tenants: int = 2
     names: int = 24
-    """blocks of each tenant; those of the same name have the same key"""
+    """Blocks of each tenant; those of the same name have the same key."""
     chunks_max: int = 40
-    """of a block; blocks have 1 to so many, most of them more than half"""
+    """Chunks of a block at most; blocks have 1 to so many, most of them more than half."""
     prefetched: float = 0.1
-    """share of the blocks that are laid for a later window"""
+    """Share of the blocks that are laid for a later window."""
     relaid: float = 0.0
-    """share of the puts after a block's first that say another row than that: a later one, or one that has passed"""
+    """Share of the puts after a block's first that have another row than the first: a later one, or one that has passed."""
     absent: float = 0.05
-    """share that is never put"""
+    """Share of the blocks that are never put."""
     hosts: int = 3
     gets_per_minute: float = 6.0
     puts_per_minute: float = 0.5
-    """of blocks that were put before"""
+    """Puts of blocks that were put before."""
     purges_per_minute: float = 0.05
     deadline_ms: int = 5000
 
 
-class BlockPlan(NamedTuple):
-    """A block to be."""
+class PlannedBlock(NamedTuple):
+    """A block of the plan."""
 
     block_len: int
     epoch: int
-    """row that it is laid for; 0: that of the moment"""
+    """Row that the block is laid for; 0: the row of the moment."""
 
 
 class OpPlan(NamedTuple):
-    """One operation."""
+    """An operation of the plan."""
 
     time_us: int
-    """since the start"""
+    """Microseconds since the start."""
     kind: OpKind
     block: int
     host: int
     epoch: int = 0
-    """of a put: row that it lays the block for; 0: as the block says"""
+    """Row for which a put lays the block; 0: the block's own."""
 
 
 def plan(
     workload: Workload, seed: int, rows_ms: Sequence[int], duration_ms: int, chunk_bytes: int
-) -> tuple[list[BlockPlan], list[OpPlan]]:
-    """Blocks, and operations in order of time.
+) -> tuple[list[PlannedBlock], list[OpPlan]]:
+    """Return the blocks, and the operations in order of time.
 
     Args:
-        rows_ms: when each row of the schedule begins.
-        duration_ms: all operations begin before.
+        rows_ms: Begin of each row of the schedule.
+        duration_ms: Time before which all operations begin.
     """
     rng = Random(f"workload {seed}")
-    blocks: list[BlockPlan] = []
+    blocks: list[PlannedBlock] = []
     ops: list[OpPlan] = []
     first_us = int(1000 * min(_FIRST_PUTS * duration_ms, _FIRST_PUTS_MS_MAX))
     for number in range(workload.names * workload.tenants):
@@ -78,7 +78,7 @@ def plan(
         time_us, epoch = int(rng.random() * first_us), 0
         if rng.random() < workload.prefetched:
             epoch = _later_row(rows_ms, time_us, rng)
-        blocks.append(BlockPlan(block_len, epoch))
+        blocks.append(PlannedBlock(block_len, epoch))
         if rng.random() >= workload.absent:
             ops.append(OpPlan(time_us, OpKind.PUT, number, _host(workload, rng)))
     for kind, per_minute in (
@@ -97,13 +97,13 @@ def plan(
 
 
 def _later_row(rows_ms: Sequence[int], time_us: int, rng: Random) -> int:
-    """Return a row that begins after this time, more likely one of the next; 0 if there is none."""
+    """Return a row that begins after this time, more likely an early one; 0 if there is none."""
     later = [row for row, time_ms in enumerate(rows_ms, 1) if 1000 * time_ms > time_us]
     return later[int(rng.random() ** 2 * len(later))] if later else 0
 
 
 def _relaid(workload: Workload, rows_ms: Sequence[int], op: OpPlan, rng: Random) -> OpPlan:
-    """Return the operation, with a row of its own if it is one of the puts that say another than their block."""
+    """Return the operation, with a row of its own if it is one of the puts with another row than their block's."""
     if op.kind is not OpKind.PUT or rng.random() >= workload.relaid:
         return op
     return op._replace(epoch=_later_row(rows_ms, op.time_us, rng) if rng.random() < _LATER_AGAIN else 1)

@@ -4,207 +4,207 @@ from enum import StrEnum
 from typing import Final
 
 VERSION: Final = 1
-"""version of the SkyMemory header"""
+"""Version of the SkyMemory header."""
 UDP_PORT: Final = 4919
-"""port of a satellite unless the constellation says otherwise"""
+"""Port of a satellite unless the constellation says otherwise."""
 PRIMARY_BYTES: Final = 6
-"""CCSDS 133.0-B-2, 4.1.3"""
+"""CCSDS 133.0-B-2, 4.1.3."""
 REQUEST_SECONDARY_BYTES: Final = 2
-"""function code, checksum"""
+"""Function code, checksum."""
 RESPONSE_SECONDARY_BYTES: Final = 10
-"""seconds (4), subseconds (2), spare (4)"""
+"""Seconds (4), subseconds (2), spare (4)."""
 HEADER_BYTES: Final = 100
-"""SkyMemory header"""
+"""SkyMemory header."""
 PEC_BYTES: Final = 2
-"""packet error control"""
+"""Packet error control."""
 SEQ_COUNT_MASK: Final = 16383
-"""the sequence count has 14 bits, and goes round"""
+"""The sequence count has 14 bits, and goes round."""
 APID_ISL: Final = 0x1d8
-"""links and routing: PING, HELLO, STATS of links, RELAY"""
+"""Links and routing: PING, HELLO, STATS of links, RELAY."""
 APID_KVC: Final = 0x1d0
-"""hashtable service: PUT, GET, HAS, PURGE, MIGRATE, STATS of the store, PING"""
+"""Hashtable service: PUT, GET, HAS, PURGE, MIGRATE, STATS of the store, PING."""
 LIMIT_CHUNK_SET: Final = 2048
-"""chunks that one chunk set can name"""
+"""Chunks that one chunk set can name."""
 LIMIT_CHUNK_BYTES: Final = 61440
-"""largest chunk"""
+"""Largest chunk."""
 LIMIT_FRAGMENTS: Final = 64
-"""largest number of packets that one chunk may span"""
+"""Largest number of packets that one chunk may span."""
 LIMIT_KEY_BYTES: Final = 32
-"""a block key"""
+"""Length of a block key."""
 LIMIT_HOP_LIMIT: Final = 64
-"""hop limit that a sender sets"""
+"""Hop limit that a sender sets."""
 LIMIT_PACKET_BYTES: Final = 65507
-"""largest packet: what fits a UDP datagram over IPv4"""
+"""Largest packet: the most that fits a UDP datagram over IPv4."""
 LIMIT_PING_BYTES: Final = 64
-"""payload that PING echoes"""
+"""Payload that PING echoes."""
 LIMIT_LINK_STATES: Final = 24
-"""link states that one HELLO can carry"""
+"""Link states that one HELLO can carry."""
 LIMIT_RELAY_BYTES: Final = 1024
-"""largest Software Bus message that RELAY carries"""
+"""Largest Software Bus message that RELAY carries."""
 OP_PUT: Final = 1
-"""store one chunk, or a part of it"""
+"""Store one chunk, or a part of it."""
 OP_GET: Final = 2
-"""send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any"""
+"""Send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of chunks that were looked up and are not held, if any."""
 OP_HAS: Final = 3
-"""which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none"""
+"""Say which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none."""
 OP_PURGE: Final = 4
-"""forget every chunk of the block; the response's chunk_total says how many were removed, block_len, chunk_len and epoch what the block was (0: none is here). With flag gossip: word from a neighbour, without a response"""
+"""Forget every chunk of the block. The response's chunk_total is the number of removed chunks; block_len, chunk_len and epoch describe the block (0: none is here). With flag gossip it is a neighbour's word, and has no response."""
 OP_MIGRATE: Final = 5
-"""send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; with an epoch (prefetch) they are laid there for that row, and of a block only those that the row has there; to the satellite itself: a block that is there already stays, for that row; the response says whether the job began"""
+"""Send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target lays them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began."""
 OP_PING: Final = 6
-"""echo"""
+"""Echo."""
 OP_STATS: Final = 7
-"""counters of the application that the APID names"""
+"""Counters of the application that the APID names."""
 OP_RELAY: Final = 8
-"""a Software Bus message for the destination's bus, or from it"""
+"""A Software Bus message for the destination's bus, or from it."""
 OP_HELLO: Final = 9
-"""are you there, and which links are down? Between neighbours only, over the link between them. With flag gossip: news of link states, without a response"""
+"""Ask for a sign of life and tell which links are down; between neighbours only, over the link between them. With flag gossip it is news of link states, and has no response."""
 STATUS_OK: Final = 0
-"""done"""
+"""Done."""
 STATUS_NOT_FOUND: Final = 1
-"""no such chunk or block here"""
+"""No such chunk or block here."""
 STATUS_STORE_FULL: Final = 2
-"""no room, and nothing older to evict"""
+"""No room, and nothing older to evict."""
 STATUS_BAD_VERSION: Final = 3
-"""header version is not ours"""
+"""Header version is not supported."""
 STATUS_BAD_OP: Final = 4
-"""operation unknown to this APID"""
+"""Operation unknown to this APID."""
 STATUS_BAD_LENGTH: Final = 5
-"""a length in the packet contradicts another or the datagram"""
+"""A length in the packet contradicts another or the datagram."""
 STATUS_BAD_CHUNK: Final = 6
-"""chunk id, total, offset or chunk set out of range"""
+"""Chunk id, total, offset or chunk set out of range."""
 STATUS_BAD_CRC: Final = 7
-"""PEC or chunk CRC wrong"""
+"""PEC or chunk CRC wrong."""
 STATUS_TOO_LARGE: Final = 8
-"""chunk larger than a slot, or packet larger than the link's MTU"""
+"""Chunk larger than a slot, or packet larger than the link's MTU."""
 STATUS_HOP_LIMIT: Final = 9
-"""hop limit reached"""
+"""Hop limit reached."""
 STATUS_UNREACHABLE: Final = 10
-"""no link leads there"""
+"""No link leads there."""
 STATUS_EXPIRED: Final = 11
-"""deadline passed: said by the requester's own clock, never sent by a satellite"""
+"""Deadline passed by the requester's own clock; satellites never send this."""
 STATUS_BUSY: Final = 12
-"""no room for another job, or the block is just being moved away; ask again"""
+"""No room for another job, or the block is just being moved away; ask again."""
 STATUS_REFUSED: Final = 13
-"""not allowed; from the gateway: host number in use, draw another"""
+"""Not allowed; from the gateway: host number in use, draw another."""
 STATUS_BAD_CHECKSUM: Final = 14
-"""command checksum wrong"""
+"""Command checksum wrong."""
 STATUS_BAD_HEADER: Final = 15
-"""primary or secondary header malformed"""
+"""Primary or secondary header malformed."""
 STATUS_BAD_ADDRESS: Final = 16
-"""source or destination outside the constellation"""
+"""Source or destination outside the constellation."""
 STATUS_BAD_KEY: Final = 17
-"""a PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first"""
+"""A PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first."""
 STATUS_SHORT: Final = 18
-"""datagram shorter than its headers"""
+"""Datagram shorter than its headers."""
 STATUS_COUNT: Final = 19
-"""every status of the wire is below this"""
+"""Every status of the wire is below this."""
 STATUS_RUNNING: Final = 128
-"""the transfer goes on, or has not begun"""
+"""The transfer goes on, or has not begun."""
 STATUS_DONE: Final = 129
-"""the whole block is where it was to go"""
+"""The whole block has arrived."""
 STATUS_MISS: Final = 130
-"""a chunk of the block is at none of its places, by their own word; or nobody knows the block"""
+"""A chunk of the block is at none of its places, by their own word; or no satellite knows the block."""
 STATUS_CANCELLED: Final = 131
-"""the caller ended the transfer"""
+"""The caller ended the transfer."""
 STATUS_UNANSWERED: Final = 132
-"""no satellite said anything of the block: it may be there"""
+"""No satellite answered about the block: it may be there."""
 STATUS_NO_SATELLITE: Final = 133
-"""no satellite is in sight"""
+"""No satellite is in sight."""
 STATUS_NO_AGENT: Final = 134
-"""the engine's agent is away, or went away meanwhile"""
+"""The engine's agent is not there, or has left meanwhile."""
 FLAG_LAST: Final = 1
-"""last packet of this burst"""
+"""Last packet of this burst."""
 FLAG_KEEP: Final = 2
-"""MIGRATE: keep the source's copy"""
+"""MIGRATE: keep the source's copy."""
 FLAG_ANY: Final = 4
-"""HAS: any chunk of the block will do; the reply names the lowest held"""
+"""HAS: ask for any chunk of the block; the response names the lowest that is held."""
 FLAG_TLM: Final = 8
-"""RELAY: send the destination's telemetry to this ground for the lease time"""
+"""RELAY: send the destination's telemetry to this ground host for the lease time."""
 FLAG_GOSSIP: Final = 16
-"""PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbouring satellites only, never answered"""
+"""PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbours only, and never answered."""
 OFF_VERSION: Final = 0
-"""version of this header: 1"""
+"""Version of this header: 1."""
 OFF_OP: Final = 1
-"""operation; a response repeats its request's"""
+"""Operation; a response repeats its request's."""
 OFF_STATUS: Final = 2
-"""0 in requests"""
+"""0 in requests."""
 OFF_FLAGS: Final = 3
-"""bit set, table `flag`"""
+"""Bit set, table `flag`."""
 OFF_HOP_LIMIT: Final = 4
-"""decremented by each satellite that forwards the packet"""
+"""Number of forwards left, decremented by each satellite that forwards the packet."""
 OFF_SECURITY: Final = 5
-"""0: no authentication. Room for a suite number; its tag stands between payload and PEC"""
+"""Security suite; 0: no authentication. The tag of another suite stands between payload and PEC."""
 OFF_CREDIT: Final = 6
-"""GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them; PURGE with gossip: satellites in a row without a chunk of the block that may still pass the word on"""
+"""GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them; PURGE with gossip: number of satellites one after another without a chunk of the block that may still pass the word on."""
 OFF_SRC_PLANE: Final = 8
-"""plane of the sender, from 1; 0 = a ground host"""
+"""Plane of the sender, from 1; 0 = a ground host."""
 OFF_SRC_SLOT: Final = 10
-"""slot of the sender, from 1; ground: host number"""
+"""Slot of the sender, from 1; ground: host number."""
 OFF_DST_PLANE: Final = 12
-"""plane of the receiver"""
+"""Plane of the receiver."""
 OFF_DST_SLOT: Final = 14
-"""slot of the receiver"""
+"""Slot of the receiver."""
 OFF_GATEWAY_PLANE: Final = 16
-"""satellite through which the ground host is reached; filled in by the first satellite"""
+"""Satellite through which the ground host is reached; filled in by the first satellite."""
 OFF_GATEWAY_SLOT: Final = 18
-"""its slot"""
+"""Slot of that satellite."""
 OFF_TENANT: Final = 20
-"""name space of the key"""
+"""Name space of the key."""
 OFF_EPOCH: Final = 24
-"""PUT, MIGRATE: number of the schedule's row for whose window the chunk is laid; it stays there in earlier rows, if that row has it there. 0: it lies where the window of the moment has it; in MIGRATE: as the block has it. 4294967295: it never moves by itself"""
+"""PUT, MIGRATE: row of the schedule for whose window the chunk is laid; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself."""
 OFF_DEADLINE_MS: Final = 28
-"""time left when the packet was sent. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limits; elsewhere not acted upon. 0 = none"""
+"""Time left when the packet was sent. PUT: time for which an incomplete chunk is kept; MIGRATE: time that the job may take; both within the satellite's own limits. Other operations ignore it. 0 = none."""
 OFF_REQUEST_ID: Final = 32
-"""chosen by the requester, repeated in responses"""
+"""Number chosen by the requester, repeated in responses."""
 OFF_KEY: Final = 40
-"""block key, opaque"""
+"""Block key, opaque."""
 OFF_CHUNK_ID: Final = 72
-"""chunk of the block, from 0; with a chunk set: its first"""
+"""Chunk of the block, from 0; with a chunk set: its first."""
 OFF_CHUNK_TOTAL: Final = 76
-"""chunks of the block, parity included"""
+"""Chunks of the block, parity included."""
 OFF_BLOCK_LEN: Final = 80
-"""bytes of the block"""
+"""Bytes of the block."""
 OFF_CHUNK_LEN: Final = 84
-"""bytes of this chunk (PUT, GET), or of a full chunk of the block (HAS)"""
+"""Bytes of this chunk (PUT, GET), or of a full chunk of the block (HAS)."""
 OFF_OFFSET: Final = 88
-"""where in the chunk the payload belongs"""
+"""Offset in the chunk at which the payload belongs."""
 OFF_LENGTH: Final = 92
-"""bytes of payload in this packet"""
+"""Bytes of payload in this packet."""
 OFF_CHUNK_CRC: Final = 96
-"""CRC-32C over the whole chunk, end to end; 0 without a chunk"""
+"""CRC-32C over the whole chunk, end to end; 0 without a chunk."""
 CHUNK_SET_OFF_STRIDE: Final = 0
-"""distance between two neighbours of the set, at least 1"""
+"""Distance between two neighbours of the set, at least 1."""
 CHUNK_SET_OFF_COUNT: Final = 4
-"""bits in the bitmap, at most limits.chunk_set"""
+"""Bits in the bitmap, at most limits.chunk_set."""
 CHUNK_SET_OFF_RESERVED: Final = 6
-"""0"""
+"""0."""
 CHUNK_SET_BYTES: Final = 8
-"""fixed part of the chunk_set payload"""
+"""Fixed part of the chunk_set payload."""
 MIGRATE_OFF_PLANE: Final = 0
-"""plane of the satellite that is to hold the chunks"""
+"""Plane of the satellite that is to hold the chunks."""
 MIGRATE_OFF_SLOT: Final = 2
-"""its slot"""
+"""Slot of that satellite."""
 MIGRATE_BYTES: Final = 4
-"""fixed part of the migrate payload"""
+"""Fixed part of the migrate payload."""
 HELLO_OFF_DIGEST: Final = 0
-"""of all link states that the sender knows; two satellites with the same digest know the same. 0: none"""
+"""Digest of all link states that the sender knows: satellites with the same digest know the same. 0: none."""
 HELLO_OFF_COUNT: Final = 8
-"""link states that follow, at most limits.link_states"""
+"""Link states that follow, at most limits.link_states."""
 HELLO_OFF_RESERVED: Final = 10
-"""0"""
+"""0."""
 HELLO_BYTES: Final = 12
-"""fixed part of the hello payload"""
+"""Fixed part of the hello payload."""
 LINK_STATE_OFF_PLANE: Final = 0
-"""plane of the satellite whose links these are"""
+"""Plane of the satellite whose links these are."""
 LINK_STATE_OFF_SLOT: Final = 2
-"""its slot"""
+"""Slot of that satellite."""
 LINK_STATE_OFF_SEQUENCE: Final = 4
-"""chosen by that satellite, from 1 to 2^32 - 2, one more with each change; it does not go round. Of two link states of a satellite the one with the larger number is newer; with the same number, the one whose `down` is larger. Refused: a number more than 2^24 above the known one, where 0 is known of a satellite that was never heard of. Only a satellite that knows no link state of its own goes above any number that it hears: it may have restarted"""
+"""Number chosen by that satellite, from 1 to 2^32 - 2, one more with each change; it does not wrap. Of two link states of a satellite the one with the larger number is newer; with the same number, the one whose `down` is larger. A number more than 2^24 above the known one is refused; the known number of an unheard satellite is 0. Only a satellite that knows no link state of its own takes a number above any that it hears, as it may have restarted."""
 LINK_STATE_OFF_DOWN: Final = 8
-"""bit 0 north, 1 east, 2 south, 3 west: this satellite does not use that link. All other bits are 0"""
+"""Bit 0 north, 1 east, 2 south, 3 west: this satellite does not use that link. All other bits are 0."""
 LINK_STATE_BYTES: Final = 10
-"""fixed part of the link_state payload"""
+"""Fixed part of the link_state payload."""
 STATS_KVC_UPTIME_MS: Final = 0
 STATS_KVC_STORE_BYTES: Final = 1
 STATS_KVC_SLOT_BYTES: Final = 2
@@ -239,7 +239,7 @@ STATS_KVC_SCRUBBED: Final = 30
 STATS_KVC_HANDOVER_LEFT: Final = 31
 STATS_KVC_HANDOVER_MS: Final = 32
 STATS_KVC_COUNT: Final = 33
-"""counters of kvc, 8 bytes each"""
+"""Counters of kvc, 8 bytes each."""
 STATS_ISL_UPTIME_MS: Final = 0
 STATS_ISL_DELIVERED: Final = 1
 STATS_ISL_FORWARDED: Final = 2
@@ -258,7 +258,7 @@ STATS_ISL_DROP_NO_SERVICE: Final = 14
 STATS_ISL_LINKS_DOWN_KNOWN: Final = 15
 STATS_ISL_LINKS: Final = 16
 STATS_ISL_COUNT: Final = 17
-"""counters of isl, 8 bytes each"""
+"""Counters of isl, 8 bytes each."""
 STATS_LINK_UP: Final = 0
 STATS_LINK_PLANE: Final = 1
 STATS_LINK_SLOT: Final = 2
@@ -279,10 +279,10 @@ STATS_LINK_RATE_KBPS: Final = 16
 STATS_LINK_LOSS_PPM: Final = 17
 STATS_LINK_JITTER_US: Final = 18
 STATS_LINK_COUNT: Final = 19
-"""counters of link, 8 bytes each"""
+"""Counters of link, 8 bytes each."""
 
 HEADER_STRUCT: Final = ">BBBBBBHHHHHHHIIIQ32sIIIIIII"
-"""struct format of the SkyMemory header"""
+"""Struct format of the SkyMemory header."""
 HEADER_FIELDS: Final = (
     "version",
     "op",
@@ -313,60 +313,60 @@ HEADER_FIELDS: Final = (
 
 
 class Status(StrEnum):
-    """What became of a request or a block: the status of a packet, or what a ground host says itself."""
+    """Outcome of a request or a block: the status of a packet, or the word of a ground host."""
 
     OK = "ok"
-    """done"""
+    """Done."""
     NOT_FOUND = "not_found"
-    """no such chunk or block here"""
+    """No such chunk or block here."""
     STORE_FULL = "store_full"
-    """no room, and nothing older to evict"""
+    """No room, and nothing older to evict."""
     BAD_VERSION = "bad_version"
-    """header version is not ours"""
+    """Header version is not supported."""
     BAD_OP = "bad_op"
-    """operation unknown to this APID"""
+    """Operation unknown to this APID."""
     BAD_LENGTH = "bad_length"
-    """a length in the packet contradicts another or the datagram"""
+    """A length in the packet contradicts another or the datagram."""
     BAD_CHUNK = "bad_chunk"
-    """chunk id, total, offset or chunk set out of range"""
+    """Chunk id, total, offset or chunk set out of range."""
     BAD_CRC = "bad_crc"
-    """PEC or chunk CRC wrong"""
+    """PEC or chunk CRC wrong."""
     TOO_LARGE = "too_large"
-    """chunk larger than a slot, or packet larger than the link's MTU"""
+    """Chunk larger than a slot, or packet larger than the link's MTU."""
     HOP_LIMIT = "hop_limit"
-    """hop limit reached"""
+    """Hop limit reached."""
     UNREACHABLE = "unreachable"
-    """no link leads there"""
+    """No link leads there."""
     EXPIRED = "expired"
-    """deadline passed: said by the requester's own clock, never sent by a satellite"""
+    """Deadline passed by the requester's own clock; satellites never send this."""
     BUSY = "busy"
-    """no room for another job, or the block is just being moved away; ask again"""
+    """No room for another job, or the block is just being moved away; ask again."""
     REFUSED = "refused"
-    """not allowed; from the gateway: host number in use, draw another"""
+    """Not allowed; from the gateway: host number in use, draw another."""
     BAD_CHECKSUM = "bad_checksum"
-    """command checksum wrong"""
+    """Command checksum wrong."""
     BAD_HEADER = "bad_header"
-    """primary or secondary header malformed"""
+    """Primary or secondary header malformed."""
     BAD_ADDRESS = "bad_address"
-    """source or destination outside the constellation"""
+    """Source or destination outside the constellation."""
     BAD_KEY = "bad_key"
-    """a PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first"""
+    """A PUT contradicts what the block was declared as (total, lengths), or another chunk is held under its id: PURGE first."""
     SHORT = "short"
-    """datagram shorter than its headers"""
+    """Datagram shorter than its headers."""
     RUNNING = "running"
-    """the transfer goes on, or has not begun"""
+    """The transfer goes on, or has not begun."""
     DONE = "done"
-    """the whole block is where it was to go"""
+    """The whole block has arrived."""
     MISS = "miss"
-    """a chunk of the block is at none of its places, by their own word; or nobody knows the block"""
+    """A chunk of the block is at none of its places, by their own word; or no satellite knows the block."""
     CANCELLED = "cancelled"
-    """the caller ended the transfer"""
+    """The caller ended the transfer."""
     UNANSWERED = "unanswered"
-    """no satellite said anything of the block: it may be there"""
+    """No satellite answered about the block: it may be there."""
     NO_SATELLITE = "no_satellite"
-    """no satellite is in sight"""
+    """No satellite is in sight."""
     NO_AGENT = "no_agent"
-    """the engine's agent is away, or went away meanwhile"""
+    """The engine's agent is not there, or has left meanwhile."""
 
 
 STATUSES: Final = {

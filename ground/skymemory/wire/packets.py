@@ -1,7 +1,7 @@
 """Packets of the control plane: built and parsed with `spacepackets`, `struct` and the generated ICD (docs/icd.md).
 
-Bulk data takes the native engine (`skymemory.link.native`); this codec is its independent twin, and tests hold the two
-against each other. Malformed input raises `PacketError` and nothing else.
+Bulk data takes the native engine (`skymemory.link.native`). This codec is independent of it, and tests hold the two against each
+other. Malformed input raises `PacketError` and nothing else.
 """
 
 import struct
@@ -13,15 +13,15 @@ from typing import Final
 from crcmod.predefined import mkPredefinedCrcFun
 from spacepackets.ccsds.spacepacket import PacketType, SequenceFlags, SpacePacketHeader
 
-from skymemory.placement.torus import Satellite
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 
 _HEADER: Final = struct.Struct(icd.HEADER_STRUCT)
 _RESPONSE_TIME: Final = struct.Struct(">IH4x")
 _CHUNK_SET: Final = struct.Struct(">IHH")
 _MIGRATE: Final = struct.Struct(">HH")
 _FUNCTION_MASK: Final = 0x7F
-"""of the command secondary header's first byte"""
+"""Bits of the operation that the first byte of the command secondary header carries."""
 _SEQUENCE: Final = struct.Struct(">H")
 _SEQUENCE_AT: Final = 2
 _SEQUENCE_MASK: Final = 0x3FFF
@@ -30,13 +30,13 @@ _crc16 = mkPredefinedCrcFun("crc-ccitt-false")
 KEY_BYTES: Final = icd.LIMIT_KEY_BYTES
 NO_KEY: Final = bytes(KEY_BYTES)
 NOWHERE: Final = Satellite(0, 0)
-"""no gateway yet: the first satellite fills in itself"""
+"""Gateway of a new packet: the first satellite fills in itself."""
 GROUND_PLANE: Final = 0
-"""plane of a ground host's address; its slot is the host's number"""
+"""Plane of a ground host's address; its slot is the host's number."""
 
 
 class PacketError(ValueError):
-    """A datagram is no packet of ours, or a packet cannot be built; `status` is the ICD's word for why."""
+    """A datagram is no SkyMemory packet, or a packet cannot be built; `status` is the ICD's code of the reason."""
 
     def __init__(self, status: int, what: str) -> None:
         super().__init__(f"{icd.STATUSES[status]}: {what}")
@@ -45,7 +45,7 @@ class PacketError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packet:
-    """Every field of a packet; addresses are (plane, slot), ground hosts (0, number). Names as in docs/icd.md."""
+    """All fields of a packet, named as in docs/icd.md; addresses are (plane, slot), ground hosts have (0, number)."""
 
     is_request: bool
     apid: int
@@ -73,18 +73,18 @@ class Packet:
     seq_flags: int = int(SequenceFlags.UNSEGMENTED)
     seq_count: int = 0
     time_s: int = 0
-    """responses only"""
+    """Seconds, in responses only."""
     time_subs: int = 0
-    """responses only: 1/65536 s"""
+    """Units of 1/65536 s, in responses only."""
 
     def encode(self, deadline_ms: int | None = None) -> bytes:
-        """The datagram.
+        """Return the datagram.
 
         Args:
-            deadline_ms: in place of the packet's own, which is that of the moment it was made.
+            deadline_ms: Deadline instead of the packet's own, for a packet that is sent later than it was made.
 
         Raises:
-            PacketError: a field is out of its range or the packet too large.
+            PacketError: A field is out of its range, or the packet is too large.
         """
         try:
             header = _HEADER.pack(
@@ -114,7 +114,7 @@ class Packet:
             secondary = bytes(2) if self.is_request else _RESPONSE_TIME.pack(self.time_s, self.time_subs)
         except struct.error as error:
             raise PacketError(icd.STATUS_BAD_HEADER, str(error)) from error
-        if len(self.key) != KEY_BYTES:  # struct pads and cuts without a word
+        if len(self.key) != KEY_BYTES:  # struct pads and cuts silently
             raise PacketError(icd.STATUS_BAD_HEADER, f"key of {len(self.key)} bytes; {KEY_BYTES} are allowed")
         size = icd.PRIMARY_BYTES + len(secondary) + len(header) + len(self.payload) + icd.PEC_BYTES
         if size > icd.LIMIT_PACKET_BYTES:
@@ -135,10 +135,10 @@ class Packet:
 
 
 def decode(datagram: bytes) -> Packet:
-    """Parse a datagram, trusting none of its lengths; checks in the order of the flight core's `SKY_Packet_Decode`.
+    """Parse a datagram, trusting none of its lengths; the order of checks is that of `SKY_Packet_Decode` in the flight core.
 
     Raises:
-        PacketError: with the reason.
+        PacketError: The datagram is malformed; the message says how.
     """
     if len(datagram) < icd.PRIMARY_BYTES + icd.REQUEST_SECONDARY_BYTES + icd.HEADER_BYTES + icd.PEC_BYTES:
         raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
@@ -151,12 +151,10 @@ def decode(datagram: bytes) -> Packet:
     if len(datagram) < start + icd.HEADER_BYTES + icd.PEC_BYTES:
         raise PacketError(icd.STATUS_SHORT, f"{len(datagram)} bytes")
     if primary.packet_len != len(datagram):
-        raise PacketError(
-            icd.STATUS_BAD_LENGTH, f"the packet says {primary.packet_len} bytes, the datagram has {len(datagram)}"
-        )
+        raise PacketError(icd.STATUS_BAD_LENGTH, f"the packet says {primary.packet_len} bytes, the datagram has {len(datagram)}")
     if not primary.sec_header_flag:
         raise PacketError(icd.STATUS_BAD_HEADER, "no secondary header")
-    if _crc16(datagram) != 0:  # over a packet and its own CRC
+    if _crc16(datagram) != 0:  # the CRC over a packet with its own CRC is 0
         raise PacketError(icd.STATUS_BAD_CRC, "packet error control")
     if is_request and reduce(xor, datagram[: -icd.PEC_BYTES], 0xFF) != 0:
         raise PacketError(icd.STATUS_BAD_CHECKSUM, "command checksum")
@@ -186,12 +184,12 @@ def decode(datagram: bytes) -> Packet:
     )
 
 
-# Packets of a kind differ in their count only, and making a header takes as long as all the rest
+# Packets of a kind differ in their count only, and making a header takes as long as all the rest: headers are cached.
 
 
 @lru_cache(maxsize=1024)
 def _primary(is_request: bool, apid: int, data_len: int, seq_flags: int) -> bytes:
-    """The primary header with a count of 0. ValueError: a field is out of its range."""
+    """Return the primary header with a count of 0. Raise ValueError if a field is out of its range."""
     return bytes(
         SpacePacketHeader(
             packet_type=PacketType.TC if is_request else PacketType.TM,
@@ -206,28 +204,26 @@ def _primary(is_request: bool, apid: int, data_len: int, seq_flags: int) -> byte
 
 @lru_cache(maxsize=1024)
 def _unpacked(primary: bytes) -> SpacePacketHeader:
-    """Of a primary header with a count of 0."""
+    """Parse a primary header with a count of 0."""
     return SpacePacketHeader.unpack(primary)
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSet:
-    """Chunks first, first + stride, ...: those whose bit is set."""
+    """The chunks first, first + stride, ... whose bits are set."""
 
     first: int
     stride: int
     bits: tuple[bool, ...]
 
     def encode(self) -> bytes:
-        """The payload; `first` travels in the packet's `chunk_id`.
+        """Return the payload; `first` travels in the packet's `chunk_id`.
 
         Raises:
-            PacketError: no bits or too many, stride 0, or numbers beyond 32 bits.
+            PacketError: There are no bits or too many, the stride is 0, or a number exceeds 32 bits.
         """
         if not 1 <= len(self.bits) <= icd.LIMIT_CHUNK_SET or not 1 <= self.stride <= 0xFFFFFFFF:
-            raise PacketError(
-                icd.STATUS_BAD_CHUNK, f"chunk set of {len(self.bits)} bits, 1 to {icd.LIMIT_CHUNK_SET} are allowed"
-            )
+            raise PacketError(icd.STATUS_BAD_CHUNK, f"chunk set of {len(self.bits)} bits, 1 to {icd.LIMIT_CHUNK_SET} are allowed")
         bitmap = bytearray((len(self.bits) + 7) // 8)
         for index, held in enumerate(self.bits):
             if held:
@@ -236,10 +232,10 @@ class ChunkSet:
 
     @classmethod
     def of(cls, packet: Packet) -> "ChunkSet":
-        """The chunk set in a packet.
+        """Return the chunk set of a packet.
 
         Raises:
-            PacketError: the payload is none.
+            PacketError: The payload is no chunk set.
         """
         if len(packet.payload) < _CHUNK_SET.size:
             raise PacketError(icd.STATUS_BAD_LENGTH, f"chunk set of {len(packet.payload)} bytes")
@@ -255,10 +251,10 @@ class ChunkSet:
         return cls(packet.chunk_id, stride, bits)
 
     def chunks(self) -> list[int]:
-        """Ids of the chunks that are set."""
+        """Return the ids of the chunks that are set."""
         return [self.first + index * self.stride for index, held in enumerate(self.bits) if held]
 
 
 def migrate_payload(target: Satellite) -> bytes:
-    """The payload of MIGRATE: the satellite that is to hold the chunks."""
+    """Return the payload of MIGRATE, which names the satellite that is to hold the chunks."""
     return _MIGRATE.pack(*target)

@@ -1,4 +1,4 @@
-// The log of events, the newest first: handovers, losses, returns, and whatever else the agent tells.
+// The log of events, the newest first: handovers, losses, returns, and the agent's other events.
 import { make, say, set } from "../live/dom.js";
 import { clock } from "../live/words.js";
 

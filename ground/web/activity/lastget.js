@@ -1,10 +1,10 @@
-// The way of the last get: which satellites served it, through which others, and how long each took.
+// The path of the last get: which satellites served it, through which others, and how long each took.
 import { make, say, set } from "../live/dom.js";
 import { named } from "../live/state.js";
 import * as words from "../live/words.js";
 
 const HEADS = ["satellite", "through", "chunks", "from the request to the last answer", "done after"];
-const VIEW = 1000; // width of the bars' drawing
+const VIEW = 1000; // width of the drawing of the bars
 
 export function startLastGet(holder, note, state) {
   const body = make("tbody");
@@ -50,13 +50,13 @@ function fill(one, sky, step, duration_s) {
   place(bar.children[1], first, step.first_s === null ? first : Math.max(last, first + 0.6));
 }
 
-/** The style of an element may be set by script; the policy of the page forbids it in markup only. */
+/** Sets an element's style by script; the policy of the page forbids styles in markup only. */
 function place(part, from, to) {
   part.style.left = `${from}%`;
   part.style.width = `${Math.max(0, to - from)}%`;
 }
 
-/** Links from the satellite that the ground reaches to the one that serves: the shorter way round on both axes. */
+/** Returns the links from the satellite that the ground reaches to the one that serves: the shorter way round on both axes. */
 function hops({ slots, planes }, { entry, satellite }) {
   const around = (difference, count) => Math.min((difference + count) % count, (count - difference) % count);
   const across = around((satellite % slots) - (entry % slots), slots);

@@ -1,4 +1,4 @@
-// Who looks at the globe from where: an orthographic view that is turned by drag and by keys, that zooms, and comes back to the site.
+// The camera of the globe: an orthographic view that drag and keys turn, that zooms, and comes back to the site.
 import { geoOrthographic } from "../vendor/d3.js";
 
 const RAD = Math.PI / 180;
@@ -10,12 +10,12 @@ const KEYS = { ArrowLeft: [-STEP_DEG, 0], ArrowRight: [STEP_DEG, 0], ArrowUp: [0
 export class Camera {
   longitude = 0;
   latitude = 20;
-  /** 1: all satellites are in the picture. */
+  /** Zoom; 1 shows all satellites. */
   zoom = 1;
   #size = 0;
   #reach = 1;
   #home = [0, 20];
-  /** Somebody turned it: it then stays, whatever site a schedule has. */
+  /** True once somebody turned the globe: it then stays, whatever site a schedule has. */
   #isTurned = false;
 
   constructor(canvas, onTurn) {
@@ -36,7 +36,7 @@ export class Camera {
       turn((last[0] - event.clientX) * degrees, (event.clientY - last[1]) * degrees);
       last = [event.clientX, event.clientY];
     });
-    // As maps have it: the wheel alone scrolls the page
+    // As on maps, the wheel alone scrolls the page
     canvas.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
@@ -75,7 +75,7 @@ export class Camera {
   }
 
   zoomBy(factor, onTurn) {
-    // Rounded, so that what was zoomed in and out again is as it was
+    // Rounded, so that zooming in and out again gives the same
     this.zoom = Math.max(1, Math.min(ZOOM_MAX, Math.round(1000 * this.zoom * factor) / 1000));
     this.fit(this.#size, this.#reach);
     onTurn();
@@ -95,7 +95,7 @@ export class Camera {
     this.fit(this.#size, this.#reach);
   }
 
-  /** The picture's size in pixels, and how far out, in earth radii, something is still to be seen. */
+  /** Sets the picture's size in pixels, and the distance in earth radii up to which it shows things. */
   fit(size, reach) {
     [this.#size, this.#reach] = [size, reach];
     this.size = size;
@@ -112,7 +112,7 @@ export class Camera {
       .precision(0.4);
   }
 
-  /** A function from vectors to [x, y, depth] on the picture; `depth` below 0 is on the far side, null: behind the earth. */
+  /** Returns a function from vectors to [x, y, depth]; `depth` below 0 is on the far side, null: behind the earth. */
   get look() {
     const [sin_l, cos_l] = [Math.sin(this.longitude * RAD), Math.cos(this.longitude * RAD)];
     const [sin_p, cos_p] = [Math.sin(this.latitude * RAD), Math.cos(this.latitude * RAD)];

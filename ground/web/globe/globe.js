@@ -1,4 +1,4 @@
-// The globe: turned by drag and arrow keys, painted while something flies or moves; with what can be switched on it.
+// The globe: drag and arrow keys turn it, and it is painted while something flies or moves; with its switches.
 import { make, say, set } from "../live/dom.js";
 import { named } from "../live/state.js";
 import { degrees, utc } from "../live/words.js";
@@ -12,7 +12,7 @@ const COLOURS = [
   ...["server", "empty", "lost", "arc", "focus", "text", "panel"],
 ];
 const ARC_MS = 1800;
-/** Pictures a second: what flies moves by less than a pixel between two. */
+/** Pictures a second: a satellite moves by less than a pixel between two. */
 const CALM_MS = 100;
 const MOVING_MS = 33;
 
@@ -55,9 +55,9 @@ class Switch {
 }
 
 class Globe {
-  /** Are all satellites named, not only the one that is looked at? */
+  /** On: all satellites are named, not only the one that is looked at. */
   names = new Switch("Names", false, () => this.#change());
-  /** Is the way of the satellite that is looked at drawn on the ground? */
+  /** On: the ground track of the satellite that is looked at is drawn. */
   tracks = new Switch("Track", true, () => this.#change());
   #canvas;
   #note;
@@ -78,7 +78,7 @@ class Globe {
     this.#camera = new Camera(canvas, () => this.#change());
   }
 
-  /** Calls `listener` when somebody has turned or zoomed it, or switched something. */
+  /** Calls `listener` when somebody has turned or zoomed the globe, or used a switch. */
   onChange(listener) {
     this.#listeners.push(listener);
   }

@@ -4,7 +4,7 @@ import { fill } from "../grid/colour.js";
 import { LINK_UP, SILENT, ends, named } from "../live/state.js";
 import { horizon, subsolar, vector } from "./vectors.js";
 
-/** So many satellites are drawn small. */
+/** From so many satellites on they are drawn small. */
 const MANY = 400;
 const FONT = 'system-ui, "Segoe UI", Roboto, sans-serif';
 const graticule = geoGraticule10();
@@ -24,7 +24,7 @@ export function paintEarth(context, camera, colours, site, sky_ms) {
   shape(coastlines, "stroke", colours.coast, 0.8);
   if (sky_ms) {
     const [longitude, latitude] = subsolar(sky_ms);
-    // Twilight as three steps: civil, nautical, astronomical
+    // Twilight in three steps: civil, nautical, astronomical
     for (const depth of [0.8, 6, 12]) shape(geoCircle().center([longitude + 180, -latitude]).radius(90 - depth)(), "fill", colours.night);
   }
   shape({ type: "Sphere" }, "stroke", colours.limb, 1);
@@ -40,7 +40,7 @@ export function paintEarth(context, camera, colours, site, sky_ms) {
 
 /**
  * @param {number[][]} places  a vector for each satellite
- * @param {number} phase  0 to 1, of what moves along an arc; null: nothing moves
+ * @param {number} phase  position on an arc of the points that move, 0 to 1; null: nothing moves
  */
 export function paintSky(context, camera, colours, { sky, frame, site, places, chosen, most, phase, names }) {
   const look = camera.look;
@@ -48,7 +48,7 @@ export function paintSky(context, camera, colours, { sky, frame, site, places, c
   paintLinks(context, colours, sky, frame, seen);
   if (site) paintSite(context, colours, look(vector(site.longitude_deg, site.latitude_deg)), frame, seen);
   for (const [, from, to] of frame.moves) paintMove(context, colours, look, places[from], places[to], phase);
-  // Those on the far side first: near ones lie over them
+  // Far satellites first: near ones lie over them
   const order = seen.map((_, index) => index).sort((a, b) => (seen[a][2] ?? -9) - (seen[b][2] ?? -9));
   const servers = new Set(frame.servers);
   const small = places.length > MANY;
@@ -64,7 +64,7 @@ export function paintSky(context, camera, colours, { sky, frame, site, places, c
   }
 }
 
-/** With a seam in the colour of the panel, so that it is read over land, sea and lines. */
+/** Draws text with a seam in the colour of the panel, so that it can be read over land, sea and lines. */
 function paintName(context, colours, text, x, y) {
   context.lineWidth = 3;
   context.strokeStyle = colours.panel;
@@ -73,7 +73,7 @@ function paintName(context, colours, text, x, y) {
   context.fillText(text, x, y);
 }
 
-/** Where a satellite was and will be, on the ground: dashes behind it, a line before it. */
+/** Draws a satellite's ground track: dashes behind it, a line before it. */
 export function paintTrack(context, camera, colours, points) {
   const path = geoPath(camera.projection, context);
   const middle = Math.floor(points.length / 2);
@@ -155,7 +155,7 @@ function paintSatellite(context, colours, frame, index, { x, y, depth, most, sma
   context.globalAlpha = 1;
 }
 
-/** From place to place over the satellites, with a point that goes along. */
+/** Draws a path over the satellites, with a point that goes along. */
 function paintMove(context, colours, look, from, to, phase) {
   const steps = 24;
   const points = Array.from({ length: steps + 1 }, (_, at) => {

@@ -21,7 +21,7 @@ export function orbits(positions) {
   return found;
 }
 
-/** On the great circle between two vectors of one length; shares beyond 1 go on behind the second. */
+/** Returns a vector on the great circle between two vectors of one length; shares beyond 1 go on behind the second. */
 export function between({ from, to }, share) {
   const square = from[0] ** 2 + from[1] ** 2 + from[2] ** 2;
   const cosine = Math.min(1, Math.max(-1, (from[0] * to[0] + from[1] * to[1] + from[2] * to[2]) / square));
@@ -36,15 +36,15 @@ const DAY_MS = 86_164_090; // the earth's turn against the stars
 const STEPS = 120;
 
 /**
- * One turn of a satellite over the earth, half of it before and half of it after now, as [longitude, latitude] in degrees.
+ * Returns one orbit of a satellite over the earth, half of it before and half after now, as [longitude, latitude] in degrees.
  *
- * It flies on a circle, and the earth turns below it.
+ * The orbit is taken as a circle, below which the earth turns.
  *
  * @param {number} ahead_ms  time between the two ends of its way
  */
 export function track({ from, to }, ahead_ms) {
   const turned = (2 * Math.PI * ahead_ms) / DAY_MS;
-  // Where the second end is for somebody who does not turn with the earth
+  // Where the second end is without the turn of the earth
   const end = [to[0] * Math.cos(turned) - to[1] * Math.sin(turned), to[0] * Math.sin(turned) + to[1] * Math.cos(turned), to[2]];
   const radius = Math.hypot(...from);
   const cosine = (from[0] * end[0] + from[1] * end[1] + from[2] * end[2]) / (radius * Math.hypot(...end));
@@ -60,7 +60,7 @@ export function track({ from, to }, ahead_ms) {
   });
 }
 
-/** Geographic longitude and latitude above which the sun stands at a Unix time: to half a degree. */
+/** Returns the geographic longitude and latitude above which the sun stands at a Unix time, to half a degree. */
 export function subsolar(unix_ms) {
   const days = unix_ms / 86_400_000 - 10957.5;
   const anomaly = (357.529 + 0.98560028 * days) * RAD;
@@ -71,7 +71,7 @@ export function subsolar(unix_ms) {
   return [((((ascension - sidereal) % 360) + 540) % 360) - 180, Math.asin(Math.sin(tilt) * Math.sin(longitude)) / RAD];
 }
 
-/** How far from the site, in degrees of arc, a satellite may stand and still be seen above an elevation. */
+/** Returns how far from the site, in degrees of arc, a satellite may stand and still be seen above an elevation. */
 export function horizon(altitude_km, min_elevation_deg) {
   const elevation = min_elevation_deg * RAD;
   return Math.acos(Math.cos(elevation) / (1 + altitude_km / EARTH_KM)) / RAD - min_elevation_deg;

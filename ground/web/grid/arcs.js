@@ -1,9 +1,9 @@
-// What a handover takes where: arcs from the old place of a server to its new one, in the gaps beside the cells.
+// Moves of servers in a handover: arcs from the old place to the new one, in the gaps beside the cells.
 import { draw } from "../live/dom.js";
 import { place } from "../live/state.js";
 import { ways } from "./layout.js";
 
-const AWAY = 2.5; // from the edge of a cell
+const AWAY = 2.5; // distance from the edge of a cell
 
 export function arcs(sky, box, frame) {
   return frame.moves.flatMap(([, from, to]) => {
@@ -22,7 +22,7 @@ function arc(box, from, to) {
   ];
 }
 
-/** Above the cells across, right of them down or up, first one and then the other: numbers stay readable. */
+/** Leads an arc above the cells across and right of them down or up, one after the other: numbers stay readable. */
 function way(box, from, to) {
   const above = box.cell.height / 2 + AWAY;
   const beside = box.cell.width / 2 + AWAY;

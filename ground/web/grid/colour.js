@@ -1,5 +1,5 @@
-// How full a satellite is, as a colour: cividis, which people who do not see red or green read like all others. More is always
-// further from the background, on dark and on light.
+// Colours for how full a satellite is: cividis, which people who do not see red or green read like all others. A fuller satellite
+// is always further from the background, on dark and on light.
 import { interpolateCividis } from "../vendor/d3.js";
 import { isDark } from "../theme/theme.js";
 
@@ -9,7 +9,7 @@ export function fill(share) {
   return interpolateCividis(isDark() ? 0.16 + 0.8 * clipped : 0.92 - 0.9 * clipped);
 }
 
-/** Black or white, whichever is read better on a colour: at worst 4.58 to 1. */
+/** Returns black or white, whichever is read better on a colour: at worst 4.58 to 1. */
 export function ink(colour) {
   const [red, green, blue] = colour.match(/\d+(\.\d+)?/g).map((part) => {
     const value = part / 255;
@@ -18,7 +18,7 @@ export function ink(colour) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }
 
-/** The next number that ends a scale well. */
+/** Returns the next round number, as the end of a scale. */
 export function nice(most) {
   if (!(most > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(most));

@@ -24,7 +24,7 @@ export function startDetails(holder, where, state) {
   state.on("sky frame chosen", update);
 }
 
-/** The name in words, and why it is this one. */
+/** Returns the satellite's name in words, and why it is shown. */
 function titleOf({ sky, frame, chosen, pinned }, index) {
   const [plane, slot] = place(sky, index);
   const why = index === pinned ? ", pinned" : chosen !== null ? "" : index === frame.centre ? ", centre of the window" : "";
@@ -79,7 +79,7 @@ function showLinks(body, sky, frame, index) {
   });
 }
 
-/** The four links of a satellite: side, number, other end. */
+/** Returns the four links of a satellite: side, number, other end. */
 export function linksOf(sky, index) {
   const count = sky.planes * sky.slots;
   const slot = index % sky.slots;

@@ -1,4 +1,4 @@
-// The torus as a grid: satellites with what they hold, links between them, and what moves.
+// The torus as a grid: satellites with their chunks, links between them, and moves.
 import { draw, make, say, set } from "../live/dom.js";
 import { SILENT, UNASKED, named, place } from "../live/state.js";
 import * as words from "../live/words.js";
@@ -19,7 +19,7 @@ export function startGrid(holder, note, state) {
   return grid;
 }
 
-/** What a satellite is, in words, for who does not see the grid. */
+/** Describes a satellite in words, for people who do not see the grid. */
 export function spoken(state, index) {
   const { sky, frame } = state;
   const parts = [`Satellite ${place(sky, index).join(", ")}`];
@@ -42,7 +42,7 @@ class Grid {
   #box;
   #width = 0;
   #id = null;
-  /** Upper end of the colours: chunks. */
+  /** Chunks at the upper end of the colours. */
   most = 1;
 
   constructor(holder, note, state) {
@@ -117,7 +117,7 @@ class Grid {
         onpointerleave: () => this.#state.choose(this.#focused()),
         onclick: () => this.#state.pin(index),
       }),
-      // Larger than what is seen, so that the pointer loses nobody in the gaps
+      // Larger than the visible cell, so that the pointer does not lose it in the gaps
       area: draw("rect", { class: "area", x: -box.pitch.x / 2, y: -box.pitch.y / 2, width: box.pitch.x, height: box.pitch.y }),
       halo: draw("rect", { class: "halo", ...grown(size, box.is_small ? 2.5 : 4) }),
       body: draw("rect", { class: "body", ...size }),
@@ -186,7 +186,7 @@ class Grid {
     return at >= 0 ? at : null;
   }
 
-  /** One cell is in the order of Tab: the one that has focus, else the window's centre. */
+  /** Puts one cell in the order of Tab: the one that has focus, else the window's centre. */
   #rove() {
     const at = this.#focused() ?? this.#state.frame?.centre ?? 0;
     this.#cells.forEach((cell, index) => set(cell.group, "tabindex", index === at ? 0 : -1));

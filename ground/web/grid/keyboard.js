@@ -1,9 +1,9 @@
-// Arrow keys go over the torus as they look on the screen, around its edges; Home and End along the plane.
+// Keys on the grid: arrows go over the torus as it looks on the screen, around its edges; Home and End along the plane.
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const around = (value, count) => ((value % count) + count) % count;
 
-/** Moves the focus if the key says so, or pins the satellite. */
+/** Moves the focus or pins the satellite, as the key says. */
 export function moveFocus(event, sky, box, index, focus, pin) {
   if (event.altKey || event.ctrlKey || event.metaKey) return;
   let plane = Math.floor(index / sky.slots);

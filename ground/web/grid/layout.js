@@ -1,7 +1,7 @@
-// Where cells of the torus stand in the drawing: slots across where there is room, planes across on narrow screens.
+// Places of the cells in the drawing: slots across on wide screens, planes across on narrow ones.
 
-const LABEL = 44; // for the numbers of planes or slots
-const STUB = 11; // for links that go around the torus
+const LABEL = 44; // room for the numbers of planes or slots
+const STUB = 11; // room for links that go around the torus
 const TALL_BELOW = 620;
 
 export function layout(sky, width) {
@@ -23,7 +23,7 @@ export function layout(sky, width) {
     at,
     pitch: { x: pitch_x, y: pitch_y },
     cell: { width: pitch_x - gap_x, height: pitch_y - gap_y },
-    // How far a step around the torus is
+    // Length of a step around the torus
     period: { x: columns * pitch_x, y: rows * pitch_y },
     area: { x: origin.x - STUB, y: origin.y - STUB, width: columns * pitch_x + 2 * STUB, height: rows * pitch_y + 2 * STUB },
     width: Math.max(width, LABEL + 2 * STUB + columns * pitch_x),
@@ -35,7 +35,7 @@ export function layout(sky, width) {
   };
 }
 
-/** From one cell to another by the shorter way; a way over the edge is drawn twice, from both sides. */
+/** Returns the shorter way from one cell to another; a way over the edge is drawn twice, from both sides. */
 export function ways(box, from, to) {
   const delta = { x: to.x - from.x, y: to.y - from.y };
   for (const axis of ["x", "y"]) {

@@ -4,9 +4,9 @@ import { LINK_DOWN, LINK_UP, NO_LINK, SILENT, ends, place } from "../live/state.
 import { ways } from "./layout.js";
 
 const WIDEST = 5;
-const PACKETS = 20_000; // a second, which the widest line stands for
+const PACKETS = 20_000; // packets a second of the widest line
 
-/** For each link its lines: two where it goes around the torus. */
+/** Returns the lines of each link: two for a link around the torus. */
 export function drawLinks(group, sky, box) {
   return Array.from({ length: 2 * sky.planes * sky.slots }, (_, link) => {
     const [from, to] = ends(sky, link).map((index) => box.at(...place(sky, index)));
@@ -16,7 +16,7 @@ export function drawLinks(group, sky, box) {
   });
 }
 
-/** Between the cells, not below them. */
+/** Leads a line between the cells, not below them. */
 function line(box, start, end) {
   const across = Math.abs(end.x - start.x) > Math.abs(end.y - start.y);
   const [x, y] = across ? [Math.sign(end.x - start.x) * (box.cell.width / 2 + 1), 0] : [0, Math.sign(end.y - start.y) * (box.cell.height / 2 + 1)];
@@ -34,7 +34,7 @@ export function updateLinks(links, frame) {
     const state = frame.link_state[index];
     const kinds = [];
     if (state === NO_LINK) kinds.push("is-none");
-    // Of a satellite that is lost one cross is enough
+    // One cross is enough for a satellite that is lost
     const lost = link.ends.some((end) => frame.state[end] === SILENT);
     if (state === LINK_DOWN) kinds.push(lost ? "is-idle" : "is-down");
     if (state === LINK_UP && packets > 0) kinds.push("is-used");

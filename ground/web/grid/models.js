@@ -1,7 +1,7 @@
-// How many tokens of each model the satellites have room for: a line below the grid.
+// The line below the grid: how many tokens of each model the satellites have room for.
 import { make } from "../live/dom.js";
 
-/** So many models are named, those whose engines connected last; the others are counted. */
+/** Models that are named, those whose engines connected last; the others are counted. */
 const SHOWN = 4;
 const NAME_MAX = 100;
 const MEANING = "How many tokens of this model all stores can hold if they hold nothing else. Models share the stores.";

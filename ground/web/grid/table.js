@@ -1,4 +1,4 @@
-// The grid once more as a table, for who reads rather than looks. It is made when it is opened: most never do.
+// The grid once more as a table, for people who rather read. It is made when it is opened: most people never open it.
 import { make, say } from "../live/dom.js";
 import { SILENT, named } from "../live/state.js";
 import * as words from "../live/words.js";

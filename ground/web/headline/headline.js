@@ -1,24 +1,24 @@
-// Headline numbers, and the words on top: what is shown, and what the schedule does next.
+// Headline numbers, and the words on top: the state of the page, and the next move of the schedule.
 import { make, say, sentence, set } from "../live/dom.js";
 import { SILENT, UNASKED, named } from "../live/state.js";
 import * as words from "../live/words.js";
 
-/** Each tile: name, value, the line below it, and what it means for who points at it. */
+/** Each tile: name, value, the line below it, and an explanation for the pointer. */
 const TILES = [
   ["hit rate", ({ lately }) => words.ratio(lately("hit_ratio")), ({ asked }) => asked && counted(asked),
-    "Share of the blocks that engines and clients asked for in the last minute that came. Cold keys, which nobody had stored, count as asked for; so do blocks that were found and not fetched, mostly because computing them is faster."],
+    "Share of the blocks asked for in the last minute that came. Cold keys, which nobody had stored, count as asked for. So do blocks that were found but not fetched, mostly because computing them is faster."],
   ["delivery", ({ lately }) => words.ratio(lately("delivery_ratio")), ({ asked }) => asked && `${words.count(asked.not_delivered)} lost in all`,
-    "Share of the blocks believed to be in the sky, and fetched in the last minute, that came."],
+    "Share of the blocks fetched in the last minute, because they were believed to be in the sky, that came."],
   ["tokens saved", ({ saved }) => words.count(saved?.tokens), () => "so far",
-    "Tokens that engines fetched from the sky since the agent began, so that they need not compute them."],
+    "Tokens that engines fetched from the sky since the agent began, instead of computing them."],
   ["time saved", ({ saved }) => savedTime(saved), ({ saved }) => saved?.compute_s > 0 && `${words.seconds(saved.fetch_s)} of fetching`,
-    "How long the engines would have computed what they fetched, by their own estimates, less the time of fetching it."],
-  ["typical get", ({ lately }) => words.seconds(lately("get_p50_s")), () => "half are faster", "Median of the gets of late."],
-  ["slow get", ({ lately }) => words.seconds(lately("get_p99_s")), () => "99 % are faster", "99th percentile of the gets of late."],
-  ["from the sky", ({ frame }) => words.rate(frame.bytes_down_per_s), () => "fetched", "Bytes of blocks a second."],
-  ["to the sky", ({ frame }) => words.rate(frame.bytes_up_per_s), () => "stored", "Bytes of blocks a second."],
-  ["in the sky", ({ frame }) => words.bytes(sum(frame.bytes)), () => "on all satellites", "What all satellites hold together."],
-  ["satellites", ({ frame }) => `${frame.alive} of ${frame.state.filter((one) => one !== UNASKED).length}`, () => "answer", "Satellites that answered when they were asked last."],
+    "Time in which the engines would have computed the fetched blocks, by their own estimates, less the time of fetching them."],
+  ["typical get", ({ lately }) => words.seconds(lately("get_p50_s")), () => "half are faster", "Median duration of recent gets."],
+  ["slow get", ({ lately }) => words.seconds(lately("get_p99_s")), () => "99 % are faster", "99th percentile of the duration of recent gets."],
+  ["from the sky", ({ frame }) => words.rate(frame.bytes_down_per_s), () => "fetched", "Bytes of blocks fetched a second."],
+  ["to the sky", ({ frame }) => words.rate(frame.bytes_up_per_s), () => "stored", "Bytes of blocks stored a second."],
+  ["in the sky", ({ frame }) => words.bytes(sum(frame.bytes)), () => "on all satellites", "Bytes that all satellites hold together."],
+  ["satellites", ({ frame }) => `${frame.alive} of ${frame.state.filter((one) => one !== UNASKED).length}`, () => "answer", "Satellites that answered the agent's last question."],
   ["lost packets", ({ frame }) => words.ratio(frame.loss_ratio), () => "on all links", "Share of the packets that links between satellites lost."],
 ];
 const BAD = TILES.findIndex(([name]) => name === "satellites");
@@ -42,7 +42,7 @@ export function startHeadline(list, schedule, notice, state, timeline) {
   });
   const update = () => {
     const { frame } = state;
-    // Totals are told of the newest frame only
+    // Totals belong to the newest frame only
     const told = { frame, lately: (name) => timeline.at(timeline.shown_ms, name), asked: frame?.asked, saved: frame?.saved };
     for (const [text, value, below, more] of tiles) {
       say(text, frame ? value(told) : "–");
@@ -71,7 +71,7 @@ function tellSchedule(line, state) {
   return say(line, parts.join(" · "));
 }
 
-/** Why there is nothing to see, and what to do. */
+/** Tells why there is nothing to see, and what to do. */
 function tellNotice(notice, newest) {
   const text = newest?.why ? `${newest.why} ${newest.cure}` : "";
   if (notice.dataset.text === text) return;

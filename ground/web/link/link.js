@@ -1,7 +1,7 @@
-// A link that reproduces the view: what is shown stands in the part of the address behind the "#".
+// A link that reproduces the view, whose settings stand in the part of the address behind the "#".
 //
-// at: Unix time in ms, left out while the page is live. span: time that the series show. sat: the pinned satellite, plane.slot.
-// globe: longitude, latitude and zoom. names, track: what is switched on the globe.
+// at: Unix time in ms, left out while the page is live. span: length of the series. sat: the pinned satellite, plane.slot.
+// globe: longitude, latitude and zoom. names, track: switches of the globe.
 import { SPANS } from "../scrubber/timeline.js";
 import { place } from "../live/state.js";
 
@@ -19,7 +19,7 @@ export function startLink(button, { state, timeline, player, globe }) {
   const read = () => {
     if (location.hash.includes("=")) apply(new URLSearchParams(location.hash.slice(1)), { state, timeline, player, globe });
   };
-  // A link is read once the agent has told what there is to see
+  // A link is read once the agent has sent a constellation
   const begin = () => {
     if (!state.sky || begin.done) return;
     begin.done = true;
@@ -53,7 +53,7 @@ function written({ state, timeline, globe }) {
   return parts.join("&");
 }
 
-/** What is missing or makes no sense is left as it is. */
+/** Applies a link. Settings that are missing or make no sense stay as they are. */
 function apply(told, { state, timeline, player, globe }) {
   const span = SPANS.find(([name]) => name.replace(" ", "") === told.get("span"));
   if (span) timeline.span = span;

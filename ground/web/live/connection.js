@@ -1,4 +1,4 @@
-// The WebSocket to the agent: opens it, opens it again when it is lost, and says when nobody looks.
+// The WebSocket to the agent: opens it, opens it again when it is lost, and tells the agent when nobody looks.
 
 const FIRST_MS = 500;
 const MOST_MS = 15_000;
@@ -20,7 +20,7 @@ export class Connection {
     this.#open();
   }
 
-  /** Does somebody look at what is sent? Not while the past is shown: the agent may then ask satellites less often. */
+  /** True if somebody looks at the newest state; else the agent may ask satellites less often. */
   set looks(value) {
     this.#looks = value;
     this.#say();

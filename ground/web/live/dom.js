@@ -1,4 +1,4 @@
-// Elements, made without markup in strings: nothing that comes from the agent is ever read as HTML.
+// Functions that make elements without markup in strings: nothing that comes from the agent is ever read as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -19,7 +19,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Sets an attribute only if it changes: most of what a frame says is as before. */
+/** Sets an attribute only if it changes: most of a frame is as before. */
 export function set(element, key, value) {
   const text = value === null || value === undefined || value === false ? null : String(value);
   if (element.getAttribute(key) === text) return;
@@ -31,7 +31,7 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** A sentence in which `words` stand in backticks, as elements. */
+/** Returns a sentence as elements; words in backticks become code. */
 export function sentence(text) {
   return text.split("`").map((part, index) => (index % 2 ? make("code", {}, part) : part));
 }

@@ -1,4 +1,4 @@
-// What the page shows: the newest state of the agent, or a frame of the past. All parts draw from here, when it says so.
+// The state of the page: the agent's newest message, or a frame of the past. All parts draw from here when it tells them to.
 
 export class State {
   /** The constellation; null: none is known. */
@@ -12,7 +12,7 @@ export class State {
   /** Index of the satellite that somebody has pinned by a click; null: none. */
   pinned = null;
   #listeners = new Map();
-  /** The constellation that the pinned satellite belongs to; null: a link named it before there was one. */
+  /** The constellation of the pinned satellite; null: a link named the satellite before there was one. */
   #pinnedOf = null;
 
   /** Calls `listener` when one of these happened: "sky", "frame" (another one is shown), "newest", "chosen" (or pinned). */
@@ -36,7 +36,7 @@ export class State {
     return this.past === null;
   }
 
-  /** A message came. */
+  /** Takes in a message. */
   take(message) {
     const isOther = "sky" in message && JSON.stringify(message.sky) !== JSON.stringify(this.sky);
     if (isOther) {
@@ -52,7 +52,7 @@ export class State {
     if (this.isLive) this.#tell("frame");
   }
 
-  /** Show a frame of the past; null: the newest. */
+  /** Shows a frame of the past; null: the newest. */
   show(frame) {
     this.past = frame;
     this.#tell("frame");
@@ -64,26 +64,26 @@ export class State {
     this.#tell("chosen");
   }
 
-  /** Keeps a satellite in view; the same one again, or null: no more. */
+  /** Pins a satellite, so that it stays in view. The same one again, or null, unpins it. */
   pin(index) {
     this.pinned = this.pinned === index ? null : index;
     this.#tell("chosen");
   }
 
-  /** The satellite that details are shown of: the one under the pointer, the pinned one, or the centre of the window. */
+  /** The satellite whose details are shown: the one under the pointer, the pinned one, or the centre of the window. */
   get looked() {
     const pinned = this.pinned !== null && this.pinned < (this.frame?.state.length ?? 0) ? this.pinned : null;
     return this.chosen ?? pinned ?? this.frame?.centre ?? null;
   }
 }
 
-/** Plane and slot, from 1, of a satellite's index. */
+/** Returns plane and slot, from 1, of a satellite's index. */
 export const place = (sky, index) => [Math.floor(index / sky.slots) + 1, (index % sky.slots) + 1];
 
-/** As everywhere in SkyMemory: [plane, slot], both from 1. */
+/** Returns a satellite's name, [plane, slot], both from 1. */
 export const named = (sky, index) => `[${place(sky, index).join(", ")}]`;
 
-/** Ends of a link: 2i is east of satellite i, 2i + 1 south of it; both axes wrap. */
+/** Returns the ends of a link: 2i is east of satellite i, 2i + 1 south of it; both axes wrap. */
 export function ends(sky, link) {
   const from = link >> 1;
   const [plane, slot] = place(sky, from);

@@ -1,4 +1,4 @@
-// Numbers as people read them: three digits, a unit, and nothing where nothing was measured.
+// Numbers as people read them: three digits and a unit, or a dash if nothing was measured.
 
 const NONE = "–";
 const digits = (value) => (value >= 100 ? 0 : value >= 10 ? 1 : 2);
@@ -26,7 +26,7 @@ export function seconds(value) {
   return value < 1 ? `${(value * 1e3).toFixed(digits(value * 1e3))} ms` : `${value.toFixed(digits(value))} s`;
 }
 
-/** Seconds that may have become many. */
+/** Formats seconds that may have become hours. */
 export function long(value) {
   const [step, unit] = value < 100 ? [1, "s"] : value < 6000 ? [60, "min"] : [3600, "h"];
   return step === 1 ? seconds(value) : `${(value / step).toFixed(digits(value / step))} ${unit}`;
@@ -49,7 +49,7 @@ export function count(value) {
   return `${number.toFixed(number >= 100 ? 0 : 1).replace(/\.0$/, "")}${unit}`;
 }
 
-/** Three characters at most, for the cells of the grid. */
+/** Formats a count with three characters at most, for the cells of the grid. */
 export function short(value) {
   if (value < 1000) return String(Math.round(value));
   const [number, unit] = scaled(value, 1000, ["", "k", "M", "G"]);

@@ -1,8 +1,8 @@
-// Frames of the past, fetched in pieces and kept for a while, so that a scrubber that is dragged does not ask for each one.
+// Frames of the past, fetched in pieces and kept for a while, so that dragging the scrubber does not ask for each one.
 
-const FRAMES = 40; // in a piece
-const PIECES = 24; // that are kept
-const FRESH_MS = 2_000; // a piece that time has not passed yet is asked for again after so long
+const FRAMES = 40; // frames in a piece
+const PIECES = 24; // pieces that are kept
+const FRESH_MS = 2_000; // age at which a piece that reaches to now is asked for again
 
 export class Frames {
   #pieces = new Map();
@@ -11,7 +11,7 @@ export class Frames {
     this.#pieces.clear();
   }
 
-  /** The frame that held at a time; null: there is none. */
+  /** Returns the frame of a time; null: there is none. */
   async at(time_ms, step_ms) {
     const length_ms = FRAMES * step_ms;
     const first_ms = Math.floor(time_ms / length_ms) * length_ms;
@@ -24,13 +24,13 @@ export class Frames {
     const known = this.#pieces.get(key);
     const now_ms = Date.now();
     if (known && (known.asked_ms > first_ms + length_ms + FRESH_MS || now_ms - known.asked_ms < FRESH_MS)) return known.frames;
-    // A step below that of the frames, or every second one would be left out
+    // A step below that of the frames: else every second frame would be left out
     const query = `from=${first_ms}&to=${first_ms + length_ms - 1}&step=${Math.floor(step_ms * 0.8)}`;
     const frames = fetch(`api/frames?${query}`)
       .then((answer) => answer.json())
       .then((answer) => answer.frames)
       .catch(() => {
-        this.#pieces.delete(key); // asked for again when it is needed again
+        this.#pieces.delete(key); // fetched again when it is needed
         return [];
       });
     this.#pieces.delete(key);

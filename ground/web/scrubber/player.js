@@ -1,4 +1,4 @@
-// Shows the past: at an instant, or running; and goes back to now.
+// The player of the past: shows an instant, or runs, and goes back to now.
 import { Frames } from "./frames.js";
 
 const TICK_MS = 200;
@@ -26,7 +26,7 @@ export class Player {
     this.#listeners.push(listener);
   }
 
-  /** Show an instant. The last of several that are asked for at once counts. */
+  /** Shows an instant. If several are asked for at once, the last one counts. */
   async seek(time_ms) {
     const { from_ms, to_ms, step_ms } = this.#timeline;
     const at_ms = Math.round(Math.min(Math.max(time_ms, from_ms), to_ms));

@@ -1,4 +1,4 @@
-// The scrubber: a slider over the time that the series show, with play, steps, spans, and back to now.
+// The scrubber: a slider over the time of the series, with play, steps, spans, and back to now.
 import { scaleTime } from "../vendor/d3.js";
 import { draw, make, say, set } from "../live/dom.js";
 import { clock, duration } from "../live/words.js";
@@ -6,7 +6,7 @@ import { SPEEDS } from "./player.js";
 import { SPANS } from "./timeline.js";
 
 const HEIGHT = 28;
-/** Events that have a mark on the axis of time; handovers have a line of their own. */
+/** Events with a mark on the axis of time; handovers have a line of their own. */
 const MARKED = new Set(["lost", "silent", "restarted", "late"]);
 
 export function startScrubber(holder, controls, state, timeline, player) {
@@ -35,7 +35,7 @@ export function startScrubber(holder, controls, state, timeline, player) {
     const { from_ms, to_ms, step_ms, shown_ms } = timeline;
     set(table, "href", `api/history.csv?from=${Math.floor(from_ms)}&to=${Math.ceil(to_ms)}`);
     spans.value = String(SPANS.indexOf(timeline.span));
-    // Steps are counted from `min`, and the end has to be one
+    // Steps count from `min`, and the end has to be one
     set(slider, "min", to_ms - Math.ceil((to_ms - from_ms) / step_ms) * step_ms);
     set(slider, "max", to_ms);
     set(slider, "step", step_ms);

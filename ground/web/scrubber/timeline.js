@@ -1,8 +1,8 @@
-// The time that is shown in series and scrubber, and what the agent knows of it.
+// The time that series and scrubber show, and the agent's series over it.
 
 const POINTS = 900;
 const LEAST_MS = 60_000;
-/** Gets come now and then; what they took is told for so long. */
+/** Time for which the duration of a get is shown: gets come now and then. */
 const LATELY_MS = 60_000;
 const AGAIN_MS = 5 * 60_000;
 
@@ -108,7 +108,7 @@ export class Timeline {
     return this.#tell();
   }
 
-  /** The time shown begins with the span, or with what the agent remembers. */
+  /** Begin of the time shown: that of the span, or of the agent's memory. */
   #reach(first_ms = 0) {
     this.from_ms = Math.min(Math.max(first_ms, this.to_ms - this.#span[1]), this.to_ms - LEAST_MS);
   }
@@ -123,10 +123,10 @@ export class Timeline {
       const answer = await fetch(`api/history?from=${from}&to=${to}&step=${Math.floor(this.#span[1] / POINTS)}`);
       data = { ...empty(), ...(await answer.json()) };
     } catch {
-      this.#id = null; // with the next frame once more
+      this.#id = null; // ask once more with the next frame
       return;
     }
-    // What came meanwhile is behind it
+    // Values that came meanwhile follow it
     const first = this.data.time_ms.findIndex((time_ms) => time_ms > to);
     if (first >= 0) for (const name of Object.keys(this.data)) data[name].push(...this.data[name].slice(first));
     this.data = data;

@@ -1,4 +1,4 @@
-// One chart: one or two lines; holes where nothing was measured; a mark at the instant that is shown.
+// One chart: one or two lines, with holes where nothing was measured, and a mark at the instant shown.
 import { area, line, scaleLinear } from "../vendor/d3.js";
 import { draw, say, set } from "../live/dom.js";
 import { nice } from "../grid/colour.js";
@@ -60,13 +60,13 @@ export class Chart {
   }
 }
 
-/** Times and values; from before the first instant one is left, so that lines come in from the edge. */
+/** Returns times and values, with one from before the first instant, so that lines come in from the edge. */
 function points(data, name, from_ms) {
   const first = Math.max(0, data.time_ms.findIndex((time_ms) => time_ms >= from_ms) - 1);
   return data.time_ms.slice(first).map((time_ms, at) => [Math.max(time_ms, from_ms), data[name][first + at]]);
 }
 
-/** Values between holes: no line goes through them. */
+/** Splits values at holes: no line goes through them. */
 function alone(one) {
   const known = (at) => (one[at]?.[1] ?? null) !== null;
   return one.filter((_, at) => known(at) && !known(at - 1) && !known(at + 1));

@@ -1,4 +1,4 @@
-// What happened over time: one chart below the other, all over the time of the scrubber.
+// The series: one chart below the other, all over the time of the scrubber.
 import { make, say } from "../live/dom.js";
 import * as words from "../live/words.js";
 import { Chart } from "./chart.js";

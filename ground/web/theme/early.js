@@ -1,4 +1,4 @@
-// Not a module, so that it runs before anything is drawn: a page that was dark does not flash white.
+// No module, so that it runs before anything is drawn: a dark page does not flash white.
 {
   const { dataset } = document.documentElement;
   try {

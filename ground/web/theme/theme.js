@@ -1,4 +1,4 @@
-// Light and dark: as the system has it, until somebody chooses; the choice stays. `early.js` has begun it.
+// Light and dark: the system's theme until somebody chooses another, which stays. `early.js` sets it first.
 
 const NAMES = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" };
 const ORDER = Object.keys(NAMES);
@@ -9,7 +9,7 @@ const listeners = new Set();
 
 export const isDark = () => dataset.theme === "dark";
 
-/** Colours of the style sheet by name, for what is drawn on a canvas. */
+/** Returns colours of the style sheet by name, for drawing on a canvas. */
 export function colours(...names) {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));

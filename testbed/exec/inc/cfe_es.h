@@ -34,7 +34,7 @@ CFE_Status_t CFE_ES_RegisterCDS(CFE_ES_CDSHandle_t *CDSHandlePtr, size_t BlockSi
 CFE_Status_t CFE_ES_CopyToCDS(CFE_ES_CDSHandle_t Handle, const void *DataToCopy);
 CFE_Status_t CFE_ES_RestoreFromCDS(void *RestoreToMemory, CFE_ES_CDSHandle_t Handle);
 
-/** Performance marks are taken and forgotten: see the host's own profilers. */
+/** Ignore a performance mark: use the host's own profilers. */
 void CFE_ES_PerfLogAdd(uint32 Marker, uint32 EntryExit);
 #define CFE_ES_PerfLogEntry(id) (CFE_ES_PerfLogAdd(id, 0))
 #define CFE_ES_PerfLogExit(id)  (CFE_ES_PerfLogAdd(id, 1))

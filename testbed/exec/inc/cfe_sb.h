@@ -15,11 +15,11 @@ CFE_Status_t CFE_SB_Subscribe(CFE_SB_MsgId_t MsgId, CFE_SB_PipeId_t PipeId);
 CFE_Status_t CFE_SB_SubscribeEx(CFE_SB_MsgId_t MsgId, CFE_SB_PipeId_t PipeId, CFE_SB_Qos_t Quality, uint16 MsgLim);
 CFE_Status_t CFE_SB_Unsubscribe(CFE_SB_MsgId_t MsgId, CFE_SB_PipeId_t PipeId);
 
-/** The buffer must not be written to, and is gone with the next receive on the same pipe. */
+/** Receive a buffer. It must not be written to, and is valid until the next receive on the same pipe. */
 CFE_Status_t     CFE_SB_ReceiveBuffer(CFE_SB_Buffer_t **BufPtr, CFE_SB_PipeId_t PipeId, int32 TimeOut);
 CFE_SB_Buffer_t *CFE_SB_AllocateMessageBuffer(size_t MsgSize);
 CFE_Status_t     CFE_SB_ReleaseMessageBuffer(CFE_SB_Buffer_t *BufPtr);
-/** Success says that the message was taken, not that a pipe had room for it. */
+/** Transmit a buffer. Success says that the bus took the message, not that a pipe had room for it. */
 CFE_Status_t CFE_SB_TransmitBuffer(CFE_SB_Buffer_t *BufPtr, bool IsOrigination);
 CFE_Status_t CFE_SB_TransmitMsg(const CFE_MSG_Message_t *MsgPtr, bool IsOrigination);
 

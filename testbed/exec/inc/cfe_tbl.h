@@ -27,7 +27,7 @@ typedef CFE_TBL_HandleId_t       CFE_TBL_Handle_t;
 #define CFE_TBL_HANDLE_INT(x)      CFE_RESOURCEID_TO_ULONG(x)
 #define CFE_TBL_HANDLE_IS_VALID(x) CFE_RESOURCEID_TEST_DEFINED(x)
 
-/** Looks at a table image before it becomes the table. @return CFE_SUCCESS, or a negative value of the app's choice */
+/** Validate a table image before it becomes the table. @return CFE_SUCCESS, or a negative value of the app's choice */
 typedef int32 (*CFE_TBL_CallbackFuncPtr_t)(void *TblPtr);
 
 typedef enum CFE_TBL_SrcEnum

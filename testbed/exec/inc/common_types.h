@@ -15,7 +15,7 @@
 #define OS_PRINTF(format_at, first_at)
 #endif
 
-/** A declaration that does not compile when @p condition is false. */
+/** Declare something that does not compile if @p condition is false. */
 #define CompileTimeAssert(condition, name) typedef char name[(condition) ? 1 : -1] /* NOLINT(bugprone-macro-parentheses) */
 
 typedef int8_t    int8;

@@ -1,6 +1,6 @@
 /**
  * @file
- * The host executive as its host sees it: skysat, the library behind skymemory.fsw, tests. Apps never include this.
+ * Interface of the host executive for its hosts: skysat, the library behind skymemory.fsw, tests. Apps never include this.
  *
  * One executive per process: cFE's functions take no instance. It can be started again after EXEC_Stop.
  */
@@ -30,11 +30,11 @@ typedef struct
     size_t      size;
 } EXEC_Table_t;
 
-/** Everything pointed to must live until EXEC_Stop. */
+/** Configuration. Everything that it points to must live until EXEC_Stop. */
 typedef struct
 {
     uint32                          spacecraft_id, processor_id;
-    const EXEC_Library_t           *libraries; /**< entered in this order, before any app */
+    const EXEC_Library_t           *libraries; /**< libraries, entered in this order, before any app */
     uint32                          library_count;
     const EXEC_App_t               *apps;
     uint32                          app_count;
@@ -43,45 +43,46 @@ typedef struct
     uint32                          table_count;
     const CFE_SB_MsgId_Atom_t      *wakeups; /**< commands sent once a second, as a scheduler app would */
     uint32                          wakeup_count;
-    bool                            quiet; /**< print no events, no system log */
+    bool                            quiet; /**< print neither events nor the system log */
 } EXEC_Config_t;
 
-/** What the Software Bus dropped, or could not do. */
+/** Messages that the Software Bus dropped, or could not send. */
 typedef struct
 {
     uint32 no_subscribers;
-    uint32 message_limit; /**< a subscription held as many as it may */
-    uint32 pipe_overflow; /**< a pipe was full */
+    uint32 message_limit; /**< messages to a subscription that held as many as it may */
+    uint32 pipe_overflow; /**< messages to a full pipe */
     uint32 pool_empty;
 } EXEC_SbCounters_t;
 
-/** Services up, nothing running: host apps can subscribe before the first event. @return false if one is already running */
+/** Start the services, but no app: host apps can subscribe before the first event. @return false if an executive runs already */
 bool EXEC_Init(const EXEC_Config_t *config);
 /**
  * Enter the libraries, start the apps, wait until all are in their run loops, start the scheduler.
- * @param why  says which app did not come up, when false is returned; EXEC_Stop is still needed
+ * @param why  names the app that did not come up, if false is returned; EXEC_Stop is still needed
  */
 bool EXEC_Start(uint32 timeout_ms, char *why, size_t why_size);
-/** Ask all apps to exit, wait, end what is left. Afterwards no thread of the executive is alive. @return false if one had to be ended */
+/** Ask all apps to exit, wait, and end the others. Afterwards no thread of the executive is alive. @return false if one had to be ended */
 bool EXEC_Stop(uint32 timeout_ms);
-/** Number of apps of the configuration that are in their run loops. */
+/** Return the number of apps of the configuration that are in their run loops. */
 uint32 EXEC_AppsRunning(void);
 
 /** Give threads of the host a name on the bus. Each call of a cFE function needs EXEC_Enter before, EXEC_Leave after. */
 CFE_Status_t EXEC_HostAppCreate(CFE_ES_AppId_t *app, const char *name);
-/** Its pipes are deleted; a thread that waits on one gets CFE_SB_PIPE_RD_ERR. */
+/** Delete a host app and its pipes; a thread that waits on one gets CFE_SB_PIPE_RD_ERR. */
 CFE_Status_t EXEC_HostAppDelete(CFE_ES_AppId_t app);
 CFE_Status_t EXEC_Enter(CFE_ES_AppId_t app);
 void         EXEC_Leave(void);
 
 /**
- * CFE_SB_ReceiveBuffer for threads of the host: a copy, so that another thread may close the app or stop the executive meanwhile.
+ * Receive as CFE_SB_ReceiveBuffer does, for threads of the host: a copy, so that another thread may close the app or stop the
+ * executive meanwhile.
  * @param message  room for CFE_MISSION_SB_MAX_SB_MSG_SIZE bytes
  */
 CFE_Status_t EXEC_Receive(void *message, size_t *size, CFE_SB_PipeId_t pipe_id, int32 timeout_ms);
-/** A load from the ground: the owner's next CFE_TBL_Manage validates and takes it. @return CFE_TBL_ERR_* if it cannot be one */
+/** Load a table from the ground: the owner's next CFE_TBL_Manage validates and takes it. @return CFE_TBL_ERR_* if it cannot be one */
 CFE_Status_t EXEC_TableLoad(const char *name, const void *data, size_t size);
-/** A dump to the ground: what the table holds now. @return CFE_TBL_ERR_* if there is no such table of this size */
+/** Dump the current contents of a table to the ground. @return CFE_TBL_ERR_* if there is no such table of this size */
 CFE_Status_t EXEC_TableRead(const char *name, void *data, size_t size);
 void         EXEC_SbCounters(EXEC_SbCounters_t *counters);
 

@@ -183,7 +183,7 @@ typedef struct
     uint8 object_ids[(OS_MAX_NUM_OPEN_FILES + 7) / 8];
 } OS_FdSet;
 
-/** Waits until one of the sets has an object that is ready; leaves only those that are. */
+/** Wait until an object of the sets is ready; leave only ready ones in them. */
 int32 OS_SelectMultiple(OS_FdSet *ReadSet, OS_FdSet *WriteSet, int32 msecs);
 int32 OS_SelectFdZero(OS_FdSet *Set);
 int32 OS_SelectFdAdd(OS_FdSet *Set, osal_id_t objid);

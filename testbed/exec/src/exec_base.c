@@ -1,6 +1,6 @@
 /**
  * @file
- * Lock, ids, clock, printing: what the other files stand on.
+ * Lock, ids, clock and printing for the other files.
  */
 #define _GNU_SOURCE
 #include <errno.h>

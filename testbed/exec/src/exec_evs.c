@@ -82,7 +82,7 @@ static bool Squelched(EXEC_AppEvents_t *events)
     return squelched;
 }
 
-/* May the calling app send this event now? @p name receives the app's name, if there is one. */
+/* Set @p send if the calling app may send this event now. @p name receives the app's name, if there is one. */
 static CFE_Status_t Admit(uint16 event_id, CFE_EVS_EventType_Enum_t type, char *name, bool *send)
 {
     CFE_Status_t status = CFE_SUCCESS;

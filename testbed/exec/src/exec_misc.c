@@ -1,6 +1,6 @@
 /**
  * @file
- * Small services: system log, checksums, performance marks, versions, who we are, time.
+ * Small services: system log, checksums, performance marks, versions, processor and spacecraft ids, time.
  */
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /**
  * @file
- * What the files of the executive share.
+ * Declarations that the files of the executive share.
  *
  * One lock guards apps, tasks, pipes, events and tables: traffic is low, chunks do not pass here. Memory pools and semaphores
- * have locks of their own. While a lock is held the thread cannot be cancelled; waiting under the lock (EXEC_Wait) is where a
- * deleted task ends.
+ * have locks of their own. While a lock is held the thread cannot be cancelled; a deleted task ends while it waits under the
+ * lock (EXEC_Wait).
  */
 #ifndef EXEC_PRIV_H
 #define EXEC_PRIV_H
@@ -71,9 +71,9 @@ typedef struct
     EXEC_AppEvents_t events;
 } EXEC_AppRecord_t;
 
-/** Index of an id in a table of @p count records, or EXEC_NONE if the id is of another kind. */
+/** Return the index of an id in a table of @p count records, or EXEC_NONE if the id is of another kind. */
 uint32 EXEC_IdIndex(uint32 id, uint32 kind, uint32 count);
-/** The id that follows @p last for the first index whose entry in ids (at @p stride bytes) is 0; 0 if all are taken. */
+/** Return the id that follows @p last for the first index whose entry in ids (at @p stride bytes) is 0; 0 if all are taken. */
 uint32 EXEC_IdNext(uint32 last, uint32 kind, const void *ids, size_t stride, uint32 count);
 
 void EXEC_Lock(void);
@@ -82,9 +82,9 @@ void EXEC_Unlock(void);
 bool  EXEC_Wait(pthread_cond_t *change, int64 deadline_ns);
 void  EXEC_CondInit(pthread_cond_t *cond);
 int64 EXEC_NowNs(void);
-/** A string that fits a name of cFE with its terminator. */
+/** Return true if a string fits a name of cFE with its terminator. */
 bool EXEC_NameOk(const char *name);
-/** Wait on @p cond with @p lock held and the thread not cancellable; it is while it waits. */
+/** Wait on @p cond with @p lock held. The thread can be cancelled only while it waits. */
 int EXEC_CondWait(pthread_cond_t *cond, pthread_mutex_t *lock, int64 deadline_ns);
 /** Print one line, whole. */
 void EXEC_Print(const char *format, va_list arguments);

@@ -1,7 +1,7 @@
 /**
  * @file
- * Where an app sees a message that it received: a copy in a window of its pipe, through a mapping that it cannot write to. An app
- * that changes a message it was given ends at once. Each pipe has two windows in turn; the one given up is filled with
+ * Windows: an app sees a received message as a copy in a window of its pipe, through a mapping that it cannot write to. An app that
+ * changes a message it was given ends at once. Each pipe has two windows in turn; the one given up is filled with
  * EXEC_POISON_BYTE, so an app that keeps a message too long reads rubbish and not, by luck, its message.
  */
 #define _GNU_SOURCE

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skymemory.store import SkyStore
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up, wait_until
 from support.lmcache_server import LMCacheServer, restart_under

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from skymemory.placement.whereabouts import Whereabouts
+from skymemory.sky.whereabouts import Whereabouts
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
 from support.lmcache_server import LMCacheServer, resp_adapter, restart_under

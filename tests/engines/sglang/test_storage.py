@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from skymemory.store import SkyStore
+from skymemory.store.sky_store import SkyStore
 from support.agents import AgentProcess, tell_up
 
 pytestmark = pytest.mark.engines

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from skymemory.store import SkyStore
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.vllm_engine import BLOCK_TOKENS, Agent, Engine, words
 

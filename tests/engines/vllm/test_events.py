@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skymemory.engines.vllm.events import Events, as_vllm
+from skymemory.engines.vllm.events import BlockEvents, as_vllm
 from support.ports import free_ports
 
 pytestmark = pytest.mark.engines
@@ -58,7 +58,7 @@ def test_what_routers_read(request_of_vllm: Any) -> None:
     from vllm.distributed.kv_events import BlockRemoved, BlockStored
     from vllm.v1.core.kv_cache_utils import maybe_convert_block_hash
 
-    request, events = request_of_vllm, Events()
+    request, events = request_of_vllm, BlockEvents()
     hashes = [maybe_convert_block_hash(one) for one in request.block_hashes]
     for index in range(3):
         events.came(bytes([index]), request, index)
@@ -82,7 +82,7 @@ def test_the_connector_hands_them_on_if_somebody_wants_them(request_of_vllm: Any
     from skymemory.engines.vllm.connector import SkyMemoryConnector
 
     connector = object.__new__(SkyMemoryConnector)
-    connector._events = Events()
+    connector._events = BlockEvents()
     connector._vllm_config = SimpleNamespace(cache_config=SimpleNamespace(block_size=BLOCK))
     connector._publishes = bool(told)
     connector._events.came(bytes(1), request_of_vllm, 0)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
 

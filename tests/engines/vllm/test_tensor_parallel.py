@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from skymemory.store import SkyStore
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.vllm_engine import BLOCK_TOKENS, Engine, words
 

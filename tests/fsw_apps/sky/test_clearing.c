@@ -140,7 +140,7 @@ static void test_the_first_share_may_be_all(void)
     SKY_Clearing_Init(&clearing, true);
     CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_FIRST);
     CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_FIRST);
-    SKY_Clearing_Told(&clearing, &all, true);
+    SKY_Clearing_Told(&clearing, &all, true, true);
     CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
     CHECK(clearing.is_confirmed);
 }
@@ -151,8 +151,12 @@ static void test_what_may_be_elsewhere_is_asked_for_everywhere(void)
     const struct
     {
         SKY_Cleared_t first;
-        bool          is_over;
-    } cases[] = {{cleared_by(2), true}, {cleared_by(5), false}, {silence(), true}, {nobody, true}};
+        bool          is_over, is_same_row;
+    } cases[] = {{cleared_by(2), true, true},
+                 {cleared_by(5), false, true},
+                 {cleared_by(5), true, false},
+                 {silence(), true, true},
+                 {nobody, true, true}};
 
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
     {
@@ -160,32 +164,76 @@ static void test_what_may_be_elsewhere_is_asked_for_everywhere(void)
         SKY_Clearing_t      clearing;
 
         SKY_Clearing_Init(&clearing, true);
-        SKY_Clearing_Told(&clearing, &cases[i].first, cases[i].is_over);
+        SKY_Clearing_Told(&clearing, &cases[i].first, cases[i].is_over, cases[i].is_same_row);
         CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
         CHECK(!clearing.is_confirmed);
-        SKY_Clearing_Told(&clearing, &all, cases[i].is_over); /* all places were asked: more is nowhere */
+        SKY_Clearing_Told(&clearing, &all, true, true); /* all places were asked: more is nowhere */
         CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
         CHECK(clearing.is_confirmed);
     }
 }
 
-static void test_silence_is_asked_around_once(void)
+static void test_silence_is_asked_around_twice(void)
 {
     const SKY_Cleared_t all    = cleared_by(5);
     const SKY_Cleared_t silent = silence();
 
-    for (uint32_t confirmed = 0; confirmed < 2u; ++confirmed)
+    for (uint32_t confirmed = 0; confirmed < 3u; ++confirmed) /* the round after the first in which all answer; 0: none */
     {
         SKY_Clearing_t clearing;
 
         SKY_Clearing_Init(&clearing, false);
         CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
-        SKY_Clearing_Told(&clearing, &silent, true);
-        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_LOOK);
-        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
-        SKY_Clearing_Told(&clearing, confirmed == 1u ? &all : &silent, true);
+        SKY_Clearing_Told(&clearing, &silent, true, true);
+        for (uint32_t round = 1; round < 3u && !clearing.is_confirmed; ++round)
+        {
+            CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_LOOK);
+            CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
+            SKY_Clearing_Told(&clearing, confirmed == round ? &all : &silent, true, true);
+        }
         CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
-        CHECK_EQ(clearing.is_confirmed, confirmed == 1u);
+        CHECK_EQ(clearing.is_confirmed, confirmed > 0u);
+    }
+}
+
+/* A chunk may be on its way from a place that was asked too late to one that was asked too early, or not at all. */
+static void test_while_chunks_move_all_have_to_answer_twice_in_a_row(void)
+{
+    const SKY_Cleared_t all    = cleared_by(5);
+    const SKY_Cleared_t silent = silence();
+    const struct
+    {
+        struct
+        {
+            const SKY_Cleared_t *cleared;
+            bool                 is_over, is_same_row;
+        } rounds[3];
+        uint32_t count;
+        bool     is_confirmed;
+    } cases[] = {
+        {{{&all, true, true}}, 1, true},
+        {{{&all, false, true}, {&all, false, true}}, 2, true},
+        {{{&all, true, false}, {&all, true, true}}, 2, true}, /* the row that began is over, too */
+        {{{&all, true, false}, {&all, false, true}, {&all, false, true}}, 3, true},
+        {{{&all, false, true}, {&silent, false, true}, {&all, false, true}}, 3, false},
+        {{{&silent, false, true}, {&all, false, true}, {&all, false, true}}, 3, true},
+        {{{&all, false, true}, {&all, false, false}, {&all, false, false}}, 3, false},
+    };
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i)
+    {
+        SKY_Clearing_t clearing;
+
+        SKY_Clearing_Init(&clearing, false);
+        for (uint32_t round = 0; round < cases[i].count; ++round)
+        {
+            CHECK_EQ(SKY_Clearing_Next(&clearing), round == 0u ? SKY_CLEAR_ALL : SKY_CLEAR_LOOK);
+            CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_ALL);
+            SKY_Clearing_Told(&clearing, cases[i].rounds[round].cleared, cases[i].rounds[round].is_over,
+                              cases[i].rounds[round].is_same_row);
+        }
+        CHECK_EQ(SKY_Clearing_Next(&clearing), SKY_CLEAR_END);
+        CHECK_EQ(clearing.is_confirmed, cases[i].is_confirmed);
     }
 }
 
@@ -199,6 +247,7 @@ int main(void)
     RUN(test_numbers_of_satellites_do_not_overflow);
     RUN(test_the_first_share_may_be_all);
     RUN(test_what_may_be_elsewhere_is_asked_for_everywhere);
-    RUN(test_silence_is_asked_around_once);
+    RUN(test_silence_is_asked_around_twice);
+    RUN(test_while_chunks_move_all_have_to_answer_twice_in_a_row);
     return CHECK_RESULT();
 }

@@ -10,13 +10,13 @@ import torch
 from transformers import LlamaConfig
 
 from skymemory.bench.prefix import BLOCKS, NEW_TOKENS, run_prefix_bench, tiny_llama
-from skymemory.codecs import codec_names
-from skymemory.config import Constellation
 from skymemory.demo.run import generate
 from skymemory.engines.vllm.pages import Pages
-from skymemory.manager import KVCManager
+from skymemory.prompt.codecs import codec_names
+from skymemory.prompt.manager import KVCManager
 from skymemory.serve.batch import Batch
-from skymemory.store import SkyStore
+from skymemory.sky.constellation import Constellation
+from skymemory.store.sky_store import SkyStore
 
 pytestmark = pytest.mark.model
 
@@ -44,12 +44,12 @@ def store(full_sky: Any) -> Iterator[SkyStore]:
 
 def test_cold_and_warm_are_identical(model: Any, tokenizer: Any, store: SkyStore, device: str) -> None:
     cold = generate(model, PROMPT, 12)
-    with KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK) as manager:
-        assert manager.add_blocks(PROMPT, cold.cache).stored == 7
-    with KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK) as manager:
-        warm = generate(model, PROMPT, 12, manager=manager)
-        assert manager.statistics.tokens_cached == 7 * BLOCK
-        cache = manager.get_cache(PROMPT)
+    manager = KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK)
+    assert manager.add_blocks(PROMPT, cold.cache).stored == 7
+    manager = KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK)
+    warm = generate(model, PROMPT, 12, manager=manager)
+    assert manager.statistics.tokens_cached == 7 * BLOCK
+    cache = manager.get_cache(PROMPT)
     assert warm.tokens == cold.tokens
     for (keys, values, *_), (cold_keys, cold_values, *_) in zip(cache, cold.cache, strict=True):
         assert keys.device.type == values.device.type == device
@@ -58,10 +58,10 @@ def test_cold_and_warm_are_identical(model: Any, tokenizer: Any, store: SkyStore
 
 
 def test_blocks_that_the_manager_computes_are_those_of_the_model(model: Any, tokenizer: Any, store: SkyStore) -> None:
-    with KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK) as manager:
-        assert manager.add_blocks(PROMPT).stored == 7
-        assert manager.statistics.prefill_s > 0
-        assert generate(model, PROMPT, 12, manager=manager).tokens == generate(model, PROMPT, 12).tokens
+    manager = KVCManager(model, tokenizer, store, codec="raw", block_tokens=BLOCK)
+    assert manager.add_blocks(PROMPT).stored == 7
+    assert manager.statistics.prefill_s > 0
+    assert generate(model, PROMPT, 12, manager=manager).tokens == generate(model, PROMPT, 12).tokens
 
 
 @pytest.mark.parametrize("codec", codec_names())
@@ -69,9 +69,9 @@ def test_every_codec_brings_blocks_back_to_the_device(
     codec: str, make_llama: Callable[..., Any], seed: int, tokenizer: Any, store: SkyStore, device: str
 ) -> None:
     model = torch.nn.Module.to(make_llama(seed=seed, dtype=torch.bfloat16), device)
-    with KVCManager(model, tokenizer, store, codec=codec, block_tokens=BLOCK) as manager:
-        assert manager.add_blocks(PROMPT).stored == 7
-        cache = manager.get_cache(PROMPT)
+    manager = KVCManager(model, tokenizer, store, codec=codec, block_tokens=BLOCK)
+    assert manager.add_blocks(PROMPT).stored == 7
+    cache = manager.get_cache(PROMPT)
     assert cache.get_seq_length() == 7 * BLOCK
     assert {(keys.device.type, keys.dtype) for keys, *_ in cache} == {(device, torch.bfloat16)}
 

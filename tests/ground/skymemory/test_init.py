@@ -4,9 +4,9 @@ import sys
 
 def test_torch_is_loaded_only_by_what_needs_it() -> None:
     program = (
-        "import sys, skymemory, skymemory.cli, skymemory.store, skymemory.keys\n"
+        "import sys, skymemory, skymemory.cli, skymemory.store.sky_store, skymemory.prompt.keys\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)\n"
-        "assert skymemory.KVCManager.__module__ == 'skymemory.manager'\n"
+        "assert skymemory.KVCManager.__module__ == 'skymemory.prompt.manager'\n"
         "assert 'torch' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

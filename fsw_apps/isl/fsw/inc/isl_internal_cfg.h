@@ -14,11 +14,11 @@
 #define DEFAULT_ISL_PLATFORM_LINK_POOL_BYTES (4 * 1024 * 1024)
 #endif
 
-/** Commands; more than the default limits of its subscriptions add up to. */
+/** Depth of the command pipe; more than the default limits of its subscriptions add up to. */
 #define ISL_PLATFORM_PIPE_DEPTH         ISL_PLATFORM_CFGVAL(PIPE_DEPTH)
 #define DEFAULT_ISL_PLATFORM_PIPE_DEPTH 16
 
-/** Telemetry for ground hosts. */
+/** Depth of the pipe of telemetry for ground hosts. */
 #define ISL_PLATFORM_TLM_PIPE_DEPTH         ISL_PLATFORM_CFGVAL(TLM_PIPE_DEPTH)
 #define DEFAULT_ISL_PLATFORM_TLM_PIPE_DEPTH 32
 
@@ -38,7 +38,7 @@
 #define ISL_PLATFORM_IO_PRIORITY         ISL_PLATFORM_CFGVAL(IO_PRIORITY)
 #define DEFAULT_ISL_PLATFORM_IO_PRIORITY 60
 
-/** Longest time that the I/O task sleeps; bounds how late it sees that the app ends. */
+/** Longest time that the I/O task sleeps: it has to see that the app ends. */
 #define ISL_PLATFORM_IO_WAIT_MS         ISL_PLATFORM_CFGVAL(IO_WAIT_MS)
 #define DEFAULT_ISL_PLATFORM_IO_WAIT_MS 1000
 
@@ -46,32 +46,32 @@
 #define ISL_PLATFORM_PIPE_WAIT_MS         ISL_PLATFORM_CFGVAL(PIPE_WAIT_MS)
 #define DEFAULT_ISL_PLATFORM_PIPE_WAIT_MS 2000
 
-/** How long one turn of the I/O task may wait, in all, for room in the send buffer; meanwhile the service is locked. What
- *  finds no room is dropped and counted. */
+/** Longest time that one turn of the I/O task waits for room in the send buffer; meanwhile the service is locked. Packets that
+ *  find no room are dropped and counted. */
 #define ISL_PLATFORM_SEND_WAIT_MS         ISL_PLATFORM_CFGVAL(SEND_WAIT_MS)
 #define DEFAULT_ISL_PLATFORM_SEND_WAIT_MS 20
 
-/** A lease of relayed telemetry, and how many ground hosts can have one. */
+/** Duration of a lease of relayed telemetry, and number of ground hosts that can have one. */
 #define ISL_PLATFORM_LISTENER_LEASE_S         ISL_PLATFORM_CFGVAL(LISTENER_LEASE_S)
 #define DEFAULT_ISL_PLATFORM_LISTENER_LEASE_S 30
 
 #define ISL_PLATFORM_LISTENERS         ISL_PLATFORM_CFGVAL(LISTENERS)
 #define DEFAULT_ISL_PLATFORM_LISTENERS 4
 
-/** Commands that were put on the bus last and are known again when a ground host repeats them: their answers may be lost. */
+/** Last commands put on the bus that are recognised when a ground host repeats them: their answers may be lost. */
 #define ISL_PLATFORM_RELAYED         ISL_PLATFORM_CFGVAL(RELAYED)
 #define DEFAULT_ISL_PLATFORM_RELAYED 16
 
-/** An event about dropped packets, for one cause: at the first, then at most once in this time. */
+/** Least time between two events about dropped packets of one cause. */
 #define ISL_PLATFORM_EVENT_PERIOD_S         ISL_PLATFORM_CFGVAL(EVENT_PERIOD_S)
 #define DEFAULT_ISL_PLATFORM_EVENT_PERIOD_S 60
 
-/** Satellites that the map of links has room for, 12 bytes each; not touched beyond what the constellation has. In a larger one
- *  packets are routed around a satellite's own links only. */
+/** Satellites that the map of links has room for, 12 bytes each; used as far as the constellation needs. In a larger one a
+ *  satellite routes packets around its own links only. */
 #define ISL_PLATFORM_MAP_SATELLITES         ISL_PLATFORM_CFGVAL(MAP_SATELLITES)
 #define DEFAULT_ISL_PLATFORM_MAP_SATELLITES 16384
 
-/** Socket buffers asked for; the system may give less. */
+/** Sizes of socket buffers to ask for; the system may give less. */
 #define ISL_PLATFORM_SOCKET_BYTES         ISL_PLATFORM_CFGVAL(SOCKET_BYTES)
 #define DEFAULT_ISL_PLATFORM_SOCKET_BYTES (4 * 1024 * 1024)
 

@@ -23,13 +23,13 @@ typedef struct
     CFE_SB_PipeId_t  TlmPipe; /**< telemetry for ground hosts */
     CFE_TBL_Handle_t NeighboursHandle;
     CFE_TBL_Handle_t LinksHandle;
-    uint32           LocalIpv4; /**< of the socket */
+    uint32           LocalIpv4; /**< address of the socket */
     uint16           LocalPort;
-    uint32           DownlinkMid[ISL_DOWNLINK_MIDS]; /**< subscribed; 0: entry not used */
+    uint32           DownlinkMid[ISL_DOWNLINK_MIDS]; /**< subscribed ids; 0: entry not used */
     uint64_t         Reported[ISL_CAUSES];           /**< drops at the last event of a cause */
     uint64_t         ReportedUs[ISL_CAUSES];
-    uint32           LinksUp;     /**< bits, at the last event */
-    bool             AssertsTold; /**< an event has told of the first assertion that failed */
+    uint32           LinksUp;     /**< bits of links that were up at the last event */
+    bool             AssertsTold; /**< an event has told of the first failed assertion */
     ISL_HkTlm_t      Hk;
 } ISL_Data_t;
 

@@ -1,8 +1,8 @@
 /**
  * @file
  * Software Bus messages as they go over links: space packets. Which of the two implementations is built depends on the mission:
- * isl_bus_native.c where messages on the bus are packets as they are, isl_bus_eds.c where electronic data sheets give them
- * another form on the bus. Both are called with the node locked.
+ * isl_bus_native.c if messages on the bus are packets as they are, isl_bus_eds.c if electronic data sheets give them another form
+ * on the bus. Both are called with the node locked.
  */
 #ifndef ISL_BUS_H
 #define ISL_BUS_H
@@ -11,8 +11,8 @@
 #include "sky_packet.h"
 
 /**
- * Make a message of one packet: a whole command with a right checksum and a message id in @p first_mid .. @p last_mid; last 0:
- * none is admitted. @p bytes need no alignment.
+ * Make a message of one packet: a whole command with a right checksum and a message id in @p first_mid .. @p last_mid; with
+ * last 0 none is admitted. @p bytes need no alignment.
  * @return SKY_STATUS_OK, and in @p out a buffer that the caller transmits or releases; else the reason, and no buffer
  */
 SKY_Status_t ISL_Bus_Decode(const uint8_t *bytes, uint32_t len, CFE_SB_MsgId_Atom_t first_mid, CFE_SB_MsgId_Atom_t last_mid,
@@ -20,7 +20,7 @@ SKY_Status_t ISL_Bus_Decode(const uint8_t *bytes, uint32_t len, CFE_SB_MsgId_Ato
 
 /**
  * Make a packet of a telemetry message. It is valid until the next call, and as long as the message.
- * @return its length, 0: there is no packet of at most SKY_LIMIT_RELAY_BYTES
+ * @return its length; 0 if it would exceed SKY_LIMIT_RELAY_BYTES
  */
 uint32_t ISL_Bus_Encode(const CFE_MSG_Message_t *message, const uint8_t **bytes);
 

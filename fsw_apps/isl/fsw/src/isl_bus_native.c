@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/** Is this one whole command that may go on the bus? */
+/** Check that this is one whole command that may go on the bus. */
 static SKY_Status_t ISL_CheckCommand(const CFE_MSG_Message_t *message, uint32_t len, CFE_SB_MsgId_Atom_t first_mid,
                                      CFE_SB_MsgId_Atom_t last_mid)
 {

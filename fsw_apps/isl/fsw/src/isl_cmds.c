@@ -1,6 +1,6 @@
 /**
  * @file
- * Commands of ISL, and what its main task does once a second.
+ * Commands of ISL, and the work of its main task once a second.
  */
 #include "isl_cmds.h"
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * From a message on ISL's command pipe to the function that acts on it: message id, then function code, then exact length.
+ * Dispatch of a message on ISL's command pipe to the function that acts on it: message id, then function code, then exact length.
  */
 #include "isl_dispatch.h"
 

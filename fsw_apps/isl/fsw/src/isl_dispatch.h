@@ -1,6 +1,6 @@
 /**
  * @file
- * From a message on ISL's pipe to the function that acts on it.
+ * Dispatch of a message on ISL's pipe to the function that acts on it.
  */
 #ifndef ISL_DISPATCH_H
 #define ISL_DISPATCH_H

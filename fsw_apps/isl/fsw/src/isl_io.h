@@ -1,6 +1,6 @@
 /**
  * @file
- * The socket of ISL. One of two files implements this, chosen by the CMake variable ISL_IO: isl_io_osal.c (any OSAL) or
+ * Socket of ISL. One of two files implements this, chosen by the CMake variable ISL_IO: isl_io_osal.c (any OSAL) or
  * isl_io_linux.c (many packets a system call).
  *
  * An endpoint is IPv4 address << 16 | UDP port. Open, Close, Turn, Receive, Send and Flush are called by one task at a time (ISL's
@@ -16,8 +16,8 @@
 
 typedef struct
 {
-    uint64_t endpoint; /**< of the sender */
-    uint8_t *data;     /**< valid, and ours to change, until the next ISL_IO_Receive */
+    uint64_t endpoint; /**< endpoint of the sender */
+    uint8_t *data;     /**< valid, and changeable, until the next ISL_IO_Receive */
     uint32_t len;
 } ISL_IO_Packet_t;
 
@@ -36,11 +36,11 @@ static inline uint64_t ISL_IO_Endpoint(uint32_t ipv4, uint16_t port)
 /** Open the socket. @param ipv4  0: any. @return CFE_SUCCESS, or an error after an event that says why */
 CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port);
 void         ISL_IO_Close(void);
-/** The task that calls this must be deleted here at the latest, not in one of the others, which are called with locks held. */
+/** Wait for packets. A deleted task ends here, and not in one of the other functions, which are called with locks held. */
 ISL_IO_Event_t ISL_IO_Wait(uint64_t timeout_us);
-/** A turn of the I/O task begins: until the next one, ISL_PLATFORM_SEND_WAIT_MS may be spent on waiting for room to send. */
+/** Begin a turn of the I/O task: until the next one, ISL_PLATFORM_SEND_WAIT_MS may be spent on waiting for room to send. */
 void ISL_IO_Turn(void);
-/** What has arrived, without waiting. @return how many are at *packets */
+/** Get the packets that have arrived, without waiting. @return number of packets at *packets */
 uint32_t ISL_IO_Receive(const ISL_IO_Packet_t **packets);
 /**
  * Send, or queue until ISL_IO_Flush or until the queue is full. A body longer than SKY_NODE_COPY_BYTES must stay in place until then.

@@ -83,7 +83,7 @@ void ISL_Line_Reset(ISL_Node_t *isl)
     isl->uplink.ready = false;
 }
 
-/** Does a packet have to wait, for its own delay or behind others? */
+/** Return true if a packet has to wait, for its own delay or behind others. */
 static bool ISL_MustWait(const ISL_Line_t *line, const SKY_LinkModel_t *model)
 {
     return line->ready && (ISL_NeedsLine(model) || SKY_Link_NextDue(&line->line) != UINT64_MAX);

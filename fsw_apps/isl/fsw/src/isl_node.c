@@ -1,6 +1,6 @@
 /**
  * @file
- * The shell around the core's node: what it calls, and what calls it.
+ * Shell around the core's node: the functions that it calls, and those that call it.
  */
 #include "isl_node.h"
 

@@ -11,16 +11,16 @@
 
 /** Make the lock. */
 CFE_Status_t ISL_Task_Open(void);
-/** The node, locked; NULL if there is no lock. */
+/** Lock the node and return it; NULL if there is no lock. */
 ISL_Node_t *ISL_Task_Enter(void);
 void        ISL_Task_Leave(void);
 /** Open the socket and start the I/O task; the node must have its tables. */
 CFE_Status_t ISL_Task_Start(uint32 ipv4, uint16 port);
-/** Let the I/O task look at its timers anew: something has been put into the node. */
+/** Let the I/O task look at its timers anew, after something was put into the node. */
 void ISL_Task_Wake(void);
-/** End the I/O task and close the socket. Harmless if it never ran. */
+/** End the I/O task and close the socket. Nothing happens if it never ran. */
 void ISL_Task_Stop(void);
-/** Times the socket has failed; to be called with the node locked. */
+/** Return how often the socket has failed. Call it with the node locked. */
 uint32 ISL_Task_Errors(void);
 
 #endif

@@ -208,7 +208,7 @@ static CFE_Status_t ISL_Apply(const ISL_NeighboursTable_t *neighbours, const ISL
     return status;
 }
 
-/** Is the socket's address new? At the first time it is taken over, later it has to wait for a restart. */
+/** Note the socket's address. The first one is taken over; a later, new one has to wait for a restart. */
 static void ISL_NoteEndpoint(const ISL_NeighboursTable_t *table)
 {
     if (ISL_Data.LocalPort == 0)

@@ -1,6 +1,6 @@
 /**
  * @file
- * The tables ISL.Neighbours and ISL.Links.
+ * Management of the tables ISL.Neighbours and ISL.Links.
  */
 #ifndef ISL_TBL_MANAGE_H
 #define ISL_TBL_MANAGE_H
@@ -11,7 +11,7 @@
 CFE_Status_t ISL_Tbl_Init(void);
 /** Let table services act, and take new values over. */
 void ISL_Tbl_Manage(void);
-/** Validation functions. @return CFE_SUCCESS or CFE_STATUS_VALIDATION_FAILURE, with an event that names field and range */
+/** Validate a table. @return CFE_SUCCESS or CFE_STATUS_VALIDATION_FAILURE, with an event that names field and range */
 int32 ISL_Tbl_ValidateNeighbours(void *data);
 int32 ISL_Tbl_ValidateLinks(void *data);
 

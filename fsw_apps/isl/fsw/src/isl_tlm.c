@@ -59,7 +59,7 @@ CFE_Status_t ISL_Tlm_Subscribe(const ISL_NeighboursTable_t *table)
     return result;
 }
 
-/** May the task go on? Without the lock the app is being torn down. */
+/** Return true if the task may go on. Without the lock the app is being torn down. */
 static bool ISL_GoesOn(void)
 {
     bool go_on = false;

@@ -14,7 +14,7 @@ CFE_Status_t ISL_Tlm_Open(void);
 CFE_Status_t ISL_Tlm_Subscribe(const ISL_NeighboursTable_t *table);
 /** Start the task; the node must have its lock. */
 CFE_Status_t ISL_Tlm_Start(void);
-/** End the task. Harmless if it never ran. */
+/** End the task. Nothing happens if it never ran. */
 void ISL_Tlm_Stop(void);
 
 #endif

@@ -9,11 +9,11 @@
 
 #define KVC_KEY_BYTES 32 /**< bytes of a block key */
 
-/** Rows of one table KVC.Schedule1 ..: what 16 KiB have room for. */
+/** Rows of one table KVC.Schedule1 ..: as many as fit 16 KiB. */
 #define KVC_SEGMENT_ROWS         KVC_INTERFACE_CFGVAL(SEGMENT_ROWS)
 #define DEFAULT_KVC_SEGMENT_ROWS 1362
 
-/** Rows of one command SCHEDULE_ROWS: what RELAY carries. */
+/** Rows of one command SCHEDULE_ROWS: as many as RELAY carries. */
 #define KVC_COMMAND_ROWS         KVC_INTERFACE_CFGVAL(COMMAND_ROWS)
 #define DEFAULT_KVC_COMMAND_ROWS 83
 

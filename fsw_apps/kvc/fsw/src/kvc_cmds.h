@@ -7,7 +7,7 @@
 
 #include "cfe.h"
 
-/* Each takes the message for which kvc_dispatch.c lists it, whose length has been checked. */
+/* Each function takes the message for which kvc_dispatch.c lists it, whose length has been checked. */
 void KVC_NoopCmd(const CFE_SB_Buffer_t *buffer);
 void KVC_ResetCountersCmd(const CFE_SB_Buffer_t *buffer);
 void KVC_ClearStoreCmd(const CFE_SB_Buffer_t *buffer);

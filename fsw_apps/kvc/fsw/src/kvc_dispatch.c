@@ -1,6 +1,6 @@
 /**
  * @file
- * From a message on KVC's pipe to the function that acts on it: message id, then function code, then exact length.
+ * Dispatch of a message on KVC's pipe to the function that acts on it: message id, then function code, then exact length.
  */
 #include "kvc_dispatch.h"
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * From a message on KVC's pipe to the function that acts on it.
+ * Dispatch of a message on KVC's pipe to the function that acts on it.
  */
 #ifndef KVC_DISPATCH_H
 #define KVC_DISPATCH_H

@@ -1,6 +1,6 @@
 /**
  * @file
- * What KVC tells of its service: housekeeping, and events, one a cause.
+ * Reports of KVC on its service: housekeeping, and events, one for each cause.
  */
 #include "kvc_report.h"
 

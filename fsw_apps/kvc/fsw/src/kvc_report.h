@@ -1,6 +1,6 @@
 /**
  * @file
- * What KVC tells of its service: housekeeping and events.
+ * Reports of KVC on its service: housekeeping and events.
  */
 #ifndef KVC_REPORT_H
 #define KVC_REPORT_H
@@ -8,9 +8,9 @@
 #include "cfe.h"
 #include "kvc_msg.h"
 
-/** Fill in what the service knows; the command counters are the app's. */
+/** Fill in the service's part; the command counters are the app's. */
 void KVC_Report_FillHk(KVC_HkTlm_Payload_t *hk);
-/** Once a second: events about what was refused, lowered or late since the last call. */
+/** Send events about what was refused, lowered or late since the last call. Called once a second. */
 void KVC_Report_Events(void);
 
 #endif

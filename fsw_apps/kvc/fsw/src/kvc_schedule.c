@@ -1,6 +1,6 @@
 /**
  * @file
- * The tables KVC.Schedule1 ..: registration, validation, and when their segments make a schedule.
+ * The tables KVC.Schedule1 ..: registration, validation, and the check that their segments make a schedule.
  *
  * Table services load one table at a time, so for a while there are segments of two schedules. Each says of its whole schedule
  * what it is for and the CRC of all rows; only segments that say the same, and whose rows have that CRC, are followed.
@@ -61,7 +61,7 @@ static bool KVC_IsCell(const KVC_ScheduleRow_t *row)
     return row->Plane >= -KVC_CELL_MAX && row->Plane <= KVC_CELL_MAX && row->Slot >= -KVC_CELL_MAX && row->Slot <= KVC_CELL_MAX;
 }
 
-/** Can a row follow the one before it (NULL: it is the first)? Says so if not. */
+/** Return true if a row can follow the one before it (NULL: it is the first); else an event says why not. */
 static bool KVC_RowFollows(const KVC_ScheduleTable_t *table, const KVC_ScheduleRow_t *before, const KVC_ScheduleRow_t *row,
                            uint32 number)
 {
@@ -87,7 +87,7 @@ static bool KVC_RowFollows(const KVC_ScheduleTable_t *table, const KVC_ScheduleR
     return true;
 }
 
-/** Is the schedule for this constellation, as far as that is known? */
+/** Return true if the schedule is for this constellation, or that is not known. */
 static bool KVC_IsForUs(const KVC_ScheduleTable_t *table)
 {
     SKY_Torus_t torus;
@@ -150,7 +150,7 @@ int32 KVC_Schedule_Validate(void *data)
 
 /* ---- taking over --------------------------------------------------------------------------------------------------- */
 
-/** Do two segments belong to the same schedule, the second as number @p k (from 0)? */
+/** Return true if two segments belong to the same schedule, the second as number @p k (from 0). */
 static bool KVC_Agree(const KVC_ScheduleTable_t *first, const KVC_ScheduleTable_t *table, uint32 k)
 {
     return table->FirstRow == KVC_FIRST_ROW(k) && table->EpochS == first->EpochS && table->EpochMs == first->EpochMs &&
@@ -159,7 +159,7 @@ static bool KVC_Agree(const KVC_ScheduleTable_t *first, const KVC_ScheduleTable_
            table->RowsCrc == first->RowsCrc;
 }
 
-/** Are all segments of one schedule, and whole? @return true if it can be followed; else an event says why not */
+/** Check that all segments are of one schedule, and whole. @return true if it can be followed; else an event says why not */
 static bool KVC_IsWhole(const KVC_ScheduleTable_t *const *segment, uint32 segments)
 {
     const KVC_ScheduleTable_t *const first = segment[0];

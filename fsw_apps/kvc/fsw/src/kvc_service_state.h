@@ -22,12 +22,12 @@ typedef struct
     SKY_LIB_Node_t    node;
     SKY_Store_t       store;
     SKY_Service_t     service;
-    bool              credit_lowered;  /* and not yet reported */
-    bool              following;       /* the schedule is one */
-    bool              foreign;         /* it is for another constellation: not yet reported */
-    bool              clock_bound;     /* its epoch is satellite time; else on the clock of now_us */
-    uint64_t          epoch_us;        /* of the schedule */
-    uint64_t          epoch_offset_us; /* from now_us to satellite time, when the schedule was given to the service */
+    bool              credit_lowered;  /* the credit was lowered, and that is not yet reported */
+    bool              following;       /* there is a schedule */
+    bool              foreign;         /* the schedule is for another constellation, and that is not yet reported */
+    bool              clock_bound;     /* the schedule's epoch is satellite time; else it is on the clock of now_us */
+    uint64_t          epoch_us;        /* epoch of the schedule */
+    uint64_t          epoch_offset_us; /* offset from now_us to satellite time when the service got the schedule */
     SKY_Schedule_t    schedule;
     uint64_t          reported[KVC_CAUSES]; /* errors at the last event of a cause */
     uint64_t          reported_us[KVC_CAUSES];
@@ -36,7 +36,7 @@ typedef struct
 
 extern KVC_ServiceState_t KVC_Service;
 
-/** Take the lock, which guards all of the state. @return false: it is gone */
+/** Take the lock, which guards all of the state. @return false if it is gone */
 bool KVC_Service_Enter(void);
 void KVC_Service_Leave(void);
 

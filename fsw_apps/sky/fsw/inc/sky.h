@@ -1,6 +1,6 @@
 /**
  * @file
- * The flight core of SkyMemory: packets, torus, routing, chunk store, service, transfers, link model.
+ * Flight core of SkyMemory: packets, torus, routing, chunk store, service, transfers, link model.
  *
  * Sans I/O, instance-based: state lives in structures of the caller; packets, time and randomness come in as arguments. The same
  * object code runs in cFS, in the host executive, in the twin and in Python.

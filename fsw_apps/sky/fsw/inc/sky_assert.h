@@ -2,12 +2,12 @@
  * @file
  * Assertions of the flight core: what its own code guarantees, stated where it must hold.
  *
- * An assertion never replaces a check. What a packet, a table or a command says is checked and refused; an assertion that fails
- * is a fault of this code, or of the memory that it runs in. In flight the code behind it still runs. Loops that depend on what
- * other functions have counted have a bound of their own, and so have the arrays that are indexed there (test_fail_safe.c). That is
- * no proof: a pointer or a list that is broken leads astray whoever follows it.
+ * An assertion never replaces a check. Values of packets, tables and commands are checked and refused. An assertion that fails is
+ * a fault of this code, or of the memory that it runs in. In flight the code behind it still runs. Loops that depend on counts
+ * of other functions have a bound of their own, and so have the arrays that they index (test_fail_safe.c). That is no proof: a
+ * broken pointer or list leads all code astray that follows it.
  *
- * Who links the core gives it SKY_AssertFailed:
+ * A program that links the core defines SKY_AssertFailed:
  *
  *     sky_lib_assert.c (flight)                counts; `isl` tells of the first in an event, and of all in housekeeping
  *     skyc_assert.c (the ground's library)     tells of the first on standard error
@@ -24,7 +24,7 @@
 #define SKY_ASSERT_COLD
 #endif
 
-/** A condition of SKY_ASSERT is false at @p line of @p file, which may have a path before its name. It may return. */
+/** Handle a false condition of SKY_ASSERT at @p line of @p file, which may have a path before its name. It may return. */
 SKY_ASSERT_COLD void SKY_AssertFailed(const char *file, int line);
 
 /** State that @p condition holds. It costs one comparison, and must not change anything. */

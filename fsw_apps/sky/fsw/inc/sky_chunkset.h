@@ -1,6 +1,6 @@
 /**
  * @file
- * A set of chunks on the wire: first chunk, stride, bitmap. With `server = chunk_id mod n` one satellite's share of a block is
+ * Set of chunks on the wire: first chunk, stride, bitmap. With `server = chunk_id mod n` one satellite's share of a block is
  * (s, n, bits), so a bitmap of a few bytes names all of it.
  */
 #ifndef SKY_CHUNKSET_H
@@ -26,10 +26,10 @@ bool SKY_ChunkSet_Init(SKY_ChunkSet_t *set, uint32_t base, uint32_t stride, uint
 void     SKY_ChunkSet_Add(SKY_ChunkSet_t *set, uint32_t index);
 void     SKY_ChunkSet_Remove(SKY_ChunkSet_t *set, uint32_t index);
 bool     SKY_ChunkSet_Has(const SKY_ChunkSet_t *set, uint32_t index);
-uint32_t SKY_ChunkSet_Size(const SKY_ChunkSet_t *set);                /**< bits that are set */
+uint32_t SKY_ChunkSet_Size(const SKY_ChunkSet_t *set);                /**< number of bits that are set */
 uint32_t SKY_ChunkSet_Next(const SKY_ChunkSet_t *set, uint32_t from); /**< first set index >= from, or count if none */
 uint32_t SKY_ChunkSet_ChunkId(const SKY_ChunkSet_t *set, uint32_t index);
-/** Index of a chunk id, or count if the id is not of this set. */
+/** Return the index of a chunk id, or count if the id is not of this set. */
 uint32_t SKY_ChunkSet_IndexOf(const SKY_ChunkSet_t *set, uint32_t chunk_id);
 
 /** @return payload bytes written, 0 if @p cap is too small. The first chunk id travels in the packet's chunk_id. */

@@ -17,20 +17,20 @@
 /** Continue a CRC-16/CCITT-FALSE over @p len bytes; start with SKY_CRC16_INIT. */
 uint16_t SKY_Crc16(uint16_t crc, const void *data, size_t len);
 
-/** CRC-16 of "A then B" from the running value after A, the CRC of B started from zero, and B's length. */
+/** Return the CRC-16 of "A then B" from the running value after A, the CRC of B started from zero, and B's length. */
 uint16_t SKY_Crc16_Join(uint16_t crc_a, uint16_t crc_b_from_zero, size_t len_b);
 
-/** CRC-32C (Castagnoli, RFC 3720 B.4) of @p len bytes, continued from @p crc; start with 0. */
+/** Continue a CRC-32C (Castagnoli, RFC 3720 B.4) over @p len bytes; start with 0. */
 uint32_t SKY_Crc32c(uint32_t crc, const void *data, size_t len);
 
-/** XOR over @p len bytes, continued from @p acc (cFS command checksum; a whole command XORs with 0xFF to 0). */
+/** Continue an XOR over @p len bytes (cFS command checksum; a whole command XORs with 0xFF to 0). */
 uint8_t SKY_Xor8(uint8_t acc, const void *data, size_t len);
 
-/** Which implementation runs: "pclmul+sse4.2", "pmull+crc32", "table". Chosen at the first call by what the processor has; all
- *  give the same values, so this one word of state in the program (the only one of the core) is nobody's concern. */
+/** Return the implementation in use: "pclmul+sse4.2", "pmull+crc32" or "table". The first call chooses the best that the processor
+ *  has. All give the same values, so this word of state, the only one of the core, changes nothing. */
 const char *SKY_Crc_Implementation(void);
 
-/** Use the portable tables from now on, everywhere in the program (tests and comparisons). @p portable 0: the best there is. */
+/** Use the portable tables from now on, everywhere in the program (tests and comparisons). 0: the best implementation again. */
 void SKY_Crc_ForcePortable(int portable);
 
 #endif

@@ -5,43 +5,43 @@
 #ifndef SKY_DEFAULTS_H
 #define SKY_DEFAULTS_H
 
-#define SKY_DEFAULT_NETWORK_IPV4 0x7f120000u /**< 127.18.0.0: satellite (p, s) is at network + 256 p + s */
+#define SKY_DEFAULT_NETWORK_IPV4 0x7f120000u /**< network 127.18.0.0: satellite (p, s) is at network + 256 p + s */
 #define SKY_DEFAULT_STORE_MIB 16u /**< memory for chunks of each satellite of the testbed */
-#define SKY_DEFAULT_SLOT_BYTES 6144u /**< of a store: a chunk of 6,000 bytes, rounded up */
+#define SKY_DEFAULT_SLOT_BYTES 6144u /**< bytes of a slot of a store: a chunk of 6,000 bytes, rounded up */
 #define SKY_DEFAULT_CREDIT 20u /**< chunks of one burst: of a GET, or of PUTs before a HAS asks for them */
-#define SKY_DEFAULT_PART_LIFETIME_MS 10000u /**< how long an incomplete chunk is kept; less if its PUT has a nearer deadline */
-#define SKY_DEFAULT_HANDOVER_MS 30000u /**< how long a handover may take */
-#define SKY_DEFAULT_HELLO_S 10u /**< between two greetings of neighbours */
+#define SKY_DEFAULT_PART_LIFETIME_MS 10000u /**< time for which an incomplete chunk is kept; less if its PUT has a nearer deadline */
+#define SKY_DEFAULT_HANDOVER_MS 30000u /**< time that a handover may take */
+#define SKY_DEFAULT_HELLO_S 10u /**< time between two greetings of neighbours */
 #define SKY_DEFAULT_WINDOW 256u /**< chunks on their way to or from one satellite, at most: 1.5 MB of 6 kB */
-#define SKY_LEAST_PACKET_BYTES 576u /**< what every IPv4 host takes; room for a chunk set and a small part of a chunk */
-#define SKY_MOST_PLANES 255u /**< the third byte of an address */
-#define SKY_MOST_SLOTS 254u /**< the fourth byte of an address; 255 would be a broadcast address of some networks */
+#define SKY_LEAST_PACKET_BYTES 576u /**< packet that every IPv4 host takes; it has room for a chunk set and a small part of a chunk */
+#define SKY_MOST_PLANES 255u /**< largest plane, the third byte of an address */
+#define SKY_MOST_SLOTS 254u /**< largest slot, the fourth byte of an address; 255 would be a broadcast address of some networks */
 #define SKY_MOST_STORE_MIB 512u /**< memory for chunks of each satellite of the testbed */
-#define SKY_MOST_HELLO_S 3600u /**< between two greetings of neighbours */
+#define SKY_MOST_HELLO_S 3600u /**< time between two greetings of neighbours */
 #define SKY_MOST_SCRUB_MS 86400000u /**< period in which satellites look for incomplete blocks */
-#define SKY_MOST_HANDOVER_MS 3600000u /**< how long a handover may take */
-#define SKY_MOST_DELAY_US 10000000u /**< of an emulated link */
+#define SKY_MOST_HANDOVER_MS 3600000u /**< time that a handover may take */
+#define SKY_MOST_DELAY_US 10000000u /**< delay of an emulated link */
 #define SKY_HOST_RTO_INITIAL_US 300000u /**< timer of a transfer before a round trip was measured: twice the way round the default constellation */
-#define SKY_HOST_RTO_MIN_US 20000u /**< that timer is at least this much above the mean round trip: a busy host takes so long to run a process */
-#define SKY_HOST_RTO_MAX_US 2000000u /**< that timer at most */
+#define SKY_HOST_RTO_MIN_US 20000u /**< least distance of that timer from the mean round trip: a busy host takes so long to run a process */
+#define SKY_HOST_RTO_MAX_US 2000000u /**< largest timer of a transfer */
 #define SKY_HOST_ASK_INITIAL_US 250000u /**< timer of a small request before a round trip was measured */
-#define SKY_HOST_ASK_MIN_US 20000u /**< that timer at least */
-#define SKY_HOST_ASK_MAX_US 1000000u /**< that timer at most; it doubles with each sending */
-#define SKY_HOST_WAY 480u /**< chunks on their way through one satellite to or from several; its links hold so many packets of a chunk each, and not many more */
-#define SKY_HOST_PATIENCE_MIN_US 500000u /**< a satellite that says nothing for so long may still be there: a busy host takes as long to let its process run */
+#define SKY_HOST_ASK_MIN_US 20000u /**< least timer of a small request */
+#define SKY_HOST_ASK_MAX_US 1000000u /**< largest timer of a small request; it doubles with each sending */
+#define SKY_HOST_WAY 480u /**< chunks on their way through one satellite to or from several; its links hold not many more packets of a chunk each */
+#define SKY_HOST_PATIENCE_MIN_US 500000u /**< least silence after which a satellite counts as silent: a busy host takes as long to let its process run */
 #define SKY_HOST_LANES 16u /**< shares of one satellite that run at a time, at most */
 #define SKY_HOST_ROUNDS 48u /**< fallback places of a server, at most */
-#define SKY_HOST_SKEW_US 2000000u /**< clocks of satellites and hosts are as far apart at most */
-#define SKY_HOST_BACK 3u /**< old places of a share that are asked at most, unless a satellite is late */
+#define SKY_HOST_SKEW_US 2000000u /**< largest difference between the clocks of satellites and hosts */
+#define SKY_HOST_BACK 3u /**< old places of a share that are asked, at most, unless a satellite is late */
 #define SKY_HOST_EARLY 10u /**< part of a handover's time in which old places are asked first: few take longer, and asking in vain takes time */
-#define SKY_HOST_LATE 32u /**< places at satellites that are late to hand over, that are asked besides */
-#define SKY_HOST_LOST_US 30000000u /**< a satellite that did not answer is left alone so long before it is asked again */
-#define SKY_HOST_DOUBT_US 5000000u /**< the same at first, when a stand-in did not have its share; it doubles each time, up to lost_us */
-#define SKY_HOST_PROBE_US 250000u /**< a lost satellite that is back has so long to answer: more than the way round the sky takes */
-#define SKY_HOST_PAUSE_FIRST_US 1000000u /**< nothing is asked for so long after nobody answered; it doubles each time */
-#define SKY_HOST_PAUSE_MAX_US 64000000u /**< that pause at most */
-#define SKY_HOST_OTHERS 4u /**< satellites besides servers and ways in that a look around asks, for comparison */
+#define SKY_HOST_LATE 32u /**< places at satellites that are late to hand over, which are asked besides */
+#define SKY_HOST_LOST_US 30000000u /**< time for which a satellite that did not answer is left alone before it is asked again */
+#define SKY_HOST_DOUBT_US 5000000u /**< that time at first, when a stand-in did not have its share; it doubles each time, up to lost_us */
+#define SKY_HOST_PROBE_US 250000u /**< time that a lost satellite that is back has to answer: more than the way round the sky takes */
+#define SKY_HOST_PAUSE_FIRST_US 1000000u /**< pause without questions after nobody answered; it doubles each time */
+#define SKY_HOST_PAUSE_MAX_US 64000000u /**< largest pause without questions */
+#define SKY_HOST_OTHERS 4u /**< satellites besides servers and entry satellites that a look around asks, for comparison */
 #define SKY_HOST_LOOKS 8u /**< rounds of a look around, at most: each finds more satellites lost, and others in their places */
-#define SKY_HOST_ON_WAY_US 250000u /**< it counts for so long that satellites have something left to hand over */
+#define SKY_HOST_ON_WAY_US 250000u /**< time for which it counts that satellites have something left to hand over */
 
 #endif

@@ -18,25 +18,25 @@
 #define SKY_LIMIT_CHUNK_SET 2048u /**< chunks that one chunk set can name */
 #define SKY_LIMIT_CHUNK_BYTES 61440u /**< largest chunk */
 #define SKY_LIMIT_FRAGMENTS 64u /**< largest number of packets that one chunk may span */
-#define SKY_LIMIT_KEY_BYTES 32u /**< a block key */
+#define SKY_LIMIT_KEY_BYTES 32u /**< length of a block key */
 #define SKY_LIMIT_HOP_LIMIT 64u /**< hop limit that a sender sets */
-#define SKY_LIMIT_PACKET_BYTES 65507u /**< largest packet: what fits a UDP datagram over IPv4 */
+#define SKY_LIMIT_PACKET_BYTES 65507u /**< largest packet: the most that fits a UDP datagram over IPv4 */
 #define SKY_LIMIT_PING_BYTES 64u /**< payload that PING echoes */
 #define SKY_LIMIT_LINK_STATES 24u /**< link states that one HELLO can carry */
 #define SKY_LIMIT_RELAY_BYTES 1024u /**< largest Software Bus message that RELAY carries */
 #define SKY_OP_PUT 1u /**< store one chunk, or a part of it */
-#define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of those looked up and not held, if any */
-#define SKY_OP_HAS 3u /**< which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none */
-#define SKY_OP_PURGE 4u /**< forget every chunk of the block; the response's chunk_total says how many were removed, block_len, chunk_len and epoch what the block was (0: none is here). With flag gossip: word from a neighbour, without a response */
-#define SKY_OP_MIGRATE 5u /**< send the chunks of a block (key all 0: of all blocks of the tenant; from ground hosts refused by default) to another satellite; with an epoch (prefetch) they are laid there for that row, and of a block only those that the row has there; to the satellite itself: a block that is there already stays, for that row; the response says whether the job began */
+#define SKY_OP_GET 2u /**< send the chunks that the chunk set names, at most `credit` of them; then one not_found response with the set of chunks that were looked up and are not held, if any */
+#define SKY_OP_HAS 3u /**< say which chunks of the chunk set are held; acknowledges PUT; not_found comes with the row of the satellite's schedule as epoch, 0: none */
+#define SKY_OP_PURGE 4u /**< forget every chunk of the block. The response's chunk_total is the number of removed chunks; block_len, chunk_len and epoch describe the block (0: none is here). With flag gossip it is a neighbour's word, and has no response */
+#define SKY_OP_MIGRATE 5u /**< send the chunks of a block to another satellite; with key all 0 those of all blocks of the tenant, which is refused to ground hosts by default. With an epoch (prefetch) the target lays them for that row, and gets only chunks that the row has there. To the satellite itself: a block that is there already stays, for that row. The response says whether the job began */
 #define SKY_OP_PING 6u /**< echo */
 #define SKY_OP_STATS 7u /**< counters of the application that the APID names */
 #define SKY_OP_RELAY 8u /**< a Software Bus message for the destination's bus, or from it */
-#define SKY_OP_HELLO 9u /**< are you there, and which links are down? Between neighbours only, over the link between them. With flag gossip: news of link states, without a response */
+#define SKY_OP_HELLO 9u /**< ask for a sign of life and tell which links are down; between neighbours only, over the link between them. With flag gossip it is news of link states, and has no response */
 #define SKY_STATUS_OK 0u /**< done */
 #define SKY_STATUS_NOT_FOUND 1u /**< no such chunk or block here */
 #define SKY_STATUS_STORE_FULL 2u /**< no room, and nothing older to evict */
-#define SKY_STATUS_BAD_VERSION 3u /**< header version is not ours */
+#define SKY_STATUS_BAD_VERSION 3u /**< header version is not supported */
 #define SKY_STATUS_BAD_OP 4u /**< operation unknown to this APID */
 #define SKY_STATUS_BAD_LENGTH 5u /**< a length in the packet contradicts another or the datagram */
 #define SKY_STATUS_BAD_CHUNK 6u /**< chunk id, total, offset or chunk set out of range */
@@ -44,7 +44,7 @@
 #define SKY_STATUS_TOO_LARGE 8u /**< chunk larger than a slot, or packet larger than the link's MTU */
 #define SKY_STATUS_HOP_LIMIT 9u /**< hop limit reached */
 #define SKY_STATUS_UNREACHABLE 10u /**< no link leads there */
-#define SKY_STATUS_EXPIRED 11u /**< deadline passed: said by the requester's own clock, never sent by a satellite */
+#define SKY_STATUS_EXPIRED 11u /**< deadline passed by the requester's own clock; satellites never send this */
 #define SKY_STATUS_BUSY 12u /**< no room for another job, or the block is just being moved away; ask again */
 #define SKY_STATUS_REFUSED 13u /**< not allowed; from the gateway: host number in use, draw another */
 #define SKY_STATUS_BAD_CHECKSUM 14u /**< command checksum wrong */
@@ -54,40 +54,40 @@
 #define SKY_STATUS_SHORT 18u /**< datagram shorter than its headers */
 #define SKY_STATUS_COUNT 19u /**< every status of the wire is below this */
 #define SKY_STATUS_RUNNING 128u /**< the transfer goes on, or has not begun */
-#define SKY_STATUS_DONE 129u /**< the whole block is where it was to go */
-#define SKY_STATUS_MISS 130u /**< a chunk of the block is at none of its places, by their own word; or nobody knows the block */
+#define SKY_STATUS_DONE 129u /**< the whole block has arrived */
+#define SKY_STATUS_MISS 130u /**< a chunk of the block is at none of its places, by their own word; or no satellite knows the block */
 #define SKY_STATUS_CANCELLED 131u /**< the caller ended the transfer */
-#define SKY_STATUS_UNANSWERED 132u /**< no satellite said anything of the block: it may be there */
+#define SKY_STATUS_UNANSWERED 132u /**< no satellite answered about the block: it may be there */
 #define SKY_STATUS_NO_SATELLITE 133u /**< no satellite is in sight */
-#define SKY_STATUS_NO_AGENT 134u /**< the engine's agent is away, or went away meanwhile */
+#define SKY_STATUS_NO_AGENT 134u /**< the engine's agent is not there, or has left meanwhile */
 #define SKY_FLAG_LAST 1u /**< last packet of this burst */
 #define SKY_FLAG_KEEP 2u /**< MIGRATE: keep the source's copy */
-#define SKY_FLAG_ANY 4u /**< HAS: any chunk of the block will do; the reply names the lowest held */
-#define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground for the lease time */
-#define SKY_FLAG_GOSSIP 16u /**< PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbouring satellites only, never answered */
+#define SKY_FLAG_ANY 4u /**< HAS: ask for any chunk of the block; the response names the lowest that is held */
+#define SKY_FLAG_TLM 8u /**< RELAY: send the destination's telemetry to this ground host for the lease time */
+#define SKY_FLAG_GOSSIP 16u /**< PURGE: a share of the block is gone, tell the neighbours; HELLO: news of link states. Taken from neighbours only, and never answered */
 #define SKY_OFF_VERSION 0u /**< version of this header: 1 */
 #define SKY_OFF_OP 1u /**< operation; a response repeats its request's */
 #define SKY_OFF_STATUS 2u /**< 0 in requests */
 #define SKY_OFF_FLAGS 3u /**< bit set, table `flag` */
-#define SKY_OFF_HOP_LIMIT 4u /**< decremented by each satellite that forwards the packet */
-#define SKY_OFF_SECURITY 5u /**< 0: no authentication. Room for a suite number; its tag stands between payload and PEC */
-#define SKY_OFF_CREDIT 6u /**< GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them; PURGE with gossip: satellites in a row without a chunk of the block that may still pass the word on */
+#define SKY_OFF_HOP_LIMIT 4u /**< number of forwards left, decremented by each satellite that forwards the packet */
+#define SKY_OFF_SECURITY 5u /**< security suite; 0: no authentication. The tag of another suite stands between payload and PEC */
+#define SKY_OFF_CREDIT 6u /**< GET: chunks that the receiver is ready to take in answer to this request; response to PUT and HAS: chunks that the satellite takes at a time, before a HAS asks for them; PURGE with gossip: number of satellites one after another without a chunk of the block that may still pass the word on */
 #define SKY_OFF_SRC_PLANE 8u /**< plane of the sender, from 1; 0 = a ground host */
 #define SKY_OFF_SRC_SLOT 10u /**< slot of the sender, from 1; ground: host number */
 #define SKY_OFF_DST_PLANE 12u /**< plane of the receiver */
 #define SKY_OFF_DST_SLOT 14u /**< slot of the receiver */
 #define SKY_OFF_GATEWAY_PLANE 16u /**< satellite through which the ground host is reached; filled in by the first satellite */
-#define SKY_OFF_GATEWAY_SLOT 18u /**< its slot */
+#define SKY_OFF_GATEWAY_SLOT 18u /**< slot of that satellite */
 #define SKY_OFF_TENANT 20u /**< name space of the key */
-#define SKY_OFF_EPOCH 24u /**< PUT, MIGRATE: number of the schedule's row for whose window the chunk is laid; it stays there in earlier rows, if that row has it there. 0: it lies where the window of the moment has it; in MIGRATE: as the block has it. 4294967295: it never moves by itself */
-#define SKY_OFF_DEADLINE_MS 28u /**< time left when the packet was sent. PUT: how long an incomplete chunk is kept, MIGRATE: how long the job may take, both within the satellite's own limits; elsewhere not acted upon. 0 = none */
-#define SKY_OFF_REQUEST_ID 32u /**< chosen by the requester, repeated in responses */
+#define SKY_OFF_EPOCH 24u /**< PUT, MIGRATE: row of the schedule for whose window the chunk is laid; it stays there in earlier rows, if that row has it there. 0: it lies in the current window; in MIGRATE the block's own epoch holds. 4294967295: it never moves by itself */
+#define SKY_OFF_DEADLINE_MS 28u /**< time left when the packet was sent. PUT: time for which an incomplete chunk is kept; MIGRATE: time that the job may take; both within the satellite's own limits. Other operations ignore it. 0 = none */
+#define SKY_OFF_REQUEST_ID 32u /**< number chosen by the requester, repeated in responses */
 #define SKY_OFF_KEY 40u /**< block key, opaque */
 #define SKY_OFF_CHUNK_ID 72u /**< chunk of the block, from 0; with a chunk set: its first */
 #define SKY_OFF_CHUNK_TOTAL 76u /**< chunks of the block, parity included */
 #define SKY_OFF_BLOCK_LEN 80u /**< bytes of the block */
 #define SKY_OFF_CHUNK_LEN 84u /**< bytes of this chunk (PUT, GET), or of a full chunk of the block (HAS) */
-#define SKY_OFF_OFFSET 88u /**< where in the chunk the payload belongs */
+#define SKY_OFF_OFFSET 88u /**< offset in the chunk at which the payload belongs */
 #define SKY_OFF_LENGTH 92u /**< bytes of payload in this packet */
 #define SKY_OFF_CHUNK_CRC 96u /**< CRC-32C over the whole chunk, end to end; 0 without a chunk */
 #define SKY_CHUNK_SET_OFF_STRIDE 0u /**< distance between two neighbours of the set, at least 1 */
@@ -95,15 +95,15 @@
 #define SKY_CHUNK_SET_OFF_RESERVED 6u /**< 0 */
 #define SKY_CHUNK_SET_BYTES 8u /**< fixed part of the chunk_set payload */
 #define SKY_MIGRATE_OFF_PLANE 0u /**< plane of the satellite that is to hold the chunks */
-#define SKY_MIGRATE_OFF_SLOT 2u /**< its slot */
+#define SKY_MIGRATE_OFF_SLOT 2u /**< slot of that satellite */
 #define SKY_MIGRATE_BYTES 4u /**< fixed part of the migrate payload */
-#define SKY_HELLO_OFF_DIGEST 0u /**< of all link states that the sender knows; two satellites with the same digest know the same. 0: none */
+#define SKY_HELLO_OFF_DIGEST 0u /**< digest of all link states that the sender knows: satellites with the same digest know the same. 0: none */
 #define SKY_HELLO_OFF_COUNT 8u /**< link states that follow, at most limits.link_states */
 #define SKY_HELLO_OFF_RESERVED 10u /**< 0 */
 #define SKY_HELLO_BYTES 12u /**< fixed part of the hello payload */
 #define SKY_LINK_STATE_OFF_PLANE 0u /**< plane of the satellite whose links these are */
-#define SKY_LINK_STATE_OFF_SLOT 2u /**< its slot */
-#define SKY_LINK_STATE_OFF_SEQUENCE 4u /**< chosen by that satellite, from 1 to 2^32 - 2, one more with each change; it does not go round. Of two link states of a satellite the one with the larger number is newer; with the same number, the one whose `down` is larger. Refused: a number more than 2^24 above the known one, where 0 is known of a satellite that was never heard of. Only a satellite that knows no link state of its own goes above any number that it hears: it may have restarted */
+#define SKY_LINK_STATE_OFF_SLOT 2u /**< slot of that satellite */
+#define SKY_LINK_STATE_OFF_SEQUENCE 4u /**< number chosen by that satellite, from 1 to 2^32 - 2, one more with each change; it does not wrap. Of two link states of a satellite the one with the larger number is newer; with the same number, the one whose `down` is larger. A number more than 2^24 above the known one is refused; the known number of an unheard satellite is 0. Only a satellite that knows no link state of its own takes a number above any that it hears, as it may have restarted */
 #define SKY_LINK_STATE_OFF_DOWN 8u /**< bit 0 north, 1 east, 2 south, 3 west: this satellite does not use that link. All other bits are 0 */
 #define SKY_LINK_STATE_BYTES 10u /**< fixed part of the link_state payload */
 #define SKY_STATS_KVC_UPTIME_MS 0u

@@ -37,7 +37,7 @@ typedef enum
     SKY_SEQ_WHOLE    = 3
 } SKY_SeqFlags_t;
 
-/** Every field of a packet in host order. @c payload points into the datagram it was decoded from. */
+/** All fields of a packet in host order. @c payload points into the datagram it was decoded from. */
 typedef struct
 {
     bool       is_request;
@@ -77,12 +77,12 @@ typedef struct
  * command checksum, function code against operation, header version and security suite, length, and offset + length <=
  * chunk_len <= SKY_LIMIT_CHUNK_BYTES when there is a chunk (PUT request, GET response with status ok).
  *
- * The bytes are read once for the PEC (header and payload apart, so that payload_crc16 comes for nothing) and, in requests, once
+ * The bytes are read once for the PEC (header and payload apart, which also gives payload_crc16) and, in requests, once
  * for the checksum. Nothing is copied.
  *
  * @return SKY_STATUS_OK, or why not: SHORT, BAD_HEADER, BAD_LENGTH, BAD_CRC, BAD_CHECKSUM, BAD_VERSION (also: a security suite
- *         other than 0), BAD_CHUNK. Where PEC and checksum are right, @p pkt is filled (with an error: without payload), so that
- *         an answer can be addressed; where not, is_request is false, nothing else is set, and nobody is to be answered.
+ *         other than 0), BAD_CHUNK. If PEC and checksum are right, @p pkt is filled (after an error without payload), so that
+ *         an answer can be addressed; else is_request is false, nothing else is set, and nobody is to be answered.
  */
 SKY_Status_t SKY_Packet_Decode(const uint8_t *data, size_t len, SKY_Packet_t *pkt);
 

@@ -1,17 +1,17 @@
 /**
  * @file
- * Where the servers of a block are while the window rolls over the torus (paper, sections 3.4 to 3.7). The ground calls the same
- * functions (`skymemory.placement`).
+ * Places of the servers of a block while the window rolls over the torus (paper, sections 3.4 to 3.7). The ground calls the same
+ * functions (`skymemory.sky.placement`).
  *
  * The window is a box of height x width cells around its centre. Its coordinates are *unrolled*: they go on past the last plane
- * and slot instead of beginning anew, and the satellite is found by wrapping them. A layout is laid out once, around the first
+ * and slot instead of beginning anew, and wrapping them gives the satellite. A layout is laid out once, around the first
  * centre. From then on a server keeps to its residues: it sits on the one cell of the window whose unrolled plane has the same
  * remainder modulo the height, and whose unrolled slot has the same remainder modulo the width, as its first cell had. So when the
- * window moves by any step, what stays inside stays where it is, and what falls out goes to a cell that has come in: a step along
- * a plane moves chunks within their plane only, a jump to another plane moves one row only.
+ * window moves by any step, shares inside stay where they are, and shares that fall out go to cells that have come in. A step
+ * along a plane moves chunks within their plane only; a jump to another plane moves one row only.
  *
  * A jump so far that the window meets its own other end around the torus would break that: a satellite that stays inside would have
- * to take another's share. So whoever lays a window out says how far it moves in one step. On an axis where that is too far servers
+ * to take another's share. So the caller says how far the window moves in one step. On an axis where that is too far servers
  * keep their plane (slot) for ever; the window is then as large as the torus there.
  *
  * The hop-aware layout is for a model on board: its centre is that satellite, and nothing of it ever moves.
@@ -43,25 +43,25 @@ typedef struct
     SKY_Torus_t    torus;
     SKY_LayoutId_t layout;
     uint16_t       servers;
-    uint16_t       height, width;                 /**< of the window, in planes and in slots */
+    uint16_t       height, width;                 /**< size of the window, in planes and in slots */
     SKY_Cell_t     origin;                        /**< the first centre */
     SKY_Cell_t     at[SKY_PLACEMENT_SERVERS_MAX]; /**< first cell of each server, relative to the origin */
 } SKY_Placement_t;
 
-/** Are both coordinates within +-SKY_PLACEMENT_CELL_MAX? */
+/** Return true if both coordinates are within +-SKY_PLACEMENT_CELL_MAX. */
 bool SKY_Placement_IsCell(SKY_Cell_t cell);
 /**
  * Lay a layout out around @p origin.
- * @return false: layout or servers (1 .. planes x slots, at most SKY_PLACEMENT_SERVERS_MAX) out of range, or origin no cell
+ * @return false if layout or servers (1 .. planes x slots, at most SKY_PLACEMENT_SERVERS_MAX) are out of range, or origin is no cell
  */
 bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SKY_LayoutId_t layout, uint32_t servers,
                         SKY_Cell_t origin);
 /**
  * Say how far the centre will move in one step, if that may be more than one plane or one slot. Then a satellite that is in the
- * window before and after a step keeps what it holds, and what falls out goes to a satellite that was outside.
+ * window before and after a step keeps its chunks, and chunks that fall out go to a satellite that was outside.
  */
 void SKY_Placement_AllowSteps(SKY_Placement_t *placement, uint32_t planes, uint32_t slots);
-/** The satellite of a server (from 0; @p server is taken modulo the number of servers) while the centre is @p centre. */
+/** Return the satellite of a server (from 0; @p server is taken modulo the number of servers) while the centre is @p centre. */
 SKY_Addr_t SKY_Placement_Server(const SKY_Placement_t *placement, SKY_Cell_t centre, uint32_t server);
 
 #endif

@@ -1,6 +1,6 @@
 /**
  * @file
- * The rotation schedule on board: which window holds when, and so where every chunk is at every instant.
+ * Rotation schedule on board: which window holds when, and so where every chunk is at every instant.
  *
  * Rows lie in memory of the caller, in order; row i holds from its time to that of row i + 1, the first also before its time, the
  * last for ever. A row's number counts from 1 and is the *epoch* of the packets' header: a block with epoch e > 0 was laid for
@@ -16,7 +16,7 @@
 
 typedef struct
 {
-    uint32_t   time_ms; /**< since the schedule's epoch; the first row's is 0 */
+    uint32_t   time_ms; /**< time since the schedule's epoch; the first row's is 0 */
     SKY_Cell_t centre;  /**< unrolled */
 } SKY_ScheduleRow_t;
 
@@ -25,21 +25,22 @@ typedef struct
     SKY_Placement_t          placement; /**< laid out around the first row's centre, for steps as far as those of the rows */
     const SKY_ScheduleRow_t *rows;
     uint32_t                 count;
-    uint64_t                 epoch_us; /**< of the schedule, on the clock of now_us; modulo 2^64 where that clock began later */
+    uint64_t                 epoch_us; /**< epoch of the schedule on the clock of now_us; modulo 2^64 if that clock began later */
 } SKY_Schedule_t;
 
 /**
+ * Take over a schedule.
  * @param rows  stay with the schedule; nothing of them is trusted
  * @return false: what SKY_Placement_Init refuses; no rows; the first time not 0, or times not rising; a centre further than half
  *         the torus from the one before on either axis, or not within +-2^30
  */
 bool SKY_Schedule_Init(SKY_Schedule_t *schedule, const SKY_Torus_t *torus, SKY_LayoutId_t layout, uint32_t servers,
                        const SKY_ScheduleRow_t *rows, uint32_t count, uint64_t epoch_us);
-/** Number of the row that holds at @p now_us, 1 .. count. */
+/** Return the number of the row that holds at @p now_us, 1 .. count. */
 uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us);
-/** When the row after @p row begins to hold, UINT64_MAX behind the last; of use for the row of now and those after it. */
+/** Return the time at which the row after @p row begins, UINT64_MAX behind the last. @p row is that of now or a later one. */
 uint64_t SKY_Schedule_EndUs(const SKY_Schedule_t *schedule, uint32_t row);
-/** The satellite of a server in the window of a row (clamped to 1 .. count). */
+/** Return the satellite of a server in the window of a row (clamped to 1 .. count). */
 SKY_Addr_t SKY_Schedule_Server(const SKY_Schedule_t *schedule, uint32_t row, uint32_t server);
 
 #endif

@@ -21,12 +21,13 @@
 #include "sky_service_state.h"
 
 /**
+ * Begin a service.
  * @param store   belongs to this service from now on: nobody else changes it between Begin or Poll and the last Next
- * @param random  where request ids start
- * @return false: cfg is out of range, or does not fit the store
+ * @param random  start of request ids
+ * @return false if cfg is out of range, or does not fit the store
  */
 bool SKY_Service_Init(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg, SKY_Store_t *store, uint64_t now_us, uint64_t random);
-/** Take a new configuration over; counters and migrations go on. @return false: cfg is out of range, or is another satellite's */
+/** Take a new configuration over; counters and migrations go on. @return false if cfg is out of range, or another satellite's */
 bool SKY_Service_Configure(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg);
 /**
  * Act on one packet for this satellite at APID kvc (request, or response to one of our migrations). What is to be sent is then
@@ -35,52 +36,52 @@ bool SKY_Service_Configure(SKY_Service_t *svc, const SKY_ServiceCfg_t *cfg);
  *
  * While chunks of a block are being moved away (MIGRATE without KEEP, handover), another satellite is told that they are not held
  * here, and its PUTs of them are refused: BUSY, or REFUSED if it is itself the target and has the higher address. Otherwise two
- * that move the same chunks to each other could each let go of them on the word of the other.
+ * satellites that move the same chunks to each other could each let go of them on the word of the other.
  */
 void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *pkt);
-/** @return true: @p out is to be sent. */
+/** Get the next packet to send. @return false if there is none */
 bool SKY_Service_Next(SKY_Service_t *svc, uint64_t now_us, SKY_Out_t *out);
 /**
- * Work that nobody asked for just now: migrations go on, parts expire, and with a schedule the handover begins when the window
- * has left this satellite. Call Next until false, then again at *next_us, or after the next packets. Cheap when there is nothing
+ * Do work that no packet asks for: migrations go on, parts expire, and with a schedule the handover begins when the window has left
+ * this satellite. Call Next until false, then again at *next_us, or after the next packets. Cheap when there is nothing
  * to do; *next_us is then UINT64_MAX, with a schedule too while the store is empty.
  */
 void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us);
 /**
  * Follow a schedule, from the next Poll on. When a row begins, every chunk held here that belongs elsewhere in its window
- * (SKY_Schedule_Server of the chunk's server, chunk id modulo the number of servers) goes there, but for what waits: chunks of a
- * block of a later epoch that this row has here.
- * What comes late, and what an interruption has left (target silent, restart of either), is found at a later look. A handover ends
+ * (SKY_Schedule_Server of the chunk's server, chunk id modulo the number of servers) goes there. Only chunks of a block of a later
+ * epoch that this row has here wait.
+ * Chunks that come late, or that an interruption has left (target silent, restart of either), are found at a later look. A handover ends
  * when it is done, when its target is silent, or when the window has moved on. A look walks over all chunks held; there is none
  * while everything is where it belongs. With SKY_LAYOUT_HOP nothing moves.
  * @param schedule  stays with the service and does not change meanwhile; NULL: none
- * @return false: it is for another constellation; the one before stays
+ * @return false if it is for another constellation; the one before stays
  */
 bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule);
 /**
  * Send all blocks of all tenants to @p target, beginning with the next Poll: a handover that is ordered instead of scheduled. It
- * takes the handover's place. Of orders the last one counts: one that is under way to another satellite ends, and with this
- * satellite for a target what is still here stays.
+ * takes the handover's place. The last order counts: one that is under way to another satellite ends, and with this
+ * satellite as the target the chunks that are still here stay.
  * @return OK: begun, going on already, or ended; BAD_ADDRESS; NOT_FOUND: nothing is held; REFUSED: a schedule holds, which would
  *         bring everything back
  */
 SKY_Status_t SKY_Service_Evacuate(SKY_Service_t *svc, uint64_t now_us, SKY_Addr_t target);
-/** Chunks held here that are to be handed over, as far as is known without looking: all, while the row is not begun. */
+/** Return how many chunks here are to be handed over, as far as known without a look: all, while the row is not begun. */
 uint32_t SKY_Service_HandoverLeft(const SKY_Service_t *svc, uint64_t now_us);
-/** How long the handover that goes on has lasted, in ms; 0: none goes on. */
+/** Return how long the current handover has lasted, in ms; 0 if none goes on. */
 uint64_t SKY_Service_HandoverMs(const SKY_Service_t *svc, uint64_t now_us);
-/** Does a handover go on that is late? The first call that finds it late counts it, in @c handover. */
+/** Return true if the current handover is late. The first call that finds it late counts it, in @c handover. */
 bool SKY_Service_HandoverIsLate(SKY_Service_t *svc, uint64_t now_us);
 /**
- * There is no way from here to @p dst: what was asked of it or goes to it ends, as when another satellite on the way says so. Not
- * during a pull. Poll again soon: what it waited for may be due.
+ * Note that no way leads from here to @p dst: questions and pushes to it end, as when another satellite on the way says so. Not
+ * during a pull. Poll again soon: work that waited for it may be due.
  */
 void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst);
 /** Count a packet that never became a request (SKY_Packet_Decode failed). */
 void SKY_Service_CountError(SKY_Service_t *svc, SKY_Status_t status);
-/** The counters of `stats.kvc`, SKY_STATS_KVC_COUNT of them. */
+/** Write the counters of `stats.kvc`, SKY_STATS_KVC_COUNT of them. */
 void SKY_Service_Stats(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out);
-/** Counters of events become 0, those of the store too; what is in the store stays. */
+/** Set counters of events to 0, those of the store too; the contents of the store stay. */
 void SKY_Service_ResetCounters(SKY_Service_t *svc);
 
 #endif

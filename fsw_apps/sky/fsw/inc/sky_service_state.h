@@ -1,6 +1,6 @@
 /**
  * @file
- * What the hashtable service consists of: configuration, counters, a core, and one structure for each feature. The owner of a
+ * State of the hashtable service: configuration, counters, a core, and one structure for each feature. The owner of a
  * service may read all of it.
  *
  * Each feature has a file, sky_service_<feature>.c. Its functions get the core and their own structure, and those of the features
@@ -11,10 +11,10 @@
  *     letgo      forgets chunks that a migration has delivered
  *     job        chooses which chunks of a migration go next; uses home, letgo
  *     migrate    sends chunks to another satellite; uses home, letgo, job
- *     guard      neither shows nor takes what is being given away; uses job
+ *     guard      hides and refuses chunks that are being given away; uses job
  *     handover   begins the migrations of the schedule; uses home, job, migrate
  *     gossip     tells neighbours of evicted blocks
- *     survey     asks all satellites what they have left to hand over
+ *     survey     asks all satellites how much they have left to hand over
  *     scrub      looks for broken blocks; uses gossip, survey
  *     stats      collects the counters of `stats.kvc`; uses handover
  *     answer     answers requests; uses guard, gossip, handover, migrate, stats
@@ -50,8 +50,8 @@
 /** One packet to send. @c body is valid until the next Begin or Poll. */
 typedef struct
 {
-    SKY_Addr_t     dst;     /**< of the packet; the router decides over which link */
-    SKY_Addr_t     gateway; /**< when dst is a ground host */
+    SKY_Addr_t     dst;     /**< destination of the packet; the router chooses the link */
+    SKY_Addr_t     gateway; /**< gateway, if dst is a ground host */
     uint8_t        head[SKY_HEAD_MAX];
     uint32_t       head_len;
     const uint8_t *body;
@@ -65,16 +65,16 @@ typedef struct
     SKY_Torus_t torus;            /**< MIGRATE targets are checked against it */
     uint32_t    packet_bytes;     /**< largest packet of the links; SKY_LIMIT_FRAGMENTS of them carry a chunk that fills a slot */
     uint32_t    credit;           /**< chunks that a PUT burst may have; largest GET burst; 1 .. SKY_LIMIT_CHUNK_SET */
-    uint32_t    part_lifetime_ms; /**< of an incomplete chunk; less if its PUT has a nearer deadline */
-    uint64_t    clock_offset_us;  /**< from now_us to satellite time, which responses carry */
+    uint32_t    part_lifetime_ms; /**< lifetime of an incomplete chunk; less if its PUT has a nearer deadline */
+    uint64_t    clock_offset_us;  /**< offset from now_us to satellite time, which responses carry */
     bool        migrate_all_from_ground; /**< take MIGRATE of a whole tenant (key all 0) from ground hosts too: it needs no key.
                                               false: only from satellites, this one included (schedule, bus); others REFUSED */
     bool     gossip; /**< tell neighbours of blocks that are evicted, purge what they tell of, and pass it on. false: neither */
-    uint32_t scrub_period_ms; /**< all blocks are looked at once in it, if there is a schedule; 0: never */
-    uint32_t handover_ms;     /**< a handover that takes longer is late; 0: only one that takes longer than its row is */
+    uint32_t scrub_period_ms; /**< period of the scrub, which looks at all blocks once, if there is a schedule; 0: never */
+    uint32_t handover_ms;     /**< time after which a handover is late; 0: only after the end of its row */
 } SKY_ServiceCfg_t;
 
-/** Counters in the order of `stats.kvc` of the ICD are made from these and the store's. */
+/** Counters of the service. With those of the store they make up `stats.kvc` of the ICD. */
 typedef struct
 {
     uint64_t requests;
@@ -89,21 +89,21 @@ typedef struct
     uint64_t gossip_tx;                /**< words told to a neighbour */
     uint64_t gossip_purged;            /**< chunks purged at a neighbour's word */
     uint64_t scrubbed;                 /**< chunks purged because their block was found broken */
-    uint64_t gossip_lost;              /**< words that were not told to all, because newer ones took their place */
-    uint64_t errors[SKY_STATUS_COUNT]; /**< requests refused, and packets that were none, by status */
+    uint64_t gossip_lost;              /**< words that were not told to all neighbours, because newer ones took their place */
+    uint64_t errors[SKY_STATUS_COUNT]; /**< refused requests, and packets that did not decode, by status */
 } SKY_ServiceCounters_t;
 
-/** What all features of the service work on. */
+/** State that all features of the service use. */
 typedef struct
 {
     SKY_ServiceCfg_t      cfg;
     SKY_Store_t          *store;
     SKY_ServiceCounters_t counters;
     const SKY_Schedule_t *schedule; /**< NULL: nothing moves by itself */
-    uint32_t              row;      /**< of the schedule, at the last Poll; 0: not looked at yet */
+    uint32_t              row;      /**< row of the schedule at the last Poll; 0: not looked at yet */
     uint64_t              started_us;
     uint64_t              next_request_id;
-    uint16_t              seq_count; /**< of the next packet */
+    uint16_t              seq_count; /**< sequence count of the next packet */
 } SKY_ServiceCore_t;
 
 /** A part of a migration that is under way: chunks of one block. */
@@ -111,8 +111,8 @@ typedef struct
 {
     bool       active;
     SKY_Push_t push;
-    uint16_t   asked_by[SKY_SERVICE_LANE_CHUNKS]; /**< of the push */
-    uint8_t    payload[SKY_CHUNKSET_MAX_BYTES];   /**< of its last query; stays until the next pull */
+    uint16_t   asked_by[SKY_SERVICE_LANE_CHUNKS]; /**< memory of the push */
+    uint8_t    payload[SKY_CHUNKSET_MAX_BYTES];   /**< payload of its last query; stays until the next pull */
 } SKY_Lane_t;
 
 /** A migration: chunks of blocks, the block used last first, pushed to another satellite. Many blocks are under way at a time. */
@@ -120,28 +120,28 @@ typedef struct
 {
     bool            active;
     bool            keep;
-    bool            all_blocks;  /**< of the tenant */
-    bool            all_tenants; /**< of every tenant; tenant is that of the block that is begun next */
-    bool            walked;      /**< the rest of what is to go is in lanes */
-    bool            cutting;     /**< in this pull, part of a chunk has been sent */
+    bool            all_blocks;  /**< all blocks of the tenant go */
+    bool            all_tenants; /**< all blocks of every tenant go; tenant is that of the next block */
+    bool            walked;      /**< all that is left to go is in lanes */
+    bool            cutting;     /**< part of a chunk has been sent in this pull */
     uint32_t        tenant;
-    uint8_t         key[SKY_KEY_BYTES]; /**< of the block that is begun next */
-    SKY_StoreWalk_t walk;               /**< over all blocks */
+    uint8_t         key[SKY_KEY_BYTES]; /**< key of the next block */
+    SKY_StoreWalk_t walk;               /**< walk over all blocks */
     uint32_t        from;               /**< chunks of that block below have been dealt with */
-    uint32_t        lanes;              /**< active */
-    uint64_t        asked;              /**< bit of a lane: in this pull it has sent a query, whose payload must stay */
+    uint32_t        lanes;              /**< number of active lanes */
+    uint64_t        asked;              /**< bits of lanes that have sent a query in this pull, whose payload must stay */
     uint32_t        turn;               /**< number of the lane that sends next in this pull */
     uint32_t        budget;             /**< chunks that may still be sent in this pull */
     uint32_t        moved;              /**< chunks that the target has acknowledged or will never take */
     uint32_t        stride, server;     /**< chunks server, server + stride, ...; the others of the block stay */
-    uint32_t        row;                /**< what waits for a later one stays */
-    uint32_t        epoch;              /**< that the target is told; 0: the block's own */
+    uint32_t        row;                /**< row of the schedule; blocks that wait for a later one stay */
+    uint32_t        epoch;              /**< epoch that the target is told; 0: the block's own */
     SKY_Addr_t      target;
     uint64_t        deadline_us;
     SKY_Peer_t      peer;        /**< window and timers, for all lanes together */
     SKY_Packet_t    request;     /**< the PUT or HAS at hand */
-    SKY_ChunkView_t chunk;       /**< while cutting */
-    uint32_t        part_offset; /**< while cutting: of the next part */
+    SKY_ChunkView_t chunk;       /**< chunk that is being cut */
+    uint32_t        part_offset; /**< offset of its next part */
 } SKY_Migration_t;
 
 /** All migrations. */
@@ -157,54 +157,54 @@ typedef struct
 {
     uint32_t tenant;
     uint8_t  key[SKY_KEY_BYTES];
-    uint16_t credit;   /**< with which it is passed on */
+    uint16_t credit;   /**< credit with which it is passed on */
     uint8_t  links;    /**< bit (1 << link): neighbours that are still to be told */
-    uint64_t until_us; /**< until then it is known */
+    uint64_t until_us; /**< time until which it is known */
 } SKY_Word_t;
 
 typedef struct
 {
     SKY_Word_t words[SKY_SERVICE_WORDS]; /**< a ring */
-    uint32_t   next;                     /**< whose place the next new word takes */
-    uint32_t   waiting;                  /**< bit (1 << index): words with links */
+    uint32_t   next;                     /**< place of the next new word */
+    uint32_t   waiting;                  /**< bit (1 << index) of each word with links */
 } SKY_Gossip_t;
 
 /** The handover by the schedule. */
 typedef struct
 {
-    uint64_t row_end_us; /**< of core.row; 0: not looked at yet */
-    uint32_t home;       /**< server whose chunks belong here in that row; the number of servers: none */
+    uint64_t row_end_us; /**< end of core.row; 0: not looked at yet */
+    uint32_t home;       /**< server whose chunks belong here in that row; the number of servers stands for none */
     uint32_t last;       /**< server whose chunks were the last to go */
-    uint64_t look_us;    /**< when to look for chunks that belong elsewhere; UINT64_MAX: there are none */
-    uint64_t pause_us;   /**< to the next look, if it finds any */
-    uint64_t since_us;   /**< when the first of what is to be handed over was to go; 0: nothing is */
-    uint32_t left;       /**< chunks to be handed over, as far as the last look and what has come and gone since tell */
-    bool     begun;      /**< in this row */
+    uint64_t look_us;    /**< time of the next look for chunks that belong elsewhere; UINT64_MAX: there are none */
+    uint64_t pause_us;   /**< pause before the next look, if it finds any */
+    uint64_t since_us;   /**< time at which the first chunk to be handed over was to go; 0: none is */
+    uint32_t left;       /**< chunks to be handed over, by the last look and by puts and drops since */
+    bool     begun;      /**< the handover of this row has begun */
     uint32_t late;       /**< handovers by this schedule that took longer than cfg.handover_ms or than their row; the last of them
                               may still go on */
-    uint32_t late_done;  /**< of these, how many are done */
-    uint64_t lasted_ms;  /**< how long the last of those took */
+    uint32_t late_done;  /**< late handovers that are done */
+    uint64_t lasted_ms;  /**< duration of the last of those */
 } SKY_Handover_t;
 
-/** What the scrub does about the server after this one. */
+/** State of the scrub's question to the server after this one. */
 typedef enum
 {
     SKY_SCRUB_IDLE = 0,
-    SKY_SCRUB_ASK,  /**< a question is to be sent */
-    SKY_SCRUB_ASKED /**< and has been */
+    SKY_SCRUB_ASK,  /**< the question is to be sent */
+    SKY_SCRUB_ASKED /**< the question was sent */
 } SKY_ScrubState_t;
 
-/** The look for incomplete blocks. */
+/** The scrub: the look for incomplete blocks. */
 typedef struct
 {
     SKY_ScrubState_t state;
-    uint32_t         cursor;   /**< of SKY_Store_NextBlock */
-    uint64_t         next_us;  /**< of the next look, or when the answer is late */
-    uint64_t         rest_us;  /**< no look before */
-    uint32_t         row;      /**< of the schedule at the last look */
-    uint64_t         look_us;  /**< when that was */
-    uint64_t         since_us; /**< first look in that row: what was suspected before does not count */
-    uint32_t         tenant;   /**< the block asked about */
+    uint32_t         cursor;   /**< cursor of SKY_Store_NextBlock */
+    uint64_t         next_us;  /**< time of the next look, or after which the answer is late */
+    uint64_t         rest_us;  /**< time before which there is no look */
+    uint32_t         row;      /**< row of the schedule at the last look */
+    uint64_t         look_us;  /**< time of the last look */
+    uint64_t         since_us; /**< first look in that row: earlier suspicions do not count */
+    uint32_t         tenant;   /**< tenant of the block asked about */
     uint8_t          key[SKY_KEY_BYTES];
     SKY_Addr_t       server;
     uint64_t         request_id;
@@ -214,28 +214,28 @@ typedef struct
     uint32_t         payload_len;
 } SKY_Scrub_t;
 
-/** What is known of other satellites' handovers. */
+/** The survey of other satellites' handovers. */
 typedef struct
 {
-    bool     is_wanted;  /**< to be found out */
-    uint32_t row;        /**< of the schedule, that it is about */
-    uint32_t asked;      /**< satellites in a row, none of which has said that it has anything left */
+    bool     is_wanted;  /**< the survey is wanted */
+    uint32_t row;        /**< row of the schedule that it is about */
+    uint32_t asked;      /**< satellites asked one after another, none of which has anything left */
     uint32_t first;      /**< number of the first satellite of the group that is asked */
-    uint32_t next;       /**< and of the first after it */
-    uint32_t to_ask;     /**< bits of the group: still to be asked */
-    uint32_t waiting;    /**< bits of the group: not answered yet */
-    uint64_t until_us;   /**< when answers are late; without a group, when the next one begins */
-    uint64_t settled_us; /**< when all had been asked; 0: they have not */
+    uint32_t next;       /**< number of the first satellite after the group */
+    uint32_t to_ask;     /**< bits of the group's satellites that are still to be asked */
+    uint32_t waiting;    /**< bits of the group's satellites that have not answered yet */
+    uint64_t until_us;   /**< time at which answers are late, or, without a group, at which the next one begins */
+    uint64_t settled_us; /**< time at which all had been asked; 0: they have not */
     uint64_t request_id;
 } SKY_Survey_t;
 
-/** What Next makes of the packet that Begin was given. */
+/** Answer that Next makes to the packet of Begin. */
 typedef enum
 {
     SKY_ANSWER_IDLE = 0, /**< nothing */
     SKY_ANSWER_REPLY,    /**< one response, ready */
     SKY_ANSWER_CHUNKS,   /**< GET: chunks that are here */
-    SKY_ANSWER_MISSING   /**< GET: the set of those that are not */
+    SKY_ANSWER_MISSING   /**< GET: the set of chunks that are not here */
 } SKY_AnswerStage_t;
 
 /** The answer to the request at hand. */
@@ -243,13 +243,13 @@ typedef struct
 {
     SKY_AnswerStage_t stage;
     SKY_Packet_t      reply;
-    uint32_t          block;     /**< GET: SKY_Store_Find, good until the next Begin or Poll */
-    SKY_ChunkSet_t    set;       /**< GET: asked for */
-    SKY_ChunkSet_t    missing;   /**< GET: of these, looked up and not here */
-    uint32_t          set_index; /**< GET: next of the set to look up */
+    uint32_t          block;     /**< GET: result of SKY_Store_Find, valid until the next Begin or Poll */
+    SKY_ChunkSet_t    set;       /**< GET: chunks asked for */
+    SKY_ChunkSet_t    missing;   /**< GET: chunks of the set that were looked up and are not here */
+    uint32_t          set_index; /**< GET: index in the set of the next chunk to look up */
     uint32_t          burst_left;
-    SKY_ChunkView_t   chunk;       /**< GET: next to be sent, whose id is in the reply */
-    uint32_t          part_offset; /**< of its next part */
+    SKY_ChunkView_t   chunk;       /**< GET: next chunk to send, whose id is in the reply */
+    uint32_t          part_offset; /**< GET: offset of its next part */
     uint8_t           scratch[SKY_SERVICE_SCRATCH_BYTES];
 } SKY_Answer_t;
 

@@ -1,14 +1,14 @@
 /**
  * @file
- * The chunk store: fixed slots in memory that the caller hands in, found through an open-addressing index, given up in the
- * order of last use.
+ * Chunk store: fixed slots in memory that the caller hands in, found through an open-addressing index, given up in the order of
+ * last use.
  *
  * Two tables: blocks, keyed by (tenant, 32-byte key), and chunks, keyed by (block, chunk id). A block is unusable as soon as
  * one of its chunks is gone (paper, section 3.9), so use is recorded per block and eviction takes whole blocks: the least
  * recently used one loses all its chunks on this satellite.
  *
  * Nothing is allocated after init, and nothing but the index is touched before it is used: an idle store of 64 MiB costs some
- * hundred kB of resident memory. Every loop is bounded by a table; what a call may cost is said where it is more than a look-up.
+ * hundred kB of resident memory. Every loop is bounded by a table; a function says what it costs if that is more than a look-up.
  */
 #ifndef SKY_STORE_H
 #define SKY_STORE_H
@@ -26,18 +26,18 @@ typedef struct
     uint32_t block_count; /**< 1 .. slot_count */
 } SKY_StoreCfg_t;
 
-/** What the store knows of a block, apart from its chunks. */
+/** Facts of a block in the store, apart from its chunks. */
 typedef struct
 {
     uint32_t tenant;
     uint8_t  key[SKY_KEY_BYTES];
     uint32_t chunk_total;
     uint32_t block_len;
-    uint32_t chunk_len;    /**< of a full chunk */
-    uint32_t epoch;        /**< the newest of its PUTs */
+    uint32_t chunk_len;    /**< length of a full chunk */
+    uint32_t epoch;        /**< newest epoch of its PUTs */
     uint32_t held;         /**< complete chunks held here */
-    uint64_t put_until_us; /**< how long parts of its PUTs are kept, at most: until then it may be in the making */
-    uint64_t suspect_us;   /**< what SKY_Store_Suspect said; 0: nothing, or a chunk was put or went since */
+    uint64_t put_until_us; /**< time until which parts of its PUTs are kept: until then the block may be incomplete */
+    uint64_t suspect_us;   /**< time given to SKY_Store_Suspect; 0: none, or a chunk was put or went since */
 } SKY_BlockInfo_t;
 
 /** A block that made room. */
@@ -48,7 +48,7 @@ typedef struct
     uint32_t held; /**< complete chunks that went; 0: there was no such block */
 } SKY_Eviction_t;
 
-/** How far a walk by last use has come. */
+/** Position of a walk by last use. */
 typedef struct
 {
     uint64_t used; /**< number of the last use of the block it is at; 0: not begun */
@@ -66,10 +66,10 @@ typedef struct
 
 typedef struct
 {
-    uint32_t blocks;     /**< with at least one chunk, complete or in part */
+    uint32_t blocks;     /**< blocks with at least one chunk, complete or in part */
     uint32_t slots_used; /**< chunks, complete or in part */
-    uint32_t partial;    /**< of these, in part */
-    uint64_t bytes;      /**< of complete chunks */
+    uint32_t partial;    /**< chunks in part */
+    uint64_t bytes;      /**< bytes of complete chunks */
     uint64_t evicted_blocks, evicted_chunks, expired_partial;
 } SKY_StoreCounters_t;
 
@@ -87,19 +87,20 @@ typedef struct
     uint32_t            free_block, free_slot;   /**< lists of entries given back */
     uint32_t            fresh_block, fresh_slot; /**< entries from here on were never used and never touched */
     uint32_t            newest, oldest;          /**< ends of the list of blocks by last use */
-    uint64_t            uses;                    /**< numbered so far */
+    uint64_t            uses;                    /**< number of uses so far */
     uint32_t            expire_cursor;
-    SKY_Eviction_t      evicted;   /**< by the last SKY_Store_Put: never more than one, as each block has a slot to give */
-    bool                completed; /**< the last SKY_Store_Put has completed a chunk */
-    uint64_t            secret[2];
+    SKY_Eviction_t evicted; /**< block evicted by the last SKY_Store_Put: never more than one, as each block has a slot to give */
+    bool           completed; /**< the last SKY_Store_Put has completed a chunk */
+    uint64_t       secret[2];
 } SKY_Store_t;
 
-/** Bytes of memory that a store of @p cfg needs, at any alignment; 0 if @p cfg is out of range. */
+/** Return the bytes of memory that a store of @p cfg needs, at any alignment; 0 if @p cfg is out of range. */
 size_t SKY_Store_MemoryBytes(const SKY_StoreCfg_t *cfg);
 /**
+ * Begin an empty store.
  * @param memory  stays with the store; its contents do not matter
  * @param seed    randomises the index, so that nobody can aim keys at one place of it
- * @return false: bad cfg or too little memory
+ * @return false if cfg is out of range, or the memory too little
  */
 bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory, size_t memory_bytes, uint64_t seed);
 
@@ -145,21 +146,21 @@ bool SKY_Store_EachChunk(const SKY_Store_t *store, uint32_t block, uint32_t *cur
 uint32_t SKY_Store_Purge(SKY_Store_t *store, uint32_t tenant, const uint8_t *key);
 /** Forget one complete chunk (after it has moved elsewhere). @return false if it was not held */
 bool SKY_Store_Drop(SKY_Store_t *store, uint32_t tenant, const uint8_t *key, uint32_t chunk_id);
-/** Note when a block was found broken elsewhere; 0: it was found whole. @p block was found and holds a complete chunk. */
+/** Note the time at which a block was found broken elsewhere; 0: it was found whole. @p block was found and holds a complete chunk. */
 void SKY_Store_Suspect(SKY_Store_t *store, uint32_t block, uint64_t since_us);
-/** A block is for a later epoch than it was put for; for an earlier one never. @p block was found. */
+/** Raise the epoch of a block; an earlier epoch changes nothing. @p block was found. */
 void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch);
-/** Forget parts whose time is over; looks at no more than @p most slots a call. @return chunks that were given up */
+/** Forget parts whose time is over, among @p most slots a call. @return number of chunks that were given up */
 uint32_t SKY_Store_Expire(SKY_Store_t *store, uint64_t now_us, uint32_t most);
 /**
  * Walk over all blocks that hold a complete chunk, any order: @p cursor starts at 0. Looks at the whole table of blocks in the
- * worst case. @return false at the end; else *cursor - 1 is what SKY_Store_Find gives. Blocks put meanwhile may be missed.
+ * worst case. @return false at the end; else *cursor - 1 is the result of SKY_Store_Find. Blocks put meanwhile may be missed.
  */
 bool SKY_Store_NextBlock(const SKY_Store_t *store, uint32_t *cursor, SKY_BlockInfo_t *info);
 /**
  * Walk over the blocks that hold a complete chunk, the last used first: @p walk starts as all zeros. Blocks may come, go and be used
- * meanwhile; what is put or used after the walk has begun may be passed over. Costs a step of a list. Where the last block of the
- * walk has gone or was used since, the walk looks for its place from the newest block on: a step for each block that was used
+ * meanwhile; blocks that are put or used after the walk has begun may be passed over. It costs a step of a list. If the last block
+ * of the walk has gone or was used since, the walk looks for its place from the newest block on: a step for each block that was used
  * since, and for each that it has passed and that is still there.
  * @return false at the end
  */

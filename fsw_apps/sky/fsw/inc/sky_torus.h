@@ -33,22 +33,22 @@ typedef struct
 /** @return false unless planes and slots are 1 .. 65535. */
 bool SKY_Torus_Init(SKY_Torus_t *torus, uint32_t planes, uint32_t slots, bool seam_cut);
 bool SKY_Torus_Contains(const SKY_Torus_t *torus, SKY_Addr_t addr);
-/** The neighbour over @p link, or {0,0} if there is none (seam, a torus one wide, not an ISL). */
+/** Return the neighbour over @p link, or {0,0} if there is none (seam, a torus one wide, not an ISL). */
 SKY_Addr_t SKY_Torus_Neighbour(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_LinkId_t link);
-/** Hops on the shortest way, with both wraps and the seam. */
+/** Return the hops of the shortest way, with both wraps and the seam. */
 uint32_t SKY_Torus_Hops(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to);
 /**
- * The link towards @p to: plane first, then slot, the shorter way round (paper, section 4). The paper's rule leaves a tie
- * (even sizes, opposite satellites) unmoved; a tie goes south, respectively east.
+ * Return the link towards @p to: plane first, then slot, the shorter way round (paper, section 4). The paper's rule leaves a tie
+ * (even sizes, opposite satellites) open; here a tie goes south or east.
  *
  * If no link that leads nearer is up, the packet makes a detour: over the link that leaves the fewest hops, and among equals
  * one step aside (two hops more) before the long way round the ring. As the rule has no memory, the next satellite would
- * send such a packet straight back; it is told where the packet came from, and sends it nearer over any link but that.
+ * send such a packet straight back. So it is told where the packet came from, and sends it nearer over any other link.
  *
  * With one link or one satellite down every packet arrives that can, at most 2 hops later than on the best way left
- * (5 x 19 satellites, tested for all pairs); with more, some may circle until their hop limit.
+ * (5 x 19 satellites, tested for all pairs). With more of them down, some packets may circle until their hop limit.
  *
- * @param previous  the satellite that the packet came from, or {0,0}
+ * @param previous  satellite that the packet came from, or {0,0}
  * @param usable    bit (1 << link) for each ISL that is up
  * @return SKY_LINK_NONE if @p to is @p from or no link is up
  */

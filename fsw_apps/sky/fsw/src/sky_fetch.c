@@ -1,6 +1,6 @@
 /**
  * @file
- * Receiving end of a transfer: requests go out for what is missing, chunks go straight to their place in the block.
+ * Receiving end of a transfer: requests go out for missing chunks, which go straight to their place in the block.
  *
  * A satellite answers requests in order, each with a burst whose last packet says so. A chunk of a burst that is over is lost,
  * or late; it gets a moment of grace (as in RFC 8985) before it is asked for again.
@@ -238,7 +238,7 @@ static void fetch_unsent(SKY_Fetch_t *fetch, uint16_t number, uint32_t last)
     }
 }
 
-/* Is a chunk on its way that was asked for up to request @p number? */
+/* Return true if a chunk is on its way that was asked for up to request @p number. */
 static bool fetch_has_gap(const SKY_Fetch_t *fetch, uint16_t number)
 {
     uint32_t i = SKY_ChunkSet_Next(&fetch->missing, 0);
@@ -297,7 +297,7 @@ static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, bo
     }
 }
 
-/* What is known of the parts of a chunk; the oldest entry makes room for a new one. */
+/* Return the entry of a chunk's parts; the oldest entry makes room for a new one. */
 static SKY_Parts_t *fetch_parts(SKY_Fetch_t *fetch, uint32_t index)
 {
     SKY_Partial_t *partial;

@@ -357,7 +357,7 @@ void SKY_Hello_Poll(SKY_Hello_t *hello, uint64_t now_us)
     SKY_ASSERT(!greets || hello->due_us <= now_us + hello->period_us);
 }
 
-/* How many packets of news may still go over a link now. */
+/* Return true if another packet of news may go over a link now. */
 static bool MayTell(SKY_HelloLink_t *link, uint64_t now_us)
 {
     if (now_us - link->burst_us >= SKY_HELLO_PAUSE_US)

@@ -169,7 +169,7 @@ static bool IsBacklogged(SKY_Link_t *link, uint64_t now_us)
     return link->busy_until_ns > latest_ns;
 }
 
-/* When the last bit has left the transmitter. */
+/* Return the time at which the last bit has left the transmitter. */
 static uint64_t Transmit(SKY_Link_t *link, uint64_t now_us, size_t len)
 {
     const uint64_t now_ns = now_us * NS_PER_US;

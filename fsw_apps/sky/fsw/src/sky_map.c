@@ -281,7 +281,7 @@ static bool IsTooFarAhead(const SKY_Map_t *map, uint32_t place, uint32_t sequenc
     return sequence > known && sequence - known > SKY_MAP_AHEAD_MAX && (place != map->self || known != 0u);
 }
 
-/* May another change of this satellite's link state be taken now? At once SKY_MAP_BURST, then one in a second. */
+/* Return true if another change of this satellite's link state may be taken now: SKY_MAP_BURST at once, then one in a second. */
 static bool MayTake(SKY_Map_t *map, uint64_t now_us, uint32_t place)
 {
     const uint64_t elapsed_s = (now_us - map->second_us) / SECOND_US;

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/** What is added to the state of SplitMix64 from one number to the next. */
+/** Increment of the state of SplitMix64 from one number to the next. */
 #define SKY_MIX_STEP UINT64_C(0x9E3779B97F4A7C15)
 
 /** The number that SplitMix64 makes of a state (Steele, Lea, Flood 2014). */

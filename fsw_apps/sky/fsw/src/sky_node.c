@@ -11,7 +11,7 @@
 #define TYPE_REQUEST 0x10u   /* packet type in the first byte of the primary header */
 #define POLL_MIN_US  1000u   /* a service that is always due must not keep the processor */
 
-/* What is copied must have room. Where a line does not hold, its array has -1 elements and does not compile. */
+/* Copies must have room. If a line does not hold, its array has -1 elements and does not compile. */
 typedef char ScratchIsCopied[SKY_NODE_COPY_BYTES >= SKY_SERVICE_SCRATCH_BYTES ? 1 : -1];
 typedef char RelayedIsCopied[SKY_NODE_COPY_BYTES >= SKY_LIMIT_RELAY_BYTES ? 1 : -1];
 typedef char HellosAreCopied[SKY_NODE_COPY_BYTES >= SKY_HELLO_MAX_BYTES ? 1 : -1];

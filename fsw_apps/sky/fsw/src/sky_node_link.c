@@ -1,6 +1,6 @@
 /**
  * @file
- * Links of a node: which are up, cuts by command, what comes in and what goes out over them.
+ * Links of a node: their states, cuts by command, packets in and out.
  */
 #include <string.h>
 

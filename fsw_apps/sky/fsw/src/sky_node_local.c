@@ -1,6 +1,6 @@
 /**
  * @file
- * What a node serves itself, at the APID of isl: PING, HELLO, STATS, and RELAY of messages of the Software Bus.
+ * Requests that a node serves itself, at the APID of isl: PING, HELLO, STATS, and RELAY of messages of the Software Bus.
  *
  * RELAY puts a command on the bus of this satellite, through the shell, which decides what is admitted. A command that is repeated,
  * because its answer was lost, is answered and not put there again. With the flag TLM the requester gets telemetry for as long as its

@@ -1,6 +1,6 @@
 /**
  * @file
- * Which parts of a chunk are here: see sky_parts.h.
+ * Parts of a chunk that are here: see sky_parts.h.
  */
 #include "sky_parts.h"
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * What a transfer knows of the satellite at its other end (window, round trip), and what both kinds of transfer share.
+ * State of the satellite at the other end of a transfer (window, round trip), and functions of both kinds of transfer.
  */
 #include "sky_transfer.h"
 

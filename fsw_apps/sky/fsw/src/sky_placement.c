@@ -1,6 +1,6 @@
 /**
  * @file
- * Where servers are while the window rolls: see sky_placement.h. Sums of coordinates are taken in 64 bits, where none overflows.
+ * Places of servers while the window rolls: see sky_placement.h. Sums of coordinates are taken in 64 bits, where none overflows.
  */
 #include "sky_placement_priv.h"
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * Sending end of a transfer: chunks go out, a HAS after each burst asks which arrived, what did not goes out again.
+ * Sending end of a transfer: chunks go out, a HAS after each burst asks which arrived, and the others go out again.
  *
  * A chunk belongs to the query that follows it. The response to a query therefore speaks of all chunks up to that query: what is
  * not held then is lost, or the query has overtaken it, as happens on a link with jitter. So it is doubted first, and belongs to
@@ -229,7 +229,7 @@ static void push_doubt(SKY_Push_t *push, uint32_t index)
     SKY_ASSERT(push->on_way > 0);
 }
 
-/* What the answer to query @p number says of each chunk that is not acknowledged yet. */
+/* Take in the answer to query @p number about each chunk that is not acknowledged yet. */
 static void push_settle(SKY_Push_t *push, uint64_t now_us, uint16_t number, const SKY_ChunkSet_t *held)
 {
     uint32_t delivered = 0;

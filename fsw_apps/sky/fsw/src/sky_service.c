@@ -82,7 +82,7 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
 
 /* ---- in and out --------------------------------------------------------------------------------------------------- */
 
-/* What was not pulled is dropped. */
+/* Drop packets that were not pulled. */
 static void begin_pull(SKY_Service_t *svc)
 {
     svc->answer.stage = SKY_ANSWER_IDLE;

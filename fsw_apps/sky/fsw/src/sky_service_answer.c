@@ -56,7 +56,7 @@ static void reply_with_set(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, 
     SKY_ASSERT(answer->stage == SKY_ANSWER_REPLY);
 }
 
-/* What the block was declared as, as far as it is known here. */
+/* Fill in the declaration of the block, as far as it is known here. */
 static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint32_t block)
 {
     SKY_BlockInfo_t    info;
@@ -81,7 +81,7 @@ static void tell_evicted(SKY_Service_t *svc, uint64_t now_us)
     const SKY_Eviction_t *evicted = &svc->core.store->evicted;
     SKY_ASSERT(evicted->held == 0 || svc->core.store->counters.evicted_blocks >= 1);
 
-    /* What is to be handed over may be at its new place already, and the block whole. */
+    /* Chunks to be handed over may be at their new places already, and the block whole. */
     if (evicted->held > 0 && SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
     {
         SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted->tenant, evicted->key);

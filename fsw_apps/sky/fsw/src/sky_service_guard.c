@@ -1,6 +1,6 @@
 /**
  * @file
- * What a satellite says of chunks that it is giving away. Two satellites that move the same chunks to each other could each let go
+ * Answers of a satellite about chunks that it is giving away. Two satellites that move the same chunks to each other could each let go
  * of them on the word of the other. So while a chunk is on its way from here for good, other satellites are told that it is not held
  * here, and their PUTs of it are refused.
  */
@@ -14,7 +14,7 @@ static bool is_before(SKY_Addr_t a, SKY_Addr_t b)
     return a.plane < b.plane || (a.plane == b.plane && a.slot < b.slot);
 }
 
-/* Are chunks of the block of @p req on their way from here for good? */
+/* Return true if chunks of the block of @p req are on their way from here for good. */
 static bool gives_away(const SKY_Migrations_t *migrations, const SKY_Migration_t *job, const SKY_Packet_t *req)
 {
     for (uint32_t i = SKY_Job_FirstLane(migrations, job); job->active && !job->keep && i < SKY_Job_LanesEnd(migrations, job); ++i)

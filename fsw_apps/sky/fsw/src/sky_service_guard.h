@@ -10,7 +10,7 @@
 /** @return bit (1 << job) of each migration that is giving away chunks of the block of @p req; 0 for a request of a ground host */
 uint32_t SKY_Guard_Given(const SKY_Migrations_t *migrations, const SKY_Packet_t *req);
 /**
- * May this satellite take a chunk of the block of @p req from whoever sent it, and tell that it holds it?
+ * Check that this satellite may take a chunk of the block of @p req from its sender, and tell that it holds it.
  * @param given  what SKY_Guard_Given says of the request
  * @return OK; while the chunk is being moved away BUSY, or REFUSED if both move it to each other and this one goes first
  */

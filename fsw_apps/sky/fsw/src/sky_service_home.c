@@ -1,6 +1,6 @@
 /**
  * @file
- * Where chunks belong by the schedule. A chunk's server is its id modulo the number of servers; a row of the schedule says which
+ * Home of chunks by the schedule. A chunk's server is its id modulo the number of servers; a row of the schedule says which
  * satellite that is.
  */
 #include "sky_service_home.h"

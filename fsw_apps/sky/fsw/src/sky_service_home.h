@@ -7,7 +7,7 @@
 
 #include "sky_service_state.h"
 
-/** Is @p satellite that server in a row? There is a schedule. */
+/** Return true if @p satellite is that server in a row. There is a schedule. */
 bool SKY_Home_Is(const SKY_ServiceCore_t *core, uint32_t row, uint32_t server, SKY_Addr_t satellite);
 /** Find the server that @p satellite is in a row. There is a schedule. @return the number of servers if it is none */
 uint32_t SKY_Home_ServerOf(const SKY_ServiceCore_t *core, uint32_t row, SKY_Addr_t satellite);

@@ -1,6 +1,6 @@
 /**
  * @file
- * A job of a migration: which chunks of which block go next, and the lanes in which they go.
+ * Job of a migration: the choice of the chunks that go next, and the lanes in which they go.
  *
  * A job walks over blocks, the one used last first, and over each block in pieces of SKY_SERVICE_LANE_CHUNKS chunk ids. Each piece
  * takes a lane: a push of its own, with its own questions.

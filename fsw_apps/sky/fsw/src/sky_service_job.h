@@ -13,7 +13,7 @@
 uint32_t SKY_Job_FirstLane(const SKY_Migrations_t *migrations, const SKY_Migration_t *job);
 /** up to the one before this. */
 uint32_t SKY_Job_LanesEnd(const SKY_Migrations_t *migrations, const SKY_Migration_t *job);
-/** Does a lane move chunks of that block? */
+/** Return true if a lane moves chunks of that block. */
 bool SKY_Job_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key);
 
 /**
@@ -21,7 +21,7 @@ bool SKY_Job_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *ke
  * @return false: no lane is free, or all has begun
  */
 bool SKY_Job_BeginLane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job);
-/** What a lane was to send has changed: begin it anew with what is held now, or end it if nothing is. */
+/** Begin a lane whose chunks have changed anew with those that are held now, or end it if there are none. */
 void SKY_Job_RestartLane(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_Lane_t *lane);
 /** After anything that may have ended the push of a lane: end the lane or the job, and begin the next lane. */
 void SKY_Job_FollowUp(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane);

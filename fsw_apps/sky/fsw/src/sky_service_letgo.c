@@ -1,6 +1,6 @@
 /**
  * @file
- * What a migration lets go of: chunks that the target has acknowledged, and those that it will never take.
+ * Chunks that a migration lets go of: those that the target has acknowledged, and those that it will never take.
  *
  * Without the latter a handover would have something left for ever. The scrub purges nothing while anybody has something left, so
  * one such chunk would stop it in the whole constellation.

@@ -7,7 +7,7 @@
 
 #include "sky_service_state.h"
 
-/** Is there such a satellite, and is it not this one? */
+/** Return true if there is such a satellite, and it is not this one. */
 bool SKY_Migrate_CanGoTo(const SKY_ServiceCore_t *core, SKY_Addr_t target);
 /** Act on a MIGRATE request. @return the status of its response */
 SKY_Status_t SKY_Migrate_Request(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, const SKY_Packet_t *pkt);

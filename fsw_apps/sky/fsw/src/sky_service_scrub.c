@@ -39,7 +39,7 @@ static uint64_t period_us(const SKY_ServiceCore_t *core)
     return (uint64_t)core->cfg.scrub_period_ms * US_PER_MS;
 }
 
-/* When to look at the next block, so that all have their turn in just over a period. There is at least one. */
+/* Return the time to look at the next block, so that all have their turn in just over a period. There is at least one. */
 static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t now_us)
 {
     SKY_ASSERT(core->store->counters.blocks > 0);
@@ -201,7 +201,7 @@ void SKY_Scrub_Unreachable(SKY_Scrub_t *scrub, SKY_Addr_t dst)
     SKY_ASSERT(scrub->rest_us <= scrub->next_us);
 }
 
-/* What the server after this one says of its share. */
+/* Take in the answer of the server after this one about its share. */
 static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
                   const SKY_Packet_t *pkt)
 {

@@ -1,7 +1,7 @@
 /**
  * @file
- * Survey: has any satellite something left to hand over? A handover may take longer than any time that could be set, so before the
- * scrub purges a block as broken it wants to know that nothing is on its way.
+ * Survey: finds out whether any satellite has something left to hand over. A handover may take longer than any time that could be
+ * set, so before the scrub purges a block as broken it wants to know that nothing is on its way.
  *
  * Every other satellite is asked by STATS for how much it still has to hand over, a group of them at a time. In a row chunks go
  * only to the row's own places, so once nobody has anything left that stays true until the next row begins. All are asked twice: what left

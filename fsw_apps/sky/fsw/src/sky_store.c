@@ -1,6 +1,6 @@
 /**
  * @file
- * The chunk store: what is taken in, found and forgotten. See sky_store.h; the tables are in sky_store_table.c.
+ * Chunk store: taking in, finding and forgetting chunks. See sky_store.h; the tables are in sky_store_table.c.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static uint32_t find_complete(const SKY_Store_t *store, uint32_t block, uint32_t
 
 /* ---- put ---------------------------------------------------------------------------------------------------------- */
 
-/* Do the lengths of a PUT agree with each other? @c chunk_len becomes that of a full chunk of the block. */
+/* Check that the lengths of a PUT agree. @c chunk_len becomes that of a full chunk of the block. */
 static SKY_Status_t check_lengths(const SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t *chunk_len)
 {
     if (pkt->chunk_id >= pkt->chunk_total || pkt->chunk_len == 0 || pkt->chunk_len > pkt->block_len)
@@ -131,7 +131,7 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
     return index;
 }
 
-/* Is there anything complete here that a PUT contradicts? */
+/* Return true if a PUT contradicts anything complete here. */
 static bool contradicts(const SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, uint32_t block, uint32_t held)
 {
     SKY_ASSERT(held == NONE || store->slots[held].block == block);

@@ -1,16 +1,16 @@
 /**
  * @file
- * Whether a block is whole, as servers say that are asked by HAS. Part of the host: missions do not compile it.
+ * Check whether a block is whole, by the word of servers that are asked by HAS. Part of the host: missions do not compile it.
  *
- * A server's share of a block is asked for in pieces that one request can name. Of a share that has several places the next place is
- * asked for what those before do not hold, because a share that moves may lie in part at one and in part at another:
+ * A server's share of a block is asked for in pieces that one request can name. If a share has several places, the next place
+ * is asked for the chunks that those before lack, because a share that moves may lie in part at one and in part at another:
  *
  *     for each server, for each of SKY_HeldShare_Pieces:   SKY_HeldShare_Init
  *     while SKY_HeldShare_Next names a place:              SKY_HeldShare_Ask, send it there, SKY_HeldShare_Take
  *     in the end, over all pieces:                     SKY_Held_Add
  *
- * Only a satellite's own word that it does not hold a chunk makes a block one that is not whole. Silence says nothing, nor does an
- * answer that cannot be read.
+ * Only a satellite's own word that it lacks a chunk makes a block count as broken. Silence says nothing, nor does an answer that
+ * cannot be read.
  */
 #ifndef SKY_HELD_H
 #define SKY_HELD_H
@@ -20,53 +20,54 @@
 
 #define SKY_HELD_NOWHERE UINT32_MAX /**< no place is left to ask, or nothing to ask for */
 
-/** What a server should hold of a block, as far as one request can name it. */
+/** A server's share of a block, as far as one request can name it. */
 typedef struct
 {
     SKY_BlockFacts_t block;
-    uint32_t         places;        /**< where it may be held */
-    uint32_t         asked;         /**< of these, in their order */
-    bool             is_unanswered; /**< somebody said nothing, or there is nobody to ask */
-    bool             is_other;      /**< a block of other lengths has the name */
-    SKY_ChunkSet_t   missing;       /**< found nowhere so far */
+    uint32_t         places;        /**< number of its places */
+    uint32_t         asked;         /**< places asked so far, in their order */
+    bool             is_unanswered; /**< a satellite was silent, or there is none to ask */
+    bool             is_other;      /**< a block of other lengths has the key */
+    SKY_ChunkSet_t   missing;       /**< chunks found nowhere so far */
 } SKY_HeldShare_t;
 
-/** Is a block held? Of several shares the greatest value counts. */
+/** Verdict on a block. The greatest value of its shares counts. */
 typedef enum
 {
     SKY_HELD_WHOLE = 0, /**< every chunk is held */
-    SKY_HELD_UNKNOWN,   /**< that depends on somebody who said nothing, or on a server that nobody was asked about */
-    SKY_HELD_BROKEN     /**< a chunk is held nowhere, as all said who may have it */
+    SKY_HELD_UNKNOWN,   /**< a satellite was silent, or nobody was asked about a server */
+    SKY_HELD_BROKEN     /**< a chunk is held nowhere, by the word of all satellites that may have it */
 } SKY_HeldVerdict_t;
 
-/** What servers say of a block. All 0 before the first share. */
+/** The word of servers of a block. All 0 before the first share. */
 typedef struct
 {
     uint32_t verdict; /**< SKY_HeldVerdict_t */
     bool     is_other;
 } SKY_Held_t;
 
-/** @return in how many pieces a server's share is asked for; 0: it has none. @param server  0 to servers - 1 */
+/** Return the number of pieces in which a server's share is asked for; 0 if it has none. @param server  0 to servers - 1 */
 uint32_t SKY_HeldShare_Pieces(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server);
 /**
- * @param block   of which all numbers are sound
+ * Begin a piece of a share.
+ * @param block   facts of the block, which do not contradict each other
  * @param piece   less than SKY_HeldShare_Pieces
- * @param places  where the share may be; 0: nobody is asked for it
+ * @param places  number of places of the share; 0: nobody is asked for it
  */
 void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server, uint32_t piece,
                         uint32_t places);
-/** @return the place that is asked next, from 0; SKY_HELD_NOWHERE: the share is done */
+/** Return the next place to ask, from 0; SKY_HELD_NOWHERE if the share is done. */
 uint32_t SKY_HeldShare_Next(const SKY_HeldShare_t *share);
 /**
  * Write the question to the next place.
  * @param payload   room for SKY_CHUNKSET_MAX_BYTES
- * @param chunk_id  that goes into the packet's header
+ * @param chunk_id  receives the chunk id of the packet's header
  * @return bytes written
  */
 uint32_t SKY_HeldShare_Ask(SKY_HeldShare_t *share, uint8_t *payload, uint32_t *chunk_id);
-/** That place has answered. @param answer  NULL: it has not */
+/** Take in the answer of that place. @param answer  NULL: there is none */
 void SKY_HeldShare_Take(SKY_HeldShare_t *share, const uint8_t *key, const SKY_Packet_t *answer);
-/** Add what is known of a share that is done to what is known of its block. */
+/** Add the result of a share that is done to that of its block. */
 void SKY_Held_Add(SKY_Held_t *held, const SKY_HeldShare_t *share);
 
 #endif

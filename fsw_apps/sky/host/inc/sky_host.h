@@ -1,13 +1,13 @@
 /**
  * @file
- * The ground's side of a transfer: which satellite is asked for what, when, and what becomes of a block. Part of the host: missions
- * do not compile it.
+ * The ground's side of a transfer: decides which satellite is asked for which chunks, when, and what becomes of a block. Part of the
+ * host: missions do not compile it.
  *
  * Sans I/O. Time comes in as an argument, memory is handed in. The shell around it moves bytes: it begins blocks, calls
- * SKY_Host_Receive for each datagram and SKY_Host_Run when time has come, and offers a table of functions (SKY_HostShell_t) through
+ * SKY_Host_Receive for each datagram and SKY_Host_Run when it is due, and offers a table of functions (SKY_HostShell_t) through
  * which the host sends packets. Shells are the ground's native client and the twin.
  *
- * A block is striped over servers: chunk i is at server i mod server_count. What one server has to do for one block is its *share*,
+ * A block is striped over servers: chunk i is at server i mod server_count. The work of one server for one block is its *share*,
  * which is cut into *pieces* of at most SKY_LIMIT_CHUNK_SET chunks. Each satellite has a queue of pieces, and a few *lanes* in which
  * they run.
  */
@@ -21,7 +21,7 @@
 
 #define SKY_HOST_NONE      UINT32_MAX
 #define SKY_HOST_LANES_MAX 65536u /**< of all satellites: a lane has 16 bits of the request id */
-/** The lane that has sent a request. Its number stands above the bits that count its requests. */
+/** Number of the lane that has sent a request. It stands above the bits that count its requests. */
 #define SKY_HOST_LANE_OF(request_id) ((uint32_t)((request_id) / SKY_REQUEST_IDS) & (SKY_HOST_LANES_MAX - 1u))
 
 typedef enum
@@ -31,10 +31,10 @@ typedef enum
 } SKY_HostKind_t;
 
 /**
- * One block, and what is to be done with it. It stays in place until it has an end.
+ * One block and its transfer. It stays in place until it has an end.
  *
  * While the sky turns a server's chunks move from one satellite to another, one by one. A GET asks for a server's share at its place
- * in `servers` first; what that does not hold is asked for at its place in the first round of `fallbacks`, and so on. A chunk is in
+ * in `servers` first. Chunks that are not there are asked for at its place in the first round of `fallbacks`, and so on. A chunk is in
  * one of its places always and only moves forward, so places asked in the order of time find every chunk. A satellite that cannot be
  * reached, or that has been silent for its part of the time that is left, is passed over in the same way. A PUT goes to `servers`
  * only.
@@ -48,49 +48,49 @@ typedef struct
     uint32_t               block_len;
     uint32_t               chunk_len;
     uint32_t               chunk_total;
-    uint32_t               deadline_ms; /**< from the beginning; at least 1 */
+    uint32_t               deadline_ms; /**< time from the beginning; at least 1 */
     uint8_t               *data;        /**< block_len bytes: read by put, written by get */
     uint8_t               *have;        /**< (chunk_total + 7) / 8 bytes of 0, for the host's own use; GET with fallbacks only */
     const SKY_HostPlace_t *servers;
     const SKY_HostPlace_t *fallbacks; /**< rounds x server_count; plane 0: none for this server. May be NULL without rounds */
     uint32_t               server_count;
     uint32_t               rounds; /**< at most SKY_HOST_ROUNDS */
-    /* what became of it */
+    /* outcome */
     /**
      * SKY_STATUS_*. RUNNING until the block has an end; then DONE, MISS, EXPIRED (the deadline has passed; or a place is silent, and
      * the others do not hold what is missing), CANCELLED, or what a satellite said, REFUSED if that is no status of the wire.
      */
     uint32_t status;
-    uint32_t last_status;               /**< of the last error response, 0: none */
-    uint32_t failed_plane, failed_slot; /**< satellite on which it failed, of several places the last one; 0: none */
-    uint32_t failed_chunk;              /**< of a MISS: one that nobody holds */
+    uint32_t last_status;               /**< status of the last error response, 0: none */
+    uint32_t failed_plane, failed_slot; /**< satellite on which the block failed, the last one of several places; 0: none */
+    uint32_t failed_chunk;              /**< after a MISS: a chunk that nobody holds */
     uint32_t passes;                    /**< pieces that went on to a later place */
-    uint32_t chunks;                    /**< received, respectively acknowledged */
+    uint32_t chunks;                    /**< chunks received, or acknowledged */
     uint32_t requests, repeats, duplicates, corrupt;
-    uint64_t bytes;       /**< of these chunks */
-    uint64_t duration_us; /**< from the beginning to the block's end */
+    uint64_t bytes;       /**< bytes of these chunks */
+    uint64_t duration_us; /**< time from the beginning to the block's end */
     void    *ended_next;  /**< the host's own */
 } SKY_HostBlock_t;
 
-/** What one satellite did since SKY_Host_BeginReport. Times are those of the clock, 0: that did not happen. */
+/** Work of one satellite since SKY_Host_BeginReport. Times are those of the clock; 0: that did not happen. */
 typedef struct
 {
     uint16_t plane, slot;
     uint16_t entry_plane, entry_slot;
     uint32_t srtt_us; /**< smoothed round trip, over all time; 0: none was measured */
-    uint32_t chunks;  /**< received from it, respectively acknowledged by it, also of blocks that did not come whole */
+    uint32_t chunks;  /**< chunks received from it, or acknowledged by it, also those of blocks that did not come whole */
     uint32_t requests, repeats;
-    uint64_t bytes;             /**< of these chunks */
-    uint64_t asked_us;          /**< when the first request (PUT: chunk) left */
-    uint64_t first_us, last_us; /**< when it first and last answered */
+    uint64_t bytes;             /**< bytes of these chunks */
+    uint64_t asked_us;          /**< time at which the first request (PUT: chunk) left */
+    uint64_t first_us, last_us; /**< times of its first and last answer */
 } SKY_HostServed_t;
 
 /** A way in: an endpoint through which satellites are reached. */
 typedef struct
 {
     uint64_t endpoint;
-    uint32_t peers; /**< that have something to do, as of the last sending */
-    uint32_t room;  /**< chunks, as of then */
+    uint32_t peers; /**< peers with work, as of the last sending */
+    uint32_t room;  /**< room for chunks, as of then */
 } SKY_HostWay_t;
 
 /** A satellite; its window and round trip are remembered. */
@@ -100,17 +100,17 @@ typedef struct
     SKY_Addr_t       entry;
     uint64_t         endpoint;
     uint32_t         way;
-    uint32_t         active;                  /**< place among the active ones; SKY_HOST_NONE: it has nothing to do */
-    uint32_t         piece_first, piece_last; /**< queue */
-    uint32_t         lanes_busy;              /**< bits of `lanes` */
+    uint32_t         active;                  /**< place among the active ones; SKY_HOST_NONE: it has no work */
+    uint32_t         piece_first, piece_last; /**< ends of its queue */
+    uint32_t         lanes_busy;              /**< bits of busy `lanes` */
     uint16_t         lanes[SKY_HOST_LANES];
-    uint64_t         heard_us; /**< when it last answered */
-    uint64_t         due_us;   /**< when its timers are to be looked at; 0: at once */
+    uint64_t         heard_us; /**< time of its last answer */
+    uint64_t         due_us;   /**< time at which its timers are due; 0: at once */
     uint64_t         used;     /**< count of the host when it last became active: the least is forgotten first */
-    bool             ready; /**< it may have something to send: something has happened to it, or others left it too little room */
-    bool             silent; /**< it was passed over since it became active, and has said nothing since */
-    uint32_t         report; /**< in which it was used last */
-    SKY_HostServed_t served; /**< in that report; the last time is heard_us */
+    bool             ready;    /**< it may have something to send, after an event, or because others left it too little room */
+    bool             silent;   /**< it was passed over since it became active, and has said nothing since */
+    uint32_t         report;   /**< number of the report in which it was used last */
+    SKY_HostServed_t served;   /**< its work in that report; the last time is heard_us */
 } SKY_HostPeer_t;
 
 /** A block that runs, or that ended and has pieces in queues still. */
@@ -118,19 +118,19 @@ typedef struct
 {
     SKY_HostBlock_t *block; /**< NULL: it has ended */
     uint64_t         started_us, deadline_us;
-    uint32_t         pieces_left;  /**< that have not ended well */
-    uint32_t         pieces_alive; /**< that are in a queue or a lane; with none and without a block the place is free */
+    uint32_t         pieces_left;  /**< pieces that have not ended well */
+    uint32_t         pieces_alive; /**< pieces in a queue or a lane; with none and without a block the place is free */
     uint32_t         next;         /**< free place behind this one */
 } SKY_HostWork_t;
 
-/** It is in the queue of the satellite that is asked for it next, or in a lane of that. */
+/** A piece of a share. It is in the queue of the satellite that is asked for it next, or in a lane of that. */
 typedef struct
 {
     uint32_t   work, server;
-    uint32_t   from;  /**< chunks of the share that lie in the pieces before it */
-    uint32_t   count; /**< chunks */
+    uint32_t   from;  /**< chunks of the share in the pieces before it */
+    uint32_t   count; /**< chunks of this piece */
     uint32_t   round; /**< 0: at the server's own place, 1: at its first fallback, ... */
-    uint32_t   next;  /**< piece of this satellite, or free piece */
+    uint32_t   next;  /**< next piece of this satellite, or next free piece */
     SKY_Addr_t doubt; /**< the first place that did not just deny the rest; {0,0}: none */
     uint8_t    doubt_state, doubt_status;
 } SKY_HostPiece_t;
@@ -143,17 +143,17 @@ typedef struct
         SKY_Fetch_t fetch;
         SKY_Push_t  push;
     } u;
-    uint16_t asked_by[SKY_LIMIT_CHUNK_SET]; /**< of the push */
+    uint16_t asked_by[SKY_LIMIT_CHUNK_SET]; /**< memory of the push */
     uint64_t request_id;                    /**< its low 16 bits are 0; 0: the lane is free */
     uint32_t kind;
     uint32_t peer;
     uint32_t place;    /**< among the lanes of its peer */
-    uint64_t endpoint; /**< through which it asks */
+    uint64_t endpoint; /**< endpoint through which it asks */
     uint32_t piece;
     uint32_t next;        /**< free lane behind this one */
-    uint32_t left_begun;  /**< chunks that were missing when it began */
-    uint32_t left_seen;   /**< chunks that were missing when last looked */
-    uint64_t asked_us;    /**< when it first asked; 0: not yet */
+    uint32_t left_begun;  /**< chunks that were missing at its begin */
+    uint32_t left_seen;   /**< chunks that were missing at the last look */
+    uint64_t asked_us;    /**< time of its first request; 0: none yet */
     uint64_t patience_us; /**< silence after which the next place is asked; 0: there is none */
 } SKY_HostLane_t;
 
@@ -164,7 +164,7 @@ typedef struct
     uint32_t       *active;
     SKY_HostWay_t  *ways;
     void           *index;      /**< SKY_Index_MemoryBytes(peer_count) */
-    uint32_t        peer_count; /**< of peers, active and ways each; from 1 */
+    uint32_t        peer_count; /**< entries of peers, active and ways each; from 1 */
 } SKY_HostPeerMemory_t;
 
 /** Memory of blocks. It stays in place until other memory is lent. */
@@ -177,15 +177,15 @@ typedef struct
     uint32_t         lane_count; /**< at most SKY_HOST_LANES_MAX */
 } SKY_HostBlockMemory_t;
 
-/** What the host needs of its shell. */
+/** Functions that the shell offers to the host. */
 typedef struct
 {
     void *context; /**< the first argument of all functions */
     /** Send a packet. Its payload is a piece of a block's data, that of a question, or what Payload returned last. */
     void (*Send)(void *context, uint64_t now_us, uint64_t endpoint, const SKY_Packet_t *pkt);
-    /** Room for the payload of the packet that is sent next: SKY_CHUNKSET_MAX_BYTES. */
+    /** Return room for the payload of the packet that is sent next: SKY_CHUNKSET_MAX_BYTES. */
     uint8_t *(*Payload)(void *context);
-    /** A word that nobody can guess who does not see our packets. */
+    /** Return a random word that nobody can guess without seeing our packets. */
     uint32_t (*Random)(void *context);
 } SKY_HostShell_t;
 
@@ -194,15 +194,15 @@ typedef struct
     SKY_PeerCfg_t peer;
     uint32_t      packet_bytes; /**< largest packet of the path */
     uint16_t      number;       /**< the ground address is (0, number) */
-    bool          keeps_number; /**< also when another host has it; else another one is drawn */
-    uint32_t      way_chunks;   /**< that may be on their way through one satellite to or from several; 0: SKY_HOST_WAY */
+    bool          keeps_number; /**< keep the number even if another host has it; else another one is drawn */
+    uint32_t      way_chunks;   /**< chunks that may be on their way through one satellite to or from several; 0: SKY_HOST_WAY */
 } SKY_HostCfg_t;
 
 typedef struct
 {
-    uint64_t undecoded; /**< datagrams */
-    uint64_t stale;     /**< packets for which nobody waits, or that are not from whom they are waited for */
-    uint64_t chunks;    /**< that have come, or were acknowledged */
+    uint64_t undecoded; /**< datagrams that did not decode */
+    uint64_t stale;     /**< packets that nobody waits for from their sender */
+    uint64_t chunks;    /**< chunks that have come, or were acknowledged */
     uint64_t repeats;   /**< questions that were sent again */
 } SKY_HostCounters_t;
 
@@ -218,31 +218,31 @@ typedef struct
     uint64_t              now_us;
     uint64_t              used;
     uint64_t              queue_deadline_us; /* no piece in a queue is of a block with an earlier deadline */
-    uint32_t              peer_used;         /* of the table */
+    uint32_t              peer_used;         /* used entries of the table */
     uint32_t              work_free, piece_free, lane_free;
     uint32_t              piece_free_count;
     uint32_t              running; /* blocks */
     uint32_t              active_count, busy_count, way_count;
-    uint32_t              turn;   /* which peer goes first */
-    uint32_t              report; /* number */
+    uint32_t              turn;   /* peer that goes first */
+    uint32_t              report; /* number of the report */
     uint32_t              redraws;
-    uint32_t              numbers; /* that were drawn so far */
-    uint32_t              budget;  /* chunks that may be on their way to this host, of all satellites */
+    uint32_t              numbers; /* numbers drawn so far */
+    uint32_t              budget;  /* chunks that may be on their way to this host from all satellites */
     uint16_t              seq_count;
     bool                  ways_changed;
     SKY_HostBlock_t      *ended;
     SKY_HostQuestions_t   questions;
 } SKY_Host_t;
 
-/** @return false: a table of the memory has no entries */
+/** Begin a host. @return false if a table of the memory has no entries */
 bool SKY_Host_Init(SKY_Host_t *host, const SKY_HostShell_t *shell, const SKY_HostCfg_t *cfg, const SKY_HostPeerMemory_t *memory);
-/** Lend memory for blocks. Only while none runs. @return false: a table has no entries, or too many; nothing has changed */
+/** Lend memory for blocks. Only while none runs. @return false if a table has no entries, or too many; nothing has changed */
 bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory);
-/** How many chunks may be on their way to this host: its receive buffer. */
+/** Set how many chunks may be on their way to this host: its receive buffer. */
 void SKY_Host_SetBudget(SKY_Host_t *host, uint32_t chunks);
-/** Pieces of a block: what SKY_Host_Begin needs free. 0: its numbers contradict each other */
+/** Return the pieces of a block, which SKY_Host_Begin needs free; 0 if its numbers contradict each other. */
 uint64_t SKY_Host_Pieces(const SKY_Host_t *host, const SKY_HostBlock_t *block);
-/** From now on SKY_Host_Served tells what is done from here on. */
+/** Begin a report: SKY_Host_Served tells what is done from now on. */
 void SKY_Host_BeginReport(SKY_Host_t *host);
 
 typedef enum
@@ -254,44 +254,44 @@ typedef enum
 
 /** Begin a block. Nothing is sent before SKY_Host_Run. */
 SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_t *block);
-/** A datagram has come. What it makes possible is sent by the next SKY_Host_Run. */
+/** Take in a datagram. The next SKY_Host_Run sends what it makes possible. */
 void SKY_Host_Receive(SKY_Host_t *host, uint64_t now_us, uint64_t endpoint, const uint8_t *data, size_t len);
 /**
- * Begin what can begin, let timers act, send what there is room for.
- * @param timers  false: what has come is still being read, so nothing counts as late yet
- * @return when to call again, at the latest; @p now_us: at once; UINT64_MAX: there is nothing to wait for
+ * Begin pieces that can begin, let timers act, send packets for which there is room.
+ * @param timers  false: received packets are still being read, so nothing counts as late yet
+ * @return time of the next call, at the latest; @p now_us: at once; UINT64_MAX: there is nothing to wait for
  */
 uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers);
-/** No path here takes a packet of this request: its block ends TOO_LARGE. */
+/** End a block with TOO_LARGE, as no path here takes a packet of this request. */
 void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request_id);
 /** End a block that runs, or NULL: all of them, and all questions. */
 void SKY_Host_Stop(SKY_Host_t *host, uint64_t now_us, const SKY_HostBlock_t *block, SKY_Status_t status);
-/** A block that has ended since it was asked last, the newest first. @return NULL: no more */
+/** Get a block that has ended since the last call, the newest first. @return NULL if there is no more */
 SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host);
 /**
- * Who did what since SKY_Host_BeginReport.
+ * Get the work of each satellite since SKY_Host_BeginReport.
  * @param served  receives the first @p room of them; NULL if @p room is 0
- * @return how many there are
+ * @return number of satellites
  */
 uint32_t SKY_Host_Served(const SKY_Host_t *host, SKY_HostServed_t *served, uint32_t room);
 
 /* ---- questions: sky_host_ask.c ------------------------------------------------------------------------------------------ */
 
-/** Lend memory for questions. Only while none runs. @return false: it has no places, or too many; nothing has changed */
+/** Lend memory for questions. Only while none runs. @return false if it has no places, or too many; nothing has changed */
 bool SKY_Host_LendQuestions(SKY_Host_t *host, const SKY_HostQuestionMemory_t *memory);
-/** Change how long answers are waited for; a 0 leaves what is. */
+/** Set how long answers are waited for; a 0 changes nothing. */
 void SKY_Host_SetPatience(SKY_Host_t *host, const SKY_HostPatience_t *patience);
 /** Ask a question. Nothing is sent before SKY_Host_Run. @return FULL: no memory was lent; WRONG: its numbers contradict each other */
 SKY_HostBegun_t SKY_Host_Ask(SKY_Host_t *host, uint64_t now_us, SKY_HostQuestion_t *question);
-/** Questions that run: they wait, or are on their way. */
+/** Return the number of questions that wait or are on their way. */
 uint32_t SKY_Host_Asking(const SKY_Host_t *host);
-/** A question that has ended since it was asked last, the oldest first. @return NULL: no more */
+/** Get a question that has ended since the last call, the oldest first. @return NULL if there is no more */
 SKY_HostQuestion_t *SKY_Host_NextAnswered(SKY_Host_t *host);
-/** How long satellites may be silent before they count as silent: for three sendings, by the round trips measured so far. */
+/** Return how long satellites may say nothing before they count as silent: three sendings, by the round trips measured so far. */
 uint64_t SKY_Host_PatienceUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count);
-/** How long to wait for answers that one can do without: for two sendings. 0: there are no satellites */
+/** Return how long to wait for answers that one can do without: two sendings; 0 if there are no satellites. */
 uint64_t SKY_Host_HurryUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count);
-/** A round trip that somebody else has measured. It counts only if none was measured here. */
+/** Note a round trip that another host measured. It counts only if none was measured here. */
 void SKY_Host_Expect(SKY_Host_t *host, SKY_Addr_t satellite, uint32_t rtt_us);
 /** Take another number from 1, for instance because another host may have this one and get our answers. Only while nothing runs. */
 void SKY_Host_SetNumber(SKY_Host_t *host, uint16_t number);

@@ -6,9 +6,9 @@
  * A question is sent again until it is answered or its deadline has passed. The timer of each satellite follows the round trips that
  * were measured (RFC 6298) and doubles with each sending. A satellite that is busy is asked again.
  *
- * What comes back is not trusted. It is an answer only if it comes from the endpoint that was asked, repeats the request id and the
- * operation, and is meant for this host; what a satellite did or holds it has to say itself, as the application that was asked. That
- * a request could not be done may be said by any satellite on the way.
+ * Answers are not trusted. A packet is an answer only if it comes from the endpoint that was asked, repeats the request id and the
+ * operation, and is meant for this host. A satellite must say itself what it did or holds, as the application that was asked. Any
+ * satellite on the way may say that a request could not be done.
  */
 #ifndef SKY_HOST_ASK_H
 #define SKY_HOST_ASK_H
@@ -17,18 +17,18 @@
 
 #define SKY_HOST_QUESTIONS_MAX 65536u /**< on their way at a time: a question has 16 bits of its request id */
 
-/** Where a share is: a satellite, and how it is reached. Answers are taken from that endpoint only. */
+/** Place of a share: a satellite, and how it is reached. Answers are taken from that endpoint only. */
 typedef struct
 {
     uint16_t plane, slot;             /**< plane 0: nowhere */
     uint16_t entry_plane, entry_slot; /**< satellite that listens at the endpoint */
-    uint64_t endpoint;                /**< of that, as the shell understands it */
+    uint64_t endpoint;                /**< endpoint of the entry satellite, as the shell understands it */
 } SKY_HostPlace_t;
 
 /** One question. It stays in place, with its payload and its room, until it has an end. */
 typedef struct
 {
-    SKY_HostPlace_t place; /**< who is asked */
+    SKY_HostPlace_t place; /**< satellite that is asked */
     uint8_t         key[SKY_KEY_BYTES];
     uint16_t        apid;
     uint8_t         op;
@@ -37,35 +37,35 @@ typedef struct
     uint32_t        epoch;
     uint32_t        chunk_id;
     uint16_t        credit;
-    uint32_t        deadline_ms;   /**< from the beginning; at least 1 */
-    uint32_t        payload_bytes; /**< of the request */
-    uint32_t        room_bytes;    /**< for the answer's payload; 0: it is not wanted */
+    uint32_t        deadline_ms;   /**< time from the beginning; at least 1 */
+    uint32_t        payload_bytes; /**< length of the request's payload */
+    uint32_t        room_bytes;    /**< room for the answer's payload; 0: it is not wanted */
     const uint8_t  *payload;       /**< may be NULL without bytes */
     uint8_t        *room;          /**< may be NULL without bytes */
-    /* what became of it */
+    /* outcome */
     uint32_t
         status;    /**< RUNNING; then DONE (it was answered), EXPIRED, TOO_LARGE (no path takes it), or what SKY_Host_Stop said */
-    uint32_t sent; /**< how often it was sent; more than once: what it was to do may have been done before it was answered */
-    uint64_t rtt_us; /**< from the last sending to the answer */
-    /** What was answered; its own status says whether the request was done. `length` is that of the answer's payload, `payload` is
+    uint32_t sent; /**< sendings; after more than one the request may have been done before the one that is answered */
+    uint64_t rtt_us; /**< time from the last sending to the answer */
+    /** The answer; its own status says whether the request was done. `length` is that of the answer's payload, `payload` is
      *  the room, or NULL if there is none or the room is too small: then nothing was written. */
     SKY_Packet_t answer;
-    /* the host's own */
+    /* for the host only */
     uint64_t request_id;
     uint64_t deadline_us, due_us;
-    uint64_t first_us, last_us; /**< when it was sent */
+    uint64_t first_us, last_us; /**< times of its first and last sending */
     uint32_t tries;             /**< sendings under the number that the host has now */
     uint32_t numbers;           /**< numbers that the host had drawn when it was asked */
-    void    *next;              /**< of those that wait, or that have ended */
+    void    *next;              /**< next question that waits, or that has ended */
 } SKY_HostQuestion_t;
 
 /** How long answers are waited for. SKY_Host_Init sets the defaults. */
 typedef struct
 {
-    uint32_t first_us;   /**< the timer before a round trip was measured */
-    uint32_t min_us;     /**< the timer at least */
-    uint32_t max_us;     /**< the timer at most */
-    uint32_t silence_us; /**< of a satellite, at least, before it counts as silent */
+    uint32_t first_us;   /**< timer before a round trip was measured */
+    uint32_t min_us;     /**< shortest timer */
+    uint32_t max_us;     /**< longest timer */
+    uint32_t silence_us; /**< shortest silence after which a satellite counts as silent */
 } SKY_HostPatience_t;
 
 /** A question that is on its way. */
@@ -82,7 +82,7 @@ typedef struct
     uint32_t count; /**< questions that may be on their way at a time, 1 to SKY_HOST_QUESTIONS_MAX; others wait in order */
 } SKY_HostQuestionMemory_t;
 
-/** All questions of a host. Its own. */
+/** All questions of a host. For the host only. */
 typedef struct
 {
     SKY_HostQuestionMemory_t memory;
@@ -92,12 +92,12 @@ typedef struct
     uint32_t                 free; /* first free place */
     uint32_t                 on_way;
     uint32_t                 waiting;
-    uint16_t                 number;     /* of the newest request */
-    uint64_t                 due_us;     /* no timer of one that is on its way is due before */
-    uint64_t                 waiting_us; /* no deadline of one that waits is over before */
+    uint16_t                 number;     /* number of the newest request */
+    uint64_t                 due_us;     /* earliest timer of the questions on their way, or before it */
+    uint64_t                 waiting_us; /* earliest deadline of the waiting questions, or before it */
 } SKY_HostQuestions_t;
 
-/** Is this the request id of a question, and not one of a transfer? */
+/** Return true if a request id is that of a question, and not of a transfer. */
 static inline bool SKY_Host_IsQuestion(uint64_t request_id)
 {
     return (request_id >> 32 & 1u) == 0u;

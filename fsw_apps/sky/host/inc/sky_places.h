@@ -1,18 +1,19 @@
 /**
  * @file
- * Where a share may be while the sky turns, in the order in which a ground host asks. Part of the host: missions do not compile it.
+ * Places where a share may be while the sky turns, in the order in which a ground host asks. Part of the host: missions do not compile
+ * it.
  *
  * When a row of the schedule begins, shares go to the servers' satellites of that row, which takes a while. A chunk only moves
- * forward in time. So who asks the places of its server in the order of time finds it, however far the move has come:
+ * forward in time. So a host that asks the places of its server in the order of time finds it, however far the move has come:
  *
  *     soon after a row's time   old, new       for a tenth of a handover, at most half the row: it may not have moved yet
  *     later                     new, old, new  it should have moved. If not, the old place is asked, and then the new one again, in
  *                                              case it moved between the two questions
  *     before the next row       and the next   for a moment: somebody's clock may be fast
  *
- * A handover may take a set time. Where rows are shorter than that, several may be under way, and several old places are asked, the
- * oldest first. A block that was laid for a row to come (its epoch) waits there, so that row's place is asked first, and those of now
- * after it, for what did not arrive.
+ * A handover may take a set time. If rows are shorter than that, several may be under way, and several old places are asked, the
+ * oldest first. A block that was laid for a row to come (its epoch) waits there, so that row's place is asked first, and the current ones
+ * after it, for chunks that did not arrive.
  *
  * In each row others stand in for satellites that are lost (sky_standins.h). A share that all these places deny may be at a satellite
  * that is late to hand it over, or at one that has stood in for another. Those are asked first, as chunks only move forward.
@@ -27,67 +28,68 @@
 #define SKY_PLACES_ROWS_MAX (SKY_HOST_BACK + 5u) /**< an epoch's row, the row of now twice, old ones, the next, an epoch's row */
 #define SKY_PLACES_MAX      (SKY_STANDINS_SPARES + SKY_HOST_LATE + SKY_PLACES_ROWS_MAX)
 
-/** What a host follows. */
+/** The schedule that a host follows. */
 typedef struct
 {
     const SKY_Schedule_t *schedule;
-    uint64_t              handover_us; /**< how long a handover may take */
+    uint64_t              handover_us; /**< time that a handover may take */
 } SKY_Places_t;
 
-/** May satellites hand chunks over now, so that a share may be at an old place, or already at the next one? */
+/** Return true if satellites may hand chunks over now, so that a share may be at an old place, or already at the next one. */
 bool SKY_Places_IsMoving(const SKY_Places_t *places, uint64_t now_us);
 /**
  * Find the satellites that had a server's place in a row before @p row and do not have it in that: a chunk that is late is at one of
  * them.
  * @param first      rows before this one do not count
- * @param last_rows  room for a row for each satellite of the torus, plane by plane: the last row in which that was so, or
+ * @param last_rows  room for a row for each satellite of the torus, plane by plane: the last row in which it had the place, or
  *                   SKY_SCHEDULE_NONE
  */
 void SKY_Places_Left(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t *last_rows);
 
 /**
- * Find the satellites that stood in for lost ones from a row on, if somebody called few lost: what they have for others they hand over
+ * Find the satellites that stood in for lost ones from a row on, if few were called lost: they hand the chunks of others over
  * as soon as these are back. In the layout hop they keep it.
  * @param first     rows before this one do not count, nor do those before the last few
  * @param is_spare  room for a mark for each satellite of the torus, plane by plane
- * @param servers   for a moment: room for all servers
- * @param cells     for a moment: room for as many as the torus has satellites
+ * @param servers   scratch room for all servers
+ * @param cells     scratch room for as many cells as the torus has satellites
  */
 void SKY_Places_Spares(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, bool *is_spare, SKY_Addr_t *servers,
                        SKY_Cell_t *cells);
 
-/** What a host knows of satellites. */
+/** A host's knowledge of satellites. */
 typedef struct
 {
-    SKY_Satellites_t lost;   /**< others stand in for them */
-    SKY_Satellites_t late;   /**< have something to hand over that should have gone; a lost one is asked too */
-    SKY_Satellites_t spares; /**< those of them that may have stood in for others: asked for every share, no more than a few */
-    uint32_t         first;  /**< these are asked for what they had in a row from this on */
+    SKY_Satellites_t lost;   /**< lost satellites, which others stand in for */
+    SKY_Satellites_t late;   /**< satellites with chunks that should have gone; a lost one is asked too */
+    SKY_Satellites_t spares; /**< late ones that may have stood in for others: a few of them, asked for every share */
+    uint32_t         first;  /**< first row whose chunks they are asked for */
 } SKY_PlacesKnown_t;
 
 /** The places of a block's shares. The memory is the caller's. */
 typedef struct
 {
-    uint32_t    rows[SKY_PLACES_ROWS_MAX]; /**< to which they belong, in the order in which they are asked */
-    uint32_t    row_count;                 /**< from 1 */
-    SKY_Addr_t *found;       /**< server x SKY_PLACES_MAX + place: in the order in which they are asked, none twice in a row */
-    uint32_t   *counts;      /**< by server: how many places, from 1 */
-    bool       *is_replaced; /**< by server: in one of the rows another satellite stands in */
-    SKY_Addr_t *servers;     /**< for a moment: room for all servers */
-    SKY_Cell_t *cells;       /**< for a moment: room for as many as the torus has satellites */
+    uint32_t rows[SKY_PLACES_ROWS_MAX]; /**< rows to which they belong, in the order in which they are asked */
+    uint32_t row_count;                 /**< from 1 */
+    SKY_Addr_t
+             *found; /**< places, at server x SKY_PLACES_MAX + place, in the order in which they are asked, none twice in a row */
+    uint32_t *counts;      /**< number of places by server, from 1 */
+    bool     *is_replaced; /**< by server: true if another satellite stands in in one of the rows */
+    SKY_Addr_t *servers;   /**< scratch room for all servers */
+    SKY_Cell_t *cells;     /**< scratch room for as many cells as the torus has satellites */
 } SKY_Shares_t;
 
 /**
- * The rows whose places are asked for a share of a block, in this order.
- * @param epoch  of the block; one that no row has, or that is past, changes nothing
+ * Find the rows whose places are asked for a share of a block, in this order.
+ * @param epoch  epoch of the block; one that no row has, or that is past, changes nothing
  * @param rows   room for SKY_PLACES_ROWS_MAX
- * @return how many there are, from 1
+ * @return number of rows, from 1
  */
 uint32_t SKY_Places_Rows(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, uint32_t *rows);
-/** The satellite in the middle of a row's window. @param row  clamped to those of the schedule */
+/** Return the satellite in the middle of a row's window. @param row  clamped to those of the schedule */
 SKY_Addr_t SKY_Places_Centre(const SKY_Schedule_t *schedule, uint32_t row);
 /**
- * The satellites of all servers in a row, and those that stand in for lost ones.
+ * Find the satellites of all servers in a row, and those that stand in for lost ones.
  * @param row      clamped to those of the schedule
  * @param servers  room for all servers
  * @param cells    room for as many as the torus has satellites
@@ -97,15 +99,15 @@ void SKY_Places_InRow(const SKY_Schedule_t *schedule, uint32_t row, const SKY_Sa
 /** Where the shares of a block are asked for. Without late satellites: where they should be. @param epoch  as for SKY_Places_Rows */
 void SKY_Places_Find(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
                      SKY_Shares_t *shares);
-/** Where the shares of a block are put: in the row of now, or in that which it is laid for. Late satellites do not matter. */
+/** Find the places to which the shares of a block are put: in the current row, or in that which it is laid for. */
 void SKY_Places_FindPut(const SKY_Places_t *places, uint64_t now_us, uint32_t epoch, const SKY_PlacesKnown_t *known,
                         SKY_Shares_t *shares);
 /**
- * Of some satellites those that had the share of a server in a row before @p row and do not have it in that, in the order of time; no
- * more than the last SKY_HOST_LATE.
+ * Find those of some satellites that had the share of a server in a row before @p row and do not have it in that, in the order of
+ * time; no more than the last SKY_HOST_LATE.
  * @param first  rows before this one do not count
  * @param found  room for SKY_HOST_LATE
- * @return how many there are
+ * @return number of satellites found
  */
 uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_t row, uint32_t server,
                          const SKY_Satellites_t *late, SKY_Addr_t *found);

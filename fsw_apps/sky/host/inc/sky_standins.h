@@ -1,11 +1,11 @@
 /**
  * @file
- * Who stands in for satellites that are lost. Part of the host: missions do not compile it.
+ * Stand-ins for satellites that are lost. Part of the host: missions do not compile it.
  *
- * A stand-in is the satellite nearest to the centre that is neither lost nor a server. Where none is left, the satellites that are
- * there stand in once more, the nearest first: one satellite then has the shares of several servers, which costs it room and time but
- * no deadline. Other servers stay where they are, so only shares of lost satellites are missing, and whoever knows of the same losses
- * finds the same places.
+ * A stand-in is the satellite nearest to the centre that is neither lost nor a server. If none is left, the satellites that are
+ * there stand in once more, the nearest first. One satellite then has the shares of several servers, which costs it room and time but
+ * no deadline. Other servers stay where they are, so only shares of lost satellites are missing, and all hosts that know of the same
+ * losses find the same places.
  */
 #ifndef SKY_STANDINS_H
 #define SKY_STANDINS_H
@@ -21,7 +21,7 @@ typedef struct
     uint32_t          count;
 } SKY_Satellites_t;
 
-/** Is a satellite among these? */
+/** Return true if a satellite is among these. */
 bool SKY_Satellites_Has(const SKY_Satellites_t *among, SKY_Addr_t satellite);
 /**
  * Find the satellites nearest to a centre: in rings around it, each ring in the order of the hop-aware layout. A cut seam does not
@@ -35,18 +35,18 @@ void SKY_StandIns_Nearest(const SKY_Torus_t *torus, SKY_Addr_t centre, uint32_t 
  * Find the satellites that stand in first: the nearest to the centre that are no servers.
  * @param centre   in the torus
  * @param servers  the satellites of all servers
- * @param count    of servers
+  * @param count    number of servers
  * @param cells    room for as many as the torus has satellites
  * @param found    room for SKY_STANDINS_SPARES
- * @return how many there are
+ * @return number of satellites found
  */
 uint32_t SKY_StandIns_Spares(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY_Addr_t *servers, uint32_t count,
                              SKY_Cell_t *cells, SKY_Addr_t *found);
 /**
- * Put a stand-in for each lost satellite. Lost ones stay only if all satellites are lost.
+ * Replace each lost satellite by a stand-in. Lost ones stay only if all satellites are lost.
  * @param centre   in the torus
  * @param servers  the satellites of all servers, each in the torus; changed
- * @param count    of servers
+  * @param count    number of servers
  * @param room     for as many cells as the torus has satellites
  */
 void SKY_StandIns_Replace(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY_Satellites_t *lost, SKY_Addr_t *servers,

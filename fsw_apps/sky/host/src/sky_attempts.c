@@ -1,6 +1,6 @@
 /**
  * @file
- * What a ground host tries next, and what a denied share means: see sky_attempts.h.
+ * Choice of a ground host's next attempt, and meaning of a denied share: see sky_attempts.h.
  */
 #include "sky_attempts.h"
 
@@ -29,7 +29,7 @@ static bool IsNoWay(uint32_t status)
     return status == SKY_STATUS_EXPIRED || status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT;
 }
 
-/* What comes when the places of now were asked often enough. */
+/* Return the step after the current places were asked often enough. */
 static uint32_t Rest(const SKY_Attempts_t *attempts)
 {
     SKY_ASSERT(attempts->status != SKY_STATUS_RUNNING); /* an attempt has ended */
@@ -49,7 +49,7 @@ static uint32_t Rest(const SKY_Attempts_t *attempts)
     return SKY_Verdict_Of(&attempts->denied) == SKY_VERDICT_PURGE ? SKY_ATTEMPT_CONFIRM : SKY_ATTEMPT_END;
 }
 
-/* What comes when all places deny a share. */
+/* Return the step after all places have denied a share. */
 static uint32_t AfterDenial(const SKY_Attempts_t *attempts)
 {
     SKY_ASSERT(attempts->asks >= 1u);
@@ -57,7 +57,7 @@ static uint32_t AfterDenial(const SKY_Attempts_t *attempts)
     return attempts->denied.has_moved && attempts->asks < GETS_MAX ? (uint32_t)SKY_ATTEMPT_ASK : Rest(attempts);
 }
 
-/* What comes after an attempt that followed a search. */
+/* Return the step after an attempt that followed a search. */
 static uint32_t AfterSearch(SKY_Attempts_t *attempts, uint32_t row)
 {
     SKY_ASSERT(attempts->searches >= 1u);

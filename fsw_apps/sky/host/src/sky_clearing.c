@@ -1,6 +1,6 @@
 /**
  * @file
- * Whether a block is gone from the sky, and whom to ask next: see sky_clearing.h.
+ * Purge of a block: whom to ask next, and whether it is gone from the sky: see sky_clearing.h.
  */
 #include "sky_clearing.h"
 
@@ -8,7 +8,7 @@
 
 #include "sky_assert.h"
 
-#define ROUNDS 2u /* the second goes around satellites that were found lost */
+#define ROUNDS 3u /* the second goes around satellites that were found lost; what was on its way meanwhile is met in the third */
 
 void SKY_Cleared_Add(SKY_Cleared_t *cleared, const SKY_Packet_t *answer, bool is_repeated)
 {
@@ -64,19 +64,21 @@ SKY_ClearStep_t SKY_Clearing_Next(SKY_Clearing_t *clearing)
     return step;
 }
 
-void SKY_Clearing_Told(SKY_Clearing_t *clearing, const SKY_Cleared_t *cleared, bool is_over)
+void SKY_Clearing_Told(SKY_Clearing_t *clearing, const SKY_Cleared_t *cleared, bool is_over, bool is_same_row)
 {
-    const bool is_confirmed = SKY_Cleared_IsConfirmed(cleared);
+    const bool is_swept     = is_same_row && SKY_Cleared_IsConfirmed(cleared);
+    const bool is_confirmed = is_swept && (is_over || clearing->is_swept);
 
     SKY_ASSERT(clearing->step == SKY_CLEAR_FIRST || clearing->step == SKY_CLEAR_ALL);
     SKY_ASSERT(clearing->rounds < ROUNDS);
     if (clearing->step == SKY_CLEAR_FIRST)
     {
-        clearing->is_confirmed = is_confirmed && is_over && !SKY_Cleared_HasMore(cleared);
+        clearing->is_confirmed = is_confirmed && !SKY_Cleared_HasMore(cleared);
         clearing->step         = clearing->is_confirmed ? (uint32_t)SKY_CLEAR_END : (uint32_t)SKY_CLEAR_ALL;
         return;
     }
     ++clearing->rounds;
+    clearing->is_swept     = is_swept;
     clearing->is_confirmed = is_confirmed;
     clearing->step         = is_confirmed || clearing->rounds == ROUNDS ? (uint32_t)SKY_CLEAR_END : (uint32_t)SKY_CLEAR_LOOK;
     SKY_ASSERT(clearing->step != SKY_CLEAR_END || clearing->is_confirmed || clearing->rounds == ROUNDS);

@@ -1,6 +1,6 @@
 /**
  * @file
- * Whether satellites still have something to hand over: see sky_handovers.h.
+ * Search for satellites that still have something to hand over: see sky_handovers.h.
  */
 #include "sky_handovers.h"
 

@@ -1,6 +1,6 @@
 /**
  * @file
- * Whether a block is whole, as servers say: see sky_held.h.
+ * Check whether a block is whole, by the word of servers: see sky_held.h.
  */
 #include "sky_held.h"
 
@@ -82,7 +82,7 @@ uint32_t SKY_HeldShare_Ask(SKY_HeldShare_t *share, uint8_t *payload, uint32_t *c
     return (uint32_t)SKY_ChunkSet_Encode(&asked, payload, SKY_CHUNKSET_MAX_BYTES);
 }
 
-/* What is held is missing no more. */
+/* Take held chunks out of the missing ones. */
 static void Strike(SKY_HeldShare_t *share, const SKY_ChunkSet_t *held)
 {
     SKY_ChunkSet_t *missing = &share->missing;

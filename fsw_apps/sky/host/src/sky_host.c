@@ -1,6 +1,6 @@
 /**
  * @file
- * The engine of a host: what came and what is late is told to the lane it belongs to, and every lane with room in its window sends.
+ * Engine of a host: it tells each lane of its packets and of late ones, and every lane with room in its window sends.
  */
 #include <string.h>
 
@@ -232,7 +232,7 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
     SKY_HostAsk_OnNumber(host);
 }
 
-/* Is this a gateway's word that another host has our number? @return true: it has been acted upon */
+/* Act on a gateway's word that another host has our number. @return true if it was one */
 static bool IsNumberTaken(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt)
 {
     const SKY_Addr_t gateway = SKY_HostExchange_Cfg(lane)->gateway;

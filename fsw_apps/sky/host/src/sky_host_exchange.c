@@ -28,7 +28,7 @@ uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane)
     return lane->kind == SKY_HOST_PUT ? lane->u.push.left : lane->u.fetch.left + lane->u.fetch.denials;
 }
 
-/* Is chunk number @p i of the piece here, respectively acknowledged? */
+/* Return true if chunk number @p i of the piece is here, or acknowledged. */
 static bool HasChunk(const SKY_HostLane_t *lane, uint32_t i)
 {
     SKY_ASSERT(i < SKY_LIMIT_CHUNK_SET);
@@ -37,7 +37,7 @@ static bool HasChunk(const SKY_HostLane_t *lane, uint32_t i)
                : !SKY_ChunkSet_Has(&lane->u.fetch.missing, i) && !SKY_ChunkSet_Has(&lane->u.fetch.denied, i);
 }
 
-/* Has an earlier place sent this chunk? */
+/* Return true if an earlier place has sent this chunk. */
 static bool IsKept(const SKY_HostBlock_t *block, uint32_t chunk_id)
 {
     SKY_ASSERT(chunk_id < block->chunk_total);

@@ -1,6 +1,6 @@
 /**
  * @file
- * Lanes: which piece begins when, and what its end means. A piece that did not come whole from one place goes on at the next. With
+ * Lanes: begin of pieces, and consequences of their end. A piece that did not come whole from one place goes on at the next. With
  * its last piece a block is done; with one that fails it ends.
  */
 #include "sky_assert.h"
@@ -236,7 +236,7 @@ void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t s
 
 /* ---- beginnings ------------------------------------------------------------------------------------------------------ */
 
-/* How long a satellite may be silent before the next place is asked: the time that is left, in equal parts. 0: there is none. */
+/* Return the silence after which the next place is asked: an equal part of the time that is left. 0: there is none. */
 static uint64_t PatienceUs(const SKY_Host_t *host, const SKY_HostPiece_t *piece)
 {
     const SKY_HostWork_t *work   = &host->blocks.works[piece->work];

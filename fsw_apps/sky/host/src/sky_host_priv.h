@@ -14,7 +14,7 @@
 /** Chunks from @p base on that lie on one satellite. @p block may not have begun yet. */
 void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
                           SKY_ShareCfg_t *cfg);
-/** Is this a block that can begin? */
+/** Return true if this block can begin. */
 bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block);
 /** Cut a block that has begun into pieces, and queue them. @return false: there is no memory for one of its satellites */
 bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work);
@@ -28,7 +28,7 @@ void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece);
 void SKY_HostPieces_Rest(SKY_Host_t *host);
 /** Find out which active satellites share a way in. */
 void SKY_HostPieces_FindWays(SKY_Host_t *host);
-/** What is known of a satellite. @return NULL: nothing */
+/** Return the record of a satellite; NULL if there is none. */
 const SKY_HostPeer_t *SKY_HostPieces_FindPeer(const SKY_Host_t *host, SKY_Addr_t addr);
 /** Remember a satellite, if it is not known. @return NULL: no memory */
 SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr);
@@ -103,7 +103,7 @@ uint64_t SKY_HostAsk_Run(SKY_Host_t *host, bool timers);
 void SKY_HostAsk_OnNumber(SKY_Host_t *host);
 /** The question to which a packet is an answer. @return NULL: none */
 SKY_HostQuestion_t *SKY_HostAsk_Asked(const SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt);
-/** Is this answer a gateway's word that another host has our number? */
+/** Return true if this answer is a gateway's word that another host has our number. */
 bool SKY_HostAsk_IsNumberTaken(const SKY_Host_t *host, const SKY_HostQuestion_t *question, const SKY_Packet_t *pkt);
 /** Take in an answer. */
 void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const SKY_Packet_t *pkt);

@@ -1,6 +1,6 @@
 /**
  * @file
- * Who sends how much now. Every satellite that has something to do gets its turn, with its part of what may be on its way: of its own
+ * Shares of the sending. Every satellite that has something to do gets its turn, with its part of what may be on its way: of its own
  * window, of the way in that it shares with others, and of the receive buffer.
  */
 #include "sky_assert.h"

@@ -1,6 +1,6 @@
 /**
  * @file
- * Who is asked for blocks of which a host knows only the keys: see sky_lookup.h.
+ * Look-up of blocks of which a host knows only the keys: see sky_lookup.h.
  */
 #include "sky_lookup.h"
 
@@ -34,7 +34,7 @@ static bool Want(SKY_Lookup_t *lookup, bool denied)
     return any;
 }
 
-/* What comes when all satellites were asked that are to be asked one after the other. */
+/* Return the step after all satellites were asked that are to be asked one after the other. */
 static uint32_t Rest(SKY_Lookup_t *lookup)
 {
     SKY_ASSERT(lookup->passes <= PASSES);

@@ -1,6 +1,6 @@
 /**
  * @file
- * Where a share may be while the sky turns.
+ * Places where a share may be while the sky turns: see sky_places.h.
  */
 #include "sky_places.h"
 
@@ -31,7 +31,7 @@ static uint32_t Add(uint32_t *rows, uint32_t count, uint32_t first, uint32_t las
     return count;
 }
 
-/* May the row that ends then have ended, by somebody's clock? */
+/* Return true if the row that ends then may have ended, by some clock. */
 static bool IsNext(uint64_t end_us, uint64_t now_us)
 {
     return end_us != UINT64_MAX && end_us - now_us <= SKY_HOST_SKEW_US;

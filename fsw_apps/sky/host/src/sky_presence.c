@@ -1,6 +1,6 @@
 /**
  * @file
- * Which satellites are asked whether something is still there: see sky_presence.h.
+ * Presence of blocks, and choice of the satellites that are asked for it: see sky_presence.h.
  */
 #include "sky_presence.h"
 

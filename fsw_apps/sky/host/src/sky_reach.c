@@ -1,6 +1,6 @@
 /**
  * @file
- * Which satellites do not answer: see sky_reach.h.
+ * Satellites that do not answer: see sky_reach.h.
  */
 #include "sky_reach.h"
 

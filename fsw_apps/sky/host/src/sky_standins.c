@@ -1,6 +1,6 @@
 /**
  * @file
- * Who stands in for lost satellites: see sky_standins.h.
+ * Stand-ins for lost satellites: see sky_standins.h.
  */
 #include "sky_standins.h"
 

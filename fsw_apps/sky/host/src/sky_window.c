@@ -1,6 +1,6 @@
 /**
  * @file
- * What a window covers: see sky_window.h.
+ * Satellites of a window: see sky_window.h.
  */
 #include "sky_window.h"
 
@@ -17,7 +17,7 @@ void SKY_Window_Servers(const SKY_Placement_t *placement, SKY_Cell_t centre, SKY
     }
 }
 
-/* How far behind the first plane (slot) of a window, going on around the torus. */
+/* Return the distance behind the first plane (slot) of a window, going on around the torus. */
 static int64_t Offset(uint16_t at, int32_t centre, uint16_t size, uint16_t torus_size)
 {
     SKY_ASSERT(size >= 1u);

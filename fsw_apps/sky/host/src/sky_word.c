@@ -1,6 +1,6 @@
 /**
  * @file
- * What a satellite's answer to HAS says of a block: see sky_word.h.
+ * A satellite's word of a block, its answer to HAS: see sky_word.h.
  */
 #include "sky_word.h"
 
@@ -8,7 +8,7 @@
 
 #include "sky_assert.h"
 
-/* Can there be a block of these numbers? */
+/* Return true if there can be a block of these numbers. */
 static bool AreSound(const SKY_Packet_t *answer)
 {
     const uint64_t chunk_len = answer->chunk_len;

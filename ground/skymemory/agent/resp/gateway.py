@@ -25,7 +25,7 @@ from skymemory.agent.resp.meter import Meter
 from skymemory.agent.resp.requests import READ_BYTES
 from skymemory.agent.resp.session import Lengths, Session
 from skymemory.agent.resp.values import Values
-from skymemory.agent.sky import Sky
+from skymemory.agent.shared_sky import SharedSky
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Gateway:
 
     def __init__(
         self,
-        sky: Sky,
+        sky: SharedSky,
         host: str,
         port: int,
         registry: CollectorRegistry,

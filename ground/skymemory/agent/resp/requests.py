@@ -12,7 +12,7 @@ from typing import Final
 import hiredis
 import numpy as np
 
-from skymemory.keyvalue import ENVELOPE_BYTES
+from skymemory.store.keyvalue import ENVELOPE_BYTES
 
 BULK_BYTES_MAX: Final = 512 << 20
 """of one argument, as with Redis"""
@@ -31,9 +31,7 @@ _HEADER_BYTES_MAX: Final = 32
 _WHOLE: Final = b"+whole\r\n"
 _LARGE_HEADER: Final = re.compile(rb"[*$%~>|][0-9+-]{6}")
 """anywhere: hiredis passes over the two bytes behind an argument, whatever they are. In a value it costs only time"""
-_QUOTED: Final = re.compile(
-    rb"""\s*(?:"((?:[^"\\]|\\.)*)"(?=\s|$)|'((?:[^'\\]|\\.)*)'(?=\s|$)|([^\s"']\S*))""", re.DOTALL
-)
+_QUOTED: Final = re.compile(rb"""\s*(?:"((?:[^"\\]|\\.)*)"(?=\s|$)|'((?:[^'\\]|\\.)*)'(?=\s|$)|([^\s"']\S*))""", re.DOTALL)
 _ESCAPE: Final = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPES: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
 

@@ -15,7 +15,7 @@ from skymemory.agent.resp.replies import OK, CommandError, Text, bulk, encode
 from skymemory.agent.resp.requests import BULK_BYTES_MAX
 from skymemory.agent.resp.session import Session
 from skymemory.agent.resp.table import COMMANDS, Spec, command, described, documented
-from skymemory.keyvalue import now_unix_ms
+from skymemory.store.keyvalue import now_unix_ms
 
 if TYPE_CHECKING:
     from skymemory.agent.resp.connection import Connection
@@ -28,8 +28,7 @@ _ASKED_MAX: Final = 1024
 """names and patterns in one question about commands or settings, of which there are fewer"""
 _USER: Final = b"default"
 _NO_PASSWORD: Final = (
-    "ERR AUTH <password> called without any password configured for the default user."
-    " Are you sure your configuration is correct?"
+    "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
 )
 _WRONG_PASSWORD: Final = "WRONGPASS invalid username-password pair or user is disabled."
 _NOT_YET: Final = (

@@ -15,7 +15,7 @@ from skymemory.agent.resp.requests import Large
 from skymemory.agent.resp.session import error_of_length, miss_for_counting_client
 from skymemory.agent.resp.slots import Slot
 from skymemory.agent.resp.table import command
-from skymemory.keyvalue import now_unix_ms
+from skymemory.store.keyvalue import now_unix_ms
 
 if TYPE_CHECKING:
     from skymemory.agent.resp.connection import Connection
@@ -87,9 +87,7 @@ def mget(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
         _fetch(gateway, connection, name, connection.slot("mget" if at == len(args) else None))
 
 
-def _put(
-    gateway: Gateway, connection: Connection, name: bytes, data: Any, slot: Slot, *, expires_unix_ms: int = 0
-) -> None:
+def _put(gateway: Gateway, connection: Connection, name: bytes, data: Any, slot: Slot, *, expires_unix_ms: int = 0) -> None:
     refuse = _refusal(connection, slot, name, _OK_BYTES)
     write = Write(data, lambda done, before: slot.answer(OK), refuse, expires_unix_ms=expires_unix_ms)
     gateway.values.do(connection.session.database, name, write, slot)

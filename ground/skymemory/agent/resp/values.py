@@ -12,8 +12,10 @@ from skymemory.agent.resp.directory import Directory
 from skymemory.agent.resp.memory import Answer, Held, Memory
 from skymemory.agent.resp.operations import Delete, Needs, Operation, State
 from skymemory.agent.resp.requests import BULK_BYTES_MAX
-from skymemory.agent.sky import Sky
-from skymemory.keyvalue import (
+from skymemory.agent.shared_sky import SharedSky
+from skymemory.common.whole_file import Buffer
+from skymemory.link.control import Purged
+from skymemory.store.keyvalue import (
     ENVELOPE_BYTES,
     PAD_BYTES_MAX,
     Value,
@@ -25,9 +27,7 @@ from skymemory.keyvalue import (
     seal,
     unpack,
 )
-from skymemory.link.control import Purged
-from skymemory.link.native import Buffer
-from skymemory.results import SILENCE, FindResult, GetResult, PutResult, Status
+from skymemory.store.results import SILENCE, FindResult, GetResult, PutResult, Status
 
 _log = logging.getLogger(__name__)
 
@@ -148,14 +148,14 @@ class _Line:
 class Values:
     """Used from one event loop."""
 
-    def __init__(self, sky: Sky, memory: Memory, directory: Directory) -> None:
+    def __init__(self, sky: SharedSky, memory: Memory, directory: Directory) -> None:
         self._sky = sky
         self._memory = memory
         self.directory = directory
         self._lines: dict[tuple[int, bytes], _Line] = {}
-        self._finds: _Calls[bytes, FindResult] = _Calls(sky.look_up, lambda key: FindResult(key, None, Status.UNANSWERED))
+        self._finds: _Calls[bytes, FindResult] = _Calls(sky.find, lambda key: FindResult(key, None, Status.UNANSWERED))
         self._asks: _Calls[bytes, FindResult] = _Calls(
-            lambda keys: sky.look_up(keys, fresh=True), lambda key: FindResult(key, None, Status.UNANSWERED)
+            lambda keys: sky.find(keys, fresh=True), lambda key: FindResult(key, None, Status.UNANSWERED)
         )
         self._gets = self._calls_of_gets(4 * _ASIDE_BYTES, aside=False)
         self._large_gets = self._calls_of_gets(_CALL_BYTES, aside=True)

@@ -1,15 +1,15 @@
-"""What a browser may say over the WebSocket: that it does not look for now, and that it looks again."""
+"""Commands of a browser over the WebSocket: it pauses, and it looks again."""
 
 from typing import Final
 
 import msgspec
 
 MESSAGE_BYTES_MAX: Final = 256
-"""more closes the connection (1009)"""
+"""Bytes of a message; a longer one closes the connection (1009)."""
 MISTAKES_MAX: Final = 3
-"""more close it (1008)"""
+"""Number of unknown messages; more close the connection (1008)."""
 MESSAGES_MAX: Final = 60
-"""in any `MESSAGES_S`; more close it (1008)"""
+"""Number of messages in any `MESSAGES_S`; more close the connection (1008)."""
 MESSAGES_S: Final = 10.0
 
 
@@ -25,18 +25,18 @@ Command = Pause | Resume
 _decoder: Final = msgspec.json.Decoder(Command)
 
 
-class CommandError(ValueError):
+class PageCommandError(ValueError):
     """A message that is no command: what was wrong, and what is allowed."""
 
 
 def decode(text: str) -> Command:
-    """The command of a message.
+    """Return the command of a message.
 
     Raises:
-        CommandError: it is none.
+        PageCommandError: It is no command.
     """
     try:
         command: Command = _decoder.decode(text.encode("utf-8", "replace"))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise CommandError(f'{error}; allowed are {{"do":"pause"}} and {{"do":"resume"}}') from error
+        raise PageCommandError(f'{error}; allowed are {{"do":"pause"}} and {{"do":"resume"}}') from error
     return command

@@ -24,14 +24,14 @@ SATELLITE_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "server": np.int32,
     "server_before": np.int32,
 }
-"""of each satellite. `moved`: chunks handed on to others. `server`: the number of the server that it is, -1: none.
-`server_before`: the one that it was before the handover that runs now; everywhere -1 while none does"""
+"""Columns of each satellite. `moved`: chunks handed on to others. `server`: the number of the server that it is, -1: none.
+`server_before`: the number before the handover that runs now; -1 everywhere while none runs."""
 LINK_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "link_state": np.uint8,
     "packets_per_s": np.float16,
     "drops_per_s": np.float16,
 }
-"""of each link, both directions together, without the hellos by which satellites see that a link is there"""
+"""Columns of each link, both directions together, without the hellos by which satellites see that a link is there."""
 MOMENT_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "time_ms": np.int64,
     "sky_ms": np.int64,
@@ -48,55 +48,55 @@ MOMENT_COLUMNS: Final[dict[str, type[np.generic]]] = {
     "bytes_up_per_s": np.float32,
     "bytes_down_per_s": np.float32,
 }
-"""of the moment itself. Of the blocks that engines and clients asked for, `hit` came, and `lost` were believed to be in the sky
-and did not come. Times are Unix times; `sky_ms` is the one that the sky is in, which differs in a replay. What was not
-measured is NaN"""
+"""Columns of the moment itself. Of the blocks that engines and clients asked for, `hit` came, and `lost` were believed to be in
+the sky and did not come. Times are Unix times; `sky_ms` is the time in the sky, which differs in a replay. Values that were not
+measured are NaN."""
 COLUMNS: Final = MOMENT_COLUMNS | SATELLITE_COLUMNS | LINK_COLUMNS
 RATIOS: Final = {"hit_ratio": ("hit_per_s", ("asked_per_s",)), "delivery_ratio": ("hit_per_s", ("hit_per_s", "lost_per_s"))}
-"""what is computed from rates: the share of the first in the sum of the others. `hit_ratio`: of what was asked for;
-`delivery_ratio`: of what was believed to be in the sky"""
+"""Ratios of rates: the share of the first in the sum of the others. `hit_ratio`: the share of the blocks asked for;
+`delivery_ratio`: the share of the blocks believed to be in the sky."""
 SERIES: Final = (*RATIOS, "alive", "chunks", *(name for name, kind in MOMENT_COLUMNS.items() if kind is np.float32))
-"""what is drawn over time"""
+"""Columns that are drawn over time."""
 
 SILENT: Final = 0
-"""`state` of a satellite that did not answer"""
+"""`state` of a satellite that did not answer."""
 ANSWERS: Final = 1
 UNASKED: Final = 2
-"""of one that was not asked yet"""
+"""`state` of a satellite that was not asked yet."""
 
 NO_LINK: Final = 0
-"""`link_state`: the seam of a star, or an axis of one"""
+"""`link_state` where no link is: the seam of a star, or an axis of one."""
 LINK_UP: Final = 1
 LINK_DOWN: Final = 2
 LINK_UNKNOWN: Final = 3
-"""neither end answers"""
+"""`link_state` if neither end answers."""
 
 _NOTHING: Final = 1e-9
-"""less than that of anything here is none"""
+"""Value below which anything here counts as 0."""
 _RATE_MAX: Final = float(np.finfo(np.float16).max)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How long columns are."""
+    """Lengths of the columns."""
 
     planes: int
     slots: int
 
     @property
     def satellites(self) -> int:
-        """Of the constellation."""
+        """Number of satellites of the constellation."""
         return self.planes * self.slots
 
     def width(self, column: str) -> int:
-        """Values of a column in a frame."""
+        """Return the number of values of a column in a frame."""
         if column in MOMENT_COLUMNS:
             return 1
         return self.satellites if column in SATELLITE_COLUMNS else 2 * self.satellites
 
     @property
     def frame_bytes(self) -> int:
-        """Memory of a frame."""
+        """Bytes of memory of a frame."""
         return sum(self.width(name) * np.dtype(kind).itemsize for name, kind in COLUMNS.items())
 
 
@@ -117,22 +117,22 @@ class Frame:
 
     @property
     def time_ms(self) -> int:
-        """When it was taken: Unix time."""
+        """Unix time at which the frame was taken, in ms."""
         return int(self["time_ms"][0])
 
     @property
     def sky_ms(self) -> int:
-        """The time in which the sky is."""
+        """Unix time in the sky, in ms; it differs from `time_ms` in a replay."""
         return int(self["sky_ms"][0])
 
     def moves(self) -> list[tuple[int, int, int]]:
-        """What the handover that runs takes where: (server, satellite before, satellite now)."""
+        """Return the moves of the running handover: (server, satellite before, satellite now)."""
         now = {int(number): place for place, number in enumerate(self["server"]) if number >= 0}
         before = ((int(number), place) for place, number in enumerate(self["server_before"]) if number >= 0)
         return [(number, place, now[number]) for number, place in before if now.get(number, place) != place]
 
     def told(self) -> dict[str, Any]:
-        """For JSON: lists, in the order of satellites and links; None for what was not measured."""
+        """Return the frame for JSON: lists in the order of satellites and links, with None for values that were not measured."""
         told: dict[str, Any] = {}
         for name in MOMENT_COLUMNS:
             told[name] = number(self[name][0])
@@ -155,19 +155,19 @@ def ratio(columns: Mapping[str, Column], name: str) -> Column:
 
 
 def rate(counts: Column | float, seconds: float) -> Column:
-    """Counts in a time as a rate that half a float can hold."""
+    """Return counts of a time as rates per second, at most the largest 16-bit float."""
     return np.minimum(np.asarray(counts, np.float64) / max(seconds, 1e-3), _RATE_MAX).astype(np.float16)
 
 
 def number(value: Any) -> int | float | None:
-    """One value for JSON, of a rate or a ratio four digits."""
+    """Return a value for JSON: four digits of a rate or ratio, None if it was not measured."""
     if isinstance(value, np.floating):
         return float(f"{float(value):.4g}") if np.isfinite(value) else None
     return int(value)
 
 
 def numbers(column: Column) -> list[int | float | None]:
-    """The same for a column."""
+    """Return the values of a column for JSON, each as `number` does."""
     if column.dtype.kind == "f":
         values = column.astype(np.float64)
         values[np.abs(values) < _NOTHING] = 0

@@ -1,19 +1,18 @@
-"""Where the satellites are over the earth, for the page's globe."""
+"""Positions of the satellites over the earth, for the page's globe."""
 
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skymemory.config import Constellation
-from skymemory.orbit.geometry import EARTH_RADIUS_KM
-from skymemory.orbit.sky import OrbitError, Site
-from skymemory.orbit.walker import Walker
-from skymemory.placement.torus import Satellite
-from skymemory.placement.whereabouts import Playing
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.geometry import EARTH_RADIUS_KM
+from skymemory.sky.orbit.sky import OrbitError, Site
+from skymemory.sky.whereabouts import Playing
+from skymemory.wire.address import Satellite
 
 AHEAD_MS: Final = 120_000
-"""between two instants the page lets satellites go along a great circle"""
+"""Time between two instants; between them the page moves satellites along a great circle."""
 
 
 class Globe:
@@ -23,7 +22,7 @@ class Globe:
         site = constellation.site
         self._site = Site(site.latitude_deg, site.longitude_deg)
         self.min_elevation_deg = site.min_elevation_deg
-        self._sky = Walker.of(constellation).sky
+        self._sky = constellation.walker().sky
         self._slots = constellation.slots
         if playing is not None and playing.schedule is not None:
             self._site = playing.schedule.site
@@ -32,7 +31,7 @@ class Globe:
 
     @property
     def site(self) -> dict[str, float]:
-        """Where the ground host stands."""
+        """Return the place of the ground host."""
         site = self._site
         return {
             "latitude_deg": site.latitude_deg,
@@ -41,12 +40,13 @@ class Globe:
         }
 
     def told(self, sky_ms: int, rate: float) -> dict[str, Any] | None:
-        """Longitude and latitude in degrees and altitude in km of each satellite now, longitude and latitude a little later, and
-        who is in sight. None: it is not known.
+        """Return each satellite's place now and a little later, and who is in sight; None: unknown.
+
+        Longitude and latitude are in degrees, altitude is in km.
 
         Args:
             sky_ms: Unix time in the sky.
-            rate: how fast it passes.
+            rate: Speed at which the time passes.
         """
         ahead_ms = max(AHEAD_MS, round(10_000 * rate))
         try:

@@ -1,7 +1,7 @@
 """The last hours in memory: frames in rings of columns, as many as fit, older ones further apart.
 
-A fine ring has every frame of the last minutes. A coarse one has the last hours, in frames some seconds apart that each stand for
-what was between them. Memory is bounded by `BYTES_MAX`: coarse frames of a large constellation are further apart.
+A fine ring has every frame of the last minutes. A coarse ring has frames of the last hours, some seconds apart; each is a mean of
+the frames since the one before. Memory is bounded by `BYTES_MAX`: coarse frames of a large constellation are further apart.
 """
 
 from collections.abc import Iterator
@@ -16,17 +16,17 @@ FINE_S: Final = 15 * 60.0
 FINE_STEP_S: Final = 2.0
 COARSE_STEP_S: Final = 10.0
 BYTES_MAX: Final = 32 << 20
-"""for both rings together"""
+"""Bytes for both rings together."""
 POINTS_MAX: Final = 2000
-"""instants of an answer"""
+"""Instants of an answer."""
 FRAMES_MAX: Final = 100
-"""frames of an answer"""
+"""Frames of an answer."""
 PLACES_MAX: Final = 100_000
-"""satellites times frames of an answer"""
+"""Satellites times frames of an answer."""
 
 
 class Ring:
-    """Frames in order of time; the oldest makes room. Memory is taken as it fills."""
+    """Frames in order of time. A full ring replaces the oldest frame. Memory is taken as the ring fills."""
 
     def __init__(self, shape: Shape, capacity: int) -> None:
         self.shape = shape
@@ -40,11 +40,11 @@ class Ring:
 
     @property
     def bytes(self) -> int:
-        """That its frames take now."""
+        """Bytes that the ring's frames take now."""
         return self._count * self.shape.frame_bytes
 
     def append(self, frame: Frame) -> None:
-        """The next frame; one that is not later than the last takes its place (a clock was set back)."""
+        """Add the next frame. If it is not later than the last, a clock was set back, and the ring forgets all older frames."""
         if self._count and frame.time_ms <= self.time_ms(self._count - 1):
             self.clear()
         for name, column in self._columns.items():
@@ -53,19 +53,19 @@ class Ring:
         self._count = min(self._count + 1, self.capacity)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all frames."""
         self._next = self._count = 0
 
     def time_ms(self, index: int) -> int:
-        """Of a frame; 0 is the oldest."""
+        """Return the Unix time of a frame in ms; index 0 is the oldest frame."""
         return int(self._columns["time_ms"][self._at(index), 0])
 
     def column(self, name: str) -> Column:
-        """All values of a column, the oldest first; shape (frames, width)."""
+        """Return all values of a column, the oldest first; shape (frames, width)."""
         return self._columns[name][self._order()]
 
     def frame(self, index: int) -> Frame:
-        """A copy of a frame; 0 is the oldest."""
+        """Return a copy of a frame; index 0 is the oldest frame."""
         found = Frame(self.shape)
         for name, column in self._columns.items():
             found[name][:] = column[self._at(index)]
@@ -79,7 +79,7 @@ class Ring:
 
 
 class History:
-    """Of one constellation. Not thread-safe: the agent's event loop has it."""
+    """Frames of one constellation. Not thread-safe: only the agent's event loop uses it."""
 
     def __init__(self, shape: Shape) -> None:
         fits = BYTES_MAX // shape.frame_bytes
@@ -87,17 +87,17 @@ class History:
         coarse = min(int(HOURS * 3600 / COARSE_STEP_S), fits - fine)
         self.fine, self.coarse = Ring(shape, fine), Ring(shape, coarse)
         self.step_s = max(COARSE_STEP_S, HOURS * 3600 / self.coarse.capacity)
-        """between coarse frames"""
-        self._since: list[Frame] = []  # frames that the next coarse one stands for
+        """Time between coarse frames."""
+        self._since: list[Frame] = []  # frames whose mean will be the next coarse one
         self._gathered = 0
 
     @property
     def bytes(self) -> int:
-        """Of memory in use."""
+        """Bytes that the frames of both rings take now."""
         return self.fine.bytes + self.coarse.bytes
 
     def append(self, frame: Frame) -> None:
-        """The next frame."""
+        """Add the next frame."""
         self.fine.append(frame)
         if self._since and frame.time_ms <= self._since[-1].time_ms:
             self._since = []
@@ -111,25 +111,25 @@ class History:
 
     @property
     def span_ms(self) -> tuple[int, int] | None:
-        """Times of the oldest and the newest frame; None: there is none."""
+        """Unix times of the oldest and the newest frame in ms; None if there is no frame."""
         if not len(self.fine):
             return None
         first = self.fine.time_ms(0)
         return min(first, self.coarse.time_ms(0)) if len(self.coarse) else first, self.fine.time_ms(len(self.fine) - 1)
 
     def frames(self, from_ms: int, to_ms: int, step_ms: int) -> Iterator[Frame]:
-        """Frames of a time, at least a step apart, and no more than one answer may have; the last one is always there."""
+        """Yield the frames of a time, at least a step apart and no more than one answer may have. The last one is among them."""
         most = max(1, min(FRAMES_MAX, PLACES_MAX // self.fine.shape.satellites))
         for ring, index in self._picked(from_ms, to_ms, step_ms, most):
             yield ring.frame(index)
 
     def at(self, time_ms: int) -> Frame | None:
-        """The frame that held at a time: the last one until then, else the first; None: there is none."""
+        """Return the last frame until a time, or the first frame if all are later; None if there is no frame."""
         found = [*self._picked(0, time_ms, 0, 1)] or [*self._picked(0, 2**62, 0, POINTS_MAX)][:1]
         return found[-1][0].frame(found[-1][1]) if found else None
 
     def series(self, from_ms: int, to_ms: int, step_ms: int) -> dict[str, list[Any]]:
-        """`time_ms` and each of `SERIES` over a time, as lists for JSON; `moving` is 1 where a handover ran."""
+        """Return `time_ms`, each of `SERIES`, and `moving` (1: a handover ran) over a time, as lists for JSON."""
         picked = self._picked(from_ms, to_ms, step_ms, POINTS_MAX)
         coarse, fine = ([index for ring, index in picked if ring is one] for one in (self.coarse, self.fine))
         told: dict[str, list[Any]] = {}
@@ -139,7 +139,7 @@ class History:
         return told
 
     def _picked(self, from_ms: int, to_ms: int, step_ms: int, most: int) -> list[tuple[Ring, int]]:
-        """Coarse frames, and fine ones from where these begin; the newest `most` of them that are a step apart."""
+        """Return ring and index of the newest `most` frames that are a step apart, coarse ones only from before the fine ones."""
         fine_ms = self.fine.time_ms(0) if len(self.fine) else 0
         times: list[tuple[int, Ring, int]] = []
         for ring, low, high in ((self.coarse, from_ms, min(to_ms, fine_ms - 1)), (self.fine, max(from_ms, fine_ms), to_ms)):
@@ -151,7 +151,7 @@ class History:
         step_ms = max(step_ms, (times[-1][0] - times[0][0]) // most + 1 if len(times) > most else 0)
         picked: list[tuple[Ring, int]] = []
         next_ms = None
-        for time_ms, ring, index in reversed(times):  # from the newest, so that it is there
+        for time_ms, ring, index in reversed(times):  # backwards, so that the newest frame is among them
             if next_ms is None or time_ms <= next_ms:
                 picked.append((ring, index))
                 next_ms = time_ms - max(step_ms, 1)
@@ -159,12 +159,14 @@ class History:
 
 
 _GATHER_MAX: Final = 32
-"""frames that are kept until they become a coarse one"""
+"""Most frames that are kept until they become a coarse one."""
 
 
 def mean(frames: list[Frame]) -> Frame:
-    """One frame for several: rates and what was measured are means, all else is as in the last. A handover that ran in one of
-    them is in it."""
+    """Return one frame for several: means of rates and measurements, and all else from the last frame.
+
+    If a handover ran in some of them, the result shows the last such handover.
+    """
     last = frames[-1]
     found = Frame(last.shape)
     for name, kind in COLUMNS.items():
@@ -182,7 +184,7 @@ def mean(frames: list[Frame]) -> Frame:
 
 
 def _series(ring: Ring, name: str) -> Column:
-    """One value for each frame: a sum over satellites; `moving`, whether a handover ran."""
+    """Return a value for each frame: of a column the sum over satellites, of `moving` whether a handover ran."""
     if name == "moving":
         return np.asarray(np.any(ring.column("server_before") >= 0, axis=1))
     if name in RATIOS:

@@ -1,4 +1,4 @@
-"""How long gets took of late, from the agent's own histogram: what the page shows is what Prometheus sees."""
+"""Durations of recent gets from the agent's own histogram: the page shows what Prometheus sees."""
 
 from math import inf, isinf
 from typing import Final
@@ -36,10 +36,10 @@ class Latency:
 
 
 def quantile(buckets: dict[float, float], share: float) -> float:
-    """As Prometheus has it: linear within a bucket, and the last bound for what is above it.
+    """Return a quantile as Prometheus does: linear within a bucket, and the last bound for what is above it.
 
     Args:
-        buckets: upper bounds, the last one infinite, and how many were not above; not all 0.
+        buckets: Upper bounds, the last one infinite, and how many were not above; not all 0.
     """
     wanted = share * buckets[inf]
     low, below = 0.0, 0.0

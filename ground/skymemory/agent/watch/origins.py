@@ -1,4 +1,4 @@
-"""Who may ask: the pages of this agent, and programs; not a page of somebody else that a browser here has open.
+"""Check of who asks: pages of this agent and programs may, but no page of somebody else that a browser here has open.
 
 The agent has no password. It listens on loopback, and a browser on this machine runs what strangers' pages tell it. Two ways lead
 from such a page to a server on loopback: a WebSocket, which browsers do not keep to one origin; and a name of the stranger's that
@@ -24,11 +24,11 @@ HEADERS: Final = {
     # What is new on the agent is new on the page; the files' marks (ETag) keep that cheap
     "Cache-Control": "no-cache",
 }
-"""of every answer"""
+"""Headers of every answer."""
 
 
 def refusal(request: web.Request) -> str | None:
-    """Why a request is not answered; None: it is."""
+    """Return why a request is refused; None: it is answered."""
     why = strange_name(request)
     if why is not None:
         return why
@@ -39,7 +39,7 @@ def refusal(request: web.Request) -> str | None:
 
 
 def strange_name(request: web.Request) -> str | None:
-    """What is wrong with the name that a request came by; None: no stranger lets it point here."""
+    """Return the fault of the name that a request came by; None: no stranger lets it point here."""
     host = request.headers.get("Host", "")
     if _is_ours(_name(f"//{host}")):
         return None
@@ -47,7 +47,7 @@ def strange_name(request: web.Request) -> str | None:
 
 
 def strange_name_on_loopback(request: web.Request) -> str | None:
-    """The same for what monitoring asks: it comes over the network by names that this machine does not know, such as a service's.
+    """Do the same for monitoring, which asks over the network by names unknown to this machine, such as a service's.
 
     On loopback are programs of this machine, which have no use for such a name, and its browsers.
     """

@@ -1,23 +1,23 @@
-"""What the page asks for: its files, the state of now, the last hours, and a WebSocket."""
+"""HTTP routes of the page: its files, the newest state, the last hours, and a WebSocket."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.watch.latency import Latency
-from skymemory.agent.watch.live import Live
 from skymemory.agent.watch.origins import HEADERS, refusal
-from skymemory.agent.watch.sampler import Sampler, Watched
+from skymemory.agent.watch.sampler import SkySampler, Watched
+from skymemory.agent.watch.websocket import Live
 
 PAGE: Final = Path(__file__).parents[1] / "page"
-"""where the build puts the page's files"""
+"""Folder where the build puts the page's files."""
 _TIME_MAX: Final = 2**53
-"""what JavaScript can count to"""
+"""Largest integer of JavaScript."""
 _TYPES: Final = {
     ".html": "text/html",
     ".js": "text/javascript",
@@ -37,25 +37,16 @@ The numbers are there without it: /api/now and /api/history (JSON), /metrics (Pr
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Agent(Protocol):
-    """What the page needs of the agent."""
-
-    @property
-    def sky(self) -> Watched:
-        """The constellation."""
-
-    @property
-    def registry(self) -> CollectorRegistry:
-        """Its metrics."""
-
-
-def add_routes(app: web.Application, agent: Agent, page: Path = PAGE) -> Sampler:
+def add_routes(app: web.Application, sky: Watched, registry: CollectorRegistry, page: Path = PAGE) -> SkySampler:
     """Add the page to an application, which starts and closes its parts.
 
     Args:
-        page: folder of the page's files.
+        app: The application of the agent's HTTP server.
+        sky: The sky that the page shows.
+        registry: Metrics of the agent, for the latency of gets.
+        page: Folder of the page's files.
     """
-    sampler = Sampler(agent.sky, Latency(agent.registry))
+    sampler = SkySampler(sky, Latency(registry))
     live = Live(sampler)
     routes = _Routes(sampler, live)
 
@@ -76,7 +67,7 @@ def add_routes(app: web.Application, agent: Agent, page: Path = PAGE) -> Sampler
     app.router.add_get("/api/history.csv", _guarded(routes.csv))
     app.router.add_get("/api/frames", _guarded(routes.frames))
     app.router.add_get("/api/live", _guarded(live.serve))
-    # Only what is there now is served, under its own name: no path leads out of the folder
+    # Each file that is there now has a route of its own, so that no path leads out of the folder
     files = {str(file.relative_to(page)): file for file in page.rglob("*") if file.suffix in _TYPES} if page.is_dir() else {}
     for name, file in files.items():
         app.router.add_get(f"/{name}", _guarded(_file(file)))
@@ -85,23 +76,23 @@ def add_routes(app: web.Application, agent: Agent, page: Path = PAGE) -> Sampler
 
 
 class _Routes:
-    def __init__(self, sampler: Sampler, live: Live) -> None:
+    def __init__(self, sampler: SkySampler, live: Live) -> None:
         self._sampler, self._live = sampler, live
 
     async def now(self, _: web.Request) -> web.Response:
-        """The newest state."""
+        """Answer with the newest state."""
         self._sampler.touch()
         return _json(self._sampler.text())
 
     async def history(self, request: web.Request) -> web.Response:
-        """Series over a time."""
+        """Answer with the series of a time."""
         history = self._sampler.history
         if history is None or history.span_ms is None:
             return _json({"time_ms": []})
         return _json(history.series(*_span(request, history.span_ms)))
 
     async def csv(self, request: web.Request) -> web.Response:
-        """The same series as a table: a line for each instant; empty where nothing was measured."""
+        """Answer with the series of a time as CSV: a line for each instant, with empty cells for values not measured."""
         history = self._sampler.history
         span_ms = None if history is None else history.span_ms
         told = {"time_ms": []} if history is None or span_ms is None else history.series(*_span(request, span_ms))
@@ -114,7 +105,7 @@ class _Routes:
         return web.Response(text="\r\n".join([*lines, ""]), content_type="text/csv", headers=name)
 
     async def frames(self, request: web.Request) -> web.Response:
-        """Whole frames of a time, after the one that held when it began; and before the first whatever is the oldest."""
+        """Answer with the frames of a time, and before them with the frame that was the newest when the time began, if any."""
         history = self._sampler.history
         if history is None or history.span_ms is None:
             return _json({"frames": []})
@@ -126,7 +117,7 @@ class _Routes:
 
 
 def _span(request: web.Request, span_ms: tuple[int, int]) -> tuple[int, int, int]:
-    """from, to, step of a query, Unix time in ms; by default all there is."""
+    """Return `from`, `to` (Unix times) and `step` of a query in ms; by default those of all frames."""
     values = []
     for name, default in (("from", span_ms[0]), ("to", span_ms[1]), ("step", 0)):
         text = request.query.get(name, str(default))
@@ -146,7 +137,7 @@ def _mistake(what: str) -> web.HTTPBadRequest:
 
 
 def _guarded(handler: Handler) -> Handler:
-    """Not for pages of others, and with the headers that every answer has."""
+    """Return a handler that refuses requests from foreign pages, and adds the headers of every answer."""
 
     async def guarded(request: web.Request) -> web.StreamResponse:
         why = refusal(request)

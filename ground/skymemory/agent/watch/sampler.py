@@ -1,4 +1,4 @@
-"""Looks at the constellation now and then: every 2 s while somebody watches, every 10 s otherwise, so that there is a history."""
+"""Periodic survey of the constellation: every 2 s while somebody watches, and every 10 s otherwise, for the history."""
 
 import asyncio
 import logging
@@ -16,16 +16,16 @@ from skymemory.agent.models import told as told_of
 from skymemory.agent.watch.frame import Frame
 from skymemory.agent.watch.history import History
 from skymemory.agent.watch.survey import Quantiles, Survey
-from skymemory.store import SkyStore
+from skymemory.store.sky_store import SkyStore
 
 _log = logging.getLogger(__name__)
 
 WATCHED_S: Final = 2.0
 ALONE_S: Final = 10.0
 LOOKED_S: Final = 15.0
-"""who asks over HTTP counts as watching for so long"""
+"""Time for which a client that asked over HTTP counts as watching."""
 SHARE_MAX: Final = 0.1
-"""of a core's time: of a constellation of tens of thousands frames are further apart"""
+"""Largest share of a core's time. With tens of thousands of satellites, frames are further apart."""
 
 NOBODY_UP: Final = "The agent knows of no constellation; it looks for one all the time."
 ALL_SILENT: Final = {
@@ -40,37 +40,37 @@ class HasActivity(Protocol):
 
     @property
     def activity(self) -> Activity:
-        """What engines and clients asked for."""
+        """Counts of the blocks that engines and clients asked for."""
 
 
 class Watched(Protocol):
-    """What the page needs of the agent's sky."""
+    """The part of the agent's sky that the page needs."""
 
     @property
     def store(self) -> SkyStore | None:
-        """Another one when another constellation is up."""
+        """Store of the constellation that is up; None if none is up. Another constellation has another store."""
 
     @property
     def unready(self) -> str | None:
-        """Why no block can be fetched now."""
+        """Reason why no block can be fetched now; None if blocks can be fetched."""
 
     @property
     def observer(self) -> HasActivity:
-        """Who knows what engines and clients did."""
+        """Observer that counts the requests of engines and clients."""
 
     @property
     def models(self) -> Iterable[Model]:
-        """Blocks of models, as engines have told."""
+        """Models and their blocks, as engines have reported them."""
 
 
-class Sampler:
-    """Takes frames, keeps them, and tells who waits for the next one."""
+class SkySampler:
+    """A sampler that takes frames, keeps them in a history, and wakes all that wait for the next one."""
 
     def __init__(self, sky: Watched, latency: Quantiles = lambda: None) -> None:
         self._sky, self._latency = sky, latency
         self._survey: Survey | None = None
         self._surveyed: SkyStore | None = None
-        self._identity = 0  # of the constellation, so that a browser knows another one
+        self._identity = 0  # number of the constellation, by which a browser notices another one
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="skymem-page")
         self._task: asyncio.Task[None] | None = None
         self._lookers = 0
@@ -82,14 +82,14 @@ class Sampler:
         self._texts: dict[bool, bytes] = {}
         self._version: tuple[int, int] = (0, 0)
         self.history: History | None = None
-        """of the constellation that is up; None: there is none"""
+        """History of the constellation that is up; None if none is up."""
 
     async def start(self) -> None:
-        """Begin to look."""
+        """Begin to take frames."""
         self._task = asyncio.create_task(self._run(), name="skymem-page")
 
     async def close(self) -> None:
-        """Look no more."""
+        """Take no more frames, and close the survey."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -101,7 +101,7 @@ class Sampler:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Within, somebody watches."""
+        """Count a watcher while the context is open."""
         self._lookers += 1
         self._wake.set()
         try:
@@ -110,17 +110,17 @@ class Sampler:
             self._lookers -= 1
 
     def touch(self) -> None:
-        """Somebody looked."""
+        """Note that a client asked over HTTP, which counts as watching for `LOOKED_S`."""
         self._looked_s = time.monotonic()
         self._wake.set()
 
     @property
     def version(self) -> tuple[int, int]:
-        """Of what `text` tells of the constellation itself."""
+        """Version of the constellation itself in `text`, which changes with it."""
         return self._version
 
     def text(self, *, whole: bool = True) -> bytes:
-        """The newest state as JSON; not `whole`: without the constellation itself, for who knows it."""
+        """Return the newest state as JSON; unless `whole`, without the constellation itself, for a browser that has it."""
         if whole not in self._texts:
             told = {**self._told}
             if not whole:
@@ -129,14 +129,14 @@ class Sampler:
         return self._texts[whole]
 
     async def news(self) -> AsyncIterator[None]:
-        """Once now, and whenever there is a newer state; states between are passed over."""
+        """Yield once now, and again when there is a newer state. A slow caller misses states in between."""
         while True:
             seen = self._news
             yield
             await seen.wait()
 
     async def frames_text(self, frames: list[Frame]) -> bytes:
-        """Frames of the history as JSON, with where satellites were then; made in the thread: engines do not wait."""
+        """Return frames of the history as JSON, with the satellites' positions, encoded in the thread lest engines wait."""
 
         def encode() -> bytes:
             survey = self._survey
@@ -154,7 +154,7 @@ class Sampler:
 
     @property
     def _pause_s(self) -> float:
-        # While there is no constellation nobody is asked
+        # Without a constellation a look asks no satellite, and costs next to nothing
         wanted_s = WATCHED_S if self._is_watched or self._survey is None else ALONE_S
         return max(wanted_s, self._spent_s / SHARE_MAX)
 
@@ -165,7 +165,7 @@ class Sampler:
             try:
                 frame, told = await loop.run_in_executor(self._thread, self._look)
                 self._take(frame, told)
-            except Exception as error:  # whatever happens up there, the agent goes on and the page says what is known
+            except Exception as error:  # the agent goes on after any error, and the page shows the last state
                 _log.warning("the page shows what was seen last: %s", error, exc_info=not isinstance(error, OSError | ValueError))
             while (left_s := began_s + self._pause_s - time.monotonic()) > 0:
                 self._wake.clear()
@@ -173,7 +173,7 @@ class Sampler:
                     await asyncio.wait_for(self._wake.wait(), left_s)
 
     def _look(self) -> tuple[Frame | None, dict[str, Any]]:
-        """In the thread: a frame, and what is told of this moment only."""
+        """Return a frame, and facts that are sent with the newest frame only. Call it in the thread."""
         store = self._sky.store
         if store is not self._surveyed:
             self._leave()

@@ -1,7 +1,7 @@
-"""Asks satellites for their counters and makes a frame of the answers: what changed since they were asked last, per second.
+"""Survey of the satellites' counters: a frame has the changes since the survey before, per second.
 
-It has a control plane of its own. That of the store serves one caller at a time, and a get's questions would wait while this
-waits for a silent satellite.
+A survey has a control plane of its own. The store's control plane serves one caller at a time, so that a get's questions would
+wait while a survey waits for a silent satellite.
 """
 
 import time
@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from skymemory.agent.activity import OUTCOMES, Activity, Counts, Event, LastGet
-from skymemory.agent.watch import motion
+from skymemory.agent.watch import window_motion
+from skymemory.agent.watch.detected_events import Happenings
 from skymemory.agent.watch.frame import (
     ANSWERS,
     LINK_DOWN,
@@ -27,22 +28,21 @@ from skymemory.agent.watch.frame import (
     rate,
 )
 from skymemory.agent.watch.globe import Globe
-from skymemory.agent.watch.happenings import Happenings
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
-from skymemory.results import StoreStatistics
-from skymemory.store import SkyStore
+from skymemory.sky.window import Route
+from skymemory.store.results import StoreStatistics
+from skymemory.store.sky_store import SkyStore
+from skymemory.wire.address import Satellite
 
 DEADLINE_S: Final = 1.5
-"""a satellite that has not answered by then is silent in this frame"""
+"""Time after which a satellite that has not answered is silent in this frame."""
 SLICE: Final = 512
-"""satellites that are asked for one frame; of a larger constellation the next ones follow with the next frame"""
+"""Satellites that are asked for one frame; in a larger constellation the next ones follow with the next frame."""
 _HELLOS: Final = 2
-"""packets that an end of a link sends in each `hello_s`: its own hello, and the answer to the other end's"""
+"""Packets that an end of a link sends in each `hello_s`: its own hello, and the answer to the other end's."""
 
 Quantiles = Callable[[], tuple[float, float] | None]
-"""p50 and p99 of the gets since it was asked last, in seconds; None: there were none"""
+"""Function that returns p50 and p99 of the gets since its last call, in seconds; None if there were none."""
 
 _RATES: Final = (
     ("hits", "hits_per_s"),
@@ -50,24 +50,33 @@ _RATES: Final = (
     ("evictions", "evictions_per_s"),
     ("migrated_out", "moved_per_s"),
 )
-"""counters of a satellite, and the columns that have them per second"""
+"""Pairs of a satellite's counter and the column that has its growth per second."""
 _AGENT: Final = ("hits", "misses", "puts", "expired", "retries", "corrupt", "bytes_up", "bytes_down", "satellites_lost")
-"""counts of the store that are told"""
+"""Counts of the store that go with each frame."""
 _SAVED: Final = ("tokens", "compute_s", "fetch_s")
 _CLOCK_DRIFT: Final = 0.01
-"""part of a time by which a satellite's clock may be slow"""
+"""Share of a time by which a satellite's clock may be slow."""
 _ROUNDING_MS: Final = 100
-"""by which two uptimes may be rounded, at most"""
+"""Largest error of the difference of two rounded uptimes."""
 _EVENTS: Final = 100
-"""events that go with each frame"""
+"""Number of events that go with each frame."""
 _EAST, _WEST, _NORTH, _SOUTH, _GROUND = (LINK_NAMES.index(name) for name in ("east", "west", "north", "south", "ground"))
 
 
 class Survey:
-    """Of the constellation of one store. Blocks while satellites are asked: for a thread of its own."""
+    """Survey of one store's constellation. It blocks while it asks satellites, and so needs a thread of its own."""
 
     def __init__(self, store: SkyStore, latency: Quantiles = lambda: None, activity: Activity | None = None) -> None:
-        """`activity`: of the agent. Raises OSError: no socket to be had."""
+        """Open a socket.
+
+        Args:
+            store: The store whose constellation is surveyed.
+            latency: Latency of the store's gets.
+            activity: Counts and events of the agent; new ones by default.
+
+        Raises:
+            OSError: The system gives no socket.
+        """
         self._activity = Activity() if activity is None else activity
         self.constellation = store.constellation
         self.shape = Shape(self.constellation.planes, self.constellation.slots)
@@ -76,7 +85,7 @@ class Survey:
         self._places = list(self.constellation.torus.satellites())
         self._happenings = Happenings(self._activity.events, self._places)
         self._restarted: set[Satellite] = set()
-        self._first = 0  # of the next slice
+        self._first = 0  # index of the next slice's first satellite
         self._stores: dict[Satellite, dict[str, int]] = {}
         self._links: dict[Satellite, LinkStats] = {}
         self._asked_s = np.zeros(len(self._places))
@@ -88,7 +97,7 @@ class Survey:
         self._globe = Globe(self.constellation, self._where.playing)
         self._changes = self._where.changes
         self.version = 1
-        """goes up when `sky` tells something else"""
+        """Number that goes up when `sky` changes."""
 
     def close(self) -> None:
         """Close its socket."""
@@ -97,7 +106,7 @@ class Survey:
     # ---- what changes seldom ------------------------------------------------------------------------------------------------
 
     def sky(self) -> dict[str, Any]:
-        """The constellation, for JSON."""
+        """Return the constellation, for JSON."""
         grid, cache = self.constellation.grid, self.constellation.cache
         slots = {one["slots"] for one in self._stores.values()}
         return {
@@ -120,18 +129,18 @@ class Survey:
         }
 
     def positions(self, sky_ms: int, speed: float) -> dict[str, Any] | None:
-        """Where satellites are at a time in the sky (`Globe.told`)."""
+        """Return the satellites' positions at a time in the sky (`Globe.told`)."""
         return self._globe.told(sky_ms, speed)
 
     def now(self) -> dict[str, Any]:
-        """What is told of the newest frame only: the schedule, positions, and counts since satellites and agent began."""
+        """Return facts of the newest frame only: the schedule, positions, and counts since satellites and agent began."""
         time_s = time.time()
         playing = self._where.playing
         names = ("hits", "misses", "evictions", "blocks", "uptime_ms", "handover_left", "handover_ms")
         count, activity = self._store.stats(), self._activity.counts()
         return {
-            "schedule": motion.told(self._where, time_s),
-            "positions": self.positions(motion.sky_ms(playing, time_s), motion.sky_rate(playing, time_s)),
+            "schedule": window_motion.told(self._where, time_s),
+            "positions": self.positions(window_motion.sky_ms(playing, time_s), window_motion.sky_rate(playing, time_s)),
             "totals": {name: [self._stores.get(place, {}).get(name) for place in self._places] for name in names},
             "delay_us": self._delays_us(),
             "agent": {name: getattr(count, name) for name in _AGENT},
@@ -144,10 +153,10 @@ class Survey:
     # ---- a frame ------------------------------------------------------------------------------------------------------------
 
     def take(self) -> Frame:
-        """Ask, and tell what came.
+        """Ask satellites, and return the frame of their answers.
 
         Raises:
-            ValueError: it was closed.
+            ValueError: The survey was closed.
         """
         self._where.refresh()
         if self._where.changes != self._changes:
@@ -173,7 +182,7 @@ class Survey:
         self._fill_links(frame)
         self._fill_agent(frame, time_s)
         lost = [place for index, place in enumerate(self._places) if self._state[index] == SILENT]
-        motion.place(frame, self._where, time_s, lost if len(lost) < len(self._places) else ())
+        window_motion.place(frame, self._where, time_s, lost if len(lost) < len(self._places) else ())
         self._happenings.look(frame, self._where, self._restarted, self._store.lost)
         return frame
 
@@ -190,7 +199,7 @@ class Survey:
             new, old = stores.get(place), self._stores.get(place)
             new_links, old_links = links.get(place), self._links.get(place)
             self._state[index] = SILENT if new is None else ANSWERS
-            # Who began anew counts from 0, and so do we. Its uptime may be above the one that it told before
+            # The counters of a restarted satellite begin at 0. Its uptime may be above that of its last answer
             again = old is not None and new is not None and _restarted(old, new, began_s - self._asked_s[index])
             if again:
                 self._restarted.add(place)
@@ -248,7 +257,7 @@ class Survey:
             frame["get_p50_s"][0], frame["get_p99_s"][0] = latency
 
     def _delays_us(self) -> list[int | None]:
-        """One-way delay of each link, the smallest that was measured of late; None: not measured."""
+        """Return the smallest one-way delay of each link that was measured of late, in microseconds; None if there is none."""
         found: list[int | None] = []
         for index, place in enumerate(self._places):
             for side, (name, back) in enumerate((("east", "west"), ("south", "north"))):
@@ -261,13 +270,13 @@ class Survey:
         return bool(self._state[_index(place, self.shape.slots)] == ANSWERS)
 
     def _other(self, index: int, side: int) -> Satellite:
-        """East, respectively south of a satellite."""
+        """Return the satellite at the other end of a link of satellite `index`: east for `side` 0, south for 1."""
         plane, slot = self._places[index]
         return self.constellation.torus.wrap(plane + side, slot + 1 - side)
 
 
 def _told(get: LastGet | None, slots: int) -> dict[str, Any] | None:
-    """The last get, for JSON. Times are seconds after its beginning."""
+    """Return the last get, for JSON; times are seconds after its beginning."""
     if get is None:
         return None
     steps = []
@@ -307,7 +316,7 @@ def _index(satellite: Satellite, slots: int) -> int:
 
 
 def _moved(old: dict[str, int] | None, new: dict[str, int]) -> tuple[int, int]:
-    """Packets sent and dropped between two records of a link."""
+    """Return the numbers of packets sent and dropped between two records of a link."""
 
     def drops(record: dict[str, int] | None) -> int:
         return sum(value for name, value in record.items() if name.startswith("drop_")) if record else 0
@@ -321,7 +330,7 @@ def _restarted(old: dict[str, int], new: dict[str, int], between_s: float) -> bo
 
 
 def _both_ends(counts: Column, shape: Shape) -> Column:
-    """From what each satellite sends over its links to what goes over each link; shape (2 satellites,)."""
+    """Return counts of each link, both directions together, from counts of each satellite's ends; shape (2 * satellites,)."""
     grid = counts.reshape(shape.planes, shape.slots, len(LINK_NAMES))
     east = grid[:, :, _EAST] + np.roll(grid[:, :, _WEST], -1, axis=1)
     south = grid[:, :, _SOUTH] + np.roll(grid[:, :, _NORTH], -1, axis=0)

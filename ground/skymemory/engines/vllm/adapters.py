@@ -1,4 +1,4 @@
-"""LoRA adapters: digests of their files, and whether these are still what the engine has computed with."""
+"""LoRA adapters: digests of their files, and a check that the engine still computes with these."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from skymemory.engines.weights import WeightsError, adapter_files, files_digest
 _log = logging.getLogger(__name__)
 
 _Stats = list[tuple[str, int, int, int]]
-"""names, inodes, bytes and times of files"""
+"""Names, inodes, bytes and times of files."""
 
 
 class ChangedError(WeightsError):
-    """An adapter's files are others than before under the same name and path."""
+    """An adapter's files have changed under the same name and path."""
 
 
 class Adapters:
-    """Digests of adapters. Called by one thread, and reads weights in another one."""
+    """Digests of adapters. One thread calls it, and another one reads the weights."""
 
     def __init__(self, pool: Executor) -> None:
-        """
+        """Prepare.
+
         Args:
-            pool: of one thread.
+            pool: Executor of one thread.
         """
         self._pool = pool
         self._known: dict[tuple[str, str], tuple[_Stats, bytes | None]] = {}
-        """by name and path: files as they were first seen, and their digest; None: not read yet; empty: nothing of it is
-        cached any more"""
+        """Files as they were first seen, and their digest, by name and path. None: not read yet; empty: no longer cached."""
 
     def look(self, adapter: Any) -> None:
-        """Remember what an adapter's files are like, before the engine reads them."""
+        """Remember the state of an adapter's files, before the engine reads them."""
         key = (adapter.lora_name, adapter.lora_path)
         if key not in self._known:
             with contextlib.suppress(OSError, WeightsError):  # the engine fetches them, or says what is wrong
                 self._known[key] = (_stats(adapter_files(adapter.lora_path)), None)
 
     def digest(self, adapter: Any) -> Future[bytes]:
-        """Of an adapter's weights and configuration, to be asked for again wherever more of it is computed.
+        """Return the digest of an adapter's weights and configuration. Ask again wherever more of it is computed.
 
-        vLLM takes blocks of its own cache by an adapter's name and path. Where the files change under these, its blocks are
-        of both, and nobody can tell which: then nothing is found or stored for it as long as the engine runs. So the future
-        fails, as it does where there are no files.
+        vLLM finds blocks of its own cache by an adapter's name and path. If the files change under these, its blocks are of
+        both versions, and nobody can tell which. Then nothing is found or stored for the adapter while the engine runs: the
+        future fails, as it does if there are no files.
         """
         self.look(adapter)
         return self._pool.submit(self._digest, adapter.lora_name, adapter.lora_path)
@@ -61,7 +61,7 @@ class Adapters:
             if digest is not None and now == seen:
                 return digest
             new = files_digest(files)
-            # What was not read when the engine read it is known by its times only
+            # If the digest was not read when the engine read the files, only their times tell a change.
             same = new == digest if digest is not None else seen == now == _stats(files)
         except (OSError, WeightsError) as error:
             _log.warning("blocks of adapter %s are not cached: %s", name, error)
@@ -80,10 +80,10 @@ class Adapters:
 
 
 def watch_loads(core: Any, adapters: Adapters) -> None:
-    """Have an adapter looked at when it is loaded ahead of its requests: vLLM tells no connector of that.
+    """Make `Adapters` look at an adapter that is loaded ahead of its requests: vLLM tells no connector of that.
 
     Args:
-        core: vLLM's class `EngineCore`, whose `add_lora` is replaced.
+        core: VLLM's class `EngineCore`, whose `add_lora` is replaced.
     """
     load = core.add_lora
 

@@ -1,11 +1,11 @@
-"""Blocks of the paged cache as a codec's integers, and back: smaller in the sky, and not what was computed to the last bit."""
+"""Blocks of the paged cache as a codec's integers, and back: smaller in the sky, but not exact to the last bit."""
 
 from __future__ import annotations
 
 import torch
 
-from skymemory.codecs import get_codec
 from skymemory.engines.vllm.pages import Pages
+from skymemory.prompt.codecs import get_codec
 
 
 class CodingError(ValueError):
@@ -13,12 +13,13 @@ class CodingError(ValueError):
 
 
 class Coder:
-    """Between the bytes of a block as `Pages` has them, and those of a codec. Thread-safe."""
+    """Converts blocks between the bytes of `Pages` and those of a codec. Thread-safe."""
 
     def __init__(self, codec: str, pages: Pages) -> None:
-        """
+        """Prepare for a layout.
+
         Raises:
-            CodingError: layers that differ, or are no keys and values of heads in floating point.
+            CodingError: The layers differ, or are not keys and values of heads in floating point.
         """
         shapes = pages.shapes
         if len(set(shapes)) != 1 or len(shapes[0]) != 3 or not pages.element.is_floating_point or pages.element.itemsize < 2:
@@ -34,7 +35,7 @@ class Coder:
         self._dtype = pages.element
         self._raw = (len(shapes), heads, tokens, content)
         self._shape = (len(shapes), 2, heads, tokens, content // 2)
-        # The kernels for CPUs keep all keys of a head before all its values, others those of a token beside each other
+        # Kernels for CPUs keep all keys of a head before all its values; others keep those of a token beside each other.
         self._halves = pages.device.type == "cpu"
         self.layer_bytes = self._codec.layer_bytes(self._shape, self._dtype)
         self.payload_bytes = pages.payload_bytes
@@ -43,11 +44,11 @@ class Coder:
         """Write the coded bytes of a block.
 
         Args:
-            payload: bytes of the block, of all layers.
-            out: room for `layer_bytes` of each layer.
+            payload: Bytes of all layers of the block.
+            out: Room for `layer_bytes` of each layer.
 
         Raises:
-            CodecError: a value is not finite, or too large.
+            CodecError: A value is not finite, or too large.
         """
         layers, heads, tokens, content = self._raw
         values = payload.view(self._dtype)
@@ -58,7 +59,7 @@ class Coder:
         self._codec.encode(block.contiguous(), out.view(layers, self.layer_bytes))
 
     def decode(self, data: torch.Tensor) -> torch.Tensor:
-        """Bytes of a block, of all layers."""
+        """Return the bytes of all layers of a block."""
         layers, heads, tokens, content = self._raw
         block = self._codec.decode(data.view(layers, self.layer_bytes), self._shape, self._dtype)
         values = block.transpose(1, 2) if self._halves else block.permute(0, 2, 3, 1, 4)

@@ -3,8 +3,8 @@
     vllm serve MODEL --block-size 128 --kv-transfer-config '{"kv_connector":"SkyMemoryConnector",
         "kv_connector_module_path":"skymemory.engines.vllm","kv_role":"kv_both","kv_load_failure_policy":"recompute"}'
 
-vLLM makes one for its scheduler and one in each worker. Loads go on beside the engine's steps, and what fails of them is
-computed; saves are copied out within the step and sent after it. Nothing here waits for the sky.
+vLLM makes one for its scheduler and one in each worker. Loads go on beside the engine's steps, and blocks that do not come are
+computed. Saves are copied out within the step and sent after it. Nothing here waits for the sky.
 """
 
 from __future__ import annotations
@@ -29,68 +29,69 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 )
 
 from skymemory.agent.client import AgentClient, EngineInfo
+from skymemory.common.machine import memory_bytes
 from skymemory.engines.framing import BlockFormat
 from skymemory.engines.vllm import identity
 from skymemory.engines.vllm.adapters import Adapters, watch_loads
-from skymemory.engines.vllm.events import Events
+from skymemory.engines.vllm.events import BlockEvents
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
-from skymemory.engines.vllm.room import Room, room_for
-from skymemory.engines.vllm.scheduler import SchedulerSide, Session
-from skymemory.engines.vllm.settings import Settings, UnsupportedError, check
+from skymemory.engines.vllm.room import TransferRoom, room_for
+from skymemory.engines.vllm.scheduler import AgentSession, SchedulerSide
+from skymemory.engines.vllm.settings import ConnectorSettings, UnsupportedError, check
 from skymemory.engines.vllm.statistics import SkyMemoryMetrics, SkyMemoryStatistics
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
 from skymemory.engines.weights import files_digest, weight_files
-from skymemory.machine import memory_bytes
 
 _log = logging.getLogger(__name__)
 _vllm_log = logging.getLogger("vllm.skymemory")
-"""vLLM shows of other loggers than its own only warnings"""
+"""Logger below vLLM's own: of other loggers vLLM shows only warnings."""
 
 _ASKING_ARENA_BYTES = 1 << 16
-"""the scheduler's client fetches nothing"""
+"""Arena of the scheduler's client, which fetches nothing."""
 
 
 @dataclass
 class StepMetadata(KVConnectorMetadata):  # type: ignore[misc]  # vLLM is not installed where types are checked
-    """From the scheduler to the workers, in each step."""
+    """Message from the scheduler to the workers, in each step."""
 
     plan: StepPlan
 
 
 @dataclass
 class WorkerLayout(KVConnectorHandshakeMetadata):  # type: ignore[misc]  # vLLM is not installed where types are checked
-    """From each worker to the scheduler, once."""
+    """Message from each worker to the scheduler, once."""
 
     layout: Layout
 
 
 @dataclass
 class SavedMetadata(KVConnectorWorkerMetadata):  # type: ignore[misc]  # vLLM is not installed where types are checked
-    """From the workers to the scheduler, after a step."""
+    """Message from the workers to the scheduler, after a step."""
 
     saved: Saved
 
     def aggregate(self, other: KVConnectorWorkerMetadata) -> SavedMetadata:
-        """Both workers' words."""
+        """Join the messages of both workers."""
         self.saved.add(other.saved)
         return self
 
 
 class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is not installed where types are checked
-    """Both sides; which one an object is, `role` says."""
+    """KV connector of the scheduler or of a worker, as `role` says."""
 
     def __init__(self, vllm_config: Any, role: KVConnectorRole, kv_cache_config: Any) -> None:
-        """
+        """Check how vLLM was started, and make the side that `role` names.
+
         Raises:
-            UnsupportedError: vLLM was started in a way that cannot be served; the message names the option.
-            WeightsError: the model is not in files of this machine.
+            UnsupportedError: VLLM was started in a way that cannot be served; the message names the option.
+            WeightsError: The model is not in files of this machine.
         """
         super().__init__(vllm_config=vllm_config, role=role, kv_cache_config=kv_cache_config)
         check(vllm_config, kv_cache_config)
-        self._settings = Settings.of(self._kv_transfer_config.kv_connector_extra_config)
+        self._settings = ConnectorSettings.of(self._kv_transfer_config.kv_connector_extra_config)
         self._tally = Tally()
-        self._events = Events()
+        self._events = BlockEvents()
         told = vllm_config.kv_events_config
         self._publishes = told is not None and told.enable_kv_cache_events
         self._replicas = max(1, getattr(kv_cache_config, "kv_tp_replicas", 1))
@@ -129,7 +130,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         dummy = str(load.load_format) == "dummy"
         self._weights = [] if dummy else weight_files(model.model, model.revision, load.download_dir)
         self._secret = self._settings.tenant_secret()
-        self._opening: Future[Session] = Future()
+        self._opening: Future[AgentSession] = Future()
         self._digests = ThreadPoolExecutor(1, thread_name_prefix="skymemory-digest")
 
     # --- worker ---------------------------------------------------------------------------------------------------------------
@@ -140,12 +141,12 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         self._worker.register(kv_caches)
 
     def get_handshake_metadata(self) -> WorkerLayout:
-        """How this worker lays out its part of a block."""
+        """Return how this worker lays out its part of a block."""
         assert self._worker is not None
         return WorkerLayout(self._worker.layout)
 
     def bind_connector_metadata(self, connector_metadata: KVConnectorMetadata) -> None:
-        """A step begins."""
+        """Begin a step."""
         super().bind_connector_metadata(connector_metadata)
         assert self._worker is not None
         self._worker.begin(connector_metadata.plan)
@@ -156,7 +157,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         self._worker.load()
 
     def wait_for_layer_load(self, layer_name: str) -> None:
-        """Nothing: a request is not computed before all its blocks have come."""
+        """Do nothing: a request is computed only after all its blocks have come."""
 
     def save_kv_layer(self, layer_name: str, kv_layer: torch.Tensor, attn_metadata: Any, **kwargs: Any) -> None:
         """Copy out a layer of the blocks that this step has filled."""
@@ -164,24 +165,24 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         self._worker.layer(layer_name)
 
     def wait_for_save(self) -> None:
-        """All is copied out; the rest goes on beside the next steps."""
+        """End the step: all layers are copied out, and the rest goes on beside the next steps."""
         assert self._worker is not None
-        # vLLM calls this as well when the step has raised; then nobody knows what stands in the blocks
+        # vLLM calls this as well after the step has raised; then the contents of the blocks are unknown.
         self._worker.end(computed=sys.exc_info()[0] is None)
 
     def get_finished(self, finished_req_ids: set[str]) -> tuple[set[str] | None, set[str] | None]:
-        """Requests whose loads have ended."""
+        """Return the requests whose loads have ended."""
         assert self._worker is not None
         finished, self._errors = self._worker.loaded()
         return None, finished or None
 
     def get_block_ids_with_load_errors(self) -> set[int]:
-        """Blocks that did not come; called after `get_finished` in each step."""
+        """Return the blocks that did not come; called after `get_finished` in each step."""
         errors, self._errors = self._errors, set()
         return errors
 
     def build_connector_worker_meta(self) -> SavedMetadata | None:
-        """What became of blocks that were to be stored."""
+        """Return what became of blocks that were to be stored."""
         assert self._worker is not None
         saved = self._worker.saved()
         return SavedMetadata(saved) if saved is not None else None
@@ -190,11 +191,11 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
 
     @property
     def requires_kv_delivery(self) -> bool:
-        """A block that is not stored is a miss later, no more."""
+        """Return False: a block that is not stored is only a miss later."""
         return False
 
     def set_xfer_handshake_metadata(self, metadata: dict[int, KVConnectorHandshakeMetadata]) -> None:
-        """All workers have their caches: what is left is to read the weights, which goes on beside the first steps."""
+        """Start the session: all workers have their caches, and the weights are read beside the first steps."""
         layouts: list[Layout] = [metadata[rank].layout for rank in sorted(metadata)]
         block_format = layouts[0].format
         if any(layout.format != block_format for layout in layouts):
@@ -235,7 +236,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         self._digests.submit(self._open_session, block_format, [layout.facts for layout in layouts])
 
     def on_new_request(self, request: Any) -> None:
-        """Keep it in view."""
+        """Begin to track a request."""
         if self._scheduler is not None:
             self._scheduler.add(request)
 
@@ -249,7 +250,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             self._scheduler.allocated(request, blocks.get_block_ids()[0], num_external_tokens)
 
     def build_connector_meta(self, scheduler_output: Any) -> StepMetadata:
-        """What the workers are to do."""
+        """Return the tasks of the workers in this step."""
         if self._scheduler is None:
             return StepMetadata(StepPlan())
         state = scheduler_output.kv_connector_block_state
@@ -261,7 +262,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         return StepMetadata(self._scheduler.plan(scheduler_output.num_scheduled_tokens, places))
 
     def update_connector_output(self, connector_output: Any) -> None:
-        """What the workers did."""
+        """Take in what the workers did."""
         if self._scheduler is None:
             return
         if connector_output.kv_connector_worker_meta is not None:
@@ -269,13 +270,13 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         self._scheduler.loaded(connector_output.finished_recving or (), connector_output.invalid_block_ids)
 
     def request_finished(self, request: Any, block_ids: list[int]) -> tuple[bool, dict[str, Any] | None]:
-        """Its memory is free at once: what is to be stored was copied out."""
+        """Let the request's memory go at once: its blocks were copied out."""
         if self._scheduler is not None:
             self._scheduler.remove(request, request.num_computed_tokens)
         return False, None
 
     def reset_cache(self) -> bool:
-        """The weights were changed, or nothing old is to be found: keys start anew, for this engine alone."""
+        """Start new keys, for this engine alone: the weights have changed, or old blocks are not to be found."""
         if self._scheduler is not None:
             self._scheduler.forget(os.urandom(32))
         return True
@@ -283,20 +284,20 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
     # --- both -----------------------------------------------------------------------------------------------------------------
 
     def get_kv_connector_stats(self) -> SkyMemoryStatistics | None:
-        """Counts and times since the last call."""
+        """Return counts and times since the last call."""
         data = self._tally.take()
         return SkyMemoryStatistics(data=data) if data else None
 
     @classmethod
     def build_kv_connector_stats(cls, data: dict[str, Any] | None = None) -> SkyMemoryStatistics:
-        """Statistics as they were taken elsewhere."""
+        """Return statistics that were taken elsewhere."""
         return SkyMemoryStatistics(data=data or {})
 
     @classmethod
     def build_prom_metrics(
         cls, vllm_config: Any, metric_types: Any, labelnames: list[str], per_engine_labelvalues: dict[int, list[object]]
     ) -> SkyMemoryMetrics:
-        """Metrics of vLLM's own /metrics."""
+        """Return the metrics for vLLM's own /metrics."""
         return SkyMemoryMetrics(vllm_config, metric_types, labelnames, per_engine_labelvalues)
 
     def shutdown(self) -> None:
@@ -314,13 +315,13 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             root = identity.root_key(block_format, known, files_digest(self._weights), self._secret)
             tokens, dtype = block_format.share(self._tensor_parallel // self._replicas)
             who = Identity(root, str(self._vllm_config.model_config.model), tokens, dtype)
-            self._opening.set_result(Session(who, self._open_client(who, block_format.block_bytes, _ASKING_ARENA_BYTES)))
+            self._opening.set_result(AgentSession(who, self._open_client(who, block_format.block_bytes, _ASKING_ARENA_BYTES)))
         except Exception as error:
             _log.exception("the engine goes on without SkyMemory")
             self._opening.set_exception(error)
 
-    def _room(self, block_bytes: int) -> Room:
-        """Memory of each worker for blocks of so many bytes. Workers and scheduler come to the same."""
+    def _room(self, block_bytes: int) -> TransferRoom:
+        """Return the memory of each worker for blocks of so many bytes. Workers and scheduler compute the same."""
         parallel = self._vllm_config.parallel_config
         return room_for(
             block_bytes,
@@ -344,6 +345,6 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
         return AgentClient(path, engine=info, arena_bytes=arena_bytes)
 
     def take_events(self) -> Iterable[Any]:
-        """Blocks that came to the sky or went, for who follows vLLM's KV events (`--kv-events-config`)."""
+        """Return the blocks that came to the sky or went, for followers of vLLM's KV events (`--kv-events-config`)."""
         taken = self._events.take()
         return self._events.for_vllm(taken, self._vllm_config.cache_config.block_size) if taken and self._publishes else ()

@@ -1,7 +1,7 @@
-"""Which blocks of the sky came and went, in vLLM's schema of KV events, for routers that send a prompt to where its blocks are.
+"""Blocks that came to the sky or went, as vLLM's KV events, for routers that send a prompt to where its blocks are.
 
-They say what this engine knows: a block came when a worker has stored it or a lookup has found it, and it went when a lookup or a
-load has missed it. What other hosts store or satellites evict is known with the next lookup.
+They say what this engine knows. A block came when a worker has stored it or a lookup has found it. It went when a lookup or a
+load has missed it. The next lookup shows what other hosts have stored or satellites evicted.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any, Protocol
 _log = logging.getLogger(__name__)
 
 MEDIUM = "STORAGE"
-"""as vLLM calls what lies behind GPU and CPU"""
+"""Name that vLLM has for storage behind GPU and CPU."""
 LOCALITY = "REMOTE"
 OWNERSHIP = "skymemory"
 _KNOWN_BLOCKS = 1 << 16
 
 
-class Request(Protocol):
-    """What is used of vLLM's `Request`."""
+class HashedRequest(Protocol):
+    """The part of vLLM's `HashedRequest` that is used here."""
 
     block_hashes: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """Consecutive blocks of a request are in the sky."""
+    """Event: consecutive blocks of a request are in the sky."""
 
     request: Any
     first: int
@@ -38,24 +38,24 @@ class Came:
 
 @dataclass(frozen=True, slots=True)
 class Went:
-    """Blocks are not in the sky any more, by vLLM's hashes."""
+    """Event: blocks are not in the sky any more, by vLLM's hashes."""
 
     hashes: tuple[bytes, ...]
 
 
-class Events:
-    """What came and went since it was last taken. Used by one thread."""
+class BlockEvents:
+    """Blocks that came and went since the last `take`. Used by one thread."""
 
     def __init__(self, known_max: int = _KNOWN_BLOCKS) -> None:
-        """`known_max`: blocks that are followed; the one that was not used for the longest time is said to have gone."""
+        """Follow up to `known_max` blocks; beyond that the least recently used one counts as gone."""
         self._known: OrderedDict[bytes, bytes] = OrderedDict()
-        """vLLM's hash of each block, by key"""
+        """Hash that vLLM has of each block, by key."""
         self._known_max = known_max
         self._pending: list[Came | Went] = []
         self._failed = False
 
-    def came(self, key: bytes, request: Request, index: int) -> None:
-        """A block of a request is in the sky."""
+    def came(self, key: bytes, request: HashedRequest, index: int) -> None:
+        """Note that a block of a request is in the sky."""
         if key in self._known:
             self._known.move_to_end(key)
             return
@@ -69,23 +69,26 @@ class Events:
             self.went(next(iter(self._known)))
 
     def went(self, key: bytes) -> None:
-        """A block is not there."""
+        """Note that a block is not there."""
         found = self._known.pop(key, None)
         if found is not None:
             self._add_went((found,))
 
     def all_went(self) -> None:
-        """Nothing that was stored is found again."""
+        """Note that no stored block is found again."""
         self._add_went(tuple(self._known.values()))
         self._known.clear()
 
     def take(self) -> list[Came | Went]:
-        """All since the last call, in order."""
+        """Return all events since the last call, in order."""
         taken, self._pending = self._pending, []
         return taken
 
     def for_vllm(self, events: Sequence[Came | Went], block_tokens: int) -> Sequence[Any]:
-        """Return events as vLLM publishes them; none if this vLLM makes them otherwise. Its scheduler calls this in each step."""
+        """Return events as vLLM publishes them; none if this vLLM makes them otherwise.
+
+        Its scheduler calls this in each step.
+        """
         try:
             return list(as_vllm(events, block_tokens))
         except Exception:  # they are made with parts of vLLM that change from version to version
@@ -103,7 +106,7 @@ class Events:
 
 
 def as_vllm(events: Sequence[Came | Went], block_tokens: int) -> Iterator[Any]:
-    """The events as vLLM publishes them."""
+    """Yield the events as vLLM publishes them."""
     from vllm.distributed.kv_events import BlockRemoved, BlockStored
     from vllm.v1.core.kv_cache_utils import generate_block_hash_extra_keys, maybe_convert_block_hash, to_event_extra_keys
 

@@ -1,12 +1,12 @@
-"""Keys of vLLM's blocks (`skymemory.engines.framing` makes them):
+"""Keys of vLLM's blocks (`skymemory.engines.framing` makes them).
 
     root  = of the format, all else that decides the bytes of a block but the tokens, and the tenant secret
     key   = of vLLM's hash of the block, under root
     shard = of the worker's part of all heads, under key: what the satellites see
 
-vLLM's hash (`request.block_hashes`, SHA-256) is a chain over the tokens, `cache_salt`, images and the like, and name and
-path of an adapter. It starts at a constant, or at PYTHONHASHSEED where that is set, so processes agree. What it does
-not cover is here: the model's weights and those of the adapter, and how vLLM lays out the tensors.
+vLLM's hash (`request.block_hashes`, SHA-256) is a chain over the tokens, `cache_salt`, images and the like, and name and path
+of an adapter. It starts at a constant, or at PYTHONHASHSEED if that is set, so processes agree. This module adds what it does
+not cover: the model's weights and those of the adapter, and how vLLM lays out the tensors.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from skymemory.engines.weights import config_text
 
 
 def facts(vllm_config: Any, kv_cache_config: Any, version: str, workers: Sequence[Any]) -> dict[str, Any]:
-    """All that decides the bytes of a block but weights and tokens, as JSON takes it.
+    """Return all that decides the bytes of a block but weights and tokens, as JSON takes it.
 
     Args:
-        version: of vLLM: kernels change.
-        workers: what each worker says of its tensors, by rank.
+        version: Version of vLLM: kernels change.
+        workers: Layout that each worker reports of its tensors, by rank.
     """
     model, cache = vllm_config.model_config, vllm_config.cache_config
     text = config_text(model.hf_config)
     return {
         "engine": ["vllm", version],
         "config": text,
-        # Of two sets of factors one is taken by the length that the engine is started with
+        # The length that the engine is started with selects one of two sets of factors.
         "length": model.max_model_len if "long_factor" in text else None,
         "load_format": str(vllm_config.load_config.load_format),
         "seed": model.seed if str(vllm_config.load_config.load_format) == "dummy" else None,
@@ -49,15 +49,15 @@ def facts(vllm_config: Any, kv_cache_config: Any, version: str, workers: Sequenc
 
 
 def root_key(block_format: BlockFormat, known: dict[str, Any], weights: bytes, secret: bytes) -> bytes:
-    """The start of all keys, 32 bytes; as secret as the tenant secret."""
+    """Return the start of all keys, 32 bytes. It is as secret as the tenant secret."""
     return framing.root(block_format, ("vllm", json.dumps(known, sort_keys=True), weights, secret))
 
 
 def derived_root(root: bytes, digest: bytes) -> bytes:
-    """As `root_key`, with an adapter's weights or a salt."""
+    """Return a root below another one, for an adapter's weights or a salt."""
     return framing.block_key(root, b"derived" + digest)
 
 
 def shard_key(key: bytes, shard: int) -> bytes:
-    """Key in the sky of the part of a block that one worker holds, 32 bytes."""
+    """Return the key in the sky of the part of a block that one worker holds, 32 bytes."""
     return framing.block_key(key, shard.to_bytes(4))

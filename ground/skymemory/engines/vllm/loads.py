@@ -1,4 +1,4 @@
-"""Blocks from the sky into the paged cache, beside the engine's steps."""
+"""Loads of blocks from the sky into the paged cache, beside the engine's steps."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from threading import Lock, Thread
 
 from skymemory.agent.client import AgentClient, Outcome
 from skymemory.agent.lease import Lease
-from skymemory.engines.framing import FrameError
-from skymemory.engines.vllm.plans import BlockPlan, LoadPlan
+from skymemory.engines.framing import BlockFrameError
+from skymemory.engines.vllm.plans import LoadPlan, PagedBlock
 from skymemory.engines.vllm.tally import Tally
 from skymemory.wire.icd import Status
 
 _log = logging.getLogger(__name__)
 
 _RUN_BLOCKS = 8
-"""of one request to the agent: the first ones are copied while the next ones come"""
+"""Blocks in one request to the agent: the first ones are copied while the next ones come."""
 _CONNECT_S = 5.0
-"""a fresh client has so long to find its agent"""
+"""Seconds that a new client has to find its agent."""
 _TICK_S = 0.02
-"""how often it is looked whether there is room, or a load has taken too long"""
+"""Seconds between checks for room and for loads that take too long."""
 
 
 @dataclass(slots=True)
 class _Job:
     plan: LoadPlan
     started: float
-    waiting: deque[BlockPlan]
+    waiting: deque[PagedBlock]
     asked: set[int] = field(default_factory=set)
-    """places of blocks on their way"""
+    """Places of blocks on their way."""
     failed: set[int] = field(default_factory=set)
     over: bool = False
 
 
-_Run = list[tuple[_Job, BlockPlan, Lease]]
+_Run = list[tuple[_Job, PagedBlock, Lease]]
 
 
 class Loader:
-    """A thread that fetches, checks and copies. What fails is said with the request, so that vLLM computes it."""
+    """A thread that fetches, checks and copies. It reports blocks that fail with their request, so that vLLM computes them."""
 
     def __init__(
         self,
@@ -57,12 +57,13 @@ class Loader:
         timeout_s: float,
         tally: Tally,
     ) -> None:
-        """
+        """Start the thread.
+
         Args:
-            block_bytes: of a block as it is stored.
-            key_of: what a plan's key is in the sky.
-            take: check a block and copy it to its place; raises FrameError if it is not what was stored.
-            timeout_s: of the load of one request.
+            block_bytes: Bytes of a block as it is stored.
+            key_of: Returns the key in the sky for a plan's key.
+            take: Checks a block and copies it to its place; raises BlockFrameError if it is not what was stored.
+            timeout_s: Time limit of the load of one request.
         """
         self._client = client
         self._block_bytes = block_bytes
@@ -85,7 +86,7 @@ class Loader:
         self._events.put(plan)
 
     def results(self) -> tuple[set[str], set[int]]:
-        """Requests whose loads have ended since the last call, and places in the paged cache that hold nothing."""
+        """Return the requests whose loads have ended since the last call, and the places that hold nothing."""
         with self._lock:
             finished, self._finished = self._finished, set()
             errors, self._errors = self._errors, set()
@@ -111,7 +112,7 @@ class Loader:
             self._end()
 
     def _ask(self) -> None:
-        """Ask for as many blocks as there is room for, the oldest request's first."""
+        """Ask for as many blocks as there is room for, those of the oldest request first."""
         for job in self._jobs:
             while job.waiting:
                 run: _Run = []
@@ -152,7 +153,7 @@ class Loader:
                 if outcome is not None and outcome.ok:
                     try:
                         self._take(lease.view, block.key, block.block_id)
-                    except FrameError as error:
+                    except BlockFrameError as error:
                         why = "corrupt"
                         self._client.purge([self._key_of(block.key)])  # so that it can be stored anew
                         _log.warning("block %s is computed again: %s", self._key_of(block.key).hex()[:16], error)
@@ -164,7 +165,7 @@ class Loader:
                         self._tally.count("loaded_bytes", self._block_bytes)
                         continue
                 self._fail(job, [block], why)
-                # Behind a gap nothing is of use
+                # Behind a gap no block is of use.
                 self._fail(job, job.waiting, None)
                 job.waiting.clear()
 
@@ -179,7 +180,7 @@ class Loader:
                 job.waiting.clear()
                 job.asked.clear()
 
-    def _fail(self, job: _Job, blocks: Sequence[BlockPlan] | deque[BlockPlan], why: str | None) -> None:
+    def _fail(self, job: _Job, blocks: Sequence[PagedBlock] | deque[PagedBlock], why: str | None) -> None:
         job.failed.update(block.block_id for block in blocks)
         self._tally.count(f"load_failed.{why or 'behind_a_gap'}", len(blocks))
 

@@ -1,8 +1,8 @@
 """The paged key-value cache of a worker, block by block as bytes.
 
-vLLM gives each layer's cache as a view [blocks, heads, tokens, content], strided as its backend likes; a backend with
-smaller blocks than the scheduler's splits each into several rows. The bytes of a block are those of its layers, one
-after the other in the order in which vLLM names them, each as its view is read in logical order.
+vLLM gives each layer's cache as a view [blocks, heads, tokens, content], strided as its backend likes. A backend with smaller
+blocks than the scheduler's splits each into several rows. The bytes of a block are those of its layers, in the order in which
+vLLM names them, each as its view is read in logical order.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ class Pages:
     """Reads and writes blocks. Threads may work on different blocks at once."""
 
     def __init__(self, caches: dict[str, torch.Tensor], blocks: int) -> None:
-        """
+        """Take the caches of all layers.
+
         Args:
-            caches: each layer's cache by its name. Layers that share their cache with another count once.
-            blocks: of the scheduler's size.
+            caches: Cache of each layer, by its name. Layers that share their cache with another count once.
+            blocks: Number of blocks of the scheduler's size.
 
         Raises:
-            ValueError: a cache cannot be cut into so many blocks.
+            ValueError: A cache cannot be cut into so many blocks.
         """
         self._layers: list[torch.Tensor] = []
-        """each [blocks, ..., bytes]"""
+        """Layers, each [blocks, ..., bytes]."""
         self._index: dict[str, int] = {}
         places: dict[tuple[Any, ...], int] = {}
         for name, cache in caches.items():
@@ -41,31 +42,31 @@ class Pages:
         self.device = self._layers[0].device
         self._stream: Any = None
         self.payload_bytes = sum(self._bytes)
-        """bytes of a block, of all layers"""
+        """Bytes of a block, of all layers."""
         self.facts: list[Any] = [
             [name, str(caches[name].dtype), list(self._layers[index].shape[1:])] for name, index in self._index.items()
         ]
-        """how blocks are laid out, as JSON takes it"""
+        """Layout of blocks, as JSON takes it."""
         self.layer_bytes = self._bytes[0] if len(set(self._bytes)) == 1 else None
-        """bytes of a block of each layer; None: they differ"""
+        """Bytes of a block in each layer; None if they differ."""
         self.element = next(iter(caches.values())).dtype
         self.shapes = [(*layer.shape[1:-1], layer.shape[-1] // self.element.itemsize) for layer in self._layers]
-        """of a block in each layer, in values: [heads, tokens, values of a token]"""
+        """Shape of a block in each layer, in values: [heads, tokens, values of a token]."""
         self.dtype = str(next(iter(caches.values())).dtype).removeprefix("torch.")
 
     def __len__(self) -> int:
-        """Number of layers."""
+        """Return the number of layers."""
         return len(self._layers)
 
     def layer(self, name: str) -> int | None:
-        """Number of a layer; None: it has no cache here."""
+        """Return the index of a layer; None if it has no cache here."""
         return self._index.get(name)
 
     def read(self, layer: int, block: int, payload: torch.Tensor) -> None:
         """Copy one layer of a block out.
 
         Args:
-            payload: bytes of the whole block, on the CPU.
+            payload: Bytes of the whole block, on the CPU.
         """
         if self.device.type == "cpu":
             _copy(self._slice(layer, payload), self._layers[layer][block])
@@ -73,17 +74,17 @@ class Pages:
             self._slice(layer, payload).copy_(self._layers[layer][block])
 
     def gather(self, layer: int, blocks: Sequence[int]) -> torch.Tensor:
-        """One layer of some blocks on its way to pinned memory, [blocks, ..., bytes]: there once the stream has come so far."""
+        """Return one layer of some blocks, [blocks, ..., bytes], copied to pinned memory once the stream has come so far."""
         rows = self._layers[layer].index_select(0, torch.tensor(blocks, device=self.device))
         host = torch.empty(rows.shape, dtype=rows.dtype, pin_memory=True)
         return host.copy_(rows, non_blocking=True)
 
     def put(self, layer: int, rows: torch.Tensor, payload: torch.Tensor) -> None:
-        """Copy what `gather` brought of one block to where `read` puts it."""
+        """Copy one block's row from `gather` to where `read` puts it."""
         self._slice(layer, payload).copy_(rows)
 
     def write(self, block: int, payload: torch.Tensor) -> None:
-        """Copy a block in, layer by layer; it is there on return. Beside what a GPU computes: one thread writes."""
+        """Copy a block in, layer by layer, and return when it is there. One thread writes, beside what a GPU computes."""
         if self.device.type == "cpu":
             for layer, cache in enumerate(self._layers):
                 _copy(cache[block], self._slice(layer, payload))
@@ -106,7 +107,7 @@ class Pages:
 def _copy(to: torch.Tensor, source: torch.Tensor) -> None:
     """Copy within host memory by one thread.
 
-    torch copies more than 32,768 elements with all of its threads, which wait for each other in a loop. Where other work has the
+    torch copies more than 32,768 elements with all of its threads, which wait for each other in a loop. If other work has the
     processors, that takes several times the CPU time of the copy.
     """
     np.copyto(to.numpy(), source.numpy())

@@ -1,4 +1,4 @@
-"""What the scheduler's side says to the workers in every step, and what they say back. Pickled by vLLM."""
+"""Messages that the scheduler's side and the workers exchange in every step. Pickled by vLLM."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from skymemory.engines.framing import BlockFormat
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who this engine is to the agent, and what all its keys start at."""
+    """Identity of this engine for the agent, and the root of its keys."""
 
     root: bytes
-    """32 bytes: digest of all that decides the bytes of a block"""
+    """Digest of all that decides the bytes of a block, 32 bytes."""
     model: str
     block_tokens: int
     dtype: str
-    """as it is told to people"""
+    """Type of the cache, for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a worker lays out its part of a block; said once, before the first step."""
+    """Layout of a worker's part of a block; sent once, before the first step."""
 
     format: BlockFormat
     facts: list[Any]
-    """layers, dtypes and shapes, as JSON takes them"""
+    """Layers, dtypes and shapes, as JSON takes them."""
 
 
 @dataclass(frozen=True, slots=True)
-class BlockPlan:
+class PagedBlock:
     """One block of the paged KV cache."""
 
     block_id: int
-    """its place in the paged cache"""
+    """Place of the block in the paged cache."""
     key: bytes
-    """32 bytes, the same for all workers; see `identity.shard_key`"""
+    """Key of the block, 32 bytes, the same for all workers; see `identity.shard_key`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +44,23 @@ class LoadPlan:
     """Blocks of a request that waits for them, in the order of its tokens."""
 
     request: str
-    blocks: tuple[BlockPlan, ...]
+    blocks: tuple[PagedBlock, ...]
 
 
 @dataclass(slots=True)
 class StepPlan:
-    """Of one step of the engine."""
+    """Tasks of one step of the engine."""
 
     identity: Identity | None = None
-    """None: not known yet; then there is nothing to load or save"""
+    """Identity of the engine; None until it is known, and then there is nothing to load or save."""
     loads: list[LoadPlan] = field(default_factory=list)
-    saves: list[BlockPlan] = field(default_factory=list)
-    """blocks that are full once this step is computed"""
+    saves: list[PagedBlock] = field(default_factory=list)
+    """Blocks that are full once this step is computed."""
     used: list[tuple[bytes, ...]] = field(default_factory=list)
-    """keys of chains that were used, as far as they may be in the sky; the first block first"""
+    """Keys of chains that were used, as far as they may be in the sky; the first block first."""
     prefill_tokens: int = 0
     prefill_pairs: float = 0.0
-    """of these tokens and all that each looks at"""
+    """Pairs of these tokens and the tokens that each looks at."""
     other_tokens: int = 0
 
     @property
@@ -71,20 +71,20 @@ class StepPlan:
 
 @dataclass(slots=True)
 class Saved:
-    """What became of blocks that workers were to store."""
+    """Outcomes of blocks that workers were to store."""
 
     done: list[bytes] = field(default_factory=list)
-    """keys of plans, once for each worker that stored its part"""
+    """Keys of plans, once for each worker that stored its part."""
     failed: list[bytes] = field(default_factory=list)
     refused: list[bytes] = field(default_factory=list)
-    """not copied out, for there was no room or no agent"""
+    """Keys of blocks that were not copied out, because there was no room or no agent."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to say."""
+        """Return True if there is anything to report."""
         return bool(self.done or self.failed or self.refused)
 
     def add(self, other: Saved) -> None:
-        """Take over what another worker says."""
+        """Add what another worker reports."""
         self.done += other.done
         self.failed += other.failed
         self.refused += other.refused

@@ -1,4 +1,4 @@
-"""Blocks from the paged cache to the sky: copied out layer by layer within the step, sealed and sent after it."""
+"""Saves of blocks from the paged cache to the sky: copied out layer by layer within the step, sealed and sent after it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ import torch
 
 from skymemory.agent.client import AgentClient, Outcome
 from skymemory.agent.lease import Lease
-from skymemory.codecs.base import CodecError
 from skymemory.engines.framing import HEADER_BYTES, Framing
 from skymemory.engines.vllm.coding import Coder
 from skymemory.engines.vllm.pages import Pages
-from skymemory.engines.vllm.plans import BlockPlan, Saved
+from skymemory.engines.vllm.plans import PagedBlock, Saved
 from skymemory.engines.vllm.tally import Tally
+from skymemory.prompt.codecs.base import CodecError
 
 _log = logging.getLogger(__name__)
 
 _LAST_S = 2.0
-"""for what is on its way when the engine ends; vLLM gives its workers five seconds"""
+"""Seconds for blocks that are on their way when the engine ends; vLLM gives its workers five seconds."""
 
 
 @dataclass(slots=True)
 class _Save:
-    plan: BlockPlan
+    plan: PagedBlock
     lease: Lease
     payload: torch.Tensor
-    """bytes of the block: in the arena, behind the header; or in memory of its own, for a codec to read"""
+    """Bytes of the block: in the arena, behind the header; or in memory of its own, for a codec to read."""
 
 
 @dataclass(slots=True)
@@ -44,16 +44,16 @@ class _Batch:
 
     saves: list[_Save]
     ended: float = 0.0
-    """when the step was over, on the monotonic clock"""
+    """Time at which the step was over, on the monotonic clock."""
     layers: set[int] = field(default_factory=set)
-    """copied out already"""
+    """Layers that are copied out already."""
     staged: list[tuple[int, torch.Tensor]] = field(default_factory=list)
-    """of a GPU: layer and its rows, in pinned memory"""
+    """Layers of a GPU and their rows, in pinned memory."""
     event: Any = None
 
 
 class Saver:
-    """Copies in the thread of the engine's steps; all else in a thread of its own. Never waits for room."""
+    """Copies in the thread of the engine's steps, and does all else in a thread of its own. Never waits for room."""
 
     def __init__(
         self,
@@ -65,10 +65,11 @@ class Saver:
         tally: Tally,
         coder: Coder | None = None,
     ) -> None:
-        """
+        """Start the thread.
+
         Args:
-            key_of: what a plan's key is in the sky.
-            coder: makes blocks smaller; None: they are stored as they are.
+            key_of: Returns the key in the sky for a plan's key.
+            coder: Makes blocks smaller; None: they are stored as they are.
         """
         self._client = client
         self._pages = pages
@@ -77,8 +78,8 @@ class Saver:
         self._tally = tally
         self._coder = coder
         self._batch: _Batch | None = None
-        self._refused: list[BlockPlan] = []
-        """of this step, without memory"""
+        self._refused: list[PagedBlock] = []
+        """Blocks of this step that have no memory."""
         self._lock = Lock()
         self._saved = Saved()
         self._sending: set[Future[list[Outcome]]] = set()
@@ -86,20 +87,20 @@ class Saver:
         self._thread = Thread(target=self._send_all, name="skymemory-save", daemon=True)
         self._thread.start()
 
-    def begin(self, plans: Sequence[BlockPlan]) -> None:
+    def begin(self, plans: Sequence[PagedBlock]) -> None:
         """Take memory for the blocks that are full after this step."""
         self._batch, self._refused = self._leased(plans)
 
     def layer(self, index: int) -> None:
-        """Copy a layer, which is computed."""
+        """Copy a layer that is computed."""
         if self._batch is not None and index not in self._batch.layers:
             self._copy(self._batch, index)
 
     def end(self, computed: bool) -> None:
-        """The step is over.
+        """End the step.
 
         Args:
-            computed: False: it failed, and what was copied may be anything.
+            computed: False if the step failed, so that the copies may be anything.
         """
         batch, self._batch = self._batch, None
         refused, self._refused = self._refused, []
@@ -108,17 +109,17 @@ class Saver:
                 self._drop(batch)
             self._report(Saved(failed=[plan.key for plan in refused]))
             return
-        # A step takes its time, and meanwhile there may be room, or an agent
+        # A step takes its time: meanwhile there may be room, or an agent.
         late, refused = self._leased(refused)
         self._report(Saved(refused=[plan.key for plan in refused]))
         for one in (batch, late):
             if one is not None:
                 self._finish(one)
 
-    def _leased(self, plans: Sequence[BlockPlan]) -> tuple[_Batch | None, list[BlockPlan]]:
-        """What there is memory for, and the rest."""
+    def _leased(self, plans: Sequence[PagedBlock]) -> tuple[_Batch | None, list[PagedBlock]]:
+        """Return the blocks that there is memory for, and the others."""
         saves: list[_Save] = []
-        refused: list[BlockPlan] = []
+        refused: list[PagedBlock] = []
         for plan in plans:
             lease = self._client.lease(self._frames.block_bytes)
             if lease is None:
@@ -137,7 +138,7 @@ class Saver:
             for save in batch.saves:
                 self._pages.read(index, save.plan.block_id, save.payload)
         else:
-            # In the order of the stream: what the next step writes comes after
+            # In the order of the stream: the next step writes after that.
             batch.staged.append((index, self._pages.gather(index, [save.plan.block_id for save in batch.saves])))
 
     def _finish(self, batch: _Batch) -> None:
@@ -151,21 +152,21 @@ class Saver:
         self._work.put(batch)
 
     def used(self, keys: list[bytes]) -> None:
-        """Tell the agent that a chain was used, once what was copied out before has been stored.
+        """Tell the agent that a chain was used, after earlier copies have been stored.
 
         Args:
-            keys: in the sky, the first block first.
+            keys: Keys in the sky, the first block first.
         """
         self._work.put(keys)
 
     def results(self) -> Saved | None:
-        """What became of blocks since the last call; None: nothing new."""
+        """Return what became of blocks since the last call; None if nothing is new."""
         with self._lock:
             saved, self._saved = self._saved, Saved()
         return saved or None
 
     def close(self) -> None:
-        """End the thread. What was copied out is sent before, if that takes no long."""
+        """End the thread. Blocks that were copied out are sent first, if that does not take long."""
         self._work.put(None)
         self._thread.join()
         wait(self._sending, timeout=_LAST_S)
@@ -198,7 +199,7 @@ class Saver:
         return self._client.put([(self._key_of(save.plan.key), save.lease) for save in batch.saves])
 
     def _encode(self, batch: _Batch, coder: Coder) -> None:
-        """Make the blocks smaller, in the thread that sends them. What cannot be coded is not stored."""
+        """Make the blocks smaller, in the thread that sends them. Blocks that cannot be coded are not stored."""
         for save in [*batch.saves]:
             room = torch.frombuffer(save.lease.view, dtype=torch.uint8, offset=HEADER_BYTES)
             try:
@@ -212,7 +213,7 @@ class Saver:
                 self._report(Saved(failed=[save.plan.key]))
 
     def _tell_used(self, keys: list[bytes]) -> None:
-        """When nothing is on its way any more: a block that comes later would count as used after those before it."""
+        """Tell the agent of used chains once nothing is on its way: a block that comes later would count as used after them."""
         on_way = set(self._sending)
         if not on_way:
             self._client.used(keys)

@@ -1,8 +1,8 @@
-"""The scheduler's side: which blocks are in the sky, which are to be loaded and stored. Never waits.
+"""The scheduler's side: decides which blocks to load and to store, and never waits.
 
-A request's blocks are asked for when vLLM first asks what is cached for it; until the answer is there vLLM is told "not
-known yet" and goes on with other requests. What was answered late is a miss. A block whose load failed is computed, and
-the request asks for no other: what else would a block that cannot be read be asked for again and again.
+A request's blocks are asked for when vLLM first asks what is cached for it. Until the answer is there vLLM is told "not known
+yet" and goes on with other requests. A late answer is a miss. A block whose load failed is computed, and the request asks for
+no other: else a block that cannot be read would be asked for again and again.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import Any, Protocol
 
 from skymemory.agent.client import AgentClient, Found
 from skymemory.engines.framing import block_key
-from skymemory.engines.vllm.events import Events
+from skymemory.engines.vllm.events import BlockEvents
 from skymemory.engines.vllm.identity import derived_root, shard_key
-from skymemory.engines.vllm.plans import BlockPlan, Identity, LoadPlan, Saved, StepPlan
-from skymemory.engines.vllm.room import Room
+from skymemory.engines.vllm.plans import Identity, LoadPlan, PagedBlock, Saved, StepPlan
+from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.tally import Tally
 
 _log = logging.getLogger("vllm.skymemory")
-"""vLLM shows of other loggers than its own only warnings"""
+"""Logger below vLLM's own: of other loggers vLLM shows only warnings."""
 
 _KNOWN_BLOCKS = 1 << 16
-"""keys that are remembered as stored"""
+"""Most keys that are remembered as stored."""
 _ALONE_S = 0.002
-"""a lookup of the only request is waited for so long, before vLLM is told "not known yet": it would do empty steps until then"""
+"""Seconds to wait for the lookup of the only request before vLLM is told "not known yet" and does empty steps."""
 _REFUSED_S = 0.1
-"""where workers had no room or no agent for a block, its request plans nothing for so long"""
+"""Seconds for which a request plans nothing after workers had no room or no agent for a block."""
 
 
-class Request(Protocol):
-    """What is used of vLLM's `Request`."""
+class ScheduledRequest(Protocol):
+    """The part of vLLM's `ScheduledRequest` that is used here."""
 
     request_id: str
     num_computed_tokens: int
@@ -47,7 +47,7 @@ class Request(Protocol):
 
 
 @dataclass(slots=True)
-class Session:
+class AgentSession:
     """The engine once its root is known."""
 
     identity: Identity
@@ -58,36 +58,36 @@ class Session:
 @dataclass(slots=True)
 class _Lookup:
     first: int
-    """first block asked for: those before are in vLLM's own cache"""
+    """First block asked for: those before are in vLLM's own cache."""
     started: float
     future: Future[Any] | None = None
-    """None: not asked yet, since root or agent are not there"""
+    """Answer of the agent; None if it was not asked yet, since root or agent are not there."""
     fetch: int | None = None
-    """blocks to load; None: not known yet"""
+    """Blocks to load; None if not known yet."""
 
 
 @dataclass(slots=True)
 class _Track:
     """A request that vLLM has not finished."""
 
-    request: Request
+    request: ScheduledRequest
     keys: list[bytes] = field(default_factory=list)
-    """of its full blocks, as far as they were needed"""
+    """Keys of its full blocks, as far as they were needed."""
     lookup: _Lookup | None = None
     barred: bool = False
-    """nothing is loaded for it any more"""
+    """True if no more is loaded for it."""
     loading: dict[int, bytes] = field(default_factory=dict)
-    """blocks on their way into the paged cache: keys by place"""
+    """Blocks on their way into the paged cache: keys by place."""
     saved: int = 0
-    """blocks at its beginning that are stored, on their way, or not to be stored"""
+    """Blocks at its beginning that are stored, on their way, or not to be stored."""
     save_after: float = 0.0
-    """on the monotonic clock: there was no room"""
+    """Time until which nothing is stored of it, on the monotonic clock: there was no room."""
     closed: bool = False
-    """nothing is stored of it any more"""
+    """True if no more is stored of it."""
     told: int = 0
-    """blocks of it whose use was told"""
+    """Blocks of it whose use the agent knows."""
     adapter: Future[bytes] | None = None
-    """digest of its LoRA adapter that was asked for"""
+    """Digest of its LoRA adapter that was asked for."""
 
 
 @dataclass(slots=True)
@@ -96,13 +96,13 @@ class _Saving:
 
     track: _Track
     index: int
-    """of the request's blocks"""
+    """Index among the request's blocks."""
     parts: int
-    """workers that have not yet stored theirs"""
+    """Number of workers that have not yet stored their part."""
 
 
 class SchedulerSide:
-    """One per engine. Called by one thread."""
+    """The connector's part in the scheduler, one per engine. Called by one thread."""
 
     def __init__(
         self,
@@ -114,27 +114,28 @@ class SchedulerSide:
         saves: bool,
         always_fetch: bool,
         lookup_timeout_s: float,
-        room: Room,
-        open_session: Future[Session],
+        room: TransferRoom,
+        open_session: Future[AgentSession],
         adapter_digest: Callable[[Any], Future[bytes]],
         tally: Tally,
-        events: Events,
+        events: BlockEvents,
         alone_s: float = _ALONE_S,
     ) -> None:
-        """
+        """Take over what the connector knows.
+
         Args:
-            block_tokens: tokens of a block.
-            prompt_tokens_max: of a request (`--max-model-len`).
-            shards: workers with a part of their own of each block.
-            loads: whether blocks are fetched (`kv_role` is a consumer or both).
-            saves: whether blocks are stored (producer or both).
-            always_fetch: whether blocks are fetched that are computed faster.
-            lookup_timeout_s: an answer that takes longer is a miss; a new client has so long to find its agent.
-            room: that the workers have for blocks on their way.
-            open_session: ends when root and client are there; fails if there is no cache for this engine.
-            alone_s: a lookup of the only request is waited for so long.
-            events: are told which blocks came and went.
-            adapter_digest: of a LoRA request's weights; fails where it is not, or no more, known what computes its blocks.
+            block_tokens: Tokens of a block.
+            prompt_tokens_max: Most tokens of a request (`--max-model-len`).
+            shards: Workers with a part of their own of each block.
+            loads: True if blocks are fetched (`kv_role` is a consumer or both).
+            saves: True if blocks are stored (producer or both).
+            always_fetch: True if blocks are fetched even if they are computed faster.
+            lookup_timeout_s: Time after which an answer is a miss, and that a new client has to find its agent.
+            room: Room of the workers for blocks on their way.
+            open_session: Ends when root and client are there; fails if there is no cache for this engine.
+            alone_s: Time to wait for a lookup of the only request.
+            events: Gets the blocks that came and went.
+            adapter_digest: Digest of a LoRA request's weights; fails if it is not known what computes its blocks.
         """
         self._block_tokens = block_tokens
         self._prompt_tokens_max = prompt_tokens_max
@@ -154,25 +155,25 @@ class SchedulerSide:
         self._tracks: dict[str, _Track] = {}
         self._stored: OrderedDict[bytes, None] = OrderedDict()
         self._saving: dict[bytes, _Saving] = {}
-        """by key"""
+        """Blocks on their way, by key."""
         self._loads: list[LoadPlan] = []
         self._used: list[tuple[bytes, ...]] = []
         self._capacity: int | None = None
-        """blocks that the sky holds; None: not known yet"""
+        """Blocks that the sky holds; None until it is known."""
         self._asking: Future[Any] | None = None
-        """for the capacity alone"""
+        """Question for the capacity alone."""
 
-    def add(self, request: Request) -> None:
-        """A request has come."""
+    def add(self, request: ScheduledRequest) -> None:
+        """Begin to track a request."""
         self._tracks[request.request_id] = _Track(request)
         if request.lora_request is not None:
             self._adapter_digest(request.lora_request)  # so that it is seen before the engine reads it
 
-    def matched(self, request: Request, computed: int) -> tuple[int | None, bool]:
-        """Tokens behind the first `computed` that can be loaded, and whether that goes on beside the engine's steps.
+    def matched(self, request: ScheduledRequest, computed: int) -> tuple[int | None, bool]:
+        """Return the tokens behind the first `computed` that can be loaded, and True if that goes on beside the engine's steps.
 
         Args:
-            computed: tokens that vLLM has itself, a multiple of a block's.
+            computed: Tokens that vLLM has itself, a multiple of a block's.
 
         Returns:
             (None, False) as long as it is not known.
@@ -187,16 +188,16 @@ class SchedulerSide:
         fetch = self._poll(track, track.lookup, blocks)
         if fetch is None:
             return None, False
-        # One token at least is computed: what comes after it is read off there
+        # At least one token is computed: the next one is read off there.
         tokens = min((first + fetch) * self._block_tokens, request.num_tokens - 1) - computed
         return (tokens, True) if tokens > 0 else (0, False)
 
-    def allocated(self, request: Request, block_ids: Sequence[int], external: int) -> None:
-        """vLLM made room for a request.
+    def allocated(self, request: ScheduledRequest, block_ids: Sequence[int], external: int) -> None:
+        """Note that vLLM made room for a request.
 
         Args:
-            block_ids: places of all its blocks.
-            external: tokens to be loaded; 0: none.
+            block_ids: Places of all its blocks.
+            external: Tokens to be loaded; 0 for none.
         """
         track = self._tracks.get(request.request_id)
         if external <= 0 or track is None or track.lookup is None:
@@ -205,15 +206,15 @@ class SchedulerSide:
         end = -(-(first * self._block_tokens + external) // self._block_tokens)
         track.loading = dict(zip(block_ids[first:end], track.keys[first:end], strict=True))
         track.lookup = None
-        blocks = tuple(BlockPlan(place, key) for place, key in track.loading.items())
+        blocks = tuple(PagedBlock(place, key) for place, key in track.loading.items())
         self._loads.append(LoadPlan(request.request_id, blocks))
 
     def plan(self, scheduled: dict[str, int], places: Callable[[str], Sequence[int] | None]) -> StepPlan:
-        """What the workers are to do in this step.
+        """Return the tasks of the workers in this step.
 
         Args:
-            scheduled: tokens to be computed, by request.
-            places: of a request's blocks in the paged cache.
+            scheduled: Tokens to be computed, by request.
+            places: Returns the places of a request's blocks in the paged cache.
         """
         session = self._session()
         step = StepPlan(session.identity if session else None, loads=self._loads, used=self._used)
@@ -235,10 +236,10 @@ class SchedulerSide:
                 step.used += self._to_tell(track, before + tokens)
         return step
 
-    def _to_save(self, track: _Track, computed: int, places: Callable[[str], Sequence[int] | None]) -> list[BlockPlan]:
-        """Full blocks of a request that are not stored yet, the first ones first, as many as there is room for.
+    def _to_save(self, track: _Track, computed: int, places: Callable[[str], Sequence[int] | None]) -> list[PagedBlock]:
+        """Return full blocks of a request that are not stored yet, the first ones first, as many as there is room for.
 
-        Tokens that were only guessed have no hash, so their blocks are not among them.
+        Guessed tokens have no hash, so their blocks are not among them.
         """
         full = self._stored_max(track.request, computed)
         if track.closed or full <= track.saved or time.monotonic() < track.save_after or not self._extend_keys(track, full):
@@ -246,32 +247,32 @@ class SchedulerSide:
         found = places(track.request.request_id)
         if found is None:
             return []
-        plans: list[BlockPlan] = []
+        plans: list[PagedBlock] = []
         for index in range(track.saved, full):
             key = track.keys[index]
             if key not in self._stored and key not in self._saving:
                 if len(self._saving) >= self._room.saves:
                     break  # the rest in a later step, if the request still runs then
                 self._saving[key] = _Saving(track, index, self._shards)
-                plans.append(BlockPlan(found[index], key))
+                plans.append(PagedBlock(found[index], key))
             track.saved = index + 1
         return plans
 
-    def _full(self, request: Request, computed: int) -> int:
+    def _full(self, request: ScheduledRequest, computed: int) -> int:
         return min(computed // self._block_tokens, len(request.block_hashes))
 
-    def _stored_max(self, request: Request, computed: int) -> int:
-        """How many full blocks of a request are to be stored: more than the sky holds would evict the first ones."""
+    def _stored_max(self, request: ScheduledRequest, computed: int) -> int:
+        """Return how many full blocks of a request are to be stored: more than the sky holds would evict the first ones."""
         full = self._full(request, computed)
         return full if self._capacity is None else min(full, self._capacity)
 
     def _to_tell(self, track: _Track, computed: int) -> list[tuple[bytes, ...]]:
-        """The chain of a request, for the satellites to evict its end first; empty: there is none."""
+        """Return the chain of a request, so that satellites evict its end first; an empty list if there is none."""
         track.told = min(self._stored_max(track.request, computed), len(track.keys))
         return [tuple(track.keys[: track.told])] if track.told else []
 
     def saved(self, outcome: Saved) -> None:
-        """Workers say what became of blocks that were to be stored."""
+        """Take in what workers report of blocks that were to be stored."""
         for key in outcome.failed:
             if self._saving.pop(key, None) is not None:
                 self._tally.count("save_failed")
@@ -291,7 +292,7 @@ class SchedulerSide:
                     self._events.came(key, saving.track.request, saving.index)
 
     def loaded(self, finished: Iterable[str], failed: set[int]) -> None:
-        """Workers say which requests have their blocks, and which places hold nothing."""
+        """Take in which requests have their blocks, and which places hold nothing."""
         if failed:
             for track in self._tracks.values():
                 if lost := [key for place, key in track.loading.items() if place in failed]:
@@ -304,11 +305,11 @@ class SchedulerSide:
             if name in self._tracks:
                 self._tracks[name].loading = {}
 
-    def remove(self, request: Request, computed: int) -> None:
-        """A request is finished, or was aborted.
+    def remove(self, request: ScheduledRequest, computed: int) -> None:
+        """Stop tracking a request that is finished, or was aborted.
 
         Args:
-            computed: tokens of it that were computed.
+            computed: Tokens of it that were computed.
         """
         track = self._tracks.pop(request.request_id, None)
         if track is None or track.closed or not self._saves_wanted:
@@ -320,7 +321,7 @@ class SchedulerSide:
             self._used += self._to_tell(track, computed)
 
     def _left_out(self, blocks: int, full: int) -> None:
-        """Count blocks of a finished request that are not stored, and say so the first time."""
+        """Count blocks of a finished request that are not stored, and log them the first time."""
         if blocks <= 0:
             return
         self._tally.count("save_skipped", blocks)
@@ -339,10 +340,10 @@ class SchedulerSide:
             )
 
     def forget(self, salt: bytes) -> None:
-        """The weights have changed, or the cache is to be cleared: nothing stored before is found again.
+        """Stop finding any block stored so far: the weights have changed, or the cache is to be cleared.
 
         Args:
-            salt: bytes that were never used before.
+            salt: Bytes that were never used before.
         """
         self._epoch += salt
         self._stored.clear()
@@ -350,7 +351,7 @@ class SchedulerSide:
         for track in self._tracks.values():
             track.lookup, track.barred, track.closed = None, True, True
 
-    def _session(self) -> Session | None:
+    def _session(self) -> AgentSession | None:
         if not self._opening.done() or self._opening.exception() is not None:
             return None
         return self._opening.result()
@@ -395,8 +396,8 @@ class SchedulerSide:
             keys = [shard_key(key, shard) for key in track.keys[:blocks] for shard in range(self._shards)]
             lookup.future = session.client.find(keys, cached=lookup.first * self._shards)
 
-    def _ask_capacity(self, session: Session) -> None:
-        """An engine that only stores asks for no blocks; how many there is room for it has to know all the same."""
+    def _ask_capacity(self, session: AgentSession) -> None:
+        """Ask for the capacity of the sky: an engine that only stores looks for no blocks, but has to know it all the same."""
         if self._asking is None and self._capacity is None and session.client.connected:
             self._asking = session.client.find([], wanted=False)
         if self._asking is not None and self._asking.done():
@@ -404,7 +405,7 @@ class SchedulerSide:
             self._asking = None
 
     def _learn_capacity(self, found: Found) -> None:
-        """Take what the agent says of the sky, and tell people the first time and when it changes."""
+        """Take the capacity that the agent reports, and log it the first time and when it changes."""
         blocks = found.capacity // self._shards
         if not found.capacity or blocks == self._capacity:
             return
@@ -422,7 +423,7 @@ class SchedulerSide:
             )
 
     def _extend_keys(self, track: _Track, blocks: int) -> bool:
-        """Have keys of so many blocks. False: the root is not known yet."""
+        """Compute keys of so many blocks. Return False if the root is not known yet."""
         session = self._session()
         if session is None:
             return False
@@ -434,7 +435,7 @@ class SchedulerSide:
         return True
 
     def _root(self, root: bytes, track: _Track) -> bytes | None:
-        """Where the keys of a request's blocks start; None: not known yet, or never (then the request is closed)."""
+        """Return the root of a request's keys; None if it is not known yet, or never (then the request is closed)."""
         if self._epoch:
             root = derived_root(root, self._epoch)
         adapter = track.request.lora_request

@@ -1,4 +1,4 @@
-"""What a person sets in `kv_connector_extra_config`, and which configurations of vLLM cannot be served."""
+"""Settings in `kv_connector_extra_config`, and the check for configurations of vLLM that cannot be served."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from skymemory.sizing import CODECS
+from skymemory.store.sizing import CODECS
 
 
 class UnsupportedError(ValueError):
-    """vLLM is started in a way that this connector cannot serve; the message names the option."""
+    """vLLM was started in a way that this connector cannot serve; the message names the option."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ConnectorSettings:
     """Settings of one engine; names and units are those of `kv_connector_extra_config`."""
 
     socket: str | None = None
-    """path of the agent's socket; by default where the agent puts it"""
+    """Path of the agent's socket; by default where the agent puts it."""
     tenant_secret_file: str | None = None
-    """its bytes go into all keys and digests: without them blocks are neither found nor accepted"""
+    """File whose bytes go into all keys and digests: without them blocks are neither found nor accepted."""
     arena_mib: int | None = None
-    """memory of each worker for blocks on their way; None: as much as the blocks of two steps need (`room.room_for`)"""
+    """Memory of each worker for blocks on their way; None: as much as the blocks of two steps need (`room.room_for`)."""
     always_fetch: bool = False
-    """also what is computed faster than it comes: where energy counts, not time"""
+    """True fetches also blocks that are computed faster than they come: for energy, not time."""
     codec: str = "raw"
-    """how blocks are stored: `raw` as they are computed, `int8` and `int4` smaller and not exact"""
+    """Codec of stored blocks: `raw` stores them as they are computed, `int8` and `int4` smaller and not exact."""
     lookup_timeout_s: float = 1.0
-    """a question that is not answered by then is a miss"""
+    """Seconds after which a question that is not answered is a miss."""
     load_timeout_s: float = 30.0
-    """what has not come by then is computed"""
+    """Seconds after which blocks that have not come are computed."""
 
     @classmethod
-    def of(cls, extra: dict[str, Any]) -> Settings:
+    def of(cls, extra: dict[str, Any]) -> ConnectorSettings:
         """Check and take the settings.
 
         Raises:
-            UnsupportedError: the message names the setting and what is allowed.
+            UnsupportedError: A setting is wrong; the message names it and what is allowed.
         """
         allowed = {field.name for field in fields(cls)}
         if unknown := sorted(set(extra) - allowed):
@@ -52,9 +52,7 @@ class Settings:
                 f"kv_connector_extra_config: always_fetch is {extra['always_fetch']!r}; allowed are true and false"
             )
         if extra.get("codec", "raw") not in CODECS:
-            raise UnsupportedError(
-                f"kv_connector_extra_config: codec is {extra['codec']!r}; allowed are {', '.join(CODECS)}"
-            )
+            raise UnsupportedError(f"kv_connector_extra_config: codec is {extra['codec']!r}; allowed are {', '.join(CODECS)}")
         for name, least, most in (("arena_mib", 1, 1 << 20), ("lookup_timeout_s", 0, 60), ("load_timeout_s", 0, 3600)):
             value = extra.get(name, least)
             whole = name == "arena_mib"
@@ -66,10 +64,10 @@ class Settings:
         return cls(**extra)
 
     def tenant_secret(self) -> bytes:
-        """Bytes of the file; empty without one.
+        """Return the bytes of the file; b"" without one.
 
         Raises:
-            UnsupportedError: the file cannot be read, or is empty.
+            UnsupportedError: The file cannot be read, or is empty.
         """
         if self.tenant_secret_file is None:
             return b""
@@ -86,10 +84,10 @@ class Settings:
 
 
 def check(vllm_config: Any, kv_cache_config: Any) -> None:
-    """See whether vLLM is started in a way that can be served.
+    """Check that vLLM was started in a way that can be served.
 
     Raises:
-        UnsupportedError: it is not; the message names the option.
+        UnsupportedError: It was not; the message names the option.
     """
     parallel = vllm_config.parallel_config
     for option, name in (
@@ -100,7 +98,7 @@ def check(vllm_config: Any, kv_cache_config: Any) -> None:
         if (size := getattr(parallel, name, 1)) > 1:
             raise UnsupportedError(f"SkyMemoryConnector: {option} is {size}; supported is 1")
     if parallel.use_ubatching:
-        # The first half of a step would say "layer computed" while the other half's tokens are not in it yet
+        # The first half of a step would say "layer computed" while the tokens of the other half are not in it yet.
         raise UnsupportedError(
             "SkyMemoryConnector: steps in micro-batches are not supported: leave out --enable-dbo and --ubatch-size"
         )
@@ -120,7 +118,7 @@ def check(vllm_config: Any, kv_cache_config: Any) -> None:
     spec = groups[0].kv_cache_spec
     per_layer = getattr(spec, "kv_cache_specs", {"": spec}).values()
     for layer in per_layer:
-        # Attention over all tokens: a block once full does not change. MLA and Uniform... are of this family as well
+        # Attention over all tokens: a full block does not change. MLA and Uniform... are of this family as well.
         if not any(kind.__name__ == "FullAttentionSpec" for kind in type(layer).__mro__):
             raise UnsupportedError(
                 f"SkyMemoryConnector: layers of kind {type(layer).__name__} are not supported; supported is full attention "

@@ -1,4 +1,4 @@
-"""Statistics of the connector as vLLM wants them: in its log, and in its /metrics."""
+"""Statistics of the connector for vLLM: in its log, and in its /metrics."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class SkyMemoryStatistics(KVConnectorStats):  # type: ignore[misc]  # vLLM is no
     """Counts, and lists of seconds under names that end in `_seconds` (`tally.Tally.take`)."""
 
     def reset(self) -> None:
-        """Forget all."""
+        """Drop all data."""
         self.data: dict[str, Any] = {}
 
     def is_empty(self) -> bool:
-        """Whether there is nothing."""
+        """Return True if there is no data."""
         return not self.data
 
     def aggregate(self, other: KVConnectorStats) -> SkyMemoryStatistics:
-        """Add another worker's, or a later interval's."""
+        """Add another worker's data, or those of a later interval."""
         for name, value in other.data.items():
             self.data[name] = self.data[name] + value if name in self.data else value
         return self
 
     def reduce(self) -> dict[str, int | float]:
-        """For the log: counts as they are, of times number, mean and 99th percentile."""
+        """Return the data for the log: counts as they are, and number, mean and 99th percentile of times."""
         reduced: dict[str, int | float] = {}
         for name, value in sorted(self.data.items()):
             if isinstance(value, list):
@@ -62,7 +62,7 @@ class SkyMemoryStatistics(KVConnectorStats):  # type: ignore[misc]  # vLLM is no
 
 
 class SkyMemoryMetrics(KVConnectorPromMetrics):  # type: ignore[misc]  # vLLM is not installed where types are checked
-    """The same as Prometheus metrics, `vllm:skymemory_*`."""
+    """The same data as Prometheus metrics, `vllm:skymemory_*`."""
 
     def __init__(
         self, vllm_config: Any, metric_types: Any, labelnames: list[str], per_engine_labelvalues: dict[int, list[object]]
@@ -83,7 +83,7 @@ class SkyMemoryMetrics(KVConnectorPromMetrics):  # type: ignore[misc]  # vLLM is
         )
 
     def observe(self, transfer_stats_data: dict[str, Any], engine_idx: int = 0) -> None:
-        """Add what one interval brought."""
+        """Add the data of one interval."""
         for name, value in transfer_stats_data.items():
             if name in self._times:
                 for duration_s in value:
@@ -100,5 +100,5 @@ class SkyMemoryMetrics(KVConnectorPromMetrics):  # type: ignore[misc]  # vLLM is
 
 
 def _metric(name: str) -> str:
-    """Blocks are counted, unless the name says what else is."""
+    """Return the name of a metric: counts are of blocks, unless the name says otherwise."""
     return name if name.endswith(("_bytes", "_late")) else f"{name}_blocks"

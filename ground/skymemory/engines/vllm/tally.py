@@ -6,11 +6,11 @@ from threading import Lock
 from typing import Any
 
 _TIMES_MAX = 1000
-"""of one kind between two takings; what is more is not kept"""
+"""Most times of one kind that are kept between two calls of `take`."""
 
 
 class Tally:
-    """Thread-safe."""
+    """Counts and times, by name. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -30,7 +30,7 @@ class Tally:
                 times.append(duration_s)
 
     def take(self) -> dict[str, Any]:
-        """All since it was last taken: numbers, and lists of seconds under names that end in `_seconds`."""
+        """Return all data since the last call: numbers, and lists of seconds under names that end in `_seconds`."""
         with self._lock:
             data, self._data = self._data, {}
             return data

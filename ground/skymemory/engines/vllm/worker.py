@@ -1,4 +1,4 @@
-"""A worker's side: its part of each block between the paged cache and the agent."""
+"""The worker's side: moves its part of each block between the paged cache and the agent."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.loads import Loader
 from skymemory.engines.vllm.pages import Pages
 from skymemory.engines.vllm.plans import Identity, Layout, Saved, StepPlan
-from skymemory.engines.vllm.room import Room
+from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.saves import Saver
 from skymemory.engines.vllm.settings import UnsupportedError
 from skymemory.engines.vllm.tally import Tally
 
 _PREFILL_TOKENS = 16
-"""steps of fewer tokens say little about how fast prefill is"""
+"""Fewest tokens of a step that say how fast prefill is."""
 
 
 class _Session:
-    """From the step in which the engine's root was known."""
+    """Connection, loader and saver, from the step in which the engine's root was known."""
 
     def __init__(self, client: AgentClient, loader: Loader, saver: Saver) -> None:
         self.client = client
@@ -42,7 +42,7 @@ class _Session:
 
 
 class WorkerSide:
-    """One per worker. Called by the thread of the engine's steps."""
+    """The connector's part in a worker. Called by the thread of the engine's steps."""
 
     def __init__(
         self,
@@ -53,20 +53,21 @@ class WorkerSide:
         block_tokens: int,
         layout_name: str,
         open_client: Callable[[Identity, int, int], AgentClient],
-        room_for: Callable[[int], Room],
+        room_for: Callable[[int], TransferRoom],
         load_timeout_s: float,
         tally: Tally,
         codec: str = "raw",
     ) -> None:
-        """
+        """Take over what the connector knows.
+
         Args:
-            rank: among the workers with the same layers, from 0.
-            replicas: consecutive ranks that hold the same heads.
-            blocks: of the paged cache.
-            layout_name: what vLLM calls the order of the tensors.
-            open_client: by identity, bytes of a block, and memory for blocks on their way.
-            codec: how blocks are stored; `raw`: as they are.
-            room_for: the memory for blocks on their way, by bytes of a block.
+            rank: Rank among the workers with the same layers, from 0.
+            replicas: Number of consecutive ranks that hold the same heads.
+            blocks: Blocks of the paged cache.
+            layout_name: Name that vLLM has for the order of the tensors.
+            open_client: Makes a client by identity, bytes of a block, and memory for blocks on their way.
+            codec: Codec of stored blocks; `raw` stores them as they are.
+            room_for: Returns the memory for blocks on their way, by bytes of a block.
         """
         self._shard = rank // replicas
         self._writes = rank % replicas == 0
@@ -85,13 +86,13 @@ class WorkerSide:
         self._step: StepPlan | None = None
         self._began = 0.0
         self._mark: Any = None
-        """where on a GPU's stream the step began"""
+        """Place on a GPU's stream where the step began."""
         self._marks: deque[tuple[Any, Any, StepPlan]] = deque()
-        """begin and end of steps that the GPU may still be at"""
+        """Begin and end of steps that the GPU may still compute."""
 
     @property
     def layout(self) -> Layout:
-        """How this worker lays out its part of a block."""
+        """Layout of this worker's part of a block."""
         assert self._pages is not None
         pages = self._pages
         layers = len(pages) if pages.layer_bytes is not None else 1
@@ -112,7 +113,7 @@ class WorkerSide:
         """Take the paged cache.
 
         Raises:
-            UnsupportedError: it cannot be cut into blocks, or the arena is too small for them.
+            UnsupportedError: The cache cannot be cut into blocks, or the arena is too small for them.
         """
         try:
             self._pages = Pages(caches, self._blocks)
@@ -129,7 +130,7 @@ class WorkerSide:
             )
 
     def begin(self, step: StepPlan) -> None:
-        """A step begins."""
+        """Begin a step."""
         self._step = step
         if step.identity is not None and self._session is None:
             self._session = self._open(step.identity)
@@ -140,24 +141,24 @@ class WorkerSide:
         self._mark = _mark() if on_gpu and self._is_prefill(step) else None
 
     def load(self) -> None:
-        """Begin the loads of this step; they go on beside the next ones."""
+        """Begin the loads of this step, which go on beside the next ones."""
         if self._step is None or not self._step.loads:
             return
-        assert self._session is not None  # who plans loads knows the identity
+        assert self._session is not None  # a scheduler that plans loads knows the identity
         for plan in self._step.loads:
             self._session.loader.submit(plan)
         self._step.loads = []
 
     def layer(self, name: str) -> None:
-        """A layer is computed."""
+        """Copy out a layer that is computed."""
         if self._session is not None and self._pages is not None and (index := self._pages.layer(name)) is not None:
             self._session.saver.layer(index)
 
     def end(self, computed: bool) -> None:
-        """The step is over.
+        """End the step.
 
         Args:
-            computed: False: it failed.
+            computed: False if it failed.
         """
         if self._session is None or self._step is None:
             return
@@ -170,15 +171,15 @@ class WorkerSide:
             self._prefilled(self._session.client, self._step)
 
     def loaded(self) -> tuple[set[str], set[int]]:
-        """Requests whose loads have ended since the last call, and places that hold nothing."""
+        """Return the requests whose loads have ended since the last call, and the places that hold nothing."""
         return self._session.loader.results() if self._session is not None else (set(), set())
 
     def saved(self) -> Saved | None:
-        """What became of blocks since the last call; None: nothing new."""
+        """Return what became of blocks since the last call; None if nothing is new."""
         return self._session.saver.results() if self._session is not None else None
 
     def close(self) -> None:
-        """Send what was copied out, and leave."""
+        """Send the blocks that were copied out, and leave."""
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -187,7 +188,7 @@ class WorkerSide:
         return self._times and step.prefill_tokens >= _PREFILL_TOKENS and step.prefill_tokens >= 9 * step.other_tokens
 
     def _prefilled(self, client: AgentClient, step: StepPlan) -> None:
-        """Tell the agent how long the step took; that of a GPU once it is over there as well."""
+        """Tell the agent how long the step took, on a GPU only after the GPU has finished it."""
         if self._mark is None:
             client.prefilled(step.prefill_tokens, time.perf_counter() - self._began, step.prefill_before)
             return

@@ -11,14 +11,14 @@ import redis
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
-from skymemory.agent.activity import EVENTS_MAX, FETCHED_WITHIN_S, FOUND_MAX, TEXT_MAX, Activity, Counts, Events
+from skymemory.agent.activity import EVENTS_MAX, FETCHED_WITHIN_S, FOUND_MAX, TEXT_MAX, Activity, Counts, EventLog
 from skymemory.agent.client import AgentClient
 from skymemory.cli.main import main
-from skymemory.engines.carrier import Block, Carrier, Settings
+from skymemory.engines.carrier import Block, Carrier, CarrierSettings
 from skymemory.engines.framing import BlockFormat
-from skymemory.placement.torus import Satellite
-from skymemory.results import GetResult, Status
+from skymemory.store.results import GetResult, Status
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
 from support.agents import AgentProcess, tell_up
 
 BLOCK = 60_000
@@ -81,7 +81,7 @@ def test_what_is_found_and_not_fetched_counts_after_a_while_and_memory_is_bounde
 
 
 def test_events_are_bounded_and_numbered() -> None:
-    events = Events()
+    events = EventLog()
     for number in range(EVENTS_MAX + 5):
         events.add("lost", f"{number} " + "x" * 1000, [Satellite(1, 2)] * 1000, time_s=number)
     kept = events.newest()
@@ -205,7 +205,7 @@ def test_storing_through_a_carrier_counts_no_miss(start_sky: StartSky, tmp_path:
     with AgentProcess(tmp_path) as agent:
         agent.wait_ready()
         form = BlockFormat(16, 1, 4096, "float32", "k|v,token,kv_head,head_dim")
-        carrier = Carrier("sglang", "model", form, os.urandom(32), Settings(socket=str(agent.socket), arena_mib=1))
+        carrier = Carrier("sglang", "model", form, os.urandom(32), CarrierSettings(socket=str(agent.socket), arena_mib=1))
         try:
             assert carrier.client.wait_connected(PATIENCE_S)
             stored = [Block(key, [memoryview(bytearray(4096))]) for key in keys_of(3)]

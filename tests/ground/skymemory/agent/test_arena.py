@@ -126,5 +126,3 @@ class Allocations(RuleBasedStateMachine):
 
 TestAllocations = Allocations.TestCase
 TestAllocations.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-
-

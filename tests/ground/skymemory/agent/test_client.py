@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.agent import client as client_module
-from skymemory.agent import peers, protocol
+from skymemory.agent import protocol, socket_peers
 from skymemory.agent.client import AgentClient, EngineInfo
 from support.agents import PATIENCE_S, AgentProcess, wait_until
 
@@ -84,7 +84,7 @@ def test_without_an_agent_all_ends_at_once(tmp_path: Path) -> None:
         found = client.find([KEY]).result(0)
         assert (found.blocks, found.fetch, found.fetch_s, found.recompute_s) == (0, 0, None, None)
         assert client.get([]).result(0) == []
-        assert client.purge([KEY]).result(0) == 0
+        assert client.purge([KEY]).result(0).chunks == 0
         client.prefilled(100, 0.1)
     assert client.find([KEY]).result(0).blocks == 0  # closed, and closed again
     client.close()
@@ -158,7 +158,7 @@ def test_who_waits_for_a_lease_hears_that_the_agent_is_gone(start_agent: StartAg
         b"\xff\xff\xff\xff",
         protocol.LENGTH.pack(3) + b"abc",
         protocol.frame(protocol.Refusal("not you")),
-        protocol.frame(protocol.Found(1, 0, 0, None, None))[:-1],
+        protocol.frame(protocol.FoundReply(1, 0, 0, None, None))[:-1],
         b"",
     ],
 )
@@ -180,7 +180,7 @@ def test_an_answer_to_another_question_is_none(tmp_path: Path, fake: Callable[..
     def behave(link: socket.socket) -> None:
         welcome(link)
         link.recv(1 << 16)
-        for answer in (protocol.Found(77, 5, 5, None, None), protocol.Done(1, [])):
+        for answer in (protocol.FoundReply(77, 5, 5, None, None), protocol.Done(1, [])):
             link.sendall(protocol.frame(answer))
 
     fake(behave)
@@ -199,7 +199,7 @@ def test_what_comes_in_one_packet_with_the_welcome_is_heard(
     def behave(link: socket.socket) -> None:
         link.sendall(protocol.frame(protocol.Welcome(protocol.VERSION, os.getpid(), [])) + alive + alive[:cut])
         link.recv(1 << 16)
-        link.sendall((b"" if cut is None else alive[cut:]) + protocol.frame(protocol.Found(1, 3, 2, 0.25, None)))
+        link.sendall((b"" if cut is None else alive[cut:]) + protocol.frame(protocol.FoundReply(1, 3, 2, 0.25, None)))
 
     fake(behave)
     with connect(tmp_path) as client:
@@ -246,7 +246,7 @@ def test_what_an_agent_says_cannot_act_on_a_terminal(
 def test_who_listens_in_anothers_name_is_no_agent(
     own: int, tmp_path: Path, fake: Callable[..., FakeAgent], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers, "peer", lambda link: (1, 4712))
+    monkeypatch.setattr(socket_peers, "peer", lambda link: (1, 4712))
     monkeypatch.setattr(os, "geteuid", lambda: own)
     agent = fake(welcome)
     with connect(tmp_path) as client:
@@ -259,7 +259,7 @@ def test_who_listens_in_anothers_name_is_no_agent(
 def test_agents_of_this_user_and_of_root_and_to_root_of_the_folders_owner(
     own: int, agent: int, tmp_path: Path, fake: Callable[..., FakeAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers, "peer", lambda link: (1, agent))
+    monkeypatch.setattr(socket_peers, "peer", lambda link: (1, agent))
     monkeypatch.setattr(os, "geteuid", lambda: own)
     fake(welcome)
     with connect(tmp_path) as client:
@@ -305,7 +305,7 @@ def test_an_agent_that_is_at_work_is_waited_for(
         for _ in range(8):  # longer than the silence that is borne
             time.sleep(0.5)
             link.sendall(protocol.frame(protocol.Alive()))
-        link.sendall(protocol.frame(protocol.Found(1, 3, 2, 0.25, None)))
+        link.sendall(protocol.frame(protocol.FoundReply(1, 3, 2, 0.25, None)))
 
     fake(behave)
     with connect(tmp_path) as client:

@@ -14,7 +14,7 @@ import pytest
 
 from skymemory.agent import arena, protocol
 from skymemory.agent.client import AgentClient
-from skymemory.store import SkyStore
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
 from support.raw_engine import ARENA_BYTES, RawEngine, hello
@@ -108,7 +108,7 @@ def test_a_block_of_another_length_ends_a_beginning_and_is_not_fetched(client: A
 def test_misses_and_purges(client: AgentClient) -> None:
     keys = chain("purge", 2)
     store(client, keys)
-    assert client.purge(keys).result(PATIENCE_S) > 0
+    assert client.purge(keys).result(PATIENCE_S).chunks > 0
     for one in keys:
         with client.lease(BLOCK) as lease:  # type: ignore[union-attr]
             assert client.get([(one, lease)]).result(PATIENCE_S)[0].status == "miss"
@@ -166,7 +166,7 @@ def test_the_socket_is_for_its_user_alone(agent: AgentProcess) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"version": 99}, "version 99 of the protocol, the agent 2"),
+        ({"version": 99}, "version 99 of the protocol, the agent 3"),
         ({"arena_bytes": 2 * ARENA_BYTES}, "1048576 bytes, and 2097152 were announced"),
         ({"arena_bytes": protocol.ARENA_BYTES_MAX + 1}, "arena_bytes|<= 274877906944"),
         ({"root": bytes(31)}, "32"),
@@ -211,7 +211,9 @@ def test_a_hello_without_an_arena_or_with_two(agent: AgentProcess) -> None:
         (b"GET / HTTP/1.1\r\n\r\n", "frame of 1195725856 bytes"),
     ],
 )
-def test_what_a_bad_engine_hears(engine: RawEngine, client: AgentClient, said: bytes | protocol.Message, words: str) -> None:
+def test_what_a_bad_engine_hears(
+    engine: RawEngine, client: AgentClient, said: bytes | protocol.EngineMessage, words: str
+) -> None:
     engine.send(said)
     answer = engine.answer()
     assert isinstance(answer, protocol.Refusal)

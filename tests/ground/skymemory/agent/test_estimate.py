@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from skymemory.agent.estimate import EXPLORE_SHARE, FADE_S, Decision, Estimator
 from skymemory.agent.fit import FEW
-from skymemory.block_entry import BlockEntry
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Served
-from skymemory.placement.torus import Satellite
+from skymemory.wire.address import Satellite
 
 SERVERS = [Satellite(3, slot) for slot in range(1, 11)]
 BLOCK = 600_000

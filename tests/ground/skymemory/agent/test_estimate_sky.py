@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 from prometheus_client import CollectorRegistry
 
-from skymemory.agent.sky import Sky
-from skymemory.agent.source import FixedSource
+from skymemory.agent.constellation_source import FixedSource
+from skymemory.agent.shared_sky import SharedSky
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
 
@@ -22,8 +22,8 @@ ROUNDS = 8
 
 
 @asynccontextmanager
-async def sky_of(local: LocalConstellation) -> AsyncIterator[Sky]:
-    sky = Sky(FixedSource(local.constellation), CollectorRegistry())
+async def sky_of(local: LocalConstellation) -> AsyncIterator[SharedSky]:
+    sky = SharedSky(FixedSource(local.constellation), CollectorRegistry())
     await sky.start()
     try:
         while not sky.reachable:
@@ -33,7 +33,7 @@ async def sky_of(local: LocalConstellation) -> AsyncIterator[Sky]:
         await sky.close()
 
 
-async def stored(sky: Sky, rng: random.Random, largest: float) -> list[bytes]:
+async def stored(sky: SharedSky, rng: random.Random, largest: float) -> list[bytes]:
     """Keys of some blocks of one size."""
     size = int(10 ** rng.uniform(4, largest))
     items = [(rng.randbytes(32), rng.randbytes(size)) for _ in range(rng.choice([1, 1, 2, 4, 8, 16]))]
@@ -41,20 +41,20 @@ async def stored(sky: Sky, rng: random.Random, largest: float) -> list[bytes]:
     return [key for key, _ in items]
 
 
-async def get(sky: Sky, keys: list[bytes]) -> float:
+async def get(sky: SharedSky, keys: list[bytes]) -> float:
     """Seconds that it took."""
     start_s = time.perf_counter()
     assert all(result.ok for result in await sky.get(keys))
     return time.perf_counter() - start_s
 
 
-def expected_s(sky: Sky, keys: list[bytes]) -> float | None:
+def expected_s(sky: SharedSky, keys: list[bytes]) -> float | None:
     assert sky.store is not None
     entries = [sky.store.index.get(key) for key in keys]
     return sky.observer.estimator.fetch_s([entry for entry in entries if entry is not None])
 
 
-async def median_errors(sky: Sky, rng: random.Random, largest: float, gets: int) -> tuple[float, float]:
+async def median_errors(sky: SharedSky, rng: random.Random, largest: float, gets: int) -> tuple[float, float]:
     """How far estimates, made before the get, are off, and how far the same get is from itself when it is made again soon."""
     off, apart = [], []
     before: tuple[list[bytes], float] | None = None

@@ -8,72 +8,60 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.agent.fit import FEW, Fit, MedianFit
+from skymemory.agent.fit import FEW, Fit
 
 anything = st.one_of(st.floats(), st.floats(0, 1e9), st.integers(-10, 1 << 70).map(float))
 
 
-def line(fit: Fit | MedianFit, samples: int, round_s: float, megabyte_s: float, rng: random.Random, noise: float = 0.1) -> None:
+def line(fit: Fit, samples: int, round_s: float, megabyte_s: float, rng: random.Random, noise: float = 0.1) -> None:
     for _ in range(samples):
         size = rng.uniform(0.05, 3)
         fit.learn((1, size), (round_s + megabyte_s * size) * rng.uniform(1 - noise, 1 + noise))
 
 
-both = pytest.mark.parametrize("kind", [Fit, MedianFit])
-Kind = type[Fit] | type[MedianFit]
-
-
-@both
-def test_knows_nothing_at_first(kind: Kind) -> None:
-    fit = kind(2)
+def test_knows_nothing_at_first() -> None:
+    fit = Fit(2)
     assert fit.duration_s((1, 5)) == 0
     assert (fit.samples, fit.knows) == (0, False)
     line(fit, FEW, 0.03, 0.02, random.Random(1))
     assert fit.knows
 
 
-@both
-def test_the_first_cause_is_taken_first(kind: Kind) -> None:
-    fit = kind(2)
+def test_the_first_cause_is_taken_first() -> None:
+    fit = Fit(2)
     fit.learn((1, 1), 0.03)
     assert fit.costs == pytest.approx([0.03, 0.0])
 
 
-@both
 @given(st.lists(st.tuples(anything, anything, anything, anything), max_size=60), st.floats(0, 1e6), st.floats(0, 1e6))
-def test_whatever_it_is_told_more_work_takes_longer(
-    kind: Kind, samples: list[tuple[float, ...]], one: float, more: float
-) -> None:
-    fit = kind(3)
+def test_whatever_it_is_told_more_work_takes_longer(samples: list[tuple[float, ...]], one: float, more: float) -> None:
+    fit = Fit(3)
     for first, second, third, duration_s in samples:
         fit.learn((first, second, third), duration_s)
     assert all(cost >= 0 and math.isfinite(cost) for cost in fit.costs)
     assert 0 <= fit.duration_s((one, 1, 0)) <= fit.duration_s((one + more, 1, 0)) < math.inf
 
 
-@both
 @given(st.floats(0.001, 1), st.floats(0.001, 1), st.integers(0, 1000))
-def test_a_line_is_learned(kind: Kind, round_s: float, megabyte_s: float, seed: int) -> None:
-    fit = kind(2)
+def test_a_line_is_learned(round_s: float, megabyte_s: float, seed: int) -> None:
+    fit = Fit(2)
     line(fit, 40, round_s, megabyte_s, random.Random(seed), noise=0)
     for size in (0.1, 1, 3):
         assert fit.duration_s((1, size)) == pytest.approx(round_s + megabyte_s * size)
 
 
-@both
 @pytest.mark.parametrize("outlier_s", [5.0, 1e-5])
-def test_one_that_surprises_changes_little(kind: Kind, outlier_s: float) -> None:
-    fit = kind(2)
+def test_one_that_surprises_changes_little(outlier_s: float) -> None:
+    fit = Fit(2)
     line(fit, 40, 0.03, 0.02, random.Random(1))
     before_s = fit.duration_s((1, 1))
     fit.learn((1, 1), outlier_s)
     assert fit.duration_s((1, 1)) == pytest.approx(before_s, rel=0.2)
 
 
-@both
 @pytest.mark.parametrize("factor", [0.1, 0.5, 2.0, 10.0])
-def test_a_link_that_is_another_one_is_learned_anew(kind: Kind, factor: float) -> None:
-    fit, rng = kind(2), random.Random(2)
+def test_a_link_that_is_another_one_is_learned_anew(factor: float) -> None:
+    fit, rng = Fit(2), random.Random(2)
     line(fit, 200, 0.03, 0.02, rng)
     line(fit, 8, 0.03 * factor, 0.02 * factor, rng)
     assert fit.duration_s((1, 1)) == pytest.approx(0.05 * factor, rel=0.3)
@@ -83,7 +71,7 @@ def test_a_link_that_is_another_one_is_learned_anew(kind: Kind, factor: float) -
 @pytest.mark.parametrize(("share", "factor"), [(0.3, 3.0), (0.25, 50.0), (0.2, 0.3)])
 def test_what_happens_mostly_is_what_counts(seed: int, share: float, factor: float) -> None:
     """Some take much longer, or far less."""
-    fit, rng = MedianFit(2), random.Random(seed)
+    fit, rng = Fit(2), random.Random(seed)
     off = []
     for sample in range(400):
         size = rng.uniform(0.05, 3)
@@ -94,9 +82,8 @@ def test_what_happens_mostly_is_what_counts(seed: int, share: float, factor: flo
     assert statistics.median(abs(one - 1) for one in off) < 0.1
 
 
-@both
-def test_what_cannot_be_is_passed_over(kind: Kind) -> None:
-    fit = kind(2)
+def test_what_cannot_be_is_passed_over() -> None:
+    fit = Fit(2)
     for features, duration_s in (((0, 0), 1), ((-1, 1), 1), ((1, math.nan), 1), ((1, 1), -1), ((1, 1), math.inf), ((1e10, 1), 1)):
         fit.learn(features, duration_s)
     assert fit.samples == 0

@@ -11,18 +11,18 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent import formats
+from skymemory.agent.constellation_source import ConstellationSource, FixedSource, RunningSource
 from skymemory.agent.formats import Formats
 from skymemory.agent.protocol import VERSION, Hello
-from skymemory.agent.sky import Sky
-from skymemory.agent.source import FixedSource, RunningSource, Source
+from skymemory.agent.shared_sky import SharedSky
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import State
+from skymemory.testbed.state import RunRecord
 from support.agents import PATIENCE_S
 
 
-def with_sky(source: Source, work: Callable[[Sky], Awaitable[None]], *, reachable: bool = True) -> None:
+def with_sky(source: ConstellationSource, work: Callable[[SharedSky], Awaitable[None]], *, reachable: bool = True) -> None:
     async def run() -> None:
-        sky = Sky(source, CollectorRegistry())
+        sky = SharedSky(source, CollectorRegistry())
         await sky.start()
         end_s = time.monotonic() + PATIENCE_S
         try:
@@ -54,7 +54,7 @@ async def known(records: Formats, model: str) -> list[int]:
 def test_each_format_of_a_model_is_recorded_the_last_one_first(full_sky: LocalConstellation) -> None:
     model = "formats: a model of three"
 
-    async def work(sky: Sky) -> None:
+    async def work(sky: SharedSky) -> None:
         records = Formats(sky)
         await recorded(records, hello(model, 1))
         assert await known(records, model) == [16]
@@ -71,7 +71,7 @@ def test_each_format_of_a_model_is_recorded_the_last_one_first(full_sky: LocalCo
 def test_there_are_so_many_at_most(full_sky: LocalConstellation) -> None:
     model = "formats: a model of many"
 
-    async def work(sky: Sky) -> None:
+    async def work(sky: SharedSky) -> None:
         records = Formats(sky)
         await recorded(records, *(hello(model, number) for number in range(1, 11)))
         assert await known(records, model) == [16 * number for number in range(10, 2, -1)]
@@ -84,7 +84,7 @@ def test_a_record_that_was_lost_is_written_again_with_a_later_block(
 ) -> None:
     engine = hello("formats: a model whose record is lost", 1)
 
-    async def work(sky: Sky) -> None:
+    async def work(sky: SharedSky) -> None:
         records = Formats(sky)
         await recorded(records, engine)
         assert (await sky.purge([formats._key(engine.model)])).confirmed
@@ -105,7 +105,7 @@ def test_what_cannot_be_recorded_is_not_tried_with_every_block(
 ) -> None:
     caplog.set_level(logging.INFO, logger=formats.__name__)
 
-    async def work(sky: Sky) -> None:
+    async def work(sky: SharedSky) -> None:
         records, engine = Formats(sky), hello("formats: a model without a sky", 1)
         for _ in range(3):
             await recorded(records, engine)
@@ -115,4 +115,4 @@ def test_what_cannot_be_recorded_is_not_tried_with_every_block(
             await recorded(records, hello(engine.model, 2))
             assert caplog.text.count("was not recorded: unanswered") == number
 
-    with_sky(RunningSource(State(tmp_path)), work, reachable=False)
+    with_sky(RunningSource(RunRecord(tmp_path)), work, reachable=False)

@@ -15,26 +15,31 @@ NUMBER = st.integers(0, (1 << 62) - 1)
 KEY = st.binary(min_size=32, max_size=32)
 SECONDS = st.floats(0, 1e6)
 PLACES = st.lists(st.tuples(KEY, NUMBER, NUMBER), max_size=5)
+ENTRY = st.tuples(NUMBER, NUMBER, NUMBER, NUMBER, SECONDS)
 WORD = st.text(min_size=1, max_size=64)
 
 ASKED = st.one_of(
     st.builds(protocol.Find, NUMBER, st.lists(KEY, max_size=5), NUMBER),
+    st.builds(protocol.LookUp, NUMBER, st.lists(KEY, max_size=5), st.booleans(), st.booleans(), NUMBER),
     st.builds(protocol.Get, NUMBER, PLACES),
     st.builds(protocol.Put, NUMBER, PLACES),
     st.builds(protocol.Purge, NUMBER, st.lists(KEY, max_size=5)),
+    st.builds(protocol.Prefetch, NUMBER, st.lists(KEY, max_size=5), SECONDS),
     st.builds(protocol.Prefilled, NUMBER, SECONDS, NUMBER),
     st.builds(protocol.Taken, NUMBER, NUMBER, NUMBER),
 )
 ANSWERED = st.one_of(
-    st.builds(protocol.Found, NUMBER, NUMBER, NUMBER, st.none() | SECONDS, st.none() | SECONDS),
+    st.builds(protocol.FoundReply, NUMBER, NUMBER, NUMBER, st.none() | SECONDS, st.none() | SECONDS),
     st.builds(protocol.Done, NUMBER, st.lists(st.tuples(st.text(max_size=20), SECONDS), max_size=5)),
-    st.builds(protocol.Purged, NUMBER, NUMBER),
+    st.builds(protocol.PurgedReply, NUMBER, NUMBER, st.booleans()),
+    st.builds(protocol.Known, NUMBER, st.booleans(), st.lists(st.tuples(st.text(max_size=20), st.none() | ENTRY), max_size=5)),
+    st.builds(protocol.Laid, NUMBER, st.lists(st.tuples(st.text(max_size=20), NUMBER, NUMBER), max_size=5)),
     st.builds(protocol.Refusal, st.text(max_size=1024)),
     st.just(protocol.Alive()),
 )
 
 
-def body(message: protocol.Message) -> bytes:
+def body(message: protocol.EngineMessage) -> bytes:
     return protocol.frame(message)[protocol.LENGTH.size :]
 
 

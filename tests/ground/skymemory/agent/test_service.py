@@ -19,15 +19,15 @@ import pytest
 
 from skymemory.agent.http import CONNECTIONS_MAX
 from skymemory.agent.service import DESCRIPTORS
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
-from skymemory.placement.torus import Satellite
-from skymemory.placement.track import Track
-from skymemory.placement.whereabouts import Playing, Whereabouts
-from skymemory.store import SkyStore
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
+from skymemory.sky.placement.track import Track
+from skymemory.sky.whereabouts import Playing, Whereabouts
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import State
+from skymemory.testbed.state import RunRecord
+from skymemory.wire.address import Satellite
 from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
 
 StartSky = Callable[..., LocalConstellation]
@@ -57,7 +57,7 @@ def test_it_starts_with_nothing_there_and_follows_what_comes_up(start_agent: Sta
         with lease:
             assert [one.status for one in client.put([(key(1), lease)]).result(PATIENCE_S)] == ["done"]
         assert client.find([key(1)]).result(PATIENCE_S).blocks == 1
-        State(agent.folder).clear()
+        RunRecord(agent.folder).clear()
         wait_until(lambda: "`skymem up` starts one" in agent.ready().get("reason", ""), "it sees that the sky went down")
         assert client.find([key(1)]).result(PATIENCE_S).blocks == 0
 
@@ -155,7 +155,7 @@ def test_a_file_and_the_replay_of_a_folder(start_agent: StartAgent, start_sky: S
     agent.wait_ready()
     track = Track.of(sky.torus, [(0, Satellite(2, 3)), (1, Satellite(3, 5)), (2, Satellite(1, 1))])
     playing = Playing(track, time.time() - 10, schedule)
-    State(folder).sky(sky).playing.save(playing, source)
+    RunRecord(folder).sky(sky).playing.save(playing, source)
     with SkyStore(sky, playing=playing) as store, closing(agent.client(block_bytes=BLOCK)) as client:
         assert store.put([(key("far"), data := os.urandom(BLOCK))])[0].ok
         assert not set(Whereabouts(sky).servers(0)) >= set(store.whereabouts.servers(time.time()))
@@ -186,7 +186,7 @@ def test_engines_go_on_when_the_agent_is_killed(start_agent: StartAgent, start_s
         first.kill()
         assert waiting[0].result(PATIENCE_S)[0].status == "no_agent"
         assert waiting[1].result(PATIENCE_S).blocks == 0
-        assert waiting[2].result(PATIENCE_S) == 0
+        assert waiting[2].result(PATIENCE_S).chunks == 0
         wait_until(lambda: not client.connected, "the client sees it")
         assert client.lease(BLOCK) is None
         assert client.get([(key("kept"), old)]).result(0)[0].status == "no_agent"

@@ -18,8 +18,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import CollectorRegistry
 
-from skymemory.agent.sky import Sky
-from skymemory.agent.source import FixedSource
+from skymemory.agent.constellation_source import FixedSource
+from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.tracing import Asked, Origin, Tracing
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up, wait_until
@@ -30,14 +30,14 @@ BLOCK = 100_000
 StartSky = Callable[..., LocalConstellation]
 
 
-def traced(local: LocalConstellation, use: Callable[[Sky], Any]) -> list[ReadableSpan]:
+def traced(local: LocalConstellation, use: Callable[[SharedSky], Any]) -> list[ReadableSpan]:
     """Spans of what `use` does with an agent's sky."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
 
     async def run() -> None:
-        sky = Sky(FixedSource(local.constellation), CollectorRegistry(), Tracing(provider))
+        sky = SharedSky(FixedSource(local.constellation), CollectorRegistry(), Tracing(provider))
         await sky.start()
         try:
             while not sky.reachable:
@@ -50,7 +50,7 @@ def traced(local: LocalConstellation, use: Callable[[Sky], Any]) -> list[Readabl
     return list(exporter.get_finished_spans())
 
 
-async def put_some(sky: Sky, count: int) -> list[bytes]:
+async def put_some(sky: SharedSky, count: int) -> list[bytes]:
     items = [(random.randbytes(32), random.randbytes(BLOCK)) for _ in range(count)]
     assert all(result.ok for result in await sky.put(items))
     return [key for key, _ in items]
@@ -72,7 +72,7 @@ def check_inside(spans: list[ReadableSpan]) -> None:
 
 
 def test_a_get_with_all_its_parts(full_sky: LocalConstellation) -> None:
-    async def use(sky: Sky) -> None:
+    async def use(sky: SharedSky) -> None:
         keys = await put_some(sky, 3)
         await sky.get([*keys, random.randbytes(32)], origin=Origin(TRACEPARENT))
 
@@ -105,7 +105,7 @@ def test_a_get_with_all_its_parts(full_sky: LocalConstellation) -> None:
 
 
 def test_gets_that_came_together_are_linked(full_sky: LocalConstellation) -> None:
-    async def use(sky: Sky) -> None:
+    async def use(sky: SharedSky) -> None:
         keys = await put_some(sky, 6)
         await asyncio.gather(*(sky.get([key]) for key in keys))
 
@@ -121,7 +121,7 @@ def test_gets_that_came_together_are_linked(full_sky: LocalConstellation) -> Non
 
 
 def test_a_get_of_nothing_that_is_there(full_sky: LocalConstellation) -> None:
-    async def use(sky: Sky) -> None:
+    async def use(sky: SharedSky) -> None:
         await sky.get([random.randbytes(32)], origin=Origin("nonsense"))
 
     spans = traced(full_sky, use)
@@ -135,7 +135,7 @@ def test_a_lost_satellite_is_seen_in_its_burst(start_sky: StartSky) -> None:
     local = start_sky(cache={"deadline_ms": 2000})
     victim = local.constellation.cache.centre
 
-    async def use(sky: Sky) -> None:
+    async def use(sky: SharedSky) -> None:
         keys = await put_some(sky, 1)
         local.kill(victim)
         await sky.get(keys)
@@ -256,7 +256,7 @@ def test_without_an_exporter_nothing_is_made(full_sky: LocalConstellation, monke
     monkeypatch.setattr(Tracing, "got", lambda *args: made.append(args))
 
     async def use() -> None:
-        sky = Sky(FixedSource(full_sky.constellation), CollectorRegistry(), Tracing.from_environment())
+        sky = SharedSky(FixedSource(full_sky.constellation), CollectorRegistry(), Tracing.from_environment())
         await sky.start()
         while not sky.reachable:
             await asyncio.sleep(0.01)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from skymemory.bench.gateway import gateway_table, run_gateway_bench
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 
 
 def test_the_report_has_both() -> None:

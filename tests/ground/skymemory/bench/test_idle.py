@@ -1,7 +1,7 @@
 """A constellation at rest."""
 
 from skymemory.bench.idle import run_idle_bench
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 
 STORE_FREE_MEMORY_BYTES = 3 << 20
 """what a satellite may take beside its store"""

@@ -4,8 +4,9 @@ import pytest
 from rich.console import Console
 
 from skymemory.bench.links import link_models, links_table, run_links_bench
-from skymemory.config import ConfigError, Constellation
-from skymemory.placement.torus import Direction, Satellite
+from skymemory.sky.constellation import ConfigError, Constellation
+from skymemory.sky.placement.torus import Direction
+from skymemory.wire.address import Satellite
 
 SMALL = Constellation().replace(constellation={"planes": 3, "slots": 5}, cache={"servers": 4, "centre": [2, 3]})
 FIELDS = {

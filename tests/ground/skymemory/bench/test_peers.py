@@ -7,7 +7,7 @@ import pytest
 
 from skymemory.bench.peers import run_peers_bench
 from skymemory.bench.servers import ServerError, memcached_client, redis_client
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ import pytest
 from transformers import LlamaConfig
 
 from skymemory.bench.prefix import BLOCKS, NEW_TOKENS, run_prefix_bench, tiny_llama
-from skymemory.codecs import get_codec
-from skymemory.config import Constellation
 from skymemory.demo.model import random_llama
+from skymemory.prompt.codecs import get_codec
+from skymemory.sky.constellation import Constellation
 
 pytestmark = pytest.mark.model
 

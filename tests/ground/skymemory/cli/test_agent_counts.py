@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from skymemory.cli.agent_counts import agent_counts
-from skymemory.state_folder import http_record
+from skymemory.common.state_folder import http_record
 
 METRICS = b"""# TYPE skymem_asked_blocks counter
 skymem_asked_blocks_total{outcome="hit"} 3.0

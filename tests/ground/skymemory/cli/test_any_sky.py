@@ -14,9 +14,9 @@ import redis
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
 from support.ports import free_ports

@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 
 from skymemory.cli import main
 from skymemory.cli.status import print_grid
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import identify, is_alive
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import Running, RunRecord
+from skymemory.wire.address import Satellite
 
 CONFIG = """
 [constellation]
@@ -37,7 +37,7 @@ class Command:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.state = State(folder / "state")
+        self.state = RunRecord(folder / "state")
         self._runner = CliRunner()
 
     def __call__(self, *words: str, status: int = 0, stdin: bytes | None = None) -> Result:
@@ -238,8 +238,8 @@ def test_bad_input_ends_with_2(skymem: Command, words: tuple[str, ...]) -> None:
         (("up", "--constellation", "nowhere"), "File 'nowhere' does not exist; see `skymem up --help`"),
         (("put", "k"), "Missing argument 'FILE'; see `skymem put --help`"),
         (("bench", "idle", "--seconds", "x"), "'x' is not a valid float range; see `skymem bench idle --help`"),
-        (("put", "-key", "f"), ". A KEY that begins with a dash goes behind two of them: skymem put -- KEY FILE"),
-        (("del", "--key"), ". A KEY that begins with a dash goes behind two of them: skymem del -- KEY"),
+        (("put", "-key", "f"), ". Put two dashes before a KEY that begins with one: skymem put -- KEY FILE"),
+        (("del", "--key"), ". Put two dashes before a KEY that begins with one: skymem del -- KEY"),
         (("get", "k", "-", "--json"), "the value and --json both go to standard output; allowed with --json is a file"),
     ],
 )

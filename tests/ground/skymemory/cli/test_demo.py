@@ -36,9 +36,7 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_demo_of_a_model_in_a_folder(
-    model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo_of_a_model_in_a_folder(model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prompt = tmp_path / "prompt.txt"
     prompt.write_text("The satellites of a plane follow each other at equal distances. " * 30)
     monkeypatch.chdir(tmp_path)

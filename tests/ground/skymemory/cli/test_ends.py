@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import free_port
 from skymemory.testbed.processes import ProcessId, identify, is_alive
-from skymemory.testbed.state import State
+from skymemory.testbed.state import RunRecord
 
 MARK = "SKYMEM_TEST_ENDS"
 PATIENCE_S = 300.0
@@ -54,7 +54,7 @@ class Started:
 
     def __init__(self, folder: Path, *words: str) -> None:
         self.mark = f"{os.getpid()}-{time.monotonic_ns()}"
-        self.state = State(folder / "state")
+        self.state = RunRecord(folder / "state")
         environment = {**os.environ, MARK: self.mark, "SKYMEM_STATE": str(self.state.folder), "HF_HUB_OFFLINE": "1"}
         (folder / "tmp").mkdir(exist_ok=True)
         environment["TMPDIR"] = str(folder / "tmp")

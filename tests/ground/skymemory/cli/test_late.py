@@ -4,11 +4,11 @@ import pytest
 
 from skymemory.cli.replay import _report, _told
 from skymemory.cli.status import _allowed_s, handover, handover_text
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
-from skymemory.placement.track import Track
-from skymemory.placement.whereabouts import Playing
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.placement.track import Track
+from skymemory.sky.whereabouts import Playing
 from skymemory.testbed.replay import Handover
+from skymemory.wire.address import Satellite
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
-from skymemory.config import Constellation
-from skymemory.results import GetResult, Status
+from skymemory.sky.constellation import Constellation
+from skymemory.store.results import GetResult, Status
 from skymemory.testbed import satellite
 from skymemory.testbed.local import LocalConstellation, free_port
-from skymemory.testbed.state import State
+from skymemory.testbed.state import RunRecord
 
 CONFIG = "[constellation]\nplanes = {planes}\nslots = {slots}\n[network]\nport = {port}\n[cache]\ncentre = [1, 1]\nservers = 2\n"
 DISK_BYTES = 256 * 1024
@@ -76,13 +76,13 @@ def test_up_on_a_full_disk(skymem: Skymem, tmp_path: Path, small_disk: Path) -> 
     file, state = write_file(tmp_path, 2, 3), small_disk / "state"
     said = skymem("up", "--constellation", file, status=1, state=state).output.splitlines()[-1]
     assert said == f"Error: {state}/logs, where satellites write their logs: No space left on device"
-    assert State(state).load() is None
+    assert RunRecord(state).load() is None
     assert skymem("down", state=state).output == "no constellation is up\n"
 
 
 def test_up_with_room_for_logs_only(skymem: Skymem, tmp_path: Path, small_disk: Path) -> None:
     """The record is written last: without it there is no constellation."""
-    file, state = write_file(tmp_path, 2, 3), State(small_disk)
+    file, state = write_file(tmp_path, 2, 3), RunRecord(small_disk)
     state.log_folder.mkdir()
     state.path.with_suffix(".new").mkdir()  # nobody can write there
     said = skymem("up", "--constellation", file, status=1, state=small_disk).output.splitlines()[-1]

@@ -14,18 +14,18 @@ from click.testing import CliRunner
 
 from skymemory.cli import main
 from skymemory.cli import replay as cli_replay
-from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
-from skymemory.placement.torus import Satellite
-from skymemory.placement.whereabouts import Playing
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
+from skymemory.sky.whereabouts import Playing
 from skymemory.testbed import replay as testbed_replay
 from skymemory.testbed.local import free_port
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.replay import ReplayError, row_now
-from skymemory.testbed.state import State
+from skymemory.testbed.state import RunRecord
+from skymemory.wire.address import Satellite
 
 HOUR_MS = 3_600_000
 CONFIG = """
@@ -46,7 +46,7 @@ class User:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.state = State(folder / "state")
+        self.state = RunRecord(folder / "state")
 
     @property
     def playing(self) -> PlayingRecord:

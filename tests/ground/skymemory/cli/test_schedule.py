@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
-from skymemory.orbit.schedule import Schedule
+from skymemory.sky.orbit.schedule import Schedule
 from support.elements import EPOCH_MS, real_tle, shell, tle_pair
 
 STAR = ("--walker", "star:5x19", "--altitude-km", "550", "--inclination-deg", "86.4")

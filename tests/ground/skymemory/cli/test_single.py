@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import is_alive
-from skymemory.testbed.state import State
+from skymemory.testbed.state import RunRecord
+from skymemory.wire.address import Satellite
 
 CONFIG = "[constellation]\nplanes = 2\nslots = 3\n[network]\nport = {port}\n[cache]\ncentre = [1, 1]\nservers = 4\n"
 Skymem = Callable[..., Result]
@@ -48,7 +48,7 @@ def dead(skymem: Skymem) -> list[tuple[int, int]]:
 
 def test_one_is_killed_and_comes_back(skymem: Skymem, file: str, tmp_path: Path) -> None:
     skymem("up", "--constellation", file)
-    before = State(tmp_path / "state").require().processes
+    before = RunRecord(tmp_path / "state").require().processes
     assert skymem("kill", "2", "3").output == "satellite [2, 3] is dead\n"
     assert dead(skymem) == [(2, 3)]
     assert [place for place, process in before.items() if not is_alive(process)] == [Satellite(2, 3)]
@@ -56,7 +56,7 @@ def test_one_is_killed_and_comes_back(skymem: Skymem, file: str, tmp_path: Path)
     assert skymem("restart", "2", "3").output == "satellite [2, 3] is up\n"
     assert dead(skymem) == []
     assert "`skymem kill 2 3`" in skymem("restart", "2", "3", status=1).output
-    after = State(tmp_path / "state").require()
+    after = RunRecord(tmp_path / "state").require()
     assert len(after.alive()) == 6
     assert {place for place in before if before[place] != after.processes[place]} == {Satellite(2, 3)}
     assert skymem("down").output == "6 satellites stopped\n"
@@ -100,5 +100,5 @@ def test_a_satellite_whose_address_is_taken_does_not_come_back(skymem: Skymem, f
     sky = Constellation.load(file)
     with LocalConstellation(sky.replace(constellation={"planes": 1, "slots": 1}, cache={"centre": [1, 1], "servers": 1})):
         assert "in use" in skymem("restart", "1", "1", status=1).output
-    assert Satellite(1, 1) not in State(tmp_path / "state").require().alive()
+    assert Satellite(1, 1) not in RunRecord(tmp_path / "state").require().alive()
     skymem("restart", "1", "1")

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
-from skymemory.orbit.schedule import Schedule
+from skymemory.sky.orbit.schedule import Schedule
 
 SKY = "[constellation]\nplanes = 2\nslots = 3\n\n[cache]\nservers = 4\ncentre = [1, 2]\n"
 SCHEDULE = ("--walker", "star:2x3", "--site", "52.5,13.4", "--start", "2026-11-20T15:00:00Z", "--hours", "6")
@@ -77,7 +77,7 @@ def test_a_schedule_begins_on_the_satellites_clock(sky: str, tmp_path: Path) -> 
     ("words", "told"),
     [
         (("--satellite", "3,1"), "--satellite 3,1 is PLANE,SLOT: planes are 1 to 2, slots 1 to 3"),
-        (("--satellite", "1,1", "--satellite", "1,1"), "--satellite 1,1 is there twice; allowed is once"),
+        (("--satellite", "1,1", "--satellite", "1,1"), "--satellite 1,1 appears twice; allowed is once"),
         (("--satellite", "one"), "'one' is not PLANE,SLOT: two whole numbers with a comma between them"),
         (("--clock-epoch", "soon"), "--clock-epoch is soon; allowed are times such as 1980-01-06T00:00:00Z, from 1970 to 2099"),
     ],

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.placement.torus import Satellite
-from skymemory.placement.whereabouts import Whereabouts
+from skymemory.sky.whereabouts import Whereabouts
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import Running, RunRecord
+from skymemory.wire.address import Satellite
 
 StartSky = Callable[..., LocalConstellation]
 OLD, NEW = os.urandom(200_000), os.urandom(200_000)
@@ -22,7 +22,7 @@ class User:
 
     def __init__(self, local: LocalConstellation, folder: Path) -> None:
         self._environment = {**os.environ, "SKYMEM_STATE": str(folder)}
-        State(folder).save(Running("local", local.constellation, dict(local.processes)))
+        RunRecord(folder).save(Running("local", local.constellation, dict(local.processes)))
 
     def run(self, *words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         """`skymem WORDS...`, to its end."""

@@ -10,7 +10,7 @@ from transformers import DynamicCache
 
 from skymemory.demo.model import demo_model, demo_prompt, demo_tokenizer
 from skymemory.demo.run import generate
-from skymemory.engines.huggingface import HuggingFaceEngine
+from skymemory.prompt.huggingface import HuggingFaceEngine
 
 BLOCK = 128
 NEW_TOKENS = 30
@@ -108,7 +108,7 @@ def test_a_wrong_cache_changes_the_tokens(scene, name) -> None:
 
 def test_every_process_makes_the_same(scene) -> None:
     program = (
-        "from skymemory.demo.model import *; from skymemory.fingerprint import fingerprint;"
+        "from skymemory.demo.model import *; from skymemory.prompt.fingerprint import fingerprint;"
         "print(fingerprint(demo_model(), demo_tokenizer()).hex())"
     )
     seen = {subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout for _ in range(2)}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skymemory.engines import framing
-from skymemory.engines.framing import HEADER_BYTES, BlockFormat, FrameError, Framing
+from skymemory.engines.framing import HEADER_BYTES, BlockFormat, BlockFrameError, Framing
 
 FORMAT = BlockFormat(block_tokens=16, layers=3, layer_bytes=500, dtype="bfloat16", layout="k|v,token,kv_head,head_dim")
 ROOT = framing.root(FORMAT, ["model", "revision"])
@@ -52,7 +52,7 @@ def test_round_trip(tokens: int, layers: int, layer_bytes: int, dtype: str, data
 def test_any_damage_is_found(at: int, bit: int) -> None:
     block = packed()
     block[at] ^= 1 << bit
-    with pytest.raises(FrameError):
+    with pytest.raises(BlockFrameError):
         Framing(FORMAT, ROOT).check(memoryview(block), KEY)
 
 
@@ -67,22 +67,22 @@ def test_any_damage_is_found(at: int, bit: int) -> None:
 )
 def test_what_differs_is_told(changes: dict[str, int | str], words: str) -> None:
     other = replace(FORMAT, **changes)  # type: ignore[arg-type]
-    with pytest.raises(FrameError) as error:
+    with pytest.raises(BlockFrameError) as error:
         Framing(other, ROOT).check(memoryview(packed()), KEY)
     assert words in str(error.value)
 
 
 def test_another_key_another_root_another_thing() -> None:
     own = Framing(FORMAT, ROOT)
-    with pytest.raises(FrameError, match="of another key"):
+    with pytest.raises(BlockFrameError, match="of another key"):
         own.check(memoryview(packed()), framing.block_key(ROOT, b"second"))
-    with pytest.raises(FrameError, match="of another model"):
+    with pytest.raises(BlockFrameError, match="of another model"):
         Framing(FORMAT, framing.root(FORMAT, ["model", "other"])).check(memoryview(packed()), KEY)
-    with pytest.raises(FrameError, match="not an engine's block"):
+    with pytest.raises(BlockFrameError, match="not an engine's block"):
         own.check(memoryview(bytes(own.block_bytes)), KEY)
     later = packed()
     later[4] = 9
-    with pytest.raises(FrameError, match="format 9; known is 1"):
+    with pytest.raises(BlockFrameError, match="format 9; known is 1"):
         own.check(memoryview(later), KEY)
     with pytest.raises(ValueError, match="1627 bytes of memory for a block of 1628"):
         own.check(memoryview(bytes(own.block_bytes - 1)), KEY)

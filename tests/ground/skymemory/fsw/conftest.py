@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.config import Constellation
 from skymemory.fsw import Executive
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.local import free_port
+from skymemory.wire.address import Satellite
 
 START_S = 60.0
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from skymemory import fsw
-from skymemory.config import Constellation
 from skymemory.fsw import EventType, Executive, FswError, Message, Pipe, messages
 from skymemory.fsw.links import links_of
 from skymemory.fsw.structures import IslLinksTable, IslSetLink, KvcLimitsTable
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
+from skymemory.wire.address import Satellite
 
 
 def wait_event(pipe: Pipe, text: str) -> str:
@@ -36,7 +36,11 @@ def test_both_apps_come_up_and_say_so(satellite: Executive) -> None:
     isl = satellite.isl_housekeeping()
     assert (isl.plane, isl.slot) == (3, 10)
     assert {name: (link.plane, link.slot) for name, link in links_of(isl).items()} == {
-        "north": (2, 10), "east": (3, 11), "south": (4, 10), "west": (3, 9), "ground": (0, 0)
+        "north": (2, 10),
+        "east": (3, 11),
+        "south": (4, 10),
+        "west": (3, 9),
+        "ground": (0, 0),
     }
 
 

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from skymemory.config import Constellation
 from skymemory.fsw import Executive, Message, OnboardApp, Pipe, messages, onboard
-from skymemory.fsw.health import HEALTH_MID, HealthMonitor, HealthTelemetry, State, decode, main
+from skymemory.fsw.health import HEALTH_MID, HealthMonitor, HealthState, HealthTelemetry, decode, main
 from skymemory.fsw.structures import IslSetLink
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
 from skymemory.testbed.local import free_port
+from skymemory.wire.address import Satellite
 
 
 class Echo(OnboardApp):
@@ -77,10 +77,10 @@ def test_the_health_monitor_sees_a_cut_link(satellite: Executive) -> None:
     with satellite.app("DOCTOR") as doctor:
         pipe = doctor.pipe("DOCTOR", HEALTH_MID)
         with HealthMonitor(period_s=0.05):
-            report = next_report(pipe, lambda r: r.state == State.GOOD)
+            report = next_report(pipe, lambda r: r.state == HealthState.GOOD)
             assert (report.plane, report.slot, report.links_up, report.links_present) == (3, 10, 4, 4)
             satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=0, cut_s=60)))
-            report = next_report(pipe, lambda r: r.state == State.DEGRADED)
+            report = next_report(pipe, lambda r: r.state == HealthState.DEGRADED)
             assert (report.links_up, report.links_present) == (3, 4)
             while (event := satellite.events.next_event(5)) is not None:
                 if event.packet_id.app_name == b"HEALTH" and event.message.startswith(b"health DEGRADED: links 3 of 4"):
@@ -94,7 +94,7 @@ def test_periods_that_pass_while_the_machine_stands_still_are_left_out(
     """Their end would find that what was asked for a moment ago has not come."""
     stood_still_s = 0.0
     monkeypatch.setattr(onboard, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + stood_still_s))
-    states: list[State] = []
+    states: list[HealthState] = []
     done = threading.Event()
 
     class Patient(HealthMonitor):
@@ -108,7 +108,7 @@ def test_periods_that_pass_while_the_machine_stands_still_are_left_out(
 
     with Patient(period_s=0.2):
         assert done.wait(60)
-    assert State.BAD not in states
+    assert HealthState.BAD not in states
 
 
 def test_apps_and_satellites_end_in_the_middle_of_their_work(words: list[str]) -> None:
@@ -147,7 +147,7 @@ def test_one_plane_with_the_monitor_on_board(start_health: Callable[[Constellati
                 message = Message.decode(packet)
                 if message.mid == HEALTH_MID:
                     heard[place] = decode(message.payload)
-            if len(heard) == len(places) and all(report.state == State.GOOD for report in heard.values()):
+            if len(heard) == len(places) and all(report.state == HealthState.GOOD for report in heard.values()):
                 break
     assert {(place, report.plane, report.slot) for place, report in heard.items()} == {(p, p.plane, p.slot) for p in places}
-    assert {(report.state, report.links_up) for report in heard.values()} == {(State.GOOD, 2)}
+    assert {(report.state, report.links_up) for report in heard.values()} == {(HealthState.GOOD, 2)}

@@ -13,12 +13,12 @@ from skymemory.fsw import messages
 from skymemory.fsw.messages import KVC_CMD_MID, Message
 from skymemory.fsw.structures import KVC_COMMAND_ROWS, KvcScheduleBegin, KvcScheduleCommit, KvcScheduleRow, KvcScheduleRows
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
-from skymemory.placement.track import Track
-from skymemory.placement.whereabouts import Playing, Whereabouts
-from skymemory.placement.window import Route
-from skymemory.store import SkyStore
+from skymemory.sky.placement.track import Track
+from skymemory.sky.whereabouts import Playing, Whereabouts
+from skymemory.sky.window import Route
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
 
 SERVERS, ROW_S = 6, 1000
 CENTRES = [Satellite(2, 3), Satellite(2, 4), Satellite(3, 5), Satellite(1, 1)]  # along the plane, to another one, over both seams

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.config import Constellation
 from skymemory.fsw import Executive, FswError
 from skymemory.fsw.structures import (
     KVC_SEGMENT_ROWS,
@@ -22,10 +21,11 @@ from skymemory.fsw.structures import (
 )
 from skymemory.fsw.tables import ROWS_MAX, Moves, TablesError, tables
 from skymemory.link.native import crc32c
-from skymemory.orbit.schedule import Header, Schedule, WindowChange
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Header, Schedule, WindowChange
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.local import free_port
+from skymemory.wire.address import Satellite
 from support.core_structures import TableFile
 
 ROOT = Path(__file__).parents[4]

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from skymemory.block_entry import BlockEntry
-from skymemory.config import Constellation
 from skymemory.link.ask import Ask
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import ChunkSet, Packet, PacketError, decode
 
 HERE = Satellite(3, 10)

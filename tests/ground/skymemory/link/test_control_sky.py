@@ -8,16 +8,16 @@ from secrets import token_bytes
 
 from spacepackets.ccsds.spacepacket import SpacePacketHeader
 
-from skymemory.block_entry import BlockEntry
 from skymemory.fsw.messages import KVC_HK_MID, KVC_SEND_HK_MID, Message
 from skymemory.fsw.structures import KvcHousekeeping
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import NativeClient, Transfer
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
-from skymemory.store import SkyStore
+from skymemory.sky.window import Route
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from support.agents import wait_until
 
 Stopped = Callable[..., AbstractContextManager[None]]

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from skymemory.block_entry import BlockEntry
-from skymemory.config import Constellation
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import NativeClient, Server, Transfer
-from skymemory.placement.torus import Satellite
-from skymemory.placement.whereabouts import Whereabouts
-from skymemory.placement.window import server_routes
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.sky.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
 
 DEADLINE_MS = 20_000

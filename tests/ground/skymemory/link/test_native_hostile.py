@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.block_entry import BlockEntry
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import NativeClient, Server, Transfer
-from skymemory.placement.torus import Satellite
-from skymemory.placement.whereabouts import Whereabouts
-from skymemory.placement.window import server_routes
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.sky.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
 from skymemory.wire.packets import Packet, decode
 
@@ -148,9 +148,9 @@ def test_a_host_number_in_use_is_drawn_again(full_sky: LocalConstellation) -> No
 
 TOO_LARGE_FOR_THE_PATH = """
 import json
-from skymemory.block_entry import BlockEntry
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import NativeClient, Transfer
-from skymemory.placement.torus import Satellite
+from skymemory.wire.address import Satellite
 
 here = Satellite(1, 1)
 results = []

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skymemory import defaults
-from skymemory.block_entry import BlockEntry
+from skymemory.common import defaults
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import NativeClient, Server, Transfer
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.window import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.icd import Status
 from skymemory.wire.packets import ChunkSet, Packet, decode
 

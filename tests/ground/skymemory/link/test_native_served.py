@@ -4,11 +4,11 @@ import random
 import time
 from collections.abc import Callable
 
-from skymemory.block_entry import BlockEntry
-from skymemory.config import Constellation
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import NativeClient, Served, Server, Transfer
-from skymemory.placement.whereabouts import Whereabouts
-from skymemory.placement.window import server_routes
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.sky.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.icd import Status
 

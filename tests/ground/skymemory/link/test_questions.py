@@ -12,14 +12,14 @@ from dataclasses import replace
 
 import pytest
 
-from skymemory.config import Constellation
 from skymemory.link import questions, structures
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.link.questions import ASKED, TOLD
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import PacketError, decode
 
 HERE = Satellite(3, 10)

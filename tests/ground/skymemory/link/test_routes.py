@@ -8,12 +8,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from skymemory.link.ask import Answer, Ask
+from skymemory.link.ask import Ask, SatelliteAnswer
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.window import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 
 StartSky = Callable[..., LocalConstellation]
 DEADLINE_S = 60.0
@@ -26,7 +26,7 @@ def local(start_sky: StartSky) -> LocalConstellation:
     return start_sky(constellation={"planes": 5, "slots": 7}, links={"model": "geometry"}, satellite={"hello_s": 2})
 
 
-def ping(control: ControlPlane, targets: Iterable[Satellite]) -> list[Answer | None]:
+def ping(control: ControlPlane, targets: Iterable[Satellite]) -> list[SatelliteAnswer | None]:
     return control.exchange([Ask(Route(target, ENTRY), icd.OP_PING, icd.APID_ISL) for target in targets], 10)
 
 

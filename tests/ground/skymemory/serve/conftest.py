@@ -23,11 +23,11 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from skymemory.agent.source import FixedSource, Source
-from skymemory.config import Constellation
+from skymemory.agent.constellation_source import ConstellationSource, FixedSource
 from skymemory.demo.model import random_llama
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import Running, RunRecord
 
 BLOCK = 16
 TEMPLATE = (
@@ -171,7 +171,7 @@ def start_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeMod
             folder = tmp_path_factory.mktemp("server")
             state = state or folder / "state"
             if up is not None:
-                State(state).save(Running("local", up.constellation, dict(up.processes)))
+                RunRecord(state).save(Running("local", up.constellation, dict(up.processes)))
             command = [Path(sys.executable).with_name("skymem"), "serve", model, "--port", "0", *words]
             environment = {**os.environ, "SKYMEM_STATE": str(state), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
             log = folder / "log"
@@ -217,7 +217,7 @@ def small_sky() -> Iterator[LocalConstellation]:
 
 
 @pytest.fixture
-def small_source(small_sky: LocalConstellation) -> Callable[[], Source]:
+def small_source(small_sky: LocalConstellation) -> Callable[[], ConstellationSource]:
     """Makes sources that tell of the small sky."""
     return lambda: FixedSource(small_sky.constellation)
 

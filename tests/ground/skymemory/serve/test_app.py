@@ -8,9 +8,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry
 
 from skymemory.serve import app
-from skymemory.serve.app import Api, Defaults, Served
+from skymemory.serve.app import Api, Defaults, ServedModel
 from skymemory.serve.generation import Generator
-from skymemory.serve.metrics import Metrics
+from skymemory.serve.metrics import ServeMetrics
 from skymemory.serve.prompting import Prompting
 from skymemory.serve.worker import Worker
 
@@ -30,7 +30,7 @@ def test_a_body_that_does_not_come_gives_its_place_back(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(app, "BODY_S", 0.01)
     worker = Worker(Mock(spec=Generator, answers_max=1, busy=False, room=True), 0)
-    api = Api(Served("model", 100, Defaults()), worker, Mock(spec=Prompting), Metrics(CollectorRegistry()))
+    api = Api(ServedModel("model", 100, Defaults()), worker, Mock(spec=Prompting), ServeMetrics(CollectorRegistry()))
     try:
         asyncio.run(asyncio.wait_for(ask(api), 60))
     finally:

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from skymemory.demo.model import random_llama
-from skymemory.fingerprint import Fingerprint
+from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.serve.batch import Batch, beginning, with_room
 
 pytestmark = pytest.mark.model

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from skymemory.demo.model import load
-from skymemory.engines.huggingface import HuggingFaceEngine
+from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.serve import generation
 from skymemory.serve.batch import Batch
 from skymemory.serve.generation import Begun, Cancelled, Ended, Event, Finished, Generator, Job, Piece
@@ -40,9 +40,7 @@ def generator(loaded, cache: PromptCache) -> Iterator[Generator]:
 
 
 def run(generator: Generator, prompt: list[int] = PROMPT, cancel_after: int | None = None, **settings: object) -> list[Event]:
-    sampling = Sampling(
-        **{"max_tokens": 8, "temperature": 0.0, "top_p": 1.0, "seed": None, "stop": (), "choices": 1, **settings}
-    )
+    sampling = Sampling(**{"max_tokens": 8, "temperature": 0.0, "top_p": 1.0, "seed": None, "stop": (), "choices": 1, **settings})
     events: list[Event] = []
     job = Job([prompt], sampling, events.append)
 
@@ -160,9 +158,7 @@ def test_an_error_of_the_model_is_told_and_the_next_job_runs(cache, generator, m
 
 
 def job_of(prompt: list[int], events: list[Event], **settings: object) -> Job:
-    sampling = Sampling(
-        **{"max_tokens": 8, "temperature": 0.0, "top_p": 1.0, "seed": None, "stop": (), "choices": 1, **settings}
-    )
+    sampling = Sampling(**{"max_tokens": 8, "temperature": 0.0, "top_p": 1.0, "seed": None, "stop": (), "choices": 1, **settings})
     return Job([prompt], sampling, events.append)
 
 
@@ -171,8 +167,10 @@ def text(events: list[Event]) -> str:
 
 
 def test_answers_together_are_those_of_one_by_one(loaded, cache, generator) -> None:
-    prompts = [[(seed + step * index) % 90 for index in range(length)] for seed, step, length in
-               ((1, 7, 5), (2, 11, 100), (3, 13, 33), (4, 17, 300), (5, 19, 16), (6, 23, 64))]
+    prompts = [
+        [(seed + step * index) % 90 for index in range(length)]
+        for seed, step, length in ((1, 7, 5), (2, 11, 100), (3, 13, 33), (4, 17, 300), (5, 19, 16), (6, 23, 64))
+    ]
     settings = [{"max_tokens": 20 + 30 * index, "seed": index, "temperature": index % 2 * 0.7} for index in range(len(prompts))]
     alone = Generator(*loaded, cache, answers_max=1)
     one_by_one = [run(alone, prompt, **words) for prompt, words in zip(prompts, settings, strict=True)]

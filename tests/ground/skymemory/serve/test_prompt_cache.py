@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.agent.source import RunningSource
+from skymemory.agent.constellation_source import RunningSource
 from skymemory.demo.model import load
-from skymemory.manager import KVCManager
+from skymemory.prompt.manager import KVCManager
 from skymemory.serve import prompt_cache
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import Running, RunRecord
 
 pytestmark = pytest.mark.model
 
@@ -34,9 +34,9 @@ def tokens(request: pytest.FixtureRequest) -> list[int]:
 
 
 @pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> State:
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
     monkeypatch.setenv("SKYMEM_STATE", str(tmp_path))
-    return State()
+    return RunRecord()
 
 
 def running(local: LocalConstellation) -> Running:

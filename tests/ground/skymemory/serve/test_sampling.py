@@ -2,14 +2,14 @@
 
 import torch
 
-from skymemory.serve.sampling import Sampler, Sampling
+from skymemory.serve.sampling import Sampling, TokenSampler
 
 LOGITS = torch.log(torch.tensor([0.05, 0.5, 0.15, 0.3]))
 
 
 def drawn(count: int = 2000, choice: int = 0, logits: torch.Tensor = LOGITS, **settings: object) -> list[int]:
     sampling = Sampling(**{"max_tokens": 1, "temperature": 1.0, "top_p": 1.0, "seed": 7, "stop": (), "choices": 1, **settings})
-    sampler = Sampler(sampling, choice)
+    sampler = TokenSampler(sampling, choice)
     return [sampler.next(logits) for _ in range(count)]
 
 

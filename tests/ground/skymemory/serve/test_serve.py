@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from skymemory.bench.ttft import run_ttft_bench, ttft_table
-from skymemory.placement.whereabouts import Whereabouts
+from skymemory.sky.whereabouts import Whereabouts
 
 BLOCK = 16
 LONG = "A satellite that does not answer may be lost, or the host may be deaf. "
@@ -192,9 +192,7 @@ def test_a_stream_of_a_completion_is_its_text(server, choices) -> None:
     prompt = f"Streams of {choices}. " + LONG
     whole = complete(server.client, prompt, n=choices, temperature=1, seed=3)
     chunks = list(
-        complete(
-            server.client, prompt, n=choices, temperature=1, seed=3, stream=True, stream_options={"include_usage": True}
-        )
+        complete(server.client, prompt, n=choices, temperature=1, seed=3, stream=True, stream_options={"include_usage": True})
     )
     for choice in whole.choices:
         parts = [one for chunk in chunks for one in chunk.choices if one.index == choice.index]

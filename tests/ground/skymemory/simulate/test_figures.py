@@ -5,12 +5,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.drawing import Page, look, save
 from skymemory.simulate.figures import layouts_times_figure, plane_contours, plane_data, plane_latency_ms, plane_ribbons
 from skymemory.simulate.grid import Grid
 from skymemory.simulate.layout_figures import LAYOUT_FIGURES, grid_figure, grid_rows, layout_grids, layouts_figure
 from skymemory.simulate.table import PAPER, Sweep, rows
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 pytest.importorskip("matplotlib", reason="pictures need the extra `figures`")
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from skymemory.placement.layouts import LayoutName
-from skymemory.placement.torus import Satellite, Torus
-from skymemory.simulate.grid import Grid, Move
+from skymemory.simulate.grid import Grid, GridMove
+from skymemory.sky.placement.layouts import LayoutName
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 PAPER = Torus(5, 19)
 CENTRE = Satellite(3, 4)
@@ -13,7 +14,9 @@ CENTRE = Satellite(3, 4)
 def test_moves_are_those_of_the_last_rotation() -> None:
     grid = Grid.of("rotation_hop", CENTRE, 9, PAPER, rotations=2)
     assert grid.centre == Satellite(3, 2)
-    assert grid.moves == [Move(server, Satellite(plane, 4), Satellite(plane, 1)) for server, plane in ((1, 3), (2, 2), (4, 4))]
+    assert grid.moves == [
+        GridMove(server, Satellite(plane, 4), Satellite(plane, 1)) for server, plane in ((1, 3), (2, 2), (4, 4))
+    ]
     assert Grid.of("rotation_hop", CENTRE, 9, PAPER).moves == []
 
 
@@ -74,9 +77,7 @@ def test_after_a_full_turn_nothing_has_moved() -> None:
         ),
     ],
 )  # fmt: skip
-def test_told(
-    layout: LayoutName, centre: Satellite, servers: int, rotations: int, published: bool, told: list[str]
-) -> None:
+def test_told(layout: LayoutName, centre: Satellite, servers: int, rotations: int, published: bool, told: list[str]) -> None:
     assert Grid.of(layout, centre, servers, PAPER, rotations=rotations, published=published).told() == told
 
 

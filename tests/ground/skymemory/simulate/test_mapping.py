@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.placement.layouts import LAYOUT_IDS, LayoutName
-from skymemory.placement.rolling import Cell, RollingLayout
-from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.mapping import centre_after, places
+from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.sky.placement.rolling import Cell, RollingLayout
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 PAPER = Torus(5, 19)
 CENTRE = Satellite(3, 4)

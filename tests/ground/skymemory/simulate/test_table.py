@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skymemory.placement.torus import Satellite, Torus
 from skymemory.simulate.table import PAPER, PARAMETERS, Row, Sweep, chunks, most_servers, rows
+from skymemory.sky.placement.torus import Torus
+from skymemory.wire.address import Satellite
 
 EXACT_S = 1e-9
 POINTS = rows()

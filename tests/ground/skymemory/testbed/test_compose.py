@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.config import Constellation
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import compose_file, in_containers
 
 ROOT = Path(__file__).resolve().parents[4]

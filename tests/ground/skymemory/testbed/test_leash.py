@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed import satellite
 from skymemory.testbed.leash import Leash, guarded
 from skymemory.testbed.local import free_port
 from skymemory.testbed.processes import cpu_seconds, identify
+from skymemory.wire.address import Satellite
 
 PATIENCE_S = 60.0
 

@@ -6,12 +6,12 @@ from threading import Thread
 
 import pytest
 
-from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
 from skymemory.testbed.local import LocalConstellation, StartError, free_port
 from skymemory.testbed.processes import is_alive
+from skymemory.wire.address import Satellite
 
 PATIENCE_S = 60.0
 

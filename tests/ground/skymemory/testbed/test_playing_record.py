@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
-from skymemory.placement.whereabouts import Playing, Whereabouts
-from skymemory.store import SkyStore
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
+from skymemory.sky.whereabouts import Playing, Whereabouts
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.playing_record import DamagedRecordError, PlayingRecord
-from skymemory.testbed.state import Running, State
+from skymemory.testbed.state import Running, RunRecord
 
 HOUR_MS = 3_600_000
 
@@ -72,7 +72,7 @@ def test_a_record_is_kept_until_another_is_saved(schedule: Schedule, source: Pat
 
 
 def test_another_constellation_follows_nothing(schedule: Schedule, source: Path, tmp_path: Path) -> None:
-    state = State(tmp_path / "state")
+    state = RunRecord(tmp_path / "state")
     state.save(Running("local", Constellation(), {}))
     record = state.sky(Constellation()).playing
     record.save(playing(schedule), source)

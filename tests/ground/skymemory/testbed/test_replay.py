@@ -14,18 +14,17 @@ from typing import Any, cast
 
 import pytest
 
-from skymemory.config import Constellation
 from skymemory.fsw.tables import ROWS_MAX
-from skymemory.link.ask import Answer, Ask
+from skymemory.link.ask import Ask, SatelliteAnswer
 from skymemory.link.control import ControlPlane
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
-from skymemory.placement.torus import Satellite
-from skymemory.placement.track import Track
-from skymemory.placement.whereabouts import Playing, Whereabouts
-from skymemory.placement.window import Route
-from skymemory.store import SkyStore
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
+from skymemory.sky.placement.track import Track
+from skymemory.sky.whereabouts import Playing, Whereabouts
+from skymemory.sky.window import Route
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.replay import (
@@ -40,6 +39,7 @@ from skymemory.testbed.replay import (
     row_now,
     upload,
 )
+from skymemory.wire.address import Satellite
 
 StartSky = Callable[..., LocalConstellation]
 HOUR_MS = 3_600_000
@@ -187,7 +187,7 @@ def test_a_schedule_with_as_many_rows_as_the_one_before_is_told_until_it_is_hear
         last = replace(playing, started_unix_s=time.time() - playing.track.rows[-1][0] / 1000 - 1)
         relay, lost = control.relay, [3]  # of three commands the last does not come to one satellite
 
-        def relay_some(asked: Sequence[Route], message: bytes, deadline_s: float) -> list[Answer | None]:
+        def relay_some(asked: Sequence[Route], message: bytes, deadline_s: float) -> list[SatelliteAnswer | None]:
             lost[0] -= 1
             if lost[0] != 0:
                 return relay(asked, message, deadline_s)

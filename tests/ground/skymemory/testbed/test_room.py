@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.machine import free_memory_bytes
+from skymemory.common.machine import free_memory_bytes
 from skymemory.testbed.room import (
     BRIDGE_PORTS,
     CONTAINER_MEMORY_BYTES,

@@ -6,11 +6,11 @@ from ipaddress import IPv4Address
 
 import pytest
 
-from skymemory import defaults
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.common import defaults
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.satellite import arguments, program
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 
 
 def options(constellation: Constellation, place: Satellite) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from skymemory.agent.resp.memory import MEMORY_BYTES
-from skymemory.config import ConfigError, Constellation
 from skymemory.engines.vllm.room import room_for
+from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.testbed import satellite as skysat
 from skymemory.testbed.several import AGENT, AGENT_SECRET, kubernetes_file, stack_file
 

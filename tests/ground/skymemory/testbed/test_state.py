@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, identify
-from skymemory.testbed.state import DamagedStateError, Running, State, StateError, default_folder
+from skymemory.testbed.state import DamagedStateError, Running, RunRecord, StateError, default_folder
+from skymemory.wire.address import Satellite
 
 
 def own_process() -> ProcessId:
@@ -26,7 +26,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
         cache={"centre": [2, 7]},
         links={"override": [{"from": [1, 1], "to": [1, 2], "cut": True}]},
     )
-    state = State(tmp_path / "not" / "there" / "yet")
+    state = RunRecord(tmp_path / "not" / "there" / "yet")
     state.save(Running("local", constellation, {Satellite(1, 2): own_process()}))
     running = state.require()
     assert running.kind == "local"
@@ -35,7 +35,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 
 
 def test_nothing_is_up(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = RunRecord(tmp_path)
     assert state.load() is None
     with pytest.raises(StateError, match="skymem up"):
         state.require()
@@ -43,14 +43,14 @@ def test_nothing_is_up(tmp_path: Path) -> None:
 
 
 def test_a_constellation_whose_processes_are_all_gone_is_not_up(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = RunRecord(tmp_path)
     state.save(Running("local", Constellation(), {Satellite(1, 1): ProcessId(os.getpid(), 0)}))
     with pytest.raises(StateError, match="skymem up"):
         state.require()
 
 
 def test_processes_of_another_boot_are_nobodys(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = RunRecord(tmp_path)
     state.save(Running("local", Constellation(), {Satellite(1, 1): own_process()}))
     state.path.write_text(json.dumps(json.loads(state.path.read_text()) | {"boot": "another"}))
     running = state.load()
@@ -77,7 +77,7 @@ DAMAGED = {
     ids=lambda text: text[:40],
 )
 def test_a_damaged_record_is_told_with_its_path_in_one_line(tmp_path: Path, text: str) -> None:
-    state = State(tmp_path)
+    state = RunRecord(tmp_path)
     state.path.write_text(text)
     with pytest.raises(DamagedStateError, match=r"constellation\.json is damaged \(.+\); `skymem down` clears it$") as caught:
         state.load()
@@ -85,13 +85,13 @@ def test_a_damaged_record_is_told_with_its_path_in_one_line(tmp_path: Path, text
 
 
 def test_a_good_record_is_none_of_those(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = RunRecord(tmp_path)
     state.path.write_text(json.dumps(GOOD))
     assert state.load() == Running("local", Constellation(), {})
 
 
 def test_a_record_that_cannot_be_read_is_not_damaged(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = RunRecord(tmp_path)
     state.path.mkdir()
     with pytest.raises(StateError, match=r"constellation\.json cannot be read: Is a directory$") as caught:
         state.load()
@@ -99,7 +99,7 @@ def test_a_record_that_cannot_be_read_is_not_damaged(tmp_path: Path) -> None:
 
 
 def test_satellites_are_known_by_the_logs_that_they_write(tmp_path: Path) -> None:
-    state, other = State(tmp_path / "ours"), State(tmp_path / "others")
+    state, other = RunRecord(tmp_path / "ours"), RunRecord(tmp_path / "others")
     assert state.find_satellites() == set()
     sky = Constellation().replace(constellation={"planes": 1, "slots": 3}, cache={"centre": [1, 1], "servers": 1})
     ours, theirs = (

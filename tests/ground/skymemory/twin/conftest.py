@@ -2,8 +2,8 @@
 
 import pytest
 
-from skymemory.orbit.schedule import Schedule
-from skymemory.placement.torus import Torus
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.placement.torus import Torus
 from skymemory.twin import seeds
 from skymemory.twin.driver import Setup
 from skymemory.twin.structures import Uplink

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from skymemory.config import Constellation
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
-from skymemory.placement.torus import Satellite, Torus
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
+from skymemory.sky.placement.torus import Torus
 from skymemory.twin.driver import Report, Setup, Twin, TwinError, with_links
 from skymemory.twin.faults import (
     Burst,
@@ -27,6 +27,7 @@ from skymemory.twin.faults import (
 )
 from skymemory.twin.structures import Break, Cause, OpKind, Uplink
 from skymemory.twin.workload import Workload
+from skymemory.wire.address import Satellite
 
 DAY_MS = 86_400_000
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.placement.torus import Satellite, Torus
+from skymemory.sky.placement.torus import Torus
 from skymemory.twin import structures
-from skymemory.twin.actions import LinkModel, together
+from skymemory.twin.actions import TwinLinkModel, together
 from skymemory.twin.faults import FaultError, Faults
 from skymemory.twin.structures import FaultKind
+from skymemory.wire.address import Satellite
 
 TORUS = Torus(5, 19)
 HOUR_MS = 3_600_000
@@ -107,11 +108,11 @@ def test_models_of_a_time_are_one(tmp_path: Path) -> None:
     actions = [one for one in load(tmp_path, EVERYTHING).actions(TORUS, HOUR_MS, 7) if one.kind is FaultKind.MODEL]
     common = {one.time_us: one.model for one in actions if one.node == structures.ALL}
     assert sorted(common) == [0, 100_000_000, 150_000_000, 200_000_000, 300_000_000, 3_600_000_000]
-    plain = LinkModel(loss_ppm=10_000, reorder_ppm=20_000, reorder_us=40_000, duplicate_ppm=10_000)
+    plain = TwinLinkModel(loss_ppm=10_000, reorder_ppm=20_000, reorder_us=40_000, duplicate_ppm=10_000)
     assert common[0] == common[150_000_000] == plain
     assert common[100_000_000] == plain._replace(burst_enter_ppm=1000, burst_leave_ppm=50_000, burst_loss_ppm=900_000)
     assert common[200_000_000] == plain._replace(corrupt_ppm=2000)
-    assert common[3_600_000_000] == LinkModel()
+    assert common[3_600_000_000] == TwinLinkModel()
     jitter = {(one.node, one.link) for one in actions if one.model.jitter_us == 15_000}
     assert jitter == {(2 * 19 + 9, 1), (2 * 19 + 10, 3)}  # both directions
     flips = {(one.node, one.link) for one in actions if one.model.flip_ppm == 5000}
@@ -119,8 +120,8 @@ def test_models_of_a_time_are_one(tmp_path: Path) -> None:
 
 
 def test_losses_are_independent_and_delays_add_up() -> None:
-    both = together([LinkModel(loss_ppm=500_000, jitter_us=10), LinkModel(loss_ppm=500_000, jitter_us=5)])
-    assert both == LinkModel(loss_ppm=750_000, jitter_us=15)
+    both = together([TwinLinkModel(loss_ppm=500_000, jitter_us=10), TwinLinkModel(loss_ppm=500_000, jitter_us=5)])
+    assert both == TwinLinkModel(loss_ppm=750_000, jitter_us=15)
 
 
 def test_what_begins_has_ended_by_the_end(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skymemory.placement.torus import Satellite, Torus
+from skymemory.sky.placement.torus import Torus
 from skymemory.twin.driver import TwinError
 from skymemory.twin.paper_case import PaperCase, measure
+from skymemory.wire.address import Satellite
 
 CASE = PaperCase(
     torus=Torus(5, 7),

@@ -14,11 +14,11 @@ from spacepackets.ccsds.spacepacket import SpacePacketHeader
 from skymemory.fsw.messages import KVC_CMD_MID, Message
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
-from skymemory.placement.torus import Satellite
-from skymemory.placement.window import Route
-from skymemory.store import SkyStore
+from skymemory.sky.window import Route
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 
 FIELDS = ("udp.length", "udp.payload", "ccsds.version", "ccsds.type", "ccsds.secheader", "ccsds.apid", "ccsds.seqflag",
           "ccsds.seqnum", "ccsds.length", "ccsds.length.error", "ccsds.checkword", "_ws.malformed")  # fmt: skip

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacepackets.ccsds.spacepacket import PacketType, SpacePacketHeader
 
-from skymemory.placement.torus import Direction, Satellite, Torus
+from skymemory.sky.placement.torus import Direction, Torus
 from skymemory.wire import icd
+from skymemory.wire.address import Satellite
 from skymemory.wire.packets import Packet, PacketError, decode
 from support import flight_core as core
 from support.packets import U8, addresses, packets

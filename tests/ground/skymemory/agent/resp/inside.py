@@ -9,10 +9,10 @@ from typing import Any, Self, TypeVar
 from prometheus_client import CollectorRegistry
 
 from skymemory.agent.resp.gateway import Gateway
-from skymemory.block_entry import BlockEntry
-from skymemory.config import Constellation
+from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
-from skymemory.results import FindResult, GetResult, PutResult, Status
+from skymemory.sky.constellation import Constellation
+from skymemory.store.results import FindResult, GetResult, PutResult, Status
 from support.pages import OnlyActivity
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class StubSky:
         data = self.blocks.get(key)
         return None if data is None else BlockEntry(key, len(data), 6000, -(-len(data) // 6000), 0, 0.0)
 
-    async def look_up(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+    async def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
         if self.is_unanswered:
             return [FindResult(key, None, Status.UNANSWERED) for key in keys]
         found = [self.store.index.get(key) or self.entry(key) if not fresh else self.entry(key) for key in keys]

@@ -120,9 +120,7 @@ def test_a_client_that_reads_nothing_holds_up_nobody(agent: AgentProcess, port: 
 def test_who_says_good_bye_first_still_gets_all_answers(port: int) -> None:
     with RawClient(port) as client:
         client.send(
-            b"".join(
-                encoded("SET", f"bye{number}", b"x" * 10_000) + encoded("GET", f"bye{number}") for number in range(100)
-            )
+            b"".join(encoded("SET", f"bye{number}", b"x" * 10_000) + encoded("GET", f"bye{number}") for number in range(100))
         )
         client.socket.shutdown(socket.SHUT_WR)
         for _ in range(100):
@@ -174,9 +172,7 @@ def test_nothing_is_left_of_a_thousand_bad_events(agent: AgentProcess, port: int
         elif kind == 4:
             client.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$50000000\r\n" + bytes(1000))
         elif kind == 5:
-            client.send(
-                encoded(draw.randbytes(5), draw.randbytes(100)) + encoded("SET", "k") + encoded("EXPIRE", "k", "x")
-            )
+            client.send(encoded(draw.randbytes(5), draw.randbytes(100)) + encoded("SET", "k") + encoded("EXPIRE", "k", "x"))
         elif kind == 6:
             client.send(whole + encoded("QUIT") + b"more")
         else:

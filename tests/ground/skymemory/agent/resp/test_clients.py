@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import redis
 
-from skymemory.keyvalue import KeyValue
-from skymemory.store import SkyStore
+from skymemory.store.keyvalue import KeyValue
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.agents import wait_until
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from skymemory.agent.resp import requests
 from skymemory.agent.resp.requests import FREE_BYTES, LARGE_BYTES, READ_BYTES, Large, ProtocolError, RequestReader, split_inline
-from skymemory.keyvalue import ENVELOPE_BYTES
+from skymemory.store.keyvalue import ENVELOPE_BYTES
 
 BUDGET = 1 << 30
 
@@ -207,7 +207,7 @@ def test_both_ways_to_parse_say_the_same(data: bytes, places: list[int]) -> None
         (b"  set  a b ", [b"set", b"a", b"b"]),
         (rb'set "a b" "\x00\n\"\\"', [b"set", b"a b", b'\0\n"\\']),
         (rb"set 'it\'s' '\n'", [b"set", b"it's", rb"\n"]),
-        (b'set "" \'\'', [b"set", b"", b""]),
+        (b"set \"\" ''", [b"set", b"", b""]),
         (b'set "a"b', None),
         (b'set "a', None),
     ],

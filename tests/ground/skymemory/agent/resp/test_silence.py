@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from skymemory.placement.whereabouts import Whereabouts
+from skymemory.sky.whereabouts import Whereabouts
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, wait_until
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from skymemory.keyvalue import key_of
-from skymemory.results import Status
+from skymemory.store.keyvalue import key_of
+from skymemory.store.results import Status
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from skymemory.keyvalue import key_of, pack
-from skymemory.placement.whereabouts import Whereabouts
-from skymemory.placement.window import server_routes
-from skymemory.results import Status
-from skymemory.store import SkyStore
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.sky.window import server_routes
+from skymemory.store.keyvalue import key_of, pack
+from skymemory.store.results import Status
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 
 from .inside import InsideGateway

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory import defaults
 from skymemory.agent.watch import history
 from skymemory.agent.watch.frame import COLUMNS, RATIOS, SERIES, Frame, Shape, numbers, rate
 from skymemory.agent.watch.history import BYTES_MAX, History, Ring, mean
+from skymemory.common import defaults
 
 SMALL = Shape(2, 3)
 

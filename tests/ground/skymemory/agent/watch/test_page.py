@@ -13,15 +13,15 @@ from playwright.sync_api import Browser, Page, expect
 
 from skymemory.agent.client import AgentClient
 from skymemory.agent.watch.routes import PAGE
-from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.walker import Walker
-from skymemory.placement.torus import Satellite
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.walker import Walker
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.replay import playing_now, upload
-from skymemory.testbed.state import State
+from skymemory.testbed.state import RunRecord
+from skymemory.wire.address import Satellite
 from support.agents import PATIENCE_S, AgentProcess, tell_up
 from support.browser import chromium, missing, visit
 
@@ -100,7 +100,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     with LocalConstellation(sky) as local:
         tell_up(folder, local)
         playing = playing_now(sky, schedule, 0, 12 * HOUR_MS, SPEED, None)
-        State(folder).sky(sky).playing.save(playing, source)
+        RunRecord(folder).sky(sky).playing.save(playing, source)
         with ControlPlane(sky) as control:
             upload(control, playing)
         with AgentProcess(folder) as agent:
@@ -470,7 +470,7 @@ def test_without_a_constellation_and_without_an_agent(
             expect(page.get_by_role("gridcell")).to_have_count(15)
             expect(page.get_by_role("gridcell").first).to_be_visible()
             expect(page.get_by_role("status")).to_have_text("live")
-            State(tmp_path).clear()
+            RunRecord(tmp_path).clear()
             expect(page.get_by_role("status")).to_have_text("no constellation")
     assert all("ERR_CONNECTION_REFUSED" in fault for fault in seen.faults)
 

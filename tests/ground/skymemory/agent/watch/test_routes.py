@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skymemory.store import SkyStore
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from support.pages import Serve, run, until
 

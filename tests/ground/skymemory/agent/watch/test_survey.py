@@ -13,21 +13,21 @@ from skymemory.agent.activity import Activity
 from skymemory.agent.watch import survey as surveying
 from skymemory.agent.watch.frame import ANSWERS, LINK_DOWN, LINK_UP, NO_LINK, SILENT, UNASKED, Frame
 from skymemory.agent.watch.survey import Survey
-from skymemory.config import Constellation
 from skymemory.link.control import ControlPlane
-from skymemory.orbit.fleet import arrange
-from skymemory.orbit.schedule import Schedule
-from skymemory.orbit.sky import Site
-from skymemory.orbit.tle import read_tle
-from skymemory.orbit.walker import Walker
-from skymemory.placement.torus import Satellite
-from skymemory.placement.track import Track
-from skymemory.placement.whereabouts import Playing
-from skymemory.placement.window import Route
-from skymemory.results import GetResult, Status
-from skymemory.store import SkyStore
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.fleet import arrange
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.tle import read_tle
+from skymemory.sky.orbit.walker import Walker
+from skymemory.sky.placement.track import Track
+from skymemory.sky.whereabouts import Playing
+from skymemory.sky.window import Route
+from skymemory.store.results import GetResult, Status
+from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.replay import upload
+from skymemory.wire.address import Satellite
 from support.agents import wait_until
 from support.elements import EPOCH_MS, shell
 

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from skymemory.agent.client import AgentClient, EngineInfo
-from skymemory.engines.vllm.events import Events
+from skymemory.engines.vllm.events import BlockEvents
 from skymemory.engines.vllm.plans import Identity
-from skymemory.engines.vllm.room import Room
-from skymemory.engines.vllm.scheduler import SchedulerSide, Session
+from skymemory.engines.vllm.room import TransferRoom
+from skymemory.engines.vllm.scheduler import AgentSession, SchedulerSide
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
 from skymemory.testbed.local import LocalConstellation
@@ -55,7 +55,7 @@ class Engine:
         self.tally = Tally()
         self._clients: list[AgentClient] = []
         self.caches = {f"layer.{at}": torch.zeros(BLOCKS, 2, TOKENS, 1600) for at in range(2)}
-        opening: Future[Session] = Future()
+        opening: Future[AgentSession] = Future()
         self.worker = WorkerSide(
             rank=0,
             replicas=1,
@@ -70,7 +70,7 @@ class Engine:
         self.worker.register(self.caches)
         self.block_bytes = self.worker.layout.format.block_bytes
         self.client = self._client(agent, self.block_bytes, 1 << 16)
-        opening.set_result(Session(WHO, self.client))
+        opening.set_result(AgentSession(WHO, self.client))
         self._digests = ThreadPoolExecutor(1)
         self.scheduler = SchedulerSide(
             block_tokens=TOKENS,
@@ -84,7 +84,7 @@ class Engine:
             open_session=opening,
             adapter_digest=lambda _: Future(),
             tally=self.tally,
-            events=Events(),
+            events=BlockEvents(),
         )
         self._count = 0
         self._step({})  # with it the worker opens its client
@@ -142,8 +142,8 @@ class Engine:
         number = int.from_bytes(request.block_hashes[at][:3])
         return torch.full(self.caches["layer.0"].shape[1:], float(number))
 
-    def _room(self, block_bytes: int) -> Room:
-        return Room(block_bytes, STEP_TOKENS // TOKENS, 64 * block_bytes)
+    def _room(self, block_bytes: int) -> TransferRoom:
+        return TransferRoom(block_bytes, STEP_TOKENS // TOKENS, 64 * block_bytes)
 
     def _client(self, agent: AgentProcess, block_bytes: int, arena_bytes: int) -> AgentClient:
         info = EngineInfo("vllm", "model", WHO.root, TOKENS, block_bytes, "float32")

@@ -2,14 +2,14 @@
 
 import pytest
 
-from skymemory.engines.vllm.room import Room, room_for
+from skymemory.engines.vllm.room import TransferRoom, room_for
 
 MIB = 1 << 20
 BLOCK = 16_777_344
 """an 8B model's block of 128 tokens in bfloat16, with its header"""
 
 
-def sized(block_bytes: int = BLOCK, step_tokens: int = 2048, **changes: int | None) -> Room:
+def sized(block_bytes: int = BLOCK, step_tokens: int = 2048, **changes: int | None) -> TransferRoom:
     given = {"workers": 1, "arena_mib": None, "memory_bytes": 64 << 30, **changes}
     return room_for(block_bytes, 128, step_tokens, **given)  # type: ignore[arg-type]  # the tests' own short way
 

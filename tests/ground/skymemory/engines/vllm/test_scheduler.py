@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from skymemory.agent.client import NOTHING, Found
-from skymemory.engines.vllm.events import Came, Events, Went
+from skymemory.engines.vllm.events import BlockEvents, Came, Went
 from skymemory.engines.vllm.identity import shard_key
 from skymemory.engines.vllm.plans import Identity, Saved
-from skymemory.engines.vllm.room import Room
-from skymemory.engines.vllm.scheduler import SchedulerSide, Session
+from skymemory.engines.vllm.room import TransferRoom
+from skymemory.engines.vllm.scheduler import AgentSession, SchedulerSide
 from skymemory.engines.vllm.tally import Tally
 from support.agents import wait_until
 
 BLOCK = 4
 
 
-def room(saves: int) -> Room:
+def room(saves: int) -> TransferRoom:
     """Memory for so many blocks on their way to the sky."""
-    return Room(1 << 20, saves, (2 * saves if saves < 16 else saves + 16) << 20)
+    return TransferRoom(1 << 20, saves, (2 * saves if saves < 16 else saves + 16) << 20)
 
 
 @dataclass
@@ -74,11 +74,11 @@ class Scheduler:
 
     def __init__(self, **settings: Any) -> None:
         self.client = Client()
-        self.opening: Future[Session] = Future()
+        self.opening: Future[AgentSession] = Future()
         self.digest: Future[bytes] = Future()
         self.digested: list[Any] = []
         self.tally = Tally()
-        self.events = Events()
+        self.events = BlockEvents()
         given = {
             "shards": 1,
             "prompt_tokens_max": 64,
@@ -104,7 +104,7 @@ class Scheduler:
 
     def open(self) -> None:
         identity = Identity(bytes(32), "model", BLOCK, "float32")
-        self.opening.set_result(Session(identity, self.client))
+        self.opening.set_result(AgentSession(identity, self.client))
 
     def plan(self, **scheduled: int) -> Any:
         return self.side.plan(scheduled, lambda _: range(100, 200))
@@ -503,7 +503,7 @@ def test_a_block_that_does_not_load_has_gone(scheduler: Scheduler) -> None:
 
 
 def test_what_is_not_followed_any_more_is_said_to_have_gone() -> None:
-    events = Events(known_max=2)
+    events = BlockEvents(known_max=2)
     request = Asked("a", 16)
     for index in range(3):
         events.came(bytes([index]), request, index)

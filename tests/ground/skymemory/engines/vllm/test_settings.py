@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skymemory.engines.vllm.settings import Settings, UnsupportedError, check
+from skymemory.engines.vllm.settings import ConnectorSettings, UnsupportedError, check
 
 
 class FullAttentionSpec:
@@ -22,20 +22,20 @@ class MambaSpec:
 
 
 def test_defaults() -> None:
-    settings = Settings.of({})
-    assert settings == Settings()
+    settings = ConnectorSettings.of({})
+    assert settings == ConnectorSettings()
     assert settings.tenant_secret() == b""
 
 
 def test_a_tenants_secret(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_bytes(b"xyz")
-    assert Settings.of({"tenant_secret_file": str(file), "arena_mib": 64}).tenant_secret() == b"xyz"
+    assert ConnectorSettings.of({"tenant_secret_file": str(file), "arena_mib": 64}).tenant_secret() == b"xyz"
     file.write_bytes(b"")
     with pytest.raises(UnsupportedError, match="is empty"):
-        Settings.of({"tenant_secret_file": str(file)}).tenant_secret()
+        ConnectorSettings.of({"tenant_secret_file": str(file)}).tenant_secret()
     with pytest.raises(UnsupportedError, match="cannot be read: No such file"):
-        Settings.of({"tenant_secret_file": str(tmp_path / "none")}).tenant_secret()
+        ConnectorSettings.of({"tenant_secret_file": str(tmp_path / "none")}).tenant_secret()
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_tenants_secret(tmp_path: Path) -> None:
 )
 def test_a_wrong_setting(extra: dict[str, Any], message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
-        Settings.of(extra)
+        ConnectorSettings.of(extra)
 
 
 def started(groups: list[Any] | None = None, algorithm: str = "sha256", **parallel: Any) -> tuple[Any, Any]:

@@ -12,8 +12,8 @@ import torch
 
 from skymemory.agent.client import Outcome
 from skymemory.engines.vllm.identity import shard_key
-from skymemory.engines.vllm.plans import BlockPlan, Identity, LoadPlan, Saved, StepPlan
-from skymemory.engines.vllm.room import Room
+from skymemory.engines.vllm.plans import Identity, LoadPlan, PagedBlock, Saved, StepPlan
+from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.settings import UnsupportedError
 from skymemory.engines.vllm.tally import Tally
 from skymemory.engines.vllm.worker import WorkerSide
@@ -115,7 +115,7 @@ class Worker:
             block_tokens=TOKENS,
             layout_name="LBHNC",
             open_client=lambda *_: client,
-            room_for=lambda block_bytes: Room(block_bytes, 1, arena_bytes),
+            room_for=lambda block_bytes: TransferRoom(block_bytes, 1, arena_bytes),
             tally=self.tally,
             **given,
         )
@@ -156,9 +156,9 @@ def random_caches(layers: int = 3, blocks: int = BLOCKS) -> dict[str, torch.Tens
     return {f"layer.{index}": torch.randn(blocks, HEADS, TOKENS, CONTENT) for index in range(layers)}
 
 
-def plans(*places: int) -> list[BlockPlan]:
+def plans(*places: int) -> list[PagedBlock]:
     """Blocks at these places, with keys by number."""
-    return [BlockPlan(place, bytes([number]) * 32) for number, place in enumerate(places)]
+    return [PagedBlock(place, bytes([number]) * 32) for number, place in enumerate(places)]
 
 
 @pytest.fixture

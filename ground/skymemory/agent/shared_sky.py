@@ -1,0 +1,453 @@
+"""The constellation, for all parts of the agent: one store, its threads, and whether a satellite answers.
+
+Nothing here raises for what happens in the sky, nor because there is none yet: answers are then misses.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import takewhile
+from typing import Any, Final, NamedTuple, TypeVar
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from skymemory.agent.call_thread import Lane
+from skymemory.agent.constellation_source import ConstellationSource, Serving
+from skymemory.agent.models import Model
+from skymemory.agent.observer import Observer
+from skymemory.agent.tracing import NOWHERE, Asked, Origin, Tracing
+from skymemory.common.whole_file import Buffer
+from skymemory.link.block_entry import BlockEntry
+from skymemory.link.control import ControlPlane, Purged
+from skymemory.store.block_store import BLOCK_BYTES_MAX, check_keys
+from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status
+from skymemory.store.sizing import blocks_held
+from skymemory.store.sky_store import SkyStore
+from skymemory.wire.address import Satellite
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+LATELY_S: Final = 6.0
+"""Time for which a satellite counts as answering after its last answer: three questions."""
+_PROBE_S: Final = 2.0
+"""Period in which satellites are asked whether they are there."""
+_POLL_S: Final = 0.5
+"""Period in which the source is asked for another constellation, and satellites are asked while none answers."""
+_LEARN_AFTER_S: Final = 0.001
+"""Time from an answer until the agent learns from its get: by then the answer has left."""
+_BATCH_BLOCKS: Final = 512
+"""Keys of several requests that go into one call."""
+_BATCH_BYTES: Final = 256 << 20
+_TOUCHES_MAX: Final = 16
+"""Chains that wait to be touched; the order of more is left to chance."""
+
+
+class Size(NamedTuple):
+    """Capacity of the sky."""
+
+    blocks: int
+    """Blocks of the length that was asked for."""
+    servers: int
+    store_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Get:
+    keys: Sequence[bytes]
+    into: Sequence[memoryview | None]
+    block_bytes_max: int
+    origin: Origin
+    asked_ns: int = field(default_factory=time.time_ns)
+    asked_s: float = field(default_factory=time.perf_counter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    keys: Sequence[bytes]
+    block_bytes: int
+    cached: int
+
+
+_Put = Sequence[tuple[bytes, Buffer]]
+_Laying = tuple[Sequence[bytes], float]
+_Question = Callable[[SkyStore | None], Any]
+
+
+class SharedSky:
+    """The sky as all engines and clients of one agent share it; used from one event loop.
+
+    Gets, gets aside, puts and questions have a thread each: a put never holds up a get, and a get aside no other get. Only wrong
+    arguments raise: `ValueError` for a key that is not 32 bytes long.
+    """
+
+    def __init__(self, source: ConstellationSource, registry: CollectorRegistry, tracing: Tracing | None = None) -> None:
+        """Open nothing yet. `tracing` is closed with it."""
+        self.store: SkyStore | None = None
+        """Store, closed and replaced when another constellation comes up; None: no constellation is known."""
+        self.rtt_s: dict[Satellite, float] = {}
+        """Round trips of the satellites that answered when they were asked last."""
+        self.observer = Observer(registry, lambda: self.rtt_s, tracing)
+        """Observer, which also knows what is worth fetching."""
+        self.observer.estimator.waiting = self._waiting
+        self.models: Iterable[Model] = ()
+        """Models whose engines have used this agent; `EngineServer` sets it."""
+        self._source = source
+        self._why = source.missing()
+        self._prober: ControlPlane | None = None
+        self._answered_s: float | None = None
+        self._probed_s: float | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._closing = False
+        self._free_s = 0.0
+        """Time when the last get ended (`time.perf_counter`)."""
+        self._learning: asyncio.TimerHandle | None = None
+        self._down: Lane[_Get, list[GetResult]] = Lane("skymem-get", self._get, _joins_get)
+        self._aside: Lane[_Get, list[GetResult]] = Lane("skymem-aside", lambda gets: self._get(gets, aside=True), _joins_get)
+        self._up: Lane[_Put, list[PutResult]] = Lane("skymem-put", self._put, _joins_put)
+        self._asks: Lane[Sequence[bytes], list[FindResult]] = Lane("skymem-find", self._find, _joins_find)
+        self._chains: Lane[_Chain, list[BlockEntry]] = Lane("skymem-chain", self._find_longest, _joins_chain)
+        self._questions: Lane[_Question, Any] = Lane("skymem-ask", lambda calls: [call(self.store) for call in calls])
+        self._touches: Lane[Sequence[bytes], int] = Lane("skymem-touch", self._touch)
+        self._laying: Lane[_Laying, list[PrefetchResult]] = Lane("skymem-prefetch", self._prefetch)
+        self._watch: Lane[None, None] = Lane("skymem-watch", self._look)
+        up = Gauge("skymem_sky_reachable", "1 while a satellite has answered lately.", registry=registry)
+        up.set_function(lambda: float(self.reachable))
+
+    @property
+    def reachable(self) -> bool:
+        """A satellite answered lately."""
+        return self.store is not None and self._answered_s is not None and time.monotonic() - self._answered_s <= LATELY_S
+
+    @property
+    def silent(self) -> bool:
+        """True if there is no constellation, or no satellite of it answers (`SkyStore.silent`)."""
+        store = self.store
+        return store is None or store.silent
+
+    @property
+    def unready(self) -> str | None:
+        """Return why no block can be fetched now; None: blocks can be fetched."""
+        if self.store is None:
+            return self._why
+        return None if self.reachable else "no satellite of the constellation answers"
+
+    async def start(self) -> None:
+        """Look for the constellation once, and again from then on. It need not be there."""
+        self._watcher = asyncio.create_task(self._watch_on())
+
+    async def close(self, grace_s: float = 5.0) -> None:
+        """Let what was asked for come to its end for a while; then cancel it and close the sockets."""
+        self._closing = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watcher
+        if self._learning is not None:
+            self._learning.cancel()
+        asking = (self._asks, self._chains, self._questions, self._watch)
+        lanes = (self._down, self._aside, self._up, self._touches, self._laying, *asking)
+        waits = [asyncio.create_task(lane.drained()) for lane in lanes]
+        await asyncio.wait(waits, timeout=grace_s)
+        store, self.store = self.store, None
+        if store is not None:
+            await asyncio.to_thread(store.close)  # cancels transfers; what waited for them ends
+        await asyncio.wait(waits)
+        if self._prober is not None:
+            self._prober.close()
+        for lane in lanes:
+            lane.close()
+        await asyncio.to_thread(self.observer.close)
+
+    # ---- blocks -----------------------------------------------------------------------------------------------------
+
+    async def get(
+        self,
+        keys: Sequence[bytes],
+        *,
+        into: Sequence[memoryview] | None = None,
+        block_bytes_max: int = BLOCK_BYTES_MAX,
+        origin: Origin = NOWHERE,
+        aside: bool = False,
+    ) -> list[GetResult]:
+        """Fetch blocks (`SkyStore.get`).
+
+        Args:
+            origin: Origin of the request, for its trace.
+            aside: For much that is not urgent: others do not wait for it.
+
+        Raises:
+            ValueError: A key of another length, or memory that cannot be written to.
+        """
+        check_keys(keys)
+        room = [None] * len(keys) if into is None else into
+        if len(room) != len(keys) or any(view is not None and (view.readonly or not view.c_contiguous) for view in room):
+            raise ValueError("each block needs memory that is writable and contiguous, or none is given")
+        if not keys:
+            return []
+        get = _Get(keys, room, block_bytes_max, origin)
+        if aside:
+            return await self._aside.run(get)
+        results = await self._down.run(get)
+        self.observer.get_answered()
+        if self._learning is None and not self._closing:
+            self._learning = asyncio.get_running_loop().call_later(_LEARN_AFTER_S, self._learn)
+        return results
+
+    def _learn(self) -> None:
+        """In the event loop: in another thread it would hold up this one as much, for one of them runs at a time."""
+        more = self.observer.learn() and not self._closing
+        self._learning = asyncio.get_running_loop().call_later(_LEARN_AFTER_S, self._learn) if more else None
+
+    async def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
+        """Store blocks (`SkyStore.put`). A block that is empty is `bad_length`, one that the sky cannot hold `too_large`."""
+        check_keys([key for key, _ in items])
+        return await self._up.run(items) if items else []
+
+    async def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+        """Return what is known of blocks (`SkyStore.find`); UNANSWERED while there is no constellation."""
+        check_keys(keys)
+        if not fresh:
+            return await self._asks.run(keys) if keys else []
+        unanswered = [FindResult(key, None, Status.UNANSWERED) for key in keys]
+        return await self._ask(lambda store: store.find(keys, fresh=True), unanswered) if keys else []
+
+    async def find_longest(self, keys: Sequence[bytes], *, block_bytes: int, cached: int = 0) -> list[BlockEntry]:
+        """Return the longest beginning of a chain of blocks that can be fetched (`SkyStore.find_longest`, `still_there`).
+
+        Args:
+            block_bytes: A block of another length ends the chain.
+            cached: The first blocks, which nobody will fetch; whether they are still there is not asked.
+        """
+        check_keys(keys)
+        return await self._chains.run(_Chain(keys, block_bytes, cached)) if keys else []
+
+    async def find_chain(self, keys: Sequence[bytes], *, fresh: bool, block_bytes_max: int) -> ChainResult:
+        """Return the longest cached beginning of a chain of blocks of any length (`SkyStore.find_longest`)."""
+        check_keys(keys)
+        return await self._ask(
+            lambda store: store.find_longest(keys, fresh=fresh, block_bytes_max=block_bytes_max), ChainResult([], list(keys))
+        )
+
+    async def prefetch(self, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
+        """Lay blocks for a time to come (`SkyStore.prefetch`). A time that has passed meanwhile counts as now."""
+        check_keys(keys)
+        return await self._laying.run((keys, at_s)) if keys else []
+
+    def size(self, block_bytes: int) -> Size:
+        """Return how many blocks of one length the sky can hold, and its parts; zeros while there is no constellation."""
+        store = self.store
+        if store is None:
+            return Size(0, 0, 0)
+        sky = store.constellation
+        return Size(blocks_held(sky, block_bytes), sky.cache.servers, sky.satellite.store_mib)
+
+    async def used(self, keys: Sequence[bytes]) -> None:
+        """Have satellites evict the end of a chain before its beginning (`SkyStore.touch`). Left out when many wait for that."""
+        check_keys(keys)
+        if len(self._touches.waiting) < _TOUCHES_MAX:
+            await self._touches.run(keys)
+
+    async def purge(self, keys: Sequence[bytes]) -> Purged:
+        """Forget blocks, here and on the satellites (`SkyStore.purge`). Not confirmed while there is no constellation."""
+        check_keys(keys)
+        return await self._ask(lambda store: store.purge(keys), Purged(0, False)) if keys else Purged(0, True)
+
+    async def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
+        """Forget blocks so that others can be put under their keys (`SkyStore.make_way`)."""
+        check_keys(keys)
+        unconfirmed = [Purged(0, False) for _ in keys]
+        return await self._ask(lambda store: store.make_way(keys), unconfirmed) if keys else []
+
+    async def _ask(self, call: Callable[[SkyStore], T], otherwise: T) -> T:
+        def ask(store: SkyStore | None) -> T:
+            return self._tried(store, call, otherwise)
+
+        result: T = await self._questions.run(ask)
+        return result
+
+    # ---- in the threads ---------------------------------------------------------------------------------------------
+
+    def _tried(self, store: SkyStore | None, call: Callable[[SkyStore], T], otherwise: T) -> T:
+        if store is None:
+            return otherwise
+        try:
+            return call(store)
+        except Exception:
+            if store is self.store:  # not closed under its feet: a fault of ours, and a miss for who asked
+                _log.exception("the store failed")
+            return otherwise
+
+    def _get(self, requests: list[_Get], *, aside: bool = False) -> list[list[GetResult]]:
+        keys = [key for request in requests for key in request.keys]
+        into = [view for request in requests for view in request.into]
+        most = requests[0].block_bytes_max
+        missed = [GetResult(key, None, Status.UNANSWERED, 0.0, known=False) for key in keys]
+        store = self.store
+        asked_s = requests[0].asked_s if aside else max(requests[0].asked_s, self._free_s)
+        self.observer.get_begins(store, keys, asked_s, aside=aside)
+        results = self._tried(store, lambda store: store.get(keys, into=into, block_bytes_max=most, aside=aside), missed)
+        each = _split(results, [len(request.keys) for request in requests])
+        self.observer.get_ends(
+            results,
+            lambda: [Asked(one.asked_ns, one.origin, its) for one, its in zip(requests, each, strict=True)],
+            aside=aside,
+        )
+        if not aside:
+            self._free_s = time.perf_counter()
+        return each
+
+    def _put(self, requests: list[_Put]) -> list[list[PutResult]]:
+        items = [item for request in requests for item in request]
+        results = [PutResult(key, Status.UNANSWERED, None, 0.0) for key, _ in items]
+        store, start_s = self.store, time.perf_counter()
+        if store is not None:
+            most = store.capacity_bytes
+            lengths = [memoryview(data).nbytes for _, data in items]
+            fits = [index for index, length in enumerate(lengths) if 1 <= length <= most]
+            for index, length in enumerate(lengths):
+                if not 1 <= length <= most:
+                    status = Status.BAD_LENGTH if length == 0 else Status.TOO_LARGE
+                    results[index] = PutResult(items[index][0], status, None, 0.0)
+            nothing: list[PutResult] = []
+            done = self._tried(store, lambda store: store.put([items[index] for index in fits]), nothing) if fits else nothing
+            for index, result in zip(fits, done, strict=False):
+                results[index] = result
+        self.observer.put_ended(results, time.perf_counter() - start_s)
+        return _split(results, [len(request) for request in requests])
+
+    def _find(self, requests: list[Sequence[bytes]]) -> list[list[FindResult]]:
+        keys = [key for request in requests for key in request]
+        nothing = [FindResult(key, None, Status.UNANSWERED) for key in keys]
+        start_s = time.perf_counter()
+        found = self._tried(self.store, lambda store: store.find(keys), nothing)
+        self.observer.found(time.perf_counter() - start_s)
+        return _split(found, [len(one) for one in requests])
+
+    def _find_longest(self, requests: list[_Chain]) -> list[list[BlockEntry]]:
+        def ask(store: SkyStore) -> list[list[BlockEntry]]:
+            found = [_known(store, one) for one in requests]
+            new = store.still_there([entries[one.cached :] for entries, one in zip(found, requests, strict=True)])
+            return [entries[: one.cached] + rest for entries, one, rest in zip(found, requests, new, strict=True)]
+
+        nothing: list[list[BlockEntry]] = [[] for _ in requests]
+        start_s = time.perf_counter()
+        found = self._tried(self.store, ask, nothing)
+        self.observer.found(time.perf_counter() - start_s)
+        return found
+
+    def _prefetch(self, requests: list[_Laying]) -> list[list[PrefetchResult]]:
+        return [
+            self._tried(
+                self.store,
+                partial(_lay, keys=keys, at_s=at_s),
+                [PrefetchResult(key, Status.UNANSWERED, 0, 0) for key in keys],
+            )
+            for keys, at_s in requests
+        ]
+
+    def _touch(self, chains: list[Sequence[bytes]]) -> list[int]:
+        return [self._tried(self.store, partial(SkyStore.touch, keys=keys), 0) for keys in chains]
+
+    def _waiting(self) -> list[BlockEntry]:
+        """Blocks of the gets that wait for the one that runs."""
+        store = self.store
+        keys = (key for request in self._down.waiting for key in request.keys)
+        return [] if store is None else [entry for key in keys if (entry := store.index.get(key)) is not None]
+
+    # ---- which constellation, and does it answer --------------------------------------------------------------------
+
+    async def _watch_on(self) -> None:
+        while True:
+            try:
+                await self._watch.run(None)
+            except Exception:  # whatever it was, the next look may do
+                _log.exception("looking for the constellation failed")
+            await asyncio.sleep(_POLL_S)
+
+    def _look(self, calls: list[None]) -> list[None]:
+        if self._source.changed():
+            self._open()
+        now_s = time.monotonic()
+        if self.store is None or (self.reachable and self._probed_s is not None and now_s - self._probed_s < _PROBE_S):
+            return calls
+        self._probed_s = now_s
+        assert self._prober is not None
+        self.rtt_s = self.store.probe(self._prober)
+        self.observer.estimator.links(self.rtt_s)
+        if self.rtt_s:
+            self._answered_s = time.monotonic()
+        else:
+            self._prober.new_host()  # another host may have this one's number, and get its answers
+        return calls
+
+    def _open(self) -> None:
+        """Serve what the source tells of now."""
+        serving = None
+        try:
+            serving = self._source.load()
+            why = self._source.missing() if serving is None else ""
+            store = None if serving is None else self._new_store(serving)
+            prober = None if serving is None else ControlPlane(serving.constellation)
+        except (OSError, RuntimeError, ValueError) as error:
+            why, store, prober = str(error), None, None
+        if why and (self.store is not None or why != self._why):
+            _log.warning("%s; all is a miss until then", why)
+        if serving is not None and store is not None:
+            grid = serving.constellation
+            _log.info("constellation of %d planes x %d slots", grid.planes, grid.slots)
+        before, before_prober = self.store, self._prober
+        self._why, self._answered_s, self._probed_s, self.rtt_s = why, None, None, {}
+        self.store, self._prober = store, prober
+        self.observer.serves(store)
+        if before is not None:
+            before.close()
+        if before_prober is not None:
+            before_prober.close()
+
+    def _new_store(self, serving: Serving) -> SkyStore:
+        store: SkyStore
+        store = SkyStore(serving.constellation, playing=serving.playing, watch=lambda moved: self.observer.moved(store, moved))
+        return store
+
+
+def _lay(store: SkyStore, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
+    return store.prefetch(keys, max(at_s, time.time()))
+
+
+def _known(store: SkyStore, chain: _Chain) -> list[BlockEntry]:
+    found = store.find_longest(chain.keys, block_bytes_max=chain.block_bytes).entries
+    return list(takewhile(lambda entry: entry.block_len == chain.block_bytes, found))
+
+
+def _split(results: Sequence[T], counts: Sequence[int]) -> list[list[T]]:
+    left = iter(results)
+    return [[next(left) for _ in range(count)] for count in counts]
+
+
+def _joins_get(batch: list[_Get], request: _Get) -> bool:
+    count = sum(len(one.keys) for one in batch)
+    return request.block_bytes_max == batch[0].block_bytes_max and count + len(request.keys) <= _BATCH_BLOCKS
+
+
+def _joins_put(batch: list[_Put], request: _Put) -> bool:
+    """Return True if a call gets no key twice: a block that two engines store at once is there already for the second."""
+    items = [item for one in [*batch, request] for item in one]
+    return (
+        len(items) <= _BATCH_BLOCKS
+        and len({key for key, _ in items}) == len(items)
+        and sum(memoryview(data).nbytes for _, data in items) <= _BATCH_BYTES
+    )
+
+
+def _joins_chain(batch: list[_Chain], request: _Chain) -> bool:
+    return sum(len(one.keys) for one in batch) + len(request.keys) <= _BATCH_BLOCKS
+
+
+def _joins_find(batch: list[Sequence[bytes]], request: Sequence[bytes]) -> bool:
+    return sum(map(len, batch)) + len(request) <= _BATCH_BLOCKS

@@ -1,0 +1,21 @@
+"""The entry of a block, as the index of the ground keeps it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEntry:
+    """Facts about a block that suffice to fetch it without a question."""
+
+    key: bytes
+    """32 bytes."""
+    block_len: int
+    """Bytes of the block."""
+    chunk_len: int
+    """Bytes of a full chunk; the last one may be shorter."""
+    chunk_total: int
+    epoch: int
+    """Row of the schedule for whose window the block was laid in advance (`SkyStore.prefetch`). 0: it lies in the present window.
+    `SCHEDULE_STAYS`: no handover moves it (a host on board)."""
+    set_at: float
+    """Seconds since 1970; 0 if another host set it."""

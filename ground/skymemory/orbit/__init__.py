@@ -1,1 +1,0 @@
-"""Where satellites are: the paper's distances, Walker patterns and TLE files under SGP4, and schedules over a site."""

@@ -1,1 +1,0 @@
-"""Which satellite holds a chunk: torus, layouts of servers over satellites, window and uplink."""

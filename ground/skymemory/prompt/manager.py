@@ -1,0 +1,461 @@
+"""`KVCManager`: the cache of a model's prompts in the sky (paper, section 3.3).
+
+    with running_store() as store:
+        manager = KVCManager(model, tokenizer, store)
+        manager.add_blocks(prompt)
+        ids = tokenizer(prompt, return_tensors="pt").to(model.device)
+        output = model.generate(**ids, past_key_values=manager.get_cache(prompt), max_new_tokens=30)
+
+A prompt is cut into blocks of tokens. The key of a full block depends on its tokens, all tokens before them, the model and the
+tokenizer. A block that is not found, is late or is damaged is a miss: it is counted and logged, and the model computes it. No
+error between here and the satellites raises into a generation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import accumulate, takewhile
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from skymemory.common.progress import Progress
+from skymemory.link.block_entry import BlockEntry
+from skymemory.prompt.blocks import LAYOUT, BlockError, block_bytes_max, dtype_name, pack_block, unpack_block
+from skymemory.prompt.codecs import Codec, get_codec
+from skymemory.prompt.counters import AddReport, ExpectReport, KVCStatistics, Ledger
+from skymemory.prompt.fingerprint import Fingerprint
+from skymemory.prompt.huggingface import HuggingFaceEngine
+from skymemory.prompt.keys import block_keys, digest_key, root_key
+from skymemory.prompt.prompts import Prompt, Prompts, token_list, token_lists
+from skymemory.store.block_store import BlockStore
+from skymemory.store.results import PrefetchResult, PutResult, Status
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+
+_RUN_BYTES = 1 << 24
+"""Bytes of blocks that go to the store, or come back, in one run.
+
+The store's deadline holds for a run, and not for all of a long prompt. Storing a prompt needs extra memory for one run only.
+"""
+
+
+class KVCManager:
+    """The cache of one model's prompts in a store. Thread-safe."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        store: BlockStore,
+        *,
+        codec: str | Codec | None = None,
+        block_tokens: int | None = None,
+        tenant_secret: bytes = b"",
+    ) -> None:
+        """Read all weights once, for the keys.
+
+        Args:
+            model: A causal language model with full attention in all layers.
+            tokenizer: The tokenizer that makes the prompts' token ids.
+            store: The store that keeps the blocks. The manager never closes it; while it is closed, every block is a miss.
+            codec: A codec or its name; the store's setting by default. "raw" gives every bit back; the others trade accuracy for
+                bytes.
+            block_tokens: Tokens of a block; the store's setting by default.
+            tenant_secret: Secret in all keys and digests of blocks. Somebody who does not know it can neither compute a key nor
+                make a block that passes. It does not keep somebody who sees the links from reading or deleting blocks. Without a
+                secret everybody who has the model can make blocks.
+
+        Raises:
+            UnsupportedModelError: The model's cache cannot be cut into blocks; the message says why.
+            ValueError: `block_tokens` is less than 1, or the codec cannot take the model's tensors.
+        """
+        self._engine = HuggingFaceEngine(model)
+        self._tokenizer = tokenizer
+        self._store = store
+        self._fingerprint = Fingerprint(model, tokenizer)
+        self._fingerprint_lock = Lock()
+        self._prefill_lock = Lock()  # two prefills at a time would only share the machine
+        self._tenant_secret = tenant_secret
+        self._ledger = Ledger()
+        chosen = store.settings.codec if codec is None else codec
+        self._codec = get_codec(chosen) if isinstance(chosen, str) else chosen
+        self._block_tokens = store.settings.block_tokens if block_tokens is None else block_tokens
+        if self._block_tokens < 1:
+            raise ValueError(f"block_tokens is {self._block_tokens}; allowed are 1 and more")
+        geometry = self._engine.geometry
+        self._block_bytes_max = block_bytes_max(geometry.block_shape(self._block_tokens), geometry.dtype, self._codec)
+        self._root_or_none()
+
+    @property
+    def statistics(self) -> KVCStatistics:
+        """A copy of the counts as they are now."""
+        return self._ledger.copy()
+
+    @property
+    def block_tokens(self) -> int:
+        """Tokens of a block."""
+        return self._block_tokens
+
+    @property
+    def codec(self) -> Codec:
+        """The codec that makes bytes of the tensors."""
+        return self._codec
+
+    def refresh(self) -> None:
+        """Have the next call read all weights and the tokenizer again, even if `Fingerprint` notices no change."""
+        with self._fingerprint_lock:
+            self._fingerprint.forget()
+
+    def keys(self, prompt: Prompt) -> list[bytes]:
+        """Return the keys of a prompt's full blocks, 32 bytes each, as the model and the tokenizer are now.
+
+        Raises:
+            TypeError: The argument is no prompt.
+            ValueError: The model cannot be digested now (`Fingerprint.digest`), or does not have a token id.
+        """
+        tokens = self._tokens(prompt)
+        return self._chain(self._root(), tokens)
+
+    def get_cache(self, prompt: Prompt) -> DynamicCache:
+        """Return the `past_key_values` of the longest beginning of a prompt that is in the sky, for `generate`.
+
+        At least one token of the prompt is left out, because a model needs one to run. The cache is empty if no block was found.
+        The cache shares no memory, so that `generate` may change it. Errors of the store are misses and do not raise.
+
+        With `num_beams` or `num_return_sequences` of n, `generate` runs n rows: call `cache.batch_repeat_interleave(n)` first.
+
+        Args:
+            prompt: Text, token ids, or a tokenizer's result for one prompt.
+
+        Returns:
+            A cache of batch size 1.
+
+        Raises:
+            TypeError: The argument is no prompt.
+            ValueError: The model does not have a token id, or a tensor has another shape.
+        """
+        return self._get([self._tokens(prompt)])[0]
+
+    def get_caches(self, prompts: Prompts) -> list[DynamicCache]:
+        """Return the caches of several prompts, as `get_cache` does. Blocks that the prompts have in common are fetched once.
+
+        Args:
+            prompts: A list of prompts, or a tokenizer's result for several.
+
+        Returns:
+            A cache for each prompt. Each needs a `generate` of its own, because the caches differ in length and transformers has
+            no cache of rows of different lengths.
+
+        Raises:
+            TypeError: The argument is no list of prompts.
+            ValueError: The model does not have a token id, or a tensor has another shape.
+        """
+        return self._get(self._token_lists(prompts))
+
+    def add_blocks(
+        self, prompt: Prompt, past_key_values: DynamicCache | None = None, progress: Progress | None = None
+    ) -> AddReport:
+        """Store the full blocks of a prompt that are not in the sky yet. Errors of the store are counted and do not raise.
+
+        Args:
+            prompt: Text, token ids, or a tokenizer's result for one prompt.
+            past_key_values: A cache that a run of the model left, for example that of `generate` with `return_dict_in_generate`.
+                It may cover less or more than the prompt, and is not changed. Without it the model computes the missing blocks.
+            progress: Function to call with the number of blocks stored and of blocks to store.
+
+        Raises:
+            TypeError: The argument is no prompt.
+            ValueError: `past_key_values` is not a cache of this model and of one prompt, or the model does not have a token id.
+        """
+        return self._add(self._tokens(prompt), past_key_values, progress)
+
+    def add_prompts(
+        self,
+        prompts: Prompts,
+        past_key_values: Sequence[DynamicCache | None] | None = None,
+        progress: Progress | None = None,
+    ) -> list[AddReport]:
+        """Store the blocks of several prompts, as `add_blocks` does, with a cache for each prompt or none at all.
+
+        Raises:
+            TypeError: The argument is no list of prompts.
+            ValueError: `add_blocks` would raise it for a prompt, or there are not as many caches as prompts.
+        """
+        token_lists = self._token_lists(prompts)
+        caches = [None] * len(token_lists) if past_key_values is None else past_key_values
+        return [self._add(tokens, cache, progress) for tokens, cache in zip(token_lists, caches, strict=True)]
+
+    def expect(self, prompt: Prompt, at: float | datetime) -> ExpectReport:
+        """Place the cached blocks of a prompt so that they are in the window when it comes (`BlockStore.prefetch`).
+
+        Errors of the store are counted and do not raise.
+
+        Args:
+            prompt: Text, token ids, or a tokenizer's result for one prompt.
+            at: Time at which the prompt is expected: Unix time, or a datetime (local time if it names no zone).
+
+        Raises:
+            TypeError: The argument is no prompt.
+            ValueError: The time is past, or the model does not have a token id.
+        """
+        return self._expect([self._tokens(prompt)], at)[0]
+
+    def expect_prompts(self, prompts: Prompts, at: float | datetime) -> list[ExpectReport]:
+        """Place the cached blocks of several prompts, as `expect` does.
+
+        Raises:
+            TypeError: The argument is no list of prompts.
+            ValueError: The time is past, or the model does not have a token id.
+        """
+        return self._expect(self._token_lists(prompts), at)
+
+    def _tokens(self, prompt: Prompt) -> list[int]:
+        return token_list(prompt, self._tokenizer, self._engine.vocabulary)
+
+    def _token_lists(self, prompts: Prompts) -> list[list[int]]:
+        return token_lists(prompts, self._tokenizer, self._engine.vocabulary)
+
+    def _get(self, prompts: list[list[int]]) -> list[DynamicCache]:
+        root = self._root_or_none() if prompts else None
+        chains = [self._chain(root, tokens) for tokens in prompts]
+        found = [self._find(keys) for keys in chains]
+        blocks: dict[bytes, torch.Tensor] = {}
+        for entries in found:
+            self._fetch(root, entries, blocks)
+        caches = []
+        for tokens, keys in zip(prompts, chains, strict=True):
+            prefix = _prefix(blocks, keys)
+            covered = max(0, min(len(prefix) * self._block_tokens, len(tokens) - 1))
+            with self._ledger.timed("decode_s"):
+                caches.append(self._engine.cache(prefix, covered))
+            self._ledger.add(
+                prompts=1,
+                hits=bool(prefix),
+                misses=not prefix,
+                blocks_hit=len(prefix),
+                blocks_missed=len(tokens) // self._block_tokens - len(prefix),
+                tokens_asked=len(tokens),
+                tokens_cached=covered,
+            )
+        return caches
+
+    def _add(self, tokens: list[int], given: DynamicCache | None, progress: Progress | None) -> AddReport:
+        blocks = len(tokens) // self._block_tokens
+        wanted = blocks if given is None else min(blocks, self._engine.check(given) // self._block_tokens)
+        root = self._root_or_none() if wanted else None
+        if root is None:
+            return AddReport(blocks, 0, 0, wanted, 0)
+        keys = self._chain(root, tokens)[:wanted]
+        found = self._find(keys, fresh=True)  # asks satellites, which may have restarted
+        if self._store.silent:  # no block could be stored, so none is computed
+            return AddReport(blocks, 0, 0, wanted, 0)
+        present = len(found)
+        cache = given
+        if cache is None and present < wanted:
+            fetched: dict[bytes, torch.Tensor] = {}
+            self._fetch(root, found, fetched)
+            prefix = _prefix(fetched, keys)
+            present = len(prefix)
+            cache = self._computed(tokens[: wanted * self._block_tokens], prefix)
+            if self._root_or_none() != root:  # the blocks may belong to neither the old nor the new model
+                self._ledger.outcome("add", {"changed": 1}, "the model was changed while it computed")
+                return AddReport(blocks, present, 0, wanted - present, 0)
+            self._ledger.outcome("add")
+        self._ledger.add(blocks_present=present)
+        sizes: list[int] = []
+        for items in self._packed(root, keys, range(present, wanted), cache):
+            done = self._put(items)
+            sizes += done
+            if progress is not None:
+                progress(len(sizes), wanted - present)
+            if len(done) < len(items):
+                break  # no lookup would find blocks after the missing one
+        self._ledger.add(blocks_stored=len(sizes), bytes_up=sum(sizes))
+        return AddReport(blocks, present, len(sizes), wanted - present - len(sizes), sum(sizes))
+
+    def _expect(self, prompts: list[list[int]], at: float | datetime) -> list[ExpectReport]:
+        at_s = at.timestamp() if isinstance(at, datetime) else float(at)
+        if not at_s >= time.time():
+            raise ValueError(f"{at} is past; allowed are times from now on")
+        root = self._root_or_none() if prompts else None
+        return [self._lay(self._chain(root, tokens), at_s, len(tokens) // self._block_tokens) for tokens in prompts]
+
+    def _lay(self, keys: list[bytes], at_s: float, blocks: int) -> ExpectReport:
+        found = [entry.key for entry in self._find(keys)]
+        results: list[PrefetchResult] = []
+        if found:
+            try:
+                results = self._store.prefetch(found, max(at_s, time.time()))
+            except Exception as error:  # a cache never breaks a generation
+                self._ledger.outcome("prefetch", {"prefetch": 1}, error)
+            else:
+                self._ledger.outcome("prefetch", Counter(result.status for result in results if not result.ok))
+        placed = sum(1 for _ in takewhile(lambda result: result.ok, results))
+        return ExpectReport(blocks, placed, len(found) - placed)
+
+    def _computed(self, tokens: list[int], prefix: list[torch.Tensor]) -> DynamicCache:
+        cache = self._engine.cache(prefix, len(prefix) * self._block_tokens)
+        with self._prefill_lock, self._ledger.timed("prefill_s"):
+            return self._engine.prefill(tokens, cache)
+
+    def _packed(
+        self, root: bytes, keys: list[bytes], blocks: range, cache: DynamicCache | None
+    ) -> Iterator[list[tuple[bytes, bytearray]]]:
+        """Yield encoded blocks in runs. End at the first that cannot be encoded, for no later one could be found."""
+        items: list[tuple[bytes, bytearray]] = []
+        size = 0
+        for index in blocks:
+            assert cache is not None
+            start = index * self._block_tokens
+            try:
+                with self._ledger.timed("encode_s"):
+                    tensors = self._engine.block(cache, start, start + self._block_tokens)
+                    data = pack_block(
+                        tensors,
+                        key=keys[index],
+                        digest_key=digest_key(root),
+                        codec=self._codec,
+                        block_index=index,
+                        first_position=start,
+                        rope=self._engine.rope,
+                    )
+            except Exception as error:  # a cache never breaks a generation
+                self._ledger.outcome("encode", {"encode": 1}, error)
+                break
+            self._ledger.outcome("encode")
+            items.append((keys[index], data))
+            size += len(data)
+            if size >= _RUN_BYTES:
+                yield items
+                items, size = [], 0
+        if items:
+            yield items
+
+    def _put(self, items: list[tuple[bytes, bytearray]]) -> list[int]:
+        """Store blocks, and return the bytes of each that was stored."""
+        results = self._put_once(items)
+        bad = [index for index, result in enumerate(results) if result.status is Status.BAD_KEY]
+        if bad:
+            # Satellites hold chunks of an older block of this key, whose bytes differ. The blocks that follow are put again too,
+            # because the index has forgotten them with the one before them
+            self._purge([items[index][0] for index in bad])
+            results = results[: bad[0]] + self._put_once(items[bad[0] :])
+        if results:
+            self._ledger.outcome("put", Counter(result.status for result in results if not result.ok))
+        return [len(data) for (_, data), result in zip(items, results, strict=False) if result.ok]
+
+    def _put_once(self, items: list[tuple[bytes, bytearray]]) -> list[PutResult]:
+        try:
+            with self._ledger.timed("put_s"):
+                return self._store.put(items)
+        except Exception as error:  # a cache never breaks a generation
+            self._ledger.outcome("put", {"put": 1}, error)
+            return []
+
+    def _find(self, keys: list[bytes], *, fresh: bool = False) -> Sequence[BlockEntry]:
+        if not keys:
+            return []
+        try:
+            with self._ledger.timed("find_s"):
+                found = self._store.find_longest(keys, fresh=fresh, block_bytes_max=self._block_bytes_max)
+        except Exception as error:  # a cache never breaks a generation
+            self._ledger.outcome("find", {"find": 1}, error)
+            return []
+        self._ledger.outcome("find", {"find": 1} if found.unanswered else None, "no answer from the satellite that was asked")
+        return found.entries
+
+    def _fetch(self, root: bytes | None, entries: Sequence[BlockEntry], blocks: dict[bytes, torch.Tensor]) -> None:
+        """Add the tensors of a chain of blocks by key, up to the first block that does not come back whole."""
+        left = [(index, entry) for index, entry in enumerate(entries) if entry.key not in blocks]
+        while left and root is not None:
+            count = _run_length([entry.block_len for _, entry in left])
+            run, left = left[:count], left[count:]
+            for position, data in enumerate(self._get_run([entry for _, entry in run])):
+                index, entry = run[position]
+                if data is None:
+                    return
+                tensors = self._decoded(root, index, entry.key, data)
+                if tensors is None:
+                    # The blocks behind it are probably damaged too, and useless until this one is put again
+                    self._purge([entry.key for _, entry in run[position:]])
+                    return
+                blocks[entry.key] = tensors
+
+    def _get_run(self, run: list[BlockEntry]) -> list[bytearray | None]:
+        try:
+            with self._ledger.timed("get_s"):
+                results = self._store.get(run, block_bytes_max=self._block_bytes_max)
+        except Exception as error:  # a cache never breaks a generation
+            self._ledger.outcome("get", {"get": 1}, error)
+            return [None] * len(run)
+        self._ledger.add(bytes_down=sum(len(result.data) for result in results if result.data is not None))
+        self._ledger.outcome("get", Counter(result.status for result in results if result.data is None))
+        return [result.data for result in results]
+
+    def _decoded(self, root: bytes, index: int, key: bytes, data: bytearray) -> torch.Tensor | None:
+        """Return the tensors of a block; None if the block is damaged or of another shape or position."""
+        geometry = self._engine.geometry
+        wanted = (
+            geometry.block_shape(self._block_tokens),
+            dtype_name(geometry.dtype),
+            index,
+            index * self._block_tokens,
+        )
+        try:
+            with self._ledger.timed("decode_s"):
+                header, tensors = unpack_block(data, key=key, digest_key=digest_key(root), codec=self._codec)
+            found = (header.shape, header.dtype, header.block_index, header.first_position)
+            if found != wanted:
+                raise BlockError(f"shape, dtype, index and position of the block are {found}; wanted are {wanted}")
+        except Exception as error:  # an error of a codec with bytes from the sky is a miss
+            self._ledger.outcome("decode", {"damaged": 1}, error)
+            return None
+        self._ledger.outcome("decode")
+        return tensors
+
+    def _purge(self, keys: list[bytes]) -> None:
+        try:
+            self._store.purge(keys)
+        except Exception as error:  # a cache never breaks a generation
+            self._ledger.outcome("purge", {"purge": 1}, error)
+        else:
+            self._ledger.outcome("purge")
+
+    def _root(self) -> bytes:
+        with self._fingerprint_lock:
+            fingerprint = self._fingerprint.digest()
+        return root_key(
+            fingerprint=fingerprint,
+            layout=LAYOUT,
+            codec=self._codec.name,
+            block_tokens=self._block_tokens,
+            tenant_secret=self._tenant_secret,
+        )
+
+    def _root_or_none(self) -> bytes | None:
+        try:
+            root = self._root()
+        except Exception as error:  # a cache never breaks a generation
+            self._ledger.outcome("fingerprint", {"fingerprint": 1}, error)
+            return None
+        self._ledger.outcome("fingerprint")
+        return root
+
+    def _chain(self, root: bytes | None, tokens: list[int]) -> list[bytes]:
+        return [] if root is None else block_keys(root, tokens, self._block_tokens)
+
+
+def _run_length(sizes: Sequence[int]) -> int:
+    """Return the number of first blocks of one run: at least one, and no more than have `_RUN_BYTES` together."""
+    within = sum(1 for _ in takewhile(lambda size: size <= _RUN_BYTES, accumulate(sizes)))
+    return max(1, within)
+
+
+def _prefix(blocks: dict[bytes, torch.Tensor], keys: Sequence[bytes]) -> list[torch.Tensor]:
+    """Return the tensors of the first keys of a chain, up to the first missing block."""
+    return [blocks[key] for key in takewhile(blocks.__contains__, keys)]

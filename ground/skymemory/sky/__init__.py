@@ -1,0 +1,1 @@
+"""The sky: the constellation file, orbits and schedules, and the places of servers and of shares of blocks."""

@@ -1,0 +1,522 @@
+"""The constellation file: constellation.toml -> `Constellation`, checked before anything starts.
+
+Each mistake is reported with its file, its line and the allowed values. Defaults are the paper's (section 5): 5 planes x 19
+slots, ten servers, chunks of 6,000 bytes, blocks of 128 tokens.
+"""
+
+import difflib
+import json
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from skymemory.common import defaults
+from skymemory.common.toml_lines import KeyPath, find_line
+from skymemory.sky.orbit import geometry
+from skymemory.sky.placement.layouts import SERVERS_MAX, LayoutName
+from skymemory.sky.placement.torus import Direction, Torus
+from skymemory.wire import icd
+from skymemory.wire.address import Satellite
+
+if TYPE_CHECKING:
+    from skymemory.sky.orbit.walker import Walker
+
+CONFIG_FILE = Path("constellation.toml")
+UINT32_MAX = 2**32 - 1
+PACKET_BYTES_MIN = 1200
+"""Least packet that has room for the control plane's largest answer, and for the largest chunk in `icd.LIMIT_FRAGMENTS` packets.
+"""
+_SLOT_STEP = 1024
+
+
+class ConfigError(ValueError):
+    """A constellation that cannot exist. The message has one line for each mistake."""
+
+
+class LinkModel(NamedTuple):
+    """Effects of one link's delay line on the packets that leave over it."""
+
+    delay_us: int = 0
+    jitter_us: int = 0
+    rate_kbps: int = 0
+    loss_ppm: int = 0
+    cut: bool = False
+
+    def __str__(self) -> str:
+        """Return the option of `skysat`: delay_us=7600,jitter_us=0,rate_kbps=0,loss_ppm=0,cut=0."""
+        return ",".join(f"{name}={int(value)}" for name, value in self._asdict().items())
+
+    @property
+    def ideal(self) -> bool:
+        """True if the link needs no delay line."""
+        return self == LinkModel()
+
+
+def _whole(default: int | None, low: int, high: int, note: str = "") -> Any:
+    text = f"whole numbers from {low} to {high}{note}"
+    return Field(default=default, ge=low, le=high, description=text)
+
+
+def _number(default: float, low: float, high: float) -> Any:
+    return Field(default=default, ge=low, le=high, description=f"numbers from {low:g} to {high:g}", allow_inf_nan=False)
+
+
+def _switch(default: bool) -> Any:
+    return Field(default=default, description="true and false")
+
+
+def _choice(default: str, *choices: str) -> Any:
+    quoted = [f'"{choice}"' for choice in choices]
+    return Field(default=default, description=f"{', '.join(quoted[:-1])} and {quoted[-1]}")
+
+
+def _satellite(value: object) -> Satellite:
+    if (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= 65535 for number in value)
+    ):
+        return Satellite(*value)
+    raise ValueError("not a satellite")  # the text is replaced by the field's
+
+
+def _network(value: str) -> str:
+    first = int(IPv4Network(value).network_address)
+    if first % 65536 or not 1 <= first >> 24 <= 223:
+        raise ValueError("satellites cannot have these addresses")  # the text is replaced by the field's
+    return value
+
+
+SatelliteField = Annotated[Satellite, PlainValidator(_satellite), PlainSerializer(list, return_type=list[int])]
+_SATELLITE_ALLOWED = "[plane, slot], both from 1"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+
+
+class GridSettings(_Section):
+    """[constellation]: size and orbits."""
+
+    planes: int = _whole(5, 1, defaults.MOST_PLANES, " (the third byte of an address)")
+    slots: int = _whole(19, 1, defaults.MOST_SLOTS, " (the last byte of an address)")
+    altitude_km: float = _number(550.0, 160, 2000)
+    inclination_deg: float = _number(87.9, 0, 180)
+    geometry: Literal["star", "delta"] = _choice("star", "star", "delta")
+    seam: Literal["logical", "cut"] = _choice("logical", "logical", "cut")
+
+
+class Network(_Section):
+    """[network]: addresses. Satellite (p, s) has the address network + 256 p + s; all listen at one port.
+
+    Any unicast network is allowed, because satellites may be machines of their own. Refused are addresses that no machine can
+    have: 0.0.0.0/8, multicast, and the reserved rest with the broadcast address.
+    """
+
+    network: Annotated[str, AfterValidator(_network)] = Field(
+        default=f"{IPv4Address(defaults.DEFAULT_NETWORK_IPV4)}/16",
+        description='IPv4 networks A.B.0.0/N such as "127.18.0.0/16", A from 1 to 223, no bits set behind the prefix',
+    )
+    port: int = _whole(icd.UDP_PORT, 1, 65535)
+    mtu: int = _whole(icd.LIMIT_PACKET_BYTES, PACKET_BYTES_MIN, icd.LIMIT_PACKET_BYTES)
+
+    @property
+    def base(self) -> str:
+        """The network's address without its prefix, as `skysat --network` wants it."""
+        return str(IPv4Network(self.network).network_address)
+
+
+class SatelliteSettings(_Section):
+    """[satellite]: memory and periodic tasks of each satellite."""
+
+    store_mib: int = _whole(defaults.DEFAULT_STORE_MIB, 1, defaults.MOST_STORE_MIB)
+    credit: int = _whole(defaults.DEFAULT_CREDIT, 1, icd.LIMIT_CHUNK_SET)
+    hello_s: int = _whole(defaults.DEFAULT_HELLO_S, 1, defaults.MOST_HELLO_S)
+    gossip: bool = _switch(False)
+    scrub_s: int = _whole(0, 0, defaults.MOST_SCRUB_MS // 1000)
+
+
+class Override(_Section):
+    """[[links.override]]: one link, in one direction; a key that is left out keeps the value of all links."""
+
+    origin: SatelliteField = Field(alias="from", description=_SATELLITE_ALLOWED)
+    target: SatelliteField = Field(alias="to", description=_SATELLITE_ALLOWED)
+    delay_us: int | None = _whole(None, 0, defaults.MOST_DELAY_US)
+    jitter_us: int | None = _whole(None, 0, defaults.MOST_DELAY_US)
+    rate_kbps: int | None = _whole(None, 0, UINT32_MAX)
+    loss_ppm: int | None = _whole(None, 0, 1_000_000)
+    cut: bool | None = Field(default=None, description="true and false")
+
+
+class Links(_Section):
+    """[links]: emulation of inter-satellite and ground links, off by default."""
+
+    model: Literal["off", "geometry"] = _choice("off", "off", "geometry")
+    delay_us: int = _whole(0, 0, defaults.MOST_DELAY_US)
+    jitter_us: int = _whole(0, 0, defaults.MOST_DELAY_US)
+    rate_kbps: int = _whole(0, 0, UINT32_MAX)
+    loss_ppm: int = _whole(0, 0, 1_000_000)
+    override: tuple[Override, ...] = Field(default=(), strict=False, description="tables [[links.override]]")
+
+
+class Cache(_Section):
+    """[cache]: how blocks are cut, laid out and reached."""
+
+    servers: int = Field(default=10, ge=1, description="whole numbers from 1 to planes x slots")
+    chunk_bytes: int = _whole(6000, 1, icd.LIMIT_CHUNK_BYTES)
+    layout: LayoutName = _choice("rotation_hop", "rotation", "hop", "rotation_hop")
+    window: Literal["logical", "physical"] = _choice("logical", "logical", "physical")
+    uplink: Literal["window", "nearest"] = _choice("window", "window", "nearest")
+    host: Literal["ground", "satellite"] = _choice("ground", "ground", "satellite")
+    centre: SatelliteField = Field(default=Satellite(3, 10), description=_SATELLITE_ALLOWED)
+    block_tokens: int = _whole(128, 1, 65536)
+    codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("raw", "raw", "int8", "int4", "quanto", "hqq")
+    tenant: int = _whole(0, 0, UINT32_MAX)
+    deadline_ms: int = _whole(5000, 1, 3_600_000)
+    handover_s: float = _number(defaults.DEFAULT_HANDOVER_MS / 1000, 0, defaults.MOST_HANDOVER_MS / 1000)
+    lazy_purge: bool = _switch(True)
+
+
+class SiteSettings(_Section):
+    """[site]: place of the ground host; used by the physical window."""
+
+    latitude_deg: float = _number(37.4, -90, 90)
+    longitude_deg: float = _number(-122.1, -180, 180)
+    min_elevation_deg: float = _number(10.0, 0, 90)
+
+
+class Constellation(_Section):
+    """All values on which ground and satellites must agree. Immutable.
+
+    Raises:
+        ConfigError: From `load` and `replace`. The constructor raises pydantic's ValidationError, a ValueError too.
+    """
+
+    grid: GridSettings = Field(default=GridSettings(), alias="constellation")
+    network: Network = Network()
+    satellite: SatelliteSettings = SatelliteSettings()
+    links: Links = Links()
+    cache: Cache = Cache()
+    site: SiteSettings = SiteSettings()
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Constellation":
+        """Read a constellation file.
+
+        Raises:
+            ConfigError: The file cannot be read or has mistakes. The message has one line `file:line: what is; allowed are ...`
+                for each mistake, in the order of the file. Mistakes without a line, about values and sections that the file
+                leaves out, come last.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path}: byte {error.start} is not UTF-8; TOML files are UTF-8") from error
+        return cls._parse(text, path)
+
+    @classmethod
+    def _parse(cls, text: str, path: Path) -> "Constellation":
+        try:
+            raw = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(_syntax_error(path, text, error)) from error
+        try:
+            return cls.model_validate(raw)
+        except ValidationError as error:
+            found = [(find_line(text, key), what) for key, what in _mistakes(error, raw)]
+            found.sort(key=lambda mistake: mistake[0] or sys.maxsize)
+            told = (f"{path}:{line}: {what}" if line else f"{path}: {what}" for line, what in found)
+            raise ConfigError("\n".join(told)) from error
+
+    def walker(self) -> "Walker":
+        """Return the orbits that the file describes."""
+        from skymemory.sky.orbit.walker import Walker  # it needs numpy and SGP4, most users of the file need neither
+
+        grid = self.grid
+        return Walker(grid.planes, grid.slots, grid.altitude_km, grid.inclination_deg, grid.geometry == "star")
+
+    @classmethod
+    def default(cls) -> "Constellation":
+        """Return `constellation.toml` of the current folder if it exists, else the paper's constellation.
+
+        Raises:
+            ConfigError: As from `load`.
+        """
+        return cls.load(CONFIG_FILE) if CONFIG_FILE.is_file() else cls()
+
+    def replace(self, **sections: Mapping[str, Any]) -> "Constellation":
+        """Return a copy with some values changed, checked again: `replace(cache={"servers": 12})`.
+
+        Sections and keys have their names of the file.
+
+        Raises:
+            ConfigError: The message has one line for each mistake.
+        """
+        raw = self.model_dump(by_alias=True, exclude_none=True)
+        for section, values in sections.items():
+            raw[section] = {**raw.get(section, {}), **values}
+        try:
+            return type(self).model_validate(raw)
+        except ValidationError as error:
+            raise ConfigError("\n".join(what for _, what in _mistakes(error, raw))) from error
+
+    @model_validator(mode="after")
+    def _check(self) -> "Constellation":
+        if found := list(self._contradictions()):
+            text = "; ".join(what for _, what in found)
+            raise PydanticCustomError("contradiction", "{text}", {"text": text, "found": found})
+        return self
+
+    def _contradictions(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield the values that are right by themselves and wrong together."""
+        grid, cache = self.grid, self.cache
+        size = f"{grid.planes} planes x {grid.slots} slots"
+        satellites = grid.planes * grid.slots
+        if cache.servers > satellites:
+            yield ("cache", "servers"), f"{_told('cache', cache, 'servers')}; allowed are 1 to {satellites} (planes x slots)"
+        elif cache.servers > SERVERS_MAX:
+            told = _told("cache", cache, "servers")
+            yield ("cache", "servers"), f"{told}; allowed are 1 to {SERVERS_MAX:,}, as a satellite has room"
+        if cache.centre not in self.torus:
+            yield ("cache", "centre"), f"{_told('cache', cache, 'centre')}; allowed are {self._places}"
+        if cache.host == "satellite":
+            for key, allowed in (("layout", "hop"), ("window", "logical")):
+                if getattr(cache, key) != allowed:
+                    told = f"{_told('cache', cache, key)} with a host on board (cache.host)"
+                    yield ("cache", key), f'{told}; allowed is "{allowed}"'
+        network = IPv4Network(self.network.network)
+        needed = 256 * grid.planes + grid.slots + 1  # with the broadcast address
+        if needed >= network.num_addresses:
+            yield (
+                ("network", "network"),
+                f"{_told('network', self.network, 'network')}, too small for {size}; "
+                f"allowed are prefixes of /{32 - needed.bit_length()} and shorter",
+            )
+        geometry_us = self._longest_way_us() if self.links.model == "geometry" else 0
+        if self.links.delay_us + geometry_us > defaults.MOST_DELAY_US:
+            yield (
+                ("links", "delay_us"),
+                f"{_told('links', self.links, 'delay_us')} and comes on top of up to {geometry_us} from geometry; "
+                f"allowed are 0 to {defaults.MOST_DELAY_US - geometry_us}",
+            )
+        yield from self._override_contradictions()
+
+    def _override_contradictions(self) -> Iterator[tuple[KeyPath, str]]:
+        torus, overrides = self.torus, self.links.override
+        cut = {(override.origin, override.target) for override in overrides if override.cut}
+        seen: set[tuple[Satellite, Satellite]] = set()
+        for index, override in enumerate(overrides):
+            at = ("links", "override", index)
+            origin, target = override.origin, override.target
+            outside = [(key, end) for key, end in (("from", origin), ("to", target)) if end not in torus]
+            for key, end in outside:
+                yield (*at, key), f"links.override.{key} is {end}; allowed are {self._places}"
+            neighbours = () if outside else tuple(dict.fromkeys(torus.neighbours(origin).values()))
+            if not outside and target not in neighbours:
+                allowed = ", ".join(str(end) for end in neighbours) or "none"
+                yield (*at, "to"), f"links.override.to is {target}, not a neighbour of {origin}; allowed are {allowed}"
+            if (origin, target) in seen:
+                text = f"links.override appears twice for the link from {origin} to {target}; allowed is one for each direction"
+                yield at, text
+            elif override.cut is False and (target, origin) in cut:
+                text = f"links.override.cut is false, while the link from {target} to {origin} is cut"
+                yield (*at, "cut"), f"{text}; allowed is true, or nothing: a link is cut in both directions"
+            seen.add((origin, target))
+
+    @property
+    def _places(self) -> str:
+        return f"[1, 1] to [{self.planes}, {self.slots}] ({self.planes} planes x {self.slots} slots)"
+
+    @property
+    def planes(self) -> int:
+        """Planes of the torus."""
+        return self.grid.planes
+
+    @property
+    def slots(self) -> int:
+        """Slots of each plane."""
+        return self.grid.slots
+
+    @cached_property
+    def torus(self) -> Torus:
+        """The grid with its links."""
+        return Torus(self.grid.planes, self.grid.slots, self.grid.seam == "cut")
+
+    @cached_property
+    def _first_address(self) -> IPv4Address:
+        return IPv4Network(self.network.network).network_address
+
+    @cached_property
+    def _addresses(self) -> dict[tuple[int, int], str]:
+        """Addresses that were asked for: every call of a store asks again."""
+        return {}
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot in a satellite's store: a chunk, rounded up to a multiple of 1,024 (6,000 -> 6,144)."""
+        return min(-(-self.cache.chunk_bytes // _SLOT_STEP) * _SLOT_STEP, icd.LIMIT_CHUNK_BYTES)
+
+    def address(self, plane: int, slot: int) -> str:
+        """Return the IPv4 address of a satellite: network + 256 planes + slot, so (3, 10) of 127.18.0.0 is 127.18.3.10.
+
+        Raises:
+            ValueError: There is no such satellite.
+        """
+        known = self._addresses.get((plane, slot))
+        if known is not None:
+            return known
+        if (plane, slot) not in self.torus:
+            raise ValueError(f"satellite [{plane}, {slot}] is outside {self.planes} planes x {self.slots} slots")
+        return self._addresses.setdefault((plane, slot), str(self._first_address + 256 * plane + slot))
+
+    def link_models(self) -> dict[Satellite, dict[Direction, LinkModel]]:
+        """Return the link model of each link of each satellite, for the packets that leave over it.
+
+        Delays with `links.model = "geometry"` are the largest that the paper's equations give: equation (1) within a plane, (2)
+        between planes. So a constellation that meets its deadlines with them meets them all along the orbit. `links.delay_us`
+        comes on top; an override's `delay_us` replaces the sum.
+
+        A link that is cut in one direction is cut in both: nobody routes over a link that brings no hello back. So the other end
+        knows it from the start, not after three lost hellos.
+        """
+        return self._link_models
+
+    @cached_property
+    def _link_models(self) -> dict[Satellite, dict[Direction, LinkModel]]:
+        """Link models of all satellites, made once: each satellite asks for its own part."""
+        links = self.links
+        slot_us = plane_us = links.delay_us
+        if links.model == "geometry":
+            cross_km, in_km = self._neighbours_km()
+            slot_us += geometry.delay_us(in_km)
+            plane_us += geometry.delay_us(cross_km)
+        common = LinkModel(0, links.jitter_us, links.rate_kbps, links.loss_ppm)
+        within, between = common._replace(delay_us=slot_us), common._replace(delay_us=plane_us)
+        changes = {
+            (override.origin, override.target): override.model_dump(exclude={"origin", "target"}, exclude_none=True)
+            for override in links.override
+        }
+        for override in links.override:
+            if override.cut:
+                changes[override.target, override.origin] = {**changes.get((override.target, override.origin), {}), "cut": True}
+        return {
+            origin: {
+                direction: (within if direction in (Direction.EAST, Direction.WEST) else between)._replace(
+                    **changes.get((origin, target), {})
+                )
+                for direction, target in self.torus.neighbours(origin).items()
+            }
+            for origin in self.torus.satellites()
+        }
+
+    def ground_model(self, plane: int, slot: int) -> LinkModel:
+        """Return the link model between a satellite and the ground, one way.
+
+        The delay with `links.model = "geometry"` is that of equation (4), with the site under the window's centre. Overrides are
+        about inter-satellite links only.
+        """
+        links, centre = self.links, self.cache.centre
+        delay = links.delay_us
+        if links.model == "geometry":
+            torus = Torus(self.planes, self.slots)
+            steps = torus.plane_offset(centre.plane, plane), torus.slot_offset(centre.slot, slot)
+            away_km = geometry.grid_km(*steps, *self._neighbours_km())
+            delay += geometry.delay_us(geometry.ground_km(away_km, self.grid.altitude_km))
+        return LinkModel(delay, links.jitter_us, links.rate_kbps, links.loss_ppm)
+
+    def _longest_way_us(self) -> int:
+        """Return the largest delay that geometry gives any link; one is the link from the ground to the farthest satellite."""
+        cross_km, in_km = self._neighbours_km()
+        away_km = geometry.grid_km(self.planes // 2, self.slots // 2, cross_km, in_km)
+        return geometry.delay_us(max(cross_km, in_km, geometry.ground_km(away_km, self.grid.altitude_km)))
+
+    def _neighbours_km(self) -> tuple[float, float]:
+        """Return the largest distance of neighbours in different planes, and the distance of neighbours in one plane."""
+        grid = self.grid
+        return (
+            geometry.cross_plane_km(grid.planes, grid.altitude_km, grid.geometry == "star"),
+            geometry.in_plane_km(grid.slots, grid.altitude_km),
+        )
+
+
+def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
+    what, _, place = str(error).partition(" (at ")
+    words = place.rstrip(")").replace(",", "").split()
+    line = words[1] if words[:1] == ["line"] else str(text.count("\n") + 1)
+    column = f" (column {words[3]})" if words[2:3] == ["column"] else ""
+    return f"{path}:{line}: not valid TOML: {what[:1].lower()}{what[1:]}{column}"
+
+
+def _told(name: str, section: _Section, key: str) -> str:
+    """Return `cache.servers is 10`, with `by default` if the value was not set."""
+    value = getattr(section, key)
+    return f"{name}.{key} is {value}{'' if key in section.model_fields_set else ' by default'}"
+
+
+def _mistakes(error: ValidationError, raw: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
+    """Return the key path and one line of text for each mistake that pydantic found."""
+    found: list[tuple[KeyPath, str]] = []
+    for detail in error.errors(include_url=False):
+        if detail["type"] == "contradiction":
+            found.extend(detail["ctx"]["found"])
+        else:
+            found.append((detail["loc"], _mistake(detail)))
+    return list(dict.fromkeys(found))
+
+
+def _mistake(detail: ErrorDetails) -> str:
+    path = detail["loc"]
+    name = ".".join(part if part.isidentifier() else json.dumps(part) for part in path if isinstance(part, str))
+    section = _section(path[:-1])
+    if detail["type"] == "extra_forbidden":
+        known = [field.alias or key for key, field in section.model_fields.items()]
+        table = f"in [{name.rpartition('.')[0]}]" if path[:-1] else "as tables"
+        close = difflib.get_close_matches(str(path[-1]), known, 1)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        return f"{name} is unknown{hint}; allowed {table} are {', '.join(known)}"
+    field = next((field for key, field in section.model_fields.items() if path[-1] in (key, field.alias)), None)
+    if detail["type"] == "missing":
+        return f"{name} is missing; allowed are {field.description if field else ''}"
+    if field is None or field.description is None:  # a whole section is not a table
+        return f"{name} is {_shown(detail['input'])}; allowed are tables"
+    return f"{name} is {_shown(detail['input'])}; allowed are {field.description}"
+
+
+def _section(path: KeyPath) -> type[_Section]:
+    """Return the model at a key path."""
+    model: type[_Section] = Constellation
+    for part in path:
+        for key, field in model.model_fields.items():
+            if part in (key, field.alias):
+                if isinstance(field.annotation, type) and issubclass(field.annotation, _Section):
+                    model = field.annotation
+                elif key == "override":
+                    model = Override
+    return model
+
+
+def _shown(value: object) -> str:
+    """Return a value as the file would show it, cut to a length that fits a line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else " ".join(str(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

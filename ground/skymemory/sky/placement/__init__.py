@@ -1,0 +1,1 @@
+"""Placement of chunks on satellites: torus, layouts of servers over satellites, window and uplink."""

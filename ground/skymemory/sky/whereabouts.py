@@ -1,0 +1,184 @@
+"""Places of the servers at a moment, and the order in which they are asked while the sky turns.
+
+Without a schedule the layout lies around `cache.centre` for ever. With a schedule the window's centre follows its track, row by
+row. Chunks of a satellite that leaves the window go to one that comes in; that takes a while. The core decides in which order
+places are asked meanwhile, and by which rule servers move (`sky_places.h`, `sky_placement.h`), for all hosts and for the twin.
+"""
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from math import floor
+from typing import Protocol
+
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.schedule import Schedule
+from skymemory.sky.orbit.sky import Site
+from skymemory.sky.placement.places import NOBODY, LateSatellites, Places, Shares
+from skymemory.sky.placement.structures import SCHEDULE_NONE
+from skymemory.sky.placement.track import Track
+from skymemory.wire.address import Satellite
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Playing:
+    """A schedule that a constellation follows."""
+
+    track: Track
+    """The track in real time: a replay at 60x has its times divided by 60."""
+    started_unix_s: float
+    """Unix time at the track's time 0."""
+    schedule: Schedule | None = None
+    """Schedule that says who is in sight of the physical window; None: that is computed for now."""
+    from_ms: int = 0
+    """Time of the schedule at the track's time 0."""
+    speed: float = 1.0
+    """Milliseconds of the schedule in one of the track."""
+
+    def track_ms(self, time_s: float) -> int:
+        """Return the track's time at a Unix time; every question to the core takes its time from here."""
+        return floor((time_s - self.started_unix_s) * 1000)
+
+    def schedule_ms(self, time_s: float) -> int:
+        """Return the schedule's time at a Unix time, between the schedule's ends.
+
+        It stays at the track's last row, as the window does. It means something only with a schedule.
+        """
+        most = 0 if self.schedule is None else self.schedule.header.duration_ms
+        track_ms = min(self.track_ms(time_s), self.track.rows[-1][0])
+        return min(max(int(self.from_ms + self.speed * track_ms), 0), most)
+
+
+class Source(Protocol):
+    """A source that says what the constellation follows, and when that has changed."""
+
+    def changed(self) -> bool:
+        """Return True if that has changed since the last `load`."""
+
+    def load(self) -> Playing | None:
+        """Return what the constellation follows now. Raise OSError, RuntimeError or ValueError if that is unusable."""
+
+
+class Whereabouts:
+    """Places of the servers of a constellation. Times are Unix times in seconds."""
+
+    def __init__(self, constellation: Constellation, playing: Playing | Source | None = None) -> None:
+        """Follow `playing`. A cache whose host is a satellite moves with that and follows nothing.
+
+        Raises:
+            ValueError: The schedule is for another constellation.
+        """
+        self.constellation = constellation
+        self.changes = 0
+        """Times that another schedule was followed."""
+        self._following: tuple[Playing, Places] | None = None
+        self._source: Source | None = None
+        self._fixed: Places | None = None  # of a window that stays
+        if playing is not None and not isinstance(playing, Playing):
+            self._source, playing = playing, playing.load()
+        self.follow(playing)
+
+    @property
+    def playing(self) -> Playing | None:
+        """Schedule that the window follows."""
+        return None if self._following is None else self._following[0]
+
+    def refresh(self) -> None:
+        """Follow another schedule if the source plays one now. A schedule that cannot be followed is logged and ignored."""
+        if self._source is None or not self._source.changed():
+            return
+        try:
+            self.follow(self._source.load())
+        except (OSError, RuntimeError, ValueError) as error:
+            _log.warning("the window goes on as before: %s", error)
+
+    def follow(self, playing: Playing | None) -> None:
+        """Follow a schedule from now on. Raise ValueError if it is for another constellation."""
+        if playing is None or self.constellation.cache.host == "satellite":
+            self._set(None)
+            return
+        ours, theirs = self.constellation.torus, playing.track.torus
+        if (theirs.planes, theirs.slots) != (ours.planes, ours.slots):
+            raise ValueError(
+                f"a schedule for {theirs.planes} planes x {theirs.slots} slots; "
+                f"the constellation has {ours.planes} x {ours.slots}"
+            )
+        cache = self.constellation.cache
+        self._set((playing, playing.track.places(cache.layout, cache.servers, cache.handover_s)))
+
+    def _set(self, following: tuple[Playing, Places] | None) -> None:
+        self._following = following
+        self.changes += 1  # last: other threads keep what they compute under the number that they saw before
+
+    def row(self, time_s: float) -> int:
+        """Return the row that holds, from 1; 0 without a schedule."""
+        if (following := self._following) is None:
+            return SCHEDULE_NONE
+        playing, places = following
+        return places.row_at(playing.track_ms(time_s))
+
+    def centre(self, row: int) -> Satellite:
+        """Return the satellite in the middle of a row's window."""
+        return self._places().centre(row)
+
+    def servers(self, row: int, lost: Collection[Satellite] = ()) -> list[Satellite]:
+        """Return the satellites of servers 0 to n - 1 in a row, with stand-ins for lost ones."""
+        return self._places().servers(row, lost)
+
+    def rows(self, time_s: float, epoch: int = 0) -> tuple[int, ...]:
+        """Return the rows whose places are asked for a block, in this order.
+
+        Args:
+            time_s: Unix time.
+            epoch: `BlockEntry.epoch`. It may come from a satellite; an epoch that no row has is ignored.
+        """
+        if (following := self._following) is None:
+            return (SCHEDULE_NONE,)
+        playing, places = following
+        return places.rows(playing.track_ms(time_s), epoch)
+
+    def left(self, first: int, row: int) -> list[Satellite]:
+        """Return the satellites that had a server's place in a row from `first` on and do not have it in `row`.
+
+        They are in the order of the last row in which they had it. A late chunk is at one of them.
+        """
+        return self._places().left(first, row)
+
+    def spares(self, first: int, row: int) -> list[Satellite]:
+        """Return the satellites that may have stood in for others in the last few rows, from `first` to `row`."""
+        return self._places().spares(first, row)
+
+    def shares(self, time_s: float, epoch: int, lost: Collection[Satellite] = (), late: LateSatellites = NOBODY) -> Shares:
+        """Return the places that are asked for the shares of a block. Arguments are those of `rows` and `Places.shares`."""
+        if (following := self._following) is None:
+            return self._places().shares(0, 0, lost)._replace(rows=(SCHEDULE_NONE,))
+        playing, places = following
+        return places.shares(playing.track_ms(time_s), epoch, lost, late)
+
+    def is_moving(self, time_s: float) -> bool:
+        """Return True if satellites may hand blocks over now."""
+        if (following := self._following) is None:
+            return False
+        playing, places = following
+        return places.is_moving(playing.track_ms(time_s))
+
+    def in_sight(self, time_s: float) -> list[Satellite]:
+        """Return the satellites above the site's minimum elevation, the nearest first."""
+        playing = self.playing
+        if playing is not None and playing.schedule is not None:
+            schedule, time_ms = playing.schedule, playing.schedule_ms(time_s)
+            nearest, seen = schedule.nearest(time_ms), schedule.in_sight(time_ms)
+            return [one for one in seen if one == nearest] + [one for one in seen if one != nearest]
+        site = self.constellation.site
+        place = Site(site.latitude_deg, site.longitude_deg)
+        return self.constellation.walker().sky.in_sight(place, time_s, site.min_elevation_deg)
+
+    def _places(self) -> Places:
+        if (following := self._following) is not None:
+            return following[1]
+        if self._fixed is None:
+            cache = self.constellation.cache
+            self._fixed = Track.of(self.constellation.torus, [(0, cache.centre)]).places(cache.layout, cache.servers)
+        return self._fixed

@@ -1,0 +1,1 @@
+"""Blocks of bytes under keys, in the sky: put, find, get, purge and prefetch."""

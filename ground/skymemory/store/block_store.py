@@ -1,0 +1,129 @@
+"""`BlockStore`: the interface of every store of blocks.
+
+`SkyStore` speaks to the satellites itself, `skymemory.agent.agent_store.AgentStore` through this host's agent.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from skymemory.common.whole_file import Buffer
+from skymemory.link.block_entry import BlockEntry
+from skymemory.link.control import Purged
+from skymemory.sky.constellation import Cache
+from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult
+from skymemory.wire.packets import KEY_BYTES
+
+BLOCK_BYTES_MAX: Final = 1 << 26
+"""Bytes of the longest block fetched by default. Without a limit a satellite could make a host take any amount of memory."""
+
+
+class BlockStore(ABC):
+    """Blocks of 1 byte to 4 GiB - 1 under keys of 32 bytes. Thread-safe; a context manager.
+
+    Failures behind the store do not raise: a block that does not come is a miss, and its result says why. Each method raises
+    ValueError for a key of another length. A `SkyStore` that was closed raises ValueError, too.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def settings(self) -> Cache:
+        """The section `[cache]` of the constellation file, as far as the store knows it: codec and block size for managers."""
+        return Cache()
+
+    @property
+    @abstractmethod
+    def silent(self) -> bool:
+        """True while nobody answers: blocks are then neither looked for nor stored."""
+
+    @abstractmethod
+    def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+        """Return what is known of blocks.
+
+        Args:
+            keys: 32 bytes each, in any order.
+            fresh: Ask the satellites whether the blocks are whole, and do not believe what was known before. Others may have
+                purged blocks, and satellites may have evicted them.
+
+        Returns:
+            A result for each key, in order: DONE with the block's entry, MISS, or UNANSWERED.
+        """
+
+    @abstractmethod
+    def find_longest(self, keys: Sequence[bytes], *, fresh: bool = False, block_bytes_max: int = BLOCK_BYTES_MAX) -> ChainResult:
+        """Find the longest cached beginning of a chain of blocks.
+
+        Args:
+            keys: Keys of a prompt's blocks, the first one first; 32 bytes each.
+            fresh: Ask the satellites whether the blocks are whole, and do not believe what was known before.
+            block_bytes_max: A longer block ends the chain.
+
+        Returns:
+            Entries of the first blocks, without a gap, and the keys of which nobody said anything.
+        """
+
+    @abstractmethod
+    def get(self, entries: Sequence[BlockEntry | bytes], *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[GetResult]:
+        """Fetch blocks, all at once.
+
+        Args:
+            entries: Entries from `find` or `find_longest`, or keys, which are looked up first.
+            block_bytes_max: Longer blocks are misses, and no memory is taken for them.
+
+        Returns:
+            A result for each entry, in order.
+        """
+
+    @abstractmethod
+    def put(self, items: Sequence[tuple[bytes, Buffer]]) -> list[PutResult]:
+        """Store blocks, all at once. A block that is there already is not stored twice.
+
+        Args:
+            items: Pairs of key and block. The block's memory must not change meanwhile.
+
+        Returns:
+            A result for each item, in order.
+
+        Raises:
+            ValueError: A block is empty, or larger than the store can hold.
+        """
+
+    @abstractmethod
+    def purge(self, keys: Sequence[bytes]) -> Purged:
+        """Forget blocks, here and on the satellites."""
+
+    @abstractmethod
+    def prefetch(self, keys: Sequence[bytes], at_s: float) -> list[PrefetchResult]:
+        """Lay blocks so that they are in the window at a time to come (paper, end of section 3.7).
+
+        Args:
+            keys: Keys of the blocks.
+            at_s: Unix time.
+
+        Returns:
+            A result for each key, in order.
+
+        Raises:
+            ValueError: The time is past.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close what the store opened; safe to call twice. Blocks stay where they are."""
+
+
+def check_keys(keys: Sequence[bytes]) -> None:
+    """Check the lengths of keys.
+
+    Raises:
+        ValueError: A key has another length than 32 bytes.
+    """
+    for key in keys:
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"key of {len(key)} bytes; {KEY_BYTES} are allowed")

@@ -1,0 +1,151 @@
+"""Purges of blocks, here and on the satellites, wherever a share of them may be.
+
+The core decides who is asked next and when a block counts as gone (`sky_clearing.h`). A full purge tells all servers. To put
+another block under a key one request may be enough (`make_way`).
+"""
+
+import ctypes
+from collections.abc import Callable, Collection, Sequence
+
+from skymemory.link.ask import is_confirmed
+from skymemory.link.block_entry import BlockEntry
+from skymemory.link.control import ControlPlane, Purged
+from skymemory.link.native import library
+from skymemory.link.structures import Cleared, ClearStep
+from skymemory.link.structures import Clearing as CoreClearing
+from skymemory.sky.window import Route
+from skymemory.store.handovers import Handovers
+from skymemory.store.radix import RadixIndex
+from skymemory.store.reach import Reach
+
+
+class _Block:
+    """A block that is being purged."""
+
+    def __init__(self, key: bytes, *, is_way_made: bool) -> None:
+        self.key = key
+        self.chunks = 0
+        """Chunks that satellites have given up so far."""
+        self._core, self._raw = library(), CoreClearing()
+        self._at = ctypes.byref(self._raw)
+        self._core.SKY_Clearing_Init(self._at, is_way_made)
+
+    def next(self) -> ClearStep:
+        """Return the next step. `LOOK` counts as done when this is called again."""
+        return ClearStep(self._core.SKY_Clearing_Next(self._at))
+
+    def told(self, cleared: Cleared, *, is_over: bool, is_same_row: bool) -> None:
+        """Take the answers of the satellites that were asked in a step.
+
+        Args:
+            cleared: The sum of their answers.
+            is_over: True if it was known before the step that no handover goes on.
+            is_same_row: True if the row of the schedule did not change during the step.
+        """
+        self.chunks += cleared.chunks
+        self._core.SKY_Clearing_Told(self._at, ctypes.byref(cleared), is_over, is_same_row)
+
+    @property
+    def purged(self) -> Purged:
+        """The result of the purge."""
+        return Purged(self.chunks, self._raw.is_confirmed)
+
+
+class Clearing:
+    """Purges of one store. Thread-safe."""
+
+    def __init__(
+        self,
+        index: RadixIndex,
+        reach: Reach,
+        handovers: Handovers,
+        control: ControlPlane,
+        tenant: int,
+        count: Callable[..., None],
+    ) -> None:
+        """Keep the parts of the store; `count` takes counts by the names of `StoreStatistics`."""
+        self._index = index
+        self._reach = reach
+        self._handovers = handovers
+        self._control = control
+        self._tenant = tenant
+        self._count = count
+
+    def routes(self, keys: Sequence[bytes]) -> list[Route]:
+        """Return routes to every place that shares of these blocks may have by the schedule."""
+        return self._reach.all_routes(entry.epoch for key in keys if (entry := self._index.get(key)) is not None)
+
+    def forget(self, keys: Sequence[bytes], routes: Sequence[Route], patience_s: float | None = None) -> Purged:
+        """Forget blocks here, and purge them on the satellites of these routes."""
+        cleared = self._clear(keys, routes, patience_s)
+        if routes:
+            self._count(purges=len(keys))
+        return Purged(sum(one.chunks for one in cleared), all(map(is_confirmed, cleared)))
+
+    def purge(self, keys: Sequence[bytes]) -> Purged:
+        """Forget blocks wherever they may be. The purge is repeated for blocks of which a satellite said nothing."""
+        blocks = self._run(keys, is_way_made=False)
+        return Purged(sum(one.chunks for one in blocks), all(one.confirmed for one in blocks))
+
+    def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
+        """Forget blocks so that others can be put under their keys (`SkyStore.make_way`)."""
+        return self._run(keys, is_way_made=True)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _run(self, keys: Sequence[bytes], *, is_way_made: bool) -> list[Purged]:
+        entries = {key: self._index.get(key) for key in keys}  # the index forgets them below
+        epochs = {entry.epoch for entry in entries.values() if entry is not None}
+        blocks = [_Block(key, is_way_made=is_way_made) for key in keys]
+        routes: list[Route] = []
+        while left := [(one, step) for one in blocks if (step := one.next()) is not ClearStep.END]:
+            _, step = left[0]  # all blocks are at the same step
+            some = [one for one, _ in left]
+            if step is ClearStep.LOOK:
+                self._reach.look({route.satellite for route in routes})
+                continue
+            row, is_over = self._reach.row(), self._handovers.look().is_over
+            if step is ClearStep.FIRST:
+                each = self._clear_first_shares([(one.key, entries[one.key]) for one in some])
+            else:
+                routes = list(dict.fromkeys([*self._reach.all_routes(epochs), *self._handovers.routes()]))
+                each = self._clear([one.key for one in some], routes)
+            is_same_row = self._reach.row() == row
+            for one, cleared in zip(some, each, strict=True):
+                one.told(cleared, is_over=is_over, is_same_row=is_same_row)
+        if is_way_made or routes:
+            self._count(purges=len(keys))
+        return [one.purged for one in blocks]
+
+    def _clear(self, keys: Collection[bytes], routes: Sequence[Route], patience_s: float | None = None) -> list[Cleared]:
+        """Forget blocks here, and purge them on the satellites of these routes. Without routes nothing is confirmed."""
+        for key in keys:
+            self._index.remove(key)
+        if not keys or not routes:
+            return [Cleared() for _ in keys]  # nobody was asked, so the blocks may still be there
+        patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
+        cleared = self._control.purge_each([(key, routes) for key in keys], self._tenant, patience_s)
+        for key in keys:  # a concurrent lookup may have found a block before it was purged
+            self._index.remove(key)
+        return cleared
+
+    def _clear_first_shares(self, blocks: Sequence[tuple[bytes, BlockEntry | None]]) -> list[Cleared]:
+        """Purge the first server's shares of blocks, wherever they may be, and forget the blocks here.
+
+        The first server has chunk 0 of every block, so no first chunk of the old block is left beside the new one. The satellites
+        that a lookup asks first give up their shares as well, so that nobody is told of the old block.
+
+        Returns:
+            The result for each block. If no satellite can be asked now, nothing is purged and nothing is confirmed.
+        """
+        ways = {epoch: self._reach.ways(epoch) for epoch in {0, *(entry.epoch for _, entry in blocks if entry is not None)}}
+        first = {epoch: one.places[0] for epoch, one in ways.items() if one is not None}
+        if len(first) < len(ways):
+            return [Cleared() for _ in blocks]
+        asked = self._reach.lookup_routes()
+        places = []
+        for key, entry in blocks:
+            self._index.remove(key)
+            places.append((key, list(dict.fromkeys((*first[0], *asked, *(first[entry.epoch] if entry is not None else ()))))))
+        routes = list(dict.fromkeys((*asked, *(route for one in first.values() for route in one))))
+        return self._control.purge_each(places, self._tenant, self._control.patience_s(routes))

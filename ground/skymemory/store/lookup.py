@@ -1,0 +1,224 @@
+"""Lookups on the satellites: which blocks are there, how long a cached beginning is, which blocks are whole (paper, section 3.8).
+
+Failures in the sky do not raise: a missing answer is a result of its own. The core decides who is asked next, and what counts as
+found, missed or unanswered (`sky_lookup.h`, `sky_word.h`).
+"""
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import Final
+
+from skymemory.link.ask import is_ahead, is_other
+from skymemory.link.block_entry import BlockEntry
+from skymemory.link.control import ControlPlane
+from skymemory.link.structures import Word
+from skymemory.sky.placement import structures
+from skymemory.sky.placement.core import library
+from skymemory.sky.placement.structures import LookupStep
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.sky.window import Route
+from skymemory.store.handovers import Handovers
+from skymemory.store.reach import LOST_S, Reach
+from skymemory.store.results import ChainResult, FindResult, Status
+from skymemory.wire import icd
+
+_QUESTION_S: Final = 1.0
+"""Seconds that a lookup waits for its answer at least, unless the deadline of blocks is shorter."""
+
+
+class _Asked:
+    """State of a lookup of some keys. The core decides who is asked next (`sky_lookup.h`)."""
+
+    def __init__(self, keys: Sequence[bytes], *, is_over: bool) -> None:
+        """Begin a lookup; `is_over` tells that no handover is known to go on."""
+        self._keys = keys
+        self._core, self._raw = library(), structures.Lookup()
+        self._at = ctypes.byref(self._raw)
+        self._memory = (structures.LookupKey * len(keys))()  # used by the core
+        self._core.SKY_Lookup_Init(self._at, self._memory, len(keys), is_over)
+
+    def next(self) -> LookupStep:
+        """Return the next step. `LOOK` counts as done when this is called again."""
+        return LookupStep(self._core.SKY_Lookup_Next(self._at))
+
+    def begin(self, ways: int, satellites: int) -> bool:
+        """Begin to ask satellites one after the other. Return False if they were asked in vain before; another step comes next.
+
+        Args:
+            ways: A number from 1 that identifies the ways to be used.
+            satellites: The number of satellites.
+        """
+        return bool(self._core.SKY_Lookup_Begin(self._at, ways, satellites))
+
+    def wanted(self) -> list[tuple[int, bytes]]:
+        """Return the keys to ask for now, each with its index."""
+        return [(index, key) for index, key in enumerate(self._keys) if self._core.SKY_Lookup_Wants(self._at, index)]
+
+    def take(self, index: int, word: Word) -> None:
+        """Take a satellite's answer about a key."""
+        self._core.SKY_Lookup_Take(self._at, index, word)
+
+    def asked(self) -> bool:
+        """Return True if the next satellite is to be asked. To be called when all answers of one were taken."""
+        return bool(self._core.SKY_Lookup_Asked(self._at))
+
+    def status(self, index: int, is_incomplete: bool) -> Status:
+        """Return the final status of a key: DONE, MISS or UNANSWERED."""
+        return icd.HOST_STATUSES[self._core.SKY_Lookup_Status(self._at, index, is_incomplete)]
+
+
+class Lookup:
+    """Lookups on the satellites of a constellation. Thread-safe: one at a time, so that each profits from those before it."""
+
+    def __init__(
+        self,
+        where: Whereabouts,
+        reach: Reach,
+        handovers: Handovers,
+        control: ControlPlane,
+        tenant: int,
+        count: Callable[..., None],
+    ) -> None:
+        """Keep the parts of the store; `count` takes counts by the names of `StoreStatistics`."""
+        self._where = where
+        self._reach = reach
+        self._handovers = handovers
+        self._control = control
+        self._tenant = tenant
+        self._count = count
+        self._incomplete: dict[bytes, float] = {}  # blocks that lack a share, and until when they count as missing
+        self._turn = Lock()
+        self._lock = Lock()
+
+    def set_incomplete(self, key: bytes) -> None:
+        """Report a block as missing for a while, though some of its shares are there."""
+        now_s = time.monotonic()
+        with self._lock:
+            self._incomplete = {one: until_s for one, until_s in self._incomplete.items() if until_s > now_s}
+            self._incomplete[key] = now_s + LOST_S
+
+    def set_whole(self, key: bytes) -> None:
+        """Note that a block was stored, so that it no longer counts as missing."""
+        with self._lock:
+            self._incomplete.pop(key, None)
+
+    def ask(self, keys: Sequence[bytes]) -> list[FindResult]:
+        """Ask for blocks with HAS, all at once. A result is UNANSWERED if no satellite answers over any way that there is."""
+        found: dict[bytes, BlockEntry] = {}
+        with self._turn:
+            some = _Asked(keys, is_over=self._handovers.over() is not None)
+            tried: list[list[Route]] = []
+            while (step := some.next()) is not LookupStep.END:
+                if step is LookupStep.ASK:
+                    routes = self._reach.lookup_routes()
+                    tried += [] if routes in tried else [routes]
+                    if some.begin(1 + tried.index(routes), len(routes)):
+                        self._ask_each(routes, some, found)
+                elif step is LookupStep.LOOK:
+                    self._reach.look({route.satellite for route in tried[-1]})
+                else:
+                    is_search = step is LookupStep.SEARCH
+                    self._ask_all(self._handovers.look().routes if is_search else self._reach.lookup_routes(), some, found)
+        told = [FindResult(key, None, some.status(index, self._is_incomplete(key))) for index, key in enumerate(keys)]
+        if unanswered := len({one.key for one in told if one.status is Status.UNANSWERED}):
+            self._count(unanswered=unanswered)
+        return [replace(one, entry=found[one.key]) if one.status is Status.DONE else one for one in told]
+
+    def _ask_each(self, routes: Sequence[Route], some: "_Asked", found: dict[bytes, BlockEntry]) -> None:
+        """Ask over these routes, one after the other, until the core says that no other is needed."""
+        for route in routes:
+            left = some.wanted()
+            keys = [key for _, key in left]
+            answers, silent = self._control.find(route, keys, self._tenant, self._patience_s([route]))
+            self._count(questions=len(left))
+            for (index, key), entry in zip(left, answers, strict=True):
+                some.take(index, Word.BLOCK if entry is not None else Word.NOTHING if key in silent else Word.ABSENT)
+            found |= {entry.key: entry for entry in answers if entry is not None}
+            if not some.asked():
+                break
+
+    def _ask_all(self, routes: Sequence[Route], some: "_Asked", found: dict[bytes, BlockEntry]) -> None:
+        """Ask over these routes, all at once, for the keys that are still wanted."""
+        left = some.wanted()
+        if routes:
+            keys = [key for _, key in left]
+            found |= self._control.find_latest(routes, keys, self._tenant, self._patience_s(routes))
+            self._count(questions=len(left))
+        for index, key in left:
+            some.take(index, Word.BLOCK if key in found else Word.ABSENT)
+        some.asked()
+
+    def replaced(self, entries: Sequence[BlockEntry]) -> dict[bytes, BlockEntry]:
+        """Return the blocks by which another host has replaced these, so that only the old blocks lack a share."""
+        told = self.ask([entry.key for entry in entries])
+        return {
+            one.key: one.entry
+            for old, one in zip(entries, told, strict=True)
+            if one.entry is not None and is_other(one.entry, old)
+        }
+
+    def laid_ahead(self, keys: Sequence[bytes]) -> dict[bytes, BlockEntry]:
+        """Return the blocks that another host has laid for a future row. They are not to be purged.
+
+        Only the current servers are asked. If none of them holds a share for the future row, a purge reaches none either.
+        """
+        if not keys or self._where.playing is None:
+            return {}
+        now_s, routes = time.time(), self._reach.routes()
+        found = self._control.find_latest(routes, keys, self._tenant, self._control.patience_s(routes))
+        row, rows = self._where.row(now_s), self._where.rows
+        return {key: entry for key, entry in found.items() if is_ahead(entry, row, rows(now_s, entry.epoch))}
+
+    def longest(self, keys: Sequence[bytes]) -> ChainResult:
+        """Find the longest beginning of a chain that is on the satellites.
+
+        The first block is asked for first, as most chains that miss do so there. A binary search follows: if a block is there, so
+        are its predecessors, unless one was evicted (paper, Get steps 3 to 6). These are asked for at the end.
+        """
+        asked: dict[int, BlockEntry | None] = {}
+        low, high = 0, len(keys)  # blocks before `low` are there, those from `high` on are not
+        while low < high:
+            middle = (low + high) // 2 if asked else 0
+            (answer,) = self.ask([keys[middle]])
+            if answer.status is Status.UNANSWERED:  # another question would wait as long
+                return ChainResult([], [answer.key])
+            asked[middle] = answer.entry
+            if answer.entry is None:
+                high = middle
+            else:
+                low = middle + 1
+        rest = [index for index in range(low) if index not in asked]
+        told = self.ask([keys[index] for index in rest])
+        asked |= zip(rest, (one.entry for one in told), strict=True)
+        found: list[BlockEntry] = []
+        for index in range(low):
+            entry = asked.get(index)
+            if entry is None:
+                break
+            found.append(entry)
+        return ChainResult(found, [one.key for one in told if one.status is Status.UNANSWERED])
+
+    def whole(self, entries: Sequence[BlockEntry]) -> list[bool | None]:
+        """Return for each block whether all its chunks are held, or None if a satellite on which that depends is silent."""
+        with self._turn:
+            late = self._handovers.look()
+            ways = {epoch: self._handovers.ways(epoch, late) for epoch in {entry.epoch for entry in entries}}
+            blocks = [(entry, way.places) for entry in entries if (way := ways[entry.epoch]) is not None]
+            if len(blocks) < len(entries):
+                return [None] * len(entries)
+            routes = list(dict.fromkeys(route for _, places in blocks for place in places for route in place))
+            held = self._control.hold_all(blocks, self._tenant, self._patience_s(routes))
+            self._count(questions=len(entries), unanswered=held.count(None))
+            if None in held:
+                self._reach.look({route.satellite for route in routes})
+            return held
+
+    def _patience_s(self, routes: Sequence[Route]) -> float:
+        return min(self._where.constellation.cache.deadline_ms / 1000, max(_QUESTION_S, self._control.patience_s(routes)))
+
+    def _is_incomplete(self, key: bytes) -> bool:
+        with self._lock:
+            return self._incomplete.get(key, 0.0) > time.monotonic()

@@ -1,0 +1,114 @@
+"""Prefetch of blocks: each share moves once, from its place now to its place in a future row (paper, end of section 3.7).
+
+The answer to MIGRATE only says that a job began, so the targets are asked until they hold their shares. Until then all requests
+are repeated: a satellite takes only a few jobs at a time, and a handover may move a share meanwhile, which is then found at its
+next place. Shares that a late handover has left at places of earlier rows are moved from there.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skymemory.link.ask import SatelliteAnswer
+from skymemory.link.block_entry import BlockEntry
+from skymemory.link.control import ControlPlane, Move
+from skymemory.sky.window import Route
+from skymemory.store.handovers import Handovers, Late
+from skymemory.store.reach import Reach
+from skymemory.store.results import Status
+from skymemory.wire import icd
+
+_ROUND_S: Final = 10.0
+"""Most seconds of a round of requests, and so the time that a satellite has for a job before it gets the next request."""
+_PAUSE_FIRST_S: Final = 0.01
+_PAUSE_MAX_S: Final = 0.5
+_STRIKES: Final = 2
+"""Rounds after which a missing share counts as lost. In these rounds no satellite has anything to move or to hand over."""
+
+
+@dataclass(slots=True)
+class Laid:
+    """Result of a block's prefetch."""
+
+    entry: BlockEntry
+    status: Status = Status.EXPIRED
+    """DONE, MISS if a share is nowhere, or EXPIRED."""
+    moved: int = 0
+    """Shares whose place in the future row is another one than now."""
+    strikes: int = 0
+    """Successive rounds in which a share was missing and nobody had anything to move (see `_STRIKES`)."""
+
+
+def lay(
+    entries: Sequence[BlockEntry],
+    row: int,
+    reach: Reach,
+    handovers: Handovers,
+    control: ControlPlane,
+    tenant: int,
+    deadline_s: float,
+) -> list[Laid]:
+    """Move blocks to the places of their servers in a future row, all at once.
+
+    Args:
+        entries: The blocks, with their current epochs.
+        row: The future row of the schedule.
+        reach: The routes to the satellites.
+        handovers: The search for late satellites.
+        control: The control plane that sends the requests.
+        tenant: Name space of the keys.
+        deadline_s: Seconds after which blocks that have not arrived are EXPIRED.
+
+    Returns:
+        A result for each block, in order.
+    """
+    end_s = time.monotonic() + deadline_s
+    away = [now.satellite != then.satellite for now, then in zip(reach.routes(), reach.routes_in(row), strict=False)]
+    laid = [Laid(entry, moved=sum(away[: entry.chunk_total])) for entry in entries]
+    left = laid
+    pause_s = _PAUSE_FIRST_S
+    while left:
+        targets = reach.routes_in(row)
+        if targets:
+            late = handovers.look()
+            moves = [_moves(one, targets, _places(one, handovers, late)) for one in left]
+            round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
+            answers = iter(control.migrate_blocks([move for one in moves for move in one], tenant, round_s, epoch=row))
+            nothing = [_has_nothing(one, [next(answers) for _ in one]) for one in moves]
+            round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
+            held = control.hold_all([(one.entry, [[route] for route in targets]) for one in left], tenant, round_s)
+            if None in held or None in nothing:
+                reach.look({route.satellite for route in targets} | {move.source.satellite for one in moves for move in one})
+            for one, whole, no_more in zip(left, held, nothing, strict=True):
+                one.strikes = one.strikes + 1 if whole is False and no_more and late.is_over else 0
+                if whole or one.strikes == _STRIKES:
+                    one.status = Status.DONE if whole else Status.MISS
+            left = [one for one in left if one.status is Status.EXPIRED]
+        if not left or time.monotonic() + pause_s >= end_s:
+            break
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+    return laid
+
+
+def _places(one: Laid, handovers: Handovers, late: Late) -> Sequence[Sequence[Route]]:
+    """Return all places that each share may have now; none while no satellite answers."""
+    ways = handovers.ways(one.entry.epoch, late)
+    return () if ways is None else ways.places
+
+
+def _moves(one: Laid, targets: Sequence[Route], shares: Sequence[Sequence[Route]]) -> list[Move]:
+    """Return moves of each share from all its possible places to its target. A move to its own place tells a share to stay."""
+    pairs = list(zip(shares, targets, strict=False))[: one.entry.chunk_total]
+    return [Move(route, target.satellite, one.entry.key) for places, target in pairs for route in dict.fromkeys(places)]
+
+
+def _has_nothing(moves: Sequence[Move], answers: Sequence[SatelliteAnswer | None]) -> bool | None:
+    """Return True if all satellites that were asked have nothing to move, or None if one did not answer."""
+    if None in answers:
+        return None
+    return all(
+        move.source.satellite == move.target or (answer is not None and answer.packet.status == icd.STATUS_NOT_FOUND)
+        for move, answer in zip(moves, answers, strict=True)
+    )

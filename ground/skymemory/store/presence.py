@@ -1,0 +1,159 @@
+"""Check that blocks in the local index are still there: satellites evict blocks or restart, and tell nobody.
+
+Before a chain of blocks is relied on, satellites are asked for a few of its blocks, in one exchange. The check waits no longer
+than an answer takes. Without an answer the index is believed, and the silent satellite is not asked again for a while. The core
+decides who is asked (`sky_presence.h`) and what the answers mean (`sky_held.h`, `sky_attempts.h`).
+"""
+
+import ctypes
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from threading import Lock
+from typing import Final, NamedTuple
+
+from skymemory.link.block_entry import BlockEntry
+from skymemory.link.control import ControlPlane
+from skymemory.sky.placement import structures
+from skymemory.sky.placement.core import core_torus, library, to_core
+from skymemory.sky.window import Route
+from skymemory.store.attempts import Denied, Verdict, verdict_of
+from skymemory.store.handovers import Handovers
+from skymemory.store.radix import RadixIndex
+from skymemory.store.reach import Reach
+
+_WHOLE_MAX: Final = 16
+"""Most blocks of an exchange for which all servers are asked."""
+
+
+class Checked(NamedTuple):
+    """Result of a check of chains."""
+
+    there: list[list[BlockEntry]]
+    """The beginning of each chain that is still there as far as known."""
+    denied: dict[bytes, Denied]
+    """The blocks that are not whole: key, and facts for the verdict."""
+
+
+class Presence:
+    """Checks of one store. Thread-safe: one at a time, so that each knows which satellites were silent before."""
+
+    def __init__(
+        self,
+        index: RadixIndex,
+        reach: Reach,
+        handovers: Handovers,
+        control: ControlPlane,
+        tenant: int,
+        count: Callable[..., None],
+    ) -> None:
+        """Keep the parts of the store; `count` takes counts by the names of `StoreStatistics`."""
+        self._index = index
+        self._reach = reach
+        self._handovers = handovers
+        self._control = control
+        self._tenant = tenant
+        self._count = count
+        self._lazy_purge = control.constellation.cache.lazy_purge
+        torus = control.constellation.torus
+        self._core, self._state = library(), structures.Presence()
+        self._at = ctypes.byref(self._state)
+        self._satellites = (structures.PresenceSatellite * (torus.planes * torus.slots))()  # used by the core
+        self._core.SKY_Presence_Init(self._at, ctypes.byref(core_torus(torus)), self._satellites)
+        self._turn = Lock()
+
+    def check(self, chains: Sequence[Sequence[BlockEntry]]) -> Checked:
+        """Return how much of each chain is still there.
+
+        Satellites evict first the block that was not moved for the longest time, so all servers are asked for that block of each
+        chain. Other hosts may have moved other blocks of it. So the first server is asked for its share of the chain's first and
+        last block: no server has more chunks, and none evicts sooner. If a block is gone, all servers are asked for all blocks
+        before it.
+        """
+        gone: dict[bytes, Denied] = {}
+        if self._reach.silent:
+            return Checked([list(chain) for chain in chains], gone)
+        with self._turn:
+            samples: dict[bytes, BlockEntry] = {}
+            whole: set[bytes] = set()
+            for chain in chains:
+                if (stalest := self._index.stalest(chain)) is not None:
+                    samples |= {entry.key: entry for entry in (stalest, chain[0], chain[-1])}
+                    whole |= {stalest.key} if len(whole) < _WHOLE_MAX else set()
+            gone |= self._ask(samples.values(), whole)
+            there = []
+            for chain in chains:
+                left = _beginning(chain, gone)
+                if len(left) < len(chain):
+                    gone |= self._first_gone([entry for entry in left if entry.key not in whole])
+                there.append(_beginning(left, gone))
+        return Checked(there, gone)
+
+    def awake(self, routes: Iterable[Route]) -> list[Route]:
+        """Return the routes to satellites that were not silent lately."""
+        now_us = _now_us()
+        return [one for one in routes if self._core.SKY_Presence_IsAwake(self._at, now_us, structures.Addr(*one.satellite))]
+
+    def _first_gone(self, entries: Sequence[BlockEntry]) -> dict[bytes, Denied]:
+        """Ask all servers for blocks, some at a time, until blocks are found that are not whole, and return these."""
+        for first in range(0, len(entries), _WHOLE_MAX):
+            some = entries[first : first + _WHOLE_MAX]
+            if gone := self._ask(some, {entry.key for entry in some}):
+                return gone
+        return {}
+
+    def _ask(self, entries: Collection[BlockEntry], everywhere: Collection[bytes]) -> dict[bytes, Denied]:
+        """Ask for blocks, and return those that are not whole (`Checked.denied`).
+
+        All servers are asked for the blocks whose keys are in `everywhere`, and only the first server for the others.
+        """
+        late = self._handovers.look(hurry=True)
+        if not late.is_over:
+            return {}  # a missing share may be on its way
+        blocks: list[tuple[BlockEntry, list[Sequence[Route]]]] = []
+        ways = {epoch: self._reach.ways(epoch) for epoch in {entry.epoch for entry in entries}}
+        now_us = _now_us()
+        for entry in entries:
+            if (way := ways[entry.epoch]) is None:
+                return {}
+            is_all = entry.key in everywhere
+            shares = [(entry.chunk_total, server, is_all, place) for server, place in enumerate(way.places)]
+            blocks.append((entry, [one[-1] if self._asks(now_us, *one) else () for one in shares]))
+        asked = {route for _, places in blocks for place in places for route in place}
+        if not asked:
+            return {}
+        patience_s = self._control.hurry_s(asked)
+        told = self._control.held(blocks, self._tenant, patience_s)
+        silent = to_core({satellite for one in told for satellite in one.silent})
+        first = to_core({place[0].satellite for _, places in blocks for place in places if place})
+        waited_us = round(1e6 * patience_s)
+        self._core.SKY_Presence_Told(self._at, _now_us(), waited_us, first, len(first), silent, len(silent))
+        self._count(questions=len(blocks))
+        gone = {}
+        for (entry, _), one in zip(blocks, told, strict=True):
+            way = ways[entry.epoch]
+            if one.whole is False and way is not None:
+                denied = Denied(
+                    has_moved=self._reach.has_moved(way, entry.epoch),
+                    at_stand_in=bool(way.replaced),
+                    is_certain=late.is_certain,
+                    is_other=one.other,
+                    lazy_purge=self._lazy_purge,
+                )
+                if verdict_of(denied) is not Verdict.KEEP:
+                    gone[entry.key] = denied
+        return gone
+
+    def _asks(self, now_us: int, chunk_total: int, server: int, is_all: bool, place: Sequence[Route]) -> bool:
+        """Return True if a server is to be asked for its share of a block. With `is_all` all servers that have one are asked."""
+        satellites = to_core(route.satellite for route in place)
+        return bool(self._core.SKY_Presence_Asks(self._at, now_us, chunk_total, server, is_all, satellites, len(place)))
+
+
+def _now_us() -> int:
+    """Return the time of the core's clock in microseconds."""
+    return round(1e6 * time.monotonic())
+
+
+def _beginning(chain: Sequence[BlockEntry], gone: Collection[bytes]) -> list[BlockEntry]:
+    end = next((index for index, entry in enumerate(chain) if entry.key in gone), len(chain))
+    return list(chain[:end])

@@ -1,0 +1,131 @@
+"""Capacity of a constellation: the blocks and tokens of a model that it holds, and the stores that a number of tokens needs."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+from skymemory.common.defaults import MOST_STORE_MIB
+from skymemory.sky.constellation import UINT32_MAX, Constellation
+
+_TABLES_BYTES: Final = 224
+"""Most bytes that a slot of a satellite's store needs besides itself: entries in two tables and in their indexes."""
+_BYTES: Final = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "fp8": 1}
+_MIB: Final = 1 << 20
+CODECS: Final = ("raw", "int8", "int4")
+
+
+class ShapeError(ValueError):
+    """Error: the configuration of a model does not tell the size of its blocks. The message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """Shape of a model's keys and values, which decides how many bytes a token has."""
+
+    layers: int
+    kv_heads: int
+    head_dim: int
+    dtype: str
+    latent: int = 0
+    """Numbers of a token in a layer with multi-head latent attention (MLA), keys and values together; 0 without MLA."""
+    window: int | None = None
+    """Tokens of a sliding window in some or all layers. It does not count here: vLLM keeps all tokens for our connector."""
+
+    @property
+    def values_per_token(self) -> int:
+        """Numbers of a token in all layers, keys and values together."""
+        return self.layers * (self.latent or 2 * self.kv_heads * self.head_dim)
+
+    def token_bytes(self, block_tokens: int, codec: str = "raw") -> float:
+        """Return the bytes of a token, including its part of the scales of its block.
+
+        Raises:
+            ShapeError: The codec does not support such a model.
+        """
+        if codec == "raw":
+            return float(self.values_per_token * _BYTES[self.dtype])
+        if self.latent:
+            raise ShapeError(f"{codec} needs keys and values of heads, and this model has latent attention (MLA); allowed is raw")
+        # Each channel of a block's keys and each token's values have a scale of 16 bits, and with int4 a lowest value as well
+        factors = self.layers * self.kv_heads * (self.head_dim / block_tokens + 1) * 2
+        return self.values_per_token + factors if codec == "int8" else self.values_per_token / 2 + 2 * factors
+
+
+def model_shape(config: dict[str, Any], dtype: str | None = None) -> ModelShape:
+    """Read the shape of a model's keys and values from its `config.json`.
+
+    Args:
+        config: The content of `config.json`.
+        dtype: The dtype of the cache, if it is not the model's own (`--kv-cache-dtype`).
+
+    Raises:
+        ShapeError: The configuration does not tell the shape, or the model has layers without keys and values of tokens.
+    """
+    text = next((config[name] for name in ("text_config", "llm_config", "language_config") if name in config), config)
+    kinds = text.get("layer_types") or text.get("layers_block_type") or []
+    recurrent = sorted({str(kind) for kind in kinds if "attention" not in str(kind) or "linear" in str(kind)})
+    told = [name for name in ("mamba_d_state", "ssm_cfg", "attn_layer_period", "hybrid_override_pattern") if name in text]
+    if recurrent or told:
+        raise ShapeError(f"the model has recurrent layers ({', '.join(recurrent or told)}); such models cannot be cached")
+    if text.get("is_encoder_decoder"):
+        raise ShapeError("the model has an encoder; only decoders can be cached")
+    layers = _number(text, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    dtype = dtype or text.get("dtype") or text.get("torch_dtype") or config.get("dtype") or config.get("torch_dtype")
+    if dtype is None:
+        raise ShapeError("the configuration names no dtype; give one with --dtype")
+    if dtype not in _BYTES:
+        raise ShapeError(f"dtype is {dtype!r}; allowed are {', '.join(_BYTES)}")
+    window = text.get("sliding_window") if text.get("use_sliding_window", True) else None
+    if rank := text.get("kv_lora_rank"):
+        return ModelShape(layers, 1, 0, dtype, rank + int(text.get("qk_rope_head_dim") or 0), window)
+    heads = _number(text, "num_attention_heads", "n_head", "num_heads", "n_heads")
+    kv_heads = text.get("num_key_value_heads") or text.get("num_kv_heads") or (1 if text.get("multi_query") else heads)
+    head_dim = text.get("head_dim") or _number(text, "hidden_size", "n_embd", "d_model") // heads
+    if not all(isinstance(one, int) and one > 0 for one in (kv_heads, head_dim)):
+        raise ShapeError(f"key-value heads are {kv_heads!r} and the head's size {head_dim!r}; needed is one number of each")
+    return ModelShape(layers, kv_heads, head_dim, dtype, window=window)
+
+
+def _number(config: dict[str, Any], *names: str) -> int:
+    found = next((config[name] for name in names if config.get(name) is not None), None)
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        raise ShapeError(f"the configuration has {names[0]} = {found!r}; needed is a whole number from 1")
+    return found
+
+
+def store_slots(sky: Constellation) -> int:
+    """Return the number of chunks that a satellite's store surely holds."""
+    return (sky.satellite.store_mib * _MIB) // (sky.slot_bytes + _TABLES_BYTES)
+
+
+def capacity_bytes(sky: Constellation) -> int:
+    """Return the bytes of the longest block that the servers surely hold, if all other blocks make room for it."""
+    return min(sky.cache.servers * store_slots(sky) * sky.cache.chunk_bytes, UINT32_MAX)
+
+
+def blocks_held(sky: Constellation, block_bytes: int) -> int:
+    """Return how many blocks of one length the servers surely hold, if they hold nothing else."""
+    return store_slots(sky) // _share(sky, block_bytes)
+
+
+def store_mib_for(sky: Constellation, block_bytes: int, blocks: int) -> int:
+    """Return the MiB of each satellite's store (`satellite.store_mib`) that a number of blocks needs."""
+    return math.ceil(blocks * _share(sky, block_bytes) * (sky.slot_bytes + _TABLES_BYTES) / _MIB)
+
+
+def servers_for(sky: Constellation, block_bytes: int, blocks: int) -> int | None:
+    """Return the least number of servers that hold a number of blocks, or None if the grid has too few satellites.
+
+    The servers' stores may be as large as is allowed. The number is at least `cache.servers`.
+    """
+    for servers in range(sky.cache.servers, sky.planes * sky.slots + 1):
+        more = sky.replace(cache={"servers": servers})
+        if store_mib_for(more, block_bytes, blocks) <= MOST_STORE_MIB:
+            return servers
+    return None
+
+
+def _share(sky: Constellation, block_bytes: int) -> int:
+    """Return the most chunks of a block that one server has."""
+    chunks = -(-block_bytes // sky.cache.chunk_bytes)
+    return -(-chunks // sky.cache.servers)

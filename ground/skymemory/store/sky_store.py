@@ -1,0 +1,503 @@
+"""`SkyStore`: keyed blocks of bytes, cut into chunks, on the satellites of a constellation (paper, sections 3.1 to 3.10).
+
+    block -> chunks of `cache.chunk_bytes` -> servers (chunk id mod n) -> satellites (layout) -> entry satellites (window)
+
+If the constellation follows a schedule, blocks are stored at the current places of the servers, and fetched from all places that
+they may have.
+
+Failures in the sky do not raise: a lost packet is asked for again, and a lost satellite is a miss. Wrong arguments raise.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from itertools import takewhile
+from threading import Lock
+from typing import Final
+
+from skymemory.common.progress import Progress
+from skymemory.common.whole_file import Buffer
+from skymemory.link.block_entry import BlockEntry
+from skymemory.link.control import ControlPlane, Purged
+from skymemory.link.native import Transfer
+from skymemory.sky.constellation import Cache, Constellation
+from skymemory.sky.placement.structures import SCHEDULE_STAYS
+from skymemory.sky.whereabouts import Playing, Source, Whereabouts
+from skymemory.store.attempts import Verdict, verdict_of
+from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
+from skymemory.store.clearing import Clearing
+from skymemory.store.handovers import Handovers
+from skymemory.store.lookup import Lookup
+from skymemory.store.prefetch import lay
+from skymemory.store.presence import Presence
+from skymemory.store.radix import RadixIndex
+from skymemory.store.reach import Reach
+from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status, StoreStatistics
+from skymemory.store.retrieval import Retrieval
+from skymemory.store.sizing import capacity_bytes
+from skymemory.store.touch import Touch
+from skymemory.store.transfers import Moved, Transfers
+from skymemory.wire.address import Satellite
+
+PREFETCH_S: Final = 60.0
+"""Seconds that a prefetch may take by default."""
+
+
+class SkyStore(BlockStore):
+    """Blocks on the satellites of one constellation.
+
+    Blocks carry no checksum of their own here: each chunk has a CRC-32C on its way and in memory. `KeyValue` puts a digest
+    around general values, and the blocks of the KV manager have a digest of their own.
+
+    A local index remembers what was put and found, so a known block is fetched without a question. If a satellite does not
+    answer, another one stands in for it for a while, so blocks can be put again at once; what it held is missed. While no
+    satellite answers, calls end at once and bring nothing (`silent`, see `skymemory.store.reach`).
+    """
+
+    def __init__(
+        self,
+        constellation: Constellation,
+        tenant: int | None = None,
+        playing: Playing | Source | None = None,
+        watch: Callable[[Moved], None] | None = None,
+    ) -> None:
+        """Open sockets. Nothing is sent.
+
+        Args:
+            constellation: The satellites, and the settings of the cache.
+            tenant: Name space of the keys; the constellation's by default.
+            playing: The schedule that the constellation follows, or an object that tells of it and is asked again by every
+                call. Without it the window stays around `cache.centre`.
+            watch: Called after each call that moved blocks, in the thread that made it. Other calls wait meanwhile.
+
+        Raises:
+            ValueError: The schedule is of another constellation.
+            OSError: The system has no socket left.
+        """
+        self.constellation = constellation
+        self.index = RadixIndex()
+        self._tenant = constellation.cache.tenant if tenant is None else tenant
+        self._where = Whereabouts(constellation, playing)
+        self._counts: Counter[str] = Counter()  # by the names of `StoreStatistics`
+        self._lock = Lock()
+        self._closed = False
+        with ExitStack() as opened:
+            self._control = opened.enter_context(ControlPlane(constellation))
+            self._reach = Reach(self._where, self._control)
+            self._handovers = Handovers(self._where, self._reach, self._control)
+            self._touch = opened.enter_context(closing(Touch(constellation, self.index, self._reach, self._tenant)))
+            self._transfers = Transfers(constellation, self._reach, self._handovers, self._as_laid, self._add, watch)
+            opened.pop_all()
+        self._lookup = Lookup(self._where, self._reach, self._handovers, self._control, self._tenant, self._add)
+        self._presence = Presence(self.index, self._reach, self._handovers, self._control, self._tenant, self._add)
+        self._clearing = Clearing(self.index, self._reach, self._handovers, self._control, self._tenant, self._add)
+        self._retrieval = Retrieval(
+            self.index, self._reach, self._handovers, self._lookup, self._clearing, self._transfers, self._tenant
+        )
+
+    def close(self) -> None:
+        """End what runs, and close the sockets; safe to call twice. Blocks stay where they are."""
+        self._closed = True
+        self._transfers.close()
+        self._touch.close()
+        self._control.close()
+
+    @property
+    def control(self) -> ControlPlane:
+        """The store's control plane, for status and commands."""
+        return self._control
+
+    @property
+    def settings(self) -> Cache:
+        """The section `[cache]` of the constellation file."""
+        return self.constellation.cache
+
+    @property
+    def whereabouts(self) -> Whereabouts:
+        """The places of the servers, and the schedule that they follow."""
+        return self._where
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes of the longest block that the servers surely hold, if all other blocks make room for it."""
+        return capacity_bytes(self.constellation)
+
+    @property
+    def follows(self) -> bool:
+        """True if the window follows a schedule."""
+        return self._where.playing is not None
+
+    @property
+    def silent(self) -> bool:
+        """True after no satellite has answered, until one does. Blocks are then neither looked for nor stored."""
+        return self._reach.silent
+
+    def probe(self, control: ControlPlane) -> dict[Satellite, float]:
+        """Ping the servers, the entry satellites and a few others, also while the sky is silent. An answer ends the silence.
+
+        Args:
+            control: The control plane whose socket is used. If it is not the store's own, no look-up waits for it.
+
+        Returns:
+            Round trip times, in seconds, of the satellites that answered.
+
+        Raises:
+            ValueError: The store was closed.
+        """
+        self._begin()
+        answered = self._reach.probe(control)
+        self._control.expect(answered)
+        return answered
+
+    @property
+    def lost(self) -> frozenset[Satellite]:
+        """Satellites that do not answer while others do."""
+        return self._reach.lost
+
+    # ---- blocks -----------------------------------------------------------------------------------------------------
+
+    def put(self, items: Sequence[tuple[bytes, Buffer]], progress: Progress | None = None) -> list[PutResult]:
+        """Store blocks, all at once. A block that is there already is not stored twice. Old blocks make room for new ones.
+
+        Args:
+            items: Pairs of key (32 bytes) and block. The block's memory is read in place and must not change meanwhile.
+            progress: Called now and then with chunks done and chunks in all.
+
+        Returns:
+            A result for each item, in order.
+
+        Raises:
+            ValueError: A key has another length, a block is empty or larger than `capacity_bytes`, or the store was closed.
+        """
+        most = self.capacity_bytes
+        check_keys([key for key, _ in items])
+        for _, data in items:
+            if not 1 <= memoryview(data).nbytes <= most:  # a larger block would evict all others and then not fit
+                stores = f"{self.constellation.cache.servers} servers of {self.constellation.satellite.store_mib} MiB"
+                raise ValueError(f"block of {memoryview(data).nbytes:,} bytes; allowed are 1 to {most:,} ({stores})")
+        self._begin()
+        start_s = time.perf_counter()
+        transfers = [Transfer(self._entry(key, memoryview(data).nbytes), self._tenant, data) for key, data in items]
+        self._transfers.put(transfers, progress)
+        results = [self._put_result(transfer) for transfer in transfers]
+        stored = [result.entry for result in results if result.entry is not None]
+        self.index.add(stored)
+        self.index.moved(entry.key for entry in stored)
+        for entry in stored:
+            self._lookup.set_whole(entry.key)
+        self._add(
+            puts=len(stored),
+            put_failures=len(results) - len(stored),
+            expired=sum(result.status is Status.EXPIRED for result in results),
+            put_s=time.perf_counter() - start_s,
+        )
+        return results
+
+    def get(
+        self,
+        entries: Sequence[BlockEntry | bytes],
+        progress: Progress | None = None,
+        *,
+        into: Sequence[memoryview | None] | None = None,
+        block_bytes_max: int = BLOCK_BYTES_MAX,
+        aside: bool = False,
+    ) -> list[GetResult]:
+        """Fetch blocks, all at once.
+
+        A block that does not come whole within `cache.deadline_ms` is a miss. It is asked for once more, with as much time, if
+        a satellite was found lost meanwhile, or is back while another one stands in for it: hosts that see the same losses find
+        the same places, and so the blocks that others put there.
+
+        If a satellite says that it no longer has its share of a block, the rest is purged (paper, section 3.9), for the other
+        chunks are of no use. With `cache.lazy_purge = false` the block is not asked for again for a while instead. Silence
+        purges nothing: only this host may be cut off.
+
+        Args:
+            entries: Entries from `put`, `find` or `find_longest`, or keys, which are looked up first.
+            progress: Called now and then with chunks done and chunks in all.
+            into: The caller's writable memory for each block, or None if memory is to be taken. A block of another length is a
+                miss, and nothing of it is written. A block that does not come whole may be written in part.
+            block_bytes_max: Longer blocks are misses, and no memory is taken for them.
+            aside: Use a socket of its own, so that other gets do not wait for this one.
+
+        Returns:
+            A result for each entry, in order.
+
+        Raises:
+            ValueError: A key has another length, there are not as many buffers as entries, or the store was closed.
+        """
+        keys = [entry if isinstance(entry, bytes) else entry.key for entry in entries]
+        check_keys(keys)
+        room = [None] * len(keys) if into is None else into
+        if len(room) != len(keys):
+            raise ValueError(f"{len(room)} buffers for {len(keys)} blocks; each needs one, or none is given")
+        self._begin()
+        start_s = time.perf_counter()
+        known, unanswered = self._resolve(entries)
+        words = [Status.UNANSWERED if key in unanswered else Status.MISS for key in keys]
+        results = [GetResult(key, None, status, 0.0, known=False) for key, status in zip(keys, words, strict=True)]
+        wanted = {index: entry for index, entry in enumerate(known) if entry is not None}
+        self._retrieval.fetch(results, wanted, room, block_bytes_max, progress, aside=aside)
+        if len(wanted) < len(keys) and (reason := self._no_routes()):
+            results = [one if index in wanted else replace(one, status=reason) for index, one in enumerate(results)]
+        self.index.moved(result.key for result in results if result.ok)
+        hits = sum(result.ok for result in results)
+        self._add(
+            hits=hits,
+            misses=len(results) - hits,
+            expired=sum(result.status is Status.EXPIRED for result in results),
+            get_s=time.perf_counter() - start_s,
+        )
+        return results
+
+    # ---- lookups ----------------------------------------------------------------------------------------------------
+
+    def find(self, keys: Sequence[bytes], *, fresh: bool = False) -> list[FindResult]:
+        """Return what is known of blocks: from the local index, else from the satellites.
+
+        Args:
+            keys: 32 bytes each, in any order.
+            fresh: Do not believe the index, which does not know what other hosts purged and satellites evicted. The first
+                server is asked for each block, and all servers for their shares of blocks of several chunks. What is gone is
+                forgotten.
+
+        Returns:
+            A result for each key, in order.
+
+        Raises:
+            ValueError: A key has another length, or the store was closed.
+        """
+        check_keys(keys)
+        self._begin()
+        known = [None if fresh else self.index.get(key) for key in keys]
+        unknown = [key for key, entry in zip(keys, known, strict=True) if entry is None]
+        told = self._lookup.ask(unknown)
+        found = {one.key: self._as_laid(one.entry) for one in told if one.entry is not None}
+        found |= {entry.key: entry for entry in known if entry is not None}
+        unanswered = {one.key for one in told if one.status is Status.UNANSWERED}
+        if fresh:
+            several = [entry for entry in found.values() if entry.chunk_total > 1]
+            for entry, whole in zip(several, self._lookup.whole(several) if several else (), strict=True):
+                if not whole:
+                    del found[entry.key]
+                if whole is None:
+                    unanswered.add(entry.key)
+            for key in set(keys) - found.keys() - unanswered:
+                self.index.remove(key)
+        self.index.add(found.values())  # so that nobody needs to ask again
+        missed = {key: Status.UNANSWERED if key in unanswered else Status.MISS for key in keys}
+        return [FindResult(key, found.get(key), Status.DONE if key in found else missed[key]) for key in keys]
+
+    def find_longest(self, keys: Sequence[bytes], *, fresh: bool = False, block_bytes_max: int = BLOCK_BYTES_MAX) -> ChainResult:
+        """Find the longest cached beginning of a chain of blocks.
+
+        As far as the local index knows the chain, its answer counts. The nearest server is asked for the blocks behind
+        (`Lookup.longest`).
+
+        Args:
+            keys: Keys of a prompt's blocks, the first one first; 32 bytes each.
+            fresh: Do not believe the index: all servers are asked whether they hold their shares of the last block that was
+                found, and of the others if that block is not whole. What is gone is forgotten.
+            block_bytes_max: A longer block ends the chain.
+
+        Returns:
+            Entries of the first blocks, without a gap. If nobody answers, what the index knows, and the keys that were asked
+            for.
+
+        Raises:
+            ValueError: A key has another length, or the store was closed.
+        """
+        check_keys(keys)
+        self._begin()
+        known = self.index.longest_prefix(keys)
+        told = self._lookup.longest(keys[len(known) :])
+        found = known + told.entries
+        fits = [entry.block_len <= block_bytes_max for entry in found]
+        found = found[: fits.index(False)] if False in fits else found
+        if len(found) > len(known):
+            self.index.insert(found)
+        return ChainResult(self._whole_beginning(found) if fresh else found, told.unanswered)
+
+    def still_there(self, chains: Sequence[Sequence[BlockEntry]]) -> list[list[BlockEntry]]:
+        """Ask a few quick questions whether chains that were found are still there (`Presence.check`).
+
+        Nobody waits for a silent satellite: what was found counts then. What is gone is forgotten, and its rest is purged as by
+        `get`.
+
+        Returns:
+            The beginning of each chain that is still there.
+
+        Raises:
+            ValueError: The store was closed.
+        """
+        self._begin()
+        there, denied = self._presence.check(chains)
+        self._touch.crowded |= bool(denied)
+        useless = [key for key, one in denied.items() if verdict_of(one) is Verdict.PURGE]
+        routes = self._presence.awake(self._clearing.routes(useless)) if useless else []
+        elsewhere = self._lookup.laid_ahead(useless)
+        is_blind = bool(useless) and self._handovers.is_schedule_unknown(routes)
+        for key in useless:
+            denied[key].is_other, denied[key].is_blind = key in elsewhere, is_blind
+        verdicts = {key: verdict_of(one) for key, one in denied.items()}
+        self._retrieval.carry_out(verdicts, elsewhere, routes, self._control.hurry_s(routes))
+        return there
+
+    def touch(self, keys: Sequence[bytes]) -> int:
+        """Have satellites evict the end of a chain of blocks before its beginning, without which the end is of no use.
+
+        Satellites evict first what was not moved for the longest time, and a chain is stored and fetched from its beginning on.
+        So one chunk of each block is fetched from each server, the last block first. Nothing is done while the sky is far from
+        full, nor for a chain that was touched lately.
+
+        Args:
+            keys: Keys of a chain, the first block first. Keys behind one that is not in the index are left out.
+
+        Returns:
+            The number of blocks that were touched.
+
+        Raises:
+            ValueError: A key has another length, or the store was closed.
+        """
+        check_keys(keys)
+        self._begin()
+        touched = self._touch.chain(keys)
+        self._add(touches=touched)
+        return touched
+
+    def purge(self, keys: Sequence[bytes]) -> Purged:
+        """Forget blocks, here and on the satellites. The purge is repeated if a satellite was silent and is taken for lost.
+
+        Raises:
+            ValueError: A key has another length, or the store was closed.
+        """
+        check_keys(keys)
+        self._begin()
+        return self._clearing.purge(keys)
+
+    def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
+        """Forget blocks so that others can be put under their keys.
+
+        This is `purge` for each block with fewer questions: the first server, which has a share of every block, is asked alone,
+        and the others only for blocks that have chunks elsewhere. If a block has lost its first share, its rest stays until
+        `put` finds it (`bad_key`).
+
+        Returns:
+            What became of each purge, in order.
+
+        Raises:
+            ValueError: A key has another length, or the store was closed.
+        """
+        check_keys(keys)
+        self._begin()
+        return self._clearing.make_way(keys)
+
+    def prefetch(self, keys: Sequence[bytes], at_s: float, *, deadline_s: float = PREFETCH_S) -> list[PrefetchResult]:
+        """Lay blocks for a time to come: their shares go to where the servers will be then (paper, end of section 3.7).
+
+        Each share goes once, not through every step of the window on the way, and waits there. It can be fetched meanwhile, over
+        inter-satellite links. Only this host knows where; others find the blocks again when that time has come.
+
+        Args:
+            keys: Keys of blocks. Those that are not in the local index are looked up.
+            at_s: Unix time.
+            deadline_s: Seconds after which what has not arrived counts as `expired`. It may still arrive.
+
+        Returns:
+            A result for each key, in order.
+
+        Raises:
+            ValueError: A key has another length, the time is past, or the store was closed.
+        """
+        check_keys(keys)
+        self._begin()
+        if not at_s >= time.time():
+            raise ValueError(f"{at_s:.0f} is past; allowed are Unix times from now on")
+        row = self._where.row(at_s)
+        known, unanswered = self._resolve(keys)
+        reason = self._no_routes()
+        found = list({entry.key: entry for entry in known if entry is not None}.values())
+        if reason is not None or row == self._where.row(time.time()):
+            held = self._lookup.whole(found) if found and reason is None else []
+            words = {None: Status.UNANSWERED, True: Status.DONE, False: Status.MISS}
+            statuses = {entry.key: words[whole] for entry, whole in zip(found, held, strict=False)}
+            moved: dict[bytes, int] = {}
+        else:
+            # From here on shares may be at their future places, even if the prefetch fails, so gets must look there too
+            self.index.add([replace(entry, epoch=row) for entry in found])
+            laid = lay(found, row, self._reach, self._handovers, self._control, self._tenant, deadline_s)
+            statuses = {one.entry.key: one.status for one in laid}
+            moved = {one.entry.key: one.moved for one in laid}
+        results = []
+        for key in keys:
+            status = statuses.get(key, reason or (Status.UNANSWERED if key in unanswered else Status.MISS))
+            results.append(PrefetchResult(key, status, row, moved.get(key, 0)))
+        self._add(prefetches=sum(result.ok for result in results))
+        return results
+
+    def stats(self) -> StoreStatistics:
+        """Return the counts as they are now."""
+        with self._lock:
+            counted = StoreStatistics(**self._counts)
+        return replace(counted, retries=counted.retries + self._control.retries, satellites_lost=self._reach.losses)
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        if self._closed:
+            raise ValueError("the store was closed")
+        self._where.refresh()
+
+    def _entry(self, key: bytes, block_len: int) -> BlockEntry:
+        chunk_len = min(self.constellation.cache.chunk_bytes, block_len)
+        stays = self.constellation.cache.host == "satellite"  # such blocks do not move, even if the satellites follow a schedule
+        return BlockEntry(key, block_len, chunk_len, -(-block_len // chunk_len), SCHEDULE_STAYS if stays else 0, time.time())
+
+    def _no_routes(self) -> Status | None:
+        """Return why no block can be moved now, or None if blocks can be moved."""
+        if self._reach.silent:
+            return Status.UNANSWERED
+        return None if self._reach.routes() else Status.NO_SATELLITE
+
+    def _put_result(self, transfer: Transfer) -> PutResult:
+        status = self._retrieval.end_of(transfer.status)
+        entry = transfer.entry if status is Status.DONE else None
+        return PutResult(transfer.entry.key, status, entry, transfer.duration_s)
+
+    def _whole_beginning(self, chain: list[BlockEntry]) -> list[BlockEntry]:
+        """Return the beginning of a chain of which all servers hold their shares. While the sky is silent, believe the chain."""
+        if not chain or self._whole(chain[-1:]) or self.silent:
+            return chain
+        whole = {entry.key for entry in self._whole(chain)}
+        return list(takewhile(lambda entry: entry.key in whole, chain))
+
+    def _whole(self, entries: Sequence[BlockEntry]) -> list[BlockEntry]:
+        """Return the blocks of which all servers hold their shares, and forget those that are gone.
+
+        A block that depends on a server that does not answer now is neither returned nor forgotten.
+        """
+        held = self._lookup.whole([self._as_laid(entry) for entry in entries])
+        for entry, whole in zip(entries, held, strict=True):
+            if whole is False:
+                self.index.remove(entry.key)
+        return [entry for entry, whole in zip(entries, held, strict=True) if whole]
+
+    def _resolve(self, entries: Sequence[BlockEntry | bytes]) -> tuple[list[BlockEntry | None], set[bytes]]:
+        """Return what is known of each block, None if nothing, and the keys of which nobody said anything."""
+        known = [self.index.get(entry) if isinstance(entry, bytes) else self._as_laid(entry) for entry in entries]
+        unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
+        told = self._lookup.ask(unknown)
+        answers = iter(told)
+        found = [next(answers).entry if entry is None else entry for entry in known]
+        return found, {one.key for one in told if one.status is Status.UNANSWERED}
+
+    def _as_laid(self, entry: BlockEntry) -> BlockEntry:
+        """Return the entry with the row of the schedule for which this host has laid its block in the meantime."""
+        known = self.index.get(entry.key)
+        return entry if known is None or known.epoch in (0, entry.epoch) else replace(entry, epoch=known.epoch)
+
+    def _add(self, **counts: float) -> None:
+        with self._lock:
+            self._counts.update(counts)

@@ -1,0 +1,254 @@
+"""Transfers of blocks between this host and the places of their shares.
+
+They lead around lost satellites, and follow a window that moves meanwhile.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final, NamedTuple, TypeVar
+
+from skymemory.common.progress import Progress
+from skymemory.link.block_entry import BlockEntry
+from skymemory.link.native import Call, NativeClient, Server, Transfer
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.window import Route
+from skymemory.store.attempts import Attempts, AttemptStep, Rows
+from skymemory.store.handovers import Handovers, Late
+from skymemory.store.reach import Reach, Ways
+from skymemory.store.results import Status
+from skymemory.wire.address import Satellite
+
+_NO_ROWS: Final = Rows(())
+_T = TypeVar("_T")
+_STEP_BYTES: Final = 1 << 22
+
+
+def memory_for(length: int) -> bytearray:
+    """Return zeroed memory for a block.
+
+    It is taken in steps: to take it at once would stop all other threads for a millisecond per MB.
+    """
+    step = bytes(min(length, _STEP_BYTES))
+    memory = bytearray(step)
+    while (left := length - len(memory)) > 0:
+        memory += step if left >= _STEP_BYTES else bytes(left)
+    return memory
+
+
+class Moved(NamedTuple):
+    """One call that moved blocks. If satellites are lost, a get or a put may make several."""
+
+    up: bool
+    """True for a put, False for a get."""
+    call: Call
+    transfers: Sequence[Transfer]
+    servers: Sequence[Satellite]
+    """Satellites of servers 0 to n - 1. While the window moves, shares may have come from other satellites."""
+    aside: bool = False
+    """True for a get over the socket that does not hold up the others."""
+
+
+@dataclass
+class _Search:
+    """Late satellites as one get has found them."""
+
+    late: Late | None = None
+
+
+class Transfers:
+    """Transfers of one store. Thread-safe: one put, one get and one get aside run at a time."""
+
+    def __init__(
+        self,
+        constellation: Constellation,
+        reach: Reach,
+        handovers: Handovers,
+        as_laid: Callable[[BlockEntry], BlockEntry],
+        count: Callable[..., None],
+        watch: Callable[[Moved], None] | None,
+    ) -> None:
+        """Open sockets.
+
+        Args:
+            constellation: The satellites and the limits of a transfer.
+            reach: The routes to the satellites.
+            handovers: The search for late satellites.
+            as_laid: Returns an entry with the row for which this host has laid its block in the meantime.
+            count: Takes counts by the names of `StoreStatistics`.
+            watch: Called after each call that moved blocks, in the thread that made it. Other calls wait meanwhile.
+
+        Raises:
+            OSError: The system has no socket left.
+        """
+        self._constellation = constellation
+        self._deadline_ms = constellation.cache.deadline_ms
+        self._reach = reach
+        self._handovers = handovers
+        self._as_laid = as_laid
+        self._add = count
+        self._watch = watch
+        # Each socket carries one call at a time; the locks let a call that waits profit from what the one before has learned.
+        # Puts and gets have separate sockets, so that a put never holds up a get. Large gets without hurry have the third one
+        self._up_turn = Lock()
+        self._down_turn = Lock()
+        self._aside_turn = Lock()
+        with ExitStack() as opened:
+            packet_bytes, burst = constellation.network.mtu, constellation.satellite.credit
+            self._up = opened.enter_context(NativeClient(packet_bytes, burst))
+            self._down = opened.enter_context(NativeClient(packet_bytes, burst))
+            self._aside = opened.enter_context(NativeClient(packet_bytes, burst))
+            opened.pop_all()
+
+    def close(self) -> None:
+        """End all calls and close the sockets; safe to call twice."""
+        self._up.close()
+        self._down.close()
+        self._aside.close()
+
+    def put(self, transfers: Sequence[Transfer], progress: Progress | None) -> None:
+        """Put blocks. A block that fails is put again if a new way was found. Transfers that never began stay RUNNING."""
+        attempts = [Attempts.to_put() for _ in transfers]
+        with self._up_turn:
+            tried: list[list[Route]] = []
+            while asking := self._step(attempts, transfers, None):
+                routes = self._reach.routes()
+                number = _number(routes, tried)
+                begun = [index for index in asking if routes and attempts[index].begin(_NO_ROWS, number)]
+                if begun:
+                    batch = [transfers[index] for index in begun]
+                    call = self._up.put(batch, self._servers(routes), self._deadline_ms, progress)
+                    self._count(batch, up=True)
+                    self._tell(True, call, batch, routes)
+                for index in begun:
+                    attempts[index].ended(transfers[index].status, at_stand_in=False, rows=_NO_ROWS, row=0, is_relaid=False)
+                for index in asking if not routes else ():
+                    attempts[index].give_up()
+
+    def to_get(self) -> Attempts:
+        """Return new attempts for `get` that take the known handovers into account."""
+        over = self._handovers.over()
+        row = self._reach.row() if over is None else over.row
+        return Attempts.to_get(over, row, lazy_purge=self._constellation.cache.lazy_purge)
+
+    def get(
+        self, attempts: Sequence[Attempts], transfers: Sequence[Transfer], progress: Progress | None, *, aside: bool = False
+    ) -> None:
+        """Get blocks from all places where they may be, until the next step of each is `CONFIRM` or `END`.
+
+        Args:
+            attempts: The attempts of each block.
+            transfers: The transfer of each block.
+            progress: Called now and then with chunks done and chunks in all.
+            aside: Use a socket of its own, so that other gets do not wait for this one.
+        """
+        turn, client = (self._aside_turn, self._aside) if aside else (self._down_turn, self._down)
+        with turn:
+            search = _Search()
+            tried: list[Ways] = []
+            while asking := self._step(attempts, transfers, search):
+                self._attempt(client, [(attempts[index], transfers[index]) for index in asking], search, tried, progress, aside)
+
+    def _step(self, attempts: Sequence[Attempts], transfers: Sequence[Transfer], search: "_Search | None") -> list[int]:
+        """Find out what the attempts need to know before they ask. Return the indices of those that ask next."""
+        while True:
+            steps = [one.next() for one in attempts]
+            found_out = False
+            if AttemptStep.LOOK in steps:
+                silent = {transfers[index].failed for index, step in enumerate(steps) if step is AttemptStep.LOOK}
+                self._reach.look({one for one in silent if one is not None} if search is not None else ())
+                found_out = True
+            if AttemptStep.DOUBT in steps:
+                self._reach.doubt()
+                found_out = True
+            searching = [one for one, step in zip(attempts, steps, strict=True) if step is AttemptStep.SEARCH]
+            if searching and search is not None:
+                search.late = self._handovers.look()
+                for one in searching:
+                    one.searched(search.late)
+                found_out = True
+            if not found_out:
+                return [index for index, step in enumerate(steps) if step is AttemptStep.ASK]
+
+    def _attempt(
+        self,
+        client: NativeClient,
+        asking: Sequence[tuple[Attempts, Transfer]],
+        search: "_Search",
+        tried: list[Ways],
+        progress: Progress | None,
+        aside: bool,
+    ) -> None:
+        """Ask the current places for blocks, all at once, and tell each of the attempts its result."""
+        for _, transfer in asking:
+            transfer.entry = self._as_laid(transfer.entry)
+        ways_of: dict[tuple[int, bool], Ways | None] = {}
+        for attempts, transfer in asking:
+            what = transfer.entry.epoch, attempts.follows_search
+            if what not in ways_of:
+                ways_of[what] = self._handovers.ways(transfer.entry.epoch, search.late if attempts.follows_search else None)
+        places = {what: [self._servers(place) for place in ways.places] for what, ways in ways_of.items() if ways is not None}
+        rows = {what: Rows(sorted(ways.rows)) for what, ways in ways_of.items() if ways is not None}
+        begun: list[tuple[Attempts, Transfer, Ways]] = []
+        for attempts, transfer in asking:
+            what = transfer.entry.epoch, attempts.follows_search
+            ways = ways_of[what]
+            if ways is None:
+                attempts.give_up()
+            elif attempts.begin(rows[what], _number(ways, tried)):
+                transfer.places = places[what]
+                begun.append((attempts, transfer, ways))
+        if not begun:
+            return
+        batch = [transfer for _, transfer, _ in begun]
+        call = client.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
+        self._count(batch, up=False)
+        self._tell(False, call, batch, [place[0] for place in begun[0][2].places], aside)
+        now: dict[int, Rows] = {}
+        row = self._reach.row()
+        for attempts, transfer, ways in begun:
+            epoch = transfer.entry.epoch
+            if epoch not in now:
+                now[epoch] = Rows(self._reach.rows(epoch))
+            attempts.ended(
+                transfer.status,
+                at_stand_in=_stood_in(transfer, ways),
+                rows=now[epoch],
+                row=row,
+                is_relaid=self._as_laid(transfer.entry) != transfer.entry,
+            )
+
+    def _servers(self, routes: Sequence[Route]) -> list[Server]:
+        sky = self._constellation
+        return [(satellite, entry, sky.address(*entry), sky.network.port) for satellite, entry in routes]
+
+    def _count(self, transfers: Iterable[Transfer], *, up: bool) -> None:
+        done = list(transfers)
+        way = "up" if up else "down"
+        self._add(
+            **{
+                f"chunks_{way}": sum(transfer.chunks for transfer in done),
+                f"bytes_{way}": sum(transfer.bytes for transfer in done),
+                "retries": sum(transfer.repeats for transfer in done),
+                "corrupt": sum(transfer.corrupt for transfer in done),
+            }
+        )
+
+    def _tell(self, up: bool, call: Call, transfers: Sequence[Transfer], routes: Sequence[Route], aside: bool = False) -> None:
+        if self._watch is not None:
+            self._watch(Moved(up, call, transfers, [route.satellite for route in routes], aside))
+
+
+def _number(ways: _T, tried: list[_T]) -> int:
+    """Return the number of these ways among those that were tried, from 1. New ways are added."""
+    if ways not in tried:
+        tried.append(ways)
+    return 1 + tried.index(ways)
+
+
+def _stood_in(transfer: Transfer, ways: Ways) -> bool:
+    """Return True if the satellite that denied a share is a stand-in."""
+    return transfer.status is Status.MISS and any(
+        transfer.failed in {route.satellite for route in ways.places[server]} for server in ways.replaced
+    )

@@ -1,0 +1,16 @@
+"""A store on the constellation that `skymem up` started on this machine."""
+
+from skymemory.store.sky_store import SkyStore
+from skymemory.testbed.state import RunRecord
+
+
+def running_store() -> SkyStore:
+    """Open a store on the constellation that is up. It follows the schedule that is played to the constellation.
+
+    Raises:
+        StateError: No constellation is up, or the record of it cannot be read.
+        OSError: The system has no socket left.
+    """
+    state = RunRecord()
+    sky = state.sky(state.require().constellation)
+    return SkyStore(sky.constellation, playing=sky.playing)

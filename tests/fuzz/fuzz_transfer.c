@@ -1,0 +1,661 @@
+/**
+ * @file
+ * Fuzz target: hostile answers into a host's transfers (GET, PUT) and questions, in the order and with the pauses that the input says.
+ *
+ * The input begins blocks and asks questions. What the host sends is remembered, and answered as an honest satellite would (otherwise
+ * little but the first check would be reached), with, at will, one packet spoilt, sent by another satellite, through another endpoint
+ * or damaged. At the end all is silent. Every block must then have an end, and that end must be one that answers gave reason for.
+ */
+#include "fuzz_input.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "sky_crc.h"
+#include "sky_host.h"
+
+#define PLACES       5u
+#define PEERS        4u /* of which the host has memory: fewer than there are places */
+#define BLOCKS       6u
+#define WORKS        4u
+#define PIECES       12u
+#define LANES        6u
+#define SERVERS_MAX  3u
+#define ROUNDS_MAX   2u
+#define CHUNKS_MAX   24u
+#define QUESTIONS    4u
+#define ASKED        2u /* at a time */
+#define ROOM_BYTES   24u
+#define ENDPOINT0    100u
+#define PACKET_BYTES 700u
+#define SENT_MAX     64u   /* requests that are remembered */
+#define OUT_MAX      4096u /* packets that one call may send: a few times all chunks of all blocks, in parts */
+#define STEPS_MAX    20000u
+#define NOW_US       UINT64_C(1000000000)
+
+typedef struct
+{
+    SKY_HostBlock_t block;
+    SKY_HostPlace_t servers[SERVERS_MAX], fallbacks[SERVERS_MAX * ROUNDS_MAX];
+    bool            is_used, has_ended;
+    bool            is_denied; /* a satellite that was asked said that it does not hold it */
+    bool            is_forged; /* a satellite that was asked sent something else, with the right checksum */
+    bool            is_acked[CHUNKS_MAX];
+} transfer_t;
+
+typedef struct
+{
+    uint64_t     endpoint;
+    SKY_Packet_t pkt;
+    uint8_t      payload[SKY_CHUNKSET_MAX_BYTES];
+} sent_t;
+
+typedef enum
+{
+    FROM_ASKED = 0,
+    FROM_OTHER_ENDPOINT,
+    FROM_OTHER_SATELLITE,
+    DAMAGED
+} way_t;
+
+static SKY_Host_t         host;
+static SKY_HostPeer_t     peers[PEERS];
+static uint32_t           active[PEERS];
+static SKY_HostWay_t      ways[PEERS];
+static uint64_t           hashes[128];
+static SKY_HostWork_t     works[WORKS];
+static SKY_HostPiece_t    pieces[PIECES];
+static SKY_HostLane_t     lanes[LANES];
+static SKY_HostAsked_t    asked[ASKED];
+static SKY_HostQuestion_t questions[QUESTIONS];
+static transfer_t         transfers[BLOCKS];
+static uint32_t           transfer_count, question_count;
+static sent_t             sent[SENT_MAX];
+static uint64_t           sent_count; /* the newest is sent[(sent_count - 1) % SENT_MAX] */
+static uint32_t           out_count;
+static uint32_t           draws;
+static uint64_t           now_us, due_us;
+
+/* Byte number @p i of a block: no part of one looks like another. */
+static uint8_t pattern(const SKY_HostBlock_t *block, uint32_t i)
+{
+    return (uint8_t)((i + block->key[0] * 65537u + 1u) * 2654435761u >> 24);
+}
+
+static uint32_t chunk_bytes(const SKY_HostBlock_t *block, uint32_t id)
+{
+    return SKY_ChunkBytes(block->block_len, block->chunk_len, block->chunk_total, id);
+}
+
+static transfer_t *transfer_of(const SKY_Packet_t *pkt)
+{
+    ENSURE(pkt->key[0] < transfer_count);
+    return &transfers[pkt->key[0]];
+}
+
+/* ---- what the host needs of its shell ------------------------------------------------------------------------------------ */
+
+static void check_chunk(const SKY_Packet_t *pkt)
+{
+    const SKY_HostBlock_t *block = &transfer_of(pkt)->block;
+    const uint8_t         *chunk = block->data + (size_t)pkt->chunk_id * block->chunk_len;
+
+    ENSURE(pkt->chunk_id < block->chunk_total && pkt->chunk_len == chunk_bytes(block, pkt->chunk_id));
+    ENSURE(pkt->payload == chunk + pkt->offset && pkt->offset + pkt->length <= pkt->chunk_len);
+    ENSURE(pkt->chunk_crc == SKY_Crc32c(0, chunk, pkt->chunk_len));
+}
+
+static void on_send(void *context, uint64_t at_us, uint64_t endpoint, const SKY_Packet_t *pkt)
+{
+    static uint8_t wire[PACKET_BYTES];
+    sent_t        *one = &sent[sent_count % SENT_MAX];
+    const size_t   len = SKY_Packet_Encode(pkt, wire, sizeof(wire));
+    SKY_Packet_t   again;
+
+    ENSURE(context == &host && at_us == now_us && endpoint >= ENDPOINT0 && endpoint < ENDPOINT0 + PLACES);
+    ENSURE(len > 0 && SKY_Packet_Decode(wire, len, &again) == SKY_STATUS_OK);
+    ENSURE(pkt->is_request && pkt->dst.plane == 1u && pkt->dst.slot == endpoint - ENDPOINT0 + 1u);
+    ENSURE(++out_count <= OUT_MAX);
+    if (pkt->op == SKY_OP_PUT)
+    {
+        check_chunk(pkt);
+    }
+    one->endpoint = endpoint;
+    one->pkt      = *pkt;
+    if (pkt->length <= sizeof(one->payload))
+    {
+        one->pkt.payload = one->payload;
+        if (pkt->length > 0)
+        {
+            (void)memcpy(one->payload, pkt->payload, pkt->length);
+        }
+    }
+    ++sent_count;
+}
+
+static uint8_t *on_payload(void *context)
+{
+    static uint8_t payload[SKY_CHUNKSET_MAX_BYTES];
+
+    ENSURE(context == &host);
+    return payload;
+}
+
+static uint32_t on_random(void *context)
+{
+    ENSURE(context == &host);
+    return ++draws * 2654435761u;
+}
+
+/* ---- what the input begins ------------------------------------------------------------------------------------------------ */
+
+static SKY_HostPlace_t place(uint32_t i)
+{
+    const SKY_HostPlace_t found = {1, (uint16_t)(i % PLACES + 1u), 1, (uint16_t)(i % PLACES + 1u), ENDPOINT0 + i % PLACES};
+
+    return found;
+}
+
+static void begin(input_t *in)
+{
+    static const uint32_t chunk_lens[4] = {40, 200, 640, 1500}; /* the last two go in parts */
+    transfer_t           *one           = &transfers[transfer_count];
+    SKY_HostBlock_t      *block         = &one->block;
+    const uint8_t         what          = take(in);
+    const uint8_t         where         = take(in);
+
+    if (transfer_count == BLOCKS)
+    {
+        return;
+    }
+    block->kind         = (what & 1u) != 0 ? SKY_HOST_PUT : SKY_HOST_GET;
+    block->key[0]       = (uint8_t)transfer_count;
+    block->chunk_len    = chunk_lens[what >> 1 & 3u];
+    block->chunk_total  = 1u + take(in) % CHUNKS_MAX;
+    block->block_len    = (block->chunk_total - 1u) * block->chunk_len + 1u + take(in) * 6u % block->chunk_len;
+    block->deadline_ms  = 1u + take(in) * 16u;
+    block->server_count = 1u + (what >> 3 & 3u) % SERVERS_MAX;
+    block->rounds       = (what >> 5) % (ROUNDS_MAX + 1u);
+    block->servers      = one->servers;
+    block->fallbacks    = block->rounds > 0 ? one->fallbacks : NULL;
+    block->data         = malloc(block->block_len); /* heap blocks of their own: writing beyond is seen */
+    block->have         = block->rounds > 0 ? calloc(1, (block->chunk_total + 7u) / 8u) : NULL;
+    ENSURE(block->data != NULL && (block->rounds == 0 || block->have != NULL));
+    for (uint32_t i = 0; i < block->block_len; ++i)
+    {
+        block->data[i] = block->kind == SKY_HOST_PUT ? pattern(block, i) : 0;
+    }
+    for (uint32_t server = 0; server < block->server_count; ++server)
+    {
+        one->servers[server] = place(where + server);
+        for (uint32_t round = 0; round < block->rounds; ++round)
+        {
+            SKY_HostPlace_t *fallback = &one->fallbacks[round * block->server_count + server];
+
+            *fallback       = place((where >> 4) + server + round);
+            fallback->plane = (where >> 3 & 1u) != 0 && round == 0 ? 0 : fallback->plane; /* nowhere */
+        }
+    }
+    one->is_used = true;
+    ++transfer_count;
+    switch (SKY_Host_Begin(&host, now_us, block))
+    {
+        case SKY_HOST_BEGUN:
+            break;
+        case SKY_HOST_FULL:
+            one->has_ended = true;
+            break;
+        default:
+            ENSURE(false); /* its numbers agree */
+    }
+}
+
+static void ask(input_t *in)
+{
+    static const uint8_t ops[4] = {SKY_OP_PING, SKY_OP_HAS, SKY_OP_STATS, SKY_OP_PURGE};
+    SKY_HostQuestion_t  *one    = &questions[question_count];
+    const uint8_t        what   = take(in);
+
+    if (question_count == QUESTIONS)
+    {
+        return;
+    }
+    one->place       = place(what >> 2);
+    one->apid        = SKY_APID_KVC;
+    one->op          = ops[what & 3u];
+    one->key[0]      = take(in);
+    one->deadline_ms = 1u + take(in) * 16u;
+    one->room_bytes  = (what >> 6) * (ROOM_BYTES / 3u);
+    one->room        = one->room_bytes > 0 ? malloc(one->room_bytes) : NULL;
+    ++question_count;
+    ENSURE(SKY_Host_Ask(&host, now_us, one) == SKY_HOST_BEGUN);
+}
+
+/* ---- what is answered ------------------------------------------------------------------------------------------------------ */
+
+/* What an answer that the host has to believe gives reason for. */
+static void note(const SKY_Packet_t *pkt)
+{
+    transfer_t    *one = transfer_of(pkt);
+    SKY_ChunkSet_t held;
+
+    one->is_denied = one->is_denied || pkt->status == SKY_STATUS_NOT_FOUND;
+    if (pkt->status == SKY_STATUS_OK && (pkt->block_len != one->block.block_len || pkt->chunk_total != one->block.chunk_total))
+    {
+        return; /* it is about another block */
+    }
+    if (pkt->op == SKY_OP_HAS && (pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_NOT_FOUND) &&
+        SKY_ChunkSet_Decode(pkt, &held) == SKY_STATUS_OK)
+    {
+        for (uint32_t i = SKY_ChunkSet_Next(&held, 0); i < held.count; i = SKY_ChunkSet_Next(&held, i + 1))
+        {
+            const uint32_t id = SKY_ChunkSet_ChunkId(&held, i);
+
+            if (id < CHUNKS_MAX)
+            {
+                one->is_acked[id] = true;
+            }
+        }
+    }
+}
+
+/* Most of it contradicts what was asked for. @return false: what comes is forged so well that it has to be believed */
+static bool spoil(input_t *in, SKY_Packet_t *pkt)
+{
+    static uint8_t payload[PACKET_BYTES];
+
+    switch (take(in) % 16u)
+    {
+        case 1:
+            pkt->chunk_id = take32(in);
+            return false;
+        case 2:
+            pkt->chunk_crc ^= take(in);
+            break;
+        case 3:
+            pkt->chunk_total = take32(in);
+            break;
+        case 4:
+            pkt->block_len = take32(in);
+            break;
+        case 5:
+            pkt->chunk_len = take32(in);
+            break;
+        case 6:
+            pkt->offset = take32(in);
+            break;
+        case 7:
+            pkt->tenant = take(in);
+            break;
+        case 8:
+            pkt->length = pkt->length > 0 ? take(in) % pkt->length : 0;
+            break;
+        case 9:
+            pkt->op = take(in);
+            break;
+        case 10:
+            pkt->status = take(in);
+            break;
+        case 11:
+            pkt->credit = (uint16_t)take32(in);
+            break;
+        case 12:
+            pkt->flags = take(in);
+            break;
+        case 13: /* another request of this lane, also one that was never sent */
+            pkt->request_id = SKY_REQUEST_FIRST(pkt->request_id) | SKY_REQUEST_NUMBER(pkt->request_id + take(in) - 128u);
+            break;
+        case 14:
+            pkt->dst.slot = take(in);
+            break;
+        case 15:
+            pkt->is_request = true;
+            break;
+        default: /* a byte of the chunk, or of the set */
+            if (pkt->length > 0)
+            {
+                (void)memcpy(payload, pkt->payload, pkt->length);
+                payload[take(in) * 3u % pkt->length] ^= (uint8_t)(1u + take(in) % 255u);
+                pkt->payload = payload;
+            }
+            break;
+    }
+    return true;
+}
+
+static void deliver(const sent_t *to, SKY_Packet_t *pkt, way_t way, uint8_t where)
+{
+    const SKY_HostCounters_t before   = host.counters;
+    const uint32_t           running  = host.running;
+    uint8_t                 *wire     = malloc(SKY_LIMIT_PACKET_BYTES + 1u);
+    const bool               is_word  = pkt->status == SKY_STATUS_OK || pkt->status == SKY_STATUS_NOT_FOUND;
+    uint64_t                 endpoint = to->endpoint;
+    size_t                   len;
+    uint8_t                 *exact;
+
+    ENSURE(wire != NULL);
+    if (way == FROM_OTHER_ENDPOINT)
+    {
+        endpoint = ENDPOINT0 + (endpoint - ENDPOINT0 + 1u + where % (PLACES - 1u)) % PLACES;
+    }
+    else if (way == FROM_OTHER_SATELLITE)
+    {
+        pkt->src.slot = (uint16_t)(pkt->src.slot + 1u + where);
+    }
+    len = SKY_Packet_Encode(pkt, wire, SKY_LIMIT_PACKET_BYTES);
+    ENSURE(len > 0);
+    if (way == DAMAGED)
+    {
+        wire[where * 3u % len] ^= (uint8_t)(1u << where % 8u);
+    }
+    exact = malloc(len + 1u); /* reading beyond is seen, and so is reading later; and at an odd address */
+    ENSURE(exact != NULL);
+    (void)memcpy(exact + 1, wire, len);
+    free(wire);
+    if (way == FROM_ASKED && !SKY_Host_IsQuestion(pkt->request_id))
+    {
+        note(pkt);
+    }
+    SKY_Host_Receive(&host, now_us, endpoint, exact + 1, len);
+    free(exact);
+    if (way == DAMAGED)
+    {
+        ENSURE(host.counters.undecoded == before.undecoded + 1u && host.running == running);
+    }
+    else if (way == FROM_OTHER_ENDPOINT || (way == FROM_OTHER_SATELLITE && is_word))
+    {
+        const uint64_t unheard = host.counters.undecoded + host.counters.stale;
+
+        ENSURE(unheard == before.undecoded + before.stale + 1u && host.running == running);
+    }
+}
+
+typedef struct
+{
+    const sent_t *to;
+    uint32_t      spoilt; /* number of the packet that is spoilt, or takes another way */
+    uint32_t      number;
+    way_t         way;
+    bool          is_spoilt;
+} answer_t;
+
+static void say(input_t *in, answer_t *answer, SKY_Packet_t pkt)
+{
+    const bool is_it = answer->number == answer->spoilt;
+
+    ++answer->number;
+    if (is_it && answer->is_spoilt && !spoil(in, &pkt) && !SKY_Host_IsQuestion(pkt.request_id))
+    {
+        transfer_of(&pkt)->is_forged = true;
+    }
+    deliver(answer->to, &pkt, is_it ? answer->way : FROM_ASKED, is_it && answer->way != FROM_ASKED ? take(in) : 0);
+}
+
+/* The chunks that a GET asks for, but for those that the input leaves out. */
+static void say_chunks(input_t *in, answer_t *answer, SKY_Packet_t pkt, const SKY_ChunkSet_t *set, bool leaves_out)
+{
+    static uint8_t         chunk[1500];
+    const SKY_HostBlock_t *block = &transfer_of(&pkt)->block;
+
+    for (uint32_t i = SKY_ChunkSet_Next(set, 0); i < set->count; i = SKY_ChunkSet_Next(set, i + 1))
+    {
+        const bool is_last = SKY_ChunkSet_Next(set, i + 1) == set->count;
+        uint32_t   at      = 0;
+
+        if (leaves_out && (take(in) & 1u) != 0)
+        {
+            continue;
+        }
+        pkt.chunk_id    = SKY_ChunkSet_ChunkId(set, i);
+        pkt.chunk_total = block->chunk_total;
+        pkt.block_len   = block->block_len;
+        pkt.chunk_len   = chunk_bytes(block, pkt.chunk_id);
+        for (uint32_t b = 0; b < pkt.chunk_len; ++b)
+        {
+            chunk[b] = pattern(block, pkt.chunk_id * block->chunk_len + b);
+        }
+        pkt.chunk_crc = SKY_Crc32c(0, chunk, pkt.chunk_len);
+        do
+        {
+            at        = SKY_Packet_CutPart(&pkt, chunk, at, PACKET_BYTES);
+            pkt.flags = is_last && at >= pkt.chunk_len ? SKY_FLAG_LAST : 0;
+            say(in, answer, pkt);
+        } while (at < pkt.chunk_len);
+    }
+}
+
+/* A set of chunks: of those that are asked for, those that the input does not leave out. */
+static void say_set(input_t *in, answer_t *answer, SKY_Packet_t pkt, SKY_ChunkSet_t set, bool leaves_out)
+{
+    static uint8_t payload[SKY_CHUNKSET_MAX_BYTES];
+
+    for (uint32_t i = 0; i < set.count && leaves_out; ++i)
+    {
+        if ((take(in) & 1u) != 0)
+        {
+            SKY_ChunkSet_Remove(&set, i);
+        }
+    }
+    pkt.block_len   = transfer_of(&pkt)->block.block_len;
+    pkt.chunk_total = transfer_of(&pkt)->block.chunk_total;
+    pkt.flags       = SKY_FLAG_LAST;
+    pkt.length      = (uint32_t)SKY_ChunkSet_Encode(&set, payload, sizeof(payload));
+    pkt.payload     = payload;
+    say(in, answer, pkt);
+}
+
+static void reply(input_t *in)
+{
+    static uint8_t payload[ROOM_BYTES * 2u];
+    const uint8_t  how    = take(in);
+    const uint8_t  which  = take(in);
+    const sent_t  *to     = &sent[(sent_count - 1u - which % (sent_count < SENT_MAX ? sent_count : SENT_MAX)) % SENT_MAX];
+    answer_t       answer = {.to = to, .spoilt = UINT32_MAX};
+    SKY_Packet_t   pkt;
+    SKY_ChunkSet_t set;
+    const uint8_t  status = (how & 3u) == 1u ? SKY_STATUS_NOT_FOUND : (how & 3u) == 2u ? take(in) : SKY_STATUS_OK;
+
+    SKY_Packet_Reply(&to->pkt, to->pkt.dst, status, &pkt);
+    pkt.credit = 8;
+    if ((how & 4u) != 0)
+    {
+        answer.spoilt    = take(in) % 8u;
+        answer.is_spoilt = (how & 8u) != 0;
+        answer.way       = (way_t)(how >> 4 & 3u);
+    }
+    if (SKY_Host_IsQuestion(pkt.request_id))
+    {
+        pkt.length  = how >> 2 & (sizeof(payload) - 1u);
+        pkt.payload = payload;
+        say(in, &answer, pkt);
+    }
+    else if ((how & 3u) == 2u || to->pkt.op == SKY_OP_PUT || SKY_ChunkSet_Decode(&to->pkt, &set) != SKY_STATUS_OK)
+    {
+        say(in, &answer, pkt);
+    }
+    else if (to->pkt.op == SKY_OP_GET && status == SKY_STATUS_OK)
+    {
+        say_chunks(in, &answer, pkt, &set, (how & 128u) != 0);
+    }
+    else
+    {
+        say_set(in, &answer, pkt, set, (how & 128u) != 0);
+    }
+}
+
+/* ---- what must hold -------------------------------------------------------------------------------------------------------- */
+
+static void check_ended(SKY_HostBlock_t *block)
+{
+    transfer_t *one = &transfers[block->key[0]];
+
+    ENSURE(block == &one->block && !one->has_ended);
+    one->has_ended = true;
+    ENSURE(block->status < SKY_STATUS_COUNT || block->status == SKY_STATUS_DONE || block->status == SKY_STATUS_MISS ||
+           block->status == SKY_STATUS_CANCELLED);
+    ENSURE(block->status != SKY_STATUS_OK);
+    ENSURE(block->status != SKY_STATUS_MISS || one->is_denied);
+    ENSURE(block->chunks <= block->chunk_total && block->bytes <= block->block_len);
+    if (block->status != SKY_STATUS_DONE)
+    {
+        return;
+    }
+    ENSURE(block->chunks == block->chunk_total && block->bytes == block->block_len);
+    for (uint32_t id = 0; id < block->chunk_total && block->kind == SKY_HOST_PUT; ++id)
+    {
+        ENSURE(one->is_acked[id]);
+    }
+    for (uint32_t i = 0; i < block->block_len && !one->is_forged; ++i)
+    {
+        ENSURE(block->data[i] == pattern(block, i));
+    }
+}
+
+static void check(void)
+{
+    SKY_HostBlock_t    *block;
+    SKY_HostQuestion_t *question;
+
+    while ((block = SKY_Host_NextEnded(&host)) != NULL)
+    {
+        check_ended(block);
+    }
+    while ((question = SKY_Host_NextAnswered(&host)) != NULL)
+    {
+        ENSURE(question->status == SKY_STATUS_DONE || question->status == SKY_STATUS_EXPIRED ||
+               question->status == SKY_STATUS_CANCELLED || question->status == SKY_STATUS_TOO_LARGE);
+        ENSURE(question->answer.payload == NULL || question->answer.payload == question->room);
+    }
+    for (uint32_t i = 0; i < host.peer_used; ++i)
+    {
+        ENSURE(peers[i].peer.window >= 1u && peers[i].peer.window <= peers[i].peer.cfg.window_max);
+        ENSURE(peers[i].peer.rto_us >= 1u && peers[i].peer.rto_us <= peers[i].peer.cfg.rto_max_us);
+    }
+}
+
+static void run(bool timers)
+{
+    out_count = 0;
+    due_us    = SKY_Host_Run(&host, now_us, timers);
+    ENSURE(due_us >= now_us);
+    check();
+}
+
+/* Nobody says anything any more: all ends, and leaves nothing behind. */
+static void fall_silent(void)
+{
+    SKY_HostServed_t served[PEERS];
+
+    for (uint32_t steps = 0; host.running > 0 || SKY_Host_Asking(&host) > 0; ++steps)
+    {
+        ENSURE(steps < STEPS_MAX);
+        run(true);
+        now_us = due_us != UINT64_MAX ? due_us : now_us;
+    }
+    run(true);
+    ENSURE(host.active_count == 0 && host.piece_free_count == PIECES);
+    ENSURE(SKY_Host_Served(&host, served, PEERS) <= PEERS);
+    for (uint32_t i = 0; i < host.peer_used; ++i)
+    {
+        ENSURE(peers[i].peer.outstanding == 0 && peers[i].lanes_busy == 0);
+    }
+    for (uint32_t i = 0; i < transfer_count; ++i)
+    {
+        const SKY_HostBlock_t *block = &transfers[i].block;
+
+        ENSURE(transfers[i].has_ended);
+        for (uint32_t b = 0; b < block->block_len && block->kind == SKY_HOST_PUT; ++b)
+        {
+            ENSURE(block->data[b] == pattern(block, b)); /* nothing writes into what is put */
+        }
+        free(block->data);
+        free(block->have);
+    }
+    for (uint32_t i = 0; i < question_count; ++i)
+    {
+        ENSURE(questions[i].status != SKY_STATUS_RUNNING);
+        free(questions[i].room);
+    }
+}
+
+static void step(input_t *in)
+{
+    const uint8_t control = take(in);
+
+    switch (control & 7u)
+    {
+        case 0: /* also at the end of the input */
+            now_us += (uint64_t)take(in) * 1000u;
+            run(true);
+            break;
+        case 1:
+            begin(in);
+            run((control & 8u) != 0);
+            break;
+        case 2:
+            now_us = due_us != UINT64_MAX ? due_us : now_us;
+            run(true);
+            break;
+        case 3:
+            ask(in);
+            run(true);
+            break;
+        case 4:
+            if ((control & 0xC0u) == 0xC0u && sent_count > 0)
+            {
+                SKY_Host_RefuseTooLarge(&host, now_us, sent[(sent_count - 1u) % SENT_MAX].pkt.request_id);
+            }
+            else if ((control & 0xC0u) == 0x80u)
+            {
+                SKY_Host_Stop(&host, now_us, transfer_count > 0 ? &transfers[take(in) % transfer_count].block : NULL,
+                              SKY_STATUS_CANCELLED);
+            }
+            run(true);
+            break;
+        default:
+            if (sent_count > 0)
+            {
+                reply(in);
+            }
+            if ((control & 8u) == 0)
+            {
+                run((control & 16u) == 0);
+            }
+            break;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    input_t                        in     = {data, size};
+    const uint8_t                  setup  = take(&in);
+    const SKY_HostShell_t          shell  = {&host, on_send, on_payload, on_random};
+    const SKY_HostCfg_t            cfg    = {SKY_PeerCfg_OfHost(16, 4), PACKET_BYTES, 77, (setup & 1u) != 0, setup >> 1 & 31u};
+    const SKY_HostPeerMemory_t     memory = {peers, active, ways, hashes, PEERS};
+    const SKY_HostBlockMemory_t    blocks = {works, pieces, lanes, WORKS, PIECES, LANES};
+    const SKY_HostQuestionMemory_t rooms  = {asked, ASKED};
+
+    ENSURE(SKY_Index_MemoryBytes(PEERS) <= sizeof(hashes));
+    (void)memset(peers, 0, sizeof(peers));
+    (void)memset(active, 0, sizeof(active));
+    (void)memset(ways, 0, sizeof(ways));
+    (void)memset(hashes, 0, sizeof(hashes));
+    (void)memset(transfers, 0, sizeof(transfers));
+    (void)memset(questions, 0, sizeof(questions));
+    now_us         = NOW_US;
+    due_us         = NOW_US;
+    transfer_count = 0;
+    question_count = 0;
+    sent_count     = 0;
+    draws          = setup;
+    ENSURE(SKY_Host_Init(&host, &shell, &cfg, &memory));
+    ENSURE(SKY_Host_Lend(&host, &blocks) && SKY_Host_LendQuestions(&host, &rooms));
+    SKY_Host_SetBudget(&host, (setup & 64u) != 0 ? 4096u : 3u);
+    SKY_Host_BeginReport(&host);
+    while (in.left > 0)
+    {
+        step(&in);
+    }
+    fall_silent();
+    return 0;
+}

@@ -1,0 +1,165 @@
+import json
+
+import blake3
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skymemory.prompt.blocks import BlockError, BlockHeader, block_bytes_max, pack_block, read_header, unpack_block
+from skymemory.prompt.codecs import CodecError, get_codec
+
+KEY = bytes(range(32))
+SECRET = bytes(range(32, 64))
+RAW = get_codec("raw")
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+
+
+def make(codec: str = "raw", dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, bytearray]:
+    tensors = torch.randn(3, 2, 2, 16, 8, generator=torch.Generator().manual_seed(5)).to(dtype)
+    words = {"key": KEY, "digest_key": SECRET, "block_index": 4, "first_position": 64, "rope": ROPE}
+    return tensors, pack_block(tensors, codec=get_codec(codec), **words)
+
+
+def unpack(data: bytearray, codec: str = "raw", key: bytes = KEY, secret: bytes = SECRET) -> tuple[BlockHeader, torch.Tensor]:
+    return unpack_block(bytearray(data), key=key, digest_key=secret, codec=get_codec(codec))
+
+
+def forge(data: bytearray, **fields: object) -> bytearray:
+    """The block with other words in its header, and a right digest."""
+    length = int.from_bytes(data[6:8], "big")
+    header = json.loads(data[40 : 40 + length]) | fields
+    text = json.dumps(header).encode().ljust(512)
+    body = bytes(data[:4]) + bytes([1, 0]) + len(text).to_bytes(2, "big")
+    rest = text + bytes(data[40 + length :])
+    return bytearray(body + blake3.blake3(body + rest, key=SECRET).digest() + rest)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("codec", ["raw", "int8", "int4", "quanto", "hqq"])
+def test_a_block_describes_itself(codec: str, dtype: torch.dtype) -> None:
+    tensors, data = make(codec, dtype)
+    header, back = unpack(data, codec)
+    assert header.codec == codec
+    assert header.dtype == str(dtype).removeprefix("torch.")
+    assert header.shape == (3, 2, 2, 16, 8)
+    assert (header.block_index, header.first_position, header.rope) == (4, 64, ROPE)
+    assert len(data) % 8 == 3 * header.layer_bytes % 8
+    assert back.shape == tensors.shape
+    assert back.dtype == dtype
+    if codec == "raw":
+        assert torch.equal(back, tensors)
+
+
+def test_payload_is_layer_major_keys_before_values() -> None:
+    tensors, data = make()
+    _, start = read_header(data, key=KEY, digest_key=SECRET)
+    flat = torch.frombuffer(data, dtype=torch.float32, offset=start)
+    layer = flat.numel() // 3
+    assert torch.equal(flat[layer : 2 * layer], tensors[1].flatten())
+    assert torch.equal(flat[: layer // 2], tensors[0, 0].flatten())
+    assert start % 64 == 0
+
+
+@given(position=st.integers(0, 10**6), bit=st.integers(0, 7))
+@settings(deadline=None, max_examples=300)
+def test_no_flipped_bit_goes_unseen(position: int, bit: int) -> None:
+    _, data = make()
+    data[position % len(data)] ^= 1 << bit
+    with pytest.raises(BlockError):
+        unpack(data)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_an_error_of_its_own_kind(garbage: bytes) -> None:
+    with pytest.raises(BlockError):
+        unpack(bytearray(garbage))
+    with pytest.raises(BlockError):
+        unpack(bytearray(b"SKYB\x01\x00" + garbage))
+
+
+def test_a_shortened_block_is_found_out() -> None:
+    _, data = make()
+    with pytest.raises(BlockError, match="digest"):
+        unpack(data[:-1])
+
+
+def test_a_block_under_another_key_is_found_out() -> None:
+    _, data = make()
+    with pytest.raises(BlockError, match="another key"):
+        unpack(data, key=bytes(32))
+    assert unpack(data)[0].key == KEY.hex()
+
+
+def test_who_does_not_know_the_secret_cannot_make_a_block() -> None:
+    """One that saw a block go by can read it, and its key, and knows all that goes into it but the digest's key."""
+    tensors, data = make()
+    header, _ = unpack(data)
+    fields = {"block_index": header.block_index, "first_position": header.first_position, "rope": header.rope}
+    forged = pack_block(tensors + 1, key=KEY, digest_key=KEY, codec=RAW, **fields)
+    with pytest.raises(BlockError, match="digest does not match"):
+        unpack(forged)
+
+
+@pytest.mark.parametrize("codec", ["raw", "int8", "int4", "quanto", "hqq"])
+def test_no_block_is_longer_than_the_bound(codec: str) -> None:
+    tensors, data = make(codec)
+    bound = block_bytes_max(tuple(tensors.shape), tensors.dtype, get_codec(codec))
+    assert len(data) <= bound < len(data) + (1 << 16)
+
+
+class Shifted(type(RAW)):
+    """A codec of the caller's own, which no name finds."""
+
+    name = "shifted"
+
+    def encode(self, block: torch.Tensor, out: torch.Tensor) -> None:
+        super().encode(block + 1, out)
+
+    def decode(self, data: torch.Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+        return super().decode(data, shape, dtype) - 1
+
+
+def test_the_codec_may_be_the_callers_own() -> None:
+    tensors = torch.randn(1, 2, 1, 4, 4)
+    words = {"key": KEY, "digest_key": SECRET, "codec": Shifted()}
+    data = pack_block(tensors, block_index=0, first_position=0, **words)
+    torch.testing.assert_close(unpack_block(data, **words)[1], tensors)
+    with pytest.raises(BlockError, match="of codec 'shifted', not 'raw'"):
+        unpack(data)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"shape": [3, 2, 2, 16]}, "not one of a block"),
+        ({"shape": [3, 3, 2, 16, 8]}, "not one of a block"),
+        ({"shape": [3, 2, 2, 16, 0]}, "not one of a block"),
+        ({"shape": [3, 2, 2, 16, 1 << 40]}, "not one of a block"),
+        ({"shape": [3, 2, 2, 16, 9]}, "makes"),
+        ({"shape": None}, "cannot be read"),
+        ({"layer_bytes": 1}, "the header says"),
+        ({"codec": "zip"}, "of codec 'zip', not 'raw'"),
+        ({"dtype": "int64"}, "cannot be decoded"),
+        ({"colour": "blue"}, "cannot be read"),
+    ],
+)
+def test_a_header_that_lies_is_found_out(fields: dict[str, object], message: str) -> None:
+    _, data = make()
+    with pytest.raises(BlockError, match=message):
+        unpack(forge(data, **fields))
+
+
+def test_another_format_is_named() -> None:
+    _, data = make()
+    data[4] = 9
+    with pytest.raises(BlockError, match="format 9; known is 1"):
+        unpack(data)
+
+
+def test_what_cannot_be_packed_is_named() -> None:
+    words = {"key": KEY, "digest_key": SECRET, "codec": RAW, "block_index": 0, "first_position": 0}
+    with pytest.raises(CodecError, match="int64; supported are float32, float16, bfloat16"):
+        pack_block(torch.zeros(1, 2, 1, 4, 4, dtype=torch.int64), **words)
+    with pytest.raises(CodecError, match=r"\[1, 1, 4, 4\]; wanted is"):
+        pack_block(torch.zeros(1, 1, 4, 4), **words)

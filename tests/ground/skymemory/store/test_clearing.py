@@ -1,0 +1,124 @@
+"""Making way for other blocks, and what is purged for being absent; on real satellites."""
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from secrets import token_bytes
+
+import pytest
+
+from skymemory.link.control import Purged
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.placement.track import Track
+from skymemory.sky.whereabouts import Playing, Whereabouts
+from skymemory.sky.window import Route
+from skymemory.store.sky_store import SkyStore
+from skymemory.testbed import replay
+from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
+
+StartSky = Callable[..., LocalConstellation]
+Stopped = Callable[..., AbstractContextManager[None]]
+
+
+def key(name: str) -> bytes:
+    return hashlib.sha256(f"clearing {name}".encode()).digest()
+
+
+def servers(sky: Constellation) -> list[Route]:
+    return [Route(one, one) for one in Whereabouts(sky).servers(0)]
+
+
+@pytest.mark.parametrize("length", [1, 6000, 6001, 60_001])
+def test_nothing_is_left_of_a_block(full_sky: LocalConstellation, length: int) -> None:
+    sky, name = full_sky.constellation, key(f"length {length}")
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        store.put([(name, bytes(length))])
+        (purged,) = other.make_way([name])  # which has never heard of it
+        assert purged.confirmed
+        assert purged.chunks > 0
+        assert other.control.find_latest(servers(sky), [name], 0, 5) == {}
+        assert other.make_way([name]) == [Purged(0, True)]
+        assert other.put([(name, b"another")])[0].ok
+        assert store.get([name])[0].data == b"another"
+
+
+def test_only_the_first_server_is_asked_about_a_new_or_a_small_block(full_sky: LocalConstellation) -> None:
+    sky = full_sky.constellation
+    with SkyStore(sky) as store:
+        store.put([(key("small"), b"small"), (key("large"), bytes(60_001))])
+        purge_each, asked = store.control.purge_each, []
+
+        def count(blocks: list[tuple[bytes, list[Route]]], tenant: int, deadline_s: float) -> list[object]:
+            asked.append([len(routes) for _, routes in blocks])
+            return [*purge_each(blocks, tenant, deadline_s)]
+
+        store.control.purge_each = count  # type: ignore[method-assign, assignment]
+        assert all(one.confirmed for one in store.make_way([key("new"), key("small")]))
+        assert asked == [[1, 1]]
+        assert store.make_way([key("large"), key("new")])[0].confirmed
+        assert asked[1:] == [[1, 1], [10]]
+
+
+def test_what_is_left_without_its_first_share_is_found_by_the_put(full_sky: LocalConstellation) -> None:
+    sky, name = full_sky.constellation, key("left")
+    with SkyStore(sky) as store:
+        store.put([(name, bytes(60_001))])
+        store.control.purge(servers(sky)[:1], [name], 0, 5)
+        assert store.make_way([name]) == [Purged(0, True)]
+        assert store.put([(name, b"x" * 60_001)])[0].status == "bad_key"
+        assert store.purge([name]).confirmed
+        assert store.put([(name, b"x" * 60_001)])[0].ok
+
+
+def test_who_is_asked_in_lookups_knows_nothing_of_the_old_block(start_sky: StartSky) -> None:
+    sky = start_sky(cache={"layout": "rotation"}).constellation  # the first server is the window's corner
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        store.put([(key("corner"), bytes(60_001))])
+        store.control.purge(servers(sky)[:1], [key("corner")], 0, 5)
+        assert store.make_way([key("corner")])[0].confirmed
+        assert store.put([(key("corner"), b"another")])[0].ok
+        assert other.get([key("corner")])[0].data == b"another"
+
+
+def test_a_first_server_that_is_silent_has_a_stand_in(start_sky: StartSky, stopped: Stopped) -> None:
+    local = start_sky(cache={"deadline_ms": 2000})
+    sky = local.constellation
+    with SkyStore(sky) as store:
+        assert store.put([(key("stopped"), bytes(60_001))])[0].ok
+        with stopped(local, Whereabouts(sky).servers(0)[0]):
+            assert store.make_way([key("stopped")])[0].confirmed
+            assert store.put([(key("stopped"), b"another")])[0].ok
+            assert store.get([key("stopped")])[0].data == b"another"
+        with stopped(local):
+            assert not store.put([(key("stopped"), b"a third")])[0].ok
+            assert store.make_way([key("stopped")]) == [Purged(0, False)]  # nobody is asked
+            assert store.purge([key("stopped")]) == Purged(0, False)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_host_that_was_not_told_of_the_schedule_purges_nothing(start_sky: StartSky, caplog: pytest.LogCaptureFixture) -> None:
+    local = start_sky(cache={"servers": 4, "handover_s": 0.5})
+    everybody = [Route(one, one) for one in local.constellation.torus.satellites()]
+    items = {token_bytes(32): os.urandom(40_000) for _ in range(8)}
+    track = Track.of(local.constellation.torus, [(0, Satellite(2, 3)), (1500, Satellite(2, 5)), (10**7, Satellite(2, 1))])
+    playing = Playing(track, time.time())
+    with SkyStore(local.constellation, playing=playing) as store, SkyStore(local.constellation) as stranger:
+        assert all(result.ok for result in store.put(list(items.items())))
+        replay.upload(store.control, playing)
+        end_s = time.monotonic() + 60
+        while any(one["row"] != 2 or one["handover_left"] for one in store.control.store_stats(everybody, 10).values()):
+            assert time.monotonic() < end_s
+            time.sleep(0.1)
+        time.sleep(0.5)  # `handover_s`: nobody asks at the old places any more
+        with caplog.at_level(logging.WARNING):
+            missed = [result for result in stranger.get(list(items)) if not result.ok]
+            entries = [entry for key in items if (entry := store.find([key])[0].entry) is not None]
+            missed += [result for result in stranger.get(entries) if not result.ok]
+        assert missed  # else this would test nothing
+        assert stranger.stats().purges == 0
+        assert [record.message for record in caplog.records if "schedule that this host does not know" in record.message]
+        assert [result.data for result in store.get(list(items))] == list(items.values())

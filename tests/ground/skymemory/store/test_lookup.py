@@ -1,0 +1,106 @@
+"""What is made of the answers of satellites, key by key."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from skymemory.link.block_entry import BlockEntry
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.sky.window import Route
+from skymemory.store.handovers import Handovers
+from skymemory.store.lookup import Lookup
+from skymemory.wire.address import Satellite
+
+FIRST, SECOND = (Route(Satellite(3, slot), Satellite(3, slot)) for slot in (10, 11))
+HERE, GONE, SILENT = (bytes([number]) * 32 for number in range(3))
+
+
+class Satellites:
+    """Each says what it holds; of a key it does not know of at all it says nothing."""
+
+    def __init__(self, *each: dict[bytes, bool]) -> None:
+        self.holds = dict(zip((FIRST, SECOND), each, strict=False))
+        self.asked: list[tuple[Route, set[bytes]]] = []
+        self.looks = 0
+        self.routes = list(self.holds)
+
+    def lookup_routes(self) -> list[Route]:
+        return list(self.routes)
+
+    def look(self, asked: set[Satellite]) -> None:
+        self.looks += 1
+
+    def patience_s(self, routes: Sequence[Route]) -> float:
+        return 1.0
+
+    def find(
+        self, route: Route, keys: Sequence[bytes], tenant: int, deadline_s: float
+    ) -> tuple[list[BlockEntry | None], set[bytes]]:
+        self.asked.append((route, set(keys)))
+        held = self.holds[route]
+        return [BlockEntry(key, 10, 10, 1, 0, 0.0) if held.get(key) else None for key in keys], set(keys) - held.keys()
+
+
+def statuses(satellites: Satellites, *keys: bytes) -> tuple[list[str], dict[str, int]]:
+    counts: dict[str, int] = {}
+
+    def count(**more: int) -> None:
+        for name, number in more.items():
+            counts[name] = counts.get(name, 0) + number
+
+    sky = Constellation()
+    handovers = Handovers(Whereabouts(sky), satellites, satellites)  # type: ignore[arg-type]
+    lookup = Lookup(Whereabouts(sky), satellites, handovers, satellites, 0, count)  # type: ignore[arg-type]
+    return [one.status for one in lookup.ask(keys)], counts
+
+
+def test_a_key_of_which_nobody_says_anything_is_not_gone() -> None:
+    satellites = Satellites({HERE: True, GONE: False})
+    found, counts = statuses(satellites, HERE, SILENT, GONE)
+    assert found == ["done", "unanswered", "miss"]
+    assert satellites.looks == 1
+    assert counts == {"questions": 3, "unanswered": 1}
+
+
+@pytest.mark.parametrize(("has_it", "status"), [(True, "done"), (False, "unanswered")])
+def test_who_is_asked_next_may_have_it_but_cannot_deny_it(has_it: bool, status: str) -> None:
+    found, _ = statuses(Satellites({HERE: True, GONE: False}, {SILENT: has_it, GONE: False}), HERE, SILENT, GONE)
+    assert found == ["done", status, "miss"]
+
+
+def test_what_was_found_before_somebody_fell_silent_was_found() -> None:
+    found, counts = statuses(Satellites({HERE: True, GONE: False, SILENT: False}, {}), HERE, SILENT, GONE)
+    assert found == ["done", "unanswered", "unanswered"]
+    assert counts["unanswered"] == 2
+
+
+def test_only_what_is_left_is_asked_on_another_way() -> None:
+    satellites = Satellites({HERE: True, GONE: False}, {SILENT: True})
+    satellites.routes = [FIRST]
+    satellites.look = lambda asked: setattr(satellites, "routes", [SECOND])  # type: ignore[method-assign]
+    found, _ = statuses(satellites, HERE, SILENT, GONE)
+    assert found == ["done", "done", "miss"]
+    assert satellites.asked == [(FIRST, {HERE, SILENT, GONE}), (SECOND, {SILENT})]
+
+
+def chain(satellites: Satellites, *keys: bytes) -> tuple[list[bytes], list[bytes]]:
+    """The beginning that is found, and the keys of which nobody said anything."""
+    handovers = Handovers(Whereabouts(Constellation()), satellites, satellites)  # type: ignore[arg-type]
+    lookup = Lookup(Whereabouts(Constellation()), satellites, handovers, satellites, 0, lambda **more: None)  # type: ignore[arg-type]
+    found = lookup.longest(keys)
+    return [entry.key for entry in found.entries], list(found.unanswered)
+
+
+def test_a_chain_says_of_which_of_its_keys_nobody_answered() -> None:
+    also = bytes([9]) * 32
+    assert chain(Satellites({HERE: True, GONE: False}), HERE, GONE) == ([HERE], [])
+    assert chain(Satellites({GONE: False}), GONE, SILENT) == ([], [])  # the latter was not asked for
+    assert chain(Satellites({GONE: False}), SILENT, GONE) == ([], [SILENT])
+    assert chain(Satellites({HERE: True, also: True}), HERE, also) == ([HERE, also], [])
+
+
+def test_nothing_is_asked_for_nothing() -> None:
+    satellites = Satellites({})
+    assert statuses(satellites) == ([], {})
+    assert satellites.asked == []

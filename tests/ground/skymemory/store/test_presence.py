@@ -1,0 +1,232 @@
+"""What is found is there: in a store that is too small, beside satellites that say nothing, and after they started anew."""
+
+import os
+import random
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from hashlib import sha256
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from skymemory.link.ask import Ask
+from skymemory.link.block_entry import BlockEntry
+from skymemory.sky.whereabouts import Whereabouts
+from skymemory.store.sky_store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
+
+StartSky = Callable[..., LocalConstellation]
+Stopped = Callable[..., AbstractContextManager[None]]
+BLOCK = os.urandom(100_000)
+"""17 chunks: a share at each of the nine servers"""
+OVERFULL: dict[str, dict[str, object]] = {"satellite": {"store_mib": 1}}
+"""room for 83 blocks or so"""
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may need longer than an answer takes over loopback."""
+    monkeypatch.setattr("skymemory.link.questions._MIN_US", 1_000_000)
+
+
+def chain(name: object, length: int) -> list[bytes]:
+    return [sha256(f"{__name__} {name} {index}".encode()).digest() for index in range(length)]
+
+
+def put(store: SkyStore, keys: Sequence[bytes]) -> None:
+    assert all(result.ok for result in store.put([(key, BLOCK) for key in keys]))
+
+
+def found(store: SkyStore, keys: Sequence[bytes]) -> list[bytes]:
+    """Keys of the beginning that is there, as a lookup has it."""
+    return [entry.key for entry in store.still_there([store.find_longest(keys).entries])[0]]
+
+
+def spy(store: SkyStore, monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[Satellite], float]]:
+    """Of each exchange who is asked, and how long is waited."""
+    exchanges: list[tuple[set[Satellite], float]] = []
+    exchange = store.control.exchange
+
+    def told(asks: Sequence[Ask], deadline_s: float) -> Any:
+        exchanges.append(({ask.route.satellite for ask in asks}, deadline_s))
+        return exchange(asks, deadline_s)
+
+    monkeypatch.setattr(store.control, "exchange", told)
+    return exchanges
+
+
+def test_all_that_is_found_in_an_overfull_store_can_be_fetched(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompts with common beginnings, of more blocks than there is room for, in any order."""
+    for limit in ("_MIN_US", "_MAX_US"):
+        monkeypatch.setattr(f"skymemory.link.questions.{limit}", 5_000_000)  # who is silent for a moment is believed to hold all
+    draw = random.Random(1)
+    with SkyStore(start_sky(**OVERFULL).constellation) as store:
+        believed = 0
+        for _ in range(80):
+            common, user, turns = draw.randrange(3), draw.randrange(8), draw.randrange(1, 4)
+            keys = chain(common, 6) + chain((common, user), 4 * turns)
+            known = store.find_longest(keys).entries
+            (there,) = store.still_there([known])
+            believed += len(known) > len(there)
+            assert there == known[: len(there)]
+            cached = draw.choice([0, 0, 2])  # an engine may have the first ones itself, so the sky forgets them first
+            results = store.get(there[cached:])
+            assert {result.status for result in results} <= {"done"}
+            put(store, keys[len(there) :])
+        assert believed > 10  # the index alone would have said otherwise
+        assert store.stats().misses == 0
+
+
+def test_what_is_gone_is_forgotten_and_its_rest_purged(start_sky: StartSky) -> None:
+    sky = start_sky().constellation
+    common, own = chain("common", 3), chain("own", 3)
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        put(store, own)
+        put(store, common)
+        keys = common + own
+        assert found(store, keys) == keys
+        last = store._reach.routes()[-1]
+        store.control.purge([last], own[:1], 0, 5)  # as if evicted; first and last block of the chain are there
+        assert found(store, keys) == common
+        assert store.index.get(own[0]) is None
+        assert store.index.get(own[1]) is None  # without the one before it of no use
+        assert other.find([own[0]])[0].entry is None  # nothing of it is left
+        put(store, own[:1])
+        assert found(store, keys) == keys
+        assert [result.status for result in store.get(keys)] == ["done"] * 6
+
+
+def test_without_lazy_purge_the_rest_is_left_and_not_found_again(start_sky: StartSky) -> None:
+    sky = start_sky(cache={"lazy_purge": False}).constellation
+    keys = chain("left", 2)
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        put(store, keys)
+        store.control.purge([store._reach.routes()[-1]], keys[:1], 0, 5)
+        assert found(store, keys) == []
+        assert found(store, keys) == []
+        assert other.find([keys[0]])[0].entry is not None
+        assert store.stats().purges == 0
+
+
+def test_a_hole_behind_which_nothing_was_asked_is_found(start_sky: StartSky) -> None:
+    """As soon as one block is gone the others are asked for, in order."""
+    keys = chain("holes", 40)
+    with SkyStore(start_sky().constellation) as store:
+        put(store, keys)
+        first, *_ = store._reach.routes()
+        for gone in (keys[39], keys[31], keys[30]):
+            store.control.purge([first], [gone], 0, 5)
+        assert found(store, keys) == keys[:30]
+        assert found(store, keys) == keys[:30]
+
+
+def test_a_satellite_that_started_anew_holds_nothing(start_sky: StartSky) -> None:
+    local = start_sky()
+    keys = chain("anew", 4)
+    with SkyStore(local.constellation) as store:
+        put(store, keys)
+        again = Whereabouts(local.constellation).servers(0)[5]
+        local.kill(again)
+        local.restart(again)
+        assert found(store, keys) == []
+        put(store, keys)
+        assert found(store, keys) == keys
+
+
+def test_silence_is_not_waited_for_and_not_asked_again(
+    start_sky: StartSky, stopped: Stopped, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = start_sky()
+    silent = Whereabouts(local.constellation).servers(0)[4]
+    keys = chain("silence", 4)
+    with SkyStore(local.constellation) as store:
+        store.probe(store.control)
+        put(store, keys)
+        assert found(store, keys) == keys
+        exchanges = spy(store, monkeypatch)
+        with stopped(local, silent):
+            for _ in range(20):
+                assert found(store, keys) == keys  # as the index says
+        routes = store._reach.routes()
+        assert max(deadline_s for _, deadline_s in exchanges) < store.control.patience_s(routes)
+        assert [silent in asked for asked, _ in exchanges] == [True] + 19 * [False]
+        assert store.stats().satellites_lost == 0  # that is for others to judge
+        monkeypatch.setattr("skymemory.store.presence.time", SimpleNamespace(monotonic=lambda: 1e9))
+        assert found(store, keys) == keys
+        assert silent in exchanges[-1][0]
+
+
+def test_a_host_that_stood_still_asks_all_once_more(
+    start_sky: StartSky, stopped: Stopped, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = start_sky()
+    keys = chain("stood still", 4)
+    with SkyStore(local.constellation) as store:
+        store.probe(store.control)
+        put(store, keys)
+        assert found(store, keys) == keys
+        exchanges = spy(store, monkeypatch)
+        for times in (1, 2):
+            with stopped(local):
+                for _ in range(times):
+                    assert found(store, keys) == keys  # as the index says
+            assert found(store, keys) == keys
+        assert [len(asked) for asked, _ in exchanges] == [9, 9, 9, 9]  # after the second silence in a row nobody
+
+
+def test_others_are_believed_while_one_is_silent(start_sky: StartSky, stopped: Stopped) -> None:
+    local = start_sky()
+    keys = chain("others", 4)
+    with SkyStore(local.constellation) as store:
+        put(store, keys)
+        first, *_, last = store._reach.routes()
+        store.control.purge([last], keys[:1], 0, 5)
+        with stopped(local, first.satellite):
+            assert found(store, keys) == []
+
+
+def test_nobody_is_asked_in_a_silent_sky(start_sky: StartSky, stopped: Stopped, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skymemory.store.reach.PAUSE_FIRST_S", 3600.0)
+    local = start_sky(cache={"deadline_ms": 2000})
+    keys = chain("dark", 4)
+    with SkyStore(local.constellation) as store:
+        put(store, keys)
+        with stopped(local):
+            assert not store.get(keys[:1])[0].ok
+            assert store.silent
+            exchanges = spy(store, monkeypatch)
+            assert found(store, keys) == keys
+            assert exchanges == []
+
+
+def test_blocks_whose_share_another_satellite_stands_in_for_stay_in_the_sky(
+    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped
+) -> None:
+    monkeypatch.setattr("skymemory.store.reach.LOST_S", 3600.0)
+    local = start_sky(cache={"deadline_ms": 2000})
+    keys = chain("stand-in", 3)
+    with SkyStore(local.constellation) as store, SkyStore(local.constellation) as other:
+        put(store, keys)
+        put(other, keys)
+        with stopped(local, Whereabouts(local.constellation).servers(0)[4]):
+            store._reach.look()
+            assert store.stats().satellites_lost == 1
+            assert found(store, keys) == []
+            assert found(store, keys) == []  # though satellites still have chunks of it
+        assert store.stats().purges == 0
+        assert found(other, keys) == keys
+
+
+def test_several_chains_at_once(start_sky: StartSky) -> None:
+    keys = [chain(("several", number), 3) for number in range(20)]
+    with SkyStore(start_sky().constellation) as store:
+        for one in keys:
+            put(store, one)
+        first, *_ = store._reach.routes()
+        store.control.purge([first], [keys[19][0], keys[7][2]], 0, 5)
+        asked: list[list[BlockEntry]] = [[], *(store.find_longest(one).entries for one in keys)]
+        there = store.still_there(asked)
+        assert [len(one) for one in there] == [0, *([3] * 7), 2, *([3] * 11), 0]
+        assert store.still_there([]) == []

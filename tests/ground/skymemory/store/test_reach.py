@@ -1,0 +1,273 @@
+"""Silence: of one satellite, of all, of this host. Satellites are stopped and go on; nobody's blocks suffer for it."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from hashlib import sha256
+from types import SimpleNamespace
+
+import pytest
+
+from skymemory.link.control import ControlPlane
+from skymemory.sky.constellation import Constellation
+from skymemory.sky.placement import track as placement
+from skymemory.sky.placement.layouts import LayoutName
+from skymemory.sky.placement.places import Places
+from skymemory.sky.whereabouts import Playing, Whereabouts
+from skymemory.sky.window import server_routes
+from skymemory.store.reach import Reach
+from skymemory.store.sky_store import SkyStore
+from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.address import Satellite
+
+StartSky = Callable[..., LocalConstellation]
+Stopped = Callable[..., AbstractContextManager[None]]
+KEYS = [sha256(f"{__name__} {index}".encode()).digest() for index in range(6)]
+BLOCK = os.urandom(100_000)
+
+
+def put_all(store: SkyStore) -> None:
+    assert all(result.ok for result in store.put([(key, BLOCK) for key in KEYS]))
+
+
+def statuses(store: SkyStore) -> set[str]:
+    return {result.status for result in store.get(KEYS)}
+
+
+def test_an_impatient_host_spoils_nothing(start_sky: StartSky) -> None:
+    sky = start_sky(links={"delay_us": 20_000}).constellation
+    hasty = sky.replace(cache={"deadline_ms": 5})
+    with SkyStore(sky) as store, SkyStore(hasty) as impatient:
+        put_all(store)
+        entries = store.find_longest(KEYS).entries
+        assert {result.status for result in impatient.get(entries)} == {"expired"}
+        assert (impatient.stats().purges, impatient.stats().satellites_lost) == (0, 0)
+        assert statuses(store) == {"done"}
+
+
+def test_a_slow_satellite_is_not_lost(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skymemory.link.questions._FIRST_US", 500_000)  # shorter than the way, but three of them longer by far
+    monkeypatch.setattr("skymemory.link.questions._MAX_US", 4_000_000)
+    sky = start_sky(links={"delay_us": 350_000}, cache={"deadline_ms": 100}).constellation
+    with SkyStore(sky) as store:
+        for _ in range(2):
+            assert store.find_longest(KEYS).entries == []
+            assert (store.silent, store.stats().satellites_lost) == (False, 0)
+        assert store.stats().unanswered == 2
+
+
+def test_a_host_that_thinks_a_satellite_lost_leaves_the_blocks_of_others(start_sky: StartSky, stopped: Stopped) -> None:
+    local = start_sky(cache={"deadline_ms": 2000})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        put_all(store)
+        entries = store.find_longest(KEYS).entries
+        with stopped(local, Whereabouts(sky).servers(0)[4]):
+            assert {result.status for result in other.get(entries)} == {"miss"}
+        assert (other.stats().purges, other.stats().satellites_lost) == (0, 1)
+        assert statuses(store) == {"done"}
+        assert other.find_longest(KEYS).entries == []  # for this host they are not whole
+        put_all(other)  # where others stand in
+        assert statuses(other) == {"done"}
+        assert statuses(store) == {"done"}
+
+
+def test_a_host_that_did_not_see_the_loss_looks_where_the_others_put(start_sky: StartSky) -> None:
+    local = start_sky(cache={"deadline_ms": 2000})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        local.kill(Whereabouts(sky).servers(0)[4])
+        put_all(store)  # at the second try, by itself
+        assert store.stats().satellites_lost == 1
+        assert statuses(other) == {"done"}
+
+
+def test_who_stands_in_may_be_lost_too(start_sky: StartSky) -> None:
+    """One look around is enough, and two hosts that look find the same places."""
+    local = start_sky(cache={"deadline_ms": 2000})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        lost = set(Whereabouts(sky).servers(0)[3:5])
+        for satellite in lost:
+            local.kill(satellite)
+        for satellite in set(Whereabouts(sky).servers(0, lost)) - set(Whereabouts(sky).servers(0)):
+            local.kill(satellite)
+        put_all(store)
+        assert statuses(other) == {"done"}
+        assert (store.stats().satellites_lost, other.stats().satellites_lost) == (4, 4)
+
+
+def test_with_nobody_free_servers_stand_in_for_others(start_sky: StartSky) -> None:
+    local = start_sky(cache={"servers": 15, "deadline_ms": 2000})
+    with SkyStore(local.constellation) as store, SkyStore(local.constellation) as other:
+        for satellite in Whereabouts(local.constellation).servers(0)[4:6]:
+            local.kill(satellite)
+        assert [result.status for result in store.put([(KEYS[0], BLOCK)])] == ["done"]
+        assert [result.data for result in other.get([KEYS[0]])] == [BLOCK]
+        assert (store.silent, store.stats().satellites_lost) == (False, 2)
+
+
+def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(
+    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped
+) -> None:
+    monkeypatch.setattr("skymemory.store.reach.DOUBT_S", 0.0)
+    local = start_sky(cache={"deadline_ms": 2000})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        with stopped(local, Whereabouts(sky).servers(0)[4]):
+            assert other.put([(bytes(32), BLOCK)])[0].ok
+        put_all(store)  # where they belong
+        assert statuses(other) == {"done"}  # and not where the other one thinks that they are
+        assert (other.stats().purges, other.stats().satellites_lost) == (0, 1)
+
+
+def test_a_satellite_that_stays_away_is_asked_ever_more_rarely(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [1000.0]
+    monkeypatch.setattr("skymemory.store.reach.time", SimpleNamespace(monotonic=lambda: now_s[0], time=time.time))
+    local = start_sky()
+    sky = local.constellation
+    with ControlPlane(sky) as control:
+        reach = Reach(Whereabouts(sky), control)
+        local.kill(Whereabouts(sky).servers(0)[4])
+        reach.look()
+        assert reach.losses == 1
+        asked: list[float] = []
+        ping = control.ping
+        monkeypatch.setattr(control, "ping", lambda *given: asked.append(now_s[0]) or ping(*given))
+        for _ in range(80):
+            now_s[0] += 1
+            reach.doubt()
+        assert [int(at_s) - 1000 for at_s in asked] == [5, 15, 35, 65]
+
+
+def test_satellites_come_back_though_the_way_to_them_does_not(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skymemory.store.reach.LOST_S", 0.0)
+    local = start_sky(satellite={"hello_s": 1}, cache={"servers": 5, "uplink": "nearest"})
+    sky = local.constellation
+    with ControlPlane(sky) as control:
+        reach = Reach(Whereabouts(sky), control)
+        local.kill(sky.cache.centre)
+        reach.look()
+        assert reach.losses > 1  # what lies behind it is silent until its neighbours have noticed
+        while set(Whereabouts(sky).servers(0)) - {route.satellite for route in reach.routes()} != {sky.cache.centre}:
+            assert not reach.silent
+
+
+def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky, stopped: Stopped) -> None:
+    local = start_sky(cache={"deadline_ms": 60_000})
+    sky = local.constellation
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        put_all(store)
+        entries = store.find_longest(KEYS).entries
+        seen: list[str] = []
+        begun = threading.Event()
+        with stopped(local, Whereabouts(sky).servers(0)[4]):
+            get = threading.Thread(
+                target=lambda: seen.extend(result.status for result in other.get(entries, lambda *_: begun.set()))
+            )
+            get.start()
+            assert begun.wait(60)
+            other.close()
+            get.join()
+        assert set(seen) == {"cancelled"}
+        assert other.stats().purges == 0
+        assert statuses(store) == {"done"}
+
+
+def test_an_outage_of_the_ground_loses_no_satellite(
+    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stopped: Stopped
+) -> None:
+    monkeypatch.setattr("skymemory.store.reach.PAUSE_FIRST_S", 3600.0)  # nobody is asked again by itself
+    local = start_sky(cache={"deadline_ms": 2000})
+    with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
+        put_all(store)
+        with stopped(local):
+            assert statuses(store) == {"expired"}
+            assert store.silent
+            before = store.stats()
+            for _ in range(50):
+                assert statuses(store) == {"unanswered"}
+                assert store.put([(bytes(32), b"x")])[0].status == "unanswered"
+                assert store.find([bytes(32)])[0].entry is None
+                assert len(store.find_longest([*KEYS, bytes(32)]).entries) == len(KEYS)
+            after = store.stats()
+        assert (after.questions, after.retries, after.purges) == (before.questions, before.retries, 0)
+        assert after.unanswered - before.unanswered == 100
+        assert (after.satellites_lost, after.misses) == (0, 51 * len(KEYS))
+        assert [record.message.partition(":")[0] for record in caplog.records] == ["no satellite answers"]
+
+
+def test_after_an_outage_all_is_as_before(
+    start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stopped: Stopped
+) -> None:
+    monkeypatch.setattr("skymemory.store.reach.PAUSE_FIRST_S", 0.05)
+    monkeypatch.setattr("skymemory.store.reach.PAUSE_MAX_S", 0.1)
+    local = start_sky(cache={"deadline_ms": 2000})
+    with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
+        put_all(store)
+        number = store.control.host
+        with stopped(local):
+            assert statuses(store) == {"expired"}
+            assert store.control.host != number  # another host may have had it
+            assert statuses(store) == {"unanswered"}
+        while statuses(store) != {"done"}:
+            assert store.silent
+        assert not store.silent
+        assert store.stats().satellites_lost == 0
+        assert [record.message for record in caplog.records][1:] == ["satellites answer again"]
+
+
+def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped) -> None:
+    monkeypatch.setattr("skymemory.store.reach.PAUSE_FIRST_S", 3600.0)
+    local = start_sky(cache={"deadline_ms": 300})
+    with SkyStore(local.constellation) as store, stopped(local):
+        threads = [threading.Thread(target=store.find_longest, args=(KEYS,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert store.stats().questions == 1
+        assert store.stats().unanswered == 8
+
+
+def test_one_server_alone_can_be_lost(start_sky: StartSky) -> None:
+    """Other satellites tell that it is the server and not this host."""
+    local = start_sky(cache={"servers": 1, "deadline_ms": 2000})
+    sky = local.constellation
+    with SkyStore(sky) as store:
+        local.kill(sky.cache.centre)
+        put_all(store)
+        assert (store.silent, store.stats().satellites_lost) == (False, 1)
+        assert statuses(store) == {"done"}
+
+
+def test_two_hosts_with_one_number_find_their_own(full_sky: LocalConstellation) -> None:
+    sky = full_sky.constellation.replace(cache={"uplink": "nearest"})  # answers that cross links are sent on by number
+    routes = server_routes(Whereabouts(sky), 0)
+    with SkyStore(sky) as store, SkyStore(sky) as other:
+        assert len(store.control.ping(routes, 10)) == len(routes)
+        other.control.host = store.control.host
+        assert len(other.control.ping(routes, 10)) == len(routes)
+        assert other.control.host != store.control.host
+        assert len(store.control.ping(routes, 10)) == len(routes)
+
+
+def test_routes_asked_for_while_another_schedule_is_taken_over_do_not_outlast_it() -> None:
+    sky = Constellation()
+    where = Whereabouts(sky)
+    asked = []
+
+    class Track(placement.Track):
+        def places(self, name: LayoutName, servers: int, handover_s: float = 0.0) -> Places:
+            asked.append(reach.routes())  # as another thread would
+            return super().places(name, servers, handover_s)
+
+    with ControlPlane(sky) as control:
+        reach = Reach(where, control)
+        for centre in (Satellite(1, 1), Satellite(3, 3)):
+            where.follow(Playing(Track.of(sky.torus, [(0, centre)]), time.time()))
+            assert [route.satellite for route in reach.routes()] == where.servers(1)
+    assert len(asked) == 2
