@@ -150,16 +150,16 @@ fuzz: $(VENV)/.dev
 # --- Python and containers --------------------------------------------------------------------------------------------------
 
 # There are more workers than cores, as many tests wait. A module's tests stay together, as they share a constellation or server. A
-# model has one thread: threads that wait for each other on a busy core wait long.
+# model has one thread: threads that wait for each other on a busy core wait long. A test that fails runs once more, alone.
 WORKERS = -n $(shell expr $(JOBS) + 1) --dist loadscope
 # So that what makes a run long is seen.
 SLOWEST = --durations=20
 
 test-python: $(VENV)/.dev $(VENV)/.installed
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not docker and not engines and not gpu" $(WORKERS) $(SLOWEST)
+	OMP_NUM_THREADS=1 $(BIN)/python tools/run_pytest.py -m "not docker and not engines and not gpu" $(WORKERS) $(SLOWEST)
 
 test-engines: $(ENGINES)/.installed
-	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python -m pytest -m engines tests/engines -n 2 --dist loadscope $(SLOWEST)
+	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python tools/run_pytest.py -m engines tests/engines -n 2 --dist loadscope $(SLOWEST)
 
 # Runs in virtual time, each with its own faults; a run that violates an invariant says how to replay it.
 twin: $(VENV)/.installed
@@ -174,7 +174,7 @@ mutants-few: $(VENV)/.dev
 	$(BIN)/python tools/mutants.py --jobs $(JOBS) --pick 3 --seeds 20 --by $$(git rev-parse HEAD)
 
 test-docker: $(VENV)/.dev $(VENV)/.installed
-	$(BIN)/pytest -m docker $(SLOWEST)
+	$(BIN)/python tools/run_pytest.py -m docker $(SLOWEST)
 
 clean:
 	rm -rf build build-* dist $(VENV) $(ENGINES) .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis

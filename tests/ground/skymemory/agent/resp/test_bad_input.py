@@ -202,6 +202,7 @@ def test_nothing_is_left_of_a_thousand_bad_events(agent: AgentProcess, port: int
             if number % 50 == 0:
                 assert witness.ask("GET", "witness") == b"unharmed"
         wait_until(at_rest, "all are gone")
-        assert descriptors(agent) <= open_before
+        # The agent may still accept a connection that waits in the kernel, and it opens files now and then. A leak would stay.
+        wait_until(lambda: descriptors(agent) <= open_before, "no descriptor is left")
         assert resident_bytes(agent) - resident_before < 200_000_000
         assert witness.ask("GET", "witness") == b"unharmed"

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Run pytest, and run up to three failed tests a second time, alone.
+
+usage: tools/run_pytest.py [PYTEST ARGUMENT ...]
+
+Tests use real processes and sockets, and CI's machines are shared: one of three thousand tests now and then meets a machine that
+stands still. A test that fails twice is a failure. A test that passes alone is named in the last lines of the output, and has to
+be mended. More than three failures, an error of pytest itself and a worker that crashed are failures at once.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SECOND_RUNS_MAX = 3
+"""Failed tests that run a second time, at most."""
+LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
+"""File in which pytest keeps the names of failed tests, below its root."""
+
+
+class Crashes:
+    """A plugin of pytest that sees whether a worker crashed."""
+
+    seen = False
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object, error: object) -> None:
+        """Note that a worker ended by an error."""
+        self.seen = self.seen or error is not None
+
+
+def run_pytest(arguments: list[str]) -> int:
+    """Run pytest in the current folder, which must be its root, and return an exit status: 0 if every test passed once."""
+    crashes = Crashes()
+    status = int(pytest.main([*arguments, "--cache-clear", "--max-worker-restart=0"], plugins=[crashes]))
+    if status != pytest.ExitCode.TESTS_FAILED or crashes.seen:
+        return status
+    failed = sorted(json.loads(LAST_FAILED.read_text()))
+    if len(failed) > SECOND_RUNS_MAX:
+        return status
+    print(f"run_pytest: {len(failed)} failed; a second run, alone", flush=True)
+    alone = [sys.executable, "-m", "pytest", *arguments, "--last-failed", "--last-failed-no-failures=none", "-n", "0"]
+    status = subprocess.run(alone, check=False).returncode
+    if status == 0:
+        for name in failed:
+            print(f"run_pytest: FLAKY, passed in its second run only: {name}", flush=True)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(run_pytest(sys.argv[1:]))
