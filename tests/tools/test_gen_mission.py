@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from space_packet_parser import load_xtce, validate_xtce
 from space_packet_parser.xtce.definitions import XtcePacketDefinition
 
-from skymemory.fsw import messages, structures
+from skymemory.fsw import structures
 from skymemory.fsw.links import LINKS
 from skymemory.fsw.messages import Message
 from skymemory.link.ask import Ask
@@ -34,8 +34,8 @@ from support.mission import ROOT, TARGET, XTCE, Cosmos, XtceCommands, link, snak
 
 COMMANDS, TELEMETRY = Cosmos((TARGET / "cmd_tlm" / "cmd.txt").read_text()), Cosmos((TARGET / "cmd_tlm" / "tlm.txt").read_text())
 HOUSEKEEPING: dict[str, tuple[int, type[LittleEndianStructure]]] = {
-    "ISL_HK": (messages.ISL_HK_MID, structures.IslHousekeeping),
-    "KVC_HK": (messages.KVC_HK_MID, structures.KvcHousekeeping),
+    "ISL_HK": (structures.ISL_HK_TLM_MID, structures.IslHousekeeping),
+    "KVC_HK": (structures.KVC_HK_TLM_MID, structures.KvcHousekeeping),
 }
 PLACE = Satellite(4, 7)
 
@@ -136,13 +136,13 @@ def test_housekeeping_is_laid_out_as_compiled(name: str, seed: int, xtce: XtcePa
 
 def expected_commands() -> Iterator[tuple[str, dict[str, int | str | bytes], Message]]:
     """A command, arguments that differ from their defaults, and the message that they make."""
-    for app, mid in (("ISL", messages.ISL_CMD_MID), ("KVC", messages.KVC_CMD_MID)):
-        yield f"{app}_NOOP", {}, Message(mid, b"", messages.NOOP)
-        yield f"{app}_RESET_COUNTERS", {}, Message(mid, b"", messages.RESET_COUNTERS)
+    for app, mid in (("ISL", structures.ISL_CMD_MID), ("KVC", structures.KVC_CMD_MID)):
+        yield f"{app}_NOOP", {}, Message(mid, b"", structures.KvcFunctionCode.NOOP)
+        yield f"{app}_RESET_COUNTERS", {}, Message(mid, b"", structures.KvcFunctionCode.RESET_COUNTERS)
         yield f"{app}_SEND_HK", {}, Message(mid + 1)
         yield f"{app}_WAKEUP", {}, Message(mid + 2)
-    kvc, key = messages.KVC_CMD_MID, bytes(range(32))
-    yield "ISL_SET_LINK", {"Link": "SOUTH", "CutS": 77}, Message(messages.ISL_CMD_MID, bytes(structures.IslSetLink(2, 77)), 2)
+    kvc, key = structures.KVC_CMD_MID, bytes(range(32))
+    yield "ISL_SET_LINK", {"Link": "SOUTH", "CutS": 77}, Message(structures.ISL_CMD_MID, bytes(structures.IslSetLink(2, 77)), 2)
     yield "KVC_CLEAR_STORE", {}, Message(kvc, b"", 2)
     purge = structures.KvcPurgeBlock(0x01020304, (c_uint8 * 32)(*key))
     yield "KVC_PURGE_BLOCK", {"Tenant": 0x01020304, "Key": key}, Message(kvc, bytes(purge), 3)
@@ -199,8 +199,8 @@ def test_a_command_made_by_cosmos_definitions_is_carried_out(app: str, full_sky:
 def test_housekeeping_of_a_satellite_read_by_xtce(full_sky: LocalConstellation, xtce: XtcePacketDefinition) -> None:
     commands = XtceCommands(XTCE)
     with link(full_sky, PLACE) as satellite:
-        links = satellite.housekeeping(with_checksum(commands.encode("ISL_SEND_HK")), messages.ISL_HK_MID)
-        store = satellite.housekeeping(with_checksum(commands.encode("KVC_SEND_HK")), messages.KVC_HK_MID)
+        links = satellite.housekeeping(with_checksum(commands.encode("ISL_SEND_HK")), structures.ISL_HK_TLM_MID)
+        store = satellite.housekeeping(with_checksum(commands.encode("KVC_SEND_HK")), structures.KVC_HK_TLM_MID)
     isl, kvc = read_by_xtce(xtce, links), read_by_xtce(xtce, store)
     assert (isl["ISL_HK_Plane"], isl["ISL_HK_Slot"]) == PLACE
     assert (isl["ISL_HK_Link_EAST_Plane"], isl["ISL_HK_Link_EAST_Slot"]) == (4, 8)
@@ -217,7 +217,7 @@ PAYLOADS = {
     icd.OP_HAS: ChunkSet(0, 1, (True,) * 9).encode(),
     icd.OP_MIGRATE: migrate_payload(Satellite(2, 3)),
     icd.OP_PING: b"echo",
-    icd.OP_RELAY: Message(messages.KVC_CMD_MID).encode(),
+    icd.OP_RELAY: Message(structures.KVC_CMD_MID).encode(),
     icd.OP_HELLO: pack(">QHHHHIH", 2**63 + 7, 1, 0, 3, 10, 41, 0b0010),
 }
 

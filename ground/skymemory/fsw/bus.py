@@ -3,13 +3,12 @@
 import ctypes
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final, Self
 
 from skymemory.fsw import structures as c
-from skymemory.fsw.messages import EVENT_MID, Message
+from skymemory.fsw.messages import Message
 from skymemory.fsw.native import library
-from skymemory.fsw.structures import MESSAGE_BYTES_MAX, MESSAGE_LIMIT, PIPE_DEPTH_MAX, EventPayload, EventType
+from skymemory.fsw.structures import MESSAGE_BYTES_MAX, MESSAGE_LIMIT, PIPE_DEPTH_MAX, EventType
 
 _SLICE_S: Final = 0.5
 """Longest time in C without a look at signals."""
@@ -100,11 +99,6 @@ class Pipe:
                 return message
         return None
 
-    def next_event(self, timeout_s: float) -> EventPayload | None:
-        """Return the next event on this pipe (subscribe to `EVENT_MID`); None if none came in time."""
-        message = self.receive_where(lambda m: m.mid == EVENT_MID, timeout_s)
-        return None if message is None else EventPayload.from_buffer_copy(message.payload)
-
     def close(self) -> None:
         """Return the pipe to the system; harmless if the app is closed already."""
         library().skyx_pipe_close(self._app, self._handle)
@@ -126,7 +120,7 @@ class App:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

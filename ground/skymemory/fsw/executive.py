@@ -3,17 +3,15 @@
 import ctypes
 import threading
 from collections.abc import Sequence
-from types import TracebackType
 from typing import ClassVar, Self
 
-from skymemory.fsw import messages
-from skymemory.fsw.bus import App, FswError, Pipe, check
+from skymemory.fsw import structures
+from skymemory.fsw.bus import App, FswError, Pipe
 from skymemory.fsw.native import library
-from skymemory.fsw.structures import WHY_BYTES, EventType, IslHousekeeping, KvcHousekeeping
+from skymemory.fsw.structures import WHY_BYTES, IslHousekeeping, KvcHousekeeping
 
 _HK_TIMEOUT_S = 5.0
 _EVENT_LIMIT = 50
-COUNTER_NAMES = ("no_subscribers", "message_limit", "pipe_overflow", "pool_empty")
 
 
 class Executive:
@@ -57,15 +55,15 @@ class Executive:
             raise FswError(why.value.decode())
         try:
             self.ground = App("GROUND")
-            self.events = self.ground.pipe("GROUND_EVENTS", messages.EVENT_MID, limit=_EVENT_LIMIT)
-            self._housekeeping = self.ground.pipe("GROUND_HK", messages.KVC_HK_MID, messages.ISL_HK_MID)
+            self.events = self.ground.pipe("GROUND_EVENTS", structures.EVENT_MID, limit=_EVENT_LIMIT)
+            self._housekeeping = self.ground.pipe("GROUND_HK", structures.KVC_HK_TLM_MID, structures.ISL_HK_TLM_MID)
             if library().skyx_start(why, WHY_BYTES) != 0:
                 raise FswError(why.value.decode())
         except BaseException:
             library().skyx_stop()
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop the apps and all threads of the executive.
 
         Raises:
@@ -76,21 +74,13 @@ class Executive:
         if not clean:
             raise FswError("an app did not end when it was asked to")
 
-    def app(self, name: str) -> App:
-        """Open an app for Python code."""
-        return App(name)
-
-    def inject_event(self, event_id: int, text: str, event_type: EventType = EventType.INFORMATION) -> None:
-        """Report an event in the name of the app GROUND."""
-        self.ground.event(event_id, text, event_type)
-
     def kvc_housekeeping(self) -> KvcHousekeeping:
         """Ask kvc for its housekeeping and wait for it.
 
         Raises:
             FswError: The app kvc does not answer.
         """
-        return KvcHousekeeping.from_buffer_copy(self._ask(messages.KVC_SEND_HK_MID, messages.KVC_HK_MID))
+        return KvcHousekeeping.from_buffer_copy(self._ask(structures.KVC_SEND_HK_MID, structures.KVC_HK_TLM_MID))
 
     def isl_housekeeping(self) -> IslHousekeeping:
         """Ask isl for its housekeeping and wait for it.
@@ -98,7 +88,7 @@ class Executive:
         Raises:
             FswError: The app isl does not answer.
         """
-        return IslHousekeeping.from_buffer_copy(self._ask(messages.ISL_SEND_HK_MID, messages.ISL_HK_MID))
+        return IslHousekeeping.from_buffer_copy(self._ask(structures.ISL_SEND_HK_MID, structures.ISL_HK_TLM_MID))
 
     def _ask(self, send_hk_mid: int, hk_mid: int) -> bytes:
         with self._reading:
@@ -109,31 +99,3 @@ class Executive:
         if answer is None:
             raise FswError(f"no housekeeping 0x{hk_mid:04X} within {_HK_TIMEOUT_S} s")
         return answer.payload
-
-    def load_table(self, name: str, image: ctypes.Structure | bytes) -> None:
-        """Load a table as the ground would: its app validates it at the next wake-up and takes it over, or refuses it.
-
-        Args:
-            name: Name such as "ISL.Links" or "KVC.Limits".
-
-        Raises:
-            FswError: There is no such table, the size is wrong, or a load is pending.
-        """
-        data = bytes(image)
-        check(library().skyx_table_load(name.encode(), data, len(data)), f"table {name}")
-
-    def read_table(self, name: str, size: int) -> bytes:
-        """Return the present content of a table, as the ground would dump it.
-
-        Raises:
-            FswError: There is no such table, or it has another size.
-        """
-        image = ctypes.create_string_buffer(size)
-        check(library().skyx_table_read(name.encode(), image, size), f"table {name}")
-        return image.raw
-
-    def bus_counters(self) -> dict[str, int]:
-        """Return the counts of messages that the Software Bus could not deliver, by cause; names in COUNTER_NAMES."""
-        counters = (ctypes.c_uint32 * len(COUNTER_NAMES))()
-        library().skyx_bus_counters(counters)
-        return dict(zip(COUNTER_NAMES, counters, strict=True))

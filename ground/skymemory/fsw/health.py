@@ -12,15 +12,15 @@ from ctypes import LittleEndianStructure, c_uint8, c_uint16, c_uint32, c_uint64
 from enum import IntEnum
 from typing import Final
 
-from skymemory.fsw import messages
+from skymemory.fsw import structures
 from skymemory.fsw.bus import FswError
 from skymemory.fsw.executive import Executive
 from skymemory.fsw.links import NEIGHBOURS, links_of
-from skymemory.fsw.messages import Message
+from skymemory.fsw.messages import ONBOARD_MIDS, Message
 from skymemory.fsw.onboard import OnboardApp
 from skymemory.fsw.structures import EventType, IslHousekeeping, KvcHousekeeping
 
-HEALTH_MID: Final = messages.ONBOARD_MIDS[0]
+HEALTH_MID: Final = ONBOARD_MIDS[0]
 STATE_EVENT_ID: Final = 2
 FULL_PERMILLE: Final = 950
 PERIOD_S: Final = 10.0
@@ -70,7 +70,7 @@ class HealthMonitor(OnboardApp):
     """An app that publishes `HealthTelemetry` once a period, and an event for each change of state."""
 
     def __init__(self, period_s: float = PERIOD_S, name: str = "HEALTH") -> None:
-        super().__init__(name, messages.KVC_HK_MID, messages.ISL_HK_MID, period_s=period_s)
+        super().__init__(name, structures.KVC_HK_TLM_MID, structures.ISL_HK_TLM_MID, period_s=period_s)
         self.state = HealthState.GOOD
         self.reports = 0
         self._kvc: KvcHousekeeping | None = None
@@ -80,7 +80,7 @@ class HealthMonitor(OnboardApp):
 
     def on_message(self, message: Message) -> None:
         """Keep housekeeping for the report."""
-        if message.mid == messages.KVC_HK_MID:
+        if message.mid == structures.KVC_HK_TLM_MID:
             self._kvc = KvcHousekeeping.from_buffer_copy(message.payload)
         else:
             self._isl = IslHousekeeping.from_buffer_copy(message.payload)
@@ -98,8 +98,8 @@ class HealthMonitor(OnboardApp):
 
     def _ask(self) -> None:
         self._kvc = self._isl = None
-        self.app.command(messages.KVC_SEND_HK_MID)
-        self.app.command(messages.ISL_SEND_HK_MID)
+        self.app.command(structures.KVC_SEND_HK_MID)
+        self.app.command(structures.ISL_SEND_HK_MID)
 
     def _report(self) -> HealthTelemetry:
         self.reports += 1

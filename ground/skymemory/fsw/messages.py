@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
-from skymemory.fsw import structures
 from skymemory.fsw.structures import (
     MESSAGE_BYTES_MAX,
     CommandHeader,
     CommandSecondaryHeader,
-    KvcFunctionCode,
     TelemetryHeader,
 )
 
@@ -25,24 +23,10 @@ _MID_MAX: Final = 0x1FFF
 _PRIMARY: Final = struct.Struct(">HHH")
 _LENGTH_LESS: Final = 7
 
-EVENT_MID: Final = structures.EVENT_MID
-KVC_CMD_MID: Final = structures.KVC_CMD_MID
-KVC_SEND_HK_MID: Final = structures.KVC_SEND_HK_MID
-KVC_HK_MID: Final = structures.KVC_HK_TLM_MID
-ISL_CMD_MID: Final = structures.ISL_CMD_MID
-ISL_SEND_HK_MID: Final = structures.ISL_SEND_HK_MID
-ISL_HK_MID: Final = structures.ISL_HK_TLM_MID
 ONBOARD_MIDS: Final = range(0x08E0, 0x08F0)
 """Telemetry of the user's on-board code; the first id is relayed to ground hosts that listen."""
 ONBOARD_CMD_MIDS: Final = range(0x18E0, 0x18F0)
 """Commands to the user's on-board code; accepted from the ground."""
-
-NOOP: Final = KvcFunctionCode.NOOP
-RESET_COUNTERS: Final = KvcFunctionCode.RESET_COUNTERS
-KVC_SCHEDULE_BEGIN: Final = KvcFunctionCode.SCHEDULE_BEGIN
-KVC_SCHEDULE_ROWS: Final = KvcFunctionCode.SCHEDULE_ROWS
-KVC_SCHEDULE_COMMIT: Final = KvcFunctionCode.SCHEDULE_COMMIT
-KVC_HANDOVER: Final = KvcFunctionCode.HANDOVER
 
 
 class MessageError(ValueError):

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 from skymemory.fsw.bus import App, FswError
@@ -53,7 +52,7 @@ class OnboardApp:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self.app.close()  # wakes the thread
         self._thread.join(_STOP_S)

@@ -8,7 +8,6 @@ import math
 import socket
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final, Self
 
 from skymemory.fsw.messages import Message, MessageError
@@ -69,7 +68,7 @@ class Relay:
             thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join()

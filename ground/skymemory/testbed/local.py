@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 from skymemory.common.progress import Progress
 from skymemory.sky.constellation import Constellation
@@ -50,7 +49,7 @@ class LocalConstellation:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self, progress: Progress | None = None) -> None:

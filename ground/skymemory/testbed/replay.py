@@ -15,7 +15,9 @@ from functools import partial
 from math import inf
 from typing import Final, Literal
 
-from skymemory.fsw import messages, structures
+from skymemory.fsw import structures
+from skymemory.fsw.messages import Message
+from skymemory.fsw.structures import KvcFunctionCode
 from skymemory.fsw.tables import ROWS_MAX
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
@@ -267,7 +269,7 @@ class _Watch:
             told, again_s = self._told.get(satellite, (satellite, inf))
             if target != told or now_s >= again_s:
                 self._told[satellite] = target, inf if heir is None else now_s + _COMMAND_AGAIN_S
-                command = _message(messages.KVC_HANDOVER, structures.KvcHandover(*target))
+                command = _message(KvcFunctionCode.HANDOVER, structures.KvcHandover(*target))
                 asks.append(Ask(Route(satellite, satellite), icd.OP_RELAY, icd.APID_ISL, payload=command))
         for ask, answer in zip(asks, self._control.exchange(asks, _DEADLINE_S), strict=True):
             if answer is None or not answer.ok:
@@ -313,21 +315,21 @@ def _pieces(constellation: Constellation, playing: Playing | None) -> Iterator[C
         age_ms = 0 if playing is None else _now_ms(playing)
         size = constellation.planes, constellation.slots
         head = structures.KvcScheduleBegin(identity, age_ms, *size, LAYOUT_IDS[cache.layout], cache.servers, len(rows))
-        return _message(messages.KVC_SCHEDULE_BEGIN, head)
+        return _message(KvcFunctionCode.SCHEDULE_BEGIN, head)
 
     yield begin
     for first in range(0, len(rows), structures.KVC_COMMAND_ROWS):
         some = rows[first : first + structures.KVC_COMMAND_ROWS]
         piece = structures.KvcScheduleRows(identity, first + 1, len(some))
         piece.row[: len(some)] = some
-        yield partial(_message, messages.KVC_SCHEDULE_ROWS, piece)
+        yield partial(_message, KvcFunctionCode.SCHEDULE_ROWS, piece)
     yield partial(
-        _message, messages.KVC_SCHEDULE_COMMIT, structures.KvcScheduleCommit(identity, crc32c(b"".join(map(bytes, rows))))
+        _message, KvcFunctionCode.SCHEDULE_COMMIT, structures.KvcScheduleCommit(identity, crc32c(b"".join(map(bytes, rows))))
     )
 
 
 def _message(function_code: int, payload: ctypes.Structure) -> bytes:
-    return messages.Message(messages.KVC_CMD_MID, bytes(payload), function_code).encode()
+    return Message(structures.KVC_CMD_MID, bytes(payload), function_code).encode()
 
 
 def _named(satellites: Sequence[Satellite]) -> str:

@@ -82,19 +82,6 @@ class Torus:
         """Return the number of links on the shortest way."""
         return abs(self.plane_offset(origin.plane, target.plane)) + abs(self.slot_offset(origin.slot, target.slot))
 
-    def next_hop(self, origin: Satellite, target: Satellite) -> Direction | None:
-        """Return the link that a packet takes when all links are up: plane first, then slot (paper, section 4).
-
-        The paper's formula stays put on a tie; here a tie goes south, respectively east. The result is None at the target.
-        """
-        planes = self.plane_offset(origin.plane, target.plane)
-        if planes:
-            return Direction.SOUTH if planes > 0 else Direction.NORTH
-        slots = self.slot_offset(origin.slot, target.slot)
-        if slots:
-            return Direction.EAST if slots > 0 else Direction.WEST
-        return None
-
 
 def _offset(origin: int, target: int, size: int) -> int:
     forward = (target - origin) % size

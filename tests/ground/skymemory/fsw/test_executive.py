@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from skymemory import fsw
-from skymemory.fsw import EventType, Executive, FswError, Message, Pipe, messages
+from skymemory.fsw import App, EventType, Executive, FswError, Message, Pipe, messages, structures
 from skymemory.fsw.links import links_of
-from skymemory.fsw.structures import IslLinksTable, IslSetLink, KvcLimitsTable
+from skymemory.fsw.structures import IslLinksTable, IslSetLink, KvcFunctionCode, KvcLimitsTable
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.window import Route
 from skymemory.wire.address import Satellite
+from support.executive import bus_counters, load_table, next_event
 
 
 def wait_event(pipe: Pipe, text: str) -> str:
-    while (event := pipe.next_event(5)) is not None:
+    while (event := next_event(pipe)) is not None:
         if text in event.message.decode():
             return event.packet_id.app_name.decode()
     pytest.fail(f"no event with {text!r}")
@@ -45,14 +46,14 @@ def test_both_apps_come_up_and_say_so(satellite: Executive) -> None:
 
 
 def test_commands_are_counted_and_answered_by_events(satellite: Executive) -> None:
-    with satellite.app("OPERATOR") as operator:
-        operator.command(messages.KVC_CMD_MID, messages.NOOP)
+    with App("OPERATOR") as operator:
+        operator.command(structures.KVC_CMD_MID, KvcFunctionCode.NOOP)
         assert wait_event(satellite.events, "no operation") == "KVC"
-        operator.command(messages.KVC_CMD_MID, 99)  # no such function code
-        operator.send(Message(messages.KVC_CMD_MID, b"too long", messages.NOOP))
+        operator.command(structures.KVC_CMD_MID, 99)  # no such function code
+        operator.send(Message(structures.KVC_CMD_MID, b"too long", KvcFunctionCode.NOOP))
         housekeeping = satellite.kvc_housekeeping()
         assert (housekeeping.command_counter, housekeeping.command_error_counter) == (1, 2)
-        operator.command(messages.KVC_CMD_MID, messages.RESET_COUNTERS)
+        operator.command(structures.KVC_CMD_MID, KvcFunctionCode.RESET_COUNTERS)
         assert satellite.kvc_housekeeping().command_error_counter == 0
 
 
@@ -102,7 +103,7 @@ def test_wrong_arguments_are_told(words: list[str], change: list[str], said: str
 
 def test_messages_between_python_apps(satellite: Executive) -> None:
     mid = messages.ONBOARD_MIDS[1]
-    with satellite.app("SENDER") as sender, satellite.app("READER") as reader:
+    with App("SENDER") as sender, App("READER") as reader:
         pipe = reader.pipe("READER", mid)
         assert pipe.receive(0) is None
         sender.publish(mid, b"one")
@@ -120,19 +121,19 @@ def test_messages_between_python_apps(satellite: Executive) -> None:
 
 def test_what_a_pipe_cannot_hold_is_dropped_and_counted(satellite: Executive) -> None:
     mid = messages.ONBOARD_MIDS[1]
-    with satellite.app("SENDER") as sender, satellite.app("SLOW") as slow:
+    with App("SENDER") as sender, App("SLOW") as slow:
         pipe = slow.pipe("SLOW", mid)
-        before = satellite.bus_counters()["message_limit"]
+        before = bus_counters()["message_limit"]
         for number in range(10):
             sender.publish(mid, bytes([number]))
-        assert satellite.bus_counters()["message_limit"] - before == 6
+        assert bus_counters()["message_limit"] - before == 6
         got = [message.payload[0] for message in iter(lambda: pipe.receive(0), None)]
         assert got == [0, 1, 2, 3]
 
 
 def test_a_waiting_reader_is_woken_when_its_app_closes(satellite: Executive) -> None:
     failures: list[FswError] = []
-    app = satellite.app("WAITER")
+    app = App("WAITER")
     pipe = app.pipe("WAITER", messages.ONBOARD_MIDS[2])
 
     def wait() -> None:
@@ -150,8 +151,8 @@ def test_a_waiting_reader_is_woken_when_its_app_closes(satellite: Executive) -> 
 
 
 def test_events_of_python_code(satellite: Executive) -> None:
-    satellite.inject_event(7, "hand over", EventType.ERROR)
-    while (event := satellite.events.next_event(5)) is not None and event.packet_id.app_name != b"GROUND":
+    satellite.ground.event(7, "hand over", EventType.ERROR)
+    while (event := next_event(satellite.events)) is not None and event.packet_id.app_name != b"GROUND":
         pass
     assert event is not None
     assert (event.packet_id.event_id, event.packet_id.event_type, event.message) == (7, EventType.ERROR, b"hand over")
@@ -160,17 +161,17 @@ def test_events_of_python_code(satellite: Executive) -> None:
 
 def test_names_must_be_free(satellite: Executive) -> None:
     with pytest.raises(FswError, match="name is taken"):
-        satellite.app("KVC")
-    with satellite.app("TWICE") as app:
+        App("KVC")
+    with App("TWICE") as app:
         app.pipe("TWICE")
         with pytest.raises(FswError, match="name is taken"):
             app.pipe("TWICE")
     with pytest.raises(FswError):
-        satellite.app("A_NAME_OF_20_LETTERS")
+        App("A_NAME_OF_20_LETTERS")
 
 
 def test_a_link_is_cut_by_command(satellite: Executive) -> None:
-    satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=1, cut_s=60)))
+    satellite.ground.command(structures.ISL_CMD_MID, 2, bytes(IslSetLink(link=1, cut_s=60)))
     links = links_of(satellite.isl_housekeeping())
     assert (links["east"].up, links["west"].up) == (0, 1)
 
@@ -178,7 +179,7 @@ def test_a_link_is_cut_by_command(satellite: Executive) -> None:
 def test_a_table_is_loaded_in_flight_and_a_bad_one_refused(satellite: Executive) -> None:
     table = IslLinksTable()
     table.link[0].delay_us = 7600
-    satellite.load_table("ISL.Links", table)
+    load_table("ISL.Links", table)
     # isl takes it over at its next wake-up, at most a second from now
     for _ in range(100):
         if links_of(satellite.isl_housekeeping())["north"].delay_requested_us == 7600:
@@ -186,13 +187,13 @@ def test_a_table_is_loaded_in_flight_and_a_bad_one_refused(satellite: Executive)
         satellite.events.receive(0.05)
     else:
         pytest.fail("the table was not taken over")
-    satellite.load_table("KVC.Limits", KvcLimitsTable(slot_bytes=0, credit=1, part_lifetime_ms=1))
+    load_table("KVC.Limits", KvcLimitsTable(slot_bytes=0, credit=1, part_lifetime_ms=1))
     wait_event(satellite.events, "SlotBytes is 0")
     assert satellite.kvc_housekeeping().slot_bytes > 0
     with pytest.raises(FswError, match="no table has this name"):
-        satellite.load_table("ISL.Nothing", table)
+        load_table("ISL.Nothing", table)
     with pytest.raises(FswError, match="larger than the table"):
-        satellite.load_table("KVC.Limits", table)
+        load_table("KVC.Limits", table)
 
 
 def test_it_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from skymemory.fsw import Executive, Message, OnboardApp, Pipe, messages, onboard
+from skymemory.fsw import App, Executive, Message, OnboardApp, Pipe, messages, onboard, structures
 from skymemory.fsw.health import HEALTH_MID, HealthMonitor, HealthState, HealthTelemetry, decode, main
 from skymemory.fsw.structures import IslSetLink
 from skymemory.link.control import ControlPlane
@@ -15,6 +15,7 @@ from skymemory.sky.constellation import Constellation
 from skymemory.sky.window import Route
 from skymemory.testbed.local import free_port
 from skymemory.wire.address import Satellite
+from support.executive import next_event
 
 
 class Echo(OnboardApp):
@@ -41,7 +42,7 @@ class Faulty(OnboardApp):
 
 
 def test_an_app_answers_messages_and_works_in_periods(satellite: Executive) -> None:
-    with satellite.app("ASKER") as asker, Echo() as echo:
+    with App("ASKER") as asker, Echo() as echo:
         pipe = asker.pipe("ASKER", Echo.ANSWER)
         asker.command(Echo.COMMAND, payload=b"abc")
         answer = pipe.receive(5)
@@ -56,7 +57,7 @@ def test_an_error_ends_the_app_and_not_the_satellite(satellite: Executive) -> No
     mid = messages.ONBOARD_CMD_MIDS[2]
     with Faulty("FAULTY", mid) as app:
         satellite.ground.command(mid, payload=b"?")
-        while (event := satellite.events.next_event(5)) is not None and event.packet_id.app_name != b"FAULTY":
+        while (event := next_event(satellite.events)) is not None and event.packet_id.app_name != b"FAULTY":
             pass
         assert event is not None
         assert b"cannot read" in event.message
@@ -74,15 +75,15 @@ def next_report(pipe: Pipe, wanted: Callable[[HealthTelemetry], bool]) -> Health
 
 
 def test_the_health_monitor_sees_a_cut_link(satellite: Executive) -> None:
-    with satellite.app("DOCTOR") as doctor:
+    with App("DOCTOR") as doctor:
         pipe = doctor.pipe("DOCTOR", HEALTH_MID)
         with HealthMonitor(period_s=0.05):
             report = next_report(pipe, lambda r: r.state == HealthState.GOOD)
             assert (report.plane, report.slot, report.links_up, report.links_present) == (3, 10, 4, 4)
-            satellite.ground.command(messages.ISL_CMD_MID, 2, bytes(IslSetLink(link=0, cut_s=60)))
+            satellite.ground.command(structures.ISL_CMD_MID, 2, bytes(IslSetLink(link=0, cut_s=60)))
             report = next_report(pipe, lambda r: r.state == HealthState.DEGRADED)
             assert (report.links_up, report.links_present) == (3, 4)
-            while (event := satellite.events.next_event(5)) is not None:
+            while (event := next_event(satellite.events)) is not None:
                 if event.packet_id.app_name == b"HEALTH" and event.message.startswith(b"health DEGRADED: links 3 of 4"):
                     break
             assert event is not None
@@ -118,7 +119,7 @@ def test_apps_and_satellites_end_in_the_middle_of_their_work(words: list[str]) -
             busy = HealthMonitor(period_s=0.001)
             with busy, HealthMonitor(period_s=0.001, name="SECOND"):
                 assert satellite.kvc_housekeeping().serving == 1
-            satellite.app("LEFT_OPEN").pipe("LEFT_OPEN", HEALTH_MID)
+            App("LEFT_OPEN").pipe("LEFT_OPEN", HEALTH_MID)
         assert busy.failure is None
 
 

@@ -10,9 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from skymemory.fsw.messages import EVENT_MID, ISL_HK_MID, ISL_SEND_HK_MID, KVC_CMD_MID, KVC_HK_MID, KVC_SEND_HK_MID, Message
+from skymemory.fsw.messages import Message
 from skymemory.fsw.relay import Relay
-from skymemory.fsw.structures import EventPayload, IslHousekeeping
+from skymemory.fsw.structures import (
+    EVENT_MID,
+    ISL_HK_TLM_MID,
+    ISL_SEND_HK_MID,
+    KVC_CMD_MID,
+    KVC_HK_TLM_MID,
+    KVC_SEND_HK_MID,
+    EventPayload,
+    IslHousekeeping,
+)
 from skymemory.sky.window import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.state import Running, RunRecord
@@ -24,7 +33,7 @@ PLACE = Satellite(5, 9)
 
 def test_events_come_as_they_are(full_sky: LocalConstellation) -> None:
     with link(full_sky, PLACE) as satellite:
-        satellite.housekeeping(Message(KVC_SEND_HK_MID).encode(), KVC_HK_MID)  # telemetry comes from here on
+        satellite.housekeeping(Message(KVC_SEND_HK_MID).encode(), KVC_HK_TLM_MID)  # telemetry comes from here on
         satellite.send(Message(KVC_CMD_MID).encode())
         while (message := Message.decode(satellite.receive())).mid != EVENT_MID:
             pass
@@ -52,14 +61,14 @@ def test_a_satellite_is_reached_through_another(full_sky: LocalConstellation) ->
                     continue
     message = Message.decode(packet)
     housekeeping = IslHousekeeping.from_buffer_copy(message.payload)
-    assert (message.mid, housekeeping.plane, housekeeping.slot) == (ISL_HK_MID, *PLACE)
+    assert (message.mid, housekeeping.plane, housekeeping.slot) == (ISL_HK_TLM_MID, *PLACE)
 
 
 @pytest.mark.parametrize(
     ("packet", "told"),
     [
         (b"short", "no cFS packet: 5 bytes are shorter than a primary header"),
-        (Message(ISL_HK_MID).encode(), "message 0x08D8 is telemetry; allowed are commands"),
+        (Message(ISL_HK_TLM_MID).encode(), "message 0x08D8 is telemetry; allowed are commands"),
         (Message(KVC_CMD_MID, bytes(1100)).encode(), "command 0x18D0, function 0: 1108 bytes; RELAY carries up to 1024"),
         (Message(0x1806).encode(), "command 0x1806, function 0: refused"),
         (Message(KVC_CMD_MID).encode()[:7] + b"\1", "command 0x18D0, function 0: bad_checksum"),

@@ -9,9 +9,16 @@ from secrets import token_bytes
 
 import crcmod
 
-from skymemory.fsw import messages
-from skymemory.fsw.messages import KVC_CMD_MID, Message
-from skymemory.fsw.structures import KVC_COMMAND_ROWS, KvcScheduleBegin, KvcScheduleCommit, KvcScheduleRow, KvcScheduleRows
+from skymemory.fsw.messages import Message
+from skymemory.fsw.structures import (
+    KVC_CMD_MID,
+    KVC_COMMAND_ROWS,
+    KvcFunctionCode,
+    KvcScheduleBegin,
+    KvcScheduleCommit,
+    KvcScheduleRow,
+    KvcScheduleRows,
+)
 from skymemory.link.control import ControlPlane
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
@@ -38,15 +45,15 @@ def upload(local: LocalConstellation, control: ControlPlane, track: Track, age_s
     rows = (KvcScheduleRow * len(track.rows))(*(KvcScheduleRow(at_ms, *cell) for at_ms, cell in track.rows))
     pieces: list[tuple[int, LittleEndianStructure]] = [
         (
-            messages.KVC_SCHEDULE_BEGIN,
+            KvcFunctionCode.SCHEDULE_BEGIN,
             KvcScheduleBegin(number, round(1000 * age_s), torus.planes, torus.slots, ROTATION, SERVERS, len(rows)),
         )
     ]
     for first in reversed(range(0, len(rows), KVC_COMMAND_ROWS)):
         some = rows[first : first + KVC_COMMAND_ROWS]
         piece = KvcScheduleRows(number, first + 1, len(some), (KvcScheduleRow * KVC_COMMAND_ROWS)(*some))
-        pieces.append((messages.KVC_SCHEDULE_ROWS, piece))
-    pieces.append((messages.KVC_SCHEDULE_COMMIT, KvcScheduleCommit(number, crc32c(bytes(rows)))))
+        pieces.append((KvcFunctionCode.SCHEDULE_ROWS, piece))
+    pieces.append((KvcFunctionCode.SCHEDULE_COMMIT, KvcScheduleCommit(number, crc32c(bytes(rows)))))
     for code, payload in pieces:
         answers = control.relay(routes_of(local), Message(KVC_CMD_MID, bytes(payload), code).encode(), 10)
         assert all(answer is not None and answer.ok for answer in answers)

@@ -27,6 +27,7 @@ from skymemory.testbed import satellite as skysat
 from skymemory.testbed.local import free_port
 from skymemory.wire.address import Satellite
 from support.core_structures import TableFile
+from support.executive import load_table, read_table
 
 ROOT = Path(__file__).parents[4]
 APPS = ROOT / "fsw_apps"
@@ -96,11 +97,11 @@ def take_over(satellite: Executive, name: str, image: bytes) -> None:
     """Load a table as the ground does, and wait until its app has validated it and holds it."""
     deadline_s = time.monotonic() + DEADLINE_S
     loaded = False
-    while not loaded or satellite.read_table(name, len(image)) != image:
+    while not loaded or read_table(name, len(image)) != image:
         assert time.monotonic() < deadline_s, f"{name} is not taken over: {events(satellite)}"
         with suppress(FswError):  # the one before waits still
             if not loaded:
-                satellite.load_table(name, image)
+                load_table(name, image)
                 loaded = True
         time.sleep(0.02)
 
@@ -126,7 +127,7 @@ def test_tables_are_those_of_the_testbed_and_the_apps_take_them(place: Satellite
             images[name] = image
     assert set(images) == {"ISL.Neighbours", "ISL.Links", "KVC.Limits", *(f"KVC.Schedule{n}" for n in range(1, 5))}
     with Executive(skysat.arguments(sky, place)) as satellite:
-        before = {name: satellite.read_table(name, len(image)) for name, image in images.items()}
+        before = {name: read_table(name, len(image)) for name, image in images.items()}
         for name, image in images.items():
             take_over(satellite, name, image)
         deadline_s, said = time.monotonic() + DEADLINE_S, ""

@@ -8,8 +8,8 @@ from secrets import token_bytes
 
 from spacepackets.ccsds.spacepacket import SpacePacketHeader
 
-from skymemory.fsw.messages import KVC_HK_MID, KVC_SEND_HK_MID, Message
-from skymemory.fsw.structures import KvcHousekeeping
+from skymemory.fsw.messages import Message
+from skymemory.fsw.structures import KVC_HK_TLM_MID, KVC_SEND_HK_MID, KvcHousekeeping
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import NativeClient, Transfer
@@ -164,7 +164,7 @@ def test_a_command_whose_answer_is_lost_is_carried_out_once(start_sky: Callable[
         thread.start()
         counters = b""
         for _, packet in listener.listen([route], 60):
-            if (message := Message.decode(packet)).mid == KVC_HK_MID:
+            if (message := Message.decode(packet)).mid == KVC_HK_TLM_MID:
                 counters = message.payload
                 break
         enough.set()

