@@ -8,14 +8,15 @@ next place. Shares that a late handover has left at places of earlier rows are m
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from skymemory.link.ask import SatelliteAnswer
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane, Move
+from skymemory.link.control import Move
 from skymemory.sky.window import Route
-from skymemory.store.handovers import Handovers, Late
-from skymemory.store.reach import Reach
+from skymemory.store.late_search import Late
+from skymemory.store.parts import Operation
 from skymemory.store.results import Status
 from skymemory.wire import icd
 
@@ -28,8 +29,8 @@ _STRIKES: Final = 2
 
 
 @dataclass(slots=True)
-class Laid:
-    """Result of a block's prefetch."""
+class Prefetched:
+    """State of a block's prefetch."""
 
     entry: BlockEntry
     status: Status = Status.EXPIRED
@@ -40,65 +41,58 @@ class Laid:
     """Successive rounds in which a share was missing and nobody had anything to move (see `_STRIKES`)."""
 
 
-def lay(
-    entries: Sequence[BlockEntry],
-    row: int,
-    reach: Reach,
-    handovers: Handovers,
-    control: ControlPlane,
-    tenant: int,
-    deadline_s: float,
-) -> list[Laid]:
-    """Move blocks to the places of their servers in a future row, all at once.
+class Prefetches(Operation):
+    """Prefetches of one store. Thread-safe."""
 
-    Args:
-        entries: The blocks, with their current epochs.
-        row: The future row of the schedule.
-        reach: The routes to the satellites.
-        handovers: The search for late satellites.
-        control: The control plane that sends the requests.
-        tenant: Name space of the keys.
-        deadline_s: Seconds after which blocks that have not arrived are EXPIRED.
+    def to_row(self, entries: Sequence[BlockEntry], row: int, deadline_s: float) -> list[Prefetched]:
+        """Move blocks to the places of their servers in a future row, all at once.
 
-    Returns:
-        A result for each block, in order.
-    """
-    end_s = time.monotonic() + deadline_s
-    away = [now.satellite != then.satellite for now, then in zip(reach.routes(), reach.routes_in(row), strict=False)]
-    laid = [Laid(entry, moved=sum(away[: entry.chunk_total])) for entry in entries]
-    left = laid
-    pause_s = _PAUSE_FIRST_S
-    while left:
-        targets = reach.routes_in(row)
-        if targets:
-            late = handovers.look()
-            moves = [_moves(one, targets, _places(one, handovers, late)) for one in left]
-            round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
-            answers = iter(control.migrate_blocks([move for one in moves for move in one], tenant, round_s, epoch=row))
-            nothing = [_has_nothing(one, [next(answers) for _ in one]) for one in moves]
-            round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
-            held = control.hold_all([(one.entry, [[route] for route in targets]) for one in left], tenant, round_s)
-            if None in held or None in nothing:
-                reach.look({route.satellite for route in targets} | {move.source.satellite for one in moves for move in one})
-            for one, whole, no_more in zip(left, held, nothing, strict=True):
-                one.strikes = one.strikes + 1 if whole is False and no_more and late.is_over else 0
-                if whole or one.strikes == _STRIKES:
-                    one.status = Status.DONE if whole else Status.MISS
-            left = [one for one in left if one.status is Status.EXPIRED]
-        if not left or time.monotonic() + pause_s >= end_s:
-            break
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, _PAUSE_MAX_S)
-    return laid
+        Args:
+            entries: The blocks, with their current epochs.
+            row: The future row of the schedule.
+            deadline_s: Seconds after which blocks that have not arrived are EXPIRED.
 
+        Returns:
+            A result for each block, in order.
+        """
+        end_s = time.monotonic() + deadline_s
+        pairs = zip(self._routes.to_servers(), self._routes.to_servers(row), strict=False)
+        away = [now.satellite != then.satellite for now, then in pairs]
+        blocks = [Prefetched(entry, moved=sum(away[: entry.chunk_total])) for entry in entries]
+        left = blocks
+        pause_s = _PAUSE_FIRST_S
+        while left:
+            targets = self._routes.to_servers(row)
+            if targets:
+                late = self._late_search.look()
+                moves = [_moves(one, targets, self._places(one, late)) for one in left]
+                round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
+                answers = iter(self._control.migrate_blocks([*chain.from_iterable(moves)], self._tenant, round_s, epoch=row))
+                nothing = [_has_nothing(one, [next(answers) for _ in one]) for one in moves]
+                round_s = max(0.0, min(_ROUND_S, end_s - time.monotonic()))
+                placed = [(one.entry, [[route] for route in targets]) for one in left]
+                held = self._control.hold_all(placed, self._tenant, round_s)
+                if None in held or None in nothing:
+                    asked = [*targets, *(move.source for move in chain.from_iterable(moves))]
+                    self._routes.look({route.satellite for route in asked})
+                for one, whole, no_more in zip(left, held, nothing, strict=True):
+                    one.strikes = one.strikes + 1 if whole is False and no_more and late.is_over else 0
+                    if whole or one.strikes == _STRIKES:
+                        one.status = Status.DONE if whole else Status.MISS
+                left = [one for one in left if one.status is Status.EXPIRED]
+            if not left or time.monotonic() + pause_s >= end_s:
+                break
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+        return blocks
 
-def _places(one: Laid, handovers: Handovers, late: Late) -> Sequence[Sequence[Route]]:
-    """Return all places that each share may have now; none while no satellite answers."""
-    ways = handovers.ways(one.entry.epoch, late)
-    return () if ways is None else ways.places
+    def _places(self, one: Prefetched, late: Late) -> Sequence[Sequence[Route]]:
+        """Return all places that each share may have now; none while no satellite answers."""
+        ways = self._late_search.ways(one.entry.epoch, late)
+        return () if ways is None else ways.places
 
 
-def _moves(one: Laid, targets: Sequence[Route], shares: Sequence[Sequence[Route]]) -> list[Move]:
+def _moves(one: Prefetched, targets: Sequence[Route], shares: Sequence[Sequence[Route]]) -> list[Move]:
     """Return moves of each share from all its possible places to its target. A move to its own place tells a share to stay."""
     pairs = list(zip(shares, targets, strict=False))[: one.entry.chunk_total]
     return [Move(route, target.satellite, one.entry.key) for places, target in pairs for route in dict.fromkeys(places)]

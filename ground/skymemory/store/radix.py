@@ -8,7 +8,7 @@ would save nothing, as every block needs an entry of its own.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from threading import Lock
 
@@ -57,6 +57,11 @@ class RadixIndex:
         with self._lock:
             node = self._nodes.get(key)
             return None if node is None else node.entry
+
+    def current(self, entry: BlockEntry) -> BlockEntry:
+        """Return an entry with the row of the schedule for which this host has prefetched its block in the meantime."""
+        known = self.get(entry.key)
+        return entry if known is None or known.epoch in (0, entry.epoch) else replace(entry, epoch=known.epoch)
 
     def longest_prefix(self, keys: Sequence[bytes]) -> list[BlockEntry]:
         """Return the entries of the longest known prefix of the chain `keys`, the first block first."""

@@ -25,19 +25,20 @@ from skymemory.link.native import Transfer
 from skymemory.sky.constellation import Cache, Constellation
 from skymemory.sky.placement.structures import SCHEDULE_STAYS
 from skymemory.sky.whereabouts import Playing, Source, Whereabouts
-from skymemory.store.attempts import Verdict, verdict_of
 from skymemory.store.block_store import BLOCK_BYTES_MAX, BlockStore, check_keys
-from skymemory.store.clearing import Clearing
-from skymemory.store.handovers import Handovers
-from skymemory.store.lookup import Lookup
-from skymemory.store.prefetch import lay
-from skymemory.store.presence import Presence
+from skymemory.store.decisions import Verdict, verdict_of
+from skymemory.store.find import Lookups
+from skymemory.store.get import Gets
+from skymemory.store.late_search import LateSearch
+from skymemory.store.parts import StoreParts
+from skymemory.store.prefetch import Prefetches
+from skymemory.store.purge import Purges
 from skymemory.store.radix import RadixIndex
-from skymemory.store.reach import Reach
 from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, Status, StoreStatistics
-from skymemory.store.retrieval import Retrieval
+from skymemory.store.routes import Routes
 from skymemory.store.sizing import capacity_bytes
-from skymemory.store.touch import Touch
+from skymemory.store.still_there import Checks
+from skymemory.store.touch import Touches
 from skymemory.store.transfers import Moved, Transfers
 from skymemory.wire.address import Satellite
 
@@ -53,7 +54,7 @@ class SkyStore(BlockStore):
 
     A local index remembers what was put and found, so a known block is fetched without a question. If a satellite does not
     answer, another one stands in for it for a while, so blocks can be put again at once; what it held is missed. While no
-    satellite answers, calls end at once and bring nothing (`silent`, see `skymemory.store.reach`).
+    satellite answers, calls end at once and bring nothing (`silent`, see `skymemory.store.routes`).
     """
 
     def __init__(
@@ -85,23 +86,24 @@ class SkyStore(BlockStore):
         self._closed = False
         with ExitStack() as opened:
             self._control = opened.enter_context(ControlPlane(constellation))
-            self._reach = Reach(self._where, self._control)
-            self._handovers = Handovers(self._where, self._reach, self._control)
-            self._touch = opened.enter_context(closing(Touch(constellation, self.index, self._reach, self._tenant)))
-            self._transfers = Transfers(constellation, self._reach, self._handovers, self._as_laid, self._add, watch)
+            routes = Routes(self._where, self._control)
+            late_search = LateSearch(self._where, routes, self._control)
+            parts = StoreParts(self._where, self.index, self._control, routes, late_search, self._tenant, self._add)
+            self._touches = opened.enter_context(closing(Touches(parts)))
+            self._transfers = Transfers(parts, watch)
             opened.pop_all()
-        self._lookup = Lookup(self._where, self._reach, self._handovers, self._control, self._tenant, self._add)
-        self._presence = Presence(self.index, self._reach, self._handovers, self._control, self._tenant, self._add)
-        self._clearing = Clearing(self.index, self._reach, self._handovers, self._control, self._tenant, self._add)
-        self._retrieval = Retrieval(
-            self.index, self._reach, self._handovers, self._lookup, self._clearing, self._transfers, self._tenant
-        )
+        self._routes, self._late_search = routes, late_search
+        self._lookups = Lookups(parts)
+        self._checks = Checks(parts)
+        self._purges = Purges(parts)
+        self._prefetches = Prefetches(parts)
+        self._gets = Gets(parts, self._lookups, self._purges, self._transfers)
 
     def close(self) -> None:
         """End what runs, and close the sockets; safe to call twice. Blocks stay where they are."""
         self._closed = True
         self._transfers.close()
-        self._touch.close()
+        self._touches.close()
         self._control.close()
 
     @property
@@ -132,7 +134,7 @@ class SkyStore(BlockStore):
     @property
     def silent(self) -> bool:
         """True after no satellite has answered, until one does. Blocks are then neither looked for nor stored."""
-        return self._reach.silent
+        return self._routes.silent
 
     def probe(self, control: ControlPlane) -> dict[Satellite, float]:
         """Ping the servers, the entry satellites and a few others, also while the sky is silent. An answer ends the silence.
@@ -147,14 +149,14 @@ class SkyStore(BlockStore):
             ValueError: The store was closed.
         """
         self._begin()
-        answered = self._reach.probe(control)
+        answered = self._routes.probe(control)
         self._control.expect(answered)
         return answered
 
     @property
     def lost(self) -> frozenset[Satellite]:
         """Satellites that do not answer while others do."""
-        return self._reach.lost
+        return self._routes.lost
 
     # ---- blocks -----------------------------------------------------------------------------------------------------
 
@@ -186,7 +188,7 @@ class SkyStore(BlockStore):
         self.index.add(stored)
         self.index.moved(entry.key for entry in stored)
         for entry in stored:
-            self._lookup.set_whole(entry.key)
+            self._lookups.set_whole(entry.key)
         self._add(
             puts=len(stored),
             put_failures=len(results) - len(stored),
@@ -239,7 +241,7 @@ class SkyStore(BlockStore):
         words = [Status.UNANSWERED if key in unanswered else Status.MISS for key in keys]
         results = [GetResult(key, None, status, 0.0, known=False) for key, status in zip(keys, words, strict=True)]
         wanted = {index: entry for index, entry in enumerate(known) if entry is not None}
-        self._retrieval.fetch(results, wanted, room, block_bytes_max, progress, aside=aside)
+        self._gets.fetch(results, wanted, room, block_bytes_max, progress, aside=aside)
         if len(wanted) < len(keys) and (reason := self._no_routes()):
             results = [one if index in wanted else replace(one, status=reason) for index, one in enumerate(results)]
         self.index.moved(result.key for result in results if result.ok)
@@ -273,13 +275,13 @@ class SkyStore(BlockStore):
         self._begin()
         known = [None if fresh else self.index.get(key) for key in keys]
         unknown = [key for key, entry in zip(keys, known, strict=True) if entry is None]
-        told = self._lookup.ask(unknown)
-        found = {one.key: self._as_laid(one.entry) for one in told if one.entry is not None}
+        told = self._lookups.ask(unknown)
+        found = {one.key: self.index.current(one.entry) for one in told if one.entry is not None}
         found |= {entry.key: entry for entry in known if entry is not None}
         unanswered = {one.key for one in told if one.status is Status.UNANSWERED}
         if fresh:
             several = [entry for entry in found.values() if entry.chunk_total > 1]
-            for entry, whole in zip(several, self._lookup.whole(several) if several else (), strict=True):
+            for entry, whole in zip(several, self._lookups.whole(several) if several else (), strict=True):
                 if not whole:
                     del found[entry.key]
                 if whole is None:
@@ -294,7 +296,7 @@ class SkyStore(BlockStore):
         """Find the longest cached beginning of a chain of blocks.
 
         As far as the local index knows the chain, its answer counts. The nearest server is asked for the blocks behind
-        (`Lookup.longest`).
+        (`Lookups.longest`).
 
         Args:
             keys: Keys of a prompt's blocks, the first one first; 32 bytes each.
@@ -312,7 +314,7 @@ class SkyStore(BlockStore):
         check_keys(keys)
         self._begin()
         known = self.index.longest_prefix(keys)
-        told = self._lookup.longest(keys[len(known) :])
+        told = self._lookups.longest(keys[len(known) :])
         found = known + told.entries
         fits = [entry.block_len <= block_bytes_max for entry in found]
         found = found[: fits.index(False)] if False in fits else found
@@ -321,7 +323,7 @@ class SkyStore(BlockStore):
         return ChainResult(self._whole_beginning(found) if fresh else found, told.unanswered)
 
     def still_there(self, chains: Sequence[Sequence[BlockEntry]]) -> list[list[BlockEntry]]:
-        """Ask a few quick questions whether chains that were found are still there (`Presence.check`).
+        """Ask a few quick questions whether chains that were found are still there (`Checks.check`).
 
         Nobody waits for a silent satellite: what was found counts then. What is gone is forgotten, and its rest is purged as by
         `get`.
@@ -333,16 +335,16 @@ class SkyStore(BlockStore):
             ValueError: The store was closed.
         """
         self._begin()
-        there, denied = self._presence.check(chains)
-        self._touch.crowded |= bool(denied)
+        there, denied = self._checks.check(chains)
+        self._touches.crowded |= bool(denied)
         useless = [key for key, one in denied.items() if verdict_of(one) is Verdict.PURGE]
-        routes = self._presence.awake(self._clearing.routes(useless)) if useless else []
-        elsewhere = self._lookup.laid_ahead(useless)
-        is_blind = bool(useless) and self._handovers.is_schedule_unknown(routes)
+        routes = self._checks.awake(self._purges.routes(useless)) if useless else []
+        elsewhere = self._lookups.laid_ahead(useless)
+        is_blind = bool(useless) and self._late_search.is_schedule_unknown(routes)
         for key in useless:
             denied[key].is_other, denied[key].is_blind = key in elsewhere, is_blind
         verdicts = {key: verdict_of(one) for key, one in denied.items()}
-        self._retrieval.carry_out(verdicts, elsewhere, routes, self._control.hurry_s(routes))
+        self._gets.carry_out(verdicts, elsewhere, routes, self._control.hurry_s(routes))
         return there
 
     def touch(self, keys: Sequence[bytes]) -> int:
@@ -363,7 +365,7 @@ class SkyStore(BlockStore):
         """
         check_keys(keys)
         self._begin()
-        touched = self._touch.chain(keys)
+        touched = self._touches.chain(keys)
         self._add(touches=touched)
         return touched
 
@@ -375,7 +377,7 @@ class SkyStore(BlockStore):
         """
         check_keys(keys)
         self._begin()
-        return self._clearing.purge(keys)
+        return self._purges.purge(keys)
 
     def make_way(self, keys: Sequence[bytes]) -> list[Purged]:
         """Forget blocks so that others can be put under their keys.
@@ -392,10 +394,10 @@ class SkyStore(BlockStore):
         """
         check_keys(keys)
         self._begin()
-        return self._clearing.make_way(keys)
+        return self._purges.make_way(keys)
 
     def prefetch(self, keys: Sequence[bytes], at_s: float, *, deadline_s: float = PREFETCH_S) -> list[PrefetchResult]:
-        """Lay blocks for a time to come: their shares go to where the servers will be then (paper, end of section 3.7).
+        """Move blocks to where their servers will be at a time to come (paper, end of section 3.7).
 
         Each share goes once, not through every step of the window on the way, and waits there. It can be fetched meanwhile, over
         inter-satellite links. Only this host knows where; others find the blocks again when that time has come.
@@ -420,16 +422,16 @@ class SkyStore(BlockStore):
         reason = self._no_routes()
         found = list({entry.key: entry for entry in known if entry is not None}.values())
         if reason is not None or row == self._where.row(time.time()):
-            held = self._lookup.whole(found) if found and reason is None else []
+            held = self._lookups.whole(found) if found and reason is None else []
             words = {None: Status.UNANSWERED, True: Status.DONE, False: Status.MISS}
             statuses = {entry.key: words[whole] for entry, whole in zip(found, held, strict=False)}
             moved: dict[bytes, int] = {}
         else:
             # From here on shares may be at their future places, even if the prefetch fails, so gets must look there too
             self.index.add([replace(entry, epoch=row) for entry in found])
-            laid = lay(found, row, self._reach, self._handovers, self._control, self._tenant, deadline_s)
-            statuses = {one.entry.key: one.status for one in laid}
-            moved = {one.entry.key: one.moved for one in laid}
+            prefetched = self._prefetches.to_row(found, row, deadline_s)
+            statuses = {one.entry.key: one.status for one in prefetched}
+            moved = {one.entry.key: one.moved for one in prefetched}
         results = []
         for key in keys:
             status = statuses.get(key, reason or (Status.UNANSWERED if key in unanswered else Status.MISS))
@@ -441,7 +443,7 @@ class SkyStore(BlockStore):
         """Return the counts as they are now."""
         with self._lock:
             counted = StoreStatistics(**self._counts)
-        return replace(counted, retries=counted.retries + self._control.retries, satellites_lost=self._reach.losses)
+        return replace(counted, retries=counted.retries + self._control.retries, satellites_lost=self._routes.losses)
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
@@ -457,12 +459,12 @@ class SkyStore(BlockStore):
 
     def _no_routes(self) -> Status | None:
         """Return why no block can be moved now, or None if blocks can be moved."""
-        if self._reach.silent:
+        if self._routes.silent:
             return Status.UNANSWERED
-        return None if self._reach.routes() else Status.NO_SATELLITE
+        return None if self._routes.to_servers() else Status.NO_SATELLITE
 
     def _put_result(self, transfer: Transfer) -> PutResult:
-        status = self._retrieval.end_of(transfer.status)
+        status = self._gets.end_of(transfer.status)
         entry = transfer.entry if status is Status.DONE else None
         return PutResult(transfer.entry.key, status, entry, transfer.duration_s)
 
@@ -478,7 +480,7 @@ class SkyStore(BlockStore):
 
         A block that depends on a server that does not answer now is neither returned nor forgotten.
         """
-        held = self._lookup.whole([self._as_laid(entry) for entry in entries])
+        held = self._lookups.whole([self.index.current(entry) for entry in entries])
         for entry, whole in zip(entries, held, strict=True):
             if whole is False:
                 self.index.remove(entry.key)
@@ -486,17 +488,12 @@ class SkyStore(BlockStore):
 
     def _resolve(self, entries: Sequence[BlockEntry | bytes]) -> tuple[list[BlockEntry | None], set[bytes]]:
         """Return what is known of each block, None if nothing, and the keys of which nobody said anything."""
-        known = [self.index.get(entry) if isinstance(entry, bytes) else self._as_laid(entry) for entry in entries]
+        known = [self.index.get(entry) if isinstance(entry, bytes) else self.index.current(entry) for entry in entries]
         unknown = [entry for entry, found in zip(entries, known, strict=True) if found is None and isinstance(entry, bytes)]
-        told = self._lookup.ask(unknown)
+        told = self._lookups.ask(unknown)
         answers = iter(told)
         found = [next(answers).entry if entry is None else entry for entry in known]
         return found, {one.key for one in told if one.status is Status.UNANSWERED}
-
-    def _as_laid(self, entry: BlockEntry) -> BlockEntry:
-        """Return the entry with the row of the schedule for which this host has laid its block in the meantime."""
-        known = self.index.get(entry.key)
-        return entry if known is None or known.epoch in (0, entry.epoch) else replace(entry, epoch=known.epoch)
 
     def _add(self, **counts: float) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""Touch of chains: fetch chunks of their blocks so that satellites evict a chain's end before its beginning.
+"""Touches of chains: fetch chunks of their blocks so that satellites evict a chain's end before its beginning.
 
 A satellite evicts the block that was not moved for the longest time; it knows nothing of chains. A chain that was stored or
 fetched from its beginning on would lose its beginning first, and the rest would be of no use. So after a chain was used, one
@@ -10,9 +10,7 @@ from itertools import takewhile
 from typing import Final
 
 from skymemory.link.control import ControlPlane
-from skymemory.sky.constellation import Constellation
-from skymemory.store.radix import RadixIndex
-from skymemory.store.reach import Reach
+from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.sizing import blocks_held
 
 _ASKS: Final = 64
@@ -21,22 +19,20 @@ _FULL: Final = 0.5
 """Part of the sky's capacity below which nothing will be evicted soon."""
 
 
-class Touch:
+class Touches(Operation):
     """Touches of one store. Thread-safe. They have a socket of their own, so no lookup waits for them."""
 
-    def __init__(self, constellation: Constellation, index: RadixIndex, reach: Reach, tenant: int) -> None:
+    def __init__(self, parts: StoreParts) -> None:
         """Open a socket.
 
         Raises:
             OSError: The system has no socket left.
         """
+        super().__init__(parts)
         self.crowded = False
         """True once a block was evicted. The sky is then full, if only of other hosts' blocks."""
-        self._constellation = constellation
-        self._index = index
-        self._reach = reach
-        self._tenant = tenant
-        self._control = ControlPlane(constellation)
+        self._constellation = parts.where.constellation
+        self._control = ControlPlane(self._constellation)
 
     def close(self) -> None:
         """Close the socket; safe to call twice."""
@@ -55,7 +51,7 @@ class Touch:
             return 0
         if self._index.is_tail_oldest([entry.key for entry in blocks], int(_FULL * room)):
             return 0
-        ways = {epoch: self._reach.ways(epoch) for epoch in {entry.epoch for entry in blocks}}
+        ways = {epoch: self._routes.ways(epoch) for epoch in {entry.epoch for entry in blocks}}
         placed = [(entry, way) for entry in reversed(blocks) if (way := ways[entry.epoch]) is not None]
         at_once = max(1, _ASKS // self._constellation.cache.servers)
         touched = 0

@@ -10,14 +10,13 @@ from threading import Lock
 from typing import Final, NamedTuple, TypeVar
 
 from skymemory.common.progress import Progress
-from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Call, NativeClient, Server, Transfer
-from skymemory.sky.constellation import Constellation
 from skymemory.sky.window import Route
-from skymemory.store.attempts import Attempts, AttemptStep, Rows
-from skymemory.store.handovers import Handovers, Late
-from skymemory.store.reach import Reach, Ways
+from skymemory.store.decisions import Attempts, AttemptStep, Rows
+from skymemory.store.late_search import Late
+from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.results import Status
+from skymemory.store.routes import Ways
 from skymemory.wire.address import Satellite
 
 _NO_ROWS: Final = Rows(())
@@ -57,37 +56,23 @@ class _Search:
     late: Late | None = None
 
 
-class Transfers:
+class Transfers(Operation):
     """Transfers of one store. Thread-safe: one put, one get and one get aside run at a time."""
 
-    def __init__(
-        self,
-        constellation: Constellation,
-        reach: Reach,
-        handovers: Handovers,
-        as_laid: Callable[[BlockEntry], BlockEntry],
-        count: Callable[..., None],
-        watch: Callable[[Moved], None] | None,
-    ) -> None:
+    def __init__(self, parts: StoreParts, watch: Callable[[Moved], None] | None) -> None:
         """Open sockets.
 
         Args:
-            constellation: The satellites and the limits of a transfer.
-            reach: The routes to the satellites.
-            handovers: The search for late satellites.
-            as_laid: Returns an entry with the row for which this host has laid its block in the meantime.
-            count: Takes counts by the names of `StoreStatistics`.
+            parts: The parts of the store.
             watch: Called after each call that moved blocks, in the thread that made it. Other calls wait meanwhile.
 
         Raises:
             OSError: The system has no socket left.
         """
+        super().__init__(parts)
+        constellation = parts.where.constellation
         self._constellation = constellation
         self._deadline_ms = constellation.cache.deadline_ms
-        self._reach = reach
-        self._handovers = handovers
-        self._as_laid = as_laid
-        self._add = count
         self._watch = watch
         # Each socket carries one call at a time; the locks let a call that waits profit from what the one before has learned.
         # Puts and gets have separate sockets, so that a put never holds up a get. Large gets without hurry have the third one
@@ -113,13 +98,13 @@ class Transfers:
         with self._up_turn:
             tried: list[list[Route]] = []
             while asking := self._step(attempts, transfers, None):
-                routes = self._reach.routes()
+                routes = self._routes.to_servers()
                 number = _number(routes, tried)
                 begun = [index for index in asking if routes and attempts[index].begin(_NO_ROWS, number)]
                 if begun:
                     batch = [transfers[index] for index in begun]
                     call = self._up.put(batch, self._servers(routes), self._deadline_ms, progress)
-                    self._count(batch, up=True)
+                    self._count_moved(batch, up=True)
                     self._tell(True, call, batch, routes)
                 for index in begun:
                     attempts[index].ended(transfers[index].status, at_stand_in=False, rows=_NO_ROWS, row=0, is_relaid=False)
@@ -128,8 +113,8 @@ class Transfers:
 
     def to_get(self) -> Attempts:
         """Return new attempts for `get` that take the known handovers into account."""
-        over = self._handovers.over()
-        row = self._reach.row() if over is None else over.row
+        over = self._late_search.over()
+        row = self._routes.row() if over is None else over.row
         return Attempts.to_get(over, row, lazy_purge=self._constellation.cache.lazy_purge)
 
     def get(
@@ -157,14 +142,14 @@ class Transfers:
             found_out = False
             if AttemptStep.LOOK in steps:
                 silent = {transfers[index].failed for index, step in enumerate(steps) if step is AttemptStep.LOOK}
-                self._reach.look({one for one in silent if one is not None} if search is not None else ())
+                self._routes.look({one for one in silent if one is not None} if search is not None else ())
                 found_out = True
             if AttemptStep.DOUBT in steps:
-                self._reach.doubt()
+                self._routes.doubt()
                 found_out = True
             searching = [one for one, step in zip(attempts, steps, strict=True) if step is AttemptStep.SEARCH]
             if searching and search is not None:
-                search.late = self._handovers.look()
+                search.late = self._late_search.look()
                 for one in searching:
                     one.searched(search.late)
                 found_out = True
@@ -182,12 +167,12 @@ class Transfers:
     ) -> None:
         """Ask the current places for blocks, all at once, and tell each of the attempts its result."""
         for _, transfer in asking:
-            transfer.entry = self._as_laid(transfer.entry)
+            transfer.entry = self._index.current(transfer.entry)
         ways_of: dict[tuple[int, bool], Ways | None] = {}
         for attempts, transfer in asking:
             what = transfer.entry.epoch, attempts.follows_search
             if what not in ways_of:
-                ways_of[what] = self._handovers.ways(transfer.entry.epoch, search.late if attempts.follows_search else None)
+                ways_of[what] = self._late_search.ways(transfer.entry.epoch, search.late if attempts.follows_search else None)
         places = {what: [self._servers(place) for place in ways.places] for what, ways in ways_of.items() if ways is not None}
         rows = {what: Rows(sorted(ways.rows)) for what, ways in ways_of.items() if ways is not None}
         begun: list[tuple[Attempts, Transfer, Ways]] = []
@@ -203,30 +188,30 @@ class Transfers:
             return
         batch = [transfer for _, transfer, _ in begun]
         call = client.get(batch, [place[0] for place in batch[0].places], self._deadline_ms, progress)
-        self._count(batch, up=False)
+        self._count_moved(batch, up=False)
         self._tell(False, call, batch, [place[0] for place in begun[0][2].places], aside)
         now: dict[int, Rows] = {}
-        row = self._reach.row()
+        row = self._routes.row()
         for attempts, transfer, ways in begun:
             epoch = transfer.entry.epoch
             if epoch not in now:
-                now[epoch] = Rows(self._reach.rows(epoch))
+                now[epoch] = Rows(self._routes.rows(epoch))
             attempts.ended(
                 transfer.status,
                 at_stand_in=_stood_in(transfer, ways),
                 rows=now[epoch],
                 row=row,
-                is_relaid=self._as_laid(transfer.entry) != transfer.entry,
+                is_relaid=self._index.current(transfer.entry) != transfer.entry,
             )
 
     def _servers(self, routes: Sequence[Route]) -> list[Server]:
         sky = self._constellation
         return [(satellite, entry, sky.address(*entry), sky.network.port) for satellite, entry in routes]
 
-    def _count(self, transfers: Iterable[Transfer], *, up: bool) -> None:
+    def _count_moved(self, transfers: Iterable[Transfer], *, up: bool) -> None:
         done = list(transfers)
         way = "up" if up else "down"
-        self._add(
+        self._count(
             **{
                 f"chunks_{way}": sum(transfer.chunks for transfer in done),
                 f"bytes_{way}": sum(transfer.bytes for transfer in done),

@@ -119,7 +119,7 @@ def test_what_is_left_of_a_block_makes_way_for_it(client: AgentClient, full_sky:
     keys = chain("again", 3)
     store(client, keys)
     with SkyStore(full_sky.constellation) as other:
-        other.control.purge([other._reach.routes()[0]], keys[:1], 0, 5)  # as if evicted
+        other.control.purge([other._routes.to_servers()[0]], keys[:1], 0, 5)  # as if evicted
         data = store(client, keys)
         assert [bytes(result.data or b"") for result in other.get(keys)] == list(data.values())
 

@@ -85,7 +85,7 @@ def test_a_put_that_waits_does_not_hold_up_a_get(
     with SkyStore(local.constellation) as store:
         small = blocks([100], name="small")  # one chunk, at the first server
         store.put(list(small.items()))
-        last = store._reach.routes()[-1].satellite
+        last = store._routes.to_servers()[-1].satellite
         with stopped(local, last):
             putting = threading.Thread(target=store.put, args=([(key("held up"), os.urandom(54_000))],))
             putting.start()
@@ -198,7 +198,7 @@ def test_where_all_satellites_are_servers_one_that_is_killed_costs_its_shares_on
 
 
 def test_a_satellite_that_returns_is_used_again(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.store.reach.LOST_S", 0.0)
+    monkeypatch.setattr("skymemory.store.routes.LOST_S", 0.0)
     local = start_sky(cache={"deadline_ms": 2000})
     victim = Whereabouts(local.constellation).servers(0)[4]
     with SkyStore(local.constellation) as store:
@@ -206,7 +206,7 @@ def test_a_satellite_that_returns_is_used_again(start_sky: StartSky, monkeypatch
         assert store.put([(key("first"), bytes(100_000))])[0].ok  # on a substitute
         assert store.put([(key("second"), bytes(100_000))])[0].ok
         local.restart(victim)
-        monkeypatch.setattr("skymemory.store.reach._BACK_S", 10.0)  # it answers now, however busy this machine is
+        monkeypatch.setattr("skymemory.store.routes._BACK_S", 10.0)  # it answers now, however busy this machine is
         assert store.put([(key("third"), bytes(100_000))])[0].ok
         assert store.control.store_stats([Route(victim, victim)], 5)[victim]["slots_used"] == 2
 

@@ -184,7 +184,7 @@ def test_a_window_that_moves_on_during_a_get_loses_nothing(sky: Constellation, m
         assert store.stats().purges == 0
 
         monkeypatch.setattr(NativeClient, "get", get)
-        monkeypatch.setattr(store._reach, "rows", lambda _: (4,))  # faster than anybody can ask
+        monkeypatch.setattr(store._routes, "rows", lambda _: (4,))  # faster than anybody can ask
         store._where.follow(turning(sky, 1))
         assert [result.status for result in store.get(list(items))] == ["miss"] * len(items)
         assert store.stats().purges == 0  # whoever looks in the wrong places is not to throw away

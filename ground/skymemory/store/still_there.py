@@ -7,19 +7,16 @@ decides who is asked (`sky_presence.h`) and what the answers mean (`sky_held.h`,
 
 import ctypes
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane
 from skymemory.sky.placement import structures
 from skymemory.sky.placement.core import core_torus, library, to_core
 from skymemory.sky.window import Route
-from skymemory.store.attempts import Denied, Verdict, verdict_of
-from skymemory.store.handovers import Handovers
-from skymemory.store.radix import RadixIndex
-from skymemory.store.reach import Reach
+from skymemory.store.decisions import Denied, Verdict, verdict_of
+from skymemory.store.parts import Operation, StoreParts
 
 _WHOLE_MAX: Final = 16
 """Most blocks of an exchange for which all servers are asked."""
@@ -34,27 +31,13 @@ class Checked(NamedTuple):
     """The blocks that are not whole: key, and facts for the verdict."""
 
 
-class Presence:
+class Checks(Operation):
     """Checks of one store. Thread-safe: one at a time, so that each knows which satellites were silent before."""
 
-    def __init__(
-        self,
-        index: RadixIndex,
-        reach: Reach,
-        handovers: Handovers,
-        control: ControlPlane,
-        tenant: int,
-        count: Callable[..., None],
-    ) -> None:
-        """Keep the parts of the store; `count` takes counts by the names of `StoreStatistics`."""
-        self._index = index
-        self._reach = reach
-        self._handovers = handovers
-        self._control = control
-        self._tenant = tenant
-        self._count = count
-        self._lazy_purge = control.constellation.cache.lazy_purge
-        torus = control.constellation.torus
+    def __init__(self, parts: StoreParts) -> None:
+        super().__init__(parts)
+        self._lazy_purge = self._where.constellation.cache.lazy_purge
+        torus = self._where.constellation.torus
         self._core, self._state = library(), structures.Presence()
         self._at = ctypes.byref(self._state)
         self._satellites = (structures.PresenceSatellite * (torus.planes * torus.slots))()  # used by the core
@@ -70,7 +53,7 @@ class Presence:
         before it.
         """
         gone: dict[bytes, Denied] = {}
-        if self._reach.silent:
+        if self._routes.silent:
             return Checked([list(chain) for chain in chains], gone)
         with self._turn:
             samples: dict[bytes, BlockEntry] = {}
@@ -106,11 +89,11 @@ class Presence:
 
         All servers are asked for the blocks whose keys are in `everywhere`, and only the first server for the others.
         """
-        late = self._handovers.look(hurry=True)
+        late = self._late_search.look(hurry=True)
         if not late.is_over:
             return {}  # a missing share may be on its way
         blocks: list[tuple[BlockEntry, list[Sequence[Route]]]] = []
-        ways = {epoch: self._reach.ways(epoch) for epoch in {entry.epoch for entry in entries}}
+        ways = {epoch: self._routes.ways(epoch) for epoch in {entry.epoch for entry in entries}}
         now_us = _now_us()
         for entry in entries:
             if (way := ways[entry.epoch]) is None:
@@ -133,7 +116,7 @@ class Presence:
             way = ways[entry.epoch]
             if one.whole is False and way is not None:
                 denied = Denied(
-                    has_moved=self._reach.has_moved(way, entry.epoch),
+                    has_moved=self._routes.has_moved(way, entry.epoch),
                     at_stand_in=bool(way.replaced),
                     is_certain=late.is_certain,
                     is_other=one.other,

@@ -18,7 +18,7 @@ from skymemory.sky.placement.core import library
 from skymemory.sky.placement.places import NOBODY, LateSatellites
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.sky.window import Route
-from skymemory.store.reach import Reach, Ways
+from skymemory.store.routes import Routes, Ways
 
 _log = logging.getLogger(__name__)
 
@@ -41,12 +41,12 @@ class Late(NamedTuple):
         return not self.routes
 
 
-class Handovers:
-    """Handovers of the schedule that a store follows. Thread-safe."""
+class LateSearch:
+    """Search of one store for the satellites that are late to hand over. Thread-safe."""
 
-    def __init__(self, where: Whereabouts, reach: Reach, control: ControlPlane) -> None:
+    def __init__(self, where: Whereabouts, routes: Routes, control: ControlPlane) -> None:
         self._where = where
-        self._reach = reach
+        self._routes = routes
         self._control = control
         self._core, self._state = library(), structures.Handovers()
         self._at = ctypes.byref(self._state)
@@ -73,15 +73,15 @@ class Handovers:
             return self._ask(hurry) if known is None else known
 
     def ways(self, epoch: int, late: Late | None) -> Ways | None:
-        """Return `Reach.ways`; places at late satellites come first.
+        """Return `Routes.ways`; places at late satellites come first.
 
         Args:
             epoch: `BlockEntry.epoch`.
             late: The late satellites; None if none are known.
         """
         if late is None or late.is_over:
-            return self._reach.ways(epoch)
-        return self._reach.ways(epoch, late.satellites)
+            return self._routes.ways(epoch)
+        return self._routes.ways(epoch, late.satellites)
 
     def routes(self) -> list[Route]:
         """Return routes to the satellites that are late."""
@@ -126,7 +126,7 @@ class Handovers:
         stood_in = self._where.spares(search.first, row)
         had_place = self._where.left(search.first, row)
         before = list(dict.fromkeys([*had_place, *stood_in]))
-        routes = self._reach.routes_to(before)
+        routes = self._routes.to(before)
         while True:
             patience_s = self._control.hurry_s(routes) if hurry else self._control.patience_s(routes)
             stats = self._control.store_stats(routes, patience_s)
@@ -145,7 +145,7 @@ class Handovers:
                     break
         silent = {route.satellite for route in routes} & set(had_place) - stats.keys()
         if silent and not hurry:
-            self._reach.look(silent)
+            self._routes.look(silent)
         return late
 
     def _has_left(self, search: structures.HandoverSearch, counters: dict[str, int], had_place: bool) -> bool:

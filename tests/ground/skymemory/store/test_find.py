@@ -1,6 +1,7 @@
 """What is made of the answers of satellites, key by key."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import pytest
 
@@ -8,8 +9,10 @@ from skymemory.link.block_entry import BlockEntry
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.sky.window import Route
-from skymemory.store.handovers import Handovers
-from skymemory.store.lookup import Lookup
+from skymemory.store.find import Lookups
+from skymemory.store.late_search import LateSearch
+from skymemory.store.parts import StoreParts
+from skymemory.store.radix import RadixIndex
 from skymemory.wire.address import Satellite
 
 FIRST, SECOND = (Route(Satellite(3, slot), Satellite(3, slot)) for slot in (10, 11))
@@ -42,6 +45,11 @@ class Satellites:
         return [BlockEntry(key, 10, 10, 1, 0, 0.0) if held.get(key) else None for key in keys], set(keys) - held.keys()
 
 
+def lookups(satellites: Satellites, count: Callable[..., None]) -> Lookups:
+    where, asked = Whereabouts(Constellation()), cast(Any, satellites)
+    return Lookups(StoreParts(where, RadixIndex(), asked, asked, LateSearch(where, asked, asked), 0, count))
+
+
 def statuses(satellites: Satellites, *keys: bytes) -> tuple[list[str], dict[str, int]]:
     counts: dict[str, int] = {}
 
@@ -49,10 +57,7 @@ def statuses(satellites: Satellites, *keys: bytes) -> tuple[list[str], dict[str,
         for name, number in more.items():
             counts[name] = counts.get(name, 0) + number
 
-    sky = Constellation()
-    handovers = Handovers(Whereabouts(sky), satellites, satellites)  # type: ignore[arg-type]
-    lookup = Lookup(Whereabouts(sky), satellites, handovers, satellites, 0, count)  # type: ignore[arg-type]
-    return [one.status for one in lookup.ask(keys)], counts
+    return [one.status for one in lookups(satellites, count).ask(keys)], counts
 
 
 def test_a_key_of_which_nobody_says_anything_is_not_gone() -> None:
@@ -86,9 +91,7 @@ def test_only_what_is_left_is_asked_on_another_way() -> None:
 
 def chain(satellites: Satellites, *keys: bytes) -> tuple[list[bytes], list[bytes]]:
     """The beginning that is found, and the keys of which nobody said anything."""
-    handovers = Handovers(Whereabouts(Constellation()), satellites, satellites)  # type: ignore[arg-type]
-    lookup = Lookup(Whereabouts(Constellation()), satellites, handovers, satellites, 0, lambda **more: None)  # type: ignore[arg-type]
-    found = lookup.longest(keys)
+    found = lookups(satellites, lambda **more: None).longest(keys)
     return [entry.key for entry in found.entries], list(found.unanswered)
 
 

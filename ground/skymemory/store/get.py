@@ -7,36 +7,22 @@ from skymemory.common.progress import Progress
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Transfer
 from skymemory.sky.window import Route
-from skymemory.store.attempts import Attempts, AttemptStep, Verdict
-from skymemory.store.clearing import Clearing
-from skymemory.store.handovers import Handovers
-from skymemory.store.lookup import Lookup
-from skymemory.store.radix import RadixIndex
-from skymemory.store.reach import Reach
+from skymemory.store.decisions import Attempts, AttemptStep, Verdict
+from skymemory.store.find import Lookups
+from skymemory.store.parts import Operation, StoreParts
+from skymemory.store.purge import Purges
 from skymemory.store.results import GetResult, Status
 from skymemory.store.transfers import Transfers, memory_for
 
 
-class Retrieval:
+class Gets(Operation):
     """Gets of one store. Thread-safe."""
 
-    def __init__(
-        self,
-        index: RadixIndex,
-        reach: Reach,
-        handovers: Handovers,
-        lookup: Lookup,
-        clearing: Clearing,
-        transfers: Transfers,
-        tenant: int,
-    ) -> None:
-        self._index = index
-        self._reach = reach
-        self._handovers = handovers
-        self._lookup = lookup
-        self._clearing = clearing
+    def __init__(self, parts: StoreParts, lookups: Lookups, purges: Purges, transfers: Transfers) -> None:
+        super().__init__(parts)
+        self._lookups = lookups
+        self._purges = purges
         self._transfers = transfers
-        self._tenant = tenant
 
     def fetch(
         self,
@@ -93,15 +79,15 @@ class Retrieval:
         for key, verdict in verdicts.items():
             if verdict is Verdict.FORGET and key not in elsewhere:
                 self._index.remove(key)
-                self._lookup.set_incomplete(key)
+                self._lookups.set_incomplete(key)
         useless = [key for key, verdict in verdicts.items() if verdict is Verdict.PURGE]
         if useless:
-            self._clearing.forget(useless, routes, patience_s)
+            self._purges.forget(useless, routes, patience_s)
 
     def end_of(self, status: Status) -> Status:
         """Return the final status of a block. If nobody was asked for it, say why."""
         if status is Status.RUNNING:
-            return Status.UNANSWERED if self._reach.silent else Status.NO_SATELLITE
+            return Status.UNANSWERED if self._routes.silent else Status.NO_SATELLITE
         return status
 
     # ---- inside -----------------------------------------------------------------------------------------------------
@@ -122,11 +108,11 @@ class Retrieval:
         for key in renamed:
             self._index.remove(key)
         gone = [entry for one, entry in doubtful.values() if not one.is_renamed]
-        routes = self._clearing.routes([entry.key for entry in gone]) if gone else []
-        elsewhere = {told.key: told.entry for told in self._lookup.ask(renamed) if told.entry is not None} if renamed else {}
+        routes = self._purges.routes([entry.key for entry in gone]) if gone else []
+        elsewhere = {told.key: told.entry for told in self._lookups.ask(renamed) if told.entry is not None} if renamed else {}
         if gone:
-            elsewhere |= self._lookup.laid_ahead([entry.key for entry in gone]) | self._lookup.replaced(gone)
-        is_blind = any(entry.key not in elsewhere for entry in gone) and self._handovers.is_schedule_unknown(routes)
+            elsewhere |= self._lookups.laid_ahead([entry.key for entry in gone]) | self._lookups.replaced(gone)
+        is_blind = any(entry.key not in elsewhere for entry in gone) and self._late_search.is_schedule_unknown(routes)
         for one, entry in doubtful.values():
             one.confirmed(is_other=entry.key in elsewhere, is_blind=is_blind)
         verdicts = {entry.key: one.verdict for one, entry in fetched.values() if one.next() is AttemptStep.END}

@@ -18,7 +18,7 @@ from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.places import Places
 from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.sky.window import server_routes
-from skymemory.store.reach import Reach
+from skymemory.store.routes import Routes
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
@@ -113,7 +113,7 @@ def test_with_nobody_free_servers_stand_in_for_others(start_sky: StartSky) -> No
 def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(
     start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped
 ) -> None:
-    monkeypatch.setattr("skymemory.store.reach.DOUBT_S", 0.0)
+    monkeypatch.setattr("skymemory.store.routes.DOUBT_S", 0.0)
     local = start_sky(cache={"deadline_ms": 2000})
     sky = local.constellation
     with SkyStore(sky) as store, SkyStore(sky) as other:
@@ -126,34 +126,34 @@ def test_a_miss_where_another_stands_in_is_no_miss_if_the_satellite_is_back(
 
 def test_a_satellite_that_stays_away_is_asked_ever_more_rarely(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = [1000.0]
-    monkeypatch.setattr("skymemory.store.reach.time", SimpleNamespace(monotonic=lambda: now_s[0], time=time.time))
+    monkeypatch.setattr("skymemory.store.routes.time", SimpleNamespace(monotonic=lambda: now_s[0], time=time.time))
     local = start_sky()
     sky = local.constellation
     with ControlPlane(sky) as control:
-        reach = Reach(Whereabouts(sky), control)
+        routes = Routes(Whereabouts(sky), control)
         local.kill(Whereabouts(sky).servers(0)[4])
-        reach.look()
-        assert reach.losses == 1
+        routes.look()
+        assert routes.losses == 1
         asked: list[float] = []
         ping = control.ping
         monkeypatch.setattr(control, "ping", lambda *given: asked.append(now_s[0]) or ping(*given))
         for _ in range(80):
             now_s[0] += 1
-            reach.doubt()
+            routes.doubt()
         assert [int(at_s) - 1000 for at_s in asked] == [5, 15, 35, 65]
 
 
 def test_satellites_come_back_though_the_way_to_them_does_not(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.store.reach.LOST_S", 0.0)
+    monkeypatch.setattr("skymemory.store.routes.LOST_S", 0.0)
     local = start_sky(satellite={"hello_s": 1}, cache={"servers": 5, "uplink": "nearest"})
     sky = local.constellation
     with ControlPlane(sky) as control:
-        reach = Reach(Whereabouts(sky), control)
+        routes = Routes(Whereabouts(sky), control)
         local.kill(sky.cache.centre)
-        reach.look()
-        assert reach.losses > 1  # what lies behind it is silent until its neighbours have noticed
-        while set(Whereabouts(sky).servers(0)) - {route.satellite for route in reach.routes()} != {sky.cache.centre}:
-            assert not reach.silent
+        routes.look()
+        assert routes.losses > 1  # what lies behind it is silent until its neighbours have noticed
+        while set(Whereabouts(sky).servers(0)) - {route.satellite for route in routes.to_servers()} != {sky.cache.centre}:
+            assert not routes.silent
 
 
 def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky, stopped: Stopped) -> None:
@@ -180,7 +180,7 @@ def test_closing_in_the_middle_spoils_nothing(start_sky: StartSky, stopped: Stop
 def test_an_outage_of_the_ground_loses_no_satellite(
     start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stopped: Stopped
 ) -> None:
-    monkeypatch.setattr("skymemory.store.reach.PAUSE_FIRST_S", 3600.0)  # nobody is asked again by itself
+    monkeypatch.setattr("skymemory.store.routes.PAUSE_FIRST_S", 3600.0)  # nobody is asked again by itself
     local = start_sky(cache={"deadline_ms": 2000})
     with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
         put_all(store)
@@ -203,8 +203,8 @@ def test_an_outage_of_the_ground_loses_no_satellite(
 def test_after_an_outage_all_is_as_before(
     start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stopped: Stopped
 ) -> None:
-    monkeypatch.setattr("skymemory.store.reach.PAUSE_FIRST_S", 0.05)
-    monkeypatch.setattr("skymemory.store.reach.PAUSE_MAX_S", 0.1)
+    monkeypatch.setattr("skymemory.store.routes.PAUSE_FIRST_S", 0.05)
+    monkeypatch.setattr("skymemory.store.routes.PAUSE_MAX_S", 0.1)
     local = start_sky(cache={"deadline_ms": 2000})
     with SkyStore(local.constellation) as store, caplog.at_level(logging.INFO, "skymemory"):
         put_all(store)
@@ -221,7 +221,7 @@ def test_after_an_outage_all_is_as_before(
 
 
 def test_of_many_callers_one_asks_a_silent_sky(start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped) -> None:
-    monkeypatch.setattr("skymemory.store.reach.PAUSE_FIRST_S", 3600.0)
+    monkeypatch.setattr("skymemory.store.routes.PAUSE_FIRST_S", 3600.0)
     local = start_sky(cache={"deadline_ms": 300})
     with SkyStore(local.constellation) as store, stopped(local):
         threads = [threading.Thread(target=store.find_longest, args=(KEYS,)) for _ in range(8)]
@@ -262,12 +262,12 @@ def test_routes_asked_for_while_another_schedule_is_taken_over_do_not_outlast_it
 
     class Track(placement.Track):
         def places(self, name: LayoutName, servers: int, handover_s: float = 0.0) -> Places:
-            asked.append(reach.routes())  # as another thread would
+            asked.append(routes.to_servers())  # as another thread would
             return super().places(name, servers, handover_s)
 
     with ControlPlane(sky) as control:
-        reach = Reach(where, control)
+        routes = Routes(where, control)
         for centre in (Satellite(1, 1), Satellite(3, 3)):
             where.follow(Playing(Track.of(sky.torus, [(0, centre)]), time.time()))
-            assert [route.satellite for route in reach.routes()] == where.servers(1)
+            assert [route.satellite for route in routes.to_servers()] == where.servers(1)
     assert len(asked) == 2

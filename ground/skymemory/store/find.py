@@ -4,91 +4,30 @@ Failures in the sky do not raise: a missing answer is a result of its own. The c
 found, missed or unanswered (`sky_lookup.h`, `sky_word.h`).
 """
 
-import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Final
 
 from skymemory.link.ask import is_ahead, is_other
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane
 from skymemory.link.structures import Word
-from skymemory.sky.placement import structures
-from skymemory.sky.placement.core import library
-from skymemory.sky.placement.structures import LookupStep
-from skymemory.sky.whereabouts import Whereabouts
 from skymemory.sky.window import Route
-from skymemory.store.handovers import Handovers
-from skymemory.store.reach import LOST_S, Reach
+from skymemory.store.decisions import LookupStep, LookupSteps
+from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.results import ChainResult, FindResult, Status
-from skymemory.wire import icd
+from skymemory.store.routes import LOST_S
 
 _QUESTION_S: Final = 1.0
 """Seconds that a lookup waits for its answer at least, unless the deadline of blocks is shorter."""
 
 
-class _Asked:
-    """State of a lookup of some keys. The core decides who is asked next (`sky_lookup.h`)."""
-
-    def __init__(self, keys: Sequence[bytes], *, is_over: bool) -> None:
-        """Begin a lookup; `is_over` tells that no handover is known to go on."""
-        self._keys = keys
-        self._core, self._raw = library(), structures.Lookup()
-        self._at = ctypes.byref(self._raw)
-        self._memory = (structures.LookupKey * len(keys))()  # used by the core
-        self._core.SKY_Lookup_Init(self._at, self._memory, len(keys), is_over)
-
-    def next(self) -> LookupStep:
-        """Return the next step. `LOOK` counts as done when this is called again."""
-        return LookupStep(self._core.SKY_Lookup_Next(self._at))
-
-    def begin(self, ways: int, satellites: int) -> bool:
-        """Begin to ask satellites one after the other. Return False if they were asked in vain before; another step comes next.
-
-        Args:
-            ways: A number from 1 that identifies the ways to be used.
-            satellites: The number of satellites.
-        """
-        return bool(self._core.SKY_Lookup_Begin(self._at, ways, satellites))
-
-    def wanted(self) -> list[tuple[int, bytes]]:
-        """Return the keys to ask for now, each with its index."""
-        return [(index, key) for index, key in enumerate(self._keys) if self._core.SKY_Lookup_Wants(self._at, index)]
-
-    def take(self, index: int, word: Word) -> None:
-        """Take a satellite's answer about a key."""
-        self._core.SKY_Lookup_Take(self._at, index, word)
-
-    def asked(self) -> bool:
-        """Return True if the next satellite is to be asked. To be called when all answers of one were taken."""
-        return bool(self._core.SKY_Lookup_Asked(self._at))
-
-    def status(self, index: int, is_incomplete: bool) -> Status:
-        """Return the final status of a key: DONE, MISS or UNANSWERED."""
-        return icd.HOST_STATUSES[self._core.SKY_Lookup_Status(self._at, index, is_incomplete)]
-
-
-class Lookup:
+class Lookups(Operation):
     """Lookups on the satellites of a constellation. Thread-safe: one at a time, so that each profits from those before it."""
 
-    def __init__(
-        self,
-        where: Whereabouts,
-        reach: Reach,
-        handovers: Handovers,
-        control: ControlPlane,
-        tenant: int,
-        count: Callable[..., None],
-    ) -> None:
-        """Keep the parts of the store; `count` takes counts by the names of `StoreStatistics`."""
-        self._where = where
-        self._reach = reach
-        self._handovers = handovers
-        self._control = control
-        self._tenant = tenant
-        self._count = count
+    def __init__(self, parts: StoreParts) -> None:
+        super().__init__(parts)
         self._incomplete: dict[bytes, float] = {}  # blocks that lack a share, and until when they count as missing
         self._turn = Lock()
         self._lock = Lock()
@@ -109,25 +48,25 @@ class Lookup:
         """Ask for blocks with HAS, all at once. A result is UNANSWERED if no satellite answers over any way that there is."""
         found: dict[bytes, BlockEntry] = {}
         with self._turn:
-            some = _Asked(keys, is_over=self._handovers.over() is not None)
+            some = LookupSteps(keys, is_over=self._late_search.over() is not None)
             tried: list[list[Route]] = []
             while (step := some.next()) is not LookupStep.END:
                 if step is LookupStep.ASK:
-                    routes = self._reach.lookup_routes()
+                    routes = self._routes.lookup_routes()
                     tried += [] if routes in tried else [routes]
                     if some.begin(1 + tried.index(routes), len(routes)):
                         self._ask_each(routes, some, found)
                 elif step is LookupStep.LOOK:
-                    self._reach.look({route.satellite for route in tried[-1]})
+                    self._routes.look({route.satellite for route in tried[-1]})
                 else:
                     is_search = step is LookupStep.SEARCH
-                    self._ask_all(self._handovers.look().routes if is_search else self._reach.lookup_routes(), some, found)
+                    self._ask_all(self._late_search.look().routes if is_search else self._routes.lookup_routes(), some, found)
         told = [FindResult(key, None, some.status(index, self._is_incomplete(key))) for index, key in enumerate(keys)]
         if unanswered := len({one.key for one in told if one.status is Status.UNANSWERED}):
             self._count(unanswered=unanswered)
         return [replace(one, entry=found[one.key]) if one.status is Status.DONE else one for one in told]
 
-    def _ask_each(self, routes: Sequence[Route], some: "_Asked", found: dict[bytes, BlockEntry]) -> None:
+    def _ask_each(self, routes: Sequence[Route], some: LookupSteps, found: dict[bytes, BlockEntry]) -> None:
         """Ask over these routes, one after the other, until the core says that no other is needed."""
         for route in routes:
             left = some.wanted()
@@ -140,7 +79,7 @@ class Lookup:
             if not some.asked():
                 break
 
-    def _ask_all(self, routes: Sequence[Route], some: "_Asked", found: dict[bytes, BlockEntry]) -> None:
+    def _ask_all(self, routes: Sequence[Route], some: LookupSteps, found: dict[bytes, BlockEntry]) -> None:
         """Ask over these routes, all at once, for the keys that are still wanted."""
         left = some.wanted()
         if routes:
@@ -167,7 +106,7 @@ class Lookup:
         """
         if not keys or self._where.playing is None:
             return {}
-        now_s, routes = time.time(), self._reach.routes()
+        now_s, routes = time.time(), self._routes.to_servers()
         found = self._control.find_latest(routes, keys, self._tenant, self._control.patience_s(routes))
         row, rows = self._where.row(now_s), self._where.rows
         return {key: entry for key, entry in found.items() if is_ahead(entry, row, rows(now_s, entry.epoch))}
@@ -204,8 +143,8 @@ class Lookup:
     def whole(self, entries: Sequence[BlockEntry]) -> list[bool | None]:
         """Return for each block whether all its chunks are held, or None if a satellite on which that depends is silent."""
         with self._turn:
-            late = self._handovers.look()
-            ways = {epoch: self._handovers.ways(epoch, late) for epoch in {entry.epoch for entry in entries}}
+            late = self._late_search.look()
+            ways = {epoch: self._late_search.ways(epoch, late) for epoch in {entry.epoch for entry in entries}}
             blocks = [(entry, way.places) for entry in entries if (way := ways[entry.epoch]) is not None]
             if len(blocks) < len(entries):
                 return [None] * len(entries)
@@ -213,7 +152,7 @@ class Lookup:
             held = self._control.hold_all(blocks, self._tenant, self._patience_s(routes))
             self._count(questions=len(entries), unanswered=held.count(None))
             if None in held:
-                self._reach.look({route.satellite for route in routes})
+                self._routes.look({route.satellite for route in routes})
             return held
 
     def _patience_s(self, routes: Sequence[Route]) -> float:

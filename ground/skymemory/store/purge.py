@@ -4,76 +4,23 @@ The core decides who is asked next and when a block counts as gone (`sky_clearin
 another block under a key one request may be enough (`make_way`).
 """
 
-import ctypes
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from skymemory.link.ask import is_confirmed
 from skymemory.link.block_entry import BlockEntry
-from skymemory.link.control import ControlPlane, Purged
-from skymemory.link.native import library
-from skymemory.link.structures import Cleared, ClearStep
-from skymemory.link.structures import Clearing as CoreClearing
+from skymemory.link.control import Purged
+from skymemory.link.structures import Cleared
 from skymemory.sky.window import Route
-from skymemory.store.handovers import Handovers
-from skymemory.store.radix import RadixIndex
-from skymemory.store.reach import Reach
+from skymemory.store.decisions import ClearStep, PurgeSteps
+from skymemory.store.parts import Operation
 
 
-class _Block:
-    """A block that is being purged."""
-
-    def __init__(self, key: bytes, *, is_way_made: bool) -> None:
-        self.key = key
-        self.chunks = 0
-        """Chunks that satellites have given up so far."""
-        self._core, self._raw = library(), CoreClearing()
-        self._at = ctypes.byref(self._raw)
-        self._core.SKY_Clearing_Init(self._at, is_way_made)
-
-    def next(self) -> ClearStep:
-        """Return the next step. `LOOK` counts as done when this is called again."""
-        return ClearStep(self._core.SKY_Clearing_Next(self._at))
-
-    def told(self, cleared: Cleared, *, is_over: bool, is_same_row: bool) -> None:
-        """Take the answers of the satellites that were asked in a step.
-
-        Args:
-            cleared: The sum of their answers.
-            is_over: True if it was known before the step that no handover goes on.
-            is_same_row: True if the row of the schedule did not change during the step.
-        """
-        self.chunks += cleared.chunks
-        self._core.SKY_Clearing_Told(self._at, ctypes.byref(cleared), is_over, is_same_row)
-
-    @property
-    def purged(self) -> Purged:
-        """The result of the purge."""
-        return Purged(self.chunks, self._raw.is_confirmed)
-
-
-class Clearing:
+class Purges(Operation):
     """Purges of one store. Thread-safe."""
-
-    def __init__(
-        self,
-        index: RadixIndex,
-        reach: Reach,
-        handovers: Handovers,
-        control: ControlPlane,
-        tenant: int,
-        count: Callable[..., None],
-    ) -> None:
-        """Keep the parts of the store; `count` takes counts by the names of `StoreStatistics`."""
-        self._index = index
-        self._reach = reach
-        self._handovers = handovers
-        self._control = control
-        self._tenant = tenant
-        self._count = count
 
     def routes(self, keys: Sequence[bytes]) -> list[Route]:
         """Return routes to every place that shares of these blocks may have by the schedule."""
-        return self._reach.all_routes(entry.epoch for key in keys if (entry := self._index.get(key)) is not None)
+        return self._routes.all_routes(entry.epoch for key in keys if (entry := self._index.get(key)) is not None)
 
     def forget(self, keys: Sequence[bytes], routes: Sequence[Route], patience_s: float | None = None) -> Purged:
         """Forget blocks here, and purge them on the satellites of these routes."""
@@ -96,21 +43,21 @@ class Clearing:
     def _run(self, keys: Sequence[bytes], *, is_way_made: bool) -> list[Purged]:
         entries = {key: self._index.get(key) for key in keys}  # the index forgets them below
         epochs = {entry.epoch for entry in entries.values() if entry is not None}
-        blocks = [_Block(key, is_way_made=is_way_made) for key in keys]
+        blocks = [PurgeSteps(key, is_way_made=is_way_made) for key in keys]
         routes: list[Route] = []
         while left := [(one, step) for one in blocks if (step := one.next()) is not ClearStep.END]:
             _, step = left[0]  # all blocks are at the same step
             some = [one for one, _ in left]
             if step is ClearStep.LOOK:
-                self._reach.look({route.satellite for route in routes})
+                self._routes.look({route.satellite for route in routes})
                 continue
-            row, is_over = self._reach.row(), self._handovers.look().is_over
+            row, is_over = self._routes.row(), self._late_search.look().is_over
             if step is ClearStep.FIRST:
                 each = self._clear_first_shares([(one.key, entries[one.key]) for one in some])
             else:
-                routes = list(dict.fromkeys([*self._reach.all_routes(epochs), *self._handovers.routes()]))
+                routes = list(dict.fromkeys([*self._routes.all_routes(epochs), *self._late_search.routes()]))
                 each = self._clear([one.key for one in some], routes)
-            is_same_row = self._reach.row() == row
+            is_same_row = self._routes.row() == row
             for one, cleared in zip(some, each, strict=True):
                 one.told(cleared, is_over=is_over, is_same_row=is_same_row)
         if is_way_made or routes:
@@ -138,11 +85,11 @@ class Clearing:
         Returns:
             The result for each block. If no satellite can be asked now, nothing is purged and nothing is confirmed.
         """
-        ways = {epoch: self._reach.ways(epoch) for epoch in {0, *(entry.epoch for _, entry in blocks if entry is not None)}}
+        ways = {epoch: self._routes.ways(epoch) for epoch in {0, *(entry.epoch for _, entry in blocks if entry is not None)}}
         first = {epoch: one.places[0] for epoch, one in ways.items() if one is not None}
         if len(first) < len(ways):
             return [Cleared() for _ in blocks]
-        asked = self._reach.lookup_routes()
+        asked = self._routes.lookup_routes()
         places = []
         for key, entry in blocks:
             self._index.remove(key)

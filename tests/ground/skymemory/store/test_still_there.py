@@ -87,7 +87,7 @@ def test_what_is_gone_is_forgotten_and_its_rest_purged(start_sky: StartSky) -> N
         put(store, common)
         keys = common + own
         assert found(store, keys) == keys
-        last = store._reach.routes()[-1]
+        last = store._routes.to_servers()[-1]
         store.control.purge([last], own[:1], 0, 5)  # as if evicted; first and last block of the chain are there
         assert found(store, keys) == common
         assert store.index.get(own[0]) is None
@@ -103,7 +103,7 @@ def test_without_lazy_purge_the_rest_is_left_and_not_found_again(start_sky: Star
     keys = chain("left", 2)
     with SkyStore(sky) as store, SkyStore(sky) as other:
         put(store, keys)
-        store.control.purge([store._reach.routes()[-1]], keys[:1], 0, 5)
+        store.control.purge([store._routes.to_servers()[-1]], keys[:1], 0, 5)
         assert found(store, keys) == []
         assert found(store, keys) == []
         assert other.find([keys[0]])[0].entry is not None
@@ -115,7 +115,7 @@ def test_a_hole_behind_which_nothing_was_asked_is_found(start_sky: StartSky) -> 
     keys = chain("holes", 40)
     with SkyStore(start_sky().constellation) as store:
         put(store, keys)
-        first, *_ = store._reach.routes()
+        first, *_ = store._routes.to_servers()
         for gone in (keys[39], keys[31], keys[30]):
             store.control.purge([first], [gone], 0, 5)
         assert found(store, keys) == keys[:30]
@@ -149,11 +149,11 @@ def test_silence_is_not_waited_for_and_not_asked_again(
         with stopped(local, silent):
             for _ in range(20):
                 assert found(store, keys) == keys  # as the index says
-        routes = store._reach.routes()
+        routes = store._routes.to_servers()
         assert max(deadline_s for _, deadline_s in exchanges) < store.control.patience_s(routes)
         assert [silent in asked for asked, _ in exchanges] == [True] + 19 * [False]
         assert store.stats().satellites_lost == 0  # that is for others to judge
-        monkeypatch.setattr("skymemory.store.presence.time", SimpleNamespace(monotonic=lambda: 1e9))
+        monkeypatch.setattr("skymemory.store.still_there.time", SimpleNamespace(monotonic=lambda: 1e9))
         assert found(store, keys) == keys
         assert silent in exchanges[-1][0]
 
@@ -181,14 +181,14 @@ def test_others_are_believed_while_one_is_silent(start_sky: StartSky, stopped: S
     keys = chain("others", 4)
     with SkyStore(local.constellation) as store:
         put(store, keys)
-        first, *_, last = store._reach.routes()
+        first, *_, last = store._routes.to_servers()
         store.control.purge([last], keys[:1], 0, 5)
         with stopped(local, first.satellite):
             assert found(store, keys) == []
 
 
 def test_nobody_is_asked_in_a_silent_sky(start_sky: StartSky, stopped: Stopped, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skymemory.store.reach.PAUSE_FIRST_S", 3600.0)
+    monkeypatch.setattr("skymemory.store.routes.PAUSE_FIRST_S", 3600.0)
     local = start_sky(cache={"deadline_ms": 2000})
     keys = chain("dark", 4)
     with SkyStore(local.constellation) as store:
@@ -204,14 +204,14 @@ def test_nobody_is_asked_in_a_silent_sky(start_sky: StartSky, stopped: Stopped, 
 def test_blocks_whose_share_another_satellite_stands_in_for_stay_in_the_sky(
     start_sky: StartSky, monkeypatch: pytest.MonkeyPatch, stopped: Stopped
 ) -> None:
-    monkeypatch.setattr("skymemory.store.reach.LOST_S", 3600.0)
+    monkeypatch.setattr("skymemory.store.routes.LOST_S", 3600.0)
     local = start_sky(cache={"deadline_ms": 2000})
     keys = chain("stand-in", 3)
     with SkyStore(local.constellation) as store, SkyStore(local.constellation) as other:
         put(store, keys)
         put(other, keys)
         with stopped(local, Whereabouts(local.constellation).servers(0)[4]):
-            store._reach.look()
+            store._routes.look()
             assert store.stats().satellites_lost == 1
             assert found(store, keys) == []
             assert found(store, keys) == []  # though satellites still have chunks of it
@@ -224,7 +224,7 @@ def test_several_chains_at_once(start_sky: StartSky) -> None:
     with SkyStore(start_sky().constellation) as store:
         for one in keys:
             put(store, one)
-        first, *_ = store._reach.routes()
+        first, *_ = store._routes.to_servers()
         store.control.purge([first], [keys[19][0], keys[7][2]], 0, 5)
         asked: list[list[BlockEntry]] = [[], *(store.find_longest(one).entries for one in keys)]
         there = store.still_there(asked)

@@ -60,7 +60,7 @@ class _Kept(NamedTuple):
     """The ways for each combination of rows whose places are asked."""
 
 
-class Reach:
+class Routes:
     """Routes from this host to the servers of a constellation. Thread-safe."""
 
     def __init__(self, where: Whereabouts, control: ControlPlane) -> None:
@@ -93,15 +93,14 @@ class Reach:
         """Number of times that a satellite was found lost."""
         return self._state.losses
 
-    def routes(self) -> list[Route]:
+    def to_servers(self, row: int | None = None) -> list[Route]:
         """Return current routes to servers 0 to n - 1, around lost satellites.
 
         The list is empty if no satellite is in sight, or while none answers (`silent`).
-        """
-        return self._routes() if self._is_open() else []
 
-    def routes_in(self, row: int) -> list[Route]:
-        """Return current routes to the places of servers 0 to n - 1 in a row of the schedule. May be empty as `routes`."""
+        Args:
+            row: The row of the schedule whose places count; None for the current one.
+        """
         return self._routes(row) if self._is_open() else []
 
     def ways(self, epoch: int = 0, late: LateSatellites = NOBODY) -> Ways | None:
@@ -161,7 +160,7 @@ class Reach:
         return self._where.row(time.time())
 
     def look(self, asked: Collection[Satellite] = ()) -> None:
-        """Find out which satellites are lost, after an answer that did not come. `routes` then leads around them.
+        """Find out which satellites are lost, after an answer that did not come. `to_servers` then leads around them.
 
         Args:
             asked: The satellites that were asked, if they are not the current servers.
@@ -237,7 +236,7 @@ class Reach:
             routes = self._routes()
             if not routes:
                 return False
-            routes = list(dict.fromkeys([*routes, *self.routes_to(asked)]))
+            routes = list(dict.fromkeys([*routes, *self.to(asked)]))
             around = self._around(routes)
             alive = self._control.ping(around, self._control.patience_s(around))
             found = self._found(number, len(routes), around, alive)
@@ -245,7 +244,7 @@ class Reach:
                 break
         return found == ReachFound.FOUND
 
-    def routes_to(self, satellites: Collection[Satellite]) -> list[Route]:
+    def to(self, satellites: Collection[Satellite]) -> list[Route]:
         """Return routes to satellites, in order, without those that are lost or cannot be reached."""
         lost = self._lost
         entry_points = window.entries(self._where, time.time(), lost)

@@ -1,20 +1,34 @@
-"""Attempts to store or fetch a block: their number, their order, and the verdict after a miss.
+"""The core's decisions: what comes next in a transfer, a lookup or a purge, and what a missing share means.
 
-The core decides all of it (`sky_attempts.h`).
+The core decides without input or output (`sky_attempts.h`, `sky_lookup.h`, `sky_clearing.h`). The operations of the store do what
+its steps say, and tell it what satellites answered.
 """
 
 import ctypes
 from collections.abc import Sequence
 from typing import Final, Self
 
+from skymemory.link.control import Purged
+from skymemory.link.native import library
+from skymemory.link.structures import Cleared, Clearing, ClearStep, Word
 from skymemory.sky.placement import structures
-from skymemory.sky.placement.core import library
-from skymemory.sky.placement.structures import AttemptStep, Denied, Verdict
-from skymemory.store.handovers import Late
+from skymemory.sky.placement.structures import AttemptStep, Denied, LookupStep, Verdict
+from skymemory.store.late_search import Late
 from skymemory.wire import icd
 from skymemory.wire.icd import Status
 
-__all__ = ["AttemptStep", "Attempts", "Denied", "Rows", "Verdict", "verdict_of"]
+__all__ = [
+    "AttemptStep",
+    "Attempts",
+    "ClearStep",
+    "Denied",
+    "LookupStep",
+    "LookupSteps",
+    "PurgeSteps",
+    "Rows",
+    "Verdict",
+    "verdict_of",
+]
 
 _STATUSES: Final = icd.STATUSES | icd.HOST_STATUSES
 _CODES: Final = {status: code for code, status in _STATUSES.items()}
@@ -117,6 +131,79 @@ class Attempts:
     def confirmed(self, *, is_other: bool, is_blind: bool) -> None:
         """Take what satellites know of the block (`Denied.is_other`, `Denied.is_blind`)."""
         self._core.SKY_Attempts_Confirmed(self._at, is_other, is_blind)
+
+
+class LookupSteps:
+    """Steps of a lookup of some keys. `next` tells each step until the step is `END`."""
+
+    def __init__(self, keys: Sequence[bytes], *, is_over: bool) -> None:
+        """Begin a lookup; `is_over` tells that no handover is known to go on."""
+        self._keys = keys
+        self._core, self._raw = library(), structures.Lookup()
+        self._at = ctypes.byref(self._raw)
+        self._memory = (structures.LookupKey * len(keys))()  # used by the core
+        self._core.SKY_Lookup_Init(self._at, self._memory, len(keys), is_over)
+
+    def next(self) -> LookupStep:
+        """Return the next step. `LOOK` counts as done when this is called again."""
+        return LookupStep(self._core.SKY_Lookup_Next(self._at))
+
+    def begin(self, ways: int, satellites: int) -> bool:
+        """Begin to ask satellites one after the other. Return False if they were asked in vain before; another step comes next.
+
+        Args:
+            ways: A number from 1 that identifies the ways to be used.
+            satellites: The number of satellites.
+        """
+        return bool(self._core.SKY_Lookup_Begin(self._at, ways, satellites))
+
+    def wanted(self) -> list[tuple[int, bytes]]:
+        """Return the keys to ask for now, each with its index."""
+        return [(index, key) for index, key in enumerate(self._keys) if self._core.SKY_Lookup_Wants(self._at, index)]
+
+    def take(self, index: int, word: Word) -> None:
+        """Take a satellite's answer about a key."""
+        self._core.SKY_Lookup_Take(self._at, index, word)
+
+    def asked(self) -> bool:
+        """Return True if the next satellite is to be asked. To be called when all answers of one were taken."""
+        return bool(self._core.SKY_Lookup_Asked(self._at))
+
+    def status(self, index: int, is_incomplete: bool) -> Status:
+        """Return the final status of a key: DONE, MISS or UNANSWERED."""
+        return icd.HOST_STATUSES[self._core.SKY_Lookup_Status(self._at, index, is_incomplete)]
+
+
+class PurgeSteps:
+    """Steps of a purge of one block. `next` tells each step until the step is `END`."""
+
+    def __init__(self, key: bytes, *, is_way_made: bool) -> None:
+        self.key = key
+        self.chunks = 0
+        """Chunks that satellites have given up so far."""
+        self._core, self._raw = library(), Clearing()
+        self._at = ctypes.byref(self._raw)
+        self._core.SKY_Clearing_Init(self._at, is_way_made)
+
+    def next(self) -> ClearStep:
+        """Return the next step. `LOOK` counts as done when this is called again."""
+        return ClearStep(self._core.SKY_Clearing_Next(self._at))
+
+    def told(self, cleared: Cleared, *, is_over: bool, is_same_row: bool) -> None:
+        """Take the answers of the satellites that were asked in a step.
+
+        Args:
+            cleared: The sum of their answers.
+            is_over: True if it was known before the step that no handover goes on.
+            is_same_row: True if the row of the schedule did not change during the step.
+        """
+        self.chunks += cleared.chunks
+        self._core.SKY_Clearing_Told(self._at, ctypes.byref(cleared), is_over, is_same_row)
+
+    @property
+    def purged(self) -> Purged:
+        """The result of the purge."""
+        return Purged(self.chunks, self._raw.is_confirmed)
 
 
 def _late(late: Late | None) -> structures.Late:
