@@ -30,7 +30,7 @@ bool SKY_ChunkSet_Init(SKY_ChunkSet_t *set, uint32_t base, uint32_t stride, uint
     set->base   = base;
     set->stride = stride;
     set->count  = (uint16_t)count;
-    SKY_ASSERT(set->count == count); /* it fits in its 16 bits */
+    SKY_ASSERT(set->count == count); /* the count fits 16 bits */
     (void)memset(set->map, 0, sizeof(set->map));
     return true;
 }
@@ -63,13 +63,13 @@ uint32_t SKY_ChunkSet_Size(const SKY_ChunkSet_t *set)
 
     for (uint32_t i = 0; i < bytes; ++i)
     {
-        uint32_t bits = set->map[i]; /* pairs, nibbles, byte */
+        uint32_t bits = set->map[i]; /* sum the bits of pairs, of nibbles, then of the byte */
 
         bits = bits - ((bits >> 1) & 0x55u);
         bits = (bits & 0x33u) + ((bits >> 2) & 0x33u);
         size += (bits + (bits >> 4)) & 0x0Fu;
     }
-    SKY_ASSERT(size <= set->count); /* bits behind the last are 0 */
+    SKY_ASSERT(size <= set->count); /* bits behind the last chunk are 0 */
     return size;
 }
 
@@ -119,7 +119,7 @@ size_t SKY_ChunkSet_Encode(const SKY_ChunkSet_t *set, uint8_t *out, size_t cap)
     const uint32_t map_bytes = MapBytes(set);
     SKY_ASSERT(set->count >= 1);
     SKY_ASSERT(set->stride >= 1);
-    SKY_ASSERT((uint64_t)set->stride * (set->count - 1u) <= UINT32_MAX - set->base); /* the last id is one */
+    SKY_ASSERT((uint64_t)set->stride * (set->count - 1u) <= UINT32_MAX - set->base); /* the last id is an id */
     SKY_ASSERT(map_bytes >= 1);
     SKY_ASSERT(map_bytes <= sizeof(set->map));
 
@@ -164,7 +164,7 @@ SKY_Status_t SKY_ChunkSet_Decode(const SKY_Packet_t *pkt, SKY_ChunkSet_t *set)
         return SKY_STATUS_BAD_LENGTH;
     }
     (void)memcpy(set->map, in + SKY_CHUNK_SET_BYTES, map_bytes);
-    if (count % BITS_PER_BYTE != 0u) /* whatever the sender left behind the last bit */
+    if (count % BITS_PER_BYTE != 0u) /* the sender may have left anything behind the last bit */
     {
         set->map[map_bytes - 1u] = (uint8_t)(set->map[map_bytes - 1u] & ~(0xFFu >> (count % BITS_PER_BYTE)));
     }

@@ -9,8 +9,8 @@
 #include "sky_crc_table.h"
 
 /*
- * The one exception to "no mutable globals": which implementation runs. Every thread that finds it unknown works out the same
- * answer, and loads and stores are atomic, so there is no race to lose.
+ * The choice of the implementation is the one exception to "no mutable globals". Every thread that finds it unknown works out the
+ * same answer, and loads and stores are atomic, so races do no harm.
  */
 enum
 {

@@ -17,7 +17,7 @@ uint32_t    SKY_CrcAccel_32c(uint32_t crc, const uint8_t *data, size_t len);
 
 #else
 
-/* No file for this family: the dispatch finds nothing better than the tables. */
+/* This family has no file: the dispatch finds nothing better than the tables. */
 #define SKY_CrcAccel_Available() 0
 #define SKY_CrcAccel_Name()      "table"
 #define SKY_CrcAccel_16          SKY_Crc16_Table

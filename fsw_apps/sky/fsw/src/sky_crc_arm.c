@@ -12,7 +12,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* Clang shows the CRC32 instructions to nobody but code whose whole file may use them, hence the builtin. */
+/* Clang offers the CRC32 functions only to files that are compiled for them as a whole, hence the builtin. */
 #if defined(__clang__)
 #define SKY_FOLD_TARGET     __attribute__((target("crc,crypto")))
 #define CRC32C64(crc, word) __builtin_arm_crc32cd((crc), (word))
@@ -76,7 +76,7 @@ int SKY_CrcAccel_Available(void)
 
     return (getauxval(AT_HWCAP) & needed) == needed;
 #elif defined(__ARM_FEATURE_CRC32) && defined(__ARM_FEATURE_AES)
-    return 1; /* the compiler was told so for all code */
+    return 1; /* the compiler uses the instructions in all code already */
 #else
     return 0;
 #endif

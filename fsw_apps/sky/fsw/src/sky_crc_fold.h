@@ -15,16 +15,16 @@
 #include "sky_crc_table.h"
 
 #define FOLD_BYTES   ((size_t)16)
-#define STRIDE_BYTES (4u * FOLD_BYTES) /* four registers */
+#define STRIDE_BYTES (4u * FOLD_BYTES) /* four registers run abreast */
 
-/* CRC-16: bytes swapped at load, so the low half is the low half of the polynomial: x^d, x^(64 + d). */
+/* CRC-16: bytes are swapped at load, so the low half is the low half of the polynomial: x^d, x^(64 + d). */
 #define CRC16_K512_LOW  UINT64_C(0x13FC)
 #define CRC16_K512_HIGH UINT64_C(0x8832)
 #define CRC16_K128_LOW  UINT64_C(0xAEFC)
 #define CRC16_K128_HIGH UINT64_C(0x650B)
 
-/* CRC-32C: reflected, so the low half is the high half of the polynomial, and a product comes out one bit short:
- * x^(64 + d - 1), x^(d - 1), reflected in 64 bits. */
+/* CRC-32C is reflected, so the low half is the high half of the polynomial, and a product comes out one bit short: x^(64 + d -
+ * 1), x^(d - 1), reflected in 64 bits. */
 #define CRC32C_K512_LOW  UINT64_C(0x1C19243B00000000)
 #define CRC32C_K512_HIGH UINT64_C(0x75BBA45B00000000)
 #define CRC32C_K128_LOW  UINT64_C(0x3743F7BD00000000)

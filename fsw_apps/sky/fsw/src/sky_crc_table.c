@@ -6,7 +6,7 @@
 
 #include "sky_assert.h"
 
-#define SLICES      8u     /* bytes that one step of a table takes in */
+#define SLICES      8u     /* one step takes in a byte of each table */
 #define CRC16_ORDER 32767u /* x^32767 = 1 modulo the polynomial of the CRC-16 */
 
 /*
@@ -76,7 +76,7 @@ uint16_t SKY_Crc16_Table(uint16_t crc, const uint8_t *data, size_t len)
             crc16_table[4][data[3]] ^ crc16_table[3][data[4]] ^ crc16_table[2][data[5]] ^ crc16_table[1][data[6]] ^
             crc16_table[0][data[7]];
     }
-    if (len > 1u) /* what is left: its bytes do not wait for each other either */
+    if (len > 1u) /* the remaining bytes do not wait for each other either */
     {
         c = (uint32_t)crc16_table[len - 1u][data[0] ^ (c >> 8)] ^ crc16_table[len - 2u][data[1] ^ (c & 0xFFu)];
         for (size_t i = 2; i < len; ++i)
@@ -106,7 +106,7 @@ uint32_t SKY_Crc32c_Table(uint32_t crc, const uint8_t *data, size_t len)
     return crc;
 }
 
-/* a * b modulo the polynomial of the CRC-16; without branches, so that the sixteen steps overlap. */
+/* Return a * b modulo the polynomial of the CRC-16. There are no branches, so the sixteen steps overlap. */
 static uint32_t Crc16_Multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;
@@ -121,7 +121,7 @@ static uint32_t Crc16_Multiply(uint32_t a, uint32_t b)
 uint16_t SKY_Crc16_Join(uint16_t crc_a, uint16_t crc_b_from_zero, size_t len_b)
 {
     const uint32_t shift = (uint32_t)(len_b % CRC16_ORDER);
-    /* two and two, so that the products do not wait for each other */
+    /* two and two are multiplied, so that the products do not wait for each other */
     const uint32_t low  = Crc16_Multiply(crc_a, crc16_shift[0][shift & 15u]);
     const uint32_t high = Crc16_Multiply(crc16_shift[2][(shift >> 8) & 15u], crc16_shift[3][shift >> 12]);
     SKY_ASSERT(shift < CRC16_ORDER);

@@ -12,7 +12,7 @@
 #include "sky_assert.h"
 #include "sky_crc.h"
 
-/* Counts go down to 0 and never below, and the timer runs while something is on its way. */
+/* Assert that counts never fall below 0, and that the timer runs while something is on its way. */
 static void fetch_assert(const SKY_Fetch_t *fetch)
 {
     SKY_ASSERT(fetch->left + fetch->denials <= fetch->cfg.count);
@@ -24,13 +24,13 @@ static void fetch_assert(const SKY_Fetch_t *fetch)
 
 static void fetch_end(SKY_Fetch_t *fetch, SKY_ShareState_t state)
 {
-    /* RUNNING comes from errors after which asking again may help: nothing ends. */
+    /* RUNNING stands for errors after which asking again may help, so nothing ends. */
     if (state != SKY_SHARE_RUNNING)
     {
         SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING);
         SKY_ASSERT(fetch->on_way <= fetch->peer->outstanding);
-        SKY_ASSERT(state != SKY_SHARE_DONE || fetch->left == 0);    /* done with nothing left, */
-        SKY_ASSERT(state != SKY_SHARE_DONE || fetch->denials == 0); /* and nothing denied */
+        SKY_ASSERT(state != SKY_SHARE_DONE || fetch->left == 0);    /* a fetch that is done has nothing left */
+        SKY_ASSERT(state != SKY_SHARE_DONE || fetch->denials == 0); /* a fetch that is done was denied nothing */
         fetch->state = state;
         fetch->peer->outstanding -= fetch->on_way;
         fetch->on_way = 0;
@@ -52,7 +52,7 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
     {
         return false;
     }
-    (void)SKY_ChunkSet_Init(&fetch->missing, cfg->base, cfg->stride, cfg->count); /* numbers that the check has passed */
+    (void)SKY_ChunkSet_Init(&fetch->missing, cfg->base, cfg->stride, cfg->count); /* the check has passed these numbers */
     fetch->cfg   = *cfg;
     fetch->state = SKY_SHARE_RUNNING;
     fetch->left  = cfg->count;
@@ -65,7 +65,7 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
     (void)memset(fetch->denied.map, 0, sizeof(fetch->denied.map));
     for (uint32_t i = 0; i < SKY_FETCH_PARTIALS; ++i)
     {
-        fetch->partials[i].index = cfg->count; /* none */
+        fetch->partials[i].index = cfg->count; /* no chunk has parts yet */
     }
     SKY_ASSERT(SKY_ChunkSet_Size(&fetch->missing) == fetch->left);
     SKY_ASSERT(SKY_ChunkSet_Next(&fetch->denied, 0) == cfg->count);
@@ -74,7 +74,7 @@ bool SKY_Fetch_Init(SKY_Fetch_t *fetch, const SKY_ShareCfg_t *cfg, SKY_Peer_t *p
     return true;
 }
 
-/* One chunk less to wait for. */
+/* Wait for one chunk less. */
 static void fetch_settle(SKY_Fetch_t *fetch)
 {
     SKY_ASSERT(fetch->left > 0);
@@ -107,7 +107,7 @@ void SKY_Fetch_Collect(SKY_Fetch_t *fetch)
     fetch->collects = true;
 }
 
-/* Chunks to ask for now: what window and host have room for, but not a few at a time while more are coming anyway. */
+/* Return the chunks to ask for now: what window and host have room for, but not a few at a time while more are coming anyway. */
 static uint32_t fetch_want(const SKY_Fetch_t *fetch, uint32_t budget)
 {
     const SKY_Peer_t *peer  = fetch->peer;
@@ -133,10 +133,10 @@ bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Pa
     {
         return false;
     }
-    const uint16_t number = fetch->number == UINT16_MAX ? 1 : (uint16_t)(fetch->number + 1); /* 0 means none */
+    const uint16_t number = fetch->number == UINT16_MAX ? 1 : (uint16_t)(fetch->number + 1); /* number 0 means none */
     const uint32_t first  = SKY_ChunkSet_Next(&fetch->todo, 0);
     uint32_t       index  = first;
-    uint32_t       want   = 0; /* chunks in the set */
+    uint32_t       want   = 0; /* chunks in the set of the request */
     SKY_ChunkSet_t set;
 
     (void)SKY_ChunkSet_Init(&set, SKY_ChunkSet_ChunkId(&fetch->todo, first), fetch->cfg.stride, fetch->cfg.count - first);
@@ -147,7 +147,7 @@ bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Pa
         SKY_ASSERT(next < fetch->cfg.count); /* what is to be asked for is in the set */
         if (next >= fetch->cfg.count)
         {
-            break; /* asked_by ends there */
+            break; /* asked_by has no room for more */
         }
         index = next;
         SKY_ChunkSet_Add(&set, index - first);
@@ -159,7 +159,7 @@ bool SKY_Fetch_Next(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t budget, SKY_Pa
     {
         return false;
     }
-    set.count = (uint16_t)(index - first + 1); /* what follows is all zero */
+    set.count = (uint16_t)(index - first + 1); /* the rest of the bitmap is 0 */
     SKY_ASSERT(set.count >= want);
     SKY_ASSERT(set.count <= fetch->cfg.count - first);
 
@@ -205,11 +205,11 @@ static void fetch_again_one(SKY_Fetch_t *fetch, uint32_t index)
     SKY_ASSERT(fetch->on_way <= fetch->peer->outstanding);
 }
 
-/* Chunks asked for up to request @p number are to be asked for again. @return how many */
+/* Ask again for the chunks that were asked for up to request @p number. @return how many there are */
 static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number)
 {
     uint32_t count = 0;
-    SKY_ASSERT(is_since(fetch->number, number)); /* it was asked */
+    SKY_ASSERT(is_since(fetch->number, number)); /* the request was sent */
 
     for (uint32_t i = SKY_ChunkSet_Next(&fetch->missing, 0); i < fetch->cfg.count; i = SKY_ChunkSet_Next(&fetch->missing, i + 1))
     {
@@ -223,7 +223,7 @@ static uint32_t fetch_again(SKY_Fetch_t *fetch, uint16_t number)
     return count;
 }
 
-/* A satellite may send fewer than it was asked for. What stands behind the last was not sent, so it is not lost. */
+/* A satellite may send fewer chunks than it was asked for. Those behind the last were not sent, so they are not lost. */
 static void fetch_unsent(SKY_Fetch_t *fetch, uint16_t number, uint32_t last)
 {
     SKY_ASSERT(last < fetch->cfg.count);
@@ -251,8 +251,8 @@ static bool fetch_has_gap(const SKY_Fetch_t *fetch, uint16_t number)
     return i < fetch->cfg.count;
 }
 
-/* What is behind may just be late: on a link with jitter packets overtake each other. One time of grace runs at a time; bursts
- * that end meanwhile get theirs after it. */
+/* Chunks of a burst that has ended may just be late: packets overtake each other on a link with jitter. One time of grace runs at
+ * a time; bursts that end meanwhile get theirs after it. */
 static void fetch_grace(SKY_Fetch_t *fetch, uint64_t now_us)
 {
     SKY_ASSERT(is_since(fetch->number, fetch->over));
@@ -272,7 +272,7 @@ static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
     fetch->gap_us = 0;
     if (is_since(fetch->gap, fetch->timed))
     {
-        fetch->timed = 0; /* the answer is lost, or in part: time another */
+        fetch->timed = 0; /* the answer was lost, at least in part: time another one */
     }
     const uint32_t lost = fetch_again(fetch, fetch->gap);
 
@@ -283,7 +283,7 @@ static void fetch_lost(SKY_Fetch_t *fetch, uint64_t now_us)
     fetch_grace(fetch, now_us);
 }
 
-/* A packet of request @p number came: every burst before it is over, and its own if it is the last. */
+/* Act on a packet of request @p number: every burst before it is over, and its own if the packet is the last. */
 static void fetch_burst(SKY_Fetch_t *fetch, uint64_t now_us, uint16_t number, bool is_last)
 {
     const uint16_t over = is_last ? number : (uint16_t)(number - 1);
@@ -320,18 +320,18 @@ static SKY_Parts_t *fetch_parts(SKY_Fetch_t *fetch, uint32_t index)
     return &partial->parts;
 }
 
-/* Put a part where it belongs. @return true if its chunk is complete now and its checksum right */
+/* Put a part into its chunk. @return true if the chunk is complete now and its checksum is right */
 static bool fetch_part(SKY_Fetch_t *fetch, const SKY_Packet_t *pkt, uint8_t *chunk, uint32_t index)
 {
     SKY_Parts_t *parts = fetch_parts(fetch, index);
     SKY_ASSERT(pkt->offset + pkt->length <= pkt->chunk_len);
-    SKY_ASSERT(pkt->length < pkt->chunk_len); /* else it is whole */
+    SKY_ASSERT(pkt->length < pkt->chunk_len); /* a part is shorter than its chunk */
     SKY_ASSERT(pkt->chunk_len <= fetch->cfg.chunk_len);
     SKY_ASSERT(chunk + pkt->chunk_len <= fetch->block + fetch->cfg.block_len);
 
     if (!SKY_Parts_Add(parts, pkt->chunk_len, pkt->offset, pkt->length))
     {
-        /* The chunk is cut in another way than before, by another link: begin anew. */
+        /* Another link cuts the chunk in another way than before: begin anew. */
         (void)memset(parts, 0, sizeof(*parts));
         (void)SKY_Parts_Add(parts, pkt->chunk_len, pkt->offset, pkt->length);
     }
@@ -369,7 +369,7 @@ static void fetch_arrived(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     SKY_ASSERT(index < fetch->cfg.count);
     if (SKY_ChunkSet_Has(&fetch->todo, index))
     {
-        SKY_ChunkSet_Remove(&fetch->todo, index); /* given up too early */
+        SKY_ChunkSet_Remove(&fetch->todo, index); /* the chunk was given up too early */
         SKY_Peer_OnLate(fetch->peer, now_us);
     }
     else
@@ -400,7 +400,7 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
     if (pkt->chunk_total != cfg->chunk_total || pkt->block_len != cfg->block_len ||
         pkt->chunk_len != SKY_ChunkBytes(cfg->block_len, cfg->chunk_len, cfg->chunk_total, pkt->chunk_id))
     {
-        fetch->last_status = SKY_STATUS_BAD_KEY; /* another block of the same name */
+        fetch->last_status = SKY_STATUS_BAD_KEY; /* this is another block of the same name */
         fetch_end(fetch, SKY_SHARE_MISS);
         return;
     }
@@ -409,7 +409,7 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
 
     if (!SKY_ChunkSet_Has(&fetch->missing, index))
     {
-        ++fetch->duplicates; /* asked for again too early, most likely */
+        ++fetch->duplicates; /* the chunk was asked for again too early, most likely */
         SKY_Peer_OnLate(fetch->peer, now_us);
     }
     else if (pkt->length == pkt->chunk_len ? fetch_whole(fetch, pkt, chunk) : fetch_part(fetch, pkt, chunk, index))
@@ -426,14 +426,14 @@ static void fetch_data(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *
     }
 }
 
-/* The satellite does not hold a chunk that is missing. */
+/* Note that the satellite does not hold a missing chunk. */
 static void fetch_denied(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
 {
     SKY_ASSERT(index < fetch->cfg.count);
     SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING);
     if (!fetch->collects)
     {
-        SKY_ChunkSet_Add(&fetch->denied, index); /* so that it is known which */
+        SKY_ChunkSet_Add(&fetch->denied, index); /* the caller learns which chunks were denied */
         fetch_end(fetch, SKY_SHARE_MISS);
         return;
     }
@@ -457,14 +457,14 @@ static void fetch_denied(SKY_Fetch_t *fetch, uint64_t now_us, uint32_t index)
     fetch_settle(fetch);
 }
 
-/* The satellite names what it does not hold. That the share can still be completed without it is possible: then it came before. */
+/* Note the chunks that the satellite does not hold. A chunk that came before may complete the share all the same. */
 static void fetch_not_found(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     SKY_ChunkSet_t absent;
 
     if (SKY_ChunkSet_Decode(pkt, &absent) != SKY_STATUS_OK)
     {
-        fetch_end(fetch, SKY_SHARE_MISS); /* it does not know the block at all */
+        fetch_end(fetch, SKY_SHARE_MISS); /* the satellite does not know the block at all */
         return;
     }
     for (uint32_t i = SKY_ChunkSet_Next(&absent, 0); i < absent.count; i = SKY_ChunkSet_Next(&absent, i + 1))
@@ -491,10 +491,10 @@ void SKY_Fetch_OnPacket(SKY_Fetch_t *fetch, uint64_t now_us, const SKY_Packet_t 
         return;
     }
     const uint16_t number = SKY_REQUEST_NUMBER(pkt->request_id);
-    SKY_ASSERT(fetch->timed == 0 || is_since(fetch->number, fetch->timed)); /* it was asked */
+    SKY_ASSERT(fetch->timed == 0 || is_since(fetch->number, fetch->timed)); /* the timed request was sent */
     fetch_assert(fetch);
 
-    if (number == fetch->timed) /* 0, of which nothing is timed, is no number of a request */
+    if (number == fetch->timed) /* number 0 is no request: nothing is timed */
     {
         SKY_Peer_OnRtt(fetch->peer, (uint32_t)(now_us - fetch->asked_us));
         fetch->timed = 0;
@@ -528,7 +528,7 @@ uint64_t SKY_Fetch_OnTime(SKY_Fetch_t *fetch, uint64_t now_us)
         fetch_end(fetch, SKY_SHARE_EXPIRED);
         return UINT64_MAX;
     }
-    SKY_ASSERT(fetch->left > 0); /* else it is done */
+    SKY_ASSERT(fetch->left > 0); /* a fetch with nothing left is done */
     if (fetch->gap_us != 0 && now_us >= fetch->gap_us)
     {
         fetch_lost(fetch, now_us);

@@ -9,7 +9,7 @@
 
 #include "sky_assert.h"
 
-#define LINK_BITS    3u /* of a request id: which link was asked over; the time is above */
+#define LINK_BITS    3u /* bits of a request id that name the link which was asked; the time is above */
 #define LINK_MASK    ((1u << LINK_BITS) - 1u)
 #define SECOND_US    1000000u
 #define HOLD_DOUBLED 5u /* 2^5 s are SKY_HELLO_HOLD_MOST_US */
@@ -20,7 +20,7 @@ static void Put(uint8_t *at, uint64_t value, uint32_t bytes)
 {
     SKY_ASSERT(bytes >= 1u);
     SKY_ASSERT(bytes <= 8u);
-    SKY_ASSERT(bytes == 8u || value >> (8u * bytes) == 0u); /* it fits */
+    SKY_ASSERT(bytes == 8u || value >> (8u * bytes) == 0u); /* the value fits the bytes */
     for (uint32_t i = 0; i < bytes; ++i)
     {
         at[i] = (uint8_t)(value >> (8u * (bytes - 1u - i)) & 0xFFu);
@@ -64,7 +64,7 @@ static uint64_t DigestOf(const SKY_Hello_t *hello)
     return hello->router->map == NULL ? 0u : hello->router->map->digest;
 }
 
-/* A HELLO to the neighbour on a link, with the states that are already in the payload. */
+/* Make a HELLO to the neighbour on a link, with the states that are already in the payload. */
 static void Fill(const SKY_Hello_t *hello, SKY_LinkId_t link, uint32_t count, SKY_HelloOut_t *out)
 {
     SKY_ASSERT(count <= SKY_LIMIT_LINK_STATES);
@@ -82,12 +82,12 @@ static void Fill(const SKY_Hello_t *hello, SKY_LinkId_t link, uint32_t count, SK
     Put(out->payload + SKY_HELLO_OFF_DIGEST, DigestOf(hello), 8);
     Put(out->payload + SKY_HELLO_OFF_COUNT, count, 2);
     Put(out->payload + SKY_HELLO_OFF_RESERVED, 0, 2);
-    SKY_ASSERT(out->pkt.dst.plane != 0u); /* only a neighbour is greeted */
+    SKY_ASSERT(out->pkt.dst.plane != 0u); /* the link has a neighbour */
     SKY_ASSERT(out->pkt.length <= sizeof(out->payload));
 }
 
-/* A greeting or its answer. It carries our own state: if we do not hear the neighbour, but it hears us, it has to know that we do not
- * use the link, and news does not go over one that is not used. */
+/* Make a greeting, or the answer to one. It carries our own state: a neighbour that hears us, but is not heard, has to know that
+ * we do not use the link, and news does not go over unused links. */
 static void FillGreeting(const SKY_Hello_t *hello, SKY_LinkId_t link, SKY_HelloOut_t *out)
 {
     SKY_LinkState_t own;
@@ -110,7 +110,7 @@ static bool CouldBeUsed(const SKY_HelloLink_t *link)
     return link->is_present && !link->is_cut && !link->is_silent;
 }
 
-/* Routes follow a link that comes back at once, or after the time for which it is held down. */
+/* Let routes follow a link that comes back, at once or after the time for which it is held down. */
 static void UpdateRoute(SKY_Hello_t *hello, uint64_t now_us, uint32_t id)
 {
     const SKY_HelloLink_t *link = &hello->links[id];
@@ -124,7 +124,7 @@ static uint64_t HoldUs(uint32_t times_before)
     return times_before < HOLD_DOUBLED ? (uint64_t)SECOND_US << times_before : SKY_HELLO_HOLD_MOST_US;
 }
 
-/* After each change of what a link's use depends on. @param before  could it be used until now? */
+/* Act on a change of what a link's use depends on. @param before  the link could be used until now */
 static void Changed(SKY_Hello_t *hello, uint64_t now_us, uint32_t id, bool before)
 {
     SKY_HelloLink_t *link = &hello->links[id];
@@ -152,7 +152,7 @@ void SKY_Hello_Init(SKY_Hello_t *hello, SKY_Router_t *router, uint64_t now_us, u
     (void)memset(hello, 0, sizeof(*hello));
     hello->router    = router;
     hello->period_us = period_us;
-    hello->due_us    = now_us + period_us * (1u + router->self.slot % 8u) / 8u; /* not all satellites at once */
+    hello->due_us    = now_us + period_us * (1u + router->self.slot % 8u) / 8u; /* satellites do not greet all at once */
     if (period_us == 0u)
     {
         router->map = NULL;
@@ -182,11 +182,11 @@ void SKY_Hello_SetLink(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id, boo
     link->is_due     = (link->is_due || is_other) && is_present && !is_cut && hello->period_us != 0u;
     if (is_cut && hello->period_us != 0u)
     {
-        link->is_silent = true; /* until it is heard again */
+        link->is_silent = true; /* the link is silent until the neighbour is heard again */
     }
     SKY_ASSERT(!link->is_due || (is_present && !is_cut));
     Changed(hello, now_us, (uint32_t)id, before);
-    SKY_ASSERT(!link->is_silent || hello->period_us != 0u); /* without greetings nobody is silent */
+    SKY_ASSERT(!link->is_silent || hello->period_us != 0u); /* no link is silent where nobody greets */
 }
 
 void SKY_Hello_Heard(SKY_Hello_t *hello, uint64_t now_us, SKY_LinkId_t id)
@@ -217,7 +217,7 @@ static bool IsSound(const SKY_Hello_t *hello, const SKY_Packet_t *pkt, SKY_LinkI
 
 static void TakeStates(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
 {
-    const uint32_t count = (uint32_t)Get(pkt->payload + SKY_HELLO_OFF_COUNT, 2); /* bounded: IsSound */
+    const uint32_t count = (uint32_t)Get(pkt->payload + SKY_HELLO_OFF_COUNT, 2); /* IsSound has bounded the count */
     SKY_ASSERT(count <= SKY_LIMIT_LINK_STATES);
     SKY_ASSERT(hello->router->map != NULL);
     SKY_ASSERT(pkt->length == SKY_HELLO_BYTES + count * SKY_LINK_STATE_BYTES);
@@ -235,8 +235,8 @@ static void TakeStates(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *
     }
 }
 
-/* The neighbour's digest: if it knows something else, tell it everything. A digest may be wrong each time, so this is done once in a
- * period, and not before all has gone that was to be told already. */
+/* Act on the neighbour's digest: if it knows something else, tell it everything. The digest may differ each time, so this is done
+ * once in a period, and only after all news has gone. */
 static void Repair(SKY_Hello_t *hello, SKY_LinkId_t id, uint64_t digest)
 {
     SKY_Map_t       *map  = hello->router->map;
@@ -251,7 +251,7 @@ static void Repair(SKY_Hello_t *hello, SKY_LinkId_t id, uint64_t digest)
     SKY_ASSERT(digest == map->digest || link->is_told || map->unsent_count[id] > 0u);
 }
 
-/* The answer to a greeting of ours. */
+/* Act on the answer to our greeting. */
 static void Measure(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const uint64_t   id = pkt->request_id & LINK_MASK;
@@ -270,8 +270,8 @@ static void Measure(SKY_Hello_t *hello, uint64_t now_us, const SKY_Packet_t *pkt
         return;
     }
     link->asked_id = 0;
-    one_way_us     = one_way_us == 0u ? 1u : one_way_us; /* 0 says that nothing was measured */
-    /* smoothed as a round trip of RFC 6298, gain 1/8 */
+    one_way_us     = one_way_us == 0u ? 1u : one_way_us; /* a delay of 0 would mean that nothing was measured */
+    /* The delay is smoothed like a round trip of RFC 6298, gain 1/8. */
     link->mean_us = (uint32_t)(link->mean_us == 0u ? one_way_us : ((uint64_t)link->mean_us * 7u + one_way_us) / 8u);
     link->sample_us[link->samples % SKY_HELLO_WINDOW] = (uint32_t)one_way_us;
     ++link->samples;
@@ -297,7 +297,7 @@ SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY
     if (hello->router->map != NULL)
     {
         TakeStates(hello, now_us, pkt, ingress);
-        if (!is_news) /* else some may still be on its way to one of the two */
+        if (!is_news) /* while news comes, other news may be on its way to one of the two */
         {
             Repair(hello, ingress, Get(pkt->payload + SKY_HELLO_OFF_DIGEST, 8));
         }
@@ -308,7 +308,7 @@ SKY_HelloResult_t SKY_Hello_Begin(SKY_Hello_t *hello, uint64_t now_us, const SKY
     }
     FillGreeting(hello, ingress, out);
     out->pkt.request_id = pkt->request_id;
-    SKY_ASSERT(out->link == ingress); /* an answer goes where the question came from */
+    SKY_ASSERT(out->link == ingress); /* an answer leaves over the link of its question */
     SKY_ASSERT(!out->pkt.is_request);
     return SKY_HELLO_ANSWER;
 }

@@ -1,7 +1,7 @@
 /**
  * @file
- * Open-addressing index and keyed hash: see sky_index.h. Half of the cells or more are empty, so a search ends
- * soon; every loop over cells is bounded all the same.
+ * Open-addressing index and keyed hash: see sky_index.h. At least half of the cells are empty, so a search ends soon. Every loop
+ * over cells is bounded all the same.
  */
 #include "sky_index.h"
 
@@ -9,13 +9,13 @@
 
 #include "sky_assert.h"
 
-#define INDEX_ENTRIES_MAX (1u << 22) /* sky_index.h */
+#define INDEX_ENTRIES_MAX (1u << 22) /* sky_index.h promises this number */
 
 static uint32_t cell_count(uint32_t entries)
 {
     uint32_t cells = 2;
     SKY_ASSERT(entries >= 1);
-    SKY_ASSERT(entries <= INDEX_ENTRIES_MAX); /* else the number of cells would overflow */
+    SKY_ASSERT(entries <= INDEX_ENTRIES_MAX); /* the number of cells does not overflow */
 
     while (cells < 2u * entries)
     {
@@ -35,8 +35,8 @@ void SKY_Index_Init(SKY_Index_t *index, void *memory, uint32_t entries)
     index->cells = memory;
     index->mask  = cell_count(entries) - 1u;
     SKY_ASSERT(index->mask >= 1);
-    SKY_ASSERT((index->mask & (index->mask + 1u)) == 0); /* a power of two */
-    SKY_ASSERT(index->mask >= entries);                  /* so that a cell is always empty */
+    SKY_ASSERT((index->mask & (index->mask + 1u)) == 0); /* the number of cells is a power of two */
+    SKY_ASSERT(index->mask >= entries);                  /* at least one cell is always empty */
     SKY_ASSERT((uintptr_t)memory % sizeof(uint32_t) == 0);
     SKY_Index_Clear(index);
 }
@@ -44,7 +44,7 @@ void SKY_Index_Init(SKY_Index_t *index, void *memory, uint32_t entries)
 void SKY_Index_Clear(SKY_Index_t *index)
 {
     SKY_ASSERT((index->mask & (index->mask + 1u)) == 0);
-    /* 0xFF in every byte makes every entry SKY_INDEX_NONE. */
+    /* Bytes of 0xFF make every entry SKY_INDEX_NONE. */
     (void)memset(index->cells, 0xFF, ((size_t)index->mask + 1u) * sizeof(SKY_IndexCell_t));
 }
 
@@ -53,12 +53,12 @@ void SKY_Index_Insert(SKY_Index_t *index, uint32_t hash, uint32_t entry)
     uint32_t at = hash & index->mask;
     SKY_ASSERT(entry != SKY_INDEX_NONE);
 
-    /* Were no cell empty, an entry would be lost: bounded, as a search without end would stop the satellite. */
+    /* Insert an entry. The loop is bounded: if no cell were empty, an entry would be lost, but the satellite would not stop. */
     for (uint32_t looked = 0; looked < index->mask && index->cells[at].entry != SKY_INDEX_NONE; ++looked)
     {
         at = (at + 1u) & index->mask;
     }
-    SKY_ASSERT(index->cells[at].entry == SKY_INDEX_NONE); /* no more entries than there is room for */
+    SKY_ASSERT(index->cells[at].entry == SKY_INDEX_NONE); /* the index has a cell for every entry */
     index->cells[at].hash  = hash;
     index->cells[at].entry = entry;
 }
@@ -77,9 +77,9 @@ void SKY_Index_Remove(SKY_Index_t *index, uint32_t hash, uint32_t entry)
     SKY_ASSERT(cells[hole].hash == hash);
     if (cells[hole].entry != entry)
     {
-        return; /* nothing is there to be removed, and the other cells stay as they are */
+        return; /* there is nothing to remove, and the other cells stay as they are */
     }
-    /* A cell behind the hole moves into it unless that would put it before its home. This ends at the hole at the latest. */
+    /* A cell behind the hole moves into it unless that would put it before its home. The loop ends at the hole at the latest. */
     cells[hole].entry = SKY_INDEX_NONE;
     for (uint32_t at = (hole + 1u) & mask; cells[at].entry != SKY_INDEX_NONE; at = (at + 1u) & mask)
     {
@@ -135,7 +135,7 @@ uint32_t SKY_Hash(const uint64_t secret[2], const uint64_t *words, uint32_t coun
     uint64_t       v[4]   = {secret[0] ^ 0x736f6d6570736575u, secret[1] ^ 0x646f72616e646f6du, secret[0] ^ 0x6c7967656e657261u,
                              secret[1] ^ 0x7465646279746573u};
     SKY_ASSERT(count >= 1);
-    SKY_ASSERT(count < 32); /* its bytes are counted in 8 bits */
+    SKY_ASSERT(count < 32); /* the bytes are counted in 8 bits */
 
     for (uint32_t i = 0; i < count; ++i)
     {

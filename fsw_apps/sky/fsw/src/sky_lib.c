@@ -16,7 +16,7 @@
 typedef struct
 {
     uint16_t                 apid;
-    const SKY_LIB_Service_t *service; /* NULL: free */
+    const SKY_LIB_Service_t *service; /* NULL: the place is free */
 } SKY_LIB_Entry_t;
 
 static struct
@@ -27,7 +27,7 @@ static struct
     SKY_LIB_Entry_t entries[SKY_LIB_SERVICES];
     uint64_t        seed;
 
-    osal_id_t         asserts_mutex; /* assertions fail in tasks that hold other locks, and in some that hold none */
+    osal_id_t         asserts_mutex; /* a lock of its own: assertions fail in tasks that hold other locks, or none */
     SKY_LIB_Asserts_t asserts;
 } SKY_LIB_Global;
 
@@ -228,7 +228,7 @@ const char *SKY_LIB_StatusName(uint32_t status)
         [SKY_STATUS_SHORT]        = "short",
     };
 
-    SKY_ASSERT(status >= sizeof(names) / sizeof(names[0]) || names[status] != NULL); /* each status has a name */
+    SKY_ASSERT(status >= sizeof(names) / sizeof(names[0]) || names[status] != NULL); /* every status has a name */
     return status < sizeof(names) / sizeof(names[0]) ? names[status] : "unknown";
 }
 
@@ -237,7 +237,7 @@ uint64_t SKY_LIB_Seed(void)
     const CFE_TIME_SysTime_t wall = CFE_TIME_GetTime();
     uint64_t                 x;
 
-    /* everything that differs between two runs and two satellites, the place of the stack included */
+    /* The seed mixes all that differs between two runs and two satellites, the place of the stack included. */
     x = SKY_LIB_Global.seed;
     x ^= ((uint64_t)wall.Seconds << 32) ^ wall.Subseconds;
     x ^= SKY_LIB_NowUs() << 20;

@@ -36,7 +36,7 @@ size_t SKY_Link_MemoryBytes(uint32_t slot_bytes, uint32_t slot_count)
     }
     const uint64_t bytes = ALIGNMENT - 1u + (uint64_t)slot_count * (sizeof(SKY_LinkSlot_t) + sizeof(uint32_t) + slot_bytes);
 
-    return (size_t)bytes == bytes ? (size_t)bytes : 0; /* 32-bit processors */
+    return (size_t)bytes == bytes ? (size_t)bytes : 0; /* 32-bit processors cannot have more */
 }
 
 bool SKY_Link_Init(SKY_Link_t *link, const SKY_LinkModel_t *model, uint32_t slot_bytes, uint32_t slot_count, void *memory,
@@ -76,7 +76,7 @@ void SKY_Link_SetModel(SKY_Link_t *link, const SKY_LinkModel_t *model)
     link->model_changed = true;
 }
 
-/* Any seed will do, also 0. */
+/* Return the next random number. Any seed will do, also 0. */
 static uint64_t Random(SKY_Link_t *link)
 {
     const uint64_t number = SKY_Mix64(link->random);
@@ -89,7 +89,7 @@ static bool Before(const SKY_Link_t *link, uint32_t slot_a, uint32_t slot_b)
 {
     const SKY_LinkSlot_t *a = &link->slots[slot_a];
     const SKY_LinkSlot_t *b = &link->slots[slot_b];
-    SKY_ASSERT(slot_a != slot_b); /* a packet waits once */
+    SKY_ASSERT(slot_a != slot_b); /* a packet waits in one slot */
     SKY_ASSERT(slot_a < link->slot_count);
     SKY_ASSERT(slot_b < link->slot_count);
 
@@ -137,7 +137,7 @@ static uint32_t HeapTake(SKY_Link_t *link)
     }
     link->heap[at] = last;
     SKY_ASSERT(link->used < link->slot_count);
-    SKY_ASSERT(link->used == 0u || !Before(link, link->heap[0], first)); /* nothing that waits was due before */
+    SKY_ASSERT(link->used == 0u || !Before(link, link->heap[0], first)); /* no waiting packet was due before */
     return first;
 }
 
@@ -156,14 +156,14 @@ static uint64_t TransmitNs(const SKY_Link_t *link, size_t len)
     return link->model.rate_kbps == 0u ? 0u : (uint64_t)len * BITS_PER_BYTE * 1000000u / link->model.rate_kbps;
 }
 
-/* Lost packets occupy the transmitter, but no slot: what waits for it is bounded here, as if they did. */
+/* Lost packets occupy the transmitter, but no slot. So the queue is bounded here as if they had slots. */
 static bool IsBacklogged(SKY_Link_t *link, uint64_t now_us)
 {
     const uint64_t latest_ns = now_us * NS_PER_US + link->slot_count * TransmitNs(link, link->slot_bytes);
 
     if (link->model_changed && link->busy_until_ns > latest_ns)
     {
-        link->busy_until_ns = latest_ns; /* what waited at a slower rate must not block a faster one */
+        link->busy_until_ns = latest_ns; /* packets queued at a slower rate do not block a faster one */
     }
     link->model_changed = false;
     return link->busy_until_ns > latest_ns;
@@ -219,7 +219,7 @@ SKY_LinkResult_t SKY_Link_Push(SKY_Link_t *link, uint64_t now_us, const void *he
     Copy(&to, head, head_len);
     Copy(&to, body, body_len);
     Copy(&to, tail, tail_len);
-    SKY_ASSERT(to == link->data + (size_t)slot * link->slot_bytes + len); /* all of it was copied */
+    SKY_ASSERT(to == link->data + (size_t)slot * link->slot_bytes + len); /* all of the packet was copied */
     packet->len    = (uint32_t)len;
     packet->order  = link->order++;
     packet->due_us = sent_us + link->model.delay_us;
@@ -247,7 +247,7 @@ size_t SKY_Link_Pop(SKY_Link_t *link, uint64_t now_us, const uint8_t **data)
     SKY_ASSERT(slot < link->slot_count);
     SKY_ASSERT(link->slots[slot].due_us <= now_us);
     link->slots[slot].next_free = link->free_head;
-    link->free_head             = slot; /* its bytes stay until the next push */
+    link->free_head             = slot; /* the slot's bytes stay valid until the next push */
     *data                       = link->data + (size_t)slot * link->slot_bytes;
     SKY_ASSERT(link->slots[slot].len >= 1u);
     SKY_ASSERT(link->slots[slot].len <= link->slot_bytes);

@@ -10,7 +10,7 @@
 #include "sky_assert.h"
 
 #define BIT(link)   ((uint8_t)(1u << (link)))
-#define TAKEN_SHIFT SKY_ISL_COUNT /* in unsent[]: above the bits of the ISLs */
+#define TAKEN_SHIFT SKY_ISL_COUNT /* in unsent[], above the bits of the ISLs */
 #define SECOND_US   1000000u
 
 static const SKY_LinkId_t opposite[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_WEST, SKY_LINK_NORTH, SKY_LINK_EAST};
@@ -31,7 +31,7 @@ static uint32_t PlaceOf(const SKY_Map_t *map, SKY_Addr_t addr)
     return (addr.plane - 1u) * map->torus.slots + addr.slot - 1u;
 }
 
-/* Bits of the ISLs that a satellite has by its place on the torus. */
+/* Return bits of the ISLs that a satellite has by its place on the torus. */
 static uint32_t LinksOf(const SKY_Map_t *map, uint32_t place)
 {
     uint32_t links = 0;
@@ -110,14 +110,14 @@ static void MarkSent(SKY_Map_t *map, uint32_t place, uint32_t link)
     }
 }
 
-/* Links over which news goes: those that are in use. Who comes up later is told everything then. */
+/* Return the links over which news goes: those in use. A neighbour that comes up later is told everything then. */
 static uint32_t Used(const SKY_Map_t *map)
 {
     SKY_ASSERT(map->self < map->satellites);
     return LinksOf(map, map->self) & ~(uint32_t)map->down[map->self];
 }
 
-/* A number for a link state in which every bit counts, so that sums of them differ where sets of link states do. */
+/* Return a number for a link state in which every bit counts, so that different sets of link states have different sums. */
 static uint64_t Digest(uint32_t place, uint32_t sequence, uint32_t down)
 {
     SKY_ASSERT((down & ~SKY_ISL_MASK) == 0u);
@@ -138,7 +138,7 @@ void SKY_Map_Tell(SKY_Map_t *map, SKY_LinkId_t link)
             digest += Digest(place, map->sequence[place], map->down[place]);
         }
     }
-    map->digest = digest; /* the running sum would keep a bit that has flipped */
+    map->digest = digest; /* a running sum would keep a bit that has flipped */
     SKY_ASSERT(map->unsent_count[link] <= map->satellites);
 }
 
@@ -155,7 +155,7 @@ bool SKY_Map_Own(const SKY_Map_t *map, SKY_LinkState_t *state)
 {
     SKY_ASSERT(map->self < map->satellites);
     Read(map, map->self, state);
-    SKY_ASSERT(state->sequence != 0u || state->down == 0u); /* what is down was told */
+    SKY_ASSERT(state->sequence != 0u || state->down == 0u); /* only a satellite that was heard of has links down */
     return state->sequence != 0u;
 }
 
@@ -177,14 +177,14 @@ uint32_t SKY_Map_Next(SKY_Map_t *map, SKY_LinkId_t link, SKY_LinkState_t *states
             Read(map, place, &states[count++]);
         }
     }
-    SKY_ASSERT(count == most || map->unsent_count[link] == 0u); /* all places were looked at */
+    SKY_ASSERT(count == most || map->unsent_count[link] == 0u); /* the scan has looked at all places */
     SKY_ASSERT(count <= most);
     return count;
 }
 
 /* ---- what is known --------------------------------------------------------------------------------------------------- */
 
-/* Count the links whose state changes with this satellite's word: those that the other end does not call down. */
+/* Count the links whose state this satellite's word decides: those that the other end does not call down. */
 static void CountLinks(SKY_Map_t *map, uint32_t place, uint32_t down)
 {
     SKY_ASSERT(place < map->satellites);
@@ -199,12 +199,12 @@ static void CountLinks(SKY_Map_t *map, uint32_t place, uint32_t down)
             map->links_down = (down & 1u << link) != 0u ? map->links_down + 1u : map->links_down - 1u;
         }
     }
-    SKY_ASSERT(map->links_down <= 2u * map->satellites); /* each satellite has two that no other has */
+    SKY_ASSERT(map->links_down <= 2u * map->satellites); /* each satellite has two links that no other one has */
 }
 
 static void Write(SKY_Map_t *map, uint32_t place, uint32_t sequence, uint32_t down)
 {
-    SKY_ASSERT(sequence >= map->sequence[place]); /* it only grows */
+    SKY_ASSERT(sequence >= map->sequence[place]); /* the largest sequence number only grows */
     SKY_ASSERT((down & ~SKY_ISL_MASK) == 0u);
     SKY_ASSERT(place < map->satellites);
     SKY_ASSERT(sequence != 0u);
@@ -219,12 +219,12 @@ static void Write(SKY_Map_t *map, uint32_t place, uint32_t sequence, uint32_t do
     map->is_stale        = map->is_stale || map->down[place] != down;
     map->sequence[place] = sequence;
     map->down[place]     = (uint8_t)down;
-    SKY_ASSERT(map->exceptions > 0u || map->links_down == 0u); /* a link that is down has an end */
+    SKY_ASSERT(map->exceptions > 0u || map->links_down == 0u); /* a link that is down has an end that says so */
     SKY_ASSERT(map->sequence[place] == sequence);
     SKY_ASSERT(map->down[place] == down);
 }
 
-/* A new link state of our own, above @p sequence. Nobody takes the last number, so the numbers end there. */
+/* Originate a link state of our own, above @p sequence. Nobody uses the last number, so the numbers end there. */
 static void Originate(SKY_Map_t *map, uint32_t sequence, uint32_t down)
 {
     SKY_ASSERT(sequence >= map->sequence[map->self]);
@@ -256,22 +256,22 @@ void SKY_Map_SetOwn(SKY_Map_t *map, uint32_t usable)
         {
             for (uint32_t place = 0; place < map->satellites; ++place)
             {
-                MarkSent(map, place, link); /* nobody is there to be told */
+                MarkSent(map, place, link); /* the link has no neighbour to tell */
             }
         }
     }
     SKY_ASSERT((map->down[map->self] & usable) == 0u);
 }
 
-/* Two states with the same number are of two lives of a satellite: the one that warns of more counts until the satellite itself has
- * heard of it. */
+/* Compare two states with the same number. They are of two lives of a satellite: the one with more links down counts until the
+ * satellite itself has heard of it. */
 static bool IsNewer(uint32_t sequence, uint32_t down, uint32_t than_sequence, uint32_t than_down)
 {
     return sequence > than_sequence || (sequence == than_sequence && down > than_down);
 }
 
-/* Is the number too far above the known one to be true? A satellite that knows no state of its own has to go above any that it hears:
- * it may have restarted. */
+/* Return true if the number is too far above the known one to be true. A satellite that knows no state of its own may have
+ * restarted, so it has to go above any state that it hears. */
 static bool IsTooFarAhead(const SKY_Map_t *map, uint32_t place, uint32_t sequence)
 {
     const uint32_t known = map->sequence[place];
@@ -326,7 +326,7 @@ bool SKY_Map_Take(SKY_Map_t *map, uint64_t now_us, const SKY_LinkState_t *state,
     SKY_ASSERT(place < map->satellites);
     if (map->sequence[place] == state->sequence && map->down[place] == state->down)
     {
-        MarkSent(map, place, link); /* the neighbour knows */
+        MarkSent(map, place, link); /* the neighbour that told us knows it */
     }
     else if (IsNewer(map->sequence[place], is_own ? 0u : map->down[place], state->sequence, is_own ? 0u : state->down))
     {
@@ -334,11 +334,11 @@ bool SKY_Map_Take(SKY_Map_t *map, uint64_t now_us, const SKY_LinkState_t *state,
     }
     else if (!MayTake(map, now_us, place))
     {
-        return true; /* the digests differ, so the neighbour tells it again */
+        return true; /* digests differ, so the neighbour will tell it again */
     }
     else if (is_own)
     {
-        Originate(map, state->sequence, map->down[place]); /* that one is of a life before, or somebody else's */
+        Originate(map, state->sequence, map->down[place]); /* the state is of an earlier life, or somebody else forged it */
     }
     else
     {
@@ -358,16 +358,16 @@ bool SKY_Map_Take(SKY_Map_t *map, uint64_t now_us, const SKY_LinkState_t *state,
  */
 static void Search(SKY_Map_t *map)
 {
-    /* Planes before slots, and the winner of a tie first: as SKY_Torus_NextHop. */
+    /* The order is planes before slots, and the winner of a tie first, as in SKY_Torus_NextHop. */
     static const SKY_LinkId_t order[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_NORTH, SKY_LINK_EAST, SKY_LINK_WEST};
 
     uint32_t found = 1;
 
     (void)memset(map->first, SKY_LINK_NONE, map->satellites);
-    map->first[map->self] = SKY_LINK_GROUND; /* not NONE: it is found */
+    map->first[map->self] = SKY_LINK_GROUND; /* not NONE, as this satellite is found */
     map->hops[map->self]  = 0;
     map->queue[0]         = map->self;
-    for (uint32_t head = 0; head < found; ++head) /* ends: each satellite is found once */
+    for (uint32_t head = 0; head < found; ++head) /* the loop ends, because each satellite is found once */
     {
         const uint32_t   place = map->queue[head];
         const SKY_Addr_t addr  = AddrOf(map, place);
@@ -389,7 +389,7 @@ static void Search(SKY_Map_t *map)
             }
             map->first[next] = place == map->self ? (uint8_t)link : map->first[place];
             map->hops[next]  = (uint8_t)(map->hops[place] == UINT8_MAX ? UINT8_MAX : map->hops[place] + 1u);
-            SKY_ASSERT(found < map->satellites); /* each is found once */
+            SKY_ASSERT(found < map->satellites); /* each satellite is found once */
             map->queue[found++] = next;
         }
     }

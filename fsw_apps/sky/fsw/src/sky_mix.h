@@ -1,6 +1,6 @@
 /**
  * @file
- * A number in which every bit of another one counts: for jitter, simulated losses and digests; nothing that has to be secret.
+ * A number in which every bit of another one counts, for jitter, simulated losses and digests. It is not for secrets.
  */
 #ifndef SKY_MIX_H
 #define SKY_MIX_H

@@ -7,11 +7,11 @@
 #include "sky_assert.h"
 #include "sky_node_priv.h"
 
-#define NO_APID      0xFFFFu /* an APID has 11 bits */
+#define NO_APID      0xFFFFu /* no APID is as large: an APID has 11 bits */
 #define TYPE_REQUEST 0x10u   /* packet type in the first byte of the primary header */
-#define POLL_MIN_US  1000u   /* a service that is always due must not keep the processor */
+#define POLL_MIN_US  1000u   /* a service that is always due does not keep the processor */
 
-/* Copies must have room. If a line does not hold, its array has -1 elements and does not compile. */
+/* Arrays with -1 elements do not compile, so each line asserts that copies have room. */
 typedef char ScratchIsCopied[SKY_NODE_COPY_BYTES >= SKY_SERVICE_SCRATCH_BYTES ? 1 : -1];
 typedef char RelayedIsCopied[SKY_NODE_COPY_BYTES >= SKY_LIMIT_RELAY_BYTES ? 1 : -1];
 typedef char HellosAreCopied[SKY_NODE_COPY_BYTES >= SKY_HELLO_MAX_BYTES ? 1 : -1];
@@ -23,7 +23,7 @@ typedef char HellosFit[SKY_SERVICE_PACKET_MIN >= SKY_HELLO_MAX_BYTES + SKY_RESPO
 
 static void Flush(SKY_Node_t *node)
 {
-    SKY_ASSERT(!node->bodies_wait || node->held != NULL); /* bodies lie in the memory of the service that is held */
+    SKY_ASSERT(!node->bodies_wait || node->held != NULL); /* waiting bodies lie in the memory of the held service */
     node->shell.Flush(node->shell.context);
     node->bodies_wait = false;
 }
@@ -32,7 +32,7 @@ static void LetGo(SKY_Node_t *node)
 {
     if (node->held != NULL)
     {
-        Flush(node); /* bodies lie in the service's memory */
+        Flush(node); /* bodies lie in the service's memory, which is about to be unlocked */
         node->shell.Release(node->shell.context);
         node->held = NULL;
     }
@@ -40,14 +40,14 @@ static void LetGo(SKY_Node_t *node)
     SKY_ASSERT(!node->bodies_wait);
 }
 
-/* Lock the service of an APID; it stays locked for the packets that follow. @return false: nobody serves it now */
+/* Lock the service of an APID; it stays locked for the packets that follow. @return false if no app serves it now */
 static bool Hold(SKY_Node_t *node, uint16_t apid)
 {
-    SKY_ASSERT(apid != SKY_APID_ISL); /* that is the node itself */
+    SKY_ASSERT(apid != SKY_APID_ISL); /* the node itself serves ISL */
     if (node->held == NULL || node->held_apid != apid)
     {
         LetGo(node);
-        SKY_ASSERT(node->held == NULL); /* one service at a time is locked */
+        SKY_ASSERT(node->held == NULL); /* one service is locked at a time */
         node->held      = node->shell.Acquire(node->shell.context, apid);
         node->held_apid = apid;
     }
@@ -55,15 +55,15 @@ static bool Hold(SKY_Node_t *node, uint16_t apid)
     return node->held != NULL;
 }
 
-/* Send what the held service has to say. @return true: for some of it there is no way, which the service was told */
+/* Send what the held service has to say. @return true if there was no way for some of it, which the service was told */
 static bool Pull(SKY_Node_t *node, uint64_t now_us)
 {
     const SKY_NodeService_t *service = node->held;
-    SKY_Packet_t             address; /* what the router looks at */
+    SKY_Packet_t             address; /* the router looks at this header alone */
     SKY_Route_t              route;
     SKY_Out_t                out;
     uint32_t                 count;
-    SKY_Addr_t               unreachable = {0, 0}; /* the last one; a next pull tells of others */
+    SKY_Addr_t               unreachable = {0, 0}; /* the last address without a way; the next pull tells of others */
 
     SKY_ASSERT(service != NULL);
     (void)memset(&address, 0, sizeof(address));
@@ -89,20 +89,20 @@ static bool Pull(SKY_Node_t *node, uint64_t now_us)
             node->bodies_wait = node->bodies_wait || out.body_len > SKY_NODE_COPY_BYTES;
             SKY_NodeLink_Send(node, now_us, link, route.endpoint, &parts);
         }
-        else if (route.action == SKY_ROUTE_ANSWER && route.status == SKY_STATUS_UNREACHABLE) /* counted by the router */
+        else if (route.action == SKY_ROUTE_ANSWER && route.status == SKY_STATUS_UNREACHABLE) /* the router has counted the drop */
         {
             unreachable = out.dst;
         }
     }
     if (count == SKY_NODE_BURST_MAX && service->Next(service->context, now_us, &out))
     {
-        SKY_Router_CountDrop(&node->router, SKY_STATUS_BUSY); /* the rest is cut off; whoever waits for it will ask again */
+        SKY_Router_CountDrop(&node->router, SKY_STATUS_BUSY); /* the rest is dropped; whoever waits for it asks again */
     }
     if (unreachable.plane != 0u)
     {
         service->Unreachable(service->context, unreachable);
     }
-    SKY_ASSERT(node->held == service); /* nobody else is let in meanwhile */
+    SKY_ASSERT(node->held == service); /* nobody else has locked the service meanwhile */
     SKY_ASSERT(count <= SKY_NODE_BURST_MAX);
     return unreachable.plane != 0u;
 }
@@ -110,7 +110,7 @@ static bool Pull(SKY_Node_t *node, uint64_t now_us)
 static void PollServices(SKY_Node_t *node, uint64_t now_us)
 {
     uint64_t due_us = node->cfg.poll_most_us < UINT64_MAX - now_us ? now_us + node->cfg.poll_most_us : UINT64_MAX;
-    SKY_ASSERT(node->asker == 0u); /* what is said now answers nobody */
+    SKY_ASSERT(node->asker == 0u); /* polled packets answer nobody */
 
     LetGo(node);
     SKY_ASSERT(node->held == NULL);
@@ -127,7 +127,7 @@ static void PollServices(SKY_Node_t *node, uint64_t now_us)
             service->Poll(service->context, now_us, &next_us);
             if (Pull(node, now_us))
             {
-                next_us = now_us; /* what waited for that way may go on */
+                next_us = now_us; /* packets that waited for that way may go on */
             }
             LetGo(node);
             due_us = next_us < due_us ? next_us : due_us;
@@ -141,14 +141,14 @@ static void PollServices(SKY_Node_t *node, uint64_t now_us)
 /* ---- answers --------------------------------------------------------------------------------------------------------- */
 
 /*
- * Tell the sender of a request why nothing comes of it. This answer is no larger than the request; what a service answers can be
+ * Tell the sender of a request why nothing comes of it. This answer is no larger than the request. What a service answers can be
  * a thousand times as large, and goes to whatever address the request claims to come from: see docs/cfs-integration.md, limits.
  */
 static void Answer(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Status_t status, SKY_LinkId_t ingress,
                    uint64_t endpoint)
 {
     SKY_Packet_t reply;
-    SKY_ASSERT(pkt->is_request); /* else two would answer each other for ever */
+    SKY_ASSERT(pkt->is_request); /* answers to answers would never end */
     SKY_ASSERT(status != SKY_STATUS_OK);
     SKY_ASSERT(status < SKY_STATUS_COUNT);
 
@@ -178,7 +178,7 @@ static void AnswerRequest(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
 
 /* ---- arrivals -------------------------------------------------------------------------------------------------------- */
 
-/* A datagram that did not decode. */
+/* Act on a datagram that did not decode. */
 static void Refuse(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_Status_t status, SKY_LinkId_t ingress,
                    uint64_t endpoint)
 {
@@ -189,7 +189,7 @@ static void Refuse(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, S
     SKY_Router_CountDrop(&node->router, status);
     if (pkt->apid == NO_APID)
     {
-        return; /* not even an address could be trusted */
+        return; /* not even the sender's address can be trusted */
     }
     if (SKY_Addr_Equal(pkt->dst, node->router.self) && pkt->apid != SKY_APID_ISL && Hold(node, pkt->apid))
     {
@@ -202,7 +202,7 @@ static void Deliver(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, 
 {
     SKY_ASSERT(SKY_Addr_Equal(pkt->dst, node->router.self));
     SKY_ASSERT(ingress < SKY_LINK_COUNT);
-    SKY_ASSERT(ingress == SKY_LINK_GROUND || node->asker == 0u); /* only hosts on the ground ask from an endpoint */
+    SKY_ASSERT(ingress == SKY_LINK_GROUND || node->asker == 0u); /* only ground hosts ask from an endpoint */
     if (pkt->apid == SKY_APID_ISL)
     {
         SKY_NodeLocal_Packet(node, now_us, pkt, ingress);
@@ -216,7 +216,7 @@ static void Deliver(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, 
         SKY_ASSERT(!node->bodies_wait);
         node->held->Begin(node->held->context, now_us, pkt);
         (void)Pull(node, now_us);
-        node->poll_due_us = now_us; /* it may have got work to go on with */
+        node->poll_due_us = now_us; /* the service may have got work to go on with */
     }
     else
     {
@@ -225,7 +225,7 @@ static void Deliver(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, 
     }
 }
 
-/* Hand a packet of others on, from where it lies. */
+/* Forward a packet that is for others, from where it lies. */
 static void PassOn(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t len, const SKY_Packet_t *pkt,
                    const SKY_Route_t *route, SKY_LinkId_t ingress, uint64_t endpoint)
 {
@@ -241,7 +241,7 @@ static void PassOn(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t le
     }
     else if (route->action == SKY_ROUTE_FORWARD)
     {
-        SKY_ASSERT(route->hop_limit < pkt->hop_limit); /* so every packet ends */
+        SKY_ASSERT(route->hop_limit < pkt->hop_limit); /* every packet ends, because its hop limit falls */
         SKY_ASSERT(route->link < SKY_ISL_COUNT);
         SKY_Packet_Relabel(data, len, route->hop_limit, route->gateway);
         SKY_NodeLink_Send(node, now_us, route->link, 0, &parts);
@@ -261,7 +261,7 @@ static void Process(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
     SKY_ASSERT(ingress < SKY_LINK_COUNT);
 
     SKY_ASSERT(node->asker == 0u);
-    pkt.apid = NO_APID; /* stays if decoding fails so early that nothing of the packet can be trusted */
+    pkt.apid = NO_APID; /* stays if decoding fails before the APID is known */
     status   = SKY_Packet_Decode(data, len, &pkt);
     if (status != SKY_STATUS_OK)
     {
@@ -272,7 +272,7 @@ static void Process(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t l
     switch (route.action)
     {
         case SKY_ROUTE_DELIVER:
-            pkt.gateway = route.gateway; /* from the ground: ours, so that responses find back */
+            pkt.gateway = route.gateway; /* the gateway becomes this satellite, so that responses find back */
             node->asker = route.endpoint;
             Deliver(node, now_us, &pkt, ingress, endpoint);
             node->asker = 0;
@@ -297,7 +297,7 @@ void SKY_Node_Receive(SKY_Node_t *node, uint64_t now_us, uint8_t *data, uint32_t
     SKY_NodeLink_EndCuts(node, now_us);
     ingress = SKY_Node_LinkOf(node, endpoint);
     SKY_ASSERT(ingress == SKY_LINK_GROUND || node->links[ingress].is_present);
-    if ((endpoint & SKY_NODE_PORT_MASK) == 0u) /* nobody can be answered there, and trying fails like a refused train */
+    if ((endpoint & SKY_NODE_PORT_MASK) == 0u) /* without a port nobody can be answered, and trying fails like a refused train */
     {
         SKY_Router_CountDrop(&node->router, SKY_STATUS_BAD_ADDRESS);
     }
@@ -406,14 +406,14 @@ SKY_NodeResult_t SKY_Node_Configure(SKY_Node_t *node, uint64_t now_us, const SKY
     SKY_ASSERT(node->router.map == NULL || node->map.satellites == (uint32_t)cfg->torus.planes * cfg->torus.slots);
     SKY_ASSERT(SKY_Addr_Equal(node->router.self, cfg->self));
     has_room = node->router.map != NULL;
-    SKY_Hello_Init(&node->hello, &node->router, now_us, cfg->hello_us); /* takes the map away if there are none */
+    SKY_Hello_Init(&node->hello, &node->router, now_us, cfg->hello_us); /* Init takes the map away if there are no hellos */
     for (uint32_t id = 0; id < SKY_ISL_COUNT; ++id)
     {
         SetLink(node, now_us, id, &cfg->neighbours[id]);
     }
     SetLink(node, now_us, SKY_LINK_GROUND, &ground);
     SKY_ASSERT(cfg->hello_us != 0u || node->router.map == NULL);
-    SKY_ASSERT(node->links[SKY_LINK_GROUND].is_present); /* nobody could reach the satellite */
+    SKY_ASSERT(node->links[SKY_LINK_GROUND].is_present); /* without the ground link nobody could reach the satellite */
     SKY_ASSERT(node->router.map == NULL || node->map.self < node->map.satellites);
     SKY_ASSERT(node->router.usable >> SKY_ISL_COUNT == 0u);
     return has_room ? SKY_NODE_CONFIGURED : SKY_NODE_MAPLESS;

@@ -14,7 +14,7 @@ static bool IsCut(const SKY_NodeLink_t *link)
     return link->model.cut || link->cut_until_us != 0u;
 }
 
-/* On a ring of two, a neighbour has two links: what comes while one is cut has come over the other. */
+/* On a ring of two, a neighbour has two links: packets that come while one is cut have come over the other. */
 SKY_LinkId_t SKY_Node_LinkOf(const SKY_Node_t *node, uint64_t endpoint)
 {
     SKY_LinkId_t found = SKY_LINK_GROUND;
@@ -47,7 +47,7 @@ bool SKY_Node_IsUp(const SKY_Node_t *node, SKY_LinkId_t id)
     return link->is_present && !IsCut(link) && (id == SKY_LINK_GROUND || (node->router.usable & (1u << id)) != 0u);
 }
 
-/* The hellos decide when a link that is no longer cut comes back. */
+/* Hellos decide when a link that is no longer cut comes back. */
 static void UpdateRoute(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id)
 {
     const SKY_NodeLink_t *link = &node->links[id];
@@ -167,7 +167,7 @@ void SKY_NodeLink_Send(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint6
 {
     SKY_NodeLink_t *link = &node->links[id];
     SKY_ASSERT(parts->head_len + parts->tail_len <= SKY_NODE_HEAD_BYTES);
-    SKY_ASSERT(id != SKY_LINK_GROUND || endpoint != 0u); /* there is somebody to send it to */
+    SKY_ASSERT(id != SKY_LINK_GROUND || endpoint != 0u); /* the packet has a receiver */
 
     if (IsCut(link))
     {
@@ -187,7 +187,7 @@ void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt,
     SKY_PacketParts_t parts;
     SKY_ASSERT(id < SKY_LINK_COUNT);
     SKY_ASSERT(pkt->length == 0u || pkt->payload != NULL);
-    SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self)); /* it is our own */
+    SKY_ASSERT(SKY_Addr_Equal(pkt->src, node->router.self)); /* the packet is our own */
 
     pkt->seq_count = node->seq_count++;
     SKY_Packet_SetTime(pkt, now_us + node->shell.ClockOffsetUs(node->shell.context));
@@ -198,7 +198,7 @@ void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt,
     parts.tail     = tail;
     parts.tail_len = SKY_PEC_BYTES;
     SKY_ASSERT(parts.head_len <= sizeof(head));
-    if (parts.head_len > 0u) /* else it would be longer than any packet */
+    if (parts.head_len > 0u) /* a packet without a head would be longer than any packet may be */
     {
         SKY_NodeLink_Send(node, now_us, id, endpoint, &parts);
     }
@@ -224,10 +224,10 @@ void SKY_NodeLink_RunHellos(SKY_Node_t *node, uint64_t now_us)
 {
     SKY_HelloOut_t out;
 
-    while (SKY_Hello_Next(&node->hello, now_us, &out)) /* ends: news of a link comes in bounded bursts */
+    while (SKY_Hello_Next(&node->hello, now_us, &out)) /* the loop ends, because news of a link comes in bounded bursts */
     {
         SKY_ASSERT(out.link < SKY_ISL_COUNT);
-        SKY_ASSERT(out.pkt.hop_limit == 1u); /* a neighbour's only */
+        SKY_ASSERT(out.pkt.hop_limit == 1u); /* hellos go to neighbours only */
         SKY_ASSERT(out.pkt.length <= SKY_HELLO_MAX_BYTES);
         SKY_NodeLink_SendOver(node, now_us, &out.pkt, out.link, 0);
     }

@@ -78,7 +78,7 @@ static uint32_t EncodeStats(const SKY_Node_t *node, uint64_t now_us, uint8_t *pa
     {
         LinkStats(node, now_us, (SKY_LinkId_t)id, &values[SKY_STATS_ISL_COUNT + id * SKY_STATS_LINK_COUNT]);
     }
-    SKY_ASSERT(values[SKY_STATS_ISL_LINKS] == SKY_LINK_COUNT); /* the receiver counts on as many */
+    SKY_ASSERT(values[SKY_STATS_ISL_LINKS] == SKY_LINK_COUNT); /* the receiver counts on as many links */
     for (uint32_t i = 0; i < STATS_COUNT; ++i)
     {
         for (uint32_t byte = 0; byte < COUNTER_BYTES; ++byte)
@@ -134,14 +134,14 @@ static SKY_Status_t RelayOnce(SKY_Node_t *node, const SKY_Packet_t *pkt)
 
 /* ---- RELAY: telemetry ------------------------------------------------------------------------------------------------ */
 
-/* An endpoint has one lease, whatever numbers it gives itself. */
+/* Find the lease of an endpoint. It has one, whatever numbers it gives itself. */
 static bool IsLeaseOf(const SKY_NodeListener_t *listener, const SKY_Packet_t *pkt, uint64_t endpoint)
 {
     return listener->endpoint == endpoint &&
            (endpoint != 0u || (SKY_Addr_Equal(listener->host, pkt->src) && SKY_Addr_Equal(listener->gateway, pkt->gateway)));
 }
 
-/* Give the requester a lease, or renew it. Without a free place the oldest lease makes room: whoever listens renews in time. */
+/* Give the requester a lease, or renew it. Without a free place the oldest lease makes room, because listeners renew in time. */
 static void Listen(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const uint64_t      endpoint = node->asker;
@@ -170,7 +170,7 @@ static void Listen(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
     place->request_id = pkt->request_id;
     place->until_us   = now_us + node->cfg.lease_us;
     SKY_ASSERT(place->until_us >= now_us);
-    SKY_ASSERT(place->endpoint == node->asker); /* telemetry goes to who has asked */
+    SKY_ASSERT(place->endpoint == node->asker); /* telemetry goes to the endpoint that asked */
 }
 
 static SKY_Status_t Relay(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt)
@@ -243,7 +243,7 @@ void SKY_Node_Telemetry(SKY_Node_t *node, uint64_t now_us, const uint8_t *messag
 
 /* ---- requests -------------------------------------------------------------------------------------------------------- */
 
-/* @return false: the hello is refused */
+/* Act on a hello. @return false if it is refused */
 static bool Hello(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress)
 {
     SKY_HelloOut_t          out;
@@ -252,9 +252,9 @@ static bool Hello(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SK
 
     if (result == SKY_HELLO_ANSWER)
     {
-        SKY_NodeLink_SendOver(node, now_us, &out.pkt, out.link, 0); /* the link is what it asks about */
+        SKY_NodeLink_SendOver(node, now_us, &out.pkt, out.link, 0); /* the answer leaves over its link */
     }
-    SKY_NodeLink_RunHellos(node, now_us); /* news goes on at once, before packets that are routed by it */
+    SKY_NodeLink_RunHellos(node, now_us); /* news leaves at once, before packets that are routed by it */
     SKY_ASSERT(result != SKY_HELLO_ANSWER || pkt->is_request);
     SKY_ASSERT(result != SKY_HELLO_ANSWER || out.link == ingress);
     return result != SKY_HELLO_REFUSED;
@@ -269,7 +269,7 @@ void SKY_NodeLocal_Packet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
 
     if (pkt->op == SKY_OP_HELLO && (Hello(node, now_us, pkt, ingress) || (pkt->flags & SKY_FLAG_GOSSIP) != 0u))
     {
-        return; /* news is never answered, not even where it is refused */
+        return; /* news is never answered, not even if it is refused */
     }
     if (!pkt->is_request)
     {
@@ -302,6 +302,6 @@ void SKY_NodeLocal_Packet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t 
             break;
     }
     SKY_NodeLink_SendPacket(node, now_us, &reply);
-    SKY_ASSERT(reply.length <= SKY_NODE_COPY_BYTES); /* so it is copied at once: what it points to does not last */
+    SKY_ASSERT(reply.length <= SKY_NODE_COPY_BYTES); /* the reply is copied at once, because its payload does not last */
     SKY_ASSERT(!reply.is_request);
 }

@@ -1,6 +1,7 @@
 /**
  * @file
- * Private to the node: what its files call of each other. sky_node.c calls the other two, sky_node_local.c calls sky_node_link.c.
+ * Private to the node: functions that its files call of each other. sky_node.c calls the other two, sky_node_local.c calls
+ * sky_node_link.c.
  */
 #ifndef SKY_NODE_PRIV_H
 #define SKY_NODE_PRIV_H
@@ -16,7 +17,7 @@ void     SKY_NodeLink_EndCuts(SKY_Node_t *node, uint64_t now_us);
 uint64_t SKY_NodeLink_NextDue(const SKY_Node_t *node);
 /** Send parts over a link. @p endpoint matters on SKY_LINK_GROUND only. */
 void SKY_NodeLink_Send(SKY_Node_t *node, uint64_t now_us, SKY_LinkId_t id, uint64_t endpoint, const SKY_PacketParts_t *parts);
-/** Send a packet of our own over a link, whatever the router thinks of it. @p endpoint matters on SKY_LINK_GROUND only. */
+/** Send a packet of our own over a link, whatever the router decides. @p endpoint matters on SKY_LINK_GROUND only. */
 void SKY_NodeLink_SendOver(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt, SKY_LinkId_t id, uint64_t endpoint);
 /** Route and send a packet of our own; a payload of at most SKY_NODE_COPY_BYTES is copied. */
 void SKY_NodeLink_SendPacket(SKY_Node_t *node, uint64_t now_us, SKY_Packet_t *pkt);
@@ -25,7 +26,7 @@ void SKY_NodeLink_RunHellos(SKY_Node_t *node, uint64_t now_us);
 
 /* ---- sky_node_local.c: what the node serves itself ---------------------------------------------------------------------- */
 
-/** A packet for this satellite at APID isl: PING, HELLO, STATS, RELAY. */
+/** Act on a packet for this satellite at APID isl: PING, HELLO, STATS, RELAY. */
 void SKY_NodeLocal_Packet(SKY_Node_t *node, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress);
 
 #endif

@@ -14,15 +14,15 @@
 #define SECONDARY_FLAG   0x0800u
 #define VERSION_MASK     0xE000u
 #define APID_MASK        0x07FFu
-#define FUNCTION_MASK    0x7Fu /* bit 7 of the command secondary header's first byte is reserved */
+#define FUNCTION_MASK    0x7Fu /* bit 7 is reserved in the command secondary header's first byte */
 #define OFF_FUNCTION     SKY_PRIMARY_BYTES
 #define OFF_CHECKSUM     (SKY_PRIMARY_BYTES + 1u)
 #define CHECKSUM_INIT    0xFFu
 #define US_PER_S         UINT64_C(1000000)
 #define SUBS_PER_S       65536u
 #define LENGTH_BIAS      (SKY_PRIMARY_BYTES + 1u)    /* the length field counts the bytes behind the primary header, less one */
-#define RELABELLED_BYTES (SKY_OFF_GATEWAY_SLOT + 2u) /* of our header: up to the end of its last mutable field */
-#define JOIN_BYTES       64u                         /* fewer take less time to go through again than to join */
+#define RELABELLED_BYTES (SKY_OFF_GATEWAY_SLOT + 2u) /* bytes of our header up to the end of its last mutable field */
+#define JOIN_BYTES       64u                         /* below this many bytes reading again is faster than joining CRCs */
 
 static uint16_t Load16(const uint8_t *p)
 {
@@ -70,7 +70,7 @@ static void StoreAddr(uint8_t *p, SKY_Addr_t addr)
     Store16(p + 2, addr.slot);
 }
 
-/* Bytes before our header. */
+/* Return the bytes before our header. */
 static size_t HeaderOffset(bool is_request)
 {
     return SKY_PRIMARY_BYTES + (is_request ? SKY_REQUEST_SECONDARY_BYTES : SKY_RESPONSE_SECONDARY_BYTES);
@@ -296,7 +296,7 @@ void SKY_Packet_Relabel(uint8_t *data, size_t len, uint8_t hop_limit, SKY_Addr_t
     SKY_ASSERT(changed <= sizeof(difference));
     SKY_ASSERT(changed + SKY_PEC_BYTES <= len);
     SKY_ASSERT(len <= SKY_LIMIT_PACKET_BYTES);
-    SKY_ASSERT(len == Load16(data + 4) + LENGTH_BIAS); /* it was decoded */
+    SKY_ASSERT(len == Load16(data + 4) + LENGTH_BIAS); /* the packet has been decoded */
     difference[offset + SKY_OFF_HOP_LIMIT] = hop_limit;
     StoreAddr(difference + offset + SKY_OFF_GATEWAY_PLANE, gateway);
     difference[offset + SKY_OFF_HOP_LIMIT] ^= data[offset + SKY_OFF_HOP_LIMIT];

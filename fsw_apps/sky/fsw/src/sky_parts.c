@@ -1,6 +1,6 @@
 /**
  * @file
- * Parts of a chunk that are here: see sky_parts.h.
+ * Parts of a chunk that have arrived: see sky_parts.h.
  */
 #include "sky_parts.h"
 
@@ -18,7 +18,7 @@ bool SKY_Parts_Check(uint32_t chunk_len, uint32_t offset, uint32_t length)
 bool SKY_Parts_Add(SKY_Parts_t *parts, uint32_t chunk_len, uint32_t offset, uint32_t length)
 {
     const bool is_tail = offset + length == chunk_len;
-    /* What this part and those here say together of the layout, whichever came first. */
+    /* Combine what this part and those before say of the layout, whichever came first. */
     const uint32_t part_bytes = is_tail ? parts->part_bytes : length;
     const uint32_t tail       = is_tail ? offset : parts->tail_offset;
 
@@ -36,10 +36,10 @@ bool SKY_Parts_Add(SKY_Parts_t *parts, uint32_t chunk_len, uint32_t offset, uint
     if (!is_tail)
     {
         SKY_ASSERT(offset / part_bytes < SKY_LIMIT_FRAGMENTS - 1u);
-        parts->here |= 1ull << (offset / part_bytes); /* at most SKY_LIMIT_FRAGMENTS - 2: the tail is behind it */
+        parts->here |= 1ull << (offset / part_bytes); /* at most SKY_LIMIT_FRAGMENTS - 2, as the tail is behind it */
     }
     SKY_ASSERT(parts->part_bytes != 0 || parts->tail_offset != 0);
-    SKY_ASSERT(parts->here == 0 || parts->part_bytes != 0); /* what is here has a place */
+    SKY_ASSERT(parts->here == 0 || parts->part_bytes != 0); /* parts that have arrived have a place */
     SKY_ASSERT(parts->tail_offset < chunk_len);
     SKY_ASSERT(parts->here >> (SKY_LIMIT_FRAGMENTS - 1u) == 0); /* the last bit is the tail's */
     return true;

@@ -10,12 +10,12 @@
 
 #include "sky_assert.h"
 
-#define PEER_WINDOW_MIN         2u /* one chunk alone would wait a whole round trip for the next */
+#define PEER_WINDOW_MIN         2u /* a single chunk would wait a whole round trip for the next */
 #define PEER_GRACE_QUARTERS_MAX 4u
 #define PEER_NARROW_ROUNDS      64u
 
-/* Links lose packets without being full. Whoever takes each loss for congestion never gets such a link filled, so what a bad
- * link loses (a few in a hundred, as in BBR version 2) changes nothing; a queue that overflows loses more than that at once. */
+/* Links lose packets without being full. If each loss counted as congestion, such a link would never fill. So the losses of a bad
+ * link (a few in a hundred, as in BBR version 2) change nothing; a queue that overflows loses more than that at once. */
 #define PEER_LOSS_TOLERATED(window) (1u + (window) / 32u)
 
 static uint32_t at_most(uint32_t value, uint32_t limit)
@@ -67,7 +67,7 @@ void SKY_Peer_Init(SKY_Peer_t *peer, const SKY_PeerCfg_t *cfg, SKY_Addr_t addr)
 }
 
 /* RFC 6298, section 2: gains 1/8 and 1/4, timer at four times the variation above the mean. On a steady link the variation goes
- * to nothing; rto_min_us is then what stands between a late answer and a needless repeat. */
+ * to nothing; rto_min_us then keeps late answers from causing needless repeats. */
 void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
 {
     const uint32_t rtt = at_least(at_most(rtt_us, peer->cfg.rto_max_us), 1);
@@ -87,12 +87,12 @@ void SKY_Peer_OnRtt(SKY_Peer_t *peer, uint32_t rtt_us)
     const uint64_t rto = (uint64_t)peer->srtt_us + at_least(at_most(peer->rttvar_us, UINT32_MAX / 4) * 4, peer->cfg.rto_min_us);
 
     peer->rto_us = rto < peer->cfg.rto_max_us ? (uint32_t)rto : peer->cfg.rto_max_us;
-    SKY_ASSERT(peer->srtt_us > 0); /* 0 says that nothing was measured */
+    SKY_ASSERT(peer->srtt_us > 0); /* a mean of 0 would mean that nothing was measured */
     SKY_ASSERT(peer->rto_us >= peer->cfg.rto_min_us);
     SKY_ASSERT(peer->rto_us <= peer->cfg.rto_max_us);
     SKY_ASSERT(peer->srtt_us <= peer->cfg.rto_max_us);
     SKY_ASSERT(peer->rttvar_us <= peer->cfg.rto_max_us);
-    SKY_ASSERT(peer->rto_us >= peer->srtt_us); /* else every answer would come too late */
+    SKY_ASSERT(peer->rto_us >= peer->srtt_us); /* with a shorter timer every answer would come too late */
 }
 
 void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
@@ -115,7 +115,7 @@ void SKY_Peer_OnDelivered(SKY_Peer_t *peer, uint32_t chunks)
     SKY_ASSERT(peer->acked_in_window < peer->window);
 }
 
-/* A round trip, as long as none was measured a guess. */
+/* Return the round trip, or a guess while none was measured. */
 static uint32_t peer_round_us(const SKY_Peer_t *peer)
 {
     SKY_ASSERT(peer->rto_us > 0);
@@ -159,7 +159,7 @@ void SKY_Peer_OnLoss(SKY_Peer_t *peer, uint64_t now_us, uint32_t chunks)
     {
         (void)peer_shrink(peer, now_us);
     }
-    SKY_ASSERT(peer->lost_in_round <= PEER_LOSS_TOLERATED(peer->window) || now_us < peer->recovered_us); /* or it has halved */
+    SKY_ASSERT(peer->lost_in_round <= PEER_LOSS_TOLERATED(peer->window) || now_us < peer->recovered_us); /* else it halved */
 }
 
 void SKY_Peer_OnLate(SKY_Peer_t *peer, uint64_t now_us)
@@ -188,7 +188,7 @@ uint32_t SKY_Peer_GraceUs(SKY_Peer_t *peer, uint64_t now_us)
     return at_least(peer_round_us(peer) / 4 * peer->grace_quarters, peer->rttvar_us);
 }
 
-/* The shares of one satellite run out of time together; the timer doubles once for all of them. */
+/* Back off once for all shares of one satellite, because they run out of time together: the timer doubles. */
 void SKY_Peer_OnTimeout(SKY_Peer_t *peer, uint64_t now_us)
 {
     if (peer_shrink(peer, now_us))
@@ -232,8 +232,8 @@ SKY_ShareState_t SKY_ShareState_OfError(SKY_Status_t status)
     SKY_ASSERT(status != SKY_STATUS_OK); /* a success is no error */
     switch (status)
     {
-        case SKY_STATUS_BUSY:    /* ask again */
-        case SKY_STATUS_BAD_CRC: /* damaged on the way */
+        case SKY_STATUS_BUSY:    /* ask again later */
+        case SKY_STATUS_BAD_CRC: /* the packet was damaged on its way */
             return SKY_SHARE_RUNNING;
         default:
             return SKY_SHARE_REFUSED;
@@ -244,8 +244,8 @@ uint32_t SKY_ChunkBytes(uint32_t block_len, uint32_t chunk_len, uint32_t chunk_t
 {
     SKY_ASSERT(id < chunk_total);
     SKY_ASSERT(chunk_len >= 1);
-    SKY_ASSERT((uint64_t)(chunk_total - 1) * chunk_len < block_len); /* the last chunk has at least a byte, */
-    SKY_ASSERT((uint64_t)chunk_total * chunk_len >= block_len);      /* and at most those of a full one */
+    SKY_ASSERT((uint64_t)(chunk_total - 1) * chunk_len < block_len); /* the last chunk has at least a byte */
+    SKY_ASSERT((uint64_t)chunk_total * chunk_len >= block_len);      /* the last chunk is no longer than a full one */
     return id + 1 < chunk_total ? chunk_len : block_len - (chunk_total - 1) * chunk_len;
 }
 
@@ -267,7 +267,7 @@ void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uin
     req->tenant     = cfg->tenant;
     req->epoch      = cfg->epoch;
     req->request_id = SKY_REQUEST_FIRST(cfg->request_id) | number;
-    /* So the answer is this share's: SKY_ShareCfg_Owns. */
+    /* SKY_ShareCfg_Owns has shown that the answer is this share's. */
     SKY_ASSERT(SKY_REQUEST_FIRST(req->request_id) == SKY_REQUEST_FIRST(cfg->request_id));
     req->chunk_total = cfg->chunk_total;
     req->block_len   = cfg->block_len;
@@ -275,7 +275,7 @@ void SKY_ShareCfg_Request(const SKY_ShareCfg_t *cfg, const SKY_Peer_t *peer, uin
     (void)memcpy(req->key, cfg->key, SKY_KEY_BYTES);
     if (cfg->deadline_us != UINT64_MAX)
     {
-        /* Rounded up: 0 would mean none. */
+        /* The time is rounded up, because 0 would mean none. */
         const uint64_t left_ms = cfg->deadline_us > now_us ? (cfg->deadline_us - now_us - 1) / 1000 + 1 : 1;
 
         req->deadline_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
@@ -291,7 +291,7 @@ uint32_t SKY_Packet_CutPart(SKY_Packet_t *pkt, const uint8_t *chunk, uint32_t of
     const bool     is_last  = left <= room;
     SKY_ASSERT(packet_bytes > overhead);
     SKY_ASSERT(packet_bytes <= SKY_LIMIT_PACKET_BYTES);
-    SKY_ASSERT(offset < pkt->chunk_len); /* else there would be empty parts without end */
+    SKY_ASSERT(offset < pkt->chunk_len); /* empty parts would go on without end */
 
     pkt->offset  = offset;
     pkt->length  = is_last ? left : room;

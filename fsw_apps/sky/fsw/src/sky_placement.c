@@ -6,7 +6,8 @@
 
 #include "sky_assert.h"
 
-/* The smallest box with room for all: ceil(sqrt(n)) slots wide where the torus allows, wider where it has too few planes. */
+/* Choose the smallest box with room for all: ceil(sqrt(n)) slots wide where the torus allows, wider where it has too few
+ * planes. */
 static void Box(SKY_Placement_t *placement)
 {
     const SKY_Torus_t *torus   = &placement->torus;
@@ -39,7 +40,7 @@ static bool IsFound(const SKY_Cell_t *at, uint32_t first, uint32_t count, SKY_Ce
     return false;
 }
 
-/* What is found is the queue, and a neighbour is found already only if it is in this ring, the one before, or the one after. */
+/* The queue is what was found. A neighbour was found already only if it is in this ring, the one before, or the one after. */
 void SKY_Placement_Rings(const SKY_Torus_t *torus, uint16_t rows, uint16_t columns, uint32_t cells, SKY_Cell_t *at)
 {
     static const SKY_Cell_t steps[] = {{-1, 0}, {0, 1}, {1, 0}, {0, -1}};
@@ -48,10 +49,10 @@ void SKY_Placement_Rings(const SKY_Torus_t *torus, uint16_t rows, uint16_t colum
     SKY_ASSERT(rows <= torus->planes);
     SKY_ASSERT(columns <= torus->slots);
 
-    uint32_t count  = 1; /* found */
-    uint32_t before = 0; /* where the ring before begins, */
-    uint32_t ring   = 0; /* this one, */
-    uint32_t after  = 1; /* and the one after */
+    uint32_t count  = 1; /* cells that were found */
+    uint32_t before = 0; /* the ring before begins here */
+    uint32_t ring   = 0; /* this ring begins here */
+    uint32_t after  = 1; /* the ring after begins here */
 
     at[0].plane = rows / 2;
     at[0].slot  = columns / 2;
@@ -121,7 +122,7 @@ bool SKY_Placement_Init(SKY_Placement_t *placement, const SKY_Torus_t *torus, SK
         placement->at[i].plane -= rows / 2;
         placement->at[i].slot -= columns / 2;
     }
-    SKY_ASSERT(placement->servers == servers); /* it fits in its 16 bits */
+    SKY_ASSERT(placement->servers == servers); /* the number fits 16 bits */
     return true;
 }
 

@@ -13,7 +13,7 @@
 
 #include "sky_assert.h"
 
-/* Counts go down to 0 and never below; what is on its way is asked about sooner or later. */
+/* Assert that counts never fall below 0, and that every chunk on its way will be asked about. */
 static void push_assert(const SKY_Push_t *push)
 {
     SKY_ASSERT(push->left <= push->cfg.count);
@@ -44,7 +44,7 @@ bool SKY_Push_Init(SKY_Push_t *push, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer
     {
         return false;
     }
-    (void)SKY_ChunkSet_Init(&push->unacked, cfg->base, cfg->stride, cfg->count); /* numbers that the check has passed */
+    (void)SKY_ChunkSet_Init(&push->unacked, cfg->base, cfg->stride, cfg->count); /* the check has passed these numbers */
     (void)memset(asked_by, 0, cfg->count * sizeof(*asked_by));
     push->asked_by = asked_by;
     push->cfg      = *cfg;
@@ -82,7 +82,7 @@ void SKY_Push_Skip(SKY_Push_t *push, uint32_t index)
 
 static uint16_t next_number(uint16_t number)
 {
-    return number == UINT16_MAX ? 1 : (uint16_t)(number + 1); /* 0 means none */
+    return number == UINT16_MAX ? 1 : (uint16_t)(number + 1); /* number 0 means none */
 }
 
 static bool is_since(uint16_t number, uint16_t since)
@@ -113,7 +113,7 @@ static void push_query(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt, uin
     }
     SKY_ASSERT(push->on_way > 0);
     SKY_ASSERT(first <= last);
-    /* Only chunks on their way are asked for, and there is one: the timer runs, or chunks were sent since the last. */
+    /* Ask about the chunks on their way. There is one: the timer runs, or chunks were sent since the last query. */
     (void)SKY_ChunkSet_Init(&set, SKY_ChunkSet_ChunkId(&push->unacked, first), push->cfg.stride, last - first + 1);
     for (uint32_t i = first; i <= last; ++i)
     {
@@ -144,20 +144,20 @@ static void push_query(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt, uin
     SKY_ASSERT(pkt->length > 0);
     SKY_ASSERT(pkt->length <= SKY_CHUNKSET_MAX_BYTES);
     SKY_ASSERT(last < push->cfg.count);
-    SKY_ASSERT(push->timer_us != 0); /* an answer that does not come is noticed */
+    SKY_ASSERT(push->timer_us != 0); /* a lost answer is noticed by the timer */
     SKY_ASSERT(push->number != 0);
 }
 
-/* Chunks between two queries: what the satellite takes at a time. */
+/* Return the chunks between two queries: as many as the satellite takes at a time. */
 static uint32_t push_burst(const SKY_Push_t *push)
 {
-    SKY_ASSERT(push->peer->cfg.burst >= 1); /* 0 would ask for ever, and send nothing */
+    SKY_ASSERT(push->peer->cfg.burst >= 1); /* with 0 the push would ask for ever, and send nothing */
     SKY_ASSERT(push->peer->credit >= 1);
     SKY_ASSERT(push->peer->credit <= SKY_LIMIT_CHUNK_SET);
     return push->peer->cfg.burst < push->peer->credit ? push->peer->cfg.burst : push->peer->credit;
 }
 
-/* @return false: the counts are wrong, and nothing is to be sent */
+/* Choose the next chunk. @return false if the counts are wrong, so nothing is sent */
 static bool push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
 {
     uint32_t index = SKY_ChunkSet_Next(&push->todo, push->cursor);
@@ -168,10 +168,10 @@ static bool push_chunk(SKY_Push_t *push, uint64_t now_us, SKY_Packet_t *pkt)
     {
         index = SKY_ChunkSet_Next(&push->todo, 0);
     }
-    SKY_ASSERT(index < push->cfg.count); /* less is on its way than is left */
+    SKY_ASSERT(index < push->cfg.count); /* fewer chunks are on their way than are left */
     if (index >= push->cfg.count)
     {
-        return false; /* asked_by ends there */
+        return false; /* asked_by has no room for more */
     }
     const uint32_t id = SKY_ChunkSet_ChunkId(&push->todo, index);
 
@@ -219,7 +219,7 @@ SKY_PushAction_t SKY_Push_Next(SKY_Push_t *push, uint64_t now_us, uint32_t budge
     return push_chunk(push, now_us, pkt) ? SKY_PUSH_CHUNK : SKY_PUSH_NOTHING;
 }
 
-/* Not there when it was asked for: it belongs to the next query. */
+/* The chunk was not there when it was asked for: it belongs to the next query. */
 static void push_doubt(SKY_Push_t *push, uint32_t index)
 {
     SKY_ASSERT(push_on_way(push, index));
@@ -292,11 +292,11 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
 
     if (!is_since(push->number, number))
     {
-        return; /* to a question that was never asked */
+        return; /* the response answers no question of ours */
     }
     if (pkt->status == SKY_STATUS_OK && (pkt->block_len != push->cfg.block_len || pkt->chunk_total != push->cfg.chunk_total))
     {
-        /* Chunks of another block of this name: held they are, but not what was sent. */
+        /* The satellite holds chunks of another block of this name, not those that were sent. */
         push->last_status = SKY_STATUS_BAD_KEY;
         push_end(push, SKY_SHARE_REFUSED);
         return;
@@ -305,9 +305,9 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
     {
         if (pkt->status == SKY_STATUS_OK)
         {
-            return; /* an answer that says nothing; the timer asks again */
+            return; /* an answer without a set says nothing; the timer asks again */
         }
-        (void)memset(&held, 0, sizeof(held)); /* a block unknown there: nothing is held */
+        (void)memset(&held, 0, sizeof(held)); /* the satellite does not know the block, so it holds nothing of it */
         held.stride = 1;
     }
     if (push->timed != 0 && is_since(number, push->timed))
@@ -316,7 +316,7 @@ static void push_answered(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t 
         {
             SKY_Peer_OnRtt(push->peer, (uint32_t)(now_us - push->asked_us));
         }
-        push->timed = 0; /* the answer to the timed one was lost: time another */
+        push->timed = 0; /* the answer to the timed query was lost: time another one */
     }
     SKY_Peer_OnCredit(push->peer, pkt->credit);
     SKY_ASSERT(held.count <= SKY_LIMIT_CHUNK_SET);
@@ -356,16 +356,16 @@ void SKY_Push_OnPacket(SKY_Push_t *push, uint64_t now_us, const SKY_Packet_t *pk
     }
     if (pkt->status == SKY_STATUS_OK)
     {
-        return; /* PUT is answered only on error */
+        return; /* a satellite answers a PUT only to refuse it */
     }
     push->last_status = pkt->status;
-    push_end(push, SKY_ShareState_OfError(pkt->status)); /* if it goes on, the next HAS brings the chunk up again */
+    push_end(push, SKY_ShareState_OfError(pkt->status)); /* if the push goes on, the next HAS brings the chunk up again */
 }
 
-/* Nothing came for long. The chunks may all be there and only the answer lost: ask before sending again. */
+/* Nothing came for long. All chunks may be there and only the answer lost, so ask before sending again. */
 static void push_silence(SKY_Push_t *push, uint64_t now_us)
 {
-    SKY_ASSERT(push->on_way > 0); /* who has sent nothing waits for nothing */
+    SKY_ASSERT(push->on_way > 0); /* a push that has sent nothing waits for nothing */
     SKY_ASSERT(push->number != 0);
     SKY_Peer_OnTimeout(push->peer, now_us);
     for (uint32_t i = SKY_ChunkSet_Next(&push->unacked, 0); i < push->cfg.count; i = SKY_ChunkSet_Next(&push->unacked, i + 1))
