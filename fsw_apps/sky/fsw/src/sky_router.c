@@ -32,7 +32,7 @@ void SKY_Router_SetLinkUp(SKY_Router_t *router, SKY_LinkId_t link, bool up)
     {
         SKY_Map_SetOwn(router->map, router->usable);
     }
-    SKY_ASSERT(router->map == NULL || (router->map->down[router->map->self] & router->usable) == 0u); /* it tells the same */
+    SKY_ASSERT(router->map == NULL || (router->map->down[router->map->self] & router->usable) == 0u); /* the map says the same */
 }
 
 void SKY_Router_SetMap(SKY_Router_t *router, SKY_Map_t *map)
@@ -70,7 +70,7 @@ static SKY_Ground_t *FindHost(SKY_Router_t *router, uint16_t host)
     return NULL;
 }
 
-/* A free entry; failing that the one unheard for longest. */
+/* Return a free entry, or else the one unheard for longest. */
 static SKY_Ground_t *FindPlace(SKY_Router_t *router)
 {
     SKY_Ground_t *place = &router->grounds[0];
@@ -89,7 +89,7 @@ static SKY_Ground_t *FindPlace(SKY_Router_t *router)
     return place;
 }
 
-/* Responses to @p host are to come to @p endpoint. @return false: the number is another's */
+/* Note that responses to @p host are to come to @p endpoint. @return false if another host has the number */
 static bool Learn(SKY_Router_t *router, uint64_t now_us, uint16_t host, uint64_t endpoint)
 {
     SKY_Ground_t *ground = FindHost(router, host);
@@ -126,7 +126,8 @@ static SKY_Status_t AdmitFromGround(const SKY_Router_t *router, const SKY_Packet
     return SKY_STATUS_OK;
 }
 
-/* Could a response to this packet find its way? A host asks and never answers, and is reached through its gateway. */
+/* Return true if a response to this packet could find its way. A host asks and never answers, and is reached through its
+ * gateway. */
 static bool SourceIsSound(const SKY_Router_t *router, const SKY_Packet_t *pkt)
 {
     return SKY_Torus_Contains(&router->torus, pkt->src) ||
@@ -143,7 +144,7 @@ static SKY_Status_t Forward(const SKY_Router_t *router, uint64_t now_us, const S
                             SKY_Addr_t target, SKY_Route_t *route)
 {
     uint32_t hop_limit = pkt->hop_limit < SKY_LIMIT_HOP_LIMIT ? pkt->hop_limit : SKY_LIMIT_HOP_LIMIT;
-    SKY_ASSERT(!SKY_Addr_Equal(target, router->self)); /* it is delivered instead */
+    SKY_ASSERT(!SKY_Addr_Equal(target, router->self)); /* a packet for this satellite is delivered instead */
 
     if (hop_limit == 0u)
     {
@@ -172,11 +173,12 @@ static SKY_Status_t Forward(const SKY_Router_t *router, uint64_t now_us, const S
     SKY_ASSERT(hop_limit >= 1u);
     route->action    = SKY_ROUTE_FORWARD;
     route->hop_limit = (uint8_t)(hop_limit - 1u);
-    SKY_ASSERT(route->hop_limit < pkt->hop_limit); /* so every packet ends */
+    SKY_ASSERT(route->hop_limit < pkt->hop_limit); /* every packet ends, because its hop limit falls */
     return SKY_STATUS_OK;
 }
 
-/* @param endpoint  of the ground host that sent this packet, or, if it is one of our own, that it is for; 0: the table knows */
+/* Route a packet. @param endpoint  of the ground host that sent it, or, for a packet of our own, that it is for; 0: the table
+ * knows */
 static SKY_Status_t Direct(SKY_Router_t *router, uint64_t now_us, const SKY_Packet_t *pkt, SKY_LinkId_t ingress,
                            uint64_t endpoint, SKY_Route_t *route)
 {

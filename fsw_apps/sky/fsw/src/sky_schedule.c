@@ -56,8 +56,8 @@ bool SKY_Schedule_Init(SKY_Schedule_t *schedule, const SKY_Torus_t *torus, SKY_L
 uint32_t SKY_Schedule_RowAt(const SKY_Schedule_t *schedule, uint64_t now_us)
 {
     const uint64_t elapsed_us = now_us - schedule->epoch_us;
-    uint32_t       first      = 1;                    /* this row has begun, */
-    uint32_t       end        = schedule->count + 1u; /* this one has not */
+    uint32_t       first      = 1;                    /* this row has begun */
+    uint32_t       end        = schedule->count + 1u; /* this row has not begun */
 
     SKY_ASSERT(schedule->count >= 1u);
     if (elapsed_us > INT64_MAX) /* the epoch is still to come */

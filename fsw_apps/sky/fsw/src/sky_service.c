@@ -65,7 +65,7 @@ bool SKY_Service_SetSchedule(SKY_Service_t *svc, const SKY_Schedule_t *schedule)
         return false;
     }
     svc->core.schedule = schedule;
-    svc->core.row      = 0; /* of the one before; a chunk may come before this one is looked at */
+    svc->core.row      = 0; /* a chunk may come before the new schedule is looked at: no row of it yet */
     SKY_Handover_Reset(&svc->migrations, &svc->handover);
     SKY_Survey_Reset(&svc->survey);
     SKY_Scrub_Reset(&svc->scrub);
@@ -95,7 +95,7 @@ void SKY_Service_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *
 {
     SKY_ServiceCore_t *core = &svc->core;
 
-    SKY_ASSERT(core->store != NULL); /* it was set up */
+    SKY_ASSERT(core->store != NULL); /* the service was set up */
     SKY_ASSERT(core->cfg.credit != 0);
     begin_pull(svc);
     if (pkt->is_request)
@@ -136,7 +136,7 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
 
     next = SKY_Migrate_OnTime(core, &svc->migrations, now_us);
     next = handover_us < next ? handover_us : next;
-    (void)SKY_Store_Expire(core->store, now_us, SKY_SERVICE_EXPIRE_SLOTS); /* the store counts them */
+    (void)SKY_Store_Expire(core->store, now_us, SKY_SERVICE_EXPIRE_SLOTS); /* the store counts the parts that expire */
     if (core->store->counters.partial > 0 && next > now_us + SKY_SERVICE_EXPIRE_US)
     {
         next = now_us + SKY_SERVICE_EXPIRE_US;
@@ -147,7 +147,7 @@ void SKY_Service_Poll(SKY_Service_t *svc, uint64_t now_us, uint64_t *next_us)
     next     = scrub_us < next ? scrub_us : next;
     *next_us = survey_us < next ? survey_us : next;
     SKY_ASSERT(core->store->counters.partial == 0 || *next_us <= now_us + SKY_SERVICE_EXPIRE_US);
-    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* nobody asked */
+    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* a service that was only polled owes no answer */
 }
 
 void SKY_Service_Unreachable(SKY_Service_t *svc, SKY_Addr_t dst)
@@ -200,6 +200,6 @@ void SKY_Service_ResetCounters(SKY_Service_t *svc)
     store->counters.evicted_blocks  = 0;
     store->counters.evicted_chunks  = 0;
     store->counters.expired_partial = 0;
-    SKY_ASSERT(store->counters.blocks <= store->counters.slots_used); /* what is held stays */
+    SKY_ASSERT(store->counters.blocks <= store->counters.slots_used); /* each block that is held has a slot */
     SKY_ASSERT(store->counters.partial <= store->counters.slots_used);
 }

@@ -22,13 +22,13 @@
 
 /* ---- responses of one packet -------------------------------------------------------------------------------------- */
 
-/* A response whose payload is the first @p length bytes of scratch. */
+/* Make a response whose payload is the first @p length bytes of scratch. */
 static void reply_with(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_t *req, SKY_Status_t status,
                        uint32_t length)
 {
     SKY_ASSERT(length <= sizeof(answer->scratch));
     SKY_ASSERT(req->is_request);                  /* a response is never answered */
-    SKY_ASSERT(answer->stage == SKY_ANSWER_IDLE); /* there is one answer */
+    SKY_ASSERT(answer->stage == SKY_ANSWER_IDLE); /* there is one answer at a time */
     SKY_ASSERT(core->cfg.credit <= SKY_LIMIT_CHUNK_SET);
     SKY_Packet_Reply(req, core->cfg.self, status, &answer->reply);
     answer->reply.credit  = (uint16_t)core->cfg.credit;
@@ -56,7 +56,7 @@ static void reply_with_set(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, 
     SKY_ASSERT(answer->stage == SKY_ANSWER_REPLY);
 }
 
-/* Fill in the declaration of the block, as far as it is known here. */
+/* Describe the block in the answer, as far as it is known here. */
 static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint32_t block)
 {
     SKY_BlockInfo_t    info;
@@ -75,13 +75,13 @@ static SKY_Status_t describe_block(const SKY_ServiceCore_t *core, SKY_Answer_t *
     return status;
 }
 
-/* If the PUT at hand has evicted a block, its neighbours are to know. */
+/* Tell the neighbours if the PUT at hand has evicted a block. */
 static void tell_evicted(SKY_Service_t *svc, uint64_t now_us)
 {
     const SKY_Eviction_t *evicted = &svc->core.store->evicted;
     SKY_ASSERT(evicted->held == 0 || svc->core.store->counters.evicted_blocks >= 1);
 
-    /* Chunks to be handed over may be at their new places already, and the block whole. */
+    /* Chunks to be handed over may be at their new places already, and the block whole: then the neighbours are not told. */
     if (evicted->held > 0 && SKY_Handover_Left(&svc->core, &svc->migrations, &svc->handover, now_us) == 0)
     {
         SKY_Gossip_Begin(&svc->core, &svc->gossip, now_us, evicted->tenant, evicted->key);
@@ -109,7 +109,7 @@ static void put(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
         return;
     }
     SKY_ASSERT(core->store->counters.blocks > 0);
-    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* a PUT that is taken is not answered */
+    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* a PUT that succeeds is not answered */
     ++core->counters.puts;
     SKY_Handover_Put(core, &svc->handover, now_us, req);
     if (req->src.plane != 0 && req->offset + req->length == req->chunk_len)
@@ -126,7 +126,7 @@ static void has_any(const SKY_ServiceCore_t *core, SKY_Answer_t *answer, const S
     SKY_ASSERT(block != SKY_STORE_NONE || lowest == SKY_STORE_NONE);
     SKY_ASSERT(answer->stage == SKY_ANSWER_IDLE);
 
-    (void)SKY_ChunkSet_Init(&held, lowest == SKY_STORE_NONE ? req->chunk_id : lowest, 1, 1); /* a set of one is never too large */
+    (void)SKY_ChunkSet_Init(&held, lowest == SKY_STORE_NONE ? req->chunk_id : lowest, 1, 1); /* one chunk is never too many */
     if (lowest != SKY_STORE_NONE)
     {
         SKY_ChunkSet_Add(&held, 0);
@@ -166,7 +166,7 @@ static void has(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     }
     reply_with_set(core, answer, req, SKY_STATUS_OK, &held);
     answer->reply.epoch  = core->schedule != NULL ? SKY_Schedule_RowAt(core->schedule, now_us) : SKY_SCHEDULE_NONE;
-    answer->reply.status = describe_block(core, answer, block); /* of one that is here the epoch is known */
+    answer->reply.status = describe_block(core, answer, block); /* a block that is here has a known epoch */
     SKY_ASSERT(held.count <= SKY_LIMIT_CHUNK_SET);
     SKY_ASSERT(answer->stage == SKY_ANSWER_REPLY);
 }
@@ -184,7 +184,7 @@ static void purge(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
     const uint32_t block = SKY_Store_Find(core->store, req->tenant, req->key);
 
     reply_with(core, answer, req, SKY_STATUS_OK, 0);
-    (void)describe_block(core, answer, block); /* of one that is not here the lengths stay 0 */
+    (void)describe_block(core, answer, block); /* the lengths of a block that is not here stay 0 */
     answer->reply.chunk_total = SKY_Store_Purge(core->store, req->tenant, req->key);
     SKY_ASSERT(block != SKY_STORE_NONE || answer->reply.chunk_total == 0);
     SKY_ASSERT(SKY_Store_Find(core->store, req->tenant, req->key) == SKY_STORE_NONE);
@@ -235,7 +235,7 @@ static void stats(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 
 /* ---- GET ---------------------------------------------------------------------------------------------------------- */
 
-/* Look for the next chunk of the burst that is here; note those that are not. @return false: the burst is over */
+/* Look for the next chunk of the burst that is here, and note those that are not. @return false if the burst is over */
 static bool get_seek(SKY_ServiceCore_t *core, SKY_Answer_t *answer)
 {
     while (answer->burst_left > 0 && answer->set_index < answer->set.count)
@@ -282,7 +282,7 @@ static void get(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_
         answer->set_index = SKY_ChunkSet_Next(&answer->set, 0);
         if (answer->set_index == answer->set.count || req->credit == 0)
         {
-            status = SKY_STATUS_BAD_CHUNK; /* asks for nothing */
+            status = SKY_STATUS_BAD_CHUNK; /* the request asks for nothing */
         }
     }
     if (status != SKY_STATUS_OK)
@@ -293,7 +293,7 @@ static void get(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_
     ++core->counters.gets;
     reply_with(core, answer, req, SKY_STATUS_OK, 0);
     answer->block = SKY_Store_Find(core->store, req->tenant, req->key);
-    (void)describe_block(core, answer, answer->block); /* what is not here shows chunk by chunk */
+    (void)describe_block(core, answer, answer->block); /* chunks that are not here show one by one */
     answer->missing = answer->set;
     (void)memset(answer->missing.map, 0, sizeof(answer->missing.map));
     answer->burst_left = req->credit < core->cfg.credit ? req->credit : core->cfg.credit;
@@ -303,7 +303,7 @@ static void get(SKY_ServiceCore_t *core, SKY_Answer_t *answer, const SKY_Packet_
     SKY_ASSERT(answer->stage == SKY_ANSWER_CHUNKS || get_stage_after(answer) == SKY_ANSWER_MISSING);
 }
 
-/* The chunk at hand, or its next part. Whether it is the last of the burst shows only when the next has been looked for. */
+/* Send the chunk at hand, or its next part. Only the look for the next chunk shows whether it is the last of the burst. */
 static bool get_next_chunk(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now_us, SKY_Out_t *out)
 {
     const SKY_ChunkView_t chunk = answer->chunk;
@@ -349,7 +349,7 @@ static bool get_next_missing(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint
 
 void SKY_Answer_Begin(SKY_Service_t *svc, uint64_t now_us, const SKY_Packet_t *req)
 {
-    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* what was not pulled was dropped */
+    SKY_ASSERT(svc->answer.stage == SKY_ANSWER_IDLE); /* answers that were not pulled were dropped */
     SKY_ASSERT(req->is_request);
     switch (req->op)
     {
@@ -393,6 +393,6 @@ bool SKY_Answer_Next(SKY_ServiceCore_t *core, SKY_Answer_t *answer, uint64_t now
     {
         return get_next_missing(core, answer, now_us, out);
     }
-    answer->stage = SKY_ANSWER_IDLE; /* after the reply */
+    answer->stage = SKY_ANSWER_IDLE; /* the reply is the last packet of the answer */
     return SKY_ServiceCore_Emit(core, now_us, &answer->reply, NULL, out);
 }

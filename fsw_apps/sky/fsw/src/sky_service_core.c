@@ -28,7 +28,7 @@ void SKY_ServiceCore_Request(const SKY_ServiceCore_t *core, uint8_t op, SKY_Addr
     pkt->dst        = dst;
     pkt->request_id = request_id;
     SKY_ASSERT(SKY_Torus_Contains(&core->cfg.torus, dst));
-    SKY_ASSERT(!SKY_Addr_Equal(dst, core->cfg.self)); /* nobody asks himself */
+    SKY_ASSERT(!SKY_Addr_Equal(dst, core->cfg.self)); /* no satellite asks itself */
 }
 
 bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t *pkt, const uint16_t *payload_crc16,
@@ -45,10 +45,10 @@ bool SKY_ServiceCore_Emit(SKY_ServiceCore_t *core, uint64_t now_us, SKY_Packet_t
     out->body     = pkt->payload;
     out->body_len = pkt->length;
     out->head_len = (uint32_t)SKY_Packet_EncodeAround(pkt, payload_crc16, out->head, out->tail);
-    SKY_ASSERT(out->head_len > 0); /* what the service says has sound lengths */
+    SKY_ASSERT(out->head_len > 0); /* packets of the service have sound lengths */
     SKY_ASSERT(out->head_len <= SKY_HEAD_MAX);
     SKY_ASSERT(out->body_len == 0 || out->body != NULL);
-    SKY_ASSERT(out->head_len + out->body_len + SKY_PEC_BYTES <= core->cfg.packet_bytes); /* the links take it */
+    SKY_ASSERT(out->head_len + out->body_len + SKY_PEC_BYTES <= core->cfg.packet_bytes); /* the links take such a packet */
     return out->head_len > 0;
 }
 

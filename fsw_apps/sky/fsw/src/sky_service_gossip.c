@@ -1,17 +1,17 @@
 /**
  * @file
  * Gossip (paper, section 3.9): a satellite that evicts its share of a block under memory pressure tells its four neighbours, by a
- * PURGE that nobody answers. Who held chunks of the block purges them and passes the word on.
+ * PURGE that nobody answers. A neighbour that held chunks of the block purges them and passes the word on.
  *
- * How far a word goes. The holders of a block are neighbours of each other but for holes: a layout's gaps, satellites that
- * evicted it already, a handover. A word therefore crosses as many satellites without a chunk of the block in a row as its credit
- * says, and a holder gives it its full credit again. As a holder is none afterwards, that happens at most once for each: words end
- * even where nobody remembers them. That satellites remember those of the last seconds only spares packets.
+ * How far a word goes: the holders of a block are neighbours of each other but for holes, such as a layout's gaps, satellites
+ * that evicted it already, or a handover. A word therefore crosses as many satellites without a chunk of the block in a row as
+ * its credit says, and a holder gives it its full credit again. A holder is none afterwards, so that happens at most once for
+ * each. Words therefore end even where nobody remembers them; to remember those of the last seconds only spares packets.
  *
- * What a word must not destroy: a block that was evicted and is put anew. A word says nothing of when the share went, so a
- * satellite that may have taken a PUT of the block since holds its peace: until the PUT's deadline (or the lifetime of parts), and
- * then for as long as a word may be on its way. If the word was about this very incarnation, what stays is incomplete, and is left
- * to the reader, the scrub, or eviction. So is what a lost packet leaves.
+ * What a word must not destroy: a block that was evicted and is put anew. A word does not say when the share went. So a satellite
+ * that may have taken a PUT of the block since ignores it until the PUT's deadline (or the lifetime of parts), and then for as
+ * long as a word may be on its way. If the word was about this very incarnation, an incomplete block stays, and is left to the
+ * reader, the scrub, or eviction. So is the rest of a block whose word was lost.
  */
 #include "sky_service_gossip.h"
 
@@ -24,7 +24,7 @@
 #define TRAVEL_US   1000000u /* longer than any word is on its way */
 #define REMEMBER_US 5000000u
 
-/* ISLs that lead to a satellite other than @p but. */
+/* Return the ISLs that lead to a satellite other than @p but. */
 static uint8_t links_but(const SKY_ServiceCore_t *core, SKY_Addr_t but)
 {
     uint32_t links = 0;
@@ -39,7 +39,7 @@ static uint8_t links_but(const SKY_ServiceCore_t *core, SKY_Addr_t but)
     return (uint8_t)links;
 }
 
-/* A word of the last seconds, or NULL. */
+/* Return a word of the last seconds, or NULL. */
 static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, const uint8_t *key)
 {
     for (uint32_t i = 0; i < SKY_SERVICE_WORDS; ++i)
@@ -54,7 +54,7 @@ static SKY_Word_t *find(SKY_Gossip_t *gossip, uint64_t now_us, uint32_t tenant, 
     return NULL;
 }
 
-/* A place for a new word: that of the oldest. */
+/* Return a place for a new word: that of the oldest. */
 static SKY_Word_t *take_place(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip)
 {
     SKY_Word_t *word = &gossip->words[gossip->next];
@@ -84,7 +84,7 @@ static void spread(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_u
     }
     else if (word->credit >= credit)
     {
-        return; /* it went on as far as this one would */
+        return; /* the earlier word went on as far as this one would */
     }
     word->credit   = credit;
     word->links    = links;
@@ -104,7 +104,7 @@ void SKY_Gossip_Begin(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t no
     }
 }
 
-/* @return true: it may be passed on, with @p credit */
+/* Return true if the word may be passed on, with @p credit. */
 static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Packet_t *pkt, uint16_t *credit)
 {
     SKY_BlockInfo_t info;
@@ -119,7 +119,7 @@ static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Packet_t
     SKY_ASSERT(info.held > 0);
     if (now_us < info.put_until_us + TRAVEL_US)
     {
-        return false; /* put since, for all that is known */
+        return false; /* the block may have been put since */
     }
     core->counters.gossip_purged += SKY_Store_Purge(core->store, pkt->tenant, pkt->key);
     *credit = CREDIT;
@@ -129,7 +129,7 @@ static bool take_in(SKY_ServiceCore_t *core, uint64_t now_us, const SKY_Packet_t
 void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now_us, const SKY_Packet_t *pkt)
 {
     const uint8_t all    = links_but(core, core->cfg.self);
-    const uint8_t links  = links_but(core, pkt->src); /* all, unless it comes from a neighbour */
+    const uint8_t links  = links_but(core, pkt->src); /* all links, unless the word comes from a neighbour */
     uint16_t      credit = 0;
     SKY_ASSERT((links & (uint32_t)~all) == 0);
 
@@ -146,7 +146,7 @@ void SKY_Gossip_Hear(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
 
 static uint32_t lowest_bit(uint32_t bits)
 {
-    const uint32_t bounded = bits | 1u << 31; /* the search ends, also if there were none */
+    const uint32_t bounded = bits | 1u << 31; /* the search ends, even if there are no bits */
     uint32_t       index   = 0;
 
     SKY_ASSERT(bits != 0);
@@ -168,7 +168,7 @@ bool SKY_Gossip_Next(SKY_ServiceCore_t *core, SKY_Gossip_t *gossip, uint64_t now
     }
     const uint32_t index = lowest_bit(gossip->waiting);
     SKY_Word_t    *word  = &gossip->words[index];
-    SKY_ASSERT(word->links != 0); /* so it waits */
+    SKY_ASSERT(word->links != 0); /* a word that waits has links to go over */
     SKY_ASSERT(word->credit <= CREDIT);
     const uint32_t link = lowest_bit(word->links);
     SKY_ASSERT(index < SKY_SERVICE_WORDS);

@@ -37,7 +37,7 @@ uint32_t SKY_Guard_Given(const SKY_Migrations_t *migrations, const SKY_Packet_t 
         jobs |= gives_away(migrations, &migrations->jobs[i], req) ? 1u << i : 0u;
     }
     SKY_ASSERT(jobs < 1u << SKY_SERVICE_JOBS);
-    SKY_ASSERT(jobs == 0 || req->src.plane != 0); /* ground hosts are told nothing of it */
+    SKY_ASSERT(jobs == 0 || req->src.plane != 0); /* ground hosts are not told of moves */
     return jobs;
 }
 

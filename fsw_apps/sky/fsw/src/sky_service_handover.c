@@ -1,14 +1,14 @@
 /**
  * @file
  * Handover by the schedule: as the window moves, chunks follow it to the satellites that have come in (paper, section 3.4;
- * sky_schedule.h). What carries them is an ordinary migration with a place of its own.
+ * sky_schedule.h). An ordinary migration with a place of its own carries them.
  *
- * A chunk's server is its id modulo the number of servers, so a satellite can tell of every chunk where it belongs in the row that
- * holds. That is asked, and not only whether the satellite is in the window: where window and step together are longer than the
- * torus, a satellite leaves the window on one side and is in it again on the other, for another server.
+ * A chunk's server is its id modulo the number of servers, so a satellite can tell of every chunk where it belongs in the current
+ * row. It does not only ask whether it is in the window: where window and step together are longer than the torus, a satellite
+ * leaves the window on one side and is in it again on the other, for another server.
  *
  * In a row every chunk has one home, which does not give it away, so nothing goes in circles. Satellites whose clocks differ may
- * disagree for a moment; then SKY_Guard_Check keeps either from letting go on the word of one that is letting go itself.
+ * disagree for a moment. SKY_Guard_Check then keeps a satellite from letting go on the word of one that is letting go itself.
  */
 #include "sky_service_handover.h"
 
@@ -19,7 +19,7 @@
 
 #define US_PER_MS 1000u
 
-/* Complete chunks held here. */
+/* Return the complete chunks held here. */
 static uint32_t chunks_held(const SKY_ServiceCore_t *core)
 {
     SKY_ASSERT(core->store->counters.partial <= core->store->counters.slots_used);
@@ -45,7 +45,7 @@ bool SKY_Handover_IsLate(const SKY_ServiceCore_t *core, SKY_Handover_t *handover
     {
         ++handover->late;
     }
-    SKY_ASSERT(!is_late(handover) || handover->since_us != 0); /* what is late goes on */
+    SKY_ASSERT(!is_late(handover) || handover->since_us != 0); /* a late handover has begun */
     return is_late(handover);
 }
 
@@ -72,7 +72,7 @@ static void set_left(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, ui
 void SKY_Handover_Reset(SKY_Migrations_t *migrations, SKY_Handover_t *handover)
 {
     handover->row_end_us = 0;
-    handover->last       = 0; /* the new one may have fewer servers */
+    handover->last       = 0; /* the new schedule may have fewer servers */
     handover->left       = 0;
     handover->since_us   = 0;
     handover->late       = 0;
@@ -100,7 +100,7 @@ SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *mi
     {
         return SKY_STATUS_OK;
     }
-    SKY_Job_End(migrations, job); /* of orders the last one counts */
+    SKY_Job_End(migrations, job); /* the last order counts */
     SKY_ASSERT(job->lanes == 0);
     if (stays)
     {
@@ -108,7 +108,7 @@ SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *mi
     }
     SKY_ASSERT(!job->active);
     return SKY_Migrate_All(core, migrations, target, now_us + (uint64_t)SKY_SERVICE_MIGRATION_MAX_MS * US_PER_MS,
-                           SKY_SCHEDULE_STAYS - 1u, 1, 0); /* all but what never moves */
+                           SKY_SCHEDULE_STAYS - 1u, 1, 0); /* all chunks but those that never move */
 }
 
 void SKY_Handover_Put(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, uint64_t now_us, const SKY_Packet_t *req)
@@ -130,8 +130,8 @@ void SKY_Handover_Put(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, u
 
 /* ---- looking ------------------------------------------------------------------------------------------------------ */
 
-/* Another row has begun. Has a handover gone on since the one before began? What came later in that row does not count: a host
- * whose clock is fast puts where the next row has it. */
+/* Return true if a handover has gone on since the row before began. Chunks that came later in that row do not count: a host whose
+ * clock is fast puts where the next row has them. */
 static bool outlasts_row(const SKY_ServiceCore_t *core, const SKY_Handover_t *handover)
 {
     const uint64_t start_us = SKY_Schedule_EndUs(core->schedule, core->row - 1u);
@@ -140,7 +140,7 @@ static bool outlasts_row(const SKY_ServiceCore_t *core, const SKY_Handover_t *ha
     SKY_ASSERT(handover->row_end_us == 0 || core->row >= 1);
 
     return handover->row_end_us != 0 && handover->since_us != 0 &&
-           (after_us <= SKY_SERVICE_HANDOVER_LOOK_US || after_us > INT64_MAX); /* or before it */
+           (after_us <= SKY_SERVICE_HANDOVER_LOOK_US || after_us > INT64_MAX); /* the handover began with that row or before it */
 }
 
 static void begin_row(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Handover_t *handover, uint64_t now_us)
@@ -164,7 +164,8 @@ static void begin_row(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
     {
         SKY_Job_End(migrations, job);
     }
-    /* All may be left until a look says otherwise. While a job goes on there is none; what it has moved was of the row before. */
+    /* All chunks count as left until a look says otherwise. While a job goes on there is no look; what it has moved was of the
+     * row before. */
     job->moved = 0;
     set_left(core, handover, now_us, chunks_held(core));
     SKY_ASSERT(handover->home <= core->schedule->placement.servers);
@@ -172,15 +173,15 @@ static void begin_row(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
     SKY_ASSERT(job->lanes == 0 || job->active);
 }
 
-/* A server whose chunks are held here and belong elsewhere: of several the next in turn, so that one whose satellite is silent does
- * not hold up the others. @p left counts all such chunks. @return the number of servers if there is none */
+/* Find a server whose chunks are held here and belong elsewhere. If there are several, the next one has its turn, so that a
+ * silent satellite does not hold up the others. @p left counts all such chunks. @return the number of servers if there is none */
 static uint32_t next_stray(const SKY_ServiceCore_t *core, const SKY_Handover_t *handover, uint32_t *left)
 {
     const uint32_t  servers = core->schedule->placement.servers;
-    uint32_t        nearest = servers; /* turns after the last */
+    uint32_t        nearest = servers; /* turns of servers after the last one */
     uint32_t        cursor  = 0;
     SKY_BlockInfo_t info;
-    SKY_ASSERT(handover->last < servers); /* else it would count in turns that nobody has */
+    SKY_ASSERT(handover->last < servers); /* the turn of a server is below the number of servers */
     SKY_ASSERT(handover->home <= servers);
 
     *left = 0;
@@ -214,7 +215,7 @@ static void look(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Hand
     const uint32_t   server  = next_stray(core, handover, &left);
     const bool       moves   = job->moved > 0;
 
-    SKY_ASSERT(!job->active); /* there is one at a time */
+    SKY_ASSERT(!job->active); /* there is one job at a time */
     SKY_ASSERT((server == servers) == (left == 0));
     SKY_ASSERT(core->row >= 1);
     job->moved = 0;
@@ -231,7 +232,7 @@ static void look(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Hand
     core->counters.handovers += handover->begun ? 0u : 1u;
     handover->begun = true;
     (void)SKY_Migrate_All(core, migrations, SKY_Schedule_Server(core->schedule, core->row, server), UINT64_MAX, core->row,
-                          servers, server); /* it begins: there is a chunk */
+                          servers, server); /* the handover begins, because there is a chunk */
     SKY_ASSERT(job->active);
     SKY_ASSERT(handover->pause_us <= SKY_SERVICE_HANDOVER_MAX_US);
     SKY_ASSERT(handover->look_us > now_us);
@@ -257,7 +258,7 @@ uint64_t SKY_Handover_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migratio
         set_left(core, handover, now_us, 0);
         return UINT64_MAX;
     }
-    /* What was put or used while chunks moved may have been passed over: after a job that moved some there is a look at once. */
+    /* Look at once after a job that moved chunks: it may have passed over what was put or used meanwhile. */
     if (!job->active && (now_us >= handover->look_us || job->moved > 0))
     {
         look(core, migrations, handover, now_us);

@@ -9,9 +9,9 @@
 
 /** The schedule has changed: end what the one before had begun. */
 void SKY_Handover_Reset(SKY_Migrations_t *migrations, SKY_Handover_t *handover);
-/** See SKY_Service_Evacuate. */
+/** Send everything elsewhere: see SKY_Service_Evacuate. */
 SKY_Status_t SKY_Handover_Evacuate(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, uint64_t now_us, SKY_Addr_t target);
-/** The store has taken in a PUT: if that has completed a chunk which belongs elsewhere, a look will come. */
+/** Act on a PUT that the store has taken in: if it has completed a chunk that belongs elsewhere, a look will come. */
 void SKY_Handover_Put(const SKY_ServiceCore_t *core, SKY_Handover_t *handover, uint64_t now_us, const SKY_Packet_t *req);
 /** Let the schedule act, before SKY_Migrate_OnTime. @return when to call again, UINT64_MAX if never */
 uint64_t SKY_Handover_OnTime(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Handover_t *handover, uint64_t now_us);

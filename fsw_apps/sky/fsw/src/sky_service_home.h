@@ -14,8 +14,9 @@ uint32_t SKY_Home_ServerOf(const SKY_ServiceCore_t *core, uint32_t row, SKY_Addr
 /** Find the chunks that @p target has in the window of row @p epoch; all (stride 1) if no row says which. */
 void SKY_Home_Share(const SKY_ServiceCore_t *core, uint32_t epoch, SKY_Addr_t target, uint32_t *stride, uint32_t *server);
 /**
- * With a schedule: does what is held here of a server, of a block of that epoch, wait for a row to come? It does if that row has it
- * here, or is unknown. Otherwise it only lies beside what waits: it was put anew by who did not know of the prefetch.
+ * Return true if chunks of a server, held here of a block of that epoch, wait for a row to come. They wait if that row has them
+ * here, or is unknown. Otherwise they only lie beside what waits: somebody who did not know of the prefetch put them anew. There
+ * is a schedule.
  */
 bool SKY_Home_Waits(const SKY_ServiceCore_t *core, uint32_t epoch, uint32_t server);
 

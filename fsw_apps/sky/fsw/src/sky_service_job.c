@@ -59,7 +59,7 @@ void SKY_Job_End(SKY_Migrations_t *migrations, SKY_Migration_t *job)
 
 /* ---- what to move ------------------------------------------------------------------------------------------------- */
 
-/* Lowest chunk from @p from on and below @p end that is held and to go, or SKY_STORE_NONE. */
+/* Return the lowest chunk from @p from on and below @p end that is held and to go, or SKY_STORE_NONE. */
 static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_t *job, uint32_t block, uint32_t from,
                              uint32_t end)
 {
@@ -67,7 +67,7 @@ static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_
     uint32_t cursor = 0;
     uint32_t id     = 0;
 
-    SKY_ASSERT(job->server < job->stride); /* so the stride is not 0 */
+    SKY_ASSERT(job->server < job->stride); /* a job with servers has a stride above 0 */
     while (SKY_Store_EachChunk(core->store, block, &cursor, &id))
     {
         if (id >= from && id < end && id < lowest && id % job->stride == job->server)
@@ -80,7 +80,8 @@ static uint32_t lowest_to_go(const SKY_ServiceCore_t *core, const SKY_Migration_
     return lowest;
 }
 
-/* Begin with the chunks of a block from @p from on and below @p end that are held. @return the id after the last; 0: there are none */
+/* Begin with the chunks of a block from @p from on and below @p end that are held. @return the id after the last, or 0 if there
+ * are none */
 static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key,
                             uint32_t from, uint32_t end)
 {
@@ -103,7 +104,7 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
     cfg.self         = core->cfg.self;
     cfg.tenant       = tenant;
     cfg.epoch        = job->epoch != 0 ? job->epoch : info.epoch;
-    cfg.epoch        = cfg.epoch <= job->row ? cfg.epoch : 0; /* it lies beside what waits, and waits for nothing */
+    cfg.epoch        = cfg.epoch <= job->row ? cfg.epoch : 0; /* the chunk lies beside those that wait, and waits for nothing */
     cfg.chunk_total  = info.chunk_total;
     cfg.chunk_len    = info.chunk_len;
     cfg.block_len    = info.block_len;
@@ -120,7 +121,7 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
     SKY_ASSERT((uint64_t)lowest + (uint64_t)(cfg.count - 1u) * cfg.stride < end);
     SKY_ASSERT(cfg.count <= SKY_SERVICE_LANE_CHUNKS);
     SKY_ASSERT(SKY_ShareCfg_Check(&cfg));
-    (void)SKY_Push_Init(&lane->push, &cfg, &job->peer, lane->asked_by); /* numbers of a block that is held are sound */
+    (void)SKY_Push_Init(&lane->push, &cfg, &job->peer, lane->asked_by); /* a held block has sound numbers */
     for (uint32_t i = 0; i < cfg.count; ++i)
     {
         if (!SKY_Store_Has(core->store, block, lowest + i * job->stride))
@@ -128,7 +129,7 @@ static uint32_t begin_share(SKY_ServiceCore_t *core, SKY_Migration_t *job, SKY_L
             SKY_Push_Skip(&lane->push, i);
         }
     }
-    SKY_ASSERT(lane->push.left > 0); /* the lowest is held */
+    SKY_ASSERT(lane->push.left > 0); /* the lowest chunk is held */
     SKY_ASSERT(lane->push.state == SKY_SHARE_RUNNING);
     return lowest + (cfg.count - 1u) * job->stride + 1u;
 }
@@ -224,12 +225,12 @@ void SKY_Job_FollowUp(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
         default:
             if (lane->push.last_status == SKY_STATUS_UNREACHABLE)
             {
-                SKY_Job_End(migrations, job); /* nor is any other block's way there */
+                SKY_Job_End(migrations, job); /* no other block finds a way there either */
                 return;
             }
             if (SKY_Job_LaneIsOf(lane, job->tenant, job->key))
             {
-                job->from = SKY_JOB_ALL_DONE; /* the target does not take this block; it stays here */
+                job->from = SKY_JOB_ALL_DONE; /* the target does not take this block, so it stays here */
             }
             break;
     }

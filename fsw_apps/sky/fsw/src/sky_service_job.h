@@ -9,9 +9,9 @@
 
 #define SKY_JOB_ALL_DONE UINT32_MAX /**< as `from` of a job: nothing of its block is left to begin; no chunk has this id */
 
-/** Lanes of a job: from this one on, */
+/** Return the first lane of a job. */
 uint32_t SKY_Job_FirstLane(const SKY_Migrations_t *migrations, const SKY_Migration_t *job);
-/** up to the one before this. */
+/** Return the lane after the last one of a job. */
 uint32_t SKY_Job_LanesEnd(const SKY_Migrations_t *migrations, const SKY_Migration_t *job);
 /** Return true if a lane moves chunks of that block. */
 bool SKY_Job_LaneIsOf(const SKY_Lane_t *lane, uint32_t tenant, const uint8_t *key);

@@ -2,15 +2,15 @@
  * @file
  * Chunks that a migration lets go of: those that the target has acknowledged, and those that it will never take.
  *
- * Without the latter a handover would have something left for ever. The scrub purges nothing while anybody has something left, so
- * one such chunk would stop it in the whole constellation.
+ * If the latter stayed, a handover would have something left for ever. The scrub purges nothing while a satellite has something
+ * left, so one such chunk would stop it in the whole constellation.
  */
 #include "sky_service_letgo.h"
 
 #include "sky_assert.h"
 #include "sky_crc.h"
 
-/* The chunk with number @p index of the lane goes; it may have been evicted meanwhile. */
+/* Forget the chunk with number @p index of the lane, which may have been evicted meanwhile. */
 static void forget(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane, uint32_t index)
 {
     const SKY_ShareCfg_t *cfg = &lane->push.cfg;
@@ -49,7 +49,7 @@ void SKY_LetGo_Acknowledged(SKY_ServiceCore_t *core, SKY_Migration_t *job, const
 void SKY_LetGo_Refused(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_Lane_t *lane)
 {
     const SKY_ChunkSet_t *set = &lane->push.unacked;
-    SKY_ASSERT(!job->keep); /* it is a handover */
+    SKY_ASSERT(!job->keep); /* the job is a handover */
     SKY_ASSERT(lane->active);
 
     SKY_ASSERT(lane->push.state == SKY_SHARE_REFUSED);
@@ -59,7 +59,7 @@ void SKY_LetGo_Refused(SKY_ServiceCore_t *core, SKY_Migration_t *job, const SKY_
     }
 }
 
-/* One that has gone meanwhile is not. */
+/* Return true if the chunk has changed in memory. A chunk that was evicted has not. */
 static bool is_damaged(const SKY_ServiceCore_t *core, const SKY_Lane_t *lane, uint32_t index)
 {
     const SKY_ShareCfg_t *cfg   = &lane->push.cfg;

@@ -1,11 +1,12 @@
 /**
  * @file
- * Migrations: chunks of this satellite go to another, as PUTs with HAS for acknowledgement (sky_push.c); what is acknowledged is
- * forgotten here unless the request said to keep it. MIGRATE asks for one, a command or the schedule for one of everything.
+ * Migrations: chunks of this satellite go to another one, as PUTs with HAS for acknowledgement (sky_push.c). Acknowledged chunks
+ * are forgotten here unless the request said to keep them. MIGRATE asks for the move of one block, a command or the schedule for
+ * that of all.
  *
  * A migration is a job, and sends in lanes (sky_service_job.c). Window and timers are the job's, so many blocks of one chunk each
- * are on their way as fast as one block of many. A new lane begins whenever the window has room that the others do not fill. What
- * is held is looked up when a lane begins and again when a chunk is sent, so chunks may come and go meanwhile.
+ * are on their way as fast as one block of many. A new lane begins whenever the window has room that the others do not fill. Held
+ * chunks are looked up when a lane begins and again when a chunk is sent, so chunks may come and go meanwhile.
  */
 #include "sky_service_migrate.h"
 
@@ -19,10 +20,10 @@
 #include "sky_service_letgo.h"
 
 #define US_PER_MS      1000u
-#define RTO_INITIAL_US 250000u /* several hops out and back */
-#define POLL_MAX_US    5000u   /* a timer that starts in the pull to come is looked at after this at the latest */
+#define RTO_INITIAL_US 250000u /* time of several hops out and back */
+#define POLL_MAX_US    5000u   /* the latest look at a timer that starts in the next pull */
 #define RTO_MIN_US \
-    50000u /* above the mean: satellites on the way are busy now and then, and a repeat too soon halves the window */
+    50000u /* time above the mean: satellites on the way are busy now and then, and a repeat too soon halves the window */
 #define RTO_MAX_US 4000000u
 
 static SKY_Addr_t load_addr(const uint8_t *payload)
@@ -42,7 +43,7 @@ static bool is_all_blocks(const SKY_Packet_t *pkt)
     return memcmp(pkt->key, zero, SKY_KEY_BYTES) == 0;
 }
 
-/* A request that was repeated because its response was lost finds its job running. */
+/* Return true if a job runs for this very request, which was repeated because its response was lost. */
 static bool is_same_job(const SKY_Migration_t *job, const SKY_Packet_t *pkt, SKY_Addr_t target)
 {
     return job->active && job->tenant == pkt->tenant && SKY_Addr_Equal(job->target, target) && job->epoch == pkt->epoch &&
@@ -53,7 +54,7 @@ static void begin_pull(const SKY_ServiceCore_t *core, const SKY_Migrations_t *mi
 {
     SKY_ASSERT(core->cfg.credit >= 1);
     job->asked   = 0;
-    job->cutting = false; /* the rest of a chunk counts as lost and is sent again */
+    job->cutting = false; /* the rest of the chunk counts as lost and is sent again */
     job->budget  = core->cfg.credit;
     job->turn    = SKY_Job_FirstLane(migrations, job);
     SKY_ASSERT(!job->cutting);
@@ -103,7 +104,7 @@ bool SKY_Migrate_CanGoTo(const SKY_ServiceCore_t *core, SKY_Addr_t target)
     return SKY_Torus_Contains(&core->cfg.torus, target) && !SKY_Addr_Equal(target, core->cfg.self);
 }
 
-/* A place for one more job, or NULL. */
+/* Return a place for one more job, or NULL. */
 static SKY_Migration_t *idle_job(SKY_Migrations_t *migrations)
 {
     SKY_Migration_t *idle = NULL;
@@ -113,7 +114,7 @@ static SKY_Migration_t *idle_job(SKY_Migrations_t *migrations)
         idle = migrations->jobs[i].active ? idle : &migrations->jobs[i];
     }
     SKY_ASSERT(idle == NULL || idle->lanes == 0);
-    SKY_ASSERT(idle == NULL || idle < &migrations->jobs[SKY_SERVICE_MIGRATIONS]); /* the last is the handover's */
+    SKY_ASSERT(idle == NULL || idle < &migrations->jobs[SKY_SERVICE_MIGRATIONS]); /* the last place is the handover's */
     return idle;
 }
 
@@ -142,7 +143,7 @@ static SKY_Status_t start_request(SKY_ServiceCore_t *core, SKY_Migrations_t *mig
     return start(core, migrations, job);
 }
 
-/* What is here already and belongs here in a later row is to wait for it, as what is moved here: handover and scrub leave it. */
+/* Let chunks wait that are here already and belong here in a later row, as moved chunks do: handover and scrub leave them. */
 static SKY_Status_t stay(SKY_ServiceCore_t *core, const SKY_Packet_t *pkt)
 {
     const uint32_t block = SKY_Store_Find(core->store, pkt->tenant, pkt->key);
@@ -213,13 +214,13 @@ static void take_response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
     SKY_ASSERT(lane->push.left <= lane->push.cfg.count);
     for (uint32_t i = SKY_Job_FirstLane(migrations, job); i < SKY_Job_LanesEnd(migrations, job); ++i)
     {
-        migrations->lanes[i].push.unanswered = 0; /* the target is not silent, whatever it was asked about */
+        migrations->lanes[i].push.unanswered = 0; /* the target has answered, whatever it was asked about */
     }
     SKY_LetGo_Acknowledged(core, job, lane, &before);
     if (core->schedule != NULL && job == &migrations->jobs[SKY_SERVICE_MIGRATIONS] && lane->push.state == SKY_SHARE_REFUSED &&
         lane->push.last_status == SKY_STATUS_BAD_KEY && SKY_Addr_Equal(pkt->src, job->target))
     {
-        SKY_LetGo_Refused(core, job, lane); /* the home's version counts */
+        SKY_LetGo_Refused(core, job, lane); /* the version of the chunk's home counts */
     }
     SKY_Job_FollowUp(core, migrations, job, lane);
     SKY_ASSERT(job->active == (job->lanes > 0));
@@ -235,7 +236,7 @@ bool SKY_Migrate_Response(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations,
         {
             SKY_Lane_t *lane = &migrations->lanes[at];
 
-            /* Only the target says what it holds; why a packet did not get there may be said by any satellite on the way. */
+            /* Only the target says what it holds. Any satellite on the way may say why a packet did not get there. */
             if (lane->active && SKY_ShareCfg_Owns(&lane->push.cfg, pkt) &&
                 (pkt->status != SKY_STATUS_OK || SKY_Addr_Equal(pkt->src, job->target)))
             {
@@ -272,22 +273,22 @@ void SKY_Migrate_Pull(const SKY_ServiceCore_t *core, SKY_Migrations_t *migration
     SKY_ASSERT(core->cfg.credit >= 1);
 }
 
-/* Find the chunk that the request at hand is to carry. @return false: it was evicted or purged since the lane began, and maybe put
- * anew as one of a block with other lengths */
+/* Find the chunk that the request at hand is to carry. @return false if it was evicted or purged since the lane began, and maybe
+ * put anew as one of a block with other lengths */
 static bool find_chunk(const SKY_ServiceCore_t *core, SKY_Migration_t *job)
 {
     const SKY_Packet_t *req   = &job->request;
     const uint32_t      block = SKY_Store_Find(core->store, req->tenant, req->key);
     SKY_BlockInfo_t     info;
     SKY_ASSERT(job->active);
-    SKY_ASSERT(!job->cutting); /* the one before has gone whole */
+    SKY_ASSERT(!job->cutting); /* the chunk before has gone whole */
 
     return SKY_Store_Block(core->store, block, &info) == SKY_STATUS_OK &&
            SKY_Store_Peek(core->store, block, req->chunk_id, &job->chunk) == SKY_STATUS_OK &&
            info.chunk_total == req->chunk_total && info.block_len == req->block_len && job->chunk.len == req->chunk_len;
 }
 
-/* Take the next chunk or query of a lane. @return false: nothing in this pull */
+/* Take the next chunk or query of a lane. @return false if there is none in this pull */
 static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, SKY_Lane_t *lane,
                          uint64_t now_us)
 {
@@ -320,8 +321,8 @@ static bool take_of_lane(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, 
     }
 }
 
-/* Take the next chunk or query of a job: lane by lane, and while the window has room, of a new one. @return false: nothing in this
- * pull */
+/* Take the next chunk or query of a job: lane by lane, and while the window has room, of a new one. @return false if there is
+ * none in this pull */
 static bool take_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY_Migration_t *job, uint64_t now_us)
 {
     bool has_more = true;
@@ -341,7 +342,7 @@ static bool take_next(SKY_ServiceCore_t *core, SKY_Migrations_t *migrations, SKY
         }
         has_more = job->budget > 0 && job->peer.outstanding < job->peer.window && SKY_Job_BeginLane(core, migrations, job);
     }
-    job->active = job->lanes > 0; /* without any there was room for one more, and nothing to begin it with */
+    job->active = job->lanes > 0; /* a job without lanes had room for one, and nothing to begin it with */
     SKY_ASSERT(job->turn == SKY_Job_LanesEnd(migrations, job));
     return false;
 }

@@ -1,19 +1,19 @@
 /**
  * @file
- * Scrub: the periodic clean-up of incomplete blocks (paper, section 3.9). Nobody needs to ask for a broken block, and no word of
- * gossip to arrive, for its rest to go.
+ * Scrub: the periodic clean-up of incomplete blocks (paper, section 3.9). It finds broken blocks that nobody asks for, and of
+ * which no gossip tells.
  *
- * A satellite looks at one block after the other, all of them once in a period. Which server of a block it is shows in the ids of
- * its chunks. Is its own share whole? Then it asks the server after it, by HAS over that server's share, whether that one is; so
- * every share is asked about by one satellite. What is gone is thus found by one neighbour in the ring of servers, which purges
- * what it holds and spreads the word; without gossip the next one in the ring finds that out.
+ * A satellite looks at one block after the other, all of them once in a period. The ids of a block's chunks show which server it
+ * is. If its own share is whole, it asks the server after it by HAS whether that one's share is, so every share is asked about by
+ * one satellite. A missing share is thus found by one neighbour in the ring of servers, which purges what it holds and spreads
+ * the word; without gossip the next one in the ring finds that out.
  *
- * To purge what is whole would be worse than to keep what is not, so a block is purged only when it was found broken twice, a
- * period apart, in the same row of the schedule, and no chunk of it came or went here in between. Left alone is what is being put,
- * what lies for a later row, and what does not belong here now; and an answer that does not come says nothing. A satellite that is
- * just moving its share away denies that it holds any of it, though it knows the block: that says nothing either. Nor does one that
- * holds nothing of it and is in another row, by its clock or its schedule, or in none. And what is missing may only be late: a
- * block is purged when no satellite has anything left to hand over (sky_service_survey.c).
+ * To purge a whole block would be worse than to keep a broken one. So a block is purged only when it was found broken twice, a
+ * period apart, in the same row of the schedule, and no chunk of it came or went here in between. Blocks that are being put, that
+ * lie for a later row, or that do not belong here now are left alone. An answer that does not come says nothing. A satellite that
+ * is moving its share away denies that it holds any of it, though it knows the block: that says nothing either. Nor does the
+ * answer of a satellite that holds nothing of the block and is in another row, by its clock or its schedule, or in none. A
+ * missing share may also be late: a block is purged when no satellite has anything left to hand over (sky_service_survey.c).
  */
 #include "sky_service_scrub.h"
 
@@ -25,8 +25,8 @@
 #include "sky_service_survey.h"
 
 #define US_PER_MS   1000u
-#define PATIENCE_US 1000000u /* for an answer */
-#define PAUSE_US    10000u   /* between two looks, at least */
+#define PATIENCE_US 1000000u /* time to wait for an answer */
+#define PAUSE_US    10000u   /* least time between two looks */
 
 void SKY_Scrub_Reset(SKY_Scrub_t *scrub)
 {
@@ -49,7 +49,7 @@ static uint64_t pause_end_us(const SKY_ServiceCore_t *core, uint64_t now_us)
     return now_us + (share_us > PAUSE_US ? share_us : PAUSE_US);
 }
 
-/* A share is not whole. */
+/* Note that a share is not whole. */
 static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey,
                     uint64_t now_us, uint32_t block, const SKY_BlockInfo_t *info)
 {
@@ -67,7 +67,7 @@ static void suspect(SKY_ServiceCore_t *core, const SKY_Scrub_t *scrub, SKY_Gossi
     }
 }
 
-/* Chunks of a block that a server has: server, server + servers, ... below @p total */
+/* Count the chunks of a block that a server has: server, server + servers, ... below @p total. */
 static uint32_t share_size(uint32_t server, uint32_t servers, uint32_t total)
 {
     SKY_ASSERT(server < servers);
@@ -81,7 +81,7 @@ static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo
     const uint32_t size = share_size(server, servers, info->chunk_total);
     SKY_ChunkSet_t set;
 
-    scrub->count = size < SKY_LIMIT_CHUNK_SET ? size : SKY_LIMIT_CHUNK_SET; /* as many as one question can name */
+    scrub->count = size < SKY_LIMIT_CHUNK_SET ? size : SKY_LIMIT_CHUNK_SET; /* one question names no more chunks */
     (void)SKY_ChunkSet_Init(&set, server, servers, scrub->count);           /* all ids are below the total */
     for (uint32_t i = 0; i < scrub->count; ++i)
     {
@@ -98,7 +98,7 @@ static void ask(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, const SKY_BlockInfo
     SKY_ASSERT((uint64_t)server + (uint64_t)(scrub->count - 1u) * servers < info->chunk_total);
     SKY_ASSERT(scrub->count >= 1);
     SKY_ASSERT(scrub->count <= SKY_LIMIT_CHUNK_SET);
-    SKY_ASSERT(!SKY_Addr_Equal(scrub->server, core->cfg.self)); /* it asks another */
+    SKY_ASSERT(!SKY_Addr_Equal(scrub->server, core->cfg.self)); /* the satellite asks another one */
 }
 
 static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us)
@@ -112,7 +112,7 @@ static void look(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *goss
         scrub->cursor = 0;
         if (!SKY_Store_NextBlock(core->store, &scrub->cursor, &info))
         {
-            return; /* nothing but parts */
+            return; /* no block has a complete chunk */
         }
     }
     const uint32_t block  = SKY_Store_Find(core->store, info.tenant, info.key);
@@ -201,7 +201,7 @@ void SKY_Scrub_Unreachable(SKY_Scrub_t *scrub, SKY_Addr_t dst)
     SKY_ASSERT(scrub->rest_us <= scrub->next_us);
 }
 
-/* Take in the answer of the server after this one about its share. */
+/* Take in the answer of the next server about its share. */
 static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gossip, SKY_Survey_t *survey, uint64_t now_us,
                   const SKY_Packet_t *pkt)
 {
@@ -212,7 +212,7 @@ static void judge(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_t *gos
 
     if (SKY_Store_Block(core->store, block, &info) != SKY_STATUS_OK || now_us < info.put_until_us || info.epoch > scrub->row)
     {
-        return; /* gone, or put or laid for later meanwhile */
+        return; /* the block is gone, or was put or laid for a later row meanwhile */
     }
     if (pkt->status == SKY_STATUS_OK && SKY_ChunkSet_Decode(pkt, &set) == SKY_STATUS_OK)
     {
@@ -239,12 +239,13 @@ bool SKY_Scrub_Response(SKY_ServiceCore_t *core, SKY_Scrub_t *scrub, SKY_Gossip_
     {
         return false;
     }
-    SKY_ASSERT(core->schedule != NULL); /* else nothing was asked */
+    SKY_ASSERT(core->schedule != NULL); /* without a schedule nothing is asked */
     SKY_ASSERT(scrub->row != SKY_SCHEDULE_NONE);
     SKY_ASSERT(scrub->payload_len > 0);
     scrub->state   = SKY_SCRUB_IDLE;
     scrub->next_us = scrub->rest_us;
-    /* Others on the way may say why it did not get there. And if the row has changed, it was the wrong one that was asked. */
+    /* Other satellites on the way may say why the question did not get there. If the row has changed, the wrong satellite was
+     * asked. */
     if (pkt->op == SKY_OP_HAS && SKY_Addr_Equal(pkt->src, scrub->server) &&
         SKY_Schedule_RowAt(core->schedule, now_us) == scrub->row)
     {

@@ -7,7 +7,7 @@
 
 #include "sky_service_state.h"
 
-/** See SKY_Service_Stats. */
+/** Fill in the counters: see SKY_Service_Stats. */
 void SKY_Stats_Collect(const SKY_Service_t *svc, uint64_t now_us, uint64_t *out);
 
 #endif

@@ -1,13 +1,14 @@
 /**
  * @file
  * Survey: finds out whether any satellite has something left to hand over. A handover may take longer than any time that could be
- * set, so before the scrub purges a block as broken it wants to know that nothing is on its way.
+ * set, so before the scrub purges a block as broken it asks whether chunks are on their way.
  *
- * Every other satellite is asked by STATS for how much it still has to hand over, a group of them at a time. In a row chunks go
- * only to the row's own places, so once nobody has anything left that stays true until the next row begins. All are asked twice: what left
- * one before it was asked may have come to another after that was asked. A satellite that is silent, or holds something and is in
- * another row, may have something on its way: then nothing is known. The survey ends. If the scrub still wants to know after a
- * pause, it begins again with the group that failed, so while a satellite stays silent only its group is asked.
+ * Every other satellite is asked by STATS how much it still has to hand over, a group of them at a time. In a row chunks go only
+ * to the row's own places, so once no satellite has anything left that stays true until the next row begins. All are asked twice:
+ * chunks that left one satellite before it was asked may have come to another after that was asked. A satellite that is silent,
+ * or holds something and is in another row, may have chunks on their way: then nothing is known, and the survey ends. If the
+ * scrub still wants to know after a pause, the survey begins again with the group that failed, so while a satellite stays silent
+ * only its group is asked.
  */
 #include "sky_service_survey.h"
 
@@ -18,8 +19,8 @@
 
 #define GROUP       16u
 #define ROUNDS      2u
-#define PATIENCE_US 1000000u  /* for the answers of a group */
-#define PAUSE_US    10000000u /* before another attempt */
+#define PATIENCE_US 1000000u  /* time for the answers of a group */
+#define PAUSE_US    10000000u /* time before another attempt */
 
 static SKY_Addr_t addr_of(const SKY_ServiceCore_t *core, uint32_t number)
 {
@@ -51,12 +52,12 @@ bool SKY_Survey_IsSettled(SKY_Survey_t *survey, uint32_t row, uint64_t at_us)
     }
     survey->is_wanted = survey->settled_us == 0;
     SKY_ASSERT(survey->is_wanted != (survey->settled_us != 0));
-    SKY_ASSERT(survey->settled_us == 0 || survey->waiting == 0); /* all have answered */
+    SKY_ASSERT(survey->settled_us == 0 || survey->waiting == 0); /* a settled survey waits for nobody */
     SKY_ASSERT(survey->row == row);
     return !survey->is_wanted && survey->settled_us <= at_us;
 }
 
-/* Ask the next group, after the last one the first; or all have been asked. */
+/* Ask the next group, after the last one the first; or note that all have been asked. */
 static void begin_group(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now_us)
 {
     SKY_ASSERT(survey->waiting == 0);
@@ -89,10 +90,10 @@ static void begin_group(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t 
     SKY_ASSERT(survey->until_us > now_us);
 }
 
-/* Somebody may have something on its way. */
+/* End the survey, because some satellite may have chunks on their way. */
 static void give_up(SKY_Survey_t *survey, uint64_t now_us)
 {
-    survey->is_wanted = false; /* until the next look of the scrub wants to know */
+    survey->is_wanted = false; /* the survey rests until the next look of the scrub */
     survey->asked     = 0;
     survey->next      = survey->first;
     survey->waiting   = 0;
@@ -133,7 +134,7 @@ bool SKY_Survey_Next(SKY_ServiceCore_t *core, SKY_Survey_t *survey, uint64_t now
     {
         return false;
     }
-    while ((survey->to_ask >> index & 1u) == 0) /* there is one */
+    while ((survey->to_ask >> index & 1u) == 0) /* a group has satellites to ask */
     {
         ++index;
     }
@@ -153,7 +154,7 @@ void SKY_Survey_Unreachable(const SKY_ServiceCore_t *core, SKY_Survey_t *survey,
     {
         if ((survey->waiting >> i & 1u) != 0 && SKY_Addr_Equal(addr_of(core, survey->first + i), dst))
         {
-            give_up(survey, survey->until_us - PATIENCE_US); /* when the group was begun */
+            give_up(survey, survey->until_us - PATIENCE_US); /* time at which the group was begun */
         }
     }
 }
@@ -199,7 +200,7 @@ bool SKY_Survey_Response(const SKY_ServiceCore_t *core, SKY_Survey_t *survey, ui
     survey->waiting &= ~(1u << index);
     if (survey->waiting == 0)
     {
-        survey->until_us = now_us; /* the next group */
+        survey->until_us = now_us; /* the next group is due */
     }
     return true;
 }

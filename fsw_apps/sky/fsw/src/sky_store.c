@@ -8,7 +8,7 @@
 #include "sky_crc.h"
 #include "sky_store_table.h"
 
-/* Slot of a complete chunk, or NONE. */
+/* Return the slot of a complete chunk, or NONE. */
 static uint32_t find_complete(const SKY_Store_t *store, uint32_t block, uint32_t chunk_id)
 {
     const uint32_t slot = block == NONE ? NONE : SKY_StoreTable_FindSlot(store, block, chunk_id);
@@ -29,7 +29,7 @@ static SKY_Status_t check_lengths(const SKY_Store_t *store, const SKY_Packet_t *
     const uint32_t others  = pkt->chunk_total - 1u;
     const bool     is_last = pkt->chunk_id == others;
     const uint32_t full    = is_last && others > 0 ? (pkt->block_len - pkt->chunk_len) / others : pkt->chunk_len;
-    const uint64_t before  = (uint64_t)others * full; /* the last chunk */
+    const uint64_t before  = (uint64_t)others * full; /* bytes before the last chunk */
 
     if (before >= pkt->block_len || pkt->block_len - before > full || (is_last && pkt->block_len - before != pkt->chunk_len))
     {
@@ -41,18 +41,18 @@ static SKY_Status_t check_lengths(const SKY_Store_t *store, const SKY_Packet_t *
     }
     SKY_ASSERT(full >= 1);
     SKY_ASSERT(full >= pkt->chunk_len);
-    SKY_ASSERT(before < pkt->block_len); /* so the last chunk has a byte */
+    SKY_ASSERT(before < pkt->block_len); /* the last chunk has a byte */
     *chunk_len = full;
     return SKY_STATUS_OK;
 }
 
-/* A packet with a part of a chunk. Parts of another version of the chunk make room for the new one. */
+/* Take in a part of a chunk. Parts of another version of the chunk make room for the new one. */
 static SKY_Status_t put_part(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt, uint32_t index)
 {
     SKY_StoreSlot_t *slot = &store->slots[index];
     uint8_t         *data = SKY_StoreTable_Data(store, index);
     SKY_ASSERT(store->counters.partial > 0);
-    SKY_ASSERT(pkt->length < pkt->chunk_len); /* else it is whole */
+    SKY_ASSERT(pkt->length < pkt->chunk_len); /* a part is shorter than its chunk */
     SKY_ASSERT(slot->len == pkt->chunk_len);
 
     SKY_ASSERT(!slot->complete);
@@ -97,7 +97,8 @@ void SKY_Store_RaiseEpoch(SKY_Store_t *store, uint32_t block, uint32_t epoch)
     SKY_ASSERT(store->blocks[block].epoch >= epoch);
 }
 
-/* The block of a PUT, as the newest: declared by the packet if it is not here, or has nothing complete and was declared otherwise. */
+/* Find or declare the block of a PUT, and make it the newest. The packet declares it if it is not here, or has nothing complete
+ * and was declared otherwise. */
 static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packet_t *pkt, uint32_t chunk_len,
                         const uint64_t *name, uint32_t hash)
 {
@@ -105,7 +106,7 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
 
     if (index != NONE && !is_declared_as(&store->blocks[index], pkt, chunk_len))
     {
-        SKY_ASSERT(store->blocks[index].held == 0); /* else the packet contradicts what is here */
+        SKY_ASSERT(store->blocks[index].held == 0); /* a packet does not contradict complete chunks */
         (void)SKY_StoreTable_DropBlock(store, index);
         index = NONE;
     }
@@ -131,7 +132,7 @@ static uint32_t declare(SKY_Store_t *store, uint64_t expires_us, const SKY_Packe
     return index;
 }
 
-/* Return true if a PUT contradicts anything complete here. */
+/* Return true if a PUT contradicts any complete chunk. */
 static bool contradicts(const SKY_Store_t *store, const SKY_Packet_t *pkt, uint32_t chunk_len, uint32_t block, uint32_t held)
 {
     SKY_ASSERT(held == NONE || store->slots[held].block == block);
@@ -170,10 +171,10 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
         return SKY_STATUS_BAD_CRC;
     }
 
-    /* From here on the packet is as good as can be told, and may evict another block. */
+    /* The packet was checked as far as it can be; it may evict another block from here on. */
     const uint32_t block = declare(store, expires_us, pkt, chunk_len, name, hash);
     SKY_ASSERT(block < store->fresh_block);
-    SKY_ASSERT(held == NONE || block == known); /* what is held was not declared anew */
+    SKY_ASSERT(held == NONE || block == known); /* the block of a held chunk was not declared anew */
     if (held != NONE)
     {
         return SKY_STATUS_OK;
@@ -195,7 +196,7 @@ SKY_Status_t SKY_Store_Put(SKY_Store_t *store, uint64_t expires_us, const SKY_Pa
         return put_part(store, expires_us, pkt, index);
     }
     SKY_ASSERT(store->slots[index].len == pkt->length);
-    store->slots[index].crc32c = pkt->chunk_crc; /* parts of another version may have been there */
+    store->slots[index].crc32c = pkt->chunk_crc; /* the slot may have had parts of another version */
     (void)memcpy(SKY_StoreTable_Data(store, index), pkt->payload, pkt->length);
     SKY_StoreTable_Complete(store, index, pkt->payload_crc16);
     return SKY_STATUS_OK;
@@ -302,7 +303,7 @@ uint32_t SKY_Store_NextChunk(SKY_Store_t *store, uint32_t block, uint32_t from)
             lowest = slot->chunk_id;
         }
     }
-    SKY_ASSERT(from > 0 || lowest != NONE); /* it holds one */
+    SKY_ASSERT(from > 0 || lowest != NONE); /* the block holds a chunk */
     if (from == 0)
     {
         store->blocks[block].lowest = lowest;

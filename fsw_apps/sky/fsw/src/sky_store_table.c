@@ -8,7 +8,7 @@
 
 #include "sky_assert.h"
 
-#define ALIGNMENT 64u /* a cache line */
+#define ALIGNMENT 64u /* bytes of a cache line */
 
 /* ---- names and look-up --------------------------------------------------------------------------------------------- */
 
@@ -261,7 +261,7 @@ uint32_t SKY_StoreTable_NewSlot(SKY_Store_t *store, uint32_t block_index, const 
 {
     SKY_ASSERT(block_index < store->fresh_block);
     SKY_ASSERT(pkt->chunk_len <= store->cfg.slot_bytes);
-    SKY_ASSERT(store->newest == block_index); /* so it is evicted for itself only if it is the only one */
+    SKY_ASSERT(store->newest == block_index); /* the block evicts itself only if it is the only one */
     if (store->free_slot == NONE && store->fresh_slot == store->cfg.slot_count)
     {
         if (store->oldest == block_index)
@@ -351,7 +351,7 @@ size_t SKY_Store_MemoryBytes(const SKY_StoreCfg_t *cfg)
     const uint64_t bytes = ALIGNMENT - 1u + aligned(cfg->block_count * sizeof(SKY_StoreBlock_t)) +
                            aligned(cfg->slot_count * sizeof(SKY_StoreSlot_t)) + aligned(SKY_Index_MemoryBytes(cfg->block_count)) +
                            aligned(SKY_Index_MemoryBytes(cfg->slot_count)) + (uint64_t)cfg->slot_count * cfg->slot_bytes;
-    return (size_t)bytes == bytes ? (size_t)bytes : 0; /* 32-bit processors */
+    return (size_t)bytes == bytes ? (size_t)bytes : 0; /* 32-bit processors cannot have more */
 }
 
 static void forget_all(SKY_Store_t *store)
@@ -405,7 +405,7 @@ bool SKY_Store_Init(SKY_Store_t *store, const SKY_StoreCfg_t *cfg, void *memory,
     SKY_ASSERT(at > (uint8_t *)store->slots);
     SKY_ASSERT((size_t)(at - (uint8_t *)memory) + (size_t)cfg->slot_count * cfg->slot_bytes <= needed);
     store->secret[0] = seed;
-    store->secret[1] = (seed ^ 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull; /* one secret, two different words */
+    store->secret[1] = (seed ^ 0x9e3779b97f4a7c15ull) * 0xbf58476d1ce4e5b9ull; /* two different words of one secret */
     forget_all(store);
     SKY_ASSERT(store->block_index.mask >= cfg->block_count);
     SKY_ASSERT(store->chunk_index.mask >= cfg->slot_count);

@@ -80,7 +80,7 @@ uint32_t SKY_Torus_Hops(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to
 
 SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Addr_t to, SKY_Addr_t previous, uint32_t usable)
 {
-    /* Planes before slots, and the winner of a tie first: the first link that leads nearer is the paper's. */
+    /* The order is planes before slots, and the winner of a tie first: the first link that leads nearer is the paper's. */
     static const SKY_LinkId_t order[SKY_ISL_COUNT] = {SKY_LINK_SOUTH, SKY_LINK_NORTH, SKY_LINK_EAST, SKY_LINK_WEST};
 
     const uint32_t hops      = SKY_Torus_Hops(torus, from, to);
@@ -106,8 +106,8 @@ SKY_LinkId_t SKY_Torus_NextHop(const SKY_Torus_t *torus, SKY_Addr_t from, SKY_Ad
         {
             return order[i];
         }
-        /* A detour. Back there the shortest way led here: to go there again is the last resort. But if it is no nearer, it
-         * is a step aside like another, and at the edge of a seam the only one. */
+        /* Take a detour. Back there the shortest way led here, so to go there again is the last resort. But if it is no nearer,
+         * it is a step aside like another, and at the edge of a seam the only one. */
         cost = rest < hops
                    ? UINT32_MAX - 1u
                    : 4u * rest + ((neighbour.plane != from.plane) == (from.plane != to.plane) ? 2u : 0u) + (back ? 1u : 0u);
