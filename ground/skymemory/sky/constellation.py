@@ -4,10 +4,6 @@ Each mistake is reported with its file, its line and the allowed values. Default
 slots, ten servers, chunks of 6,000 bytes, blocks of 128 tokens.
 """
 
-import difflib
-import json
-import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network
@@ -16,18 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PlainSerializer,
     PlainValidator,
     ValidationError,
     model_validator,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
 
 from skymemory.common import defaults
-from skymemory.common.toml_lines import KeyPath, find_line
+from skymemory.common.checked_toml import CheckedModel, Mistake, contradiction, mistakes, numbers, read_toml, tell, whole_numbers
 from skymemory.sky.orbit import geometry
 from skymemory.sky.placement.layouts import SERVERS_MAX, LayoutName
 from skymemory.sky.placement.torus import Direction, Torus
@@ -68,15 +61,6 @@ class LinkModel(NamedTuple):
         return self == LinkModel()
 
 
-def _whole(default: int | None, low: int, high: int, note: str = "") -> Any:
-    text = f"whole numbers from {low} to {high}{note}"
-    return Field(default=default, ge=low, le=high, description=text)
-
-
-def _number(default: float, low: float, high: float) -> Any:
-    return Field(default=default, ge=low, le=high, description=f"numbers from {low:g} to {high:g}", allow_inf_nan=False)
-
-
 def _switch(default: bool) -> Any:
     return Field(default=default, description="true and false")
 
@@ -86,11 +70,12 @@ def _choice(default: str, *choices: str) -> Any:
     return Field(default=default, description=f"{', '.join(quoted[:-1])} and {quoted[-1]}")
 
 
-def _satellite(value: object) -> Satellite:
+def satellite_of(value: object) -> Satellite:
+    """Return the satellite that a file names as [plane, slot]. Raise ValueError if it is none."""
     if (
         isinstance(value, list | tuple)
         and len(value) == 2
-        and all(isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= 65535 for number in value)
+        and all(isinstance(number, int) and not isinstance(number, bool) and number >= 1 for number in value)
     ):
         return Satellite(*value)
     raise ValueError("not a satellite")  # the text is replaced by the field's
@@ -103,26 +88,22 @@ def _network(value: str) -> str:
     return value
 
 
-SatelliteField = Annotated[Satellite, PlainValidator(_satellite), PlainSerializer(list, return_type=list[int])]
+SatelliteField = Annotated[Satellite, PlainValidator(satellite_of), PlainSerializer(list, return_type=list[int])]
 _SATELLITE_ALLOWED = "[plane, slot], both from 1"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
-
-
-class GridSettings(_Section):
+class GridSettings(CheckedModel):
     """[constellation]: size and orbits."""
 
-    planes: int = _whole(5, 1, defaults.MOST_PLANES, " (the third byte of an address)")
-    slots: int = _whole(19, 1, defaults.MOST_SLOTS, " (the last byte of an address)")
-    altitude_km: float = _number(550.0, 160, 2000)
-    inclination_deg: float = _number(87.9, 0, 180)
+    planes: int = whole_numbers(5, 1, defaults.MOST_PLANES, " (the third byte of an address)")
+    slots: int = whole_numbers(19, 1, defaults.MOST_SLOTS, " (the last byte of an address)")
+    altitude_km: float = numbers(550.0, 160, 2000)
+    inclination_deg: float = numbers(87.9, 0, 180)
     geometry: Literal["star", "delta"] = _choice("star", "star", "delta")
     seam: Literal["logical", "cut"] = _choice("logical", "logical", "cut")
 
 
-class Network(_Section):
+class Network(CheckedModel):
     """[network]: addresses. Satellite (p, s) has the address network + 256 p + s; all listen at one port.
 
     Any unicast network is allowed, because satellites may be machines of their own. Refused are addresses that no machine can
@@ -133,8 +114,8 @@ class Network(_Section):
         default=f"{IPv4Address(defaults.DEFAULT_NETWORK_IPV4)}/16",
         description='IPv4 networks A.B.0.0/N such as "127.18.0.0/16", A from 1 to 223, no bits set behind the prefix',
     )
-    port: int = _whole(icd.UDP_PORT, 1, 65535)
-    mtu: int = _whole(icd.LIMIT_PACKET_BYTES, PACKET_BYTES_MIN, icd.LIMIT_PACKET_BYTES)
+    port: int = whole_numbers(icd.UDP_PORT, 1, 65535)
+    mtu: int = whole_numbers(icd.LIMIT_PACKET_BYTES, PACKET_BYTES_MIN, icd.LIMIT_PACKET_BYTES)
 
     @property
     def base(self) -> str:
@@ -142,66 +123,66 @@ class Network(_Section):
         return str(IPv4Network(self.network).network_address)
 
 
-class SatelliteSettings(_Section):
+class SatelliteSettings(CheckedModel):
     """[satellite]: memory and periodic tasks of each satellite."""
 
-    store_mib: int = _whole(defaults.DEFAULT_STORE_MIB, 1, defaults.MOST_STORE_MIB)
-    credit: int = _whole(defaults.DEFAULT_CREDIT, 1, icd.LIMIT_CHUNK_SET)
-    hello_s: int = _whole(defaults.DEFAULT_HELLO_S, 1, defaults.MOST_HELLO_S)
+    store_mib: int = whole_numbers(defaults.DEFAULT_STORE_MIB, 1, defaults.MOST_STORE_MIB)
+    credit: int = whole_numbers(defaults.DEFAULT_CREDIT, 1, icd.LIMIT_CHUNK_SET)
+    hello_s: int = whole_numbers(defaults.DEFAULT_HELLO_S, 1, defaults.MOST_HELLO_S)
     gossip: bool = _switch(False)
-    scrub_s: int = _whole(0, 0, defaults.MOST_SCRUB_MS // 1000)
+    scrub_s: int = whole_numbers(0, 0, defaults.MOST_SCRUB_MS // 1000)
 
 
-class Override(_Section):
+class Override(CheckedModel):
     """[[links.override]]: one link, in one direction; a key that is left out keeps the value of all links."""
 
     origin: SatelliteField = Field(alias="from", description=_SATELLITE_ALLOWED)
     target: SatelliteField = Field(alias="to", description=_SATELLITE_ALLOWED)
-    delay_us: int | None = _whole(None, 0, defaults.MOST_DELAY_US)
-    jitter_us: int | None = _whole(None, 0, defaults.MOST_DELAY_US)
-    rate_kbps: int | None = _whole(None, 0, UINT32_MAX)
-    loss_ppm: int | None = _whole(None, 0, 1_000_000)
+    delay_us: int | None = whole_numbers(None, 0, defaults.MOST_DELAY_US)
+    jitter_us: int | None = whole_numbers(None, 0, defaults.MOST_DELAY_US)
+    rate_kbps: int | None = whole_numbers(None, 0, UINT32_MAX)
+    loss_ppm: int | None = whole_numbers(None, 0, 1_000_000)
     cut: bool | None = Field(default=None, description="true and false")
 
 
-class Links(_Section):
+class Links(CheckedModel):
     """[links]: emulation of inter-satellite and ground links, off by default."""
 
     model: Literal["off", "geometry"] = _choice("off", "off", "geometry")
-    delay_us: int = _whole(0, 0, defaults.MOST_DELAY_US)
-    jitter_us: int = _whole(0, 0, defaults.MOST_DELAY_US)
-    rate_kbps: int = _whole(0, 0, UINT32_MAX)
-    loss_ppm: int = _whole(0, 0, 1_000_000)
+    delay_us: int = whole_numbers(0, 0, defaults.MOST_DELAY_US)
+    jitter_us: int = whole_numbers(0, 0, defaults.MOST_DELAY_US)
+    rate_kbps: int = whole_numbers(0, 0, UINT32_MAX)
+    loss_ppm: int = whole_numbers(0, 0, 1_000_000)
     override: tuple[Override, ...] = Field(default=(), strict=False, description="tables [[links.override]]")
 
 
-class Cache(_Section):
+class Cache(CheckedModel):
     """[cache]: how blocks are cut, laid out and reached."""
 
     servers: int = Field(default=10, ge=1, description="whole numbers from 1 to planes x slots")
-    chunk_bytes: int = _whole(6000, 1, icd.LIMIT_CHUNK_BYTES)
+    chunk_bytes: int = whole_numbers(6000, 1, icd.LIMIT_CHUNK_BYTES)
     layout: LayoutName = _choice("rotation_hop", "rotation", "hop", "rotation_hop")
     window: Literal["logical", "physical"] = _choice("logical", "logical", "physical")
     uplink: Literal["window", "nearest"] = _choice("window", "window", "nearest")
     host: Literal["ground", "satellite"] = _choice("ground", "ground", "satellite")
     centre: SatelliteField = Field(default=Satellite(3, 10), description=_SATELLITE_ALLOWED)
-    block_tokens: int = _whole(128, 1, 65536)
+    block_tokens: int = whole_numbers(128, 1, 65536)
     codec: Literal["raw", "int8", "int4", "quanto", "hqq"] = _choice("raw", "raw", "int8", "int4", "quanto", "hqq")
-    tenant: int = _whole(0, 0, UINT32_MAX)
-    deadline_ms: int = _whole(5000, 1, 3_600_000)
-    handover_s: float = _number(defaults.DEFAULT_HANDOVER_MS / 1000, 0, defaults.MOST_HANDOVER_MS / 1000)
+    tenant: int = whole_numbers(0, 0, UINT32_MAX)
+    deadline_ms: int = whole_numbers(5000, 1, 3_600_000)
+    handover_s: float = numbers(defaults.DEFAULT_HANDOVER_MS / 1000, 0, defaults.MOST_HANDOVER_MS / 1000)
     lazy_purge: bool = _switch(True)
 
 
-class SiteSettings(_Section):
+class SiteSettings(CheckedModel):
     """[site]: place of the ground host; used by the physical window."""
 
-    latitude_deg: float = _number(37.4, -90, 90)
-    longitude_deg: float = _number(-122.1, -180, 180)
-    min_elevation_deg: float = _number(10.0, 0, 90)
+    latitude_deg: float = numbers(37.4, -90, 90)
+    longitude_deg: float = numbers(-122.1, -180, 180)
+    min_elevation_deg: float = numbers(10.0, 0, 90)
 
 
-class Constellation(_Section):
+class Constellation(CheckedModel):
     """All values on which ground and satellites must agree. Immutable.
 
     Raises:
@@ -225,27 +206,11 @@ class Constellation(_Section):
                 leaves out, come last.
         """
         path = Path(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"{path}: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{path}: byte {error.start} is not UTF-8; TOML files are UTF-8") from error
-        return cls._parse(text, path)
-
-    @classmethod
-    def _parse(cls, text: str, path: Path) -> "Constellation":
-        try:
-            raw = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(_syntax_error(path, text, error)) from error
+        text, raw = read_toml(path, ConfigError)
         try:
             return cls.model_validate(raw)
         except ValidationError as error:
-            found = [(find_line(text, key), what) for key, what in _mistakes(error, raw)]
-            found.sort(key=lambda mistake: mistake[0] or sys.maxsize)
-            told = (f"{path}:{line}: {what}" if line else f"{path}: {what}" for line, what in found)
-            raise ConfigError("\n".join(told)) from error
+            raise ConfigError(tell(path, text, mistakes(error, cls))) from error
 
     def walker(self) -> "Walker":
         """Return the orbits that the file describes."""
@@ -277,16 +242,15 @@ class Constellation(_Section):
         try:
             return type(self).model_validate(raw)
         except ValidationError as error:
-            raise ConfigError("\n".join(what for _, what in _mistakes(error, raw))) from error
+            raise ConfigError("\n".join(what for _, what in mistakes(error, type(self)))) from error
 
     @model_validator(mode="after")
     def _check(self) -> "Constellation":
         if found := list(self._contradictions()):
-            text = "; ".join(what for _, what in found)
-            raise PydanticCustomError("contradiction", "{text}", {"text": text, "found": found})
+            raise contradiction(found)
         return self
 
-    def _contradictions(self) -> Iterator[tuple[KeyPath, str]]:
+    def _contradictions(self) -> Iterator[Mistake]:
         """Yield the values that are right by themselves and wrong together."""
         grid, cache = self.grid, self.cache
         size = f"{grid.planes} planes x {grid.slots} slots"
@@ -320,7 +284,7 @@ class Constellation(_Section):
             )
         yield from self._override_contradictions()
 
-    def _override_contradictions(self) -> Iterator[tuple[KeyPath, str]]:
+    def _override_contradictions(self) -> Iterator[Mistake]:
         torus, overrides = self.torus, self.links.override
         cut = {(override.origin, override.target) for override in overrides if override.cut}
         seen: set[tuple[Satellite, Satellite]] = set()
@@ -458,65 +422,7 @@ class Constellation(_Section):
         )
 
 
-def _syntax_error(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
-    what, _, place = str(error).partition(" (at ")
-    words = place.rstrip(")").replace(",", "").split()
-    line = words[1] if words[:1] == ["line"] else str(text.count("\n") + 1)
-    column = f" (column {words[3]})" if words[2:3] == ["column"] else ""
-    return f"{path}:{line}: not valid TOML: {what[:1].lower()}{what[1:]}{column}"
-
-
-def _told(name: str, section: _Section, key: str) -> str:
+def _told(name: str, section: CheckedModel, key: str) -> str:
     """Return `cache.servers is 10`, with `by default` if the value was not set."""
     value = getattr(section, key)
     return f"{name}.{key} is {value}{'' if key in section.model_fields_set else ' by default'}"
-
-
-def _mistakes(error: ValidationError, raw: Mapping[str, Any]) -> list[tuple[KeyPath, str]]:
-    """Return the key path and one line of text for each mistake that pydantic found."""
-    found: list[tuple[KeyPath, str]] = []
-    for detail in error.errors(include_url=False):
-        if detail["type"] == "contradiction":
-            found.extend(detail["ctx"]["found"])
-        else:
-            found.append((detail["loc"], _mistake(detail)))
-    return list(dict.fromkeys(found))
-
-
-def _mistake(detail: ErrorDetails) -> str:
-    path = detail["loc"]
-    name = ".".join(part if part.isidentifier() else json.dumps(part) for part in path if isinstance(part, str))
-    section = _section(path[:-1])
-    if detail["type"] == "extra_forbidden":
-        known = [field.alias or key for key, field in section.model_fields.items()]
-        table = f"in [{name.rpartition('.')[0]}]" if path[:-1] else "as tables"
-        close = difflib.get_close_matches(str(path[-1]), known, 1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        return f"{name} is unknown{hint}; allowed {table} are {', '.join(known)}"
-    field = next((field for key, field in section.model_fields.items() if path[-1] in (key, field.alias)), None)
-    if detail["type"] == "missing":
-        return f"{name} is missing; allowed are {field.description if field else ''}"
-    if field is None or field.description is None:  # a whole section is not a table
-        return f"{name} is {_shown(detail['input'])}; allowed are tables"
-    return f"{name} is {_shown(detail['input'])}; allowed are {field.description}"
-
-
-def _section(path: KeyPath) -> type[_Section]:
-    """Return the model at a key path."""
-    model: type[_Section] = Constellation
-    for part in path:
-        for key, field in model.model_fields.items():
-            if part in (key, field.alias):
-                if isinstance(field.annotation, type) and issubclass(field.annotation, _Section):
-                    model = field.annotation
-                elif key == "override":
-                    model = Override
-    return model
-
-
-def _shown(value: object) -> str:
-    """Return a value as the file would show it, cut to a length that fits a line."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else " ".join(str(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,17 +1,15 @@
 """Faults from a file (docs/twin.md) or from a seed, as the actions that the twin takes at their times."""
 
-import json
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, PlainValidator, ValidationError, model_validator
 
-from skymemory.common.toml_lines import KeyPath, find_line
+from skymemory.common.checked_toml import CheckedModel, Mistake, mistakes, numbers, read_toml, rule, tell, whole_numbers
+from skymemory.sky.constellation import SatelliteField, satellite_of
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import structures
 from skymemory.twin.actions import Action, TwinLinkModel, any_link, border, cut, link_of, node_of, together
@@ -27,29 +25,9 @@ class FaultError(ValueError):
     """Faults that are impossible. The message has one line for each mistake: `file:line: what is; allowed are ...`."""
 
 
-def _number(default: float | None, low: float, high: float) -> Any:
-    """Return a field; `default` None means that the value must be given."""
-    given = ... if default is None else default
-    return Field(default=given, ge=low, le=high, description=f"numbers from {low:g} to {high:g}", allow_inf_nan=False)
-
-
-def _optional(low: float, high: float) -> Any:
-    return Field(default=None, ge=low, le=high, description=f"numbers from {low:g} to {high:g}", allow_inf_nan=False)
-
-
-def _satellite(value: object) -> Satellite:
-    if (
-        isinstance(value, list | tuple)
-        and len(value) == 2
-        and all(isinstance(number, int) and not isinstance(number, bool) and number >= 1 for number in value)
-    ):
-        return Satellite(*value)
-    raise ValueError("not a satellite")  # the text is replaced by the field's
-
-
 def _link(value: object) -> tuple[Satellite, Satellite]:
     if isinstance(value, list | tuple) and len(value) == 2:
-        return _satellite(value[0]), _satellite(value[1])
+        return satellite_of(value[0]), satellite_of(value[1])
     raise ValueError("not a link")
 
 
@@ -59,25 +37,20 @@ def _planes(value: object) -> frozenset[int]:
     raise ValueError("not planes")
 
 
-_SatelliteField = Annotated[Satellite, PlainValidator(_satellite)]
 _LinkField = Annotated[tuple[Satellite, Satellite], PlainValidator(_link)]
 _SATELLITE: Final = "satellites [plane, slot], both from 1"
 _LINK: Final = "links [[plane, slot], [plane, slot]]"
 
 
-class _Fault(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class _Lasting(_Fault, ABC):
+class _Lasting(CheckedModel, ABC):
     """A fault of packets, from a time on, on all links or on one."""
 
     link: _LinkField | None = Field(default=None, description=_LINK)
     """Link that is affected, in both directions; without it and without `ground` all links are."""
-    ground: _SatelliteField | None = Field(default=None, description=_SATELLITE)
+    ground: SatelliteField | None = Field(default=None, description=_SATELLITE)
     """Satellite whose way to the ground is affected, in both directions."""
-    at_s: float = _number(0.0, 0, 3600 * _HOURS_MAX)
-    for_s: float | None = _optional(0.001, 3600 * _HOURS_MAX)
+    at_s: float = numbers(0.0, 0, 3600 * _HOURS_MAX)
+    for_s: float | None = numbers(None, 0.001, 3600 * _HOURS_MAX)
     """Duration in seconds; None: to the end."""
 
     @abstractmethod
@@ -92,7 +65,7 @@ def _ppm(share: float) -> int:
 class Loss(_Lasting):
     """[[loss]]: packets are lost one by one."""
 
-    rate: float = _number(None, 0, 1)
+    rate: float = numbers(..., 0, 1)
 
     def model(self) -> TwinLinkModel:
         return TwinLinkModel(loss_ppm=_ppm(self.rate))
@@ -101,11 +74,11 @@ class Loss(_Lasting):
 class Burst(_Lasting):
     """[[burst]]: packets are lost in bursts (Gilbert and Elliott)."""
 
-    rate: float = _number(None, 0, 1)
+    rate: float = numbers(..., 0, 1)
     """Share of packets with which a burst begins."""
-    packets: float = _number(20.0, 1, 1e6)
+    packets: float = numbers(20.0, 1, 1e6)
     """Mean number of packets of a burst."""
-    loss: float = _number(0.9, 0, 1)
+    loss: float = numbers(0.9, 0, 1)
     """Share of packets lost in a burst."""
 
     def model(self) -> TwinLinkModel:
@@ -117,7 +90,7 @@ class Burst(_Lasting):
 class Jitter(_Lasting):
     """[[jitter]]: packets get a random extra delay of at most `ms`, and overtake each other."""
 
-    ms: float = _number(None, 0, 1000)
+    ms: float = numbers(..., 0, 1000)
 
     def model(self) -> TwinLinkModel:
         return TwinLinkModel(jitter_us=round(1000 * self.ms))
@@ -126,8 +99,8 @@ class Jitter(_Lasting):
 class Reorder(_Lasting):
     """[[reorder]]: some packets are held back."""
 
-    rate: float = _number(None, 0, 1)
-    ms: float = _number(30.0, 0, 1000)
+    rate: float = numbers(..., 0, 1)
+    ms: float = numbers(30.0, 0, 1000)
 
     def model(self) -> TwinLinkModel:
         return TwinLinkModel(reorder_ppm=_ppm(self.rate), reorder_us=round(1000 * self.ms))
@@ -136,7 +109,7 @@ class Reorder(_Lasting):
 class Duplicate(_Lasting):
     """[[duplicate]]: some packets come twice."""
 
-    rate: float = _number(None, 0, 1)
+    rate: float = numbers(..., 0, 1)
 
     def model(self) -> TwinLinkModel:
         return TwinLinkModel(duplicate_ppm=_ppm(self.rate))
@@ -145,7 +118,7 @@ class Duplicate(_Lasting):
 class Flip(_Lasting):
     """[[flip]]: one to three bits of some packets are inverted, anywhere in the datagram."""
 
-    rate: float = _number(None, 0, 1)
+    rate: float = numbers(..., 0, 1)
 
     def model(self) -> TwinLinkModel:
         return TwinLinkModel(flip_ppm=_ppm(self.rate))
@@ -154,23 +127,24 @@ class Flip(_Lasting):
 class Corrupt(_Lasting):
     """[[corrupt]]: one to three bits of some chunks are inverted, and the packet's own checksums made right again."""
 
-    rate: float = _number(None, 0, 1)
+    rate: float = numbers(..., 0, 1)
 
     def model(self) -> TwinLinkModel:
         return TwinLinkModel(corrupt_ppm=_ppm(self.rate))
 
 
-class _Timed(_Fault, ABC):
+class _Timed(CheckedModel, ABC):
     """A fault at a time, or at times from the seed, so many an hour on average."""
 
-    at_s: float | None = _optional(0, 3600 * _HOURS_MAX)
-    per_hour: float | None = _optional(0, 3600)
-    for_s: float = _number(60.0, 0.001, 3600 * _HOURS_MAX)
+    at_s: float | None = numbers(None, 0, 3600 * _HOURS_MAX)
+    per_hour: float | None = numbers(None, 0, 3600)
+    for_s: float = numbers(60.0, 0.001, 3600 * _HOURS_MAX)
 
     @model_validator(mode="after")
     def _check(self) -> "_Timed":
         if (self.at_s is None) == (self.per_hour is None):
-            raise PydanticCustomError("when", "needs one of at_s and per_hour")
+            has = "has no time" if self.at_s is None else "has both at_s and per_hour"
+            raise rule(f"{has}; allowed is one of at_s and per_hour")
         return self
 
     def actions(self, torus: Torus, duration_ms: int, rng: Random) -> Iterator[Action]:
@@ -213,7 +187,7 @@ class Partition(_Timed):
 
 
 class _OnSatellite(_Timed):
-    satellite: _SatelliteField | None = Field(default=None, description=_SATELLITE)
+    satellite: SatelliteField | None = Field(default=None, description=_SATELLITE)
     """Satellite that is affected; None: the seed draws one."""
 
     def _node(self, torus: Torus, rng: Random) -> int:
@@ -233,7 +207,7 @@ class Crash(_OnSatellite):
 class Pressure(_OnSatellite):
     """[[pressure]]: others' blocks fill a store again and again until `slots_free` slots are left; they go after `for_s`."""
 
-    slots_free: int = Field(default=4, ge=0, le=65535, description="whole numbers from 0 to 65535")
+    slots_free: int = whole_numbers(4, 0, 65535)
 
     def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
         node = self._node(torus, rng)
@@ -246,7 +220,7 @@ class Pressure(_OnSatellite):
 class LateClock(_OnSatellite):
     """[[late_clock]]: a satellite follows the schedule `late_s` late."""
 
-    late_s: float = _number(5.0, 0.001, 3600)
+    late_s: float = numbers(5.0, 0.001, 3600)
 
     def _once(self, torus: Torus, begin_us: int, end_us: int, rng: Random) -> Iterator[Action]:
         node = self._node(torus, rng)
@@ -258,7 +232,7 @@ def _tables(kind: str) -> Any:
     return Field(default=(), strict=False, description=f"tables [[{kind}]]")
 
 
-class Faults(_Fault):
+class Faults(CheckedModel):
     """All faults of a run. Immutable."""
 
     loss: tuple[Loss, ...] = _tables("loss")
@@ -281,25 +255,13 @@ class Faults(_Fault):
         Raises:
             FaultError: The file cannot be read, or has mistakes: one line for each.
         """
-        try:
-            text = path.read_text(encoding="utf-8")
-            raw = tomllib.loads(text)
-        except OSError as error:
-            raise FaultError(f"{path}: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise FaultError(f"{path}: byte {error.start} is not UTF-8; TOML files are UTF-8") from error
-        except tomllib.TOMLDecodeError as error:
-            what, _, place = str(error).partition(" (at line ")
-            line = place.split(",")[0] if place else str(text.count("\n") + 1)
-            raise FaultError(f"{path}:{line}: not valid TOML: {what[:1].lower()}{what[1:]}") from error
+        text, raw = read_toml(path, FaultError)
         try:
             faults = cls.model_validate(raw)
-            found = list(faults._misplaced(torus))
         except ValidationError as error:
-            found = [_mistake(detail["loc"], detail["type"], detail["input"]) for detail in error.errors(include_url=False)]
-        if found:
-            lines = sorted(((find_line(text, at) or 1, what) for at, what in found), key=lambda one: one[0])
-            raise FaultError("\n".join(f"{path}:{line}: {what}" for line, what in lines))
+            raise FaultError(tell(path, text, mistakes(error, cls))) from error
+        if found := list(faults._misplaced(torus)):
+            raise FaultError(tell(path, text, found))
         return faults
 
     @classmethod
@@ -330,7 +292,7 @@ class Faults(_Fault):
             corrupt=some(lambda: Corrupt(rate=0.01 * rng.random())),
         )
 
-    def _misplaced(self, torus: Torus) -> Iterator[tuple[KeyPath, str]]:
+    def _misplaced(self, torus: Torus) -> Iterator[Mistake]:
         places = f"[1, 1] to [{torus.planes}, {torus.slots}]"
         for kind in type(self).model_fields:
             for index, fault in enumerate(getattr(self, kind)):
@@ -350,25 +312,22 @@ class Faults(_Fault):
     def actions(self, torus: Torus, duration_ms: int, seed: int) -> list[Action]:
         """Return all actions in order of time. A fault that begins before the end has ended by then."""
         rng = Random(f"times {seed}")
-        timed: list[_Timed] = [*self.cut, *self.partition, *self.crash, *self.pressure, *self.late_clock]
         found = list(self._model_actions(torus, duration_ms))
-        for fault in timed:
-            found.extend(fault.actions(torus, duration_ms, rng))
+        for fault in self._all():
+            if isinstance(fault, _Timed):
+                found.extend(fault.actions(torus, duration_ms, rng))
         return [action._replace(order=0) for action in sorted(found, key=lambda action: action[:2])]
+
+    def _all(self) -> Iterator[_Lasting | _Timed]:
+        """Return all faults, in the order of their kinds."""
+        return (fault for kind in type(self).model_fields for fault in getattr(self, kind))
 
     def _model_actions(self, torus: Torus, duration_ms: int) -> Iterator[Action]:
         """Yield the changes of the model of each link, and of all of them together."""
-        lasting: list[_Lasting] = [
-            *self.loss,
-            *self.burst,
-            *self.jitter,
-            *self.reorder,
-            *self.duplicate,
-            *self.flip,
-            *self.corrupt,
-        ]
         by_place: dict[tuple[int, int], list[tuple[int, int, TwinLinkModel]]] = {}
-        for fault in lasting:
+        for fault in self._all():
+            if not isinstance(fault, _Lasting):
+                continue
             begin_us = min(round(1e6 * fault.at_s), 1000 * duration_ms)
             end_us = 1000 * duration_ms if fault.for_s is None else min(begin_us + round(1e6 * fault.for_s), 1000 * duration_ms)
             for place in _places(fault, torus):
@@ -390,48 +349,3 @@ def _places(fault: _Lasting, torus: Torus) -> list[tuple[int, int]]:
         node = node_of(fault.ground, torus)
         return [(node, structures.LINK_DOWN), (node, structures.LINK_UP)]
     return [(structures.ALL, 0)]
-
-
-def _mistake(at: tuple[int | str, ...], what: str, value: object) -> tuple[KeyPath, str]:
-    """Return key path and text of a mistake that pydantic found."""
-    name = ".".join(part for part in at if isinstance(part, str))
-    kind = Faults.model_fields.get(str(at[0])) if at else None
-    if kind is None:
-        return at, f"{name} is unknown; allowed are tables {', '.join(Faults.model_fields)}"
-    if len(at) < 3:
-        if what == "when":
-            has = "has both at_s and per_hour" if _has_both(value) else "has no time"
-            return at, f"{name} {has}; allowed is one of at_s and per_hour"
-        return at, f"{name} is {_shown(value)}; allowed are {kind.description}"
-    fields = _KINDS[str(at[0])].model_fields
-    field = fields.get(str(at[2]))
-    if field is None:
-        return at, f"{name} is unknown; allowed in [[{at[0]}]] are {', '.join(fields)}"
-    if what == "missing":
-        return at, f"{name} is missing; allowed are {field.description}"
-    return at, f"{name} is {_shown(value)}; allowed are {field.description}"
-
-
-def _has_both(value: object) -> bool:
-    return isinstance(value, dict) and "at_s" in value and "per_hour" in value
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-_KINDS: Final[dict[str, type[_Fault]]] = {
-    "loss": Loss,
-    "burst": Burst,
-    "jitter": Jitter,
-    "reorder": Reorder,
-    "duplicate": Duplicate,
-    "flip": Flip,
-    "corrupt": Corrupt,
-    "cut": Cut,
-    "partition": Partition,
-    "crash": Crash,
-    "pressure": Pressure,
-    "late_clock": LateClock,
-}

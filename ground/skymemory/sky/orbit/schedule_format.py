@@ -9,8 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
+from skymemory.common.checked_toml import CheckedModel, numbers, shortened, shown, whole_numbers
 from skymemory.common.defaults import MOST_PLANES, MOST_SLOTS
 from skymemory.common.whole_file import write_whole
 from skymemory.sky.orbit.events import Link
@@ -92,36 +93,26 @@ def _epoch(text: str) -> str:
     return text
 
 
-def _number(low: float, high: float) -> Any:
-    return Field(ge=low, le=high, allow_inf_nan=False, description=f"numbers from {low:g} to {high:g}")
-
-
-def _whole(low: int, high: int) -> Any:
-    return Field(ge=low, le=high, description=f"whole numbers from {low} to {high}")
-
-
-class Header(BaseModel):
+class Header(CheckedModel):
     """Header of a schedule: its sky, its site and its time."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     format: Literal["skymemory-schedule"] = Field(default="skymemory-schedule", description='"skymemory-schedule"')
     version: Literal[2] = Field(default=2, description="2")
     source: str = Field(description="texts")
     epoch: Annotated[str, AfterValidator(_epoch)] = Field(description='UTC as in "2026-11-20T15:00:00.000Z", 1970 to 2099')
-    duration_ms: int = _whole(1, DURATION_MS_MAX)
-    planes: int = _whole(1, MOST_PLANES)
-    slots: int = _whole(1, MOST_SLOTS)
+    duration_ms: int = whole_numbers(..., 1, DURATION_MS_MAX)
+    planes: int = whole_numbers(..., 1, MOST_PLANES)
+    slots: int = whole_numbers(..., 1, MOST_SLOTS)
     pattern: Literal["star", "delta"] = Field(description='"star" and "delta"')
     phasing: int | None = Field(
         default=None, ge=0, lt=MOST_PLANES, description=f"null, whole numbers from 0 to {MOST_PLANES - 1}"
     )
     """Phasing of a Walker pattern."""
-    altitude_km: float = _number(100, 40_000)
-    inclination_deg: float = _number(0, 180)
-    latitude_deg: float = _number(-90, 90)
-    longitude_deg: float = _number(-180, 180)
-    min_elevation_deg: float = _number(0, 90)
+    altitude_km: float = numbers(..., 100, 40_000)
+    inclination_deg: float = numbers(..., 0, 180)
+    latitude_deg: float = numbers(..., -90, 90)
+    longitude_deg: float = numbers(..., -180, 180)
+    min_elevation_deg: float = numbers(..., 0, 90)
     isl_down: tuple[str, ...] = Field(strict=False, description='lists of links such as ["5.1-1.1"]')
     """Links that are always down: at the seam, and behind the earth."""
     elements: dict[str, Annotated[tuple[str, str], Field(strict=False)]] | None = Field(
@@ -144,7 +135,7 @@ class Header(BaseModel):
 class _FileHeader(Header):
     """The header in a file, which has all fields: a lost field must not look like one that never was."""
 
-    rows: int = _whole(2, ROWS_MAX)
+    rows: int = whole_numbers(..., 2, ROWS_MAX)
     """Number of rows that follow: a file that was cut short has fewer."""
 
 
@@ -284,7 +275,7 @@ def _read_csv(lines: _Lines) -> tuple[_FileHeader, Iterator[dict[str, Any]]]:
         at[name] = lines.number
     header = _header(lines, raw, at)
     if line != ",".join(_COLUMNS):
-        raise lines.mistake(f"the columns are {_shown(line)}; allowed are {','.join(_COLUMNS)}")
+        raise lines.mistake(f"the columns are {shown(line)}; allowed are {','.join(_COLUMNS)}")
 
     def fields() -> Iterator[dict[str, Any]]:
         for line in rows:
@@ -308,7 +299,7 @@ def _read_json_lines(lines: _Lines) -> tuple[_FileHeader, Iterator[dict[str, Any
         for line in lines:
             value = _json(lines, line, "not JSON; allowed is one object a line")
             if not isinstance(value, dict):
-                raise lines.mistake(f"{_shown(value)} is no object; allowed is one object a line")
+                raise lines.mistake(f"{shown(value)} is no object; allowed is one object a line")
             yield value
 
     rows = objects()
@@ -322,7 +313,7 @@ def _json(lines: _Lines, text: str, what: str) -> Any:
         found: dict[str, Any] = {}
         for name, value in pairs:
             if name in found:
-                raise lines.mistake(f"{_shown(name)} appears twice; allowed is once")
+                raise lines.mistake(f"{shown(name)} appears twice; allowed is once")
             found[name] = value
         return found
 
@@ -336,7 +327,7 @@ def _json(lines: _Lines, text: str, what: str) -> Any:
 
 def _check_name(lines: _Lines, name: str) -> None:
     if name not in _FileHeader.model_fields:
-        raise lines.mistake(f"{_shown(name)} is unknown; allowed are {', '.join(_FileHeader.model_fields)}")
+        raise lines.mistake(f"{shown(name)} is unknown; allowed are {', '.join(_FileHeader.model_fields)}")
 
 
 def _header(lines: _Lines, raw: dict[str, Any], at: dict[str, int]) -> _FileHeader:
@@ -354,7 +345,7 @@ def _header(lines: _Lines, raw: dict[str, Any], at: dict[str, int]) -> _FileHead
     except ValidationError as error:
         name = str(error.errors(include_url=False)[0]["loc"][0])
         allowed = _FileHeader.model_fields[name].description
-        raise lines.mistake(f"{name} is {_shown(raw[name])}; allowed are {allowed}", at.get(name)) from error
+        raise lines.mistake(f"{name} is {shown(raw[name])}; allowed are {allowed}", at.get(name)) from error
     name = "elements"
     try:
         _Places(header)
@@ -419,16 +410,16 @@ class _Places:
         """Return the change of a row. Raise ScheduleError, without file and line, if the row is wrong."""
         event = fields.get("event")
         if not isinstance(event, str) or event not in _ROW_KEYS:
-            raise ScheduleError(f"event is {_shown(event)}; allowed are nearest and window")
+            raise ScheduleError(f"event is {shown(event)}; allowed are nearest and window")
         if fields.keys() != set(_ROW_KEYS[event]):
-            raise ScheduleError(f"a {event} row has {_cut(', '.join(fields))}; allowed are {', '.join(_ROW_KEYS[event])}")
+            raise ScheduleError(f"a {event} row has {shortened(', '.join(fields))}; allowed are {', '.join(_ROW_KEYS[event])}")
         time_ms = fields["time_ms"]
         duration_ms = self._header.duration_ms
         if not _is_whole(time_ms) or not 0 <= time_ms <= duration_ms:
-            raise ScheduleError(f"time_ms is {_shown(time_ms)}; allowed are whole numbers from 0 to duration_ms, {duration_ms}")
+            raise ScheduleError(f"time_ms is {shown(time_ms)}; allowed are whole numbers from 0 to duration_ms, {duration_ms}")
         expected = utc(self._header.epoch_ms + time_ms)
         if fields["time_utc"] != expected:
-            raise ScheduleError(f"time_utc is {_shown(fields['time_utc'])}; time_ms makes it {expected}")
+            raise ScheduleError(f"time_utc is {shown(fields['time_utc'])}; time_ms makes it {expected}")
         place = fields["plane"], fields["slot"]
         if event == "nearest":
             return NearestChange(time_ms, None if place == (None, None) else self._at(*place))
@@ -442,14 +433,14 @@ class _Places:
     def satellite(self, name: Any) -> Satellite:
         """Return the satellite of a name such as 3.10."""
         if not isinstance(name, str) or not (match := re.fullmatch(r"([1-9][0-9]{0,2})\.([1-9][0-9]{0,2})", name)):
-            raise ScheduleError(f"{_shown(name)} is no satellite; allowed are plane.slot such as 3.10")
+            raise ScheduleError(f"{shown(name)} is no satellite; allowed are plane.slot such as 3.10")
         return self._at(int(match[1]), int(match[2]))
 
     def link(self, name: Any) -> Link:
         """Return the link of a name such as 3.10-3.11."""
         first, dash, second = name.partition("-") if isinstance(name, str) else ("", "", "")
         if not dash:
-            raise ScheduleError(f"{_shown(name)} is no link; allowed are satellite-satellite such as 3.10-3.11")
+            raise ScheduleError(f"{shown(name)} is no link; allowed are satellite-satellite such as 3.10-3.11")
         link = Link(self.satellite(first), self.satellite(second))
         ends = [self._torus.neighbour(link.origin, direction) for direction in (Direction.EAST, Direction.SOUTH)]
         if link.target not in ends:
@@ -460,7 +451,7 @@ class _Places:
     def _at(self, plane: Any, slot: Any) -> Satellite:
         if not _is_whole(plane) or not _is_whole(slot) or (plane, slot) not in self._torus:
             last = f"{self._torus.planes} and {self._torus.slots}"
-            raise ScheduleError(f"plane and slot are {_shown(plane)} and {_shown(slot)}; allowed are 1 and 1 to {last}")
+            raise ScheduleError(f"plane and slot are {shown(plane)} and {shown(slot)}; allowed are 1 and 1 to {last}")
         satellite = Satellite(plane, slot)
         if satellite in self._empty:
             raise ScheduleError(f"there is no satellite {_name(satellite)}; allowed are those of the header's elements")
@@ -501,18 +492,5 @@ def _is_whole(value: Any) -> bool:
 def _list(fields: dict[str, Any], name: str) -> list[Any]:
     value = fields[name]
     if not isinstance(value, list):
-        raise ScheduleError(f"{name} is {_shown(value)}; allowed are lists of texts")
+        raise ScheduleError(f"{name} is {shown(value)}; allowed are lists of texts")
     return value
-
-
-def _shown(value: object) -> str:
-    try:
-        return "empty" if value is None else _cut(json.dumps(value, ensure_ascii=False))
-    except RecursionError:
-        return "a list of lists of lists"
-
-
-def _cut(text: str) -> str:
-    """Cut a text to a length for people, without characters that a terminal does not take."""
-    shown = text if len(text) <= 60 else text[:57] + "..."
-    return "".join(one if one.isprintable() else "?" for one in shown)

@@ -147,10 +147,13 @@ def test_random_faults_repeat_and_differ() -> None:
     ("text", "message"),
     [
         ("[[loss]]\nrate = 2", ":2: loss.rate is 2; allowed are numbers from 0 to 1"),
-        ("[[loss]]\nrate = nan", ":2: loss.rate is NaN; allowed are numbers from 0 to 1"),
+        ("[[loss]]\nrate = nan", ":2: loss.rate is nan; allowed are numbers from 0 to 1"),
         ("\n[[loss]]", ":2: loss.rate is missing; allowed are numbers from 0 to 1"),
-        ("[[loss]]\nrate = 0.1\nrat = 1", ":3: loss.rat is unknown; allowed in [[loss]] are link, ground, at_s, for_s, rate"),
-        ("[[lost]]\nrate = 0.1", ":1: lost is unknown; allowed are tables loss, burst, "),
+        (
+            "[[loss]]\nrate = 0.1\nrat = 1",
+            ":3: loss.rat is unknown (did you mean rate?); allowed in [[loss]] are link, ground, at_s, for_s, rate",
+        ),
+        ("[[lost]]\nrate = 0.1", ":1: lost is unknown (did you mean loss?); allowed as tables are loss, burst, "),
         ("[loss]\nrate = 0.1", ":1: loss is "),
         ("[[crash]]\nsatellite = [6, 1]\nat_s = 1", ":2: crash.satellite is [6, 1]; allowed are [1, 1] to [5, 19]"),
         ("[[crash]]\nsatellite = [0, 1]\nat_s = 1", ":2: crash.satellite is [0, 1]; allowed are satellites [plane, slot]"),
