@@ -91,8 +91,9 @@ def _one(
     violations_max: int,
     as_json: bool,
 ) -> None:
-    from skymemory.twin.driver import Setup, Twin, TwinError, with_links
+    from skymemory.twin.driver import Setup, Twin, with_links
     from skymemory.twin.faults import FaultError, Faults
+    from skymemory.twin.native_twin import TwinError
 
     command = ["skymem", "twin", str(path), "--seed", str(seed)]
     try:

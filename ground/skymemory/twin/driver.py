@@ -20,18 +20,17 @@ from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.sky.placement.rolling import Cell
 from skymemory.sky.placement.torus import Torus
 from skymemory.sky.placement.track import Track
-from skymemory.twin import VIOLATIONS_MAX, native, structures
+from skymemory.twin import VIOLATIONS_MAX, structures
 from skymemory.twin.actions import Action, link_of, node_of
 from skymemory.twin.faults import Faults, Jitter, Loss
 from skymemory.twin.geometry import delays
+from skymemory.twin.native_twin import PACKET_ROOM, START_US, NativeTwin, TwinError, pointer
 from skymemory.twin.structures import Break, Cause, Invariant, Stop, Uplink
 from skymemory.twin.workload import OpPlan, PlannedBlock, Workload, plan
 from skymemory.wire.address import Satellite
 
 SAMPLE_MS: Final = 60_000
 """Milliseconds between two looks at the sky; from one to the next delays change evenly."""
-START_US: Final = 1_000_000_000
-"""Virtual time at the start: nothing on board shall see a clock at 0."""
 _QUIET_MS: Final = 90_000
 """Time after the last operation and fault: longer than a satellite pauses between two looks for what a handover has left."""
 _TURN_MS_MIN: Final = 20
@@ -40,33 +39,7 @@ _TURN_MS_MOST: Final = 4000
 _ACTIVE_MAX: Final = 16
 _PACKETS_MAX: Final = 32_768
 _QUEUE_MS: Final = 500
-PACKET_ROOM: Final = 128
-"""Bytes of headers around a chunk."""
 _PACKET_BYTES_MIN: Final = 400
-
-_PLAIN: Final = (
-    "events",
-    "packets",
-    "packet_bytes",
-    "packets_on_way_most",
-    "puts",
-    "puts_failed",
-    "gets",
-    "hits",
-    "fallback_hits",
-    "purges",
-    "handovers",
-    "migrated_chunks",
-    "migrated_bytes",
-    "evicted_chunks",
-    "blocks_checked",
-    "blocks_misplaced",
-)
-"""Counters that a report takes over unchanged."""
-
-
-class TwinError(ValueError):
-    """A run that is impossible; the message is one line that says why."""
 
 
 @dataclass(frozen=True)
@@ -246,15 +219,17 @@ class Twin:
         track = setup.schedule.track.played(setup.from_ms, setup.speed)
         rows = _turned(track.rows, setup.turn_share, seed)
         self._track = Track(track.torus, tuple(row for row in rows if row[0] < setup.duration_ms))
-        self._library = native.library()
         rows_ms = [time_ms for time_ms, _ in self._track.rows]
         blocks, ops = plan(setup.workload, seed, rows_ms, setup.duration_ms, setup.chunk_bytes)
         faults = Faults() if faults is None else faults
         actions = faults.actions(setup.torus, setup.duration_ms, seed)
         self._begun = Counter(action.begins for action in actions if action.begins)
-        self._handle: int | None = self._create(blocks)
-        self._fill(blocks, ops, actions)
-        self._library.SKYT_Break(self._handle, int(broken))
+        self.ops: Sequence[OpPlan] = ops
+        """Operations, in order of time."""
+        self.native = NativeTwin(self._config(blocks))
+        self._fill(blocks, actions)
+        self._library = self.native.library
+        self._library.SKYT_Break(self.native.handle, int(broken))
 
     def __enter__(self) -> "Twin":
         return self
@@ -264,9 +239,7 @@ class Twin:
 
     def close(self) -> None:
         """Free the memory; safe to call twice."""
-        if self._handle is not None:
-            self._library.SKYT_Destroy(self._handle)
-            self._handle = None
+        self.native.close()
 
     def run(self, progress: Progress | None = None) -> Report:
         """Run to the end.
@@ -277,41 +250,25 @@ class Twin:
         Raises:
             OrbitError: A satellite leaves its orbit.
         """
-        assert self._handle is not None
+        assert self.native.handle is not None
         end_ms = self.setup.duration_ms + self.setup.workload.deadline_ms + _QUIET_MS
         looks = self._looks(end_ms)
         for time_ms, until_ms in zip(looks, [*looks[1:], end_ms], strict=True):
             self._look(time_ms)
-            if not self._library.SKYT_Run(self._handle, START_US + 1000 * until_ms):
+            if not self._library.SKYT_Run(self.native.handle, START_US + 1000 * until_ms):
                 break
             if progress is not None:
                 progress(until_ms, end_ms)
-        self._library.SKYT_Finish(self._handle)
+        self._library.SKYT_Finish(self.native.handle)
         return self._report()
-
-    def results(self) -> list[tuple[OpPlan, Cause | None, float, int]]:
-        """Return each operation with its cause of failure (None: not ended), its seconds and the number of satellites asked."""
-        count = ctypes.c_uint32()
-        found = self._library.SKYT_Results(self._handle, ctypes.byref(count))
-        return [
-            (op, Cause(found[at].cause) if found[at].ended else None, found[at].duration_us / 1e6, found[at].tries)
-            for at, op in enumerate(self._ops)
-        ]
-
-    def holders(self, block: int, chunk: int) -> list[Satellite]:
-        """Return the satellites that hold a chunk now."""
-        most = self.setup.torus.planes * self.setup.torus.slots
-        nodes = (ctypes.c_uint32 * most)()
-        count = self._library.SKYT_Holders(self._handle, block, chunk, nodes, most)
-        return [Satellite(node // self.setup.torus.slots + 1, node % self.setup.torus.slots + 1) for node in nodes[:count]]
 
     # ---- before the run
 
-    def _create(self, blocks: Sequence[PlannedBlock]) -> int:
+    def _config(self, blocks: Sequence[PlannedBlock]) -> structures.Config:
         setup = self.setup
         chunks = sum(-(-block.block_len // setup.chunk_bytes) for block in blocks)
         slots = 2 * (chunks // setup.servers + len(blocks)) + 64 if setup.slots is None else setup.slots
-        config = structures.Config(
+        return structures.Config(
             seed=self.seed,
             start_us=START_US,
             planes=setup.torus.planes,
@@ -344,40 +301,18 @@ class Twin:
             ask_first=setup.ask_first,
             look_up=setup.look_up,
         )
-        why = ctypes.create_string_buffer(structures.TEXT_BYTES)
-        handle = self._library.SKYT_Create(ctypes.byref(config), why)
-        if not handle:
-            raise TwinError(why.value.decode())
-        return int(handle)
 
-    def _fill(self, blocks: Sequence[PlannedBlock], ops: Sequence[OpPlan], actions: Sequence[Action]) -> None:
-        setup, rows, handle = self.setup, self._track.rows, self._handle
-        self._ops = ops
-        times = (ctypes.c_uint32 * len(rows))(*(time_ms for time_ms, _ in rows))
-        planes = (ctypes.c_int32 * len(rows))(*(cell.plane for _, cell in rows))
-        slots = (ctypes.c_int32 * len(rows))(*(cell.slot for _, cell in rows))
-        c_blocks = (structures.Block * len(blocks))(*(structures.Block(*block) for block in blocks))
-        c_ops = (structures.Op * len(ops))(
-            *(
-                structures.Op(START_US + op.time_us, op.kind, op.block, op.host, setup.workload.deadline_ms, op.epoch)
-                for op in ops
-            )
-        )
-        c_faults = (structures.Fault * len(actions))(
-            *(
+    def _fill(self, blocks: Sequence[PlannedBlock], actions: Sequence[Action]) -> None:
+        deadline_ms = self.setup.workload.deadline_ms
+        self.native.fill(
+            self._track.rows,
+            [structures.Block(*block) for block in blocks],
+            [
                 structures.Fault(START_US + one.time_us, one.kind, one.node, one.link, one.value, structures.Model(*one.model))
                 for one in actions
-            )
+            ],
+            [structures.Op(START_US + op.time_us, op.kind, op.block, op.host, deadline_ms, op.epoch) for op in self.ops],
         )
-        good = (
-            self._library.SKYT_SetRows(handle, times, planes, slots, len(rows))
-            and self._library.SKYT_AddBlocks(handle, c_blocks, len(blocks))
-            and self._library.SKYT_AddFaults(handle, c_faults, len(actions))
-            and self._library.SKYT_AddOps(handle, c_ops, len(ops))
-        )
-        if not good:
-            self.close()
-            raise TwinError("schedule, workload or faults do not fit the constellation, or there is not enough memory")
 
     # ---- the sky
 
@@ -410,18 +345,14 @@ class Twin:
         down = self.setup.schedule.links_down(max(change.time_ms, self.setup.from_ms))
         if down != self._down:
             self._down = down
-            self._library.SKYT_SetLinksDown(self._handle, _pointer(self._links_down(down), ctypes.c_uint8))
+            self._library.SKYT_SetLinksDown(self.native.handle, pointer(self._links_down(down), ctypes.c_uint8))
         if self.setup.uplink is Uplink.ENTRIES:
             nodes = [node_of(satellite, self.setup.torus) for satellite in change.in_sight]
-            self._library.SKYT_SetEntries(self._handle, (ctypes.c_uint32 * len(nodes))(*nodes), len(nodes))
+            self._library.SKYT_SetEntries(self.native.handle, (ctypes.c_uint32 * len(nodes))(*nodes), len(nodes))
 
     def _move_delays(self, until_ms: int) -> None:
         """Let delays become those of the next look at the sky by this time."""
-        isl_us, ground_us = next(self._delays)
-        until_us = START_US + 1000 * until_ms
-        self._library.SKYT_SetDelays(
-            self._handle, until_us, _pointer(isl_us, ctypes.c_uint32), _pointer(ground_us, ctypes.c_uint32)
-        )
+        self.native.set_delays(START_US + 1000 * until_ms, *next(self._delays))
 
     def _links_down(self, links: frozenset[Link]) -> NDArray[np.uint8]:
         """Return which of each satellite's links are down; a seam that is declared logical is up."""
@@ -439,8 +370,7 @@ class Twin:
     # ---- after the run
 
     def _report(self) -> Report:
-        counters = structures.Counters()
-        self._library.SKYT_Counters(self._handle, ctypes.byref(counters))
+        counters = self.native.counters()
         faults = {
             "loss": counters.lost,
             "burst": counters.lost_burst,
@@ -462,12 +392,12 @@ class Twin:
             violations={one.name.lower(): counters.violations[one] for one in Invariant},
             stopped="" if counters.stopped == Stop.NOT else Stop(counters.stopped).name.lower(),
             first=tuple(self._violations()),
-            **{name: getattr(counters, name) for name in _PLAIN},
+            **{name: getattr(counters, name) for name, kind in Report.__annotations__.items() if kind is int and name != "seed"},
         )
 
     def _violations(self) -> Iterator[Violation]:
         found, index = structures.Violation(), 0
-        while self._library.SKYT_Violation(self._handle, index, ctypes.byref(found)):
+        while self._library.SKYT_Violation(self.native.handle, index, ctypes.byref(found)):
             index += 1
             slots = self.setup.torus.slots
             yield Violation(
@@ -495,10 +425,6 @@ def _turned(rows: Sequence[tuple[int, Cell]], share: float, seed: int) -> Iterat
 
 def _some(number: int) -> int | None:
     return None if number == structures.NONE else number
-
-
-def _pointer(array: NDArray[Any], kind: Any) -> Any:
-    return array.ctypes.data_as(ctypes.POINTER(kind))
 
 
 def with_links(faults: Faults, constellation: Constellation) -> Faults:

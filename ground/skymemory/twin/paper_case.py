@@ -6,9 +6,8 @@ long as the straight line. The rate of links is unlimited, and window and credit
 is what the simulation counts too: the way, and the processing of chunks on board.
 """
 
-import ctypes
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 from skymemory.common import defaults
 from skymemory.sky.orbit.geometry import cross_plane_km, grid_km, ground_km, in_plane_km
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
+from skymemory.sky.placement.rolling import Cell
 from skymemory.sky.placement.torus import Torus
-from skymemory.twin import native, structures
-from skymemory.twin.driver import PACKET_ROOM, START_US, TwinError
+from skymemory.twin import structures
+from skymemory.twin.native_twin import PACKET_ROOM, START_US, NativeTwin, TwinError
 from skymemory.twin.structures import OpKind, Uplink
 from skymemory.wire.address import Satellite
 
@@ -98,15 +98,19 @@ def measure(case: PaperCase) -> Measured:
     Raises:
         TwinError: The case is out of range, or the block did not come back as it was put.
     """
-    library = native.library()
-    why = ctypes.create_string_buffer(structures.TEXT_BYTES)
-    handle = library.SKYT_Create(ctypes.byref(_config(case)), why)
-    if not handle:
-        raise TwinError(why.value.decode())
-    try:
-        return _run(case, library, handle)
-    finally:
-        library.SKYT_Destroy(handle)
+    with NativeTwin(_config(case)) as twin:
+        twin.set_delays(0, *case.delays_us())
+        # Another host gets the block: what the first has learned of round trips and windows does not help it.
+        ops = (
+            structures.Op(START_US, OpKind.PUT, 0, 1, _DEADLINE_MS, 0),
+            structures.Op(START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS, 0),
+        )
+        twin.fill([(0, Cell(*case.centre))], [structures.Block(case.block_bytes, 0)], [], ops)
+        twin.library.SKYT_Run(twin.handle, START_US + 2 * _BETWEEN_US)
+        counters, (put, get) = twin.counters(), twin.results()
+        if counters.hits != 1 or counters.puts_failed != 0 or any(counters.violations):
+            raise TwinError(f"{case}: the block was put or got wrongly")
+        return Measured(put.duration_us / 1e6, get.duration_us / 1e6, counters.packets, f"{counters.digest:016x}")
 
 
 def _config(case: PaperCase) -> structures.Config:
@@ -134,33 +138,3 @@ def _config(case: PaperCase) -> structures.Config:
         chunk_us=case.processing_us,
         way_chunks=case.chunks,
     )
-
-
-def _run(case: PaperCase, library: ctypes.CDLL, handle: int) -> Measured:
-    isl_us, ground_us = case.delays_us()
-    library.SKYT_SetDelays(handle, 0, _pointer(isl_us), _pointer(ground_us))
-    # Another host gets the block: what the first has learned of round trips and windows does not help it.
-    ops = (
-        structures.Op(START_US, OpKind.PUT, 0, 1, _DEADLINE_MS, 0),
-        structures.Op(START_US + _BETWEEN_US, OpKind.GET, 0, 2, _DEADLINE_MS, 0),
-    )
-    good = (
-        library.SKYT_SetRows(
-            handle, (ctypes.c_uint32 * 1)(0), (ctypes.c_int32 * 1)(case.centre.plane), (ctypes.c_int32 * 1)(case.centre.slot), 1
-        )
-        and library.SKYT_AddBlocks(handle, (structures.Block * 1)(structures.Block(case.block_bytes, 0)), 1)
-        and library.SKYT_AddOps(handle, (structures.Op * 2)(*ops), 2)
-    )
-    if not good:
-        raise TwinError("the case does not fit the constellation, or there is not enough memory")
-    library.SKYT_Run(handle, START_US + 2 * _BETWEEN_US)
-    counters = structures.Counters()
-    library.SKYT_Counters(handle, ctypes.byref(counters))
-    results = library.SKYT_Results(handle, ctypes.byref(ctypes.c_uint32()))
-    if counters.hits != 1 or counters.puts_failed != 0 or any(counters.violations):
-        raise TwinError(f"{case}: the block was put or got wrongly")
-    return Measured(results[0].duration_us / 1e6, results[1].duration_us / 1e6, counters.packets, f"{counters.digest:016x}")
-
-
-def _pointer(array: NDArray[np.uint32]) -> Any:
-    return array.ctypes.data_as(ctypes.POINTER(ctypes.c_uint32))

@@ -1,5 +1,6 @@
 """Runs of the twin: they repeat exactly, miss nothing without faults, and notice a broken core."""
 
+import ctypes
 from dataclasses import replace
 
 import pytest
@@ -8,8 +9,7 @@ from skymemory.sky.constellation import Constellation
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
-from skymemory.sky.placement.torus import Torus
-from skymemory.twin.driver import Report, Setup, Twin, TwinError, with_links
+from skymemory.twin.driver import Report, Setup, Twin, with_links
 from skymemory.twin.faults import (
     Burst,
     Corrupt,
@@ -25,9 +25,9 @@ from skymemory.twin.faults import (
     Pressure,
     Reorder,
 )
+from skymemory.twin.native_twin import TwinError
 from skymemory.twin.structures import Break, Cause, OpKind, Uplink
 from skymemory.twin.workload import Workload
-from skymemory.wire.address import Satellite
 
 DAY_MS = 86_400_000
 
@@ -144,14 +144,14 @@ def test_a_broken_core_is_noticed(quarter: Setup, broken: Break, invariant: str)
 def test_operations_and_holders_can_be_looked_at(quarter: Setup) -> None:
     with Twin(replace(quarter, workload=replace(quarter.workload, absent=0, purges_per_minute=0)), 7) as twin:
         report = twin.run()
-        results = twin.results()
-        holders = twin.holders(0, 0)
-    gets = [(cause, seconds) for op, cause, seconds, _ in results if op.kind is OpKind.GET]
-    assert len(gets) == report.gets
-    assert all(cause is Cause.NONE and 0.003 < seconds < 5 for cause, seconds in gets)
-    assert len(holders) == 1
-    assert holders[0] in Torus(5, 19)
-    assert isinstance(holders[0], Satellite)
+        results = twin.native.results()
+        nodes = (ctypes.c_uint32 * 95)()
+        holders = twin.native.library.SKYT_Holders(twin.native.handle, 0, 0, nodes, 95)
+        gets = [result for op, result in zip(twin.ops, results, strict=True) if op.kind is OpKind.GET]
+        assert len(gets) == report.gets
+        assert all(get.ended and get.cause == Cause.NONE and 3_000 < get.duration_us < 5_000_000 for get in gets)
+    assert holders == 1
+    assert nodes[0] < 95
 
 
 def test_progress_is_told(quarter: Setup) -> None:

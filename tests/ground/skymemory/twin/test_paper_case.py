@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skymemory.sky.placement.torus import Torus
-from skymemory.twin.driver import TwinError
+from skymemory.twin.native_twin import TwinError
 from skymemory.twin.paper_case import PaperCase, measure
 from skymemory.wire.address import Satellite
 
