@@ -12,15 +12,15 @@
 #include "isl_tbl.h"
 #include "sky_lib.h"
 
-#define ISL_CAUSES SKY_STATUS_COUNT /**< of drops, by status */
+#define ISL_CAUSES SKY_STATUS_COUNT /**< causes of drops, by status */
 
 typedef struct
 {
     uint8            CommandCounter;
     uint8            CommandErrorCounter;
     uint32           RunStatus;
-    CFE_SB_PipeId_t  Pipe;    /**< commands */
-    CFE_SB_PipeId_t  TlmPipe; /**< telemetry for ground hosts */
+    CFE_SB_PipeId_t  Pipe;    /**< pipe of commands */
+    CFE_SB_PipeId_t  TlmPipe; /**< pipe of telemetry for ground hosts */
     CFE_TBL_Handle_t NeighboursHandle;
     CFE_TBL_Handle_t LinksHandle;
     uint32           LocalIpv4; /**< address of the socket */

@@ -1,8 +1,8 @@
 /**
  * @file
- * Software Bus messages as they go over links: space packets. Which of the two implementations is built depends on the mission:
- * isl_bus_native.c if messages on the bus are packets as they are, isl_bus_eds.c if electronic data sheets give them another form
- * on the bus. Both are called with the node locked.
+ * Software Bus messages in the form in which links carry them: space packets. The mission decides which implementation is built:
+ * isl_bus_native.c if messages on the bus are packets, isl_bus_eds.c if electronic data sheets give them another form on the bus.
+ * Both are called with the node locked.
  */
 #ifndef ISL_BUS_H
 #define ISL_BUS_H

@@ -23,7 +23,7 @@ static const EdsLib_DatabaseObject_t *ISL_Bus_Database(void)
     return CFE_Config_GetObjPointer(CFE_CONFIGID_MISSION_EDS_DB);
 }
 
-/** Type of the messages of a topic. @return false: no data sheet describes it */
+/** Find the type of the messages of a topic. @return false if no data sheet describes it */
 static bool ISL_Bus_TypeOf(EdsLib_Id_t command, uint16_t topic, EdsLib_Id_t *type)
 {
     CFE_MissionLib_TopicInfo_t info;
@@ -34,7 +34,7 @@ static bool ISL_Bus_TypeOf(EdsLib_Id_t command, uint16_t topic, EdsLib_Id_t *typ
            EdsLib_IntfDB_FindAllArgumentTypes(ISL_Bus_Database(), command, info.ParentIntfId, type, 1) == EDSLIB_SUCCESS;
 }
 
-/** Headers first: only what they admit is decoded further. */
+/** Decode the headers first: only a packet that they admit is decoded further. */
 static SKY_Status_t ISL_Bus_DecodeHeader(const uint8_t *bytes, const EdsLib_SizeInfo_t *room, CFE_SB_MsgId_Atom_t first_mid,
                                          CFE_SB_MsgId_Atom_t last_mid, CFE_SB_Buffer_t *buffer, EdsLib_SizeInfo_t *done)
 {
@@ -77,7 +77,7 @@ static SKY_Status_t ISL_Bus_DecodeBody(const uint8_t *bytes, const EdsLib_SizeIn
     {
         return SKY_STATUS_BAD_LENGTH;
     }
-    /* Holds length and checksum of the packet against its bytes; from here on the length is that of the structure. */
+    /* Check length and checksum of the packet against its bytes; from here on the length is that of the structure. */
     if (EdsLib_DataTypeDB_VerifyUnpackedObjectVarSize(ISL_Bus_Database(), type, buffer, bytes, EDSLIB_DATATYPEDB_RECOMPUTE_LENGTH,
                                                       done) != EDSLIB_SUCCESS)
     {
@@ -125,7 +125,7 @@ SKY_Status_t ISL_Bus_Decode(const uint8_t *bytes, uint32_t len, CFE_SB_MsgId_Ato
 
 uint32_t ISL_Bus_Encode(const CFE_MSG_Message_t *message, const uint8_t **bytes)
 {
-    static EdsPackedBuffer_CFE_HDR_TelemetryHeader_t packet; /* as large as the largest telemetry of all data sheets */
+    static EdsPackedBuffer_CFE_HDR_TelemetryHeader_t packet; /* room for the largest telemetry of all data sheets */
     const EdsLib_Id_t indication = EDSLIB_INTF_ID(EDS_INDEX(CFE_SB), EdsCommand_CFE_SB_Telemetry_indication_DECLARATION);
     CFE_SB_SoftwareBus_PubSub_Interface_t address;
     CFE_SB_Publisher_Component_t          publisher;

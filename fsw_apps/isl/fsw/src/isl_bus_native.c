@@ -52,7 +52,7 @@ SKY_Status_t ISL_Bus_Decode(const uint8_t *bytes, uint32_t len, CFE_SB_MsgId_Ato
     {
         return SKY_STATUS_BUSY;
     }
-    memcpy(buffer, bytes, len); /* aligned from here on */
+    memcpy(buffer, bytes, len); /* the copy is aligned */
     status = ISL_CheckCommand(&buffer->Msg, len, first_mid, last_mid);
     if (status == SKY_STATUS_OK)
     {

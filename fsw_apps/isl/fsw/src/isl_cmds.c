@@ -61,7 +61,7 @@ void ISL_SetLinkCmd(const CFE_SB_Buffer_t *buffer)
     if (done)
     {
         ++ISL_Data.CommandCounter;
-        ISL_Task_Wake(); /* it has to be awake when the cut ends */
+        ISL_Task_Wake(); /* the I/O task has to be awake when the cut ends */
         if (seconds != 0)
         {
             (void)CFE_EVS_SendEvent(ISL_SET_LINK_INF_EID, CFE_EVS_EventType_INFORMATION, "ISL: link %u cut for %u s",
@@ -179,7 +179,7 @@ void ISL_RelayTelemetry(const CFE_MSG_Message_t *message)
         const uint64_t before_us = ISL_Node_NextDue(isl);
 
         ISL_Node_Telemetry(isl, SKY_LIB_NowUs(), message);
-        wake = ISL_Node_NextDue(isl) < before_us; /* it waits in a delay line, sooner than the I/O task would look */
+        wake = ISL_Node_NextDue(isl) < before_us; /* a delayed packet is due before the I/O task would look */
         ISL_Task_Leave();
     }
     if (wake)
@@ -190,7 +190,7 @@ void ISL_RelayTelemetry(const CFE_MSG_Message_t *message)
 
 /* ---- once a second ------------------------------------------------------------------------------------------------- */
 
-/** One event for each cause of drops: at the first packet, then at most once a period, with the number since. */
+/** Send one event for each cause of drops: at the first packet, then at most once a period, with the number since. */
 static void ISL_ReportDrops(const uint64_t *drops, uint64_t now_us)
 {
     uint32 cause;
@@ -220,7 +220,7 @@ static void ISL_ReportLinks(uint32 up)
     }
 }
 
-/** One event about assertions, with the place of the first: where one has failed others may fail with each packet. */
+/** Send one event about assertions, with the place of the first: after one has failed others may fail with each packet. */
 static void ISL_ReportAsserts(void)
 {
     const SKY_LIB_Asserts_t asserts = SKY_LIB_Asserts();

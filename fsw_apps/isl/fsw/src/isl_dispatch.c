@@ -21,9 +21,9 @@ typedef enum
 typedef struct
 {
     ISL_Message_t     message;
-    CFE_MSG_FcnCode_t code; /**< of a command; other messages have none */
+    CFE_MSG_FcnCode_t code; /**< code of a command; other messages have none */
     void (*handler)(const CFE_SB_Buffer_t *buffer);
-    size_t length; /**< of the whole message, exactly */
+    size_t length; /**< exact length of the whole message */
 } ISL_Dispatch_t;
 
 static const ISL_Dispatch_t ISL_DispatchTable[] = {
@@ -37,7 +37,7 @@ static const ISL_Dispatch_t ISL_DispatchTable[] = {
 /** Find the entry of a message. @return NULL if there is none; @p is_ours then tells whether the message id is one of ours */
 static const ISL_Dispatch_t *ISL_FindDispatch(CFE_SB_MsgId_Atom_t mid, CFE_MSG_FcnCode_t code, bool *is_ours)
 {
-    /* Not static: with electronic data sheets these are looked up at run time. */
+    /* The table is not static: with electronic data sheets its ids are looked up at run time. */
     const CFE_SB_MsgId_Atom_t mids[ISL_MESSAGE_COUNT] = {
         [ISL_MESSAGE_CMD]     = ISL_CMD_MID,
         [ISL_MESSAGE_SEND_HK] = ISL_SEND_HK_MID,

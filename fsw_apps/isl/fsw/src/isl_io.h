@@ -4,7 +4,7 @@
  * isl_io_linux.c (many packets a system call).
  *
  * An endpoint is IPv4 address << 16 | UDP port. Open, Close, Turn, Receive, Send and Flush are called by one task at a time (ISL's
- * node lock); Wait is called without the lock, so that commands get in.
+ * node lock). Wait is called without the lock, so that commands get in.
  */
 #ifndef ISL_IO_H
 #define ISL_IO_H
@@ -12,7 +12,7 @@
 #include "cfe.h"
 #include "sky_node.h"
 
-#define ISL_IO_DATAGRAM_BYTES 65536u /**< what a receive buffer takes */
+#define ISL_IO_DATAGRAM_BYTES 65536u /**< bytes of a receive buffer */
 
 typedef struct
 {
@@ -36,7 +36,7 @@ static inline uint64_t ISL_IO_Endpoint(uint32_t ipv4, uint16_t port)
 /** Open the socket. @param ipv4  0: any. @return CFE_SUCCESS, or an error after an event that says why */
 CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port);
 void         ISL_IO_Close(void);
-/** Wait for packets. A deleted task ends here, and not in one of the other functions, which are called with locks held. */
+/** Wait for packets. A task that is deleted ends here, and not in one of the other functions, which are called with locks held. */
 ISL_IO_Event_t ISL_IO_Wait(uint64_t timeout_us);
 /** Begin a turn of the I/O task: until the next one, ISL_PLATFORM_SEND_WAIT_MS may be spent on waiting for room to send. */
 void ISL_IO_Turn(void);

@@ -23,7 +23,7 @@
 #include "isl_eventids.h"
 #include "isl_io.h"
 
-/* <linux/udp.h>; C libraries define them since 2.28 or so */
+/* The names of <linux/udp.h>; C libraries have defined them since about 2.28. */
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -31,16 +31,16 @@
 #define UDP_GRO 104
 #endif
 
-#define ISL_IO_RX_MESSAGES 8u /* receive buffers: datagrams or trains */
+#define ISL_IO_RX_MESSAGES 8u /* receive buffers for datagrams or trains */
 #define ISL_IO_RX_PACKETS  1024u
 #define ISL_IO_TX_PACKETS  64u
 #define ISL_IO_TX_PARTS    3u
-#define ISL_IO_TRAIN_MAX   64u    /* segments: what every kernel with UDP_SEGMENT takes */
-#define ISL_IO_TRAIN_BYTES 65000u /* a train is one IP datagram to the kernel */
-#define ISL_IO_GIVE_UP     16u    /* trains in a row that the kernel refuses, until none is tried for a while: */
-#define ISL_IO_RETRY       4096u  /* rounds of sending */
+#define ISL_IO_TRAIN_MAX   64u    /* most packets of a train: every kernel with UDP_SEGMENT takes as many */
+#define ISL_IO_TRAIN_BYTES 65000u /* most bytes of a train: the kernel takes it for one IP datagram */
+#define ISL_IO_GIVE_UP     16u    /* refused trains in a row, until none is tried for a while: */
+#define ISL_IO_RETRY       4096u  /* that many rounds of sending */
 
-/* Control message of one train; aligned for struct cmsghdr, which begins with a size. */
+/* The control message of one train is aligned for struct cmsghdr, which begins with a size. */
 typedef union
 {
     size_t align;
@@ -51,29 +51,29 @@ typedef struct
 {
     uint64_t       endpoint;
     uint64_t      *errors;
-    const uint8_t *body; /* NULL: copied behind the head */
+    const uint8_t *body; /* NULL: the body was copied behind the head */
     uint32_t       body_len;
     uint32_t       head_len;
     uint32_t       tail_len;
     uint32_t       len;
-    uint8_t        bytes[SKY_NODE_HEAD_BYTES + SKY_NODE_COPY_BYTES]; /* head, or head and body; then tail */
+    uint8_t        bytes[SKY_NODE_HEAD_BYTES + SKY_NODE_COPY_BYTES]; /* head, or head and body; then the tail */
 } ISL_IO_Waiting_t;
 
 static struct
 {
     int                socket;  /* -1: closed */
-    bool               trains;  /* the kernel knows them */
+    bool               trains;  /* the kernel knows trains */
     bool               exact;   /* the I/O task is woken without the kernel's 50 us of slack */
-    uint32_t           refused; /* in a row */
-    uint32_t           pause;   /* rounds of sending without trains */
-    uint64_t           room_us; /* left of this turn's time to wait for room */
+    uint32_t           refused; /* refused trains in a row */
+    uint32_t           pause;   /* rounds of sending still to go without trains */
+    uint64_t           room_us; /* time left in this turn to wait for room */
     uint32_t           waiting;
     ISL_IO_Waiting_t   queue[ISL_IO_TX_PACKETS];
     struct mmsghdr     tx[ISL_IO_TX_PACKETS];
     struct iovec       tx_parts[ISL_IO_TX_PACKETS * ISL_IO_TX_PARTS];
     struct sockaddr_in tx_to[ISL_IO_TX_PACKETS];
     ISL_IO_Control_t   tx_control[ISL_IO_TX_PACKETS];
-    uint32_t           tx_first[ISL_IO_TX_PACKETS]; /* of the queue, for each message */
+    uint32_t           tx_first[ISL_IO_TX_PACKETS]; /* first packet of each message in the queue */
     uint32_t           tx_count[ISL_IO_TX_PACKETS];
     struct mmsghdr     rx[ISL_IO_RX_MESSAGES];
     struct iovec       rx_part[ISL_IO_RX_MESSAGES];
@@ -113,7 +113,7 @@ CFE_Status_t ISL_IO_Open(uint32_t ipv4, uint16_t port)
         }
         return CFE_STATUS_EXTERNAL_RESOURCE_FAIL;
     }
-    /* Nice to have: the system may give less, and may not know trains. */
+    /* Set the options that help: the system may give less memory, and may not know trains. */
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
     ISL_IO.trains  = setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) == 0;
@@ -141,14 +141,14 @@ ISL_IO_Event_t ISL_IO_Wait(uint64_t timeout_us)
     int             before;
     int             ready;
 
-    if (!ISL_IO.exact) /* of a thread: emulated links are that much slower otherwise, each way */
+    if (!ISL_IO.exact) /* the slack of a thread would make emulated links that much slower, each way */
     {
         (void)prctl(PR_SET_TIMERSLACK, 1000uL, 0uL, 0uL, 0uL);
         ISL_IO.exact = true;
     }
     timeout.tv_sec  = (time_t)(timeout_us / 1000000u);
     timeout.tv_nsec = (long)(timeout_us % 1000000u) * 1000;
-    /* Deleting a task is cancelling a thread. Elsewhere than here it would take the locks of others with it. */
+    /* To delete a task is to cancel a thread. Anywhere but here it would take the locks of others with it. */
     (void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
     ready = ppoll(&waiting, 1, &timeout, NULL);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
@@ -166,7 +166,7 @@ void ISL_IO_Turn(void)
 
 /* ---- receive ------------------------------------------------------------------------------------------------------- */
 
-/** Size of the packets in a received message: of each but the last, if it is a train. */
+/** Return the size of the packets in a received message: of each but the last, if it is a train. */
 static uint32_t ISL_IO_SegmentBytes(struct msghdr *message, uint32_t len)
 {
     struct cmsghdr *control;
@@ -190,7 +190,7 @@ static uint32_t ISL_IO_Cut(uint32_t message, uint32_t found)
         ISL_IO_Endpoint(ntohl(ISL_IO.rx_from[message].sin_addr.s_addr), ntohs(ISL_IO.rx_from[message].sin_port));
     uint32_t at = 0;
 
-    do /* an empty datagram counts as well: it is somebody's mistake */
+    do /* an empty datagram counts as well, as somebody's mistake */
     {
         const uint32_t left = len - at;
 
@@ -238,7 +238,7 @@ uint32_t ISL_IO_Receive(const ISL_IO_Packet_t **packets)
 
 /* ---- send ---------------------------------------------------------------------------------------------------------- */
 
-/** Packets of the queue from @p first on that can leave as one train. */
+/** Count the packets of the queue from @p first on that can leave as one train. */
 static uint32_t ISL_IO_TrainLength(uint32_t first)
 {
     const ISL_IO_Waiting_t *const head  = &ISL_IO.queue[first];
@@ -257,7 +257,7 @@ static uint32_t ISL_IO_TrainLength(uint32_t first)
         ++n;
         if (next->len < head->len)
         {
-            break; /* only the last may be shorter */
+            break; /* only the last packet may be shorter */
         }
     }
     return n;
@@ -280,7 +280,7 @@ static uint32_t ISL_IO_Describe(uint32_t message, uint32_t first, uint32_t count
         ++part;
         if (apart)
         {
-            ISL_IO.tx_parts[part].iov_base = (void *)packet->body; /* sendmsg does not write to it */
+            ISL_IO.tx_parts[part].iov_base = (void *)packet->body; /* sendmsg does not write to the body */
             ISL_IO.tx_parts[part].iov_len  = packet->body_len;
             ++part;
             if (packet->tail_len > 0)
@@ -344,7 +344,8 @@ static uint32_t ISL_IO_SendSingly(uint32_t message, uint32_t first, uint32_t cou
 
     for (i = first; i < first + count; ++i)
     {
-        /* the parts of this message are described again, so nothing else may be waiting behind them: see ISL_IO_SendQueue */
+        /* Send one packet of a refused train. Its parts are described again, so nothing else may wait behind them: see
+         * ISL_IO_SendQueue. */
         (void)ISL_IO_Describe(message, i, 1, 0);
         if (ISL_IO_SendMessage(&ISL_IO.tx[message].msg_hdr) == 0)
         {
@@ -358,7 +359,7 @@ static uint32_t ISL_IO_SendSingly(uint32_t message, uint32_t first, uint32_t cou
     return sent;
 }
 
-/** A message that sendmmsg would not take: again, and if it is a train that cannot be sent as one, packet by packet. */
+/** Send a message again that sendmmsg would not take: a train that cannot be sent as one goes packet by packet. */
 static void ISL_IO_SendRefused(uint32_t message)
 {
     const uint32_t first = ISL_IO.tx_first[message];
@@ -368,7 +369,7 @@ static void ISL_IO_SendRefused(uint32_t message)
 
     if (error != 0 && count > 1 && (error == EIO || error == EINVAL || error == EMSGSIZE))
     {
-        /* Trains are to blame only if the same packets go out without one: the address may be what is wrong. */
+        /* Trains are to blame only if the same packets go out without one: the address may be wrong instead. */
         if (ISL_IO_SendSingly(message, first, count) == count && ++ISL_IO.refused >= ISL_IO_GIVE_UP)
         {
             ISL_IO.refused = 0;
@@ -392,7 +393,8 @@ static void ISL_IO_SendQueue(void)
     {
         --ISL_IO.pause;
     }
-    /* A refused message ends a round, because its parts are then written anew; every round sends at least one message. */
+    /* Send all rounds. A refused message ends a round, because its parts are then written anew. Every round sends at least one
+     * message. */
     while (next < ISL_IO.waiting)
     {
         uint32_t messages = 0;
@@ -431,7 +433,8 @@ void ISL_IO_Flush(void)
 {
     int before;
 
-    /* Sending is a point where a thread can be cancelled. The caller has the node's lock, and nobody would give it back. */
+    /* Cancelling is off here, because a thread can be cancelled while it sends. The caller has the node's lock, and nobody would
+     * give it back. */
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     ISL_IO_SendQueue();
     (void)pthread_setcancelstate(before, &before);

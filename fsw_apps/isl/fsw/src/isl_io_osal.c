@@ -15,14 +15,14 @@ static struct
 {
     osal_id_t       socket;
     bool            open;
-    size_t          ipv4_at; /* where the four bytes of the address lie in an OSAL address */
+    size_t          ipv4_at; /* offset of the four address bytes in an OSAL address */
     OS_SockAddr_t   blank;
     ISL_IO_Packet_t packet;
     uint8_t         rx[ISL_IO_DATAGRAM_BYTES];
     uint8_t         tx[ISL_IO_DATAGRAM_BYTES];
 } ISL_IO;
 
-/** OSAL shows addresses as text only. Where the bytes lie is found once with an address whose bytes are known. */
+/** Find where an OSAL address has its bytes, by an address whose bytes are known: OSAL shows addresses as text only. */
 static size_t ISL_IO_FindIpv4(OS_SockAddr_t *address)
 {
     static const uint8_t probe[ISL_IO_IPV4_BYTES] = {201, 102, 53, 154};
@@ -131,7 +131,7 @@ ISL_IO_Event_t ISL_IO_Wait(uint64_t timeout_us)
 
 void ISL_IO_Turn(void)
 {
-    /* sending does not wait here */
+    /* Sending does not wait here. */
 }
 
 uint32_t ISL_IO_Receive(const ISL_IO_Packet_t **packets)
@@ -187,5 +187,5 @@ void ISL_IO_Send(uint64_t endpoint, const SKY_PacketParts_t *parts, uint64_t *er
 
 void ISL_IO_Flush(void)
 {
-    /* nothing waits here: OSAL takes one packet a call */
+    /* Nothing waits here, because OSAL takes one packet a call. */
 }

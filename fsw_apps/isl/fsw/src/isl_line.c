@@ -6,11 +6,12 @@
 
 #include "isl_node.h"
 
-/* Five lines out, one from the ground. Equal shares of one pool; pages are touched when packets first wait in them. */
+/* The five lines out and the one from the ground have equal shares of one pool. Pages are touched when packets first wait in
+ * them. */
 #define ISL_LINES       (SKY_LINK_COUNT + 1u)
 #define ISL_LINE_BYTES  (ISL_PLATFORM_LINK_POOL_BYTES / ISL_LINES)
 #define ISL_UPLINK_LINE SKY_LINK_COUNT
-#define ISL_SLOT_EXTRA  64u /* more than a line needs for the bookkeeping of a slot */
+#define ISL_SLOT_EXTRA  64u /* more than a line needs to keep account of a slot */
 
 CompileTimeAssert(ISL_LINE_BYTES >= 4u * (SKY_LIMIT_PACKET_BYTES + ISL_SLOT_EXTRA), IslLinePoolHoldsFourLargestPackets);
 CompileTimeAssert(SKY_LIMIT_PACKET_BYTES + ISL_ENDPOINT_BYTES <= SKY_LINK_SLOT_BYTES_MAX, IslEndpointFitsTheSlot);
@@ -19,7 +20,7 @@ static uint64_t ISL_LinePool[ISL_LINES][ISL_LINE_BYTES / sizeof(uint64_t)];
 
 /* ---- models -------------------------------------------------------------------------------------------------------- */
 
-/** A cut needs no line: nothing goes in. */
+/** Return true if a model needs a line. A cut needs none, because nothing goes in. */
 static bool ISL_NeedsLine(const SKY_LinkModel_t *model)
 {
     SKY_LinkModel_t uncut = *model;
@@ -178,7 +179,7 @@ void ISL_Line_Run(ISL_Node_t *isl, uint64_t now_us)
         SKY_NodeLink_t *const link     = &isl->node.links[id];
         uint64_t              endpoint = 0;
 
-        /* ends: nothing is pushed here, and a line holds a bounded number of packets */
+        /* The loop ends: nothing is pushed here, and a line holds a bounded number of packets. */
         while ((parts.body_len = ISL_Pop(&isl->lines[id], now_us, &endpoint, &parts.body)) > 0)
         {
             if (SKY_Node_IsCut(&isl->node, (SKY_LinkId_t)id))

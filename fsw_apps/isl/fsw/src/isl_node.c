@@ -8,14 +8,14 @@
 
 #include "isl_bus.h"
 
-#define ISL_UPLINK_BATCH 64u               /* packets of the uplink line taken at a time */
-#define ISL_POLL_MOST_US UINT64_C(1000000) /* a service that gets work from its own app begins with it within this time */
+#define ISL_UPLINK_BATCH 64u               /* packets taken from the uplink line at a time */
+#define ISL_POLL_MOST_US UINT64_C(1000000) /* time within which a service begins with work that its own app gave it */
 #define ISL_US_PER_S     UINT64_C(1000000)
 #define ISL_MAP_BYTES    ((size_t)ISL_PLATFORM_MAP_SATELLITES * SKY_MAP_SATELLITE_BYTES)
 
 CompileTimeAssert(ISL_PLATFORM_LISTENERS > 0 && ISL_PLATFORM_RELAYED > 0, IslTablesOfTheNodeHaveEntries);
 
-/* Only as much of it is touched as the constellation is large. */
+/* The constellation's size decides how much of this memory is touched. */
 static uint32_t ISL_MapMemory[ISL_MAP_BYTES / sizeof(uint32_t)];
 
 /* ---- a service of the library, as the node sees it ------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static void ISL_Release(void *context)
     SKY_LIB_Release();
 }
 
-/** Only whole commands with a right checksum, and message ids that the table ISL.Neighbours admits. */
+/** Put a message on the bus. It must be a whole command with a right checksum, and an id that the table ISL.Neighbours admits. */
 static SKY_Status_t ISL_Command(void *context, const uint8_t *message, uint32_t len)
 {
     const ISL_Node_t *const isl    = context;
@@ -125,7 +125,7 @@ void ISL_Node_Init(ISL_Node_t *isl)
 
     memset(isl, 0, sizeof(*isl));
     isl->served = served;
-    (void)SKY_Node_Init(&isl->node, &shell, &memory); /* it takes tables that have entries */
+    (void)SKY_Node_Init(&isl->node, &shell, &memory); /* tables that have entries are taken */
 }
 
 /* ---- what calls the node --------------------------------------------------------------------------------------------- */
@@ -137,7 +137,7 @@ void ISL_Node_Input(ISL_Node_t *isl, uint64_t now_us, uint8_t *data, uint32_t le
         return;
     }
     if ((endpoint & SKY_NODE_PORT_MASK) == 0 || SKY_Node_LinkOf(&isl->node, endpoint) != SKY_LINK_GROUND ||
-        !ISL_Line_DelayUplink(isl, now_us, endpoint, data, len)) /* what is refused in any case waits nowhere */
+        !ISL_Line_DelayUplink(isl, now_us, endpoint, data, len)) /* a packet that is refused in any case waits nowhere */
     {
         SKY_Node_Receive(&isl->node, now_us, data, len, endpoint);
     }
@@ -152,7 +152,7 @@ void ISL_Node_Run(ISL_Node_t *isl, uint64_t now_us)
     for (n = 0; n < ISL_UPLINK_BATCH && (len = ISL_Line_NextUplink(isl, now_us, &endpoint)) > 0; ++n)
     {
         SKY_Node_Receive(&isl->node, now_us, isl->work, len, endpoint);
-        ISL_IO_Flush(); /* the next one takes this one's place */
+        ISL_IO_Flush(); /* the next packet takes this one's place */
     }
     SKY_Node_Run(&isl->node, now_us);
     ISL_Line_Run(isl, now_us);
@@ -199,7 +199,7 @@ bool ISL_Node_SetNeighbours(ISL_Node_t *isl, uint64_t now_us, const ISL_Neighbou
     cfg.hello_us     = table->HelloS * ISL_US_PER_S;
     cfg.poll_most_us = ISL_POLL_MOST_US;
     cfg.lease_us     = ISL_PLATFORM_LISTENER_LEASE_S * ISL_US_PER_S;
-    (void)SKY_Torus_Init(&cfg.torus, table->Planes, table->Slots, table->SeamCut != 0); /* validated */
+    (void)SKY_Torus_Init(&cfg.torus, table->Planes, table->Slots, table->SeamCut != 0); /* the table was validated */
     for (id = 0; id < SKY_ISL_COUNT; ++id)
     {
         const ISL_Neighbour_t *const entry = &table->Neighbour[id];
@@ -209,7 +209,7 @@ bool ISL_Node_SetNeighbours(ISL_Node_t *isl, uint64_t now_us, const ISL_Neighbou
         cfg.neighbours[id].addr.slot  = entry->Slot;
         cfg.neighbours[id].endpoint   = ISL_IO_Endpoint(entry->Ipv4, entry->Port);
     }
-    result = SKY_Node_Configure(&isl->node, now_us, &cfg); /* validated: not refused */
+    result = SKY_Node_Configure(&isl->node, now_us, &cfg); /* validated tables are not refused */
     if (result != SKY_NODE_REFUSED)
     {
         isl->uplink_first_mid = table->UplinkFirstMid;

@@ -14,7 +14,7 @@
 #include "isl_tbl.h"
 #include "sky_lib.h"
 
-#define ISL_ENDPOINT_BYTES 8u /**< before each packet in a delay line; there in place of the UDP header, which is as long */
+#define ISL_ENDPOINT_BYTES 8u /**< endpoint before a packet in a delay line, in place of the UDP header, which is as long */
 
 /** A packet line with delay; its memory is set up when a model first asks for one. */
 typedef struct
@@ -31,7 +31,7 @@ typedef struct
     uint64_t                 local_endpoint;        /**< an empty datagram from here only wakes the I/O task */
     uint32_t                 uplink_first_mid, uplink_last_mid;
     const SKY_LIB_Service_t *held;   /**< the service that is locked; NULL: none */
-    SKY_NodeService_t        served; /**< functions that call it */
+    SKY_NodeService_t        served; /**< functions that call the locked service */
     SKY_NodeListener_t       listeners[ISL_PLATFORM_LISTENERS];
     SKY_NodeRelayed_t        relayed[ISL_PLATFORM_RELAYED];
     uint8_t                  work[ISL_IO_DATAGRAM_BYTES]; /**< packet from the uplink line */

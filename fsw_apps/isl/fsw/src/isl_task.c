@@ -10,18 +10,18 @@
 #include "isl_eventids.h"
 #include "isl_perfids.h"
 
-#define ISL_BATCHES       4u   /* receive calls in a row before timers get their turn */
-#define ISL_RETRY_MS      100u /* after the socket has failed */
+#define ISL_BATCHES       4u   /* receive calls in a row before timers have their turn */
+#define ISL_RETRY_MS      100u /* pause after the socket has failed */
 #define ISL_LOOPBACK_IPV4 0x7F000001u
 
 static struct
 {
     osal_id_t       mutex;
-    osal_id_t       ended; /* given by the I/O task at its end */
+    osal_id_t       ended; /* the I/O task gives this at its end */
     bool            mutex_made;
     bool            ended_made;
     bool            running;
-    bool            stop; /* under the lock, as are the errors and the node */
+    bool            stop; /* guarded by the lock, as are the errors and the node */
     uint32          errors;
     CFE_ES_TaskId_t task;
     ISL_Node_t      node;
@@ -69,11 +69,11 @@ static void ISL_ReceiveAll(ISL_Node_t *node)
         {
             ISL_Node_Input(node, now_us, packets[i].data, packets[i].len, packets[i].endpoint);
         }
-        ISL_Node_Run(node, now_us); /* sends: the next receive takes the place of packets that are passed on */
+        ISL_Node_Run(node, now_us); /* Run sends everything, as the next receive overwrites packets that are passed on */
     }
 }
 
-/** One turn, locked. @return false at the end of the task */
+/** Run one turn, locked. @return false at the end of the task */
 static bool ISL_Turn(ISL_Node_t *node, ISL_IO_Event_t event, uint64_t *wait_us)
 {
     CFE_ES_PerfLogEntry(ISL_IO_PERF_ID);
@@ -120,7 +120,7 @@ static void ISL_IoTask(void)
 void ISL_Task_Wake(void)
 {
     static const SKY_PacketParts_t nothing = {NULL, NULL, NULL, 0, 0, 0};
-    static uint64_t                ignored; /* if it fails, the task wakes by itself a little later */
+    static uint64_t                ignored; /* if this fails, the task wakes by itself a little later */
     ISL_Node_t *const              node = ISL_Task_Enter();
 
     if (node != NULL)
@@ -131,7 +131,7 @@ void ISL_Task_Wake(void)
     }
 }
 
-/** Ask the I/O task to end by itself, outside of all locks. @return status of the wait for that */
+/** Ask the I/O task to end by itself, outside of all locks. @return the status of the wait for that */
 static int32 ISL_EndIoTask(void)
 {
     if (ISL_Task_Enter() != NULL)
@@ -144,14 +144,14 @@ static int32 ISL_EndIoTask(void)
 }
 
 /**
- * Runs when ES deletes ISL's main task, also by force: the port must be free for the next start. cFE has ended the I/O task and
- * deleted lock and semaphore before; where it has not, the I/O task must leave the socket and a service it is in first.
+ * Clean up when ES deletes ISL's main task, also by force: the port must be free for the next start. cFE has ended the I/O task
+ * and deleted lock and semaphore before. Where it has not, the I/O task must leave the socket and a service that it is in first.
  */
 static void ISL_OnTaskDelete(void)
 {
     if (ISL_Task.running && ISL_EndIoTask() == OS_SEM_TIMEOUT)
     {
-        return; /* stuck, and still in there */
+        return; /* the task is stuck, and still in there */
     }
     ISL_Task.running = false;
     ISL_IO_Close();

@@ -66,7 +66,8 @@ static bool ISL_IsTelemetry(uint32 mid)
            CFE_MSG_GetType(CFE_MSG_PTR(message), &type) == CFE_SUCCESS && type == CFE_MSG_Type_Tlm;
 }
 
-/** A command in the list, one of ISL's own perhaps, would be told to strangers; each id is subscribed to once. */
+/** Validate the list of telemetry. A command in it, maybe one of ISL's own, would be told to strangers; each id is subscribed to
+ * once. */
 static bool ISL_ValidateDownlink(const ISL_NeighboursTable_t *table)
 {
     uint32 i;
@@ -145,7 +146,7 @@ int32 ISL_Tbl_ValidateLinks(void *data)
 
 /* ---- taking over --------------------------------------------------------------------------------------------------- */
 
-/** All services have to know which satellite this is; not under the node's lock order, so from a copy. */
+/** Tell all services which satellite this is. The order of locks forbids it under the node's lock, so this works on a copy. */
 static void ISL_TellServices(const ISL_NeighboursTable_t *table)
 {
     SKY_LIB_Node_t node;
@@ -155,7 +156,7 @@ static void ISL_TellServices(const ISL_NeighboursTable_t *table)
     node.self.plane   = table->SelfPlane;
     node.self.slot    = table->SelfSlot;
     node.packet_bytes = table->PacketBytes;
-    (void)SKY_Torus_Init(&node.torus, table->Planes, table->Slots, table->SeamCut != 0); /* validated */
+    (void)SKY_Torus_Init(&node.torus, table->Planes, table->Slots, table->SeamCut != 0); /* the table was validated */
     refused = SKY_LIB_SetNode(&node);
     if (refused > 0)
     {

@@ -14,9 +14,9 @@
 
 static struct
 {
-    osal_id_t       ended; /* given by the task at its end */
+    osal_id_t       ended; /* the telemetry task gives this at its end */
     bool            running;
-    bool            stop; /* under the node's lock */
+    bool            stop; /* guarded by the node's lock */
     CFE_ES_TaskId_t task;
 } ISL_Tlm;
 
@@ -119,7 +119,7 @@ CFE_Status_t ISL_Tlm_Start(void)
     return status;
 }
 
-/** Put a message into the telemetry pipe, so that the task looks at `stop` now. If that fails, it looks a little later. */
+/** Put a message into the telemetry pipe, so that the task looks at `stop` now. If that fails, the task looks a little later. */
 static void ISL_WakeTlm(void)
 {
     ISL_WakeupCmd_t wakeup;

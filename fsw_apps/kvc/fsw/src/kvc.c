@@ -31,7 +31,7 @@ static CFE_Status_t KVC_InitPipe(void)
     size_t                    i;
 
     status = CFE_SB_CreatePipe(&KVC_Data.Pipe, KVC_PLATFORM_PIPE_DEPTH, "KVC_CMD_PIPE");
-    if (status == CFE_SUCCESS) /* the pieces of a schedule come in a row */
+    if (status == CFE_SUCCESS) /* many pieces of a schedule come in a row */
     {
         status = CFE_SB_SubscribeEx(CFE_SB_ValueToMsgId(KVC_CMD_MID), KVC_Data.Pipe, CFE_SB_DEFAULT_QOS, KVC_PLATFORM_PIPE_DEPTH);
     }

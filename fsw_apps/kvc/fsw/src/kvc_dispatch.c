@@ -21,9 +21,9 @@ typedef enum
 typedef struct
 {
     KVC_Message_t     message;
-    CFE_MSG_FcnCode_t code; /**< of a command; other messages have none */
+    CFE_MSG_FcnCode_t code; /**< code of a command; other messages have none */
     void (*handler)(const CFE_SB_Buffer_t *buffer);
-    size_t length; /**< of the whole message, exactly */
+    size_t length; /**< exact length of the whole message */
 } KVC_Dispatch_t;
 
 static const KVC_Dispatch_t KVC_DispatchTable[] = {
@@ -42,7 +42,7 @@ static const KVC_Dispatch_t KVC_DispatchTable[] = {
 /** Find the entry of a message. @return NULL if there is none; @p is_ours then tells whether the message id is one of ours */
 static const KVC_Dispatch_t *KVC_FindDispatch(CFE_SB_MsgId_Atom_t mid, CFE_MSG_FcnCode_t code, bool *is_ours)
 {
-    /* Not static: with electronic data sheets these are looked up at run time. */
+    /* The table is not static: with electronic data sheets its ids are looked up at run time. */
     const CFE_SB_MsgId_Atom_t mids[KVC_MESSAGE_COUNT] = {
         [KVC_MESSAGE_CMD]     = KVC_CMD_MID,
         [KVC_MESSAGE_SEND_HK] = KVC_SEND_HK_MID,

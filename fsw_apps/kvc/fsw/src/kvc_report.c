@@ -59,7 +59,7 @@ void KVC_Report_FillHk(KVC_HkTlm_Payload_t *hk)
     KVC_Service_Leave();
 }
 
-/** Events about values of tables that the service cannot follow as they are. */
+/** Send events about values of tables that the service cannot follow as they are. */
 static void KVC_TellTables(void)
 {
     bool     lowered = false;
@@ -93,7 +93,7 @@ static void KVC_TellTables(void)
     }
 }
 
-/** Events about a handover that takes too long: one when it is late, one when it is done. */
+/** Send events about a handover that takes too long: one when it is late, one when it is done. */
 static void KVC_TellLate(void)
 {
     SKY_Handover_t *const handover = &KVC_Service.service.handover;
@@ -109,7 +109,7 @@ static void KVC_TellLate(void)
         return;
     }
     now_us =
-        SKY_LIB_NowUs(); /* not before the lock: `isl` may have begun a handover meanwhile, which must not be older than now */
+        SKY_LIB_NowUs(); /* read under the lock: `isl` may have begun a handover meanwhile, which must not be older than now */
     if (KVC_Service.serving)
     {
         is_late   = SKY_Service_HandoverIsLate(&KVC_Service.service, now_us) && KVC_Service.late_reported != handover->late;
@@ -134,7 +134,7 @@ static void KVC_TellLate(void)
     }
 }
 
-/** The next cause that is due for an event, or KVC_CAUSES. Locked. */
+/** Return the next cause that is due for an event, or KVC_CAUSES. The lock is held. */
 static uint32_t KVC_NextReportLocked(uint32_t from, uint64_t now_us, uint64_t *count)
 {
     uint32_t cause;
@@ -156,7 +156,7 @@ static uint32_t KVC_NextReportLocked(uint32_t from, uint64_t now_us, uint64_t *c
     return cause;
 }
 
-/** Events about requests that were refused. */
+/** Send events about requests that were refused. */
 static void KVC_TellRefused(void)
 {
     const uint64_t now_us = SKY_LIB_NowUs();

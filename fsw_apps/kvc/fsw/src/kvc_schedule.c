@@ -65,7 +65,7 @@ static bool KVC_IsCell(const KVC_ScheduleRow_t *row)
 static bool KVC_RowFollows(const KVC_ScheduleTable_t *table, const KVC_ScheduleRow_t *before, const KVC_ScheduleRow_t *row,
                            uint32 number)
 {
-    const uint32 least_ms = before == NULL ? 0 : before->TimeMs + 1u; /* none rises above the last of all */
+    const uint32 least_ms = before == NULL ? 0 : before->TimeMs + 1u; /* no time can follow UINT32_MAX */
 
     if (row->TimeMs < least_ms || (before != NULL && least_ms == 0) || (before == NULL && row->TimeMs != 0))
     {
@@ -115,7 +115,7 @@ static bool KVC_HeadIsGood(const KVC_ScheduleTable_t *table)
     {
         return false;
     }
-    most = table->Planes * table->Slots; /* at most 65,535 each */
+    most = table->Planes * table->Slots; /* planes and slots are at most 65,535 each */
     most = most < SKY_PLACEMENT_SERVERS_MAX ? most : SKY_PLACEMENT_SERVERS_MAX;
     return KVC_InRange("Servers", table->Servers, 1, most) &&
            KVC_InRange("FirstRow", table->FirstRow, KVC_FIRST_ROW(segment), KVC_FIRST_ROW(segment)) &&
@@ -136,7 +136,7 @@ int32 KVC_Schedule_Validate(void *data)
     {
         return CFE_STATUS_VALIDATION_FAILURE;
     }
-    before = NULL; /* of a later segment the first row is looked at when the one before is there */
+    before = NULL; /* the first row of a later segment is looked at when the segment before is there */
     for (i = table->FirstRow == 1 ? 0 : 1; i < table->RowCount; ++i)
     {
         before = i == 0 ? NULL : &table->Row[i - 1];
@@ -159,7 +159,7 @@ static bool KVC_Agree(const KVC_ScheduleTable_t *first, const KVC_ScheduleTable_
            table->RowsCrc == first->RowsCrc;
 }
 
-/** Check that all segments are of one schedule, and whole. @return true if it can be followed; else an event says why not */
+/** Check that all segments are whole and of one schedule. @return true if it can be followed; else an event says why not */
 static bool KVC_IsWhole(const KVC_ScheduleTable_t *const *segment, uint32 segments)
 {
     const KVC_ScheduleTable_t *const first = segment[0];

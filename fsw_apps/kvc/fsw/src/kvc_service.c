@@ -13,9 +13,9 @@
 #include "kvc_eventids.h"
 #include "kvc_service_state.h"
 
-#define KVC_SLOTS_MAX_STEPS 23u /* halvings of SKY_STORE_SLOT_MAX */
+#define KVC_SLOTS_MAX_STEPS 23u /* halvings until nothing is left of SKY_STORE_SLOT_MAX */
 #define KVC_US_PER_S        UINT64_C(1000000)
-#define KVC_CLOCK_SET_US    50000 /* a change of the satellite's clock that cannot be drift */
+#define KVC_CLOCK_SET_US    50000 /* a larger change of the satellite's clock cannot be drift */
 
 CompileTimeAssert(sizeof(SKY_ScheduleRow_t) == sizeof(KVC_ScheduleRow_t), KvcRowsAreTheCores);
 
@@ -34,7 +34,8 @@ void KVC_Service_Leave(void)
     (void)OS_MutSemGive(KVC_Service.mutex);
 }
 
-/** Chunks that one answer can have: the packets of a largest chunk each, and one more packet about what is missing. Locked. */
+/** Return the chunks that one answer can have. Each takes the packets of a largest chunk, and one more packet says what is
+ * missing. The lock is held. */
 static uint32_t KVC_CreditMaxLocked(void)
 {
     const uint32_t packet_bytes = KVC_Service.node.packet_bytes;
@@ -44,7 +45,7 @@ static uint32_t KVC_CreditMaxLocked(void)
     return parts < SKY_NODE_BURST_MAX ? (SKY_NODE_BURST_MAX - 1u) / parts : 1u;
 }
 
-/** Give a schedule to the service, or none. Its count of late handovers begins anew. Locked, and the service runs. */
+/** Give a schedule to the service, or none. Its count of late handovers begins anew. The lock is held, and the service runs. */
 static bool KVC_SetScheduleLocked(const SKY_Schedule_t *schedule)
 {
     KVC_Service.late_reported = 0;
@@ -52,7 +53,7 @@ static bool KVC_SetScheduleLocked(const SKY_Schedule_t *schedule)
     return SKY_Service_SetSchedule(&KVC_Service.service, schedule);
 }
 
-/** Give the schedule, if there is one, to the service. Locked, and the service runs. */
+/** Give the schedule, if there is one, to the service. The lock is held, and the service runs. */
 static void KVC_FollowLocked(void)
 {
     if (KVC_Service.following)
@@ -63,7 +64,8 @@ static void KVC_FollowLocked(void)
     }
 }
 
-/** (Re)start the service if satellite and store are known. What can go on with the new values goes on. Locked. */
+/** Start the service, or start it anew, if satellite and store are known. Migrations that can go on with the new values go on.
+ * The lock is held. */
 static bool KVC_StartLocked(void)
 {
     SKY_ServiceCfg_t cfg;
@@ -168,7 +170,7 @@ static const SKY_LIB_Service_t KVC_ServiceTable = {
 
 /* ---- called by KVC's own task -------------------------------------------------------------------------------------- */
 
-/** Runs when ES deletes the task: `isl` must not call into an app that is gone. */
+/** Withdraw the service when ES deletes the task: `isl` must not call into an app that is gone. */
 static void KVC_OnTaskDelete(void)
 {
     SKY_LIB_Unregister(SKY_APID_KVC);
@@ -216,7 +218,7 @@ void KVC_Service_Close(void)
 bool KVC_Service_PlanStore(const KVC_LimitsTable_t *limits, SKY_StoreCfg_t *cfg)
 {
     const size_t memory = limits->StoreBytes != 0 ? limits->StoreBytes : sizeof(KVC_StoreMemory);
-    uint32_t     fits   = 0; /* slots that are known to fit */
+    uint32_t     fits   = 0; /* number of slots that is known to fit */
     uint32_t     fails  = SKY_STORE_SLOT_MAX + 1u;
     uint32_t     step;
 
@@ -256,10 +258,10 @@ CFE_Status_t KVC_Service_SetLimits(const KVC_LimitsTable_t *limits)
         {
             ok = SKY_Store_Init(&KVC_Service.store, &cfg, KVC_StoreMemory, sizeof(KVC_StoreMemory), SKY_LIB_Seed());
             KVC_Service.store_ready = ok;
-            KVC_Service.serving     = false; /* migrations have lost their chunks: begin anew */
+            KVC_Service.serving     = false; /* the store is new, so migrations have lost their chunks: begin anew */
         }
         KVC_Service.limits = *limits;
-        (void)KVC_StartLocked(); /* false until isl has told which satellite this is */
+        (void)KVC_StartLocked(); /* this fails until isl has told which satellite this is */
         KVC_Service_Leave();
     }
     if (!ok)
@@ -320,7 +322,8 @@ bool KVC_Service_Torus(SKY_Torus_t *torus)
     return known;
 }
 
-/** The epoch of a schedule on its clock. A monotonic clock may have begun after it: of what the table has room for, the nearest. */
+/** Return the epoch of a schedule on its clock. A monotonic clock may have begun after it; then the nearest that the table has
+ * room for. */
 static uint64_t KVC_EpochUs(const KVC_ScheduleTable_t *table)
 {
     uint64_t epoch_s = table->EpochS;
@@ -334,7 +337,7 @@ static uint64_t KVC_EpochUs(const KVC_ScheduleTable_t *table)
     return epoch_s * KVC_US_PER_S + table->EpochMs * UINT64_C(1000);
 }
 
-/** Take the rows of all segments together. Locked. @return false: they are no schedule */
+/** Join the rows of all segments. The lock is held. @return false if they are no schedule */
 static bool KVC_JoinLocked(const KVC_ScheduleTable_t *const *segment, uint32 segments)
 {
     const KVC_ScheduleTable_t *const first = segment[0];
@@ -364,7 +367,7 @@ bool KVC_Service_Follow(const KVC_ScheduleTable_t *const *segment, uint32 segmen
     before = KVC_Service.following;
     if (KVC_Service.serving)
     {
-        (void)KVC_SetScheduleLocked(NULL); /* the rows that it reads are to change */
+        (void)KVC_SetScheduleLocked(NULL); /* the rows that the service reads are about to change */
     }
     KVC_Service.following = segments > 0 && KVC_JoinLocked(segment, segments);
     if (KVC_Service.serving)

@@ -22,9 +22,9 @@ typedef struct
     SKY_LIB_Node_t    node;
     SKY_Store_t       store;
     SKY_Service_t     service;
-    bool              credit_lowered;  /* the credit was lowered, and that is not yet reported */
-    bool              following;       /* there is a schedule */
-    bool              foreign;         /* the schedule is for another constellation, and that is not yet reported */
+    bool              credit_lowered;  /* the credit was lowered, which is not yet reported */
+    bool              following;       /* the service follows a schedule */
+    bool              foreign;         /* the schedule is for another constellation, which is not yet reported */
     bool              clock_bound;     /* the schedule's epoch is satellite time; else it is on the clock of now_us */
     uint64_t          epoch_us;        /* epoch of the schedule */
     uint64_t          epoch_offset_us; /* offset from now_us to satellite time when the service got the schedule */

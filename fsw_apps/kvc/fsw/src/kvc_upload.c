@@ -18,14 +18,14 @@
 
 #define KVC_US_PER_MS UINT64_C(1000)
 #define KVC_MS_PER_S  UINT64_C(1000)
-#define KVC_WRAP_MS   ((UINT64_C(1) << 32) * KVC_MS_PER_S) /* of EpochS */
+#define KVC_WRAP_MS   ((UINT64_C(1) << 32) * KVC_MS_PER_S) /* milliseconds after which EpochS wraps */
 
 static struct
 {
     bool                begun;
     bool                committed;
     uint32              id;
-    KVC_ScheduleTable_t image[KVC_PLATFORM_SCHEDULE_SEGMENTS]; /* the first one's head is that of all */
+    KVC_ScheduleTable_t image[KVC_PLATFORM_SCHEDULE_SEGMENTS]; /* the head of the first image is that of all */
 } KVC_Upload;
 
 static bool KVC_IsUpload(const char *command, uint32 id)
@@ -41,13 +41,13 @@ static bool KVC_IsUpload(const char *command, uint32 id)
 
 bool KVC_Upload_Begin(const KVC_ScheduleBegin_Payload_t *begin)
 {
-    /* Modulo KVC_WRAP_MS: the clock may have begun after the epoch. */
+    /* Subtract modulo KVC_WRAP_MS, because the clock may have begun after the epoch. */
     const uint64_t epoch_ms = SKY_LIB_NowUs() / KVC_US_PER_MS + KVC_WRAP_MS - (uint64_t)begin->AgeMs;
     uint32         k;
 
     if (KVC_Upload.begun && KVC_Upload.id == begin->Id)
     {
-        return true; /* once more */
+        return true; /* the piece has come once more */
     }
     if (begin->TotalRows > KVC_ROWS_MAX)
     {
@@ -103,7 +103,7 @@ bool KVC_Upload_Rows(const KVC_ScheduleRows_Payload_t *rows)
     return true;
 }
 
-/** CRC of all rows that have come. */
+/** Return the CRC of all rows that have come. */
 static uint32 KVC_RowsCrc(void)
 {
     uint32 crc = 0;
@@ -136,9 +136,9 @@ bool KVC_Upload_Commit(const KVC_ScheduleCommit_Payload_t *commit)
     }
     if (KVC_Upload.committed)
     {
-        return true; /* once more */
+        return true; /* the commit has come once more */
     }
-    /* The first says of them all that there is a schedule, or none; the last then completes it. */
+    /* Load the tables in order: the first says of them all whether there is a schedule, and the last completes it. */
     for (k = 0; k < KVC_SEGMENTS && status == CFE_SUCCESS; ++k)
     {
         KVC_Upload.image[k].RowsCrc = crc;

@@ -8,7 +8,7 @@
 
 #include "sky_assert.h"
 
-#define GETS_MAX 3u /* attempts before a search: around satellites that were found lost, after a window that has moved on */
+#define GETS_MAX 3u /* attempts before a search: around satellites found lost, after a window that has moved on */
 
 SKY_Verdict_t SKY_Verdict_Of(const SKY_Denied_t *denied)
 {
@@ -23,7 +23,7 @@ SKY_Verdict_t SKY_Verdict_Of(const SKY_Denied_t *denied)
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
 
-/* Ends that say nothing of the block: a satellite or a link may be lost. */
+/* Return true for ends that say nothing of the block: a satellite or a link may be lost. */
 static bool IsNoWay(uint32_t status)
 {
     return status == SKY_STATUS_EXPIRED || status == SKY_STATUS_UNREACHABLE || status == SKY_STATUS_HOP_LIMIT;
@@ -69,11 +69,11 @@ static uint32_t AfterSearch(SKY_Attempts_t *attempts, uint32_t row)
     {
         return SKY_ATTEMPT_SEARCH;
     }
-    attempts->status = SKY_STATUS_EXPIRED; /* it may have moved on each time */
+    attempts->status = SKY_STATUS_EXPIRED; /* the window may have moved on each time */
     return SKY_ATTEMPT_END;
 }
 
-/* Could a share be at a place of a row that was not asked? */
+/* Return true if a share may be at a place of a row that was not asked. */
 static bool AreOthers(const SKY_Attempts_t *attempts, const SKY_Rows_t *rows)
 {
     SKY_ASSERT(attempts->row_count <= SKY_PLACES_ROWS_MAX);
@@ -108,7 +108,7 @@ void SKY_Attempts_InitGet(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint
     attempts->may_search        = !is_over;
     attempts->denied.is_certain = is_over && late->is_certain;
     attempts->denied.lazy_purge = lazy_purge;
-    SKY_ASSERT(!attempts->may_search || !attempts->denied.is_certain); /* certain is only what is over */
+    SKY_ASSERT(!attempts->may_search || !attempts->denied.is_certain); /* only a search that is over is certain */
 }
 
 void SKY_Attempts_InitPut(SKY_Attempts_t *attempts)
@@ -135,7 +135,7 @@ bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32
     SKY_ASSERT(attempts->step == SKY_ATTEMPT_ASK);
     SKY_ASSERT(rows->count <= SKY_PLACES_ROWS_MAX);
     SKY_ASSERT(attempts->asks < GETS_MAX + SKY_ATTEMPT_SEARCHES_MAX);
-    SKY_ASSERT(ways != 0u); /* that means none */
+    SKY_ASSERT(ways != 0u); /* 0 means no way was tried */
     if (ways == attempts->ways && !attempts->is_searched)
     {
         attempts->step = Rest(attempts);
@@ -155,7 +155,7 @@ bool SKY_Attempts_Begin(SKY_Attempts_t *attempts, const SKY_Rows_t *rows, uint32
 
 void SKY_Attempts_GiveUp(SKY_Attempts_t *attempts)
 {
-    attempts->denied.is_certain = false; /* who was to be asked was not */
+    attempts->denied.is_certain = false; /* a satellite that was to be asked was not */
     attempts->step              = SKY_ATTEMPT_END;
 }
 
@@ -171,7 +171,7 @@ void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand
     attempts->status             = status;
     attempts->denied.at_stand_in = is_denied && at_stand_in;
     attempts->denied.has_moved   = is_denied && (is_relaid || AreOthers(attempts, rows));
-    if (row != attempts->known_row) /* other satellites may have something to hand over now */
+    if (row != attempts->known_row) /* in a new row other satellites may have something to hand over */
     {
         attempts->may_search        = true;
         attempts->denied.is_certain = false;
@@ -192,8 +192,8 @@ void SKY_Attempts_Ended(SKY_Attempts_t *attempts, uint32_t status, bool at_stand
     {
         attempts->step = AfterDenial(attempts);
     }
-    SKY_ASSERT(attempts->step != SKY_ATTEMPT_SEARCH || attempts->is_get);  /* a put looks for nothing, */
-    SKY_ASSERT(attempts->step != SKY_ATTEMPT_CONFIRM || attempts->is_get); /* and confirms nothing */
+    SKY_ASSERT(attempts->step != SKY_ATTEMPT_SEARCH || attempts->is_get);  /* a put looks for nothing */
+    SKY_ASSERT(attempts->step != SKY_ATTEMPT_CONFIRM || attempts->is_get); /* a put confirms nothing */
 }
 
 void SKY_Attempts_Searched(SKY_Attempts_t *attempts, const SKY_Late_t *late, uint32_t row)

@@ -8,7 +8,7 @@
 
 #include "sky_assert.h"
 
-#define ROUNDS 3u /* the second goes around satellites that were found lost; what was on its way meanwhile is met in the third */
+#define ROUNDS 3u /* the second goes around lost satellites; the third meets chunks that were on their way meanwhile */
 
 void SKY_Cleared_Add(SKY_Cleared_t *cleared, const SKY_Packet_t *answer, bool is_repeated)
 {

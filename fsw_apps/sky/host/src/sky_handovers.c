@@ -8,7 +8,7 @@
 
 #include "sky_assert.h"
 
-#define PASSES 2u /* through all satellites, before nobody has anything left */
+#define PASSES 2u /* passes through all satellites before nobody has anything left */
 
 void SKY_Handovers_Init(SKY_Handovers_t *handovers)
 {

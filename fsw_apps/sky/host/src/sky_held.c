@@ -8,7 +8,7 @@
 
 #include "sky_assert.h"
 
-/* Chunks of a server's share. */
+/* Count the chunks of a server's share. */
 static uint32_t ChunksOf(const SKY_BlockFacts_t *block, uint32_t servers, uint32_t server)
 {
     SKY_ASSERT(servers > 0u);
@@ -38,7 +38,7 @@ void SKY_HeldShare_Init(SKY_HeldShare_t *share, const SKY_BlockFacts_t *block, u
     share->block         = *block;
     share->places        = places;
     share->is_unanswered = places == 0u;
-    (void)SKY_ChunkSet_Init(&share->missing, server + first * servers, servers, count); /* these are chunks of the block */
+    (void)SKY_ChunkSet_Init(&share->missing, server + first * servers, servers, count); /* ids of chunks of the block */
     for (uint32_t i = 0; i < count; ++i)
     {
         SKY_ChunkSet_Add(&share->missing, i);
@@ -82,7 +82,7 @@ uint32_t SKY_HeldShare_Ask(SKY_HeldShare_t *share, uint8_t *payload, uint32_t *c
     return (uint32_t)SKY_ChunkSet_Encode(&asked, payload, SKY_CHUNKSET_MAX_BYTES);
 }
 
-/* Take held chunks out of the missing ones. */
+/* Remove held chunks from the missing ones. */
 static void Strike(SKY_HeldShare_t *share, const SKY_ChunkSet_t *held)
 {
     SKY_ChunkSet_t *missing = &share->missing;
@@ -95,7 +95,7 @@ static void Strike(SKY_HeldShare_t *share, const SKY_ChunkSet_t *held)
             SKY_ChunkSet_Remove(missing, i);
         }
     }
-    SKY_ASSERT(SKY_ChunkSet_Size(missing) <= before); /* nothing comes to be missing */
+    SKY_ASSERT(SKY_ChunkSet_Size(missing) <= before); /* no chunk becomes missing */
     SKY_ASSERT(before - SKY_ChunkSet_Size(missing) <= SKY_ChunkSet_Size(held));
 }
 
@@ -113,7 +113,7 @@ void SKY_HeldShare_Take(SKY_HeldShare_t *share, const uint8_t *key, const SKY_Pa
     }
     else if (word == SKY_WORD_ABSENT)
     {
-        /* all stays missing */
+        /* All chunks stay missing. */
     }
     else if (SKY_Word_IsOther(&facts, &share->block))
     {
@@ -121,7 +121,7 @@ void SKY_HeldShare_Take(SKY_HeldShare_t *share, const uint8_t *key, const SKY_Pa
     }
     else if (answer->payload == NULL || SKY_ChunkSet_Decode(answer, &held) != SKY_STATUS_OK)
     {
-        share->is_unanswered = true; /* it holds some, but who knows which */
+        share->is_unanswered = true; /* the satellite holds some chunks, but does not say which */
     }
     else
     {

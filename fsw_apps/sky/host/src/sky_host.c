@@ -8,7 +8,7 @@
 #include "sky_host_priv.h"
 
 #define US_PER_MS   UINT64_C(1000)
-#define REDRAWS_MAX 8u /* of the host number in one report: so many collisions in a row are no accident */
+#define REDRAWS_MAX 8u /* redraws of the host number in one report: so many collisions in a row are no accident */
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
@@ -46,12 +46,12 @@ bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
     {
         return false;
     }
-    for (uint32_t at = 0; at < host->active_count; ++at) /* pieces of blocks that have ended */
+    for (uint32_t at = 0; at < host->active_count; ++at) /* these pieces are of blocks that have ended */
     {
         host->peers.peers[host->peers.active[at]].piece_first = SKY_HOST_NONE;
     }
     SKY_HostPieces_Rest(host);
-    SKY_ASSERT(host->active_count == 0u); /* without blocks nobody has anything to do */
+    SKY_ASSERT(host->active_count == 0u); /* without blocks no satellite has anything to do */
     host->blocks = *memory;
     for (uint32_t i = 0; i < memory->work_count; ++i)
     {
@@ -81,7 +81,7 @@ bool SKY_Host_Lend(SKY_Host_t *host, const SKY_HostBlockMemory_t *memory)
 void SKY_Host_SetBudget(SKY_Host_t *host, uint32_t chunks)
 {
     host->budget = chunks > 0u ? chunks : 1u;
-    SKY_ASSERT(host->budget >= 1u); /* else nothing would ever come */
+    SKY_ASSERT(host->budget >= 1u); /* without a budget nothing would ever come */
 }
 
 void SKY_Host_SetNumber(SKY_Host_t *host, uint16_t number)
@@ -133,7 +133,7 @@ SKY_HostBegun_t SKY_Host_Begin(SKY_Host_t *host, uint64_t now_us, SKY_HostBlock_
     }
     SKY_HostWork_t *work = &host->blocks.works[number];
     SKY_ASSERT(number < host->blocks.work_count);
-    SKY_ASSERT(work->block == NULL); /* it was free */
+    SKY_ASSERT(work->block == NULL); /* the place was free */
     SKY_ASSERT(work->pieces_alive == 0u);
 
     host->work_free = work->next;
@@ -188,7 +188,7 @@ SKY_HostBlock_t *SKY_Host_NextEnded(SKY_Host_t *host)
 
 /* ---- what comes ------------------------------------------------------------------------------------------------------ */
 
-/* The lane to which a request id belongs. @return NULL if there is none any more */
+/* Return the lane to which a request id belongs, or NULL if it has ended. */
 static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
 {
     const uint32_t index = SKY_HOST_LANE_OF(request_id);
@@ -204,7 +204,7 @@ static SKY_HostLane_t *LaneOf(const SKY_Host_t *host, uint64_t request_id)
     return &host->blocks.lanes[index];
 }
 
-/* Another host has our number at a gateway: take a new one, and ask again what was asked there. */
+/* Take a new number, because another host has ours at a gateway, and ask again what was asked there. */
 static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
 {
     SKY_ASSERT(host->redraws < REDRAWS_MAX);
@@ -213,7 +213,7 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
     ++host->numbers;
     host->self.slot = (uint16_t)(host->shell.Random(host->shell.context) % UINT16_MAX + 1u);
     SKY_ASSERT(host->self.slot != 0u);
-    SKY_ASSERT(host->self.plane == 0u); /* it is on the ground */
+    SKY_ASSERT(host->self.plane == 0u); /* the host is on the ground */
     for (uint32_t i = 0; i < host->blocks.lane_count; ++i)
     {
         SKY_HostLane_t *lane = &host->blocks.lanes[i];
@@ -232,7 +232,7 @@ static void Redraw(SKY_Host_t *host, SKY_Addr_t gateway)
     SKY_HostAsk_OnNumber(host);
 }
 
-/* Act on a gateway's word that another host has our number. @return true if it was one */
+/* Act on a gateway's word that another host has our number. @return true if the packet was one */
 static bool IsNumberTaken(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt)
 {
     const SKY_Addr_t gateway = SKY_HostExchange_Cfg(lane)->gateway;
@@ -250,10 +250,10 @@ static bool IsNumberTaken(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Pack
         }
         Redraw(host, gateway);
     }
-    return true; /* also if it is about a number of before */
+    return true; /* it was one even if it speaks of an earlier number */
 }
 
-/* What a satellite holds, it says itself; why a packet did not get there may be said by any satellite on the way. */
+/* Only a satellite itself says what it holds. Any satellite on the way may say why a packet did not get there. */
 static bool IsFrom(const SKY_Host_t *host, const SKY_HostLane_t *lane, uint64_t endpoint, const SKY_Packet_t *pkt)
 {
     SKY_ASSERT(lane->peer < host->peer_used);
@@ -319,7 +319,7 @@ void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request
     {
         SKY_HostAsk_Refuse(host, request_id, SKY_STATUS_TOO_LARGE);
     }
-    if (lane != NULL) /* else an earlier packet has ended it */
+    if (lane != NULL) /* without a lane an earlier packet has ended it */
     {
         SKY_HostLanes_Refuse(host, lane, SKY_STATUS_TOO_LARGE);
     }
@@ -327,7 +327,7 @@ void SKY_Host_RefuseTooLarge(SKY_Host_t *host, uint64_t now_us, uint64_t request
 
 /* ---- what has come due -------------------------------------------------------------------------------------------------- */
 
-/* Begin what can begin, let timers act. @return when something is due at the latest */
+/* Begin what can begin, and let timers act. @return the time at which something is due, at the latest */
 static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
 {
     uint64_t due_us = timers ? UINT64_MAX : host->now_us;
@@ -340,7 +340,7 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
 
         if (SKY_HostLanes_Begin(host, peer))
         {
-            due_us = host->now_us; /* it has something to send */
+            due_us = host->now_us; /* the satellite has something to send */
         }
         peer->ready = peer->ready || !timers || host->now_us >= peer->due_us;
         if (!timers)
@@ -349,7 +349,7 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
         }
         for (uint32_t place = 0; place < SKY_HOST_LANES && host->now_us >= peer->due_us; ++place)
         {
-            if ((peer->lanes_busy & 1u << place) == 0u) /* not by the lane: those that are idle stay out of the cache */
+            if ((peer->lanes_busy & 1u << place) == 0u) /* idle lanes are not touched, so they stay out of the cache */
             {
                 continue;
             }
@@ -361,7 +361,7 @@ static uint64_t ActOnTime(SKY_Host_t *host, bool timers)
             next_us = lane_us < next_us ? lane_us : next_us;
             if (SKY_HostLanes_Reap(host, lane))
             {
-                next_us = 0; /* another can begin */
+                next_us = 0; /* another block can begin */
             }
         }
         peer->due_us = host->now_us >= peer->due_us ? next_us : peer->due_us;
@@ -377,12 +377,12 @@ uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
     const uint64_t asking_us = SKY_HostAsk_Run(host, timers);
 
     (void)ActOnTime(host, timers);
-    if (timers && now_us >= host->queue_deadline_us) /* after the lanes, which know better what has failed */
+    if (timers && now_us >= host->queue_deadline_us) /* lanes act first, as they know better what has failed */
     {
         SKY_HostLanes_EndLate(host);
     }
     const bool more   = SKY_HostSend_All(host);
-    uint64_t   due_us = more ? now_us : ActOnTime(host, timers); /* what was sent has set timers */
+    uint64_t   due_us = more ? now_us : ActOnTime(host, timers); /* packets that were sent have set timers */
 
     SKY_HostPieces_Rest(host);
     if (due_us > host->queue_deadline_us && timers)
@@ -391,7 +391,7 @@ uint64_t SKY_Host_Run(SKY_Host_t *host, uint64_t now_us, bool timers)
     }
     SKY_ASSERT(due_us >= now_us);
     SKY_ASSERT(host->active_count <= host->peer_used);
-    SKY_ASSERT(host->active_count > 0u || host->running == 0u); /* a block that runs has something to do */
+    SKY_ASSERT(host->active_count > 0u || host->running == 0u); /* a block that runs has a busy satellite */
     return asking_us < due_us ? asking_us : due_us;
 }
 

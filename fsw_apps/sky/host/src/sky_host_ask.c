@@ -2,8 +2,8 @@
  * @file
  * Questions: one request each, sent again until it is answered or its time is over.
  *
- * Timers are not kept in order. `due_us` and `waiting_us` are never later than the first time at which something is to be done; only
- * then are all questions looked at, not with each packet.
+ * Timers are not kept in order. `due_us` and `waiting_us` are never later than the first time at which something is to be done;
+ * only then are all questions looked at, not with each packet.
  */
 #include <string.h>
 
@@ -13,13 +13,14 @@
 #define US_PER_MS          UINT64_C(1000)
 #define PATIENCE_SENDINGS  3u
 #define HURRY_SENDINGS     2u
-#define VARIATIONS         4u /* above the mean: RFC 6298 */
+#define VARIATIONS         4u /* times the variation above the mean: RFC 6298 */
 #define PLACE_OF(id)       ((uint32_t)((id) / SKY_REQUEST_IDS) & (SKY_HOST_QUESTIONS_MAX - 1u))
 #define REQUEST_BYTES_LEFT (SKY_LIMIT_PACKET_BYTES - SKY_REQUEST_OVERHEAD)
 
 /* ---- timers ---------------------------------------------------------------------------------------------------------- */
 
-/* How long the answer to a sending is waited for. @param peer  NULL: nothing is known of the satellite. @param tries  sendings before */
+/* Return how long to wait for the answer to a sending. @param peer  NULL: nothing is known of the satellite. @param tries
+ * sendings before */
 static uint64_t TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t tries)
 {
     const SKY_HostPatience_t *patience   = &host->questions.patience;
@@ -39,7 +40,7 @@ static uint64_t TimeoutUs(const SKY_Host_t *host, const SKY_HostPeer_t *peer, ui
     return timeout_us < patience->max_us ? timeout_us : patience->max_us;
 }
 
-/* The longest time that one of some satellites takes for so many sendings. */
+/* Return the longest time that one of some satellites takes for so many sendings. */
 static uint64_t LongestUs(const SKY_Host_t *host, const SKY_Addr_t *satellites, uint32_t count, uint32_t sendings)
 {
     uint64_t longest_us = 0;
@@ -120,7 +121,7 @@ static bool IsSound(const SKY_HostQuestion_t *question)
            (question->room_bytes == 0u || question->room != NULL);
 }
 
-/* Let a question wait behind all others. */
+/* Put a question behind all others that wait. */
 static void Wait(SKY_HostQuestions_t *all, SKY_HostQuestion_t *question)
 {
     SKY_ASSERT(question->status == SKY_STATUS_RUNNING);
@@ -168,7 +169,7 @@ SKY_HostBegun_t SKY_Host_Ask(SKY_Host_t *host, uint64_t now_us, SKY_HostQuestion
     return SKY_HOST_BEGUN;
 }
 
-/* It is in no list and no place any more. */
+/* Free a question that is in no list and no place any more. */
 static void End(SKY_HostQuestions_t *all, SKY_HostQuestion_t *question, SKY_Status_t status)
 {
     SKY_ASSERT(question->status == SKY_STATUS_RUNNING);
@@ -200,7 +201,7 @@ static void EndAsked(SKY_HostQuestions_t *all, uint32_t place, SKY_Status_t stat
     --all->on_way;
 }
 
-/* The question that has waited for the longest time does not wait any more. There is one. */
+/* Take out the question that has waited for the longest time. There is one. */
 static SKY_HostQuestion_t *TakeWaiting(SKY_HostQuestions_t *all)
 {
     SKY_HostQuestion_t *question = all->waiting_first;
@@ -269,7 +270,7 @@ static void SendQuestion(SKY_Host_t *host, SKY_HostQuestion_t *question)
     pkt.gateway     = entry;
     pkt.tenant      = question->tenant;
     pkt.epoch       = question->epoch;
-    pkt.deadline_ms = (uint32_t)((left_us - 1u) / US_PER_MS + 1u); /* rounded up: 0 would mean none */
+    pkt.deadline_ms = (uint32_t)((left_us - 1u) / US_PER_MS + 1u); /* rounded up, because 0 would mean none */
     pkt.request_id  = question->request_id;
     pkt.chunk_id    = question->chunk_id;
     pkt.length      = question->payload_bytes;
@@ -282,11 +283,11 @@ static void SendQuestion(SKY_Host_t *host, SKY_HostQuestion_t *question)
     question->due_us   = wait_us < left_us ? host->now_us + wait_us : question->deadline_us;
     ++question->sent;
     ++question->tries;
-    SKY_ASSERT(question->due_us > host->now_us); /* else it would be sent without end */
+    SKY_ASSERT(question->due_us > host->now_us); /* with an earlier time it would be sent without end */
     SKY_HostPieces_Send(host, question->place.endpoint, &pkt);
 }
 
-/* Let those that are on their way act on time. */
+/* Let questions that are on their way act on time. */
 static void ActOnTime(SKY_Host_t *host)
 {
     uint64_t due_us = UINT64_MAX;
@@ -313,14 +314,14 @@ static void ActOnTime(SKY_Host_t *host)
     host->questions.due_us = due_us;
 }
 
-/* End those that have waited in vain. */
+/* End questions that have waited in vain. */
 static void ExpireWaiting(SKY_Host_t *host)
 {
     SKY_HostQuestions_t *all     = &host->questions;
     const uint32_t       waiting = all->waiting;
 
     all->waiting_us = UINT64_MAX;
-    for (uint32_t i = 0; i < waiting; ++i) /* once around: who stays goes to the end */
+    for (uint32_t i = 0; i < waiting; ++i) /* once around: a question that stays goes to the end */
     {
         SKY_HostQuestion_t *question = TakeWaiting(all);
 
@@ -333,7 +334,7 @@ static void ExpireWaiting(SKY_Host_t *host)
     }
 }
 
-/* Send those that wait, as long as there are places. */
+/* Send waiting questions, as long as there are places. */
 static void BeginWaiting(SKY_Host_t *host)
 {
     SKY_HostQuestions_t *all = &host->questions;
@@ -348,7 +349,8 @@ static void BeginWaiting(SKY_Host_t *host)
             End(all, question, SKY_STATUS_EXPIRED);
             continue;
         }
-        /* Bit 32 is 0, which it is not for transfers; the low bits keep those apart that were in one place after one another. */
+        /* Make a request id. Bit 32 is 0, which it is not for transfers; the low bits keep apart questions that used one place in
+         * turn. */
         ++all->number;
         question->request_id = (uint64_t)host->shell.Random(host->shell.context) << 33 | place * SKY_REQUEST_IDS | all->number;
         SKY_ASSERT(SKY_Host_IsQuestion(question->request_id));
@@ -379,7 +381,7 @@ uint64_t SKY_HostAsk_Run(SKY_Host_t *host, bool timers)
     const uint64_t waiting_us = all->waiting > 0u ? all->waiting_us : UINT64_MAX;
     const uint64_t first_us   = due_us < waiting_us ? due_us : waiting_us;
 
-    return first_us > host->now_us ? first_us : host->now_us; /* timers may have to wait */
+    return first_us > host->now_us ? first_us : host->now_us; /* timers that are due may have to wait */
 }
 
 void SKY_HostAsk_OnNumber(SKY_Host_t *host)
@@ -399,7 +401,7 @@ void SKY_HostAsk_OnNumber(SKY_Host_t *host)
 
 /* ---- what comes ------------------------------------------------------------------------------------------------------ */
 
-/* The question to which a request id belongs. @return NULL: none that is on its way */
+/* Return the question to which a request id belongs, or NULL if none is on its way. */
 static SKY_HostQuestion_t *QuestionOf(const SKY_Host_t *host, uint64_t request_id)
 {
     const uint32_t      place    = PLACE_OF(request_id);
@@ -408,7 +410,7 @@ static SKY_HostQuestion_t *QuestionOf(const SKY_Host_t *host, uint64_t request_i
     return question != NULL && question->request_id == request_id ? question : NULL;
 }
 
-/* What a satellite holds or did, it says itself; why a packet did not get there may be said by any satellite on the way. */
+/* Only a satellite itself says what it holds or did. Any satellite on the way may say why a packet did not get there. */
 static bool IsAnswer(const SKY_Host_t *host, const SKY_HostQuestion_t *question, uint64_t endpoint, const SKY_Packet_t *pkt)
 {
     const SKY_Addr_t asked     = {question->place.plane, question->place.slot};
@@ -430,12 +432,12 @@ bool SKY_HostAsk_IsNumberTaken(const SKY_Host_t *host, const SKY_HostQuestion_t 
 {
     const SKY_Addr_t entry = {question->place.entry_plane, question->place.entry_slot};
 
-    /* The bus may refuse what RELAY carries. Who is refused under the next number as well is refused for another reason. */
+    /* The bus may refuse what RELAY carries. If it is refused under the next number as well, the number is not the reason. */
     return pkt->status == SKY_STATUS_REFUSED && pkt->op != SKY_OP_RELAY && !host->cfg.keeps_number &&
            SKY_Addr_Equal(pkt->src, entry) && question->numbers == host->numbers;
 }
 
-/* Of what was sent again one cannot tell which sending was answered (Karn); the first one gives the upper bound. */
+/* Of a question that was sent again one cannot tell which sending was answered (Karn); the first one gives the upper bound. */
 static void Measure(SKY_Host_t *host, const SKY_HostQuestion_t *question)
 {
     const SKY_Addr_t addr = {question->place.plane, question->place.slot};
@@ -454,7 +456,7 @@ void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const 
 {
     if (pkt->status == SKY_STATUS_BUSY)
     {
-        return; /* it is asked again when its timer says so */
+        return; /* the question is sent again when its timer says so */
     }
     Measure(host, question);
     question->rtt_us         = host->now_us - question->last_us;
@@ -470,7 +472,7 @@ void SKY_HostAsk_OnAnswer(SKY_Host_t *host, SKY_HostQuestion_t *question, const 
 
 void SKY_HostAsk_Refuse(SKY_Host_t *host, uint64_t request_id, SKY_Status_t status)
 {
-    if (QuestionOf(host, request_id) != NULL) /* else it has been answered meanwhile */
+    if (QuestionOf(host, request_id) != NULL) /* without a question it has been answered meanwhile */
     {
         EndAsked(&host->questions, PLACE_OF(request_id), status);
     }

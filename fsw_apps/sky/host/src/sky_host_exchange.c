@@ -52,7 +52,7 @@ void SKY_HostExchange_Keep(const SKY_HostLane_t *lane, SKY_HostBlock_t *block)
         if (HasChunk(lane, i))
         {
             const uint32_t id = SKY_ChunkSet_ChunkId(&lane->u.fetch.missing, i);
-            SKY_ASSERT(block->have != NULL); /* there are fallbacks */
+            SKY_ASSERT(block->have != NULL); /* a lane with fallbacks notes what came */
             SKY_ASSERT(id < block->chunk_total);
 
             block->have[id / 8u] = (uint8_t)(block->have[id / 8u] | 1u << id % 8u);
@@ -71,11 +71,11 @@ uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane)
     uint32_t at = SKY_ChunkSet_Next(&fetch->denied, 0);
 
     at = at < fetch->denied.count ? at : SKY_ChunkSet_Next(&fetch->missing, 0);
-    SKY_ASSERT(at < fetch->denied.count); /* else all would have come */
+    SKY_ASSERT(at < fetch->denied.count); /* without a denied chunk all would have come */
     return SKY_ChunkSet_ChunkId(&fetch->denied, at);
 }
 
-/* Bytes of the chunks that a lane has moved, without those that came before. */
+/* Return the bytes of the chunks that a lane has moved, without those that came before. */
 static uint64_t BytesOf(SKY_HostLane_t *lane, const SKY_HostBlock_t *block, uint32_t chunks)
 {
     const SKY_ShareCfg_t *cfg   = SKY_HostExchange_Cfg(lane);
@@ -123,7 +123,7 @@ static void BeginFetch(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer
     SKY_Fetch_t *fetch = &lane->u.fetch;
 
     (void)SKY_Fetch_Init(fetch, cfg, peer, block->data);
-    SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING); /* its numbers were checked */
+    SKY_ASSERT(fetch->state == SKY_SHARE_RUNNING); /* the share's numbers were checked */
     SKY_ASSERT(fetch->left == cfg->count);
     for (uint32_t i = 0; i < cfg->count && round > 0u; ++i)
     {
@@ -138,7 +138,7 @@ static void BeginFetch(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer
     }
 }
 
-/* The numbers were checked before the block began. */
+/* The share's numbers were checked before the block began. */
 void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, const SKY_HostBlock_t *block,
                             uint32_t round)
 {

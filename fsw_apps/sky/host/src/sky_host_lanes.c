@@ -6,7 +6,7 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
-#define LANES_FULL 4u /* of large shares */
+#define LANES_FULL 4u /* lanes of a satellite with large shares */
 
 static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane)
 {
@@ -18,7 +18,7 @@ static SKY_HostWork_t *WorkOf(const SKY_Host_t *host, const SKY_HostLane_t *lane
 static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
 {
     const uint32_t left = SKY_HostExchange_Left(lane);
-    SKY_ASSERT(left <= lane->left_seen); /* it only goes down */
+    SKY_ASSERT(left <= lane->left_seen); /* the chunks left only become fewer */
     SKY_ASSERT(lane->left_seen <= lane->left_begun);
 
     host->counters.chunks += lane->left_seen - left;
@@ -27,8 +27,8 @@ static void Count(SKY_Host_t *host, SKY_HostLane_t *lane)
 
 /* ---- ends ------------------------------------------------------------------------------------------------------------ */
 
-/* What the end of a share makes of its block. A satellite's word counts only if it is a status of the wire: it must not be able to
- * say what is for this host to say, as that a block is missed, which is then purged. */
+/* Translate the end of a share into a result of its block. A satellite's word counts only if it is a status of the wire: it must
+ * not say what only this host may say, such as a miss, after which the block is purged. */
 static SKY_Status_t VerdictOf(SKY_ShareState_t state, SKY_Status_t said)
 {
     SKY_ASSERT(state != SKY_SHARE_RUNNING);
@@ -39,7 +39,7 @@ static SKY_Status_t VerdictOf(SKY_ShareState_t state, SKY_Status_t said)
             return said == SKY_STATUS_BAD_KEY ? SKY_STATUS_BAD_KEY : SKY_STATUS_MISS;
         case SKY_SHARE_EXPIRED:
             return SKY_STATUS_EXPIRED;
-        default: /* REFUSED */
+        default: /* SKY_SHARE_REFUSED */
             SKY_ASSERT(state == SKY_SHARE_REFUSED);
             SKY_ASSERT(said != SKY_STATUS_OK);
             return said != SKY_STATUS_EXPIRED && said < SKY_STATUS_COUNT ? said : SKY_STATUS_REFUSED;
@@ -102,7 +102,7 @@ void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t statu
                 SKY_HostExchange_Stop(lane, SKY_SHARE_EXPIRED);
                 CloseLane(host, lane);
                 SKY_HostPieces_Free(host, lane->piece);
-                peer->due_us = 0; /* others have room now */
+                peer->due_us = 0; /* other satellites have room now */
             }
         }
     }
@@ -110,7 +110,8 @@ void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t statu
     SKY_ASSERT(host->blocks.works[work].block == NULL);
 }
 
-/* May another place have what did not come here? What a satellite says of the request itself holds at any place. */
+/* Return true if another place may have what did not come here. A satellite's word about the request itself holds at any
+ * place. */
 static bool IsOfPlace(SKY_ShareState_t state, SKY_Status_t status)
 {
     SKY_ASSERT(state != SKY_SHARE_DONE);
@@ -123,7 +124,7 @@ static bool IsDenial(SKY_ShareState_t state, SKY_Status_t status)
     return state == SKY_SHARE_MISS && status != SKY_STATUS_BAD_KEY;
 }
 
-/* Let a piece go on at the next place of its server. @return false: there is none, or no time */
+/* Move a piece to the next place of its server. @return false if there is none, or no time */
 static bool Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_Status_t status, SKY_Addr_t addr)
 {
     SKY_HostPiece_t      *piece = &host->blocks.pieces[number];
@@ -153,7 +154,7 @@ static bool Pass(SKY_Host_t *host, uint32_t number, SKY_ShareState_t state, SKY_
     return SKY_HostPieces_Queue(host, number);
 }
 
-/* A piece ends its block: all that could be asked deny it, or were silent. */
+/* End the block of a piece, because all places that could be asked deny it or were silent. */
 static void Fail(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_ShareState_t state, SKY_Status_t status)
 {
     const SKY_HostPiece_t piece   = host->blocks.pieces[lane->piece];
@@ -163,9 +164,10 @@ static void Fail(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_ShareState_t 
     const SKY_Addr_t      who     = doubted ? piece.doubt : addr;
     SKY_ASSERT(block != NULL);
     SKY_ASSERT(state != SKY_SHARE_RUNNING);
-    SKY_ASSERT(lane->request_id == 0u); /* its lane is closed */
+    SKY_ASSERT(lane->request_id == 0u); /* the piece's lane is closed */
 
-    /* If all deny it but one that was silent, or that has another block of the name, then that one's word counts. */
+    /* If all places deny the piece but one that was silent, or that has another block of the name, then that one's word
+     * counts. */
     block->failed_plane = who.plane;
     block->failed_slot  = who.slot;
     block->failed_chunk = SKY_HostExchange_DeniedChunk(lane);
@@ -236,7 +238,8 @@ void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t s
 
 /* ---- beginnings ------------------------------------------------------------------------------------------------------ */
 
-/* Return the silence after which the next place is asked: an equal part of the time that is left. 0: there is none. */
+/* Return the silence after which the next place is asked: an equal part of the time that is left. 0 means that there is no next
+ * place. */
 static uint64_t PatienceUs(const SKY_Host_t *host, const SKY_HostPiece_t *piece)
 {
     const SKY_HostWork_t *work   = &host->blocks.works[piece->work];
@@ -264,7 +267,7 @@ static uint32_t FreePlace(const SKY_HostPeer_t *peer)
     return place;
 }
 
-/* There is a free lane, and a free place for it. */
+/* Begin a piece. There is a free lane, and a free place for it. */
 static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
 {
     const uint32_t         index = host->lane_free;
@@ -275,14 +278,14 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     SKY_ShareCfg_t         cfg;
 
     SKY_ASSERT(index < host->blocks.lane_count);
-    SKY_ASSERT(lane->request_id == 0u); /* it was free */
+    SKY_ASSERT(lane->request_id == 0u); /* the lane was free */
     SKY_ASSERT(block != NULL);
     SKY_ASSERT(piece->count >= 1u);
     SKY_ASSERT(piece->count <= SKY_LIMIT_CHUNK_SET);
     SKY_HostPieces_Share(host, block, piece->server + piece->from * block->server_count, piece->count, &cfg);
     cfg.deadline_us = work->deadline_us;
     cfg.gateway     = peer->entry;
-    /* never 0: that means a free lane */
+    /* The id is never 0, which means a free lane. */
     cfg.request_id   = (uint64_t)(host->shell.Random(host->shell.context) | 1u) << 32 | index * SKY_REQUEST_IDS;
     host->lane_free  = lane->next;
     lane->request_id = cfg.request_id;
@@ -303,8 +306,8 @@ static void BeginLane(SKY_Host_t *host, SKY_HostPeer_t *peer, uint32_t number)
     SKY_ASSERT(lane->left_begun <= piece->count);
 }
 
-/* Has a satellite enough to do for now? A few shares fill the window, with one that begins as another ends. Small shares take more
- * of them, for each that waits for another one waits a round trip. */
+/* Return true if a satellite has enough to do for now. A few shares fill the window, with one that begins as another ends. Small
+ * shares take more of them, because each that waits for another one waits a round trip. */
 static bool IsFull(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
 {
     uint32_t lanes  = 0;
@@ -327,7 +330,7 @@ static void EndIfLate(SKY_Host_t *host, const SKY_HostPeer_t *peer, uint32_t num
 {
     const SKY_HostWork_t *work = &host->blocks.works[number];
     SKY_ASSERT(number < host->blocks.work_count);
-    SKY_ASSERT(work->pieces_alive > 0u); /* this one */
+    SKY_ASSERT(work->pieces_alive > 0u); /* this piece is alive */
 
     if (work->block != NULL && host->now_us >= work->deadline_us)
     {
@@ -352,7 +355,7 @@ void SKY_HostLanes_EndLate(SKY_Host_t *host)
             const SKY_HostWork_t *work   = &host->blocks.works[number];
 
             ++seen;
-            SKY_ASSERT(seen <= host->blocks.piece_count); /* each is in one queue, once */
+            SKY_ASSERT(seen <= host->blocks.piece_count); /* each piece is in one queue, once */
             EndIfLate(host, peer, number);
             if (work->block != NULL && work->deadline_us < host->queue_deadline_us)
             {
@@ -395,7 +398,8 @@ bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer)
 
 /* ---- what happens to them -------------------------------------------------------------------------------------------- */
 
-/* When a lane's satellite has been silent for so long that the next place is asked. UINT64_MAX: there is none, or it was not asked */
+/* Return the time at which a lane's satellite has been silent for so long that the next place is asked. UINT64_MAX means that
+ * there is no next place, or that the satellite was not asked. */
 static uint64_t SilentUs(const SKY_HostPeer_t *peer, const SKY_HostLane_t *lane)
 {
     if (lane->patience_us == 0u)

@@ -7,7 +7,7 @@
 #include "sky_assert.h"
 #include "sky_host_priv.h"
 
-#define HASH_MUL UINT32_C(2654435769) /* 2^32 / golden ratio: neighbours lie far apart */
+#define HASH_MUL UINT32_C(2654435769) /* 2^32 / golden ratio puts neighbours far apart */
 
 /* ---- numbers of a block ---------------------------------------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, 
     (void)memcpy(cfg->key, block->key, SKY_KEY_BYTES);
 }
 
-/* A PUT goes to the servers' own places only. */
+/* Return the fallback rounds of a block. A PUT goes to the servers' own places only. */
 static uint32_t Rounds(const SKY_HostBlock_t *block)
 {
     return block->kind == SKY_HOST_PUT ? 0u : block->rounds;
@@ -132,22 +132,22 @@ static uint32_t HashOf(SKY_Addr_t addr)
     return ((uint32_t)addr.plane << 16 | addr.slot) * HASH_MUL;
 }
 
-/* @return SKY_HOST_NONE: unknown */
+/* Find a satellite. @return SKY_HOST_NONE if it is unknown */
 static uint32_t FindPeer(const SKY_Host_t *host, SKY_Addr_t addr)
 {
     uint32_t       step  = 0;
     const uint32_t found = SKY_Index_Find(&host->index, HashOf(addr), &step);
 
-    SKY_ASSERT(found == SKY_INDEX_NONE || SKY_Addr_Equal(host->peers.peers[found].peer.addr, addr)); /* no two have one hash */
+    SKY_ASSERT(found == SKY_INDEX_NONE || SKY_Addr_Equal(host->peers.peers[found].peer.addr, addr)); /* hashes are unique */
     SKY_ASSERT(found == SKY_INDEX_NONE || found < host->peer_used);
     return found;
 }
 
-/* The satellite that has had nothing to do for the longest time. @return SKY_HOST_NONE: all have */
+/* Return the satellite that has had nothing to do for the longest time, or SKY_HOST_NONE if all have something to do. */
 static uint32_t FindIdle(const SKY_Host_t *host)
 {
     uint32_t best = SKY_HOST_NONE;
-    SKY_ASSERT(host->peer_used == host->peers.peer_count); /* none was never used */
+    SKY_ASSERT(host->peer_used == host->peers.peer_count); /* every place has been used */
 
     for (uint32_t i = 0; i < host->peers.peer_count; ++i)
     {
@@ -163,7 +163,7 @@ static uint32_t FindIdle(const SKY_Host_t *host)
     return best;
 }
 
-/* @return SKY_HOST_NONE: no memory */
+/* Add a satellite. @return SKY_HOST_NONE if there is no memory */
 static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
 {
     uint32_t i = host->peer_used;
@@ -189,7 +189,7 @@ static uint32_t AddPeer(SKY_Host_t *host, SKY_Addr_t addr)
     SKY_Peer_Init(&peer->peer, &host->cfg.peer, addr);
     peer->active      = SKY_HOST_NONE;
     peer->piece_first = SKY_HOST_NONE;
-    peer->report      = host->report - 1u; /* it has done nothing yet */
+    peer->report      = host->report - 1u; /* the satellite has done nothing in this report */
     SKY_Index_Insert(&host->index, HashOf(addr), i);
     SKY_ASSERT(peer->lanes_busy == 0u);
     SKY_ASSERT(peer->peer.outstanding == 0u);
@@ -227,12 +227,12 @@ void SKY_HostPieces_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt)
     SKY_ASSERT(host->seq_count <= SKY_SEQ_COUNT_MASK);
 }
 
-/* The satellite of a place gets something to do. @return its number, SKY_HOST_NONE: no memory */
+/* Find or add the satellite of a place that gets something to do. @return SKY_HOST_NONE if there is no memory */
 static uint32_t UsePeer(SKY_Host_t *host, const SKY_HostPlace_t *place)
 {
     const SKY_Addr_t addr = {place->plane, place->slot};
     uint32_t         i    = FindPeer(host, addr);
-    SKY_ASSERT(place->plane != 0u); /* it is somewhere */
+    SKY_ASSERT(place->plane != 0u); /* the place is a satellite */
 
     i = i != SKY_HOST_NONE ? i : AddPeer(host, addr);
     if (i == SKY_HOST_NONE)
@@ -280,11 +280,11 @@ void SKY_HostPieces_Rest(SKY_Host_t *host)
             --host->active_count;
             host->peers.active[at - 1u]                           = host->peers.active[host->active_count];
             host->peers.peers[host->peers.active[at - 1u]].active = at - 1u;
-            peer->active                                          = SKY_HOST_NONE; /* last: it may be the same */
+            peer->active                                          = SKY_HOST_NONE; /* written last, because it may be the same */
             host->ways_changed                                    = true;
         }
     }
-    host->queue_deadline_us = host->active_count > 0u ? host->queue_deadline_us : UINT64_MAX; /* all queues are empty */
+    host->queue_deadline_us = host->active_count > 0u ? host->queue_deadline_us : UINT64_MAX; /* else all queues are empty */
     SKY_ASSERT(host->active_count <= host->peers.peer_count);
 }
 
@@ -371,7 +371,7 @@ void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece)
     SKY_ASSERT(host->piece_free_count <= host->blocks.piece_count);
 }
 
-/* @return number of a free piece; there is one */
+/* Take a free piece. There is one. */
 static uint32_t TakePiece(SKY_Host_t *host, uint32_t work, uint32_t server, uint32_t from)
 {
     const SKY_HostBlock_t *block  = host->blocks.works[work].block;

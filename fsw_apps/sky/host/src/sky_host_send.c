@@ -1,13 +1,13 @@
 /**
  * @file
- * Shares of the sending. Every satellite that has something to do gets its turn, with its part of what may be on its way: of its own
- * window, of the way in that it shares with others, and of the receive buffer.
+ * Shares of the sending. Every satellite that has something to do gets its turn, with its part of the chunks on their way: of its
+ * own window, of the way in that it shares with others, and of the receive buffer.
  */
 #include "sky_assert.h"
 #include "sky_crc.h"
 #include "sky_host_priv.h"
 
-#define SENT_MAX (2u * SKY_LIMIT_CHUNK_SET) /* of one lane in its turn: more than its window takes */
+#define SENT_MAX (2u * SKY_LIMIT_CHUNK_SET) /* most chunks of one lane in its turn: more than its window takes */
 
 static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t *pkt)
 {
@@ -27,8 +27,8 @@ static void SendChunk(SKY_Host_t *host, const SKY_HostLane_t *lane, SKY_Packet_t
     SKY_ASSERT(at == pkt->chunk_len);
 }
 
-/* A push sends one burst and its query at a time, so that all satellites get their turn and answers are read in between.
- * @param room  chunks that may still be on their way. @return how many of them were sent or asked for; @p more: others could be at
+/* Run a push for one burst and its query, so that all satellites get their turn and answers are read in between. @param room
+ * chunks that may still be on their way. @return the chunks that were sent or asked for; @p more is set if others could be at
  * once */
 static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, bool *more)
 {
@@ -42,8 +42,8 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
     do
     {
         ++sent;
-        SKY_ASSERT(used <= room);     /* each step but the last takes room, */
-        SKY_ASSERT(sent <= SENT_MAX); /* so there are not many */
+        SKY_ASSERT(used <= room);     /* each step but the last takes room */
+        SKY_ASSERT(sent <= SENT_MAX); /* so the number of steps is bounded */
         action = SKY_HostExchange_Next(lane, host->now_us, room - used, &pkt, host->shell.Payload(host->shell.context));
         if (action == SKY_PUSH_CHUNK)
         {
@@ -62,8 +62,8 @@ static uint32_t SendLane(SKY_Host_t *host, SKY_HostLane_t *lane, uint32_t room, 
     return used;
 }
 
-/* What @p peer may have on its way of @p all, which it shares with others: twice an even share. One that is silent must not keep the
- * others waiting, one that is fast may have more. */
+/* Return how many of @p all chunks @p peer may have on their way, which it shares with others: twice an even share. A silent
+ * satellite does not keep the others waiting, and a fast one may have more. */
 static uint32_t FairRoom(const SKY_HostPeer_t *peer, uint32_t all, uint32_t peers)
 {
     const uint32_t fair = 2u * all / (peers + 1u) + 1u;
@@ -82,7 +82,8 @@ static uint32_t Minus(uint32_t from, uint32_t by)
     return by < from ? from - by : 0u;
 }
 
-/* Chunks that may go to, or be asked of, a satellite now. @param budget  that the receive buffer has room for; a PUT needs none */
+/* Return the chunks that may go to, or be asked of, a satellite now. @param budget  room of the receive buffer; a PUT needs
+ * none */
 static uint32_t RoomOf(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const SKY_HostLane_t *lane, uint32_t budget)
 {
     const SKY_HostWay_t *way  = &host->peers.ways[peer->way];
@@ -102,7 +103,7 @@ static uint32_t RoomOf(const SKY_Host_t *host, const SKY_HostPeer_t *peer, const
     return room;
 }
 
-/* @return chunks that the receive buffer has room for */
+/* Return the chunks that the receive buffer has room for. */
 static uint32_t CountRoom(SKY_Host_t *host)
 {
     uint32_t budget = host->budget;
@@ -156,7 +157,7 @@ bool SKY_HostSend_All(SKY_Host_t *host)
                 const uint32_t used = SendLane(host, lane, room, &asks);
 
                 more     = more || asks;
-                is_ready = is_ready || asks || room <= peer->peer.window; /* it may have more when others have less */
+                is_ready = is_ready || asks || room <= peer->peer.window; /* a satellite may have more when others have less */
 
                 budget                = Minus(budget, used);
                 way->room             = Minus(way->room, used);

@@ -8,7 +8,7 @@
 
 #include "sky_assert.h"
 
-#define PASSES 2u /* the second goes around satellites that were found lost */
+#define PASSES 2u /* the second pass goes around satellites that were found lost */
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
 
@@ -18,7 +18,7 @@ static bool IsDenied(const SKY_LookupKey_t *key)
     return !key->is_found && !key->is_unanswered;
 }
 
-/* Want the keys that satellites deny, or else those of which nobody said anything. @return there are some */
+/* Want the keys that satellites deny, or else those of which nobody said anything. @return true if there are some */
 static bool Want(SKY_Lookup_t *lookup, bool denied)
 {
     bool any = false;
@@ -34,7 +34,7 @@ static bool Want(SKY_Lookup_t *lookup, bool denied)
     return any;
 }
 
-/* Return the step after all satellites were asked that are to be asked one after the other. */
+/* Return the step after the satellites that are asked one after the other. */
 static uint32_t Rest(SKY_Lookup_t *lookup)
 {
     SKY_ASSERT(lookup->passes <= PASSES);
@@ -53,7 +53,7 @@ static bool IsAnyWanted(const SKY_Lookup_t *lookup)
     return any;
 }
 
-/* A satellite of a pass was asked. @return the next one is to be asked */
+/* Note that a satellite of a pass was asked. @return true if the next one is to be asked */
 static bool IsPassOn(SKY_Lookup_t *lookup)
 {
     const bool is_silent = lookup->silent == lookup->asked;
@@ -105,7 +105,7 @@ bool SKY_Lookup_Begin(SKY_Lookup_t *lookup, uint32_t ways, uint32_t satellites)
 {
     SKY_ASSERT(lookup->step == SKY_LOOKUP_ASK);
     SKY_ASSERT(lookup->passes < PASSES);
-    SKY_ASSERT(ways != 0u); /* that means none */
+    SKY_ASSERT(ways != 0u); /* 0 means no way was tried */
     if (satellites == 0u || ways == lookup->ways)
     {
         lookup->step = Rest(lookup);
@@ -119,7 +119,7 @@ bool SKY_Lookup_Begin(SKY_Lookup_t *lookup, uint32_t ways, uint32_t satellites)
     for (uint32_t i = 0; i < lookup->count; ++i)
     {
         lookup->keys[i].is_wanted     = lookup->keys[i].is_unanswered;
-        lookup->keys[i].is_unanswered = false; /* whoever is asked now may deny it */
+        lookup->keys[i].is_unanswered = false; /* the satellite that is asked now may deny it */
     }
     SKY_ASSERT(lookup->left > 0u);
     return true;
@@ -147,7 +147,7 @@ void SKY_Lookup_Take(SKY_Lookup_t *lookup, uint32_t key, SKY_HasWord_t word)
     else if (word == SKY_WORD_NOTHING && !one->is_found)
     {
         ++lookup->silent;
-        one->is_unanswered = one->is_unanswered || lookup->step == SKY_LOOKUP_ASK; /* later ones only add to what was denied */
+        one->is_unanswered = one->is_unanswered || lookup->step == SKY_LOOKUP_ASK; /* later answers only add to what was denied */
     }
     SKY_ASSERT(!one->is_found || !one->is_unanswered);
 }

@@ -16,7 +16,7 @@ static uint64_t BeginsUs(const SKY_Schedule_t *schedule, uint32_t row)
     return schedule->epoch_us + schedule->rows[row - 1u].time_ms * US_PER_MS;
 }
 
-/* Add rows from @p first to @p last. @return how many there are now */
+/* Add rows from @p first to @p last. @return the number of rows now */
 static uint32_t Add(uint32_t *rows, uint32_t count, uint32_t first, uint32_t last)
 {
     SKY_ASSERT(count + (last - first) < SKY_PLACES_ROWS_MAX);
@@ -31,13 +31,13 @@ static uint32_t Add(uint32_t *rows, uint32_t count, uint32_t first, uint32_t las
     return count;
 }
 
-/* Return true if the row that ends then may have ended, by some clock. */
+/* Return true if the row that ends at that time may have ended, by some clock. */
 static bool IsNext(uint64_t end_us, uint64_t now_us)
 {
     return end_us != UINT64_MAX && end_us - now_us <= SKY_HOST_SKEW_US;
 }
 
-/* Rows of a block that was laid for no row in particular. */
+/* Find the rows of a block that was laid for no row in particular. */
 static uint32_t RowsByTime(const SKY_Places_t *places, uint64_t now_us, uint32_t row, uint32_t *rows)
 {
     const SKY_Schedule_t *schedule = places->schedule;
@@ -52,7 +52,7 @@ static uint32_t RowsByTime(const SKY_Places_t *places, uint64_t now_us, uint32_t
 
     while (first > 1u && row - first < SKY_HOST_BACK && now_us - BeginsUs(schedule, first) < places->handover_us)
     {
-        --first; /* it began to hold so lately that not all may have come to it */
+        --first; /* the row began so lately that not all chunks may have come to it */
     }
     SKY_ASSERT(first >= 1u);
     SKY_ASSERT(first <= row);
@@ -134,7 +134,7 @@ uint32_t SKY_Places_Late(const SKY_Schedule_t *schedule, uint32_t first, uint32_
             ++count;
         }
     }
-    for (uint32_t i = 0; i < count / 2u; ++i) /* the latest were found first */
+    for (uint32_t i = 0; i < count / 2u; ++i) /* the latest rows were found first */
     {
         const SKY_Addr_t satellite = found[i];
 
@@ -235,7 +235,8 @@ static void AddRow(const SKY_Places_t *places, uint32_t row, const SKY_Satellite
     }
 }
 
-/* Begin with who is asked before the places of all rows: late satellites that stood in for others, then those that had the share. */
+/* Begin with the satellites that are asked before the places of all rows: late ones that stood in for others, then those that had
+ * the share. */
 static void BeginShares(const SKY_Places_t *places, uint32_t row, const SKY_PlacesKnown_t *known, SKY_Shares_t *shares)
 {
     const uint32_t spares = known->spares.count < SKY_STANDINS_SPARES ? known->spares.count : SKY_STANDINS_SPARES;
@@ -286,7 +287,7 @@ void SKY_Places_FindPut(const SKY_Places_t *places, uint64_t now_us, uint32_t ep
     const bool              is_laid = epoch > row && epoch <= places->schedule->count;
 
     BeginShares(places, row, &lost, shares);
-    shares->rows[0]   = is_laid ? epoch : row; /* it waits there */
+    shares->rows[0]   = is_laid ? epoch : row; /* the block waits there */
     shares->row_count = 1;
     SKY_ASSERT(shares->rows[0] >= row);
     SKY_ASSERT(shares->rows[0] <= places->schedule->count);

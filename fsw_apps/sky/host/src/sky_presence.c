@@ -49,7 +49,7 @@ void SKY_Presence_Told(SKY_Presence_t *presence, uint64_t now_us, uint64_t waite
 {
     const bool was_heard = presence->is_heard;
 
-    SKY_ASSERT(first_count > 0u); /* else nobody was asked */
+    SKY_ASSERT(first_count > 0u); /* without first servers nobody was asked */
     SKY_ASSERT(silent != NULL || silent_count == 0u);
     presence->is_heard = false;
     for (uint32_t i = 0; i < first_count; ++i)

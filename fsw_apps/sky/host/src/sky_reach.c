@@ -41,7 +41,7 @@ static bool IsBefore(SKY_Addr_t one, SKY_Addr_t other)
     return one.plane != other.plane ? one.plane < other.plane : one.slot < other.slot;
 }
 
-/* @return true: it was not lost before */
+/* Note that a satellite is lost. @return true if it was not lost before */
 static bool Lose(SKY_Reach_t *reach, uint64_t now_us, SKY_Addr_t satellite)
 {
     SKY_ReachSatellite_t *record = Of(reach, satellite);
@@ -191,7 +191,7 @@ uint32_t SKY_Reach_Around(SKY_Reach_t *reach, SKY_ReachAsk_t *asks, uint32_t abo
     return count;
 }
 
-/* Note who answered. @return false: nobody did */
+/* Note who answered. @return false if nobody did */
 static bool Note(SKY_Reach_t *reach, const SKY_ReachAsk_t *asks, uint32_t count)
 {
     bool any = false;
@@ -211,7 +211,7 @@ static bool Note(SKY_Reach_t *reach, const SKY_ReachAsk_t *asks, uint32_t count)
     return any;
 }
 
-/* Lose the ways in that did not answer, or else the satellites. @return how many were not lost before */
+/* Count the ways in that did not answer as lost, or else the satellites. @return the number of those not lost before */
 static uint32_t LoseSilent(SKY_Reach_t *reach, uint64_t now_us, const SKY_ReachAsk_t *asks, uint32_t about, bool entries,
                            bool *any)
 {
@@ -254,7 +254,7 @@ SKY_ReachFound_t SKY_Reach_Found(SKY_Reach_t *reach, uint64_t now_us, uint32_t r
         }
     }
     fresh = LoseSilent(reach, now_us, asks, about, true, &any);
-    if (!any) /* of satellites behind a way in that is silent nothing is known */
+    if (!any) /* nothing is known of satellites behind a silent way in */
     {
         fresh = LoseSilent(reach, now_us, asks, about, false, &any);
     }

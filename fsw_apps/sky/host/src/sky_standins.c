@@ -14,8 +14,8 @@ static uint32_t Rank(SKY_Addr_t satellite)
 
 bool SKY_Satellites_Has(const SKY_Satellites_t *among, SKY_Addr_t satellite)
 {
-    uint32_t first = 0;            /* where it is, if it is there, */
-    uint32_t end   = among->count; /* is before this */
+    uint32_t first = 0;            /* its place is from here on, */
+    uint32_t end   = among->count; /* and before this, if it is there */
 
     while (first < end)
     {
@@ -98,7 +98,8 @@ uint32_t SKY_StandIns_Spares(const SKY_Torus_t *torus, SKY_Addr_t centre, const 
     return spares;
 }
 
-/* So many satellites around the centre are enough: among them are servers and lost ones, and one for each server that is lost. */
+/* Return how many satellites around the centre are enough: among them are servers and lost ones, and one for each server that is
+ * lost. */
 static uint32_t Enough(const SKY_Torus_t *torus, const SKY_Satellites_t *lost, uint32_t servers, uint32_t servers_lost)
 {
     const uint64_t all    = (uint64_t)torus->planes * torus->slots;
@@ -114,8 +115,8 @@ void SKY_StandIns_Replace(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY
 {
     uint32_t servers_lost = 0;
     uint32_t alive        = 0;
-    uint32_t next         = 0; /* that may be a spare */
-    uint32_t again        = 0; /* that stood in although it has a share */
+    uint32_t next         = 0; /* the next satellite that may be a spare */
+    uint32_t again        = 0; /* the next satellite that stands in although it has a share */
     uint32_t near;
 
     for (uint32_t i = 0; i < count; ++i)
@@ -154,7 +155,7 @@ void SKY_StandIns_Replace(const SKY_Torus_t *torus, SKY_Addr_t centre, const SKY
             servers[i] = AddrOf(room[next]);
             ++next;
         }
-        else /* there are no spares, so these are all satellites that are there */
+        else /* there are no spares, so the list has all satellites */
         {
             servers[i] = AddrOf(room[again % alive]);
             ++again;

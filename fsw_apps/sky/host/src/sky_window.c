@@ -38,7 +38,7 @@ bool SKY_Window_Covers(const SKY_Placement_t *placement, SKY_Cell_t centre, SKY_
            Offset(satellite.slot, centre.slot, placement->width, torus->slots) < placement->width;
 }
 
-/* The plane (slot) of the heir. */
+/* Return the plane (slot) of the heir. */
 static int64_t Inherit(uint16_t at, int32_t before, int32_t after, uint16_t size, uint16_t torus_size)
 {
     const int64_t cell = SKY_Placement_First(before, size) + Offset(at, before, size, torus_size);

@@ -13,7 +13,7 @@ static bool AreSound(const SKY_Packet_t *answer)
 {
     const uint64_t chunk_len = answer->chunk_len;
 
-    SKY_ASSERT(answer->status == SKY_STATUS_OK); /* else the numbers mean nothing */
+    SKY_ASSERT(answer->status == SKY_STATUS_OK); /* the numbers of an error mean nothing */
     return answer->chunk_total >= 1u && chunk_len >= 1u && chunk_len <= SKY_LIMIT_CHUNK_BYTES &&
            (answer->chunk_total - 1u) * chunk_len < answer->block_len && answer->block_len <= answer->chunk_total * chunk_len;
 }
