@@ -60,10 +60,11 @@ def test_a_case_gives_the_same_packets_again() -> None:
 
 def test_the_page_shows_what_the_command_measures(found: dict[tuple[str, str], MeasuredRow]) -> None:
     published = {(row.layout, row.parameter, row.value): row for row in rows(published=True)}
-    lines = re.findall(r"^\| ([\w ]+) \| `(\w+)` \|((?: [\d,.]+ \|){5})$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    lines = re.findall(r"^\| ([\w ]+) \| `(\w+)` \|((?: [\d,.]+ \|){4})$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     shown = {(layout, name): [cell.strip() for cell in cells.split("|")[:-1]] for name, layout, cells in lines}
-    assert shown.keys() == found.keys()
+    assert shown.keys() == {(layout, name) for layout, name in found if name in ("none", "9 servers", "160 km")}
     for key, row in found.items():
-        first = published[key[0], row.parameter, row.value]
-        times_s = (first.max_s, row.max_s, row.measured_put_s, row.measured_get_s, row.measured_get_s - row.max_s)
-        assert shown[key] == [f"{1000 * time_s:,.1f}" for time_s in times_s], key
+        times_s = (row.max_s, row.measured_put_s, row.measured_get_s, row.measured_get_s - row.max_s)
+        told = [f"{1000 * time_s:,.1f}" for time_s in times_s]
+        assert f"{1000 * published[key[0], row.parameter, row.value].max_s:,.1f}" == told[0], key
+        assert shown.get(key, told) == told, key
