@@ -11,10 +11,10 @@
 #include <time.h>
 
 #define BACKLOG_MAX_US 100000u
-#define ASK_US         100000u /* longest run of a call with questions, whose thread may have been interrupted */
+#define ASK_US         100000u /* longest run of a call with questions: an interrupt has to wait that long */
 
 /* The kernel counts its own overhead against the receive buffer: from a tenth (bundles) over a half (datagrams of 6 kB) to as
- * much again (of 1.5 kB). If this is too much, loss makes the windows smaller. */
+ * much again (of 1.5 kB). If this guess is too large, loss makes the windows smaller. */
 #define BUFFER_CHUNKS(buffer_bytes, chunk_bytes) ((buffer_bytes)*2u / 3u / (chunk_bytes))
 
 static uint64_t now_us(void)
@@ -112,7 +112,7 @@ void SKYC_Engine_Free(SKYC_Engine_t *engine)
     free(engine->peers.index);
 }
 
-/* Take memory for a call of so many blocks; memory of an earlier, larger call is enough. */
+/* Take memory for a call of so many blocks. Memory of an earlier, larger call is enough. */
 static int lend(SKYC_Engine_t *engine, uint32_t blocks, uint32_t pieces)
 {
     const uint32_t         lanes  = pieces < SKY_HOST_LANES_MAX ? pieces : SKY_HOST_LANES_MAX;
@@ -150,7 +150,7 @@ static uint64_t have_bytes(const SKY_HostBlock_t *block)
     return block->kind == SKY_HOST_GET && block->rounds > 0 ? ((uint64_t)block->chunk_total + 7) / 8 : 0;
 }
 
-/* Check the endpoints: UDP has none without a port. The places are there: SKY_Host_Pieces has checked them. */
+/* Check the endpoints: UDP needs a port. SKY_Host_Pieces has checked that the places are there. */
 static bool ports_check(const SKY_HostBlock_t *block)
 {
     const uint64_t fallbacks = block->kind == SKY_HOST_PUT ? 0 : (uint64_t)block->rounds * block->server_count;
@@ -172,7 +172,7 @@ static bool ports_check(const SKY_HostBlock_t *block)
     return true;
 }
 
-/* @return 0 or EINVAL */
+/* Check all blocks. @return 0 or EINVAL */
 static int find_needs(const SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *blocks, uint32_t count, needs_t *needs)
 {
     static uint8_t some;
@@ -181,7 +181,7 @@ static int find_needs(const SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_Host
     for (uint32_t b = 0; b < count; ++b)
     {
         blocks[b].kind        = kind;
-        blocks[b].have        = &some; /* until there is memory */
+        blocks[b].have        = &some; /* a stand-in until there is memory */
         blocks[b].last_status = SKY_STATUS_OK;
         const uint64_t pieces = SKY_Host_Pieces(&engine->host, &blocks[b]);
 
@@ -205,7 +205,7 @@ static void on_datagram(void *context, SKYC_Endpoint_t from, const uint8_t *data
     SKY_Host_Receive(&engine->host, engine->now_us, (uint64_t)from.ipv4 << 16 | from.port, data, len);
 }
 
-/* @return true if there were some */
+/* Refuse the requests that are too large for their path. @return true if there were some */
 static bool refuse_too_large(SKYC_Engine_t *engine)
 {
     uint64_t request_id = 0;
@@ -224,7 +224,7 @@ static void tell_progress(SKYC_Engine_t *engine)
     __atomic_store_n(&engine->progress.chunks_done, engine->host.counters.chunks - engine->chunks_then, __ATOMIC_RELAXED);
 }
 
-/* Packets that came but were not read yet are not late: timers wait until the socket is empty, though not for ever. */
+/* Let timers wait until the socket is empty, though not for ever: packets that came but were not read yet are not late. */
 static bool timers_may_act(const SKYC_Engine_t *engine)
 {
     return engine->empty_us == engine->now_us || engine->now_us - engine->empty_us >= BACKLOG_MAX_US;
@@ -265,7 +265,7 @@ static void loop(SKYC_Engine_t *engine, uint64_t until_us)
         {
             continue;
         }
-        if (is_busy(engine) && due_us > engine->now_us && until_us > engine->now_us) /* the timers may have ended the last one */
+        if (is_busy(engine) && due_us > engine->now_us && until_us > engine->now_us) /* timers may have ended the last block */
         {
             SKYC_Socket_Wait(engine->sock, (due_us < until_us ? due_us : until_us) - engine->now_us);
             engine->now_us = now_us();
@@ -285,7 +285,7 @@ static int begin_all(SKYC_Engine_t *engine, SKY_HostBlock_t *blocks, uint32_t co
         at += bytes;
         if (SKY_Host_Begin(&engine->host, engine->started_us, &blocks[b]) != SKY_HOST_BEGUN)
         {
-            return EINVAL; /* cannot be: there is memory for all, and their numbers were checked */
+            return EINVAL; /* this cannot be: there is memory for all blocks, and their numbers were checked */
         }
     }
     return 0;
@@ -318,7 +318,7 @@ static int run(SKYC_Engine_t *engine, SKY_HostKind_t kind, SKY_HostBlock_t *bloc
     }
     while (SKY_Host_NextEnded(&engine->host) != NULL)
     {
-        /* their callers look at all of them */
+        /* callers look at all blocks */
     }
     free(have);
     return error;
@@ -350,7 +350,7 @@ static void forget_answered(SKYC_Engine_t *engine)
 {
     while (SKY_Host_NextAnswered(&engine->host) != NULL)
     {
-        /* their callers look at all of them */
+        /* callers look at all questions */
     }
 }
 

@@ -22,7 +22,7 @@ typedef struct
     SKYC_Socket_t        *sock;
     SKYC_Counters_t       counters;
     SKYC_Progress_t       progress;
-    uint64_t              cancel; /* atomic: number of the call to end */
+    uint64_t              cancel; /* number of the call to end; atomic */
     uint64_t              now_us, started_us;
     uint64_t              empty_us;    /* last time at which nothing was left to read */
     uint64_t              chunks_then; /* chunks of the host's counter when the call began */

@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RX_BYTES      65536u /* a bundle of datagrams is one IP packet at most */
-#define TX_BUNDLE     60u    /* packets; Linux takes 64, newer ones 128 */
-#define TX_PATIENCE   20     /* times to wait 1 ms for a full send buffer */
-#define PACKET_PIECES 3u     /* head, payload, tail */
+#define RX_BYTES      65536u /* a bundle of datagrams is at most one IP packet */
+#define TX_BUNDLE     60u    /* packets of a bundle; Linux takes 64, newer ones 128 */
+#define TX_PATIENCE   20     /* times to wait 1 ms for room in the send buffer */
+#define PACKET_PIECES 3u     /* pieces of a packet: head, payload, tail */
 #define BUNDLE_PAUSE  4096u  /* flushes without bundles after the path refused one */
 #define SEND_BYTES    (4u << 20)
 #define RECEIVE_BYTES (8u << 20)
@@ -27,16 +27,16 @@
 typedef union
 {
     char   bytes[CMSG_SPACE(sizeof(int))];
-    size_t align; /* as struct cmsghdr */
+    size_t align; /* for the alignment of struct cmsghdr */
 } control_t;
 
 typedef struct
 {
     control_t control;
-    uint32_t  first, packets; /* in the queue */
+    uint32_t  first, packets; /* packets of the message in the queue */
     uint32_t  bytes;
     uint16_t  segment; /* bytes of each packet but the last */
-    bool      closed;  /* its last packet is shorter, so none can follow */
+    bool      closed;  /* the last packet is shorter, so none can follow */
 } message_t;
 
 struct SKYC_Socket
@@ -46,7 +46,7 @@ struct SKYC_Socket
     bool             is_gone;
     uint32_t         bundle_pause; /* flushes to come without bundles */
     SKYC_Counters_t *counters;
-    /* to be sent */
+    /* Packets to be sent. */
     uint32_t           packets, messages;
     uint8_t            heads[SKYC_TX_PACKETS][SKY_HEAD_MAX];
     uint8_t            tails[SKYC_TX_PACKETS][SKY_PEC_BYTES];
@@ -56,9 +56,9 @@ struct SKYC_Socket
     message_t          message[SKYC_TX_PACKETS];
     struct mmsghdr     tx[SKYC_TX_PACKETS];
     uint64_t           request_id[SKYC_TX_PACKETS];
-    uint64_t           too_large[SKYC_TX_PACKETS]; /* request ids */
+    uint64_t           too_large[SKYC_TX_PACKETS]; /* request ids of packets that are too large */
     uint32_t           too_large_count;
-    /* received */
+    /* Packets received. */
     struct mmsghdr     rx[SKYC_RX_MESSAGES];
     struct sockaddr_in rx_from[SKYC_RX_MESSAGES];
     struct iovec       rx_iov[SKYC_RX_MESSAGES];
@@ -71,7 +71,7 @@ static bool set_option(int fd, int level, int name, int value)
     return setsockopt(fd, level, name, &value, sizeof(value)) == 0;
 }
 
-/* The privileged option goes beyond the system's limit; without the privilege the limit is what we get. */
+/* Set a buffer's size. The privileged option goes beyond the system's limit; without the privilege the limit is what we get. */
 static void set_buffer(int fd, int force, int plain, uint32_t bytes)
 {
     if (!set_option(fd, SOL_SOCKET, force, (int)bytes))
@@ -109,7 +109,7 @@ static bool socket_setup(SKYC_Socket_t *sock, const SKYC_Config_t *config)
     sock->counters->port                 = ntohs(local.sin_port);
     if (config->no_offload == 0)
     {
-        sock->bundle               = set_option(sock->fd, IPPROTO_UDP, UDP_SEGMENT, 0); /* 0: no default, but known */
+        sock->bundle               = set_option(sock->fd, IPPROTO_UDP, UDP_SEGMENT, 0); /* 0 sets nothing: a test for bundles */
         sock->counters->rx_offload = set_option(sock->fd, IPPROTO_UDP, UDP_GRO, 1) ? 1 : 0;
     }
     sock->counters->tx_offload = sock->bundle ? 1 : 0;
@@ -168,7 +168,7 @@ uint8_t *SKYC_Socket_Payload(SKYC_Socket_t *sock)
     return sock->payloads[sock->packets];
 }
 
-/* @return true if a packet of @p bytes can go with the newest message: all packets of a bundle but the last have the same size. */
+/* Return true if a packet of @p bytes can go with the newest message: all packets of a bundle but the last have the same size. */
 static bool message_takes(const SKYC_Socket_t *sock, const message_t *message, const struct sockaddr_in *to, uint32_t bytes)
 {
     const struct sockaddr_in *there = &sock->to[message->first];
@@ -250,7 +250,7 @@ static void message_header(SKYC_Socket_t *sock, message_t *message, struct msghd
     }
 }
 
-/* Make each packet from message @p from on a message of its own: the path did not take a bundle. */
+/* Make each packet from message @p from on a message of its own, because the path did not take a bundle. */
 static void socket_unbundle(SKYC_Socket_t *sock, uint32_t from)
 {
     const uint32_t first = sock->message[from].first;
@@ -294,7 +294,7 @@ void SKYC_Socket_Flush(SKYC_Socket_t *sock)
 {
     uint32_t sent     = 0;
     int      patience = TX_PATIENCE;
-    bool     in_doubt = false; /* a bundle was refused: did that depend on its being one? */
+    bool     in_doubt = false; /* a bundle was refused, maybe because it is one */
 
     if (sock->bundle_pause > 0 && sock->messages > 0)
     {
@@ -407,7 +407,7 @@ void SKYC_Socket_Wait(SKYC_Socket_t *sock, uint64_t timeout_us)
     {
         uint64_t count;
 
-        (void)!read(sock->wake_fd, &count, sizeof(count)); /* whoever woke us has left a flag; this only empties the counter */
+        (void)!read(sock->wake_fd, &count, sizeof(count)); /* the waker has left a flag; this only empties the counter */
     }
 }
 
@@ -415,5 +415,5 @@ void SKYC_Socket_Wake(SKYC_Socket_t *sock)
 {
     const uint64_t one = 1;
 
-    (void)!write(sock->wake_fd, &one, sizeof(one)); /* can fail only when it is full of wake-ups already */
+    (void)!write(sock->wake_fd, &one, sizeof(one)); /* a write fails only when many wake-ups wait already */
 }

@@ -10,7 +10,7 @@
 #include "sky_chunkset.h"
 
 #define SKYC_TX_PACKETS  64u
-#define SKYC_RX_MESSAGES 8u /* few, so that they stay in the cache */
+#define SKYC_RX_MESSAGES 8u /* few messages stay in the cache */
 
 typedef struct
 {

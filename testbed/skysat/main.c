@@ -24,7 +24,7 @@ static bool AwaitSignalOrEnd(const sigset_t *signals)
     {
         if (poll(sources, 2, -1) <= 0)
         {
-            continue; /* stopped and continued */
+            continue; /* the process was stopped and continued */
         }
         if (sources[0].revents != 0)
         {
@@ -34,7 +34,7 @@ static bool AwaitSignalOrEnd(const sigset_t *signals)
         {
             char byte;
             wait          = read(STDIN_FILENO, &byte, 1) > 0;
-            sources[1].fd = -1; /* a byte: it goes on alone */
+            sources[1].fd = -1; /* a byte means that the satellite goes on alone */
         }
     }
     return descriptor >= 0;
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     (void)sigemptyset(&signals);
     (void)sigaddset(&signals, SIGTERM);
     (void)sigaddset(&signals, SIGINT);
-    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL); /* all threads inherit it; this one waits for them */
+    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL); /* all threads inherit the mask; this one waits for the signals */
 
     bool up = SATELLITE_Init(&options, false, why, sizeof why);
     if (up)
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     SATELLITE_Endpoint(endpoint, sizeof endpoint);
     if (printf("skysat %u,%u ready on %s\n", options.plane, options.slot, endpoint) < 0 || fflush(stdout) != 0)
     {
-        perror("skysat: standard output"); /* whoever waits for that line is to know */
+        perror("skysat: standard output"); /* whoever waits for that line has to know */
         (void)SATELLITE_Stop();
         return EXIT_FAILED;
     }

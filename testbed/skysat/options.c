@@ -16,7 +16,7 @@ typedef struct
 {
     const char *name;
     uint32_t    least, most;
-    size_t      at; /* offset of the uint32_t */
+    size_t      at; /* offset of the uint32_t in the options */
 } Number_t;
 
 #define OPTION(field) offsetof(SKYSAT_Options_t, field)
@@ -50,7 +50,7 @@ static const char *const option_links[SKYSAT_LINKS] = {"north", "east", "south",
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* @return false unless the @p length characters at @p text are a decimal number in range */
+/* Read a number. @return false unless the @p length characters at @p text are a decimal number in range */
 static bool Number(const char *text, size_t length, const Number_t *number, void *base)
 {
     uint64_t value = 0;

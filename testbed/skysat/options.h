@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SKYSAT_LINKS 5 /* north, east, south, west, ground */
+#define SKYSAT_LINKS 5 /* links north, east, south, west, ground */
 
 typedef struct
 {

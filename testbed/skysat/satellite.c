@@ -51,7 +51,7 @@ static void MakeNeighbours(const SKYSAT_Options_t *options)
     const SKY_Addr_t    self       = {(uint16)options->plane, (uint16)options->slot};
     SKY_Torus_t         torus;
     (void)memset(&satellite_neighbours, 0, sizeof satellite_neighbours);
-    (void)SKY_Torus_Init(&torus, options->planes, options->slots, options->seam_cut != 0); /* options are in range */
+    (void)SKY_Torus_Init(&torus, options->planes, options->slots, options->seam_cut != 0); /* the options are in range */
 
     satellite_neighbours.SelfPlane   = self.plane;
     satellite_neighbours.SelfSlot    = self.slot;
@@ -62,8 +62,8 @@ static void MakeNeighbours(const SKYSAT_Options_t *options)
     satellite_neighbours.HelloS      = (uint16)options->hello_s;
     satellite_neighbours.PacketBytes = options->mtu;
     satellite_neighbours.SeamCut     = (uint8)options->seam_cut;
-    /* Commands from the ground are admitted, other than in the table that flies by default: this is a testbed, and whoever reaches
-     * its sockets may command it. */
+    /* Other than in the table that flies by default, commands from the ground are admitted: this is a testbed, and whoever
+     * reaches its sockets may command it. */
     satellite_neighbours.UplinkFirstMid = KVC_CMD_MID;
     satellite_neighbours.UplinkLastMid  = ONBOARD_LAST_CMD_MID;
     for (uint32 i = 0; i < ISL_NEIGHBOUR_COUNT; ++i)
@@ -112,7 +112,7 @@ void SATELLITE_Endpoint(char *text, size_t size)
                    (unsigned)a & 0xFFu, (unsigned)satellite_neighbours.LocalPort);
 }
 
-/* OSAL binds with SO_REUSEADDR, so isl would take the packets of whoever has the address already. Bind without it first. */
+/* Bind the port once without SO_REUSEADDR. OSAL sets it, so isl would take the packets of whoever has the address already. */
 static bool AddressIsFree(char *why, size_t why_size)
 {
     char               endpoint[32];
@@ -154,7 +154,7 @@ bool SATELLITE_Init(const SKYSAT_Options_t *options, bool quiet, char *why, size
         return false;
     }
     (void)memset(&config, 0, sizeof config);
-    config.spacecraft_id = options->plane * 1000u + options->slot; /* 3010 is (3, 10) */
+    config.spacecraft_id = options->plane * 1000u + options->slot; /* 3010 is satellite (3, 10) */
     config.processor_id  = 1;
     config.libraries     = satellite_libraries;
     config.library_count = sizeof satellite_libraries / sizeof satellite_libraries[0];

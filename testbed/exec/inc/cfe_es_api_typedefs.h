@@ -22,7 +22,7 @@ typedef enum CFE_ES_CrcType_Enum
     CFE_ES_CrcType_CRC_32 = CFE_ES_CrcType_MAX + 2
 } CFE_ES_CrcType_Enum_t;
 
-/** What memory of a pool must be aligned for. */
+/** Types for which memory of a pool must be aligned. */
 typedef union CFE_ES_PoolAlign
 {
     void         *Ptr;

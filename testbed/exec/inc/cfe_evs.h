@@ -8,7 +8,7 @@
 #include "cfe_error.h"
 #include "cfe_evs_extern_typedefs.h"
 
-/* masks of binary filters: an event is sent when (its count so far & mask) is 0 */
+/* Masks of binary filters: an event is sent when (its count so far & mask) is 0. */
 #define CFE_EVS_NO_FILTER        0x0000
 #define CFE_EVS_FIRST_ONE_STOP   0xFFFF
 #define CFE_EVS_FIRST_TWO_STOP   0xFFFE

@@ -9,7 +9,7 @@
 #include "cfe_sb_api_typedefs.h"
 #include "cfe_time_extern_typedefs.h"
 
-/** Clears all @p Size bytes, then writes the header. */
+/** Make a message: clear all @p Size bytes, then write the header. */
 CFE_Status_t CFE_MSG_Init(CFE_MSG_Message_t *MsgPtr, CFE_SB_MsgId_t MsgId, CFE_MSG_Size_t Size);
 
 CFE_Status_t CFE_MSG_GetSize(const CFE_MSG_Message_t *MsgPtr, CFE_MSG_Size_t *Size);

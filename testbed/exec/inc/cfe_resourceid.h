@@ -15,7 +15,7 @@ typedef struct
     uint32 id;
 } CFE_ResourceId_t;
 
-/* A macro and not a type: each typedef made with it is a different type. */
+/* This is a macro and not a type, because each typedef made with it is a different type. */
 #define CFE_RESOURCEID_BASE_TYPE \
     struct                       \
     {                            \

@@ -10,7 +10,7 @@
 
 typedef uint32 CFE_SB_MsgId_Atom_t;
 
-/** A structure, so that a number does not pass for a message id: CFE_SB_ValueToMsgId, CFE_SB_MSGID_WRAP_VALUE. */
+/** Message id. It is a structure, so that a number does not pass for one: CFE_SB_ValueToMsgId, CFE_SB_MSGID_WRAP_VALUE. */
 typedef struct
 {
     CFE_SB_MsgId_Atom_t Value;

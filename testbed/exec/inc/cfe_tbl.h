@@ -40,7 +40,7 @@ CFE_Status_t CFE_TBL_Register(CFE_TBL_Handle_t *TblHandlePtr, const char *Name, 
                               CFE_TBL_CallbackFuncPtr_t TblValidationFuncPtr);
 CFE_Status_t CFE_TBL_Load(CFE_TBL_Handle_t TblHandle, CFE_TBL_SrcEnum_t SrcType, const void *SrcDataPtr);
 CFE_Status_t CFE_TBL_Manage(CFE_TBL_Handle_t TblHandle);
-/** @return CFE_SUCCESS, CFE_TBL_INFO_UPDATED the first time after a load, or an error */
+/** Let table services act. @return CFE_SUCCESS, CFE_TBL_INFO_UPDATED the first time after a load, or an error */
 CFE_Status_t CFE_TBL_GetAddress(void **TblPtr, CFE_TBL_Handle_t TblHandle);
 CFE_Status_t CFE_TBL_ReleaseAddress(CFE_TBL_Handle_t TblHandle);
 CFE_Status_t CFE_TBL_Modified(CFE_TBL_Handle_t TblHandle);

@@ -31,7 +31,7 @@ typedef uintptr_t cpuaddr;
 typedef size_t    cpusize;
 typedef ptrdiff_t cpudiff;
 
-/** An OSAL object. A structure, as in a build without deprecated names, so that no integer passes for one. */
+/** Id of an OSAL object. It is a structure, as in a build without deprecated names, so that no integer passes for one. */
 typedef struct
 {
     uint32 v;

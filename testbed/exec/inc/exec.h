@@ -18,7 +18,7 @@ typedef struct
 
 typedef struct
 {
-    const char               *name; /**< tables are "name.Table" */
+    const char               *name; /**< name of the app; its tables are "name.Table" */
     CFE_ES_TaskEntryFuncPtr_t entry;
 } EXEC_App_t;
 

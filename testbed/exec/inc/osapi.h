@@ -12,7 +12,7 @@
 #include "common_types.h"
 #include "osconfig.h"
 
-/* results */
+/* Results. */
 #define OS_SUCCESS                     (0)
 #define OS_ERROR                       (-1)
 #define OS_INVALID_POINTER             (-2)
@@ -36,7 +36,7 @@
 #define OS_PEND  (-1) /**< wait as long as it takes */
 #define OS_CHECK (0)  /**< do not wait */
 
-/* object ids */
+/* Object ids. */
 #define OS_OBJECT_ID_UNDEFINED ((osal_id_t){0})
 
 static inline unsigned long OS_ObjectIdToInteger(osal_id_t object_id)
@@ -60,7 +60,7 @@ static inline bool OS_ObjectIdDefined(osal_id_t object_id)
     return object_id.v != 0;
 }
 
-/* time: ticks of 100 ns */
+/* Time, in ticks of 100 ns. */
 typedef struct
 {
     int64 ticks;
@@ -102,7 +102,7 @@ static inline OS_time_t OS_TimeSubtract(OS_time_t a, OS_time_t b)
     return difference;
 }
 
-/* tasks */
+/* Tasks. */
 typedef uint8 osal_priority_t;
 typedef void *osal_stackptr_t;
 typedef void  osal_task;
@@ -115,7 +115,7 @@ typedef osal_task (*osal_task_entry)(void);
 int32 OS_TaskDelay(uint32 millisecond);
 int32 OS_TaskInstallDeleteHandler(osal_task_entry function_pointer);
 
-/* semaphores */
+/* Semaphores. */
 #define OS_SEM_FULL  1
 #define OS_SEM_EMPTY 0
 
@@ -136,7 +136,7 @@ int32 OS_BinSemTake(osal_id_t sem_id);
 int32 OS_BinSemTimedWait(osal_id_t sem_id, uint32 msecs);
 int32 OS_BinSemDelete(osal_id_t sem_id);
 
-/* sockets */
+/* Sockets. */
 typedef enum
 {
     OS_SocketDomain_INVALID,

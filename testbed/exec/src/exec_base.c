@@ -14,7 +14,7 @@
 EXEC_Config_t EXEC_Config;
 
 static pthread_mutex_t base_lock = PTHREAD_MUTEX_INITIALIZER;
-static __thread int    base_cancel_state; /* of this thread, from before it took the lock */
+static __thread int    base_cancel_state; /* state of this thread before it took the lock */
 
 void EXEC_Lock(void)
 {
@@ -122,6 +122,6 @@ void EXEC_Print(const char *format, va_list arguments)
     int before = PTHREAD_CANCEL_ENABLE;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     const ssize_t written = write(STDERR_FILENO, line, (size_t)length);
-    (void)written; /* nobody to tell */
+    (void)written; /* nobody can be told of a failure */
     (void)pthread_setcancelstate(before, NULL);
 }

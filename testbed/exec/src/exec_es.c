@@ -18,20 +18,20 @@ typedef struct
     CFE_ES_TaskEntryFuncPtr_t entry;
     osal_task_entry           delete_handler;
     uint32                    id;
-    uint32                    app; /* index */
+    uint32                    app; /* index of the app */
     char                      name[OS_MAX_API_NAME];
     bool                      ended;
 } Task_t;
 
 static EXEC_AppRecord_t es_apps[CFE_PLATFORM_ES_MAX_APPLICATIONS];
 static Task_t           es_tasks[OS_MAX_TASKS];
-static pthread_cond_t   es_change; /* of a state of an app or task */
+static pthread_cond_t   es_change; /* signals a change of an app's or a task's state */
 static bool             es_change_made;
 static bool             es_stopping;
 static uint32           es_last_app, es_last_task;
 
-static __thread uint32 es_current_task = EXEC_NONE; /* index */
-static __thread uint32 es_host_app;                 /* id, between EXEC_Enter and EXEC_Leave */
+static __thread uint32 es_current_task = EXEC_NONE; /* index of this thread's task */
+static __thread uint32 es_host_app;                 /* id of the host app between EXEC_Enter and EXEC_Leave */
 
 void EXEC_EsReset(void)
 {
@@ -81,7 +81,7 @@ static void *TaskMain(void *argument)
 {
     Task_t *task    = argument;
     es_current_task = (uint32)(task - es_tasks);
-    EXEC_Lock(); /* whoever made this task has filled its record in by now */
+    EXEC_Lock(); /* under the lock, because the maker of this task has filled its record in by now */
     char name[16];
     (void)memcpy(name, task->name, sizeof name - 1);
     name[sizeof name - 1] = '\0';
@@ -93,20 +93,20 @@ static void *TaskMain(void *argument)
     return NULL;
 }
 
-/* With the lock held: give back the records of tasks that have come to their end. */
+/* Give back the records of tasks that have ended. The lock is held. */
 static void ReapTasks(void)
 {
     for (uint32 i = 0; i < OS_MAX_TASKS; ++i)
     {
         if (es_tasks[i].id != 0 && es_tasks[i].ended && i != es_current_task)
         {
-            (void)pthread_join(es_tasks[i].thread, NULL); /* needs the lock no more */
+            (void)pthread_join(es_tasks[i].thread, NULL); /* a task that has ended needs the lock no more */
             es_tasks[i].id = 0;
         }
     }
 }
 
-/* With the lock held. @return index or EXEC_NONE */
+/* Start a task. The lock is held. @return its index, or EXEC_NONE */
 static uint32 StartTask(const char *name, CFE_ES_TaskEntryFuncPtr_t entry, size_t stack_bytes, uint32 app)
 {
     ReapTasks();
@@ -137,7 +137,7 @@ static uint32 StartTask(const char *name, CFE_ES_TaskEntryFuncPtr_t entry, size_
     return index;
 }
 
-/* With the lock held: end a task from outside. @return false if it did not end in time; it is then left alone. */
+/* End a task from outside. The lock is held. @return false if it did not end in time; it is then left alone */
 static bool EndTask(uint32 index)
 {
     Task_t      *task     = &es_tasks[index];
@@ -166,7 +166,7 @@ static bool EndTask(uint32 index)
     return true;
 }
 
-/* With the lock held: end all tasks of an app but the calling one. */
+/* End all tasks of an app but the calling one. The lock is held. */
 static bool EndTasksOf(uint32 app)
 {
     bool all = true;
@@ -184,7 +184,7 @@ CFE_Status_t CFE_ES_CreateChildTask(CFE_ES_TaskId_t *TaskIdPtr, const char *Task
                                     CFE_ES_StackPointer_t StackPtr, size_t StackSize, CFE_ES_TaskPriority_Atom_t Priority,
                                     uint32 Flags)
 {
-    (void)Priority; /* threads of the host are all alike */
+    (void)Priority; /* threads of the host have no priorities */
     (void)Flags;
     if (TaskIdPtr == NULL || TaskName == NULL || FunctionPtr == NULL || !EXEC_NameOk(TaskName))
     {
@@ -394,7 +394,7 @@ static EXEC_AppRecord_t *NewApp(const char *name)
     return app;
 }
 
-/* With the lock held: say what is the matter with the first app in one of these states. */
+/* Say what is the matter with the first app in one of these states. The lock is held. */
 static void NameFirst(EXEC_AppState_t from, EXEC_AppState_t to, const char *matter, char *why, size_t why_size)
 {
     for (uint32 i = 0; i < CFE_PLATFORM_ES_MAX_APPLICATIONS; ++i)

@@ -47,7 +47,7 @@ CFE_Status_t CFE_EVS_Register(const void *Filters, uint16 NumEventFilters, uint1
     return app != NULL ? CFE_SUCCESS : CFE_EVS_APP_ILLEGAL_APP_ID;
 }
 
-/* With the lock held, as all below but SendEvent. */
+/* The lock is held here, and in all functions below but SendEvent. */
 static bool Filtered(EXEC_AppEvents_t *events, uint16 event_id, CFE_EVS_EventType_Enum_t type)
 {
     if (type > CFE_EVS_EventType_CRITICAL || (TYPES_ENABLED & (1u << type)) == 0)
@@ -67,7 +67,8 @@ static bool Filtered(EXEC_AppEvents_t *events, uint16 event_id, CFE_EVS_EventTyp
     return false;
 }
 
-/* A bucket of tokens: bursts of 32, 15 a second on average; who goes on while squelched digs itself in deeper. */
+/* Take a token from the app's bucket: bursts of 32, 15 a second on average. An app that goes on while squelched digs itself in
+ * deeper. */
 static bool Squelched(EXEC_AppEvents_t *events)
 {
     const int64 now_ms = EXEC_NowNs() / 1000000;

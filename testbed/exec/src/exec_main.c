@@ -22,7 +22,7 @@ static void WakeAll(void)
     {
         CFE_MSG_CommandHeader_t command;
         (void)CFE_MSG_Init(CFE_MSG_PTR(command), CFE_SB_ValueToMsgId(EXEC_Config.wakeups[i]), sizeof command);
-        (void)CFE_SB_TransmitMsg(CFE_MSG_PTR(command), true); /* a full pipe is a late app; the next second comes */
+        (void)CFE_SB_TransmitMsg(CFE_MSG_PTR(command), true); /* a full pipe means a late app, and the next second comes */
     }
 }
 
@@ -44,7 +44,7 @@ static void *Scheduler(void *unused)
         }
     }
     EXEC_Unlock();
-    WakeAll(); /* so that apps that pend look at their run status */
+    WakeAll(); /* apps that pend look at their run status then */
     EXEC_Leave();
     return NULL;
 }

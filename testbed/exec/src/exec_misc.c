@@ -31,7 +31,7 @@ void OS_printf(const char *string, ...)
     va_end(arguments);
 }
 
-/* CRC-16/ARC, the only one that cFE implements; the others give 0 there too. */
+/* CRC-16/ARC is the only one that cFE implements; the others give 0 there too. */
 uint32 CFE_ES_CalculateCRC(const void *DataPtr, size_t DataLength, uint32 InputCRC, CFE_ES_CrcType_Enum_t TypeCRC)
 {
     if (TypeCRC != CFE_ES_CrcType_16_ARC || DataPtr == NULL)
@@ -102,7 +102,7 @@ CFE_TIME_Compare_t CFE_TIME_Compare(CFE_TIME_SysTime_t TimeA, CFE_TIME_SysTime_t
         return TimeA.Subseconds == TimeB.Subseconds ? CFE_TIME_EQUAL
                                                     : (TimeA.Subseconds > TimeB.Subseconds ? CFE_TIME_A_GT_B : CFE_TIME_A_LT_B);
     }
-    const bool half = ahead == 0x80000000u && TimeA.Seconds > TimeB.Seconds; /* exactly half way round: as the numbers say */
+    const bool half = ahead == 0x80000000u && TimeA.Seconds > TimeB.Seconds; /* half way round the numbers decide */
     return ahead < 0x80000000u || half ? CFE_TIME_A_GT_B : CFE_TIME_A_LT_B;
 }
 

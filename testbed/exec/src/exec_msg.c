@@ -35,7 +35,7 @@ CFE_Status_t CFE_MSG_Init(CFE_MSG_Message_t *MsgPtr, CFE_SB_MsgId_t MsgId, CFE_M
     (void)memset(MsgPtr, 0, Size);
     MsgPtr->CCSDS.Pri.StreamId[0] = SEC_HDR;
     MsgPtr->CCSDS.Pri.Sequence[0] = 0xC0;
-    /* the invalid id leaves a header to be filled in */
+    /* A header with the invalid id is filled in later. */
     const CFE_Status_t status = MsgId.Value == 0 ? CFE_SUCCESS : CFE_MSG_SetMsgId(MsgPtr, MsgId);
     return status == CFE_SUCCESS ? CFE_MSG_SetSize(MsgPtr, Size) : status;
 }

@@ -19,13 +19,13 @@ typedef struct
     CFE_ES_PoolAlign_t align;
 } Probe_t;
 
-/* in front of every block */
+/* Head of every block. */
 typedef struct
 {
     uint32 state;
     uint32 bucket;
     size_t size;
-    size_t next; /* offset of the next free block of the bucket, 0: none */
+    size_t next; /* offset of the next free block of the bucket; 0: there is none */
 } Block_t;
 
 typedef struct
@@ -97,7 +97,7 @@ CFE_Status_t CFE_ES_PoolCreateEx(CFE_ES_MemHandle_t *PoolID, void *MemPtr, size_
     }
     Bucket_t buckets[CFE_MISSION_ES_POOL_MAX_BUCKETS];
     (void)memset(buckets, 0, sizeof buckets);
-    for (uint32 i = 0; i < count; ++i) /* insert in ascending order */
+    for (uint32 i = 0; i < count; ++i) /* insert the size in ascending order */
     {
         uint32 at = i;
         for (; at > 0 && buckets[at - 1].size > sizes[i]; --at)
@@ -256,7 +256,7 @@ typedef struct
 } CdsBlock_t;
 
 static CdsBlock_t cds_blocks[CDS_ENTRIES];
-static uint8      cds_memory[CDS_BYTES]; /* lives as long as the process: there is no processor reset here */
+static uint8      cds_memory[CDS_BYTES]; /* lives as long as the process, as there is no processor reset here */
 static size_t     cds_used;
 static uint32     cds_last;
 

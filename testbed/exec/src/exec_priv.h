@@ -95,11 +95,11 @@ extern EXEC_Config_t EXEC_Config;
 EXEC_AppRecord_t *EXEC_CurrentApp(void);
 EXEC_AppRecord_t *EXEC_AppById(uint32 id);
 
-bool EXEC_EsStart(uint32 timeout_ms, char *why, size_t why_size); /* these three without it */
+bool EXEC_EsStart(uint32 timeout_ms, char *why, size_t why_size); /* these three run without the lock */
 void EXEC_EsRequestStop(void);
 bool EXEC_EsStop(uint32 timeout_ms);
 
-/* reset to the state before the first use */
+/* These reset the state to that before the first use. */
 void EXEC_EsReset(void);
 bool EXEC_SbReset(void);
 void EXEC_TblReset(void);

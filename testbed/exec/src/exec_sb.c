@@ -13,9 +13,9 @@
 #define ROUTES       ((uint32)CFE_PLATFORM_SB_MAX_MSG_IDS)
 #define DESTINATIONS ((uint32)CFE_PLATFORM_SB_MAX_DEST_PER_PKT)
 
-#define OWNED_MAGIC 0x5BB0FFE5u /* the app that allocated it may transmit or release it */
+#define OWNED_MAGIC 0x5BB0FFE5u /* only the app that allocated such a message may transmit or release it */
 
-/* a message in the pool; as large as cFE's descriptor, so that as many messages fit */
+/* A message in the pool. Its head is as large as cFE's descriptor, so that as many messages fit. */
 typedef struct Message
 {
     uint32 magic;
@@ -30,7 +30,7 @@ CompileTimeAssert(sizeof(Message_t) % sizeof(CFE_ES_PoolAlign_t) == 0, MessageIs
 
 typedef struct
 {
-    uint32 pipe; /* id, 0: free */
+    uint32 pipe; /* id of the pipe; 0: the entry is free */
     uint16 limit;
     uint16 waiting;
 } Destination_t;
@@ -45,7 +45,7 @@ typedef struct
 typedef struct
 {
     uint32         id;
-    uint32         app; /* id */
+    uint32         app; /* id of the owner */
     char           name[OS_MAX_API_NAME];
     uint32         depth, head, count;
     Message_t     *queue[OS_QUEUE_MAX_DEPTH];
@@ -96,7 +96,7 @@ static bool ValidMsgId(CFE_SB_MsgId_Atom_t value)
     return value != 0 && value <= CFE_PLATFORM_SB_HIGHEST_VALID_MSGID;
 }
 
-/* Everything below this line runs with the lock held, except the functions with cFE's names. */
+/* All functions below run with the lock held, except those with cFE's names. */
 
 static Pipe_t *PipeById(uint32 id)
 {
@@ -234,7 +234,7 @@ CFE_Status_t CFE_SB_CreatePipe(CFE_SB_PipeId_t *PipeIdPtr, uint16 Depth, const c
     return status;
 }
 
-/* The pipe, if the calling app owns it. */
+/* Return the pipe, if the calling app owns it. */
 static Pipe_t *OwnPipe(CFE_SB_PipeId_t pipe_id)
 {
     const EXEC_AppRecord_t *app  = EXEC_CurrentApp();
@@ -306,7 +306,7 @@ CFE_Status_t CFE_SB_Unsubscribe(CFE_SB_MsgId_t MsgId, CFE_SB_PipeId_t PipeId)
     if (good)
     {
         Destination_t *destination = DestinationOf(RouteOf(MsgId.Value), pipe->id);
-        if (destination != NULL) /* cFE succeeds without a subscription too */
+        if (destination != NULL) /* cFE succeeds without a subscription, too */
         {
             destination->pipe = 0;
         }
@@ -351,7 +351,7 @@ static CFE_Status_t Next(CFE_SB_PipeId_t pipe_id, int32 timeout_ms, Pipe_t **fou
         {
             --destination->waiting;
         }
-        TakeBack(pipe); /* of another thread that received meanwhile */
+        TakeBack(pipe); /* the message of another thread that received meanwhile */
         pipe->delivered = message;
         *found          = pipe;
     }
@@ -422,7 +422,7 @@ CFE_SB_Buffer_t *CFE_SB_AllocateMessageBuffer(size_t MsgSize)
     return content;
 }
 
-/* The message behind a buffer that somebody allocated and has not sent yet, or NULL. */
+/* Return the message behind a buffer that somebody allocated and has not sent yet, or NULL. */
 static Message_t *OwnedMessage(CFE_SB_Buffer_t *buffer)
 {
     const cpuaddr address = (cpuaddr)buffer;
@@ -500,7 +500,7 @@ CFE_Status_t CFE_SB_TransmitBuffer(CFE_SB_Buffer_t *BufPtr, bool IsOrigination)
         {
             status = CFE_SB_BAD_ARGUMENT;
         }
-        else if (size > message->size) /* cFE would read past the buffer */
+        else if (size > message->size) /* cFE would read beyond the buffer */
         {
             status = CFE_SB_MSG_TOO_BIG;
         }
@@ -510,7 +510,7 @@ CFE_Status_t CFE_SB_TransmitBuffer(CFE_SB_Buffer_t *BufPtr, bool IsOrigination)
         Route_t *route  = RouteOf(msg_id.Value);
         message->msg_id = msg_id.Value;
         message->owner  = 0;
-        message->size   = size; /* what it was made for may have been more */
+        message->size   = size; /* the message may have been made for more bytes */
         if (route == NULL)
         {
             ++sb_counters.no_subscribers;
@@ -529,7 +529,7 @@ CFE_Status_t CFE_SB_TransmitBuffer(CFE_SB_Buffer_t *BufPtr, bool IsOrigination)
         {
             Enqueue(&route->destinations[i], message);
         }
-        Drop(message); /* the sender's use */
+        Drop(message); /* the sender no longer uses it */
     }
     EXEC_Unlock();
     return status;

@@ -19,12 +19,12 @@ typedef struct
     size_t                    size;
     CFE_TBL_CallbackFuncPtr_t validate;
     uint8                    *active;
-    uint8                    *spare; /* double-buffered tables: the other one */
+    uint8                    *spare; /* the other buffer of double-buffered tables */
     uint32                    id;
-    uint32                    app; /* id */
+    uint32                    app; /* id of the owner */
     char                      name[CFE_MISSION_TBL_MAX_FULL_NAME_LEN];
     bool                      loaded, updated, locked;
-    bool                      pending; /* tbl_pending is for this table */
+    bool                      pending; /* tbl_pending belongs to this table */
 } Table_t;
 
 static Table_t tbl_tables[TABLES];
@@ -41,7 +41,7 @@ static union
     uint8              bytes[TABLE_BYTES_MAX];
 } tbl_work, tbl_pending; /* image under validation; image that the ground sent */
 
-/* Held by whoever uses tbl_work: the app's validation runs without the executive's lock. */
+/* The user of tbl_work holds this: the app's validation runs without the executive's lock. */
 static pthread_mutex_t tbl_work_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int TakeWork(void)
@@ -64,7 +64,7 @@ void EXEC_TblReset(void)
     tbl_used = 0;
 }
 
-/* With the lock held, as all static functions here but Install. */
+/* The lock is held here, and in all static functions but Install. */
 static Table_t *TableById(uint32 id)
 {
     const uint32 index = EXEC_IdIndex(id, EXEC_ID_TABLE, TABLES);
@@ -94,7 +94,7 @@ static uint8 *Memory(size_t size)
     return &tbl_memory.bytes[start];
 }
 
-/* The table, if the calling app owns it. */
+/* Return the table, if the calling app owns it. */
 static Table_t *OwnTable(CFE_TBL_Handle_t handle, CFE_Status_t *status)
 {
     const EXEC_AppRecord_t *app   = EXEC_CurrentApp();
@@ -127,7 +127,7 @@ CFE_Status_t CFE_TBL_Register(CFE_TBL_Handle_t *TblHandlePtr, const char *Name, 
     {
         return CFE_TBL_ERR_INVALID_SIZE;
     }
-    if ((TblOptionFlags & ~(uint32)(CFE_TBL_OPT_DBL_BUFFER | CFE_TBL_OPT_CRITICAL)) != 0) /* dump-only tables: not offered */
+    if ((TblOptionFlags & ~(uint32)(CFE_TBL_OPT_DBL_BUFFER | CFE_TBL_OPT_CRITICAL)) != 0) /* dump-only tables are not offered */
     {
         return CFE_TBL_ERR_INVALID_OPTIONS;
     }
@@ -171,7 +171,7 @@ CFE_Status_t CFE_TBL_Register(CFE_TBL_Handle_t *TblHandlePtr, const char *Name, 
             tbl_last        = id;
             if ((TblOptionFlags & CFE_TBL_OPT_CRITICAL) != 0)
             {
-                status = CFE_TBL_WARN_NOT_CRITICAL; /* no store survives this process: what cFE says when it finds no room */
+                status = CFE_TBL_WARN_NOT_CRITICAL; /* no store survives this process, so this says what cFE says without room */
             }
         }
     }
@@ -189,7 +189,7 @@ static const char *BaseName(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The image for a table: the host's, else the compiled one whose file has this name. */
+/* Find the image for a table: the host's, else the compiled one whose file has this name. */
 static CFE_Status_t FindImage(const Table_t *table, const char *path, const void **data, size_t *size)
 {
     for (uint32 i = 0; i < EXEC_Config.table_count; ++i)
@@ -365,7 +365,7 @@ CFE_Status_t CFE_TBL_Manage(CFE_TBL_Handle_t TblHandle)
             else
             {
                 (void)CFE_ES_WriteToSysLog("TBL: %s: image refused, 0x%08lX\n", table->name, (unsigned long)(uint32)status);
-                status = CFE_SUCCESS; /* the table is as it was */
+                status = CFE_SUCCESS; /* the table stays as it was */
             }
         }
     }

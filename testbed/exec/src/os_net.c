@@ -92,7 +92,7 @@ int32 OS_SocketAddrFromString(OS_SockAddr_t *Addr, const char *string)
     return inet_pton(family, string, &Addr->AddrData.Buffer[at]) == 1 ? OS_SUCCESS : OS_ERROR;
 }
 
-/* The port lies at the same place in both families. */
+/* Both families have the port at the same place. */
 CompileTimeAssert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port), PortAtSamePlace);
 #define PORT_AT offsetof(struct sockaddr_in, sin_port)
 
@@ -133,7 +133,7 @@ int32 OS_SocketOpen(osal_id_t *sock_id, OS_SocketDomain_t Domain, OS_SocketType_
     }
     if ((Domain != OS_SocketDomain_INET && Domain != OS_SocketDomain_INET6) || Type != OS_SocketType_DATAGRAM)
     {
-        return OS_ERR_NOT_IMPLEMENTED; /* streams: not offered */
+        return OS_ERR_NOT_IMPLEMENTED; /* streams are not offered */
     }
     const int on = 1;
     const int fd = socket(Domain == OS_SocketDomain_INET ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -142,7 +142,7 @@ int32 OS_SocketOpen(osal_id_t *sock_id, OS_SocketDomain_t Domain, OS_SocketType_
         return OS_ERROR;
     }
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
-                     sizeof on); /* as OSAL: a second socket on a port steals, it does not fail */
+                     sizeof on); /* as in OSAL, a second socket on a port steals it and does not fail */
     EXEC_Lock();
     const uint32 id = EXEC_IdNext(net_last, EXEC_ID_STREAM, &net_streams[0].id, sizeof net_streams[0], OS_MAX_NUM_OPEN_FILES);
     if (id != 0)

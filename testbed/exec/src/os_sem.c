@@ -14,7 +14,7 @@ typedef struct
     char            name[OS_MAX_API_NAME];
     uint32          value, most;
     bool            made;
-    pthread_mutex_t mutex; /* of a mutex: itself; of a semaphore: guards value */
+    pthread_mutex_t mutex; /* a mutex is this one; a semaphore guards its value by it */
     pthread_cond_t  cond;
 } Sem_t;
 
