@@ -11,7 +11,7 @@
 #define ACTIVE_MAX  4096u
 #define HOSTS_MAX   64u
 #define PACKETS_MAX (1u << 20)
-#define TRAIN_MAX   65536u /* shares, which have 16 bits in a request's number */
+#define TRAIN_MAX   65536u /* most shares, which have 16 bits in a request's number */
 
 /* ---- creation -------------------------------------------------------------------------------------------------------- */
 
@@ -56,7 +56,7 @@ static bool is_sound(const SKYT_Config_t *c, char *why)
     return true;
 }
 
-/* Bits of the chunks of the largest block. */
+/* Return the bytes of a bitmap of the largest block's chunks. */
 static size_t have_bytes(const SKYT_Config_t *c)
 {
     return (size_t)c->servers * SKY_LIMIT_CHUNK_SET / 8u;
@@ -99,7 +99,7 @@ static bool set_up(SKYT_Twin_t *twin, char *why)
 {
     const SKYT_Config_t *c = &twin->config;
 
-    (void)SKY_Torus_Init(&twin->torus, c->planes, c->slots, c->seam_cut != 0); /* checked */
+    (void)SKY_Torus_Init(&twin->torus, c->planes, c->slots, c->seam_cut != 0); /* the configuration was checked */
     SKYT_Network_Init(twin);
     for (uint32_t i = 0; i < c->active_max; ++i)
     {

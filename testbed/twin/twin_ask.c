@@ -1,14 +1,14 @@
 /**
  * @file
- * Questions of one operation to some satellites, and the wait for all their answers: to purge its block (twin_clear.c), or to look it up
- * (twin_look.c).
+ * Questions of one operation to some satellites, and the wait for all their answers. An operation asks them to purge its block
+ * (twin_clear.c), or to look it up (twin_look.c).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "twin_priv.h"
 
-#define GRACE_US UINT64_C(1000000) /* after the last deadline of a question */
+#define GRACE_US UINT64_C(1000000) /* time after the last deadline of a question */
 
 bool SKYT_Ask_Init(SKYT_Twin_t *twin)
 {
@@ -65,7 +65,7 @@ uint64_t SKYT_Ask_WaitUs(const SKYT_Twin_t *twin, const SKYT_Active_t *active, b
 {
     const SKYT_Ground_t      *ground    = &twin->grounds[active->host - 1u];
     const SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
-    SKY_Addr_t               *addrs     = ground->inquiry.addrs; /* room for all satellites */
+    SKY_Addr_t               *addrs     = ground->inquiry.addrs; /* there is room for all satellites */
 
     for (uint32_t i = 0; i < active->asks; ++i)
     {
@@ -91,7 +91,7 @@ bool SKYT_Ask_All(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_HostQuesti
         questions[i].tenant      = SKYT_Content_Tenant(twin, active->block);
         questions[i].deadline_ms = (uint32_t)(wait_us / US_PER_MS + 1u);
         SKYT_Content_Key(twin, active->block, questions[i].key);
-        (void)SKY_Host_Ask(&ground->core, twin->now_us, &questions[i]); /* sound, and others may wait */
+        (void)SKY_Host_Ask(&ground->core, twin->now_us, &questions[i]); /* the question is sound, and others may wait */
     }
     active->asking = active->asks;
     active->tries += active->asks;

@@ -50,7 +50,7 @@ static bool is_among(const SKY_Addr_t *found, uint32_t count, SKY_Addr_t satelli
     return at < count;
 }
 
-/* A chunk of a server's share that this satellite holds. @return SKY_STORE_NONE: it holds none */
+/* Return a chunk of a server's share that this satellite holds, or SKY_STORE_NONE if it holds none. */
 static uint32_t held_of_share(const SKYT_Twin_t *twin, SKY_Addr_t satellite, uint32_t block, uint32_t server)
 {
     const SKY_Store_t *store = &twin->nodes[SKYT_NodeOf(twin, satellite)].store;
@@ -109,13 +109,14 @@ static bool had_it(const SKYT_Twin_t *twin, uint32_t server, SKY_Addr_t satellit
     return row < now;
 }
 
-/* Could a host know that it is late? Not if it is lost to the host, or was silent when it was asked. */
+/* Return true if the host could know that a satellite is late. It cannot if the satellite is lost to the host, or was silent when
+ * it was asked. */
 static bool may_be_known(const SKYT_Ground_t *ground, uint32_t index)
 {
     return !SKYT_Reach_IsLost(ground, SKYT_AddrOf(ground->twin, index)) && !ground->inquiry.is_mute[index];
 }
 
-/* Return true if it held the chunk all the time, and the host could know that it is late. */
+/* Return true if a satellite held the chunk all the time, and the host could know that it is late. */
 static bool is_passed_over(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t chunk, uint32_t index)
 {
     const SKYT_Node_t *node = &twin->nodes[index];
@@ -158,7 +159,7 @@ bool SKYT_Asked_IsPlace(const SKYT_Twin_t *twin, const SKYT_Active_t *active, ui
     return false;
 }
 
-/* Return true if it was asked whether it is late when it had the block already, and says so itself. */
+/* Return true if a satellite was asked whether it is late when it had the block already, and says so itself. */
 static bool was_asked(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t index)
 {
     const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
@@ -168,8 +169,8 @@ static bool was_asked(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint
            SKYT_Use_TakenUs(twin, index, active->block) < ground->inquiry.spare_us[index];
 }
 
-/* Return true if a satellite stands in for another. In the layout hop it keeps that one's chunks. In others it must say to hosts that
- * ask it that it is late. */
+/* Return true if a satellite stands in for another. In the layout hop it keeps that one's chunks. In others it must say to hosts
+ * that ask it that it is late. */
 static bool stands_in(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, uint32_t index)
 {
     return !had_it(twin, server, SKYT_AddrOf(twin, index)) &&
@@ -184,13 +185,13 @@ static bool is_out_of_place(const SKYT_Twin_t *twin, const SKYT_Active_t *active
 
     if (SKYT_Asked_IsPlace(twin, active, server, satellite))
     {
-        return SKYT_Use_TakenUs(twin, index, active->block) >= active->started_us; /* it may have come after it was asked */
+        return SKYT_Use_TakenUs(twin, index, active->block) >= active->started_us; /* the chunk may have come later */
     }
     for (uint32_t i = 0; i < active->attempts.row_count; ++i)
     {
         if (SKY_Addr_Equal(SKY_Schedule_Server(&twin->schedule, active->attempts.rows[i], server), satellite))
         {
-            return (active->astray & SKYT_Asked_Bit(twin, chunk)) != 0u; /* others stood in for it */
+            return (active->astray & SKYT_Asked_Bit(twin, chunk)) != 0u; /* others stood in for the server */
         }
     }
     return !may_be_known(&twin->grounds[active->host - 1u], index) || stands_in(twin, active, server, index);

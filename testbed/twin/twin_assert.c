@@ -9,7 +9,7 @@
 #include "sky_assert.h"
 #include "twin_priv.h"
 
-static const SKYT_Twin_t *watched; /* NULL: none has run yet */
+static const SKYT_Twin_t *watched; /* NULL: no twin has run yet */
 
 void SKYT_Assert_Watch(const SKYT_Twin_t *twin)
 {

@@ -100,7 +100,7 @@ const SKY_Packet_t *SKYT_Break_Seen(SKYT_Twin_t *twin, uint32_t index, const SKY
     return changed;
 }
 
-/* A question of a host, not of a put. */
+/* Falsify the answer to a question of a host, not of a put. */
 static void say_of_block(const SKYT_Twin_t *twin, SKY_Answer_t *answer, const SKY_Packet_t *pkt, uint32_t block)
 {
     if (twin->broken == SKYT_BREAK_DISOWN)
@@ -113,7 +113,7 @@ static void say_of_block(const SKYT_Twin_t *twin, SKY_Answer_t *answer, const SK
         answer->reply.block_len   = twin->blocks[block].block_len;
         answer->reply.chunk_len   = twin->config.chunk_bytes;
         answer->reply.chunk_total = SKYT_Content_Total(twin, block);
-        (void)memcpy(answer->scratch, pkt->payload, pkt->length); /* what was asked for; the reply has the same length */
+        (void)memcpy(answer->scratch, pkt->payload, pkt->length); /* what was asked for; the reply is as long */
     }
 }
 
@@ -200,7 +200,7 @@ void SKYT_Break_Served(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pk
 
     if (twin->broken == SKYT_BREAK_OVERFULL && pkt->op == SKY_OP_PUT)
     {
-        /* Of what the store counts, this alone is not asserted by the core too, which would end the process. */
+        /* The core does not assert this count of the store, which would end the process. */
         store->counters.bytes = (uint64_t)store->cfg.slot_count * store->cfg.slot_bytes + 1u;
     }
     if (twin->broken == SKYT_BREAK_FORGET && pkt->is_request && pkt->op == SKY_OP_HAS && pkt->src.plane != 0 &&

@@ -8,7 +8,7 @@
 #include "twin_priv.h"
 
 #define SILENT_HELLOS \
-    (SKY_HELLO_LOST + 2u)  /* after so many without an answer a link is silent to all: greetings are not in step */
+    (SKY_HELLO_LOST + 2u)  /* after so many hellos without an answer a link is silent to all: greetings are not in step */
 #define ON_WAY_US 3000000u /* longer than a packet is on one link, faults included */
 
 void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t node, uint32_t op, uint32_t block, uint32_t chunk,
@@ -19,7 +19,7 @@ void SKYT_Check_Fail(SKYT_Twin_t *twin, SKYT_Invariant_t invariant, uint32_t nod
         return;
     }
     ++twin->counters.violations[invariant];
-    if (twin->violation_count < SKYT_VIOLATIONS_KEPT || invariant == SKYT_INVARIANT_LIVELOCK) /* which is the last in any case */
+    if (twin->violation_count < SKYT_VIOLATIONS_KEPT || invariant == SKYT_INVARIANT_LIVELOCK) /* a livelock is always the last */
     {
         twin->violation_count += twin->violation_count < SKYT_VIOLATIONS_KEPT ? 1u : 0u;
         SKYT_Violation_t *violation = &twin->violations[twin->violation_count - 1u];
@@ -67,7 +67,7 @@ void SKYT_Check_Chunk(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t c
                      SKYT_Content_ChunkBytes(twin, active->block, chunk), SKYT_NONE, active->op, active->block, chunk);
 }
 
-/* Of chunks that nothing has damaged, one in so many is looked at: it takes time. */
+/* One of so many chunks that nothing has damaged is looked at, because that takes time. */
 #define TAKEN_EVERY 16u
 
 void SKYT_Check_Taken(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt)
@@ -121,7 +121,7 @@ void SKYT_Check_Hops(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t no
 
 void SKYT_Check_HopLimit(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t node, const SKY_Packet_t *pkt)
 {
-    const uint32_t passed_on = packet->hops - (pkt->src.plane != 0 && packet->hops > 0 ? 1u : 0u); /* not by who made it */
+    const uint32_t passed_on = packet->hops - (pkt->src.plane != 0 && packet->hops > 0 ? 1u : 0u); /* its maker does not count */
 
     if (passed_on + pkt->hop_limit > SKY_LIMIT_HOP_LIMIT)
     {
@@ -157,7 +157,7 @@ void SKYT_Check_Route(SKYT_Twin_t *twin, const SKYT_Packet_t *packet, uint32_t n
 
 void SKYT_Check_Dead(SKYT_Twin_t *twin, uint32_t node, uint64_t since_us, const uint8_t *data, uint32_t len)
 {
-    const uint64_t began_us = twin->nodes[node].up_us; /* it heard nothing before */
+    const uint64_t began_us = twin->nodes[node].up_us; /* the satellite heard nothing before */
     const uint64_t from_us  = since_us > began_us ? since_us : began_us;
     const uint64_t most_us  = SILENT_HELLOS * (uint64_t)twin->config.hello_ms * US_PER_MS + ON_WAY_US;
     SKY_Packet_t   pkt;
@@ -174,7 +174,7 @@ void SKYT_Check_Dead(SKYT_Twin_t *twin, uint32_t node, uint64_t since_us, const 
     }
 }
 
-/* Chunks that a satellite's shares have on their way. */
+/* Count the chunks that a satellite's shares have on their way. */
 static uint32_t on_way_of(const SKY_Host_t *host, const SKY_HostPeer_t *peer)
 {
     uint32_t count = 0;

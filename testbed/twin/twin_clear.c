@@ -21,7 +21,7 @@ static void add(const SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_Addr_t satel
     }
 }
 
-/* The places of these servers. */
+/* Add the places of these servers. */
 static void add_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t servers)
 {
     for (uint32_t server = 0; server < servers; ++server)
@@ -38,7 +38,7 @@ static void add_places(const SKYT_Twin_t *twin, SKYT_Active_t *active, uint32_t 
     }
 }
 
-/* All who are asked in a step. None is if the host sees no satellite. */
+/* Find all satellites that are asked in a step. There are none if the host sees no satellite. */
 static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
 {
     const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];
@@ -67,7 +67,7 @@ static void find_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t s
     }
 }
 
-/* Ask them. @return false: there are none */
+/* Ask the satellites. @return false if there are none */
 static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKY_HostQuestion_t what;
@@ -79,7 +79,7 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------- */
 
-/* What satellites said in the step. */
+/* Take in what satellites said in the step. */
 static SKY_Cleared_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
@@ -98,7 +98,7 @@ static SKY_Cleared_t cleared_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
     return cleared;
 }
 
-/* Tell what was said. */
+/* Tell the core what was said. */
 static void told(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_Cleared_t cleared = cleared_of(twin, active);
@@ -110,7 +110,7 @@ static void told(const SKYT_Twin_t *twin, SKYT_Active_t *active)
     active->has_searched   = false;
 }
 
-/* Ask those of a step, or tell what they said. @return true: the operation waits */
+/* Ask the satellites of a step, or tell what they said. @return true if the operation waits */
 static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t step)
 {
     SKYT_Clear_t *clear = &active->clear;
@@ -141,7 +141,7 @@ static bool run_step(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_ClearStep_t s
     return false;
 }
 
-/* What the first server says tells of a block only if it has a share of it. */
+/* The first server's word tells of a block only if it has a share of it. */
 void SKYT_Clear_Begin(SKYT_Twin_t *twin, SKYT_Active_t *active, bool is_hurried)
 {
     const SKYT_Clear_t none        = {0};

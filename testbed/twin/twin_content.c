@@ -60,7 +60,7 @@ void SKYT_Content_Key(const SKYT_Twin_t *twin, uint32_t block, uint8_t *key)
 
     for (uint32_t i = 0; i < SKY_KEY_BYTES / 8u; ++i)
     {
-        store(&key[(size_t)8 * i], i == 0 ? name + 1u : mix(name * GOLDEN + i)); /* never all 0 */
+        store(&key[(size_t)8 * i], i == 0 ? name + 1u : mix(name * GOLDEN + i)); /* a key is never all 0 */
     }
 }
 

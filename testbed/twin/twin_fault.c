@@ -6,8 +6,8 @@
 
 #include "twin_priv.h"
 
-#define HARD_LOSS_PPM 200000u /* above this transfers do not get through in time */
-#define LOSS_PPM      1000u   /* below this, over all hops, one repeated for seconds in vain is as good as impossible */
+#define HARD_LOSS_PPM 200000u /* above this rate transfers do not get through in time */
+#define LOSS_PPM      1000u   /* below this rate, over all hops, seconds of repeats in vain are as good as impossible */
 
 static bool is_hard(const SKYT_Model_t *model)
 {
@@ -19,7 +19,7 @@ static bool is_lossy(const SKYT_Model_t *model)
     return model->loss_ppm + model->flip_ppm + model->corrupt_ppm > LOSS_PPM;
 }
 
-/* Faults that explain something are counted while they last, and remembered. */
+/* Faults that explain a miss are counted while they last, and remembered. */
 static void begins(const SKYT_Twin_t *twin, SKYT_Trouble_t *trouble)
 {
     ++trouble->now;
@@ -97,13 +97,13 @@ static void cut(SKYT_Twin_t *twin, const SKYT_Fault_t *fault)
 static void junk_key(uint32_t number, uint8_t *key)
 {
     (void)memset(key, 0, SKY_KEY_BYTES);
-    key[0] = 0xFFu; /* never all 0 */
+    key[0] = 0xFFu; /* a key is never all 0 */
     key[1] = (uint8_t)(number >> 16 & 0xFFu);
     key[2] = (uint8_t)(number >> 8 & 0xFFu);
     key[3] = (uint8_t)(number & 0xFFu);
 }
 
-/* A put as if from a ground host: one chunk of one byte. */
+/* Put a chunk of one byte, as if from a ground host. */
 static void put_junk(SKYT_Twin_t *twin, uint32_t index)
 {
     static const uint8_t byte;
@@ -117,7 +117,7 @@ static void put_junk(SKYT_Twin_t *twin, uint32_t index)
     pkt.op          = SKY_OP_PUT;
     pkt.dst         = node->core.router.self;
     pkt.tenant      = SKYT_JUNK_TENANT;
-    pkt.epoch       = UINT32_MAX; /* laid for a row that never comes, so that it stays where it is to be in the way */
+    pkt.epoch       = UINT32_MAX; /* the junk is laid for a row that never comes, so that it stays in the way */
     pkt.chunk_total = 1;
     pkt.block_len   = 1;
     pkt.chunk_len   = 1;
@@ -136,7 +136,7 @@ static void relieve(SKYT_Twin_t *twin, uint32_t index)
     for (uint32_t i = 0; i < node->junk; ++i)
     {
         junk_key(i, key);
-        (void)SKY_Store_Purge(&node->store, SKYT_JUNK_TENANT, key); /* some has been evicted itself */
+        (void)SKY_Store_Purge(&node->store, SKYT_JUNK_TENANT, key); /* some junk has been evicted itself */
     }
     node->junk = 0;
 }

@@ -1,18 +1,18 @@
 /**
  * @file
- * In the end, when all has come to rest: each chunk of each block that was put and that no fault took is held somewhere, without
- * faults that keep chunks from moving where the schedule has it, and is what was put.
+ * The end, when all has come to rest: each chunk of each block that was put and that no fault took is held somewhere. Without
+ * faults that keep chunks from moving, it is where the schedule has it. Each chunk is what was put.
  */
 #include <stdlib.h>
 
 #include "twin_priv.h"
 
-#define SPREAD_US UINT64_C(60000000) /* that news of a link takes at most to reach everybody */
+#define SPREAD_US UINT64_C(60000000) /* longest time that news of a link takes to reach everybody */
 
 typedef struct
 {
-    size_t  *first; /* by block: of its chunks below */
-    uint8_t *seen;  /* by chunk: bit 0: held somewhere, bit 1: where the schedule has it */
+    size_t  *first; /* by block: index of its first chunk below */
+    uint8_t *seen;  /* by chunk: bit 0: it is held somewhere, bit 1: it is held where the schedule has it */
 } Census_t;
 
 static bool census_init(const SKYT_Twin_t *twin, Census_t *census)

@@ -6,8 +6,8 @@
 
 #include "twin_priv.h"
 
-#define BUDGET_CHUNKS 65536u /* its receive buffer is not what limits it */
-#define RUNS_MAX      64u    /* of the host at one time, before others get their turn */
+#define BUDGET_CHUNKS 65536u /* large, so that the receive buffer is no limit */
+#define RUNS_MAX      64u    /* runs of the host at one time, before others have their turn */
 #define SPARE_PIECES  8u     /* pieces of attempts that have ended wait in queues for a while */
 
 /* ---- what the host asks of us ---------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     peers.active               = calloc(twin->node_count, sizeof(*peers.active));
     peers.ways                 = calloc(twin->node_count, sizeof(*peers.ways));
     peers.index                = calloc(1, SKY_Index_MemoryBytes(twin->node_count));
-    ground->core.peers         = peers; /* for SKYT_Ground_Free, if there is too little */
+    ground->core.peers         = peers; /* SKYT_Ground_Free needs it if there is too little memory */
     ground->blocks.work_count  = SPARE_PIECES * twin->config.active_max;
     ground->blocks.piece_count = SPARE_PIECES * shares;
     ground->blocks.lane_count  = shares;
@@ -77,7 +77,7 @@ bool SKYT_Ground_Init(SKYT_Twin_t *twin, uint32_t index)
     {
         return false;
     }
-    (void)SKY_Host_Init(&ground->core, &shell, &cfg, &peers); /* there is room, */
+    (void)SKY_Host_Init(&ground->core, &shell, &cfg, &peers); /* there is room for all */
     (void)SKY_Host_Lend(&ground->core, &ground->blocks);      /* and not too much: is_sound */
     SKY_Host_SetBudget(&ground->core, BUDGET_CHUNKS);
     return SKYT_Reach_Init(ground) && SKYT_Held_Init(ground);
@@ -117,7 +117,7 @@ void SKYT_Ground_Run(SKYT_Twin_t *twin, uint32_t index)
             SKYT_Break_Ended(twin, index);
             SKYT_Check_Window(twin, index);
             SKYT_Op_End(twin, ended);
-            due_us = twin->now_us; /* another may have begun */
+            due_us = twin->now_us; /* another operation may have begun */
         }
         while ((answered = SKY_Host_NextAnswered(core)) != NULL)
         {

@@ -1,15 +1,15 @@
 /**
  * @file
- * Before some gets a ground host asks all servers by HAS whether the block is still whole, as the ground does before somebody counts on
- * blocks. The core decides who is asked, for which chunks, and what the answers mean (sky_presence.h, sky_held.h). What servers say is
- * gone is missed, and its rest purged.
+ * The question whether a block is whole: before some gets a ground host asks all servers by HAS, as the ground does before
+ * somebody counts on blocks. The core decides who is asked, for which chunks, and what the answers mean (sky_presence.h,
+ * sky_held.h). A block of which servers say that a chunk is gone is missed, and its rest purged.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "twin_priv.h"
 
-#define GRACE_US UINT64_C(1000000) /* after the last deadline of a question */
+#define GRACE_US UINT64_C(1000000) /* time after the last deadline of a question */
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ static const SKY_HostPlace_t *place_of(const SKYT_Twin_t *twin, const SKYT_Activ
     return &active->places[(size_t)round * twin->config.servers + server];
 }
 
-/* The satellites of a server's places. @return how many there are */
+/* Find the satellites of a server's places. @return the number of them */
 static uint32_t places_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, uint32_t server, SKY_Addr_t *found)
 {
     uint32_t count = 0;
@@ -79,7 +79,7 @@ static uint32_t places_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active, 
 
 /* ---- questions ------------------------------------------------------------------------------------------------------- */
 
-/* Ask the next place of a share. It is not asked any more once the time is over. */
+/* Ask the next place of a share. No place is asked once the time is over. */
 static void ask_next(SKYT_Ground_t *ground, uint32_t server)
 {
     SKYT_Held_t        *held     = &ground->held;
@@ -105,7 +105,7 @@ static void ask_next(SKYT_Ground_t *ground, uint32_t server)
         {
             question->deadline_ms = (uint32_t)((held->end_us - twin->now_us + US_PER_MS - 1u) / US_PER_MS);
             SKYT_Asked_Share(twin, active, SKYT_NodeOf(twin, (SKY_Addr_t){question->place.plane, question->place.slot}), server);
-            (void)SKY_Host_Ask(&ground->core, twin->now_us, question); /* sound, and others may wait */
+            (void)SKY_Host_Ask(&ground->core, twin->now_us, question); /* the question is sound, and others may wait */
             ++held->running;
             return;
         }
@@ -113,7 +113,8 @@ static void ask_next(SKYT_Ground_t *ground, uint32_t server)
     }
 }
 
-/* Note of each chunk whether nobody holds it. Of a block that nothing was taken from somebody does: that is checked elsewhere. */
+/* Note of each chunk whether nobody holds it. If nothing was taken from a block somebody holds each: that is checked
+ * elsewhere. */
 static void note_nowhere(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_Truth_t *truth    = &twin->truth[active->block];
@@ -140,7 +141,7 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
 
     if (held->active != NULL)
     {
-        return false; /* one at a time */
+        return false; /* one block at a time */
     }
     for (uint32_t server = 0; server < twin->config.servers; ++server)
     {
@@ -148,7 +149,7 @@ bool SKYT_Held_Ask(SKYT_Twin_t *twin, SKYT_Active_t *active, const SKY_Late_t *l
         const uint32_t several = places_of(twin, active, server, places);
 
         (void)memset(&held->shares[server], 0, sizeof(held->shares[server]));
-        if (SKY_HeldShare_Pieces(&block, twin->config.servers, server) == 1u) /* no block of the twin has more */
+        if (SKY_HeldShare_Pieces(&block, twin->config.servers, server) == 1u) /* no block of the twin has more pieces */
         {
             const bool asks = SKY_Presence_Asks(&held->presence, twin->now_us, block.chunk_total, server, true, places, several);
 
@@ -203,7 +204,7 @@ static bool has_moved(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
     return moved;
 }
 
-/* @return a chunk that is held nowhere, as all said who may have it */
+/* Return a chunk that is held nowhere, as all said who may have it. */
 static uint32_t gone_of(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
 {
     for (uint32_t server = 0; server < twin->config.servers; ++server)
@@ -219,7 +220,7 @@ static uint32_t gone_of(const SKYT_Twin_t *twin, const SKYT_Held_t *held)
     return SKYT_NONE;
 }
 
-/* Tell who was silent, so that they are left alone for a while. */
+/* Tell the core who was silent, so that they are left alone for a while. */
 static void tell_presence(const SKYT_Twin_t *twin, SKYT_Held_t *held)
 {
     uint32_t count = 0;

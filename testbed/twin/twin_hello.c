@@ -2,9 +2,9 @@
  * @file
  * Hellos between satellites, and news of links (sky_hello.h).
  *
- * A hello over a link that nothing disturbs, between two that know the same, would change nothing: it is not sent, and a satellite all
- * of whose links are so has no event. What disturbs a link wakes both its ends. They then know when they would have heard each other
- * last, and greet until all is calm again.
+ * A hello over a link that nothing disturbs, between two satellites that know the same, would change nothing, so it is not sent.
+ * A satellite all of whose links are so has no event. A disturbance of a link wakes both its ends. They then know when they would
+ * have heard each other last, and greet until all is calm again.
  */
 #include "twin_priv.h"
 
@@ -39,7 +39,7 @@ static bool is_heard(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
            (here->core.router.usable & 1u << link) != 0 && (there->core.router.usable & 1u << back) != 0;
 }
 
-/* Would a hello over this ISL tell either end anything? */
+/* Return true if a hello over this ISL would tell neither end anything. */
 static bool is_calm(const SKYT_Twin_t *twin, uint32_t node, uint32_t link)
 {
     const uint32_t     far  = SKYT_Network_Neighbour(twin, node, link);
@@ -66,7 +66,7 @@ static bool is_all_calm(const SKYT_Twin_t *twin, uint32_t node)
     return calm;
 }
 
-/* The hellos that were not sent: when it would have greeted, and heard, last. */
+/* Make up for the hellos that were not sent: note when the satellite would have greeted, and heard, last. */
 static void catch_up(SKYT_Twin_t *twin, uint32_t node)
 {
     SKY_Hello_t *hello = &twin->nodes[node].core.hello;
@@ -78,7 +78,7 @@ static void catch_up(SKYT_Twin_t *twin, uint32_t node)
     hello->due_us += (twin->now_us - hello->due_us) / hello->period_us * hello->period_us;
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
-        if (is_heard(twin, node, link) && hello->links[link].heard_us < hello->due_us) /* also where news has come just now */
+        if (is_heard(twin, node, link) && hello->links[link].heard_us < hello->due_us) /* news counts, too */
         {
             hello->links[link].heard_us = hello->due_us;
         }

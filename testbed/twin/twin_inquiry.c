@@ -1,6 +1,6 @@
 /**
  * @file
- * Questions of a ground host to many satellites, one inquiry at a time, and the operations that wait for what comes of them. The core
+ * Questions of a ground host to many satellites, one inquiry at a time, and the operations that wait for the result. The core
  * decides whom to ask and what the answers mean.
  *
  *     LOOK  after an answer that did not come: which satellites do not answer at all?   (sky_reach.h)
@@ -13,13 +13,13 @@
 #include "twin_priv.h"
 
 #define STATS_BYTES ((size_t)8 * SKY_STATS_KVC_COUNT)
-#define WAIT_US     UINT64_C(120000000) /* an inquiry ends long before: each of its rounds waits for some seconds at most */
+#define WAIT_US     UINT64_C(120000000) /* inquiries end long before: each round waits for some seconds at most */
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 static uint32_t about_most(const SKYT_Twin_t *twin)
 {
-    return twin->config.servers + 1u; /* the satellite that an operation failed on */
+    return twin->config.servers + 1u; /* one more for the satellite that an operation failed on */
 }
 
 bool SKYT_Inquiry_Init(SKYT_Ground_t *ground)
@@ -99,12 +99,12 @@ static void ask_all(SKYT_Ground_t *ground, uint8_t op, uint64_t wait_us)
         question->room              = op == SKY_OP_STATS ? inquiry->stats + (size_t)i * STATS_BYTES : NULL;
 
         ground->inquiry.answered[SKYT_NodeOf(twin, ask->satellite)] = false;
-        (void)SKY_Host_Ask(&ground->core, twin->now_us, question); /* sound, and there are places */
+        (void)SKY_Host_Ask(&ground->core, twin->now_us, question); /* the question is sound, and there are places */
     }
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfGround(twin, ground->number - 1u), twin->now_us);
 }
 
-/* @return false: nobody is in sight */
+/* Find whom to ask. @return false if nobody is in sight */
 static bool add_ask(SKYT_Ground_t *ground, SKY_Addr_t satellite)
 {
     SKYT_Inquiry_t       *inquiry = &ground->inquiry;
@@ -129,7 +129,7 @@ static bool add_ask(SKYT_Ground_t *ground, SKY_Addr_t satellite)
     return true;
 }
 
-/* Who else may be asked, the best first. */
+/* Add others that may be asked, the best first. */
 static uint32_t find_others(SKYT_Ground_t *ground)
 {
     SKYT_Twin_t    *twin   = ground->twin;
@@ -159,7 +159,7 @@ static uint32_t find_others(SKYT_Ground_t *ground)
 
 /* ---- a look ---------------------------------------------------------------------------------------------------------- */
 
-/* @return false: nobody is in sight */
+/* Begin a look. @return false if nobody is in sight */
 static bool begin_round(SKYT_Ground_t *ground)
 {
     SKYT_Twin_t    *twin    = ground->twin;
@@ -185,7 +185,7 @@ static bool begin_round(SKYT_Ground_t *ground)
     return true;
 }
 
-/* @return false: another round is under way */
+/* End a round of a look. @return false if another round is under way */
 static bool end_round(SKYT_Ground_t *ground)
 {
     SKYT_Inquiry_t *inquiry = &ground->inquiry;
@@ -211,7 +211,7 @@ static bool end_round(SKYT_Ground_t *ground)
 
 /* ---- are they back? -------------------------------------------------------------------------------------------------- */
 
-/* @return false: none is to be asked now */
+/* Begin to ask lost satellites whether they are back. @return false if none is to be asked now */
 static bool begin_back(SKYT_Ground_t *ground, bool doubted)
 {
     SKYT_Inquiry_t *inquiry = &ground->inquiry;
@@ -224,7 +224,7 @@ static bool begin_back(SKYT_Ground_t *ground, bool doubted)
         (void)add_ask(ground, inquiry->addrs[i]);
         if (twin->config.uplink == SKYT_UPLINK_ENTRIES && inquiry->count > 0u)
         {
-            for (uint32_t entry = 0; entry < twin->entry_count; ++entry) /* straight to those that would be ways in */
+            for (uint32_t entry = 0; entry < twin->entry_count; ++entry) /* satellites that would be ways in are asked directly */
             {
                 if (SKYT_NodeOf(twin, inquiry->asks[inquiry->count - 1u].satellite) == twin->entries[entry])
                 {
@@ -298,7 +298,7 @@ static uint64_t counter(const uint8_t *stats, uint32_t number)
     return value;
 }
 
-/* @return false: another pass is under way */
+/* End a pass of the search for late satellites. @return false if another pass is under way */
 static bool end_pass(SKYT_Ground_t *ground)
 {
     SKYT_Inquiry_t *inquiry  = &ground->inquiry;
@@ -309,7 +309,7 @@ static bool end_pass(SKYT_Ground_t *ground)
         const bool is_spare = inquiry->is_spare[node];
 
         inquiry->is_mute[node] =
-            is_spare || inquiry->last_rows[node] != SKY_SCHEDULE_NONE; /* unless it was asked, and answered */
+            is_spare || inquiry->last_rows[node] != SKY_SCHEDULE_NONE; /* mute unless it was asked, and answered */
         inquiry->spare_us[node] = is_spare ? inquiry->began_us : 0;
     }
     ground->late_count  = 0;
@@ -353,7 +353,7 @@ static bool end_pass(SKYT_Ground_t *ground)
 
 /* ---- inquiries ------------------------------------------------------------------------------------------------------- */
 
-/* What an operation waits for is known already. */
+/* Return true if the answer that an operation waits for is known already. */
 static bool is_known(const SKYT_Ground_t *ground, const SKYT_Active_t *active)
 {
     return (active->waits == SKYT_WAIT_LATE && SKYT_Reach_Late(ground).is_known) ||
@@ -369,7 +369,7 @@ static void resume(SKYT_Ground_t *ground, SKYT_Active_t *active)
     SKYT_Op_Resume(ground->twin, active, waited);
 }
 
-/* Begin what an operation waits for. @return false: there is nothing to ask */
+/* Begin the inquiry that an operation waits for. @return false if there is nothing to ask */
 static bool begin_inquiry(SKYT_Ground_t *ground, const SKYT_Active_t *active)
 {
     const SKYT_Twin_t *twin    = ground->twin;
@@ -394,7 +394,7 @@ static bool begin_inquiry(SKYT_Ground_t *ground, const SKYT_Active_t *active)
     }
 }
 
-/* All have answered, or their time is over. @return true: the inquiry is over */
+/* End an inquiry of which all have answered, or whose time is over. @return true if it is over */
 static bool end_step(SKYT_Ground_t *ground)
 {
     switch (ground->inquiry.kind)
@@ -409,7 +409,7 @@ static bool end_step(SKYT_Ground_t *ground)
     }
 }
 
-/* Let those go on that waited for the inquiry before it began. */
+/* Resume the operations that waited for the inquiry before it began. */
 static void end_inquiry(SKYT_Ground_t *ground)
 {
     SKYT_Twin_t      *twin = ground->twin;

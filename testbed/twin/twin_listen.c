@@ -1,18 +1,18 @@
 /**
  * @file
- * Telemetry: when a row begins, every satellite has something to tell, and a host begins to listen to one of the new window. It listens for
- * a lease and does not renew it, so before long nothing may come any more.
+ * Telemetry: when a row begins, every satellite has something to tell, and a host begins to listen to one of the new window. The
+ * host listens for a lease and does not renew it, so after that nothing may come any more.
  */
 #include <string.h>
 
 #include "twin_priv.h"
 
-#define LISTENER      1u                /* the host that listens */
-#define REQUEST_ID    UINT64_MAX        /* of no share */
+#define LISTENER      1u                /* number of the host that listens */
+#define REQUEST_ID    UINT64_MAX        /* a request id that belongs to no share */
 #define ON_WAY_US     UINT64_C(5000000) /* longer than the request is on its way */
 #define MESSAGE_BYTES 16u
 
-/* A satellite tells what it has to tell, to whoever listens. */
+/* Send a satellite's telemetry to whoever listens. */
 static void tell(SKYT_Twin_t *twin, uint32_t index)
 {
     static const uint8_t message[MESSAGE_BYTES];

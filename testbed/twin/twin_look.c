@@ -1,15 +1,15 @@
 /**
  * @file
- * Before some gets a ground host looks the block up by its key alone, as the ground does for the beginning of a prompt. The core decides
- * who is asked by HAS, and what is found, missed or not answered (sky_lookup.h). Before it purges a block that it missed it asks what
- * satellites know of it now: another host may have laid it for a row to come, or replaced it.
+ * The look-up of a block by its key alone: some gets begin with it, as the ground does for the beginning of a prompt. The core
+ * decides who is asked by HAS, and what is found, missed or not answered (sky_lookup.h). Before it purges a block that it missed
+ * the host asks what satellites know of it now: another host may have laid it for a row to come, or replaced it.
  */
 #include <string.h>
 
 #include "twin_priv.h"
 
 #define MIX         UINT64_C(0x100000001b3)
-#define QUESTION_US UINT64_C(1000000) /* that is waited for an answer at least, unless the get has less time */
+#define QUESTION_US UINT64_C(1000000) /* least time that an answer is waited for, unless the get has less */
 
 void SKYT_Look_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
@@ -25,7 +25,7 @@ void SKYT_Look_Begin(const SKYT_Twin_t *twin, SKYT_Active_t *active)
     SKY_Lookup_Init(&look->core, &look->key, 1, late.is_known && late.is_over);
 }
 
-/* Ask for the block those who were added. @return false: there are none */
+/* Ask those who were added for the block. @return false if there are none */
 static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_Look_t *look        = &active->look;
@@ -43,7 +43,7 @@ static bool ask_all(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return SKYT_Ask_All(twin, active, &what, wait_us < most_us ? wait_us : most_us);
 }
 
-/* What satellites said that were asked. One that knows the block counts, whatever others say. */
+/* Combine what the satellites said that were asked. One that knows the block counts, whatever others say. */
 static SKY_HasWord_t word_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_HostQuestion_t *questions = SKYT_Ask_Of(twin, active);
@@ -68,7 +68,7 @@ static SKY_HasWord_t word_of(const SKYT_Twin_t *twin, SKYT_Active_t *active)
     return word == SKY_WORD_UNSOUND ? SKY_WORD_ABSENT : word;
 }
 
-/* @return a number of the ways to those whom a pass asks, from 1 */
+/* Return a number of the ways to the satellites that a pass asks, from 1. */
 static uint32_t number_of(const SKYT_Ground_t *ground, const SKYT_Look_t *look)
 {
     uint64_t number = look->count;
@@ -82,7 +82,7 @@ static uint32_t number_of(const SKYT_Ground_t *ground, const SKYT_Look_t *look)
     return (uint32_t)(number >> 32) | 1u;
 }
 
-/* Find whom to ask first. @return false: the operation waits for that */
+/* Find whom to ask first. @return false if the operation waits for that */
 static bool find_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_May_t may = SKYT_Reach_May(twin, active);
@@ -96,7 +96,7 @@ static bool find_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return true;
 }
 
-/* Ask one after the other. @return true: the operation waits */
+/* Ask one satellite after the other. @return true if the operation waits */
 static bool run_pass(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKYT_Look_t *look = &active->look;
@@ -130,7 +130,7 @@ static bool run_pass(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return false;
 }
 
-/* Ask all at once: those who are late, or the places of now. @return true: the operation waits */
+/* Ask all at once: the late satellites, or the places of now. @return true if the operation waits */
 static bool run_all(SKYT_Twin_t *twin, SKYT_Active_t *active, SKY_LookupStep_t step)
 {
     SKYT_Look_t *look = &active->look;
@@ -186,7 +186,7 @@ bool SKYT_Look_Waits(SKYT_Twin_t *twin, SKYT_Active_t *active)
 
 /* ---- what a get confirms --------------------------------------------------------------------------------------------- */
 
-/* What the servers of now said that were asked. If the block is laid for a row to come, it is that one from now on. */
+/* Combine what the servers of now said. If the block is laid for a row to come, the operation's block is that one from now on. */
 static bool take_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_Places_t places = {&twin->schedule, (uint64_t)twin->config.handover_ms * US_PER_MS};
@@ -203,7 +203,7 @@ static bool take_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return SKY_Word_IsAhead(facts, row, rows, count);
 }
 
-/* Ask the servers of now. @return false: that is done */
+/* Ask the servers of now. @return false if that is done */
 static bool ask_ahead(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_Ground_t *ground = &twin->grounds[active->host - 1u];

@@ -1,7 +1,7 @@
 /**
  * @file
- * Links between satellites and to the ground, and the packets on them. A link has a delay, a rate, and what faults do to it; a packet
- * lies in a pool from when it is sent until it arrives.
+ * Links between satellites and to the ground, and the packets on them. A link has a delay, a rate, and faults. A packet lies in a
+ * pool from when it is sent until it arrives.
  */
 #include <string.h>
 
@@ -78,7 +78,7 @@ static void give_back(SKYT_Twin_t *twin, uint32_t packet)
 
 /* ---- what happens on a link ------------------------------------------------------------------------------------------ */
 
-/* @return false: the packet is lost */
+/* Let faults act on a packet. @return false if the packet is lost */
 static bool survives(SKYT_Twin_t *twin, const SKYT_Model_t *model, bool *bad)
 {
     if (model->burst_enter_ppm != 0 || *bad)
@@ -115,7 +115,7 @@ static uint32_t late_us(SKYT_Twin_t *twin, const SKYT_Model_t *model)
     return late;
 }
 
-/* Three bits at most: within four kilobytes the CRC-16 finds any three, wherever they are. */
+/* Invert three bits at most: within four kilobytes the CRC-16 finds any three, wherever they are. */
 static void flip(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, uint32_t len)
 {
     if (SKYT_Chance(twin, model->flip_ppm))
@@ -132,7 +132,7 @@ static void flip(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, ui
     }
 }
 
-/* A chunk that was damaged where no packet checksum covers it, in the memory of a relay: only the chunk's own checksum can tell. */
+/* Damage a chunk where no packet checksum covers it, as in the memory of a relay: only the chunk's own checksum can tell. */
 static void corrupt(SKYT_Twin_t *twin, const SKYT_Model_t *model, uint8_t *data, uint32_t len)
 {
     SKY_Packet_t pkt;
@@ -165,7 +165,7 @@ static void copy(uint8_t **to, const uint8_t *from, uint32_t len)
     }
 }
 
-/* Where a packet has been: it is about to leave a satellite. */
+/* Note where a packet has been: it is about to leave a satellite. */
 static void note_trail(SKYT_Twin_t *twin, SKYT_Packet_t *packet, uint32_t passed_on)
 {
     packet->hops     = 0;
@@ -251,7 +251,8 @@ static void launch(SKYT_Twin_t *twin, uint32_t index, uint16_t host, const SKYT_
     SKYT_Queue_Set(&twin->queue, SKYT_EventOfPacket(twin, packet), due_us);
 }
 
-/* When the last bit has left the transmitter: @p sent_us is first when the packet is ready. @return false: it is busy for too long already */
+/* Find when the last bit has left the transmitter; @p sent_us is first when the packet is ready. @return false if the transmitter
+ * is busy for too long already */
 static bool transmit(const SKYT_Twin_t *twin, SKYT_Link_t *link, uint32_t kbps, uint32_t len, uint64_t *sent_us)
 {
     const uint64_t ready_ns = *sent_us * NS_PER_US;
@@ -269,7 +270,7 @@ static bool transmit(const SKYT_Twin_t *twin, SKYT_Link_t *link, uint32_t kbps, 
     return true;
 }
 
-/* Nothing can arrive over this link. Does the satellite have to know? */
+/* Check a packet that cannot arrive over this link: maybe its sender had to know that. */
 static void check_dead(SKYT_Twin_t *twin, uint32_t node, uint32_t id, const SKYT_Parts_t *parts)
 {
     uint8_t *to = twin->scratch3;
@@ -320,7 +321,7 @@ void SKYT_Network_Send(SKYT_Twin_t *twin, uint64_t ready_us, uint32_t node, uint
 
 void SKYT_Network_Arrive(SKYT_Twin_t *twin, uint32_t id)
 {
-    const SKYT_Packet_t *packet = &twin->packets[id]; /* nobody takes it before it is given back */
+    const SKYT_Packet_t *packet = &twin->packets[id]; /* its place is not taken before it is given back */
     const uint32_t       node   = packet->link / SKYT_LINKS;
     const uint32_t       link   = packet->link % SKYT_LINKS;
     const uint32_t       far    = link < SKY_ISL_COUNT ? SKYT_Network_Neighbour(twin, node, link) : node;

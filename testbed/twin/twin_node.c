@@ -6,7 +6,7 @@
 
 #include "twin_priv.h"
 
-/* Endpoints are what the core tells senders apart by: the number of a ground host, or this of a satellite. */
+/* Endpoints by which the core tells senders apart: the number of a ground host, or this one of a satellite. */
 static uint64_t endpoint_of(uint32_t node)
 {
     return ((uint64_t)node + 1u) << 16 | 1u;
@@ -93,7 +93,7 @@ static void begin(void *context, uint64_t now_us, const SKY_Packet_t *from)
     }
 }
 
-/* The service has said what there was to say about a packet. */
+/* End the answer of the service: it has said all that there was to say about a packet. */
 static void end(SKYT_Node_t *node)
 {
     if (node->begun != NULL)
@@ -107,7 +107,7 @@ static void end(SKYT_Node_t *node)
     }
 }
 
-/* @return false: there is nothing more, or the run has stopped */
+/* Get the service's next packet. @return false if there is none, or the run has stopped */
 static bool pull(SKYT_Node_t *node, uint64_t now_us, SKY_Out_t *out)
 {
     const SKY_AnswerStage_t stage   = node->service.answer.stage;
@@ -240,7 +240,7 @@ static uint64_t clock_offset_us(void *context)
 
 /* ---- what calls the core --------------------------------------------------------------------------------------------- */
 
-/* The core may stop in the middle of a burst; the packet that the service acted on is gone then. */
+/* Forget the packet that the service acted on: the core may stop in the middle of a burst, and the packet is gone then. */
 static void forget_packet(SKYT_Node_t *node)
 {
     node->begun    = NULL;
@@ -297,11 +297,11 @@ void SKYT_Node_Serve(SKYT_Twin_t *twin, uint32_t index, const SKY_Packet_t *pkt)
 
     begin(node, twin->now_us, pkt);
     while (node->service.answer.stage != SKY_ANSWER_IDLE &&
-           SKY_Service_Next(&node->service, twin->now_us, &out)) /* ends: an answer */
+           SKY_Service_Next(&node->service, twin->now_us, &out)) /* the loop ends, because it pulls one answer */
     {
     }
     end(node);
-    SKYT_Node_Poll(twin, index); /* what else it has to say goes out */
+    SKYT_Node_Poll(twin, index); /* the service's other packets go out */
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------------ */
@@ -336,7 +336,7 @@ static bool start(SKYT_Twin_t *twin, uint32_t index)
     cfg.torus        = twin->torus;
     cfg.packet_bytes = twin->config.packet_bytes;
     cfg.hello_us     = (uint64_t)twin->config.hello_ms * US_PER_MS;
-    cfg.poll_most_us = UINT64_MAX; /* whoever gives the service work polls it */
+    cfg.poll_most_us = UINT64_MAX; /* the caller who gives the service work polls it */
     cfg.lease_us     = SKYT_LEASE_US;
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
     {
@@ -366,7 +366,7 @@ static bool start(SKYT_Twin_t *twin, uint32_t index)
     return start_service(twin, index);
 }
 
-/* All satellites begin together and know each other: nobody has to greet. */
+/* Start all satellites together. They know each other, so nobody has to greet. */
 static bool calm_down(SKY_Hello_t *hello)
 {
     for (uint32_t link = 0; link < SKY_ISL_COUNT; ++link)
@@ -391,7 +391,7 @@ void SKYT_Node_SetSchedule(SKYT_Twin_t *twin, uint32_t index)
 {
     SKYT_Node_t *node = &twin->nodes[index];
 
-    (void)SKY_Service_SetSchedule(&node->service, node->late != NULL ? node->late : &twin->schedule); /* for this constellation */
+    (void)SKY_Service_SetSchedule(&node->service, node->late != NULL ? node->late : &twin->schedule); /* it fits this sky */
 }
 
 void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
@@ -421,9 +421,9 @@ void SKYT_Node_Crash(SKYT_Twin_t *twin, uint32_t index)
 
 void SKYT_Node_Restart(SKYT_Twin_t *twin, uint32_t index)
 {
-    (void)start(twin, index); /* what was accepted once is accepted again */
+    (void)start(twin, index); /* a configuration that was accepted once is accepted again */
     SKYT_Node_SetSchedule(twin, index);
     SKYT_Hello_SetSky(twin, index);
     SKYT_Hello_Wake(twin, index);
-    SKYT_Node_Poll(twin, index); /* it greets at once */
+    SKYT_Node_Poll(twin, index); /* the satellite greets at once */
 }

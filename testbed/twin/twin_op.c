@@ -1,7 +1,7 @@
 /**
  * @file
- * Operations of ground hosts: put a block, get it, forget it. The core's host runs them; here is where the shares may be, and what is
- * made of the end.
+ * Operations of ground hosts: put a block, get it, forget it. The core's host runs them; this file says where the shares may be,
+ * and what follows from the end.
  */
 #include <stddef.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static void find_shares(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
     }
 }
 
-/* Tell the core's host where to go for the shares. @return false: no satellite is in sight */
+/* Tell the core's host where to go for the shares. @return false if no satellite is in sight */
 static bool take_shares(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_Shares_t *shares = &ground_of(twin, active)->shares;
@@ -98,7 +98,7 @@ static bool take_shares(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return true;
 }
 
-/* @return a number of the places that are asked, from 1 */
+/* Return a number of the places that are asked, from 1. */
 static uint32_t number_of(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const size_t count  = (size_t)(active->block_state.rounds + 1u) * twin->config.servers;
@@ -120,7 +120,7 @@ SKYT_Active_t *SKYT_Op_Of(const SKY_HostBlock_t *block)
 
 /* ---- begin ----------------------------------------------------------------------------------------------------------- */
 
-/* Who gets or purges a block knows what the put said that ended well last. */
+/* Return the epoch of an operation. A get or a purge knows that of the last put that ended well. */
 static uint32_t epoch_of(const SKYT_Twin_t *twin, const SKYT_Op_t *op)
 {
     if (op->kind != SKYT_OP_PUT)
@@ -163,7 +163,7 @@ bool SKYT_Op_FindPlaces(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return take_shares(twin, active);
 }
 
-/* Begin an attempt. @return false: there is nobody to ask, or nothing to gain; the attempts go on, or are over */
+/* Begin an attempt. @return false if there is nobody to ask, or nothing to gain; the attempts go on, or are over */
 static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     SKYT_Ground_t *ground = ground_of(twin, active);
@@ -187,7 +187,7 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
     SKY_Host_BeginReport(core);
     if (SKY_Host_Begin(core, twin->now_us, &active->block_state) != SKY_HOST_BEGUN)
     {
-        active->failed = SKYT_CAUSE_UNEXPLAINED; /* it has room for all that run */
+        active->failed = SKYT_CAUSE_UNEXPLAINED; /* the host has room for all that run */
         SKY_Attempts_GiveUp(&active->attempts);
         return false;
     }
@@ -196,7 +196,7 @@ static bool begin_transfer(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return true;
 }
 
-/* What is to be attempted is known: begin with it. */
+/* Begin with what is to be attempted. */
 static void begin_attempts(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKY_Late_t late = SKYT_Reach_Late(ground_of(twin, active));
@@ -209,7 +209,7 @@ static void begin_attempts(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
     else
     {
-        SKY_Attempts_InitPut(&active->attempts); /* of a purge they are never begun */
+        SKY_Attempts_InitPut(&active->attempts); /* the attempts of a purge are never begun */
     }
     SKYT_Truth_OpBegins(twin, active);
 }
@@ -239,7 +239,7 @@ static void count(SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t c
     }
 }
 
-/* A host that missed a block purges what is left: the rest is useless without what is gone (paper, section 3.9). */
+/* Let a host that missed a block purge what is left: the rest is useless without the missing chunk (paper, section 3.9). */
 static void become_purge(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const bool is_hurried = active->is_useless; /* somebody is about to count on blocks */
@@ -280,12 +280,12 @@ static void finish(SKYT_Twin_t *twin, SKYT_Active_t *active, SKYT_Cause_t failed
     }
     active->is_active                            = false;
     twin->active_free[twin->active_free_count++] = index;
-    SKYT_Queue_SetBy(&twin->queue, SKYT_EventOfScript(twin, 0), twin->now_us); /* there is room for another */
+    SKYT_Queue_SetBy(&twin->queue, SKYT_EventOfScript(twin, 0), twin->now_us); /* there is room for another operation */
 }
 
 /* ---- from beginning to end --------------------------------------------------------------------------------------------- */
 
-/* Who is late was found out. */
+/* Note the satellites that were found late. */
 static void take_search(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_Ground_t *ground = ground_of(twin, active);
@@ -294,7 +294,7 @@ static void take_search(SKYT_Twin_t *twin, SKYT_Active_t *active)
     SKY_Attempts_Searched(&active->attempts, &late, ground->handovers.row);
 }
 
-/* Begin an attempt. @return false: the attempts go on, or are over */
+/* Begin an attempt. @return false if the attempts go on, or are over */
 static bool ask(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     switch (SKYT_Reach_May(twin, active))
@@ -310,7 +310,7 @@ static bool ask(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
 }
 
-/* Before a get: is there such a block? @return true: the operation waits, or is over */
+/* Look for the block before a get. @return true if the operation waits, or is over */
 static bool look_up(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     if (SKYT_Look_Waits(twin, active))
@@ -336,7 +336,7 @@ static bool look_up(SKYT_Twin_t *twin, SKYT_Active_t *active)
     return true;
 }
 
-/* Before a get: is the block whole? That is asked only while nothing is late. @return true: the operation waits */
+/* Ask whether the block is whole before a get, but only while nothing is late. @return true if the operation waits */
 static bool ask_first(SKYT_Twin_t *twin, SKYT_Active_t *active)
 {
     const SKYT_Ground_t *ground = ground_of(twin, active);

@@ -1,8 +1,8 @@
 /**
  * @file
- * Check that the twin gets on. Steps are counted since an operation last began or ended: events, packets sent, answers pulled from a
- * service. Too many of them for the time that has passed are a livelock. Then the next steps are looked at more closely, the run stops,
- * and the violation says what goes round: satellite, operation and kind of packet.
+ * The check that the twin gets on. Steps are counted since an operation last began or ended: events, packets sent, answers pulled
+ * from a service. Too many of them for the time that has passed are a livelock. Then the next steps are looked at more closely,
+ * the run stops, and the violation says what goes round: satellite, operation and kind of packet.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 
 #include "twin_priv.h"
 
-#define BASE_STEPS   UINT64_C(1000000) /* at once: 64 honest seeds needed 106,499 at most */
-#define NODE_STEPS   UINT64_C(200)     /* and so many more for each satellite in a second: an estimate, well above hellos */
-#define CENSUS_STEPS UINT64_C(65536)   /* that are looked at */
+#define BASE_STEPS   UINT64_C(1000000) /* steps that are allowed at once: 64 honest seeds needed 106,499 at most */
+#define NODE_STEPS   UINT64_C(200)     /* more steps for each satellite in a second: an estimate, well above hellos */
+#define CENSUS_STEPS UINT64_C(65536)   /* steps that are looked at */
 #define US_PER_S     UINT64_C(1000000)
 #define REQUEST_BIT  1u
 
@@ -34,7 +34,7 @@ void SKYT_Pace_Restart(SKYT_Twin_t *twin)
 {
     if (twin->pace.census_until != 0)
     {
-        return; /* there were too many steps already, and what they are is being found out */
+        return; /* there were too many steps already, which are being looked at */
     }
     twin->pace.steps   = 0;
     twin->pace.from_us = twin->now_us;
@@ -72,7 +72,7 @@ static void begin_census(SKYT_Twin_t *twin)
     (void)memset(pace->actives, 0, twin->config.active_max * sizeof(*pace->actives));
 }
 
-/* @return kind of packet as twice the operation, and one more for a request; 0: it does not decode */
+/* Return the kind of a packet: twice the operation, and one more for a request; 0 if it does not decode. */
 static uint32_t kind_of(const SKYT_Twin_t *twin, const uint8_t *data, uint32_t len, uint32_t *active)
 {
     SKY_Packet_t pkt;

@@ -81,7 +81,7 @@ typedef struct
     SKY_Schedule_t     *late;   /**< schedule of its own, if its clock is late */
     uint8_t            *memory; /**< memory of the store */
     bool                is_up;
-    uint64_t            up_us, down_us;             /**< times at which it last began, and crashed */
+    uint64_t            up_us, down_us;             /**< times of its last begin and its last crash */
     uint64_t            listened_us;                /**< time at which a host last asked for its telemetry */
     uint64_t            cleared_us;                 /**< time at which it last had nothing left to hand over when it was asked */
     uint32_t            cleared_row;                /**< row in which it was then; SKYT_NONE: it held nothing */

@@ -63,7 +63,7 @@ static void sift_down(SKYT_Queue_t *queue, uint32_t at, SKYT_Event_t event)
     place(queue, at, &event);
 }
 
-/* The event at a place has changed, or another has come there. */
+/* Restore the order after the event at a place has changed, or another has come there. */
 static void sift(SKYT_Queue_t *queue, uint32_t at, const SKYT_Event_t *event)
 {
     if (at > 0 && is_before(event, &queue->heap[(at - 1u) / 2u]))

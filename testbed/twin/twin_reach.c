@@ -67,7 +67,7 @@ bool SKYT_Reach_IsLost(const SKYT_Ground_t *ground, SKY_Addr_t satellite)
     return SKY_Satellites_Has(&lost, satellite);
 }
 
-/* The satellite to send to. @return SKYT_NONE: there is none */
+/* Return the satellite to send to, or SKYT_NONE if there is none. */
 static uint32_t find_entry(const SKYT_Ground_t *ground, SKY_Addr_t target)
 {
     const SKYT_Twin_t *twin      = ground->twin;
@@ -123,7 +123,8 @@ void SKYT_Reach_Servers(const SKYT_Ground_t *ground, uint32_t row, SKY_Addr_t *s
     SKY_Places_InRow(&ground->twin->schedule, row, &lost, servers, ground->room);
 }
 
-/* The server that is reached over the fewest hops; of several the nearest to the centre. @return SKYT_NONE: none can be reached */
+/* Return the server that is reached over the fewest hops; of several the nearest to the centre. SKYT_NONE means that none can be
+ * reached. */
 static uint32_t nearest_of(const SKYT_Ground_t *ground, uint32_t row)
 {
     const SKYT_Twin_t *twin    = ground->twin;

@@ -7,7 +7,7 @@
 
 #define BIT(cause)  ((uint8_t)(1u << (cause)))
 #define HOLDERS_MAX 8u
-#define SETTLING_US 60000000u /* so long after a fault its traces may last: timers that have backed off, queues */
+#define SETTLING_US 60000000u /* time after a fault in which its traces may last: timers that have backed off, queues */
 
 static void taint(SKYT_Twin_t *twin, uint32_t block, SKYT_Cause_t cause)
 {
@@ -121,7 +121,8 @@ void SKYT_Truth_Surveyed(SKYT_Twin_t *twin, uint32_t node)
     }
 }
 
-/* What is missing of a block may be on its way, as long as somebody who was not asked in this row has it, or had something left then. */
+/* Check that the scrub may purge a block. The missing chunks may be on their way if a satellite that was not asked in this row has
+ * them, or had something left then. */
 static void check_survey(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
 {
     const SKY_Schedule_t *schedule = twin->nodes[node].service.core.schedule;
@@ -141,7 +142,7 @@ static void check_survey(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     }
 }
 
-/* A share that a fault keeps from moving looks like one that is gone. */
+/* A share that a fault keeps from moving looks to the scrub like one that is gone. */
 void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
 {
     check_survey(twin, node, block);
@@ -163,7 +164,7 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
     taint(twin, block, SKYT_CAUSE_SCRUBBED);
 }
 
-/* Silence that a host sees is the doing of a fault, as with an operation that expires. */
+/* Return true if a fault explains the silence that a host sees, as with an operation that expires. */
 static bool is_silence_explained(const SKYT_Twin_t *twin)
 {
     const uint64_t since_us = twin->now_us > SETTLING_US ? twin->now_us - SETTLING_US : 0;
@@ -237,7 +238,7 @@ void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t be
     }
 }
 
-/* Somebody else may have put or purged the block meanwhile, and packets of that may still be about. */
+/* Return true if somebody else may have put or purged the block meanwhile, so that packets of that may still be about. */
 static bool is_disturbed(const SKYT_Truth_t *truth, uint64_t began_us)
 {
     const bool is_put    = truth->put_us != 0 && truth->put_us + SKYT_PURGE_ECHO_US >= began_us;
@@ -246,8 +247,9 @@ static bool is_disturbed(const SKYT_Truth_t *truth, uint64_t began_us)
     return truth->putting > 0 || truth->purging > 1u || is_put || is_purged;
 }
 
-/* What is on its way from one satellite to another is not purged, nor what lies at a stand-in, which keeps it in the layout hop, nor what a
- * satellite holds that the host calls lost. To make way for another block it is enough that the first server's share is gone. */
+/* A purge does not reach what is on its way from one satellite to another, what lies at a stand-in, which keeps it in the layout
+ * hop, nor what a satellite holds that the host calls lost. To make way for another block it is enough that the first server's
+ * share is gone. */
 void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Truth_t *truth       = &twin->truth[active->block];
@@ -318,7 +320,7 @@ uint32_t SKYT_Holders(const SKYT_Twin_t *twin, uint32_t block, uint32_t chunk, u
 
 /* ---- operations ------------------------------------------------------------------------------------------------------ */
 
-/* Why a get might miss, as things are now; NONE: it must not. */
+/* Return why a get might miss, as things are now; NONE means that it must not. */
 static SKYT_Cause_t excuse(const SKYT_Truth_t *truth)
 {
     static const SKYT_Cause_t order[] = {SKYT_CAUSE_PURGED, SKYT_CAUSE_CRASHED, SKYT_CAUSE_EVICTED, SKYT_CAUSE_SCRUBBED};
@@ -359,7 +361,7 @@ void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
             truth->put_us = twin->now_us;
             if (truth->putting++ == 0)
             {
-                /* A purge may still be about, or a copy of one. */
+                /* Packets of a purge, or copies of them, may still be about. */
                 const bool is_purged =
                     truth->purging > 0 || (truth->purged_us != 0 && twin->now_us < truth->purged_us + SKYT_PURGE_ECHO_US);
 
@@ -382,8 +384,8 @@ void SKYT_Truth_OpBegins(SKYT_Twin_t *twin, SKYT_Active_t *active)
     }
 }
 
-/* What expired or was unreachable is the doing of a fault that keeps packets from getting through, or of a sky whose links are behind
- * the earth. Disorder, copies or a packet lost now and then explain neither. */
+/* Return true if a fault that keeps packets from getting through explains why an operation expired or was unreachable, or a sky
+ * whose links are behind the earth. Disorder, copies or a packet lost now and then explain neither. */
 static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, SKYT_Cause_t cause)
 {
     const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;
@@ -397,7 +399,7 @@ static bool is_explained(const SKYT_Twin_t *twin, const SKYT_Active_t *active, S
             return is_hard || twin->sky_links_down > 0;
         case SKYT_CAUSE_EXPIRED:
             return is_hard || SKYT_Fault_Since(&twin->lossy, since_us) ||
-                   active->attempts.searches == SKY_ATTEMPT_SEARCHES_MAX; /* a row began during each of them */
+                   active->attempts.searches == SKY_ATTEMPT_SEARCHES_MAX; /* a row began during each search */
         default:
             return false;
     }
@@ -415,8 +417,8 @@ static SKYT_Cause_t judge_transfer(SKYT_Twin_t *twin, const SKYT_Active_t *activ
     return SKYT_CAUSE_UNEXPLAINED;
 }
 
-/* What explains that a block is not whole does not explain that a chunk is missed which is there. But one that a purge is after, or a
- * put that began or ended meanwhile has brought, may have been missed. */
+/* Return true if a get may miss a chunk that somebody holds. The cause why a block is not whole does not explain that. But a
+ * chunk that a purge is after, or that a put has brought which began or ended meanwhile, may have been missed. */
 static bool may_miss_anything(const SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Truth_t *truth = &twin->truth[active->block];
@@ -434,7 +436,7 @@ static bool waits_otherwise(const SKYT_Twin_t *twin, const SKYT_Active_t *active
     return active->is_ahead && epoch != active->epoch && epoch > SKY_Schedule_RowAt(&twin->schedule, twin->now_us);
 }
 
-/* No satellite that was asked held a chunk. */
+/* Judge a miss: no satellite that was asked held a chunk. */
 static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const SKYT_Cause_t now    = excuse(&twin->truth[active->block]);
@@ -463,7 +465,7 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 
         if (passed_over == SKYT_NONE)
         {
-            return SKYT_CAUSE_STRANDED; /* who holds it could not be asked */
+            return SKYT_CAUSE_STRANDED; /* the holders of the chunk could not be asked */
         }
         SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, passed_over, active->op, active->block, active->denied,
                         "a get missed a chunk that this satellite was about to hand over, and did not ask it");
@@ -474,7 +476,8 @@ static SKYT_Cause_t judge_miss(SKYT_Twin_t *twin, const SKYT_Active_t *active)
     return SKYT_CAUSE_UNEXPLAINED;
 }
 
-/* Satellites deny a block of which all is held. A host that knows only its key does not ask where it waits for a later row. */
+/* Judge a look-up: satellites deny a block of which all chunks are held. A host that knows only its key does not ask where it
+ * waits for a later row. */
 static SKYT_Cause_t judge_denial(SKYT_Twin_t *twin, const SKYT_Active_t *active)
 {
     const uint64_t since_us = active->started_us > SETTLING_US ? active->started_us - SETTLING_US : 0;

@@ -1,10 +1,10 @@
 /**
  * @file
- * Duties of a store: the block that was used longest ago makes room, only when there is none left; and parts of a
- * chunk are kept as long as their PUT's deadline says, and no longer.
+ * Duties of a store: the block that was used longest ago makes room, only when there is none left; and parts of a chunk are kept
+ * as long as their PUT's deadline says, and no longer.
  *
- * When each block was used last is noted here, from the packets alone. A PUT that was refused may have counted as a use or not, so two
- * notes are kept: the last use that is certain, and the last that is possible.
+ * This file notes when each block was used last, from the packets alone. A PUT that was refused may have counted as a use or not,
+ * so there are two notes: the last use that is certain, and the last that is possible.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +15,16 @@
 
 struct SKYT_Use
 {
-    uint64_t certain, possible; /* numbers of uses, over the whole run */
-    uint64_t taken_us;          /* when a put of it was taken last */
-    uint64_t put_until_us;      /* its deadline, or when its parts are forgotten */
-    uint64_t raised_us;         /* when the epoch was raised last, or when what was being handed over then is over */
-    uint32_t epoch;             /* the largest that a put has said since the block is here */
+    uint64_t certain, possible; /* numbers of the last uses, over the whole run */
+    uint64_t taken_us;          /* time at which a put of the block was last taken */
+    uint64_t put_until_us;      /* deadline of that put, or time at which its parts are forgotten */
+    uint64_t raised_us;         /* time at which the epoch was raised last, or at which the handover of that moment is over */
+    uint32_t epoch;             /* largest epoch that a put has said since the block is here */
 };
 
 bool SKYT_Use_Init(SKYT_Twin_t *twin)
 {
-    twin->uses = calloc((size_t)twin->node_count * (twin->block_count + 1u), sizeof(*twin->uses)); /* the last is the junk */
+    twin->uses = calloc((size_t)twin->node_count * (twin->block_count + 1u), sizeof(*twin->uses)); /* the last: junk */
     return twin->uses != NULL;
 }
 
@@ -40,7 +40,7 @@ static void note_use(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, 
     SKYT_Use_t *use = use_of(twin, node, pkt->tenant, pkt->key);
 
     use->possible = ++twin->use_count;
-    if (is_certain && pkt->tenant != SKYT_JUNK_TENANT) /* of the junk, which has one note, nothing is certain */
+    if (is_certain && pkt->tenant != SKYT_JUNK_TENANT) /* the junk has one note, so nothing of it is certain */
     {
         use->certain = use->possible;
     }
@@ -51,7 +51,7 @@ static bool is_same(const SKY_BlockInfo_t *info, uint32_t tenant, const uint8_t 
     return info->tenant == tenant && memcmp(info->key, key, SKY_KEY_BYTES) == 0;
 }
 
-/* A block has made room for the one of @p pkt. */
+/* Check that a block has made room for the one of @p pkt. */
 static void check_evicted(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, uint32_t slots_before)
 {
     const SKY_Store_t *store  = &twin->nodes[node].store;
@@ -104,7 +104,8 @@ static void note_lifetime(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *
     }
 }
 
-/* The largest epoch that was told counts, as long as the satellite knows the block. What it is handing over already goes on its way. */
+/* Note the largest epoch that was told: it counts as long as the satellite knows the block. A handover that goes on already ends
+ * as it began. */
 static void note_put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, const SKYT_Before_t *before)
 {
     SKYT_Use_t    *use = use_of(twin, node, pkt->tenant, pkt->key);

@@ -1,8 +1,8 @@
 /**
  * @file
- * Chunks that take time on board (the processing time of the paper's simulation, section 4): a satellite sees to one after the other.
- * A chunk of a put is taken in when its time is over, one of a get goes out then. What else is for the service of this satellite
- * waits behind them and takes no time itself; what it only passes on does not wait.
+ * Chunks that take time on board (the processing time of the paper's simulation, section 4): a satellite works on one after the
+ * other. A chunk of a put is taken in when its time is over, one of a get goes out then. Other packets for the service of this
+ * satellite wait behind them and take no time themselves; packets that it passes on do not wait.
  */
 #include "twin_priv.h"
 
@@ -37,7 +37,7 @@ bool SKYT_Work_Hold(SKYT_Twin_t *twin, uint32_t index, uint32_t id, const uint8_
         return false;
     }
     const bool is_chunk =
-        pkt.is_request && pkt.op == SKY_OP_PUT && pkt.offset + pkt.length == pkt.chunk_len; /* or its last part */
+        pkt.is_request && pkt.op == SKY_OP_PUT && pkt.offset + pkt.length == pkt.chunk_len; /* or the last part of it */
     const uint64_t due_us = SKYT_Work_Add(twin, index, is_chunk ? 1u : 0u);
 
     if (due_us == twin->now_us && node->held == 0)
