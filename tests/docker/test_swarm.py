@@ -15,7 +15,7 @@ import redis
 
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.docker import build_image, find_checkout
-from skymemory.testbed.several import AGENT_SECRET, HTTP_PORT, PLANE, RESP_PORT
+from skymemory.testbed.several import AGENT_SECRET, HTTP_PORT, LMCACHE_PORT, PLANE, RESP_PORT
 from support.ground_container import ALL_IS_WELL, ground, routes
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
@@ -32,7 +32,7 @@ def ports() -> dict[int, int]:
     """Free ports of this machine, by those that the stack would publish."""
     with ExitStack() as stack:
         found = {}
-        for port in (RESP_PORT, HTTP_PORT):
+        for port in (RESP_PORT, LMCACHE_PORT, HTTP_PORT):
             probe = stack.enter_context(socket.socket())
             probe.bind(("", 0))
             found[port] = probe.getsockname()[1]

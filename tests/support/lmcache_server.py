@@ -1,4 +1,4 @@
-"""LMCache's server as a process of its own, which stores through a Redis port."""
+"""LMCache's server as a process of its own, which stores through the agent or a Redis server."""
 
 import json
 import os

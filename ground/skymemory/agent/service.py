@@ -14,8 +14,8 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 
 from skymemory.agent.constellation_source import ConstellationSource, FixedSource, RunningSource
 from skymemory.agent.engine_server import EngineServer
+from skymemory.agent.gateway.gateway import Gateway
 from skymemory.agent.http import HttpServer
-from skymemory.agent.resp.gateway import Gateway
 from skymemory.agent.settings import AgentSettings
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.agent.systemd import notify
@@ -67,11 +67,17 @@ class Agent:
         self.engines = EngineServer(self.sky, settings.socket, self.registry, self.sky.observer)
         self._parts: list[Part] = [self.sky, self.engines]
         """Parts in the order of their start; they end in the opposite order."""
-        self.resp: Gateway | None = None
-        if settings.resp_port is not None:
-            password = settings.resp_password
-            self.resp = Gateway(self.sky, settings.resp_host, settings.resp_port, self.registry, password=password)
-            self._parts.append(self.resp)
+        self.gateway: Gateway | None = None
+        if settings.resp_port is not None or settings.lmcache_port is not None:
+            self.gateway = Gateway(
+                self.sky,
+                settings.resp_host,
+                settings.resp_port,
+                self.registry,
+                lmcache_port=settings.lmcache_port,
+                password=settings.resp_password,
+            )
+            self._parts.append(self.gateway)
         if settings.http_port is not None:
             self.http = HttpServer(self.sky, self.registry, settings.http_host, settings.http_port)
             self._parts.append(self.http)
@@ -108,8 +114,10 @@ class Agent:
     def addresses(self) -> dict[str, str]:
         """Return the addresses where it serves, once it was started."""
         found = {"engines": str(self.settings.socket)}
-        if self.resp is not None:
-            found["redis"] = f"redis://{self.settings.resp_host}:{self.resp.port}"
+        if self.gateway is not None:
+            for name, port in (("redis", self.gateway.port), ("lmcache", self.gateway.lmcache_port)):
+                if port is not None:
+                    found[name] = f"redis://{self.settings.resp_host}:{port}"
         if self.http is not None:
             found["http"] = f"http://{self.settings.http_host}:{self.http.port}"
         return found

@@ -25,9 +25,12 @@ class AgentSettings:
     """State folder whose `skymem replay` the window follows; None: this user's."""
     resp_port: int | None = None
     """Port of Redis clients; None: not served."""
+    lmcache_port: int | None = None
+    """Port of LMCache 0.5's client; None: not served."""
     resp_host: str = "127.0.0.1"
+    """Address of Redis clients and LMCache."""
     resp_password: str | None = None
-    """Password of Redis clients; None: none."""
+    """Password of Redis clients and LMCache; None: none."""
     http_port: int | None = None
     """Port of health, metrics and the page; None: not served."""
     http_host: str = "127.0.0.1"

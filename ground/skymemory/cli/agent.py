@@ -52,9 +52,10 @@ def _use_file(context: click.Context, _: click.Parameter, path: Path | None) -> 
     help="Unix socket of engines. Default: agent.sock in the state folder.",
 )
 @click.option("--resp-port", type=_PORT, show_envvar=True, help="Port of Redis clients. Default: they are not served.")
-@click.option("--resp-host", default=AgentSettings.resp_host, show_envvar=True, help="Address of that port.")
+@click.option("--lmcache-port", type=_PORT, show_envvar=True, help="Port of LMCache 0.5's client. Default: it is not served.")
+@click.option("--resp-host", default=AgentSettings.resp_host, show_envvar=True, help="Address of these two ports.")
 @click.option(
-    "--resp-password", show_envvar=True, help="Password of Redis clients (AUTH). Flags are visible to all users of this machine."
+    "--resp-password", show_envvar=True, help="Password of both (AUTH). Flags are visible to all users of this machine."
 )
 @click.option("--http-port", type=_PORT, show_envvar=True, help="Port of page, health and metrics. Default: none.")
 @click.option("--http-host", default=AgentSettings.http_host, show_envvar=True, help="Address of that port.")
@@ -63,6 +64,7 @@ def agent(
     replay: Path | None,
     socket: Path | None,
     resp_port: int | None,
+    lmcache_port: int | None,
     resp_host: str,
     resp_password: str | None,
     http_port: int | None,
@@ -73,7 +75,8 @@ def agent(
     The agent starts even if the constellation is unreachable. SIGTERM or Ctrl-C ends it. Settings come from the file, the
     environment and flags. If several set an option, the last of these counts.
     """
-    if resp_port is not None and not resp_password and not _is_loopback(resp_host):
+    is_served = resp_port is not None or lmcache_port is not None
+    if is_served and not resp_password and not _is_loopback(resp_host):
         raise BadInput(
             f"--resp-host is {resp_host}, where other machines may come: it needs a --resp-password; 127.0.0.1 needs none"
         )
@@ -87,6 +90,7 @@ def agent(
         constellation=constellation,
         replay=replay,
         resp_port=resp_port,
+        lmcache_port=lmcache_port,
         resp_host=resp_host,
         resp_password=resp_password,
         http_port=http_port,

@@ -1,6 +1,6 @@
 """LMCache: a storage adapter of its server, loaded by `{"type":"plugin", ...}` (docs/lmcache.md).
 
-LMCache's own client of Redis servers does the same through the agent's Redis port. This adapter copies chunks once, checks them
+LMCache's own client of Redis servers does the same through the agent's port for it. This adapter copies chunks once, checks them
 from end to end, and comes back when the agent does. So use it on the agent's host.
 
     root = of the chunks' format and the tenant secret

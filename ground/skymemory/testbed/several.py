@@ -20,7 +20,7 @@ AGENT = Image("agent", 16_384)
 FRAME_MAX = 9000
 """Largest frame that all Ethernet switches forward."""
 VXLAN_OVERHEAD = 50
-RESP_PORT, HTTP_PORT = 6390, 8090
+RESP_PORT, LMCACHE_PORT, HTTP_PORT = 6390, 6391, 8090
 ROUTES_MIB = 32
 """Memory of the process that routes addresses."""
 AGENT_FILE = "/etc/skymemory/constellation.toml"
@@ -122,7 +122,7 @@ def stack_file(constellation: Constellation, *, source: str) -> str:
         f'    command: ["{network.base}", "{constellation.planes}", "", "skymem", "agent", "--config", "{SECRET_FILE}",',
         f'      "--constellation", "{AGENT_FILE}",',
         '      "--socket", "/run/skymemory/agent.sock", "--resp-host", "0.0.0.0", "--http-host", "0.0.0.0",',
-        f'      "--resp-port", "{RESP_PORT}", "--http-port", "{HTTP_PORT}"]',
+        f'      "--resp-port", "{RESP_PORT}", "--lmcache-port", "{LMCACHE_PORT}", "--http-port", "{HTTP_PORT}"]',
         "    environment: {SKY_USER: '0'}  # the socket is for engines of its user: here root",
         "    cap_drop: [ALL]",
         "    cap_add: [NET_ADMIN, SETUID, SETGID, SETPCAP]",
@@ -132,6 +132,7 @@ def stack_file(constellation: Constellation, *, source: str) -> str:
         "    volumes: ['/run/skymemory:/run/skymemory']",
         "    ports:",
         f"      - {{target: {RESP_PORT}, published: {RESP_PORT}, mode: host}}",
+        f"      - {{target: {LMCACHE_PORT}, published: {LMCACHE_PORT}, mode: host}}",
         f"      - {{target: {HTTP_PORT}, published: {HTTP_PORT}, mode: host}}",
         "    deploy:",
         "      mode: global",
@@ -246,7 +247,7 @@ def _daemon_set(constellation: Constellation) -> str:
     prefix = constellation.network.base.rsplit(".", 2)[0]
     words = [
         "--constellation", AGENT_FILE, "--socket", "/run/skymemory/agent.sock", "--resp-port", str(RESP_PORT),
-        "--http-host", "0.0.0.0", "--http-port", str(HTTP_PORT),  # noqa: S104 (the kubelet asks, and browsers)
+        "--lmcache-port", str(LMCACHE_PORT), "--http-host", "0.0.0.0", "--http-port", str(HTTP_PORT),  # noqa: S104 (the kubelet asks, and browsers)
     ]  # fmt: skip
     return "\n".join(
         [

@@ -19,23 +19,23 @@ def deadline_ms() -> int:
 
 @pytest.fixture(scope="module")
 def agent(sky: LocalConstellation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentProcess]:
-    """An agent over `sky`, with the port for Redis clients."""
+    """An agent over `sky`, with the port for LMCache."""
     folder = tmp_path_factory.mktemp("a")
     tell_up(folder, sky)
-    with AgentProcess(folder, "--resp-port", "0") as agent:
+    with AgentProcess(folder, "--lmcache-port", "0") as agent:
         agent.wait_ready()
         yield agent
 
 
 @pytest.fixture(scope="module")
-def redis_port(agent: AgentProcess) -> int:
-    return int(agent.addresses["redis"].rpartition(":")[2])
+def lmcache_port(agent: AgentProcess) -> int:
+    return int(agent.addresses["lmcache"].rpartition(":")[2])
 
 
 @pytest.fixture(scope="module")
-def lmcache(redis_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LMCacheServer]:
-    """LMCache's server on the agent's Redis port."""
-    server = LMCacheServer(tmp_path_factory.mktemp("l"), resp_adapter(redis_port), BLOCK_TOKENS)
+def lmcache(lmcache_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LMCacheServer]:
+    """LMCache's server on the agent's port for it."""
+    server = LMCacheServer(tmp_path_factory.mktemp("l"), resp_adapter(lmcache_port), BLOCK_TOKENS)
     server.start()
     yield server
     server.stop()

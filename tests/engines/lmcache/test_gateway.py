@@ -1,4 +1,4 @@
-"""LMCache on the agent's Redis port, by LMCache's own client. One vLLM and one agent for all tests: they take long to start."""
+"""LMCache on the agent's port for it, by LMCache's own client. One vLLM and one agent for all tests: they take long to start."""
 
 import json
 import re
@@ -33,8 +33,8 @@ def stored(engine: Engine, agent: AgentProcess, prompt: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize(("keys", "values"), [(5, 1024), (8, 1 << 18)])
-def test_its_own_check_of_conformance(redis_port: int, keys: int, values: int) -> None:
-    adapter = json.dumps(resp_adapter(redis_port))
+def test_its_own_check_of_conformance(lmcache_port: int, keys: int, values: int) -> None:
+    adapter = json.dumps(resp_adapter(lmcache_port))
     check = [sys.executable, "-m", "lmcache.v1.basic_check", "--mode", "test_l2_adapter", "--l2-adapter", adapter]
     sizes = ["--num-keys", str(keys), "--obj-size", str(values), "--model", f"check-{keys}"]
     printed = run([*check, *sizes])

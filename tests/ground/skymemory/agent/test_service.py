@@ -247,6 +247,7 @@ def test_two_agents_on_one_socket(start_agent: StartAgent) -> None:
         (["--http-host", "192.0.2.1"], 1, "page, health and metrics at 192.0.2.1:0: Cannot assign requested address"),
         (["--resp-port", "0", "--resp-host", "0.0.0.0"], 2, "--resp-host is 0.0.0.0, where other machines may come: it needs a"),
         (["--resp-port", "0", "--resp-host", "::", "--resp-password", ""], 2, "--resp-host is ::, where other machines"),
+        (["--lmcache-port", "0", "--resp-host", "0.0.0.0"], 2, "--resp-host is 0.0.0.0, where other machines may come: it needs"),
         (["--constellation", "{folder}/wrong.toml"], 2, "wrong.toml:2: constellation.planes is 0"),
         (["--replay", "{folder}"], 2, "--replay needs a --constellation"),
         (["--config", "{folder}/agent.toml"], 2, "agent.toml:1: resp_prot is unknown (did you mean resp_port?)"),
@@ -265,8 +266,9 @@ def test_bad_settings_are_told(tmp_path: Path, flags: list[str], status: int, wo
 
 @pytest.mark.parametrize("flags", [("--resp-host", "localhost"), ("--resp-host", "0.0.0.0", "--resp-password", "open sesame")])
 def test_redis_clients_of_this_machine_or_with_a_password_are_served(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    with AgentProcess(tmp_path, "--resp-port", "0", *flags) as agent:
+    with AgentProcess(tmp_path, "--resp-port", "0", "--lmcache-port", "0", *flags) as agent:
         assert agent.addresses["redis"].startswith(f"redis://{flags[1]}:")
+        assert agent.addresses["lmcache"].startswith(f"redis://{flags[1]}:")
 
 
 def test_a_file_at_the_sockets_place_is_left_alone(tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ def program(tmp_path: Path) -> Path:
 
 def test_what_it_starts_tells_that_it_is_ready(program: Path, tmp_path: Path) -> None:
     settings = (FOLDER / "agent.toml").read_text()
-    for here, there in (("/run/skymemory", str(tmp_path)), ("/etc/skymemory", str(tmp_path)), ("8090", "0"), ("6390", "0")):
+    folders = {"/run/skymemory": str(tmp_path), "/etc/skymemory": str(tmp_path)}
+    for here, there in (folders | dict.fromkeys(("8090", "6390", "6391"), "0")).items():
         settings = settings.replace(here, there)
     (tmp_path / "agent.toml").write_text(settings)
     (tmp_path / "constellation.toml").write_text("")

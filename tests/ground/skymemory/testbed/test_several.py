@@ -10,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from skymemory.agent.resp.memory import MEMORY_BYTES
+from skymemory.agent.gateway.memory import MEMORY_BYTES
 from skymemory.engines.vllm.room import room_for
 from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.testbed import satellite as skysat

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from skymemory.agent.resp.requests import BULK_BYTES_MAX, LARGE_BYTES
+from skymemory.agent.gateway.requests import BULK_BYTES_MAX, LARGE_BYTES
 
 MEMORY_BYTES: Final = 2 * (BULK_BYTES_MAX + (1 << 20))
 """its half holds the longest value, and the rest of that one's command"""

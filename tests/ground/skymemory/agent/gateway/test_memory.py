@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from skymemory.agent.resp.connection import WORD_BYTES_MAX
-from skymemory.agent.resp.memory import ANSWERS_BYTES_MAX, Held, Memory
-from skymemory.agent.resp.requests import BULK_BYTES_MAX
+from skymemory.agent.gateway.connection import WORD_BYTES_MAX
+from skymemory.agent.gateway.memory import ANSWERS_BYTES_MAX, Held, Memory
+from skymemory.agent.gateway.requests import BULK_BYTES_MAX
 
 MIB = 1 << 20
 

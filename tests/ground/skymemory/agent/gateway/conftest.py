@@ -10,9 +10,9 @@ from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess, tell_up
 
 
-def port_of(agent: AgentProcess) -> int:
-    """Where it serves Redis clients."""
-    return int(agent.addresses["redis"].rpartition(":")[2])
+def port_of(agent: AgentProcess, served: str = "redis") -> int:
+    """Where it serves Redis clients, or `lmcache`."""
+    return int(agent.addresses[served].rpartition(":")[2])
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from skymemory.agent.resp.directory import Directory
+from skymemory.agent.gateway.directory import Directory
 
 NAMES = st.sampled_from([bytes([65 + number]) for number in range(8)])
 DATABASES = st.integers(0, 1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.agent.resp.pattern import Pattern
+from skymemory.agent.gateway.pattern import Pattern
 
 
 @pytest.mark.parametrize(

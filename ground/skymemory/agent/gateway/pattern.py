@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from skymemory.agent.resp.replies import CommandError
+from skymemory.agent.gateway.replies import CommandError
 
 PATTERN_BYTES_MAX: Final = 1024
 """matching takes time in proportion, and all other clients wait"""

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.agent.resp import requests
-from skymemory.agent.resp.requests import FREE_BYTES, LARGE_BYTES, READ_BYTES, Large, ProtocolError, RequestReader, split_inline
+from skymemory.agent.gateway import requests
+from skymemory.agent.gateway.requests import (
+    FREE_BYTES,
+    LARGE_BYTES,
+    READ_BYTES,
+    Large,
+    ProtocolError,
+    RequestReader,
+    split_inline,
+)
 from skymemory.store.keyvalue import ENVELOPE_BYTES
 
 BUDGET = 1 << 30

@@ -8,10 +8,10 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar
 
-from skymemory.agent.resp.directory import Directory
-from skymemory.agent.resp.memory import Answer, Held, Memory
-from skymemory.agent.resp.operations import Delete, Needs, Operation, State
-from skymemory.agent.resp.requests import BULK_BYTES_MAX
+from skymemory.agent.gateway.directory import Directory
+from skymemory.agent.gateway.memory import Answer, Held, Memory
+from skymemory.agent.gateway.operations import Needs, Operation, State
+from skymemory.agent.gateway.requests import BULK_BYTES_MAX
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.common.whole_file import Buffer
 from skymemory.link.control import Purged
@@ -312,7 +312,7 @@ class Values:
 
         It can be deleted, or another be put in its place; reads miss it, and what depends on it cannot be done.
         """
-        goes = (at for at, (operation, _) in enumerate(line.doing) if operation.decides or isinstance(operation, Delete))
+        goes = (at for at, (operation, _) in enumerate(line.doing) if operation.decides or operation.deletes)
         first = next(goes, len(line.doing))
         self._fail(line, line.doing[:first], f"ERR the value cannot be read: {status.replace('_', ' ')}; DEL deletes it")
         line.doing = line.doing[first:]
@@ -341,9 +341,9 @@ class Values:
         self.directory.remove(line.database, line.name)
         if purged.chunks == 0:  # known, but gone: another host deleted it
             for operation, _ in line.doing:
-                if isinstance(operation, Delete):
-                    if operation.was_there:
-                        operation.was_there = False
+                if operation.deletes:
+                    if operation.outcome:
+                        operation.outcome = 0
                         break
                 elif operation.changes:  # what is deleted behind it came from it, and never got as far as the sky
                     break

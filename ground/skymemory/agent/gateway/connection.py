@@ -7,18 +7,19 @@ import logging
 import socket
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from skymemory.agent.resp.memory import ANSWERS_BYTES_MAX, Held
-from skymemory.agent.resp.replies import OK, CommandError, Piece, error
-from skymemory.agent.resp.requests import Command, Large, ProtocolError, RequestReader
-from skymemory.agent.resp.session import Session, error_of_length
-from skymemory.agent.resp.slots import Slot
-from skymemory.agent.resp.table import COMMANDS, Spec
-
-if TYPE_CHECKING:
-    from skymemory.agent.resp.gateway import Gateway
+from skymemory.agent.gateway.client import Spec
+from skymemory.agent.gateway.lmcache import Padding
+from skymemory.agent.gateway.memory import ANSWERS_BYTES_MAX, Held
+from skymemory.agent.gateway.operations import Operation
+from skymemory.agent.gateway.replies import CommandError, Piece, error
+from skymemory.agent.gateway.requests import Command, Large, ProtocolError, RequestReader
+from skymemory.agent.gateway.session import Session
+from skymemory.agent.gateway.shared import Shared
+from skymemory.agent.gateway.slots import Slot
 
 _log = logging.getLogger(__name__)
 
@@ -54,16 +55,36 @@ _SHOWN_BYTES: Final = 128
 class Connection:
     """Lives until the client or the gateway ends it. Used from one event loop."""
 
-    def __init__(self, gateway: Gateway, client: socket.socket, session: Session) -> None:
-        """Begins to read."""
+    def __init__(
+        self,
+        shared: Shared,
+        commands: Mapping[bytes, Spec],
+        client: socket.socket,
+        session: Session,
+        left: Callable[[Connection], None],
+        padding: Padding | None = None,
+    ) -> None:
+        """Begin to read.
+
+        Args:
+            shared: What all connections share.
+            commands: The table.
+            client: Socket, connected and not blocking.
+            session: State of the client.
+            left: Called when the connection has ended.
+            padding: Lengths of answers for LMCache's client; None: any other client.
+        """
+        self.shared = shared
+        self.commands = commands
         self.session = session
-        self.meter = gateway.meter
+        self.padding = padding
+        self.meter = shared.meter
         self.held_bytes = 0
         """of the gateway's memory: values that came or that wait to be sent"""
-        self._gateway = gateway
+        self._left = left
         self._socket = client
         self._loop = asyncio.get_running_loop()
-        self._reader = RequestReader(gateway.scratch, gateway.admit, gateway.memory.release, gateway.claim)
+        self._reader = RequestReader(shared.scratch, shared.admit, shared.memory.release, shared.claim)
         self._reader.is_stranger = not session.is_trusted
         self._backlog: deque[tuple[Command, int]] = deque()  # with the bytes of their short arguments
         self._slots: deque[Slot] = deque()
@@ -76,6 +97,7 @@ class Connection:
         self._said_bytes = 0  # of those of them whose answers are not taken
         self._has_ended = False  # nothing is read any more; what was asked for is still answered
         self._wrong: str | None = None  # what is said when all that came before it is answered
+        self._reads_bytes = 0  # by the client, as the answer to the command that is run
         self._is_blocked = False  # by the command that was run last
         self._is_open = True
         self._reads = False
@@ -88,11 +110,15 @@ class Connection:
 
     # ---- for commands ---------------------------------------------------------------------------------------------------
 
-    def slot(self, meter: str | None) -> Slot:
-        """A place for the next answer; with the command that is done with it."""
-        slot = Slot(self, meter)
+    def slot(self) -> Slot:
+        """Return the place of the next answer."""
+        slot = Slot(self, self._reads_bytes)
         self._slots.append(slot)
         return slot
+
+    def do(self, name: bytes, operation: Operation, slot: Slot) -> None:
+        """Do something to a value of the client's database; `slot` waits for it."""
+        self.shared.values.do(self.session.database, name, operation, slot)
 
     def answered(self, slot: Slot) -> None:
         """A slot has its answer."""
@@ -121,7 +147,7 @@ class Connection:
         self._has_ended = True
         for args, small in self._backlog:
             self._commands_ended(small)
-            self._gateway.memory.release(_large_bytes(args))
+            self.shared.memory.release(_large_bytes(args))
         self._backlog.clear()
 
     def retire(self) -> None:
@@ -167,15 +193,16 @@ class Connection:
         for slot in self._slots:
             if slot.pieces is not None:  # the others give theirs back when they are answered
                 self._free(slot)
-        self._gateway.left(self)
-        self._gateway.memory.retry()  # what waits for this client is done without waiting
+        self.shared.sessions.pop(self.session.number)
+        self._left(self)
+        self.shared.memory.retry()  # what waits for this client is done without waiting
 
     # ---- commands -------------------------------------------------------------------------------------------------------
 
     def _readable(self) -> None:
         buffer = self._reader.buffer()
         try:
-            count = self._socket.recv_into(buffer[:FULL_READ_BYTES] if self._gateway.memory.is_full else buffer)
+            count = self._socket.recv_into(buffer[:FULL_READ_BYTES] if self.shared.memory.is_full else buffer)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -206,7 +233,7 @@ class Connection:
             lengths = [_small_bytes(args) for args in commands]
             self._backlog += zip(commands, lengths, strict=True)
             self._commands_bytes += (came := sum(lengths))
-            self._gateway.memory.commands_came(came)
+            self.shared.memory.commands_came(came)
         self._dispatch()
 
     def _dispatch(self) -> None:
@@ -220,7 +247,7 @@ class Connection:
             and self.held_bytes < ANSWERS_BYTES_MAX
         ):
             args, small = self._backlog[0]
-            spec = COMMANDS.get(args[0].lower()) if isinstance(args[0], bytes) else None
+            spec = self.commands.get(args[0].lower()) if isinstance(args[0], bytes) else None
             if spec is None and isinstance(args[0], bytes) and args[0].lower() in _BROWSERS:
                 self.meter.failed("browser")
                 _log.warning("client %s speaks HTTP: cut off", self.session.address)
@@ -231,14 +258,13 @@ class Connection:
             self._is_blocked = spec is not None and spec.blocks
             self._backlog.popleft()
             self._run(spec, args, small)
-            self._slots[-1].command_bytes += small
             if self._backlog and time.monotonic() >= until_s:
                 self._rests = True
                 self._loop.call_soon(self._go_on)
         if self._wrong is not None and not self._backlog:
             wrong, self._wrong = self._wrong, None
             self.meter.failed("protocol")
-            self.slot(None).answer(error(f"ERR Protocol error: {wrong}"))
+            self.slot().answer(error(f"ERR Protocol error: {wrong}"))
         self._update()
 
     def _go_on(self) -> None:
@@ -253,6 +279,7 @@ class Connection:
         session.commands += 1
         session.last_command = "unknown" if spec is None else spec.name
         large = _large_bytes(args)  # taken when they came, whatever becomes of the command
+        self._reads_bytes = 0 if self.padding is None else self.padding.reads_bytes(session.last_command, args)
         try:
             if (refused := _refused(args)) is not None:
                 raise CommandError(refused)
@@ -264,28 +291,21 @@ class Connection:
                 raise CommandError("NOAUTH Authentication required.")
             if large or small > WORD_BYTES_MAX:  # else none can be long
                 args = _usable(spec, args)
-            spec.run(self._gateway, self, args)
+            spec.run(self, args)
         except CommandError as wrong:
-            self._say(spec, args, str(wrong))
+            self.slot().error(str(wrong))
         except Exception:  # whatever it was, other clients and this one's other commands go on
             _log.exception("command %s failed", session.last_command)
             for slot in list(self._slots)[before:]:
                 if slot.pieces is None:
                     slot.error("ERR internal error")
             if len(self._slots) == before:
-                self.slot(session.last_command).error("ERR internal error")
+                self.slot().error("ERR internal error")
+        last = self._slots[-1]
+        last.metered = session.last_command
+        last.command_bytes += small
         if large:
-            self.hold(self._slots[-1], Held(self._gateway.memory, large))
-
-    def _say(self, spec: Spec | None, args: Command, why: str) -> None:
-        """Why a command is not done; to a SET of a client that counts bytes with as many as it reads."""
-        slot = self.slot(self.session.last_command)
-        is_set = spec is not None and spec.name == "set" and len(args) > 1
-        if is_set and isinstance(args[1], bytes) and self.session.counts_bytes(args[1]):
-            self.meter.failed("ERR")
-            slot.answer(error_of_length(len(OK)))
-        else:
-            slot.error(why)
+            self.hold(last, Held(self.shared.memory, large))
 
     # ---- answers --------------------------------------------------------------------------------------------------------
 
@@ -314,8 +334,8 @@ class Connection:
             slot.command_bytes = 0
             if slot.held:
                 self._held.append((self._queued_bytes, slot))
-            if slot.meter is not None:
-                self.meter.done(slot.meter, now_s - slot.started_s)
+            if slot.metered is not None:
+                self.meter.done(slot.metered, now_s - slot.started_s)
         self._send()
 
     def _send(self) -> None:
@@ -334,7 +354,7 @@ class Connection:
         if not self._out and self._slots:
             if self._slots[0].pieces is not None:
                 self._flush_soon(self._slots[0])
-            self._gateway.memory.retry()  # the next answer is due now
+            self.shared.memory.retry()  # the next answer is due now
         if self._backlog:
             self._dispatch()
         self._update()
@@ -383,11 +403,11 @@ class Connection:
 
     def _waits_for_memory(self) -> bool:
         """Its own answers let it go on, whatever others do."""
-        return self._commands_bytes > AHEAD_BYTES and self._gateway.memory.is_full
+        return self._commands_bytes > AHEAD_BYTES and self.shared.memory.is_full
 
     def _commands_ended(self, count: int) -> None:
         self._commands_bytes -= count
-        self._gateway.memory.commands_ended(count)
+        self.shared.memory.commands_ended(count)
 
     def _free(self, slot: Slot) -> None:
         if slot.command_bytes:
@@ -419,7 +439,8 @@ def _usable(spec: Spec, args: Command) -> Command:
     lengths = [len(one) if isinstance(one, bytes) else one.length for one in args]
     if max(lengths) <= WORD_BYTES_MAX:
         return args
-    lengths[spec.values] = [0] * len(lengths[spec.values])
+    if spec.values is not None:
+        lengths[spec.values] = [0] * len(lengths[spec.values])
     if (longest := max(lengths)) > WORD_BYTES_MAX:
         raise CommandError(f"ERR argument of {longest:,} bytes; allowed are 0 to {WORD_BYTES_MAX:,} where it is no value")
     return args

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from skymemory.agent.resp import connection, requests, values
-from skymemory.agent.resp.session import Lengths
+from skymemory.agent.gateway import connection, requests, values
+from skymemory.agent.gateway.lmcache import Lengths
 from support.agents import wait_until
 
 from .inside import InsideGateway
@@ -56,9 +56,9 @@ def test_small_values_that_wait_take_memory(length: int) -> None:
         return thread
 
     def is_all_waiting() -> bool:
-        before = inside.gateway.meter.received_bytes
+        before = inside.gateway.shared.meter.received_bytes
         inside.run(lambda: None)
-        return inside.gateway.memory.is_full and inside.gateway.meter.received_bytes == before
+        return inside.gateway.shared.memory.is_full and inside.gateway.shared.meter.received_bytes == before
 
     with InsideGateway(memory_bytes=4 * MIB) as inside, contextlib.ExitStack() as stack:
         several = [stack.enter_context(RawClient(inside.port)) for _ in range(clients)]
@@ -166,7 +166,9 @@ def test_what_has_not_come_takes_nothing_from_others() -> None:
     with InsideGateway(memory_bytes=8 * MIB) as inside, RawClient(inside.port) as client, RawClient(inside.port) as other:
         client.send(header("a", 3 * MIB))
         other.send(header("b", 3 * MIB))
-        wait_until(lambda: inside.gateway.meter.received_bytes == 2 * len(header("a", 3 * MIB)), "both have said what comes")
+        wait_until(
+            lambda: inside.gateway.shared.meter.received_bytes == 2 * len(header("a", 3 * MIB)), "both have said what comes"
+        )
         client.send(bytes(2 * MIB))
         wait_until(lambda: inside.used_bytes == 2 * MIB, "it came")
         with RawClient(inside.port) as third:
@@ -188,9 +190,9 @@ def test_who_sends_or_reads_too_slowly_is_stalled(monkeypatch: pytest.MonkeyPatc
             return inside.run(lambda: one.stalled(begun_s + connection.STALL_S)) is not None
 
         def sent(data: bytes) -> None:
-            before = inside.gateway.meter.received_bytes
+            before = inside.gateway.shared.meter.received_bytes
             client.send(data)
-            wait_until(lambda: inside.gateway.meter.received_bytes == before + len(data), "it came")
+            wait_until(lambda: inside.gateway.shared.meter.received_bytes == before + len(data), "it came")
 
         assert client.ask("PING") == b"PONG"
         sent(header("k", 2_000_000))
@@ -210,7 +212,7 @@ def test_who_sends_or_reads_too_slowly_is_stalled(monkeypatch: pytest.MonkeyPatc
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         assert client.ask("SET", "k", bytes(20_000_000)) == b"OK"
         client.send(encoded("GET", "k"))
-        wait_until(lambda: inside.gateway.meter.sent_bytes > 1000, "the answer goes out")
+        wait_until(lambda: inside.gateway.shared.meter.sent_bytes > 1000, "the answer goes out")
         begun_s = inside.run(time.monotonic)
         client.socket.recv(10_000)
         assert is_stalled()
@@ -277,7 +279,7 @@ def test_who_does_not_say_the_password_loses_the_place() -> None:
 
 def test_what_others_put_does_not_change_a_miss_that_is_read_by_its_length() -> None:
     digest = "0123456789abcdef" * 4
-    with InsideGateway() as inside, RawClient(inside.port) as client, RawClient(inside.port) as other:
+    with InsideGateway() as inside, RawClient(inside.lmcache_port) as client, RawClient(inside.lmcache_port) as other:
 
         def missed(one: RawClient, part: str) -> bytes:
             one.send(encoded("GET", f"{part}@{digest[::-1]}"))
@@ -291,14 +293,14 @@ def test_what_others_put_does_not_change_a_miss_that_is_read_by_its_length() -> 
         assert other.ask("SET", f"org/model@00000001@0@{digest[1:]}", bytes(1_000)) == b"OK"
         assert len(missed(client, "org/model@00000001@0")) == len("$90000\r\n")
         assert len(missed(other, "org/model@00000001@0")) == len("$1000\r\n")
-        with RawClient(inside.port) as third:  # has put nothing itself
+        with RawClient(inside.lmcache_port) as third:  # has put nothing itself
             assert len(missed(third, "org/model@00000001@0")) == len("$1000\r\n")
             assert missed(third, "org/other@00000001@0") == b"$-1\r\n"
 
 
 def test_a_client_that_counts_bytes_is_refused_in_as_many_as_it_reads() -> None:
     name = "org/model@00000001@0@" + "0123456789abcdef" * 4
-    with InsideGateway(memory_bytes=250_000) as inside, RawClient(inside.port) as client, RawClient(inside.port) as other:
+    with InsideGateway(memory_bytes=250_000) as inside, RawClient(inside.lmcache_port) as client, RawClient(inside.port) as other:
         other.send(header("k", 120_000) + bytes(100_000))
         wait_until(lambda: inside.used_bytes >= 100_000, "there is little memory left")
         client.send(encoded("SET", name, bytes(200_000)) + encoded("EXISTS", name))

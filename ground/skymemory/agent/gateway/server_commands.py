@@ -7,25 +7,22 @@ import os
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from skymemory.agent.resp.numbers import whole_number
-from skymemory.agent.resp.pattern import Pattern
-from skymemory.agent.resp.replies import OK, CommandError, Text, bulk, encode
-from skymemory.agent.resp.requests import BULK_BYTES_MAX
-from skymemory.agent.resp.session import Session
-from skymemory.agent.resp.table import COMMANDS, Spec, command, described, documented
+from skymemory.agent.gateway.client import Client
+from skymemory.agent.gateway.numbers import whole_number
+from skymemory.agent.gateway.pattern import Pattern
+from skymemory.agent.gateway.replies import OK, CommandError, Text, bulk, encode
+from skymemory.agent.gateway.requests import BULK_BYTES_MAX
+from skymemory.agent.gateway.session import Session
+from skymemory.agent.gateway.shared import Shared
 from skymemory.store.keyvalue import now_unix_ms
-
-if TYPE_CHECKING:
-    from skymemory.agent.resp.connection import Connection
-    from skymemory.agent.resp.gateway import Gateway
 
 DATABASES: Final = 16
 REDIS_VERSION: Final = "7.0.0"
-"""whose commands these are: clients choose by it what they send"""
+"""Version of Redis whose commands these are: clients choose by it what they send."""
 _ASKED_MAX: Final = 1024
-"""names and patterns in one question about commands or settings, of which there are fewer"""
+"""Names and patterns in one question about commands or settings, of which there are fewer."""
 _USER: Final = b"default"
 _NO_PASSWORD: Final = (
     "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
@@ -37,8 +34,8 @@ _NOT_YET: Final = (
 )
 
 
-def _tell(connection: Connection, named: str, value: object) -> None:
-    connection.slot(named).answer(encode(value, connection.session.protocol))
+def _tell(client: Client, value: object) -> None:
+    client.slot().answer(encode(value, client.session.protocol))
 
 
 def _unknown(named: str, word: bytes) -> CommandError:
@@ -49,64 +46,58 @@ def _wrong_count(named: str) -> CommandError:
     return CommandError(f"ERR wrong number of arguments for '{named}' command")
 
 
-@command(-1, "fast", group="connection")
-def ping(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """An answer, or the argument."""
+def ping(client: Client, args: Sequence[Any]) -> None:
+    """Answer with PONG, or with the argument."""
     if len(args) > 2:
         raise _wrong_count("ping")
-    connection.slot("ping").answer(*(bulk(args[1]) if len(args) == 2 else (b"+PONG\r\n",)))
+    client.slot().answer(*(bulk(args[1]) if len(args) == 2 else (b"+PONG\r\n",)))
 
 
-@command(2, "fast", group="connection")
-def echo(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """The argument."""
-    connection.slot("echo").answer(*bulk(args[1]))
+def echo(client: Client, args: Sequence[Any]) -> None:
+    """Answer with the argument."""
+    client.slot().answer(*bulk(args[1]))
 
 
-@command(-1, "fast", group="connection", is_open=True, name="quit")
-def quit_(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """End the connection."""
-    connection.slot("quit").answer(OK)
-    connection.end()
+def quit_(client: Client, args: Sequence[Any]) -> None:
+    """End the client."""
+    client.slot().answer(OK)
+    client.end()
 
 
-@command(2, "fast", group="connection")
-def select(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """Another database: names of their own. Database 0 is what `skymem get` sees."""
+def select(client: Client, args: Sequence[Any]) -> None:
+    """Take another database, with names of its own. Database 0 is what `skymem get` sees."""
     number = whole_number(args[1])
     if not 0 <= number < DATABASES:
         raise CommandError("ERR DB index is out of range")
-    connection.session.database = number
-    connection.slot("select").answer(OK)
+    client.session.database = number
+    client.slot().answer(OK)
 
 
 # ---- who is it ------------------------------------------------------------------------------------------------------
 
 
-def _admit(gateway: Gateway, connection: Connection, user: bytes, password: bytes) -> None:
-    if gateway.password is None:  # as with Redis: the default user needs none
+def _admit(client: Client, user: bytes, password: bytes) -> None:
+    if client.shared.password is None:  # as with Redis: the default user needs none
         if user != _USER:
             raise CommandError(_WRONG_PASSWORD)
-    elif not (hmac.compare_digest(password, gateway.password) and hmac.compare_digest(user, _USER)):
+    elif not (hmac.compare_digest(password, client.shared.password) and hmac.compare_digest(user, _USER)):
         raise CommandError(_WRONG_PASSWORD)
-    connection.trust()
+    client.trust()
 
 
-@command(-2, "fast", group="connection", is_open=True)
-def auth(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """Say the password, alone or behind the user `default`."""
+def auth(client: Client, args: Sequence[Any]) -> None:
+    """Take the password, alone or behind the user `default`."""
     if len(args) > 3:
         raise CommandError("ERR syntax error")
-    if len(args) == 2 and gateway.password is None:
+    if len(args) == 2 and client.shared.password is None:
         raise CommandError(_NO_PASSWORD)
-    _admit(gateway, connection, args[1] if len(args) == 3 else _USER, args[-1])
-    connection.slot("auth").answer(OK)
+    _admit(client, args[1] if len(args) == 3 else _USER, args[-1])
+    client.slot().answer(OK)
 
 
-@command(-1, "fast", group="connection", is_open=True)
-def hello(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """Choose RESP2 or RESP3, and AUTH and SETNAME in one."""
-    session = connection.session
+def hello(client: Client, args: Sequence[Any]) -> None:
+    """Choose RESP2 or RESP3, with AUTH and SETNAME in one."""
+    session = client.session
     protocol = session.protocol
     if len(args) > 1:
         if not args[1].isdigit():
@@ -127,15 +118,14 @@ def hello(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None
         else:
             name = values[0]
     if user is not None and password is not None:
-        _admit(gateway, connection, user, password)
+        _admit(client, user, password)
     if not session.is_trusted:
         raise CommandError(_NOT_YET)
     if name is not None:
         session.name = _name(name)
-    session.protocol, session.is_plain = protocol, False
+    session.protocol = protocol
     _tell(
-        connection,
-        "hello",
+        client,
         {
             "server": "skymemory",
             "version": REDIS_VERSION,
@@ -154,11 +144,9 @@ def _name(raw: bytes) -> str:
     return raw.decode()
 
 
-@command(-2, group="connection")
-def client(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """Of this connection: ID, INFO, GETNAME, SETNAME, SETINFO; of all: LIST."""
-    session, what, rest = connection.session, args[1].lower(), args[2:]
-    session.is_plain = False
+def client_(client: Client, args: Sequence[Any]) -> None:
+    """Tell or set what is known of this connection (ID, INFO, GETNAME, SETNAME, SETINFO), or of all (LIST)."""
+    session, what, rest = client.session, args[1].lower(), args[2:]
     counts = {b"id": 0, b"info": 0, b"getname": 0, b"setname": 1, b"setinfo": 2, b"list": 0}
     if what not in counts:
         raise _unknown("client", args[1])
@@ -180,9 +168,9 @@ def client(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> Non
         else:
             session.library_version = _name(rest[1])
     else:
-        listed = [session] if what == b"info" else [one.session for one in gateway.connections]
+        listed = [session] if what == b"info" else list(client.shared.sessions.values())
         answer = "".join(_described(one) + "\n" for one in listed)
-    _tell(connection, "client", answer)
+    _tell(client, answer)
 
 
 def _described(session: Session) -> str:
@@ -198,41 +186,40 @@ def _described(session: Session) -> str:
 # ---- what is it -----------------------------------------------------------------------------------------------------
 
 
-@command(-1, group="server", name="info")
-def info(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """The gateway in numbers: all sections, or those that are named."""
+def info(client: Client, args: Sequence[Any]) -> None:
+    """Tell the gateway's numbers: all sections, or those that are named."""
     asked = {word.lower().decode("utf-8", "replace") for word in args[1:]} - {"all", "default", "everything"}
-    sections = _sections(gateway)
+    sections = _sections(client.shared)
     if asked:
         sections = {name: lines for name, lines in sections.items() if name.lower() in asked}
     text = "\r\n".join(
         f"# {name}\r\n" + "".join(f"{field}:{value}\r\n" for field, value in lines.items()) for name, lines in sections.items()
     )
-    _tell(connection, "info", text)
+    _tell(client, text)
 
 
-def _sections(gateway: Gateway) -> dict[str, dict[str, object]]:
-    store, meter = gateway.sky.store, gateway.meter
-    up_s = int(time.monotonic() - gateway.started_s)
+def _sections(shared: Shared) -> dict[str, dict[str, object]]:
+    store, meter = shared.sky.store, shared.meter
+    up_s = int(time.monotonic() - shared.started_s)
     keyspace = {
         f"db{number}": f"keys={count},expires={expiring},avg_ttl=0"
-        for number, (count, expiring) in gateway.values.directory.counts(now_unix_ms()).items()
+        for number, (count, expiring) in shared.values.directory.counts(now_unix_ms()).items()
     }
-    sky: dict[str, object] = {"reachable": int(gateway.sky.reachable)}
+    sky: dict[str, object] = {"reachable": int(shared.sky.reachable)}
     if store is not None:
-        sky |= {"value_bytes_max": gateway.values.value_bytes_max, "chunk_bytes": store.constellation.cache.chunk_bytes}
+        sky |= {"value_bytes_max": shared.values.value_bytes_max, "chunk_bytes": store.constellation.cache.chunk_bytes}
     return {
         "Server": {
             "redis_version": REDIS_VERSION,
             "redis_mode": "standalone",
             "skymemory_version": version("skymemory"),
             "process_id": os.getpid(),
-            "tcp_port": gateway.port,
+            "tcp_port": shared.port,
             "uptime_in_seconds": up_s,
             "uptime_in_days": up_s // 86_400,
         },
-        "Clients": {"connected_clients": len(gateway.connections), "maxclients": gateway.clients_max},
-        "Memory": {"used_memory": gateway.memory.values_bytes, "maxmemory": gateway.memory.limit_bytes},
+        "Clients": {"connected_clients": len(shared.sessions), "maxclients": shared.clients_max},
+        "Memory": {"used_memory": shared.memory.values_bytes, "maxmemory": shared.memory.limit_bytes},
         "Persistence": {"loading": 0},
         "Stats": {
             "total_connections_received": meter.connections_total,
@@ -247,9 +234,8 @@ def _sections(gateway: Gateway) -> dict[str, dict[str, object]]:
     }
 
 
-@command(-2, group="server")
-def config(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """GET settings by patterns of their names. They are set with the agent's."""
+def config(client: Client, args: Sequence[Any]) -> None:
+    """Tell settings by patterns of their names. They are set with the agent's."""
     what = args[1].lower()
     if what not in (b"get", b"set", b"resetstat"):
         raise _unknown("config", args[1])
@@ -260,40 +246,39 @@ def config(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> Non
     _check_asked(args)
     settings = {
         "appendonly": "no",
-        "bind": gateway.host,
+        "bind": client.shared.host,
         "databases": str(DATABASES),
-        "maxclients": str(gateway.clients_max),
-        "maxmemory": str(gateway.memory.limit_bytes),
+        "maxclients": str(client.shared.clients_max),
+        "maxmemory": str(client.shared.memory.limit_bytes),
         "maxmemory-policy": "allkeys-lru",
-        "port": str(gateway.port),
+        "port": str(client.shared.port),
         "proto-max-bulk-len": str(BULK_BYTES_MAX),
         "save": "",
     }
     patterns = [Pattern(word.lower()) for word in args[2:]]
     found = {name: value for name, value in settings.items() if any(one.matches(name.encode()) for one in patterns)}
-    _tell(connection, "config", found)
+    _tell(client, found)
 
 
-@command(-1, group="server", name="command")
-def command_(gateway: Gateway, connection: Connection, args: Sequence[Any]) -> None:
-    """The commands that there are: all, COUNT, LIST, INFO of some, DOCS, GETKEYS."""
+def command(client: Client, args: Sequence[Any]) -> None:
+    """Tell the commands that there are: all, COUNT, LIST, INFO of some, DOCS, GETKEYS."""
     what, rest = (args[1].lower() if len(args) > 1 else b""), args[2:]
     _check_asked(args)
-    named = [COMMANDS.get(word.lower()) for word in rest] if rest else list(COMMANDS.values())
+    named = [client.commands.get(word.lower()) for word in rest] if rest else list(client.commands.values())
     answer: object
     if what == b"count":
-        answer = len(COMMANDS)
+        answer = len(client.commands)
     elif what == b"list":
-        answer = [spec.name for spec in COMMANDS.values()]
+        answer = [spec.name for spec in client.commands.values()]
     elif what == b"docs":
-        answer = {spec.name: documented(spec) for spec in named if spec is not None}
+        answer = {spec.name: spec.documented() for spec in named if spec is not None}
     elif what in (b"", b"info"):
-        answer = [None if spec is None else described(spec) for spec in named]
+        answer = [None if spec is None else spec.described() for spec in named]
     elif what == b"getkeys":
-        answer = _names_in(rest)
+        answer = _names_in(client, rest)
     else:
         raise _unknown("command", args[1])
-    _tell(connection, "command", answer)
+    _tell(client, answer)
 
 
 def _check_asked(args: Sequence[Any]) -> None:
@@ -301,13 +286,13 @@ def _check_asked(args: Sequence[Any]) -> None:
         raise CommandError(f"ERR {len(args):,} arguments; allowed are up to {_ASKED_MAX:,}")
 
 
-def _names_in(args: Sequence[bytes]) -> list[bytes]:
-    spec: Spec | None = COMMANDS.get(args[0].lower()) if args else None
+def _names_in(client: Client, args: Sequence[bytes]) -> list[bytes]:
+    spec = client.commands.get(args[0].lower()) if args else None
     if spec is None:
         raise CommandError("ERR Invalid command specified")
     if not spec.takes(len(args)):
         raise CommandError("ERR Invalid number of arguments specified for command")
-    if spec.first == 0:
+    if spec.names[0] == 0:
         raise CommandError("ERR The command has no key arguments")
-    last = spec.last if spec.last >= 0 else len(args) + spec.last
-    return list(args[spec.first : last + 1 : spec.step])
+    first, last, step = spec.names
+    return list(args[first : (last if last >= 0 else len(args) + last) + 1 : step])

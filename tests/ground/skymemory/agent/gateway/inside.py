@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from prometheus_client import CollectorRegistry
 
-from skymemory.agent.resp.gateway import Gateway
+from skymemory.agent.gateway.gateway import Gateway
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
 from skymemory.sky.constellation import Constellation
@@ -117,12 +117,18 @@ class InsideGateway:
 
     @property
     def port(self) -> int:
+        assert self.gateway.port is not None
         return self.gateway.port
+
+    @property
+    def lmcache_port(self) -> int:
+        assert self.gateway.lmcache_port is not None
+        return self.gateway.lmcache_port
 
     @property
     def used_bytes(self) -> int:
         """Memory of values on their way."""
-        return self.run(lambda: self.gateway.memory.used_bytes)
+        return self.run(lambda: self.gateway.shared.memory.used_bytes)
 
     def run(self, what: Callable[[], T]) -> T:
         """Call something where the gateway runs."""
@@ -135,7 +141,7 @@ class InsideGateway:
     async def _main(self) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         self.sky = StubSky()
-        self.gateway = Gateway(self.sky, "127.0.0.1", 0, CollectorRegistry(), **self._limits)  # type: ignore[arg-type]
+        self.gateway = Gateway(self.sky, "127.0.0.1", 0, CollectorRegistry(), lmcache_port=0, **self._limits)  # type: ignore[arg-type]
         await self.gateway.start()
         self._started.set_result(None)
         await self._ended.wait()

@@ -1,0 +1,65 @@
+"""The table of all commands."""
+
+from typing import Final
+
+from skymemory.agent.gateway.client import Spec
+from skymemory.agent.gateway.name_commands import dbsize, flush, scan
+from skymemory.agent.gateway.server_commands import auth, client_, command, config, echo, hello, info, ping, quit_, select
+from skymemory.agent.gateway.value_commands import (
+    del_,
+    exists,
+    expire,
+    get,
+    mget,
+    mset,
+    persist,
+    set_,
+    setex,
+    setnx,
+    strlen,
+    ttl,
+)
+
+_ONE: Final = (1, 1, 1)
+_ALL: Final = (1, -1, 1)
+_PAIRS: Final = (1, -1, 2)
+
+_SPECS: Final = (
+    Spec("get", get, 2, "readonly fast", _ONE),
+    Spec("mget", mget, -2, "readonly fast", _ALL),
+    Spec("strlen", strlen, 2, "readonly fast", _ONE),
+    Spec("set", set_, -3, "write denyoom", _ONE, slice(2, 3)),
+    Spec("setnx", setnx, 3, "write denyoom fast", _ONE, slice(2, 3)),
+    Spec("setex", setex, 4, "write denyoom", _ONE, slice(3, 4)),
+    Spec("psetex", setex, 4, "write denyoom", _ONE, slice(3, 4)),
+    Spec("mset", mset, -3, "write denyoom", _PAIRS, slice(2, None, 2)),
+    Spec("exists", exists, -2, "readonly fast", _ALL, group="generic"),
+    Spec("del", del_, -2, "write", _ALL, group="generic"),
+    Spec("unlink", del_, -2, "write fast", _ALL, group="generic"),
+    Spec("ttl", ttl, 2, "readonly fast", _ONE, group="generic"),
+    Spec("pttl", ttl, 2, "readonly fast", _ONE, group="generic"),
+    Spec("expiretime", ttl, 2, "readonly fast", _ONE, group="generic"),
+    Spec("pexpiretime", ttl, 2, "readonly fast", _ONE, group="generic"),
+    Spec("expire", expire, -3, "write fast", _ONE, group="generic"),
+    Spec("pexpire", expire, -3, "write fast", _ONE, group="generic"),
+    Spec("expireat", expire, -3, "write fast", _ONE, group="generic"),
+    Spec("pexpireat", expire, -3, "write fast", _ONE, group="generic"),
+    Spec("persist", persist, 2, "write fast", _ONE, group="generic"),
+    Spec("scan", scan, -2, "readonly", waits=True, group="generic"),
+    Spec("dbsize", dbsize, 1, "readonly fast", waits=True, group="server"),
+    Spec("flushdb", flush, -1, "write", waits=True, blocks=True, group="server"),
+    Spec("flushall", flush, -1, "write", waits=True, blocks=True, group="server"),
+    Spec("ping", ping, -1, "fast", group="connection"),
+    Spec("echo", echo, 2, "fast", group="connection"),
+    Spec("quit", quit_, -1, "fast", is_open=True, group="connection"),
+    Spec("select", select, 2, "fast", group="connection"),
+    Spec("auth", auth, -2, "fast", is_open=True, group="connection"),
+    Spec("hello", hello, -1, "fast", is_open=True, group="connection"),
+    Spec("client", client_, -2, group="connection"),
+    Spec("info", info, -1, group="server"),
+    Spec("config", config, -2, group="server"),
+    Spec("command", command, -1, group="server"),
+)
+
+COMMANDS: Final = {spec.name.encode(): spec for spec in _SPECS}
+"""All commands, by their names in small letters."""

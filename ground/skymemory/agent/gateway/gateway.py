@@ -1,0 +1,173 @@
+"""`Gateway`: the ports of Redis clients and of LMCache.
+
+    client - Connection - command (table) - Values: a line of operations for each name - sky
+
+The operations of a connection are done side by side, and answered in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import time
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from skymemory.agent.gateway.commands import COMMANDS
+from skymemory.agent.gateway.connection import Connection
+from skymemory.agent.gateway.lmcache import Lengths, Padding
+from skymemory.agent.gateway.memory import MEMORY_BYTES
+from skymemory.agent.gateway.session import Session
+from skymemory.agent.gateway.shared import Shared
+from skymemory.agent.shared_sky import SharedSky
+
+_log = logging.getLogger(__name__)
+
+CLIENTS_MAX: Final = 1000
+_ACCEPTED_AT_ONCE: Final = 64
+_SWEEP_S: Final = 5.0
+_GRACE_S: Final = 5.0
+"""Time that commands have to be answered when the gateway closes."""
+_BREATH_S: Final = 0.01
+
+
+class Gateway:
+    """Used from one event loop. Its ports are open between `start` and `close`."""
+
+    def __init__(
+        self,
+        sky: SharedSky,
+        host: str,
+        port: int | None,
+        registry: CollectorRegistry,
+        *,
+        lmcache_port: int | None = None,
+        password: str | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+        clients_max: int = CLIENTS_MAX,
+    ) -> None:
+        """Make it; nothing is opened yet.
+
+        Args:
+            sky: The satellites.
+            host: Address of both ports.
+            port: Port of Redis clients; 0: any that is free; None: none.
+            registry: Registry of the gateway's metrics.
+            lmcache_port: Port of LMCache 0.5's client, likewise.
+            password: Password that clients have to send first; None: none.
+            memory_bytes: Memory of all values on their way between clients and the sky.
+            clients_max: Number of clients; further ones are told so and let go.
+        """
+        self.shared = Shared(sky, host, password, memory_bytes, clients_max)
+        self.port = port
+        """Port of Redis clients; the one where it listens, once it was started."""
+        self.lmcache_port = lmcache_port
+        """Port of LMCache, likewise."""
+        self.connections: set[Connection] = set()
+        self._lengths = Lengths()
+        self._number = 0
+        self._listeners: list[socket.socket] = []
+        self._sweeper: asyncio.Task[None] | None = None
+        registry.register(self.shared.meter)
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            OSError: A port is taken, or the address is none of this host.
+        """
+        if self.port is not None:
+            self.port = await self._listen(self.port, pads=False)
+        if self.lmcache_port is not None:
+            self.lmcache_port = await self._listen(self.lmcache_port, pads=True)
+        self.shared.port = self.port or self.lmcache_port or 0
+        self._sweeper = asyncio.create_task(self._sweep())
+
+    async def close(self) -> None:
+        """Give commands a while to be answered, then end all connections. Safe to call twice."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweeper
+            self._sweeper = None
+        while self._listeners:
+            listener = self._listeners.pop()
+            asyncio.get_running_loop().remove_reader(listener)
+            listener.close()
+        for connection in list(self.connections):
+            connection.retire()
+        until_s = time.monotonic() + _GRACE_S
+        while self.connections and time.monotonic() < until_s:
+            await asyncio.sleep(_BREATH_S)
+        for connection in list(self.connections):
+            connection.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.shared.values.drained(), max(0.1, until_s - time.monotonic()))
+        self.shared.close()
+
+    async def _listen(self, port: int, *, pads: bool) -> int:
+        """Open a port, and return its number."""
+        loop, host = asyncio.get_running_loop(), self.shared.host
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setblocking(False)
+            listener.bind(address)
+            listener.listen(socket.SOMAXCONN)
+        except OSError as error:
+            listener.close()
+            raise OSError(error.errno, f"Redis clients at {host}:{port}: {error.strerror}") from error
+        self._listeners.append(listener)
+        loop.add_reader(listener, self._accept, listener, pads)
+        return int(listener.getsockname()[1])
+
+    def _accept(self, listener: socket.socket, pads: bool) -> None:
+        shared = self.shared
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                client, address = listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionError):
+                return
+            except OSError as error:  # no descriptor is left: those who wait are let in later
+                _log.warning("a Redis client could not be let in: %s", error.strerror)
+                self._pause(listener, pads)
+                return
+            client.setblocking(False)
+            if len(self.connections) >= shared.clients_max:
+                shared.meter.rejected_total += 1
+                with contextlib.suppress(OSError):
+                    client.send(b"-ERR max number of clients reached\r\n")
+                client.close()
+                continue
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._number += 1
+            shared.meter.connections_total += 1
+            session = Session(self._number, f"{address[0]}:{address[1]}", shared.password is None)
+            shared.sessions[session.number] = session
+            padding = Padding(self._lengths) if pads else None
+            self.connections.add(Connection(shared, COMMANDS, client, session, self.connections.discard, padding))
+
+    def _pause(self, listener: socket.socket, pads: bool) -> None:
+        """Accept nothing for a while: the socket would call again at once."""
+        loop = asyncio.get_running_loop()
+
+        def resume() -> None:
+            if listener in self._listeners:
+                loop.add_reader(listener, self._accept, listener, pads)
+
+        loop.remove_reader(listener)
+        loop.call_later(_SWEEP_S, resume)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            now_s = time.monotonic()
+            for connection in list(self.connections):
+                if (why := connection.stalled(now_s)) is not None:
+                    connection.cut_off(why)

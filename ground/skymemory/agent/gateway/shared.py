@@ -1,0 +1,63 @@
+"""`Shared`: what all connections of a gateway share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+from skymemory.agent.gateway.directory import Directory
+from skymemory.agent.gateway.memory import Memory
+from skymemory.agent.gateway.meter import Meter
+from skymemory.agent.gateway.requests import READ_BYTES
+from skymemory.agent.gateway.session import Session
+from skymemory.agent.gateway.values import Values
+from skymemory.agent.shared_sky import SharedSky
+
+
+class Shared:
+    """Values, memory and settings of one gateway. Used from one event loop."""
+
+    def __init__(self, sky: SharedSky, host: str, password: str | None, memory_bytes: int, clients_max: int) -> None:
+        self.sky = sky
+        self.host = host
+        self.port = 0
+        """Port where the gateway listens, once it was started."""
+        self.password = None if password is None else password.encode()
+        self.clients_max = clients_max
+        self.memory = Memory(memory_bytes)
+        self.values = Values(sky, self.memory, Directory())
+        self.meter = Meter()
+        self.sessions: dict[int, Session] = {}
+        """Sessions of all connections, by their numbers."""
+        self.scratch = memoryview(bytearray(READ_BYTES))
+        """Buffer where every connection's next bytes lie until they are taken in."""
+        self.started_s = time.monotonic()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.meter.gauges(lambda: len(self.sessions), lambda: self.memory.used_bytes)
+
+    def claim(self, length: int) -> str | None:
+        """Return why a large argument of this length may not come, as far as is known now; None: it may."""
+        if (why := self.values.too_long(length)) is not None:
+            return why
+        return None if self.memory.has_room(length) else self._no_room(length)
+
+    def admit(self, length: int) -> str | None:
+        """Take memory for bytes that came; return None, or why there is none."""
+        return None if self.memory.admit(length) else self._no_room(length)
+
+    def work(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Let a command go on in the background."""
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """End the work in the background."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _no_room(self, length: int) -> str:
+        limit, used = self.memory.limit_bytes // 2, self.memory.used_bytes
+        return f"ERR no memory for {length:,} bytes: {used:,} of {limit:,} are on their way; try again"

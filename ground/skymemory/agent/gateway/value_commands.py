@@ -1,0 +1,260 @@
+"""Commands on values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from skymemory.agent.activity import Outcome
+from skymemory.agent.gateway.client import Client
+from skymemory.agent.gateway.numbers import SYNTAX, expiry, is_terms, terms, whole_number
+from skymemory.agent.gateway.operations import Needs, Operation, State, delete, read, set_terms, write
+from skymemory.agent.gateway.replies import OK, CommandError
+from skymemory.agent.gateway.requests import Large
+from skymemory.agent.gateway.slots import Slot
+from skymemory.store.keyvalue import now_unix_ms
+
+
+def _length(data: bytes | Large) -> int:
+    return data.length if isinstance(data, Large) else len(data)
+
+
+def _check_length(client: Client, *values: bytes | Large) -> None:
+    for data in values:
+        if (why := client.shared.values.too_long(_length(data))) is not None:
+            raise CommandError(why)
+
+
+def _name_of(args: Sequence[Any]) -> str:
+    return str(args[0].lower().decode())
+
+
+# ---- reads ----------------------------------------------------------------------------------------------------------
+
+
+def _fetch(client: Client, name: bytes) -> None:
+    slot, padding = client.slot(), client.padding
+
+    def respond(state: State) -> None:
+        missed: Outcome = "not_found" if state.lost_length is None else "not_delivered"
+        client.shared.sky.observer.activity.read("redis", "hit" if state.is_there else missed)
+        if padding is not None:
+            if state.is_there:
+                padding.seen(name, state.length)
+            else:
+                slot.reads_bytes = padding.header_bytes(name, state.lost_length)
+        slot.value(state)
+
+    client.do(name, read(Needs.DATA, respond), slot)
+
+
+def get(client: Client, args: Sequence[Any]) -> None:
+    """Get the value of a name."""
+    _fetch(client, args[1])
+
+
+def mget(client: Client, args: Sequence[Any]) -> None:
+    """Get the values of names; they go out as they come, in order."""
+    client.slot().array(len(args) - 1)
+    for name in args[1:]:
+        _fetch(client, name)
+
+
+def strlen(client: Client, args: Sequence[Any]) -> None:
+    """Get the length of a value in bytes."""
+    slot = client.slot()
+    client.do(args[1], read(Needs.LENGTH, lambda state: slot.integer(state.length)), slot)
+
+
+def exists(client: Client, args: Sequence[Any]) -> None:
+    """Count the names that have a value, as far as is known without fetching it."""
+    slot = client.slot()
+    all_ = Several(len(args) - 1, slot)
+
+    def respond(state: State) -> None:
+        if not state.is_there:  # LMCache asks so before it gets, and gets only what is there
+            client.shared.sky.observer.activity.read("redis", "not_found")
+        all_.count(int(state.is_there))
+
+    for name in args[1:]:
+        client.do(name, read(Needs.TERMS, respond), slot)
+
+
+# ---- changes --------------------------------------------------------------------------------------------------------
+
+
+class Several:
+    """The one answer to several operations: the sum of their numbers, or why one was not done."""
+
+    def __init__(self, count: int, slot: Slot | None, ended: Callable[[int, str | None], None] | None = None) -> None:
+        """`ended`: called with both instead."""
+        self._left = count
+        self._sum = 0
+        self._slot = slot
+        self._ended = ended
+        self._why: str | None = None
+
+    def count(self, number: int) -> None:
+        """Take the number of one that is done."""
+        self._sum += number
+        self._left -= 1
+        if self._left:
+            return
+        if self._ended is not None:
+            self._ended(self._sum, self._why)
+        elif self._slot is not None:
+            self._slot.integer(self._sum) if self._why is None else self._slot.error(self._why)
+
+    def refuse(self, why: str) -> None:
+        """Take why one is not done."""
+        self._why = why
+        self.count(0)
+
+
+def set_(client: Client, args: Sequence[Any]) -> None:
+    """Store a value, for a while or for good, if there is none, or if there is one."""
+    name, data = args[1], args[2]
+    if_there, returns, keeps_terms, expires_unix_ms = _options(args[3:]) if len(args) > 3 else (None, False, False, 0)
+    _check_length(client, data)
+    if client.padding is not None:
+        client.padding.seen(name, _length(data))
+    slot = client.slot()
+
+    def respond(outcome: tuple[bool, State | None]) -> None:
+        done, before = outcome
+        if returns:
+            slot.value(before or State())
+        elif done:
+            slot.answer(OK)
+        else:
+            slot.null()
+
+    operation = write(
+        data,
+        respond,
+        slot.error,
+        expires_unix_ms=expires_unix_ms,
+        if_there=if_there,
+        keeps_terms=keeps_terms,
+        returns=returns,
+    )
+    client.do(name, operation, slot)
+
+
+def _options(words: Sequence[bytes]) -> tuple[bool | None, bool, bool, int]:
+    """Return the options of SET: only if it is there (or is not), GET, KEEPTTL, the time when it expires."""
+    if_there: bool | None = None
+    returns = keeps_terms = False
+    limit: tuple[bytes, bytes] | None = None
+    left = iter(words)
+    for word in left:
+        option = word.lower()
+        if option in (b"nx", b"xx") and if_there in (None, option == b"xx"):
+            if_there = option == b"xx"
+        elif option == b"get":
+            returns = True
+        elif option == b"keepttl" and limit is None:
+            keeps_terms = True
+        elif is_terms(option) and (limit is None or limit[0] == option) and not keeps_terms:
+            raw = next(left, None)
+            if raw is None:
+                raise CommandError(SYNTAX)
+            limit = option, raw
+        else:
+            raise CommandError(SYNTAX)
+    return if_there, returns, keeps_terms, 0 if limit is None else terms(*limit, now_unix_ms(), "set")
+
+
+def setnx(client: Client, args: Sequence[Any]) -> None:
+    """Store a value if there is none."""
+    _check_length(client, args[2])
+    slot = client.slot()
+    client.do(args[1], write(args[2], lambda outcome: slot.integer(int(outcome[0])), slot.error, if_there=False), slot)
+
+
+def setex(client: Client, args: Sequence[Any]) -> None:
+    """Store a value for some seconds (SETEX) or milliseconds (PSETEX)."""
+    named = _name_of(args)
+    expires_unix_ms = terms(b"ex" if named == "setex" else b"px", args[2], now_unix_ms(), named)
+    _check_length(client, args[3])
+    slot = client.slot()
+    client.do(args[1], write(args[3], lambda _: slot.answer(OK), slot.error, expires_unix_ms=expires_unix_ms), slot)
+
+
+def mset(client: Client, args: Sequence[Any]) -> None:
+    """Store values. Others may see some of them before the last."""
+    if len(args) % 2 == 0:
+        raise CommandError("ERR wrong number of arguments for 'mset' command")
+    _check_length(client, *args[2::2])
+    slot = client.slot()
+    all_ = Several(len(args) // 2, None, lambda _, why: slot.answer(OK) if why is None else slot.error(why))
+    for name, data in zip(args[1::2], args[2::2], strict=True):
+        client.do(name, write(data, lambda _: all_.count(1), all_.refuse), slot)
+
+
+def del_(client: Client, args: Sequence[Any]) -> None:
+    """Delete values."""
+    slot = client.slot()
+    all_ = Several(len(args) - 1, slot)
+    for name in args[1:]:
+        client.do(name, delete(all_.count, all_.refuse), slot)
+
+
+# ---- terms ----------------------------------------------------------------------------------------------------------
+
+_TOLD: dict[str, Callable[[int], int]] = {
+    "ttl": lambda at: (max(0, at - now_unix_ms()) + 500) // 1000,
+    "pttl": lambda at: max(0, at - now_unix_ms()),
+    "expiretime": lambda at: (at + 500) // 1000,
+    "pexpiretime": lambda at: at,
+}
+_UNITS: dict[str, bytes] = {"expire": b"ex", "pexpire": b"px", "expireat": b"exat", "pexpireat": b"pxat"}
+
+
+def ttl(client: Client, args: Sequence[Any]) -> None:
+    """Tell when a value expires: in how long or at what time, in seconds or milliseconds; -1: never, -2: there is none."""
+    slot, tell = client.slot(), _TOLD[_name_of(args)]
+
+    def respond(state: State) -> None:
+        slot.integer(-2 if not state.is_there else tell(state.expires_unix_ms) if state.expires_unix_ms else -1)
+
+    client.do(args[1], read(Needs.TERMS, respond), slot)
+
+
+def expire(client: Client, args: Sequence[Any]) -> None:
+    """Let a value expire: it is stored anew, as satellites hold it with its terms."""
+    named, now_ms = _name_of(args), now_unix_ms()
+    words = {word.lower() for word in args[3:]}
+    if unknown := words - {b"nx", b"xx", b"gt", b"lt"}:
+        raise CommandError(f"ERR Unsupported option {next(iter(unknown)).decode('utf-8', 'replace')}")
+    if b"nx" in words and len(words) > 1:
+        raise CommandError("ERR NX and XX, GT or LT options at the same time are not compatible")
+    if {b"gt", b"lt"} <= words:
+        raise CommandError("ERR GT and LT options at the same time are not compatible")
+    at = expiry(_UNITS[named], whole_number(args[2]), now_ms, named)
+
+    def is_allowed(before: int) -> bool:
+        if (b"nx" in words and before) or (b"xx" in words and not before):
+            return False
+        if b"gt" in words:
+            return 0 < before < at
+        return b"lt" not in words or before == 0 or at < before
+
+    _change_terms(client, args[1], max(1, at), is_allowed)
+
+
+def persist(client: Client, args: Sequence[Any]) -> None:
+    """Let a value stay for good."""
+    _change_terms(client, args[1], 0, lambda before: before > 0)
+
+
+def _change_terms(client: Client, name: bytes, expires_unix_ms: int, is_allowed: Callable[[int], bool]) -> None:
+    slot, now_ms = client.slot(), now_unix_ms()
+
+    def act(state: State) -> int:
+        if not state.is_there or not is_allowed(state.expires_unix_ms):
+            return 0
+        set_terms(state, expires_unix_ms, now_ms)
+        return 1
+
+    client.do(name, Operation(Needs.DATA, act, slot.integer, slot.error), slot)
