@@ -1,8 +1,8 @@
 # make demo    build, start 95 satellites, run a prompt without and with the cache
-# make test    everything that CI checks; says what a missing tool leaves out, which is a failure when CI is set
-# make mutants plants faults one by one, and says which of them the unit tests and the twin find; takes half an hour
-# make docs    the documents and the reference of the Python names as a site, in build-docs/
-# make test-engines  vLLM, LMCache and SGLang over a constellation, in an environment of their own of 4 GB
+# make test    check all that CI checks; say what a missing tool leaves out, which is a failure if CI is set
+# make mutants plant faults one by one, and say which of them the unit tests and the twin find; this takes half an hour
+# make docs    make a site of the documents and the reference of the Python names, in build-docs/
+# make test-engines  test vLLM, LMCache and SGLang over a constellation, in an environment of their own of 4 GB
 #
 # A fresh machine needs Python 3.11, gcc and make: the rest comes from PyPI into .venv.
 
@@ -10,7 +10,7 @@ PYTHON ?= python3
 JOBS ?= $(shell nproc)
 # Seconds that each fuzz target runs.
 FUZZ_SECONDS ?= $(if $(CI),60,10)
-# Seeds of the twin: 300 take three minutes; before a release try 1000.
+# Seeds of the twin. 300 take three minutes; a release needs 1000.
 TWIN_SEEDS ?= 300
 
 VENV := .venv
@@ -35,7 +35,7 @@ bench: $(VENV)/.installed $(VENV)/.dev
 	$(BIN)/skymem bench peers
 	$(BIN)/skymem bench prefix
 
-# Quick failures first; then targets that can share two cores; Docker last, with the machine to itself.
+# Quick failures come first, then targets that can share two cores. Docker comes last, with the machine to itself.
 test: $(VENV)/.dev
 	$(MAKE) --no-print-directory lint-quick
 	$(MAKE) --no-print-directory build $(VENV)/.installed
@@ -58,7 +58,7 @@ $(VENV)/.dev: $(VENV)/.run
 	$(PYTHON) tools/setup_venv.py $(VENV) model bench figures tracing docs dev
 	@touch $@
 
-# The wheel, as a user gets it: the tests run against the installed package, not against the source tree.
+# Python tests run against the installed wheel, as a user gets it, not against the source tree.
 $(VENV)/.installed: $(VENV)/.run $(SOURCES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
 	@touch $@
@@ -86,7 +86,7 @@ lint-quick: $(VENV)/.dev
 	$(BIN)/ruff format --check --quiet ground tests tools
 	@$(BIN)/clang-format --dry-run -Werror $(C_FILES)
 
-# Which package may import which: pyproject.toml, [tool.importlinter].
+# pyproject.toml says which package may import which: [tool.importlinter].
 lint-python: $(VENV)/.dev
 	$(BIN)/mypy
 	PYTHONPATH=ground $(BIN)/lint-imports --no-cache
@@ -128,7 +128,7 @@ test-sanitized: $(VENV)/.dev
 	@$(CMAKE_BUILD) build-sanitized
 	$(BIN)/ctest --test-dir build-sanitized --output-on-failure --timeout 300 -j$(JOBS)
 
-# Every line and every branch of the flight core. Assertions stand alone on their lines and are never false, so their branches do not
+# The target covers every line and every branch of the flight core. Assertions stand alone on their lines and are never false, so their branches do not
 # count (docs/cfs-integration.md, Assertions). Tests run one at a time: of two that end at once one may lose its counts. A thread
 # that still runs when its test ends may leave a count of -1, which gcovr takes for 0: then other tests must cover the line.
 coverage: $(VENV)/.dev
@@ -152,7 +152,7 @@ fuzz: $(VENV)/.dev
 # There are more workers than cores, as many tests wait. A module's tests stay together, as they share a constellation or server. A
 # model has one thread: threads that wait for each other on a busy core wait long. A test that fails runs once more, alone.
 WORKERS = -n $(shell expr $(JOBS) + 1) --dist loadscope
-# So that what makes a run long is seen.
+# The slowest tests are printed.
 SLOWEST = --durations=20
 
 test-python: $(VENV)/.dev $(VENV)/.installed
@@ -161,11 +161,11 @@ test-python: $(VENV)/.dev $(VENV)/.installed
 test-engines: $(ENGINES)/.installed
 	PATH=$(CURDIR)/$(ENGINES)/bin:$$PATH $(ENGINES)/bin/python tools/run_pytest.py -m engines tests/engines -n 2 --dist loadscope $(SLOWEST)
 
-# Runs in virtual time, each with its own faults; a run that violates an invariant says how to replay it.
+# Each seed is a run in virtual time with its own faults. A run that violates an invariant says how to replay it.
 twin: $(VENV)/.installed
 	$(BIN)/skymem twin --seeds $(TWIN_SEEDS)
 
-# Faults that the tests and the twin have to find: all of them, or three that the commit chooses. Three run with fewer seeds, as only
+# Tests and twin have to find planted faults: all of them, or three that the commit chooses. Three run with fewer seeds, because only
 # the tests have to find each. All patches have to apply in any case.
 mutants: $(VENV)/.dev
 	$(BIN)/python tools/mutants.py --jobs $(JOBS)
