@@ -6,7 +6,7 @@ import sys
 
 def main() -> None:
     """Run the command line of this process."""
-    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not in a shell's background
+    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # false in a shell's background
     if interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from skymemory.cli import main as run
@@ -19,4 +19,4 @@ def main() -> None:
         sys.exit(128 + signal.SIGINT)
     finally:
         if interruptible:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to clear up
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to clean up

@@ -61,7 +61,7 @@ class Lane(Generic[Request, Result]):
             if asked.begun:
                 await asyncio.wait([asked.future])
                 if not asked.future.cancelled():
-                    asked.future.exception()  # nobody else asks
+                    asked.future.exception()  # nobody else asks for the error
             raise
 
     @property
@@ -91,7 +91,7 @@ class Lane(Generic[Request, Result]):
         loop = asyncio.get_running_loop()
         try:
             results = await loop.run_in_executor(self._thread, self._call, [asked.request for asked in batch])
-        except asyncio.CancelledError:  # the loop ends under us: nobody may wait for a call that will not come back to it
+        except asyncio.CancelledError:  # the loop ends: nobody may wait for a call that will not come back
             for asked in batch:
                 asked.future.cancel()
             raise

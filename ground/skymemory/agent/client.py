@@ -432,7 +432,7 @@ class AgentClient:
             self._outgoing = self._outgoing or memoryview(self._outbox.popleft())
             try:
                 self._outgoing = self._outgoing[self._link.send(self._outgoing) :]
-            except OSError:  # the socket is full, or the agent has gone, which the receiving thread notices
+            except OSError:  # the socket is full, or the agent has gone, as the receiving thread notices
                 return
 
     # ---- the client's thread ----------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ class AgentClient:
             raise _GoneError(why)
         descriptor, memory = arena.make(self._arena_bytes)
         try:
-            socket.send_fds(link, [self._hello], [descriptor])  # so short a frame is sent in one piece
+            socket.send_fds(link, [self._hello], [descriptor])  # a frame this short is sent in one piece
         finally:
             os.close(descriptor)
         link.setblocking(False)

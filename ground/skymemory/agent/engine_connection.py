@@ -122,7 +122,7 @@ class EngineConnection:
         except TimeoutError:
             await self._refuse("an engine says Hello, and a frame comes whole, within seconds")
         except (OSError, asyncio.IncompleteReadError):
-            pass  # it is gone
+            pass  # the engine is gone
         finally:
             await self._close()
 
@@ -133,7 +133,7 @@ class EngineConnection:
         try:
             async with asyncio.timeout(HELLO_S):
                 head = await self._first_bytes(descriptors)
-                # From here on descriptors that come are closed by the kernel, for nobody makes room for them
+                # The kernel closes all later descriptors, because no more room is made for them.
                 reader, self._writer = await asyncio.open_unix_connection(sock=self._link)
                 hello = protocol.read(protocol.HELLO, await reader.readexactly(protocol.frame_length(head)))
             if hello.version != protocol.VERSION:
@@ -201,7 +201,7 @@ class EngineConnection:
         except Exception:
             _log.exception("a question was not answered")
             if self._writer is not None:
-                self._writer.transport.abort()  # better no agent than one that keeps somebody waiting
+                self._writer.transport.abort()  # an engine does better without an agent than with one that keeps it waiting
 
     async def _answer(self, asked: protocol.Asked) -> protocol.EngineMessage | None:
         answer: protocol.EngineMessage | None = None
@@ -284,7 +284,7 @@ class EngineConnection:
         with self._views(asked.blocks) as views:
             origin = Origin(asked.traceparent, (id(self), asked.id))
             start_s = time.perf_counter()
-            # The memory is the engine's, and there: no other bound is needed
+            # The memory is the engine's own, so no other bound is needed.
             results = await self._sky.get(keys, into=views, block_bytes_max=UINT32_MAX, origin=origin)
         assert self.hello is not None
         # LMCache does not tell how many tokens its chunks have, nor does a store without a model
@@ -298,7 +298,7 @@ class EngineConnection:
             results = await self._sky.put(items)
             left = [index for index, result in enumerate(results) if result.status is Status.BAD_KEY]
             if left:
-                # Chunks of when the block was computed another time, and its bytes were not the same to the last bit
+                # The chunks are of another computation of the block, whose bytes differed.
                 await self._sky.purge([items[index][0] for index in left])
                 for index, result in zip(left, await self._sky.put([items[index] for index in left]), strict=True):
                     results[index] = result
@@ -332,7 +332,7 @@ class EngineConnection:
     async def _send(self, message: protocol.EngineMessage) -> None:
         assert self._writer is not None
         if self._writer.is_closing():
-            return  # it is gone, as its reader will see
+            return  # the engine is gone, as its reader will see
         self._writer.write(protocol.frame(message))
         await self._writer.drain()
 
@@ -358,7 +358,7 @@ class EngineConnection:
         else:
             self._link.close()
         if self._memory is not None:
-            self._memory.close()  # nobody uses it: cancelled tasks end when their calls have ended
+            self._memory.close()  # nobody uses the memory: cancelled tasks end when their calls have ended
             self._memory = None
 
 

@@ -67,7 +67,7 @@ class EngineServer:
                 await self._accepting
         self._stopping.set()
         if self._connections:
-            # What is left then waits for the sky, whose end is its end
+            # Connections that are left wait for the sky, and end with it.
             await asyncio.wait(self._connections, timeout=DRAIN_S + 1)
         if self._socket is not None:
             self._socket.close()
@@ -75,7 +75,7 @@ class EngineServer:
 
     def collect(self) -> Iterable[Metric]:
         """Yield the connections of engines and their memory, for Prometheus."""
-        # An engine of several processes is not told from several engines, nor its worker from its scheduler
+        # An engine of several processes looks like several engines, and its worker like its scheduler.
         connections = GaugeMetricFamily(
             "skymem_engine_connections", "Connections of engines; one engine may have several.", labels=["engine"]
         )

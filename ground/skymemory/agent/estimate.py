@@ -128,7 +128,7 @@ class Estimator:
             for one in served:
                 self._rtt_s[one.satellite] = one.rtt_s or self._rtt_s.get(one.satellite, 0.0)
                 pieces, length = of_server.get(one.satellite, (0, 0))
-                if one.bytes == length > 0 and one.last_s is not None:  # nothing of it came from elsewhere
+                if one.bytes == length > 0 and one.last_s is not None:  # no byte came from elsewhere
                     for fit in (self._satellites.setdefault(one.satellite, Fit(2)), self._any_satellite):
                         fit.learn((_rounds(pieces), length / 1e6), one.last_s)
             self._gets.learn(self._work(shares)[0].tolist(), duration_s)
@@ -176,7 +176,7 @@ class Estimator:
             compute_s = self._compute_s(engine, tokens_before, np.arange(count + 1) * block_tokens, 0)
             if fetch_s is None or compute_s is None:
                 return Decision(count, _at(fetch_s, -1), _at(compute_s, -1), "explore" if fetch_s is None else "fetch")
-            total_s = fetch_s + compute_s[-1] - compute_s  # the blocks behind those that are fetched are computed
+            total_s = fetch_s + compute_s[-1] - compute_s  # blocks behind the fetched ones are computed
             total_s[fetch_s - ahead_s > self._deadline_s] = math.inf
             best = count - int(np.argmin(total_s[::-1]))
             if best > 0:

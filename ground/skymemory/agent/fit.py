@@ -77,7 +77,7 @@ class Fit:
         weight = 1 / max(_NEAR, abs(sample[-1] - 1))
         for row, one in zip(self._equations, sample, strict=False):
             row[:] = [keep * old + weight * one * other for old, other in zip(row, sample, strict=True)]
-        for _ in range(_SWEEPS):  # each cost is made the best one beside the others: the first takes all that it can explain
+        for _ in range(_SWEEPS):  # each cost in turn becomes the best beside the others
             for at, row in enumerate(self._equations):
                 if row[at] > _UNUSED:
                     self.costs[at] = max(0.0, self.costs[at] + (row[-1] - sum(map(mul, row, self.costs))) / row[at])

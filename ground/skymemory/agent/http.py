@@ -55,12 +55,12 @@ class HttpServer:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_S, logger=_log)
         await self._runner.setup()
         try:
-            # Not a site of aiohttp's: those take whatever comes
+            # The sites of aiohttp are not used, because they take any number of connections.
             self._listener = await asyncio.get_running_loop().create_server(self._admit, self._host, self.port)
         except OSError as error:
             await self.close()
             code = error.errno or 0
-            why = os.strerror(code) if code in errorcode else error.strerror  # asyncio's words repeat the address
+            why = os.strerror(code) if code in errorcode else error.strerror  # asyncio's message repeats the address
             raise OSError(code, f"page, health and metrics at {self._host}:{self.port}: {why}") from error
         except BaseException:
             await self.close()
@@ -82,7 +82,7 @@ class HttpServer:
         """For a connection that has come."""
         server = None if self._runner is None else self._runner.server
         assert server is not None
-        # Those that were ended stay in aiohttp's list for a while
+        # Ended connections stay in aiohttp's list for a while.
         transports = [one.transport for one in server.connections]
         open_ = [one for one in transports if one is not None and not one.is_closing()]
         for oldest in open_[: max(0, len(open_) + 1 - CONNECTIONS_MAX)]:

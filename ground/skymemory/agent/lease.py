@@ -40,7 +40,7 @@ class Lease:
             if self.released:
                 return
             self.released = True
-            with suppress(BufferError):  # an array of the engine's still refers to it
+            with suppress(BufferError):  # an array of the engine still refers to the memory
                 self.view.release()
             self.drop()
             taken = self.taking is not None and self.taking.one_less()

@@ -65,7 +65,7 @@ class Models:
         try:
             temporary.write_bytes(msgspec.json.encode([*self._known]))
             temporary.replace(self._file)
-        except OSError as error:  # `skymem status` then does not tell
+        except OSError as error:  # `skymem status` then shows no models
             _log.warning("the models are not recorded in %s: %s", self._file, error.strerror)
 
 

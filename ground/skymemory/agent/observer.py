@@ -47,7 +47,7 @@ class Observer:
         self._metrics = AgentMetrics(registry)
         self._sky = SkyCollector(registry, rtt_s)
         self._tracing = tracing
-        self._gets: dict[bool, _RunningGet] = {}  # the running gets; True: the get aside
+        self._gets: dict[bool, _RunningGet] = {}  # the running gets; True: the large one beside
         self._lessons: deque[_Lesson] = deque(maxlen=_LESSONS_MAX)
 
     @property

@@ -253,7 +253,7 @@ def read(decoder: msgspec.msgpack.Decoder[T], body: bytes) -> T:
     """
     try:
         return decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError) as error:  # a text that is no UTF-8 is a ValueError
+    except (msgspec.MsgspecError, ValueError) as error:  # text that is not UTF-8 is a ValueError
         raise FrameError(str(error)) from error
 
 

@@ -95,7 +95,7 @@ class Agent:
             await self.close()
             raise
         if self.http is not None:
-            with suppress(OSError):  # without the record only `skymem status` knows less
+            with suppress(OSError):  # only `skymem status` misses the record
                 self._record.write_text(self.http.url)
 
     async def close(self) -> None:
@@ -103,12 +103,12 @@ class Agent:
         end_s = time.monotonic() + CLOSE_S
         if self.http is not None and self.http.url:
             with suppress(OSError):
-                if self._record.read_text() == self.http.url:  # not that of an agent that serves here now
+                if self._record.read_text() == self.http.url:  # another agent that serves here now keeps its record
                     self._record.unlink()
         for part in reversed(self._parts):
             try:
                 await asyncio.wait_for(part.close(), min(_PART_S, max(0.1, end_s - time.monotonic())))
-            except Exception:  # the others have to end all the same
+            except Exception:  # the other parts have to end all the same
                 _log.exception("%s did not end well", type(part).__name__)
 
     def addresses(self) -> dict[str, str]:
@@ -148,7 +148,7 @@ async def run(settings: AgentSettings, tell: Callable[[dict[str, str]], None]) -
     await agent.start()
     try:
         gc.collect()
-        gc.freeze()  # what is there now stays: modules, metrics. Looking through it again and again took a sixth of the time
+        gc.freeze()  # modules and metrics stay: to look through them again and again took a sixth of the time
         gc.set_threshold(_GC_OBJECTS)
         tell(agent.addresses())
         notify("READY=1")

@@ -156,7 +156,7 @@ class SharedSky:
         await asyncio.wait(waits, timeout=grace_s)
         store, self.store = self.store, None
         if store is not None:
-            await asyncio.to_thread(store.close)  # cancels transfers; what waited for them ends
+            await asyncio.to_thread(store.close)  # this cancels transfers, so their callers go on
         await asyncio.wait(waits)
         if self._prober is not None:
             self._prober.close()
@@ -279,7 +279,7 @@ class SharedSky:
         try:
             return call(store)
         except Exception:
-            if store is self.store:  # not closed under its feet: a fault of ours, and a miss for who asked
+            if store is self.store:  # the store was not closed meanwhile: a fault of ours, and a miss for the caller
                 _log.exception("the store failed")
             return otherwise
 
@@ -366,7 +366,7 @@ class SharedSky:
         while True:
             try:
                 await self._watch.run(None)
-            except Exception:  # whatever it was, the next look may do
+            except Exception:  # the next look may succeed after any error
                 _log.exception("looking for the constellation failed")
             await asyncio.sleep(_POLL_S)
 
@@ -383,7 +383,7 @@ class SharedSky:
         if self.rtt_s:
             self._answered_s = time.monotonic()
         else:
-            self._prober.new_host()  # another host may have this one's number, and get its answers
+            self._prober.new_host()  # another host may have this number, and get the answers
         return calls
 
     def _open(self) -> None:

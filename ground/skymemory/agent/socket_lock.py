@@ -67,12 +67,12 @@ class OwnedSocket:
         try:
             if not stat.S_ISSOCK(self.path.lstat().st_mode):
                 raise SocketError(f"{self.path} is there and is no socket; it is left alone")
-            self.path.unlink()  # of an agent that was killed: who has the lock owns it
+            self.path.unlink()  # the socket of an agent that was killed: the owner of the lock owns it
         except FileNotFoundError:
             pass
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
         try:
-            os.fchmod(listener.fileno(), 0o600)  # Linux makes the file with it: there is no moment in which others may connect
+            os.fchmod(listener.fileno(), 0o600)  # Linux makes the file with this mode, so others can never connect
             listener.bind(str(self.path))
             listener.listen(_BACKLOG)
         except BaseException:

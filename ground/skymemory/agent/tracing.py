@@ -92,7 +92,7 @@ class Tracing:
         except ImportError:
             _log.warning("traces are wanted (OTEL_*), but %s", how_to_install("the SDK", "tracing"))
             return None
-        # The service name of the environment counts; this is the default
+        # This is the default, before which the service name of the environment counts.
         named = environment.get("OTEL_SERVICE_NAME") or "service.name=" in environment.get("OTEL_RESOURCE_ATTRIBUTES", "")
         provider = SdkProvider(resource=Resource.create({} if named else {SERVICE_NAME: SERVICE}))
         provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

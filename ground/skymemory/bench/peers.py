@@ -126,7 +126,7 @@ def run_peers_bench(
         speeds = {name: Speed() for name in peers}
         total = (WARM_UP_ROUNDS + rounds) * values
         for step in range(total):
-            # The order changes from step to step, so that no store always runs in another's wake.
+            # The order changes from step to step, so that no store always runs after the same other one.
             names = sorted(peers, key=lambda name: (list(peers).index(name) + step) % len(peers))
             kept = step >= WARM_UP_ROUNDS * values
             key = os.urandom(KEY_BYTES)

@@ -80,7 +80,7 @@ def run_prefix_bench(
     tokenizer = demo_tokenizer()
     random_ids = random.Random(SEED)
     ids = [random_ids.randrange(model.config.vocab_size) for _ in range(BLOCKS * 128 + MORE_TOKENS)]
-    generate(model, ids, 2)  # the first run pays for what any first run of a process costs
+    generate(model, ids, 2)  # a process's first run is slow
     sky = bench_constellation(constellation)
     report: dict[str, Any] = {
         "prompt_tokens": len(ids),
@@ -93,7 +93,7 @@ def run_prefix_bench(
     with LocalConstellation(sky), SkyStore(sky) as store:
         managers = {codec: KVCManager(model, tokenizer, store, codec=codec) for codec in codecs}
         for step in range(rounds):
-            for number, (codec, manager) in enumerate(managers.items()):  # in turn: other load affects all alike
+            for number, (codec, manager) in enumerate(managers.items()):  # taking turns, other load affects all alike
                 without = generate(model, ids, NEW_TOKENS)
                 manager.add_blocks(ids, without.cache)
                 before = manager.statistics

@@ -46,7 +46,7 @@ def memcached_client(memory_mib: int) -> Iterator[Any]:
     """
     pymemcache = _module("pymemcache.client.base")
     port = _free_tcp_port()
-    # Run by root, memcached must be told to stay root: the user "nobody" could not lock memory, which is not asked for.
+    # If root runs it, memcached must be told to stay root: the user "nobody" could not lock memory.
     options = ["-l", "127.0.0.1", "-p", str(port), "-U", "0", "-m", str(memory_mib), "-I", "8m", "-u", "nobody"]
     client = pymemcache.Client(("127.0.0.1", port), default_noreply=False, no_delay=True)
     with _server("memcached", options, client.version):
@@ -87,7 +87,7 @@ def _await(child: subprocess.Popen[bytes], program: str, ask: Callable[[], objec
     while True:
         try:
             ask()
-        except Exception as error:  # each client has its own classes for "not yet"
+        except Exception as error:  # each client has its own errors for "not yet"
             if child.poll() is not None:
                 raise ServerError(f"{program} ended with status {child.returncode}") from error
             if time.monotonic() > deadline:

@@ -88,7 +88,7 @@ async def _run(url: str, rounds: int, words: int, api_key: str, progress: Progre
     async with aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=_ANSWER_S)) as session:
         try:
             server = _Server(session, url, await _model(session, url))
-            await _round(server, words)  # for what is slow only once: kernels, connections
+            await _round(server, words)  # kernels and connections are slow only once
             before = await server.lookups()
             rows = []
             for done in range(rounds):

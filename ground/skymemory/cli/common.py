@@ -77,7 +77,7 @@ class Commands(click.Group):
         if threading.current_thread() is threading.main_thread():
             sys.unraisablehook = _see_to_dropped
             for number in (signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
+                if signal.getsignal(number) is signal.SIG_DFL:  # nohup has another handler
                     before[number] = signal.signal(number, _end)
         try:
             return super().main(*args, **extra)
@@ -105,7 +105,7 @@ class Commands(click.Group):
             raise BadInput(str(error)) from error
         except OSError as error:
             if isinstance(error, BrokenPipeError) and _nobody_reads():
-                raise  # click ends the command without a word, as with `| head`
+                raise  # click ends the command silently, as with `| head`
             if type(error).__module__.startswith("skymemory") or error.strerror is None:
                 raise Failure(str(error)) from error
             raise Failure(f"{error.filename}: {error.strerror}" if error.filename else error.strerror) from error
@@ -121,7 +121,7 @@ def _nobody_reads() -> bool:
         watched = select.poll()
         watched.register(sys.stdout.fileno(), 0)
         return bool(watched.poll(0))
-    except (OSError, ValueError):  # standard output is no file
+    except (OSError, ValueError):  # standard output has no file descriptor
         return False
 
 

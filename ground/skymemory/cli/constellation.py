@@ -68,14 +68,14 @@ def _up_local(constellation: Constellation, state: RunRecord) -> None:
         state.save(Running("local", constellation, dict(local.processes)))
         local.detach()
     except BaseException:
-        if local.processes:  # else all have started
+        if local.processes:  # without processes all have started
             local.stop()
             state.clear()
         raise
 
 
 def _up_docker(constellation: Constellation, state: RunRecord) -> None:
-    compose_command()  # says what is missing before an image is built
+    compose_command()  # this says what is missing before an image is built
     check_room(constellation.planes * constellation.slots)
     with progress_lines("building the image") as progress:
         build_image(find_checkout(), progress=progress)

@@ -58,5 +58,5 @@ def relay(plane: int, slot: int, commands: tuple[str, int], telemetry: tuple[str
         signal.signal(number, lambda *_: stop.set())
     with Relay(constellation, Route(place, place), commands, telemetry, lambda text: click.echo(text, err=True)) as running:
         click.echo(f"satellite {place}: commands at {commands[0]}:{running.port}, telemetry to {telemetry[0]}:{telemetry[1]}")
-        while not stop.wait(LOOK_S):  # a library's thread may get the signal: then nothing else wakes this one
+        while not stop.wait(LOOK_S):  # a library's thread may get the signal, which then does not wake this one
             pass

@@ -64,18 +64,18 @@ def replay(
     done: list[Handover] = []
     with ControlPlane(constellation) as control:
         require_all(control)
-        sky.playing.save(playing, file)  # first: a store that opens from now on follows the window when it moves
+        sky.playing.save(playing, file)  # saved first: a store that opens from now on follows the window
         if by == "command":
             _call_off(control, sky, before, file)
         try:
-            if by == "schedule":  # satellites that have it move with it, also when others do not get it any more
+            if by == "schedule":  # satellites that have the schedule move by it, even if others never get it
                 upload(control, playing)
             if not as_json:
                 rows, real_s = len(playing.track.rows), playing.track.rows[-1][0] / 1000
                 click.echo(f"{file}: {rows} rows in {real_s:,.0f} s, from {utc(schedule.header.epoch_ms + from_ms)} on")
             _look_on(control, sky, playing, by, done, quiet=as_json)
         except BaseException as reason:
-            if not sky.playing.is_kept():  # the constellation is somebody else's now
+            if not sky.playing.is_kept():  # somebody else has taken over the constellation
                 raise
             held = held_now(playing)
             sky.playing.save(held, file)
@@ -98,7 +98,7 @@ def replay(
 def _check_numbers(speed: float, hours: float | None) -> None:
     if not 0 < speed <= SPEED_MAX:
         raise BadInput(f"--speed is {speed:g}; allowed are numbers above 0, up to {SPEED_MAX}")
-    if hours is not None and not hours > 0:  # refuses NaN, too
+    if hours is not None and not hours > 0:  # this refuses NaN, too
         raise BadInput(f"--hours is {hours:g}; allowed are numbers above 0")
 
 
@@ -152,7 +152,7 @@ def _look_on(control: ControlPlane, sky: RunSky, playing: Playing, by: By, done:
     with progress_bar("the sky turns") as progress:
 
         def tell(now_ms: int) -> None:
-            if not sky.playing.is_kept():  # two replays that both send schedules would tear blocks apart
+            if not sky.playing.is_kept():  # two replays at a time would tear blocks apart
                 raise ReplayError("another replay, or `skymem down`, has ended this one")
             progress(min(now_ms, last_ms), last_ms)
 

@@ -183,7 +183,7 @@ def _skipped(mistakes: list[str]) -> list[str]:
 
 
 def _check(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:  # refuses NaN, too
+    if not low <= value <= high:  # this refuses NaN, too
         raise BadInput(f"{name} is {value:g}; allowed are {low:g} to {high:g}")
 
 

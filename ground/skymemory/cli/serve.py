@@ -105,7 +105,7 @@ def serve(
     if constellation_path is not None:
         sky = find_sky(constellation_path)
         source = FixedSource(sky.constellation, sky.playing)
-    with bound(host, port) as listener:  # first: torch and models take long to load
+    with bound(host, port) as listener:  # the port comes first, because torch and models take long to load
         check_model(model)
         try:
             from skymemory.prompt.huggingface import UnsupportedModelError

@@ -203,6 +203,6 @@ def _print_rows(points: Sequence[Row | MeasuredRow], what: str, elapsed_ms: floa
     for name in points[0]._fields:
         table.add_column(name, justify="left" if name in {"layout", "parameter"} else "right", overflow="fold")
     for row in points:
-        seconds = ("-" if isnan(value) else f"{value:.4f}" for value in row[3:])  # fits 80 columns
+        seconds = ("-" if isnan(value) else f"{value:.4f}" for value in row[3:])  # so the table fits 80 columns
         table.add_row(row.layout, row.parameter, f"{row.value:g}" if row.value < 1 else f"{row.value:,.9g}", *seconds)
     print_table(table)

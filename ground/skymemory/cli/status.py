@@ -224,7 +224,7 @@ def link_table(report: dict[str, Any]) -> Table:
     for entry in report["satellites"]:
         for name in LINK_NAMES if "links" in entry else ():
             link = entry["links"][name]
-            if link["plane"] or name == "ground":  # else there is no such link: the seam
+            if link["plane"] or name == "ground":  # a cut seam has no such link
                 table.add_row(str(Satellite(entry["plane"], entry["slot"])), name, *_link(link))
     return table
 

@@ -75,7 +75,7 @@ def get(key: str, file: Path, constellation_path: Path | None, as_json: bool) ->
     except OSError as error:
         raise Failure(f"{file}: {error.strerror}") from error
     if as_json:
-        chunks = None if entry is None else entry.chunk_total  # None: the value was deleted in this very moment
+        chunks = None if entry is None else entry.chunk_total  # None: somebody has just deleted the value
         print_json({"key": key, "bytes": len(value), "chunks": chunks, "seconds": round(duration_s, 6)})
 
 

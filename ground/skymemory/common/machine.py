@@ -55,7 +55,7 @@ def group_folders(root: Path, controller: str) -> Iterator[Path]:
         mounts = ["sys/fs/cgroup", "sys/fs/cgroup/unified"] if not names else [f"sys/fs/cgroup/{controller}"]
         if not names or controller in names.split(","):
             for mount in mounts:
-                # Inside a container the path may be that of the host: then only the top is there
+                # Inside a container the path may be that of the host. Then only the top exists.
                 folder = Path(path.lstrip("/"))
                 yield from (root / mount / one for one in (folder, *folder.parents) if (root / mount / one).is_dir())
 

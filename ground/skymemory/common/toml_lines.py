@@ -28,7 +28,7 @@ def key_lines(text: str) -> dict[KeyPath, int]:
                 table = (*table, part)
                 if header[1] == "[[" and at == len(parts) - 1:
                     counts[table] = counts.get(table, -1) + 1
-                if table in counts:  # inside an array of tables: its last element
+                if table in counts:  # the last element of an array of tables
                     lines.setdefault(table, number)
                     table = (*table, counts[table])
             lines.setdefault(table, number)

@@ -19,7 +19,7 @@ def write_whole(path: Path, content: Buffer) -> None:
             with path.open("wb") as out:
                 out.write(content)
         else:
-            _replace(path.resolve(), content)  # what a link names
+            _replace(path.resolve(), content)  # the file that a link names
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 

@@ -94,7 +94,7 @@ def random_llama(config: LlamaConfig, *, seed: int, dtype: torch.dtype = torch.f
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() == 1:
-                weight.fill_(1.0)  # the norms
+                weight.fill_(1.0)  # weights of norms
                 continue
             steps = torch.empty(weight.shape, dtype=torch.int32).random_(-_LEVELS // 2, _LEVELS // 2, generator=generator)
             weight.copy_(steps.float().mul_(_std(name, weight) / _UNIFORM_STD / _LEVELS))

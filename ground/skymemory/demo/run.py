@@ -143,7 +143,7 @@ def run_demo(
     if not ids:
         raise EmptyPromptError("the prompt has no token; at least one is needed")
     tell("model", 1, 1)
-    HuggingFaceEngine(model)  # refuses a model that cannot be cached before the long run
+    HuggingFaceEngine(model)  # this refuses a model that cannot be cached, before the long run
     _warm_up(model, ids)
     cold = generate(model, ids, options.new_tokens, progress=lambda done, total: tell("without cache", done, total))
     with SkyStore(constellation, playing=playing) as store:

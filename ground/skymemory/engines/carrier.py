@@ -243,7 +243,7 @@ class Carrier:
             self.framing.check(place, block.key)
         except BlockFrameError as error:
             _log.warning("SkyMemory: block %s is treated as missing: %s", block.key.hex(), error)
-            self.client.purge([block.key])  # so that the computed one takes its place
+            self.client.purge([block.key])  # the computed block takes its place
             return False
         for piece, part in self._parts(place, block):
             piece[:] = part

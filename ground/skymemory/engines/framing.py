@@ -105,7 +105,7 @@ def root(block_format: BlockFormat, parts: Iterable[bytes | str]) -> bytes:
     """
     digest = blake3(derive_key_context=_ROOT_DOMAIN)
     for part in (*map(str, astuple(block_format)), *parts):
-        # The length goes in first: moving a byte from one part to the next then changes the digest
+        # The length goes in first, so that a byte moved from one part to the next changes the digest.
         data = part.encode() if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "big")).update(data)
     return digest.digest()

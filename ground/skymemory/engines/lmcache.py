@@ -142,7 +142,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
         for chain in _chains(keys).values():
             size = self._size(keys[chain[0]], layouts)
             if size is None:
-                continue  # nobody has told how long these chunks are, so nobody has stored one here either
+                continue  # chunks of unknown length were never stored here
             names = [self._name(size, keys[at]) for at in chain]
             carrier = self._carrier(size)
             # Count each block once as asked for: those behind the first gap count here only if they are not asked for one by
@@ -184,7 +184,7 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
 
     def _name(self, size: int, key: ObjectKey) -> bytes:
         words = (key.model_name, f"{key.kv_rank:x}", f"{key.object_group_id:x}", key.chunk_hash.hex(), key.cache_salt)
-        return block_key(self._carrier(size).root, "@".join(words).encode())  # LMCache allows no @ in the words
+        return block_key(self._carrier(size).root, "@".join(words).encode())  # LMCache allows no @ in these words
 
     def _size(self, key: ObjectKey, layouts: dict[int, MemoryLayoutDesc]) -> int | None:
         """Return the bytes of a chunk; None if they are not known."""
@@ -238,7 +238,7 @@ class _Tasks:
     def _run(self, task_id: int, run: Callable[[], Any], failed: Any) -> None:
         try:
             result = run()
-        except Exception:  # a fault of ours must not leave LMCache waiting
+        except Exception:  # LMCache must not wait after a fault of ours
             _log.exception("SkyMemory: a task of LMCache's failed and counts as missed")
             result = failed
         with self._lock:

@@ -86,7 +86,7 @@ class _Pool:
         self.format = BlockFormat(
             block_tokens=self.page_tokens,
             layers=1,
-            layer_bytes=max(1, sum(sizes)),  # a pool that only keeps track of others has pages without bytes
+            layer_bytes=max(1, sum(sizes)),  # a pool that only tracks others has empty pages
             dtype=str(getattr(host_pool, "dtype", "bytes")).removeprefix("torch."),
             layout=f"{host_pool.layout},{'flat' if flat else 'pieces'}",
         )
@@ -230,7 +230,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         restorable = list(range(1, pages + 1))
         for transfer in pool_transfers or ():
             if transfer.hit_policy not in (PoolHitPolicy.ALL_PAGES, PoolHitPolicy.TRAILING_PAGES):
-                continue  # a second form of the same pages, of which nothing is said here
+                continue  # this is a second form of the same pages, which is not stored
             pool = self._pools.get(str(transfer.name))
             there = [False] * pages if pool is None else pool.carrier.each([pool.key(page) for page in keys[:pages]])
             if transfer.hit_policy == PoolHitPolicy.ALL_PAGES:
@@ -272,7 +272,7 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
         if self._model is None:
             _watch_weights()
             self._model, self._weights = _model()
-        # Latent attention is the same on all ranks and written by one. State of recurrent layers never is.
+        # One rank writes latent attention, which is the same on all ranks. State of recurrent layers is never the same.
         shared = config.is_mla_model and name != PoolName.MAMBA
         shard = {
             "tp": None if shared else (config.tp_rank, config.tp_size),

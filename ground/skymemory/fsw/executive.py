@@ -92,7 +92,7 @@ class Executive:
 
     def _ask(self, send_hk_mid: int, hk_mid: int) -> bytes:
         with self._reading:
-            while self._housekeeping.receive(0) is not None:  # answers that others asked for
+            while self._housekeeping.receive(0) is not None:  # drops answers that others asked for
                 pass
             self.ground.command(send_hk_mid)
             answer = self._housekeeping.receive_where(lambda message: message.mid == hk_mid, _HK_TIMEOUT_S)

@@ -115,7 +115,7 @@ class HealthMonitor(OnboardApp):
         report.chunks = kvc.slots_used
         report.store_permille = 1000 * kvc.slots_used // max(kvc.slots, 1)
         totals = (kvc.errors, kvc.evicted_chunks, isl.dropped)
-        # Counters that were reset are smaller than before: all of their counts are new.
+        # Counters that were reset are smaller than before, so all of their counts are new.
         new = [now - before if now >= before else now for now, before in zip(totals, self._totals, strict=True)]
         self._totals = totals
         report.new_errors, report.new_evicted_chunks, report.new_dropped_packets = new

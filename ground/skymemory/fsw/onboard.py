@@ -54,7 +54,7 @@ class OnboardApp:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self.app.close()  # wakes the thread
+        self.app.close()  # this wakes the thread
         self._thread.join(_STOP_S)
 
     def _take_waiting(self) -> None:

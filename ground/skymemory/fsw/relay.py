@@ -110,5 +110,5 @@ class Relay:
         for _, message in self._down.listen([self._route], math.inf, self._stop.is_set):
             try:
                 self._socket.sendto(message, self._telemetry)
-            except OSError as error:  # nobody listens there yet, or no way there at the moment
+            except OSError as error:  # nobody listens there yet, or no way leads there now
                 self._report(f"telemetry to {self._telemetry[0]} port {self._telemetry[1]}: {error.strerror or error}")

@@ -79,7 +79,7 @@ class ControlPlane:
         self._closed = False
         self._lock = Lock()
         self._asker = Asker()
-        self._endpoints: dict[Satellite, int] = {}  # of entry satellites; every request needs one
+        self._endpoints: dict[Satellite, int] = {}  # endpoints of entry satellites; every request needs one
 
     @property
     def host(self) -> Satellite:

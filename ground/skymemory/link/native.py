@@ -277,7 +277,7 @@ class NativeClient:
             if len(rounds) > 1:
                 block.fallbacks, block.rounds = rounds[1], len(rounds[1]) // len(rounds[0])
         with self._lock:
-            if self._closing:  # nobody would cancel it any more
+            if self._closing:  # after this nobody would cancel the call
                 raise ValueError("the client was closed")
             handle = self._open_handle()
             started_ns = time.time_ns()
@@ -286,7 +286,7 @@ class NativeClient:
             else:
                 error = self._run_with_progress(call, handle, blocks, progress)
             done = Call(started_ns, time.time_ns(), self._served(handle) if error == 0 else ())
-        if error == EINVAL:  # the core has looked only as far as the first block at fault
+        if error == EINVAL:  # the core stops at the first wrong block
             wrong = next((t for t, block in zip(transfers, blocks, strict=True) if block.last_status), transfers[0]).entry
             raise ValueError(
                 f"block of {wrong.block_len} bytes as {wrong.chunk_total} chunks of {wrong.chunk_len}: allowed are chunks of"
@@ -325,7 +325,7 @@ class NativeClient:
             self._library.SKYC_Cancel(handle, number)
             raise
         finally:
-            worker.join()  # it works on this call's memory
+            worker.join()  # the worker uses this call's memory
         if errors[0] == 0:
             self._library.SKYC_Progress(handle, ctypes.byref(counts))  # a short call is over before the first look
             progress(counts.chunks_done, counts.chunks_total)

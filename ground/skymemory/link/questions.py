@@ -108,10 +108,10 @@ class Asker:
         questions = structures.Question.from_buffer(memory)
         error = self._library.SKYC_Ask(self._handle, ctypes.byref(questions), len(asks))
         try:
-            while error == errno.EAGAIN:  # Python may look at signals now and then
+            while error == errno.EAGAIN:  # Python can look at signals in between
                 error = self._library.SKYC_AskOn(self._handle)
         except BaseException:
-            self._library.SKYC_StopAsking(self._handle)  # it works on this call's memory
+            self._library.SKYC_StopAsking(self._handle)  # the library uses this call's memory
             raise
         counters = self._counters()
         self.number, self.repeats = int(counters.host_number), int(counters.repeats)
@@ -137,7 +137,7 @@ def _written(asks: Sequence[Ask], endpoints: Sequence[int], deadline_ms: int) ->
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     for index, (ask, endpoint) in enumerate(zip(asks, endpoints, strict=True)):
         size = len(ask.payload)
-        if len(ask.key) != KEY_BYTES:  # struct pads and cuts silently
+        if len(ask.key) != KEY_BYTES:  # struct would pad or cut the key silently
             raise PacketError(icd.STATUS_BAD_HEADER, f"key of {len(ask.key)} bytes; {KEY_BYTES} are allowed")
         if _OVERHEAD + size > icd.LIMIT_PACKET_BYTES:
             raise PacketError(icd.STATUS_TOO_LARGE, f"{_OVERHEAD + size} bytes; {icd.LIMIT_PACKET_BYTES} are allowed")

@@ -95,14 +95,14 @@ def _leases(constellation: Constellation, routes: Sequence[Route]) -> Iterator[_
 def _send(endpoint: socket.socket, lease: _Lease, left_ms: int) -> None:
     try:
         endpoint.sendto(lease.packet.encode(deadline_ms=left_ms), lease.endpoint)
-    except OSError as error:  # a full queue, or no way there at the moment: the lease is renewed soon
+    except OSError as error:  # the queue is full, or no way leads there now; the lease is renewed soon
         if error.errno == errno.EBADF:
             raise
 
 
 def _received(endpoint: socket.socket) -> Iterator[tuple[Packet, tuple[str, int]]]:
     """Yield the packets that are here; other datagrams are passed over."""
-    for _ in range(_AT_ONCE_MAX):  # bounded: a flood must not keep us from the clock
+    for _ in range(_AT_ONCE_MAX):  # bounded, so that a flood does not stop the clock
         try:
             datagram, source = endpoint.recvfrom(icd.LIMIT_PACKET_BYTES)
         except (BlockingIOError, InterruptedError):

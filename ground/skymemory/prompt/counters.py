@@ -110,7 +110,7 @@ class Ledger:
         if not kinds:
             _log.info("%s: works again", task)
             return
-        # If blocks are merely gone, nobody needs to act
+        # Nobody needs to act if blocks are merely gone.
         level = logging.INFO if kinds == {Status.MISS} else logging.WARNING
         words = ", ".join(f"{cause} ({count})" for cause, count in sorted(causes.items()))
         _log.log(level, "%s: %s%s; counted as misses, logged again when this changes", task, words, f": {why}" if why else "")

@@ -212,7 +212,7 @@ def _sample(tensor: torch.Tensor) -> torch.Tensor:
         return tensor
     if tensor.is_contiguous():
         return tensor.view(-1)[:: max(1, tensor.shape[-1] - 1)]
-    while tensor.dim() > 1:  # to flatten it would copy it, and a copy shows no change
+    while tensor.dim() > 1:  # to flatten the tensor would copy it, and a copy shows no change
         tensor = tensor[:, 0]
     return tensor
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 _LEFT_OUT = frozenset(
     {
-        # origins, and facts that the weights and the model's class hold too
+        # Origins, and facts that follow from the weights and the model's class.
         *("_name_or_path", "name_or_path", "base_model_name_or_path", "revision", "architectures", "dtype", "torch_dtype"),
         *("transformers_version", "peft_version", "loss_type", "device", "device_map", "hf_device_map"),
-        # the choice of tokens, the form of results, and rows that training skips
+        # Settings of the choice of tokens, the form of results, and rows that training skips.
         *("generation_config", "use_cache", "pad_token_id", "padding_idx", "bos_token_id", "eos_token_id"),
         *("output_attentions", "output_hidden_states", "return_dict", "id2label", "label2id", "problem_type", "inference_mode"),
     }

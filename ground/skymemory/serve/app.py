@@ -71,7 +71,7 @@ class Api:
         self._encoding = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
         self._draining = False
         self._jobs: list[Job] = []
-        self._coming = 0  # requests that have a place in the queue, and are no job yet
+        self._coming = 0  # requests with a place in the queue that are no jobs yet
         self._accepted = 0  # requests that are not answered yet
         self._idle = asyncio.Event()
         self._idle.set()
@@ -185,7 +185,7 @@ class Api:
         self._worker.submit(job)
         self._jobs.append(job)
         first_s: float | None = None
-        event: Event = Ended(Cancelled())  # if the client goes away before the first event
+        event: Event = Ended(Cancelled())  # the last event if the client goes away before the first
         try:
             while not isinstance(event := await events.get(), Ended):
                 if first_s is None and isinstance(event, Piece):
@@ -250,9 +250,7 @@ class Api:
             if request.method == "POST":
                 if self._draining:
                     raise _ending()
-                if (
-                    request.content_type != "application/json"
-                ):  # a page of another site may send the other types without being asked
+                if request.content_type != "application/json":  # a browser sends the other types for a page of another site
                     raise ApiError("Content-Type: allowed is application/json", status=415)
             return await handler(request)
         except ApiError as error:
@@ -363,12 +361,12 @@ async def _body(request: web.Request) -> bytes:
         raise ApiError(f"the body did not come within {BODY_S:.0f} s", status=408) from error
     except web.HTTPRequestEntityTooLarge:
         raise
-    except (ConnectionError, web.RequestPayloadError) as error:  # half a request
+    except (ConnectionError, web.RequestPayloadError) as error:  # only half of the request came
         raise ApiError("the request ended before its body did") from error
 
 
 def _bytes(key: str) -> bytes:
-    return key.encode("utf-8", "surrogateescape")  # as headers are read
+    return key.encode("utf-8", "surrogateescape")  # in the encoding in which headers are read
 
 
 def _ending() -> ApiError:

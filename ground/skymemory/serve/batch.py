@@ -37,7 +37,7 @@ class Batch:
         if model.config._attn_implementation in ("sdpa", _NAME):
             self._together = self._works()
             if not self._together:
-                with suppress(Exception):  # a model that refused our attention has kept its own
+                with suppress(Exception):  # a model that refuses our attention keeps its own
                     model.set_attn_implementation("sdpa")
 
     @property

@@ -41,7 +41,7 @@ class Detokeniser:
     def add(self, token: int) -> str:
         """Return the piece that is finished with this token, often ''."""
         self._tokens.append(token)
-        # A token without text, such as a special one, does not end a run.
+        # A token without text, such as a special one, does not end a run of tokens.
         is_byte = _BYTE.fullmatch(str(self._tokenizer.convert_ids_to_tokens(token))) is not None
         self._in_run = is_byte or (self._in_run and not decoded(self._tokenizer, [token]))
         if self._in_run:

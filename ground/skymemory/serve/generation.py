@@ -260,7 +260,7 @@ class Generator:
             row = self._ready.popleft()
             try:
                 row.past = with_room(row.past)
-            except Exception as error:  # out of memory
+            except Exception as error:  # the memory may have run out
                 self._end(row.job, error)
             else:
                 self._rows.append(row)

@@ -176,7 +176,7 @@ def _supported(kind: type[_Generation], given: dict[str, Any]) -> dict[str, Any]
 
 
 def _asks_nothing(name: str, value: Any) -> bool:
-    # To Python False is 0; to the API they are different answers.
+    # False equals 0 in Python, but the API tells them apart.
     return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in _NEUTRAL.get(name, ()))
 
 

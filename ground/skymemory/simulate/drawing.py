@@ -49,9 +49,9 @@ _SETTINGS: Any = {
     "xtick.color": SOFT,
     "ytick.color": SOFT,
     "savefig.facecolor": "white",
-    "svg.fonttype": "none",  # letters stay letters: small files, and text that can be searched
-    "pdf.fonttype": 42,  # TrueType: journals refuse matplotlib's default, type 3
-    "svg.hashsalt": "skymemory",  # the same picture is the same file
+    "svg.fonttype": "none",  # text stays text: files are small, and can be searched
+    "pdf.fonttype": 42,  # 42 is TrueType; journals refuse matplotlib's default, type 3
+    "svg.hashsalt": "skymemory",  # the same picture makes the same file
 }
 
 _TAG = re.compile(r"<[^>]*>")

@@ -93,7 +93,7 @@ def plane_contours(page: Page) -> "Figure":
     bounds = (1, *levels, 20)
     shades = axes.contourf(COUNTS, ALTITUDES_KM, latencies, levels=bounds, norm=LogNorm(1, 30), cmap="YlGnBu")
     widths = [2.4 if level == GOAL_MS else 0.8 for level in levels]
-    inks = ["white" if level >= 7 else INK for level in levels]  # on the dark shades
+    inks = ["white" if level >= 7 else INK for level in levels]  # dark shades have white labels
     lines = axes.contour(COUNTS, ALTITUDES_KM, latencies, levels=levels, colors=inks, linewidths=widths)
     axes.clabel(lines, levels[:-1], fmt="%g ms", fontsize="small")  # the last line has no room for its label
     figure.colorbar(shades, ax=axes, label="latency of one hop, ms", ticks=bounds, format="%g")
@@ -136,7 +136,7 @@ def packets_figure(rows: Sequence[MeasuredRow], sweep: Sweep, page: Page) -> "Fi
         bottom, highest = axes.get_ylim()[0], max(row.measured_get_s for row in chosen)
         axes.set_ylim(bottom, highest + 0.05 * (highest - bottom))
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    order = [0, 3, 1, 4, 2, 5]  # a column for each layout
+    order = [0, 3, 1, 4, 2, 5]  # each layout has a column
     columns = 3 if page.width(_WIDTH_IN) >= _TWO_COLUMNS_IN else 1
     figure.legend([handles[at] for at in order], [labels[at] for at in order], loc="outside lower center", ncols=columns)
     return figure

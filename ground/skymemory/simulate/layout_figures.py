@@ -53,7 +53,7 @@ def layouts_figure(number: int, grids: list[Grid], page: Page, *, published: boo
     """Draw figure 13, 14 or 15."""
     name, torus = LAYOUT_FIGURES[number], grids[0].torus
     title = f"Figure {number}: {LAYOUT_TEXTS[name]}, mapping {'as published' if published else 'corrected'}"
-    columns = 2 if torus.slots < 2 * torus.planes else 1  # long grids lie one below the other
+    columns = 2 if torus.slots < 2 * torus.planes else 1  # long grids stand one below the other
     lines = ceil(len(grids) / columns)
     usual_in = 9.4
     panel_in = page.width(usual_in) / columns - 0.5

@@ -51,7 +51,7 @@ def published_places(name: LayoutName, centre: Satellite, servers: int, torus: T
 
 
 def _span(middle: int, servers: int, size: int) -> _Span:
-    arm = isqrt(servers - 1) // 2  # fault 1: both arms together are one short when ceil(sqrt(n)) is even
+    arm = isqrt(servers - 1) // 2  # fault 1: the window is one short when ceil(sqrt(n)) is even
     first, last = middle - arm, middle + arm
     return _Span(first + size if first < 1 else first, last - size + 1 if last > size else last)  # faults 3 and 7
 
@@ -79,7 +79,7 @@ def _rings(centre: Satellite, servers: int, torus: Torus, *, window: bool) -> li
                 found[place] = None
                 reached.append(place)
         frontier = [neighbour for place in reached for neighbour in _neighbours(place, torus)]
-    return list(found)  # fault 1: too short where the window is full
+    return list(found)  # fault 1: a full window has no room for all
 
 
 def _neighbours(place: Satellite, torus: Torus) -> tuple[Satellite, ...]:

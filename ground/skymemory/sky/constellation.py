@@ -78,13 +78,13 @@ def satellite_of(value: object) -> Satellite:
         and all(isinstance(number, int) and not isinstance(number, bool) and number >= 1 for number in value)
     ):
         return Satellite(*value)
-    raise ValueError("not a satellite")  # the text is replaced by the field's
+    raise ValueError("not a satellite")  # the field's own text replaces this one
 
 
 def _network(value: str) -> str:
     first = int(IPv4Network(value).network_address)
     if first % 65536 or not 1 <= first >> 24 <= 223:
-        raise ValueError("satellites cannot have these addresses")  # the text is replaced by the field's
+        raise ValueError("satellites cannot have these addresses")  # the field's own text replaces this one
     return value
 
 
@@ -268,7 +268,7 @@ class Constellation(CheckedModel):
                     told = f"{_told('cache', cache, key)} with a host on board (cache.host)"
                     yield ("cache", key), f'{told}; allowed is "{allowed}"'
         network = IPv4Network(self.network.network)
-        needed = 256 * grid.planes + grid.slots + 1  # with the broadcast address
+        needed = 256 * grid.planes + grid.slots + 1  # the broadcast address counts, too
         if needed >= network.num_addresses:
             yield (
                 ("network", "network"),

@@ -75,7 +75,7 @@ class Whereabouts:
         """Times that another schedule was followed."""
         self._following: tuple[Playing, Places] | None = None
         self._source: Source | None = None
-        self._fixed: Places | None = None  # of a window that stays
+        self._fixed: Places | None = None  # places of a window that stays
         if playing is not None and not isinstance(playing, Playing):
             self._source, playing = playing, playing.load()
         self.follow(playing)
@@ -110,7 +110,7 @@ class Whereabouts:
 
     def _set(self, following: tuple[Playing, Places] | None) -> None:
         self._following = following
-        self.changes += 1  # last: other threads keep what they compute under the number that they saw before
+        self.changes += 1  # raised last: other threads keep their results under the number that they saw
 
     def row(self, time_s: float) -> int:
         """Return the row that holds, from 1; 0 without a schedule."""

@@ -141,7 +141,7 @@ class LookupSteps:
         self._keys = keys
         self._core, self._raw = library(), structures.Lookup()
         self._at = ctypes.byref(self._raw)
-        self._memory = (structures.LookupKey * len(keys))()  # used by the core
+        self._memory = (structures.LookupKey * len(keys))()  # the core uses this memory
         self._core.SKY_Lookup_Init(self._at, self._memory, len(keys), is_over)
 
     def next(self) -> LookupStep:

@@ -118,11 +118,11 @@ class Lookups(Operation):
         are its predecessors, unless one was evicted (paper, Get steps 3 to 6). These are asked for at the end.
         """
         asked: dict[int, BlockEntry | None] = {}
-        low, high = 0, len(keys)  # blocks before `low` are there, those from `high` on are not
+        low, high = 0, len(keys)  # blocks before `low` exist, those from `high` on do not
         while low < high:
             middle = (low + high) // 2 if asked else 0
             (answer,) = self.ask([keys[middle]])
-            if answer.status is Status.UNANSWERED:  # another question would wait as long
+            if answer.status is Status.UNANSWERED:  # another question would take as long
                 return ChainResult([], [answer.key])
             asked[middle] = answer.entry
             if answer.entry is None:

@@ -51,7 +51,7 @@ class LateSearch:
         self._core, self._state = library(), structures.Handovers()
         self._at = ctypes.byref(self._state)
         self._core.SKY_Handovers_Init(self._at)
-        self._late: Late | None = None  # as found last
+        self._late: Late | None = None  # the last findings
         self._lock = Lock()  # guards the core's state and `_late`
         self._told_row = 0
         self._told_unknown = False

@@ -69,7 +69,7 @@ class Purges(Operation):
         for key in keys:
             self._index.remove(key)
         if not keys or not routes:
-            return [Cleared() for _ in keys]  # nobody was asked, so the blocks may still be there
+            return [Cleared() for _ in keys]  # no satellite was asked, so the blocks may still be there
         patience_s = self._control.patience_s(routes) if patience_s is None else patience_s
         cleared = self._control.purge_each([(key, routes) for key in keys], self._tenant, patience_s)
         for key in keys:  # a concurrent lookup may have found a block before it was purged

@@ -88,7 +88,7 @@ class RadixIndex:
                     break  # no chain of hashes repeats a key
                 node = self._nodes.get(entry.key)
                 if node is not None and not _belongs(node, path):
-                    self._drop(node)  # no key has two places either; if one does, the newest chain gets it
+                    self._drop(node)  # no key has two places; if one had, the newest chain would get it
                     node = None
                 if node is None:
                     node = self._nodes[entry.key] = _Node(entry, None)
@@ -164,7 +164,7 @@ class RadixIndex:
         if node.parent is not None:
             node.parent.children.discard(node)
         gone = [node]
-        for one in gone:  # grows while it is walked
+        for one in gone:  # the list grows while it is walked
             gone.extend(one.children)
             del self._nodes[one.entry.key]
         return len(gone)

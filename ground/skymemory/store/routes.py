@@ -68,7 +68,7 @@ class Routes:
         self._control = control
         torus = where.constellation.torus
         satellites = torus.planes * torus.slots
-        self._known = (structures.ReachSatellite * satellites)()  # used by the core, as is the next array
+        self._known = (structures.ReachSatellite * satellites)()  # the core uses this array and the next one
         self._listed = (structures.Addr * satellites)()
         self._core, self._state = library(), structures.Reach()
         self._at = ctypes.byref(self._state)
@@ -268,7 +268,7 @@ class Routes:
             self._note_lost()
             new = self._lost - lost
         if found == ReachFound.NOBODY:
-            self._control.new_host()  # another host may have the same number, and get the answers
+            self._control.new_host()  # another host may have this number, and get the answers
             if not was_silent:
                 pause_s = self._state.pause_us / 1e6
                 _log.warning("no satellite answers: all is a miss until one does; asked again in %g s and later", pause_s)
@@ -302,7 +302,7 @@ class Routes:
             found = (structures.Addr * self._state.lost_count)()
             number = self._core.SKY_Reach_AskLost(self._at, _now_us(), doubted, found)
         if number:
-            # The wait is short, as a caller waits meanwhile and most often no satellite is back
+            # The wait is short, because a caller waits for it and mostly no satellite is back.
             self._hear(self._control.ping(self._ways_back(from_core(found)[:number]), _BACK_S))
 
     def _ways_back(self, satellites: Sequence[Satellite]) -> list[Route]:

@@ -288,7 +288,7 @@ class SkyStore(BlockStore):
                     unanswered.add(entry.key)
             for key in set(keys) - found.keys() - unanswered:
                 self.index.remove(key)
-        self.index.add(found.values())  # so that nobody needs to ask again
+        self.index.add(found.values())  # nobody needs to ask for these again
         missed = {key: Status.UNANSWERED if key in unanswered else Status.MISS for key in keys}
         return [FindResult(key, found.get(key), Status.DONE if key in found else missed[key]) for key in keys]
 

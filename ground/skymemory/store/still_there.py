@@ -40,7 +40,7 @@ class Checks(Operation):
         torus = self._where.constellation.torus
         self._core, self._state = library(), structures.Presence()
         self._at = ctypes.byref(self._state)
-        self._satellites = (structures.PresenceSatellite * (torus.planes * torus.slots))()  # used by the core
+        self._satellites = (structures.PresenceSatellite * (torus.planes * torus.slots))()  # the core uses this memory
         self._core.SKY_Presence_Init(self._at, ctypes.byref(core_torus(torus)), self._satellites)
         self._turn = Lock()
 

@@ -59,7 +59,7 @@ class Touches(Operation):
             some = [(entry, [place[0] for place in way.places]) for entry, way in placed[first : first + at_once]]
             routes = [route for _, one in some for route in one]
             if not self._control.touch(some, self._tenant, self._control.patience_s(routes)):
-                break  # calls that need the silent satellite will find it lost; a chain left untouched does no harm
+                break  # later calls find the silent satellite lost; an untouched chain does no harm
             self._index.moved(entry.key for entry, _ in some)
             touched += len(some)
         return touched

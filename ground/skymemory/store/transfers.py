@@ -74,8 +74,8 @@ class Transfers(Operation):
         self._constellation = constellation
         self._deadline_ms = constellation.cache.deadline_ms
         self._watch = watch
-        # Each socket carries one call at a time; the locks let a call that waits profit from what the one before has learned.
-        # Puts and gets have separate sockets, so that a put never holds up a get. Large gets without hurry have the third one
+        # Each socket carries one call at a time, and a call that waits for the lock profits from what the one before has learned.
+        # Puts and gets have separate sockets, so that a put never delays a get. Large gets without hurry have the third one.
         self._up_turn = Lock()
         self._down_turn = Lock()
         self._aside_turn = Lock()

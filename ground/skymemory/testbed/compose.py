@@ -90,7 +90,7 @@ def compose_file(
         words = ", ".join(f'"{word}"' for word in skysat.arguments(inside, place))
         lines += [f"  sat-{place.plane}-{place.slot}:", "    <<: *satellite"]
         if number == 0 and context is not None:  # one service builds the image that all use
-            folder = json.dumps(context, ensure_ascii=False).replace("$", "$$")  # Compose replaces $NAME
+            folder = json.dumps(context, ensure_ascii=False).replace("$", "$$")  # Compose would replace $NAME
             lines.append(f"    build: {{context: {folder}, dockerfile: docker/Dockerfile, target: {image.target}}}")
         if number >= AT_ONCE:
             before = places[number - AT_ONCE]

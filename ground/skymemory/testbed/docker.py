@@ -133,14 +133,14 @@ class DockerConstellation:
         program = compose_command()
         self._leash, self._folder = Leash(), Path(tempfile.mkdtemp(prefix="skymem-"))
         command = [*program, *self._options(self._folder)]
-        # A client that was killed may have left the engine something to do: what came up after the first `down` goes too.
+        # A killed client may have left the engine work: containers that came up after the first `down` go, too.
         down = shlex.join([*command, "down", "--timeout", "2"])
         rest = f"docker ps --all --quiet --filter {OF_PROJECT} | xargs --no-run-if-empty docker rm --force"
         after = f"{down}; sleep 1; {rest}; {down}; rm -r {shlex.quote(str(self._folder))}"
         try:
             self._run("up", guarded([*command, "up", "-d", "--no-build"], after), self._leash.end, progress)
         except BaseException:
-            with suppress(DockerError):  # the first error is the cause; what is left now ends with this process
+            with suppress(DockerError):  # the first error is the cause; all else ends with this process
                 self.down()
             raise
 

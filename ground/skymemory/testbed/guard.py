@@ -47,7 +47,7 @@ def main() -> None:
     program = os.pidfd_open(os.getpid())
     nothing = os.open(os.devnull, os.O_RDWR)
     if os.fork() == 0:
-        os.setsid()  # a Ctrl-C at the terminal is not for it
+        os.setsid()  # a Ctrl-C at the terminal does not end the guard
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
         _watch(program, after)

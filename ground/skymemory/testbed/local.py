@@ -79,7 +79,7 @@ class LocalConstellation:
         """Stop all satellites and wait for their end; without effect on a constellation that does not run."""
         stop(self.processes.values())
         if self._leash is not None:
-            self._leash.close()  # this also ends a satellite that a signal kept from being put among the processes
+            self._leash.close()  # this also ends a satellite that a signal kept out of the list
             self._leash = None
         for child in self._children.values():
             child.wait()
@@ -106,7 +106,7 @@ class LocalConstellation:
             self._leash.let_go(len(processes))
             self._leash = None
         for child in self._children.values():
-            child.returncode = 0  # nobody waits for it any more: this keeps the destructor from warning
+            child.returncode = 0  # nobody waits for it any more, and the destructor would warn
         self.processes.clear()
         self._children.clear()
         return processes

@@ -70,7 +70,7 @@ def writers(files: Iterable[Path], program: str) -> set[ProcessId]:
     """Return the processes of the program of this name whose standard output is one of these files."""
     wanted = set()
     for file in files:
-        with suppress(OSError):  # it is gone by now
+        with suppress(OSError):  # the process is gone by now
             status = file.stat()
             wanted.add((status.st_dev, status.st_ino))
     found = set()
@@ -80,7 +80,7 @@ def writers(files: Iterable[Path], program: str) -> set[ProcessId]:
             output = (folder / "fd" / "1").stat()
             # A program that was replaced since, for example by a new installation, is named "... (deleted)"
             name = (folder / "exe").readlink().name.removesuffix(" (deleted)")
-        except OSError:  # it is gone by now, or another user's
+        except OSError:  # the process is gone by now, or another user's
             continue
         if process is not None and name == program and (output.st_dev, output.st_ino) in wanted and is_alive(process):
             found.add(process)

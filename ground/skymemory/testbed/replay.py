@@ -107,7 +107,7 @@ def playing_now(
     last_ms = track.rows[-1][0]
     if last_ms >= _MS_MAX:
         raise ValueError(f"at this speed the last row comes after {last_ms // _DAY_MS} days; {_MS_MAX // _DAY_MS} are allowed")
-    passed_ms = row + pause_ms  # of the track, when the schedule's part begins
+    passed_ms = row + pause_ms  # time of the track at which the schedule's part begins
     return Playing(track, now_s - row / 1000, schedule, from_ms - round(speed * passed_ms), speed)
 
 
@@ -161,7 +161,7 @@ def upload(control: ControlPlane, playing: Playing | None, satellites: Collectio
             routes = [route for route in routes if route.satellite not in follow_it]
             told -= follow_it
             if not told:
-                break  # the others have not got all of it
+                break  # the other satellites have not got all of it
         if not routes:
             return
     silent = [route.satellite for route in routes if route.satellite not in stats]
@@ -217,8 +217,8 @@ class _Watch:
         self._chunk_bytes = 0.0
         cache = control.constellation.cache
         self._layout = playing.track.layout(cache.layout, cache.servers)
-        self._told: dict[Satellite, tuple[Satellite, float]] = {}  # to which satellite all goes, and when that is said again
-        self._outside = 0  # satellites that are told to send away what they hold
+        self._told: dict[Satellite, tuple[Satellite, float]] = {}  # target of each satellite, and time to repeat the order
+        self._outside = 0  # number of satellites that are told to send everything away
         self._row = first_row
         self.first_row = first_row
         self.quiet = 0
@@ -227,7 +227,7 @@ class _Watch:
     def look(self) -> int:
         """Look at all satellites, and return the row that holds now."""
         stats = self._control.store_stats(self._routes, _DEADLINE_S)
-        now_ms = _now_ms(self._playing)  # after the answers: commands are to be of the row that holds then
+        now_ms = _now_ms(self._playing)  # read after the answers, because commands must fit the row that holds then
         row = self._playing.track.row_at(now_ms)
         if row != self._row:
             self._row, self.quiet = row, 0
@@ -242,7 +242,7 @@ class _Watch:
         for satellite, one in stats.items():
             moved = one["migrated_out"] - self._out.get(satellite, one["migrated_out"])
             self._out[satellite] = one["migrated_out"]
-            if moved > 0:  # less: it began anew
+            if moved > 0:  # a smaller count means that the satellite began anew
                 at = one["row"] if self._by == "schedule" else row
                 self._chunks[at] += moved
                 self._seen_ms[at] = now_ms
@@ -252,7 +252,7 @@ class _Watch:
     def _give_again(self, satellites: Iterable[Satellite]) -> None:
         """Give the schedule to satellites that began anew."""
         if anew := list(satellites):
-            with suppress(ReplayError):  # the next look finds it again
+            with suppress(ReplayError):  # the next look tries again
                 upload(self._control, self._playing, anew)
 
     def _command(self, satellites: Iterable[Satellite]) -> None:
@@ -273,7 +273,7 @@ class _Watch:
                 asks.append(Ask(Route(satellite, satellite), icd.OP_RELAY, icd.APID_ISL, payload=command))
         for ask, answer in zip(asks, self._control.exchange(asks, _DEADLINE_S), strict=True):
             if answer is None or not answer.ok:
-                self._told[ask.route.satellite] = self._told[ask.route.satellite][0], now_s  # at the next look again
+                self._told[ask.route.satellite] = self._told[ask.route.satellite][0], now_s  # the next look tells it again
 
     def _heir(self, satellite: Satellite) -> Satellite | None:
         """Return the satellite that has this one's place in the present window; None if this one is inside, or never was.

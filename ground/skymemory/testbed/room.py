@@ -111,7 +111,7 @@ def _own_threads(proc: Path) -> int:
     for folder in proc.glob("[0-9]*"):
         try:
             lines = dict(line.partition(":")[::2] for line in (folder / "status").read_text(encoding="utf-8").splitlines())
-        except OSError:  # it is gone by now
+        except OSError:  # the process is gone by now
             continue
         if lines.get("Uid", "").split()[:1] == [user]:
             total += int(lines.get("Threads", "1"))

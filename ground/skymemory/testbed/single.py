@@ -71,7 +71,7 @@ def _container(constellation: Constellation, place: Satellite) -> tuple[str, str
     """Return the id and the state of a satellite's container."""
     try:
         found = container(place) if in_containers(constellation).network.base == constellation.network.base else None
-    except (DockerError, FileNotFoundError):  # no engine, no containers
+    except (DockerError, FileNotFoundError):  # without an engine there are no containers
         found = None
     if found is None:
         raise SingleError(

@@ -362,7 +362,7 @@ class Twin:
         for origin, target in links:
             over_seam = star and origin.plane == torus.planes and target.plane == 1 and torus.planes > 1
             if over_seam and origin.slot == target.slot:
-                continue  # the torus says whether there is one
+                continue  # the torus has no such link
             down[node_of(origin, torus), link_of(torus, origin, target)] = 1
             down[node_of(target, torus), link_of(torus, target, origin)] = 1
         return down

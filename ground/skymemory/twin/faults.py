@@ -272,7 +272,7 @@ class Faults(CheckedModel):
         def some(make: Callable[[], Any]) -> tuple[Any, ...]:
             return (make(),) if rng.random() < 1 / 3 else ()
 
-        per_hour = 3.6e6 / duration_ms  # one in the run, on average
+        per_hour = 3.6e6 / duration_ms  # one fault a run, on average
         return cls(
             loss=some(lambda: Loss(rate=0.03 * rng.random())),
             burst=some(lambda: Burst(rate=0.002 * rng.random(), packets=2 + 30 * rng.random())),

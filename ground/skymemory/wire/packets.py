@@ -114,7 +114,7 @@ class Packet:
             secondary = bytes(2) if self.is_request else _RESPONSE_TIME.pack(self.time_s, self.time_subs)
         except struct.error as error:
             raise PacketError(icd.STATUS_BAD_HEADER, str(error)) from error
-        if len(self.key) != KEY_BYTES:  # struct pads and cuts silently
+        if len(self.key) != KEY_BYTES:  # struct would pad or cut the key silently
             raise PacketError(icd.STATUS_BAD_HEADER, f"key of {len(self.key)} bytes; {KEY_BYTES} are allowed")
         size = icd.PRIMARY_BYTES + len(secondary) + len(header) + len(self.payload) + icd.PEC_BYTES
         if size > icd.LIMIT_PACKET_BYTES:

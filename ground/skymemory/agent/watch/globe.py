@@ -27,7 +27,7 @@ class Globe:
         if playing is not None and playing.schedule is not None:
             self._site = playing.schedule.site
             self.min_elevation_deg = playing.schedule.header.min_elevation_deg
-            self._sky = playing.schedule.full_sky  # the page shows a satellite in every place
+            self._sky = playing.schedule.full_sky  # the page shows satellites in all places
 
     @property
     def site(self) -> dict[str, float]:

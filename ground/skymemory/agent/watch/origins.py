@@ -21,7 +21,7 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    # What is new on the agent is new on the page; the files' marks (ETag) keep that cheap
+    # The browser always asks for new files; their marks (ETag) keep that cheap.
     "Cache-Control": "no-cache",
 }
 """Headers of every answer."""
@@ -67,7 +67,7 @@ def _is_ours(name: str) -> bool:
     if name == "localhost" or name.endswith(".localhost") or name == socket.gethostname().lower():
         return True
     try:
-        ip_address(name)  # nobody lets an address point elsewhere
+        ip_address(name)  # an address cannot point elsewhere
     except ValueError:
         return False
     return True

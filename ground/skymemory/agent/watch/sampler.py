@@ -70,7 +70,7 @@ class SkySampler:
         self._sky, self._latency = sky, latency
         self._survey: Survey | None = None
         self._surveyed: SkyStore | None = None
-        self._identity = 0  # number of the constellation, by which a browser notices another one
+        self._identity = 0  # number of the constellation, by which a browser notices a change
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="skymem-page")
         self._task: asyncio.Task[None] | None = None
         self._lookers = 0
@@ -154,7 +154,7 @@ class SkySampler:
 
     @property
     def _pause_s(self) -> float:
-        # Without a constellation a look asks no satellite, and costs next to nothing
+        # Without a constellation a look asks no satellite, and costs almost nothing.
         wanted_s = WATCHED_S if self._is_watched or self._survey is None else ALONE_S
         return max(wanted_s, self._spent_s / SHARE_MAX)
 

@@ -6,7 +6,7 @@ __all__ = ["SkyMemoryConnector"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "SkyMemoryConnector":  # vLLM takes seconds to import, and most of what is here does without
+    if name == "SkyMemoryConnector":  # vLLM takes seconds to import, and most modules here do without
         from skymemory.engines.vllm.connector import SkyMemoryConnector
 
         return SkyMemoryConnector

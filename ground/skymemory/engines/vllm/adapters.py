@@ -38,7 +38,7 @@ class Adapters:
         """Remember the state of an adapter's files, before the engine reads them."""
         key = (adapter.lora_name, adapter.lora_path)
         if key not in self._known:
-            with contextlib.suppress(OSError, WeightsError):  # the engine fetches them, or says what is wrong
+            with contextlib.suppress(OSError, WeightsError):  # the engine fetches the files, or says what is wrong
                 self._known[key] = (_stats(adapter_files(adapter.lora_path)), None)
 
     def digest(self, adapter: Any) -> Future[bytes]:
@@ -91,7 +91,7 @@ def watch_loads(core: Any, adapters: Adapters) -> None:
     def look_and_load(self: Any, lora_request: Any) -> Any:
         adapters.look(lora_request)
         loaded = load(self, lora_request)
-        with contextlib.suppress(RuntimeError):  # of an engine of this process that has ended
+        with contextlib.suppress(RuntimeError):  # the engine of this process may have ended
             adapters.digest(lora_request)
         return loaded
 

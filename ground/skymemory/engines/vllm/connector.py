@@ -215,7 +215,7 @@ class SkyMemoryConnector(KVConnectorBase_V1):  # type: ignore[misc]  # vLLM is n
             _vllm_log.warning("SkyMemory: %s", room.lack)
         adapters = Adapters(self._digests)
         if self._vllm_config.lora_config is not None:
-            from vllm.v1.engine.core import EngineCore  # which is what makes this object
+            from vllm.v1.engine.core import EngineCore  # EngineCore makes this object
 
             watch_loads(EngineCore, adapters)
         transfer = self._kv_transfer_config

@@ -91,7 +91,7 @@ class BlockEvents:
         """
         try:
             return list(as_vllm(events, block_tokens))
-        except Exception:  # they are made with parts of vLLM that change from version to version
+        except Exception:  # events use parts of vLLM that change from version to version
             if not self._failed:
                 self._failed = True
                 _log.exception("SkyMemory: KV events do not go with this vLLM, and routers do not get them; the cache goes on")

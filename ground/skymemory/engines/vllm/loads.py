@@ -135,9 +135,9 @@ class Loader:
     def _without_room(self) -> None:
         if self._client.connected:
             self._came_up = True
-            return  # room comes when something that is on its way has come
+            return  # room comes when a running load has come
         if not self._came_up and time.monotonic() - self._opened < _CONNECT_S:
-            return  # the scheduler's client has found the agent a moment ago, and this one is about to
+            return  # the scheduler has just found the agent, and this client is about to
         for job in self._jobs:
             self._fail(job, job.waiting, Status.NO_AGENT)
             job.waiting.clear()
@@ -155,7 +155,7 @@ class Loader:
                         self._take(lease.view, block.key, block.block_id)
                     except BlockFrameError as error:
                         why = "corrupt"
-                        self._client.purge([self._key_of(block.key)])  # so that it can be stored anew
+                        self._client.purge([self._key_of(block.key)])  # now the block can be stored anew
                         _log.warning("block %s is computed again: %s", self._key_of(block.key).hex()[:16], error)
                     except Exception:
                         why = "error"
@@ -165,7 +165,7 @@ class Loader:
                         self._tally.count("loaded_bytes", self._block_bytes)
                         continue
                 self._fail(job, [block], why)
-                # Behind a gap no block is of use.
+                # Blocks behind a gap are useless.
                 self._fail(job, job.waiting, None)
                 job.waiting.clear()
 

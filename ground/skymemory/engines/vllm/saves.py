@@ -109,7 +109,7 @@ class Saver:
                 self._drop(batch)
             self._report(Saved(failed=[plan.key for plan in refused]))
             return
-        # A step takes its time: meanwhile there may be room, or an agent.
+        # A step takes long enough for room, or an agent, to come.
         late, refused = self._leased(refused)
         self._report(Saved(refused=[plan.key for plan in refused]))
         for one in (batch, late):
@@ -138,7 +138,7 @@ class Saver:
             for save in batch.saves:
                 self._pages.read(index, save.plan.block_id, save.payload)
         else:
-            # In the order of the stream: the next step writes after that.
+            # The copy is in the order of the stream: the next step writes after it.
             batch.staged.append((index, self._pages.gather(index, [save.plan.block_id for save in batch.saves])))
 
     def _finish(self, batch: _Batch) -> None:

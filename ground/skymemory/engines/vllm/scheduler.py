@@ -167,7 +167,7 @@ class SchedulerSide:
         """Begin to track a request."""
         self._tracks[request.request_id] = _Track(request)
         if request.lora_request is not None:
-            self._adapter_digest(request.lora_request)  # so that it is seen before the engine reads it
+            self._adapter_digest(request.lora_request)  # the digest is taken before the engine reads the files
 
     def matched(self, request: ScheduledRequest, computed: int) -> tuple[int | None, bool]:
         """Return the tokens behind the first `computed` that can be loaded, and True if that goes on beside the engine's steps.
@@ -188,7 +188,7 @@ class SchedulerSide:
         fetch = self._poll(track, track.lookup, blocks)
         if fetch is None:
             return None, False
-        # At least one token is computed: the next one is read off there.
+        # At least one token has to be computed, because the next one is read off there.
         tokens = min((first + fetch) * self._block_tokens, request.num_tokens - 1) - computed
         return (tokens, True) if tokens > 0 else (0, False)
 
@@ -252,7 +252,7 @@ class SchedulerSide:
             key = track.keys[index]
             if key not in self._stored and key not in self._saving:
                 if len(self._saving) >= self._room.saves:
-                    break  # the rest in a later step, if the request still runs then
+                    break  # a later step stores the rest, if the request still runs
                 self._saving[key] = _Saving(track, index, self._shards)
                 plans.append(PagedBlock(found[index], key))
             track.saved = index + 1
@@ -282,7 +282,7 @@ class SchedulerSide:
                 track.saved = min(track.saved, saving.index)
                 track.save_after = time.monotonic() + _REFUSED_S
                 if self._tracks.get(track.request.request_id) is not track:
-                    self._tally.count("save_skipped")  # too late: it is finished
+                    self._tally.count("save_skipped")  # the request is finished, so this is too late
         for key in outcome.done:
             if (saving := self._saving.get(key)) is not None:
                 saving.parts -= 1
@@ -299,7 +299,7 @@ class SchedulerSide:
                     track.barred = True
                     track.saved = min(track.saved, track.keys.index(lost[0]))
                     for key in lost:
-                        self._stored.pop(key, None)  # it is computed now, and can be stored anew
+                        self._stored.pop(key, None)  # the block is computed now, and can be stored anew
                         self._events.went(key)
         for name in finished:
             if name in self._tracks:
@@ -444,7 +444,7 @@ class SchedulerSide:
         digest = track.adapter = track.adapter or self._adapter_digest(adapter)
         if not digest.done():
             return None
-        track.adapter = None  # its files may be others when the next block is full
+        track.adapter = None  # the adapter's files may be others when the next block is full
         if digest.exception() is not None:
             track.barred = track.closed = True
             return None

@@ -154,7 +154,7 @@ class Watch:
             nearest_then, seen_then = _nearest(there[..., 0], there[..., 1])
             changed: Flags = np.any((nearest != nearest_then) | (seen != seen_then), axis=1)
             sight_km, range_km = above_bend * span_s**2 / 8, distance_bend * span_s**2 / 8
-            # the state holds if the nearest stay in sight, and each other one farther or out of sight
+            # The state holds while the nearest stay in sight, and all others stay farther or out of sight.
             low = np.minimum(here[..., 0], there[..., 0])
             high = np.maximum(here[..., 0], there[..., 0])
             first = np.argmax(nearest, axis=1)[:, np.newaxis]
@@ -171,14 +171,14 @@ class Watch:
         rows = np.flatnonzero(changed | unsafe)
         if not len(rows):
             return []
-        # those that matter within these steps: they may be in sight, or may be the nearest of all
+        # Satellites matter within these steps if they may be in sight, or may be the nearest of all.
         high = np.maximum(above[:, rows], above[:, rows + 1]).T
         closest = np.argmin(distance[:, rows], axis=0)
         lead = np.minimum(distance[:, rows] - distance[closest, rows], distance[:, rows + 1] - distance[closest, rows + 1]).T
         sight_km, range_km = above_bend * span_s[rows] ** 2 / 8, distance_bend * span_s[rows] ** 2 / 8
         matters = (high >= -sight_km) | (lead <= range_km + TIE_KM)
         width = int(matters.sum(axis=1).max())
-        who = np.argsort(~matters, axis=1, kind="stable")[:, :width]  # some too many do no harm
+        who = np.argsort(~matters, axis=1, kind="stable")[:, :width]  # a few too many do no harm
 
         def sample(items: Indices, when: Times) -> Array:
             chosen = who[items]

@@ -145,7 +145,7 @@ def _choose(found: Sequence[Shell], wanted: Wanted) -> Shell:
         off_km = 0.0 if wanted.altitude_km is None else abs(shell.altitude_km - wanted.altitude_km)
         return round(abs(shell.inclination_deg - wanted.inclination_deg) / BAND_DEG), off_km
 
-    return min(near, key=distance)  # of several that are equally near the largest
+    return min(near, key=distance)  # the largest of several that are equally near
 
 
 def _flying(elements: Sequence[Element], start_ms: int, end_ms: int, notes: list[str]) -> list[Element]:
@@ -195,7 +195,7 @@ def _level(found: Planes, elements: Sequence[Element]) -> tuple[list[list[int]],
     for plane in found.members:
         altitudes = np.array([elements[one].altitude_km for one in plane])
         level = np.abs(altitudes - np.median(altitudes)) <= PLANE_KM
-        if not level.any():  # two, far from their middle
+        if not level.any():  # there are two groups, far from their middle
             level[:] = True
         kept.append([one for one, stays in zip(plane, level, strict=True) if stays])
         moving += [one for one, stays in zip(plane, level, strict=True) if not stays]

@@ -41,5 +41,5 @@ def delay_us(distance_km: float) -> int:
 
 
 def _chord_km(altitude_km: float, angle: float) -> float:
-    # max: rounding may lift the cosine of a whole turn above 1
+    # Rounding may lift the cosine of a whole turn above 1, hence max.
     return (EARTH_RADIUS_KM + altitude_km) * sqrt(max(0.0, 2 * (1 - cos(angle))))

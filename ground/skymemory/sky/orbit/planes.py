@@ -52,7 +52,7 @@ def find_planes(nodes_deg: Array, inclination: float) -> Planes:
         centres = _dense(nodes_deg, near_deg)
         members, strays = _attach(nodes_deg, centres)
         apart_deg = _gaps(centres).min()
-        single = 2 * len(centres) > len(nodes_deg)  # few satellites share a plane: that may be no order at all
+        single = 2 * len(centres) > len(nodes_deg)  # if few satellites share a plane there may be no order at all
         wide_deg = _UNCLEAR_DEG if single else 6 * near_deg
         if len(strays) <= (1 - _CLEAR_SHARE) * len(nodes_deg) and apart_deg > wide_deg:
             return _in_order(members, strays, nodes_deg, inclination, clear=True)
@@ -71,7 +71,7 @@ def _groups(nodes_deg: Array, near_deg: float) -> list[list[int]]:
     order = np.argsort(nodes_deg, kind="stable")
     gaps = np.diff(nodes_deg[order], append=nodes_deg[order[0]] + 360)  # the last gap leads around to the first node
     cuts = np.flatnonzero(gaps > min(near_deg, gaps.max() - 1e-9))
-    around = np.roll(order, -int(cuts[-1]) - 1)  # begins behind a cut
+    around = np.roll(order, -int(cuts[-1]) - 1)  # the order begins behind a cut
     ends = np.cumsum(np.diff(cuts, prepend=cuts[-1] - len(order)))
     return [part.tolist() for part in np.split(around, ends[:-1])]
 
@@ -85,7 +85,7 @@ def _dense(nodes_deg: Array, near_deg: float) -> Array:
     full = [middle for middle, group in zip(middles, groups, strict=True) if len(group) >= enough] or middles
     apart_deg = float(np.median(_gaps(np.sort(full)))) if len(full) > 1 else 360.0
     planes: list[float] = []
-    for middle, group in zip(middles, groups, strict=True):  # of two that are too close the fuller comes first
+    for middle, group in zip(middles, groups, strict=True):  # the fuller of two that are too close comes first
         off_deg = min((_between(middle, other) for other in planes), default=360.0)
         regular = abs(off_deg / apart_deg - round(off_deg / apart_deg)) <= _REGULAR and len(full) > 1
         begun = len(group) * _BEGUN >= largest and regular
@@ -109,9 +109,9 @@ def _in_order(members: list[list[int]], strays: list[int], nodes_deg: Array, inc
     order = np.argsort(centres, kind="stable")
     members, gaps = [members[one] for one in order], _gaps(centres[order])
     widest = int(np.argmax(gaps))
-    # cosine of the angle between the two planes' normals
+    # This is the cosine of the angle between the two planes' normals.
     turned = np.cos(inclination) ** 2 + np.sin(inclination) ** 2 * np.cos(np.radians(gaps[widest]))
-    # Three planes of a delta are so far apart too, but all of them are
+    # Three planes of a delta are as far apart, but then all of them are.
     star = len(members) > 1 and bool(turned < 0) and gaps[widest] > 1.5 * np.median(np.delete(gaps, widest))
     if star:
         members = members[widest + 1 :] + members[: widest + 1]

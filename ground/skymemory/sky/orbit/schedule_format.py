@@ -79,7 +79,7 @@ def unix_ms(text: str) -> int:
     instant = datetime.fromisoformat(text)
     try:
         instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
-    except OverflowError as error:  # the first and the last day of all
+    except OverflowError as error:  # the date is beyond the first or the last possible day
         raise ValueError("year out of range") from error
     if not 1970 <= instant.year <= 2099:
         raise ValueError("year out of range")
@@ -89,7 +89,7 @@ def unix_ms(text: str) -> int:
 
 def _epoch(text: str) -> str:
     if utc(unix_ms(text)) != text:
-        raise ValueError("not in this form")  # the text is replaced by the field's
+        raise ValueError("not in this form")  # the field's own text replaces this one
     return text
 
 
@@ -321,7 +321,7 @@ def _json(lines: _Lines, text: str, what: str) -> Any:
         return json.loads(text, object_pairs_hook=once)
     except ScheduleError:
         raise
-    except (ValueError, RecursionError) as error:  # no JSON, numbers of thousands of digits, deeply nested lists
+    except (ValueError, RecursionError) as error:  # not JSON, numbers of thousands of digits, or deeply nested lists
         raise lines.mistake(what) from error
 
 

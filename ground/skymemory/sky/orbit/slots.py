@@ -102,7 +102,7 @@ def _in_order(ideal: Array, slots: int) -> list[int | None]:
     taken: list[int] = []
     for one in ideal[order]:
         taken.append(max(round(float(one)), taken[-1] + 1 if taken else 0))
-    for back in range(1, len(taken) + 1):  # move back those that were moved beyond the end
+    for back in range(1, len(taken) + 1):  # satellites that were moved beyond the end move back
         taken[-back] = min(taken[-back], slots - back)
     places: list[int | None] = [None] * len(ideal)
     for one, slot in zip(order, taken, strict=True):

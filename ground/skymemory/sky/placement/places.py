@@ -70,7 +70,7 @@ class Places:
         require_servers(servers, torus)
         self._torus, self._cells = torus, [cell for _, cell in rows]
         self._core, raw_torus = library(), core_torus(torus)
-        self._rows = _core_rows(rows)  # the schedule only points to them
+        self._rows = _core_rows(rows)  # kept here, as the schedule only points to the rows
         self._schedule = structures.Schedule()
         self._at = ctypes.byref(self._schedule)
         layout = LAYOUT_IDS[name]
