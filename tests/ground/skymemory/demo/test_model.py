@@ -108,8 +108,8 @@ def test_a_wrong_cache_changes_the_tokens(scene, name) -> None:
 
 def test_every_process_makes_the_same(scene) -> None:
     program = (
-        "from skymemory.demo.model import *; from skymemory.prompt.fingerprint import fingerprint;"
-        "print(fingerprint(demo_model(), demo_tokenizer()).hex())"
+        "from skymemory.demo.model import *; from skymemory.prompt.fingerprint import Fingerprint;"
+        "print(Fingerprint(demo_model(), demo_tokenizer()).digest().hex())"
     )
     seen = {subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout for _ in range(2)}
     assert len(seen) == 1

@@ -8,9 +8,13 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from skymemory.demo.model import demo_tokenizer
-from skymemory.prompt.fingerprint import Fingerprint, fingerprint, model_digest, tokenizer_digest
+from skymemory.prompt.fingerprint import Fingerprint
 
 TINY = LlamaConfig(hidden_size=32, intermediate_size=16, num_hidden_layers=1, vocab_size=32)
+
+
+def fingerprint(*model_and_tokenizer: Any) -> bytes:
+    return Fingerprint(*model_and_tokenizer).digest()
 
 
 def test_same_model_same_digest(make_llama, tokenizer) -> None:
@@ -24,19 +28,18 @@ def test_a_saved_and_loaded_model_is_the_same(make_llama, tokenizer, tmp_path) -
     tokenizer.save_pretrained(tmp_path / "here")
     (tmp_path / "here").rename(tmp_path / "there")
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "there", dtype="auto")
-    assert model_digest(loaded) == model_digest(model)
-    assert tokenizer_digest(AutoTokenizer.from_pretrained(tmp_path / "there")) == tokenizer_digest(tokenizer)
+    assert fingerprint(loaded, AutoTokenizer.from_pretrained(tmp_path / "there")) == fingerprint(model, tokenizer)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_every_single_weight_counts(make_llama, dtype) -> None:
+def test_every_single_weight_counts(make_llama, tokenizer, dtype) -> None:
     model = make_llama(dtype=dtype)
-    seen = {model_digest(model)}
+    seen = {fingerprint(model, tokenizer)}
     tensors = [*model.parameters(), *model.buffers()]
     for number, tensor in enumerate(tensors):
         flat = tensor.data.view(-1)
         flat[number % flat.numel()] += 0.5
-        seen.add(model_digest(model))
+        seen.add(fingerprint(model, tokenizer))
     assert len(seen) == len(tensors) + 1
 
 
@@ -140,7 +143,7 @@ def test_tensors_that_are_not_contiguous_are_watched_in_place(make_llama, tokeni
     model.model.layers[0].self_attn.k_proj.weight.data[3, 3] += 1
     seen.add(kept.digest())
     assert len(seen) == 3
-    assert model_digest(model) == model_digest(model)
+    assert fingerprint(model, tokenizer) == fingerprint(model, tokenizer)
 
 
 UNIMPORTANT: dict[str, Callable[[LlamaForCausalLM], object]] = {
@@ -209,7 +212,7 @@ def swap_two_entries(state: dict[str, Any]) -> None:
     vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
 
 
-def test_every_part_of_a_tokenizer_counts() -> None:
+def test_every_part_of_a_tokenizer_counts(make_llama) -> None:
     added = demo_tokenizer()
     added.add_tokens(["<new>"])
     special = demo_tokenizer()
@@ -222,8 +225,9 @@ def test_every_part_of_a_tokenizer_counts() -> None:
         added,
         special,
     ]
-    assert len({tokenizer_digest(tokenizer) for tokenizer in tokenizers}) == len(tokenizers)
-    assert tokenizer_digest(tokenizers[0]) == tokenizer_digest(demo_tokenizer())
+    model = make_llama()
+    assert len({fingerprint(model, tokenizer) for tokenizer in tokenizers}) == len(tokenizers)
+    assert fingerprint(model, tokenizers[0]) == fingerprint(model, demo_tokenizer())
 
 
 def test_a_changed_tokenizer_is_noticed(make_llama) -> None:

@@ -10,7 +10,7 @@ import torch
 from skymemory.demo.run import generate
 from skymemory.prompt.blocks import LAYOUT, pack_block
 from skymemory.prompt.codecs import get_codec
-from skymemory.prompt.fingerprint import fingerprint
+from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.prompt.keys import digest_key, root_key
 from skymemory.prompt.manager import KVCManager, _run_length
 from skymemory.sky.whereabouts import Whereabouts
@@ -168,7 +168,11 @@ def test_all_damaged_blocks_of_a_prompt_are_healed_by_one_run(make_manager, stor
 def test_a_whole_block_that_is_another_one_is_a_miss(make_manager, model, tokenizer, store, change) -> None:
     manager = make_manager(store, tenant_secret=b"a secret")
     root = root_key(
-        fingerprint=fingerprint(model, tokenizer), layout=LAYOUT, codec="raw", block_tokens=BLOCK, tenant_secret=b"a secret"
+        fingerprint=Fingerprint(model, tokenizer).digest(),
+        layout=LAYOUT,
+        codec="raw",
+        block_tokens=BLOCK,
+        tenant_secret=b"a secret",
     )
     key = manager.keys(IDS)[0]
     words = {"tensors": torch.zeros(3, 2, 2, BLOCK, 16), "digest_key": digest_key(root), "codec": get_codec("raw")}
