@@ -76,7 +76,7 @@ static void Test_RunAndEnd(void)
     UT_SetDeferredRetcode(UT_KEY(CFE_SB_ReceiveBuffer), 1, CFE_SB_TIME_OUT); /* silence is no error */
     UT_SetDeferredRetcode(UT_KEY(CFE_SB_ReceiveBuffer), 2, CFE_SB_PIPE_RD_ERR);
     ISL_AppMain();
-    UtAssert_UINT32_EQ(ISL_Data.CommandErrorCounter, 1); /* a message of nobody */
+    UtAssert_UINT32_EQ(ISL_Data.CommandErrorCounter, 1); /* a message that belongs to nobody */
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_PIPE_ERR_EID);
     UtAssert_STUB_COUNT(OS_BinSemTimedWait, 2);
     UtAssert_STUB_COUNT(OS_close, 1);
@@ -131,7 +131,7 @@ static void Test_Dispatch(void)
     UT_Send(ISL_CMD_MID, ISL_SET_LINK_CC, sizeof(set_link), &set_link);
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_LINK_ERR_EID);
 
-    UT_SetDefaultReturnValue(UT_KEY(OS_MutSemTake), OS_ERROR); /* the lock is gone: errors, no crash */
+    UT_SetDefaultReturnValue(UT_KEY(OS_MutSemTake), OS_ERROR); /* without the lock there are errors, but no crash */
     for (i = 0; i < sizeof(good) / sizeof(good[0]); ++i)
     {
         UT_Send(good[i].mid, good[i].code, good[i].size, NULL);
@@ -149,7 +149,7 @@ static void Test_FailedAsserts(void)
     UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL);
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_ASSERT_ERR_EID);
     UT_LastEvent = 0;
-    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL); /* one event until the counters are reset */
+    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL); /* there is one event until the counters are reset */
     UtAssert_UINT32_EQ(UT_LastEvent, 0);
     UT_Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
     UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.FailedAsserts, 255);
@@ -197,7 +197,7 @@ static void Test_Tables(void)
     UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_SetNode), 1);
     ISL_Tbl_Manage();
     UtAssert_STUB_COUNT(CFE_SB_Unsubscribe, 1);
-    UtAssert_UINT16_EQ(ISL_Data.LocalPort, 4919); /* until the next start */
+    UtAssert_UINT16_EQ(ISL_Data.LocalPort, 4919); /* the port stays until the next start */
 }
 
 void UtTest_Setup(void)

@@ -58,17 +58,17 @@ static void Test_Delay(void)
         UT_SendParts(0, SKY_LINK_EAST, &parts);
     }
     UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_EAST].counters.drop_queue == 1);
-    UT_SetModel(SKY_LINK_EAST, 0, 0, false); /* what waits keeps its place before what comes now */
+    UT_SetModel(SKY_LINK_EAST, 0, 0, false); /* packets that wait keep their place before new ones */
     ISL_Line_Run(node, 5000);
     UT_SetModel(SKY_LINK_EAST, 5000, 1000000, false);
     UT_SendParts(6000, SKY_LINK_EAST, &parts);
     UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_EAST].counters.drop_loss == 1);
 
-    node->node.cfg.packet_bytes = 576; /* more of them fit than a line may have slots */
+    node->node.cfg.packet_bytes = 576; /* more packets fit than a line may have slots */
     UtAssert_BOOL_TRUE(ISL_Line_Slots(node) <= SKY_LINK_SLOTS_MAX);
 }
 
-/** What waits when a link is cut is lost with what comes later. */
+/** Check that packets which wait when a link is cut are lost with those that come later. */
 static void Test_CutWhileWaiting(void)
 {
     const SKY_PacketParts_t parts = Parts(100);
@@ -80,12 +80,12 @@ static void Test_CutWhileWaiting(void)
     UT_SendParts(0, SKY_LINK_WEST, &parts);
     UT_SetModel(SKY_LINK_WEST, 5000, 0, true);
     ISL_Line_Run(node, 5000);
-    UT_SendParts(5000, SKY_LINK_WEST, &parts); /* the node sends nothing over a link that is cut; the line takes nothing either */
+    UT_SendParts(5000, SKY_LINK_WEST, &parts); /* node and line take nothing for a link that is cut */
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_WEST].counters.drop_cut == 2);
 }
 
-/** The ground has no model of its own, so the satellite delays what comes from there. */
+/** Check that the satellite delays packets from the ground, which has no model of its own. */
 static void Test_Uplink(void)
 {
     SKY_Packet_t ping = UT_Request(SKY_APID_ISL, SKY_OP_PING);
@@ -97,8 +97,8 @@ static void Test_Uplink(void)
     UT_Input(0, &ping, UT_GROUND);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     UtAssert_BOOL_TRUE(ISL_Line_NextDue(node) == 5000);
-    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_GROUND].counters.rx_packets == 0); /* it is on its way */
-    ISL_Node_Run(node, 5000); /* it has arrived; the answer takes its time as well */
+    UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_GROUND].counters.rx_packets == 0); /* the packet is on its way */
+    ISL_Node_Run(node, 5000); /* the packet has arrived; the answer takes its time as well */
     UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_GROUND].counters.rx_packets == 1);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     ISL_Node_Run(node, 10000);
@@ -112,7 +112,7 @@ static void Test_Uplink(void)
     UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_GROUND].counters.drop_cut == 1);
     UT_Input(30000, &ping, UT_GROUND); /* nothing comes in over a cut link */
     UtAssert_BOOL_TRUE(node->node.links[SKY_LINK_GROUND].counters.drop_cut == 2);
-    UtAssert_BOOL_FALSE(ISL_Line_DelayUplink(node, 30000, UT_GROUND, Body, 100)); /* nor into the line */
+    UtAssert_BOOL_FALSE(ISL_Line_DelayUplink(node, 30000, UT_GROUND, Body, 100)); /* nothing goes into the line either */
 }
 
 static ISL_SetLinkCmd_t Cut(uint16 link, uint16 seconds)
@@ -165,7 +165,7 @@ static void Test_NoNeighbour(void)
     UtAssert_BOOL_FALSE(SKY_Node_Cut(&UT_Node()->node, 0, SKY_LINK_SOUTH, 1));
 }
 
-/** A hello of the western neighbour that knows nothing of links. */
+/** Send a hello of the western neighbour, which knows nothing of links. */
 static void HelloOfWest(uint64_t now_us, uint64_t endpoint, bool is_request, uint64_t request_id, SKY_Status_t status,
                         uint8_t flags)
 {
@@ -193,7 +193,7 @@ static void Test_Hellos(void)
     UT_Start();
     node   = UT_Node();
     due_us = node->node.hello.due_us;
-    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == 0); /* who is there is greeted at once */
+    UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == 0); /* present neighbours are greeted at once */
     ISL_Node_Run(node, due_us);
     UtAssert_UINT32_EQ(UT_SentCount, 4);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 1));
@@ -201,14 +201,14 @@ static void Test_Hellos(void)
     UtAssert_BOOL_TRUE(ISL_Node_NextDue(node) == node->node.hello.due_us);
     UtAssert_BOOL_TRUE(node->node.hello.due_us > due_us && node->node.hello.due_us <= due_us + S);
     id = UT_Answer().request_id;
-    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_NORTH), false, id, SKY_STATUS_OK, 0); /* somebody else's */
-    HelloOfWest(due_us + 2000, UT_GROUND, false, id, SKY_STATUS_OK, 0);                    /* no neighbour's */
+    HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_NORTH), false, id, SKY_STATUS_OK, 0); /* the answer of somebody else */
+    HelloOfWest(due_us + 2000, UT_GROUND, false, id, SKY_STATUS_OK, 0);                    /* the answer of no neighbour */
     HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_BUSY, 0);
     UtAssert_UINT32_EQ(node->node.hello.links[SKY_LINK_WEST].mean_us, 0);
     HelloOfWest(due_us + 2000, UT_Neighbour(SKY_LINK_WEST), false, id, SKY_STATUS_OK, 0);
     UtAssert_UINT32_EQ(node->node.hello.links[SKY_LINK_WEST].mean_us, 1000);
 
-    UT_SentCount = 0; /* a greeting of the neighbour is answered over the link that it came by, a stranger's is refused */
+    UT_SentCount = 0; /* a neighbour's greeting is answered over its link, a stranger's is refused */
     HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_WEST), true, 77, SKY_STATUS_OK, 0);
     UtAssert_UINT32_EQ(UT_SentCount, 1);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 1));
@@ -216,13 +216,13 @@ static void Test_Hellos(void)
     HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_NORTH), true, 78, SKY_STATUS_OK, 0);
     UtAssert_BOOL_TRUE(UT_Answer().request_id == 78 && UT_Answer().status == SKY_STATUS_REFUSED);
 
-    UT_SentCount = 0; /* news that is refused is not answered */
+    UT_SentCount = 0; /* refused news is not answered */
     HelloOfWest(due_us + 3000, UT_Neighbour(SKY_LINK_NORTH), true, 79, SKY_STATUS_OK, SKY_FLAG_GOSSIP);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
 
-    ISL_Node_Run(node, due_us + 10 * S); /* all have been silent for more than three hellos */
+    ISL_Node_Run(node, due_us + 10 * S); /* all neighbours have been silent for more than three hellos */
     UtAssert_BOOL_FALSE(SKY_Node_IsUp(&node->node, SKY_LINK_WEST));
-    ISL_Node_Input(node, due_us + 10 * S, Body, 1, UT_Neighbour(SKY_LINK_WEST)); /* whatever comes from there brings it back */
+    ISL_Node_Input(node, due_us + 10 * S, Body, 1, UT_Neighbour(SKY_LINK_WEST)); /* any packet from there brings the link back */
     UtAssert_BOOL_TRUE(SKY_Node_IsUp(&node->node, SKY_LINK_WEST));
     UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), (int32)(due_us + 10 * S + 3000));
     UT_Send(ISL_SEND_HK_MID, 0, sizeof(ISL_SendHkCmd_t), NULL);
@@ -231,7 +231,7 @@ static void Test_Hellos(void)
     UtAssert_UINT32_EQ(ISL_Data.Hk.Payload.Link[SKY_LINK_WEST].DelayMinUs, 1000);
 }
 
-/** Without hellos nothing would repair the map, so there is none; a table with hellos brings it. */
+/** Check that there is no map without hellos, as nothing would repair it; a table with hellos brings it. */
 static void Test_NoMapWithoutHellos(void)
 {
     UT_Neighbours.HelloS = 0;
@@ -241,7 +241,7 @@ static void Test_NoMapWithoutHellos(void)
     UtAssert_BOOL_TRUE(ISL_Node_SetNeighbours(UT_Node(), 0, &UT_Neighbours));
     UtAssert_BOOL_TRUE(UT_Node()->node.router.map != NULL);
     UT_Neighbours.HelloS = 0;
-    UtAssert_BOOL_TRUE(ISL_Node_SetNeighbours(UT_Node(), 0, &UT_Neighbours)); /* it would have room */
+    UtAssert_BOOL_TRUE(ISL_Node_SetNeighbours(UT_Node(), 0, &UT_Neighbours)); /* the map would have room */
     UtAssert_BOOL_TRUE(UT_Node()->node.router.map == NULL);
 }
 

@@ -74,7 +74,7 @@ static const SKY_LIB_Service_t        Service     = {Attach, Lock, Unlock, Begin
 static const SKY_LIB_Service_t *const Services[8] = {&Service, &Service, &Service, &Service,
                                                      &Service, &Service, &Service, &Service};
 
-/** A packet of the service for somebody, with a body that is not copied. */
+/** Queue a packet of the service for somebody, with a body that is not copied. */
 static void Say(SKY_Addr_t dst, SKY_Addr_t gateway, uint32 times)
 {
     SKY_Packet_t pkt = UT_Request(APID, SKY_OP_GET);
@@ -113,10 +113,10 @@ static void Test_Service(void)
     UT_Input(1, &request, UT_GROUND);
     UtAssert_UINT32_EQ(Begun, 1);
     UtAssert_UINT32_EQ(UT_SentCount, 2);
-    UtAssert_UINT32_EQ(UT_SentIpv4, 0); /* straight back */
+    UtAssert_UINT32_EQ(UT_SentIpv4, 0); /* the answer goes straight back */
     UtAssert_BOOL_TRUE(node->node.bodies_wait);
     Say(south, self, 1);
-    UT_Input(2, &request, UT_GROUND); /* the same service, still locked; what waits is sent before it begins anew */
+    UT_Input(2, &request, UT_GROUND); /* the service is still locked; waiting packets leave before it begins anew */
     UtAssert_UINT32_EQ(Unlocked, 0);
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(3, 2));
     Say(nowhere, self, 1);
@@ -126,7 +126,7 @@ static void Test_Service(void)
     UtAssert_UINT32_EQ(Unlocked, 1);
     UtAssert_STUB_COUNT(SKY_LIB_Release, 1);
 
-    Say(host, self, SKY_NODE_BURST_MAX + 1); /* more than a burst: cut off, and counted */
+    Say(host, self, SKY_NODE_BURST_MAX + 1); /* packets beyond a burst are cut off, and counted */
     UT_Input(5, &request, UT_GROUND);
     UtAssert_UINT32_EQ(UT_SentCount, SKY_NODE_BURST_MAX);
     UtAssert_BOOL_TRUE(node->node.router.counters.drops[SKY_STATUS_BUSY] == 1);
@@ -160,7 +160,7 @@ static void Test_Polls(void)
     UtAssert_BOOL_TRUE(node->node.poll_due_us == 500000);
 
     UT_SetDataBuffer(UT_KEY(SKY_LIB_AcquireAt), (void *)(uintptr_t)Services, sizeof(Services[0]), false);
-    PollUs = 0; /* always due: it must not keep the processor */
+    PollUs = 0; /* a service that is always due does not keep the processor */
     ISL_Node_Run(node, 600000);
     UtAssert_BOOL_TRUE(node->node.poll_due_us == 601000);
     UtAssert_UINT32_EQ(Unreached, 0);
@@ -169,7 +169,7 @@ static void Test_Polls(void)
     Say(east, self, 1);
     Out.head[0] |= 0x10; /* a request */
     node->node.router.usable = 0;
-    ISL_Node_Run(node, 601000); /* there is no way from here: the service hears of it */
+    ISL_Node_Run(node, 601000); /* no way leads there from here, which the service is told */
     UtAssert_UINT32_EQ(Unreached, 1);
 
     UT_SetDataBuffer(UT_KEY(SKY_LIB_AcquireAt), (void *)(uintptr_t)Services, sizeof(Services[0]), false);
@@ -190,7 +190,7 @@ static void Test_Forwards(void)
     UtAssert_UINT32_EQ(UT_SentIpv4, UT_IPV4(2, 3));
     UtAssert_UINT32_EQ(UT_Answer().gateway.slot, 2);
 
-    request.is_request = false; /* the response, on the way back */
+    request.is_request = false; /* the response is on its way back */
     request.op         = SKY_OP_PING;
     request.src        = request.dst;
     request.dst.plane  = 0;
@@ -214,7 +214,7 @@ static void Test_TooLong(void)
     UT_Input(1, &request, UT_GROUND);
     UtAssert_UINT32_EQ(UT_Answer().status, SKY_STATUS_TOO_LARGE);
     UtAssert_UINT32_EQ(UT_SentIpv4, 0);
-    request.src.plane = 2; /* of a neighbour, for another one: the answer goes over the links */
+    request.src.plane = 2; /* a neighbour's packet for another one: the answer goes over the links */
     request.src.slot  = 1;
     UT_Input(2, &request, UT_Neighbour(SKY_LINK_WEST));
     UtAssert_UINT32_EQ(UT_Answer().status, SKY_STATUS_TOO_LARGE);
@@ -231,11 +231,11 @@ static void Test_Refused(void)
 
     UT_Start();
     node = UT_Node();
-    ISL_Node_Input(node, 1, Body, 4, UT_GROUND); /* shorter than any packet */
+    ISL_Node_Input(node, 1, Body, 4, UT_GROUND); /* the datagram is shorter than any packet */
     UtAssert_BOOL_TRUE(node->node.router.counters.drops[SKY_STATUS_SHORT] == 1);
     UtAssert_UINT32_EQ(UT_SentCount, 0);
 
-    request.length    = 10; /* of a chunk that is said to be shorter */
+    request.length    = 10; /* the payload is longer than its chunk is said to be */
     request.chunk_len = 5;
     request.payload   = Body;
     UT_Input(2, &request, UT_GROUND);
@@ -253,11 +253,11 @@ static void Test_Refused(void)
     request.is_request = true;
     UT_Input(5, &request, 0); /* nobody can be answered at port 0 */
     UtAssert_UINT32_EQ(UT_SentCount, 0);
-    ISL_Node_Input(node, 6, Body, 0, node->local_endpoint); /* only wakes the task */
+    ISL_Node_Input(node, 6, Body, 0, node->local_endpoint); /* an empty datagram only wakes the task */
     UtAssert_BOOL_TRUE(node->node.router.counters.drops[SKY_STATUS_SHORT] == 1);
 }
 
-/** Events tell of drops, by cause. */
+/** Check that events tell of drops, by cause. */
 static void Test_Drops(void)
 {
     UT_Start();
@@ -268,7 +268,7 @@ static void Test_Drops(void)
     UtAssert_UINT32_EQ(UT_LastEvent, ISL_DROP_ERR_EID);
     UT_LastEvent = 0;
     SKY_Router_CountDrop(&UT_Node()->node.router, SKY_STATUS_BAD_CRC);
-    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL); /* not again within a minute */
+    UT_Send(ISL_WAKEUP_MID, 0, sizeof(ISL_WakeupCmd_t), NULL); /* the event does not come again within a minute */
     UtAssert_UINT32_EQ(UT_LastEvent, 0);
 }
 

@@ -55,7 +55,7 @@ static void OnChecksum(void *user, UT_EntryKey_t key, const UT_StubContext_t *co
     *UT_Hook_GetArgValueByName(context, "IsValid", bool *) = ChecksumIsGood;
 }
 
-/** A satellite whose table admits one command, and a command that is admitted. */
+/** Set up a satellite whose table admits one command, and a command that is admitted. */
 static void Setup(void)
 {
     UT_Setup();
@@ -81,7 +81,7 @@ static SKY_Packet_t Command(uint32_t len)
     return request;
 }
 
-/** Status of the answer to a command. Each is another one. */
+/** Return the status of the answer to a command, each with a number of its own. */
 static SKY_Status_t Relay(uint32_t len)
 {
     static uint64_t id;
@@ -104,7 +104,7 @@ static void Test_OwnServices(void)
     request = UT_Request(SKY_APID_ISL, SKY_OP_HAS);
     UT_Input(1, &request, UT_GROUND);
     UtAssert_UINT32_EQ(UT_Answer().status, SKY_STATUS_BAD_OP);
-    request.is_request = false; /* a response that nobody has asked for */
+    request.is_request = false; /* nobody has asked for this response */
     request.src.plane  = 2;
     request.src.slot   = 1;
     UT_Input(1, &request, UT_Neighbour(SKY_LINK_WEST));
@@ -122,7 +122,7 @@ static void Test_Commands(void)
     UtAssert_UINT32_EQ(Relay(COMMAND_BYTES), SKY_STATUS_OK);
     UtAssert_STUB_COUNT(CFE_SB_TransmitBuffer, 1);
     UtAssert_STUB_COUNT(CFE_SB_ReleaseMessageBuffer, 0);
-    request = Command(COMMAND_BYTES); /* one that is repeated is carried out once */
+    request = Command(COMMAND_BYTES); /* a repeated command is carried out once */
     for (i = 0; i < 2; ++i)
     {
         UT_Input(1, &request, UT_GROUND);
@@ -147,7 +147,7 @@ static void Test_Commands(void)
     UT_SetDeferredRetcode(UT_KEY(CFE_SB_TransmitBuffer), 1, CFE_SB_BAD_ARGUMENT);
     UtAssert_UINT32_EQ(Relay(COMMAND_BYTES), SKY_STATUS_BUSY);
     UtAssert_UINT32_EQ(node->node.relay_errors, 8);
-    UtAssert_STUB_COUNT(CFE_SB_ReleaseMessageBuffer, 7); /* all but the one that got no buffer */
+    UtAssert_STUB_COUNT(CFE_SB_ReleaseMessageBuffer, 7); /* all buffers but that of the one that got none */
     UT_ResetState(UT_KEY(CFE_SB_AllocateMessageBuffer));
     UtAssert_UINT32_EQ(Relay(COMMAND_BYTES), SKY_STATUS_BUSY);
 }
@@ -171,7 +171,7 @@ static void Test_Listeners(void)
     UT_Start();
     node         = UT_Node();
     UT_SentCount = 0;
-    ISL_Node_Telemetry(node, 1, &Buffer.buffer.Msg); /* to nobody */
+    ISL_Node_Telemetry(node, 1, &Buffer.buffer.Msg); /* nobody listens */
     UtAssert_UINT32_EQ(UT_SentCount, 0);
     UtAssert_UINT32_EQ(Listen(S, UT_HOST, UT_GROUND), SKY_STATUS_OK);
     UtAssert_UINT32_EQ(Listen(2 * S, UT_HOST + 1, UT_GROUND), SKY_STATUS_OK); /* an endpoint has one lease */
@@ -190,14 +190,14 @@ static void Test_Listeners(void)
     UtAssert_UINT32_EQ(SKY_Node_Listeners(&node->node, 5 * S), ISL_PLATFORM_LISTENERS);
     Size         = 100;
     UT_SentCount = 0;
-    ISL_Node_Telemetry(node, 5 * S, &Buffer.buffer.Msg); /* the oldest has made room */
+    ISL_Node_Telemetry(node, 5 * S, &Buffer.buffer.Msg); /* the oldest lease has made room */
     UtAssert_UINT32_EQ(UT_SentCount, ISL_PLATFORM_LISTENERS);
     UtAssert_UINT32_EQ(SKY_Node_Listeners(&node->node, 5 * S + ISL_PLATFORM_LISTENER_LEASE_S * S), 0);
-    UtAssert_UINT32_EQ(Listen(40 * S, UT_HOST, UT_GROUND), SKY_STATUS_OK); /* in the place of one that is over */
+    UtAssert_UINT32_EQ(Listen(40 * S, UT_HOST, UT_GROUND), SKY_STATUS_OK); /* the new lease takes the place of one that is over */
     UtAssert_UINT32_EQ(SKY_Node_Listeners(&node->node, 40 * S), 1);
 }
 
-/** A listener behind another satellite is known by its number and its gateway. */
+/** Check that a listener behind another satellite is known by its number and its gateway. */
 static void Test_FarListener(void)
 {
     SKY_Packet_t request = Command(0);
@@ -248,7 +248,7 @@ static void Test_TlmTask(void)
     UtAssert_STUB_COUNT(CFE_ES_ExitChildTask, 1);
 
     node->node.poll_due_us = 10 * S;
-    UT_SetModel(SKY_LINK_GROUND, 5000, 0, false); /* it waits, sooner than the I/O task would look: that is woken */
+    UT_SetModel(SKY_LINK_GROUND, 5000, 0, false); /* the packet is due before the I/O task would look, so that is woken */
     UT_SentCount = 0;
     ISL_RelayTelemetry(&Buffer.buffer.Msg);
     UtAssert_UINT32_EQ(UT_SentCount, 1);
@@ -260,7 +260,7 @@ static void Test_TlmTask(void)
     UtAssert_UINT32_EQ(node->node.relayed_down, 2);
 }
 
-/** The task ends when it is asked to; a wakeup lets it look at once. */
+/** Check that the task ends when it is asked to; a wakeup lets it look at once. */
 static void Test_TlmTaskEnds(void)
 {
     UT_Start();

@@ -27,7 +27,7 @@ static void Test_Packets(void)
     answer = UT_Answer();
     UtAssert_BOOL_TRUE(!answer.is_request && answer.op == SKY_OP_PING && answer.dst.slot == UT_HOST);
 
-    UT_FromPort = 0; /* nobody can be answered there */
+    UT_FromPort = 0; /* nobody can be answered at port 0 */
     Turn(&pkt);
     UtAssert_UINT32_EQ(UT_SentBytes, 0);
     UT_FromPort = UT_GROUND;
@@ -43,11 +43,11 @@ static void Test_Packets(void)
     UtAssert_BOOL_TRUE(answer.is_request && answer.hop_limit == 2 && answer.gateway.plane == 2);
 
     pkt.dst.slot = 2;
-    pkt.apid     = SKY_APID_KVC; /* nobody has registered for it */
+    pkt.apid     = SKY_APID_KVC; /* no service has registered for this APID */
     Turn(&pkt);
     UtAssert_UINT32_EQ(UT_Answer().status, SKY_STATUS_UNREACHABLE);
 
-    pkt          = UT_Request(SKY_APID_ISL, SKY_OP_PING); /* from a neighbour, by its address */
+    pkt          = UT_Request(SKY_APID_ISL, SKY_OP_PING); /* a packet from a neighbour, by its address */
     pkt.dst.slot = 3;
     UT_FromIpv4  = UT_IPV4(2, 1);
     UT_FromPort  = UT_PORT;
@@ -69,7 +69,7 @@ static void OnSelect(void *user, UT_EntryKey_t key, const UT_StubContext_t *cont
     *(int32 *)user = UT_Hook_GetArgValueByName(context, "msecs", int32);
 }
 
-/** Work that is due already is not waited for. */
+/** Check that work which is due already is not waited for. */
 static void Test_Due(void)
 {
     const SKY_Packet_t pkt = UT_Request(SKY_APID_ISL, SKY_OP_PING);
@@ -86,7 +86,7 @@ static void Test_Due(void)
     UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 4000);
     Turn(&pkt);
     UtAssert_INT32_EQ(waited_ms, 1);
-    UT_SetDeferredRetcode(UT_KEY(SKY_LIB_NowUs), 3, 5000); /* it has become due during the turn */
+    UT_SetDeferredRetcode(UT_KEY(SKY_LIB_NowUs), 3, 5000); /* the work has become due during the turn */
     Turn(&pkt);
     UtAssert_INT32_EQ(waited_ms, 0);
 }
@@ -96,7 +96,7 @@ static void Test_Deleted(void)
     UT_Start();
     UtAssert_BOOL_TRUE(UT_DeleteHandler != NULL);
     UT_SetDeferredRetcode(UT_KEY(OS_BinSemTimedWait), 1, OS_SEM_TIMEOUT);
-    UT_DeleteHandler(); /* stuck, and still in there: the socket stays */
+    UT_DeleteHandler(); /* the task is stuck, and still in there: the socket stays */
     UtAssert_STUB_COUNT(OS_close, 0);
     UT_DeleteHandler();
     UtAssert_STUB_COUNT(OS_close, 1);
@@ -114,7 +114,7 @@ static void Test_Socket(void)
     uint64_t               errors = 0;
 
     memset(&parts, 0, sizeof(parts));
-    UtAssert_UINT32_EQ(ISL_IO_Receive(&packets), 0); /* not open */
+    UtAssert_UINT32_EQ(ISL_IO_Receive(&packets), 0); /* the socket is not open */
     ISL_IO_Send(UT_GROUND, &parts, &errors);
     UtAssert_BOOL_TRUE(errors == 1);
     ISL_IO_Close();
@@ -132,7 +132,7 @@ static void Test_Socket(void)
     UtAssert_UINT32_EQ(ISL_IO_Receive(&packets), 0);
     UT_ReceivedBytes = SKY_Packet_Encode(&pkt, UT_Received, sizeof(UT_Received));
     UT_SetDeferredRetcode(UT_KEY(OS_SocketAddrGetPort), 1, OS_ERROR);
-    UtAssert_UINT32_EQ(ISL_IO_Receive(&packets), 0); /* from whom? */
+    UtAssert_UINT32_EQ(ISL_IO_Receive(&packets), 0); /* the sender is unknown */
     UT_SetDeferredRetcode(UT_KEY(OS_SocketAddrSetPort), 1, OS_ERROR);
     ISL_IO_Send(UT_GROUND, &parts, &errors);
     UtAssert_BOOL_TRUE(errors == 2);

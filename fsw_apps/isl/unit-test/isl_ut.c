@@ -51,7 +51,7 @@ static void OnDeleteHandler(void *user, UT_EntryKey_t key, const UT_StubContext_
     UT_DeleteHandler = UT_Hook_GetArgValueByName(context, "function_pointer", osal_task_entry);
 }
 
-/** An address as BSD sockets have it. */
+/** An address in the form of BSD sockets. */
 static void OnAddress(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
 {
     static const uint8   ipv4[] = {201, 102, 53, 154};
@@ -97,7 +97,7 @@ static void OnGetPort(void *user, UT_EntryKey_t key, const UT_StubContext_t *con
     *UT_Hook_GetArgValueByName(context, "PortNum", uint16 *) = UT_FromPort;
 }
 
-/** One packet, then nothing. */
+/** Receive one packet, then nothing. */
 static void OnReceive(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
 {
     void *const          buffer = UT_Hook_GetArgValueByName(context, "buffer", void *);
@@ -126,7 +126,7 @@ static void OnType(void *user, UT_EntryKey_t key, const UT_StubContext_t *contex
     *UT_Hook_GetArgValueByName(context, "Type", CFE_MSG_Type_t *) = UT_Type;
 }
 
-/** The two tables in turn, as ISL asks for them. */
+/** Give the two tables in turn, as ISL asks for them. */
 static void OnGetAddress(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
 {
     void **const address = UT_Hook_GetArgValueByName(context, "TblPtr", void **);

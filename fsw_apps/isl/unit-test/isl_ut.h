@@ -14,7 +14,7 @@
 #include "uttest.h"
 
 #define UT_HOST       9      /* number of the ground host */
-#define UT_GROUND     40000u /* its endpoint: this port at 0.0.0.0 */
+#define UT_GROUND     40000u /* endpoint of the ground host: this port at 0.0.0.0 */
 #define UT_PORT       4919u
 #define UT_SENT_MAX   9216u
 #define UT_IPV4(p, s) (0x7F120000u + 256u * (p) + (s))
@@ -31,33 +31,33 @@ extern size_t UT_ReceivedBytes;
 extern uint32 UT_FromIpv4;
 extern uint16 UT_FromPort;
 
-/** The datagram that was sent last, how many were, and where to. */
+/** The datagram that was sent last, the number of datagrams sent, and the target. */
 extern uint8  UT_Sent[UT_SENT_MAX];
 extern size_t UT_SentBytes;
 extern uint32 UT_SentCount, UT_SentIpv4;
 
-/** What the stubs of CFE_MSG say of a message. */
+/** Facts that the stubs of CFE_MSG tell of a message. */
 extern CFE_MSG_Type_t UT_Type;
 
-/** All stubs as new, with tables that are good. */
+/** Reset all stubs, with tables that are good. */
 void UT_Setup(void);
 /** Start the parts that the main function starts, and stay up. */
 void UT_Start(void);
-/** The node, of a satellite that has started. */
+/** Return the node of a satellite that has started. */
 ISL_Node_t *UT_Node(void);
 /** Give a command or another message to the dispatcher. @param bytes  NULL: all 0 */
 void UT_Send(uint32 mid, CFE_MSG_FcnCode_t code, size_t size, const void *bytes);
-/** A request of the ground host to this satellite. */
+/** Return a request of the ground host to this satellite. */
 SKY_Packet_t UT_Request(uint16_t apid, uint8_t op);
-/** A packet comes in from an endpoint, without the I/O task. */
+/** Let a packet come in from an endpoint, without the I/O task. */
 void UT_Input(uint64_t now_us, const SKY_Packet_t *pkt, uint64_t endpoint);
-/** Decode what was sent last. */
+/** Decode the packet that was sent last. */
 SKY_Packet_t UT_Answer(void);
 /** Emulate a link from now on, as the table ISL.Links does. */
 void UT_SetModel(SKY_LinkId_t link, uint32_t delay_us, uint32_t loss_ppm, bool is_cut);
 /** Send parts over a link that is not cut, as the node does. */
 void UT_SendParts(uint64_t now_us, SKY_LinkId_t link, const SKY_PacketParts_t *parts);
-/** The endpoint of a neighbour. */
+/** Return the endpoint of a neighbour. */
 uint64_t UT_Neighbour(SKY_LinkId_t link);
 
 void UT_AddLinks(void);

@@ -50,7 +50,7 @@ static void Test_PipeEndsTheApp(void)
     UtAssert_STUB_COUNT(SKY_LIB_Unregister, 1);
 }
 
-/** A message comes in, then the app is told to end. */
+/** Let a message come in, then tell the app to end. */
 static void OnReceive(void *user, UT_EntryKey_t key, const UT_StubContext_t *context)
 {
     static CFE_SB_Buffer_t message;
@@ -89,7 +89,7 @@ static void OnDeleteHandler(void *user, UT_EntryKey_t key, const UT_StubContext_
 static void Test_DeletedByForce(void)
 {
     UT_SetHandlerFunction(UT_KEY(OS_TaskInstallDeleteHandler), OnDeleteHandler, NULL);
-    KVC_AppMain(); /* ends by itself */
+    KVC_AppMain(); /* the app ends by itself */
     UtAssert_STUB_COUNT(SKY_LIB_Unregister, 1);
     DeleteHandler();
     UtAssert_STUB_COUNT(SKY_LIB_Unregister, 2);
@@ -126,7 +126,7 @@ static void Test_Dispatch(void)
         UT_Send(good[i].mid, good[i].code, good[i].size + 1, NULL);
         UtAssert_UINT32_EQ(UT_LastEvent, KVC_LEN_ERR_EID);
     }
-    UtAssert_UINT32_EQ(KVC_Data.CommandCounter, 4); /* since the reset */
+    UtAssert_UINT32_EQ(KVC_Data.CommandCounter, 4); /* commands since the reset */
     UT_Send(KVC_CMD_MID, 99, sizeof(KVC_NoopCmd_t), NULL);
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_CC_ERR_EID);
     UT_Send(0x1888, 0, sizeof(KVC_NoopCmd_t), NULL);
@@ -134,7 +134,7 @@ static void Test_Dispatch(void)
     UtAssert_UINT32_EQ(KVC_Data.CommandErrorCounter, 13);
     UtAssert_STUB_COUNT(CFE_SB_TransmitMsg, 1);
 
-    UT_SetDefaultReturnValue(UT_KEY(OS_MutSemTake), OS_ERROR); /* the lock is gone: errors, no crash */
+    UT_SetDefaultReturnValue(UT_KEY(OS_MutSemTake), OS_ERROR); /* without the lock there are errors, but no crash */
     UT_Send(KVC_CMD_MID, KVC_CLEAR_STORE_CC, sizeof(KVC_ClearStoreCmd_t), NULL);
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_NOT_READY_ERR_EID);
     UT_Send(KVC_CMD_MID, KVC_PURGE_BLOCK_CC, sizeof(KVC_PurgeBlockCmd_t), NULL);
@@ -182,12 +182,12 @@ static void Test_Limits(void)
     UtAssert_BOOL_TRUE(KVC_Service_PlanStore(&UT_Table.limits, &cfg));
     UtAssert_UINT32_EQ(cfg.block_count, 3);
     UtAssert_BOOL_TRUE(SKY_Store_MemoryBytes(&cfg) <= KVC_PLATFORM_STORE_BYTES);
-    ++cfg.slot_count; /* as many as fit */
+    ++cfg.slot_count; /* the store has as many slots as fit */
     UtAssert_BOOL_TRUE(SKY_Store_MemoryBytes(&cfg) > KVC_PLATFORM_STORE_BYTES);
     UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_INFO_UPDATED);
     KVC_Tbl_Manage();
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_STORE_INF_EID);
-    KVC_Tbl_Manage(); /* the same cut again: the store keeps its chunks */
+    KVC_Tbl_Manage(); /* the division is the same, so the store keeps its chunks */
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_STORE_INF_EID);
 }
 
@@ -200,7 +200,7 @@ static void Test_Service(void)
 
     UT_Start();
     UtAssert_NOT_NULL(UT_Service);
-    UtAssert_BOOL_FALSE(UT_Service->Lock()); /* which satellite this is is not known yet */
+    UtAssert_BOOL_FALSE(UT_Service->Lock()); /* it is not known yet which satellite this is */
 
     node = UT_Satellite(9000);
     UT_SetDeferredRetcode(UT_KEY(OS_MutSemTake), 1, OS_ERROR);
@@ -222,14 +222,14 @@ static void Test_Service(void)
     UtAssert_BOOL_FALSE(UT_Service->Next(1, &out));
     UT_Service->Poll(2, &next_us);
     UT_Service->Reject(SKY_STATUS_BAD_CHUNK);
-    UT_Service->Unreachable(node.self); /* nothing goes there */
+    UT_Service->Unreachable(node.self); /* nothing is on its way there */
     UT_Service->Unlock();
 
     UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_REFUSED_ERR_EID);
     UT_Events = 0;
     UT_Service->Reject(SKY_STATUS_BAD_CHUNK);
-    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 1000); /* too soon for the same cause */
+    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_NowUs), 1000); /* the event of this cause would come too soon */
     UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
     UtAssert_UINT32_EQ(UT_Events, 1); /* the clock stood at 0 before, which counts as never reported */
     UT_Service->Reject(SKY_STATUS_BAD_CHUNK);
@@ -245,7 +245,7 @@ static void Test_Service(void)
 
 static void Test_CreditIsLowered(void)
 {
-    SKY_LIB_Node_t node = UT_Satellite(SKY_RESPONSE_OVERHEAD + 2100); /* three packets a chunk */
+    SKY_LIB_Node_t node = UT_Satellite(SKY_RESPONSE_OVERHEAD + 2100); /* a chunk takes three packets */
 
     UT_Table.limits.Credit = SKY_LIMIT_CHUNK_SET;
     UT_Start();
@@ -254,7 +254,7 @@ static void Test_CreditIsLowered(void)
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_CREDIT_INF_EID);
     UT_LastEvent = 0;
     UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
-    UtAssert_UINT32_EQ(UT_LastEvent, 0); /* said once */
+    UtAssert_UINT32_EQ(UT_LastEvent, 0); /* the event comes once */
 }
 
 void UtTest_Setup(void)

@@ -8,20 +8,20 @@
 #include "kvc_upload.h"
 #include "kvc_ut.h"
 
-/** The segments of a schedule that needs two, and none behind them. */
+/** Give the segments of a schedule that needs two, and none behind them. */
 static KVC_ScheduleTable_t Segments[2];
 static uint32              NextSegment;
 
 static void Test_ScheduleTables(void)
 {
-    uint32 *const fields  = (uint32 *)&UT_Table.schedule; /* all of 32 bits but EpochMs and Clock */
+    uint32 *const fields  = (uint32 *)&UT_Table.schedule; /* all fields have 32 bits but EpochMs and Clock */
     const uint32  wrong[] = {0, 0xFFFFFFFF, 0, 65536, 4, 10, 2, 7, KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS + 1};
     uint32        i;
 
     UT_Start();
     UtAssert_UINT32_EQ(KVC_Schedule_RowsOf(1, KVC_SEGMENT_ROWS + 7), 7);
     UtAssert_UINT32_EQ(KVC_Schedule_RowsOf(1, 7), 0);
-    memset(&UT_Table, 0, sizeof(UT_Table)); /* no schedule */
+    memset(&UT_Table, 0, sizeof(UT_Table)); /* a table without a schedule */
     UtAssert_INT32_EQ(KVC_Schedule_Validate(&UT_Table), CFE_SUCCESS);
     UT_Table.schedule.RowCount = 1;
     UtAssert_INT32_EQ(KVC_Schedule_Validate(&UT_Table), CFE_STATUS_VALIDATION_FAILURE);
@@ -65,7 +65,7 @@ static void Test_ScheduleTables(void)
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_SCHEDULE_ERR_EID);
     memset(&UT_Table, 0, sizeof(UT_Table));
     KVC_Schedule_Manage();
-    UtAssert_UINT32_EQ(UT_LastEvent, KVC_SCHEDULE_INF_EID); /* followed no more */
+    UtAssert_UINT32_EQ(UT_LastEvent, KVC_SCHEDULE_INF_EID); /* the schedule is no longer followed */
     UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_ERR_NEVER_LOADED);
     KVC_Schedule_Manage();
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_TBL_ERR_EID);
@@ -113,7 +113,7 @@ static void Test_ScheduleOfTwoTables(void)
 
 static void Test_ScheduleIsLoadedAtTheStart(void)
 {
-    UT_SetDeferredRetcode(UT_KEY(CFE_TBL_Load), 2, CFE_TBL_ERR_ACCESS); /* the first is KVC.Limits */
+    UT_SetDeferredRetcode(UT_KEY(CFE_TBL_Load), 2, CFE_TBL_ERR_ACCESS); /* the first load is that of KVC.Limits */
     KVC_AppMain();
     UtAssert_UINT32_EQ(KVC_Data.RunStatus, CFE_ES_RunStatus_APP_ERROR);
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_TBL_ERR_EID);
@@ -125,12 +125,12 @@ static void Test_ScheduleOfAnotherSky(void)
 
     UT_Start();
     UT_MakeSchedule(2);
-    UT_Table.schedule.Planes = 4; /* may be right, for which satellite this is is not known yet */
+    UT_Table.schedule.Planes = 4; /* the table may be right, as long as it is not known which satellite this is */
     UtAssert_INT32_EQ(KVC_Schedule_Validate(&UT_Table), CFE_SUCCESS);
     UtAssert_BOOL_TRUE(UT_Service->Attach(&node));
     UtAssert_INT32_EQ(KVC_Schedule_Validate(&UT_Table), CFE_STATUS_VALIDATION_FAILURE);
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_TBL_VALUE_ERR_EID);
-    UT_SetDeferredRetcode(UT_KEY(OS_MutSemTake), 1, OS_ERROR); /* it cannot be asked */
+    UT_SetDeferredRetcode(UT_KEY(OS_MutSemTake), 1, OS_ERROR); /* the constellation cannot be asked for */
     UtAssert_INT32_EQ(KVC_Schedule_Validate(&UT_Table), CFE_SUCCESS);
     UT_Table.schedule.Planes = 3;
     UtAssert_INT32_EQ(KVC_Schedule_Validate(&UT_Table), CFE_SUCCESS);
@@ -148,7 +148,7 @@ static void Test_Upload(void)
     memset(&commit, 0, sizeof(commit));
     begin.Id = 7;
     rows.Id = commit.Id = 8;
-    begin.AgeMs         = 1; /* before the clock begins: any age will do */
+    begin.AgeMs         = 1; /* before the clock begins any age will do */
     begin.TotalRows     = KVC_PLATFORM_SCHEDULE_SEGMENTS * KVC_SEGMENT_ROWS + 1;
     UtAssert_BOOL_FALSE(KVC_Upload_Begin(&begin));
     begin.AgeMs     = -1;
@@ -162,7 +162,7 @@ static void Test_Upload(void)
     rows.RowCount       = 2;
     rows.Row[1].TimeMs  = 1000;
     UtAssert_BOOL_TRUE(KVC_Upload_Rows(&rows));
-    UtAssert_BOOL_FALSE(KVC_Upload_Commit(&commit)); /* wrong CRC */
+    UtAssert_BOOL_FALSE(KVC_Upload_Commit(&commit)); /* the CRC is wrong */
     commit.RowsCrc = SKY_Crc32c(0, rows.Row, 2 * sizeof(rows.Row[0]));
     UT_SetDeferredRetcode(UT_KEY(CFE_TBL_Load), 1, CFE_STATUS_VALIDATION_FAILURE);
     UtAssert_BOOL_FALSE(KVC_Upload_Commit(&commit));
@@ -187,9 +187,9 @@ static void Test_HandoverCommand(void)
     cmd.Payload.Plane = 1;
     cmd.Payload.Slot  = 1;
     UT_Send(KVC_CMD_MID, KVC_HANDOVER_CC, sizeof(cmd), &cmd);
-    UtAssert_UINT32_EQ(UT_LastEvent, KVC_HANDOVER_INF_EID); /* what is still here stays */
+    UtAssert_UINT32_EQ(UT_LastEvent, KVC_HANDOVER_INF_EID); /* chunks that are still here stay */
 
-    /* A schedule for more satellites than there are: told once, at the next WAKEUP. */
+    /* A schedule for more satellites than there are is told once, at the next WAKEUP. */
     UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_INFO_UPDATED);
     UT_MakeSchedule(2);
     UT_Table.schedule.Planes = 4;
@@ -199,7 +199,7 @@ static void Test_HandoverCommand(void)
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_SCHEDULE_ERR_EID);
     UT_Send(KVC_SEND_HK_MID, 0, sizeof(KVC_SendHkCmd_t), NULL);
     UtAssert_UINT32_EQ(KVC_Data.Hk.Payload.Rows, 0);
-    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_ClockOffsetUs), 1000000000); /* the clock has been set */
+    UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_ClockOffsetUs), 1000000000); /* the satellite's clock has been set */
     UT_LastEvent = 0;
     UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_SCHEDULE_ERR_EID);
@@ -223,7 +223,7 @@ static void Test_LateHandover(void)
     KVC_Schedule_Manage();
     UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_SUCCESS);
 
-    memset(&pkt, 0, sizeof(pkt)); /* chunks of four servers, of whom this satellite is one at most */
+    memset(&pkt, 0, sizeof(pkt)); /* chunks of four servers, of which this satellite is one at most */
     pkt.is_request  = true;
     pkt.apid        = SKY_APID_KVC;
     pkt.op          = SKY_OP_PUT;
@@ -251,14 +251,14 @@ static void Test_LateHandover(void)
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_LATE_ERR_EID);
     UT_Events = 0;
     UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
-    UtAssert_UINT32_EQ(UT_Events, 0); /* it has been told */
+    UtAssert_UINT32_EQ(UT_Events, 0); /* the event has been sent */
     UT_Send(KVC_CMD_MID, KVC_CLEAR_STORE_CC, sizeof(KVC_ClearStoreCmd_t), NULL);
     UT_Service->Poll(3000000, &next_us);
     UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
     UtAssert_UINT32_EQ(UT_LastEvent, KVC_DONE_INF_EID);
 }
 
-/** Row that holds now, by what housekeeping says. */
+/** Return the current row, as housekeeping says. */
 static uint32 RowNow(void)
 {
     UT_Send(KVC_WAKEUP_MID, 0, sizeof(KVC_WakeupCmd_t), NULL);
@@ -280,7 +280,7 @@ static void Test_Clocks(void)
         UT_SetDefaultReturnValue(UT_KEY(SKY_LIB_ClockOffsetUs), 0);
         UT_SetDefaultReturnValue(UT_KEY(CFE_TBL_GetAddress), CFE_TBL_INFO_UPDATED);
         UT_MakeSchedule(8);
-        UT_Table.schedule.EpochS  = clock == KVC_CLOCK_MONOTONIC ? 0xFFFFFFFF : 0; /* before that clock began */
+        UT_Table.schedule.EpochS  = clock == KVC_CLOCK_MONOTONIC ? 0xFFFFFFFF : 0; /* the epoch is before that clock began */
         UT_Table.schedule.EpochMs = 998;
         UT_Table.schedule.Clock   = (uint16)clock;
         KVC_Schedule_Manage();

@@ -14,7 +14,7 @@
 #include "utstubs.h"
 #include "uttest.h"
 
-/** What every table reads as. Good limits are, read as a schedule, none. */
+/** The contents of every table. Good limits are, read as a schedule, none. */
 typedef union
 {
     KVC_LimitsTable_t   limits;
@@ -26,13 +26,13 @@ extern uint16                   UT_LastEvent;
 extern uint32                   UT_Events;
 extern const SKY_LIB_Service_t *UT_Service; /**< what the app has registered */
 
-/** All stubs as new, with limits that are good and without a schedule. */
+/** Reset all stubs, with limits that are good and without a schedule. */
 void UT_Setup(void);
-/** A started app that runs no loop. */
+/** Return a started app that runs no loop. */
 void UT_Start(void);
 /** Give a command or another message to the dispatcher. @param bytes  NULL: all 0 */
 void UT_Send(uint32 mid, CFE_MSG_FcnCode_t code, size_t size, const void *bytes);
-/** Satellite (1, 1) of 3 x 3. */
+/** Return satellite (1, 1) of 3 x 3. */
 SKY_LIB_Node_t UT_Satellite(uint32_t packet_bytes);
 /** Make UT_Table a good first segment of a schedule of @p total rows. */
 void UT_MakeSchedule(uint32 total);

@@ -74,7 +74,7 @@ static void Test_Init(void)
     UT_SetDeferredRetcode(UT_KEY(OS_MutSemCreate), 1, OS_ERROR);
     UtAssert_INT32_EQ(SKY_LibInit(), CFE_STATUS_EXTERNAL_RESOURCE_FAIL);
     UtAssert_STUB_COUNT(CFE_ES_WriteToSysLog, 1);
-    UT_SetDeferredRetcode(UT_KEY(OS_MutSemCreate), 2, OS_ERROR); /* the second: that of assertions */
+    UT_SetDeferredRetcode(UT_KEY(OS_MutSemCreate), 2, OS_ERROR); /* the second mutex is that of assertions */
     UtAssert_INT32_EQ(SKY_LibInit(), CFE_STATUS_EXTERNAL_RESOURCE_FAIL);
     UtAssert_STUB_COUNT(CFE_ES_WriteToSysLog, 2);
 }
@@ -117,7 +117,7 @@ static void Test_SetNode(void)
     UtAssert_UINT32_EQ(Attached, 1);
     AttachResult = false;
     UtAssert_UINT32_EQ(SKY_LIB_SetNode(&node), 1);
-    UtAssert_INT32_EQ(SKY_LIB_Register(APID + 1, &Service), CFE_SUCCESS); /* whoever comes later is told at once */
+    UtAssert_INT32_EQ(SKY_LIB_Register(APID + 1, &Service), CFE_SUCCESS); /* a service that registers later is told at once */
     UtAssert_UINT32_EQ(Attached, 3);
     UT_SetDeferredRetcode(UT_KEY(OS_MutSemTake), 1, OS_ERROR);
     UtAssert_UINT32_EQ(SKY_LIB_SetNode(&node), SKY_LIB_SERVICES);
@@ -130,7 +130,7 @@ static void Test_Acquire(void)
     UtAssert_NULL(SKY_LIB_Acquire(APID));
     UtAssert_NULL(SKY_LIB_AcquireAt(0, &apid));
     UtAssert_NULL(SKY_LIB_AcquireAt(SKY_LIB_SERVICES, &apid));
-    UtAssert_STUB_COUNT(OS_MutSemGive, UT_GetStubCount(UT_KEY(OS_MutSemTake))); /* nothing found: not locked */
+    UtAssert_STUB_COUNT(OS_MutSemGive, UT_GetStubCount(UT_KEY(OS_MutSemTake))); /* nothing was found, so nothing was locked */
 
     UtAssert_INT32_EQ(SKY_LIB_Register(APID, &Service), CFE_SUCCESS);
     UtAssert_ADDRESS_EQ(SKY_LIB_Acquire(APID), &Service);

@@ -103,7 +103,7 @@ void SKY_LIB_ResetAsserts(void)
     UT_DEFAULT_IMPL(SKY_LIB_ResetAsserts);
 }
 
-/* An assertion of the core that fails is a fault, whatever the test is about. */
+/* Fail the test: an assertion of the core that fails is a fault, whatever the test is about. */
 void SKY_AssertFailed(const char *file, int line)
 {
     UtAssertEx(false, UTASSERT_CASETYPE_FAILURE, file, (uint32)line, "assertion of sky");
