@@ -210,6 +210,24 @@ static void test_a_share_that_grows_smaller(void)
     host_close(&rig);
 }
 
+/* The receive buffer has room for one chunk: the second satellite is asked when the first has answered. */
+static void test_a_buffer_for_one_chunk(void)
+{
+    open_with(host_usual);
+    put(1, 4, places, 1);
+    SKY_Host_SetBudget(&rig.host, 1);
+    SKY_HostBlock_t block = host_block(SKY_HOST_GET, 1, 4, places, 2, down);
+    const uint32_t  first = rig.sent[0];
+
+    begin(&block);
+    run_once();
+    CHECK_EQ(rig.sent[0] - first + rig.sent[1], 1);
+    host_run(&rig);
+    CHECK(rig.sent[1] > 0);
+    CHECK_EQ(block.status, SKY_STATUS_MISS); /* the first has another block of this name, the second nothing */
+    host_close(&rig);
+}
+
 static void test_a_report_has_who_took_part(void)
 {
     SKY_HostServed_t served[SATELLITES];
@@ -246,6 +264,12 @@ static void test_another_block_of_the_name(void)
     CHECK_EQ(run(&block), SKY_STATUS_DONE);
     CHECK(memcmp(up, down, block.block_len) == 0);
     block = with_fallback(SKY_HOST_GET, 1, 4, 2); /* which has nothing */
+    CHECK_EQ(run(&block), SKY_STATUS_BAD_KEY);
+    CHECK_EQ(block.failed_slot, 1);
+    put(1, 8, &places[2], 1); /* now it holds another one too: the first to say so is named */
+    block        = with_fallback(SKY_HOST_GET, 1, 4, 2);
+    fallbacks[1] = host_place(3);
+    block.rounds = 2;
     CHECK_EQ(run(&block), SKY_STATUS_BAD_KEY);
     CHECK_EQ(block.failed_slot, 1);
     host_close(&rig);
@@ -421,6 +445,7 @@ int main(void)
     RUN(test_the_longest_idle_is_forgotten);
     RUN(test_another_way_to_a_busy_satellite);
     RUN(test_a_share_that_grows_smaller);
+    RUN(test_a_buffer_for_one_chunk);
     RUN(test_a_report_has_who_took_part);
     RUN(test_another_block_of_the_name);
     RUN(test_what_is_lost_is_not_denied);

@@ -183,6 +183,7 @@ static void test_a_row_begins_during_a_job(void)
     CHECK(handover_of(server(1, 0))->active);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_ROW), 3);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 5);
+    CHECK_EQ(SKY_Service_HandoverLeft(&server(1, 0)->svc, node_clock(server(1, 0))), 5);
     server(2, 0)->deaf = false;
     run_for(20000000);
     CHECK_EQ(stat(server(1, 0), SKY_STATS_KVC_HANDOVER_LEFT), 0);
