@@ -40,6 +40,15 @@ class Client(Protocol):
     def end(self) -> None:
         """Answer the commands so far, and close the connection."""
 
+    def begin_batch(self) -> None:
+        """Let the commands that follow wait for `run_batch`."""
+
+    def drop_batch(self) -> None:
+        """Forget the commands that wait."""
+
+    def run_batch(self) -> None:
+        """Run the commands that wait, before all others of this client."""
+
 
 Run = Callable[[Client, Sequence[Any]], None]
 """Function of a command. Arguments: the client; the command's name and what follows, all bytes but for large values."""
@@ -65,6 +74,8 @@ class Spec:
     """Whether it waits for all commands of its connection before it."""
     blocks: bool = False
     """Whether all commands of its connection behind it wait for it."""
+    is_at_once: bool = False
+    """Whether it does not wait between MULTI and EXEC."""
     is_open: bool = False
     """Whether clients without the password may use it."""
     group: str = "string"

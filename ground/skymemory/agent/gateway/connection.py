@@ -7,15 +7,16 @@ import logging
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from skymemory.agent.gateway.batch import LEAST_BYTES, STALL_S, Batch
 from skymemory.agent.gateway.client import Spec
 from skymemory.agent.gateway.lmcache import Padding
 from skymemory.agent.gateway.memory import ANSWERS_BYTES_MAX, Held
 from skymemory.agent.gateway.operations import Operation
-from skymemory.agent.gateway.replies import CommandError, Piece, error
+from skymemory.agent.gateway.replies import QUEUED, CommandError, Piece, error
 from skymemory.agent.gateway.requests import Command, Large, ProtocolError, RequestReader
 from skymemory.agent.gateway.session import Session
 from skymemory.agent.gateway.shared import Shared
@@ -29,12 +30,8 @@ UNSENT_BYTES_MAX: Final = 1 << 20
 """answers that the client has not taken, before further commands wait"""
 TURN_S: Final = 0.01
 """commands of one connection run for so long, then others have their turn: a thousand questions of twelve bytes take seconds"""
-STALL_S: Final = 60.0
-"""who sends half a command, or does not take its answers, for so long is cut off"""
 STRANGER_S: Final = 10.0
 """who has not said the password by then is cut off: places are few"""
-LEAST_BYTES: Final = 8 << 20
-"""in so long, of a command or of answers that take the gateway's memory: 140 kB/s. Who is slower keeps it from others"""
 WORD_BYTES_MAX: Final = 1 << 16
 """of an argument that is no value: names, patterns and options are looked through byte by byte while all others wait"""
 AHEAD_BYTES: Final = 1 << 16
@@ -43,6 +40,8 @@ FULL_READ_BYTES: Final = 1 << 12
 """from others, at a time, meanwhile"""
 _ARGUMENT_BYTES: Final = 64
 """that an argument takes besides its bytes"""
+_QUEUED_BYTES: Final = 256
+"""that a command takes besides its arguments while it waits for EXEC"""
 _PIECES_MAX: Final = 256
 """of one system call"""
 _BROWSERS: Final = (b"post", b"host:")
@@ -50,6 +49,10 @@ _BROWSERS: Final = (b"post", b"host:")
 machine could have commands of its own in the body"""
 _SHOWN_BYTES: Final = 128
 """of an unknown command, in the error"""
+
+
+class _WrongError(CommandError):
+    """A command that cannot even wait for EXEC."""
 
 
 class Connection:
@@ -95,6 +98,7 @@ class Connection:
         self._held: deque[tuple[int, Slot]] = deque()  # memory that is free once so many bytes are sent
         self._commands_bytes = 0  # of all commands that are not answered
         self._said_bytes = 0  # of those of them whose answers are not taken
+        self._batch: Batch | None = None
         self._has_ended = False  # nothing is read any more; what was asked for is still answered
         self._wrong: str | None = None  # what is said when all that came before it is answered
         self._reads_bytes = 0  # by the client, as the answer to the command that is run
@@ -145,10 +149,32 @@ class Connection:
     def end(self) -> None:
         """Answer what was asked for, and close."""
         self._has_ended = True
-        for args, small in self._backlog:
-            self._commands_ended(small)
-            self.shared.memory.release(_large_bytes(args))
+        self._forget(self._backlog)
         self._backlog.clear()
+        self._abort()
+
+    def begin_batch(self) -> None:
+        """Let the commands that follow wait for `run_batch`."""
+        if self._batch is not None:
+            raise CommandError("ERR MULTI calls can not be nested")
+        self._batch = Batch()
+
+    def drop_batch(self) -> None:
+        """Forget the commands that wait."""
+        if self._batch is None:
+            raise CommandError("ERR DISCARD without MULTI")
+        self._abort()
+        self._batch = None
+
+    def run_batch(self) -> None:
+        """Run the commands that wait, before all others of this client."""
+        batch, self._batch = self._batch, None
+        if batch is None:
+            raise CommandError("ERR EXEC without MULTI")
+        if batch.is_aborted:
+            raise CommandError("EXECABORT Transaction discarded because of previous errors.")
+        self.slot().array(len(batch.commands))
+        self._backlog.extendleft(reversed(batch.commands))
 
     def retire(self) -> None:
         """Read nothing more; close when all that came is answered."""
@@ -159,6 +185,8 @@ class Connection:
         """What the client does not do for too long; None: all is well."""
         if not self.session.is_trusted and now_s - self.session.started_s >= STRANGER_S:
             return f"no password in {STRANGER_S:.0f} s"
+        if self._batch is not None and self._batch.is_stalled(now_s):
+            return f"MULTI without EXEC in {STALL_S:.0f} s"
         if now_s - self._moved_s < STALL_S:
             return None
         if self._out:
@@ -275,23 +303,20 @@ class Connection:
     def _run(self, spec: Spec | None, args: Command, small: int) -> None:
         """`small`: bytes of its short arguments."""
         before = len(self._slots)
-        session = self.session
+        session, batch = self.session, self._batch
         session.commands += 1
         session.last_command = "unknown" if spec is None else spec.name
         large = _large_bytes(args)  # taken when they came, whatever becomes of the command
         self._reads_bytes = 0 if self.padding is None else self.padding.reads_bytes(session.last_command, args)
         try:
-            if (refused := _refused(args)) is not None:
-                raise CommandError(refused)
-            if spec is None:
-                raise CommandError(_unknown_command(args))
-            if not spec.takes(len(args)):
-                raise CommandError(f"ERR wrong number of arguments for '{spec.name}' command")
-            if not session.is_trusted and not spec.is_open:
-                raise CommandError("NOAUTH Authentication required.")
-            if large or small > WORD_BYTES_MAX:  # else none can be long
-                args = _usable(spec, args)
+            spec = self._checked(spec, args, small + large)
+            if batch is not None and not spec.is_at_once:
+                self._queue(batch, args, small, large)
+                return
             spec.run(self, args)
+        except _WrongError as wrong:
+            self._abort()
+            self.slot().error(str(wrong))
         except CommandError as wrong:
             self.slot().error(str(wrong))
         except Exception:  # whatever it was, other clients and this one's other commands go on
@@ -306,6 +331,47 @@ class Connection:
         last.command_bytes += small
         if large:
             self.hold(last, Held(self.shared.memory, large))
+
+    def _checked(self, spec: Spec | None, args: Command, args_bytes: int) -> Spec:
+        """Return the command, if it can be run with these arguments."""
+        if (refused := _refused(args)) is not None:
+            raise _WrongError(refused)
+        if spec is None:
+            raise _WrongError(_unknown_command(args))
+        if not spec.takes(len(args)):
+            raise _WrongError(f"ERR wrong number of arguments for '{spec.name}' command")
+        if not self.session.is_trusted and not spec.is_open:
+            raise _WrongError("NOAUTH Authentication required.")
+        if args_bytes > WORD_BYTES_MAX:  # else none can be long
+            _check_words(spec, args)
+        return spec
+
+    def _queue(self, batch: Batch, args: Command, small: int, large: int) -> None:
+        """Let a command wait for EXEC. One too many frees the memory of all."""
+        if batch.held_bytes > AHEAD_BYTES and self.shared.memory.is_full:
+            self._abort()
+            self._forget([(args, small)])
+            self.slot().error(self.shared.no_room(small + large))
+            return
+        self.slot().answer(QUEUED)
+        if batch.is_aborted:
+            self._forget([(args, small)])
+        else:
+            self._commands_bytes += _QUEUED_BYTES
+            self.shared.memory.commands_came(_QUEUED_BYTES)
+            batch.add(args, small + _QUEUED_BYTES, large)
+
+    def _abort(self) -> None:
+        """Let EXEC do nothing, and free the memory of the commands that wait for it."""
+        if self._batch is not None:
+            self._forget(self._batch.commands)
+            self._batch = Batch(is_aborted=True)
+
+    def _forget(self, commands: Iterable[tuple[Command, int]]) -> None:
+        """Free the memory of commands that are not run."""
+        for args, small in commands:
+            self._commands_ended(small)
+            self.shared.memory.release(_large_bytes(args))
 
     # ---- answers --------------------------------------------------------------------------------------------------------
 
@@ -403,7 +469,8 @@ class Connection:
 
     def _waits_for_memory(self) -> bool:
         """Its own answers let it go on, whatever others do."""
-        return self._commands_bytes > AHEAD_BYTES and self.shared.memory.is_full
+        waiting = 0 if self._batch is None else self._batch.held_bytes  # not read from, it could not send EXEC
+        return self._commands_bytes - waiting > AHEAD_BYTES and self.shared.memory.is_full
 
     def _commands_ended(self, count: int) -> None:
         self._commands_bytes -= count
@@ -434,16 +501,13 @@ def _small_bytes(args: Command) -> int:
     return sum([len(one) + _ARGUMENT_BYTES for one in args if type(one) is bytes])
 
 
-def _usable(spec: Spec, args: Command) -> Command:
-    """The arguments, if none but values is long."""
+def _check_words(spec: Spec, args: Command) -> None:
+    """Raise an error if an argument is long that is no value."""
     lengths = [len(one) if isinstance(one, bytes) else one.length for one in args]
-    if max(lengths) <= WORD_BYTES_MAX:
-        return args
     if spec.values is not None:
         lengths[spec.values] = [0] * len(lengths[spec.values])
     if (longest := max(lengths)) > WORD_BYTES_MAX:
-        raise CommandError(f"ERR argument of {longest:,} bytes; allowed are 0 to {WORD_BYTES_MAX:,} where it is no value")
-    return args
+        raise _WrongError(f"ERR argument of {longest:,} bytes; allowed are 0 to {WORD_BYTES_MAX:,} where it is no value")
 
 
 def _unknown_command(args: Command) -> str:

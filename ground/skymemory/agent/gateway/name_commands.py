@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from skymemory.agent.gateway.client import Client
+from skymemory.agent.gateway.memory import Held
 from skymemory.agent.gateway.numbers import SYNTAX, whole_number
 from skymemory.agent.gateway.operations import delete
 from skymemory.agent.gateway.pattern import Pattern
@@ -20,6 +21,12 @@ SCAN_COUNT_MAX: Final = 100_000
 """Names that one SCAN looks at, whatever was asked for: all others wait meanwhile."""
 _SCAN_STEPS_MAX: Final = 1 << 22
 """Bytes of names times bytes of the pattern that one SCAN looks at, but one name at least: some tenths of a second."""
+
+_KEYS_AT_ONCE: Final = 1000
+_KEYS_STEPS_MAX: Final = 1 << 16
+"""Names, and bytes of names times bytes of the pattern, that KEYS looks at before others have their turn."""
+_NAME_BYTES: Final = 64
+"""Memory that a name takes in an answer besides its bytes."""
 
 
 def scan(client: Client, args: Sequence[Any]) -> None:
@@ -45,6 +52,33 @@ def scan(client: Client, args: Sequence[Any]) -> None:
     cursor, names = directory.scan(database, int(args[1]), min(count, SCAN_COUNT_MAX), now_unix_ms(), bytes_max=most)
     found = [name for name in names if is_string and (pattern is None or pattern.matches(name))]
     client.slot().answer(encode([str(cursor), found], client.session.protocol))
+
+
+def keys(client: Client, args: Sequence[Any]) -> None:
+    """Tell all names that this agent knows and that match a pattern. Others have their turn meanwhile."""
+    pattern, slot, shared = Pattern(args[1]), client.slot(), client.shared
+    database, most = client.session.database, _KEYS_STEPS_MAX // max(1, len(args[1]))
+
+    async def work() -> None:
+        found: list[bytes] = []
+        taken = cursor = 0
+        while True:
+            cursor, names = shared.values.directory.scan(database, cursor, _KEYS_AT_ONCE, now_unix_ms(), bytes_max=most)
+            some = [name for name in names if pattern.matches(name)]
+            more = sum(len(name) + _NAME_BYTES for name in some)
+            if more and (why := shared.admit(more)) is not None:
+                shared.memory.release(taken)
+                slot.error(why)
+                return
+            taken += more
+            found += some
+            if cursor == 0:
+                break
+            await asyncio.sleep(0)
+        client.hold(slot, Held(shared.memory, taken))
+        slot.answer(encode(found, client.session.protocol))
+
+    shared.work(work())
 
 
 def dbsize(client: Client, args: Sequence[Any]) -> None:

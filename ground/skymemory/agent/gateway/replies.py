@@ -6,6 +6,7 @@ Piece = bytes | memoryview
 Pieces = tuple[Piece, ...]
 
 OK: Final = b"+OK\r\n"
+QUEUED: Final = b"+QUEUED\r\n"
 ZERO: Final = b":0\r\n"
 ONE: Final = b":1\r\n"
 _ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")

@@ -73,6 +73,23 @@ def select(client: Client, args: Sequence[Any]) -> None:
     client.slot().answer(OK)
 
 
+def multi(client: Client, args: Sequence[Any]) -> None:
+    """Let the commands up to EXEC wait for it. They are a batch: commands of others may be done between them."""
+    client.begin_batch()
+    client.slot().answer(OK)
+
+
+def exec_(client: Client, args: Sequence[Any]) -> None:
+    """Do the commands since MULTI, and answer all of them."""
+    client.run_batch()
+
+
+def discard(client: Client, args: Sequence[Any]) -> None:
+    """Forget the commands since MULTI."""
+    client.drop_batch()
+    client.slot().answer(OK)
+
+
 # ---- who is it ------------------------------------------------------------------------------------------------------
 
 

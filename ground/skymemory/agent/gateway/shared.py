@@ -41,11 +41,11 @@ class Shared:
         """Return why a large argument of this length may not come, as far as is known now; None: it may."""
         if (why := self.values.too_long(length)) is not None:
             return why
-        return None if self.memory.has_room(length) else self._no_room(length)
+        return None if self.memory.has_room(length) else self.no_room(length)
 
     def admit(self, length: int) -> str | None:
         """Take memory for bytes that came; return None, or why there is none."""
-        return None if self.memory.admit(length) else self._no_room(length)
+        return None if self.memory.admit(length) else self.no_room(length)
 
     def work(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Let a command go on in the background."""
@@ -58,6 +58,7 @@ class Shared:
         for task in self._tasks:
             task.cancel()
 
-    def _no_room(self, length: int) -> str:
+    def no_room(self, length: int) -> str:
+        """Return the error where memory for so many bytes is lacking."""
         limit, used = self.memory.limit_bytes // 2, self.memory.used_bytes
         return f"ERR no memory for {length:,} bytes: {used:,} of {limit:,} are on their way; try again"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from skymemory.agent.activity import Outcome
 from skymemory.agent.gateway.client import Client
-from skymemory.agent.gateway.numbers import SYNTAX, expiry, is_terms, terms, whole_number
+from skymemory.agent.gateway.numbers import NO_NUMBER, NUMBER_MAX, SYNTAX, expiry, is_terms, terms, whole_number
 from skymemory.agent.gateway.operations import Needs, Operation, State, delete, read, set_terms, write
 from skymemory.agent.gateway.replies import OK, CommandError
 from skymemory.agent.gateway.requests import Large
 from skymemory.agent.gateway.slots import Slot
 from skymemory.store.keyvalue import now_unix_ms
+
+_DIGITS_MAX: Final = 20
+"""Bytes of the longest whole number."""
 
 
 def _length(data: bytes | Large) -> int:
@@ -32,8 +35,9 @@ def _name_of(args: Sequence[Any]) -> str:
 # ---- reads ----------------------------------------------------------------------------------------------------------
 
 
-def _fetch(client: Client, name: bytes) -> None:
-    slot, padding = client.slot(), client.padding
+def _telling(client: Client, name: bytes, slot: Slot) -> Callable[[State], None]:
+    """Return what answers with a value, and counts it as asked for."""
+    padding = client.padding
 
     def respond(state: State) -> None:
         missed: Outcome = "not_found" if state.lost_length is None else "not_delivered"
@@ -45,7 +49,12 @@ def _fetch(client: Client, name: bytes) -> None:
                 slot.reads_bytes = padding.header_bytes(name, state.lost_length)
         slot.value(state)
 
-    client.do(name, read(Needs.DATA, respond), slot)
+    return respond
+
+
+def _fetch(client: Client, name: bytes) -> None:
+    slot = client.slot()
+    client.do(name, read(Needs.DATA, _telling(client, name, slot)), slot)
 
 
 def get(client: Client, args: Sequence[Any]) -> None:
@@ -66,8 +75,14 @@ def strlen(client: Client, args: Sequence[Any]) -> None:
     client.do(args[1], read(Needs.LENGTH, lambda state: slot.integer(state.length)), slot)
 
 
+def type_(client: Client, args: Sequence[Any]) -> None:
+    """Tell the type of a value: string, or none where there is none."""
+    slot = client.slot()
+    client.do(args[1], read(Needs.TERMS, lambda state: slot.answer(b"+string\r\n" if state.is_there else b"+none\r\n")), slot)
+
+
 def exists(client: Client, args: Sequence[Any]) -> None:
-    """Count the names that have a value, as far as is known without fetching it."""
+    """Count the names that have a value (EXISTS, TOUCH), as far as is known without fetching it."""
     slot = client.slot()
     all_ = Several(len(args) - 1, slot)
 
@@ -190,6 +205,74 @@ def mset(client: Client, args: Sequence[Any]) -> None:
     all_ = Several(len(args) // 2, None, lambda _, why: slot.answer(OK) if why is None else slot.error(why))
     for name, data in zip(args[1::2], args[2::2], strict=True):
         client.do(name, write(data, lambda _: all_.count(1), all_.refuse), slot)
+
+
+def incr(client: Client, args: Sequence[Any]) -> None:
+    """Add to a whole number (INCR, INCRBY), or subtract from it (DECR, DECRBY). A value that is not there counts as 0."""
+    step = whole_number(args[2]) if len(args) > 2 else 1
+    if args[0].lower().startswith(b"decr"):
+        if step < -NUMBER_MAX:
+            raise CommandError("ERR decrement would overflow")
+        step = -step
+    slot = client.slot()
+
+    def act(state: State) -> int:
+        number = _whole_value(state) + step
+        if not -NUMBER_MAX - 1 <= number <= NUMBER_MAX:
+            raise CommandError("ERR increment or decrement would overflow")
+        state.put(b"%d" % number, state.expires_unix_ms)
+        return number
+
+    client.do(args[1], Operation(Needs.DATA, act, slot.integer, slot.error), slot)
+
+
+def _whole_value(state: State) -> int:
+    if not state.is_there:
+        return 0
+    if state.data is None or state.length > _DIGITS_MAX:
+        raise CommandError(NO_NUMBER)
+    return whole_number(bytes(state.data))
+
+
+def getdel(client: Client, args: Sequence[Any]) -> None:
+    """Get a value, and delete it."""
+
+    def act(state: State) -> State:
+        found = state.copy()
+        if state.is_there:
+            state.forget()
+        return found
+
+    slot = client.slot()
+    client.do(args[1], Operation(Needs.DATA, act, _telling(client, args[1], slot), slot.error), slot)
+
+
+def getex(client: Client, args: Sequence[Any]) -> None:
+    """Get a value, and let it expire at a time (EX, PX, EXAT, PXAT) or never (PERSIST)."""
+    limit: tuple[bytes, bytes] | None = None
+    persists = False
+    left = iter(args[2:])
+    for word in left:
+        option = word.lower()
+        raw = next(left, None) if is_terms(option) else None
+        if option == b"persist" and limit is None:
+            persists = True
+        elif raw is not None and not persists and (limit is None or limit[0] == option):
+            limit = option, raw
+        else:
+            raise CommandError(SYNTAX)
+    if limit is None and not persists:
+        _fetch(client, args[1])
+        return
+
+    def act(state: State) -> State:
+        found, now_ms = state.copy(), now_unix_ms()
+        if state.is_there:
+            set_terms(state, 0 if limit is None else terms(*limit, now_ms, "getex"), now_ms)
+        return found
+
+    slot = client.slot()
+    client.do(args[1], Operation(Needs.DATA, act, _telling(client, args[1], slot), slot.error), slot)
 
 
 def del_(client: Client, args: Sequence[Any]) -> None:

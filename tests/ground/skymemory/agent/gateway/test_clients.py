@@ -23,7 +23,9 @@ def cli(port: int, *words: str, stdin: bytes = b"", flags: tuple[str, ...] = ())
     return subprocess.run(command, input=stdin, stdout=subprocess.PIPE, check=True, timeout=60).stdout
 
 
-needs_redis_tools = pytest.mark.skipif(shutil.which("redis-cli") is None, reason="redis-cli is not installed")
+needs_redis_tools = pytest.mark.skipif(
+    shutil.which("redis-cli") is None and not os.environ.get("CI"), reason="redis-cli is not installed"
+)
 
 
 @needs_redis_tools
@@ -49,6 +51,17 @@ def test_a_value_of_redis_cli_is_one_of_skymem(port: int, full_sky: LocalConstel
         assert cli(port, "get", "shared") == b"from skymem put\n"
         assert cli(port, "-n", "7", "set", "shared", "seven") == b"OK\n"
         assert KeyValue(store, "7").get("shared") == b"seven"
+
+
+@needs_redis_tools
+def test_redis_cli_looks_for_big_keys(port: int, connect: Connect) -> None:
+    assert connect(db=9).mset({"small": "1", "big one": "x" * 5000, "other": "xx"})
+    printed = cli(port, "--bigkeys", "-n", "9").decode()
+    assert "Sampled 3 keys in the keyspace!" in printed
+    assert "Biggest string found" in printed
+    assert "big one" in printed
+    assert "5000 bytes" in printed
+    assert "0 lists with 0 items" in printed
 
 
 @needs_redis_tools
@@ -86,7 +99,21 @@ def test_redis_py(connect: Connect, protocol: int) -> None:
     assert client.exists("b", "b", "none") == 2
     assert set(client.scan_iter(count=2)) == {name, b"terms", b"a\r\n\0", b"b", b"c"}
     assert set(client.scan_iter(match="[a-b]*")) == {b"a\r\n\0", b"b"}
+    assert set(client.keys()) == {name, b"terms", b"a\r\n\0", b"b", b"c"}
+    assert client.keys("[a-b]*") in ([b"a\r\n\0", b"b"], [b"b", b"a\r\n\0"])
+    assert client.keys("none*") == []
     assert client.dbsize() == 5
+    assert client.type("b") == b"string"
+    assert client.type("none") == b"none"
+    assert client.touch("b", "none", "c") == 2
+    assert (client.incr("number"), client.incrby("number", 41), client.decr("number", 2)) == (1, 42, 40)
+    assert client.getex("number", ex=1000) == b"40"
+    assert client.incr("number") == 41
+    assert 900 <= client.ttl("number") <= 1000
+    assert client.getex("number", persist=True) == b"41"
+    assert client.ttl("number") == -1
+    assert client.getdel("number") == b"41"
+    assert client.getdel("number") is None
     assert client.delete("b", "none") == 1
     assert client.unlink("c") == 1
     info = client.info()

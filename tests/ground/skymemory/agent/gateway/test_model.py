@@ -15,8 +15,16 @@ from skymemory.bench.servers import redis_client
 from .raw import RawClient, encoded
 
 NAMES = st.sampled_from([b"a", b"b", b"c", b"\0\r\n\xff", b""])
-VALUES = st.one_of(st.binary(max_size=20), st.sampled_from([6000, 6001, 100_000, 262_145]).map(lambda length: b"x" * length))
+NUMBERS = st.sampled_from([b"0", b"-1", b"007", b" 1", b"1.5", b"9223372036854775807", b"-9223372036854775808"])
+VALUES = st.one_of(
+    st.binary(max_size=20), NUMBERS, st.sampled_from([6000, 6001, 100_000, 262_145]).map(lambda length: b"x" * length)
+)
 LATER = st.sampled_from(["100000", "500000", "0", "-1", "x", "9223372036854775807", "007"])
+GETEX = st.one_of(
+    st.sampled_from([[], ["PERSIST"], ["persist", "EX", "5"], ["EX"], ["EX", "10", "PX", "5"], ["nonsense"], ["NX"]]),
+    st.tuples(st.sampled_from(["EX", "px"]), LATER).map(list),
+    st.sampled_from([["EXAT", "4000000000"], ["PXAT", "4000000000000"], ["EXAT", "5"], ["EX", "9", "EX", "100000"]]),
+)
 OPTIONS = st.lists(
     st.one_of(
         st.sampled_from(["NX", "XX", "nx", "GET", "KEEPTTL", "ex", "PX", "nonsense"]).map(lambda one: [one]),
@@ -25,6 +33,7 @@ OPTIONS = st.lists(
     ),
     max_size=3,
 ).map(lambda several: [word for one in several for word in one])
+READS = ["GET", "get", "STRLEN", "TTL", "PTTL", "PERSIST", "TYPE", "GETDEL", "INCR", "DECR"]
 LIMITS = st.lists(st.sampled_from(["NX", "xx", "GT", "LT", "nonsense"]), max_size=2)
 _TOLERANCE_MS = 30_000
 """the two are not asked at the same time, and the machine may be busy"""
@@ -35,6 +44,13 @@ def alike(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, int) and isinstance(theirs, int) and theirs > 50:
         return abs(ours - theirs) <= _TOLERANCE_MS
     return bool(ours == theirs)
+
+
+def plain(answer: Any) -> Any:
+    """An answer with its errors as text."""
+    if isinstance(answer, list):
+        return [plain(one) for one in answer]
+    return str(answer) if isinstance(answer, Exception) else answer
 
 
 class Pair(RuleBasedStateMachine):
@@ -65,7 +81,7 @@ class Pair(RuleBasedStateMachine):
     def setnx(self, who: int, name: bytes, value: bytes) -> None:
         self.both(who, "SETNX", name, value)
 
-    @rule(who=st.integers(0, 1), name=NAMES, command=st.sampled_from(["GET", "get", "STRLEN", "TTL", "PTTL", "PERSIST"]))
+    @rule(who=st.integers(0, 1), name=NAMES, command=st.sampled_from(READS))
     def one(self, who: int, name: bytes, command: str) -> None:
         self.both(who, command, name)
 
@@ -76,10 +92,23 @@ class Pair(RuleBasedStateMachine):
     @rule(
         who=st.integers(0, 1),
         names=st.lists(NAMES, max_size=4),
-        command=st.sampled_from(["MGET", "EXISTS", "DEL", "UNLINK"]),
+        command=st.sampled_from(["MGET", "EXISTS", "TOUCH", "DEL", "UNLINK"]),
     )
     def several(self, who: int, names: list[bytes], command: str) -> None:
         self.both(who, command, *names)
+
+    @rule(who=st.integers(0, 1), name=NAMES, number=NUMBERS, command=st.sampled_from(["INCRBY", "DECRBY"]))
+    def add(self, who: int, name: bytes, number: bytes, command: str) -> None:
+        self.both(who, command, name, number)
+
+    @rule(who=st.integers(0, 1), name=NAMES, options=GETEX)
+    def getex(self, who: int, name: bytes, options: list[str]) -> None:
+        self.both(who, "GETEX", name, *options)
+
+    @rule(who=st.integers(0, 1), pattern=st.sampled_from([b"*", b"?", b"[ab]", b"[^a]*", b"", b"\\a", b"c*"]))
+    def keys(self, who: int, pattern: bytes) -> None:
+        ours, theirs = (sorted(ones[who].ask("KEYS", pattern)) for ones in self.clients)
+        assert ours == theirs, pattern
 
     @rule(who=st.integers(0, 1), pairs=st.lists(st.tuples(NAMES, VALUES), max_size=3), odd=st.lists(NAMES, max_size=1))
     def mset(self, who: int, pairs: list[tuple[bytes, bytes]], odd: list[bytes]) -> None:
@@ -156,6 +185,22 @@ class Pair(RuleBasedStateMachine):
         for ones in self.clients:
             ones[who].send(b"".join(encoded(*args) for args in commands))
             answers.append([ones[who].answer() for _ in commands])
+        assert answers[0] == answers[1], commands
+
+    @rule(who=st.integers(0, 1), data=st.data(), end=st.sampled_from(["EXEC", "DISCARD"]))
+    def batch(self, who: int, data: st.DataObject, end: str) -> None:
+        one = st.one_of(
+            st.tuples(st.just(b"SET"), NAMES, VALUES),
+            st.tuples(st.sampled_from([b"GET", b"DEL", b"INCR", b"GETDEL", b"TYPE"]), NAMES),
+            st.tuples(st.just(b"MGET"), NAMES, NAMES),
+            st.tuples(st.sampled_from([b"DBSIZE", b"FLUSHDB", b"PING", b"MULTI"])),
+            st.sampled_from([(b"GET",), (b"nonsense",), (b"SELECT", b"16"), (b"SET", b"a", b"1", b"nonsense")]),
+        )
+        commands = [(b"MULTI",), *data.draw(st.lists(one, max_size=6)), (end.encode(),), (end.encode(),)]
+        answers = []
+        for ones in self.clients:
+            ones[who].send(b"".join(encoded(*args) for args in commands))
+            answers.append([plain(ones[who].answer()) for _ in commands])
         assert answers[0] == answers[1], commands
 
     @invariant()
