@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from rich.table import Table
 
-from skymemory.bench.servers import ServerError, redis_client
+from skymemory.bench.servers import ServerError, redis_client, running
 from skymemory.common.progress import Progress
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.leash import guarded, leashed_folder, own_leash
@@ -161,27 +161,13 @@ def _agent(local: LocalConstellation) -> Iterator[tuple[int, ProcessId]]:
     with leashed_folder() as folder:
         RunRecord(folder).save(Running("local", local.constellation, dict(local.processes)))
         command = [sys.executable, "-c", "from skymemory.cli import main; main()", "agent", "--resp-port", "0"]
-        child = subprocess.Popen(
-            guarded(command),
-            stdin=own_leash().end,
-            env={**os.environ, "SKYMEM_STATE": str(folder)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
+        variables = {**os.environ, "SKYMEM_STATE": str(folder)}
+        with running(command, END_DEADLINE_S, env=variables, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None
             port = 0
             while (line := child.stdout.readline().strip()) and line != "serving":
                 if line.startswith("redis: "):
                     port = int(line.rpartition(":")[2])
             if line != "serving":
-                raise ServerError("the agent did not start")
+                raise ServerError("the agent did not start: `skymem agent` in a shell says why")
             yield port, _process(child.pid)
-        finally:
-            child.terminate()
-            try:
-                child.wait(END_DEADLINE_S)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()

@@ -53,12 +53,6 @@ def _cpu(processes: Iterable[ProcessId]) -> float:
 
 def _memory_bytes(process: ProcessId) -> dict[str, int]:
     """Return the memory of a process, from proc(5), smaps_rollup, whose unit is KiB."""
-    kib = {}
-    for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]:
-        name, _, value = line.partition(":")
-        kib[name] = int(value.split()[0])
-    return {
-        "rss": 1024 * kib["Rss"],
-        "pss": 1024 * kib["Pss"],
-        "private": 1024 * (kib["Private_Clean"] + kib["Private_Dirty"]),
-    }
+    lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
+    size = {name: 1024 * int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
+    return {"rss": size["Rss"], "pss": size["Pss"], "private": size["Private_Clean"] + size["Private_Dirty"]}

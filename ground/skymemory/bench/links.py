@@ -224,15 +224,10 @@ def _mb_s(blocks: Iterable[bytes], duration_s: float) -> float:
 
 
 def _row(rounds: Sequence[_Round]) -> dict[str, Any]:
-    return {
-        "put_mb_s": round(statistics.median(one.put_mb_s for one in rounds), 1),
-        "get_mb_s": round(statistics.median(one.get_mb_s for one in rounds), 1),
-        "put_retries": round(statistics.median(one.put_retries for one in rounds)),
-        "get_retries": round(statistics.median(one.get_retries for one in rounds)),
-        "put_failures": sum(one.put_failures for one in rounds),
-        "misses": sum(one.misses for one in rounds),
-        "wrong": sum(one.wrong for one in rounds),
-    }
+    row: dict[str, Any] = {}
+    for name in ("put_mb_s", "get_mb_s", "put_retries", "get_retries"):
+        row[name] = round(statistics.median(getattr(one, name) for one in rounds), 1 if name.endswith("mb_s") else None)
+    return row | {name: sum(getattr(one, name) for one in rounds) for name in ("put_failures", "misses", "wrong")}
 
 
 def _ratio(value: float, reference: float) -> float | None:

@@ -9,10 +9,10 @@ CRC-32C of each and a checksum of each packet; the others trust TCP.
 import os
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from skymemory.bench.servers import memcached_client, redis_client
 from skymemory.common.progress import Progress
@@ -28,59 +28,14 @@ ROUNDS = 5
 WARM_UP_ROUNDS = 1
 
 
-class Peer(Protocol):
-    """A key-value store to measure."""
+class Peer(NamedTuple):
+    """The calls of a key-value store to measure."""
 
-    def put(self, key: bytes, value: bytes) -> None:
-        """Store a value; return when it is stored."""
-
-    def get(self, key: bytes) -> Any:
-        """Return the value as a bytes-like object, or None."""
-
-    def delete(self, key: bytes) -> None:
-        """Delete a value."""
-
-
-class _Sky:
-    def __init__(self, store: SkyStore) -> None:
-        self._store = store
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self._store.put([(key, value)])
-
-    def get(self, key: bytes) -> Any:
-        return self._store.get([key])[0].data
-
-    def delete(self, key: bytes) -> None:
-        self._store.purge([key])
-
-
-class _Redis:
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self._client.set(key, value)
-
-    def get(self, key: bytes) -> Any:
-        return self._client.get(key)
-
-    def delete(self, key: bytes) -> None:
-        self._client.delete(key)
-
-
-class _Memcached:
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self._client.set(key.hex(), value)
-
-    def get(self, key: bytes) -> Any:
-        return self._client.get(key.hex())
-
-    def delete(self, key: bytes) -> None:
-        self._client.delete(key.hex())
+    put: Callable[[bytes, bytes], object]
+    """Function that stores a value, and returns when it is stored."""
+    get: Callable[[bytes], object]
+    """Function that returns the value of a key as a bytes-like object, or None."""
+    delete: Callable[[bytes], object]
 
 
 @dataclass
@@ -97,7 +52,7 @@ class Speed:
         return value_bytes / statistics.median(self.put_s if what == "put" else self.get_s) / 1e6
 
 
-def bench_constellation(constellation: Constellation) -> Constellation:
+def _measured_sky(constellation: Constellation) -> Constellation:
     """Return the local constellation to measure: ten servers, 6,000-byte chunks, ideal links, a port of its own."""
     grid = {"planes": constellation.planes, "slots": constellation.slots}
     cache = {"layout": constellation.cache.layout, "centre": constellation.cache.centre, "deadline_ms": 10_000}
@@ -142,11 +97,20 @@ def _peers(constellation: Constellation, bytes_held: int) -> Iterator[dict[str, 
     with ExitStack() as stack:
         redis = stack.enter_context(redis_client())
         memcached = stack.enter_context(memcached_client(64 + 2 * (bytes_held >> 20)))
-        sky = bench_constellation(constellation)
+        sky = _measured_sky(constellation)
         stack.enter_context(LocalConstellation(sky))
-        store = SkyStore(sky)
-        stack.callback(store.close)
-        yield {"skymem": _Sky(store), "redis": _Redis(redis), "memcached": _Memcached(memcached)}
+        store = stack.enter_context(SkyStore(sky))
+        yield {
+            "skymem": Peer(
+                lambda key, value: store.put([(key, value)]), lambda key: store.get([key])[0].data, lambda key: store.purge([key])
+            ),
+            "redis": Peer(redis.set, redis.get, redis.delete),
+            "memcached": Peer(
+                lambda key, value: memcached.set(key.hex(), value),
+                lambda key: memcached.get(key.hex()),
+                lambda key: memcached.delete(key.hex()),
+            ),
+        }
 
 
 def _measure(peer: Peer, key: bytes, value: bytes, speed: Speed) -> None:

@@ -7,6 +7,7 @@ a block of 128 tokens is 2.88 MB before the codec. The prompt is 4 blocks and a 
 import random
 import statistics
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -42,19 +43,12 @@ def tiny_llama() -> LlamaConfig:
     )
 
 
-def bench_constellation(constellation: Constellation) -> Constellation:
-    """Return the constellation to measure: the given one with ten servers and 6,000-byte chunks, at a port of its own."""
-    paper = constellation.replace(cache={"servers": 10, "chunk_bytes": 6000, "block_tokens": 128})
-    return paper.replace(network={"port": free_port(paper)})
-
-
 def run_prefix_bench(
     constellation: Constellation,
     codecs: Sequence[str] = codec_names(),
     rounds: int = ROUNDS,
     config: LlamaConfig | None = None,
     progress: Progress | None = None,
-    device: str | None = None,
 ) -> dict[str, Any]:
     """Measure without and with the cache in turn, and take medians over `rounds`.
 
@@ -63,7 +57,6 @@ def run_prefix_bench(
         codecs: Names of codecs.
         rounds: At least 1.
         config: Sizes of the model; None: TinyLlama's.
-        device: Torch device of the model; None: a GPU if there is one.
         progress: Called with rounds done and wanted, over all codecs.
 
     Returns:
@@ -76,12 +69,13 @@ def run_prefix_bench(
         StartError: The constellation does not start.
     """
     model = random_llama(config or tiny_llama(), seed=SEED, dtype=torch.bfloat16)
-    torch.nn.Module.to(model, device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    torch.nn.Module.to(model, "cuda" if torch.cuda.is_available() else "cpu")
     tokenizer = demo_tokenizer()
     random_ids = random.Random(SEED)
     ids = [random_ids.randrange(model.config.vocab_size) for _ in range(BLOCKS * 128 + MORE_TOKENS)]
     generate(model, ids, 2)  # a process's first run is slow
-    sky = bench_constellation(constellation)
+    paper = constellation.replace(cache={"servers": 10, "chunk_bytes": 6000, "block_tokens": 128})
+    sky = paper.replace(network={"port": free_port(paper)})
     report: dict[str, Any] = {
         "prompt_tokens": len(ids),
         "new_tokens": NEW_TOKENS,
@@ -130,7 +124,4 @@ def _get_s(counts: Any) -> float:
 
 
 def _same(first: list[int], second: list[int]) -> int:
-    for index, (one, other) in enumerate(zip(first, second, strict=True)):
-        if one != other:
-            return index
-    return len(first)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=True)))

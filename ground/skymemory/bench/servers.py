@@ -67,22 +67,32 @@ def _server(program: str, options: Sequence[str], ask: Callable[[], object]) -> 
     path = shutil.which(program)
     if path is None:
         raise ServerError(f"{program} is not installed; on Debian: apt-get install {program}")
-    child = subprocess.Popen(
-        guarded([path, *options]), stdin=own_leash().end, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
+    with running([path, *options]) as child:
         _await(child, program, ask)
         yield
-    finally:
-        child.terminate()
+
+
+@contextmanager
+def running(command: Sequence[str], grace_s: float = 5.0, **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """Run a program that ends with the context, or with this process.
+
+    Args:
+        grace_s: Seconds for it to end after SIGTERM; then it is killed.
+        options: Further arguments of `Popen`.
+    """
+    streams = {"stdin": own_leash().end, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(guarded(command), **streams | options) as child:
         try:
-            child.wait(5)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
+            yield child
+        finally:
+            child.terminate()
+            try:
+                child.wait(grace_s)
+            except subprocess.TimeoutExpired:
+                child.kill()
 
 
-def _await(child: subprocess.Popen[bytes], program: str, ask: Callable[[], object]) -> None:
+def _await(child: subprocess.Popen[Any], program: str, ask: Callable[[], object]) -> None:
     deadline = time.monotonic() + START_DEADLINE_S
     while True:
         try:

@@ -11,6 +11,7 @@ import secrets
 import statistics
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import cycle, islice
@@ -87,7 +88,8 @@ async def _run(url: str, rounds: int, words: int, api_key: str, progress: Progre
     headers = {"Authorization": f"Bearer {api_key}"}
     async with aiohttp.ClientSession(headers=headers, timeout=aiohttp.ClientTimeout(total=_ANSWER_S)) as session:
         try:
-            server = _Server(session, url, await _model(session, url))
+            server = _Server(session, url)
+            server.model = str((await server.describe())["id"])
             await _round(server, words)  # kernels and connections are slow only once
             before = await server.lookups()
             rows = []
@@ -134,21 +136,18 @@ def _prompt(words: int) -> str:
     return " ".join([secrets.token_hex(8), *islice(cycle(document), words)])
 
 
-async def _model(session: aiohttp.ClientSession, url: str) -> str:
-    async with session.get(f"{url}/v1/models") as answer:
-        if answer.status >= _REFUSED:
-            raise ServerError(f"{url}/v1/models: {answer.status} {answer.reason}: {(await answer.text())[:200]}")
-        models = (await answer.json())["data"]
-    return str(models[0]["id"])
-
-
 class _Server:
     """A server that is asked one thing at a time."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, model: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self.url = url
-        self.model = model
+        self.model = ""
         self._session = session
+
+    async def describe(self) -> dict[str, Any]:
+        """Return what the server says about its model."""
+        async with self._asked("GET", "/v1/models") as answer:
+            return dict((await answer.json())["data"][0])
 
     async def complete(self, prompt: str) -> _Answer:
         """Generate greedily; return the answer, and when its first token came."""
@@ -162,9 +161,7 @@ class _Server:
         }
         begin_s = time.perf_counter()
         first_s, texts, usage = 0.0, [], None
-        async with self._session.post(f"{self.url}/v1/completions", json=body) as answer:
-            if answer.status >= _REFUSED:
-                raise ServerError(f"{self.url}: {answer.status} {answer.reason}: {(await answer.text())[:200]}")
+        async with self._asked("POST", "/v1/completions", json=body) as answer:
             async for event in _events(answer):
                 if event.get("choices") and not first_s:
                     first_s = time.perf_counter() - begin_s
@@ -182,9 +179,7 @@ class _Server:
         async with self._session.post(f"{self.url}/reset_prefix_cache") as answer:
             if answer.status < _REFUSED:
                 return
-        async with self._session.get(f"{self.url}/v1/models") as models:
-            owner = (await models.json())["data"][0].get("owned_by")
-        if owner != "skymemory":  # `skymem serve` keeps nothing
+        if (await self.describe()).get("owned_by") != "skymemory":  # `skymem serve` keeps nothing
             raise ServerError(
                 f"{self.url}/reset_prefix_cache: {answer.status} {answer.reason}: what comes from the sky cannot be told from "
                 "the server's own cache; start vLLM with VLLM_SERVER_DEV_MODE=1 in its environment"
@@ -195,13 +190,18 @@ class _Server:
         async with self._session.get(f"{self.url}/metrics") as answer:
             text = await answer.text() if answer.status < _REFUSED else ""
         counts: dict[float, float] = {}
-        for family in text_string_to_metric_families(text):
-            if family.name == _LOOKUP:
-                for sample in family.samples:
-                    if sample.name.endswith("_bucket"):
-                        edge = float(sample.labels["le"])
-                        counts[edge] = counts.get(edge, 0.0) + sample.value  # sum over all engines
+        for sample in (sample for family in text_string_to_metric_families(text) for sample in family.samples):
+            if sample.name == f"{_LOOKUP}_bucket":
+                edge = float(sample.labels["le"])
+                counts[edge] = counts.get(edge, 0.0) + sample.value  # sum over all engines
         return counts
+
+    @asynccontextmanager
+    async def _asked(self, method: str, path: str, **options: Any) -> AsyncIterator[aiohttp.ClientResponse]:
+        async with self._session.request(method, f"{self.url}{path}", **options) as answer:
+            if answer.status >= _REFUSED:
+                raise ServerError(f"{self.url}{path}: {answer.status} {answer.reason}: {(await answer.text())[:200]}")
+            yield answer
 
 
 async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:

@@ -55,7 +55,7 @@ def demo_tokenizer() -> PreTrainedTokenizerBase:
     return fast
 
 
-def demo_model(seed: int = SEED) -> PreTrainedModel:
+def demo_model() -> PreTrainedModel:
     """Return a Llama of 98 M parameters in float32: 12 layers, 12 heads of 64 channels, 4 of them with keys and values."""
     config = LlamaConfig(
         hidden_size=768,
@@ -69,7 +69,7 @@ def demo_model(seed: int = SEED) -> PreTrainedModel:
         eos_token_id=1,
         pad_token_id=1,
     )
-    return random_llama(config, seed=seed)
+    return random_llama(config, seed=SEED)
 
 
 def random_llama(config: LlamaConfig, *, seed: int, dtype: torch.dtype = torch.float32) -> PreTrainedModel:

@@ -118,7 +118,7 @@ LLAMA_8B = LlamaConfig(
 @pytest.mark.timeout(1800)
 def test_bench_prefix(config: LlamaConfig, capsys: pytest.CaptureFixture[str]) -> None:
     sky = Constellation().replace(satellite={"store_mib": 256})
-    report = run_prefix_bench(sky, ["raw", "int8"], rounds=1, config=config, device="cuda")
+    report = run_prefix_bench(sky, ["raw", "int8"], rounds=1, config=config)
     with capsys.disabled():
         print(report)  # the figures are what it is run for
     assert report["codecs"]["raw"]["cached_tokens"] == BLOCKS * 128
