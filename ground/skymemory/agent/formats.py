@@ -13,17 +13,19 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
-from blake3 import blake3
 from msgspec import Meta, Struct
 
 from skymemory.agent import protocol
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.link.control import Purged
 from skymemory.store.results import Status
+from skymemory.wire.envelope import BlockError, Kind, seal, unseal
+from skymemory.wire.key_derivation import block_key, digest_key, root_key
 
 _log = logging.getLogger(__name__)
 
-_DOMAIN: Final = "skymemory 1 formats of a model's blocks"
+_ROOT: Final = root_key("formats", b"")
+_DIGEST_KEY: Final = digest_key(_ROOT)
 _FORMATS_MAX: Final = 8
 """Formats in a model's record: those stored last."""
 _RECORD_BYTES_MAX: Final = 4096
@@ -48,12 +50,9 @@ class _Format(Struct, frozen=True, array_like=True):
         return f"blocks of {self.block_tokens} tokens in {_shown(self.dtype)}"
 
 
-class _Record(Struct, frozen=True, array_like=True):
-    digest: bytes
-    formats: Annotated[list[_Format], Meta(max_length=_FORMATS_MAX)]
-
-
-_DECODER: Final = msgspec.msgpack.Decoder(_Record)
+_DECODER: Final[msgspec.msgpack.Decoder[list[_Format]]] = msgspec.msgpack.Decoder(
+    Annotated[list[_Format], Meta(max_length=_FORMATS_MAX)]
+)
 
 
 class Formats:
@@ -98,22 +97,22 @@ class Formats:
         if result.data is None:
             return []
         try:
-            record = _DECODER.decode(result.data)
-        except (msgspec.ValidationError, msgspec.DecodeError):
+            return _DECODER.decode(unseal(Kind.FORMATS, key, result.data, digest_key=_DIGEST_KEY)[1])
+        except (BlockError, msgspec.DecodeError):
             return []
-        return record.formats if record.digest == _digest(key, record.formats) else []
 
     async def _save(self, hello: protocol.Hello) -> None:
         own, key = _of(hello), _key(hello.model)
         async with self._saving:
             others = [one for one in await self._load(hello.model) if one.root != own.root]
             formats = [own, *others][:_FORMATS_MAX]
-            why = await self._replace(key, msgspec.msgpack.encode(_Record(_digest(key, formats), formats)))
+            record = seal(Kind.FORMATS, key, b"", msgspec.msgpack.encode(formats), digest_key=_DIGEST_KEY)
+            why = await self._replace(key, record)
         self._next_s[hello.root] = time.monotonic() + (_AGAIN_S if why else _REFRESH_S)
         if why:
             _log.info("the format of %s was not recorded: %s", hello.model, why)
 
-    async def _replace(self, key: bytes, record: bytes) -> str:
+    async def _replace(self, key: bytes, record: bytearray) -> str:
         """Replace a record. Return why that failed, or '' if the new record is stored."""
         for make_way in (self._sky.make_way, self._purge):  # only a purge finds the rest of a record that lost its first share
             [purged] = await make_way([key])
@@ -138,8 +137,4 @@ def _shown(word: str) -> str:
 
 
 def _key(model: str) -> bytes:
-    return blake3(model.encode(), derive_key_context=_DOMAIN).digest()
-
-
-def _digest(key: bytes, formats: Sequence[_Format]) -> bytes:
-    return blake3(msgspec.msgpack.encode(list(formats)), key=key).digest()
+    return block_key(_ROOT, model.encode())

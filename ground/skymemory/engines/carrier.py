@@ -20,7 +20,9 @@ from typing import Any, Final, TypeVar
 
 from skymemory.agent.client import AgentClient, EngineInfo, Outcome
 from skymemory.agent.lease import Lease
-from skymemory.engines.framing import BlockFormat, BlockFrameError, Framing
+from skymemory.engines.framing import BlockFormat, Framing
+from skymemory.engines.tenant import read_secret
+from skymemory.wire.envelope import BlockError
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -68,15 +70,10 @@ class CarrierSettings:
         Raises:
             ValueError: The file cannot be read, or is empty.
         """
-        if self.tenant_secret_file is None:
-            return b""
         try:
-            secret = Path(self.tenant_secret_file).read_bytes()
-        except OSError as error:
-            raise ValueError(f"SkyMemory: tenant_secret_file {self.tenant_secret_file}: {error.strerror or error}") from error
-        if not secret:
-            raise ValueError(f"SkyMemory: tenant_secret_file {self.tenant_secret_file} is empty")
-        return secret
+            return read_secret(self.tenant_secret_file)
+        except ValueError as error:
+            raise ValueError(f"SkyMemory: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ class Carrier:
             engine: Name of the engine for the agent.
             model: Name of the model for the agent.
             block_format: Format of one layer.
-            root: Root of all keys, from `framing.root`.
+            root: Root of all keys, from `BlockFormat.root`.
             body_bytes: Bytes of all pieces of a block. Default: those of the format.
             processes: Processes of the engine, each of which stores its part of every block.
 
@@ -241,7 +238,7 @@ class Carrier:
         """Check a block that has come, and copy it to where it goes."""
         try:
             self.framing.check(place, block.key)
-        except BlockFrameError as error:
+        except BlockError as error:
             _log.warning("SkyMemory: block %s is treated as missing: %s", block.key.hex(), error)
             self.client.purge([block.key])  # the computed block takes its place
             return False

@@ -26,7 +26,8 @@ from lmcache.v1.memory_management import MemoryObj
 from lmcache.v1.platform import create_event_notifier
 
 from skymemory.engines.carrier import Block, Carrier, CarrierSettings
-from skymemory.engines.framing import BlockFormat, block_key, root
+from skymemory.engines.framing import BlockFormat
+from skymemory.wire.key_derivation import block_key
 
 _log = logging.getLogger(__name__)
 
@@ -177,14 +178,14 @@ class SkyMemoryL2Adapter(L2AdapterInterface):  # type: ignore[misc]  # LMCache h
             carrier = self._carriers.get(size)
             if carrier is None:
                 chunk = BlockFormat(block_tokens=1, layers=1, layer_bytes=size, dtype="bytes", layout="LMCache's chunk")
-                start = root(chunk, ("lmcache", self._secret))
-                carrier = self._carriers[size] = Carrier("lmcache", f"chunks of {size} bytes", chunk, start, self._settings)
+                root = chunk.root(self._secret, "lmcache")
+                carrier = self._carriers[size] = Carrier("lmcache", f"chunks of {size} bytes", chunk, root, self._settings)
                 carrier.client.wait_connected(_CONNECT_S)
             return carrier
 
     def _name(self, size: int, key: ObjectKey) -> bytes:
         words = (key.model_name, f"{key.kv_rank:x}", f"{key.object_group_id:x}", key.chunk_hash.hex(), key.cache_salt)
-        return block_key(self._carrier(size).root, "@".join(words).encode())  # LMCache allows no @ in these words
+        return block_key(self._carrier(size).root, *map(str.encode, words))
 
     def _size(self, key: ObjectKey, layouts: dict[int, MemoryLayoutDesc]) -> int | None:
         """Return the bytes of a chunk; None if they are not known."""

@@ -33,7 +33,8 @@ from sglang.srt.mem_cache.hicache_storage import (
 )
 
 from skymemory.engines.carrier import Block, Carrier, CarrierSettings, memory_at
-from skymemory.engines.framing import BlockFormat, block_key, root
+from skymemory.engines.framing import BlockFormat
+from skymemory.wire.key_derivation import block_key
 
 if TYPE_CHECKING:
     import torch
@@ -62,6 +63,7 @@ class _Pool:
         name: str,
         host_pool: Any,
         model: str,
+        secret: bytes,
         parts: Sequence[bytes | str],
         settings: CarrierSettings,
         *,
@@ -72,6 +74,7 @@ class _Pool:
 
         Args:
             model: Name of the model for the agent.
+            secret: Secret of the tenant.
             parts: Facts other than the pool that decide the bytes of a page.
             flat: True if SGLang hands over pages as tensors of its own.
             ranks: Number of ranks, each of which stores its part of a page.
@@ -90,13 +93,14 @@ class _Pool:
             dtype=str(getattr(host_pool, "dtype", "bytes")).removeprefix("torch."),
             layout=f"{host_pool.layout},{'flat' if flat else 'pieces'}",
         )
-        self.root = root(self.format, (*parts, type(host_pool).__name__, json.dumps([geometry, sizes], sort_keys=True)))
+        kind = json.dumps([type(host_pool).__name__, geometry, sizes], sort_keys=True)
+        self.root = self.format.root(secret, *parts, kind)
         self._name = name
         known_as = model if name == PoolName.KV else f"{model}, {name}"
         self.carrier = Carrier("sglang", known_as, self.format, self.root, settings, body_bytes=sum(sizes), processes=ranks)
 
     def key(self, page_hash: str) -> bytes:
-        return block_key(self.root, f"{self._name}:{page_hash}".encode())
+        return block_key(self.root, self._name.encode(), page_hash.encode())
 
     def pages(self, hashes: Sequence[str], host_indices: torch.Tensor) -> list[Block]:
         """Return pages and their places in the host pool.
@@ -279,9 +283,9 @@ class SkyMemoryStorage(HiCacheStorage):  # type: ignore[misc]  # SGLang has no t
             "pp": (config.pp_rank, config.pp_size),
             "cp": (config.attn_cp_rank, config.attn_cp_size),
         }
-        parts: list[bytes | str] = [*self._model, self._weights, json.dumps(shard), self._secret]
+        parts: list[bytes | str] = [*self._model, self._weights, json.dumps(shard)]
         ranks = (1 if shared else config.tp_size) * config.pp_size * config.attn_cp_size
-        return _Pool(name, host_pool, config.model_name or "", parts, self._settings, flat=flat, ranks=ranks)
+        return _Pool(name, host_pool, config.model_name or "", self._secret, parts, self._settings, flat=flat, ranks=ranks)
 
     def _guarded(self, run: Callable[[_Pool], list[bool]], pool: _Pool | None, keys: Sequence[str]) -> list[bool]:
         """Run a transfer; turn any fault, ours or the pool's, into misses."""

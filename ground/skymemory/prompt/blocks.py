@@ -1,19 +1,7 @@
 """Blocks as bytes: a header that describes itself, then the key-value tensors, layer by layer.
 
-    bytes  field
-    0-3    magic "SKYB"
-    4      version of this format, 1
-    5      0, reserved
-    6-7    length of the header text in bytes, big-endian; prefix and text together are a multiple of 64 bytes
-    8-39   keyed BLAKE3 digest of bytes 0-7 and of everything from byte 40 on
-    40-    header: JSON text, padded with spaces; then the payload: `layers` runs of `layer_bytes` bytes
-
-The digest covers the header too, so that a damaged shape or codec is noticed. The reader checks the digest before it trusts any
-other field. A block that fails is a miss, never data. The header holds the block's key, so that a block under a wrong key fails.
-
-The digest's key comes from the tenant secret (`skymemory.prompt.keys.digest_key`). A satellite or host that sees blocks and their
-keys, but does not know the secret, cannot make a block that passes. The digest does not keep others from reading or deleting
-blocks, or from replacing a block by an older one of the same key. An empty secret protects from accidents only.
+A block is sealed (`skymemory.wire.envelope`). The envelope's header is JSON text: a `BlockHeader`, padded with spaces so that the
+payload starts at a multiple of 64 bytes. The body is the payload: `shape[0]` runs of `layer_bytes` bytes.
 
 A block holds the model's attention keys as transformers caches them: after the rotary embedding for positions `first_position`
 and up. The parameters in `rope` allow a reader to undo the rotation, or to turn the keys to another position.
@@ -21,43 +9,29 @@ and up. The parameters in `rope` allow a reader to undo the rotation, or to turn
 
 from __future__ import annotations
 
-import hmac
 import json
-import struct
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import blake3
 import torch
 
 from skymemory.prompt.codecs import Codec, CodecError
+from skymemory.wire.envelope import ENVELOPE_BYTES, HEADER_BYTES_MAX, BlockError, Kind, seal_in_place, unseal
 
 LAYOUT = "layer,k|v,kv_head,token,head_dim;k after rope"
 """Order of the tensors in a block. It is a part of every key, so that a lookup never finds blocks of another order."""
 
-_MAGIC = b"SKYB"
-_VERSION = 1
-_PREFIX = struct.Struct(">4sBBH32s")
-_DIGESTED_PREFIX_BYTES = 8
 _ALIGNMENT_BYTES = 64
-_TEXT_BYTES_MAX = 0xFFFF
-"""Largest length of the header text: the prefix has two bytes for it."""
 _LIMIT = 1 << 20
 """Largest extent of an axis that a header may claim."""
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
-class BlockError(ValueError):
-    """The bytes are not the block that was asked for: damaged, of another key, or of another shape."""
-
-
 @dataclass(frozen=True, slots=True)
 class BlockHeader:
     """The fields of a block's header."""
 
-    key: str
-    """Key of the block, 64 hexadecimal digits."""
     codec: str
     """Name of the codec that made the payload."""
     dtype: str
@@ -115,7 +89,6 @@ def pack_block(
         raise CodecError(f"tensors have shape {list(shape)}; wanted is [layers, 2, kv_heads, tokens, head_dim] without a zero")
     layer_bytes = codec.layer_bytes(shape, tensors.dtype)
     header = BlockHeader(
-        key=key.hex(),
         codec=codec.name,
         dtype=dtype_name(tensors.dtype),
         shape=shape,
@@ -125,14 +98,12 @@ def pack_block(
         rope=rope,
     )
     text = json.dumps(asdict(header), separators=(",", ":"), allow_nan=False).encode()
-    text = text.ljust(len(text) + -(_PREFIX.size + len(text)) % _ALIGNMENT_BYTES)
-    start = _PREFIX.size + len(text)
+    text = text.ljust(len(text) + -(ENVELOPE_BYTES + len(text)) % _ALIGNMENT_BYTES)
+    start = ENVELOPE_BYTES + len(text)
     data = bytearray(start + shape[0] * layer_bytes)
-    _PREFIX.pack_into(data, 0, _MAGIC, _VERSION, 0, len(text), bytes(32))
-    data[_PREFIX.size : start] = text
     payload = torch.frombuffer(data, dtype=torch.uint8, offset=start).view(shape[0], layer_bytes)
     codec.encode(tensors, payload)
-    data[_DIGESTED_PREFIX_BYTES : _PREFIX.size] = _digest(memoryview(data), digest_key)
+    seal_in_place(Kind.PROMPT, key, memoryview(data), text, digest_key=digest_key)
     return data
 
 
@@ -142,10 +113,10 @@ def block_bytes_max(shape: tuple[int, ...], dtype: torch.dtype, codec: Codec) ->
     Raises:
         CodecError: The codec cannot take this shape or dtype.
     """
-    return _PREFIX.size + _TEXT_BYTES_MAX + shape[0] * codec.layer_bytes(shape, dtype)
+    return ENVELOPE_BYTES + HEADER_BYTES_MAX + shape[0] * codec.layer_bytes(shape, dtype)
 
 
-def read_header(data: bytearray, *, key: bytes, digest_key: bytes) -> tuple[BlockHeader, int]:
+def read_header(data: bytearray, *, key: bytes, digest_key: bytes) -> tuple[BlockHeader, memoryview]:
     """Check a block and read its header.
 
     Args:
@@ -154,34 +125,23 @@ def read_header(data: bytearray, *, key: bytes, digest_key: bytes) -> tuple[Bloc
         digest_key: Secret key of the block's digest, 32 bytes.
 
     Returns:
-        The header, and the offset of the payload in bytes.
+        The header, and the payload as a view of `data`.
 
     Raises:
         BlockError: The bytes are not the block of this key; the message says what is wrong.
     """
-    if len(data) < _PREFIX.size:
-        raise BlockError(f"a block has at least {_PREFIX.size} bytes, this one {len(data)}")
-    magic, version, _, text_bytes, digest = _PREFIX.unpack_from(data)
-    if magic != _MAGIC:
-        raise BlockError("these bytes are not a block")
-    if version != _VERSION:
-        raise BlockError(f"the block has format {version}; known is {_VERSION}")
-    if not hmac.compare_digest(digest, _digest(memoryview(data), digest_key)):
-        raise BlockError("the digest does not match")
-    start = _PREFIX.size + text_bytes
+    text, payload = unseal(Kind.PROMPT, key, data, digest_key=digest_key)
     try:
-        fields = json.loads(data[_PREFIX.size : start])
+        fields = json.loads(bytes(text))
         fields["shape"] = tuple(int(extent) for extent in fields["shape"])
         header = BlockHeader(**fields)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise BlockError(f"the header cannot be read: {error}") from error
-    if header.key != key.hex():
-        raise BlockError("the block belongs to another key")
     if len(header.shape) != 5 or header.shape[1] != 2 or not all(0 < extent <= _LIMIT for extent in header.shape):
         raise BlockError(f"the header's shape {list(header.shape)} is not one of a block")
-    if len(data) - start != header.shape[0] * header.layer_bytes:
-        raise BlockError(f"the payload has {len(data) - start} bytes, the header says {header.shape[0]} x {header.layer_bytes}")
-    return header, start
+    if len(payload) != header.shape[0] * header.layer_bytes:
+        raise BlockError(f"the payload has {len(payload)} bytes, the header says {header.shape[0]} x {header.layer_bytes}")
+    return header, payload
 
 
 def unpack_block(data: bytearray, *, key: bytes, digest_key: bytes, codec: Codec) -> tuple[BlockHeader, torch.Tensor]:
@@ -199,20 +159,15 @@ def unpack_block(data: bytearray, *, key: bytes, digest_key: bytes, codec: Codec
     Raises:
         BlockError: The bytes are not the block of this key; the message says what is wrong.
     """
-    header, start = read_header(data, key=key, digest_key=digest_key)
+    header, layers = read_header(data, key=key, digest_key=digest_key)
     if header.codec != codec.name:
         raise BlockError(f"the block is of codec {header.codec!r}, not {codec.name!r}")
     try:
         dtype = _DTYPES[header.dtype]
         layer_bytes = codec.layer_bytes(header.shape, dtype)
-    except (ValueError, KeyError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise BlockError(f"the block cannot be decoded: {error}") from error
     if layer_bytes != header.layer_bytes:
         raise BlockError(f"a layer has {header.layer_bytes} bytes, {header.codec} makes {layer_bytes}")
-    payload = torch.frombuffer(data, dtype=torch.uint8, offset=start).view(header.shape[0], header.layer_bytes)
+    payload = torch.frombuffer(layers, dtype=torch.uint8).view(header.shape[0], layer_bytes)
     return header, codec.decode(payload, header.shape, dtype)
-
-
-def _digest(data: memoryview, key: bytes) -> bytes:
-    # One thread hashes 10 GB/s (measured with 3 MB). To share so small a piece among threads costs more than it gains
-    return blake3.blake3(data[:_DIGESTED_PREFIX_BYTES], key=key).update(data[_PREFIX.size :]).digest()

@@ -23,15 +23,17 @@ from typing import TYPE_CHECKING
 
 from skymemory.common.progress import Progress
 from skymemory.link.block_entry import BlockEntry
-from skymemory.prompt.blocks import LAYOUT, BlockError, block_bytes_max, dtype_name, pack_block, unpack_block
+from skymemory.prompt.blocks import LAYOUT, block_bytes_max, dtype_name, pack_block, unpack_block
 from skymemory.prompt.codecs import Codec, get_codec
 from skymemory.prompt.counters import AddReport, ExpectReport, KVCStatistics, Ledger
 from skymemory.prompt.fingerprint import Fingerprint
 from skymemory.prompt.huggingface import HuggingFaceEngine
-from skymemory.prompt.keys import block_keys, digest_key, root_key
+from skymemory.prompt.keys import block_keys, prompt_root
 from skymemory.prompt.prompts import Prompt, Prompts, token_list, token_lists
 from skymemory.store.block_store import BlockStore
 from skymemory.store.results import PrefetchResult, PutResult, Status
+from skymemory.wire.envelope import BlockError
+from skymemory.wire.key_derivation import digest_key
 
 if TYPE_CHECKING:
     import torch
@@ -429,7 +431,7 @@ class KVCManager:
     def _root(self) -> bytes:
         with self._fingerprint_lock:
             fingerprint = self._fingerprint.digest()
-        return root_key(
+        return prompt_root(
             fingerprint=fingerprint,
             layout=LAYOUT,
             codec=self._codec.name,

@@ -1,49 +1,37 @@
 """The general key-value store of the paper (section 3.10): values of any bytes, even none, under names.
 
-A value is stored as a block:
+A value is stored as a sealed block (`skymemory.wire.envelope`), whose header is the time at which the value expires: eight bytes,
+big-endian, in milliseconds since 1970; 0 if it never expires. A block of odd length expires, one of even length never does. So
+the length alone tells whether a value must be fetched to know that it has not expired.
 
-    bytes  field
-    0-3    magic "SKYV"
-    4-35   BLAKE3 digest of all that follows
-    36-43  time at which the value expires, in milliseconds since 1970; 0 if it never expires
-    44-47  length of the value
-    48-    the value, and one zero byte if the block needs it for its parity
-
-Integers are big-endian. A block of odd length expires, one of even length never does. So the length alone tells whether a value
-must be fetched to know that it has not expired.
-
-Each `get` checks the digest: a value comes back exactly as it was put, or not at all. Blocks of KV tensors have a digest of their
-own (`skymemory.prompt.blocks`) and go to the `SkyStore` directly.
+Each `get` checks the digest: a value comes back exactly as it was put under this name, or not at all. Names and values need no
+secret, so anybody can make a value that passes.
 """
 
 import struct
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from hashlib import sha256
-from typing import Final
-
-from blake3 import blake3
+from typing import Final, NamedTuple
 
 from skymemory.common.progress import Progress
 from skymemory.common.whole_file import Buffer
 from skymemory.store.results import PrefetchResult, PutResult, Status
 from skymemory.store.sky_store import SkyStore
+from skymemory.wire.envelope import ENVELOPE_BYTES, PADDING_BYTES_MAX, BlockError, Kind, seal, seal_in_place, unseal
+from skymemory.wire.key_derivation import block_key, digest_key, root_key
 
-_MAGIC: Final = b"SKYV"
-_DIGEST_END: Final = len(_MAGIC) + 32
-_TERMS: Final = struct.Struct(">QI")
-ENVELOPE_BYTES: Final = _DIGEST_END + _TERMS.size
+_EXPIRES: Final = struct.Struct(">Q")
+HEAD_BYTES: Final = ENVELOPE_BYTES + _EXPIRES.size
 """Bytes in front of a value in its block."""
-PAD_BYTES_MAX: Final = 1
-"""Most bytes behind a value in its block."""
-_DOMAIN: Final = b"skymemory.store.keyvalue"
+FRAME_BYTES_MAX: Final = HEAD_BYTES + PADDING_BYTES_MAX
+"""Most bytes around a value in its block."""
 VALUE_BYTES_MAX: Final = 1 << 30
 """Most bytes of a value. The limit bounds the memory that a satellite can make a host take."""
+_ROOT: Final = root_key("values", b"")
+_DIGEST_KEY: Final = digest_key(_ROOT)
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A value that was fetched."""
 
     data: memoryview
@@ -62,16 +50,12 @@ def now_unix_ms() -> int:
 
 
 def key_of(name: str | bytes, namespace: str = "") -> bytes:
-    """Return the key of a name: SHA-256 of the domain, the namespace and the name, each preceded by its length; 32 bytes.
+    """Return the key of a name, 32 bytes.
 
     A name is bytes, or a string that may stand for bytes that are no UTF-8 (surrogates of PEP 383, as the command line passes
-    them). The domain keeps these keys apart from others, such as those of prompt blocks.
+    them).
     """
-    digest = sha256()
-    raw = name if isinstance(name, bytes) else name.encode(errors="surrogateescape")
-    for part in (_DOMAIN, namespace.encode(), raw):
-        digest.update(len(part).to_bytes(8) + part)
-    return digest.digest()
+    return block_key(_ROOT, namespace.encode(), name if isinstance(name, bytes) else name.encode(errors="surrogateescape"))
 
 
 def may_expire(block_len: int) -> bool:
@@ -81,42 +65,43 @@ def may_expire(block_len: int) -> bool:
 
 def block_length(length: int, expires_unix_ms: int) -> int:
     """Return the bytes of the block of a value of `length` bytes."""
-    return ENVELOPE_BYTES + length + (length % 2 if expires_unix_ms == 0 else 1 - length % 2)
+    return HEAD_BYTES + length + _padding(length, expires_unix_ms)
 
 
-def pack(value: Buffer, expires_unix_ms: int = 0) -> bytearray:
-    """Return the block of a value."""
-    view = memoryview(value).cast("B")
-    block = bytearray(block_length(view.nbytes, expires_unix_ms))
-    block[ENVELOPE_BYTES : ENVELOPE_BYTES + view.nbytes] = view
-    seal(memoryview(block), view.nbytes, expires_unix_ms)
-    return block
+def pack(key: bytes, value: Buffer, expires_unix_ms: int = 0) -> bytearray:
+    """Return the block of a value, which is contiguous bytes, under a key."""
+    header, padding = _EXPIRES.pack(expires_unix_ms), _padding(len(value), expires_unix_ms)
+    return seal(Kind.VALUE, key, header, value, digest_key=_DIGEST_KEY, padding=padding)
 
 
-def seal(block: memoryview, length: int, expires_unix_ms: int = 0) -> None:
-    """Write the envelope around a value that is already in place.
+def pack_in_place(key: bytes, block: memoryview, length: int, expires_unix_ms: int = 0) -> None:
+    """Seal the block of a value that is in place already.
 
     Args:
-        block: Memory of `block_length` bytes, with the value at `ENVELOPE_BYTES`.
+        key: The key of the value's name.
+        block: Memory of `block_length` bytes, with the value at `HEAD_BYTES`.
         length: Bytes of the value.
         expires_unix_ms: Time at which the value expires, in milliseconds since 1970; 0 if it never expires.
     """
-    block[:4] = _MAGIC
-    _TERMS.pack_into(block, _DIGEST_END, expires_unix_ms, length)
-    block[ENVELOPE_BYTES + length :] = bytes(block.nbytes - ENVELOPE_BYTES - length)
-    block[4:_DIGEST_END] = blake3(block[_DIGEST_END:]).digest()
+    header, padding = _EXPIRES.pack(expires_unix_ms), _padding(length, expires_unix_ms)
+    seal_in_place(Kind.VALUE, key, block, header, digest_key=_DIGEST_KEY, padding=padding)
 
 
-def unpack(block: Buffer) -> Value | None:
-    """Return the value of a block, or None if the block is damaged or holds no value."""
-    view = memoryview(block)
-    head = bytes(view[:_DIGEST_END])
-    if view.nbytes < ENVELOPE_BYTES or head != _MAGIC + blake3(view[_DIGEST_END:]).digest():
+def unpack(key: bytes, block: Buffer) -> Value | None:
+    """Return the value of a block that came under a key, or None if the block is damaged or holds no value of this key."""
+    try:
+        header, data = unseal(Kind.VALUE, key, block, digest_key=_DIGEST_KEY)
+    except BlockError:
         return None
-    expires_unix_ms, length = _TERMS.unpack_from(view, _DIGEST_END)
-    if block_length(length, expires_unix_ms) != view.nbytes:
+    if len(header) != _EXPIRES.size:
         return None
-    return Value(view[ENVELOPE_BYTES : ENVELOPE_BYTES + length], expires_unix_ms)
+    (expires_unix_ms,) = _EXPIRES.unpack(header)
+    return Value(data, expires_unix_ms) if may_expire(len(block)) == (expires_unix_ms > 0) else None
+
+
+def _padding(length: int, expires_unix_ms: int) -> int:
+    """Return the bytes behind a value that make the length of its block odd if it expires, and else even."""
+    return (HEAD_BYTES + length + (expires_unix_ms > 0)) % 2
 
 
 class KeyValue:
@@ -130,7 +115,7 @@ class KeyValue:
     @property
     def value_bytes_max(self) -> int:
         """Bytes of the longest value that can be put (see `SkyStore.capacity_bytes`)."""
-        return min(VALUE_BYTES_MAX, self._store.capacity_bytes - ENVELOPE_BYTES - PAD_BYTES_MAX)
+        return min(VALUE_BYTES_MAX, self._store.capacity_bytes - FRAME_BYTES_MAX)
 
     def put(self, name: str, value: Buffer, progress: Progress | None = None, *, expires_unix_ms: int = 0) -> PutResult:
         """Store a value of 0 to `value_bytes_max` bytes. It replaces the value that the name has.
@@ -157,22 +142,22 @@ class KeyValue:
         # A block under a key never changes. A new value under an old name is another block, so the old one is purged first
         if not self._store.purge([key]).confirmed:
             return PutResult(key, Status.UNANSWERED, None, 0.0)
-        return self._store.put([(key, pack(view, expires_unix_ms))], progress)[0]
+        return self._store.put([(key, pack(key, view, expires_unix_ms))], progress)[0]
 
     def get(self, name: str, progress: Progress | None = None) -> bytearray | None:
         """Return a value as it was put, or None if there is none, it has expired, or it did not come back whole."""
         key = key_of(name, self._namespace)
-        most = VALUE_BYTES_MAX + ENVELOPE_BYTES + PAD_BYTES_MAX
+        most = VALUE_BYTES_MAX + FRAME_BYTES_MAX
         data = self._store.get([key], progress, block_bytes_max=most)[0].data
         if data is None:
             return None
-        value = unpack(data)
+        value = unpack(key, data)
         if value is None or value.is_over(now_unix_ms()):
             self._store.purge([key])
             return None
-        end = ENVELOPE_BYTES + value.data.nbytes
+        end = HEAD_BYTES + value.data.nbytes
         value.data.release()
-        del value, data[end:], data[:ENVELOPE_BYTES]
+        del value, data[end:], data[:HEAD_BYTES]
         return data
 
     def prefetch(self, names: Sequence[str], at_s: float) -> list[PrefetchResult]:

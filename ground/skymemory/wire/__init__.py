@@ -1,1 +1,1 @@
-"""CCSDS Space Packets with the SkyMemory header: `icd` (generated from icd/skymemory.toml) and `packets`."""
+"""Bytes of packets and blocks: `icd` (generated from icd/skymemory.toml), `packets`, `envelope` and `key_derivation`."""

@@ -12,7 +12,7 @@ from typing import Final
 import hiredis
 import numpy as np
 
-from skymemory.store.keyvalue import ENVELOPE_BYTES
+from skymemory.store.keyvalue import HEAD_BYTES
 
 BULK_BYTES_MAX: Final = 512 << 20
 """of one argument, as with Redis"""
@@ -50,12 +50,12 @@ class Large:
         self.length = length
         self.refused = refused
         # Not touched before bytes arrive: a header alone takes no memory. Two bytes more: the line end, later the padding
-        self.memory = np.empty(0 if refused else ENVELOPE_BYTES + length + 2, dtype=np.uint8).data
+        self.memory = np.empty(0 if refused else HEAD_BYTES + length + 2, dtype=np.uint8).data
 
     @property
     def data(self) -> memoryview:
         """The argument."""
-        return self.memory[ENVELOPE_BYTES : ENVELOPE_BYTES + self.length]
+        return self.memory[HEAD_BYTES : HEAD_BYTES + self.length]
 
 
 Argument = bytes | Large
@@ -109,7 +109,7 @@ class RequestReader:
         left = self._large.length + 2 - self._filled
         if self._large.refused is not None:
             return self._scratch[: min(left, READ_BYTES)]
-        at = ENVELOPE_BYTES + self._filled
+        at = HEAD_BYTES + self._filled
         return self._large.memory[at : at + left]
 
     def received(self, count: int, commands: list[Command]) -> None:
@@ -231,7 +231,7 @@ class RequestReader:
         self._filled = 0
         self._came(len(here))
         if self._large.refused is None:
-            self._large.memory[ENVELOPE_BYTES : ENVELOPE_BYTES + len(here)] = here
+            self._large.memory[HEAD_BYTES : HEAD_BYTES + len(here)] = here
         if self._filled == length + 2:
             self._end_large()
         return at + len(here)

@@ -16,22 +16,22 @@ from skymemory.agent.shared_sky import SharedSky
 from skymemory.common.whole_file import Buffer
 from skymemory.link.control import Purged
 from skymemory.store.keyvalue import (
-    ENVELOPE_BYTES,
-    PAD_BYTES_MAX,
+    FRAME_BYTES_MAX,
+    HEAD_BYTES,
     Value,
     block_length,
     key_of,
     may_expire,
     now_unix_ms,
     pack,
-    seal,
+    pack_in_place,
     unpack,
 )
 from skymemory.store.results import SILENCE, FindResult, GetResult, PutResult, Status
 
 _log = logging.getLogger(__name__)
 
-BLOCK_BYTES_MAX: Final = BULK_BYTES_MAX + ENVELOPE_BYTES + PAD_BYTES_MAX
+BLOCK_BYTES_MAX: Final = BULK_BYTES_MAX + FRAME_BYTES_MAX
 _IN_THREAD_BYTES: Final = 1 << 18
 """digests of longer values are computed beside the event loop"""
 _CALL_ITEMS: Final = 512
@@ -180,7 +180,7 @@ class Values:
     def value_bytes_max(self) -> int:
         """The longest value that can be stored now."""
         store = self._sky.store
-        most = BULK_BYTES_MAX if store is None else store.capacity_bytes - ENVELOPE_BYTES - PAD_BYTES_MAX
+        most = BULK_BYTES_MAX if store is None else store.capacity_bytes - FRAME_BYTES_MAX
         return min(BULK_BYTES_MAX, most)
 
     def too_long(self, length: int) -> str | None:
@@ -244,7 +244,7 @@ class Values:
         if not is_enough:
             self._fetch(line, block_len)
         elif known is None:
-            length = max(0, block_len - ENVELOPE_BYTES)
+            length = max(0, block_len - HEAD_BYTES)
             self.directory.put(line.database, line.name, length, 0, is_exact=False)
             self._apply(line, State(is_there=True, length=length))
         else:
@@ -280,9 +280,9 @@ class Values:
         elif data is None:
             self._unread(line, result.status)
         elif len(data) <= _IN_THREAD_BYTES:
-            self._opened(line, unpack(data))
+            self._opened(line, unpack(line.key, data))
         else:
-            self._beside(line, lambda: unpack(data), lambda value: self._opened(line, value))
+            self._beside(line, lambda: unpack(line.key, data), lambda value: self._opened(line, value))
 
     def _opened(self, line: _Line, value: Value | None) -> None:
         if value is None or value.is_over(now_unix_ms()):
@@ -353,15 +353,17 @@ class Values:
         data, large, terms = state.data, state.large, state.expires_unix_ms
         assert data is not None
         if large is None:
-            self._make_way(line, pack(data, terms), len(data), terms)
+            self._make_way(line, pack(line.key, data, terms), len(data), terms)
             return
         block = large.memory[: block_length(large.length, terms)]
         if large.length <= _IN_THREAD_BYTES:
-            seal(block, large.length, terms)
+            pack_in_place(line.key, block, large.length, terms)
             self._make_way(line, block, large.length, terms)
         else:
             length = large.length
-            self._beside(line, lambda: seal(block, length, terms), lambda _: self._make_way(line, block, length, terms))
+            self._beside(
+                line, lambda: pack_in_place(line.key, block, length, terms), lambda _: self._make_way(line, block, length, terms)
+            )
 
     def _make_way(self, line: _Line, block: Buffer, length: int, terms: int) -> None:
         def put(purged: Purged) -> None:

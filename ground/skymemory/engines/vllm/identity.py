@@ -1,4 +1,4 @@
-"""Keys of vLLM's blocks (`skymemory.engines.framing` makes them).
+"""Keys of vLLM's blocks (`skymemory.wire.key_derivation`).
 
     root  = of the format, all else that decides the bytes of a block but the tokens, and the tenant secret
     key   = of vLLM's hash of the block, under root
@@ -16,9 +16,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from skymemory.engines import framing
 from skymemory.engines.framing import BlockFormat
 from skymemory.engines.weights import config_text
+from skymemory.wire.key_derivation import block_key
 
 
 def facts(vllm_config: Any, kv_cache_config: Any, version: str, workers: Sequence[Any]) -> dict[str, Any]:
@@ -50,14 +50,14 @@ def facts(vllm_config: Any, kv_cache_config: Any, version: str, workers: Sequenc
 
 def root_key(block_format: BlockFormat, known: dict[str, Any], weights: bytes, secret: bytes) -> bytes:
     """Return the start of all keys, 32 bytes. It is as secret as the tenant secret."""
-    return framing.root(block_format, ("vllm", json.dumps(known, sort_keys=True), weights, secret))
+    return block_format.root(secret, "vllm", json.dumps(known, sort_keys=True), weights)
 
 
 def derived_root(root: bytes, digest: bytes) -> bytes:
     """Return a root below another one, for an adapter's weights or a salt."""
-    return framing.block_key(root, b"derived" + digest)
+    return block_key(root, b"derived", digest)
 
 
 def shard_key(key: bytes, shard: int) -> bytes:
     """Return the key in the sky of the part of a block that one worker holds, 32 bytes."""
-    return framing.block_key(key, shard.to_bytes(4))
+    return block_key(key, shard.to_bytes(4))

@@ -15,9 +15,9 @@ from threading import Lock, Thread
 
 from skymemory.agent.client import AgentClient, Outcome
 from skymemory.agent.lease import Lease
-from skymemory.engines.framing import BlockFrameError
 from skymemory.engines.vllm.plans import LoadPlan, PagedBlock
 from skymemory.engines.vllm.tally import Tally
+from skymemory.wire.envelope import BlockError
 from skymemory.wire.icd import Status
 
 _log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Loader:
         Args:
             block_bytes: Bytes of a block as it is stored.
             key_of: Returns the key in the sky for a plan's key.
-            take: Checks a block and copies it to its place; raises BlockFrameError if it is not what was stored.
+            take: Checks a block and copies it to its place; raises BlockError if it is not what was stored.
             timeout_s: Time limit of the load of one request.
         """
         self._client = client
@@ -153,7 +153,7 @@ class Loader:
                 if outcome is not None and outcome.ok:
                     try:
                         self._take(lease.view, block.key, block.block_id)
-                    except BlockFrameError as error:
+                    except BlockError as error:
                         why = "corrupt"
                         self._client.purge([self._key_of(block.key)])  # now the block can be stored anew
                         _log.warning("block %s is computed again: %s", self._key_of(block.key).hex()[:16], error)

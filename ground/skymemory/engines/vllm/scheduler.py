@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from skymemory.agent.client import AgentClient, Found
-from skymemory.engines.framing import block_key
 from skymemory.engines.vllm.events import BlockEvents
 from skymemory.engines.vllm.identity import derived_root, shard_key
 from skymemory.engines.vllm.plans import Identity, LoadPlan, PagedBlock, Saved, StepPlan
 from skymemory.engines.vllm.room import TransferRoom
 from skymemory.engines.vllm.tally import Tally
+from skymemory.wire.key_derivation import block_key
 
 _log = logging.getLogger("vllm.skymemory")
 """Logger below vLLM's own: of other loggers vLLM shows only warnings."""

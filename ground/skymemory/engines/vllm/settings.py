@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
+from skymemory.engines.tenant import read_secret
 from skymemory.store.sizing import CODECS
 
 
@@ -69,18 +69,10 @@ class ConnectorSettings:
         Raises:
             UnsupportedError: The file cannot be read, or is empty.
         """
-        if self.tenant_secret_file is None:
-            return b""
         try:
-            secret = Path(self.tenant_secret_file).read_bytes()
-        except OSError as error:
-            raise UnsupportedError(
-                f"kv_connector_extra_config: tenant_secret_file {self.tenant_secret_file} cannot be read: "
-                f"{error.strerror or error}"
-            ) from error
-        if not secret:
-            raise UnsupportedError(f"kv_connector_extra_config: tenant_secret_file {self.tenant_secret_file} is empty")
-        return secret
+            return read_secret(self.tenant_secret_file)
+        except ValueError as error:
+            raise UnsupportedError(f"kv_connector_extra_config: {error}") from error
 
 
 def check(vllm_config: Any, kv_cache_config: Any) -> None:

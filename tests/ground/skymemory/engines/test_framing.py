@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skymemory.engines import framing
-from skymemory.engines.framing import HEADER_BYTES, BlockFormat, BlockFrameError, Framing
+from skymemory.engines.framing import HEADER_BYTES, BlockFormat, Framing
+from skymemory.wire.envelope import BlockError, Kind, seal_in_place
+from skymemory.wire.key_derivation import block_key, digest_key
 
 FORMAT = BlockFormat(block_tokens=16, layers=3, layer_bytes=500, dtype="bfloat16", layout="k|v,token,kv_head,head_dim")
-ROOT = framing.root(FORMAT, ["model", "revision"])
-KEY = framing.block_key(ROOT, b"first")
+ROOT = FORMAT.root(b"", "model", "revision")
+KEY = block_key(ROOT, b"first")
 
 
 def packed(block_format: BlockFormat = FORMAT, root: bytes = ROOT, key: bytes = KEY) -> bytearray:
@@ -36,7 +37,7 @@ def packed(block_format: BlockFormat = FORMAT, root: bytes = ROOT, key: bytes = 
 )
 def test_round_trip(tokens: int, layers: int, layer_bytes: int, dtype: str, data: st.DataObject) -> None:
     block_format = BlockFormat(tokens, layers, layer_bytes, dtype, "k|v,token,kv_head,head_dim")
-    own = Framing(block_format, framing.root(block_format, []))
+    own = Framing(block_format, block_format.root(b""))
     contents = [data.draw(st.binary(min_size=layer_bytes, max_size=layer_bytes)) for _ in range(layers)]
     block = memoryview(bytearray(own.block_bytes))
     for place, content in zip(own.layers(block), contents, strict=True):
@@ -52,7 +53,7 @@ def test_round_trip(tokens: int, layers: int, layer_bytes: int, dtype: str, data
 def test_any_damage_is_found(at: int, bit: int) -> None:
     block = packed()
     block[at] ^= 1 << bit
-    with pytest.raises(BlockFrameError):
+    with pytest.raises(BlockError):
         Framing(FORMAT, ROOT).check(memoryview(block), KEY)
 
 
@@ -67,22 +68,22 @@ def test_any_damage_is_found(at: int, bit: int) -> None:
 )
 def test_what_differs_is_told(changes: dict[str, int | str], words: str) -> None:
     other = replace(FORMAT, **changes)  # type: ignore[arg-type]
-    with pytest.raises(BlockFrameError) as error:
+    with pytest.raises(BlockError) as error:
         Framing(other, ROOT).check(memoryview(packed()), KEY)
     assert words in str(error.value)
 
 
 def test_another_key_another_root_another_thing() -> None:
     own = Framing(FORMAT, ROOT)
-    with pytest.raises(BlockFrameError, match="of another key"):
-        own.check(memoryview(packed()), framing.block_key(ROOT, b"second"))
-    with pytest.raises(BlockFrameError, match="of another model"):
-        Framing(FORMAT, framing.root(FORMAT, ["model", "other"])).check(memoryview(packed()), KEY)
-    with pytest.raises(BlockFrameError, match="not an engine's block"):
+    with pytest.raises(BlockError, match="of another key"):
+        own.check(memoryview(packed()), block_key(ROOT, b"second"))
+    with pytest.raises(BlockError, match="of another model"):
+        Framing(FORMAT, FORMAT.root(b"", "model", "other")).check(memoryview(packed()), KEY)
+    with pytest.raises(BlockError, match="not a sealed block"):
         own.check(memoryview(bytes(own.block_bytes)), KEY)
     later = packed()
-    later[4] = 9
-    with pytest.raises(BlockFrameError, match="format 9; known is 1"):
+    later[36] = 9
+    with pytest.raises(BlockError, match="format 9; known is 2"):
         own.check(memoryview(later), KEY)
     with pytest.raises(ValueError, match="1627 bytes of memory for a block of 1628"):
         own.check(memoryview(bytes(own.block_bytes - 1)), KEY)
@@ -90,13 +91,29 @@ def test_another_key_another_root_another_thing() -> None:
 
 def test_roots_depend_on_everything_and_on_where_it_stands() -> None:
     others = [replace(FORMAT, dtype="float16"), replace(FORMAT, block_tokens=17), replace(FORMAT, layout="v|k")]
-    roots = [framing.root(one, ["a", "bc"]) for one in (FORMAT, *others)]
-    roots += [framing.root(FORMAT, parts) for parts in ([], ["a"], ["ab", "c"], ["abc"], ["a", "bc", ""], ["bc", "a"])]
+    roots = [one.root(b"s", "a", "bc") for one in (FORMAT, *others)]
+    roots += [FORMAT.root(b"s", *parts) for parts in ([], ["a"], ["ab", "c"], ["abc"], ["a", "bc", ""], ["bc", "a"])]
+    roots += [FORMAT.root(secret, "a", "bc") for secret in (b"", b"t", b"sa")]
     assert len(set(roots)) == len(roots)
     assert {len(one) for one in roots} == {32}
-    assert framing.root(FORMAT, [b"a", "bc"]) == roots[0]
-    keys = {framing.block_key(root, name) for root in roots for name in (b"", b"1", b"2")}
+    assert FORMAT.root(b"s", b"a", "bc") == roots[0]
+    keys = {block_key(root, name) for root in roots for name in (b"", b"1", b"2")}
     assert len(keys) == 3 * len(roots)
+
+
+@pytest.mark.parametrize("header", [b"", bytes(80), bytes(16), b"\0\0\0\x10\0\0\0\x03bfloat16" + b"\xff" * 64])
+def test_headers_of_a_member_of_the_tenant_are_not_trusted(header: bytes) -> None:
+    block = packed()
+    seal_in_place(Kind.PAGES, KEY, memoryview(block), header, digest_key=digest_key(ROOT))
+    with pytest.raises(BlockError, match="of another format"):
+        Framing(FORMAT, ROOT).check(memoryview(block), KEY)
+
+
+def test_padding_is_no_part_of_a_layer() -> None:
+    block = packed()
+    seal_in_place(Kind.PAGES, KEY, memoryview(block), bytes(block[48:HEADER_BYTES]), digest_key=digest_key(ROOT), padding=1)
+    with pytest.raises(BlockError, match="of another format"):
+        Framing(FORMAT, ROOT).check(memoryview(block), KEY)
 
 
 @pytest.mark.parametrize(

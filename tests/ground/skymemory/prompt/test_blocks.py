@@ -1,13 +1,13 @@
 import json
 
-import blake3
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skymemory.prompt.blocks import BlockError, BlockHeader, block_bytes_max, pack_block, read_header, unpack_block
+from skymemory.prompt.blocks import BlockHeader, block_bytes_max, pack_block, read_header, unpack_block
 from skymemory.prompt.codecs import CodecError, get_codec
+from skymemory.wire.envelope import BlockError, Kind, seal, unseal
 
 KEY = bytes(range(32))
 SECRET = bytes(range(32, 64))
@@ -27,12 +27,12 @@ def unpack(data: bytearray, codec: str = "raw", key: bytes = KEY, secret: bytes 
 
 def forge(data: bytearray, **fields: object) -> bytearray:
     """The block with other words in its header, and a right digest."""
-    length = int.from_bytes(data[6:8], "big")
-    header = json.loads(data[40 : 40 + length]) | fields
-    text = json.dumps(header).encode().ljust(512)
-    body = bytes(data[:4]) + bytes([1, 0]) + len(text).to_bytes(2, "big")
-    rest = text + bytes(data[40 + length :])
-    return bytearray(body + blake3.blake3(body + rest, key=SECRET).digest() + rest)
+    text, payload = unseal(Kind.PROMPT, KEY, data, digest_key=SECRET)
+    return sealed(json.dumps(json.loads(bytes(text)) | fields).encode().ljust(464), bytes(payload))
+
+
+def sealed(header: bytes, payload: bytes = b"") -> bytearray:
+    return seal(Kind.PROMPT, KEY, header, payload, digest_key=SECRET)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -53,8 +53,10 @@ def test_a_block_describes_itself(codec: str, dtype: torch.dtype) -> None:
 
 def test_payload_is_layer_major_keys_before_values() -> None:
     tensors, data = make()
-    _, start = read_header(data, key=KEY, digest_key=SECRET)
+    header, payload = read_header(data, key=KEY, digest_key=SECRET)
+    start = len(data) - len(payload)
     flat = torch.frombuffer(data, dtype=torch.float32, offset=start)
+    assert len(payload) == 3 * header.layer_bytes
     layer = flat.numel() // 3
     assert torch.equal(flat[layer : 2 * layer], tensors[1].flatten())
     assert torch.equal(flat[: layer // 2], tensors[0, 0].flatten())
@@ -75,7 +77,7 @@ def test_garbage_is_an_error_of_its_own_kind(garbage: bytes) -> None:
     with pytest.raises(BlockError):
         unpack(bytearray(garbage))
     with pytest.raises(BlockError):
-        unpack(bytearray(b"SKYB\x01\x00" + garbage))
+        unpack(bytearray(bytes(32) + b"SKYM\x02\x01" + garbage))
 
 
 def test_a_shortened_block_is_found_out() -> None:
@@ -88,7 +90,7 @@ def test_a_block_under_another_key_is_found_out() -> None:
     _, data = make()
     with pytest.raises(BlockError, match="another key"):
         unpack(data, key=bytes(32))
-    assert unpack(data)[0].key == KEY.hex()
+    assert torch.equal(unpack(data)[1], make()[0])
 
 
 def test_who_does_not_know_the_secret_cannot_make_a_block() -> None:
@@ -141,6 +143,8 @@ def test_the_codec_may_be_the_callers_own() -> None:
         ({"layer_bytes": 1}, "the header says"),
         ({"codec": "zip"}, "of codec 'zip', not 'raw'"),
         ({"dtype": "int64"}, "cannot be decoded"),
+        ({"dtype": []}, "cannot be decoded"),
+        ({"shape": [3, 2, 2, 16, float("inf")]}, "cannot be read"),
         ({"colour": "blue"}, "cannot be read"),
     ],
 )
@@ -150,10 +154,16 @@ def test_a_header_that_lies_is_found_out(fields: dict[str, object], message: str
         unpack(forge(data, **fields))
 
 
+@pytest.mark.parametrize("header", [b"", b"{}", b"[]", b"3", b"\xff", b"[" * 60_000, b'{"shape": 3}', b'{"shape": "abcde"}'])
+def test_a_header_that_is_none_is_found_out(header: bytes) -> None:
+    with pytest.raises(BlockError, match="header cannot be read"):
+        unpack(sealed(header))
+
+
 def test_another_format_is_named() -> None:
     _, data = make()
-    data[4] = 9
-    with pytest.raises(BlockError, match="format 9; known is 1"):
+    data[36] = 9
+    with pytest.raises(BlockError, match="format 9; known is 2"):
         unpack(data)
 
 

@@ -1,19 +1,20 @@
-import hashlib
-
 import pytest
+from blake3 import blake3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skymemory.prompt.keys import block_keys, digest_key, root_key
+from skymemory.prompt.keys import block_keys, prompt_root
+from skymemory.wire.key_derivation import digest_key
 
 FIELDS = {"fingerprint": b"f" * 32, "layout": "layout", "codec": "raw", "block_tokens": 4, "tenant_secret": b"s"}
 tokens = st.lists(st.integers(0, 2**32 - 1), max_size=40)
 
 
 def test_chain_is_what_the_design_says() -> None:
-    root = root_key(**FIELDS)
-    first = hashlib.sha256(root + b"".join(token.to_bytes(8, "big") for token in (1, 2, 3, 4))).digest()
-    second = hashlib.sha256(first + b"".join(token.to_bytes(8, "big") for token in (5, 6, 7, 8))).digest()
+    root = prompt_root(**FIELDS)
+    size = (4 * 8).to_bytes(8, "big")
+    first = blake3(size + b"".join(token.to_bytes(8, "big") for token in (1, 2, 3, 4)), key=root).digest()
+    second = blake3(size + b"".join(token.to_bytes(8, "big") for token in (5, 6, 7, 8)), key=first).digest()
     assert block_keys(root, [1, 2, 3, 4, 5, 6, 7, 8, 9], 4) == [first, second]
 
 
@@ -28,11 +29,11 @@ def test_chain_is_what_the_design_says() -> None:
     ],
 )
 def test_each_field_changes_the_root(field: str, value: object) -> None:
-    assert root_key(**FIELDS) != root_key(**{**FIELDS, field: value})
+    assert prompt_root(**FIELDS) != prompt_root(**{**FIELDS, field: value})
 
 
 def test_a_byte_moved_between_fields_changes_the_root() -> None:
-    assert root_key(**{**FIELDS, "layout": "ab", "codec": "c"}) != root_key(**{**FIELDS, "layout": "a", "codec": "bc"})
+    assert prompt_root(**{**FIELDS, "layout": "ab", "codec": "c"}) != prompt_root(**{**FIELDS, "layout": "a", "codec": "bc"})
 
 
 @given(tokens, tokens, st.integers(1, 9))
@@ -55,7 +56,7 @@ def test_a_longer_prompt_keeps_the_keys_of_its_beginning(prompt: list[int], bloc
 
 
 def test_the_digests_key_is_of_the_root_and_is_no_block_key() -> None:
-    root, other = root_key(**FIELDS), root_key(**{**FIELDS, "tenant_secret": b"t"})
+    root, other = prompt_root(**FIELDS), prompt_root(**{**FIELDS, "tenant_secret": b"t"})
     assert len(digest_key(root)) == 32
     assert len({digest_key(root), digest_key(other), root, *block_keys(root, list(range(40)), 4)}) == 13
 

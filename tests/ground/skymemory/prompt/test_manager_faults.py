@@ -11,10 +11,11 @@ from skymemory.demo.run import generate
 from skymemory.prompt.blocks import LAYOUT, pack_block
 from skymemory.prompt.codecs import get_codec
 from skymemory.prompt.fingerprint import Fingerprint
-from skymemory.prompt.keys import digest_key, root_key
+from skymemory.prompt.keys import prompt_root
 from skymemory.prompt.manager import KVCManager, _run_length
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.store.sky_store import SkyStore
+from skymemory.wire.key_derivation import digest_key
 from support.memory_store import MemoryStore
 
 BLOCK = 16
@@ -167,7 +168,7 @@ def test_all_damaged_blocks_of_a_prompt_are_healed_by_one_run(make_manager, stor
 )
 def test_a_whole_block_that_is_another_one_is_a_miss(make_manager, model, tokenizer, store, change) -> None:
     manager = make_manager(store, tenant_secret=b"a secret")
-    root = root_key(
+    root = prompt_root(
         fingerprint=Fingerprint(model, tokenizer).digest(),
         layout=LAYOUT,
         codec="raw",

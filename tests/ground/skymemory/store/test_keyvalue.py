@@ -10,12 +10,25 @@ from hypothesis import strategies as st
 
 from skymemory.link.structures import Cleared
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.store.keyvalue import ENVELOPE_BYTES, KeyValue, block_length, key_of, may_expire, now_unix_ms, pack, unpack
+from skymemory.store.keyvalue import (
+    HEAD_BYTES,
+    KeyValue,
+    block_length,
+    key_of,
+    may_expire,
+    now_unix_ms,
+    pack,
+    pack_in_place,
+    unpack,
+)
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
+from skymemory.wire.envelope import Kind, seal
+from skymemory.wire.key_derivation import digest_key, root_key
 
 StartSky = Callable[..., LocalConstellation]
 Stopped = Callable[..., AbstractContextManager[None]]
+KEY = key_of("name")
 
 
 @pytest.mark.usefixtures("patient")
@@ -62,9 +75,9 @@ def test_a_value_that_another_host_replaced(full_sky: LocalConstellation) -> Non
 def test_values_are_bounded(full_sky: LocalConstellation, monkeypatch: pytest.MonkeyPatch) -> None:
     with SkyStore(full_sky.constellation) as store:
         values = KeyValue(store, "bounded")
-        assert values.value_bytes_max == store.capacity_bytes - 49
+        assert values.value_bytes_max == store.capacity_bytes - 57
         assert values.put("name", bytes(100)).ok
-        with pytest.raises(ValueError, match=r"of 159,000,000 bytes; allowed are 0 to 158,039,951 \(10 servers of 16 MiB\)"):
+        with pytest.raises(ValueError, match=r"of 159,000,000 bytes; allowed are 0 to 158,039,943 \(10 servers of 16 MiB\)"):
             values.put("name", bytes(159_000_000))
         assert values.get("name") == bytes(100)  # refused before the old one was purged
         monkeypatch.setattr("skymemory.store.keyvalue.VALUE_BYTES_MAX", 98)
@@ -74,23 +87,44 @@ def test_values_are_bounded(full_sky: LocalConstellation, monkeypatch: pytest.Mo
 
 @given(value=st.binary(max_size=100), expires_unix_ms=st.integers(0, (1 << 63) - 1))
 def test_a_block_tells_by_its_length_whether_it_expires(value: bytes, expires_unix_ms: int) -> None:
-    block = pack(value, expires_unix_ms)
+    block = pack(KEY, value, expires_unix_ms)
     assert len(block) == block_length(len(value), expires_unix_ms)
     assert may_expire(len(block)) == (expires_unix_ms > 0)
-    found = unpack(block)
+    found = unpack(KEY, block)
     assert found is not None
     assert (bytes(found.data), found.expires_unix_ms) == (value, expires_unix_ms)
 
 
 @given(value=st.binary(max_size=40), expires_unix_ms=st.sampled_from([0, 1, 1 << 62]), data=st.data())
 def test_a_block_with_any_bit_changed_or_cut_is_none(value: bytes, expires_unix_ms: int, data: st.DataObject) -> None:
-    block = pack(value, expires_unix_ms)
+    block = pack(KEY, value, expires_unix_ms)
     bit = data.draw(st.integers(0, 8 * len(block) - 1))
     changed = bytearray(block)
     changed[bit // 8] ^= 1 << bit % 8
-    assert unpack(changed) is None
-    assert unpack(block[: data.draw(st.integers(0, len(block) - 1))]) is None
-    assert unpack(block + b"\0") is None
+    assert unpack(KEY, changed) is None
+    assert unpack(KEY, block[: data.draw(st.integers(0, len(block) - 1))]) is None
+    assert unpack(KEY, block + b"\0") is None
+
+
+@given(value=st.binary(max_size=40), name=st.binary(max_size=8), namespace=st.text(max_size=3))
+def test_a_block_under_another_name_is_none(value: bytes, name: bytes, namespace: str) -> None:
+    assert unpack(key_of(name, namespace), pack(KEY, value)) is None
+
+
+@given(value=st.binary(max_size=40), expires_unix_ms=st.sampled_from([0, 1, 1 << 62]))
+def test_a_value_in_place_is_sealed_as_one_that_is_copied(value: bytes, expires_unix_ms: int) -> None:
+    block = memoryview(bytearray(b"\xff" * block_length(len(value), expires_unix_ms)))
+    block[HEAD_BYTES : HEAD_BYTES + len(value)] = value
+    pack_in_place(KEY, block, len(value), expires_unix_ms)
+    assert block == pack(KEY, value, expires_unix_ms)
+
+
+@pytest.mark.parametrize(("header", "padding"), [(b"", 0), (bytes(7), 0), (bytes(16), 0), (bytes(8), 1), (bytes(7) + b"\1", 0)])
+def test_a_sealed_block_that_is_no_value_is_none(header: bytes, padding: int) -> None:
+    """Anybody can seal values: the header's length must be right, and the parity must say whether the value expires."""
+    secret = digest_key(root_key("values", b""))
+    assert unpack(KEY, seal(Kind.VALUE, KEY, bytes(8), b"even", digest_key=secret)) is not None
+    assert unpack(KEY, seal(Kind.VALUE, KEY, header, b"even", digest_key=secret, padding=padding)) is None
 
 
 @pytest.mark.usefixtures("patient")
@@ -104,7 +138,14 @@ def test_a_value_that_expires_is_gone_for_all_hosts(full_sky: LocalConstellation
 
 
 @pytest.mark.parametrize(
-    "block", [b"SKYV", b"something else", b"SKYV" + bytes(ENVELOPE_BYTES) + b"value", bytes(pack(b"value")) + bytes(2)]
+    "block",
+    [
+        b"SKYM",
+        b"something else",
+        bytes(32) + b"SKYM" + bytes(HEAD_BYTES) + b"value",
+        bytes(pack(key_of("forged"), b"value")) + bytes(2),
+        bytes(pack(key_of("another name"), b"value")),
+    ],
 )
 def test_what_is_not_a_value_is_a_miss_and_purged(full_sky: LocalConstellation, block: bytes) -> None:
     with SkyStore(full_sky.constellation) as store:

@@ -17,7 +17,7 @@ from skymemory.agent.gateway.requests import (
     RequestReader,
     split_inline,
 )
-from skymemory.store.keyvalue import ENVELOPE_BYTES
+from skymemory.store.keyvalue import HEAD_BYTES
 
 BUDGET = 1 << 30
 
@@ -99,7 +99,7 @@ def test_large_arguments_lie_where_their_blocks_begin(length: int, step: int) ->
         assert stream.held == 0
     else:
         assert isinstance(large, Large)
-        assert large.memory.nbytes == ENVELOPE_BYTES + length + 2
+        assert large.memory.nbytes == HEAD_BYTES + length + 2
         assert stream.held == length  # until the command is done
 
 

@@ -22,7 +22,7 @@ def told(status: Status) -> str:
 
 def put_unreadable(inside: InsideGateway, status: Status) -> None:
     """Under the name k; it may have expired, so that nobody knows whether it is there who has not read it."""
-    inside.sky.blocks[key_of("k")] = bytes(pack(b"v", FAR_UNIX_MS))
+    inside.sky.blocks[key_of("k")] = bytes(pack(key_of("k"), b"v", FAR_UNIX_MS))
     inside.sky.get_status = status
     if status is Status.BAD_KEY:
         inside.sky.torn.add(key_of("k"))
@@ -62,7 +62,7 @@ def test_what_waits_with_it_is_done_in_order(status: Status) -> None:
 def test_shares_of_two_values_are_deleted(full_sky: LocalConstellation, port: int) -> None:
     """A host stored half of a value where another was."""
     key = key_of("two values")
-    old, new = (pack(bytes(length), FAR_UNIX_MS) for length in (60_000, 70_000))
+    old, new = (pack(key, bytes(length), FAR_UNIX_MS) for length in (60_000, 70_000))
     with SkyStore(full_sky.constellation) as store, SkyStore(full_sky.constellation) as other, RawClient(port) as client:
         routes = server_routes(Whereabouts(full_sky.constellation), 0.0)
         assert store.put([(key, old)])[0].ok
