@@ -32,7 +32,7 @@ static void GoodChild(void)
 {
     CHECK_EQ(OS_TaskInstallDeleteHandler(GoodChildDeleted), OS_SUCCESS);
     Add(&good_initialised);
-    (void)OS_BinSemTake(good_never);
+    (void)OS_BinSemTimedWait(good_never, 1000000);
     CHECK(false); /* must be ended while it waits */
 }
 

@@ -31,7 +31,9 @@ static void TheEventIsAMessage(void)
     CHECK_EQ(CFE_EVS_SendEvent(7, CFE_EVS_EventType_INFORMATION, "%d apples", 3), CFE_SUCCESS);
     CHECK_EQ(CFE_SB_ReceiveBuffer(&buffer, evs_pipe, CFE_SB_POLL), CFE_SUCCESS);
     const CFE_EVS_LongEventTlm_t *event = (const CFE_EVS_LongEventTlm_t *)buffer;
-    CHECK_EQ(CFE_SB_GetUserDataLength(&buffer->Msg), sizeof event->Payload);
+    size_t                        size  = 0;
+    CHECK_EQ(CFE_MSG_GetSize(&buffer->Msg, &size), CFE_SUCCESS);
+    CHECK_EQ(size, sizeof *event);
     CHECK(strcmp(event->Payload.Message, "3 apples") == 0);
     CHECK(strcmp(event->Payload.PacketID.AppName, "BENCH") == 0);
     CHECK_EQ(event->Payload.PacketID.EventID, 7);

@@ -47,35 +47,29 @@ static void InitClearsTheWholeMessage(void)
 
 static void FieldsAreKeptApart(void)
 {
-    Command_t                  command;
-    CFE_MSG_ApId_t             apid;
-    CFE_MSG_SequenceCount_t    count;
-    CFE_MSG_SegmentationFlag_t flag;
-    CFE_MSG_Type_t             type;
-    CFE_MSG_Message_t         *msg = CFE_MSG_PTR(command.header);
+    Command_t               command;
+    CFE_SB_MsgId_t          mid;
+    CFE_MSG_SequenceCount_t count;
+    CFE_MSG_Type_t          type;
+    CFE_MSG_Message_t      *msg = CFE_MSG_PTR(command.header);
     (void)memset(&command, 0, sizeof command);
     CHECK_EQ(CFE_MSG_Init(msg, CFE_SB_ValueToMsgId(0x1801), sizeof command), CFE_SUCCESS);
-    CHECK_EQ(CFE_MSG_SetApId(msg, 0x7FF), CFE_SUCCESS);
+    CHECK_EQ(CFE_MSG_SetMsgId(msg, CFE_SB_ValueToMsgId(0x1FFF)), CFE_SUCCESS);
     CHECK_EQ(CFE_MSG_SetSequenceCount(msg, 0x3FFF), CFE_SUCCESS);
-    CHECK_EQ(CFE_MSG_SetSegmentationFlag(msg, CFE_MSG_SegFlag_First), CFE_SUCCESS);
-    CHECK_EQ(CFE_MSG_GetApId(msg, &apid), CFE_SUCCESS);
+    CHECK_EQ(CFE_MSG_GetMsgId(msg, &mid), CFE_SUCCESS);
     CHECK_EQ(CFE_MSG_GetSequenceCount(msg, &count), CFE_SUCCESS);
-    CHECK_EQ(CFE_MSG_GetSegmentationFlag(msg, &flag), CFE_SUCCESS);
     CHECK_EQ(CFE_MSG_GetType(msg, &type), CFE_SUCCESS);
-    CHECK_EQ(apid, 0x7FF);
+    CHECK_EQ(mid.Value, 0x1FFF);
     CHECK_EQ(count, 0x3FFF);
-    CHECK_EQ(flag, CFE_MSG_SegFlag_First);
     CHECK_EQ(type, CFE_MSG_Type_Cmd);
-    CHECK_EQ(command.header.Msg.CCSDS.Pri.Sequence[0] >> 6, 1); /* 01: first packet of several */
-    CHECK_EQ(CFE_MSG_SetType(msg, CFE_MSG_Type_Tlm), CFE_SUCCESS);
+    CHECK_EQ(command.header.Msg.CCSDS.Pri.Sequence[0] >> 6, 3); /* 11: not segmented */
+    CHECK_EQ(CFE_MSG_SetMsgId(msg, CFE_SB_ValueToMsgId(0x0FFF)), CFE_SUCCESS);
     CHECK_EQ(CFE_MSG_GetType(msg, &type), CFE_SUCCESS);
     CHECK_EQ(type, CFE_MSG_Type_Tlm);
-    CHECK_EQ(CFE_MSG_GetApId(msg, &apid), CFE_SUCCESS);
-    CHECK_EQ(apid, 0x7FF);
-    CHECK_EQ(CFE_MSG_SetApId(msg, 0x800), CFE_MSG_BAD_ARGUMENT);
+    CHECK_EQ(CFE_MSG_GetSequenceCount(msg, &count), CFE_SUCCESS);
+    CHECK_EQ(count, 0x3FFF);
+    CHECK_EQ(CFE_MSG_SetMsgId(msg, CFE_SB_ValueToMsgId(0x2000)), CFE_MSG_BAD_ARGUMENT);
     CHECK_EQ(CFE_MSG_SetSequenceCount(msg, 0x4000), CFE_MSG_BAD_ARGUMENT);
-    CHECK_EQ(CFE_MSG_SetSegmentationFlag(msg, CFE_MSG_SegFlag_Invalid), CFE_MSG_BAD_ARGUMENT);
-    CHECK_EQ(CFE_MSG_SetType(msg, CFE_MSG_Type_Invalid), CFE_MSG_BAD_ARGUMENT);
 }
 
 static void CommandsHaveFunctionCodesAndChecksums(void)
@@ -114,34 +108,15 @@ static void TelemetryHasTime(void)
     CHECK_EQ(CFE_MSG_Init(CFE_MSG_PTR(telemetry.header), CFE_SB_ValueToMsgId(0x08D0), sizeof telemetry), CFE_SUCCESS);
     CFE_SB_TimeStampMsg(CFE_MSG_PTR(telemetry.header));
     CHECK_EQ(CFE_MSG_GetMsgTime(CFE_MSG_PTR(telemetry.header), &stamped), CFE_SUCCESS);
-    const CFE_TIME_SysTime_t age = CFE_TIME_Subtract(CFE_TIME_GetTime(), stamped);
-    CHECK(age.Seconds < 2);
+    CHECK(CFE_TIME_GetTime().Seconds - stamped.Seconds < 2);
     CHECK(stamped.Seconds >= before.Seconds);
-    CHECK_EQ(CFE_SB_GetUserDataLength(CFE_MSG_PTR(telemetry.header)), sizeof telemetry.value);
-    CHECK(CFE_SB_GetUserData(CFE_MSG_PTR(telemetry.header)) == &telemetry.value);
 }
 
-static void TimesAreComparedAcrossTheRollover(void)
+static void SubsecondsAreParts(void)
 {
-    const CFE_TIME_SysTime_t late  = {0xFFFFFFFF, 0x80000000};
-    const CFE_TIME_SysTime_t early = {1, 0x40000000};
-    CHECK_EQ(CFE_TIME_Compare(early, late), CFE_TIME_A_GT_B);
-    CHECK_EQ(CFE_TIME_Compare(late, early), CFE_TIME_A_LT_B);
-    CHECK_EQ(CFE_TIME_Compare(late, late), CFE_TIME_EQUAL);
-    const CFE_TIME_SysTime_t between = CFE_TIME_Subtract(early, late);
-    CHECK_EQ(between.Seconds, 1);
-    CHECK_EQ(between.Subseconds, 0xC0000000);
     CHECK_EQ(CFE_TIME_Sub2MicroSecs(0x80000000), 500000);
     CHECK_EQ(CFE_TIME_Sub2MicroSecs(0xFFFFFFFF), 999999);
     CHECK_EQ(CFE_TIME_Sub2MicroSecs(0), 0);
-}
-
-static void ChecksumOfMemory(void)
-{
-    CHECK_EQ(CFE_ES_CalculateCRC("123456789", 9, 0, CFE_ES_CrcType_16_ARC), 0xBB3D); /* the check value of CRC-16/ARC */
-    const uint32 half = CFE_ES_CalculateCRC("1234", 4, 0, CFE_ES_CrcType_16_ARC);
-    CHECK_EQ(CFE_ES_CalculateCRC("56789", 5, half, CFE_ES_CrcType_16_ARC), 0xBB3D);
-    CHECK_EQ(CFE_ES_CalculateCRC("123456789", 9, 0, CFE_ES_CrcType_CRC_32), 0); /* cFE has no other */
 }
 
 int main(void)
@@ -151,7 +126,6 @@ int main(void)
     RUN(FieldsAreKeptApart);
     RUN(CommandsHaveFunctionCodesAndChecksums);
     RUN(TelemetryHasTime);
-    RUN(TimesAreComparedAcrossTheRollover);
-    RUN(ChecksumOfMemory);
+    RUN(SubsecondsAreParts);
     return CHECK_RESULT();
 }

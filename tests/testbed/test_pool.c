@@ -1,14 +1,13 @@
-/* Memory pools and the critical data store. */
+/* Memory pools. */
 #include "bench_app.h"
 
 static CFE_ES_STATIC_POOL_TYPE(4096) memory;
 
 static void BlocksKeepTheirBucket(void)
 {
-    const size_t          sizes[] = {256, 64}; /* any order */
-    CFE_ES_MemHandle_t    pool;
-    CFE_ES_MemPoolBuf_t   a, b, c;
-    CFE_ES_MemPoolStats_t stats;
+    const size_t        sizes[] = {256, 64}; /* any order */
+    CFE_ES_MemHandle_t  pool;
+    CFE_ES_MemPoolBuf_t a, b, c;
     CHECK_EQ(CFE_ES_PoolCreateEx(&pool, &memory, sizeof memory, 2, sizes, CFE_ES_USE_MUTEX), CFE_SUCCESS);
     CHECK_EQ(CFE_ES_GetPoolBuf(&a, pool, 60), 60);
     CHECK_EQ(CFE_ES_GetPoolBuf(&b, pool, 65), 65);
@@ -18,14 +17,8 @@ static void BlocksKeepTheirBucket(void)
     CHECK_EQ(CFE_ES_PutPoolBuf(pool, a), CFE_ES_POOL_BLOCK_INVALID); /* twice */
     CHECK_EQ(CFE_ES_GetPoolBuf(&c, pool, 1), 1);
     CHECK(c == a);
-    CHECK_EQ(CFE_ES_GetMemPoolStats(&stats, pool), CFE_SUCCESS);
-    CHECK_EQ(stats.NumBlocksRequested, 2);
-    CHECK_EQ(stats.CheckErrCtr, 1);
-    CHECK_EQ(stats.BlockStats[0].BlockSize, 64);
-    CHECK_EQ(stats.BlockStats[0].NumCreated, 1);
-    CHECK_EQ(stats.BlockStats[0].NumFree, 0);
     CHECK_EQ(CFE_ES_PutPoolBuf(pool, (uint8 *)b + 1), CFE_ES_BUFFER_NOT_IN_POOL);
-    CHECK_EQ(CFE_ES_PutPoolBuf(pool, &stats), CFE_ES_BUFFER_NOT_IN_POOL);
+    CHECK_EQ(CFE_ES_PutPoolBuf(pool, &pool), CFE_ES_BUFFER_NOT_IN_POOL);
     CHECK_EQ(CFE_ES_GetPoolBuf(&c, pool, 257), CFE_ES_ERR_MEM_BLOCK_SIZE);
 }
 
@@ -69,34 +62,12 @@ static void ArgumentsAreChecked(void)
     CHECK(made < 10); /* ten in all, some are taken */
 }
 
-static void TheDataStoreKeepsBlocks(void)
-{
-    CFE_ES_CDSHandle_t handle, again;
-    uint32             value = 42;
-    uint32             back  = 0;
-    CHECK_EQ(CFE_ES_RegisterCDS(&handle, sizeof value, "Counters"), CFE_SUCCESS);
-    CHECK_EQ(CFE_ES_RestoreFromCDS(&back, handle), CFE_ES_CDS_BLOCK_CRC_ERR); /* nothing was written yet */
-    CHECK_EQ(CFE_ES_CopyToCDS(handle, &value), CFE_SUCCESS);
-    value = 43;
-    CHECK_EQ(CFE_ES_RegisterCDS(&again, sizeof value, "Counters"), CFE_ES_CDS_ALREADY_EXISTS);
-    CHECK_EQ(CFE_ES_RestoreFromCDS(&back, again), CFE_SUCCESS);
-    CHECK_EQ(back, 42);
-    CHECK_EQ(CFE_ES_RegisterCDS(&again, 8, "Counters"), CFE_ES_CDS_INVALID_SIZE);
-    CHECK_EQ(CFE_ES_RegisterCDS(&again, 8, ""), CFE_ES_CDS_INVALID_NAME);
-    CHECK_EQ(CFE_ES_RegisterCDS(&again, 8, "A_NAME_OF_17_LETT"), CFE_ES_CDS_INVALID_NAME);
-    CHECK_EQ(CFE_ES_RegisterCDS(&again, 128 * 1024, "Rest"), CFE_ES_CDS_INSUFFICIENT_MEMORY); /* 128 KiB in all */
-    CHECK_EQ(CFE_ES_RegisterCDS(&again, 128 * 1024 - sizeof value, "Rest"), CFE_SUCCESS);
-    CHECK_EQ(CFE_ES_RegisterCDS(&again, 1, "More"), CFE_ES_CDS_INSUFFICIENT_MEMORY);
-    CHECK_EQ(CFE_ES_CopyToCDS(CFE_ES_CDS_BAD_HANDLE, &value), CFE_ES_ERR_RESOURCEID_NOT_VALID);
-}
-
 int main(void)
 {
     BenchUp(NULL);
     RUN(BlocksKeepTheirBucket);
     RUN(APoolRunsDry);
     RUN(ArgumentsAreChecked);
-    RUN(TheDataStoreKeepsBlocks);
     BenchDown();
     return CHECK_RESULT();
 }

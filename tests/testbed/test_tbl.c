@@ -92,7 +92,6 @@ static void TheGroundLoadsAndTheAppTakesOver(void)
     CHECK_EQ(CFE_TBL_Manage(limits), CFE_SUCCESS); /* refused: the table stays */
     CHECK_EQ(CFE_TBL_Manage(limits), CFE_SUCCESS);
     CHECK_EQ(LimitOf(limits, CFE_SUCCESS), 55);
-    CHECK_EQ(CFE_TBL_Modified(limits), CFE_SUCCESS);
 }
 
 static void DoubleBufferedTablesChangeUnderAUser(void)

@@ -1,6 +1,6 @@
 /**
  * @file
- * Executive services: apps, tasks, memory pools, the critical data store, checksums.
+ * Executive services: apps, tasks, memory pools.
  */
 #ifndef CFE_ES_H
 #define CFE_ES_H
@@ -11,7 +11,6 @@
 bool         CFE_ES_RunLoop(uint32 *RunStatus);
 void         CFE_ES_ExitApp(uint32 ExitStatus);
 void         CFE_ES_WaitForStartupSync(uint32 TimeOutMilliseconds);
-CFE_Status_t CFE_ES_GetAppID(CFE_ES_AppId_t *AppIdPtr);
 CFE_Status_t CFE_ES_WriteToSysLog(const char *SpecStringPtr, ...) OS_PRINTF(1, 2);
 
 CFE_Status_t CFE_ES_CreateChildTask(CFE_ES_TaskId_t *TaskIdPtr, const char *TaskName, CFE_ES_ChildTaskMainFuncPtr_t FunctionPtr,
@@ -20,19 +19,12 @@ CFE_Status_t CFE_ES_CreateChildTask(CFE_ES_TaskId_t *TaskIdPtr, const char *Task
 void         CFE_ES_ExitChildTask(void);
 CFE_Status_t CFE_ES_DeleteChildTask(CFE_ES_TaskId_t TaskId);
 
-uint32 CFE_ES_CalculateCRC(const void *DataPtr, size_t DataLength, uint32 InputCRC, CFE_ES_CrcType_Enum_t TypeCRC);
-
 CFE_Status_t CFE_ES_PoolCreateEx(CFE_ES_MemHandle_t *PoolID, void *MemPtr, size_t Size, uint16 NumBlockSizes,
                                  const size_t *BlockSizes, bool UseMutex);
 /** Get a block of a pool. @return its bytes (> 0), or a negative result */
 int32 CFE_ES_GetPoolBuf(CFE_ES_MemPoolBuf_t *BufPtr, CFE_ES_MemHandle_t Handle, size_t Size);
 /** Give a block back to its pool. @return its bytes (> 0), or a negative result */
-int32        CFE_ES_PutPoolBuf(CFE_ES_MemHandle_t Handle, CFE_ES_MemPoolBuf_t BufPtr);
-CFE_Status_t CFE_ES_GetMemPoolStats(CFE_ES_MemPoolStats_t *BufPtr, CFE_ES_MemHandle_t Handle);
-
-CFE_Status_t CFE_ES_RegisterCDS(CFE_ES_CDSHandle_t *CDSHandlePtr, size_t BlockSize, const char *Name);
-CFE_Status_t CFE_ES_CopyToCDS(CFE_ES_CDSHandle_t Handle, const void *DataToCopy);
-CFE_Status_t CFE_ES_RestoreFromCDS(void *RestoreToMemory, CFE_ES_CDSHandle_t Handle);
+int32 CFE_ES_PutPoolBuf(CFE_ES_MemHandle_t Handle, CFE_ES_MemPoolBuf_t BufPtr);
 
 /** Ignore a performance mark: use the host's own profilers. */
 void CFE_ES_PerfLogAdd(uint32 Marker, uint32 EntryExit);

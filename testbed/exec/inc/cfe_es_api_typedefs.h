@@ -12,16 +12,6 @@ typedef CFE_ES_TaskEntryFuncPtr_t CFE_ES_ChildTaskMainFuncPtr_t;
 typedef void                     *CFE_ES_StackPointer_t;
 typedef void                     *CFE_ES_MemPoolBuf_t;
 
-typedef enum CFE_ES_CrcType_Enum
-{
-    CFE_ES_CrcType_NONE   = 0,
-    CFE_ES_CrcType_16_ARC = 1,
-    CFE_ES_CrcType_MAX    = 2,
-    CFE_ES_CrcType_CRC_16 = CFE_ES_CrcType_16_ARC,
-    CFE_ES_CrcType_CRC_8  = CFE_ES_CrcType_MAX + 1,
-    CFE_ES_CrcType_CRC_32 = CFE_ES_CrcType_MAX + 2
-} CFE_ES_CrcType_Enum_t;
-
 /** Types for which memory of a pool must be aligned. */
 typedef union CFE_ES_PoolAlign
 {
@@ -42,12 +32,10 @@ typedef union CFE_ES_PoolAlign
 #define CFE_ES_APPID_C(x)     ((CFE_ES_AppId_t)CFE_RESOURCEID_WRAP(x))
 #define CFE_ES_TASKID_C(x)    ((CFE_ES_TaskId_t)CFE_RESOURCEID_WRAP(x))
 #define CFE_ES_MEMHANDLE_C(x) ((CFE_ES_MemHandle_t)CFE_RESOURCEID_WRAP(x))
-#define CFE_ES_CDSHANDLE_C(x) ((CFE_ES_CDSHandle_t)CFE_RESOURCEID_WRAP(x))
 
 #define CFE_ES_APPID_UNDEFINED     CFE_ES_APPID_C(CFE_RESOURCEID_UNDEFINED)
 #define CFE_ES_TASKID_UNDEFINED    CFE_ES_TASKID_C(CFE_RESOURCEID_UNDEFINED)
 #define CFE_ES_MEMHANDLE_UNDEFINED CFE_ES_MEMHANDLE_C(CFE_RESOURCEID_UNDEFINED)
-#define CFE_ES_CDS_BAD_HANDLE      CFE_ES_CDSHANDLE_C(CFE_RESOURCEID_UNDEFINED)
 
 #define CFE_ES_TASK_STACK_ALLOCATE NULL
 #define CFE_ES_NO_MUTEX            false

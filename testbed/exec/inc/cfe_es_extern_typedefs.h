@@ -27,26 +27,7 @@ typedef uint32 CFE_ES_RunStatus_Enum_t;
 typedef CFE_RESOURCEID_BASE_TYPE CFE_ES_AppId_t;
 typedef CFE_RESOURCEID_BASE_TYPE CFE_ES_TaskId_t;
 typedef CFE_RESOURCEID_BASE_TYPE CFE_ES_MemHandle_t;
-typedef CFE_RESOURCEID_BASE_TYPE CFE_ES_CDSHandle_t;
 
 typedef uint16 CFE_ES_TaskPriority_Atom_t;
-typedef uint64 CFE_ES_MemOffset_t;
-typedef uint64 CFE_ES_MemAddress_t;
-
-typedef struct CFE_ES_BlockStats
-{
-    CFE_ES_MemOffset_t BlockSize;
-    uint32             NumCreated;
-    uint32             NumFree;
-} CFE_ES_BlockStats_t;
-
-typedef struct CFE_ES_MemPoolStats
-{
-    CFE_ES_MemOffset_t  PoolSize;
-    uint32              NumBlocksRequested;
-    uint32              CheckErrCtr;
-    CFE_ES_MemOffset_t  NumFreeBytes;
-    CFE_ES_BlockStats_t BlockStats[CFE_MISSION_ES_POOL_MAX_BUCKETS];
-} CFE_ES_MemPoolStats_t;
 
 #endif

@@ -23,9 +23,7 @@ CFE_Status_t     CFE_SB_ReleaseMessageBuffer(CFE_SB_Buffer_t *BufPtr);
 CFE_Status_t CFE_SB_TransmitBuffer(CFE_SB_Buffer_t *BufPtr, bool IsOrigination);
 CFE_Status_t CFE_SB_TransmitMsg(const CFE_MSG_Message_t *MsgPtr, bool IsOrigination);
 
-void   CFE_SB_TimeStampMsg(CFE_MSG_Message_t *MsgPtr);
-void  *CFE_SB_GetUserData(CFE_MSG_Message_t *MsgPtr);
-size_t CFE_SB_GetUserDataLength(const CFE_MSG_Message_t *MsgPtr);
+void CFE_SB_TimeStampMsg(CFE_MSG_Message_t *MsgPtr);
 
 static inline bool CFE_SB_MsgId_Equal(CFE_SB_MsgId_t MsgId1, CFE_SB_MsgId_t MsgId2)
 {

@@ -43,6 +43,5 @@ CFE_Status_t CFE_TBL_Manage(CFE_TBL_Handle_t TblHandle);
 /** Let table services act. @return CFE_SUCCESS, CFE_TBL_INFO_UPDATED the first time after a load, or an error */
 CFE_Status_t CFE_TBL_GetAddress(void **TblPtr, CFE_TBL_Handle_t TblHandle);
 CFE_Status_t CFE_TBL_ReleaseAddress(CFE_TBL_Handle_t TblHandle);
-CFE_Status_t CFE_TBL_Modified(CFE_TBL_Handle_t TblHandle);
 
 #endif

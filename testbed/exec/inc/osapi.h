@@ -39,27 +39,6 @@
 /* Object ids. */
 #define OS_OBJECT_ID_UNDEFINED ((osal_id_t){0})
 
-static inline unsigned long OS_ObjectIdToInteger(osal_id_t object_id)
-{
-    return object_id.v;
-}
-
-static inline osal_id_t OS_ObjectIdFromInteger(unsigned long value)
-{
-    const osal_id_t object_id = {(uint32)value};
-    return object_id;
-}
-
-static inline bool OS_ObjectIdEqual(osal_id_t a, osal_id_t b)
-{
-    return a.v == b.v;
-}
-
-static inline bool OS_ObjectIdDefined(osal_id_t object_id)
-{
-    return object_id.v != 0;
-}
-
 /* Time, in ticks of 100 ns. */
 typedef struct
 {
@@ -69,37 +48,14 @@ typedef struct
 enum
 {
     OS_TIME_TICK_RESOLUTION_NS = 100,
-    OS_TIME_TICKS_PER_SECOND   = 10000000,
-    OS_TIME_TICKS_PER_MSEC     = 10000,
     OS_TIME_TICKS_PER_USEC     = 10
 };
 
 int32 OS_GetMonotonicTime(OS_time_t *time_struct);
 
-static inline int64 OS_TimeGetTotalSeconds(OS_time_t tm)
-{
-    return tm.ticks / OS_TIME_TICKS_PER_SECOND;
-}
-
-static inline int64 OS_TimeGetTotalMilliseconds(OS_time_t tm)
-{
-    return tm.ticks / OS_TIME_TICKS_PER_MSEC;
-}
-
 static inline int64 OS_TimeGetTotalMicroseconds(OS_time_t tm)
 {
     return tm.ticks / OS_TIME_TICKS_PER_USEC;
-}
-
-static inline int64 OS_TimeGetTotalNanoseconds(OS_time_t tm)
-{
-    return tm.ticks * OS_TIME_TICK_RESOLUTION_NS;
-}
-
-static inline OS_time_t OS_TimeSubtract(OS_time_t a, OS_time_t b)
-{
-    const OS_time_t difference = {a.ticks - b.ticks};
-    return difference;
 }
 
 /* Tasks. */
@@ -122,19 +78,10 @@ int32 OS_TaskInstallDeleteHandler(osal_task_entry function_pointer);
 int32 OS_MutSemCreate(osal_id_t *sem_id, const char *sem_name, uint32 options);
 int32 OS_MutSemGive(osal_id_t sem_id);
 int32 OS_MutSemTake(osal_id_t sem_id);
-int32 OS_MutSemDelete(osal_id_t sem_id);
-
-int32 OS_CountSemCreate(osal_id_t *sem_id, const char *sem_name, uint32 sem_initial_value, uint32 options);
-int32 OS_CountSemGive(osal_id_t sem_id);
-int32 OS_CountSemTake(osal_id_t sem_id);
-int32 OS_CountSemTimedWait(osal_id_t sem_id, uint32 msecs);
-int32 OS_CountSemDelete(osal_id_t sem_id);
 
 int32 OS_BinSemCreate(osal_id_t *sem_id, const char *sem_name, uint32 sem_initial_value, uint32 options);
 int32 OS_BinSemGive(osal_id_t sem_id);
-int32 OS_BinSemTake(osal_id_t sem_id);
 int32 OS_BinSemTimedWait(osal_id_t sem_id, uint32 msecs);
-int32 OS_BinSemDelete(osal_id_t sem_id);
 
 /* Sockets. */
 typedef enum
@@ -187,7 +134,6 @@ typedef struct
 int32 OS_SelectMultiple(OS_FdSet *ReadSet, OS_FdSet *WriteSet, int32 msecs);
 int32 OS_SelectFdZero(OS_FdSet *Set);
 int32 OS_SelectFdAdd(OS_FdSet *Set, osal_id_t objid);
-int32 OS_SelectFdClear(OS_FdSet *Set, osal_id_t objid);
 bool  OS_SelectFdIsSet(const OS_FdSet *Set, osal_id_t objid);
 
 void OS_printf(const char *string, ...) OS_PRINTF(1, 2);

@@ -269,19 +269,6 @@ int32 OS_TaskInstallDeleteHandler(osal_task_entry function_pointer)
 
 /* ---------------------------------------------------------------------------------------------------------------- apps */
 
-CFE_Status_t CFE_ES_GetAppID(CFE_ES_AppId_t *AppIdPtr)
-{
-    if (AppIdPtr == NULL)
-    {
-        return CFE_ES_BAD_ARGUMENT;
-    }
-    EXEC_Lock();
-    const EXEC_AppRecord_t *app = EXEC_CurrentApp();
-    AppIdPtr->id.id             = app != NULL ? app->id : 0;
-    EXEC_Unlock();
-    return app != NULL ? CFE_SUCCESS : CFE_ES_ERR_RESOURCEID_NOT_VALID;
-}
-
 bool CFE_ES_RunLoop(uint32 *RunStatus)
 {
     bool run = false;

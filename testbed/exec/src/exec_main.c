@@ -63,7 +63,6 @@ bool EXEC_Init(const EXEC_Config_t *config)
     }
     EXEC_EsReset();
     EXEC_PoolReset();
-    EXEC_CdsReset();
     EXEC_SemReset();
     EXEC_SocketReset();
     EXEC_TblReset();

@@ -1,6 +1,6 @@
 /**
  * @file
- * Small services: system log, checksums, performance marks, versions, processor and spacecraft ids, time.
+ * Small services: system log, performance marks, versions, processor and spacecraft ids, time.
  */
 #include <string.h>
 
@@ -29,26 +29,6 @@ void OS_printf(const char *string, ...)
     va_start(arguments, string);
     EXEC_Print(string, arguments);
     va_end(arguments);
-}
-
-/* CRC-16/ARC is the only one that cFE implements; the others give 0 there too. */
-uint32 CFE_ES_CalculateCRC(const void *DataPtr, size_t DataLength, uint32 InputCRC, CFE_ES_CrcType_Enum_t TypeCRC)
-{
-    if (TypeCRC != CFE_ES_CrcType_16_ARC || DataPtr == NULL)
-    {
-        return 0;
-    }
-    const uint8 *bytes = DataPtr;
-    uint32       crc   = InputCRC & 0xFFFFu;
-    for (size_t i = 0; i < DataLength; ++i)
-    {
-        crc ^= bytes[i];
-        for (int bit = 0; bit < 8; ++bit)
-        {
-            crc = (crc >> 1) ^ ((crc & 1u) != 0 ? 0xA001u : 0u);
-        }
-    }
-    return crc;
 }
 
 void CFE_ES_PerfLogAdd(uint32 Marker, uint32 EntryExit)
@@ -81,29 +61,6 @@ CFE_TIME_SysTime_t CFE_TIME_GetTime(void)
     time.Seconds    = (uint32)(now.tv_sec - EPOCH_UNIX_S);
     time.Subseconds = (uint32)(((uint64)now.tv_nsec << 32) / 1000000000u);
     return time;
-}
-
-CFE_TIME_SysTime_t CFE_TIME_Subtract(CFE_TIME_SysTime_t Time1, CFE_TIME_SysTime_t Time2)
-{
-    const uint64       a          = ((uint64)Time1.Seconds << 32) | Time1.Subseconds;
-    const uint64       b          = ((uint64)Time2.Seconds << 32) | Time2.Subseconds;
-    const uint64       difference = a - b;
-    CFE_TIME_SysTime_t time;
-    time.Seconds    = (uint32)(difference >> 32);
-    time.Subseconds = (uint32)difference;
-    return time;
-}
-
-CFE_TIME_Compare_t CFE_TIME_Compare(CFE_TIME_SysTime_t TimeA, CFE_TIME_SysTime_t TimeB)
-{
-    const uint32 ahead = TimeA.Seconds - TimeB.Seconds;
-    if (ahead == 0)
-    {
-        return TimeA.Subseconds == TimeB.Subseconds ? CFE_TIME_EQUAL
-                                                    : (TimeA.Subseconds > TimeB.Subseconds ? CFE_TIME_A_GT_B : CFE_TIME_A_LT_B);
-    }
-    const bool half = ahead == 0x80000000u && TimeA.Seconds > TimeB.Seconds; /* half way round the numbers decide */
-    return ahead < 0x80000000u || half ? CFE_TIME_A_GT_B : CFE_TIME_A_LT_B;
 }
 
 uint32 CFE_TIME_Sub2MicroSecs(uint32 SubSeconds)

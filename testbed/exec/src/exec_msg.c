@@ -10,7 +10,6 @@
 #define TYPE_CMD       0x10u
 #define SEC_HDR        0x08u
 #define VERSION_BITS   0xE0u
-#define APID_MAX       0x7FFu
 #define SEQUENCE_MAX   0x3FFFu
 #define FCN_CODE_MAX   0x7Fu
 #define SIZE_MIN       7u
@@ -111,27 +110,6 @@ CFE_Status_t CFE_MSG_SetFcnCode(CFE_MSG_Message_t *MsgPtr, CFE_MSG_FcnCode_t Fcn
     return CFE_SUCCESS;
 }
 
-CFE_Status_t CFE_MSG_GetApId(const CFE_MSG_Message_t *MsgPtr, CFE_MSG_ApId_t *ApId)
-{
-    if (MsgPtr == NULL || ApId == NULL)
-    {
-        return CFE_MSG_BAD_ARGUMENT;
-    }
-    *ApId = (CFE_MSG_ApId_t)(((MsgPtr->CCSDS.Pri.StreamId[0] & 0x07u) << 8) | MsgPtr->CCSDS.Pri.StreamId[1]);
-    return CFE_SUCCESS;
-}
-
-CFE_Status_t CFE_MSG_SetApId(CFE_MSG_Message_t *MsgPtr, CFE_MSG_ApId_t ApId)
-{
-    if (MsgPtr == NULL || ApId > APID_MAX)
-    {
-        return CFE_MSG_BAD_ARGUMENT;
-    }
-    MsgPtr->CCSDS.Pri.StreamId[0] = (uint8)((MsgPtr->CCSDS.Pri.StreamId[0] & ~0x07u) | ((unsigned)ApId >> 8));
-    MsgPtr->CCSDS.Pri.StreamId[1] = (uint8)(ApId & 0xFFu);
-    return CFE_SUCCESS;
-}
-
 CFE_Status_t CFE_MSG_GetSequenceCount(const CFE_MSG_Message_t *MsgPtr, CFE_MSG_SequenceCount_t *SeqCnt)
 {
     if (MsgPtr == NULL || SeqCnt == NULL)
@@ -153,27 +131,6 @@ CFE_Status_t CFE_MSG_SetSequenceCount(CFE_MSG_Message_t *MsgPtr, CFE_MSG_Sequenc
     return CFE_SUCCESS;
 }
 
-CFE_Status_t CFE_MSG_GetSegmentationFlag(const CFE_MSG_Message_t *MsgPtr, CFE_MSG_SegmentationFlag_t *SegFlag)
-{
-    if (MsgPtr == NULL || SegFlag == NULL)
-    {
-        return CFE_MSG_BAD_ARGUMENT;
-    }
-    *SegFlag = (CFE_MSG_SegmentationFlag_t)((unsigned)CFE_MSG_SegFlag_Continue + (MsgPtr->CCSDS.Pri.Sequence[0] >> 6));
-    return CFE_SUCCESS;
-}
-
-CFE_Status_t CFE_MSG_SetSegmentationFlag(CFE_MSG_Message_t *MsgPtr, CFE_MSG_SegmentationFlag_t SegFlag)
-{
-    if (MsgPtr == NULL || SegFlag < CFE_MSG_SegFlag_Continue || SegFlag > CFE_MSG_SegFlag_Unsegmented)
-    {
-        return CFE_MSG_BAD_ARGUMENT;
-    }
-    const unsigned bits           = (unsigned)SegFlag - (unsigned)CFE_MSG_SegFlag_Continue;
-    MsgPtr->CCSDS.Pri.Sequence[0] = (uint8)((MsgPtr->CCSDS.Pri.Sequence[0] & 0x3Fu) | (bits << 6));
-    return CFE_SUCCESS;
-}
-
 CFE_Status_t CFE_MSG_GetType(const CFE_MSG_Message_t *MsgPtr, CFE_MSG_Type_t *Type)
 {
     if (MsgPtr == NULL || Type == NULL)
@@ -181,17 +138,6 @@ CFE_Status_t CFE_MSG_GetType(const CFE_MSG_Message_t *MsgPtr, CFE_MSG_Type_t *Ty
         return CFE_MSG_BAD_ARGUMENT;
     }
     *Type = (MsgPtr->CCSDS.Pri.StreamId[0] & TYPE_CMD) != 0 ? CFE_MSG_Type_Cmd : CFE_MSG_Type_Tlm;
-    return CFE_SUCCESS;
-}
-
-CFE_Status_t CFE_MSG_SetType(CFE_MSG_Message_t *MsgPtr, CFE_MSG_Type_t Type)
-{
-    if (MsgPtr == NULL || (Type != CFE_MSG_Type_Cmd && Type != CFE_MSG_Type_Tlm))
-    {
-        return CFE_MSG_BAD_ARGUMENT;
-    }
-    const unsigned others         = MsgPtr->CCSDS.Pri.StreamId[0] & ~TYPE_CMD;
-    MsgPtr->CCSDS.Pri.StreamId[0] = (uint8)(others | (Type == CFE_MSG_Type_Cmd ? TYPE_CMD : 0u));
     return CFE_SUCCESS;
 }
 
@@ -268,29 +214,4 @@ CFE_Status_t CFE_MSG_ValidateChecksum(const CFE_MSG_Message_t *MsgPtr, bool *IsV
     }
     *IsValid = Checksum(MsgPtr) == 0;
     return CFE_SUCCESS;
-}
-
-static size_t HeaderBytes(const CFE_MSG_Message_t *msg)
-{
-    if ((msg->CCSDS.Pri.StreamId[0] & SEC_HDR) == 0)
-    {
-        return sizeof(CFE_MSG_Message_t);
-    }
-    return (msg->CCSDS.Pri.StreamId[0] & TYPE_CMD) != 0 ? sizeof(CFE_MSG_CommandHeader_t) : sizeof(CFE_MSG_TelemetryHeader_t);
-}
-
-void *CFE_SB_GetUserData(CFE_MSG_Message_t *MsgPtr)
-{
-    return MsgPtr != NULL ? (uint8 *)MsgPtr + HeaderBytes(MsgPtr) : NULL;
-}
-
-size_t CFE_SB_GetUserDataLength(const CFE_MSG_Message_t *MsgPtr)
-{
-    size_t size = 0;
-    if (MsgPtr == NULL)
-    {
-        return 0;
-    }
-    (void)CFE_MSG_GetSize(MsgPtr, &size);
-    return size - HeaderBytes(MsgPtr);
 }

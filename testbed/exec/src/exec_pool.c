@@ -1,6 +1,6 @@
 /**
  * @file
- * Memory pools and the critical data store.
+ * Memory pools.
  *
  * A pool behaves as cFE's: a block has the size of its bucket, is cut from the untouched end of the memory the first time, goes to
  * its bucket's list when given back and never changes its size. So a pool that runs dry there runs dry here.
@@ -32,7 +32,6 @@ typedef struct
 {
     size_t size;
     size_t first_free;
-    uint32 created, free;
 } Bucket_t;
 
 typedef struct
@@ -42,7 +41,7 @@ typedef struct
     pthread_mutex_t mutex;
     Bucket_t        buckets[CFE_MISSION_ES_POOL_MAX_BUCKETS];
     uint32          id;
-    uint32          created, errors, bucket_count;
+    uint32          bucket_count;
     bool            use_mutex;
 } Pool_t;
 
@@ -160,7 +159,6 @@ int32 CFE_ES_GetPoolBuf(CFE_ES_MemPoolBuf_t *BufPtr, CFE_ES_MemHandle_t Handle, 
         {
             offset             = bucket->first_free;
             bucket->first_free = BlockAt(pool, offset)->next;
-            --bucket->free;
         }
         else
         {
@@ -169,8 +167,6 @@ int32 CFE_ES_GetPoolBuf(CFE_ES_MemPoolBuf_t *BufPtr, CFE_ES_MemHandle_t Handle, 
             {
                 offset     = start;
                 pool->tail = start + bucket->size;
-                ++bucket->created;
-                ++pool->created;
             }
         }
     }
@@ -207,166 +203,13 @@ int32 CFE_ES_PutPoolBuf(CFE_ES_MemHandle_t Handle, CFE_ES_MemPoolBuf_t BufPtr)
             block->state       = BLOCK_FREE;
             block->next        = bucket->first_free;
             bucket->first_free = address - base;
-            ++bucket->free;
-            result = (int32)block->size;
+            result             = (int32)block->size;
         }
         else
         {
-            ++pool->errors;
             result = CFE_ES_POOL_BLOCK_INVALID;
         }
     }
     PoolGive(pool);
     return result;
-}
-
-CFE_Status_t CFE_ES_GetMemPoolStats(CFE_ES_MemPoolStats_t *BufPtr, CFE_ES_MemHandle_t Handle)
-{
-    Pool_t *pool = BufPtr != NULL ? PoolTake(Handle) : NULL;
-    if (pool == NULL)
-    {
-        return BufPtr == NULL ? CFE_ES_BAD_ARGUMENT : CFE_ES_ERR_RESOURCEID_NOT_VALID;
-    }
-    (void)memset(BufPtr, 0, sizeof *BufPtr);
-    BufPtr->PoolSize           = pool->size;
-    BufPtr->NumBlocksRequested = pool->created;
-    BufPtr->CheckErrCtr        = pool->errors;
-    BufPtr->NumFreeBytes       = pool->size - pool->tail;
-    for (uint32 i = 0; i < pool->bucket_count; ++i)
-    {
-        BufPtr->BlockStats[i].BlockSize  = pool->buckets[i].size;
-        BufPtr->BlockStats[i].NumCreated = pool->buckets[i].created;
-        BufPtr->BlockStats[i].NumFree    = pool->buckets[i].free;
-    }
-    PoolGive(pool);
-    return CFE_SUCCESS;
-}
-
-/* ------------------------------------------------------------------------------------------------- critical data store */
-
-#define CDS_ENTRIES 64u /* blocks that the store can be cut into; cFE has room for 512 */
-#define CDS_BYTES   ((size_t)CFE_PLATFORM_ES_CDS_SIZE)
-
-typedef struct
-{
-    size_t size, offset;
-    uint32 id;
-    char   name[CFE_MISSION_ES_CDS_MAX_FULL_NAME_LEN]; /* "APP.Name" */
-    bool   written;
-} CdsBlock_t;
-
-static CdsBlock_t cds_blocks[CDS_ENTRIES];
-static uint8      cds_memory[CDS_BYTES]; /* lives as long as the process, as there is no processor reset here */
-static size_t     cds_used;
-static uint32     cds_last;
-
-void EXEC_CdsReset(void)
-{
-    (void)memset(cds_blocks, 0, sizeof cds_blocks);
-    cds_used = 0;
-}
-
-CFE_Status_t CFE_ES_RegisterCDS(CFE_ES_CDSHandle_t *CDSHandlePtr, size_t BlockSize, const char *Name)
-{
-    if (CDSHandlePtr == NULL || Name == NULL)
-    {
-        return CFE_ES_BAD_ARGUMENT;
-    }
-    *CDSHandlePtr = CFE_ES_CDS_BAD_HANDLE;
-    if (Name[0] == '\0' || memchr(Name, '\0', CFE_MISSION_ES_CDS_MAX_NAME_LENGTH + 1) == NULL)
-    {
-        return CFE_ES_CDS_INVALID_NAME;
-    }
-    if (BlockSize == 0 || BlockSize > CDS_BYTES)
-    {
-        return CFE_ES_CDS_INVALID_SIZE;
-    }
-    CFE_Status_t status = CFE_ES_ERR_RESOURCEID_NOT_VALID;
-    EXEC_Lock();
-    const EXEC_AppRecord_t *app = EXEC_CurrentApp();
-    if (app != NULL)
-    {
-        char full_name[CFE_MISSION_ES_CDS_MAX_FULL_NAME_LEN];
-        (void)snprintf(full_name, sizeof full_name, "%s.%s", app->name, Name);
-        CdsBlock_t *block = NULL;
-        for (uint32 i = 0; block == NULL && i < CDS_ENTRIES; ++i)
-        {
-            block = cds_blocks[i].id != 0 && strcmp(cds_blocks[i].name, full_name) == 0 ? &cds_blocks[i] : NULL;
-        }
-        const uint32 id = EXEC_IdNext(cds_last, EXEC_ID_CDS, &cds_blocks[0].id, sizeof cds_blocks[0], CDS_ENTRIES);
-        if (block != NULL)
-        {
-            status              = block->size == BlockSize ? CFE_ES_CDS_ALREADY_EXISTS : CFE_ES_CDS_INVALID_SIZE;
-            CDSHandlePtr->id.id = status > 0 ? block->id : 0;
-        }
-        else if (id == 0)
-        {
-            status = CFE_ES_NO_RESOURCE_IDS_AVAILABLE;
-        }
-        else if (BlockSize > CDS_BYTES - cds_used)
-        {
-            status = CFE_ES_CDS_INSUFFICIENT_MEMORY;
-        }
-        else
-        {
-            block = &cds_blocks[EXEC_IdIndex(id, EXEC_ID_CDS, CDS_ENTRIES)];
-            (void)memcpy(block->name, full_name, sizeof block->name);
-            block->id      = id;
-            block->size    = BlockSize;
-            block->offset  = cds_used;
-            block->written = false;
-            cds_used += BlockSize;
-            cds_last            = id;
-            CDSHandlePtr->id.id = id;
-            status              = CFE_SUCCESS;
-        }
-    }
-    EXEC_Unlock();
-    return status;
-}
-
-/* With the lock held. */
-static CdsBlock_t *CdsFind(CFE_ES_CDSHandle_t handle)
-{
-    const uint32 index = EXEC_IdIndex(handle.id.id, EXEC_ID_CDS, CDS_ENTRIES);
-    return index != EXEC_NONE && cds_blocks[index].id == handle.id.id ? &cds_blocks[index] : NULL;
-}
-
-CFE_Status_t CFE_ES_CopyToCDS(CFE_ES_CDSHandle_t Handle, const void *DataToCopy)
-{
-    if (DataToCopy == NULL)
-    {
-        return CFE_ES_BAD_ARGUMENT;
-    }
-    EXEC_Lock();
-    CdsBlock_t *block = CdsFind(Handle);
-    if (block != NULL)
-    {
-        (void)memcpy(&cds_memory[block->offset], DataToCopy, block->size);
-        block->written = true;
-    }
-    EXEC_Unlock();
-    return block != NULL ? CFE_SUCCESS : CFE_ES_ERR_RESOURCEID_NOT_VALID;
-}
-
-CFE_Status_t CFE_ES_RestoreFromCDS(void *RestoreToMemory, CFE_ES_CDSHandle_t Handle)
-{
-    if (RestoreToMemory == NULL)
-    {
-        return CFE_ES_BAD_ARGUMENT;
-    }
-    CFE_Status_t status = CFE_ES_ERR_RESOURCEID_NOT_VALID;
-    EXEC_Lock();
-    const CdsBlock_t *block = CdsFind(Handle);
-    if (block != NULL && !block->written)
-    {
-        status = CFE_ES_CDS_BLOCK_CRC_ERR;
-    }
-    else if (block != NULL)
-    {
-        (void)memcpy(RestoreToMemory, &cds_memory[block->offset], block->size);
-        status = CFE_SUCCESS;
-    }
-    EXEC_Unlock();
-    return status;
 }

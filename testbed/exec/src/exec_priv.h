@@ -23,13 +23,11 @@
 enum
 {
     EXEC_ID_TASK     = 0x01,
-    EXEC_ID_COUNTSEM = 0x03,
     EXEC_ID_BINSEM   = 0x04,
     EXEC_ID_MUTEX    = 0x05,
     EXEC_ID_STREAM   = 0x06,
     EXEC_ID_APP      = 0x11,
     EXEC_ID_POOL     = 0x14,
-    EXEC_ID_CDS      = 0x15,
     EXEC_ID_PIPE     = 0x16,
     EXEC_ID_TABLE    = 0x1B
 };
@@ -103,7 +101,6 @@ bool EXEC_EsStop(uint32 timeout_ms);
 void EXEC_EsReset(void);
 bool EXEC_SbReset(void);
 void EXEC_TblReset(void);
-void EXEC_CdsReset(void);
 void EXEC_PoolReset(void);
 void EXEC_SemReset(void);
 void EXEC_SocketReset(void);

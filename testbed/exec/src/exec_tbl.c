@@ -408,13 +408,3 @@ CFE_Status_t CFE_TBL_ReleaseAddress(CFE_TBL_Handle_t TblHandle)
     EXEC_Unlock();
     return status;
 }
-
-/* cFE computes the table's checksum anew and tells other users; here there is neither. */
-CFE_Status_t CFE_TBL_Modified(CFE_TBL_Handle_t TblHandle)
-{
-    CFE_Status_t status = CFE_SUCCESS;
-    EXEC_Lock();
-    (void)OwnTable(TblHandle, &status);
-    EXEC_Unlock();
-    return status;
-}

@@ -281,18 +281,6 @@ int32 OS_SelectFdAdd(OS_FdSet *Set, osal_id_t objid)
     return OS_SUCCESS;
 }
 
-int32 OS_SelectFdClear(OS_FdSet *Set, osal_id_t objid)
-{
-    const Stream_t *stream = Find(objid);
-    if (Set == NULL || stream == NULL)
-    {
-        return Set == NULL ? OS_INVALID_POINTER : OS_ERR_INVALID_ID;
-    }
-    const uint32 index         = (uint32)(stream - net_streams);
-    Set->object_ids[index / 8] = (uint8)(Set->object_ids[index / 8] & ~(1u << (index % 8)));
-    return OS_SUCCESS;
-}
-
 static bool InSet(const OS_FdSet *set, uint32 index)
 {
     return set != NULL && (set->object_ids[index / 8] & (1u << (index % 8))) != 0;

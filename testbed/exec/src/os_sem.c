@@ -1,9 +1,8 @@
 /**
  * @file
- * Mutexes, counting and binary semaphores.
+ * Mutexes and binary semaphores.
  */
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "exec_priv.h"
@@ -12,7 +11,7 @@ typedef struct
 {
     uint32          id;
     char            name[OS_MAX_API_NAME];
-    uint32          value, most;
+    uint32          value;
     bool            made;
     pthread_mutex_t mutex; /* a mutex is this one; a semaphore guards its value by it */
     pthread_cond_t  cond;
@@ -27,12 +26,10 @@ typedef struct
 } SemTable_t;
 
 static Sem_t sem_mutexes[OS_MAX_MUTEXES];
-static Sem_t sem_counting[OS_MAX_COUNT_SEMAPHORES];
 static Sem_t sem_binary[OS_MAX_BIN_SEMAPHORES];
 
-static SemTable_t sem_mutex_table    = {EXEC_ID_MUTEX, sem_mutexes, OS_MAX_MUTEXES, 0};
-static SemTable_t sem_counting_table = {EXEC_ID_COUNTSEM, sem_counting, OS_MAX_COUNT_SEMAPHORES, 0};
-static SemTable_t sem_binary_table   = {EXEC_ID_BINSEM, sem_binary, OS_MAX_BIN_SEMAPHORES, 0};
+static SemTable_t sem_mutex_table  = {EXEC_ID_MUTEX, sem_mutexes, OS_MAX_MUTEXES, 0};
+static SemTable_t sem_binary_table = {EXEC_ID_BINSEM, sem_binary, OS_MAX_BIN_SEMAPHORES, 0};
 
 static void ResetTable(SemTable_t *table)
 {
@@ -55,11 +52,10 @@ static void ResetTable(SemTable_t *table)
 void EXEC_SemReset(void)
 {
     ResetTable(&sem_mutex_table);
-    ResetTable(&sem_counting_table);
     ResetTable(&sem_binary_table);
 }
 
-static int32 Create(SemTable_t *table, osal_id_t *sem_id, const char *name, uint32 value, uint32 most)
+static int32 Create(SemTable_t *table, osal_id_t *sem_id, const char *name, uint32 value)
 {
     if (sem_id == NULL || name == NULL)
     {
@@ -69,7 +65,7 @@ static int32 Create(SemTable_t *table, osal_id_t *sem_id, const char *name, uint
     {
         return OS_ERR_NAME_TOO_LONG;
     }
-    if (value > most)
+    if (value > OS_SEM_FULL)
     {
         return OS_INVALID_SEM_VALUE;
     }
@@ -92,7 +88,6 @@ static int32 Create(SemTable_t *table, osal_id_t *sem_id, const char *name, uint
         Sem_t *sem = &table->records[EXEC_IdIndex(id, table->kind, table->count)];
         (void)memcpy(sem->name, name, strlen(name) + 1);
         sem->value  = value;
-        sem->most   = most;
         sem->id     = id;
         table->last = id;
         sem_id->v   = id;
@@ -107,23 +102,9 @@ static Sem_t *Find(const SemTable_t *table, osal_id_t sem_id)
     return index != EXEC_NONE && table->records[index].id == sem_id.v ? &table->records[index] : NULL;
 }
 
-static int32 Delete(const SemTable_t *table, osal_id_t sem_id)
+int32 OS_BinSemGive(osal_id_t sem_id)
 {
-    EXEC_Lock();
-    Sem_t *sem = Find(table, sem_id);
-    if (sem != NULL)
-    {
-        sem->id = 0;
-        (void)pthread_cond_broadcast(&sem->cond);
-    }
-    EXEC_Unlock();
-    return sem != NULL ? OS_SUCCESS : OS_ERR_INVALID_ID;
-}
-
-static int32 Give(const SemTable_t *table, osal_id_t sem_id)
-{
-    Sem_t *sem    = Find(table, sem_id);
-    int32  status = OS_SUCCESS;
+    Sem_t *sem = Find(&sem_binary_table, sem_id);
     if (sem == NULL)
     {
         return OS_ERR_INVALID_ID;
@@ -131,24 +112,18 @@ static int32 Give(const SemTable_t *table, osal_id_t sem_id)
     int before = PTHREAD_CANCEL_ENABLE;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     (void)pthread_mutex_lock(&sem->mutex);
-    if (sem->value < sem->most)
-    {
-        ++sem->value;
-        (void)pthread_cond_signal(&sem->cond);
-    }
-    else if (table->kind == EXEC_ID_COUNTSEM) /* a full binary semaphore stays full */
-    {
-        status = OS_SEM_FAILURE;
-    }
+    sem->value = OS_SEM_FULL; /* A full semaphore stays full. */
+    (void)pthread_cond_signal(&sem->cond);
     (void)pthread_mutex_unlock(&sem->mutex);
     (void)pthread_setcancelstate(before, NULL);
-    return status;
+    return OS_SUCCESS;
 }
 
-static int32 Take(const SemTable_t *table, osal_id_t sem_id, int64 deadline_ns)
+int32 OS_BinSemTimedWait(osal_id_t sem_id, uint32 msecs)
 {
-    Sem_t *sem    = Find(table, sem_id);
-    int32  status = OS_SUCCESS;
+    const int64 deadline_ns = EXEC_NowNs() + (int64)msecs * 1000000;
+    Sem_t      *sem         = Find(&sem_binary_table, sem_id);
+    int32       status      = OS_SUCCESS;
     if (sem == NULL)
     {
         return OS_ERR_INVALID_ID;
@@ -176,15 +151,10 @@ static int32 Take(const SemTable_t *table, osal_id_t sem_id, int64 deadline_ns)
     return status;
 }
 
-static int64 After(uint32 msecs)
-{
-    return EXEC_NowNs() + (int64)msecs * 1000000;
-}
-
 int32 OS_MutSemCreate(osal_id_t *sem_id, const char *sem_name, uint32 options)
 {
     (void)options;
-    return Create(&sem_mutex_table, sem_id, sem_name, 0, 0);
+    return Create(&sem_mutex_table, sem_id, sem_name, 0);
 }
 
 int32 OS_MutSemTake(osal_id_t sem_id)
@@ -207,59 +177,8 @@ int32 OS_MutSemGive(osal_id_t sem_id)
     return pthread_mutex_unlock(&sem->mutex) == 0 ? OS_SUCCESS : OS_SEM_FAILURE;
 }
 
-int32 OS_MutSemDelete(osal_id_t sem_id)
-{
-    return Delete(&sem_mutex_table, sem_id);
-}
-
-int32 OS_CountSemCreate(osal_id_t *sem_id, const char *sem_name, uint32 sem_initial_value, uint32 options)
-{
-    (void)options;
-    return Create(&sem_counting_table, sem_id, sem_name, sem_initial_value, INT_MAX);
-}
-
-int32 OS_CountSemGive(osal_id_t sem_id)
-{
-    return Give(&sem_counting_table, sem_id);
-}
-
-int32 OS_CountSemTake(osal_id_t sem_id)
-{
-    return Take(&sem_counting_table, sem_id, -1);
-}
-
-int32 OS_CountSemTimedWait(osal_id_t sem_id, uint32 msecs)
-{
-    return Take(&sem_counting_table, sem_id, After(msecs));
-}
-
-int32 OS_CountSemDelete(osal_id_t sem_id)
-{
-    return Delete(&sem_counting_table, sem_id);
-}
-
 int32 OS_BinSemCreate(osal_id_t *sem_id, const char *sem_name, uint32 sem_initial_value, uint32 options)
 {
     (void)options;
-    return Create(&sem_binary_table, sem_id, sem_name, sem_initial_value, OS_SEM_FULL);
-}
-
-int32 OS_BinSemGive(osal_id_t sem_id)
-{
-    return Give(&sem_binary_table, sem_id);
-}
-
-int32 OS_BinSemTake(osal_id_t sem_id)
-{
-    return Take(&sem_binary_table, sem_id, -1);
-}
-
-int32 OS_BinSemTimedWait(osal_id_t sem_id, uint32 msecs)
-{
-    return Take(&sem_binary_table, sem_id, After(msecs));
-}
-
-int32 OS_BinSemDelete(osal_id_t sem_id)
-{
-    return Delete(&sem_binary_table, sem_id);
+    return Create(&sem_binary_table, sem_id, sem_name, sem_initial_value);
 }
