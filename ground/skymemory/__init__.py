@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from skymemory.store.keyvalue import KeyValue
     from skymemory.store.results import ChainResult, FindResult, GetResult, PrefetchResult, PutResult, StoreStatistics
     from skymemory.store.sky_store import SkyStore
-    from skymemory.testbed.running import running_store
+    from skymemory.testbed.running_store import running_store
     from skymemory.wire.address import Satellite
 
 __all__ = [

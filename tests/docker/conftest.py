@@ -11,7 +11,7 @@ import pytest
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, in_containers
 from skymemory.testbed.docker import DockerConstellation, DockerError, build_image, compose_command, containers, find_checkout
-from skymemory.testbed.several import AGENT
+from skymemory.testbed.several_machines import AGENT
 
 Docker = Callable[..., str]
 StartContainers = Callable[..., AbstractContextManager[Constellation]]

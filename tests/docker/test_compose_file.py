@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.testbed.compose import PROJECT, SATELLITE
 from skymemory.testbed.docker import build_image, compose_command

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.compose import PROJECT
 from skymemory.testbed.docker import containers

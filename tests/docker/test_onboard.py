@@ -6,7 +6,7 @@ from skymemory.fsw.health import HEALTH_MID, HealthState, HealthTelemetry, decod
 from skymemory.fsw.messages import Message
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.compose import SATELLITE_PYTHON
 from skymemory.wire.address import Satellite
 

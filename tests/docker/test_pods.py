@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed import satellite as skysat
+from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.compose import SATELLITE
 from skymemory.testbed.docker import build_image, find_checkout
-from skymemory.testbed.several import PLANE
+from skymemory.testbed.several_machines import PLANE
 from skymemory.wire.address import Satellite
 from support.ground_container import ALL_IS_WELL, ground, routes
 

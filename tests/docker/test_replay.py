@@ -9,8 +9,8 @@ import pytest
 from skymemory.cli.status import collect
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.playing_record import PlayingRecord

@@ -15,7 +15,7 @@ import redis
 
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.docker import build_image, find_checkout
-from skymemory.testbed.several import AGENT_SECRET, HTTP_PORT, LMCACHE_PORT, PLANE, RESP_PORT
+from skymemory.testbed.several_machines import AGENT_SECRET, HTTP_PORT, LMCACHE_PORT, PLANE, RESP_PORT
 from support.ground_container import ALL_IS_WELL, ground, routes
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]

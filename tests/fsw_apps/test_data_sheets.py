@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from skymemory.fsw.links import LINKS, NEIGHBOURS
+from skymemory.fsw.link_names import LINKS, NEIGHBOURS
 from support import c_layouts
 
 APPS = Path(__file__).parents[2] / "fsw_apps"

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from skymemory.agent.client import AgentClient, EngineInfo
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import Running, RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 
 PATIENCE_S = 60.0
 """Seconds to wait, for a machine that is busy with something else."""

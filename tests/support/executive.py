@@ -4,7 +4,7 @@ import ctypes
 
 from skymemory.fsw import Pipe
 from skymemory.fsw.bus import check
-from skymemory.fsw.native import library
+from skymemory.fsw.native_satellite import library
 from skymemory.fsw.structures import EVENT_MID, EventPayload
 
 _COUNTERS = ("no_subscribers", "message_limit", "pipe_overflow", "pool_empty")

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed.several import PLANE
+from skymemory.testbed.several_machines import PLANE
 
 GROUND = """
 import json, os, sys
 from skymemory.sky.constellation import Constellation
 from skymemory.link.control import ControlPlane
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.store.sky_store import SkyStore
 
 sky = Constellation.load(sys.argv[1])

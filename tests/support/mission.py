@@ -15,7 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from skymemory.fsw.relay import Relay
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed import satellite
+from skymemory.testbed import satellite_program
 from skymemory.testbed.local import free_port
 from skymemory.wire.address import Satellite
 
@@ -21,7 +21,7 @@ PT_LOAD, PT_INTERP = 1, 3
 def words() -> list[str]:
     base = Constellation()
     place = base.replace(network={"port": free_port(base)})
-    return [str(satellite.program()), *satellite.arguments(place, Satellite(3, 10))]
+    return [str(satellite_program.program()), *satellite_program.arguments(place, Satellite(3, 10))]
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_wrong_options(words: list[str], more: list[str], said: str) -> None:
 
 
 def test_help() -> None:
-    shown = run([str(satellite.program()), "--help"])
+    shown = run([str(satellite_program.program()), "--help"])
     assert shown.returncode == 0
     assert shown.stdout.startswith("usage: skysat ")
     assert "--hello-s" in shown.stdout
@@ -101,7 +101,7 @@ def test_help() -> None:
 
 def test_it_is_the_only_file_it_needs() -> None:
     """Statically linked: no interpreter, no libraries."""
-    elf = satellite.program().read_bytes()
+    elf = satellite_program.program().read_bytes()
     entries, size, count = (int.from_bytes(elf[at : at + n], "little") for at, n in ((0x20, 8), (0x36, 2), (0x38, 2)))
     kinds = {int.from_bytes(elf[at : at + 4], "little") for at in range(entries, entries + size * count, size)}
     assert elf[:5] == b"\x7fELF\x02"

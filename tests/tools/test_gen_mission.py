@@ -21,11 +21,11 @@ from space_packet_parser import load_xtce, validate_xtce
 from space_packet_parser.xtce.definitions import XtcePacketDefinition
 
 from skymemory.fsw import structures
-from skymemory.fsw.links import LINKS
+from skymemory.fsw.link_names import LINKS
 from skymemory.fsw.messages import Message
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite

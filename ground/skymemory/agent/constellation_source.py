@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 from skymemory.sky import whereabouts
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.whereabouts import Playing
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 
 
 class Serving(NamedTuple):

@@ -22,7 +22,7 @@ from skymemory.agent.systemd import notify
 from skymemory.agent.tracing import Tracing
 from skymemory.common.state_folder import http_record
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 
 _log = logging.getLogger(__name__)
 

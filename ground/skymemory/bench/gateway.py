@@ -24,7 +24,7 @@ from skymemory.sky.constellation import Constellation
 from skymemory.testbed.leash import guarded, leashed_folder, own_leash
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, cpu_seconds, identify
-from skymemory.testbed.state import Running, RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 
 VALUE_BYTES: Final = (3, 4096, 3_000_000)
 LOADS: Final = ((1, 1), (1, 16), (50, 1), (50, 16))

@@ -22,7 +22,7 @@ from rich.table import Table
 from skymemory.common import progress
 from skymemory.sky.constellation import ConfigError, Constellation
 from skymemory.store.sky_store import SkyStore
-from skymemory.testbed.state import RunRecord, RunSky
+from skymemory.testbed.run_record import RunRecord, RunSky
 
 WIDE = 10_000
 """Columns of output that is no terminal."""

@@ -32,8 +32,8 @@ from skymemory.testbed.docker import (
 )
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import stop
-from skymemory.testbed.several import kubernetes_file, stack_file
-from skymemory.testbed.state import DamagedStateError, Running, RunRecord
+from skymemory.testbed.run_record import DamagedStateError, Running, RunRecord
+from skymemory.testbed.several_machines import kubernetes_file, stack_file
 
 
 @click.command()

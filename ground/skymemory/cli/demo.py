@@ -26,7 +26,7 @@ from skymemory.common.extras import how_to_install
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.whereabouts import Source
 from skymemory.testbed.local import LocalConstellation, free_port
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 
 
 @click.command()

@@ -12,8 +12,8 @@ from skymemory.cli.common import BadInput, json_option, output_console, print_js
 from skymemory.cli.grid_tables import grid_tables
 from skymemory.cli.parameters import Place, page, page_options, require_place, require_servers
 from skymemory.simulate.drawing import SUFFIXES, look, save, save_csv, write_csv
-from skymemory.simulate.grid import Grid
 from skymemory.simulate.layout_figures import grid_figure
+from skymemory.simulate.layout_grid import Grid
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite

@@ -10,7 +10,7 @@ import click
 from skymemory.cli.common import find_sky, sky_option
 from skymemory.cli.parameters import require_place
 from skymemory.fsw.relay import COMMAND_PORT, TELEMETRY_PORT, Relay
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.wire.address import Satellite
 
 PORT_MAX = 65535

@@ -15,7 +15,7 @@ from skymemory.sky.orbit.schedule import Schedule, ScheduleError
 from skymemory.sky.orbit.schedule_format import unix_ms, utc
 from skymemory.sky.whereabouts import Playing
 from skymemory.testbed.replay import By, Handover, ReplayError, follow, held_now, playing_now, require_all, row_now, upload
-from skymemory.testbed.state import RunSky
+from skymemory.testbed.run_record import RunSky
 
 _HOUR_MS: Final = 3_600_000
 SPEED_MAX: Final = 1000

@@ -12,9 +12,9 @@ from skymemory.cli.common import BadInput, json_option, print_json, progress_bar
 from skymemory.common.defaults import MOST_PLANES, MOST_SLOTS
 from skymemory.sky.constellation import GridSettings, SiteSettings
 from skymemory.sky.orbit.fleet import FRESH_DAYS, Fleet, Wanted, arrange
+from skymemory.sky.orbit.positions import DAY_MS, OrbitError, Site
 from skymemory.sky.orbit.schedule import Schedule, ScheduleError
 from skymemory.sky.orbit.schedule_format import DURATION_MS_MAX, SUFFIXES, lines, unix_ms, utc
-from skymemory.sky.orbit.sky import DAY_MS, OrbitError, Site
 from skymemory.sky.orbit.tle import read_tle
 from skymemory.sky.orbit.walker import Walker
 

@@ -14,7 +14,8 @@ from rich.table import Table
 from skymemory.cli.common import BadInput, print_json, print_table, progress_bar
 from skymemory.cli.parameters import Place, page, page_options, require_place, require_servers
 from skymemory.simulate.drawing import SUFFIXES, Page, look, save, save_csv, write_csv
-from skymemory.simulate.figures import (
+from skymemory.simulate.latencies import PAPER, Row, Sweep, most_servers, rows
+from skymemory.simulate.latency_figures import (
     PLANE_COLUMNS,
     layouts_times_figure,
     packets_figure,
@@ -23,8 +24,7 @@ from skymemory.simulate.figures import (
     plane_ribbons,
 )
 from skymemory.simulate.layout_figures import GRID_COLUMNS, LAYOUT_FIGURES, grid_rows, layout_grids, layouts_figure
-from skymemory.simulate.packets import MeasuredRow, measured
-from skymemory.simulate.table import PAPER, Row, Sweep, most_servers, rows
+from skymemory.simulate.packet_latencies import MeasuredRow, measured
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 

@@ -8,8 +8,8 @@ import click
 from skymemory.cli.common import find_sky, sky_option
 from skymemory.cli.parameters import require_place
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed.single import kill_satellite, restart_satellite
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
+from skymemory.testbed.single_satellite import kill_satellite, restart_satellite
 from skymemory.wire.address import Satellite
 
 _PLANE = click.argument("plane", type=click.IntRange(min=1))

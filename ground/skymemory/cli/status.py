@@ -16,9 +16,9 @@ from skymemory.cli.common import find_sky, json_option, output_console, print_js
 from skymemory.cli.grid_tables import Cells, columns_needed, grid_tables
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.orbit.schedule_format import utc
 from skymemory.sky.whereabouts import Playing, Whereabouts
-from skymemory.sky.window import Route
 from skymemory.wire.address import Satellite
 
 DEADLINE_S = 3.0

@@ -11,12 +11,12 @@ from rich.table import Table
 
 from skymemory.cli.common import BadInput, Failure, json_option, print_json, print_table, progress_bar
 from skymemory.sky.constellation import CONFIG_FILE, Constellation
+from skymemory.sky.orbit.positions import OrbitError
 from skymemory.sky.orbit.schedule import Schedule, ScheduleError
-from skymemory.sky.orbit.sky import OrbitError
 from skymemory.twin import VIOLATIONS_MAX
 
 if TYPE_CHECKING:
-    from skymemory.twin.driver import Report, Violation
+    from skymemory.twin.single_run import Report, Violation
 
 _HOUR_MS: Final = 3_600_000
 _SEEDS_MAX: Final = 1_000_000
@@ -91,9 +91,9 @@ def _one(
     violations_max: int,
     as_json: bool,
 ) -> None:
-    from skymemory.twin.driver import Setup, Twin, with_links
     from skymemory.twin.faults import FaultError, Faults
     from skymemory.twin.native_twin import TwinError
+    from skymemory.twin.single_run import Setup, Twin, with_links
 
     command = ["skymem", "twin", str(path), "--seed", str(seed)]
     try:

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from skymemory.fsw import structures as c
 from skymemory.fsw.messages import Message
-from skymemory.fsw.native import library
+from skymemory.fsw.native_satellite import library
 from skymemory.fsw.structures import MESSAGE_BYTES_MAX, MESSAGE_LIMIT, PIPE_DEPTH_MAX, EventType
 
 _SLICE_S: Final = 0.5

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from skymemory.fsw import structures
 from skymemory.fsw.bus import App, FswError, Pipe
-from skymemory.fsw.native import library
+from skymemory.fsw.native_satellite import library
 from skymemory.fsw.structures import WHY_BYTES, IslHousekeeping, KvcHousekeeping
 
 _HK_TIMEOUT_S = 5.0

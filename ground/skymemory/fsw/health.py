@@ -15,7 +15,7 @@ from typing import Final
 from skymemory.fsw import structures
 from skymemory.fsw.bus import FswError
 from skymemory.fsw.executive import Executive
-from skymemory.fsw.links import NEIGHBOURS, links_of
+from skymemory.fsw.link_names import NEIGHBOURS, links_of
 from skymemory.fsw.messages import ONBOARD_MIDS, Message
 from skymemory.fsw.onboard import OnboardApp
 from skymemory.fsw.structures import EventType, IslHousekeeping, KvcHousekeeping

@@ -13,7 +13,7 @@ from typing import Final, Self
 from skymemory.fsw.messages import Message, MessageError
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 
 COMMAND_PORT: Final = 1234

@@ -8,7 +8,7 @@ from skymemory.link import structures
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import library
 from skymemory.link.structures import Word
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.packets import NO_KEY, Packet
 

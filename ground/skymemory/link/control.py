@@ -22,7 +22,7 @@ from skymemory.link.shares import shares_of
 from skymemory.link.structures import Cleared, HeldVerdict, Word
 from skymemory.link.structures import Held as CoreHeld
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import GROUND_PLANE, NO_KEY, ChunkSet, PacketError, migrate_payload

@@ -9,7 +9,7 @@ from skymemory.link.ask import Ask, SatelliteAnswer, facts_of
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import library
 from skymemory.link.structures import CHUNKSET_MAX_BYTES, HELD_NOWHERE
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 
 _Payload: Final = ctypes.c_uint8 * CHUNKSET_MAX_BYTES

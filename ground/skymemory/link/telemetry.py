@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import GROUND_PLANE, Packet, PacketError, decode

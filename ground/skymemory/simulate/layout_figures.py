@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skymemory.simulate.drawing import GRID, INK, SOFT, Page, new_figure
-from skymemory.simulate.grid import Grid
+from skymemory.simulate.latencies import PAPER, Sweep
+from skymemory.simulate.layout_grid import Grid
 from skymemory.simulate.mapping import LAYOUT_TEXTS
-from skymemory.simulate.table import PAPER, Sweep
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.wire.address import Satellite
 

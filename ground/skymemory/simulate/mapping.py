@@ -1,8 +1,8 @@
 """Mappings of servers to satellites: the three layouts of the paper's simulation, before and after rotations."""
 
-from skymemory.simulate.published import published_places
+from skymemory.simulate.published_mapping import published_places
 from skymemory.sky.placement.layouts import LayoutName
-from skymemory.sky.placement.rolling import Cell, RollingLayout
+from skymemory.sky.placement.rolling_layout import Cell, RollingLayout
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 

@@ -21,7 +21,7 @@ from pydantic import (
 
 from skymemory.common import defaults
 from skymemory.common.checked_toml import CheckedModel, Mistake, contradiction, mistakes, numbers, read_toml, tell, whole_numbers
-from skymemory.sky.orbit import geometry
+from skymemory.sky.orbit import paper_distances
 from skymemory.sky.placement.layouts import SERVERS_MAX, LayoutName
 from skymemory.sky.placement.torus import Direction, Torus
 from skymemory.wire import icd
@@ -371,8 +371,8 @@ class Constellation(CheckedModel):
         slot_us = plane_us = links.delay_us
         if links.model == "geometry":
             cross_km, in_km = self._neighbours_km()
-            slot_us += geometry.delay_us(in_km)
-            plane_us += geometry.delay_us(cross_km)
+            slot_us += paper_distances.delay_us(in_km)
+            plane_us += paper_distances.delay_us(cross_km)
         common = LinkModel(0, links.jitter_us, links.rate_kbps, links.loss_ppm)
         within, between = common._replace(delay_us=slot_us), common._replace(delay_us=plane_us)
         changes = {
@@ -403,22 +403,22 @@ class Constellation(CheckedModel):
         if links.model == "geometry":
             torus = Torus(self.planes, self.slots)
             steps = torus.plane_offset(centre.plane, plane), torus.slot_offset(centre.slot, slot)
-            away_km = geometry.grid_km(*steps, *self._neighbours_km())
-            delay += geometry.delay_us(geometry.ground_km(away_km, self.grid.altitude_km))
+            away_km = paper_distances.grid_km(*steps, *self._neighbours_km())
+            delay += paper_distances.delay_us(paper_distances.ground_km(away_km, self.grid.altitude_km))
         return LinkModel(delay, links.jitter_us, links.rate_kbps, links.loss_ppm)
 
     def _longest_way_us(self) -> int:
         """Return the largest delay that geometry gives any link; one is the link from the ground to the farthest satellite."""
         cross_km, in_km = self._neighbours_km()
-        away_km = geometry.grid_km(self.planes // 2, self.slots // 2, cross_km, in_km)
-        return geometry.delay_us(max(cross_km, in_km, geometry.ground_km(away_km, self.grid.altitude_km)))
+        away_km = paper_distances.grid_km(self.planes // 2, self.slots // 2, cross_km, in_km)
+        return paper_distances.delay_us(max(cross_km, in_km, paper_distances.ground_km(away_km, self.grid.altitude_km)))
 
     def _neighbours_km(self) -> tuple[float, float]:
         """Return the largest distance of neighbours in different planes, and the distance of neighbours in one plane."""
         grid = self.grid
         return (
-            geometry.cross_plane_km(grid.planes, grid.altitude_km, grid.geometry == "star"),
-            geometry.in_plane_km(grid.slots, grid.altitude_km),
+            paper_distances.cross_plane_km(grid.planes, grid.altitude_km, grid.geometry == "star"),
+            paper_distances.in_plane_km(grid.slots, grid.altitude_km),
         )
 
 

@@ -12,8 +12,8 @@ from math import floor
 from typing import Protocol
 
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.placement.places import NOBODY, LateSatellites, Places, Shares
 from skymemory.sky.placement.structures import SCHEDULE_NONE
 from skymemory.sky.placement.track import Track

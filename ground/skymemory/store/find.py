@@ -13,7 +13,7 @@ from typing import Final
 from skymemory.link.ask import is_ahead, is_other
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.structures import Word
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.store.decisions import LookupStep, LookupSteps
 from skymemory.store.parts import Operation, StoreParts
 from skymemory.store.results import ChainResult, FindResult, Status

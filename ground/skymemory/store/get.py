@@ -6,7 +6,7 @@ from dataclasses import replace
 from skymemory.common.progress import Progress
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import Transfer
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.store.decisions import Attempts, AttemptStep, Verdict
 from skymemory.store.find import Lookups
 from skymemory.store.parts import Operation, StoreParts

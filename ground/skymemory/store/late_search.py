@@ -13,11 +13,11 @@ from threading import Lock
 from typing import NamedTuple
 
 from skymemory.link.control import ControlPlane
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement import structures
-from skymemory.sky.placement.core import library
+from skymemory.sky.placement.core_library import library
 from skymemory.sky.placement.places import NOBODY, LateSatellites
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.sky.window import Route
 from skymemory.store.routes import Routes, Ways
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import Final
 from skymemory.link.ask import SatelliteAnswer
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Move
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.store.late_search import Late
 from skymemory.store.parts import Operation
 from skymemory.store.results import Status

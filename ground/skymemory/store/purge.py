@@ -10,7 +10,7 @@ from skymemory.link.ask import is_confirmed
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import Purged
 from skymemory.link.structures import Cleared
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.store.decisions import ClearStep, PurgeSteps
 from skymemory.store.parts import Operation
 

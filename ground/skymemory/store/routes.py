@@ -15,13 +15,13 @@ from typing import Final, NamedTuple
 
 from skymemory.common import defaults
 from skymemory.link.control import ControlPlane
-from skymemory.sky import window
+from skymemory.sky import entry_satellites
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement import structures
-from skymemory.sky.placement.core import core_torus, from_core, library
+from skymemory.sky.placement.core_library import core_torus, from_core, library
 from skymemory.sky.placement.places import NOBODY, LateSatellites
 from skymemory.sky.placement.structures import ReachFound, ReachMay
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.sky.window import Route
 from skymemory.wire.address import Satellite
 
 _log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class Routes:
         return kept[rows]
 
     def lookup_routes(self) -> list[Route]:
-        """Return routes to the satellites that a lookup asks, in order (`window.lookup_routes`).
+        """Return routes to the satellites that a lookup asks, in order (`entry_satellites.lookup_routes`).
 
         While servers move, satellites are asked at the old places first and then at the new ones.
         """
@@ -138,7 +138,7 @@ class Routes:
         found: list[Route] = []
         asked: list[Route] = []
         for row in rows:
-            before, asked = asked, window.lookup_routes(self._where, row, self._routes(row, now_s))
+            before, asked = asked, entry_satellites.lookup_routes(self._where, row, self._routes(row, now_s))
             found += [route for route in asked if route not in before]
         return found
 
@@ -203,10 +203,10 @@ class Routes:
         row = now if row is None else row
         lost = self._lost
         if self._where.constellation.cache.window == "physical":
-            return window.server_routes(self._where, now_s, lost, row)
+            return entry_satellites.server_routes(self._where, now_s, lost, row)
         placed = self._kept_for(lost, now_s).routes
         if row not in placed:
-            placed[row] = window.server_routes(self._where, now_s, lost, row)
+            placed[row] = entry_satellites.server_routes(self._where, now_s, lost, row)
         return placed[row]
 
     def _kept_for(self, lost: frozenset[Satellite], now_s: float) -> "_Kept":
@@ -219,9 +219,11 @@ class Routes:
 
     def _find_ways(self, now_s: float, epoch: int, lost: frozenset[Satellite], late: LateSatellites = NOBODY) -> Ways | None:
         shares = self._where.shares(now_s, epoch, lost, late)
-        entry_points = window.entries(self._where, now_s, lost)
+        entry_points = entry_satellites.entries(self._where, now_s, lost)
         satellites = dict.fromkeys(satellite for place in shares.places for satellite in place)
-        routes = {one: found for one in satellites if (found := window.route(self._where, one, entry_points)) is not None}
+        routes = {
+            one: found for one in satellites if (found := entry_satellites.route(self._where, one, entry_points)) is not None
+        }
         if len(routes) < len(satellites):  # no satellite is in sight
             return None
         places = tuple(tuple(map(routes.__getitem__, place)) for place in shares.places)
@@ -247,13 +249,13 @@ class Routes:
     def to(self, satellites: Collection[Satellite]) -> list[Route]:
         """Return routes to satellites, in order, without those that are lost or cannot be reached."""
         lost = self._lost
-        entry_points = window.entries(self._where, time.time(), lost)
-        found = (window.route(self._where, one, entry_points) for one in satellites if one not in lost)
+        entry_points = entry_satellites.entries(self._where, time.time(), lost)
+        found = (entry_satellites.route(self._where, one, entry_points) for one in satellites if one not in lost)
         return [route for route in found if route is not None]
 
     def _around(self, routes: Sequence[Route]) -> list[Route]:
         """Return the routes that a look pings: these, those to the entry satellites, and a few others for comparison."""
-        others = window.others(self._where, time.time(), self._lost | {one for route in routes for one in route})
+        others = entry_satellites.others(self._where, time.time(), self._lost | {one for route in routes for one in route})
         asks = _asks(routes, room=2 * len(routes) + defaults.HOST_OTHERS)
         with self._lock:
             number = self._core.SKY_Reach_Around(self._at, asks, len(routes), _asks(others), len(others))
@@ -309,9 +311,11 @@ class Routes:
         """Return routes to lost satellites: direct ones to entry satellites, and over answering entry satellites to others."""
         lost = self.lost
         now_s = time.time()
-        ways, ways_left = (window.entries(self._where, now_s, left_out) for left_out in ((), lost))
+        ways, ways_left = (entry_satellites.entries(self._where, now_s, left_out) for left_out in ((), lost))
         direct = [Route(one, one) for one in satellites if ways is None or one in ways]
-        behind = (window.route(self._where, one, ways_left) for one in satellites if ways is not None and one not in ways)
+        behind = (
+            entry_satellites.route(self._where, one, ways_left) for one in satellites if ways is not None and one not in ways
+        )
         return direct + [found for found in behind if found is not None]
 
 

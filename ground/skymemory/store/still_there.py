@@ -12,9 +12,9 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from skymemory.link.block_entry import BlockEntry
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement import structures
-from skymemory.sky.placement.core import core_torus, library, to_core
-from skymemory.sky.window import Route
+from skymemory.sky.placement.core_library import core_torus, library, to_core
 from skymemory.store.decisions import Denied, Verdict, verdict_of
 from skymemory.store.parts import Operation, StoreParts
 

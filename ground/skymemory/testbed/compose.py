@@ -6,7 +6,7 @@ from importlib.metadata import version
 from ipaddress import IPv4Network
 
 from skymemory.sky.constellation import CONFIG_FILE, Constellation
-from skymemory.testbed import satellite as skysat
+from skymemory.testbed import satellite_program as skysat
 
 PROJECT = "skymemory"
 NETWORK = "198.18.0.0/15"

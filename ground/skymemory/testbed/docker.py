@@ -15,7 +15,7 @@ from skymemory.common.progress import Progress
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.compose import PROJECT, SATELLITE, Image, compose_file
 from skymemory.testbed.leash import Leash, guarded, own_leash
-from skymemory.testbed.room import Engine, container_rooms, refusal
+from skymemory.testbed.room_for_satellites import Engine, container_rooms, refusal
 from skymemory.wire.address import Satellite
 
 OF_PROJECT = f"label=com.docker.compose.project={PROJECT}"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from skymemory.common.progress import Progress
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed import satellite as skysat
+from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.leash import Leash, leashed_folder
 from skymemory.testbed.processes import ProcessId, identify, stop
-from skymemory.testbed.room import refusal, rooms
+from skymemory.testbed.room_for_satellites import refusal, rooms
 from skymemory.wire.address import Satellite
 
 START_DEADLINE_S = 60.0

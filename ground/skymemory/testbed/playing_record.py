@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.orbit.schedule_format import SUFFIXES
-from skymemory.sky.placement.rolling import Cell
+from skymemory.sky.placement.rolling_layout import Cell
 from skymemory.sky.placement.torus import Torus
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing

@@ -17,17 +17,17 @@ from typing import Final, Literal
 
 from skymemory.fsw import structures
 from skymemory.fsw.messages import Message
+from skymemory.fsw.mission_tables import ROWS_MAX
 from skymemory.fsw.structures import KvcFunctionCode
-from skymemory.fsw.tables import ROWS_MAX
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import crc32c
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.placement.layouts import LAYOUT_IDS
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing
-from skymemory.sky.window import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 

@@ -12,7 +12,7 @@ from skymemory.common.checked_toml import CheckedModel, Mistake, mistakes, numbe
 from skymemory.sky.constellation import SatelliteField, satellite_of
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import structures
-from skymemory.twin.actions import Action, TwinLinkModel, any_link, border, cut, link_of, node_of, together
+from skymemory.twin.fault_actions import Action, TwinLinkModel, any_link, border, cut, link_of, node_of, together
 from skymemory.twin.structures import FaultKind
 from skymemory.wire.address import Satellite
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skymemory.common import compiled
-from skymemory.sky.placement.rolling import Cell
+from skymemory.sky.placement.rolling_layout import Cell
 from skymemory.twin import structures
 
 START_US: Final = 1_000_000_000

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skymemory.common import defaults
-from skymemory.sky.orbit.geometry import cross_plane_km, grid_km, ground_km, in_plane_km
+from skymemory.sky.orbit.paper_distances import cross_plane_km, grid_km, ground_km, in_plane_km
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
-from skymemory.sky.placement.rolling import Cell
+from skymemory.sky.placement.rolling_layout import Cell
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import structures
 from skymemory.twin.native_twin import PACKET_ROOM, START_US, NativeTwin, TwinError

@@ -10,14 +10,14 @@ from random import Random
 from typing import Final
 
 from skymemory.common import defaults
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import VIOLATIONS_MAX
-from skymemory.twin.driver import Report, Setup, Twin
 from skymemory.twin.faults import Faults
+from skymemory.twin.single_run import Report, Setup, Twin
 from skymemory.twin.structures import Break, Uplink
 from skymemory.twin.workload import Workload
 

@@ -22,14 +22,14 @@
 /** Kinds of ids; the numbers are cFE's. */
 enum
 {
-    EXEC_ID_TASK     = 0x01,
-    EXEC_ID_BINSEM   = 0x04,
-    EXEC_ID_MUTEX    = 0x05,
-    EXEC_ID_STREAM   = 0x06,
-    EXEC_ID_APP      = 0x11,
-    EXEC_ID_POOL     = 0x14,
-    EXEC_ID_PIPE     = 0x16,
-    EXEC_ID_TABLE    = 0x1B
+    EXEC_ID_TASK   = 0x01,
+    EXEC_ID_BINSEM = 0x04,
+    EXEC_ID_MUTEX  = 0x05,
+    EXEC_ID_STREAM = 0x06,
+    EXEC_ID_APP    = 0x11,
+    EXEC_ID_POOL   = 0x14,
+    EXEC_ID_PIPE   = 0x16,
+    EXEC_ID_TABLE  = 0x1B
 };
 
 typedef enum

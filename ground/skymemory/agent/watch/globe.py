@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.orbit.geometry import EARTH_RADIUS_KM
-from skymemory.sky.orbit.sky import OrbitError, Site
+from skymemory.sky.orbit.paper_distances import EARTH_RADIUS_KM
+from skymemory.sky.orbit.positions import OrbitError, Site
 from skymemory.sky.whereabouts import Playing
 from skymemory.wire.address import Satellite
 

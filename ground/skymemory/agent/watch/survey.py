@@ -29,7 +29,7 @@ from skymemory.agent.watch.frame import (
 )
 from skymemory.agent.watch.globe import Globe
 from skymemory.link.control import LINK_NAMES, ControlPlane, LinkStats
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.store.results import StoreStatistics
 from skymemory.store.sky_store import SkyStore
 from skymemory.wire.address import Satellite

@@ -14,9 +14,9 @@ import numpy as np
 from sgp4.api import WGS72, Satrec
 
 from skymemory.common.defaults import MOST_PLANES, MOST_SLOTS
-from skymemory.sky.orbit.geometry import EARTH_RADIUS_KM
+from skymemory.sky.orbit.paper_distances import EARTH_RADIUS_KM
 from skymemory.sky.orbit.planes import Planes, find_planes, mean_angle_deg
-from skymemory.sky.orbit.sky import DAY_MS, Array, OrbitError, Sky, julian
+from skymemory.sky.orbit.positions import DAY_MS, Array, OrbitError, Sky, julian
 from skymemory.sky.orbit.slots import Slots, assign, bases_deg, count_slots
 from skymemory.sky.orbit.tle import Element
 from skymemory.wire.address import Satellite

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from skymemory.sky.orbit.sky import Array
+from skymemory.sky.orbit.positions import Array
 
 _NEAR_DEG: Final = (0.1, 0.25, 0.5, 1.0)
 """Distances within which two nodes belong together; the narrowest that shows clear planes is taken."""

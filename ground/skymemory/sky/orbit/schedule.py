@@ -9,10 +9,10 @@ from pathlib import Path
 
 from skymemory.common.progress import Progress
 from skymemory.sky.orbit import schedule_format
-from skymemory.sky.orbit.events import Link, View, Watch
 from skymemory.sky.orbit.fleet import Fleet, filled
+from skymemory.sky.orbit.positions import Site, Sky
 from skymemory.sky.orbit.schedule_format import Change, Header, NearestChange, ScheduleError, WindowChange, utc
-from skymemory.sky.orbit.sky import Site, Sky
+from skymemory.sky.orbit.views import Link, View, Watch
 from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.placement.torus import Direction
 from skymemory.sky.placement.track import Track

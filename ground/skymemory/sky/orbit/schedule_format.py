@@ -14,9 +14,9 @@ from pydantic import AfterValidator, Field, ValidationError
 from skymemory.common.checked_toml import CheckedModel, numbers, shortened, shown, whole_numbers
 from skymemory.common.defaults import MOST_PLANES, MOST_SLOTS
 from skymemory.common.whole_file import write_whole
-from skymemory.sky.orbit.events import Link
-from skymemory.sky.orbit.sky import OrbitError
+from skymemory.sky.orbit.positions import OrbitError
 from skymemory.sky.orbit.tle import Element, element_of
+from skymemory.sky.orbit.views import Link
 from skymemory.sky.placement.torus import Direction, Torus
 from skymemory.wire.address import Satellite
 

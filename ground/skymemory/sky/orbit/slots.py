@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from skymemory.sky.orbit.planes import mean_angle_deg
-from skymemory.sky.orbit.sky import Array
+from skymemory.sky.orbit.positions import Array
 
 _REGULAR: Final = 0.8
 """Least mean length of the satellites' phases, as unit vectors, at which they keep station."""

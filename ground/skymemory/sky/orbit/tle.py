@@ -11,8 +11,8 @@ import numpy as np
 from sgp4.api import SGP4_ERRORS, Satrec
 from sgp4.io import compute_checksum
 
-from skymemory.sky.orbit.geometry import EARTH_RADIUS_KM
-from skymemory.sky.orbit.sky import DAY_MS, UNIX_EPOCH_JD, OrbitError
+from skymemory.sky.orbit.paper_distances import EARTH_RADIUS_KM
+from skymemory.sky.orbit.positions import DAY_MS, UNIX_EPOCH_JD, OrbitError
 
 _LENGTH: Final = 69
 _NAME_LENGTH: Final = 24

@@ -17,8 +17,8 @@ from math import pi, radians, sqrt
 import numpy as np
 from sgp4.api import WGS72, Satrec
 
-from skymemory.sky.orbit.geometry import EARTH_RADIUS_KM
-from skymemory.sky.orbit.sky import Sky, sidereal_rad
+from skymemory.sky.orbit.paper_distances import EARTH_RADIUS_KM
+from skymemory.sky.orbit.positions import Sky, sidereal_rad
 from skymemory.wire.address import Satellite
 
 EARTH_MU_KM3_PER_S2 = 398_600.4418

@@ -22,7 +22,7 @@ from collections.abc import Collection
 from typing import Final, Literal
 
 from skymemory.sky.placement import structures
-from skymemory.sky.placement.core import core_torus, from_core, library, sorted_list, to_core
+from skymemory.sky.placement.core_library import core_torus, from_core, library, sorted_list, to_core
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from skymemory.sky.placement import structures
-from skymemory.sky.placement.core import core_torus, from_core, library, sorted_list
+from skymemory.sky.placement.core_library import core_torus, from_core, library, sorted_list
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName, require_servers
-from skymemory.sky.placement.rolling import Cell, RollingLayout
+from skymemory.sky.placement.rolling_layout import Cell, RollingLayout
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 

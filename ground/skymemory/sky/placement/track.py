@@ -12,7 +12,7 @@ from typing import Final
 
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.places import Places
-from skymemory.sky.placement.rolling import Cell, RollingLayout
+from skymemory.sky.placement.rolling_layout import Cell, RollingLayout
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 

@@ -16,7 +16,7 @@ from skymemory.agent.formats import Formats
 from skymemory.agent.protocol import VERSION, Hello
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 from support.agents import PATIENCE_S
 
 

@@ -19,14 +19,14 @@ import pytest
 
 from skymemory.agent.http import CONNECTIONS_MAX
 from skymemory.agent.service import DESCRIPTORS
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 from skymemory.wire.address import Satellite
 from support.agents import PATIENCE_S, AgentProcess, tell_up, wait_until
 

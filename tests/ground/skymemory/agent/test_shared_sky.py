@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from skymemory.agent.constellation_source import FixedSource, RunningSource
 from skymemory.agent.shared_sky import SharedSky
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 from support.agents import PATIENCE_S, tell_up
 
 StartSky = Callable[..., LocalConstellation]

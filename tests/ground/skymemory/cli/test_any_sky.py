@@ -14,8 +14,8 @@ import redis
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.testbed.local import LocalConstellation
 from support.agents import AgentProcess

@@ -15,7 +15,7 @@ from skymemory.cli.status import print_grid
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import identify, is_alive
-from skymemory.testbed.state import Running, RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 from skymemory.wire.address import Satellite
 
 CONFIG = """

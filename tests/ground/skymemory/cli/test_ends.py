@@ -18,7 +18,7 @@ import pytest
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import free_port
 from skymemory.testbed.processes import ProcessId, identify, is_alive
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 
 MARK = "SKYMEM_TEST_ENDS"
 PATIENCE_S = 300.0

@@ -17,9 +17,9 @@ from click.testing import CliRunner, Result
 from skymemory.cli import main
 from skymemory.sky.constellation import Constellation
 from skymemory.store.results import GetResult, Status
-from skymemory.testbed import satellite
+from skymemory.testbed import satellite_program
 from skymemory.testbed.local import LocalConstellation, free_port
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 
 CONFIG = "[constellation]\nplanes = {planes}\nslots = {slots}\n[network]\nport = {port}\n[cache]\ncentre = [1, 1]\nservers = 2\n"
 DISK_BYTES = 256 * 1024
@@ -93,7 +93,7 @@ def test_up_with_room_for_logs_only(skymem: Skymem, tmp_path: Path, small_disk: 
 def test_a_satellite_whose_output_is_lost_does_not_stay() -> None:
     words = ["--plane", "1", "--slot", "1", "--planes", "1", "--slots", "1", "--port"]
     sky = Constellation().replace(constellation={"planes": 1, "slots": 1}, cache={"centre": [1, 1], "servers": 1})
-    command = [satellite.program(), *words, str(free_port(sky))]
+    command = [satellite_program.program(), *words, str(free_port(sky))]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 1

@@ -16,15 +16,15 @@ from skymemory.cli import main
 from skymemory.cli import replay as cli_replay
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.whereabouts import Playing
 from skymemory.testbed import replay as testbed_replay
 from skymemory.testbed.local import free_port
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.replay import ReplayError, row_now
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 from skymemory.wire.address import Satellite
 
 HOUR_MS = 3_600_000

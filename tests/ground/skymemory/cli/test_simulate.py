@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
-from skymemory.simulate.table import PAPER, rows
+from skymemory.simulate.latencies import PAPER, rows
 
 
 def skymem(*words: str) -> Result:

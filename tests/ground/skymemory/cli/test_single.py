@@ -11,7 +11,7 @@ from skymemory.cli import main
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import is_alive
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 from skymemory.wire.address import Satellite
 
 CONFIG = "[constellation]\nplanes = 2\nslots = 3\n[network]\nport = {port}\n[cache]\ncentre = [1, 1]\nservers = 4\n"

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from skymemory.cli import main
-from skymemory.twin import driver, seeds
+from skymemory.twin import seeds, single_run
 from skymemory.twin.structures import Break
 from support.elements import shell
 
@@ -83,12 +83,12 @@ def test_some_seeds(tmp_path: Path) -> None:
 
 
 def test_a_violation_ends_with_the_command_that_replays_it(tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = driver.Twin.__init__
+    plain = single_run.Twin.__init__
 
-    def broken(self: driver.Twin, setup: driver.Setup, seed: int, faults: object = None, _: object = None) -> None:
+    def broken(self: single_run.Twin, setup: single_run.Setup, seed: int, faults: object = None, _: object = None) -> None:
         plain(self, setup, seed, None, Break.FLIP)
 
-    monkeypatch.setattr(driver.Twin, "__init__", broken)
+    monkeypatch.setattr(single_run.Twin, "__init__", broken)
     result = skymem(tmp_path, str(berlin), "--seed", "3", "--hours", "0.1", status=1)
     assert "exact: a chunk is not what was put" in result.stderr
     assert result.stderr.splitlines()[-1].endswith(f"violations; this replays them: skymem twin {berlin} --seed 3 --hours 0.1")
@@ -99,12 +99,12 @@ def test_a_violation_ends_with_the_command_that_replays_it(tmp_path: Path, berli
 
 
 def break_the_core(monkeypatch: pytest.MonkeyPatch, how: Break) -> None:
-    plain = driver.Twin.__init__
+    plain = single_run.Twin.__init__
 
-    def broken(self: driver.Twin, setup: driver.Setup, seed: int, faults: object = None, _: object = None) -> None:
+    def broken(self: single_run.Twin, setup: single_run.Setup, seed: int, faults: object = None, _: object = None) -> None:
         plain(self, setup, seed, None, how)
 
-    monkeypatch.setattr(driver.Twin, "__init__", broken)
+    monkeypatch.setattr(single_run.Twin, "__init__", broken)
 
 
 def test_a_run_stops_at_the_first_violations(tmp_path: Path, berlin: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from skymemory.sky.whereabouts import Whereabouts
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import Running, RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 from skymemory.wire.address import Satellite
 
 StartSky = Callable[..., LocalConstellation]

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from skymemory.demo.run import DemoOptions, demo_table, run_demo
 from skymemory.link.control import ControlPlane
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
 
 pytestmark = pytest.mark.model

@@ -10,7 +10,7 @@ import pytest
 
 from skymemory.fsw import Executive
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed import satellite as skysat
+from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.local import free_port
 from skymemory.wire.address import Satellite
 

@@ -11,11 +11,11 @@ import pytest
 
 from skymemory import fsw
 from skymemory.fsw import App, EventType, Executive, FswError, Message, Pipe, messages, structures
-from skymemory.fsw.links import links_of
+from skymemory.fsw.link_names import links_of
 from skymemory.fsw.structures import IslLinksTable, IslSetLink, KvcFunctionCode, KvcLimitsTable
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.wire.address import Satellite
 from support.executive import bus_counters, load_table, next_event
 

@@ -12,7 +12,7 @@ from skymemory.fsw.health import HEALTH_MID, HealthMonitor, HealthState, HealthT
 from skymemory.fsw.structures import IslSetLink
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import free_port
 from skymemory.wire.address import Satellite
 from support.executive import next_event

@@ -22,9 +22,9 @@ from skymemory.fsw.structures import (
     EventPayload,
     IslHousekeeping,
 )
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import Running, RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 from skymemory.wire.address import Satellite
 from support.mission import ANSWER_S, link
 

@@ -20,9 +20,9 @@ from skymemory.fsw.structures import (
     KvcScheduleRows,
 )
 from skymemory.link.control import ControlPlane
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
-from skymemory.sky.window import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.address import Satellite

@@ -14,7 +14,7 @@ from skymemory.link.ask import Ask
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import ChunkSet, Packet, PacketError, decode

@@ -13,7 +13,7 @@ from skymemory.fsw.structures import KVC_HK_TLM_MID, KVC_SEND_HK_MID, KvcHouseke
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import NativeClient, Transfer
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd

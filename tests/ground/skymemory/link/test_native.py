@@ -12,8 +12,8 @@ import pytest
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import NativeClient, Server, Transfer
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import server_routes
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.sky.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite

@@ -17,7 +17,7 @@ from skymemory.common import defaults
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.control import ControlPlane
 from skymemory.link.native import NativeClient, Server, Transfer
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from skymemory.link.block_entry import BlockEntry
 from skymemory.link.native import NativeClient, Served, Server, Transfer
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import server_routes
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.sky.window import server_routes
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire.icd import Status
 

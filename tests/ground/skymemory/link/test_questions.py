@@ -17,7 +17,7 @@ from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
 from skymemory.link.questions import ASKED, TOLD
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 from skymemory.wire.packets import PacketError, decode

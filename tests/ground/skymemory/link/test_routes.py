@@ -10,7 +10,7 @@ import pytest
 
 from skymemory.link.ask import Ask, SatelliteAnswer
 from skymemory.link.control import ControlPlane
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite

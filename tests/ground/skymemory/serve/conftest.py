@@ -27,7 +27,7 @@ from skymemory.agent.constellation_source import ConstellationSource, FixedSourc
 from skymemory.demo.model import random_llama
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
-from skymemory.testbed.state import Running, RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 
 BLOCK = 16
 TEMPLATE = (

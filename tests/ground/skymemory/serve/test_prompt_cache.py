@@ -12,7 +12,7 @@ from skymemory.prompt.manager import KVCManager
 from skymemory.serve import prompt_cache
 from skymemory.serve.prompt_cache import PromptCache
 from skymemory.testbed.local import LocalConstellation
-from skymemory.testbed.state import Running, RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 
 pytestmark = pytest.mark.model
 

@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from skymemory.simulate.drawing import Page, look, save
-from skymemory.simulate.figures import layouts_times_figure, plane_contours, plane_data, plane_latency_ms, plane_ribbons
-from skymemory.simulate.grid import Grid
+from skymemory.simulate.latencies import PAPER, Sweep, rows
+from skymemory.simulate.latency_figures import layouts_times_figure, plane_contours, plane_data, plane_latency_ms, plane_ribbons
 from skymemory.simulate.layout_figures import LAYOUT_FIGURES, grid_figure, grid_rows, layout_grids, layouts_figure
-from skymemory.simulate.table import PAPER, Sweep, rows
+from skymemory.simulate.layout_grid import Grid
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 

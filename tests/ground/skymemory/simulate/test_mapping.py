@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from skymemory.simulate.mapping import centre_after, places
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
-from skymemory.sky.placement.rolling import Cell, RollingLayout
+from skymemory.sky.placement.rolling_layout import Cell, RollingLayout
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from skymemory.common import defaults
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import entries, others, server_routes
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.placement.torus import Torus
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
-from skymemory.sky.window import entries, others, server_routes
 from skymemory.wire.address import Satellite
 
 SKY = Constellation()

@@ -7,8 +7,8 @@ import pytest
 
 from skymemory.link.block_entry import BlockEntry
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.sky.window import Route
 from skymemory.store.find import Lookups
 from skymemory.store.late_search import LateSearch
 from skymemory.store.parts import StoreParts

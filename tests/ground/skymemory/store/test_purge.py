@@ -12,9 +12,9 @@ import pytest
 
 from skymemory.link.control import Purged
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
-from skymemory.sky.window import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation

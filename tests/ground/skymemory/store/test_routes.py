@@ -13,11 +13,11 @@ import pytest
 
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import server_routes
 from skymemory.sky.placement import track as placement
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.places import Places
 from skymemory.sky.whereabouts import Playing, Whereabouts
-from skymemory.sky.window import server_routes
 from skymemory.store.routes import Routes
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation

@@ -14,8 +14,8 @@ import pytest
 
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.sky.window import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd

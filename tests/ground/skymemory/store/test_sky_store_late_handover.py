@@ -9,9 +9,9 @@ from secrets import token_bytes
 
 import pytest
 
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
-from skymemory.sky.window import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed import replay
 from skymemory.testbed.local import LocalConstellation

@@ -15,9 +15,9 @@ from skymemory.common.progress import Progress
 from skymemory.link.control import ControlPlane, Move
 from skymemory.link.native import NativeClient, Transfer
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route, server_routes
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
-from skymemory.sky.window import Route, server_routes
 from skymemory.store.keyvalue import KeyValue
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed import satellite
+from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.leash import Leash, guarded
 from skymemory.testbed.local import free_port
 from skymemory.testbed.processes import cpu_seconds, identify
@@ -29,7 +29,11 @@ def leash() -> Iterator[Leash]:
 def satellite_words() -> list[str]:
     sky = Constellation()
     sky = sky.replace(network={"port": free_port(sky)})
-    return [str(satellite.program()), *satellite.arguments(sky, Satellite(1, 1)), satellite.UNTIL_STDIN_ENDS]
+    return [
+        str(skysat.program()),
+        *skysat.arguments(sky, Satellite(1, 1)),
+        skysat.UNTIL_STDIN_ENDS,
+    ]
 
 
 @pytest.mark.parametrize("words", [satellite_words(), guarded(["sleep", "600"])], ids=["satellite", "guard"])

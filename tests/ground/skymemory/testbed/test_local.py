@@ -8,7 +8,7 @@ import pytest
 
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.testbed.local import LocalConstellation, StartError, free_port
 from skymemory.testbed.processes import is_alive
 from skymemory.wire.address import Satellite

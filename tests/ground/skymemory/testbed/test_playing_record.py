@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.whereabouts import Playing, Whereabouts
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.playing_record import DamagedRecordError, PlayingRecord
-from skymemory.testbed.state import Running, RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 
 HOUR_MS = 3_600_000
 

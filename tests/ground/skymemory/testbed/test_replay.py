@@ -14,16 +14,16 @@ from typing import Any, cast
 
 import pytest
 
-from skymemory.fsw.tables import ROWS_MAX
+from skymemory.fsw.mission_tables import ROWS_MAX
 from skymemory.link.ask import Ask, SatelliteAnswer
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing, Whereabouts
-from skymemory.sky.window import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.playing_record import PlayingRecord

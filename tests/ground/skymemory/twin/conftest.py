@@ -5,7 +5,7 @@ import pytest
 from skymemory.sky.orbit.schedule import Schedule
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import seeds
-from skymemory.twin.driver import Setup
+from skymemory.twin.single_run import Setup
 from skymemory.twin.structures import Uplink
 from skymemory.twin.workload import Workload
 

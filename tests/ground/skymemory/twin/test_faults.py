@@ -6,7 +6,7 @@ import pytest
 
 from skymemory.sky.placement.torus import Torus
 from skymemory.twin import structures
-from skymemory.twin.actions import TwinLinkModel, together
+from skymemory.twin.fault_actions import TwinLinkModel, together
 from skymemory.twin.faults import FaultError, Faults
 from skymemory.twin.structures import FaultKind
 from skymemory.wire.address import Satellite

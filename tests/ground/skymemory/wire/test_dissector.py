@@ -15,7 +15,7 @@ from skymemory.fsw.messages import Message
 from skymemory.fsw.structures import KVC_CMD_MID
 from skymemory.link.ask import Ask
 from skymemory.link.control import ControlPlane
-from skymemory.sky.window import Route
+from skymemory.sky.entry_satellites import Route
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation
 from skymemory.wire import icd

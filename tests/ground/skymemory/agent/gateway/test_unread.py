@@ -2,8 +2,8 @@
 
 import pytest
 
+from skymemory.sky.entry_satellites import server_routes
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.sky.window import server_routes
 from skymemory.store.keyvalue import key_of, pack
 from skymemory.store.results import Status
 from skymemory.store.sky_store import SkyStore

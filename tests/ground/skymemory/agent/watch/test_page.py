@@ -15,12 +15,12 @@ from skymemory.agent.client import AgentClient
 from skymemory.agent.watch.routes import PAGE
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.replay import playing_now, upload
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 from skymemory.wire.address import Satellite
 from support.agents import PATIENCE_S, AgentProcess, tell_up
 from support.browser import chromium, missing, visit

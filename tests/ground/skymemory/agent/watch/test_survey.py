@@ -15,14 +15,14 @@ from skymemory.agent.watch.frame import ANSWERS, LINK_DOWN, LINK_UP, NO_LINK, SI
 from skymemory.agent.watch.survey import Survey
 from skymemory.link.control import ControlPlane
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.entry_satellites import Route
 from skymemory.sky.orbit.fleet import arrange
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.tle import read_tle
 from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.placement.track import Track
 from skymemory.sky.whereabouts import Playing
-from skymemory.sky.window import Route
 from skymemory.store.results import GetResult, Status
 from skymemory.store.sky_store import SkyStore
 from skymemory.testbed.local import LocalConstellation

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skymemory.sky.orbit.fleet import Fleet, Wanted, arrange, filled, shells
-from skymemory.sky.orbit.sky import OrbitError
+from skymemory.sky.orbit.positions import OrbitError
 from skymemory.sky.orbit.tle import Element, element_of, read_tle
 from skymemory.sky.placement.torus import Direction, Torus
 from skymemory.wire.address import Satellite

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skymemory.sky.orbit.events import Link
 from skymemory.sky.orbit.fleet import arrange
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Change, NearestChange, Schedule, ScheduleError, WindowChange
 from skymemory.sky.orbit.schedule_format import unix_ms, utc
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.tle import read_tle
+from skymemory.sky.orbit.views import Link
 from skymemory.sky.orbit.walker import Walker
 from skymemory.wire.address import Satellite
 from support.elements import EPOCH_MS, shell

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skymemory.sky.orbit.sky import OrbitError
+from skymemory.sky.orbit.positions import OrbitError
 from skymemory.sky.orbit.tle import read_tle
 from support.elements import EPOCH_MS, tle_pair
 

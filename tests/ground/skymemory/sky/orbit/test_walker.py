@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.orbit import geometry
-from skymemory.sky.orbit.sky import Array, Site
+from skymemory.sky.orbit import paper_distances as paper
+from skymemory.sky.orbit.positions import Array, Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.wire.address import Satellite
 
@@ -32,10 +32,10 @@ def test_period_is_known() -> None:
 def test_orbits_are_nearly_circles_with_even_spacing(unix_ms: int) -> None:
     for walker in (PAPER, DELTA):
         here = grid_km(walker, unix_ms)[:, :, 0]
-        height_km = np.linalg.norm(here, axis=-1) - geometry.EARTH_RADIUS_KM
+        height_km = np.linalg.norm(here, axis=-1) - paper.EARTH_RADIUS_KM
         assert np.abs(height_km - walker.altitude_km).max() < 12  # the earth's bulge pulls by some kilometres
         east = np.linalg.norm(np.roll(here, -1, axis=1) - here, axis=-1)
-        assert east == pytest.approx(geometry.in_plane_km(walker.slots, walker.altitude_km), rel=0.01)
+        assert east == pytest.approx(paper.in_plane_km(walker.slots, walker.altitude_km), rel=0.01)
 
 
 def test_links_between_planes_of_a_star() -> None:
@@ -43,10 +43,10 @@ def test_links_between_planes_of_a_star() -> None:
     for unix_ms in range(0, 5_730_000, 30_000):
         here = grid_km(PAPER, unix_ms)[:, :, 0]
         lengths.append(np.linalg.norm(np.roll(here, -1, axis=0) - here, axis=-1))
-    delays_ms = np.stack(lengths) / geometry.LIGHT_KM_PER_S * 1e3
+    delays_ms = np.stack(lengths) / paper.LIGHT_KM_PER_S * 1e3
     neighbours, seam = delays_ms[:, :-1], delays_ms[:, -1]
     assert 1 < neighbours.min() < 2  # near the poles, a fifth of a slot apart
-    assert neighbours.max() == pytest.approx(geometry.cross_plane_km(5, 550, star=True) / geometry.LIGHT_KM_PER_S * 1e3, rel=0.03)
+    assert neighbours.max() == pytest.approx(paper.cross_plane_km(5, 550, star=True) / paper.LIGHT_KM_PER_S * 1e3, rel=0.03)
     assert seam.max() > 40  # planes that fly against each other: half an orbit apart at times
 
 
@@ -60,7 +60,7 @@ def test_next_slot_is_ahead() -> None:
 
 def test_the_epoch_is_that_of_unix_time() -> None:
     place = grid_km(PAPER, 0)[0, 0, 0]
-    assert np.linalg.norm(place - [geometry.EARTH_RADIUS_KM + 550, 0, 0]) < 30
+    assert np.linalg.norm(place - [paper.EARTH_RADIUS_KM + 550, 0, 0]) < 30
     assert PAPER.sky.in_sight(Site(0, 0), 0, 80) == [Satellite(1, 1)]
     assert grid_km(PAPER, 60_000)[0, 0, 0][2] > 0  # northward
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skymemory.sky.placement.layouts import LAYOUT_IDS, SERVERS_MAX, LayoutName, lay_out, nearest, substitute
-from skymemory.sky.placement.rolling import Cell, RollingLayout
+from skymemory.sky.placement.rolling_layout import Cell, RollingLayout
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 

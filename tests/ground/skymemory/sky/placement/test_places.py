@@ -13,7 +13,7 @@ from skymemory.common import defaults
 from skymemory.sky.placement import structures
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName, nearest, substitute
 from skymemory.sky.placement.places import LateSatellites, Places
-from skymemory.sky.placement.rolling import Cell
+from skymemory.sky.placement.rolling_layout import Cell
 from skymemory.sky.placement.torus import Torus
 from skymemory.sky.placement.track import Track
 from skymemory.wire.address import Satellite

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule, WindowChange
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
-from skymemory.sky.placement.rolling import Cell
+from skymemory.sky.placement.rolling_layout import Cell
 from skymemory.sky.placement.torus import Torus
 from skymemory.sky.placement.track import Track
 from skymemory.wire.address import Satellite

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed.running import running_store
-from skymemory.testbed.state import Running, RunRecord, StateError
+from skymemory.testbed.run_record import Running, RunRecord, StateError
+from skymemory.testbed.running_store import running_store
 
 
 def test_a_store_on_the_constellation_that_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

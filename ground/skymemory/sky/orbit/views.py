@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skymemory.common.progress import Progress
-from skymemory.sky.orbit.sky import WGS84_FLATTENING, WGS84_RADIUS_KM, Array, Indices, Site, Sky, Times
+from skymemory.sky.orbit.positions import WGS84_FLATTENING, WGS84_RADIUS_KM, Array, Indices, Site, Sky, Times
 from skymemory.wire.address import Satellite
 
 STEP_MS = 30_000

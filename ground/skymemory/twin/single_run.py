@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from skymemory.common import defaults
 from skymemory.common.progress import Progress
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.orbit.events import Link
 from skymemory.sky.orbit.schedule import Schedule, WindowChange
+from skymemory.sky.orbit.views import Link
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
-from skymemory.sky.placement.rolling import Cell
+from skymemory.sky.placement.rolling_layout import Cell
 from skymemory.sky.placement.torus import Torus
 from skymemory.sky.placement.track import Track
 from skymemory.twin import VIOLATIONS_MAX, structures
-from skymemory.twin.actions import Action, link_of, node_of
+from skymemory.twin.fault_actions import Action, link_of, node_of
 from skymemory.twin.faults import Faults, Jitter, Loss
-from skymemory.twin.geometry import delays
+from skymemory.twin.link_delays import delays
 from skymemory.twin.native_twin import PACKET_ROOM, START_US, NativeTwin, TwinError, pointer
 from skymemory.twin.structures import Break, Cause, Invariant, Stop, Uplink
 from skymemory.twin.workload import OpPlan, PlannedBlock, Workload, plan

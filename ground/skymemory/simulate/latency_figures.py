@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skymemory.simulate.drawing import INK, SOFT, STYLES, Page, new_figure
+from skymemory.simulate.latencies import CHUNK_BYTES, LIGHT_M_PER_S, PARAMETERS, Parameter, Row, Sweep
 from skymemory.simulate.mapping import LAYOUT_TEXTS
-from skymemory.simulate.packets import MeasuredRow
-from skymemory.simulate.table import CHUNK_BYTES, LIGHT_M_PER_S, PARAMETERS, Parameter, Row, Sweep
-from skymemory.sky.orbit.geometry import in_plane_km
+from skymemory.simulate.packet_latencies import MeasuredRow
+from skymemory.sky.orbit.paper_distances import in_plane_km
 from skymemory.sky.placement.layouts import LAYOUT_IDS
 
 if TYPE_CHECKING:

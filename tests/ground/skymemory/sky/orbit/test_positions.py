@@ -10,7 +10,7 @@ from sgp4.api import Satrec
 from skyfield.api import EarthSatellite, load, wgs84
 from skyfield.framelib import itrs
 
-from skymemory.sky.orbit.sky import OrbitError, Site, Sky
+from skymemory.sky.orbit.positions import OrbitError, Site, Sky
 from skymemory.sky.orbit.walker import Walker
 from skymemory.wire.address import Satellite
 from support.elements import EPOCH_MS, shell, tle_pair

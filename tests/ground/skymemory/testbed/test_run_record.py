@@ -10,7 +10,7 @@ import pytest
 from skymemory.sky.constellation import Constellation
 from skymemory.testbed.local import LocalConstellation, free_port
 from skymemory.testbed.processes import ProcessId, identify
-from skymemory.testbed.state import DamagedStateError, Running, RunRecord, StateError, default_folder
+from skymemory.testbed.run_record import DamagedStateError, Running, RunRecord, StateError, default_folder
 from skymemory.wire.address import Satellite
 
 

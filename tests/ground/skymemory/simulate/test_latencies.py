@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skymemory.simulate.table import PAPER, PARAMETERS, Row, Sweep, chunks, most_servers, rows
+from skymemory.simulate.latencies import PAPER, PARAMETERS, Row, Sweep, chunks, most_servers, rows
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 

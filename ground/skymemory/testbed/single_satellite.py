@@ -5,7 +5,7 @@ from skymemory.testbed.compose import in_containers
 from skymemory.testbed.docker import DockerError, container, kill_container, start_container
 from skymemory.testbed.local import LocalConstellation
 from skymemory.testbed.processes import is_alive, kill
-from skymemory.testbed.state import Running, RunRecord
+from skymemory.testbed.run_record import Running, RunRecord
 from skymemory.wire.address import Satellite
 
 

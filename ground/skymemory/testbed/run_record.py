@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from skymemory.common.state_folder import default_folder
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed import satellite as skysat
+from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.playing_record import PlayingRecord
 from skymemory.testbed.processes import ProcessId, is_alive, writers
 from skymemory.wire.address import Satellite

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.common.machine import free_memory_bytes
-from skymemory.testbed.room import (
+from skymemory.testbed.room_for_satellites import (
     BRIDGE_PORTS,
     CONTAINER_MEMORY_BYTES,
     CONTAINER_THREADS,

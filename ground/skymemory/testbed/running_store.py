@@ -1,7 +1,7 @@
 """A store on the constellation that `skymem up` started on this machine."""
 
 from skymemory.store.sky_store import SkyStore
-from skymemory.testbed.state import RunRecord
+from skymemory.testbed.run_record import RunRecord
 
 
 def running_store() -> SkyStore:

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skymemory.simulate.latencies import PAPER, Row, chunks, rows, server_times_s
 from skymemory.simulate.mapping import places
-from skymemory.simulate.packets import MeasuredRow, case_of, measured
-from skymemory.simulate.table import PAPER, Row, chunks, rows, server_times_s
+from skymemory.simulate.packet_latencies import MeasuredRow, case_of, measured
 from skymemory.twin.paper_case import measure
 
 PAGE = Path(__file__).parents[4] / "docs" / "figures.md"

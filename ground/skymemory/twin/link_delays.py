@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from skymemory.sky.orbit.geometry import LIGHT_KM_PER_S
-from skymemory.sky.orbit.sky import Site, Sky
+from skymemory.sky.orbit.paper_distances import LIGHT_KM_PER_S
+from skymemory.sky.orbit.positions import Site, Sky
 
 Delays = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 """Microseconds of the inter-satellite links, shape (satellites, 4), north, east, south, west; and of the way to the ground, shape

@@ -11,7 +11,7 @@ import ctypes
 from typing import NamedTuple, Self
 
 from skymemory.sky.placement import structures
-from skymemory.sky.placement.core import from_core, library
+from skymemory.sky.placement.core_library import from_core, library
 from skymemory.sky.placement.layouts import LayoutName, lay_out
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite

@@ -8,7 +8,7 @@ import pytest
 
 from skymemory.common import defaults
 from skymemory.sky.constellation import Constellation
-from skymemory.testbed.satellite import arguments, program
+from skymemory.testbed.satellite_program import arguments, program
 from skymemory.wire import icd
 from skymemory.wire.address import Satellite
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from skymemory.common.progress import Progress
-from skymemory.simulate.table import CHUNK_BYTES, LIGHT_M_PER_S, PAPER, Parameter, Row, Sweep
+from skymemory.simulate.latencies import CHUNK_BYTES, LIGHT_M_PER_S, PAPER, Parameter, Row, Sweep
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.twin.paper_case import Measured, PaperCase, measure
 

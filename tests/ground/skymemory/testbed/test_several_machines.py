@@ -13,8 +13,8 @@ import yaml
 from skymemory.agent.gateway.memory import MEMORY_BYTES
 from skymemory.engines.vllm.room import room_for
 from skymemory.sky.constellation import ConfigError, Constellation
-from skymemory.testbed import satellite as skysat
-from skymemory.testbed.several import AGENT, AGENT_SECRET, kubernetes_file, stack_file
+from skymemory.testbed import satellite_program as skysat
+from skymemory.testbed.several_machines import AGENT, AGENT_SECRET, kubernetes_file, stack_file
 
 ROOT = Path(__file__).resolve().parents[4]
 FILE = ROOT / "docker" / "five-hosts.toml"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from skymemory.simulate.grid import Grid, GridMove
+from skymemory.simulate.layout_grid import Grid, GridMove
 from skymemory.sky.placement.layouts import LayoutName
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite

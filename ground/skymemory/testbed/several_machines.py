@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from skymemory.sky.constellation import ConfigError, Constellation
-from skymemory.testbed import satellite as skysat
+from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.compose import PROJECT, SATELLITE, UDP_OVERHEAD, Image
 from skymemory.wire.address import Satellite
 

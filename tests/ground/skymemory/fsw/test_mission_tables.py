@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.fsw import Executive, FswError
+from skymemory.fsw.mission_tables import ROWS_MAX, Moves, TablesError, tables
 from skymemory.fsw.structures import (
     KVC_SEGMENT_ROWS,
     EventPayload,
@@ -19,11 +20,10 @@ from skymemory.fsw.structures import (
     KvcScheduleRow,
     KvcScheduleTable,
 )
-from skymemory.fsw.tables import ROWS_MAX, Moves, TablesError, tables
 from skymemory.link.native import crc32c
 from skymemory.sky.constellation import Constellation
 from skymemory.sky.orbit.schedule import Header, Schedule, WindowChange
-from skymemory.testbed import satellite as skysat
+from skymemory.testbed import satellite_program as skysat
 from skymemory.testbed.local import free_port
 from skymemory.wire.address import Satellite
 from support.core_structures import TableFile

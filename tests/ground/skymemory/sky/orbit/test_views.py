@@ -14,11 +14,11 @@ from sgp4.api import Satrec
 from skyfield.api import EarthSatellite, load, wgs84
 from skyfield.framelib import itrs
 
-from skymemory.sky.orbit.events import TIE_KM, Link, View, Watch
 from skymemory.sky.orbit.fleet import Fleet, arrange
+from skymemory.sky.orbit.positions import Site, Sky
 from skymemory.sky.orbit.schedule import NearestChange, Schedule, WindowChange
-from skymemory.sky.orbit.sky import Site, Sky
 from skymemory.sky.orbit.tle import read_tle
+from skymemory.sky.orbit.views import TIE_KM, Link, View, Watch
 from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.placement.torus import Direction, Torus
 from skymemory.wire.address import Satellite

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from skymemory.sky.constellation import Constellation
-from skymemory.sky.orbit.sky import Site
+from skymemory.sky.entry_satellites import Route, entries, lookup_routes, others, server_routes
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.whereabouts import Whereabouts
-from skymemory.sky.window import Route, entries, lookup_routes, others, server_routes
 from skymemory.wire.address import Satellite
 
 LOGICAL = Constellation()

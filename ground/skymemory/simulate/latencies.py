@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skymemory.simulate.mapping import places
-from skymemory.sky.orbit.geometry import cross_plane_km, in_plane_km
+from skymemory.sky.orbit.paper_distances import cross_plane_km, in_plane_km
 from skymemory.sky.placement.layouts import LAYOUT_IDS, LayoutName
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
@@ -26,7 +26,7 @@ Parameter = Literal["KVC_BYTES", "SERVERS", "CHUNK_PROCESSING_TIME", "ALTITUDE"]
 Times = npt.NDArray[np.float64]
 
 LIGHT_M_PER_S = 2.998e8
-"""The authors' rounded value; `orbit.geometry` has the exact one."""
+"""The authors' rounded value; `orbit.paper_distances` has the exact one."""
 CHUNK_BYTES = 12_288
 
 _SIZES_BYTES = tuple(mib * 2**20 for mib in range(1, 22))

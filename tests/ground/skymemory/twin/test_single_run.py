@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from skymemory.sky.constellation import Constellation
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.schedule import Schedule
-from skymemory.sky.orbit.sky import Site
 from skymemory.sky.orbit.walker import Walker
-from skymemory.twin.driver import Report, Setup, Twin, with_links
 from skymemory.twin.faults import (
     Burst,
     Corrupt,
@@ -26,6 +25,7 @@ from skymemory.twin.faults import (
     Reorder,
 )
 from skymemory.twin.native_twin import TwinError
+from skymemory.twin.single_run import Report, Setup, Twin, with_links
 from skymemory.twin.structures import Break, Cause, OpKind, Uplink
 from skymemory.twin.workload import Workload
 

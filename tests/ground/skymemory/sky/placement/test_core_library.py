@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from skymemory.common import compiled
-from skymemory.sky.placement import core
+from skymemory.sky.placement import core_library
 from skymemory.sky.placement.torus import Torus
 from skymemory.wire.address import Satellite
 
@@ -32,12 +32,12 @@ def test_names_and_constellation_files_need_no_library(tmp_path: Path) -> None:
 
 def test_satellites_there_and_back() -> None:
     satellites = [Satellite(7, 65_535), Satellite(1, 2), Satellite(1, 1)]
-    assert core.from_core(core.to_core(satellites)) == satellites
-    listed = core.sorted_list(satellites)
+    assert core_library.from_core(core_library.to_core(satellites)) == satellites
+    listed = core_library.sorted_list(satellites)
     assert [(one.plane, one.slot) for one in listed.satellites[: listed.count]] == sorted(satellites)
-    assert core.sorted_list([]).count == 0
+    assert core_library.sorted_list([]).count == 0
 
 
 def test_a_torus_that_the_core_cannot_have() -> None:
     with pytest.raises(ValueError, match="a torus of 0 planes x 5 slots; allowed are 1 to 65,535 of each"):
-        core.core_torus(Torus(0, 5))
+        core_library.core_torus(Torus(0, 5))

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from skymemory.sky.orbit.geometry import LIGHT_KM_PER_S
-from skymemory.sky.orbit.sky import Site
+from skymemory.sky.orbit.paper_distances import LIGHT_KM_PER_S
+from skymemory.sky.orbit.positions import Site
 from skymemory.sky.orbit.walker import Walker
 from skymemory.sky.placement.torus import Direction, Torus
-from skymemory.twin.geometry import delays
+from skymemory.twin.link_delays import delays
 from skymemory.wire.address import Satellite
 
 TIMES = 1_795_186_800_000 + np.arange(130) * 60_000

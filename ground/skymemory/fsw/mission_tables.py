@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skymemory.common import defaults
-from skymemory.fsw.links import LINKS, NEIGHBOURS
+from skymemory.fsw.link_names import LINKS, NEIGHBOURS
 from skymemory.fsw.structures import KVC_PLATFORM_SCHEDULE_SEGMENTS, KVC_SEGMENT_ROWS, KvcScheduleRow
 from skymemory.link.native import crc32c
 from skymemory.sky.constellation import Constellation, LinkModel
