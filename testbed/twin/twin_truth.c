@@ -158,8 +158,7 @@ void SKYT_Truth_Scrubbed(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
 
     if (truth->is_held && truth->taint == 0 && !SKYT_Fault_Since(&twin->hard, since_us) && !any_waits(twin, block) && !is_aside)
     {
-        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
-                        "the scrub purged a block that nothing was missing of");
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE, "the scrub purged a whole block");
     }
     taint(twin, block, SKYT_CAUSE_SCRUBBED);
 }
@@ -232,7 +231,7 @@ void SKYT_Truth_Held(SKYT_Twin_t *twin, const SKYT_Active_t *active, uint64_t be
         if (was_nowhere && SKYT_Holders(twin, active->block, chunk, &holder, 1) == 0)
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_HELD, SKYT_NONE, active->op, active->block, chunk,
-                            "a ground host takes a block for whole of which this chunk is held nowhere");
+                            "a ground host takes a block for whole, but this chunk is held nowhere");
             return;
         }
     }
@@ -272,7 +271,7 @@ void SKYT_Truth_Cleared(SKYT_Twin_t *twin, const SKYT_Active_t *active)
             !SKYT_Reach_IsLost(&twin->grounds[active->host - 1u], SKYT_AddrOf(twin, holder)))
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_HELD, holder, active->op, active->block, chunk,
-                            "a ground host takes a block for purged of which this satellite holds a chunk");
+                            "a ground host takes a block for purged, but this satellite holds a chunk");
             return;
         }
     }
@@ -288,8 +287,7 @@ void SKYT_Truth_Rumoured(SKYT_Twin_t *twin, uint32_t node, uint32_t block)
 
     if (truth->is_held && truth->taint == 0 && truth->putting == 0)
     {
-        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE,
-                        "gossip purged a block that nothing was missing of");
+        SKYT_Check_Fail(twin, SKYT_INVARIANT_KEPT, node, SKYT_NONE, block, SKYT_NONE, "gossip purged a whole block");
     }
     if (twin->now_us < SKYT_Use_PutUntil(twin, node, block))
     {

@@ -63,14 +63,14 @@ static void check_evicted(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *
     if (slots_before < store->cfg.slot_count)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, block, SKYT_NONE,
-                        "a block made room although there was some");
+                        "a block was evicted although there was room");
     }
     while (SKY_Store_NextBlock(store, &cursor, &info))
     {
         if (!is_same(&info, pkt->tenant, pkt->key) && went->certain > use_of(twin, node, info.tenant, info.key)->possible)
         {
             SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, block, SKYT_NONE,
-                            "a block made room that was used after another that is still there");
+                            "a block was evicted although another one was used before it");
             return;
         }
     }
@@ -100,7 +100,7 @@ static void note_lifetime(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *
         (info.put_until_us < until_us || info.put_until_us > here->parts_until_us))
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_LIFETIME, node, SKYT_NONE, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key),
-                        pkt->chunk_id, "a satellite takes the deadline of a put for another than it is");
+                        pkt->chunk_id, "a satellite misreads the deadline of a put");
     }
 }
 
@@ -199,7 +199,7 @@ void SKYT_Use_Put(SKYT_Twin_t *twin, uint32_t node, const SKY_Packet_t *pkt, con
     if (full && here->store.counters.blocks > 1u)
     {
         SKYT_Check_Fail(twin, SKYT_INVARIANT_OLDEST, node, SKYT_NONE, SKYT_Content_BlockOf(twin, pkt->tenant, pkt->key),
-                        pkt->chunk_id, "a put was refused for want of room, and another block did not make it");
+                        pkt->chunk_id, "a put was refused for want of room, although a block could have been evicted");
     }
     if (taken)
     {

@@ -87,7 +87,7 @@ static void test_a_satellite_that_says_it_holds_what_is_gone(void)
     rig.config.ask_first = 1;
     (void)rig_fault(&rig, 30, SKYT_FAULT_CRASH, node_at(3, 9), 0);
     (void)rig_fault(&rig, 31, SKYT_FAULT_RESTART, node_at(3, 9), 0);
-    check_only_broken(&rig, SKYT_BREAK_BOAST, SKYT_INVARIANT_HELD, "whole of which this chunk is held nowhere");
+    check_only_broken(&rig, SKYT_BREAK_BOAST, SKYT_INVARIANT_HELD, "whole, but this chunk is held nowhere");
 }
 
 static void test_a_satellite_that_says_it_holds_nothing_of_what_is_whole(void)
@@ -192,7 +192,7 @@ static void test_a_purged_block_that_a_satellite_keeps(void)
     Rig_t rig;
 
     init_purges(&rig);
-    check_only_broken(&rig, SKYT_BREAK_CLING, SKYT_INVARIANT_HELD, "takes a block for purged of which this satellite holds");
+    check_only_broken(&rig, SKYT_BREAK_CLING, SKYT_INVARIANT_HELD, "takes a block for purged, but this satellite holds");
 }
 
 static void test_what_is_purged_is_nowhere(void)

@@ -198,7 +198,7 @@ static void test_nothing_goes_over_a_seam_that_is_cut(void)
     rig_init(&rig, 3);
     rig.config.seam_cut                                               = 1;
     rig_fault(&rig, 0, SKYT_FAULT_MODEL, SKYT_ALL, 0)->model.loss_ppm = 500;
-    check_only_broken(&rig, SKYT_BREAK_SEAM, SKYT_INVARIANT_ROUTE, "a link that there is not");
+    check_only_broken(&rig, SKYT_BREAK_SEAM, SKYT_INVARIANT_ROUTE, "a link that does not exist");
 }
 
 static void test_a_share_that_ends_gives_its_room_back(void)

@@ -1,6 +1,6 @@
 /**
  * @file
- * Private to the host: what its files call of each other. A file calls those that stand above it here, and none below.
+ * Private to the host: functions that its files call of each other. A file calls those that stand above it here, and none below.
  */
 #ifndef SKY_HOST_PRIV_H
 #define SKY_HOST_PRIV_H
@@ -11,79 +11,80 @@
 
 /* ---- sky_host_pieces.c: satellites, and the pieces in their queues ------------------------------------------------------ */
 
-/** Chunks from @p base on that lie on one satellite. @p block may not have begun yet. */
+/** Describe the share of @p block on one satellite: its chunks from @p base on. The block may not have begun yet. */
 void SKY_HostPieces_Share(const SKY_Host_t *host, const SKY_HostBlock_t *block, uint32_t base, uint32_t count,
                           SKY_ShareCfg_t *cfg);
 /** Return true if this block can begin. */
 bool SKY_HostPieces_Check(const SKY_Host_t *host, const SKY_HostBlock_t *block);
-/** Cut a block that has begun into pieces, and queue them. @return false: there is no memory for one of its satellites */
+/** Cut a block that has begun into pieces, and queue them. @return false if there is no memory for one of its satellites */
 bool SKY_HostPieces_Make(SKY_Host_t *host, uint32_t work);
-/** The round after @p round in which a server has a place. @return 0: none */
+/** Return the round after @p round in which a server has a place, or 0 if there is none. */
 uint32_t SKY_HostPieces_NextRound(const SKY_HostBlock_t *block, uint32_t server, uint32_t round);
-/** Put a piece into the queue of the satellite that has its server's place in its round. @return false: no memory for that */
+/** Put a piece into the queue of the satellite that has its server's place in its round. @return false if there is no memory for
+ * that */
 bool SKY_HostPieces_Queue(SKY_Host_t *host, uint32_t piece);
-/** A piece has ended, and is in no queue and no lane. */
+/** Free a piece that has ended, and is in no queue and no lane. */
 void SKY_HostPieces_Free(SKY_Host_t *host, uint32_t piece);
-/** Satellites that have nothing to do any more are not looked at. */
+/** Leave out satellites that have nothing to do any more. */
 void SKY_HostPieces_Rest(SKY_Host_t *host);
 /** Find out which active satellites share a way in. */
 void SKY_HostPieces_FindWays(SKY_Host_t *host);
 /** Return the record of a satellite; NULL if there is none. */
 const SKY_HostPeer_t *SKY_HostPieces_FindPeer(const SKY_Host_t *host, SKY_Addr_t addr);
-/** Remember a satellite, if it is not known. @return NULL: no memory */
+/** Remember a satellite, if it is not known. @return NULL if there is no memory */
 SKY_HostPeer_t *SKY_HostPieces_KnowPeer(SKY_Host_t *host, SKY_Addr_t addr);
 /** Count a packet, and send it. */
 void SKY_HostPieces_Send(SKY_Host_t *host, uint64_t endpoint, SKY_Packet_t *pkt);
 
 /* ---- sky_host_exchange.c: what runs in a lane, for a PUT or GET --------------------------------------------------------- */
 
-/** What it knows of its share. */
+/** Return the configuration of a lane's share. */
 SKY_ShareCfg_t *SKY_HostExchange_Cfg(SKY_HostLane_t *lane);
-/** How far it has come. */
+/** Return the state of a lane's share. */
 SKY_ShareState_t SKY_HostExchange_State(const SKY_HostLane_t *lane);
-/** The status of the last error response. */
+/** Return the status of the last error response. */
 SKY_Status_t SKY_HostExchange_Status(const SKY_HostLane_t *lane);
-/** Chunks that have not come, respectively were not acknowledged. */
+/** Return the number of chunks that have not come, or were not acknowledged. */
 uint32_t SKY_HostExchange_Left(const SKY_HostLane_t *lane);
 /** Note in the block which chunks of a GET have come, so that the next place is not asked for them. */
 void SKY_HostExchange_Keep(const SKY_HostLane_t *lane, SKY_HostBlock_t *block);
-/** A chunk of a GET that its place does not hold, or else one that has not come. Not all have come. 0: it is no GET */
+/** Return a chunk of a GET that its place does not hold, or else one that has not come. Not all have come. 0 if it is no GET. */
 uint32_t SKY_HostExchange_DeniedChunk(const SKY_HostLane_t *lane);
 /** Add up what a lane has done for its block and its satellite. */
 void SKY_HostExchange_Account(SKY_HostLane_t *lane, SKY_HostBlock_t *block, SKY_HostServed_t *served);
 /** Begin a piece. The lane's request id, kind and patience are set. @param round  of its place */
 void SKY_HostExchange_Begin(SKY_HostLane_t *lane, const SKY_ShareCfg_t *cfg, SKY_Peer_t *peer, const SKY_HostBlock_t *block,
                             uint32_t round);
-/** End what still runs. */
+/** End an exchange that still runs. */
 void SKY_HostExchange_Stop(SKY_HostLane_t *lane, SKY_ShareState_t state);
-/** End what still runs as refused with a status. */
+/** End an exchange that still runs as refused with a status. */
 void SKY_HostExchange_Refuse(SKY_HostLane_t *lane, SKY_Status_t status);
 /** Let a lane ask again at once what it has asked. */
 void SKY_HostExchange_Repeat(SKY_HostLane_t *lane, uint64_t now_us);
-/** Let timers act. @return when something is due at the latest */
+/** Let timers act. @return the time at which something is due, at the latest */
 uint64_t SKY_HostExchange_OnTime(SKY_HostLane_t *lane, uint64_t now_us);
-/** Take in a packet of its satellite. */
+/** Take in a packet of the lane's satellite. */
 void SKY_HostExchange_OnPacket(SKY_HostLane_t *lane, uint64_t now_us, const SKY_Packet_t *pkt);
 /**
- * The next packet of a lane, complete but for its sequence count and, for SKY_PUSH_CHUNK, the chunk itself. Call until NOTHING; a push
- * may be left after a QUERY, so that others get their turn.
+ * Make the next packet of a lane, complete but for its sequence count and, for SKY_PUSH_CHUNK, the chunk itself. Call this until NOTHING. A push
+ * may be left after a QUERY, so that others have their turn.
  * @param room  chunks that may still go
  */
 SKY_PushAction_t SKY_HostExchange_Next(SKY_HostLane_t *lane, uint64_t now_us, uint32_t room, SKY_Packet_t *pkt, uint8_t *payload);
 
 /* ---- sky_host_lanes.c: pieces that run ---------------------------------------------------------------------------------- */
 
-/** Give free lanes of an active satellite the next pieces. A block whose time is over does not begin any more.
- *  @return true: one began, here or at another satellite */
+/** Give free lanes of an active satellite the next pieces. A block whose time is over does not begin any more. @return true if
+ * one began, here or at another satellite */
 bool SKY_HostLanes_Begin(SKY_Host_t *host, SKY_HostPeer_t *peer);
 /** End blocks whose deadline passes while a piece of theirs is in a queue, and find the next such deadline. */
 void SKY_HostLanes_EndLate(SKY_Host_t *host);
-/** Let the timers of a lane act. @return when something is due at the latest */
+/** Let the timers of a lane act. @return the time at which something is due, at the latest */
 uint64_t SKY_HostLanes_OnTime(SKY_Host_t *host, SKY_HostLane_t *lane);
-/** A packet for a lane has come from its satellite. */
+/** Act on a packet for a lane, from its satellite. */
 void SKY_HostLanes_OnPacket(SKY_Host_t *host, SKY_HostLane_t *lane, const SKY_Packet_t *pkt);
-/** A lane whose piece has ended leaves; if it did not end well and there is no other place, neither does its block.
- *  @return false: it still runs */
+/** Close a lane whose piece has ended. If the piece did not end well and has no other place, its block ends, too. @return false
+ * if the piece still runs */
 bool SKY_HostLanes_Reap(SKY_Host_t *host, SKY_HostLane_t *lane);
 /** End a lane's piece as refused with a status. */
 void SKY_HostLanes_Refuse(SKY_Host_t *host, SKY_HostLane_t *lane, SKY_Status_t status);
@@ -92,16 +93,16 @@ void SKY_HostLanes_StopBlock(SKY_Host_t *host, uint32_t work, SKY_Status_t statu
 
 /* ---- sky_host_send.c: who sends how much now ----------------------------------------------------------------------------- */
 
-/** Send what there is room for. @return true: more could be sent at once */
+/** Send as much as there is room for. @return true if more could be sent at once */
 bool SKY_HostSend_All(SKY_Host_t *host);
 
 /* ---- sky_host_ask.c: questions ------------------------------------------------------------------------------------------ */
 
-/** Send what is due, and what waits. @return when something is due; UINT64_MAX: nothing */
+/** Send questions that are due, and those that wait. @return the time at which something is due; UINT64_MAX if nothing is */
 uint64_t SKY_HostAsk_Run(SKY_Host_t *host, bool timers);
-/** The host has another number: what is on its way is asked again under that one. */
+/** Ask again what is on its way, because the host has another number. */
 void SKY_HostAsk_OnNumber(SKY_Host_t *host);
-/** The question to which a packet is an answer. @return NULL: none */
+/** Return the question to which a packet is an answer, or NULL if there is none. */
 SKY_HostQuestion_t *SKY_HostAsk_Asked(const SKY_Host_t *host, uint64_t endpoint, const SKY_Packet_t *pkt);
 /** Return true if this answer is a gateway's word that another host has our number. */
 bool SKY_HostAsk_IsNumberTaken(const SKY_Host_t *host, const SKY_HostQuestion_t *question, const SKY_Packet_t *pkt);
