@@ -248,7 +248,7 @@ static void test_a_block_that_was_just_used_makes_room(void)
     Rig_t rig;
 
     small_stores(&rig);
-    check_only_broken(&rig, SKYT_BREAK_NEWEST, SKYT_INVARIANT_OLDEST, "used after another");
+    check_only_broken(&rig, SKYT_BREAK_NEWEST, SKYT_INVARIANT_OLDEST, "another one was used before it");
 }
 
 static void test_a_detour_without_need(void)
@@ -306,7 +306,7 @@ static void test_gossip_that_is_taken_for_another_block(void)
     {
         (void)rig_fault(&rig, 50, SKYT_FAULT_PRESSURE, node_at(3, slot), 2);
     }
-    check_only_broken(&rig, SKYT_BREAK_RUMOUR, SKYT_INVARIANT_KEPT, "gossip purged a block");
+    check_only_broken(&rig, SKYT_BREAK_RUMOUR, SKYT_INVARIANT_KEPT, "gossip purged a whole block");
 }
 
 static void test_a_chunk_that_is_denied_where_others_are_gone(void)
