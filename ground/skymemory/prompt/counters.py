@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from threading import Lock
+from types import TracebackType
 
 from skymemory.store.results import Status
 
@@ -92,6 +93,15 @@ class Ledger:
         finally:
             self.add(**{name: time.perf_counter() - start_s})
 
+    def attempt(self, task: str, cause: str = "") -> Attempt:
+        """Return a context in which a task is tried.
+
+        Args:
+            task: Name of the task, the same each time.
+            cause: Cause under which an exception is counted; the task's name by default.
+        """
+        return Attempt(self, task, cause or task)
+
     def outcome(self, task: str, causes: Mapping[str, int] | None = None, why: object = None) -> None:
         """Note how a task went.
 
@@ -114,6 +124,27 @@ class Ledger:
         level = logging.INFO if kinds == {Status.MISS} else logging.WARNING
         words = ", ".join(f"{cause} ({count})" for cause, count in sorted(causes.items()))
         _log.log(level, "%s: %s%s; counted as misses, logged again when this changes", task, words, f": {why}" if why else "")
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Context that notes how a task went: its exception, which is not raised, because a cache never breaks a generation."""
+
+    ledger: Ledger
+    task: str
+    cause: str
+    failures: Counter[str] = field(default_factory=Counter)
+    """Failures by cause, to which the body may add."""
+
+    def __enter__(self) -> Counter[str]:
+        return self.failures
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if isinstance(error, Exception):
+            self.ledger.outcome(self.task, {self.cause: 1}, error)
+        elif error is None:
+            self.ledger.outcome(self.task, self.failures)
+        return isinstance(error, Exception)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ error between here and the satellites raises into a generation.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import accumulate, takewhile
@@ -31,7 +30,7 @@ from skymemory.prompt.huggingface import HuggingFaceEngine
 from skymemory.prompt.keys import block_keys, prompt_root
 from skymemory.prompt.prompts import Prompt, Prompts, token_list, token_lists
 from skymemory.store.block_store import BlockStore
-from skymemory.store.results import PrefetchResult, PutResult, Status
+from skymemory.store.results import GetResult, PrefetchResult, PutResult, Status
 from skymemory.wire.envelope import BlockError
 from skymemory.wire.key_derivation import digest_key
 
@@ -176,21 +175,14 @@ class KVCManager:
         """
         return self._add(self._tokens(prompt), past_key_values, progress)
 
-    def add_prompts(
-        self,
-        prompts: Prompts,
-        past_key_values: Sequence[DynamicCache | None] | None = None,
-        progress: Progress | None = None,
-    ) -> list[AddReport]:
-        """Store the blocks of several prompts, as `add_blocks` does, with a cache for each prompt or none at all.
+    def add_prompts(self, prompts: Prompts) -> list[AddReport]:
+        """Store the blocks of several prompts, as `add_blocks` does without a cache.
 
         Raises:
             TypeError: The argument is no list of prompts.
-            ValueError: `add_blocks` would raise it for a prompt, or there are not as many caches as prompts.
+            ValueError: The model does not have a token id, or a tensor has another shape.
         """
-        token_lists = self._token_lists(prompts)
-        caches = [None] * len(token_lists) if past_key_values is None else past_key_values
-        return [self._add(tokens, cache, progress) for tokens, cache in zip(token_lists, caches, strict=True)]
+        return [self._add(tokens, None, None) for tokens in self._token_lists(prompts)]
 
     def expect(self, prompt: Prompt, at: float | datetime) -> ExpectReport:
         """Place the cached blocks of a prompt so that they are in the window when it comes (`BlockStore.prefetch`).
@@ -205,16 +197,18 @@ class KVCManager:
             TypeError: The argument is no prompt.
             ValueError: The time is past, or the model does not have a token id.
         """
-        return self._expect([self._tokens(prompt)], at)[0]
-
-    def expect_prompts(self, prompts: Prompts, at: float | datetime) -> list[ExpectReport]:
-        """Place the cached blocks of several prompts, as `expect` does.
-
-        Raises:
-            TypeError: The argument is no list of prompts.
-            ValueError: The time is past, or the model does not have a token id.
-        """
-        return self._expect(self._token_lists(prompts), at)
+        tokens = self._tokens(prompt)
+        at_s = at.timestamp() if isinstance(at, datetime) else float(at)
+        if not at_s >= time.time():
+            raise ValueError(f"{at} is past; allowed are times from now on")
+        found = [entry.key for entry in self._find(self._chain(self._root_or_none(), tokens))]
+        results: list[PrefetchResult] = []
+        if found:
+            with self._ledger.attempt("prefetch") as failures:
+                results = self._store.prefetch(found, max(at_s, time.time()))
+                failures.update(result.status for result in results if not result.ok)
+        placed = sum(1 for _ in takewhile(lambda result: result.ok, results))
+        return ExpectReport(len(tokens) // self._block_tokens, placed, len(found) - placed)
 
     def _tokens(self, prompt: Prompt) -> list[int]:
         return token_list(prompt, self._tokenizer, self._engine.vocabulary)
@@ -280,26 +274,6 @@ class KVCManager:
         self._ledger.add(blocks_stored=len(sizes), bytes_up=sum(sizes))
         return AddReport(blocks, present, len(sizes), wanted - present - len(sizes), sum(sizes))
 
-    def _expect(self, prompts: list[list[int]], at: float | datetime) -> list[ExpectReport]:
-        at_s = at.timestamp() if isinstance(at, datetime) else float(at)
-        if not at_s >= time.time():
-            raise ValueError(f"{at} is past; allowed are times from now on")
-        root = self._root_or_none() if prompts else None
-        return [self._lay(self._chain(root, tokens), at_s, len(tokens) // self._block_tokens) for tokens in prompts]
-
-    def _lay(self, keys: list[bytes], at_s: float, blocks: int) -> ExpectReport:
-        found = [entry.key for entry in self._find(keys)]
-        results: list[PrefetchResult] = []
-        if found:
-            try:
-                results = self._store.prefetch(found, max(at_s, time.time()))
-            except Exception as error:  # a cache never breaks a generation
-                self._ledger.outcome("prefetch", {"prefetch": 1}, error)
-            else:
-                self._ledger.outcome("prefetch", Counter(result.status for result in results if not result.ok))
-        placed = sum(1 for _ in takewhile(lambda result: result.ok, results))
-        return ExpectReport(blocks, placed, len(found) - placed)
-
     def _computed(self, tokens: list[int], prefix: list[torch.Tensor]) -> DynamicCache:
         cache = self._engine.cache(prefix, len(prefix) * self._block_tokens)
         with self._prefill_lock, self._ledger.timed("prefill_s"):
@@ -314,22 +288,19 @@ class KVCManager:
         for index in blocks:
             assert cache is not None
             start = index * self._block_tokens
-            try:
-                with self._ledger.timed("encode_s"):
-                    tensors = self._engine.block(cache, start, start + self._block_tokens)
-                    data = pack_block(
-                        tensors,
-                        key=keys[index],
-                        digest_key=digest_key(root),
-                        codec=self._codec,
-                        block_index=index,
-                        first_position=start,
-                        rope=self._engine.rope,
-                    )
-            except Exception as error:  # a cache never breaks a generation
-                self._ledger.outcome("encode", {"encode": 1}, error)
+            data = None
+            with self._ledger.attempt("encode"), self._ledger.timed("encode_s"):
+                data = pack_block(
+                    self._engine.block(cache, start, start + self._block_tokens),
+                    key=keys[index],
+                    digest_key=digest_key(root),
+                    codec=self._codec,
+                    block_index=index,
+                    first_position=start,
+                    rope=self._engine.rope,
+                )
+            if data is None:
                 break
-            self._ledger.outcome("encode")
             items.append((keys[index], data))
             size += len(data)
             if size >= _RUN_BYTES:
@@ -340,36 +311,28 @@ class KVCManager:
 
     def _put(self, items: list[tuple[bytes, bytearray]]) -> list[int]:
         """Store blocks, and return the bytes of each that was stored."""
-        results = self._put_once(items)
-        bad = [index for index, result in enumerate(results) if result.status is Status.BAD_KEY]
-        if bad:
-            # Satellites hold chunks of an older block of this key, whose bytes differ. The blocks that follow are put again too,
-            # because the index has forgotten them with the one before them
-            self._purge([items[index][0] for index in bad])
-            results = results[: bad[0]] + self._put_once(items[bad[0] :])
-        if results:
-            self._ledger.outcome("put", Counter(result.status for result in results if not result.ok))
+        results: list[PutResult] = []
+        with self._ledger.attempt("put") as failures, self._ledger.timed("put_s"):
+            results = self._store.put(items)
+            bad = [index for index, result in enumerate(results) if result.status is Status.BAD_KEY]
+            if bad:
+                # Satellites hold chunks of an older block of this key, whose bytes differ. The blocks that follow are put again
+                # too, because the index has forgotten them with the one before them
+                self._purge([items[index][0] for index in bad])
+                results = results[: bad[0]]
+                results += self._store.put(items[bad[0] :])
+            failures.update(result.status for result in results if not result.ok)
         return [len(data) for (_, data), result in zip(items, results, strict=False) if result.ok]
 
-    def _put_once(self, items: list[tuple[bytes, bytearray]]) -> list[PutResult]:
-        try:
-            with self._ledger.timed("put_s"):
-                return self._store.put(items)
-        except Exception as error:  # a cache never breaks a generation
-            self._ledger.outcome("put", {"put": 1}, error)
-            return []
-
     def _find(self, keys: list[bytes], *, fresh: bool = False) -> Sequence[BlockEntry]:
-        if not keys:
-            return []
-        try:
-            with self._ledger.timed("find_s"):
+        entries: Sequence[BlockEntry] = []
+        if keys:
+            with self._ledger.attempt("find"), self._ledger.timed("find_s"):
                 found = self._store.find_longest(keys, fresh=fresh, block_bytes_max=self._block_bytes_max)
-        except Exception as error:  # a cache never breaks a generation
-            self._ledger.outcome("find", {"find": 1}, error)
-            return []
-        self._ledger.outcome("find", {"find": 1} if found.unanswered else None, "no answer from the satellite that was asked")
-        return found.entries
+                entries = found.entries
+                if found.unanswered:
+                    raise TimeoutError("no answer from the satellite that was asked")
+        return entries
 
     def _fetch(self, root: bytes | None, entries: Sequence[BlockEntry], blocks: dict[bytes, torch.Tensor]) -> None:
         """Add the tensors of a chain of blocks by key, up to the first block that does not come back whole."""
@@ -389,15 +352,12 @@ class KVCManager:
                 blocks[entry.key] = tensors
 
     def _get_run(self, run: list[BlockEntry]) -> list[bytearray | None]:
-        try:
-            with self._ledger.timed("get_s"):
-                results = self._store.get(run, block_bytes_max=self._block_bytes_max)
-        except Exception as error:  # a cache never breaks a generation
-            self._ledger.outcome("get", {"get": 1}, error)
-            return [None] * len(run)
+        results: list[GetResult] = []
+        with self._ledger.attempt("get") as failures, self._ledger.timed("get_s"):
+            results = self._store.get(run, block_bytes_max=self._block_bytes_max)
+            failures.update(result.status for result in results if result.data is None)
         self._ledger.add(bytes_down=sum(len(result.data) for result in results if result.data is not None))
-        self._ledger.outcome("get", Counter(result.status for result in results if result.data is None))
-        return [result.data for result in results]
+        return [result.data for result in results] or [None] * len(run)
 
     def _decoded(self, root: bytes, index: int, key: bytes, data: bytearray) -> torch.Tensor | None:
         """Return the tensors of a block; None if the block is damaged or of another shape or position."""
@@ -408,25 +368,17 @@ class KVCManager:
             index,
             index * self._block_tokens,
         )
-        try:
-            with self._ledger.timed("decode_s"):
-                header, tensors = unpack_block(data, key=key, digest_key=digest_key(root), codec=self._codec)
+        with self._ledger.attempt("decode", "damaged"), self._ledger.timed("decode_s"):
+            header, tensors = unpack_block(data, key=key, digest_key=digest_key(root), codec=self._codec)
             found = (header.shape, header.dtype, header.block_index, header.first_position)
             if found != wanted:
                 raise BlockError(f"shape, dtype, index and position of the block are {found}; wanted are {wanted}")
-        except Exception as error:  # an error of a codec with bytes from the sky is a miss
-            self._ledger.outcome("decode", {"damaged": 1}, error)
-            return None
-        self._ledger.outcome("decode")
-        return tensors
+            return tensors
+        return None
 
     def _purge(self, keys: list[bytes]) -> None:
-        try:
+        with self._ledger.attempt("purge"):
             self._store.purge(keys)
-        except Exception as error:  # a cache never breaks a generation
-            self._ledger.outcome("purge", {"purge": 1}, error)
-        else:
-            self._ledger.outcome("purge")
 
     def _root(self) -> bytes:
         with self._fingerprint_lock:
@@ -440,13 +392,9 @@ class KVCManager:
         )
 
     def _root_or_none(self) -> bytes | None:
-        try:
-            root = self._root()
-        except Exception as error:  # a cache never breaks a generation
-            self._ledger.outcome("fingerprint", {"fingerprint": 1}, error)
-            return None
-        self._ledger.outcome("fingerprint")
-        return root
+        with self._ledger.attempt("fingerprint"):
+            return self._root()
+        return None
 
     def _chain(self, root: bytes | None, tokens: list[int]) -> list[bytes]:
         return [] if root is None else block_keys(root, tokens, self._block_tokens)
